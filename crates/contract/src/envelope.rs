@@ -1,0 +1,62 @@
+//! Envelopes: values in AEAD, the only form in which a value crosses to a
+//! client, a dump or another server.
+//!
+//! Bytes of every envelope: [`MAGIC`] at 0, [`Origin`] at 1, type code at 2 (0:
+//! see [`FLAG_TEXT`]), flags at 3. Then, in an export envelope only, 8 bytes of
+//! key epoch. Then a 12-byte nonce, the ciphertext, and a 16-byte tag. All
+//! before the nonce is authenticated as associated data. The AEAD is
+//! AES-256-GCM; keys of session envelopes come from the session's handshake (one
+//! per direction), the key of an export envelope from the root key and the epoch.
+//!
+//! The plaintext is the value in PostgreSQL's binary format (what the type's
+//! send function gives), or with [`FLAG_TEXT`] in its text format, to be read by
+//! the input function of whatever type it meets.
+//!
+//! In text (literals, COPY, results) an envelope is [`TEXT_PREFIX`] followed by
+//! unpadded URL-safe base64 of these bytes.
+
+/// First byte of every envelope.
+pub const MAGIC: u8 = 0xCF;
+/// What every envelope in text begins with.
+pub const TEXT_PREFIX: &str = "cfd1.";
+/// Bytes before the nonce (session envelopes) or the epoch (export envelopes).
+pub const HEADER_BYTES: usize = 4;
+/// Size of the key epoch of an export envelope in bytes.
+pub const EPOCH_BYTES: usize = 8;
+/// Size of the nonce in bytes.
+pub const NONCE_BYTES: usize = 12;
+/// Size of the tag in bytes.
+pub const TAG_BYTES: usize = 16;
+/// The largest plaintext in bytes.
+pub const PLAINTEXT_MAX: usize = crate::message::BODY_MAX - 1024;
+
+/// Flag: the plaintext is text, to be read by the input function of the type
+/// it meets; the type code is 0, or the type whose text format it is in.
+pub const FLAG_TEXT: u8 = 1;
+/// Flag: the value lives as long as a prepared statement may, until the session
+/// ends; without it, until the statement ends.
+pub const FLAG_HANDLE: u8 = 2;
+
+/// Who made an envelope, and so, under which key it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Origin {
+    /// The client, under the session's key from client to keeper.
+    Client = 1,
+    /// The keeper, under the session's key from keeper to client.
+    Keeper = 2,
+    /// The keeper, under its export key.
+    Export = 3,
+}
+
+impl Origin {
+    /// The origin with this code, if there is one.
+    pub const fn from_u8(code: u8) -> Option<Origin> {
+        match code {
+            1 => Some(Origin::Client),
+            2 => Some(Origin::Keeper),
+            3 => Some(Origin::Export),
+            _ => None,
+        }
+    }
+}

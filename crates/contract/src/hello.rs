@@ -1,0 +1,155 @@
+//! The first exchange on the Unix socket of a channel, before there is shared
+//! memory. The backend sends a [`Hello`], the keeper answers with a [`Welcome`]
+//! and, when it accepts, the memfd as ancillary data (`SCM_RIGHTS`). All
+//! integers are little-endian. After that the socket carries wake-up bytes only.
+
+/// Magic number of both structs: "CFDH", little-endian.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"CFDH");
+
+/// Size of a [`Hello`] on the socket in bytes.
+pub const HELLO_BYTES: usize = 48;
+/// Size of a [`Welcome`] on the socket in bytes.
+pub const WELCOME_BYTES: usize = 64;
+
+/// What the keeper made of a [`Hello`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Status {
+    /// Accepted; the memfd comes with the message.
+    Accepted = 0,
+    /// The peer speaks another version of the contract.
+    WrongVersion = 1,
+    /// The peer's user is not the one the keeper serves.
+    WrongUser = 2,
+    /// The keeper has as many channels as it allows.
+    TooManyChannels = 3,
+    /// No session with this token (parallel workers).
+    NoSuchSession = 4,
+}
+
+impl Status {
+    /// The status with this code, if there is one.
+    pub const fn from_u32(code: u32) -> Option<Status> {
+        match code {
+            0 => Some(Status::Accepted),
+            1 => Some(Status::WrongVersion),
+            2 => Some(Status::WrongUser),
+            3 => Some(Status::TooManyChannels),
+            4 => Some(Status::NoSuchSession),
+            _ => None,
+        }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// What a backend says first.
+///
+/// Bytes: magic 0..4, version 4..8, process id 8..12, database OID 12..16,
+/// session to join 16..24 (0: a new one), its token 24..40, zero 40..48.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// [`crate::VERSION`] of the sender.
+    pub version: u32,
+    /// Process id of the backend.
+    pub pid: u32,
+    /// OID of the database the backend is connected to.
+    pub database: u32,
+    /// Session to join as a parallel worker, or 0 for a new session.
+    pub session: u64,
+    /// Token that the leader's [`Welcome`] gave, or zeros.
+    pub token: [u8; 16],
+}
+
+impl Hello {
+    /// Bytes on the socket.
+    pub fn encode(&self) -> [u8; HELLO_BYTES] {
+        let mut out = [0; HELLO_BYTES];
+        out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4..8].copy_from_slice(&self.version.to_le_bytes());
+        out[8..12].copy_from_slice(&self.pid.to_le_bytes());
+        out[12..16].copy_from_slice(&self.database.to_le_bytes());
+        out[16..24].copy_from_slice(&self.session.to_le_bytes());
+        out[24..40].copy_from_slice(&self.token);
+        out
+    }
+
+    /// The struct from the socket's bytes; `None` without the magic number.
+    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
+        if u32_at(bytes, 0) != MAGIC {
+            return None;
+        }
+        let mut token = [0; 16];
+        token.copy_from_slice(&bytes[24..40]);
+        Some(Hello {
+            version: u32_at(bytes, 4),
+            pid: u32_at(bytes, 8),
+            database: u32_at(bytes, 12),
+            session: u64_at(bytes, 16),
+            token,
+        })
+    }
+}
+
+/// What the keeper answers.
+///
+/// Bytes: magic 0..4, version 4..8, status 8..12, first arena 12..16, session
+/// 16..24, token 24..40, incarnation 40..48, zero 48..64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Welcome {
+    /// [`crate::VERSION`] of the keeper.
+    pub version: u32,
+    /// Whether the keeper accepts.
+    pub status: Status,
+    /// Partition of this channel's statement arena; the partition after it is
+    /// its plan arena.
+    pub arena: u32,
+    /// Number of the session; parallel workers join by it.
+    pub session: u64,
+    /// Secret that a parallel worker must present to join.
+    pub token: [u8; 16],
+    /// Random number of this run of the keeper.
+    pub incarnation: u64,
+}
+
+impl Welcome {
+    /// Bytes on the socket.
+    pub fn encode(&self) -> [u8; WELCOME_BYTES] {
+        let mut out = [0; WELCOME_BYTES];
+        out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4..8].copy_from_slice(&self.version.to_le_bytes());
+        out[8..12].copy_from_slice(&(self.status as u32).to_le_bytes());
+        out[12..16].copy_from_slice(&self.arena.to_le_bytes());
+        out[16..24].copy_from_slice(&self.session.to_le_bytes());
+        out[24..40].copy_from_slice(&self.token);
+        out[40..48].copy_from_slice(&self.incarnation.to_le_bytes());
+        out
+    }
+
+    /// The struct from the socket's bytes; `None` when it is not one.
+    pub fn decode(bytes: &[u8; WELCOME_BYTES]) -> Option<Welcome> {
+        if u32_at(bytes, 0) != MAGIC {
+            return None;
+        }
+        let mut token = [0; 16];
+        token.copy_from_slice(&bytes[24..40]);
+        Some(Welcome {
+            version: u32_at(bytes, 4),
+            status: Status::from_u32(u32_at(bytes, 8))?,
+            arena: u32_at(bytes, 12),
+            session: u64_at(bytes, 16),
+            token,
+            incarnation: u64_at(bytes, 40),
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! The contract between Confide's parts: identifiers, type codes, operations,
+//! messages, ring layout, envelope format and their version.
+//!
+//! Everything that the C extension, the keeper and the client must agree on is
+//! defined here and nowhere else; `confide-catalog` generates the C header from
+//! it. No I/O, no allocation, no dependency.
+//!
+//! Invariant: a change to any number in this crate changes [`VERSION`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod envelope;
+pub mod fid;
+pub mod hello;
+pub mod message;
+pub mod op;
+pub mod ring;
+pub mod types;
+
+pub use fid::Fid;
+pub use message::{Header, Kind};
+pub use op::{Aggregate, Op, Result as OpResult, Unit};
+pub use types::TypeCode;
+
+/// Version of the whole contract. Peers with different versions refuse each
+/// other at the handshake of the channel ([`hello`]).
+pub const VERSION: u32 = 1;

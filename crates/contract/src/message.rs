@@ -1,0 +1,196 @@
+//! Messages between a backend and the keeper, as they stand in a ring.
+//!
+//! A message is a [`Header`] and a body. All integers are little-endian; bodies
+//! are a fixed part, laid out in the table of [`Kind`], and a variable tail up to
+//! the body's length. A request whose kind is *answered* gets exactly one
+//! [`Kind::Answer`] or [`Kind::Error`] with its sequence number, in order; a
+//! *one-way* request gets none, and an error inside it poisons its result and is
+//! told with the next answer of the channel ([`Kind::Error`] in its place).
+//!
+//! A FID of 0 among operands stands for NULL.
+
+/// Size of a [`Header`] in bytes.
+pub const HEADER_BYTES: usize = 16;
+/// The largest body in bytes. Longer messages are refused by both sides.
+pub const BODY_MAX: usize = 64 * 1024 * 1024;
+/// The largest number of rows in one evaluation.
+pub const ROWS_MAX: usize = 65_536;
+/// The largest number of operand columns of one evaluation.
+pub const COLUMNS_MAX: usize = 256;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $answered:literal, $fixed:literal;)*) => {
+        /// What a message is.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u16)]
+        pub enum Kind { $($(#[$doc])* $variant = $code,)* }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: &'static [Kind] = &[$(Kind::$variant),*];
+
+            /// The kind with this code, if there is one.
+            pub const fn from_u16(code: u16) -> Option<Kind> {
+                match code { $($code => Some(Kind::$variant),)* _ => None }
+            }
+
+            /// Whether a request of this kind is answered.
+            pub const fn is_answered(self) -> bool {
+                match self { $(Kind::$variant => $answered,)* }
+            }
+
+            /// Size of the body's fixed part in bytes.
+            pub const fn fixed_bytes(self) -> usize {
+                match self { $(Kind::$variant => $fixed,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Keeper to backend: the result of an answered request, in the body.
+    Answer = 1, false, 0;
+    /// Keeper to backend: an error. Body: SQLSTATE 0..5, zeros 5..8; then
+    /// message, detail and hint, each ended by a zero byte (may be empty).
+    Error = 2, false, 8;
+
+    /// Does nothing. Answer: empty.
+    Ping = 16, true, 0;
+    /// Everything sent before is done when the answer comes. Answer: empty, or
+    /// the first error of the one-way requests since the last answer.
+    Fence = 17, true, 0;
+    /// One message of the client's Noise handshake. Body: step `u32` 0..4 (1
+    /// or 3), zero 4..8, message. Answer: the keeper's message (empty for 3).
+    Handshake = 18, true, 8;
+    /// Settings of the SQL session that values depend on. Body: name and value,
+    /// each ended by a zero byte, for each of `TimeZone`, `DateStyle`,
+    /// `IntervalStyle`, `extra_float_digits`.
+    Settings = 19, false, 0;
+    /// Frees the slots of an arena below a limit. Body: arena `u32` 0..4, zero
+    /// 4..8, first slot to keep `u64` 8..16.
+    Release = 20, false, 16;
+    /// Counters of the keeper and the session. Answer: lines `name value`.
+    Stats = 21, true, 0;
+    /// The backend has left a failed statement: forget untold errors of one-way
+    /// requests. Body: empty.
+    Forget = 22, false, 0;
+
+    /// Stores the content of an envelope. Body: destination FID `u64` 0..8, type
+    /// modifier `i32` 8..12, type code `u8` 12, zeros 13..16, envelope.
+    PutEnvelope = 32, false, 16;
+    /// Stores a value that the database knows anyway (cast from a plain type).
+    /// Body: as [`Kind::PutEnvelope`], then the value in binary format.
+    PutPlain = 33, false, 16;
+    /// Body: FID `u64` 0..8, type code `u8` 8, zeros 9..16. Answer: an envelope
+    /// for the session's client, or an export envelope.
+    GetEnvelope = 34, true, 16;
+
+    /// The partition of a column, made when there is none. Body: database OID
+    /// `u32` 0..4, relation OID `u32` 4..8 (0: constants in catalogs), attribute
+    /// number `i32` 8..12, type modifier `i32` 12..16, type code `u8` 16, zeros
+    /// 17..24. Answer: partition `u32`.
+    PartitionOpen = 48, true, 24;
+    /// Drops all partitions of a relation. Body: database OID `u32` 0..4,
+    /// relation OID `u32` 4..8.
+    PartitionDrop = 49, false, 8;
+    /// Copies values into columns. Body: count `u32` 0..4, zero 4..8; then for
+    /// each: source FID `u64`, partition `u32`, zero `u32`. Answer: the
+    /// permanent FIDs, `u64` each.
+    Promote = 50, true, 8;
+
+    /// Evaluates a program; results are FIDs. Body: program `u32` 0..4,
+    /// immediate `i32` 4..8, destination FID of the first row `u64` 8..16, rows
+    /// `u32` 16..20, columns `u32` 20..24; then FIDs `u64`, column by column.
+    Eval = 64, false, 24;
+    /// Evaluates a program whose result is declassified. Body: program `u32`
+    /// 0..4, immediate `i32` 4..8, rows `u32` 8..12, columns `u32` 12..16; then
+    /// FIDs `u64`, column by column. Answer: for each row, a boolean `u8` (0,
+    /// 1; 2 is NULL), an order `i8` (-1, 0, 1; 2 is NULL), or a hash `u64` (0 for
+    /// NULL), as the program's result says.
+    Declassify = 65, true, 16;
+    /// Registers a program for evaluation by handle ([`crate::message::program`]).
+    /// Answer: program `u32`.
+    ProgramRegister = 66, true, 0;
+    /// Forgets a registered program. Body: program `u32` 0..4, zero 4..8.
+    ProgramForget = 67, false, 8;
+
+    /// Adds a value to an aggregate's state. Body: state FID `u64` 0..8, value
+    /// FID `u64` 8..16, aggregate signature `u16` 16..18, `u8` 18: 1 if the state
+    /// is new, zeros 19..24.
+    AggregateStep = 80, false, 24;
+    /// Adds the second state to the first. Body: state FIDs `u64` 0..8 and 8..16.
+    AggregateCombine = 81, false, 16;
+    /// Body: destination FID `u64` 0..8, state FID `u64` 8..16.
+    AggregateFinal = 82, false, 16;
+}
+
+/// The first [`HEADER_BYTES`] bytes of a message.
+///
+/// Bytes: body length `u32` 0..4, kind `u16` 4..6, zero 6..8, sequence number
+/// `u32` 8..12, zero 12..16.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Length of the body in bytes.
+    pub length: u32,
+    /// Code of a [`Kind`], unchecked.
+    pub kind: u16,
+    /// Number of the request; an answer repeats its request's.
+    pub sequence: u32,
+}
+
+impl Header {
+    /// Bytes in the ring.
+    pub const fn encode(&self) -> [u8; HEADER_BYTES] {
+        let l = self.length.to_le_bytes();
+        let k = self.kind.to_le_bytes();
+        let s = self.sequence.to_le_bytes();
+        [
+            l[0], l[1], l[2], l[3], k[0], k[1], 0, 0, s[0], s[1], s[2], s[3], 0, 0, 0, 0,
+        ]
+    }
+
+    /// The header from the ring's bytes. Any bytes decode; the reader checks
+    /// length and kind.
+    pub const fn decode(b: &[u8; HEADER_BYTES]) -> Header {
+        Header {
+            length: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+            kind: u16::from_le_bytes([b[4], b[5]]),
+            sequence: u32::from_le_bytes([b[8], b[9], b[10], b[11]]),
+        }
+    }
+}
+
+/// Programs with more than one instruction (design, section 7; Cipherbase,
+/// section 4): a typed stack machine.
+///
+/// Bytes of a program: number of inputs `u16`, number of constants `u16`, number
+/// of instructions `u16`, zero `u16`; then a type code `u8` for each input; then a
+/// FID `u64` for each constant; then the instructions, 8 bytes each: code `u8`,
+/// zero `u8`, operand `u16`, immediate `i32`. The result is what is left on the
+/// stack: exactly one FID, boolean, order or hash.
+pub mod program {
+    /// First handle of registered programs; those below are signatures of the
+    /// catalog, which are programs of one instruction.
+    pub const FIRST_HANDLE: u32 = 1 << 16;
+    /// The largest number of instructions.
+    pub const INSTRUCTIONS_MAX: usize = 1024;
+    /// The largest depth of the stack.
+    pub const STACK_MAX: usize = 64;
+
+    /// Pushes input column `operand`.
+    pub const INPUT: u8 = 1;
+    /// Pushes constant `operand`.
+    pub const CONSTANT: u8 = 2;
+    /// Pops the operands of signature `operand`, pushes its result.
+    pub const CALL: u8 = 3;
+    /// Pops two booleans, pushes their conjunction (three-valued).
+    pub const AND: u8 = 4;
+    /// Pops two booleans, pushes their disjunction (three-valued).
+    pub const OR: u8 = 5;
+    /// Pops a boolean, pushes its negation.
+    pub const NOT: u8 = 6;
+    /// Pops anything, pushes whether it is NULL.
+    pub const IS_NULL: u8 = 7;
+    /// Pops else-value, then-value and condition, pushes one of the values.
+    pub const SELECT: u8 = 8;
+}
