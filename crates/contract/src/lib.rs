@@ -2,7 +2,7 @@
 //! messages, ring layout, envelope format and their version.
 //!
 //! Everything that the C extension, the keeper and the client must agree on is
-//! defined here and nowhere else; `confide-catalog` generates the C header from
+//! defined here and nowhere else; the crate `catalog` generates the C header from
 //! it. No I/O, no allocation, no dependency.
 //!
 //! Invariant: a change to any number in this crate changes [`VERSION`].
