@@ -1,0 +1,56 @@
+//! Errors: PostgreSQL's SQLSTATE and message, with the value left out.
+//!
+//! Invariant: no constructor here takes a value or anything derived from one.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// An error as PostgreSQL would raise it, without the value in its message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Error {
+    /// The five characters of the SQLSTATE.
+    pub sqlstate: [u8; 5],
+    /// The primary message.
+    pub message: Cow<'static, str>,
+    /// The detail, if there is one.
+    pub detail: Option<Cow<'static, str>>,
+    /// The hint, if there is one.
+    pub hint: Option<Cow<'static, str>>,
+}
+
+impl Error {
+    /// An error with a primary message only.
+    pub fn new(sqlstate: &[u8; 5], message: impl Into<Cow<'static, str>>) -> Error {
+        Error {
+            sqlstate: *sqlstate,
+            message: message.into(),
+            detail: None,
+            hint: None,
+        }
+    }
+
+    /// This error with a detail.
+    pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Error {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// This error with a hint.
+    pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The SQLSTATE as text.
+    pub fn sqlstate_str(&self) -> &str {
+        std::str::from_utf8(&self.sqlstate).unwrap_or("XX000")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (SQLSTATE {})", self.message, self.sqlstate_str())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,32 @@
+//! Values and operators with PostgreSQL 15's exact semantics: input, output,
+//! arithmetic, comparison, hashing, casts, aggregates.
+//!
+//! No I/O (the time zone database excepted, which is read when a session names a
+//! zone) and no knowledge of sessions, storage or the channel.
+//!
+//! Invariants: no function panics on any input; no value, nor any part of one,
+//! appears in an [`Error`] or in the `Debug` output of any type.
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod apply;
+mod compare;
+mod env;
+mod error;
+mod hash;
+mod io;
+mod numeric;
+mod value;
+
+pub use aggregate::AggregateState;
+pub use apply::apply;
+pub use compare::{compare, test};
+pub use env::Env;
+pub use error::Error;
+pub use hash::hash;
+pub use io::{apply_typmod, decode_binary, encode_binary, format_text, parse_text};
+pub use numeric::Numeric;
+pub use value::{Interval, Value};
+
+/// What the functions of this crate give back.
+pub type Result<T> = std::result::Result<T, Error>;
