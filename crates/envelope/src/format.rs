@@ -1,0 +1,106 @@
+//! The bytes of an envelope and their text form. No cryptography.
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use contract::TypeCode;
+use contract::envelope::{
+    EPOCH_BYTES, FLAG_HANDLE, FLAG_TEXT, HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES,
+    TEXT_PREFIX,
+};
+
+use crate::Error;
+
+/// An envelope taken apart, not yet opened: nothing here is authenticated.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope<'a> {
+    /// Who made it, by its own account.
+    pub origin: Origin,
+    /// Type of the value; none if the text is of an unknown literal.
+    pub type_code: Option<TypeCode>,
+    /// Flags of [`contract::envelope`].
+    pub flags: u8,
+    /// Key epoch of an export envelope.
+    pub epoch: Option<[u8; EPOCH_BYTES]>,
+    pub(crate) associated: &'a [u8],
+    pub(crate) nonce: [u8; NONCE_BYTES],
+    pub(crate) sealed: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Takes the binary form apart.
+    pub fn parse(bytes: &'a [u8]) -> Result<Envelope<'a>, Error> {
+        if bytes.first() != Some(&MAGIC) {
+            return Err(Error::NotAnEnvelope);
+        }
+        let (header, mut rest) = bytes
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or(Error::Truncated)?;
+        let [_, origin, type_code, flags] = *header;
+        let origin = Origin::from_u8(origin).ok_or(Error::UnsupportedVersion)?;
+        if flags & !(FLAG_TEXT | FLAG_HANDLE) != 0 {
+            return Err(Error::UnsupportedVersion);
+        }
+        let type_code = match type_code {
+            0 if flags & FLAG_TEXT != 0 => None,
+            code => Some(TypeCode::from_u8(code).ok_or(Error::UnsupportedVersion)?),
+        };
+        let mut associated = &bytes[..HEADER_BYTES];
+        let mut epoch = None;
+        if origin == Origin::Export {
+            let (head, tail) = rest
+                .split_first_chunk::<EPOCH_BYTES>()
+                .ok_or(Error::Truncated)?;
+            epoch = Some(*head);
+            associated = &bytes[..HEADER_BYTES + EPOCH_BYTES];
+            rest = tail;
+        }
+        let (nonce, sealed) = rest
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(Error::Truncated)?;
+        if sealed.len() < TAG_BYTES {
+            return Err(Error::Truncated);
+        }
+        Ok(Envelope {
+            origin,
+            type_code,
+            flags,
+            epoch,
+            associated,
+            nonce: *nonce,
+            sealed,
+        })
+    }
+
+    /// Whether the plaintext is in the type's text format.
+    pub fn is_text(&self) -> bool {
+        self.flags & FLAG_TEXT != 0
+    }
+}
+
+/// Whether this text claims to be an envelope (of any version).
+pub fn looks_like_text(text: &[u8]) -> bool {
+    match text {
+        [b'c', b'f', b'd', version, b'.', ..] => version.is_ascii_digit(),
+        _ => false,
+    }
+}
+
+/// Appends the text form of an envelope.
+pub fn to_text(binary: &[u8], out: &mut String) {
+    out.push_str(TEXT_PREFIX);
+    URL_SAFE_NO_PAD.encode_string(binary, out);
+}
+
+/// Appends the binary form of an envelope in text.
+pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    let Some(body) = text.strip_prefix(TEXT_PREFIX.as_bytes()) else {
+        return Err(if looks_like_text(text) {
+            Error::UnsupportedVersion
+        } else {
+            Error::NotAnEnvelope
+        });
+    };
+    URL_SAFE_NO_PAD.decode_vec(body, out).map_err(|_| {
+        out.clear();
+        Error::NotAnEnvelope
+    })
+}

@@ -1,0 +1,195 @@
+//! Keys, and the sealers and openers they give.
+use aws_lc_rs::agreement::{PrivateKey, X25519};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use contract::envelope::{EPOCH_BYTES, Origin};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::{Error, Opener, Sealer};
+
+/// Size of every key in bytes.
+pub const KEY_BYTES: usize = 32;
+
+/// 32 secret bytes, zeroed when dropped, never printed.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Key([u8; KEY_BYTES]);
+
+impl Key {
+    pub(crate) fn new(bytes: [u8; KEY_BYTES]) -> Key {
+        Key(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+}
+
+/// The two keys that a handshake gives, one per direction.
+pub struct SessionKeys {
+    client_to_keeper: Key,
+    keeper_to_client: Key,
+}
+
+impl SessionKeys {
+    pub(crate) fn new(client_to_keeper: [u8; 32], keeper_to_client: [u8; 32]) -> SessionKeys {
+        SessionKeys {
+            client_to_keeper: Key::new(client_to_keeper),
+            keeper_to_client: Key::new(keeper_to_client),
+        }
+    }
+
+    /// What the client seals with and opens with.
+    pub fn into_client(self) -> Result<(Sealer, Opener), Error> {
+        Ok((
+            Sealer::new(&self.client_to_keeper, Origin::Client)?,
+            Opener::new(&self.keeper_to_client, Origin::Keeper)?,
+        ))
+    }
+
+    /// What the keeper seals with and opens with.
+    pub fn into_keeper(self) -> Result<(Sealer, Opener), Error> {
+        Ok((
+            Sealer::new(&self.keeper_to_client, Origin::Keeper)?,
+            Opener::new(&self.client_to_keeper, Origin::Client)?,
+        ))
+    }
+}
+
+impl std::fmt::Debug for SessionKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionKeys(..)")
+    }
+}
+
+/// The key of export envelopes of one epoch.
+pub struct ExportKey {
+    pub(crate) key: Key,
+    pub(crate) epoch: [u8; EPOCH_BYTES],
+}
+
+struct Length;
+
+impl KeyType for Length {
+    fn len(&self) -> usize {
+        KEY_BYTES
+    }
+}
+
+impl ExportKey {
+    /// HKDF-SHA256 of the root key, salted with the epoch. Whoever seals must
+    /// take an epoch that was never used before (8 random bytes).
+    pub fn derive(root: &[u8; KEY_BYTES], epoch: [u8; EPOCH_BYTES]) -> ExportKey {
+        let mut key = [0; KEY_BYTES];
+        let filled = Salt::new(HKDF_SHA256, &epoch)
+            .extract(root)
+            .expand(&[b"confide export 1"], Length)
+            .and_then(|okm| okm.fill(&mut key));
+        debug_assert!(filled.is_ok(), "HKDF gives up to 255 blocks");
+        let made = ExportKey {
+            key: Key::new(key),
+            epoch,
+        };
+        key.zeroize();
+        made
+    }
+
+    /// A fresh epoch.
+    pub fn fresh_epoch() -> Result<[u8; EPOCH_BYTES], Error> {
+        let mut epoch = [0; EPOCH_BYTES];
+        rand::fill(&mut epoch).map_err(|_| Error::Random)?;
+        Ok(epoch)
+    }
+}
+
+impl std::fmt::Debug for ExportKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ExportKey(..)")
+    }
+}
+
+/// A static X25519 secret key of a client or a keeper.
+#[derive(Clone)]
+pub struct SecretKey(pub(crate) Key);
+
+impl SecretKey {
+    /// A new key.
+    pub fn generate() -> Result<SecretKey, Error> {
+        let mut bytes = [0; KEY_BYTES];
+        rand::fill(&mut bytes).map_err(|_| Error::Random)?;
+        let key = SecretKey(Key::new(bytes));
+        bytes.zeroize();
+        Ok(key)
+    }
+
+    /// The key with these bytes.
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> SecretKey {
+        SecretKey(Key::new(bytes))
+    }
+
+    /// The bytes, for whoever stores them.
+    pub fn expose(&self) -> &[u8; KEY_BYTES] {
+        self.0.bytes()
+    }
+
+    /// The public key of this secret.
+    pub fn public(&self) -> Result<PublicKey, Error> {
+        let bad = |_| Error::KeyFormat("not an X25519 key");
+        let key = PrivateKey::from_private_key(&X25519, self.0.bytes())
+            .map_err(|_| Error::KeyFormat("not an X25519 key"))?;
+        let public = key.compute_public_key().map_err(bad)?;
+        PublicKey::from_slice(public.as_ref())
+    }
+}
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretKey(..)")
+    }
+}
+
+/// A static X25519 public key. Its text is standard base64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PublicKey(pub [u8; KEY_BYTES]);
+
+impl PublicKey {
+    /// The key with these bytes.
+    pub fn from_slice(bytes: &[u8]) -> Result<PublicKey, Error> {
+        bytes
+            .try_into()
+            .map(PublicKey)
+            .map_err(|_| Error::KeyFormat("a key has 32 bytes"))
+    }
+}
+
+impl std::fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&STANDARD.encode(self.0))
+    }
+}
+
+impl std::fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl std::str::FromStr for PublicKey {
+    type Err = Error;
+
+    /// Reads base64, alone or as the last word of a public key's line
+    /// (`confide-key-v1 keeper public …`).
+    fn from_str(text: &str) -> Result<PublicKey, Error> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let body = match words.as_slice() {
+            [body] => body,
+            [crate::keyfile::MAGIC, _, "public", body] => body,
+            _ => return Err(Error::KeyFormat("not a public key")),
+        };
+        let bytes = STANDARD
+            .decode(body)
+            .map_err(|_| Error::KeyFormat("not base64"))?;
+        PublicKey::from_slice(&bytes)
+    }
+}

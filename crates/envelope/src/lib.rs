@@ -1,0 +1,24 @@
+//! Envelopes and the keys they are under.
+//!
+//! Seals and opens envelopes in the format of [`contract::envelope`], derives the
+//! keys (a Noise handshake for sessions, HKDF for exports), and reads and writes
+//! key files. Does not know values: plaintexts are bytes.
+//!
+//! Invariant: a key has one [`Sealer`], and a sealer never uses a nonce twice.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod format;
+pub mod handshake;
+mod keyfile;
+mod keys;
+mod open;
+mod seal;
+
+pub use error::Error;
+pub use format::Envelope;
+pub use handshake::Evidence;
+pub use keyfile::Role;
+pub use keys::{ExportKey, PublicKey, SecretKey, SessionKeys};
+pub use open::Opener;
+pub use seal::Sealer;

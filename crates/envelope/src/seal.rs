@@ -1,0 +1,116 @@
+//! Sealing.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use contract::envelope::{
+    EPOCH_BYTES, HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, PLAINTEXT_MAX, TAG_BYTES,
+};
+
+use crate::keys::Key;
+use crate::{Error, ExportKey, format};
+
+/// Seals values under one key. Owns the key's nonces: there must be one sealer
+/// to a key, which is why making one takes the key away.
+pub struct Sealer {
+    key: LessSafeKey,
+    next: AtomicU64,
+    origin: Origin,
+    epoch: Option<[u8; EPOCH_BYTES]>,
+}
+
+impl Sealer {
+    pub(crate) fn new(key: &Key, origin: Origin) -> Result<Sealer, Error> {
+        Ok(Sealer {
+            key: aead_key(key)?,
+            next: AtomicU64::new(0),
+            origin,
+            epoch: None,
+        })
+    }
+
+    /// A sealer of export envelopes. The epoch must be fresh: a random one for
+    /// each run of the keeper, or nonces repeat.
+    pub fn export(key: ExportKey) -> Result<Sealer, Error> {
+        Ok(Sealer {
+            epoch: Some(key.epoch),
+            ..Sealer::new(&key.key, Origin::Export)?
+        })
+    }
+
+    /// Appends the binary form of an envelope to `out`. `type_code` may be 0
+    /// with [`contract::envelope::FLAG_TEXT`] only. On error `out` is as before.
+    pub fn seal(
+        &self,
+        type_code: u8,
+        flags: u8,
+        plaintext: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if plaintext.len() > PLAINTEXT_MAX {
+            return Err(Error::TooLong);
+        }
+        let counter = self.next.fetch_add(1, Ordering::Relaxed);
+        if counter == u64::MAX {
+            // Stays exhausted: the counter does not come round again.
+            self.next.store(u64::MAX, Ordering::Relaxed);
+            return Err(Error::Exhausted);
+        }
+        let mut nonce = [0; NONCE_BYTES];
+        nonce[4..].copy_from_slice(&counter.to_le_bytes());
+
+        let start = out.len();
+        out.reserve(HEADER_BYTES + EPOCH_BYTES + NONCE_BYTES + plaintext.len() + TAG_BYTES);
+        out.extend_from_slice(&[MAGIC, self.origin as u8, type_code, flags]);
+        if let Some(epoch) = &self.epoch {
+            out.extend_from_slice(epoch);
+        }
+        let associated_end = out.len();
+        out.extend_from_slice(&nonce);
+        let plain_start = out.len();
+        out.extend_from_slice(plaintext);
+        let (head, plain) = out.split_at_mut(plain_start);
+        let tag = self.key.seal_in_place_separate_tag(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::from(&head[start..associated_end]),
+            plain,
+        );
+        match tag {
+            Ok(tag) => {
+                out.extend_from_slice(tag.as_ref());
+                Ok(())
+            }
+            Err(_) => {
+                out.truncate(start);
+                Err(Error::TooLong)
+            }
+        }
+    }
+
+    /// Appends the text form of an envelope to `out`.
+    pub fn seal_text(
+        &self,
+        type_code: u8,
+        flags: u8,
+        plaintext: &[u8],
+        out: &mut String,
+    ) -> Result<(), Error> {
+        let mut binary = Vec::new();
+        self.seal(type_code, flags, plaintext, &mut binary)?;
+        format::to_text(&binary, out);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sealer")
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn aead_key(key: &Key) -> Result<LessSafeKey, Error> {
+    UnboundKey::new(&AES_256_GCM, key.bytes())
+        .map(LessSafeKey::new)
+        .map_err(|_| Error::KeyFormat("wrong size"))
+}
