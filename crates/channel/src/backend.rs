@@ -1,0 +1,145 @@
+//! The backend's end of a channel in Rust, for tests and benches. The real one
+//! is C and also has to heed PostgreSQL's interrupts, which this does not.
+
+use crate::keeper::{send, take};
+use crate::mapping::{Mapping, Ring};
+use crate::ring::{Reader, Writer};
+use crate::socket::{self, Line, SocketBell};
+use crate::{Error, Violation};
+use contract::Kind;
+use contract::hello::{Hello, Status, WELCOME_BYTES, Welcome};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Why there is no channel.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The keeper does not want us: why, and the version of the contract it speaks.
+    #[error("the keeper (contract version {1}) refuses: {0:?}")]
+    Refused(Status, u32),
+    /// The socket or the shared memory failed, or it took too long.
+    #[error("cannot connect to the keeper: {0}")]
+    Io(#[from] io::Error),
+    /// Whoever answered does not speak the contract.
+    #[error("no keeper answers on the socket: {0}")]
+    Malformed(&'static str),
+}
+
+/// What the keeper answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The result.
+    Ok(Vec<u8>),
+    /// An error, of this request or of an earlier one-way request.
+    Err {
+        /// Five characters, as PostgreSQL has them.
+        sqlstate: [u8; 5],
+        /// What happened.
+        message: String,
+        /// More about it; may be empty.
+        detail: String,
+        /// What to do; may be empty.
+        hint: String,
+    },
+}
+
+/// The backend's end of one channel.
+pub struct BackendEnd {
+    requests: Writer<Ring>,
+    answers: Reader<Ring>,
+    bell: SocketBell,
+    welcome: Welcome,
+    sequence: u32,
+}
+
+impl BackendEnd {
+    /// Connects to a keeper, in all within the time.
+    pub fn connect(
+        path: &Path,
+        hello: Hello,
+        timeout: Duration,
+    ) -> Result<BackendEnd, ConnectError> {
+        let deadline = Instant::now() + timeout;
+        let stream = socket::connect(path, timeout)?;
+        socket::send_with(&stream, &hello.encode(), None)?;
+        let mut bytes = [0; WELCOME_BYTES];
+        let fd = socket::receive_with(&stream, &mut bytes, deadline)?;
+        let welcome =
+            Welcome::decode(&bytes).ok_or(ConnectError::Malformed("this is no welcome"))?;
+        if welcome.status != Status::Accepted {
+            return Err(ConnectError::Refused(welcome.status, welcome.version));
+        }
+        if welcome.version != contract::VERSION {
+            let status = Status::WrongVersion;
+            return Err(ConnectError::Refused(status, welcome.version));
+        }
+        let fd = fd.ok_or(ConnectError::Malformed("there came no shared memory"))?;
+        let mapping = Arc::new(Mapping::open(fd.as_fd())?);
+        socket::no_deadline(&stream)?;
+        Ok(BackendEnd {
+            requests: Writer::new(Ring::request(&mapping)),
+            answers: Reader::new(Ring::answer(&mapping)),
+            bell: SocketBell::new(Line::new(stream), false),
+            welcome,
+            sequence: 0,
+        })
+    }
+
+    /// What the keeper said when it accepted.
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Sends a one-way request; the parts make the body.
+    #[inline]
+    pub fn send(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), Error> {
+        self.sequence = self.sequence.wrapping_add(1);
+        send(
+            &mut self.requests,
+            &mut self.bell,
+            kind,
+            self.sequence,
+            parts,
+        )
+    }
+
+    /// Sends an answered request and waits for its answer.
+    pub fn call(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<Answer, Error> {
+        self.send(kind, parts)?;
+        let mut body = Vec::new();
+        let header = take(&mut self.answers, &mut self.bell, &mut body, |kind| {
+            matches!(kind, Kind::Answer | Kind::Error)
+        })?;
+        if header.sequence != self.sequence {
+            return Err(Error::Violation(Violation::Sequence));
+        }
+        if header.kind == Kind::Answer as u16 {
+            return Ok(Answer::Ok(body));
+        }
+        failure(&body).ok_or(Error::Violation(Violation::Short))
+    }
+}
+
+impl Drop for BackendEnd {
+    fn drop(&mut self) {
+        self.bell.line().shut_down();
+    }
+}
+
+/// The error in the body of a [`Kind::Error`].
+fn failure(body: &[u8]) -> Option<Answer> {
+    let sqlstate = *body.first_chunk()?;
+    let mut texts = body
+        .get(Kind::Error.fixed_bytes()..)?
+        .split(|byte| *byte == 0)
+        .map(|text| String::from_utf8_lossy(text).into_owned());
+    Some(Answer::Err {
+        sqlstate,
+        message: texts.next()?,
+        detail: texts.next()?,
+        hint: texts.next()?,
+    })
+}

@@ -1,0 +1,192 @@
+//! The keeper's end of a channel: takes requests, gives answers. The peer is
+//! hostile. What requests mean is not known here, only which kinds exist and how
+//! long their fixed parts are.
+//!
+//! Invariant: after a violation the channel is closed and stays so.
+
+use crate::mapping::{Mapping, Ring};
+use crate::ring::{Reader, Writer};
+use crate::socket::{Line, SocketBell};
+use crate::{Error, Violation};
+use contract::message::{BODY_MAX, HEADER_BYTES};
+use contract::{Header, Kind};
+use std::sync::Arc;
+
+/// A body's allocation above this is given back when a small message follows.
+const KEEP_BYTES: usize = 1024 * 1024;
+
+/// The keeper's end of one channel; a thread of its own serves it.
+pub struct KeeperEnd {
+    requests: Reader<Ring>,
+    answers: Writer<Ring>,
+    bell: SocketBell,
+}
+
+/// Shuts a channel down from another thread.
+#[derive(Clone, Debug)]
+pub struct Shutdown(Arc<Line>);
+
+impl Shutdown {
+    /// Ends the channel: its [`KeeperEnd`] gives [`Error::Closed`] from its next
+    /// call on, also when it waits now, and the backend sees the end.
+    pub fn shutdown(&self) {
+        self.0.shut_down();
+    }
+}
+
+impl KeeperEnd {
+    pub(crate) fn new(mapping: Arc<Mapping>, line: Arc<Line>) -> KeeperEnd {
+        KeeperEnd {
+            requests: Reader::new(Ring::request(&mapping)),
+            answers: Writer::new(Ring::answer(&mapping)),
+            bell: SocketBell::new(line, true),
+        }
+    }
+
+    /// A handle by which another thread can end this channel.
+    pub fn shutdown_handle(&self) -> Shutdown {
+        Shutdown(Arc::clone(self.bell.line()))
+    }
+
+    /// Waits for the next request and copies its body into `body` (replacing what
+    /// is there). Its kind is one that a backend may send, and the body has at
+    /// least that kind's fixed part. What a backend has sent completely is still
+    /// delivered after it is gone; then [`Error::Closed`].
+    #[inline]
+    pub fn next(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
+        if self.bell.line().is_down() {
+            return Err(Error::Closed);
+        }
+        let result = self.take(body);
+        self.checked(result)
+    }
+
+    /// As [`KeeperEnd::next`], but `None` when no request has begun to arrive.
+    #[inline]
+    pub fn try_next(&mut self, body: &mut Vec<u8>) -> Result<Option<Header>, Error> {
+        if self.bell.line().is_down() {
+            return Err(Error::Closed);
+        }
+        let result = match self.requests.has_bytes(&mut self.bell) {
+            Ok(true) => self.take(body).map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.checked(result)
+    }
+
+    /// Answers the request with this sequence number; the parts make the body.
+    pub fn answer(&mut self, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
+        self.send(Kind::Answer, sequence, parts)
+    }
+
+    /// Answers with an error. A text ends at its first zero byte, if it has one.
+    pub fn error(
+        &mut self,
+        sequence: u32,
+        sqlstate: &[u8; 5],
+        message: &str,
+        detail: &str,
+        hint: &str,
+    ) -> Result<(), Error> {
+        let text = |text: &'_ str| text.find('\0').unwrap_or(text.len());
+        let parts: [&[u8]; 8] = [
+            sqlstate,
+            &[0; 3],
+            &message.as_bytes()[..text(message)],
+            &[0],
+            &detail.as_bytes()[..text(detail)],
+            &[0],
+            &hint.as_bytes()[..text(hint)],
+            &[0],
+        ];
+        self.send(Kind::Error, sequence, &parts)
+    }
+
+    fn send(&mut self, kind: Kind, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
+        if self.bell.line().is_down() {
+            return Err(Error::Closed);
+        }
+        let result = send(&mut self.answers, &mut self.bell, kind, sequence, parts);
+        self.checked(result)
+    }
+
+    fn take(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
+        let header = take(&mut self.requests, &mut self.bell, body, |kind| {
+            !matches!(kind, Kind::Answer | Kind::Error)
+        })?;
+        Ok(header)
+    }
+
+    #[inline]
+    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Closed | Error::Violation(_)) = result {
+            self.bell.line().shut_down();
+        }
+        result
+    }
+}
+
+impl Drop for KeeperEnd {
+    fn drop(&mut self) {
+        // Handles may keep the socket open; the backend must see the end now.
+        self.bell.line().shut_down();
+    }
+}
+
+/// Writes one message and publishes it.
+#[inline]
+pub(crate) fn send(
+    writer: &mut Writer<Ring>,
+    bell: &mut SocketBell,
+    kind: Kind,
+    sequence: u32,
+    parts: &[&[u8]],
+) -> Result<(), Error> {
+    let mut length = 0usize;
+    for part in parts {
+        length = length.saturating_add(part.len());
+    }
+    if length > BODY_MAX {
+        return Err(Error::TooLong);
+    }
+    let header = Header {
+        length: length as u32,
+        kind: kind as u16,
+        sequence,
+    };
+    writer.write(bell, &header.encode())?;
+    for part in parts {
+        writer.write(bell, part)?;
+    }
+    writer.publish(bell)
+}
+
+/// Takes one message: header, checks, body.
+#[inline]
+pub(crate) fn take(
+    reader: &mut Reader<Ring>,
+    bell: &mut SocketBell,
+    body: &mut Vec<u8>,
+    expected: impl Fn(Kind) -> bool,
+) -> Result<Header, Error> {
+    let mut bytes = [0; HEADER_BYTES];
+    reader.read(bell, &mut bytes)?;
+    let header = Header::decode(&bytes);
+    let length = header.length as usize;
+    if length > BODY_MAX {
+        return Err(Error::Violation(Violation::Length));
+    }
+    let kind = Kind::from_u16(header.kind)
+        .filter(|kind| expected(*kind))
+        .ok_or(Error::Violation(Violation::Kind))?;
+    if length < kind.fixed_bytes() {
+        return Err(Error::Violation(Violation::Short));
+    }
+    body.clear();
+    if body.capacity() > KEEP_BYTES && length <= KEEP_BYTES {
+        body.shrink_to(KEEP_BYTES);
+    }
+    reader.append(bell, length, body)?;
+    Ok(header)
+}

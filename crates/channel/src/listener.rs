@@ -1,0 +1,187 @@
+//! The keeper's door: a listening Unix socket, the first exchange with a backend,
+//! and who that backend is. What to accept is the keeper's decision.
+//!
+//! Invariant: a socket that somebody answers on is never taken away.
+
+use crate::keeper::KeeperEnd;
+use crate::mapping::Mapping;
+use crate::socket::{self, Line};
+use contract::hello::{HELLO_BYTES, Hello, Status, Welcome};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A socket that backends connect to. The file goes when this is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the socket file that is ours.
+    file: (u64, u64),
+}
+
+impl Listener {
+    /// Listens at a path, with the permissions `mode`. A socket that is left
+    /// there from before is replaced; one that is alive is
+    /// [`ErrorKind::AddrInUse`], and so is any other file.
+    pub fn bind(path: &Path, mode: u32) -> io::Result<Listener> {
+        remove_stale(path)?;
+        let listener = UnixListener::from(socket::listen(path, mode)?);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+        let file = identity(path)?;
+        Ok(Listener {
+            listener,
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    /// Waits for a backend.
+    pub fn accept(&self) -> io::Result<Pending> {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    return Ok(Pending {
+                        stream,
+                        version: None,
+                    });
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes [`Listener::accept`] fail from now on, also one that waits.
+    pub fn close(&self) {
+        // A listening socket is shut down like a stream; std has no method for it.
+        if let Ok(fd) = self.listener.as_fd().try_clone_to_owned() {
+            let _ = UnixStream::from(fd).shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|file| file == self.file) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let data = std::fs::symlink_metadata(path)?;
+    Ok((data.dev(), data.ino()))
+}
+
+/// Removes a socket on which nobody answers.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(data) if data.file_type().is_socket() => {}
+        Ok(_) => {
+            let what = "another kind of file stands at the path of the socket";
+            return Err(io::Error::new(ErrorKind::AddrInUse, what));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    match socket::connect(path, Duration::from_secs(1)) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        _ => {
+            let what = "somebody listens on the socket already";
+            Err(io::Error::new(ErrorKind::AddrInUse, what))
+        }
+    }
+}
+
+/// Who is at the other end, as the kernel says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerCred {
+    /// Process that connected.
+    pub pid: i32,
+    /// Its effective user at that time.
+    pub uid: u32,
+    /// Its effective group at that time.
+    pub gid: u32,
+}
+
+/// Why there is no [`Hello`].
+#[derive(Debug, thiserror::Error)]
+pub enum HelloError {
+    /// The socket failed, ended, or took too long.
+    #[error("no hello from the peer: {0}")]
+    Io(#[from] io::Error),
+    /// These are not the bytes of a hello.
+    #[error("the peer does not speak Confide's contract")]
+    Malformed,
+}
+
+/// A connection whose peer has not been accepted.
+#[derive(Debug)]
+pub struct Pending {
+    stream: UnixStream,
+    version: Option<u32>,
+}
+
+impl Pending {
+    /// Reads what the backend says first. Its version may be another than ours;
+    /// then refuse it ([`Pending::accept`] would, too).
+    pub fn hello(&mut self, timeout: Duration) -> Result<(Hello, PeerCred), HelloError> {
+        let credentials = socket::peer_credentials(&self.stream)?;
+        let mut bytes = [0; HELLO_BYTES];
+        socket::read_within(&self.stream, &mut bytes, Instant::now() + timeout)?;
+        let hello = Hello::decode(&bytes).ok_or(HelloError::Malformed)?;
+        self.version = Some(hello.version);
+        let peer = PeerCred {
+            pid: credentials.pid,
+            uid: credentials.uid,
+            gid: credentials.gid,
+        };
+        Ok((hello, peer))
+    }
+
+    /// Tells the backend why not, and hangs up.
+    pub fn refuse(self, status: Status) -> io::Result<()> {
+        let welcome = Welcome {
+            version: contract::VERSION,
+            status,
+            arena: 0,
+            session: 0,
+            token: [0; 16],
+            incarnation: 0,
+        };
+        socket::send_with(&self.stream, &welcome.encode(), None)
+    }
+
+    /// Makes the shared memory and welcomes the backend. `welcome.version` and
+    /// `welcome.status` are filled in. A backend whose hello told another version,
+    /// or was not read, is refused: [`ErrorKind::Unsupported`].
+    pub fn accept(self, mut welcome: Welcome) -> io::Result<KeeperEnd> {
+        if self.version != Some(contract::VERSION) {
+            self.refuse(Status::WrongVersion)?;
+            let what = "the backend speaks another version of the contract";
+            return Err(io::Error::new(ErrorKind::Unsupported, what));
+        }
+        welcome.version = contract::VERSION;
+        welcome.status = Status::Accepted;
+        let (mapping, fd) = Mapping::create()?;
+        socket::no_deadline(&self.stream)?;
+        socket::send_with(&self.stream, &welcome.encode(), Some(fd.as_fd()))?;
+        Ok(KeeperEnd::new(Arc::new(mapping), Line::new(self.stream)))
+    }
+}

@@ -1,0 +1,344 @@
+//! One byte ring: who may move which position when, who wakes whom.
+//!
+//! Generic over the shared memory ([`Memory`]) and the way to wake and to wait
+//! ([`Bell`]), so that the same code runs over a memfd and a socket and under
+//! the model checker (`tests/loom.rs`). It knows bytes, not messages.
+//!
+//! Invariants. A side never reads its own position back from shared memory. The
+//! peer's position is checked each time it is loaded. A side sleeps only after
+//! it has (1) published everything it did, (2) set its sleep flag, (3) passed a
+//! sequentially consistent fence, (4) looked at the peer's position once more;
+//! the peer moves its position, passes a fence, then looks at the flag. So at
+//! least one of the two sees what the other did.
+
+use crate::{Error, Violation};
+use std::sync::atomic::Ordering;
+
+/// The two positions of a ring, in bytes since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// Bytes written; stored by the writer.
+    Written,
+    /// Bytes read; stored by the reader.
+    Read,
+}
+
+/// The two sides of a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Sleeps until there is something to read.
+    Reader,
+    /// Sleeps until there is room.
+    Writer,
+}
+
+/// Memory that two sides share: control words and bytes.
+pub trait Memory {
+    /// Size of the ring in bytes, a power of two; does not change.
+    fn size(&self) -> u64;
+    /// Loads a position.
+    fn load(&self, position: Position, order: Ordering) -> u64;
+    /// Stores a position.
+    fn store(&self, position: Position, value: u64, order: Ordering);
+    /// Whether the sleep flag of a side is set (relaxed).
+    fn sleeps(&self, side: Side) -> bool;
+    /// Sets or clears the sleep flag of a side (relaxed).
+    fn set_sleeps(&self, side: Side, sleeps: bool);
+    /// A sequentially consistent fence.
+    fn fence(&self);
+    /// Copies bytes, no more than the ring's size, in at a position.
+    fn put(&self, at: u64, bytes: &[u8]);
+    /// Copies bytes, no more than the ring's size, out from a position.
+    fn take(&self, at: u64, to: &mut [u8]);
+    /// Appends `count` bytes, no more than the ring's size, from a position.
+    fn append(&self, at: u64, count: usize, to: &mut Vec<u8>);
+}
+
+/// The peer is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gone;
+
+/// How a side wakes its peer and waits for it.
+pub trait Bell {
+    /// Wakes the peer. Never blocks.
+    fn ring(&self) -> Result<(), Gone>;
+    /// Sleeps until the peer rings, has rung since the last wait, or is gone. May
+    /// return without a reason.
+    fn wait(&self) -> Result<(), Gone>;
+    /// Looks again and again for a short time, for as long as it pays. Returns
+    /// the last look.
+    fn spin(
+        &mut self,
+        side: Side,
+        look: &mut dyn FnMut() -> Result<bool, Error>,
+    ) -> Result<bool, Error>;
+    /// Tells that the sleep after the last spin is over.
+    fn woken(&mut self, _side: Side) {}
+}
+
+/// A side publishes its position at the latest after this part of the ring.
+const PUBLISH_PART: u64 = 4;
+
+/// The writing side of a ring.
+pub struct Writer<M> {
+    memory: M,
+    written: u64,
+    published: u64,
+    /// The reader's position as last loaded.
+    read: u64,
+}
+
+impl<M: Memory> Writer<M> {
+    /// The writer of a fresh ring.
+    pub fn new(memory: M) -> Self {
+        Writer {
+            memory,
+            written: 0,
+            published: 0,
+            read: 0,
+        }
+    }
+
+    fn room(&self) -> u64 {
+        self.memory.size() - (self.written - self.read)
+    }
+
+    /// Loads and checks the reader's position. Acquire: the reader's copies out of
+    /// the bytes before its position come before our copies over them.
+    fn refresh(&mut self) -> Result<(), Error> {
+        let read = self.memory.load(Position::Read, Ordering::Acquire);
+        if read < self.read || read > self.written {
+            return Err(Error::Violation(Violation::Position));
+        }
+        self.read = read;
+        Ok(())
+    }
+
+    /// Puts bytes into the ring, waiting for room where there is none. The reader
+    /// is told of them at the latest by [`Writer::publish`].
+    #[inline]
+    pub fn write(&mut self, bell: &mut impl Bell, bytes: &[u8]) -> Result<(), Error> {
+        let length = bytes.len() as u64;
+        if length <= self.room() && length <= self.memory.size() / PUBLISH_PART {
+            self.memory.put(self.written, bytes);
+            self.written += length;
+            return Ok(());
+        }
+        self.stream(bell, bytes)
+    }
+
+    #[cold]
+    fn stream(&mut self, bell: &mut impl Bell, mut bytes: &[u8]) -> Result<(), Error> {
+        let part = (self.memory.size() / PUBLISH_PART).max(1);
+        while !bytes.is_empty() {
+            if self.room() < bytes.len() as u64 {
+                self.refresh()?;
+                if self.room() == 0 {
+                    self.wait(bell)?;
+                }
+            }
+            let count = self.room().min(part).min(bytes.len() as u64) as usize;
+            let (now, later) = bytes.split_at(count);
+            self.memory.put(self.written, now);
+            self.written += count as u64;
+            if self.written - self.published >= part {
+                self.publish(bell)?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Lets the reader see what has been written, and wakes it if it sleeps.
+    #[inline]
+    pub fn publish(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
+        if self.published == self.written {
+            return Ok(());
+        }
+        self.published = self.written;
+        self.memory
+            .store(Position::Written, self.written, Ordering::Release);
+        self.memory.fence();
+        if self.memory.sleeps(Side::Reader) {
+            self.memory.set_sleeps(Side::Reader, false);
+            bell.ring().map_err(|Gone| Error::Closed)?;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<bool, Error> {
+        self.refresh()?;
+        Ok(self.room() > 0)
+    }
+
+    /// Waits until there is room.
+    fn wait(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
+        self.publish(bell)?;
+        if bell.spin(Side::Writer, &mut || self.look())? {
+            return Ok(());
+        }
+        loop {
+            self.memory.set_sleeps(Side::Writer, true);
+            self.memory.fence();
+            if self.look()? {
+                break;
+            }
+            bell.wait().map_err(|Gone| Error::Closed)?;
+        }
+        self.memory.set_sleeps(Side::Writer, false);
+        bell.woken(Side::Writer);
+        Ok(())
+    }
+}
+
+/// The reading side of a ring.
+pub struct Reader<M> {
+    memory: M,
+    read: u64,
+    published: u64,
+    /// The writer's position as last loaded.
+    written: u64,
+    /// The peer is gone: what it had written by then is all there will be.
+    ended: bool,
+}
+
+impl<M: Memory> Reader<M> {
+    /// The reader of a fresh ring.
+    pub fn new(memory: M) -> Self {
+        Reader {
+            memory,
+            read: 0,
+            published: 0,
+            written: 0,
+            ended: false,
+        }
+    }
+
+    fn available(&self) -> u64 {
+        self.written - self.read
+    }
+
+    /// Loads and checks the writer's position. Acquire: the writer's copies into
+    /// the bytes before its position come before our copies out of them.
+    fn refresh(&mut self) -> Result<(), Error> {
+        if self.ended {
+            return Ok(());
+        }
+        let written = self.memory.load(Position::Written, Ordering::Acquire);
+        if written < self.written || written - self.read > self.memory.size() {
+            return Err(Error::Violation(Violation::Position));
+        }
+        self.written = written;
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<bool, Error> {
+        self.refresh()?;
+        Ok(self.available() > 0)
+    }
+
+    /// Whether there is a byte to read. When there is none, everything read has
+    /// been published.
+    #[inline]
+    pub fn has_bytes(&mut self, bell: &mut impl Bell) -> Result<bool, Error> {
+        if self.available() > 0 || self.look()? {
+            return Ok(true);
+        }
+        self.publish(bell);
+        Ok(false)
+    }
+
+    /// Fills `to` from the ring, waiting for bytes where there are none.
+    #[inline]
+    pub fn read(&mut self, bell: &mut impl Bell, to: &mut [u8]) -> Result<(), Error> {
+        let mut done = 0;
+        while let Some(rest) = to.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let count = self.ready(bell, rest.len())?;
+            self.memory.take(self.read, &mut rest[..count]);
+            self.advance(bell, count);
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Appends `length` bytes from the ring, waiting for bytes where there are
+    /// none. `to` grows with what arrives, not with what `length` promises.
+    #[inline]
+    pub fn append(
+        &mut self,
+        bell: &mut impl Bell,
+        length: usize,
+        to: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut missing = length;
+        while missing > 0 {
+            let count = self.ready(bell, missing)?;
+            self.memory.append(self.read, count, to);
+            self.advance(bell, count);
+            missing -= count;
+        }
+        Ok(())
+    }
+
+    /// How many of `wanted` (not 0) bytes can be copied now; at least one.
+    #[inline]
+    fn ready(&mut self, bell: &mut impl Bell, wanted: usize) -> Result<usize, Error> {
+        if self.available() == 0 && !self.look()? {
+            self.wait(bell)?;
+        }
+        Ok(self.available().min(wanted as u64) as usize)
+    }
+
+    #[inline]
+    fn advance(&mut self, bell: &mut impl Bell, count: usize) {
+        self.read += count as u64;
+        if self.read - self.published >= (self.memory.size() / PUBLISH_PART).max(1) {
+            self.publish(bell);
+        }
+    }
+
+    /// Lets the writer see what has been read, and wakes it if it sleeps. That
+    /// the peer is gone is noticed when there is nothing left to read.
+    fn publish(&mut self, bell: &mut impl Bell) {
+        if self.published == self.read {
+            return;
+        }
+        self.published = self.read;
+        self.memory
+            .store(Position::Read, self.read, Ordering::Release);
+        self.memory.fence();
+        if self.memory.sleeps(Side::Writer) {
+            self.memory.set_sleeps(Side::Writer, false);
+            let _ = bell.ring();
+        }
+    }
+
+    /// Waits until there is something to read.
+    fn wait(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
+        self.publish(bell);
+        if self.ended {
+            return Err(Error::Closed);
+        }
+        if bell.spin(Side::Reader, &mut || self.look())? {
+            return Ok(());
+        }
+        loop {
+            self.memory.set_sleeps(Side::Reader, true);
+            self.memory.fence();
+            if self.look()? {
+                break;
+            }
+            if bell.wait().is_err() {
+                self.refresh()?;
+                self.ended = true;
+                if self.available() == 0 {
+                    return Err(Error::Closed);
+                }
+                break;
+            }
+        }
+        self.memory.set_sleeps(Side::Reader, false);
+        bell.woken(Side::Reader);
+        Ok(())
+    }
+}

@@ -1,0 +1,375 @@
+//! System calls on the channel's Unix socket: descriptors passed along, the
+//! peer's credentials, wake-up bytes, waiting. No messages of rings.
+//!
+//! Invariant: ringing never blocks and never raises a signal.
+#![allow(unsafe_code)]
+
+use crate::Error;
+use crate::ring::{Bell, Gone, Side};
+use crate::spin::Spin;
+use std::io::{self, ErrorKind, Read};
+use std::mem::size_of;
+use std::net::Shutdown as How;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+fn check_size(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Calls again what a signal has interrupted.
+fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn address(path: &Path) -> io::Result<libc::sockaddr_un> {
+    // SAFETY: all zeros are a valid value of this plain C struct.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.is_empty() || bytes.len() >= address.sun_path.len() || bytes.contains(&0) {
+        let what = "path of socket is empty or too long";
+        return Err(io::Error::new(ErrorKind::InvalidInput, what));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    Ok(address)
+}
+
+fn stream_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: plain system call.
+    let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A listening socket bound to a path that does not exist, with exactly these
+/// permissions and never more.
+pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let address = address(path)?;
+    let fd = stream_socket()?;
+    // The mode of an unbound socket is what bind gives the file, less the umask.
+    // SAFETY: plain system call.
+    check(unsafe { libc::fchmod(fd.as_raw_fd(), mode as libc::mode_t) })?;
+    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: pointer and size describe one valid address.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
+    // SAFETY: plain system call.
+    check(unsafe { libc::listen(fd.as_raw_fd(), 128) })?;
+    Ok(fd)
+}
+
+/// Connects within a time.
+pub(crate) fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let address = address(path)?;
+    let stream = UnixStream::from(stream_socket()?);
+    stream.set_write_timeout(Some(timeout.max(Duration::from_millis(1))))?;
+    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    again(|| {
+        // SAFETY: pointer and size describe one valid address.
+        check(unsafe { libc::connect(stream.as_raw_fd(), (&raw const address).cast(), size) })
+    })?;
+    Ok(stream)
+}
+
+/// Process, user and group at the other end of a socket.
+pub(crate) fn peer_credentials(stream: &UnixStream) -> io::Result<libc::ucred> {
+    let mut credentials = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: pointer and size describe one valid ucred.
+    check(unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &mut size,
+        )
+    })?;
+    Ok(credentials)
+}
+
+/// Fills `bytes` from the socket, in all within the time.
+pub(crate) fn read_within(
+    stream: &UnixStream,
+    bytes: &mut [u8],
+    deadline: Instant,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        set_deadline(stream, deadline)?;
+        match (&*stream).read(&mut bytes[done..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn set_deadline(stream: &UnixStream, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))
+}
+
+/// Makes the socket block without limit again, as waiting for wake-ups needs.
+pub(crate) fn no_deadline(stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)
+}
+
+/// Room for the control message of two descriptors (aligned as it must be).
+const CONTROL_WORDS: usize = 3;
+const CONTROL_BYTES: usize = CONTROL_WORDS * size_of::<u64>();
+
+/// Sends bytes, all at once, and a descriptor with them if there is one. The
+/// first exchange is small enough that a fresh socket always takes it.
+pub(crate) fn send_with(
+    stream: &UnixStream,
+    bytes: &[u8],
+    fd: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut piece = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: all zeros are a valid value of this plain C struct.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    if let Some(fd) = fd {
+        let payload = size_of::<RawFd>() as libc::c_uint;
+        message.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: arithmetic only.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(payload) } as usize;
+        assert!(message.msg_controllen <= CONTROL_BYTES);
+        // SAFETY: the buffer is aligned and long enough for one header and one
+        // descriptor, as just checked, so the first header exists.
+        unsafe {
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(payload) as usize;
+            let data = libc::CMSG_DATA(header).cast::<RawFd>();
+            data.write_unaligned(fd.as_raw_fd());
+        }
+    }
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the message points to buffers that live until the call returns.
+    let sent = again(|| check_size(unsafe { libc::sendmsg(stream.as_raw_fd(), &message, flags) }))?;
+    if sent != bytes.len() {
+        return Err(ErrorKind::WriteZero.into());
+    }
+    Ok(())
+}
+
+/// Fills `bytes` from the socket within the time; gives the descriptor that came
+/// with the first of them, if one did.
+pub(crate) fn receive_with(
+    stream: &UnixStream,
+    bytes: &mut [u8],
+    deadline: Instant,
+) -> io::Result<Option<OwnedFd>> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut piece = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: all zeros are a valid value of this plain C struct.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES;
+    let got = again(|| {
+        set_deadline(stream, deadline)?;
+        let flags = libc::MSG_CMSG_CLOEXEC;
+        // SAFETY: the message points to buffers that live until the call returns.
+        check_size(unsafe { libc::recvmsg(stream.as_raw_fd(), &mut message, flags) })
+    });
+    let got = match got {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(ErrorKind::TimedOut.into()),
+        result => result,
+    }?;
+    let mut fds = received_descriptors(&message).into_iter();
+    if got == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    read_within(stream, &mut bytes[got..], deadline)?;
+    Ok(fds.next())
+}
+
+/// Takes possession of all descriptors of a received message, so that what is
+/// not wanted gets closed.
+fn received_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
+    let mut fds = Vec::new();
+    // SAFETY: the kernel has filled in the control buffer and its length; the
+    // macros walk it within that length. Received descriptors are ours alone.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
+                let data = libc::CMSG_DATA(header).cast::<RawFd>();
+                for n in 0..bytes / size_of::<RawFd>() {
+                    fds.push(OwnedFd::from_raw_fd(data.add(n).read_unaligned()));
+                }
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    fds
+}
+
+/// What a channel's end and its shutdown handles have in common.
+#[derive(Debug)]
+pub(crate) struct Line {
+    stream: UnixStream,
+    down: AtomicBool,
+}
+
+impl Line {
+    pub(crate) fn new(stream: UnixStream) -> Arc<Line> {
+        Arc::new(Line {
+            stream,
+            down: AtomicBool::new(false),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed)
+    }
+
+    /// Ends the channel for both sides; whoever sleeps wakes up.
+    pub(crate) fn shut_down(&self) {
+        self.down.store(true, Ordering::Relaxed);
+        let _ = self.stream.shutdown(How::Both);
+    }
+}
+
+/// How many keeper threads of this process spin now. Others may need their
+/// processors more.
+static SPINNING: AtomicUsize = AtomicUsize::new(0);
+
+fn spinners_max() -> usize {
+    static MAX: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *MAX.get_or_init(|| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (processors / 2).max(1)
+    })
+}
+
+/// Wakes the peer by a byte on the socket and waits for its bytes.
+#[derive(Debug)]
+pub(crate) struct SocketBell {
+    line: Arc<Line>,
+    reader: Spin,
+    writer: Spin,
+    /// Spins only while few others of the process do.
+    polite: bool,
+}
+
+impl SocketBell {
+    pub(crate) fn new(line: Arc<Line>, polite: bool) -> SocketBell {
+        SocketBell {
+            line,
+            reader: Spin::new(),
+            writer: Spin::new(),
+            polite,
+        }
+    }
+
+    pub(crate) fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
+    fn spin_of(&mut self, side: Side) -> &mut Spin {
+        match side {
+            Side::Reader => &mut self.reader,
+            Side::Writer => &mut self.writer,
+        }
+    }
+}
+
+impl Bell for SocketBell {
+    fn ring(&self) -> Result<(), Gone> {
+        let byte = [1u8];
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        let fd = self.line.stream.as_raw_fd();
+        // SAFETY: pointer and length describe one byte.
+        let sent = again(|| check_size(unsafe { libc::send(fd, byte.as_ptr().cast(), 1, flags) }));
+        match sent {
+            Ok(_) => Ok(()),
+            // Full of bytes that the peer has not read: it is not asleep.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(_) => Err(Gone),
+        }
+    }
+
+    fn wait(&self) -> Result<(), Gone> {
+        if self.line.is_down() {
+            return Err(Gone);
+        }
+        let mut bytes = [0u8; 64];
+        match (&self.line.stream).read(&mut bytes) {
+            Ok(0) => Err(Gone),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(_) => Err(Gone),
+        }
+    }
+
+    fn spin(
+        &mut self,
+        side: Side,
+        look: &mut dyn FnMut() -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        if !self.polite {
+            return self.spin_of(side).spin(look);
+        }
+        let others = SPINNING.fetch_add(1, Ordering::Relaxed);
+        let result = if others < spinners_max() {
+            self.spin_of(side).spin(look)
+        } else {
+            Ok(false)
+        };
+        SPINNING.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+
+    fn woken(&mut self, side: Side) {
+        self.spin_of(side).woken();
+    }
+}
