@@ -1,0 +1,149 @@
+//! The C header of the contract.
+
+use contract::hello::Status;
+use contract::{Aggregate, Kind, Op, TypeCode, Unit, envelope, fid, hello, message, ring};
+use std::fmt::Write;
+
+/// `NotLike` becomes `NOT_LIKE`.
+fn shout(name: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in name.chars().enumerate() {
+        if c.is_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_uppercase());
+    }
+    out
+}
+
+struct Header(String);
+
+impl Header {
+    fn section(&mut self, title: &str) {
+        let _ = write!(self.0, "\n/* {title} */\n");
+    }
+
+    fn define(&mut self, name: &str, value: impl std::fmt::Display) {
+        let _ = writeln!(self.0, "#define CFD_{name} {value}");
+    }
+
+    fn numbers<T: std::fmt::Debug>(&mut self, prefix: &str, items: &[T], code: impl Fn(&T) -> u64) {
+        for item in items {
+            let name = format!("{prefix}_{}", shout(&format!("{item:?}")));
+            self.define(&name, code(item));
+        }
+    }
+}
+
+pub(super) fn text() -> String {
+    let mut h = Header(format!(
+        "/*\n * contract.h\n *\t  What the extension and the keeper agree on: see crates/contract.\n *\n * {}\n */\n#ifndef CFD_CONTRACT_H\n#define CFD_CONTRACT_H\n",
+        super::NOTICE
+    ));
+    h.section("Version");
+    h.define("CONTRACT_VERSION", contract::VERSION);
+    fids(&mut h);
+    rings(&mut h);
+    hellos(&mut h);
+    messages(&mut h);
+    envelopes(&mut h);
+    h.section("Types");
+    h.numbers("TYPE", TypeCode::ALL, |t| *t as u64);
+    h.define(
+        "TYPE_MAX",
+        TypeCode::ALL.iter().map(|t| *t as u8).max().unwrap_or(0),
+    );
+    h.section("Generic operations, for EXPLAIN and views");
+    h.numbers("OP", Op::ALL, |o| *o as u64);
+    h.section("Aggregates");
+    h.numbers("AGGREGATE", Aggregate::ALL, |a| *a as u64);
+    units(&mut h);
+    h.0.push_str("\n#endif\n");
+    h.0
+}
+
+fn fids(h: &mut Header) {
+    h.section("Field identifiers");
+    h.define("SLOT_BITS", fid::SLOT_BITS);
+    h.define("SLOT_MAX", format_args!("UINT64CONST({})", fid::SLOT_MAX));
+    h.define("ARENA_BASE", fid::ARENA_BASE);
+    h.define("PARTITION_END", fid::PARTITION_END);
+}
+
+fn rings(h: &mut Header) {
+    h.section("Shared memory");
+    h.define("RING_MAGIC", format_args!("0x{:08x}", ring::MAGIC));
+    h.define("RING_MAGIC_OFFSET", ring::MAGIC_OFFSET);
+    h.define("RING_VERSION_OFFSET", ring::VERSION_OFFSET);
+    h.define("MAPPING_BYTES", ring::MAPPING_BYTES);
+    h.define("REQUEST_CONTROL", ring::REQUEST_CONTROL);
+    h.define("REQUEST_DATA", ring::REQUEST_DATA);
+    h.define("REQUEST_RING_BYTES", ring::REQUEST_RING_BYTES);
+    h.define("ANSWER_CONTROL", ring::ANSWER_CONTROL);
+    h.define("ANSWER_DATA", ring::ANSWER_DATA);
+    h.define("ANSWER_RING_BYTES", ring::ANSWER_RING_BYTES);
+    h.define("CONTROL_WRITTEN", ring::control::WRITTEN);
+    h.define("CONTROL_READER_SLEEPS", ring::control::READER_SLEEPS);
+    h.define("CONTROL_READ", ring::control::READ);
+    h.define("CONTROL_WRITER_SLEEPS", ring::control::WRITER_SLEEPS);
+}
+
+fn hellos(h: &mut Header) {
+    h.section("First exchange on the socket");
+    h.define("HELLO_MAGIC", format_args!("0x{:08x}", hello::MAGIC));
+    h.define("HELLO_BYTES", hello::HELLO_BYTES);
+    h.define("WELCOME_BYTES", hello::WELCOME_BYTES);
+    let statuses: Vec<Status> = (0..16).filter_map(Status::from_u32).collect();
+    h.numbers("STATUS", &statuses, |s| *s as u64);
+}
+
+fn messages(h: &mut Header) {
+    h.section("Messages");
+    h.define("MESSAGE_HEADER_BYTES", message::HEADER_BYTES);
+    h.define("MESSAGE_BODY_MAX", message::BODY_MAX);
+    h.define("ROWS_MAX", message::ROWS_MAX);
+    h.define("COLUMNS_MAX", message::COLUMNS_MAX);
+    h.numbers("KIND", Kind::ALL, |k| *k as u64);
+    h.section("Sizes of the fixed parts of bodies");
+    for kind in Kind::ALL {
+        let name = format!("FIXED_{}", shout(&format!("{kind:?}")));
+        h.define(&name, kind.fixed_bytes());
+    }
+    h.section("Programs");
+    h.define("PROGRAM_FIRST_HANDLE", message::program::FIRST_HANDLE);
+    h.define("PROGRAM_INPUT", message::program::INPUT);
+    h.define("PROGRAM_CONSTANT", message::program::CONSTANT);
+    h.define("PROGRAM_CALL", message::program::CALL);
+    h.define("PROGRAM_AND", message::program::AND);
+    h.define("PROGRAM_OR", message::program::OR);
+    h.define("PROGRAM_NOT", message::program::NOT);
+    h.define("PROGRAM_IS_NULL", message::program::IS_NULL);
+    h.define("PROGRAM_SELECT", message::program::SELECT);
+}
+
+fn envelopes(h: &mut Header) {
+    h.section("Envelopes");
+    h.define("ENVELOPE_MAGIC", format_args!("0x{:02x}", envelope::MAGIC));
+    h.define(
+        "ENVELOPE_PREFIX",
+        format_args!("\"{}\"", envelope::TEXT_PREFIX),
+    );
+    h.define("ENVELOPE_HEADER_BYTES", envelope::HEADER_BYTES);
+    h.define("ENVELOPE_EPOCH_BYTES", envelope::EPOCH_BYTES);
+    h.define("ENVELOPE_NONCE_BYTES", envelope::NONCE_BYTES);
+    h.define("ENVELOPE_TAG_BYTES", envelope::TAG_BYTES);
+    h.define("ENVELOPE_FLAG_TEXT", envelope::FLAG_TEXT);
+    h.define("ENVELOPE_FLAG_HANDLE", envelope::FLAG_HANDLE);
+    h.define("ORIGIN_CLIENT", envelope::Origin::Client as u8);
+    h.define("ORIGIN_KEEPER", envelope::Origin::Keeper as u8);
+    h.define("ORIGIN_EXPORT", envelope::Origin::Export as u8);
+}
+
+fn units(h: &mut Header) {
+    h.section("Fields of extract, date_part and date_trunc: X(name, code)");
+    h.0.push_str("#define CFD_UNITS(X)");
+    for unit in Unit::ALL {
+        let _ = write!(h.0, " \\\n\tX(\"{}\", {})", unit.name(), *unit as u8);
+    }
+    h.0.push('\n');
+}

@@ -1,0 +1,97 @@
+//! The list of C functions behind the SQL functions, as macro calls.
+
+use crate::{aggregates, plain_casts, signatures};
+use contract::{Op, OpResult, TypeCode};
+use std::fmt::Write;
+
+/// C name of the function that takes a plain value in, and casts it on.
+pub(super) fn from_plain(from: TypeCode, to: TypeCode) -> String {
+    if from == to {
+        format!("from_{}", from.plain_name())
+    } else {
+        format!("from_{}_to_{}", from.plain_name(), to.plain_name())
+    }
+}
+
+/// Number of the cast between protected types, 0 where none is needed.
+fn cast_number(signatures: &crate::Signatures, from: TypeCode, to: TypeCode) -> u16 {
+    signatures
+        .number(&crate::Signature {
+            op: Op::Cast,
+            args: vec![from],
+            ret: Some(to),
+        })
+        .unwrap_or(0)
+}
+
+pub(super) fn text() -> String {
+    let mut out = format!(
+        "/*\n * functions.inc\n *\t  The C functions behind Confide's SQL functions. Whoever includes this\n *\t  defines the macros: see src/ops/functions.c.\n *\n * {}\n */\n\n",
+        super::NOTICE
+    );
+    out.push_str("/* CFD_TYPE(name, type code): input, output, receive and send functions */\n");
+    for t in TypeCode::ALL {
+        let _ = writeln!(out, "CFD_TYPE({}, {})", t.plain_name(), *t as u8);
+    }
+    evaluations(&mut out);
+    conversions(&mut out);
+    out.push_str("\n/* CFD_AGGREGATE_STEP(name, aggregate number) */\n");
+    for a in aggregates() {
+        let _ = writeln!(
+            out,
+            "CFD_AGGREGATE_STEP({}_{}, {})",
+            a.aggregate.name(),
+            a.input.plain_name(),
+            a.number
+        );
+    }
+    out
+}
+
+fn evaluations(out: &mut String) {
+    out.push_str(
+        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature): the first argument is a plain field name\n */\n",
+    );
+    for (number, s) in signatures().iter() {
+        let symbol = s.symbol();
+        let operands = s.args.len();
+        let _ = match (s.op, s.op.result()) {
+            (Op::Typmod | Op::TypmodExplicit, _) => continue,
+            (Op::Extract | Op::DatePart | Op::DateTrunc, _) => {
+                writeln!(out, "CFD_UNIT({symbol}, {number})")
+            }
+            (_, OpResult::Fid) => writeln!(out, "CFD_EVAL({symbol}, {number}, {operands})"),
+            (_, OpResult::Bool) => writeln!(out, "CFD_TEST({symbol}, {number}, {operands})"),
+            (_, OpResult::Order) => writeln!(out, "CFD_ORDER({symbol}, {number})"),
+            (_, OpResult::Hash) => writeln!(out, "CFD_HASH({symbol}, {number})"),
+        };
+    }
+}
+
+fn conversions(out: &mut String) {
+    let signatures = signatures();
+    out.push_str(
+        "\n/* CFD_TYPMOD(name, signature in assignments, signature in explicit casts) */\n",
+    );
+    for (number, s) in signatures.iter().filter(|(_, s)| s.op == Op::Typmod) {
+        let explicit = signatures
+            .number(&crate::Signature {
+                op: Op::TypmodExplicit,
+                ..s.clone()
+            })
+            .unwrap_or(number);
+        let _ = writeln!(out, "CFD_TYPMOD({}, {number}, {explicit})", s.symbol());
+    }
+    out.push_str(
+        "\n/* CFD_FROM_PLAIN(name, plain type code, signature of the cast that follows or 0) */\n",
+    );
+    for (from, to, _) in plain_casts() {
+        let _ = writeln!(
+            out,
+            "CFD_FROM_PLAIN({}, {}, {})",
+            from_plain(from, to),
+            from as u8,
+            cast_number(&signatures, from, to)
+        );
+    }
+}
