@@ -54,3 +54,28 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// 22003 for an integer type by PostgreSQL's name.
+pub(crate) fn out_of_range(name: &str) -> Error {
+    Error::new(b"22003", format!("{name} out of range"))
+}
+
+/// 22P02 for a type by PostgreSQL's name.
+pub(crate) fn invalid_syntax(name: &str) -> Error {
+    Error::new(b"22P02", format!("invalid input syntax for type {name}"))
+}
+
+/// 22012.
+pub(crate) fn division_by_zero() -> Error {
+    Error::new(b"22012", "division by zero")
+}
+
+/// 42883: no such operation on these types.
+pub(crate) fn no_such_operation() -> Error {
+    Error::new(b"42883", "operator does not exist")
+}
+
+/// 54000: a result would be larger than PostgreSQL allows.
+pub(crate) fn too_large() -> Error {
+    Error::new(b"54000", "requested length too large")
+}

@@ -1,6 +1,27 @@
-//! Arbitrary-precision decimals.
+//! Arbitrary-precision decimals: representation, construction, order, rounding.
+//!
+//! Invariants: the value is coefficient × 10^-scale with scale (PostgreSQL's
+//! display scale) at most [`MAX_SCALE`]; the coefficient is inline exactly if it
+//! fits in `i128` (and is not `i128::MIN`); the integer part has at most
+//! [`MAX_INT_DIGITS`] digits.
 
+mod arith;
+mod binary;
+mod convert;
+mod text;
+
+use crate::{Error, Result};
+use dashu_int::ops::{Abs, DivRem};
+use dashu_int::{IBig, Sign, UBig};
+use std::cmp::Ordering;
 use std::fmt;
+
+/// The largest display scale.
+pub(crate) const MAX_SCALE: u32 = 16383;
+/// The largest number of digits before the decimal point.
+pub(crate) const MAX_INT_DIGITS: u32 = 131_072;
+/// The largest scale of a division.
+const MAX_DISPLAY_SCALE: i64 = 1000;
 
 /// A `numeric`: NaN, an infinity, or coefficient × 10^-scale where scale is
 /// PostgreSQL's display scale.
@@ -10,36 +31,430 @@ pub struct Numeric(Repr);
 #[derive(Clone)]
 enum Repr {
     NaN,
-    Small(u16, [u64; 2]),
+    PosInf,
+    NegInf,
+    Small(Small),
+    Big(Box<Big>),
+}
+
+/// An `i128` in two words, so that [`Numeric`] needs no 16-byte alignment.
+#[derive(Clone, Copy)]
+struct Small {
+    scale: u16,
+    low: u64,
+    high: i64,
+}
+
+#[derive(Clone)]
+struct Big {
+    scale: u16,
+    coef: IBig,
+}
+
+/// A finite number, taken apart.
+enum Finite<'a> {
+    Small(i128, u32),
+    Big(&'a IBig, u32),
+}
+
+const POW10: [i128; 39] = {
+    let mut table = [1i128; 39];
+    let mut i = 1;
+    while i < 39 {
+        table[i] = table[i - 1] * 10;
+        i += 1;
+    }
+    table
+};
+
+/// 10^n if it fits.
+fn pow10(n: u32) -> Option<i128> {
+    POW10.get(n as usize).copied()
+}
+
+/// 10^n.
+fn big_pow10(n: u32) -> UBig {
+    UBig::from(10u8).pow(n as usize)
+}
+
+fn overflow() -> Error {
+    Error::new(b"22003", "value overflows numeric format")
+}
+
+/// Number of decimal digits; 0 for zero.
+fn digits_small(v: u128) -> u32 {
+    v.checked_ilog10().map_or(0, |n| n + 1)
+}
+
+/// Number of decimal digits; 0 for zero.
+fn digits_big(v: &UBig) -> u32 {
+    if v.is_zero() {
+        return 0;
+    }
+    // log10(2^(bits-1)) from below, then at most one step up.
+    let bits = v.bit_len() as u64;
+    let mut digits = ((bits - 1) as u128 * 30_102_999_566 / 100_000_000_000) as u32;
+    while *v >= big_pow10(digits) {
+        digits += 1;
+    }
+    digits
+}
+
+/// n / d rounded half away from zero; d must not be zero.
+fn div_round_big(n: &IBig, d: &IBig) -> IBig {
+    let (q, r) = n.div_rem(d);
+    let negative = (n.sign() == Sign::Negative) != (d.sign() == Sign::Negative);
+    if r.abs() * 2u8 >= d.abs() {
+        if negative { q - IBig::ONE } else { q + IBig::ONE }
+    } else {
+        q
+    }
+}
+
+/// n / d rounded half away from zero; d must not be zero.
+fn div_round_small(n: i128, d: i128) -> i128 {
+    let (q, r) = (n / d, n % d);
+    let half_or_more = r.unsigned_abs() >= d.unsigned_abs() - r.unsigned_abs();
+    match (half_or_more, (n < 0) != (d < 0)) {
+        (false, _) => q,
+        (true, false) => q + 1,
+        (true, true) => q - 1,
+    }
 }
 
 impl Numeric {
+    /// Not a number.
+    pub const NAN: Numeric = Numeric(Repr::NaN);
+    /// Positive infinity.
+    pub const INFINITY: Numeric = Numeric(Repr::PosInf);
+    /// Negative infinity.
+    pub const NEG_INFINITY: Numeric = Numeric(Repr::NegInf);
+
     /// The number `value` × 10^-`scale`. A scale above 16383 gives NaN.
     pub fn from_scaled(value: i64, scale: u16) -> Numeric {
-        let v = i128::from(value) as u128;
-        Numeric(Repr::Small(scale, [v as u64, (v >> 64) as u64]))
+        if u32::from(scale) > MAX_SCALE {
+            return Numeric::NAN;
+        }
+        Numeric::small(i128::from(value), scale)
     }
 
     /// The inverse of [`Numeric::from_scaled`]: exact, only if the display scale
     /// is `scale` and the coefficient fits.
     pub fn to_scaled(&self, scale: u16) -> Option<i64> {
-        let _ = scale;
-        match self.0 {
-            Repr::NaN => None,
-            Repr::Small(s, v) if s == scale => Some(v[0] as i64),
-            Repr::Small(..) => None,
+        match &self.0 {
+            Repr::Small(s) if s.scale == scale => i64::try_from(s.coef()).ok(),
+            _ => None,
         }
     }
 
     /// A whole number.
     pub fn from_i64(value: i64) -> Numeric {
-        Numeric::from_scaled(value, 0)
+        Numeric::small(i128::from(value), 0)
+    }
+
+    /// Whether the value is NaN.
+    pub fn is_nan(&self) -> bool {
+        matches!(self.0, Repr::NaN)
+    }
+
+    /// Whether the value is an infinity.
+    pub fn is_infinite(&self) -> bool {
+        matches!(self.0, Repr::PosInf | Repr::NegInf)
+    }
+
+    /// The display scale; 0 for NaN and infinities.
+    pub fn scale(&self) -> u16 {
+        match &self.0 {
+            Repr::Small(s) => s.scale,
+            Repr::Big(b) => b.scale,
+            _ => 0,
+        }
+    }
+
+    /// -1, 0 or 1; 0 for NaN.
+    pub fn signum(&self) -> i8 {
+        match &self.0 {
+            Repr::NaN => 0,
+            Repr::PosInf => 1,
+            Repr::NegInf => -1,
+            Repr::Small(s) => s.coef().signum() as i8,
+            Repr::Big(b) if b.coef.sign() == Sign::Negative => -1,
+            Repr::Big(_) => 1,
+        }
     }
 
     /// Bytes held on the heap.
     pub fn heap_bytes(&self) -> usize {
-        0
+        match &self.0 {
+            Repr::Big(b) => {
+                let words = b.coef.as_sign_words().1.len();
+                size_of::<Big>() + size_of_val(&words) * words
+            }
+            _ => 0,
+        }
     }
+
+    /// `coef` must not be `i128::MIN`.
+    fn small(coef: i128, scale: u16) -> Numeric {
+        Numeric(Repr::Small(Small { scale, low: coef as u64, high: (coef >> 64) as i64 }))
+    }
+
+    /// A number from any parts, checked against the limits of the type.
+    fn from_small(coef: i128, scale: u32) -> Result<Numeric> {
+        match u16::try_from(scale) {
+            Ok(s) if scale <= MAX_SCALE && coef != i128::MIN => Ok(Numeric::small(coef, s)),
+            _ => Numeric::from_big(IBig::from(coef), scale),
+        }
+    }
+
+    /// A number from any parts, checked against the limits of the type.
+    fn from_big(coef: IBig, scale: u32) -> Result<Numeric> {
+        let s = u16::try_from(scale).map_err(|_| overflow())?;
+        if scale > MAX_SCALE {
+            return Err(overflow());
+        }
+        if let Ok(small) = i128::try_from(&coef)
+            && small != i128::MIN
+        {
+            return Ok(Numeric::small(small, s));
+        }
+        let limit = MAX_INT_DIGITS + scale;
+        // 10^n has more than 3.3219 n bits: only beyond that look closer.
+        let bits = coef.as_sign_words().1.len() as u64 * 64;
+        if bits * 10_000 > u64::from(limit) * 33_219 {
+            let magnitude = magnitude(&coef);
+            if digits_big(&magnitude) > limit {
+                return Err(overflow());
+            }
+        }
+        Ok(Numeric(Repr::Big(Box::new(Big { scale: s, coef }))))
+    }
+
+    /// The parts of a finite number.
+    fn finite(&self) -> Option<Finite<'_>> {
+        match &self.0 {
+            Repr::Small(s) => Some(Finite::Small(s.coef(), u32::from(s.scale))),
+            Repr::Big(b) => Some(Finite::Big(&b.coef, u32::from(b.scale))),
+            _ => None,
+        }
+    }
+
+    /// Coefficient and scale of a finite number.
+    fn parts(&self) -> Option<(IBig, u32)> {
+        self.finite().map(|f| match f {
+            Finite::Small(c, s) => (IBig::from(c), s),
+            Finite::Big(c, s) => (c.clone(), s),
+        })
+    }
+
+    /// PostgreSQL's order: NaN equals itself and is above everything.
+    pub fn compare(&self, other: &Numeric) -> Ordering {
+        if let (Repr::Small(a), Repr::Small(b)) = (&self.0, &other.0) {
+            return cmp_small(a, b);
+        }
+        fn class(n: &Numeric) -> i8 {
+            match n.0 {
+                Repr::NegInf => -1,
+                Repr::PosInf => 1,
+                Repr::NaN => 2,
+                _ => 0,
+            }
+        }
+        let order = class(self).cmp(&class(other));
+        if order != Ordering::Equal || class(self) != 0 {
+            return order;
+        }
+        let by_sign = self.signum().cmp(&other.signum());
+        if by_sign != Ordering::Equal {
+            return by_sign;
+        }
+        match (self.parts(), other.parts()) {
+            (Some((a, sa)), Some((b, sb))) => match sa.cmp(&sb) {
+                Ordering::Equal => a.cmp(&b),
+                Ordering::Less => (a * big_pow10(sb - sa)).cmp(&b),
+                Ordering::Greater => a.cmp(&(b * big_pow10(sa - sb))),
+            },
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// The value rounded half away from zero to `scale` digits after the point
+    /// (before it, if negative), which becomes the display scale.
+    pub(crate) fn rounded(&self, scale: i32) -> Result<Numeric> {
+        self.rescaled(scale, true)
+    }
+
+    /// As [`Numeric::rounded`], toward zero.
+    pub(crate) fn truncated(&self, scale: i32) -> Result<Numeric> {
+        self.rescaled(scale, false)
+    }
+
+    fn rescaled(&self, scale: i32, round: bool) -> Result<Numeric> {
+        let Some(finite) = self.finite() else { return Ok(self.clone()) };
+        let (Finite::Small(_, from) | Finite::Big(_, from)) = finite;
+        let target = scale.max(0) as u32;
+        // from and scale are small; the difference fits.
+        let drop = i64::from(from) - i64::from(scale);
+        if drop <= 0 {
+            let add = drop.unsigned_abs() as u32;
+            return match finite {
+                Finite::Small(c, _) => match pow10(add).and_then(|p| c.checked_mul(p)) {
+                    Some(c) => Numeric::from_small(c, target),
+                    None if target > MAX_SCALE => Err(overflow()),
+                    None => Numeric::from_big(IBig::from(c) * big_pow10(add), target),
+                },
+                Finite::Big(..) if target > MAX_SCALE => Err(overflow()),
+                Finite::Big(c, _) => Numeric::from_big(c * big_pow10(add), target),
+            };
+        }
+        let drop = u32::try_from(drop).unwrap_or(u32::MAX);
+        let refill = (-i64::from(scale)).max(0) as u32;
+        match finite {
+            Finite::Small(c, _) => {
+                let q = match pow10(drop) {
+                    Some(p) if round => div_round_small(c, p),
+                    Some(p) => c / p,
+                    None => 0,
+                };
+                match pow10(refill).and_then(|p| q.checked_mul(p)) {
+                    _ if q == 0 => Numeric::from_small(0, target),
+                    Some(v) => Numeric::from_small(v, target),
+                    None => Numeric::from_big(IBig::from(q) * big_pow10(refill), target),
+                }
+            }
+            Finite::Big(c, _) => {
+                if drop > digits_big(&magnitude(c)) {
+                    return Numeric::from_small(0, target);
+                }
+                let p = IBig::from(big_pow10(drop));
+                let q = if round { div_round_big(c, &p) } else { c / p };
+                Numeric::from_big(q * big_pow10(refill), target)
+            }
+        }
+    }
+
+    /// Decimal exponent of the leading digit plus one: the number of digits
+    /// before the point, negative if zeros follow it. `None` for zero and
+    /// special values.
+    fn int_digits(&self) -> Option<i64> {
+        let (digits, scale) = match self.finite()? {
+            Finite::Small(c, s) => (digits_small(c.unsigned_abs()), s),
+            Finite::Big(c, s) => (digits_big(&magnitude(c)), s),
+        };
+        (digits > 0).then(|| i64::from(digits) - i64::from(scale))
+    }
+
+    /// Applies a `numeric(p,s)` modifier (-1: none).
+    pub fn with_typmod(self, typmod: i32) -> Result<Numeric> {
+        let Some((precision, scale)) = typmod_parts(typmod) else { return Ok(self) };
+        if self.is_nan() {
+            return Ok(self);
+        }
+        if self.is_infinite() {
+            return Err(Error::new(b"22003", "numeric field overflow").detail(format!(
+                "A field with precision {precision}, scale {scale} cannot hold an infinite value."
+            )));
+        }
+        let rounded = if i32::from(self.scale()) == scale { self } else { self.rounded(scale)? };
+        let room = i64::from(precision) - i64::from(scale);
+        if rounded.int_digits().is_some_and(|digits| digits > room) {
+            return Err(field_overflow(precision, scale));
+        }
+        Ok(rounded)
+    }
+
+    /// A canonical form of equal values: class or sign, magnitude in bytes, scale.
+    pub(crate) fn canonical(&self, feed: &mut dyn FnMut(&[u8])) {
+        match self.finite() {
+            None => feed(&[if self.is_nan() { 3 } else { 4 + (self.signum() == 1) as u8 }]),
+            Some(Finite::Small(mut c, mut s)) => {
+                while s > 0 && c % 10 == 0 {
+                    c /= 10;
+                    s -= 1;
+                    if c == 0 {
+                        s = 0;
+                    }
+                }
+                feed(&[0]);
+                feed(&c.to_le_bytes());
+                feed(&s.to_le_bytes());
+            }
+            Some(Finite::Big(c, s)) => {
+                let text = magnitude(c).to_string();
+                let zeros = text.len() - text.trim_end_matches('0').len();
+                let strip = (zeros as u32).min(s);
+                let reduced = c / IBig::from(big_pow10(strip));
+                feed(&[0]);
+                match i128::try_from(&reduced) {
+                    Ok(small) if small != i128::MIN => feed(&small.to_le_bytes()),
+                    _ => {
+                        feed(&[(c.sign() == Sign::Negative) as u8]);
+                        feed(&magnitude(&reduced).to_le_bytes());
+                    }
+                }
+                feed(&(s - strip).to_le_bytes());
+            }
+        }
+    }
+}
+
+/// Precision and scale of a modifier, if it is one.
+pub(crate) fn typmod_parts(typmod: i32) -> Option<(i32, i32)> {
+    let bare = typmod.checked_sub(4).filter(|&t| t >= 0)?;
+    Some(((bare >> 16) & 0xffff, ((bare & 0x7ff) ^ 1024) - 1024))
+}
+
+fn field_overflow(precision: i32, scale: i32) -> Error {
+    let room = precision - scale;
+    let limit = if room == 0 { "1".to_string() } else { format!("10^{room}") };
+    Error::new(b"22003", "numeric field overflow").detail(format!(
+        "A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}."
+    ))
+}
+
+fn magnitude(v: &IBig) -> UBig {
+    v.clone().unsigned_abs_value()
+}
+
+/// Names the absolute value as an unsigned number.
+trait UnsignedAbsValue {
+    fn unsigned_abs_value(self) -> UBig;
+}
+
+impl UnsignedAbsValue for IBig {
+    fn unsigned_abs_value(self) -> UBig {
+        self.into_parts().1
+    }
+}
+
+impl Small {
+    fn coef(&self) -> i128 {
+        (i128::from(self.high) << 64) | i128::from(self.low)
+    }
+}
+
+fn cmp_small(a: &Small, b: &Small) -> Ordering {
+    let (ca, cb) = (a.coef(), b.coef());
+    // If scaling up overflows, that side has the larger magnitude.
+    let toward = |c: i128, positive| if c > 0 { positive } else { Ordering::reverse(positive) };
+    match a.scale.cmp(&b.scale) {
+        Ordering::Equal => ca.cmp(&cb),
+        Ordering::Less => match scale_up(ca, b.scale - a.scale) {
+            Some(ca) => ca.cmp(&cb),
+            None => toward(ca, Ordering::Greater),
+        },
+        Ordering::Greater => match scale_up(cb, a.scale - b.scale) {
+            Some(cb) => ca.cmp(&cb),
+            None => toward(cb, Ordering::Less),
+        },
+    }
+}
+
+fn scale_up(c: i128, by: u16) -> Option<i128> {
+    if c == 0 {
+        return Some(0);
+    }
+    pow10(u32::from(by)).and_then(|p| c.checked_mul(p))
 }
 
 impl fmt::Debug for Numeric {
