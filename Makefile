@@ -1,0 +1,40 @@
+# The front door. Each target is a script of the same purpose in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: help demo up down test lint generate bench-micro clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: ## install, build, start, load, and show what each side sees
+	@scripts/deps
+	@scripts/build
+	@scripts/up
+	@scripts/venv
+	@demo/run
+
+up: ## start whatever is down: keeper, PostgreSQL, proxy
+	@scripts/deps
+	@scripts/build
+	@scripts/up
+
+down: ## stop them
+	@scripts/down
+
+test: ## everything: lint, unit tests, model check, end to end
+	@scripts/deps
+	@scripts/test
+
+lint: ## formatters, linters, freshness of generated files
+	@scripts/deps
+	@scripts/lint
+
+generate: ## write the generated files from crates/contract and crates/catalog
+	@cargo run --release -q -p catalog --bin generate
+
+bench-micro: ## the cost of one operation, each beside its floor
+	@scripts/deps
+	@scripts/build
+	@scripts/bench-micro
+
+clean: ## stop, and remove what was built and stored
+	@scripts/clean
