@@ -1,0 +1,77 @@
+//! Sealing of blocks: AES-256-GCM under a key of the file's own, which comes from
+//! the vault's key and a random salt in the file's header. So a nonce can simply
+//! count the blocks of a file, and no pair of key and nonce is used twice even when
+//! an older copy of the vault is put back and written on.
+
+use crate::error::Error;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::{digest, hkdf, rand};
+
+/// Size of a file's salt in bytes.
+pub(crate) const SALT_BYTES: usize = 16;
+/// Size of a block's tag in bytes.
+pub(crate) const TAG_BYTES: usize = 16;
+
+/// The vault's key; files' keys come from it.
+pub(crate) struct VaultKey(hkdf::Prk);
+
+/// The key of one file.
+pub(crate) struct FileKey(LessSafeKey);
+
+impl VaultKey {
+    pub(crate) fn new(root: &[u8; 32]) -> VaultKey {
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"confide vault 1");
+        VaultKey(salt.extract(root))
+    }
+
+    pub(crate) fn file(&self, salt: &[u8; SALT_BYTES]) -> Result<FileKey, Error> {
+        let info = [b"file".as_slice(), salt];
+        self.0
+            .expand(&info, &AES_256_GCM)
+            .map(|okm| FileKey(LessSafeKey::new(UnboundKey::from(okm))))
+            .map_err(|_| Error::Refused("no key could be derived"))
+    }
+}
+
+impl FileKey {
+    fn nonce(number: u32) -> Nonce {
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        Nonce::assume_unique_for_key(bytes)
+    }
+
+    /// Ciphertext and tag of block `number` of the file.
+    pub(crate) fn seal(&self, number: u32, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut sealed = Vec::with_capacity(plain.len() + TAG_BYTES);
+        sealed.extend_from_slice(plain);
+        self.0
+            .seal_in_place_append_tag(Self::nonce(number), Aad::from(bound), &mut sealed)
+            .map_err(|_| Error::Refused("a block could not be sealed"))?;
+        Ok(sealed)
+    }
+
+    /// The content of block `number`, `None` when it is not authentic.
+    pub(crate) fn open(&self, number: u32, bound: &[u8], mut sealed: Vec<u8>) -> Option<Vec<u8>> {
+        let length = self
+            .0
+            .open_in_place(Self::nonce(number), Aad::from(bound), &mut sealed)
+            .ok()?
+            .len();
+        sealed.truncate(length);
+        Some(sealed)
+    }
+}
+
+/// A fresh salt.
+pub(crate) fn salt() -> Result<[u8; SALT_BYTES], Error> {
+    let mut salt = [0; SALT_BYTES];
+    rand::fill(&mut salt).map_err(|_| Error::Refused("no randomness"))?;
+    Ok(salt)
+}
+
+/// SHA-256.
+pub(crate) fn hash(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    out.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+    out
+}

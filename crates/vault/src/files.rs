@@ -1,0 +1,107 @@
+//! The few file operations that a vault needs, behind a trait, so that tests can
+//! make each of them fail, tear or lose what was not synced.
+//!
+//! Names are plain file names in one directory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+/// A directory of files.
+pub trait Files: Send {
+    /// The whole content of a file, `None` when there is none.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+    /// `length` bytes of a file from `offset`; an error when it is shorter.
+    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+    /// Makes a file anew with this content; not yet durable.
+    fn write(&mut self, name: &str, content: &[&[u8]]) -> io::Result<()>;
+    /// Makes a file's content durable.
+    fn sync(&mut self, name: &str) -> io::Result<()>;
+    /// Renames a file over another; not yet durable.
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file; a missing one is no error.
+    fn remove(&mut self, name: &str) -> io::Result<()>;
+    /// Makes the directory's names durable.
+    fn sync_names(&mut self) -> io::Result<()>;
+    /// The names of all files.
+    fn names(&self) -> io::Result<Vec<String>>;
+}
+
+/// A directory of the operating system.
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens a directory, making it when it is missing.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
+        let path = path.into();
+        std::fs::create_dir_all(&path)?;
+        Ok(Directory { path })
+    }
+}
+
+fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+impl Files for Directory {
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        unless_missing(std::fs::read(self.path.join(name)))
+    }
+
+    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut file = File::open(self.path.join(name))?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut out = Vec::new();
+        let wanted = u64::try_from(length).unwrap_or(u64::MAX);
+        file.take(wanted).read_to_end(&mut out)?;
+        if out.len() == length {
+            Ok(out)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+
+    fn write(&mut self, name: &str, content: &[&[u8]]) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(self.path.join(name))?;
+        content.iter().try_for_each(|part| file.write_all(part))
+    }
+
+    fn sync(&mut self, name: &str) -> io::Result<()> {
+        File::open(self.path.join(name))?.sync_all()
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        unless_missing(std::fs::remove_file(self.path.join(name))).map(|_| ())
+    }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+}
