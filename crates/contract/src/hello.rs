@@ -25,6 +25,9 @@ pub enum Status {
     TooManyChannels = 3,
     /// No session with this token (parallel workers).
     NoSuchSession = 4,
+    /// The keeper has started and waits for the WAL since its checkpoint; try
+    /// again soon.
+    Recovering = 5,
 }
 
 impl Status {
@@ -36,6 +39,7 @@ impl Status {
             2 => Some(Status::WrongUser),
             3 => Some(Status::TooManyChannels),
             4 => Some(Status::NoSuchSession),
+            5 => Some(Status::Recovering),
             _ => None,
         }
     }
@@ -63,7 +67,8 @@ pub struct Hello {
     pub version: u32,
     /// Process id of the backend.
     pub pid: u32,
-    /// OID of the database the backend is connected to.
+    /// OID of the database the backend is connected to; 0 for the recovery
+    /// worker, which is connected to none.
     pub database: u32,
     /// Session to join as a parallel worker, or 0 for a new session.
     pub session: u64,

@@ -88,15 +88,20 @@ kinds! {
     /// The partition of a column, made when there is none. Body: database OID
     /// `u32` 0..4, relation OID `u32` 4..8 (0: constants in catalogs), attribute
     /// number `i32` 8..12, type modifier `i32` 12..16, type code `u8` 16, zeros
-    /// 17..24. Answer: partition `u32`.
+    /// 17..24. Answer: partition `u32` 0..4, zero 4..8; then a redo record, empty
+    /// when the partition's making is known to be in the WAL.
     PartitionOpen = 48, true, 24;
     /// Drops all partitions of a relation. Body: database OID `u32` 0..4,
     /// relation OID `u32` 4..8.
     PartitionDrop = 49, false, 8;
     /// Copies values into columns. Body: count `u32` 0..4, zero 4..8; then for
     /// each: source FID `u64`, partition `u32`, zero `u32`. Answer: the
-    /// permanent FIDs, `u64` each.
+    /// permanent FIDs, `u64` each; then a redo record, which must be in the WAL
+    /// before any record that contains one of the FIDs (may be empty).
     Promote = 50, true, 8;
+    /// The redo record of a partition's making is in the WAL. Body: partition
+    /// `u32` 0..4, zero 4..8.
+    PartitionLogged = 51, false, 8;
 
     /// Evaluates a program; results are FIDs. Body: program `u32` 0..4,
     /// immediate `i32` 4..8, destination FID of the first row `u64` 8..16, rows
@@ -122,6 +127,22 @@ kinds! {
     AggregateCombine = 81, false, 16;
     /// Body: destination FID `u64` 0..8, state FID `u64` 8..16.
     AggregateFinal = 82, false, 16;
+
+    /// Recovery worker only. Body: system identifier of the cluster `u64` 0..8.
+    /// Answer: `u32` 0..4: 1 when the keeper serves, 0 when it needs the WAL from
+    /// its checkpoint on first; zero 4..8; LSN of its checkpoint `u64` 8..16 (0:
+    /// its store is empty and has never been checkpointed).
+    RecoveryState = 96, true, 8;
+    /// Recovery worker only. One redo record from the WAL. Body: LSN of its end
+    /// `u64` 0..8, record.
+    Redo = 97, false, 8;
+    /// Recovery worker only. All redo records up to an LSN have been sent; the
+    /// keeper may serve. Body: LSN `u64` 0..8. Answer: empty.
+    RecoveryDone = 98, true, 8;
+    /// Recovery worker only. Makes everything durable that the keeper knows; it
+    /// will not need the WAL before the given LSN any more. Body: LSN `u64` 0..8,
+    /// system identifier `u64` 8..16. Answer: empty.
+    Checkpoint = 99, true, 16;
 }
 
 /// The first [`HEADER_BYTES`] bytes of a message.
