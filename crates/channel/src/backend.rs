@@ -97,18 +97,19 @@ impl BackendEnd {
     #[inline]
     pub fn send(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), Error> {
         self.sequence = self.sequence.wrapping_add(1);
-        send(
-            &mut self.requests,
-            &mut self.bell,
-            kind,
-            self.sequence,
-            parts,
-        )
+        let (requests, bell) = (&mut self.requests, &mut self.bell);
+        let result = send(requests, bell, kind, self.sequence, parts);
+        self.checked(result)
     }
 
     /// Sends an answered request and waits for its answer.
     pub fn call(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<Answer, Error> {
         self.send(kind, parts)?;
+        let result = self.answer();
+        self.checked(result)
+    }
+
+    fn answer(&mut self) -> Result<Answer, Error> {
         let mut body = Vec::new();
         let header = take(&mut self.answers, &mut self.bell, &mut body, |kind| {
             matches!(kind, Kind::Answer | Kind::Error)
@@ -120,6 +121,14 @@ impl BackendEnd {
             return Ok(Answer::Ok(body));
         }
         failure(&body).ok_or(Error::Violation(Violation::Short))
+    }
+
+    #[inline]
+    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Closed | Error::Violation(_)) = result {
+            self.bell.line().shut_down();
+        }
+        result
     }
 }
 

@@ -89,7 +89,7 @@ impl KeeperEnd {
         detail: &str,
         hint: &str,
     ) -> Result<(), Error> {
-        let text = |text: &'_ str| text.find('\0').unwrap_or(text.len());
+        let text = |text: &str| text.find('\0').unwrap_or(text.len());
         let parts: [&[u8]; 8] = [
             sqlstate,
             &[0; 3],
@@ -112,10 +112,9 @@ impl KeeperEnd {
     }
 
     fn take(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
-        let header = take(&mut self.requests, &mut self.bell, body, |kind| {
+        take(&mut self.requests, &mut self.bell, body, |kind| {
             !matches!(kind, Kind::Answer | Kind::Error)
-        })?;
-        Ok(header)
+        })
     }
 
     #[inline]

@@ -264,6 +264,17 @@ impl Memory for Ring {
     }
 
     #[inline]
+    fn expect(&self, at: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let (offset, _) = self.place(at, 0);
+            // SAFETY: a hint, which is allowed any address; this one is inside.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.data.as_ptr().add(offset).cast()) };
+        }
+    }
+
+    #[inline]
     fn fence(&self) {
         fence(Ordering::SeqCst);
     }

@@ -44,6 +44,8 @@ pub trait Memory {
     fn sleeps(&self, side: Side) -> bool;
     /// Sets or clears the sleep flag of a side (relaxed).
     fn set_sleeps(&self, side: Side, sleeps: bool);
+    /// Hints that the bytes at a position will be wanted soon.
+    fn expect(&self, _at: u64) {}
     /// A sequentially consistent fence.
     fn fence(&self);
     /// Copies bytes, no more than the ring's size, in at a position.
@@ -319,7 +321,12 @@ impl<M: Memory> Reader<M> {
         if self.ended {
             return Err(Error::Closed);
         }
-        if bell.spin(Side::Reader, &mut || self.look())? {
+        // Looking also fetches the bytes: both cache lines travel at once.
+        let mut look = || {
+            self.memory.expect(self.read);
+            self.look()
+        };
+        if bell.spin(Side::Reader, &mut look)? {
             return Ok(());
         }
         loop {

@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_micros(90);
 /// Budgets below are not worth having.
 const LEAST_NS: u32 = 500;
 /// Looks without a pause before the looks with one.
-const EAGER_LOOKS: u32 = 16;
+const EAGER_LOOKS: u32 = 0;
 /// Short sleeps before a probe, at first and at most.
 const PROBE_FIRST: u32 = 4;
 const PROBE_LAST: u32 = 1024;
