@@ -1,50 +1,219 @@
 //! Transition states of aggregates.
 
-use crate::{Env, Error, Result, Value};
-use contract::{Aggregate, TypeCode};
+use crate::compare::{compare, compare_same};
+use crate::error::{no_such_operation, out_of_range};
+use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer};
+use contract::{Aggregate, Op, TypeCode};
+use std::cmp::Ordering;
+use std::fmt;
 
 /// The state of one aggregate of one group.
-#[derive(Clone, Debug)]
-pub struct AggregateState {}
+#[derive(Clone)]
+pub struct AggregateState {
+    agg: Aggregate,
+    count: u64,
+    state: State,
+}
+
+#[derive(Clone)]
+enum State {
+    /// Sum and average of integers; the result of a sum has this type.
+    Int(i128, TypeCode),
+    /// Sum and average of numerics; infinities and NaN add up as they should.
+    Numeric(Numeric),
+    /// Sum of `float4`, rounded at each step as PostgreSQL does.
+    Float4(f32),
+    /// Sum of `float8`.
+    Float8(f64),
+    /// Average of floats: sum, and sum of squared deviations, which can overflow.
+    FloatAvg(f64, f64),
+    Interval(Interval),
+    /// Minimum or maximum.
+    Extreme(Option<Value>),
+}
+
+fn overflow(r: f64, inputs: [f64; 2]) -> Result<f64> {
+    if r.is_infinite() && inputs.iter().all(|x| x.is_finite() || x.is_nan()) {
+        return Err(float::overflow());
+    }
+    Ok(r)
+}
 
 impl AggregateState {
     /// The empty state of `agg` over values of type `input`.
     pub fn new(agg: Aggregate, input: TypeCode) -> Result<AggregateState> {
-        let _ = (agg, input);
-        Err(Error::new(b"0A000", "not implemented"))
+        use TypeCode as T;
+        let state = match (agg, input) {
+            (Aggregate::Min | Aggregate::Max, T::Bool | T::Bytea | T::Uuid) => {
+                return Err(no_such_operation());
+            }
+            (Aggregate::Min | Aggregate::Max, _) => State::Extreme(None),
+            (Aggregate::Sum, T::Int2 | T::Int4) => State::Int(0, T::Int8),
+            (_, T::Int2 | T::Int4 | T::Int8) => State::Int(0, T::Numeric),
+            (_, T::Numeric) => State::Numeric(Numeric::from_i64(0)),
+            // -0 is what leaves the first value as it is.
+            (Aggregate::Sum, T::Float4) => State::Float4(-0.0),
+            (Aggregate::Sum, T::Float8) => State::Float8(-0.0),
+            (Aggregate::Avg, T::Float4 | T::Float8) => State::FloatAvg(0.0, 0.0),
+            (_, T::Interval) => State::Interval(Interval::default()),
+            (Aggregate::Sum | Aggregate::Avg, _) => return Err(no_such_operation()),
+        };
+        Ok(AggregateState {
+            agg,
+            count: 0,
+            state,
+        })
     }
 
     /// The type of the result of `agg` over values of type `input`.
     pub fn result_type(agg: Aggregate, input: TypeCode) -> Result<TypeCode> {
-        let _ = (agg, input);
-        Err(Error::new(b"0A000", "not implemented"))
+        Ok(match (agg, AggregateState::new(agg, input)?.state) {
+            (Aggregate::Sum, State::Int(_, ret)) => ret,
+            (_, State::Int(..) | State::Numeric(_)) => TypeCode::Numeric,
+            (_, State::Float4(_)) => TypeCode::Float4,
+            (_, State::Float8(_) | State::FloatAvg(..)) => TypeCode::Float8,
+            (_, State::Interval(_)) => TypeCode::Interval,
+            // min(varchar) is min(text).
+            (_, State::Extreme(_)) => input.stored(),
+        })
     }
 
     /// Takes in a value that is not null.
     pub fn step(&mut self, v: &Value, env: &Env) -> Result<()> {
-        let _ = (v, env);
+        let first = self.count == 0;
+        match (&mut self.state, v) {
+            (State::Int(sum, _), v) => {
+                let n = integer::widen(v).ok_or_else(no_such_operation)?;
+                *sum = sum
+                    .checked_add(i128::from(n))
+                    .ok_or_else(|| out_of_range("bigint"))?;
+            }
+            (State::Numeric(sum), Value::Numeric(n)) => *sum = sum.add(n)?,
+            (State::Float4(sum), Value::Float4(x)) => *sum = float::binary_f32(Op::Add, *sum, *x)?,
+            (State::Float8(sum), Value::Float8(x)) => *sum = float::binary_f64(Op::Add, *sum, *x)?,
+            (State::FloatAvg(sum, squares), v) => {
+                let x = float::widen(v).ok_or_else(no_such_operation)?;
+                let n = self.count as f64;
+                let new_sum = *sum + x;
+                if first {
+                    *squares = if x.is_finite() { 0.0 } else { f64::NAN };
+                } else {
+                    let tmp = x * (n + 1.0) - new_sum;
+                    *squares += tmp * tmp / ((n + 1.0) * n);
+                    if new_sum.is_infinite() || squares.is_infinite() {
+                        overflow(f64::INFINITY, [*sum, x])?;
+                        *squares = f64::NAN;
+                    }
+                }
+                *sum = new_sum;
+            }
+            (State::Interval(sum), Value::Interval(i)) => *sum = sum.checked_add(i)?,
+            (State::Extreme(kept), v) => {
+                let replace = match kept {
+                    None => true,
+                    Some(old) => replaces(self.agg, v, compare(old, v, env)?),
+                };
+                if replace {
+                    *kept = Some(v.clone());
+                }
+            }
+            _ => return Err(no_such_operation()),
+        }
+        self.count += 1;
         Ok(())
     }
 
     /// Takes in what another state of the same aggregate has seen.
     pub fn combine(&mut self, other: &AggregateState) -> Result<()> {
-        let _ = other;
+        if self.agg != other.agg {
+            return Err(no_such_operation());
+        }
+        if other.count == 0 {
+            return Ok(());
+        }
+        if self.count == 0 {
+            *self = other.clone();
+            return Ok(());
+        }
+        match (&mut self.state, &other.state) {
+            (State::Int(a, _), State::Int(b, _)) => {
+                *a = a.checked_add(*b).ok_or_else(|| out_of_range("bigint"))?;
+            }
+            (State::Numeric(a), State::Numeric(b)) => *a = a.add(b)?,
+            (State::Float4(a), State::Float4(b)) => *a = float::binary_f32(Op::Add, *a, *b)?,
+            (State::Float8(a), State::Float8(b)) => *a = float::binary_f64(Op::Add, *a, *b)?,
+            (State::FloatAvg(sum, squares), State::FloatAvg(sum2, squares2)) => {
+                let (n1, n2) = (self.count as f64, other.count as f64);
+                let tmp = *sum / n1 - *sum2 / n2;
+                let deviation = *squares + squares2 + n1 * n2 * tmp * tmp / (n1 + n2);
+                *squares = overflow(deviation, [*squares, *squares2])?;
+                *sum = float::binary_f64(Op::Add, *sum, *sum2)?;
+            }
+            (State::Interval(a), State::Interval(b)) => *a = a.checked_add(b)?,
+            (State::Extreme(Some(a)), State::Extreme(Some(b))) => {
+                let order = compare_same(a, b).ok_or_else(no_such_operation)?;
+                if replaces(self.agg, b, order) {
+                    *a = b.clone();
+                }
+            }
+            _ => return Err(no_such_operation()),
+        }
+        self.count += other.count;
         Ok(())
     }
 
-    /// Whether no value has been seen: the result is null then, and
-    /// [`AggregateState::finish`] an error.
+    /// Whether no value has been seen: the result is null then.
     pub fn is_empty(&self) -> bool {
-        true
+        self.count == 0
     }
 
-    /// The result.
+    /// The result; [`Error::null`] if no value has been seen.
     pub fn finish(&self) -> Result<Value> {
-        Err(Error::new(b"0A000", "not implemented"))
+        if self.count == 0 {
+            return Err(Error::null());
+        }
+        let average = self.agg == Aggregate::Avg;
+        let count = || Numeric::from_i128(i128::from(self.count));
+        Ok(match &self.state {
+            State::Int(sum, _) if average => {
+                Value::Numeric(Numeric::from_i128(*sum).div(&count())?)
+            }
+            State::Int(sum, TypeCode::Int8) => integer::narrow(*sum, TypeCode::Int8)?,
+            State::Int(sum, _) => Value::Numeric(Numeric::from_i128(*sum)),
+            State::Numeric(sum) if average => Value::Numeric(sum.div(&count())?),
+            State::Numeric(sum) => Value::Numeric(sum.clone()),
+            State::Float4(sum) => Value::Float4(*sum),
+            State::Float8(sum) => Value::Float8(*sum),
+            State::FloatAvg(sum, _) => Value::Float8(*sum / self.count as f64),
+            State::Interval(sum) if average => Value::Interval(sum.div(self.count as f64)?),
+            State::Interval(sum) => Value::Interval(*sum),
+            State::Extreme(kept) => kept.clone().ok_or_else(Error::null)?,
+        })
     }
 
     /// Bytes held on the heap.
     pub fn heap_bytes(&self) -> usize {
-        0
+        match &self.state {
+            State::Numeric(n) => n.heap_bytes(),
+            State::Extreme(Some(v)) => v.heap_bytes(),
+            _ => 0,
+        }
+    }
+}
+
+/// Whether a new value takes the place of an old one, by the order of old and
+/// new. Of equal values that look different (1.0 and 1.00) the last is kept,
+/// except by `char(n)`.
+fn replaces(agg: Aggregate, new: &Value, order: Ordering) -> bool {
+    match (agg, order) {
+        (_, Ordering::Equal) => !matches!(new, Value::Bpchar(_)),
+        (Aggregate::Max, order) => order.is_lt(),
+        (_, order) => order.is_gt(),
+    }
+}
+
+impl fmt::Debug for AggregateState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} values", self.agg.name(), self.count)
     }
 }

@@ -1,17 +1,109 @@
 //! Order and tests.
 
-use crate::{Env, Error, Result, Value};
+use crate::datetime::arith;
+use crate::error::no_such_operation;
+use crate::like::{Units, like};
+use crate::{Env, Result, Value, float, integer, text};
 use contract::Op;
 use std::cmp::Ordering;
 
-/// PostgreSQL's B-tree order.
+/// PostgreSQL's B-tree order within a family of types; 42883 between families.
 pub fn compare(a: &Value, b: &Value, env: &Env) -> Result<Ordering> {
-    let _ = (a, b, env);
-    Err(Error::new(b"0A000", "not implemented"))
+    if let Some(order) = compare_same(a, b) {
+        return Ok(order);
+    }
+    if let (Some(x), Some(y)) = (integer::widen(a), integer::widen(b)) {
+        return Ok(x.cmp(&y));
+    }
+    if let (Some(x), Some(y)) = (float::widen(a), float::widen(b)) {
+        return Ok(compare_floats(x, y));
+    }
+    Ok(match (a, b) {
+        (Value::Date(d), Value::Timestamp(t)) => arith::cmp_date_timestamp(*d, *t),
+        (Value::Timestamp(t), Value::Date(d)) => arith::cmp_date_timestamp(*d, *t).reverse(),
+        (Value::Date(d), Value::Timestamptz(t)) => arith::cmp_date_timestamptz(*d, *t, env),
+        (Value::Timestamptz(t), Value::Date(d)) => {
+            arith::cmp_date_timestamptz(*d, *t, env).reverse()
+        }
+        (Value::Timestamp(a), Value::Timestamptz(b)) => {
+            arith::cmp_timestamp_timestamptz(*a, *b, env)
+        }
+        (Value::Timestamptz(a), Value::Timestamp(b)) => {
+            arith::cmp_timestamp_timestamptz(*b, *a, env).reverse()
+        }
+        _ => return Err(no_such_operation()),
+    })
+}
+
+/// The order of two values of one type.
+pub(crate) fn compare_same(a: &Value, b: &Value) -> Option<Ordering> {
+    Some(match (a, b) {
+        (Value::Int4(x), Value::Int4(y)) => x.cmp(y),
+        (Value::Int8(x), Value::Int8(y)) => x.cmp(y),
+        (Value::Numeric(x), Value::Numeric(y)) => x.compare(y),
+        (Value::Text(x), Value::Text(y)) => x.cmp(y),
+        (Value::Bpchar(x), Value::Bpchar(y)) => text::trim_blanks(x).cmp(text::trim_blanks(y)),
+        (Value::Date(x), Value::Date(y)) => x.cmp(y),
+        (Value::Timestamp(x), Value::Timestamp(y)) => x.cmp(y),
+        (Value::Timestamptz(x), Value::Timestamptz(y)) => x.cmp(y),
+        (Value::Float8(x), Value::Float8(y)) => compare_floats(*x, *y),
+        (Value::Float4(x), Value::Float4(y)) => compare_floats(f64::from(*x), f64::from(*y)),
+        (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
+        (Value::Int2(x), Value::Int2(y)) => x.cmp(y),
+        (Value::Bytea(x), Value::Bytea(y)) => x.cmp(y),
+        (Value::Time(x), Value::Time(y)) => x.cmp(y),
+        (Value::Interval(x), Value::Interval(y)) => x.linear().cmp(&y.linear()),
+        (Value::Uuid(x), Value::Uuid(y)) => x.cmp(y),
+        _ => return None,
+    })
+}
+
+/// NaN equals itself and is above everything; -0 equals 0.
+fn compare_floats(x: f64, y: f64) -> Ordering {
+    x.partial_cmp(&y)
+        .unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
 }
 
 /// Evaluates an operation that gives a boolean of two values.
 pub fn test(op: Op, a: &Value, b: &Value, env: &Env) -> Result<bool> {
-    let _ = (op, a, b, env);
-    Err(Error::new(b"0A000", "not implemented"))
+    Ok(match op {
+        Op::Lt => compare(a, b, env)?.is_lt(),
+        Op::Le => compare(a, b, env)?.is_le(),
+        Op::Eq => equal(a, b, env)?,
+        Op::Ge => compare(a, b, env)?.is_ge(),
+        Op::Gt => compare(a, b, env)?.is_gt(),
+        Op::Ne => !equal(a, b, env)?,
+        Op::Like => match_pattern(a, b, false)?,
+        Op::NotLike => !match_pattern(a, b, false)?,
+        Op::Ilike => match_pattern(a, b, true)?,
+        Op::NotIlike => !match_pattern(a, b, true)?,
+        Op::StartsWith => match (a, b) {
+            (Value::Text(s), Value::Text(prefix)) => s.starts_with(prefix),
+            (Value::Bpchar(s), Value::Text(prefix)) => text::trim_blanks(s).starts_with(prefix),
+            _ => return Err(no_such_operation()),
+        },
+        _ => return Err(no_such_operation()),
+    })
+}
+
+/// Strings of different lengths need not be looked at.
+fn equal(a: &Value, b: &Value, env: &Env) -> Result<bool> {
+    match (a, b) {
+        (Value::Text(x), Value::Text(y)) | (Value::Bytea(x), Value::Bytea(y)) => Ok(x == y),
+        _ => Ok(compare(a, b, env)?.is_eq()),
+    }
+}
+
+/// `char(n)` is matched with its blanks, as PostgreSQL does.
+fn match_pattern(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
+    match (s, pattern) {
+        (Value::Text(s) | Value::Bpchar(s), Value::Text(p)) if fold => like(
+            &s.to_ascii_lowercase(),
+            &p.to_ascii_lowercase(),
+            Units::Utf8,
+        ),
+        (Value::Text(s) | Value::Bpchar(s), Value::Text(p)) => like(s, p, Units::Utf8),
+        (Value::Bytea(s), Value::Bytea(p)) if !fold => like(s, p, Units::Bytes),
+        _ => Err(no_such_operation()),
+    }
 }

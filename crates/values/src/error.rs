@@ -41,6 +41,18 @@ impl Error {
         self
     }
 
+    /// Not an error, but a null result: a few operations of PostgreSQL give null
+    /// for values that are not null (`extract(day from date 'infinity')`, an
+    /// aggregate over nothing).
+    pub fn null() -> Error {
+        Error::new(b"00000", "null")
+    }
+
+    /// Whether the result is null ([`Error::null`]).
+    pub fn is_null(&self) -> bool {
+        self.sqlstate == *b"00000"
+    }
+
     /// The SQLSTATE as text.
     pub fn sqlstate_str(&self) -> &str {
         std::str::from_utf8(&self.sqlstate).unwrap_or("XX000")

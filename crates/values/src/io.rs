@@ -1,39 +1,179 @@
 //! Text and binary formats of all types, and type modifiers.
 
-use crate::{Env, Error, Result, Value};
+use crate::datetime::{self, format, interval, parse, with_precision};
+use crate::scan::Reader;
+use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer, text};
 use contract::TypeCode;
-
-fn todo<T>() -> Result<T> {
-    Err(Error::new(b"0A000", "not implemented"))
-}
 
 /// The type's input function. `typmod` is PostgreSQL's (-1: none).
 pub fn parse_text(t: TypeCode, typmod: i32, s: &[u8], env: &Env) -> Result<Value> {
-    let _ = (t, typmod, s, env);
-    todo()
+    text::check_utf8(s)?;
+    Ok(match t {
+        TypeCode::Bool => Value::Bool(text::parse_bool(s)?),
+        TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 => integer::parse(s, t)?,
+        TypeCode::Float4 => Value::Float4(float::parse_f32(s)?),
+        TypeCode::Float8 => Value::Float8(float::parse_f64(s)?),
+        TypeCode::Numeric => Value::Numeric(Numeric::parse(s, typmod)?),
+        TypeCode::Text => Value::Text(s.into()),
+        TypeCode::Varchar => Value::Text(text::varchar(s.into(), typmod, false)?),
+        TypeCode::Bpchar => Value::Bpchar(text::bpchar(s.into(), typmod, false)?),
+        TypeCode::Bytea => Value::Bytea(text::parse_bytea(s)?),
+        TypeCode::Date => Value::Date(parse::date(s, env)?),
+        TypeCode::Time => {
+            return apply_typmod(Value::Time(parse::time_of_day(s, env)?), t, typmod, false);
+        }
+        TypeCode::Timestamp => {
+            return apply_typmod(
+                Value::Timestamp(parse::timestamp(s, env)?),
+                t,
+                typmod,
+                false,
+            );
+        }
+        TypeCode::Timestamptz => {
+            return apply_typmod(
+                Value::Timestamptz(parse::timestamptz(s, env)?),
+                t,
+                typmod,
+                false,
+            );
+        }
+        TypeCode::Interval => Value::Interval(interval::parse(s, typmod, env)?),
+        TypeCode::Uuid => Value::Uuid(text::parse_uuid(s)?),
+    })
 }
 
 /// The type's output function.
 pub fn format_text(v: &Value, env: &Env) -> Vec<u8> {
-    let _ = (v, env);
-    Vec::new()
+    let text = match v {
+        Value::Text(s) | Value::Bpchar(s) => return s.to_vec(),
+        Value::Bool(b) => if *b { "t" } else { "f" }.to_string(),
+        Value::Int2(n) => n.to_string(),
+        Value::Int4(n) => n.to_string(),
+        Value::Int8(n) => n.to_string(),
+        Value::Float4(x) => float::format(*x, env.extra_float_digits),
+        Value::Float8(x) => float::format(*x, env.extra_float_digits),
+        Value::Numeric(n) => n.to_text(),
+        Value::Bytea(b) => text::format_bytea(b),
+        Value::Date(d) => format::date(*d, env),
+        Value::Time(t) => format::time(*t),
+        Value::Timestamp(t) => format::timestamp(*t, env),
+        Value::Timestamptz(t) => format::timestamptz(*t, env),
+        Value::Interval(i) => format::interval(i, env),
+        Value::Uuid(u) => text::format_uuid(u),
+    };
+    text.into_bytes()
 }
 
 /// The type's receive function.
 pub fn decode_binary(t: TypeCode, typmod: i32, b: &[u8]) -> Result<Value> {
-    let _ = (t, typmod, b);
-    todo()
+    let mut r = Reader(b);
+    let v = decode(t, typmod, &mut r)?;
+    if r.0.is_empty() {
+        Ok(v)
+    } else {
+        Err(Error::new(b"22P03", "incorrect binary data format"))
+    }
+}
+
+fn decode(t: TypeCode, typmod: i32, r: &mut Reader<'_>) -> Result<Value> {
+    Ok(match t {
+        TypeCode::Bool => Value::Bool(r.array::<1>()? != [0]),
+        TypeCode::Int2 => Value::Int2(r.u16()? as i16),
+        TypeCode::Int4 => Value::Int4(r.i32()?),
+        TypeCode::Int8 => Value::Int8(r.i64()?),
+        TypeCode::Float4 => Value::Float4(f32::from_be_bytes(r.array()?)),
+        TypeCode::Float8 => Value::Float8(f64::from_be_bytes(r.array()?)),
+        TypeCode::Numeric => Value::Numeric(Numeric::from_binary(r, typmod)?),
+        TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar => {
+            let s = r.take(r.0.len())?;
+            text::check_utf8(s)?;
+            match t {
+                TypeCode::Bpchar => Value::Bpchar(text::bpchar(s.into(), typmod, false)?),
+                TypeCode::Varchar => Value::Text(text::varchar(s.into(), typmod, false)?),
+                _ => Value::Text(s.into()),
+            }
+        }
+        TypeCode::Bytea => Value::Bytea(r.take(r.0.len())?.into()),
+        TypeCode::Date => Value::Date(parse::check_date(r.i32()?)?),
+        TypeCode::Time => {
+            let t = r.i64()?;
+            if !format::valid_time(t) {
+                return Err(datetime::out_of_range("time"));
+            }
+            Value::Time(with_precision(t, typmod, "time")?)
+        }
+        TypeCode::Timestamp | TypeCode::Timestamptz => {
+            let v = parse::check_timestamp(r.i64()?)?;
+            let v = if t == TypeCode::Timestamp {
+                Value::Timestamp(v)
+            } else {
+                Value::Timestamptz(v)
+            };
+            apply_typmod(v, t, typmod, false)?
+        }
+        TypeCode::Interval => {
+            let (micros, days, months) = (r.i64()?, r.i32()?, r.i32()?);
+            Value::Interval(interval::with_typmod(
+                Interval {
+                    months,
+                    days,
+                    micros,
+                },
+                typmod,
+            )?)
+        }
+        TypeCode::Uuid => Value::Uuid(r.array()?),
+    })
 }
 
 /// The type's send function.
 pub fn encode_binary(v: &Value) -> Vec<u8> {
-    let _ = v;
-    Vec::new()
+    match v {
+        Value::Bool(b) => vec![u8::from(*b)],
+        Value::Int2(n) => n.to_be_bytes().to_vec(),
+        Value::Int4(n) | Value::Date(n) => n.to_be_bytes().to_vec(),
+        Value::Int8(n) | Value::Time(n) | Value::Timestamp(n) | Value::Timestamptz(n) => {
+            n.to_be_bytes().to_vec()
+        }
+        Value::Float4(x) => x.to_be_bytes().to_vec(),
+        Value::Float8(x) => x.to_be_bytes().to_vec(),
+        Value::Numeric(n) => {
+            let mut out = Vec::new();
+            n.to_binary(&mut out);
+            out
+        }
+        Value::Text(s) | Value::Bpchar(s) | Value::Bytea(s) => s.to_vec(),
+        Value::Interval(i) => {
+            let mut out = i.micros.to_be_bytes().to_vec();
+            out.extend_from_slice(&i.days.to_be_bytes());
+            out.extend_from_slice(&i.months.to_be_bytes());
+            out
+        }
+        Value::Uuid(u) => u.to_vec(),
+    }
 }
 
 /// The type's length coercion: as a cast written in the statement does if
 /// `explicit`, else as an assignment does.
 pub fn apply_typmod(v: Value, t: TypeCode, typmod: i32, explicit: bool) -> Result<Value> {
-    let _ = (v, t, typmod, explicit);
-    todo()
+    if typmod < 0 {
+        return Ok(v);
+    }
+    Ok(match v {
+        Value::Numeric(n) => Value::Numeric(n.with_typmod(typmod)?),
+        Value::Text(s) if t == TypeCode::Varchar => {
+            Value::Text(text::varchar(s, typmod, explicit)?)
+        }
+        Value::Bpchar(s) => Value::Bpchar(text::bpchar(s, typmod, explicit)?),
+        Value::Time(t) => Value::Time(with_precision(t, typmod, "time")?),
+        Value::Timestamp(t) if !datetime::infinite(t) => {
+            Value::Timestamp(with_precision(t, typmod, "timestamp")?)
+        }
+        Value::Timestamptz(t) if !datetime::infinite(t) => {
+            Value::Timestamptz(with_precision(t, typmod, "timestamp")?)
+        }
+        Value::Interval(i) => Value::Interval(interval::with_typmod(i, typmod)?),
+        other => other,
+    })
 }

@@ -10,12 +10,19 @@
 
 mod aggregate;
 mod apply;
+mod cast;
 mod compare;
+mod datetime;
 mod env;
 mod error;
+mod float;
 mod hash;
+mod integer;
 mod io;
+mod like;
 mod numeric;
+mod scan;
+mod text;
 mod value;
 
 pub use aggregate::AggregateState;

@@ -11,7 +11,7 @@ mod convert;
 mod text;
 
 use crate::{Error, Result};
-use dashu_int::ops::{Abs, DivRem};
+use dashu_int::ops::{Abs, BitTest, DivRem};
 use dashu_int::{IBig, Sign, UBig};
 use std::cmp::Ordering;
 use std::fmt;
@@ -40,9 +40,18 @@ enum Repr {
 /// An `i128` in two words, so that [`Numeric`] needs no 16-byte alignment.
 #[derive(Clone, Copy)]
 struct Small {
+    _room: Room,
     scale: u16,
     low: u64,
     high: i64,
+}
+
+/// A byte with one value: its others tell the variants of [`Repr`], and of
+/// [`crate::Value`], apart.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Room {
+    Only = 0,
 }
 
 #[derive(Clone)]
@@ -105,7 +114,11 @@ fn div_round_big(n: &IBig, d: &IBig) -> IBig {
     let (q, r) = n.div_rem(d);
     let negative = (n.sign() == Sign::Negative) != (d.sign() == Sign::Negative);
     if r.abs() * 2u8 >= d.abs() {
-        if negative { q - IBig::ONE } else { q + IBig::ONE }
+        if negative {
+            q - IBig::ONE
+        } else {
+            q + IBig::ONE
+        }
     } else {
         q
     }
@@ -196,7 +209,12 @@ impl Numeric {
 
     /// `coef` must not be `i128::MIN`.
     fn small(coef: i128, scale: u16) -> Numeric {
-        Numeric(Repr::Small(Small { scale, low: coef as u64, high: (coef >> 64) as i64 }))
+        Numeric(Repr::Small(Small {
+            _room: Room::Only,
+            scale,
+            low: coef as u64,
+            high: (coef >> 64) as i64,
+        }))
     }
 
     /// A number from any parts, checked against the limits of the type.
@@ -290,7 +308,9 @@ impl Numeric {
     }
 
     fn rescaled(&self, scale: i32, round: bool) -> Result<Numeric> {
-        let Some(finite) = self.finite() else { return Ok(self.clone()) };
+        let Some(finite) = self.finite() else {
+            return Ok(self.clone());
+        };
         let (Finite::Small(_, from) | Finite::Big(_, from)) = finite;
         let target = scale.max(0) as u32;
         // from and scale are small; the difference fits.
@@ -346,7 +366,9 @@ impl Numeric {
 
     /// Applies a `numeric(p,s)` modifier (-1: none).
     pub fn with_typmod(self, typmod: i32) -> Result<Numeric> {
-        let Some((precision, scale)) = typmod_parts(typmod) else { return Ok(self) };
+        let Some((precision, scale)) = typmod_parts(typmod) else {
+            return Ok(self);
+        };
         if self.is_nan() {
             return Ok(self);
         }
@@ -355,7 +377,11 @@ impl Numeric {
                 "A field with precision {precision}, scale {scale} cannot hold an infinite value."
             )));
         }
-        let rounded = if i32::from(self.scale()) == scale { self } else { self.rounded(scale)? };
+        let rounded = if i32::from(self.scale()) == scale {
+            self
+        } else {
+            self.rounded(scale)?
+        };
         let room = i64::from(precision) - i64::from(scale);
         if rounded.int_digits().is_some_and(|digits| digits > room) {
             return Err(field_overflow(precision, scale));
@@ -366,7 +392,11 @@ impl Numeric {
     /// A canonical form of equal values: class or sign, magnitude in bytes, scale.
     pub(crate) fn canonical(&self, feed: &mut dyn FnMut(&[u8])) {
         match self.finite() {
-            None => feed(&[if self.is_nan() { 3 } else { 4 + (self.signum() == 1) as u8 }]),
+            None => feed(&[if self.is_nan() {
+                3
+            } else {
+                4 + (self.signum() == 1) as u8
+            }]),
             Some(Finite::Small(mut c, mut s)) => {
                 while s > 0 && c % 10 == 0 {
                     c /= 10;
@@ -406,7 +436,11 @@ pub(crate) fn typmod_parts(typmod: i32) -> Option<(i32, i32)> {
 
 fn field_overflow(precision: i32, scale: i32) -> Error {
     let room = precision - scale;
-    let limit = if room == 0 { "1".to_string() } else { format!("10^{room}") };
+    let limit = if room == 0 {
+        "1".to_string()
+    } else {
+        format!("10^{room}")
+    };
     Error::new(b"22003", "numeric field overflow").detail(format!(
         "A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}."
     ))
@@ -436,7 +470,13 @@ impl Small {
 fn cmp_small(a: &Small, b: &Small) -> Ordering {
     let (ca, cb) = (a.coef(), b.coef());
     // If scaling up overflows, that side has the larger magnitude.
-    let toward = |c: i128, positive| if c > 0 { positive } else { Ordering::reverse(positive) };
+    let toward = |c: i128, positive| {
+        if c > 0 {
+            positive
+        } else {
+            Ordering::reverse(positive)
+        }
+    };
     match a.scale.cmp(&b.scale) {
         Ordering::Equal => ca.cmp(&cb),
         Ordering::Less => match scale_up(ca, b.scale - a.scale) {

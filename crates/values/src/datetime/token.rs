@@ -1,0 +1,396 @@
+//! Cuts date, time and interval input into fields, and knows their keywords.
+
+use crate::scan::is_space;
+
+/// What a field looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Digits, perhaps with a decimal point.
+    Number,
+    /// Digits with delimiters, or letters with delimiters.
+    Date,
+    /// Digits with colons.
+    Time,
+    /// Letters.
+    Word,
+    /// A sign and letters.
+    Special,
+    /// A sign and digits.
+    Zone,
+}
+
+/// One field, letters in lower case.
+pub(crate) struct Field {
+    pub kind: Kind,
+    pub text: Vec<u8>,
+}
+
+/// What can be wrong with input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bad {
+    Format,
+    FieldRange,
+    MonthDayRange,
+    ZoneRange,
+    ZoneName,
+}
+
+/// The most fields an input may have.
+const MAX_FIELDS: usize = 25;
+
+/// Bits for the kinds of information seen.
+pub(crate) mod mask {
+    pub const MONTH: u32 = 1 << 1;
+    pub const YEAR: u32 = 1 << 2;
+    pub const DAY: u32 = 1 << 3;
+    pub const ZONE: u32 = 1 << 5;
+    pub const DST: u32 = 1 << 6;
+    pub const DYNAMIC: u32 = 1 << 7;
+    pub const MERIDIAN: u32 = 1 << 9;
+    pub const HOUR: u32 = 1 << 10;
+    pub const MINUTE: u32 = 1 << 11;
+    pub const SECOND: u32 = 1 << 12;
+    pub const MILLI: u32 = 1 << 13;
+    pub const MICRO: u32 = 1 << 14;
+    pub const YEARDAY: u32 = 1 << 15;
+    pub const WEEKDAY: u32 = 1 << 16;
+    pub const ERA: u32 = 1 << 18;
+    pub const WEEK: u32 = 1 << 24;
+    pub const DECADE: u32 = 1 << 25;
+    pub const CENTURY: u32 = 1 << 26;
+    pub const MILLENNIUM: u32 = 1 << 27;
+    pub const DST_MOD: u32 = 1 << 28;
+    pub const DATE: u32 = YEAR | MONTH | DAY;
+    pub const SECONDS: u32 = SECOND | MILLI | MICRO;
+    pub const TIME: u32 = HOUR | MINUTE | SECONDS;
+}
+
+/// A unit of time in input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Micro,
+    Milli,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+    Decade,
+    Century,
+    Millennium,
+    Julian,
+    Time,
+    Zone,
+    Other,
+}
+
+/// A word that stands for a moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Now,
+    Yesterday,
+    Today,
+    Tomorrow,
+    /// 00:00 UTC
+    Allballs,
+    Epoch,
+    Infinity,
+    NegInfinity,
+}
+
+/// A keyword of dates and times.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    Moment(Moment),
+    Month(i64),
+    Weekday,
+    Ignore,
+    Pm(bool),
+    Bc(bool),
+    DstMod,
+    Unit(Unit),
+    /// `t` before an ISO time
+    IsoTime,
+}
+
+/// A keyword of intervals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Span {
+    Unit(Unit),
+    Ago,
+    Ignore,
+}
+
+/// Keywords count by their first ten letters.
+fn key(text: &[u8]) -> &[u8] {
+    text.get(..10).unwrap_or(text)
+}
+
+/// Looks up a keyword of dates and times.
+pub(crate) fn word(text: &[u8]) -> Option<Word> {
+    Some(match key(text) {
+        b"-infinity" => Word::Moment(Moment::NegInfinity),
+        b"infinity" => Word::Moment(Moment::Infinity),
+        b"epoch" => Word::Moment(Moment::Epoch),
+        b"now" => Word::Moment(Moment::Now),
+        b"today" => Word::Moment(Moment::Today),
+        b"tomorrow" => Word::Moment(Moment::Tomorrow),
+        b"yesterday" => Word::Moment(Moment::Yesterday),
+        b"allballs" => Word::Moment(Moment::Allballs),
+        b"jan" | b"january" => Word::Month(1),
+        b"feb" | b"february" => Word::Month(2),
+        b"mar" | b"march" => Word::Month(3),
+        b"apr" | b"april" => Word::Month(4),
+        b"may" => Word::Month(5),
+        b"jun" | b"june" => Word::Month(6),
+        b"jul" | b"july" => Word::Month(7),
+        b"aug" | b"august" => Word::Month(8),
+        b"sep" | b"sept" | b"september" => Word::Month(9),
+        b"oct" | b"october" => Word::Month(10),
+        b"nov" | b"november" => Word::Month(11),
+        b"dec" | b"december" => Word::Month(12),
+        b"sun" | b"sunday" | b"mon" | b"monday" | b"tue" | b"tues" | b"tuesday" | b"wed"
+        | b"weds" | b"wednesday" | b"thu" | b"thur" | b"thurs" | b"thursday" | b"fri"
+        | b"friday" | b"sat" | b"saturday" => Word::Weekday,
+        b"at" | b"on" => Word::Ignore,
+        b"am" => Word::Pm(false),
+        b"pm" => Word::Pm(true),
+        b"ad" => Word::Bc(false),
+        b"bc" => Word::Bc(true),
+        b"dst" => Word::DstMod,
+        b"d" => Word::Unit(Unit::Day),
+        b"h" => Word::Unit(Unit::Hour),
+        b"j" | b"jd" | b"julian" => Word::Unit(Unit::Julian),
+        b"m" => Word::Unit(Unit::Month),
+        b"mm" => Word::Unit(Unit::Minute),
+        b"s" => Word::Unit(Unit::Second),
+        b"y" => Word::Unit(Unit::Year),
+        b"dow" | b"doy" | b"isodow" | b"isoyear" => Word::Unit(Unit::Other),
+        b"t" => Word::IsoTime,
+        _ => return None,
+    })
+}
+
+/// Looks up a keyword of intervals.
+pub(crate) fn span(text: &[u8]) -> Option<Span> {
+    let unit = match key(text) {
+        b"@" => return Some(Span::Ignore),
+        b"ago" => return Some(Span::Ago),
+        b"microsecon" | b"us" | b"usec" | b"usecond" | b"useconds" | b"usecs" => Unit::Micro,
+        b"millisecon" | b"ms" | b"msec" | b"msecond" | b"mseconds" | b"msecs" => Unit::Milli,
+        b"s" | b"sec" | b"second" | b"seconds" | b"secs" => Unit::Second,
+        b"m" | b"min" | b"mins" | b"minute" | b"minutes" => Unit::Minute,
+        b"h" | b"hour" | b"hours" | b"hr" | b"hrs" => Unit::Hour,
+        b"d" | b"day" | b"days" => Unit::Day,
+        b"w" | b"week" | b"weeks" => Unit::Week,
+        b"mon" | b"mons" | b"month" | b"months" => Unit::Month,
+        b"qtr" | b"quarter" => Unit::Quarter,
+        b"y" | b"year" | b"years" | b"yr" | b"yrs" => Unit::Year,
+        b"dec" | b"decade" | b"decades" | b"decs" => Unit::Decade,
+        b"c" | b"cent" | b"centuries" | b"century" => Unit::Century,
+        b"mil" | b"millennia" | b"millennium" | b"mils" => Unit::Millennium,
+        b"timezone" | b"timezone_h" | b"timezone_m" => Unit::Zone,
+        _ => return None,
+    };
+    Some(Span::Unit(unit))
+}
+
+/// Reads on while `accept` holds.
+fn take_while(s: &[u8], at: &mut usize, text: &mut Vec<u8>, accept: impl Fn(u8) -> bool) {
+    while let Some(&b) = s.get(*at)
+        && accept(b)
+    {
+        text.push(b.to_ascii_lowercase());
+        *at += 1;
+    }
+}
+
+/// Cuts `s` into fields. `room` is the size of PostgreSQL's buffer: longer
+/// input is bad format.
+pub(crate) fn split(s: &[u8], room: usize) -> Result<Vec<Field>, Bad> {
+    let digit = |b: u8| b.is_ascii_digit();
+    let alpha = |b: u8| b.is_ascii_alphabetic();
+    let mut fields: Vec<Field> = Vec::new();
+    let (mut at, mut used) = (0, 0);
+    while let Some(&b) = s.get(at) {
+        if is_space(b) {
+            at += 1;
+            continue;
+        }
+        if fields.len() >= MAX_FIELDS {
+            return Err(Bad::Format);
+        }
+        let mut text = Vec::new();
+        let kind = if digit(b) {
+            take_while(s, &mut at, &mut text, digit);
+            match s.get(at) {
+                Some(b':') => {
+                    take_while(s, &mut at, &mut text, |b| {
+                        digit(b) || b == b':' || b == b'.'
+                    });
+                    Kind::Time
+                }
+                Some(&delimiter @ (b'-' | b'/' | b'.')) => {
+                    text.push(delimiter);
+                    at += 1;
+                    if s.get(at).is_some_and(|&b| digit(b)) {
+                        take_while(s, &mut at, &mut text, digit);
+                        if s.get(at) == Some(&delimiter) {
+                            take_while(s, &mut at, &mut text, |b| digit(b) || b == delimiter);
+                            Kind::Date
+                        } else if delimiter == b'.' {
+                            Kind::Number
+                        } else {
+                            Kind::Date
+                        }
+                    } else {
+                        let accept = |b: u8| b.is_ascii_alphanumeric() || b == delimiter;
+                        take_while(s, &mut at, &mut text, accept);
+                        Kind::Date
+                    }
+                }
+                _ => Kind::Number,
+            }
+        } else if b == b'.' {
+            text.push(b);
+            at += 1;
+            take_while(s, &mut at, &mut text, digit);
+            Kind::Number
+        } else if alpha(b) {
+            take_while(s, &mut at, &mut text, alpha);
+            let dated = match s.get(at) {
+                Some(b'-' | b'/' | b'.') => true,
+                Some(&b) if b == b'+' || digit(b) => word(&text).is_none(),
+                _ => false,
+            };
+            if dated {
+                let accept = |b: u8| b.is_ascii_alphanumeric() || b"+-/_.:".contains(&b);
+                take_while(s, &mut at, &mut text, accept);
+                Kind::Date
+            } else {
+                Kind::Word
+            }
+        } else if b == b'+' || b == b'-' {
+            text.push(b);
+            at += 1;
+            while s.get(at).is_some_and(|&b| is_space(b)) {
+                at += 1;
+            }
+            match s.get(at) {
+                Some(&b) if digit(b) => {
+                    take_while(s, &mut at, &mut text, |b| digit(b) || b":.-".contains(&b));
+                    Kind::Zone
+                }
+                Some(&b) if alpha(b) => {
+                    take_while(s, &mut at, &mut text, alpha);
+                    Kind::Special
+                }
+                _ => return Err(Bad::Format),
+            }
+        } else if b.is_ascii_punctuation() {
+            at += 1;
+            continue;
+        } else {
+            return Err(Bad::Format);
+        };
+        // Each field takes its bytes and a terminator.
+        if used + text.len() + 1 > room {
+            return Err(Bad::Format);
+        }
+        used += text.len() + 1;
+        fields.push(Field { kind, text });
+    }
+    Ok(fields)
+}
+
+/// As C's `strtol`: sign, digits, and what follows; `None` on overflow of `T`.
+pub(crate) fn leading_int<T: TryFrom<i64>>(s: &[u8]) -> Option<(T, &[u8])> {
+    let trimmed = crate::scan::trim_start(s);
+    let (negative, body) = match trimmed.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, trimmed),
+    };
+    let (digits, rest) = crate::scan::digits(body);
+    if digits.is_empty() {
+        return T::try_from(0).ok().map(|zero| (zero, s));
+    }
+    let value = digits.iter().try_fold(0i64, |v, b| {
+        let digit = i64::from(b - b'0');
+        let v = v.checked_mul(10)?;
+        if negative {
+            v.checked_sub(digit)
+        } else {
+            v.checked_add(digit)
+        }
+    })?;
+    Some((T::try_from(value).ok()?, rest))
+}
+
+/// The fraction `.ddd`, which must be all there is.
+pub(crate) fn fraction(s: &[u8]) -> Result<f64, Bad> {
+    let digits = s.strip_prefix(b".").ok_or(Bad::Format)?;
+    if digits.is_empty() {
+        return Ok(0.0);
+    }
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Bad::Format);
+    }
+    let text = std::str::from_utf8(s).map_err(|_| Bad::Format)?;
+    let value: f64 = text.parse().map_err(|_| Bad::Format)?;
+    // strtod reports underflow, which is bad format here.
+    if value == 0.0 && digits.iter().any(|&b| b != b'0') {
+        return Err(Bad::Format);
+    }
+    Ok(value)
+}
+
+/// The fraction in microseconds.
+pub(crate) fn fraction_micros(s: &[u8]) -> Result<i64, Bad> {
+    fraction(s).map(|f| (f * 1e6).round_ties_even() as i64)
+}
+
+/// Hour, minute, second and microsecond of a field with colons. `mm_ss`: two
+/// fields are minutes and seconds.
+pub(crate) fn time(s: &[u8], mm_ss: bool) -> Result<(i64, i64, i64, i64), Bad> {
+    let (mut hour, rest) = leading_int::<i64>(s).ok_or(Bad::FieldRange)?;
+    let rest = rest.strip_prefix(b":").ok_or(Bad::Format)?;
+    let (minute, rest) = leading_int::<i32>(rest).ok_or(Bad::FieldRange)?;
+    let mut minute = i64::from(minute);
+    let (mut second, mut micros) = (0, 0);
+    let mut shift = false;
+    match rest.first() {
+        None => shift = mm_ss,
+        Some(b'.') => {
+            micros = fraction_micros(rest)?;
+            shift = true;
+        }
+        Some(b':') => {
+            let after = rest.get(1..).unwrap_or_default();
+            let (value, rest) = leading_int::<i32>(after).ok_or(Bad::FieldRange)?;
+            second = i64::from(value);
+            match rest.first() {
+                None => {}
+                Some(b'.') => micros = fraction_micros(rest)?,
+                Some(_) => return Err(Bad::Format),
+            }
+        }
+        Some(_) => return Err(Bad::Format),
+    }
+    if shift {
+        i32::try_from(hour).map_err(|_| Bad::FieldRange)?;
+        (hour, minute, second) = (0, hour, minute);
+    }
+    let valid = hour >= 0
+        && (0..60).contains(&minute)
+        && (0..=60).contains(&second)
+        && (0..=1_000_000).contains(&micros);
+    if valid {
+        Ok((hour, minute, second, micros))
+    } else {
+        Err(Bad::FieldRange)
+    }
+}

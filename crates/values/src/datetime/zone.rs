@@ -1,0 +1,170 @@
+//! Time zones: by name, by POSIX rule, or a fixed offset.
+//!
+//! jiff knows years -9999 to 9999; rules repeat every 400 years, so later years
+//! are looked up in an earlier cycle.
+
+use super::civil::Civil;
+use super::{UNIX_EPOCH, USECS_PER_SEC};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+use jiff::{SignedDuration, Timestamp};
+use std::sync::OnceLock;
+
+/// Seconds in 400 years.
+const CYCLE: i64 = 146_097 * 86_400;
+/// Seconds from 1970 to 9600: later instants are moved back by cycles.
+const LAST: i64 = 240_773_385_600;
+
+/// A time zone.
+#[derive(Clone, Debug)]
+pub(crate) enum Zone {
+    /// Seconds east of UTC.
+    Fixed(i32),
+    /// From the time zone database, or a POSIX rule.
+    Named(TimeZone),
+}
+
+/// What a zone says about an instant.
+pub(crate) struct Local {
+    /// Seconds east of UTC.
+    pub offset: i64,
+    /// Abbreviation.
+    pub name: String,
+}
+
+fn bundled() -> &'static TimeZoneDatabase {
+    static BUNDLED: OnceLock<TimeZoneDatabase> = OnceLock::new();
+    BUNDLED.get_or_init(TimeZoneDatabase::bundled)
+}
+
+fn instant(unix: i64) -> Timestamp {
+    let unix = if unix > LAST {
+        LAST - CYCLE + (unix - LAST).rem_euclid(CYCLE)
+    } else {
+        unix
+    };
+    Timestamp::from_second(unix).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Seconds since 1970 of a timestamp, rounded down.
+pub(crate) fn unix_seconds(t: i64) -> i64 {
+    t.div_euclid(USECS_PER_SEC) - UNIX_EPOCH / USECS_PER_SEC
+}
+
+impl Zone {
+    /// Looks up a name as PostgreSQL does: any case, then as a POSIX rule.
+    pub(crate) fn find(name: &str) -> Option<Zone> {
+        // Names are short; anything else is not worth a search.
+        if name.is_empty() || name.len() > 255 {
+            return None;
+        }
+        if name.eq_ignore_ascii_case("utc") || name.eq_ignore_ascii_case("gmt") {
+            return Some(Zone::Named(TimeZone::UTC));
+        }
+        if let Ok(zone) = jiff::tz::db().get(name).or_else(|_| bundled().get(name)) {
+            return Some(Zone::Named(zone));
+        }
+        let rule = name.to_ascii_uppercase();
+        TimeZone::posix(&rule)
+            .or_else(|_| TimeZone::posix(&format!("{rule},M3.2.0,M11.1.0")))
+            .ok()
+            .map(Zone::Named)
+    }
+
+    /// What the zone says about an instant.
+    pub(crate) fn at(&self, unix: i64) -> Local {
+        match self {
+            Zone::Fixed(offset) => Local {
+                offset: i64::from(*offset),
+                name: fixed_name(*offset),
+            },
+            Zone::Named(zone) => {
+                let info = zone.to_offset_info(instant(unix));
+                Local {
+                    offset: i64::from(info.offset().seconds()),
+                    name: info.abbreviation().to_string(),
+                }
+            }
+        }
+    }
+
+    /// Seconds east of UTC at an instant.
+    pub(crate) fn offset_at(&self, unix: i64) -> i64 {
+        match self {
+            Zone::Fixed(offset) => i64::from(*offset),
+            Zone::Named(zone) => i64::from(zone.to_offset(instant(unix)).seconds()),
+        }
+    }
+
+    /// Seconds east of UTC at a local time. What does not exist is read with the
+    /// offset before the change, what exists twice with the one after.
+    pub(crate) fn offset_of(&self, local: &Civil) -> i64 {
+        let zone = match self {
+            Zone::Fixed(offset) => return i64::from(*offset),
+            Zone::Named(zone) => zone,
+        };
+        if !super::civil::valid_julian(local.year, local.month) {
+            return 0;
+        }
+        let unix = local.unix_seconds();
+        let unix = if unix > LAST {
+            LAST - CYCLE + (unix - LAST).rem_euclid(CYCLE)
+        } else {
+            unix
+        };
+        let base = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+        let Ok(civil) = base.checked_add(SignedDuration::from_secs(unix)) else {
+            return 0;
+        };
+        let offset = match zone.to_ambiguous_timestamp(civil).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { before, .. } => before,
+            AmbiguousOffset::Fold { after, .. } => after,
+        };
+        i64::from(offset.seconds())
+    }
+
+    /// Whether the offset never changes, and which it is.
+    pub(crate) fn constant_offset(&self) -> Option<i64> {
+        match self {
+            Zone::Fixed(offset) => Some(i64::from(*offset)),
+            Zone::Named(zone) => {
+                let first = zone.to_offset(Timestamp::MIN);
+                let changes = zone.following(Timestamp::MIN).take(1000);
+                let constant = changes.into_iter().all(|t| t.offset() == first);
+                constant.then(|| i64::from(first.seconds()))
+            }
+        }
+    }
+
+    /// The offset that an abbreviation of this zone has near a local time: at
+    /// its last use before, else its first use after.
+    pub(crate) fn abbreviated(&self, abbreviation: &str, local: &Civil) -> i64 {
+        let fallback = self.offset_of(local);
+        let Zone::Named(zone) = self else {
+            return fallback;
+        };
+        let probe = instant(local.unix_seconds() - fallback);
+        let now = zone.to_offset_info(probe);
+        if now.abbreviation().eq_ignore_ascii_case(abbreviation) {
+            return i64::from(now.offset().seconds());
+        }
+        zone.preceding(probe)
+            .take(1000)
+            .chain(zone.following(probe).take(1000))
+            .find(|t| t.abbreviation().eq_ignore_ascii_case(abbreviation))
+            .map_or(fallback, |t| i64::from(t.offset().seconds()))
+    }
+}
+
+/// Abbreviation of a fixed offset: `+05:30`.
+fn fixed_name(offset: i32) -> String {
+    let sign = if offset < 0 { '-' } else { '+' };
+    let seconds = offset.unsigned_abs();
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (m, s) {
+        (0, 0) => format!("{sign}{h:02}"),
+        (_, 0) => format!("{sign}{h:02}:{m:02}"),
+        _ => format!("{sign}{h:02}:{m:02}:{s:02}"),
+    }
+}

@@ -1,0 +1,180 @@
+//! Text format of [`Numeric`].
+
+use super::*;
+use crate::scan;
+
+fn invalid() -> Error {
+    Error::new(b"22P02", "invalid input syntax for type numeric")
+}
+
+/// Digits before and after the decimal point, and the exponent.
+struct Literal<'a> {
+    negative: bool,
+    int: &'a [u8],
+    frac: &'a [u8],
+    exponent: i64,
+}
+
+impl Numeric {
+    /// Reads PostgreSQL's text format; `typmod` as in [`Numeric::with_typmod`].
+    pub fn parse(s: &[u8], typmod: i32) -> Result<Numeric> {
+        let s = scan::trim(s);
+        for (name, special) in [
+            ("nan", Numeric::NAN),
+            ("infinity", Numeric::INFINITY),
+            ("+infinity", Numeric::INFINITY),
+            ("-infinity", Numeric::NEG_INFINITY),
+            ("inf", Numeric::INFINITY),
+            ("+inf", Numeric::INFINITY),
+            ("-inf", Numeric::NEG_INFINITY),
+        ] {
+            if s.eq_ignore_ascii_case(name.as_bytes()) {
+                return special.with_typmod(typmod);
+            }
+        }
+        let literal = Literal::read(s).ok_or_else(invalid)??;
+        literal.value(typmod)
+    }
+
+    /// PostgreSQL's text format.
+    pub fn to_text(&self) -> String {
+        let (negative, digits, scale) = match &self.0 {
+            Repr::NaN => return "NaN".into(),
+            Repr::PosInf => return "Infinity".into(),
+            Repr::NegInf => return "-Infinity".into(),
+            Repr::Small(s) => {
+                let c = s.coef();
+                let digits = match u64::try_from(c.unsigned_abs()) {
+                    Ok(narrow) => narrow.to_string(),
+                    Err(_) => c.unsigned_abs().to_string(),
+                };
+                (c < 0, digits, usize::from(s.scale))
+            }
+            Repr::Big(b) => {
+                let negative = b.coef.sign() == Sign::Negative;
+                (
+                    negative,
+                    magnitude(&b.coef).to_string(),
+                    usize::from(b.scale),
+                )
+            }
+        };
+        let mut out = String::with_capacity(digits.len().max(scale) + 3);
+        if negative {
+            out.push('-');
+        }
+        if scale == 0 {
+            out.push_str(&digits);
+            return out;
+        }
+        if digits.len() > scale {
+            let (int, frac) = digits.split_at(digits.len() - scale);
+            out.push_str(int);
+            out.push('.');
+            out.push_str(frac);
+        } else {
+            out.push_str("0.");
+            out.extend(std::iter::repeat_n('0', scale - digits.len()));
+            out.push_str(&digits);
+        }
+        out
+    }
+}
+
+impl<'a> Literal<'a> {
+    /// `None`: not a number; the inner error: an exponent beyond all limits.
+    fn read(s: &'a [u8]) -> Option<Result<Literal<'a>>> {
+        let (negative, s) = match s.split_first()? {
+            (b'-', rest) => (true, rest),
+            (b'+', rest) => (false, rest),
+            _ => (false, s),
+        };
+        let (int, rest) = scan::digits(s);
+        let (frac, rest) = match rest.split_first() {
+            Some((b'.', rest)) => scan::digits(rest),
+            _ => (&b""[..], rest),
+        };
+        if int.is_empty() && frac.is_empty() {
+            return None;
+        }
+        let mut exponent = 0;
+        if let Some((b'e' | b'E', rest)) = rest.split_first() {
+            // PostgreSQL reads the exponent with strtol, which skips blanks.
+            let rest = scan::trim_start(rest);
+            let (minus, rest) = match rest.split_first()? {
+                (b'-', rest) => (true, rest),
+                (b'+', rest) => (false, rest),
+                _ => (false, rest),
+            };
+            let (digits, rest) = scan::digits(rest);
+            if digits.is_empty() || !rest.is_empty() {
+                return None;
+            }
+            let value = scan::integer(digits).filter(|&e| e < i64::from(i32::MAX / 2));
+            let Some(value) = value else {
+                return Some(Err(overflow()));
+            };
+            exponent = if minus { -value } else { value };
+        } else if !rest.is_empty() {
+            return None;
+        }
+        Some(Ok(Literal {
+            negative,
+            int,
+            frac,
+            exponent,
+        }))
+    }
+
+    fn value(&self, typmod: i32) -> Result<Numeric> {
+        let scale = (self.frac.len() as i64 - self.exponent).max(0);
+        // Zeros to append to the digits so that they stand at `scale`.
+        let append = scale - (self.frac.len() as i64 - self.exponent);
+        let all = [self.int, self.frac].concat();
+        let lead = all.iter().take_while(|&&b| b == b'0').count();
+        let digits = all.get(lead..).unwrap_or_default();
+        let round_to = typmod_parts(typmod).map(|(_, scale)| scale);
+        if digits.is_empty() {
+            let scale = round_to.map_or(scale, |s| i64::from(s.max(0)));
+            return Numeric::from_small(0, u32::try_from(scale).map_err(|_| overflow())?);
+        }
+        let int_digits = digits.len() as i64 + append - scale;
+        if int_digits > i64::from(MAX_INT_DIGITS) {
+            return Err(match typmod_parts(typmod) {
+                Some((precision, scale)) => field_overflow(precision, scale),
+                None => overflow(),
+            });
+        }
+        let (digits, scale) = match round_to {
+            // Far below the last digit kept: round before building the number.
+            Some(s) if scale > i64::from(MAX_SCALE) => {
+                let keep = digits.len() as i64 - (scale - i64::from(s)) + 2;
+                match usize::try_from(keep) {
+                    Ok(keep) if keep >= 2 => {
+                        (digits.get(..keep).unwrap_or(digits), i64::from(s) + 2)
+                    }
+                    _ => (&b""[..], i64::from(s.max(0))),
+                }
+            }
+            _ => (digits, scale),
+        };
+        let scale = u32::try_from(scale).map_err(|_| overflow())?;
+        if scale > MAX_SCALE {
+            return Err(overflow());
+        }
+        self.build(digits, append as u32, scale)?
+            .with_typmod(typmod)
+    }
+
+    fn build(&self, digits: &[u8], append: u32, scale: u32) -> Result<Numeric> {
+        if digits.len() + append as usize <= 38 {
+            let mut c: i128 = digits.iter().fold(0, |c, b| c * 10 + i128::from(b - b'0'));
+            c *= pow10(append).unwrap_or(1);
+            return Numeric::from_small(if self.negative { -c } else { c }, scale);
+        }
+        let text = std::str::from_utf8(digits).map_err(|_| invalid())?;
+        let magnitude = UBig::from_str_radix(text, 10).map_err(|_| invalid())?;
+        let c = IBig::from(magnitude * big_pow10(append));
+        Numeric::from_big(if self.negative { -c } else { c }, scale)
+    }
+}
