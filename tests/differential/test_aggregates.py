@@ -64,14 +64,19 @@ def queries(type_):
         yield f"SELECT DISTINCT ON (v) v, i FROM {table} ORDER BY v, i"
         yield f"SELECT v, i FROM {table} ORDER BY v NULLS FIRST, i DESC"
         yield f"SELECT v, i FROM {table} ORDER BY v DESC, i LIMIT 5 OFFSET 2"
-        yield f"SELECT i, rank() OVER (ORDER BY v), lag(v) OVER (ORDER BY i) FROM {table} ORDER BY i"
+        yield (
+            f"SELECT i, rank() OVER (ORDER BY v), lag(v) OVER (ORDER BY i) FROM {table} ORDER BY i"
+        )
         yield f"SELECT a.i, b.i FROM {table} a JOIN {table} b USING (v) ORDER BY 1, 2"
         yield f"SELECT count(*) FROM {table} a LEFT JOIN {table} b ON a.v < b.v AND a.g = b.g"
         yield f"SELECT v FROM {table} UNION SELECT v FROM s_{type_} ORDER BY 1"
         yield f"SELECT v FROM {table} INTERSECT SELECT v FROM s_{type_} ORDER BY 1"
         yield f"SELECT v FROM {table} EXCEPT ALL SELECT v FROM s_{type_} ORDER BY 1"
         yield f"SELECT i FROM {table} WHERE v = ANY (SELECT v FROM s_{type_}) ORDER BY i"
-        yield f"SELECT i FROM {table} WHERE v >= ALL (SELECT v FROM s_{type_} WHERE v IS NOT NULL) ORDER BY i"
+        yield (
+            f"SELECT i FROM {table} WHERE v >= ALL (SELECT v FROM s_{type_} WHERE v IS NOT NULL) "
+            "ORDER BY i"
+        )
 
 
 @pytest.mark.parametrize("type_", TYPES)

@@ -79,13 +79,16 @@ LITERALS: dict[str, list[str]] = {
 }
 
 UNITS: dict[str, list[str]] = {
-    "date": ["year", "month", "day", "quarter", "week", "dow", "doy", "decade", "century", "epoch"]
-    + ["isoyear", "isodow", "millennium", "julian", "hour", "nonsense"],
-    "time": ["hour", "minute", "second", "milliseconds", "microseconds", "epoch", "day"],
-    "timestamp": ["year", "month", "day", "hour", "minute", "second", "milliseconds", "quarter"]
-    + ["week", "dow", "doy", "epoch", "microseconds", "decade", "century", "millennium", "julian"],
-    "timestamptz": ["year", "month", "day", "hour", "second", "timezone", "timezone_hour", "epoch"]
-    + ["week", "dow", "isoyear", "timezone_minute", "century"],
-    "interval": ["year", "month", "day", "hour", "minute", "second", "epoch", "quarter", "decade"]
-    + ["millennium", "microseconds", "week"],
+    name: units.split()
+    for name, units in {
+        "date": "year month day quarter week dow doy decade century epoch isoyear isodow "
+        "millennium julian hour nonsense",
+        "time": "hour minute second milliseconds microseconds epoch day",
+        "timestamp": "year month day hour minute second milliseconds quarter week dow doy epoch "
+        "microseconds decade century millennium julian",
+        "timestamptz": "year month day hour second timezone timezone_hour epoch week dow isoyear "
+        "timezone_minute century",
+        "interval": "year month day hour minute second epoch quarter decade millennium "
+        "microseconds week",
+    }.items()
 }
