@@ -4,7 +4,7 @@
 use crate::keeper::{send, take};
 use crate::mapping::{Mapping, Ring};
 use crate::ring::{Reader, Writer};
-use crate::socket::{self, Line, SocketBell};
+use crate::socket::{self, Line, Role, SocketBell};
 use crate::{Error, Violation};
 use contract::Kind;
 use contract::hello::{Hello, Status, WELCOME_BYTES, Welcome};
@@ -82,7 +82,7 @@ impl BackendEnd {
         Ok(BackendEnd {
             requests: Writer::new(Ring::request(&mapping)),
             answers: Reader::new(Ring::answer(&mapping)),
-            bell: SocketBell::new(Line::new(stream), false),
+            bell: SocketBell::new(Line::new(stream), Role::Backend),
             welcome,
             sequence: 0,
         })

@@ -6,7 +6,7 @@
 
 use crate::mapping::{Mapping, Ring};
 use crate::ring::{Reader, Writer};
-use crate::socket::{Line, SocketBell};
+use crate::socket::{Line, Role, SocketBell};
 use crate::{Error, Violation};
 use contract::message::{BODY_MAX, HEADER_BYTES};
 use contract::{Header, Kind};
@@ -39,7 +39,7 @@ impl KeeperEnd {
         KeeperEnd {
             requests: Reader::new(Ring::request(&mapping)),
             answers: Writer::new(Ring::answer(&mapping)),
-            bell: SocketBell::new(line, true),
+            bell: SocketBell::new(line, Role::Keeper),
         }
     }
 

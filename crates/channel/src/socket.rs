@@ -14,8 +14,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -283,12 +283,25 @@ impl Line {
 /// processors more.
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
-fn spinners_max() -> usize {
-    static MAX: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *MAX.get_or_init(|| {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        (processors / 2).max(1)
-    })
+/// How many threads of this process may spin: half the processors in a keeper; in
+/// a backend its one thread, unless there is only one processor.
+fn spinners_max(role: Role) -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let processors =
+        *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    match role {
+        Role::Keeper => processors / 2,
+        Role::Backend => processors - 1,
+    }
+}
+
+/// Who waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// One of many threads of one process.
+    Keeper,
+    /// The only one of its process (in tests: one of a few).
+    Backend,
 }
 
 /// Wakes the peer by a byte on the socket and waits for its bytes.
@@ -297,17 +310,16 @@ pub(crate) struct SocketBell {
     line: Arc<Line>,
     reader: Spin,
     writer: Spin,
-    /// Spins only while few others of the process do.
-    polite: bool,
+    role: Role,
 }
 
 impl SocketBell {
-    pub(crate) fn new(line: Arc<Line>, polite: bool) -> SocketBell {
+    pub(crate) fn new(line: Arc<Line>, role: Role) -> SocketBell {
         SocketBell {
             line,
             reader: Spin::new(),
             writer: Spin::new(),
-            polite,
+            role,
         }
     }
 
@@ -356,11 +368,16 @@ impl Bell for SocketBell {
         side: Side,
         look: &mut dyn FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        if !self.polite {
-            return self.spin_of(side).spin(look);
+        let most = spinners_max(self.role);
+        if self.role == Role::Backend {
+            return if most > 0 {
+                self.spin_of(side).spin(look)
+            } else {
+                Ok(false)
+            };
         }
         let others = SPINNING.fetch_add(1, Ordering::Relaxed);
-        let result = if others < spinners_max() {
+        let result = if others < most {
             self.spin_of(side).spin(look)
         } else {
             Ok(false)

@@ -20,8 +20,6 @@ const LIMIT_NS: u32 = 40_000;
 const SHORT: Duration = Duration::from_micros(90);
 /// Budgets below are not worth having.
 const LEAST_NS: u32 = 500;
-/// Looks without a pause before the looks with one.
-const EAGER_LOOKS: u32 = 0;
 /// Short sleeps before a probe, at first and at most.
 const PROBE_FIRST: u32 = 4;
 const PROBE_LAST: u32 = 1024;
@@ -71,14 +69,8 @@ impl Spin {
         } else {
             self.budget_ns
         };
-        if budget > 0 {
-            for _ in 0..EAGER_LOOKS {
-                if look()? {
-                    self.hit(0);
-                    return Ok(true);
-                }
-            }
-        }
+        // Whoever spins has just looked in vain: a pause comes first. Looks without
+        // pauses steal the peer's cache line and cost it more than they bring.
         for n in 0..budget / pause {
             std::hint::spin_loop();
             if look()? {
