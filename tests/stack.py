@@ -39,7 +39,7 @@ class Stack:
             os.environ,
             CONFIDE_RUN=str(RUN),
             CONFIDE_PGPORT=str(free_port()),
-            CONFIDE_PROXY_PORT=str(free_port()),
+            CONFIDE_APP_PORT=str(free_port()),
             CONFIDE_LOG_STATEMENT="all",
             CONFIDE_PGCONF=POSTGRES,
         )

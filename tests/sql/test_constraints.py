@@ -1,0 +1,134 @@
+"""UNIQUE, PRIMARY KEY, foreign keys, CHECK, NOT NULL, DEFAULT, generated columns and
+ON CONFLICT on protected columns."""
+
+import pytest
+from results import run
+
+
+def test_unique(app):
+    app.execute("CREATE TABLE t (i int, u enc_text UNIQUE)")
+    app.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")
+    assert run(app, "INSERT INTO t VALUES (5, 'a')").sqlstate == "23505"
+    assert run(app, "UPDATE t SET u = 'a' WHERE i = 2").sqlstate == "23505"
+    assert run(app, "SELECT i, u FROM t ORDER BY i").rows == [
+        ("1", "a"),
+        ("2", "b"),
+        ("3", None),
+        ("4", None),
+    ]
+
+
+def test_unique_error_shows_no_identifier(app):
+    """What the error's detail shows of the key is at most an envelope that the proxy opens."""
+    app.execute("CREATE TABLE t (u enc_int4 PRIMARY KEY)")
+    app.execute("INSERT INTO t VALUES (4711)")
+    outcome = run(app, "INSERT INTO t VALUES (4711)")
+    assert outcome.sqlstate == "23505"
+
+
+def test_primary_and_foreign_key(app):
+    app.execute("CREATE TABLE parent (k enc_int4 PRIMARY KEY, v text)")
+    app.execute("CREATE TABLE child (i int, k enc_int4 REFERENCES parent ON DELETE CASCADE)")
+    app.execute("INSERT INTO parent VALUES (1, 'one'), (2, 'two')")
+    app.execute("INSERT INTO child VALUES (10, 1), (20, 2), (30, NULL)")
+    assert run(app, "INSERT INTO child VALUES (40, 3)").sqlstate == "23503"
+    app.execute("DELETE FROM parent WHERE k = 1")
+    assert run(app, "SELECT i, k FROM child ORDER BY i").rows == [("20", "2"), ("30", None)]
+    assert run(app, "INSERT INTO parent VALUES (NULL, 'x')").sqlstate == "23502"
+
+
+def test_foreign_key_update(app):
+    app.execute("CREATE TABLE parent (k enc_text PRIMARY KEY)")
+    app.execute("CREATE TABLE child (i int, k enc_text REFERENCES parent ON UPDATE CASCADE)")
+    app.execute("INSERT INTO parent VALUES ('old')")
+    app.execute("INSERT INTO child VALUES (1, 'old')")
+    app.execute("UPDATE parent SET k = 'new' WHERE k = 'old'")
+    assert run(app, "SELECT k FROM child").rows == [("new",)]
+    app.execute("ALTER TABLE child DROP CONSTRAINT child_k_fkey")
+    app.execute("UPDATE child SET k = 'gone'")
+    statement = "ALTER TABLE child ADD FOREIGN KEY (k) REFERENCES parent"
+    assert run(app, statement).sqlstate == "23503"
+
+
+def test_deferred_unique(app):
+    app.execute("CREATE TABLE t (k enc_int4 UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    app.execute("INSERT INTO t VALUES (1), (2)")
+    with app.transaction():
+        app.execute("UPDATE t SET k = k + 1")
+    assert run(app, "SELECT k FROM t ORDER BY k").rows == [("2",), ("3",)]
+
+
+def test_on_conflict(app):
+    app.execute("CREATE TABLE t (k enc_text PRIMARY KEY, n enc_int4, i int)")
+    app.execute("INSERT INTO t VALUES ('a', 1, 1)")
+    app.execute("INSERT INTO t VALUES ('a', 2, 2) ON CONFLICT DO NOTHING")
+    assert run(app, "SELECT n, i FROM t").rows == [("1", "1")]
+    app.execute(
+        "INSERT INTO t AS x VALUES ('a', 5, 3), ('b', 7, 4) "
+        "ON CONFLICT (k) DO UPDATE SET n = x.n + excluded.n, i = excluded.i"
+    )
+    assert run(app, "SELECT k, n, i FROM t ORDER BY k").rows == [("a", "6", "3"), ("b", "7", "4")]
+    app.execute(
+        "INSERT INTO t VALUES ('b', 1, 9) ON CONFLICT (k) DO UPDATE SET n = 100 "
+        "WHERE t.n > 50 RETURNING n"
+    )
+    assert run(app, "SELECT n FROM t WHERE k = 'b'").rows == [("7",)]
+
+
+def test_check(app):
+    app.execute("CREATE TABLE t (n enc_int4 CHECK (n > 10), s enc_text CHECK (length(s) < 5))")
+    app.execute("INSERT INTO t VALUES (11, 'abcd'), (NULL, NULL)")
+    assert run(app, "INSERT INTO t VALUES (10, 'a')").sqlstate == "23514"
+    assert run(app, "INSERT INTO t VALUES (20, 'abcde')").sqlstate == "23514"
+    assert run(app, "UPDATE t SET n = n - 5").sqlstate == "23514"
+    assert run(app, "ALTER TABLE t ADD CHECK (n > 11)").sqlstate == "23514"
+
+
+def test_default(app):
+    app.execute("CREATE TABLE t (i int, n enc_int4 DEFAULT 42, s enc_text DEFAULT 'unknown')")
+    app.execute("INSERT INTO t (i) VALUES (1)")
+    app.execute("INSERT INTO t VALUES (2, DEFAULT, DEFAULT), (3, 5, 'x')")
+    assert run(app, "SELECT * FROM t ORDER BY i").rows == [
+        ("1", "42", "unknown"),
+        ("2", "42", "unknown"),
+        ("3", "5", "x"),
+    ]
+
+
+def test_fast_default(app):
+    app.execute("CREATE TABLE t (i int, s enc_text)")
+    app.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    app.execute("ALTER TABLE t ADD COLUMN n enc_int4 DEFAULT 7")
+    app.execute("ALTER TABLE t ADD COLUMN m enc_text")
+    app.execute("INSERT INTO t (i) VALUES (3)")
+    assert run(app, "SELECT i, s, n, m FROM t ORDER BY i").rows == [
+        ("1", "a", "7", None),
+        ("2", "b", "7", None),
+        ("3", None, "7", None),
+    ]
+    assert run(app, "SELECT count(*) FROM t WHERE n = 7").rows == [("3",)]
+
+
+def test_typmod(app):
+    app.execute("CREATE TABLE t (v enc_varchar(3), c enc_bpchar(4), n enc_numeric(5, 2))")
+    app.execute("INSERT INTO t VALUES ('abc', 'ab', 123.456)")
+    assert run(app, "SELECT v, c, n FROM t").rows == [("abc", "ab  ", "123.46")]
+    assert run(app, "INSERT INTO t VALUES ('abcd', 'a', 1)").sqlstate == "22001"
+    assert run(app, "INSERT INTO t VALUES ('abc   ', 'abcd  ', 1)").sqlstate is None
+    assert run(app, "INSERT INTO t VALUES ('a', 'abcde', 1)").sqlstate == "22001"
+    assert run(app, "INSERT INTO t VALUES ('a', 'a', 1000)").sqlstate == "22003"
+
+
+@pytest.mark.parametrize("level", ["NOT NULL"])
+def test_not_null(app, level):
+    app.execute(f"CREATE TABLE t (n enc_int4 {level})")
+    assert run(app, "INSERT INTO t VALUES (NULL)").sqlstate == "23502"
+    app.execute("INSERT INTO t VALUES (1)")
+
+
+def test_generated(app):
+    app.execute("CREATE TABLE t (n enc_int4, twice enc_int4 GENERATED ALWAYS AS (n + n) STORED)")
+    app.execute("INSERT INTO t VALUES (21)")
+    assert run(app, "SELECT n, twice FROM t").rows == [("21", "42")]
+    app.execute("UPDATE t SET n = 4")
+    assert run(app, "SELECT twice FROM t WHERE twice = 8").rows == [("8",)]
