@@ -1,0 +1,156 @@
+//! Bodies of redo records: bytes in the clear, before sealing and after opening.
+//!
+//! A promotion is a list of items: difference of the FID to the one before (the
+//! first: to 0) as a zigzag varint, type code `u8`, length as a varint, bytes.
+//! Differences are taken modulo 2^64. A partition is its number and key in 20
+//! bytes.
+
+use crate::Error;
+
+/// One value and the permanent FID that it got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The FID.
+    pub fid: u64,
+    /// Code of the value's type.
+    pub type_code: u8,
+    /// The value, in a form that only the keeper knows.
+    pub bytes: &'a [u8],
+}
+
+/// The body of a promotion while it is being written.
+#[derive(Default)]
+pub struct Promotion {
+    last: u64,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The items of a promotion, checked to be well formed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Items(Vec<u8>);
+
+/// A column's partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Partition {
+    /// Its number.
+    pub number: u32,
+    /// OID of the database.
+    pub database: u32,
+    /// OID of the relation.
+    pub relation: u32,
+    /// Number of the attribute.
+    pub attribute: i32,
+    /// Layout of the values, in a form that only the store knows.
+    pub layout: u32,
+}
+
+fn put_varint(out: &mut Vec<u8>, mut v: u64) {
+    while v >= 0x80 {
+        out.push(v as u8 | 0x80);
+        v >>= 7;
+    }
+    out.push(v as u8);
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut v = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            return None;
+        }
+        v |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(v);
+        }
+    }
+    None
+}
+
+impl Promotion {
+    /// An empty one.
+    pub fn new() -> Promotion {
+        Promotion::default()
+    }
+
+    /// Adds a value.
+    pub fn push(&mut self, fid: u64, type_code: u8, bytes: &[u8]) {
+        let delta = fid.wrapping_sub(self.last) as i64;
+        self.last = fid;
+        put_varint(&mut self.body, ((delta << 1) ^ (delta >> 63)) as u64);
+        self.body.push(type_code);
+        put_varint(&mut self.body, bytes.len() as u64);
+        self.body.extend_from_slice(bytes);
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+}
+
+fn take_item<'a>(bytes: &mut &'a [u8], last: u64) -> Option<Item<'a>> {
+    let zigzag = take_varint(bytes)?;
+    let delta = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
+    let (&type_code, rest) = bytes.split_first()?;
+    *bytes = rest;
+    let length = usize::try_from(take_varint(bytes)?).ok()?;
+    let (value, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(Item {
+        fid: last.wrapping_add(delta),
+        type_code,
+        bytes: value,
+    })
+}
+
+impl Items {
+    pub(crate) fn parse(body: Vec<u8>) -> Result<Items, Error> {
+        let mut rest = body.as_slice();
+        let mut last = 0;
+        while !rest.is_empty() {
+            last = take_item(&mut rest, last).ok_or(Error::Malformed)?.fid;
+        }
+        Ok(Items(body))
+    }
+
+    /// The items in order.
+    pub fn iter(&self) -> impl Iterator<Item = Item<'_>> {
+        let mut rest = self.0.as_slice();
+        let mut last = 0;
+        std::iter::from_fn(move || {
+            let item = take_item(&mut rest, last)?;
+            last = item.fid;
+            Some(item)
+        })
+    }
+}
+
+impl Partition {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let words = [
+            self.number,
+            self.database,
+            self.relation,
+            self.attribute as u32,
+            self.layout,
+        ];
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    pub(crate) fn parse(body: &[u8]) -> Result<Partition, Error> {
+        let (words, rest) = body.as_chunks::<4>();
+        match (words, rest) {
+            ([number, database, relation, attribute, layout], []) => Ok(Partition {
+                number: u32::from_le_bytes(*number),
+                database: u32::from_le_bytes(*database),
+                relation: u32::from_le_bytes(*relation),
+                attribute: i32::from_le_bytes(*attribute),
+                layout: u32::from_le_bytes(*layout),
+            }),
+            _ => Err(Error::Malformed),
+        }
+    }
+}

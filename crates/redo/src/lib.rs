@@ -1,0 +1,71 @@
+//! Redo records: what the keeper asks PostgreSQL to put into its WAL, so that
+//! values survive the keeper (docs/durability.md). A record is opaque to
+//! PostgreSQL.
+//!
+//! Bytes: format version `u8`, kind `u8`, counter (6 bytes), epoch (12 bytes);
+//! then the body in AES-256-GCM. The key comes from the root key and the epoch,
+//! which is random for each run of the keeper; the nonce is the counter, which
+//! counts the records of the run. Everything before the body is authenticated
+//! with it.
+//!
+//! Not here: what is done with a record (the keeper), and what a value's bytes
+//! mean (crate `values`).
+//!
+//! Invariants: no key and nonce are used twice; no bytes make this crate panic;
+//! what opens is what was sealed.
+#![forbid(unsafe_code)]
+
+mod body;
+mod seal;
+
+pub use body::{Item, Items, Partition, Promotion};
+pub use seal::{Opener, Sealer};
+
+/// Version of the format.
+pub const VERSION: u8 = 1;
+
+/// What a record is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Values got permanent FIDs.
+    Promotion = 1,
+    /// A column got its partition.
+    Partition = 2,
+}
+
+impl Kind {
+    fn from_u8(code: u8) -> Option<Kind> {
+        match code {
+            1 => Some(Kind::Promotion),
+            2 => Some(Kind::Partition),
+            _ => None,
+        }
+    }
+}
+
+/// An opened record.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Record {
+    /// Values got permanent FIDs.
+    Promotion(Items),
+    /// A column got its partition.
+    Partition(Partition),
+}
+
+/// Why a record is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    /// Written by a later version.
+    #[error("format version {0} of a redo record is not supported")]
+    Version(u8),
+    /// Not a record of this root key, or changed.
+    #[error("a redo record is altered, or was written under another root key")]
+    Altered,
+    /// Authentic, but not of the format.
+    #[error("a redo record is malformed")]
+    Malformed,
+    /// The cryptographic library refused, or the counter has ended.
+    #[error("a redo record could not be sealed")]
+    Refused,
+}
