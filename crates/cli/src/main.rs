@@ -1,0 +1,87 @@
+//! `confide`: makes keys, shows public keys and versions.
+//!
+//! Exit codes: 0 done, 1 failure, 2 wrong arguments.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use envelope::{Error, Role, SecretKey};
+
+/// Confide: PostgreSQL that keeps secrets from its admins.
+#[derive(Parser)]
+#[command(name = "confide", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Makes a key file and prints its public key.
+    Keygen {
+        /// Whose key it is.
+        role: RoleName,
+        /// The file to make; it must not exist.
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Prints the public key of a key file.
+    Pubkey {
+        /// The key file.
+        file: PathBuf,
+    },
+    /// Prints the version.
+    Version,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleName {
+    /// An application or a data owner.
+    Client,
+    /// A keeper.
+    Keeper,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("confide: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<String, String> {
+    let at = |path: &Path| {
+        let path = path.display().to_string();
+        move |e: Error| format!("{path}: {e}")
+    };
+    match command {
+        Command::Keygen { role, out } => {
+            let role = match role {
+                RoleName::Client => Role::Client,
+                RoleName::Keeper => Role::Keeper,
+            };
+            let key = SecretKey::generate().map_err(|e| e.to_string())?;
+            key.write_file(role, &out).map_err(at(&out))?;
+            let public = key.public().map_err(|e| e.to_string())?;
+            Ok(public.to_line(role))
+        }
+        Command::Pubkey { file } => {
+            let (role, key) = SecretKey::read_any(&file).map_err(at(&file))?;
+            let public = key.public().map_err(|e| e.to_string())?;
+            Ok(public.to_line(role))
+        }
+        Command::Version => Ok(format!(
+            "confide {} (contract {})",
+            env!("CARGO_PKG_VERSION"),
+            contract::VERSION
+        )),
+    }
+}

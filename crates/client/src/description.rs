@@ -1,0 +1,62 @@
+//! RowDescription and ParameterDescription: reads which columns and parameters
+//! are protected and tells the client the plain types.
+use crate::{Failure, Protected, TypeMap};
+
+/// What a column of a result is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// The protected type, if it is one.
+    pub protected: Option<Protected>,
+    /// Format code of its fields (0: text).
+    pub format: i16,
+}
+
+/// Rewrites the body of a RowDescription in place.
+pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
+    let bad = || Failure::protocol("RowDescription");
+    let (count, mut rest) = body.split_first_chunk_mut::<2>().ok_or_else(bad)?;
+    let count = usize::from(u16::from_be_bytes(*count));
+    let mut columns = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = rest.iter().position(|b| *b == 0).ok_or_else(bad)?;
+        // After the name: table OID 4, attribute 2, type OID 4, length 2,
+        // modifier 4, format 2.
+        let tail = rest.get_mut(name + 1..).ok_or_else(bad)?;
+        let (fixed, tail) = tail.split_first_chunk_mut::<18>().ok_or_else(bad)?;
+        rest = tail;
+        let [_, _, _, _, _, _, t0, t1, t2, t3, l0, l1, _, _, _, _, f0, f1] = fixed;
+        let protected = types.get(u32::from_be_bytes([*t0, *t1, *t2, *t3]));
+        if let Some(protected) = protected {
+            [*t0, *t1, *t2, *t3] = protected.plain_oid().to_be_bytes();
+            [*l0, *l1] = protected.plain_length().to_be_bytes();
+        }
+        columns.push(Column {
+            protected,
+            format: i16::from_be_bytes([*f0, *f1]),
+        });
+    }
+    Ok(columns)
+}
+
+/// Rewrites the body of a ParameterDescription in place; gives the server's
+/// OIDs.
+pub fn parameters(body: &mut [u8], types: &TypeMap) -> Result<Vec<u32>, Failure> {
+    let bad = || Failure::protocol("ParameterDescription");
+    let (count, rest) = body.split_first_chunk_mut::<2>().ok_or_else(bad)?;
+    let count = usize::from(u16::from_be_bytes(*count));
+    let (words, _) = rest.as_chunks_mut::<4>();
+    if words.len() < count {
+        return Err(bad());
+    }
+    Ok(words
+        .iter_mut()
+        .take(count)
+        .map(|word| {
+            let oid = u32::from_be_bytes(*word);
+            if let Some(protected) = types.get(oid) {
+                *word = protected.plain_oid().to_be_bytes();
+            }
+            oid
+        })
+        .collect())
+}

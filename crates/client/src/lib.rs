@@ -1,0 +1,26 @@
+//! The client side of Confide as a library without I/O: whoever speaks the
+//! PostgreSQL protocol (our proxy, or a Rust program's own driver) hands over
+//! SQL results and message bodies and gets back what to send on.
+//!
+//! - [`Handshake`]: the session with the keeper, through SQL.
+//! - [`Session`]: seals literals and parameters, opens results.
+//! - [`TypeMap`]: OIDs of protected types and what the client is told instead.
+//! - [`description`]: rewrites RowDescription and ParameterDescription.
+//! - [`copy`]: rewrites COPY data in both directions, as a stream.
+//!
+//! Invariant: a value leaves this crate towards the server in an envelope only,
+//! and no error carries a value.
+#![forbid(unsafe_code)]
+
+mod array;
+pub mod copy;
+pub mod description;
+mod error;
+mod handshake;
+mod session;
+mod types;
+
+pub use error::Failure;
+pub use handshake::{Handshake, Offer};
+pub use session::{LiteralCache, Session};
+pub use types::{Protected, TypeMap};

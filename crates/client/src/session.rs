@@ -1,0 +1,208 @@
+//! The session: keys, settings, and the sealing and opening of single values.
+use std::collections::HashMap;
+
+use contract::TypeCode;
+use contract::envelope::{FLAG_HANDLE, FLAG_TEXT};
+use envelope::{Opener, Sealer, format};
+use rewrite::{Form, Secret};
+use values::Env;
+
+use crate::{Failure, Offer, Protected, TypeMap, array};
+
+/// Format code of text in the protocol.
+pub const TEXT: i16 = 0;
+
+/// Envelopes of the literals of one statement: the same value of the same type
+/// is the same envelope, so that PostgreSQL sees equal constants.
+#[derive(Default)]
+pub struct LiteralCache {
+    made: HashMap<(u8, i32, Vec<u8>), String>,
+}
+
+/// A client's session with the keeper, or the wait for one.
+#[derive(Default)]
+pub struct Session {
+    /// Settings that text formats depend on.
+    pub env: Env,
+    /// Protected types of the database.
+    pub types: TypeMap,
+    keys: Option<(Sealer, Opener)>,
+    generation: u64,
+}
+
+impl Session {
+    /// Takes the keys of an accepted offer.
+    pub fn begin(&mut self, offer: Offer) {
+        self.keys = Some((offer.sealer, offer.opener));
+        self.generation += 1;
+    }
+
+    /// Forgets the keys: the keeper has forgotten the session.
+    pub fn lose(&mut self) {
+        self.keys = None;
+    }
+
+    /// Whether there are keys.
+    pub fn is_open(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Counts the handshakes: envelopes of an earlier generation are dead.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Follows a ParameterStatus. Settings that do not matter are ignored.
+    pub fn parameter_status(&mut self, name: &str, value: &str) {
+        if ["TimeZone", "DateStyle", "IntervalStyle"].contains(&name)
+            && self.env.set(name, value).is_err()
+        {
+            // PostgreSQL accepted it; what we do not know we show in its default.
+        }
+    }
+
+    /// The envelope text for a literal. `handle`: the statement is prepared.
+    pub fn seal_literal(
+        &self,
+        secret: &Secret,
+        handle: bool,
+        cache: &mut LiteralCache,
+    ) -> Result<String, Failure> {
+        let (code, typmod, text) = match &secret.form {
+            Form::Text(text, code) => (code.map_or(0, |c| c as u8), -1, text),
+            Form::Typed(code, typmod, text) => (*code as u8, *typmod, text),
+        };
+        let key = (code, typmod, text.clone());
+        if let Some(made) = cache.made.get(&key) {
+            return Ok(made.clone());
+        }
+        let (sealer, _) = self.keys()?;
+        let flag = if handle { FLAG_HANDLE } else { 0 };
+        let mut out = String::new();
+        match (TypeCode::from_u8(code), typmod) {
+            (Some(t), modifier) if modifier != -1 => {
+                let value = values::parse_text(t, modifier, text, &self.env)?;
+                sealer.seal_text(code, flag, &values::encode_binary(&value), &mut out)?;
+            }
+            _ => sealer.seal_text(code, flag | FLAG_TEXT, text, &mut out)?,
+        }
+        cache.made.insert(key, out.clone());
+        Ok(out)
+    }
+
+    /// Appends the envelope (or the array of envelopes) for a value that the
+    /// client gave, in the format that the client gave it in.
+    pub fn seal(
+        &self,
+        target: Protected,
+        format: i16,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        match (target, format) {
+            (Protected::Scalar(code), _) => self.seal_scalar(code, format, value, out),
+            (Protected::Array(code), TEXT) => array::map_text(value, out, |element, out| {
+                self.seal_scalar(code, TEXT, element, out)
+            }),
+            (Protected::Array(code), _) => {
+                let twin = self.twin(code)?;
+                array::map_binary(value, twin, out, |element, out| {
+                    self.seal_scalar(code, format, element, out)
+                })
+            }
+        }
+    }
+
+    fn seal_scalar(
+        &self,
+        code: TypeCode,
+        format: i16,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let (sealer, _) = self.keys()?;
+        if format == TEXT {
+            let mut text = String::new();
+            sealer.seal_text(code as u8, FLAG_TEXT, value, &mut text)?;
+            out.extend_from_slice(text.as_bytes());
+        } else {
+            sealer.seal(code as u8, 0, value, out)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the value of a result's field in the format that it came in.
+    pub fn open(
+        &self,
+        source: Protected,
+        format: i16,
+        field: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        match (source, format) {
+            (Protected::Scalar(code), _) => self.open_scalar(code, format, field, out),
+            (Protected::Array(code), TEXT) => array::map_text(field, out, |element, out| {
+                self.open_scalar(code, TEXT, element, out)
+            }),
+            (Protected::Array(code), _) => {
+                array::map_binary(field, code.plain_oid(), out, |element, out| {
+                    self.open_scalar(code, format, element, out)
+                })
+            }
+        }
+    }
+
+    fn open_scalar(
+        &self,
+        code: TypeCode,
+        format: i16,
+        field: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let (_, opener) = self.keys()?;
+        let mut plain = Vec::new();
+        let opened = if format == TEXT {
+            let mut binary = Vec::with_capacity(field.len());
+            format::from_text(field, &mut binary)?;
+            describe(&opener.open(&binary, &mut plain)?)
+        } else {
+            describe(&opener.open(field, &mut plain)?)
+        };
+        if opened.0.map(TypeCode::stored) != Some(code.stored()) {
+            return Err(Failure::new(
+                "XX001",
+                "confide: envelope is of another type than its column",
+            ));
+        }
+        match (opened.1, format == TEXT) {
+            (true, true) | (false, false) => out.extend_from_slice(&plain),
+            // Text is its own binary format.
+            (_, true) if matches!(code, TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar) => {
+                out.extend_from_slice(&plain);
+            }
+            (false, true) => {
+                let value = values::decode_binary(code, -1, &plain)?;
+                out.extend_from_slice(&values::format_text(&value, &self.env));
+            }
+            (true, false) => {
+                let value = values::parse_text(code, -1, &plain, &self.env)?;
+                out.extend_from_slice(&values::encode_binary(&value));
+            }
+        }
+        Ok(())
+    }
+
+    fn keys(&self) -> Result<&(Sealer, Opener), Failure> {
+        self.keys.as_ref().ok_or_else(Failure::no_session)
+    }
+
+    fn twin(&self, code: TypeCode) -> Result<u32, Failure> {
+        self.types
+            .twin(code.plain_oid())
+            .ok_or_else(|| Failure::new("42704", "confide: type has no protected twin"))
+    }
+}
+
+fn describe(envelope: &envelope::Envelope<'_>) -> (Option<TypeCode>, bool) {
+    (envelope.type_code, envelope.is_text())
+}

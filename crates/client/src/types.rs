@@ -1,0 +1,149 @@
+//! OIDs of protected types in this database, and what the client is told
+//! instead: the plain type's OID and length.
+use std::collections::HashMap;
+
+use contract::TypeCode;
+
+use crate::Failure;
+
+/// A type whose values travel in envelopes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Protected {
+    /// A protected type.
+    Scalar(TypeCode),
+    /// An array of one: each element is an envelope.
+    Array(TypeCode),
+}
+
+impl Protected {
+    /// The type of the value, or of the element.
+    pub fn code(self) -> TypeCode {
+        match self {
+            Protected::Scalar(code) | Protected::Array(code) => code,
+        }
+    }
+
+    /// OID of the plain type.
+    pub fn plain_oid(self) -> u32 {
+        match self {
+            Protected::Scalar(code) => code.plain_oid(),
+            Protected::Array(code) => plain_array_oid(code),
+        }
+    }
+
+    /// `pg_type.typlen` of the plain type.
+    pub fn plain_length(self) -> i16 {
+        match self {
+            Protected::Scalar(code) => plain_length(code),
+            Protected::Array(_) => -1,
+        }
+    }
+
+    /// What a column of a COPY is.
+    pub fn of_column(ty: &rewrite::ColumnType) -> Option<Protected> {
+        match ty {
+            rewrite::ColumnType::Enc(code) => Some(Protected::Scalar(*code)),
+            rewrite::ColumnType::EncArray(code) => Some(Protected::Array(*code)),
+            _ => None,
+        }
+    }
+}
+
+/// The protected types of a database.
+#[derive(Clone, Debug, Default)]
+pub struct TypeMap {
+    by_oid: HashMap<u32, Protected>,
+    twins: HashMap<u32, u32>,
+}
+
+impl TypeMap {
+    /// The query whose rows [`TypeMap::from_rows`] takes. It gives no row in a
+    /// database without the extension.
+    pub const QUERY: &'static str = "SELECT t.oid, t.typname, t.typarray FROM pg_catalog.pg_type t \
+         WHERE t.typnamespace OPERATOR(pg_catalog.=) 11 \
+         AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')";
+
+    /// Reads the rows of [`TypeMap::QUERY`], values as text.
+    pub fn from_rows(rows: &[rewrite::Row]) -> Result<TypeMap, Failure> {
+        let mut map = TypeMap::default();
+        let bad = || Failure::protocol("catalog row");
+        for row in rows {
+            let [Some(oid), Some(name), Some(array)] = row.as_slice() else {
+                return Err(bad());
+            };
+            let (Ok(oid), Ok(array)) = (oid.parse::<u32>(), array.parse::<u32>()) else {
+                return Err(bad());
+            };
+            let Some(code) = TypeCode::ALL.iter().copied().find(|t| t.enc_name() == name) else {
+                // A type of a later version; its values are not for us.
+                continue;
+            };
+            map.insert(oid, Protected::Scalar(code));
+            if array != 0 {
+                map.insert(array, Protected::Array(code));
+            }
+        }
+        Ok(map)
+    }
+
+    fn insert(&mut self, oid: u32, protected: Protected) {
+        self.by_oid.insert(oid, protected);
+        self.twins.insert(protected.plain_oid(), oid);
+    }
+
+    /// Whether the database has no protected types.
+    pub fn is_empty(&self) -> bool {
+        self.by_oid.is_empty()
+    }
+
+    /// What the type with this OID protects, if anything.
+    pub fn get(&self, oid: u32) -> Option<Protected> {
+        self.by_oid.get(&oid).copied()
+    }
+
+    /// The OID of the protected twin of a plain type.
+    pub fn twin(&self, plain: u32) -> Option<u32> {
+        self.twins.get(&plain).copied()
+    }
+}
+
+fn plain_length(code: TypeCode) -> i16 {
+    match code {
+        TypeCode::Bool => 1,
+        TypeCode::Int2 => 2,
+        TypeCode::Int4 | TypeCode::Float4 | TypeCode::Date => 4,
+        TypeCode::Int8
+        | TypeCode::Float8
+        | TypeCode::Time
+        | TypeCode::Timestamp
+        | TypeCode::Timestamptz => 8,
+        TypeCode::Interval | TypeCode::Uuid => 16,
+        TypeCode::Numeric
+        | TypeCode::Text
+        | TypeCode::Varchar
+        | TypeCode::Bpchar
+        | TypeCode::Bytea => -1,
+    }
+}
+
+fn plain_array_oid(code: TypeCode) -> u32 {
+    match code {
+        TypeCode::Bool => 1000,
+        TypeCode::Int2 => 1005,
+        TypeCode::Int4 => 1007,
+        TypeCode::Int8 => 1016,
+        TypeCode::Float4 => 1021,
+        TypeCode::Float8 => 1022,
+        TypeCode::Numeric => 1231,
+        TypeCode::Text => 1009,
+        TypeCode::Varchar => 1015,
+        TypeCode::Bpchar => 1014,
+        TypeCode::Bytea => 1001,
+        TypeCode::Date => 1182,
+        TypeCode::Time => 1183,
+        TypeCode::Timestamp => 1115,
+        TypeCode::Timestamptz => 1185,
+        TypeCode::Interval => 1187,
+        TypeCode::Uuid => 2951,
+    }
+}

@@ -1,0 +1,185 @@
+//! Configuration: a TOML file, overridden by `CONFIDE_PROXY_*` in the
+//! environment. An unknown key or variable is an error.
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// All settings, with their defaults.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// `HOST:PORT` to listen on.
+    pub listen: String,
+    /// The PostgreSQL server: `HOST:PORT`, or `DIRECTORY:PORT` for the Unix socket
+    /// in a directory.
+    pub upstream: String,
+    /// The client's key file (`confide keygen client`).
+    pub client_key: PathBuf,
+    /// The keeper's public key. Empty: the first key seen is trusted until the
+    /// proxy stops.
+    pub keeper_key: String,
+    /// The most connections at a time.
+    pub max_clients: usize,
+    /// The longest message in bytes.
+    pub max_message_bytes: usize,
+    /// Seconds to wait for the server when connecting.
+    pub connect_timeout_seconds: u64,
+    /// New sessions load the schema again when the shared copy is older.
+    pub schema_max_age_seconds: u64,
+    /// Seconds that open connections have to end at shutdown.
+    pub shutdown_seconds: u64,
+    /// Database name of the admin console, for local clients. Empty: none.
+    pub admin_database: String,
+    /// `auto` (text on a terminal, JSON elsewhere), `text` or `json`.
+    pub log_format: String,
+    /// `error`, `warn`, `info`, `debug`, or a filter of the crate `tracing`.
+    pub log_level: String,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            listen: "127.0.0.1:6432".into(),
+            upstream: "127.0.0.1:5432".into(),
+            client_key: PathBuf::new(),
+            keeper_key: String::new(),
+            max_clients: 1000,
+            max_message_bytes: 1 << 30,
+            connect_timeout_seconds: 10,
+            schema_max_age_seconds: 30,
+            shutdown_seconds: 10,
+            admin_database: "confide".into(),
+            log_format: "auto".into(),
+            log_level: "info".into(),
+        }
+    }
+}
+
+/// The server's address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Upstream {
+    /// Host and port.
+    Tcp(String),
+    /// Path of the socket.
+    Unix(PathBuf),
+}
+
+const PREFIX: &str = "CONFIDE_PROXY_";
+
+impl Config {
+    /// Reads the file, if there is one, and the environment.
+    pub fn load(
+        path: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Config, String> {
+        let mut table = match path {
+            None => toml::Table::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| format!("{}: {e}", path.display()))?
+                .parse::<toml::Table>()
+                .map_err(|e| format!("{}: {e}", path.display()))?,
+        };
+        let defaults =
+            toml::Table::try_from(Config::default()).map_err(|e| format!("defaults: {e}"))?;
+        for (name, text) in environment {
+            let Some(key) = name.strip_prefix(PREFIX) else {
+                continue;
+            };
+            let key = key.to_ascii_lowercase();
+            // The default's type says how to read the variable.
+            let value = match defaults.get(&key) {
+                Some(toml::Value::Integer(_)) => text
+                    .parse()
+                    .map(toml::Value::Integer)
+                    .map_err(|_| format!("{name}: not a number"))?,
+                Some(_) => toml::Value::String(text),
+                None => return Err(format!("{name}: no such setting")),
+            };
+            table.insert(key, value);
+        }
+        let config: Config = table
+            .try_into()
+            .map_err(|e| format!("configuration: {e}"))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !["auto", "text", "json"].contains(&self.log_format.as_str()) {
+            return Err("log_format: expected auto, text or json".into());
+        }
+        if self.max_message_bytes < 1024 || self.max_message_bytes > 1 << 30 {
+            return Err("max_message_bytes: expected 1024 to 1073741824".into());
+        }
+        self.upstream().map(|_| ())
+    }
+
+    /// The server's address.
+    pub fn upstream(&self) -> Result<Upstream, String> {
+        let bad = || "upstream: expected HOST:PORT or DIRECTORY:PORT".to_owned();
+        let (place, port) = self.upstream.rsplit_once(':').ok_or_else(bad)?;
+        let port: u16 = port.parse().map_err(|_| bad())?;
+        if place.starts_with('/') {
+            Ok(Upstream::Unix(
+                Path::new(place).join(format!(".s.PGSQL.{port}")),
+            ))
+        } else if place.is_empty() {
+            Err(bad())
+        } else {
+            Ok(Upstream::Tcp(self.upstream.clone()))
+        }
+    }
+
+    /// The configuration as a file.
+    pub fn print(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect();
+        pairs.into_iter()
+    }
+
+    #[test]
+    fn environment_overrides_and_unknown_is_an_error() {
+        let config = Config::load(
+            None,
+            env(&[
+                ("CONFIDE_PROXY_UPSTREAM", "/tmp/pg:5499"),
+                ("CONFIDE_PROXY_MAX_CLIENTS", "7"),
+                ("PATH", "/"),
+            ]),
+        )
+        .unwrap();
+        assert_eq!(config.max_clients, 7);
+        assert_eq!(
+            config.upstream().unwrap(),
+            Upstream::Unix("/tmp/pg/.s.PGSQL.5499".into())
+        );
+        for bad in [
+            ("CONFIDE_PROXY_UPSTRAEM", "x:1"),
+            ("CONFIDE_PROXY_UPSTREAM", "x"),
+            ("CONFIDE_PROXY_MAX_CLIENTS", "many"),
+        ] {
+            assert!(Config::load(None, env(&[bad])).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn file_round_trip_and_unknown_key() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), Config::default().print()).unwrap();
+        let read = Config::load(Some(file.path()), env(&[])).unwrap();
+        assert_eq!(read.print(), Config::default().print());
+        std::fs::write(file.path(), "lisen = \"x\"\n").unwrap();
+        assert!(Config::load(Some(file.path()), env(&[])).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! `confide-proxy`: a PostgreSQL wire proxy on the application's side of the trust
+//! boundary. Seals literals, parameters and COPY data that meet protected columns,
+//! opens results, refuses what it cannot classify.
+//!
+//! Exit codes: 0 stopped, 1 runtime failure, 2 wrong arguments or configuration.
+//!
+//! Invariant: no value and no statement text is ever logged.
+#![forbid(unsafe_code)]
+
+mod admin;
+mod config;
+mod listener;
+mod logging;
+mod relay;
+mod session;
+mod shared;
+mod startup;
+mod wire;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use envelope::{PublicKey, Role, SecretKey};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::shared::Shared;
+
+/// PostgreSQL wire proxy of Confide.
+#[derive(Parser)]
+#[command(name = "confide-proxy", version)]
+struct Arguments {
+    /// Configuration file (TOML); settings can be overridden by CONFIDE_PROXY_*.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Prints the configuration that is in force and stops.
+    #[arg(long)]
+    print_config: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::load(arguments.config.as_deref(), std::env::vars()) {
+        Ok(config) => config,
+        Err(message) => return wrong(&message),
+    };
+    if arguments.print_config {
+        print!("{}", config.print());
+        return ExitCode::SUCCESS;
+    }
+    let shared = match prepare(config) {
+        Ok(shared) => shared,
+        Err(message) => return wrong(&message),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("confide-proxy: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(serve(Arc::new(shared))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("confide-proxy: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn wrong(message: &str) -> ExitCode {
+    eprintln!("confide-proxy: {message}");
+    ExitCode::from(2)
+}
+
+/// Reads keys and starts logging.
+fn prepare(config: Config) -> Result<Shared, String> {
+    logging::start(&config)?;
+    let upstream = config.upstream()?;
+    if config.client_key.as_os_str().is_empty() {
+        return Err(
+            "client_key is not set: make one with `confide keygen client --out FILE`".into(),
+        );
+    }
+    let secret = SecretKey::read_file(Role::Client, &config.client_key)
+        .map_err(|e| format!("{}: {e}", config.client_key.display()))?;
+    let keeper = match config.keeper_key.trim() {
+        "" => None,
+        text => Some(
+            text.parse::<PublicKey>()
+                .map_err(|e| format!("keeper_key: {e}"))?,
+        ),
+    };
+    if keeper.is_none() {
+        tracing::warn!("keeper_key is not set: the first keeper seen will be trusted");
+    }
+    Ok(Shared::new(config, upstream, secret, keeper))
+}
+
+async fn serve(shared: Arc<Shared>) -> Result<(), String> {
+    let listen = shared.config.listen.clone();
+    let listener = TcpListener::bind(&listen)
+        .await
+        .map_err(|e| format!("cannot listen on {listen}: {e}"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| e.to_string())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| e.to_string())?;
+    let (stop, stopped) = watch::channel(false);
+    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    tracing::info!(%address, "ready to accept connections");
+    let run = listener::run(shared, listener, stopped);
+    tokio::pin!(run);
+    tokio::select! {
+        () = &mut run => return Ok(()),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    let _ = stop.send(true);
+    tokio::select! {
+        () = &mut run => {}
+        // A second signal: at once.
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopped");
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close.
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use client::{Failure, Protected};
+use rewrite::{ParamUse, PreparedInfo, StatementKind};
+
+use super::analysis::{Outcome, Text};
+use super::queue::{Expect, ParseState};
+use super::statement::{Effect, Portal, Statement};
+use super::{Core, Flow, Step, Wait};
+use crate::shared::Stats;
+use crate::wire::{Reader, frame, frontend};
+
+impl Core {
+    pub(super) fn on_parse(&mut self, message: &Bytes) -> Step<Flow> {
+        let body = frame::body(message);
+        if !self.enabled {
+            let mut reader = Reader::new(body, "Parse");
+            let name = String::from_utf8_lossy(reader.cstr()?).into_owned();
+            if self.look_again(reader.cstr()?)? == Flow::Wait {
+                return Ok(Flow::Wait);
+            }
+            if !self.enabled {
+                self.forward(
+                    message,
+                    Expect::Parse(Box::new(ParseState {
+                        name,
+                        statement: None,
+                        previous: None,
+                        hidden: false,
+                    })),
+                );
+                return Ok(Flow::Done);
+            }
+        }
+        let Ok(parse) = frontend::Parse::read(body) else {
+            return Ok(self.refuse_extended(super::simple::not_utf8()));
+        };
+        let (name, sql, declared) = (parse.name, parse.sql, parse.types);
+        self.send_parse(name, sql, &declared, false)
+    }
+
+    /// Analyses a text and sends Parse. `hidden`: the client does not know.
+    fn send_parse(&mut self, name: &str, sql: &str, declared: &[u32], hidden: bool) -> Step<Flow> {
+        let text = match self.analyse(sql, true)? {
+            Outcome::Wait => return Ok(Flow::Wait),
+            Outcome::Refuse(failure) => return Ok(self.refuse_extended(failure)),
+            Outcome::Send(text) => text,
+        };
+        let statement = self.prepared(name, sql, declared, &text);
+        let types = match self.twins(declared, &statement) {
+            Ok(types) => types,
+            Err(failure) => return Ok(self.refuse_extended(failure)),
+        };
+        frontend::parse(&mut self.to_server, name, &text.sql, &types);
+        self.pipeline = true;
+        let statement = Arc::new(statement);
+        let previous = self.statements.insert(name.to_owned(), statement.clone());
+        if !name.is_empty() {
+            self.registry.insert(
+                name,
+                PreparedInfo {
+                    params: statement.uses.clone(),
+                    touches_protected: statement.touches,
+                },
+            );
+        }
+        self.queue.push_back(Expect::Parse(Box::new(ParseState {
+            name: name.to_owned(),
+            statement: Some(statement.clone()),
+            previous,
+            hidden,
+        })));
+        if statement.touches {
+            self.ask_statement(&statement);
+        }
+        Ok(Flow::Done)
+    }
+
+    fn prepared(&self, name: &str, sql: &str, declared: &[u32], text: &Text) -> Statement {
+        let analysed = text.statements.first().cloned();
+        let opaque = analysed.as_ref().is_some_and(|s| {
+            matches!(
+                s.kind,
+                StatementKind::Fetch | StatementKind::Execute { .. } | StatementKind::Call
+            )
+        });
+        Statement {
+            name: name.to_owned(),
+            sql: Some(sql.to_owned()),
+            declared: declared.to_vec(),
+            sealed_in: text.sealed.then(|| self.session.generation()),
+            uses: text
+                .statements
+                .iter()
+                .flat_map(|s| s.params.iter().map(|(n, u)| (*n, *u)))
+                .collect(),
+            touches: text.touches,
+            opaque,
+            positions: text.positions.clone(),
+            analysed,
+            ..Statement::default()
+        }
+    }
+
+    /// Declared types for the server: twins where a parameter meets something
+    /// protected.
+    fn twins(&self, declared: &[u32], statement: &Statement) -> Result<Vec<u32>, Failure> {
+        let types = &self.session.types;
+        let twin = |(at, oid): (usize, &u32)| {
+            let used = statement.uses.get(&(at as u32 + 1));
+            let protected = matches!(
+                used,
+                Some(ParamUse::Protected { .. } | ParamUse::ProtectedArray { .. })
+            );
+            // 705: unknown, as good as undeclared.
+            if !protected || *oid == 0 || *oid == 705 || types.get(*oid).is_some() {
+                return Ok(*oid);
+            }
+            types.twin(*oid).ok_or_else(|| {
+                Failure::new(
+                    "42804",
+                    format!("confide: parameter ${} meets a protected column and is declared with a type that has no protected twin", at + 1),
+                )
+                .hint("Leave the type of the parameter undeclared.")
+            })
+        };
+        declared.iter().enumerate().map(twin).collect()
+    }
+
+    /// Asks the server for the statement's parameter types and result columns.
+    fn ask_statement(&mut self, statement: &Arc<Statement>) {
+        if statement.ask() {
+            return;
+        }
+        frontend::targeted(&mut self.to_server, b'D', b'S', &statement.name);
+        self.pipeline = true;
+        self.queue.push_back(Expect::DescribeStatement {
+            statement: Some(statement.clone()),
+            hidden: true,
+        });
+    }
+
+    pub(super) fn on_bind(&mut self, message: &Bytes) -> Step<Flow> {
+        if !self.enabled {
+            self.forward(message, Expect::Bind(None));
+            return Ok(Flow::Done);
+        }
+        let bind = frontend::Bind::read(frame::body(message))?;
+        let statement = self.statement(bind.statement);
+        if statement.touches
+            && statement
+                .sealed_in
+                .is_some_and(|g| g != self.session.generation() || !self.session.is_open())
+        {
+            return self.prepare_again(&statement);
+        }
+        let portal = Arc::new(Portal {
+            statement: Some(statement.clone()),
+            results: bind.results.clone(),
+            ..Portal::default()
+        });
+        if !statement.touches || bind.values.is_empty() {
+            self.forward(message, Expect::Bind(Some(statement)));
+            self.portals.insert(bind.portal.to_owned(), portal);
+            return Ok(Flow::Done);
+        }
+        let Some(oids) = statement.params.get() else {
+            self.ask_statement(&statement);
+            frontend::bare(&mut self.to_server, b'H');
+            return Ok(self.wait_for(Wait::Params(statement)));
+        };
+        let sealed = match self.seal_parameters(&bind, oids, &statement) {
+            Ok(sealed) => sealed,
+            Err(failure) => return Ok(self.refuse_extended(failure)),
+        };
+        let values: Vec<Option<&[u8]>> = bind
+            .values
+            .iter()
+            .zip(&sealed)
+            .map(|(given, sealed)| sealed.as_deref().or(*given))
+            .collect();
+        frontend::bind(
+            &mut self.to_server,
+            bind.portal,
+            bind.statement,
+            &bind.formats,
+            &values,
+            &bind.results,
+        );
+        self.pipeline = true;
+        self.queue.push_back(Expect::Bind(Some(statement.clone())));
+        self.portals.insert(bind.portal.to_owned(), portal);
+        Ok(Flow::Done)
+    }
+
+    /// What we know of a statement. One that we have not seen prepared (by SQL
+    /// PREPARE, or before the database had Confide) is asked about.
+    fn statement(&mut self, name: &str) -> Arc<Statement> {
+        if let Some(known) = self.statements.get(name) {
+            return known.clone();
+        }
+        let info = self.registry.get(name).cloned().unwrap_or_default();
+        let statement = Arc::new(Statement {
+            name: name.to_owned(),
+            uses: info.params,
+            touches: true,
+            ..Statement::default()
+        });
+        self.statements.insert(name.to_owned(), statement.clone());
+        statement
+    }
+
+    /// The envelopes for the parameters that need them.
+    fn seal_parameters(
+        &self,
+        bind: &frontend::Bind<'_>,
+        oids: &[u32],
+        statement: &Statement,
+    ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+        let mut sealed = Vec::with_capacity(bind.values.len());
+        for (at, value) in bind.values.iter().enumerate() {
+            let target = oids.get(at).and_then(|oid| self.session.types.get(*oid));
+            let used = statement.uses.get(&(at as u32 + 1));
+            let agrees = match used {
+                Some(ParamUse::Protected { .. }) => matches!(target, Some(Protected::Scalar(_))),
+                Some(ParamUse::ProtectedArray { .. }) => {
+                    matches!(target, Some(Protected::Array(_)))
+                }
+                _ => true,
+            };
+            if !agrees {
+                return Err(Failure::new(
+                    "42P18",
+                    format!(
+                        "confide: the server disagrees about the type of parameter ${}",
+                        at + 1
+                    ),
+                )
+                .detail("It meets a protected column, and the server takes it for plain.")
+                .hint("Write a cast to the column's type."));
+            }
+            let (Some(target), Some(value)) = (target, value) else {
+                sealed.push(None);
+                continue;
+            };
+            let mut out = Vec::new();
+            self.session
+                .seal(target, bind.format(at), value, &mut out)?;
+            Stats::add(&self.shared.stats.sealed, 1);
+            sealed.push(Some(out));
+        }
+        Ok(sealed)
+    }
+
+    /// The statement's envelopes are of a session that is gone: prepares it anew.
+    fn prepare_again(&mut self, statement: &Arc<Statement>) -> Step<Flow> {
+        let Some(sql) = statement.sql.clone() else {
+            return Ok(self.refuse_extended(Failure::no_session()));
+        };
+        // Analyse first: sealing may have to wait for a handshake.
+        if let Outcome::Wait = self.analyse(&sql, true)? {
+            return Ok(Flow::Wait);
+        }
+        let (name, declared) = (statement.name.clone(), statement.declared.clone());
+        if !name.is_empty() {
+            frontend::targeted(&mut self.to_server, b'C', b'S', &name);
+            self.pipeline = true;
+            self.queue.push_back(Expect::Close { hidden: true });
+        }
+        match self.send_parse(&name, &sql, &declared, true)? {
+            // Refused: the client's Bind is dropped with the rest.
+            Flow::Done if self.discarding => Ok(Flow::Done),
+            _ => Ok(Flow::Wait),
+        }
+    }
+
+    pub(super) fn on_describe(&mut self, message: &Bytes) -> Step<Flow> {
+        let (kind, name) = frontend::target(frame::body(message))?;
+        let expect = if kind == b'S' {
+            let known = self.enabled.then(|| self.statement(name));
+            if let Some(known) = &known {
+                known.ask();
+            }
+            Expect::DescribeStatement {
+                statement: known,
+                hidden: false,
+            }
+        } else {
+            let portal = self.portals.get(name).cloned();
+            if let Some(portal) = &portal {
+                portal.asked.store(true, Ordering::Relaxed);
+            }
+            Expect::DescribePortal {
+                portal,
+                hidden: false,
+            }
+        };
+        self.forward(message, expect);
+        Ok(Flow::Done)
+    }
+
+    pub(super) fn on_execute(&mut self, message: &Bytes) -> Step<Flow> {
+        Stats::add(&self.shared.stats.statements, 1);
+        let name = frontend::execute_portal(frame::body(message))?;
+        let mut portal = self.portals.get(name).cloned();
+        if self.enabled {
+            let known = portal.get_or_insert_with(Arc::default).clone();
+            let statement = known.statement.as_ref();
+            let ask = statement
+                .is_none_or(|s| s.opaque || (s.touches && !s.asked.load(Ordering::Relaxed)));
+            if ask && !known.asked.swap(true, Ordering::Relaxed) {
+                frontend::targeted(&mut self.to_server, b'D', b'P', name);
+                self.queue.push_back(Expect::DescribePortal {
+                    portal: portal.clone(),
+                    hidden: true,
+                });
+            }
+            if let Some(analysed) = statement.and_then(|s| s.analysed.as_ref()) {
+                self.sent(analysed);
+                if let Some(effect) = Effect::of(analysed) {
+                    self.succeeded(effect);
+                }
+            }
+        }
+        let copies = portal
+            .as_ref()
+            .and_then(|p| p.statement.as_ref())
+            .map(|s| s.copies())
+            .unwrap_or_default();
+        self.forward(message, Expect::Execute { portal, copies });
+        Ok(Flow::Done)
+    }
+
+    pub(super) fn on_close(&mut self, message: &Bytes) -> Step<Flow> {
+        let (kind, name) = frontend::target(frame::body(message))?;
+        if kind == b'S' {
+            self.statements.remove(name);
+            self.registry.remove(name);
+        } else {
+            self.portals.remove(name);
+        }
+        self.forward(message, Expect::Close { hidden: false });
+        Ok(Flow::Done)
+    }
+
+    /// Sends a message on as it is.
+    fn forward(&mut self, message: &Bytes, expect: Expect) {
+        self.to_server.extend_from_slice(message);
+        self.pipeline = true;
+        self.queue.push_back(expect);
+    }
+}

@@ -1,0 +1,294 @@
+//! One connection as a state machine without I/O: frames of client and server
+//! go in, bytes for both come out.
+//!
+//! Invariants: every message that the server answers has an entry in the queue;
+//! responses reach the client in the order of its messages; text that the
+//! analysis has not classified never reaches the server of an enabled session.
+mod analysis;
+mod copy;
+mod extended;
+mod internal;
+mod queue;
+mod refuse;
+mod server;
+mod simple;
+mod statement;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use client::{Failure, Session};
+use rewrite::Schema;
+
+use crate::shared::{Key, Shared};
+use crate::wire::{Malformed, backend, frame};
+use queue::Expect;
+use statement::{Portal, Statement};
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub enum Stop {
+    /// One side has closed it in an orderly way.
+    Closed,
+    /// The client is told why.
+    Fatal(Failure),
+}
+
+impl From<Malformed> for Stop {
+    fn from(malformed: Malformed) -> Stop {
+        Stop::Fatal(Failure::new("08P01", malformed.to_string()))
+    }
+}
+
+type Step<T = ()> = Result<T, Stop>;
+
+/// Whether a client's frame has been dealt with.
+#[derive(PartialEq, Eq, Clone, Copy, Debug)]
+enum Flow {
+    /// It has.
+    Done,
+    /// It must be tried again when [`Core::wait`] is over.
+    Wait,
+}
+
+/// What the client's next frame waits for.
+enum Wait {
+    Nothing,
+    /// A task of the proxy's own.
+    Task,
+    /// All answers.
+    Drain,
+    /// Parameter types of a statement.
+    Params(Arc<Statement>),
+    /// The server's CopyInResponse.
+    CopyStart,
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Phase {
+    /// Authentication: relayed.
+    Startup,
+    /// The server is ready, the proxy prepares the session.
+    Preparing,
+    Running,
+}
+
+/// See the module.
+pub struct Core {
+    shared: Arc<Shared>,
+    key: Key,
+    phase: Phase,
+    /// Bytes for the client.
+    pub to_client: BytesMut,
+    /// Bytes for the server.
+    pub to_server: BytesMut,
+    held: Option<Bytes>,
+    wait: Wait,
+    queue: VecDeque<Expect>,
+    /// Status of the last ReadyForQuery.
+    status: u8,
+    /// An error was told: the client's messages are dropped until Sync.
+    discarding: bool,
+    /// Messages of the extended protocol were sent since the last Sync.
+    pipeline: bool,
+    /// A statement is under way that changes what the analysis stands on.
+    must_drain: bool,
+
+    /// The database has Confide.
+    enabled: bool,
+    /// Without Confide: look again before the next statement.
+    recheck: bool,
+    session: Session,
+    utf8: bool,
+    schema: Option<Arc<Schema>>,
+    generation: u64,
+    stale: bool,
+    path_stale: bool,
+    changed_schema: bool,
+    changed_path: bool,
+    registry: rewrite::Prepared,
+    task: Option<internal::Task>,
+    /// What was already tried for the frame at hand.
+    tried: Tried,
+
+    statements: HashMap<String, Arc<Statement>>,
+    portals: HashMap<String, Arc<Portal>>,
+    copy_in: Option<copy::In>,
+    copy_out: Option<client::copy::CopyStream>,
+    override_error: Option<Failure>,
+}
+
+/// What was tried for a frame, and how it failed.
+#[derive(Default)]
+struct Tried {
+    refresh: bool,
+    handshake: bool,
+    failure: Option<Failure>,
+}
+
+impl Core {
+    /// A connection whose startup packet has been sent to the server.
+    pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
+        Core {
+            shared,
+            key: (database.to_owned(), user.to_owned()),
+            phase: Phase::Startup,
+            to_client: BytesMut::new(),
+            to_server: BytesMut::new(),
+            held: None,
+            wait: Wait::Nothing,
+            queue: VecDeque::new(),
+            status: b'I',
+            discarding: false,
+            pipeline: false,
+            must_drain: false,
+            enabled: false,
+            recheck: false,
+            session: Session::default(),
+            utf8: true,
+            schema: None,
+            generation: 0,
+            stale: true,
+            path_stale: true,
+            changed_schema: false,
+            changed_path: false,
+            registry: rewrite::Prepared::default(),
+            task: None,
+            tried: Tried::default(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            copy_in: None,
+            copy_out: None,
+            override_error: None,
+        }
+    }
+
+    /// Takes whole frames out of what the client has sent, as long as the
+    /// connection may go on without the server.
+    pub fn client_input(&mut self, input: &mut BytesMut) -> Step {
+        loop {
+            if self.phase == Phase::Preparing || !self.may_retry() {
+                return Ok(());
+            }
+            let next = match self.held.take() {
+                Some(frame) => frame,
+                None => {
+                    let max = self.shared.config.max_message_bytes;
+                    match frame::first(input, max)? {
+                        None => return Ok(()),
+                        Some(length) => {
+                            self.tried = Tried::default();
+                            input.split_to(length).freeze()
+                        }
+                    }
+                }
+            };
+            self.wait = Wait::Nothing;
+            match self.on_client(&next)? {
+                Flow::Done => self.tried = Tried::default(),
+                Flow::Wait => self.held = Some(next),
+            }
+        }
+    }
+
+    /// Takes whole frames out of what the server has sent.
+    pub fn server_input(&mut self, input: &mut BytesMut) -> Step {
+        while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
+            let mut next = input.split_to(length);
+            self.on_server(&mut next)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a client's frame is held back, so that reading more is pointless.
+    pub fn blocked(&self) -> bool {
+        self.held.is_some() || self.phase == Phase::Preparing
+    }
+
+    /// Whether nothing is under way.
+    pub fn idle(&self) -> bool {
+        self.phase == Phase::Running && self.queue.is_empty() && self.status == b'I'
+    }
+
+    fn may_retry(&self) -> bool {
+        if self.held.is_none() {
+            return true;
+        }
+        let over = self.queue.is_empty() || self.discarding;
+        match &self.wait {
+            Wait::Nothing => true,
+            Wait::Task => self.task.is_none(),
+            Wait::Drain => self.queue.is_empty(),
+            Wait::Params(statement) => statement.params.get().is_some() || over,
+            Wait::CopyStart => self.copy_in.is_some() || over,
+        }
+    }
+
+    fn wait_for(&mut self, wait: Wait) -> Flow {
+        self.wait = wait;
+        Flow::Wait
+    }
+
+    /// One frame of the client.
+    fn on_client(&mut self, frame: &Bytes) -> Step<Flow> {
+        let tag = frame.first().copied().unwrap_or(0);
+        if self.phase == Phase::Startup {
+            // Passwords and SASL: between client and server.
+            self.to_server.extend_from_slice(frame);
+            return Ok(Flow::Done);
+        }
+        if tag == b'X' {
+            self.to_server.extend_from_slice(frame);
+            return Err(Stop::Closed);
+        }
+        if self.discarding && tag != b'S' {
+            return Ok(Flow::Done);
+        }
+        match tag {
+            b'Q' => self.on_query(frame),
+            b'P' => self.on_parse(frame),
+            b'B' => self.on_bind(frame),
+            b'D' => self.on_describe(frame),
+            b'E' => self.on_execute(frame),
+            b'C' => self.on_close(frame),
+            b'H' => {
+                self.to_server.extend_from_slice(frame);
+                Ok(Flow::Done)
+            }
+            b'S' => {
+                self.on_sync(frame);
+                Ok(Flow::Done)
+            }
+            b'd' | b'c' | b'f' => self.on_copy_input(tag, frame),
+            b'F' => self.on_function_call(frame),
+            _ => Err(Stop::Fatal(Failure::new(
+                "08P01",
+                format!("invalid frontend message type {tag}"),
+            ))),
+        }
+    }
+
+    fn on_sync(&mut self, frame: &Bytes) {
+        self.to_server.extend_from_slice(frame);
+        self.pipeline = false;
+        self.discarding = false;
+        // A server in COPY ignores Sync.
+        if !self.copy_in.as_ref().is_some_and(|copy| copy.extended) {
+            self.queue.push_back(Expect::Sync);
+        }
+    }
+
+    /// Tells the client that it may go on, after preparing.
+    fn release(&mut self) {
+        self.phase = Phase::Running;
+        backend::ready(&mut self.to_client, self.status);
+    }
+}
+
+/// Frees the memory of a buffer that has become large.
+pub fn shrink(buffer: &mut BytesMut) {
+    if !buffer.has_remaining() && buffer.capacity() > 256 * 1024 {
+        *buffer = BytesMut::new();
+    }
+}

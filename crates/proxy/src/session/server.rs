@@ -1,0 +1,465 @@
+//! Messages of the server: which entry of the queue they answer, and what the
+//! client sees of them.
+use std::sync::atomic::Ordering;
+
+use bytes::{BufMut, BytesMut};
+use client::description::{self, Column};
+use client::{Failure, Session};
+use rewrite::PositionMap;
+
+use super::queue::{Expect, InternalState};
+use super::{Core, Phase, Step, Stop};
+use crate::shared::Stats;
+use crate::wire::{backend, frame};
+
+/// How the server says that the keeper has forgotten the session.
+const NO_SESSION: (&[u8], &[u8]) = (b"08003", b"confide: no client session");
+
+impl Core {
+    /// One frame of the server.
+    pub(super) fn on_server(&mut self, message: &mut BytesMut) -> Step {
+        let tag = message.first().copied().unwrap_or(0);
+        match tag {
+            // Notices, notifications: at any time.
+            b'N' | b'A' => self.pass(message),
+            b'S' => {
+                let (name, value) = backend::parameter_status(frame::body(message))?;
+                self.parameter_status(name, value);
+                self.pass(message);
+            }
+            _ if self.phase == Phase::Startup => return self.on_startup(tag, message),
+            b'E' => return self.on_error(message),
+            b'Z' => return self.on_ready(message),
+            _ => return self.on_answer(tag, message),
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, message: &[u8]) {
+        self.to_client.extend_from_slice(message);
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) {
+        if name == "client_encoding" {
+            self.utf8 =
+                value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("sql_ascii");
+        }
+        self.session.parameter_status(name, value);
+    }
+
+    /// Before the first ReadyForQuery all is relayed; that one waits until the
+    /// session is prepared.
+    fn on_startup(&mut self, tag: u8, message: &[u8]) -> Step {
+        if tag != b'Z' {
+            self.pass(message);
+            return Ok(());
+        }
+        self.phase = Phase::Preparing;
+        self.start(super::internal::Purpose::Startup)
+    }
+
+    fn on_ready(&mut self, message: &[u8]) -> Step {
+        self.status = frame::body(message).first().copied().unwrap_or(b'I');
+        self.copy_in = None;
+        self.copy_out = None;
+        self.override_error = None;
+        if self.status == b'I' {
+            self.transaction_over();
+        }
+        match self.queue.pop_front() {
+            Some(Expect::Query(_) | Expect::Sync) => {
+                self.pass(message);
+                Ok(())
+            }
+            Some(Expect::Internal(state)) => {
+                let InternalState { rows, error, .. } = *state;
+                self.advance(error.map_or(Ok(rows), Err))
+            }
+            _ => Err(out_of_order()),
+        }
+    }
+
+    /// ErrorResponse.
+    fn on_error(&mut self, message: &[u8]) -> Step {
+        self.copy_in = None;
+        self.copy_out = None;
+        let fields = backend::fields(frame::body(message))?;
+        let field = |tag: u8| fields.iter().find(|(t, _)| *t == tag).map(|(_, v)| *v);
+        let text = field(b'M').unwrap_or_default();
+        if field(b'C') == Some(NO_SESSION.0) && text.starts_with(NO_SESSION.1) {
+            self.session.lose();
+        }
+        let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
+        let ours = self.override_error.take();
+        match self.queue.front_mut() {
+            Some(Expect::Internal(state)) if !fatal => {
+                state.error = Some(server_failure(&fields));
+                if state.sync {
+                    return Ok(());
+                }
+                // Within the client's pipeline: its transaction has failed.
+                self.task = None;
+                self.pass(message);
+            }
+            Some(Expect::Query(state)) => {
+                let ours = state.refusal.take().or(ours);
+                let positions = state.positions.take();
+                self.tell(message, &fields, positions.as_ref(), ours);
+                return Ok(());
+            }
+            Some(Expect::Refusal(failure)) => {
+                let failure = (**failure).clone();
+                self.tell(message, &fields, None, Some(failure));
+            }
+            Some(Expect::Sync) | None => {
+                self.pass(message);
+                return Ok(());
+            }
+            Some(entry) => {
+                let positions = match entry {
+                    Expect::Parse(state) => state.statement.as_ref(),
+                    Expect::Bind(statement) => statement.as_ref(),
+                    Expect::DescribeStatement { statement, .. } => statement.as_ref(),
+                    Expect::Execute {
+                        portal: Some(p), ..
+                    } => p.statement.as_ref(),
+                    _ => None,
+                }
+                .and_then(|s| s.positions.clone());
+                self.tell(message, &fields, positions.as_ref(), ours);
+            }
+        }
+        if !fatal {
+            self.drop_until_sync();
+        }
+        Ok(())
+    }
+
+    /// The server skips what follows up to Sync; so do its answers.
+    fn drop_until_sync(&mut self) {
+        let mut dropped = Vec::new();
+        loop {
+            match self.queue.front() {
+                Some(Expect::Sync) => break,
+                None => {
+                    self.discarding = true;
+                    break;
+                }
+                Some(_) => dropped.extend(self.queue.pop_front()),
+            }
+        }
+        // The last Parse first: what had its name before comes back.
+        for entry in dropped.into_iter().rev() {
+            match entry {
+                Expect::Parse(state) => {
+                    self.registry.remove(&state.name);
+                    match state.previous {
+                        Some(previous) => {
+                            if !state.name.is_empty() {
+                                self.registry.insert(
+                                    state.name.clone(),
+                                    rewrite::PreparedInfo {
+                                        params: previous.uses.clone(),
+                                        touches_protected: previous.touches,
+                                    },
+                                );
+                            }
+                            self.statements.insert(state.name, previous);
+                        }
+                        None => {
+                            self.statements.remove(&state.name);
+                        }
+                    }
+                }
+                // The description never comes: forget that it was asked for.
+                Expect::DescribeStatement {
+                    statement: Some(statement),
+                    ..
+                } => {
+                    statement.asked.store(false, Ordering::Relaxed);
+                }
+                Expect::Internal(_) => self.task = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Tells the client of an error: ours, or the server's with its position in
+    /// the client's text.
+    fn tell(
+        &mut self,
+        message: &[u8],
+        fields: &[(u8, &[u8])],
+        positions: Option<&PositionMap>,
+        ours: Option<Failure>,
+    ) {
+        if let Some(failure) = ours {
+            backend::error(&mut self.to_client, "ERROR", &failure);
+            return;
+        }
+        let Some(map) = positions else {
+            self.pass(message);
+            return;
+        };
+        let mapped = fields
+            .iter()
+            .find(|(tag, _)| *tag == b'P')
+            .and_then(|(_, text)| std::str::from_utf8(text).ok()?.parse::<usize>().ok())
+            .map(|at| map.original(at).to_string());
+        let fields: Vec<(u8, &[u8])> = fields
+            .iter()
+            .map(|(tag, text)| match (&mapped, tag) {
+                (Some(mapped), b'P') => (*tag, mapped.as_bytes()),
+                _ => (*tag, *text),
+            })
+            .collect();
+        backend::write_fields(&mut self.to_client, b'E', &fields);
+    }
+
+    /// An answer to the first entry of the queue.
+    fn on_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let Some(front) = self.queue.front_mut() else {
+            // Messages that belong to nothing, as the protocol may get some.
+            self.pass(message);
+            return Ok(());
+        };
+        match front {
+            Expect::Internal(state) => {
+                if tag == b'D' {
+                    let row = backend::row(frame::body(message))?;
+                    let text =
+                        |v: Option<&[u8]>| v.map(|v| String::from_utf8_lossy(v).into_owned());
+                    state.rows.push(row.into_iter().map(text).collect());
+                } else if tag == b'C' && !state.sync {
+                    let rows = std::mem::take(&mut state.rows);
+                    self.queue.pop_front();
+                    return self.advance(Ok(rows));
+                }
+                Ok(())
+            }
+            Expect::Query(_) => self.on_query_answer(tag, message),
+            Expect::Execute { .. } => self.on_execute_answer(tag, message),
+            Expect::Parse(state) if tag == b'1' => {
+                let hidden = state.hidden;
+                self.settle(message, hidden)
+            }
+            Expect::Bind(_) if tag == b'2' => self.settle(message, false),
+            Expect::Close { hidden } if tag == b'3' => {
+                let hidden = *hidden;
+                self.settle(message, hidden)
+            }
+            Expect::DescribeStatement { .. } | Expect::DescribePortal { .. } => {
+                self.on_description(tag, message)
+            }
+            _ => Err(out_of_order()),
+        }
+    }
+
+    /// The first entry is answered.
+    fn settle(&mut self, message: &[u8], hidden: bool) -> Step {
+        self.queue.pop_front();
+        if !hidden {
+            self.pass(message);
+        }
+        Ok(())
+    }
+
+    fn on_description(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let types = &self.session.types;
+        let body = message.get_mut(frame::HEADER..).unwrap_or_default();
+        let (hidden, last) = match (self.queue.front(), tag) {
+            (Some(Expect::DescribeStatement { statement, hidden }), b't') => {
+                let oids = description::parameters(body, types).map_err(Stop::Fatal)?;
+                if let Some(statement) = statement {
+                    let _ = statement.params.set(oids);
+                }
+                (*hidden, false)
+            }
+            (Some(Expect::DescribeStatement { statement, hidden }), b'T' | b'n') => {
+                if let Some(statement) = statement {
+                    let columns = row_columns(tag, body, &self.session)?;
+                    let _ = statement
+                        .fields
+                        .set(columns.iter().map(|c| c.protected).collect());
+                }
+                (*hidden, true)
+            }
+            (Some(Expect::DescribePortal { portal, hidden }), b'T' | b'n') => {
+                let columns = row_columns(tag, body, &self.session)?;
+                if let Some(portal) = portal {
+                    let _ = portal.columns.set(columns);
+                }
+                (*hidden, true)
+            }
+            _ => return Err(out_of_order()),
+        };
+        if last {
+            self.queue.pop_front();
+        }
+        if !hidden {
+            self.pass(message);
+        }
+        Ok(())
+    }
+
+    fn on_query_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let Some(Expect::Query(state)) = self.queue.front_mut() else {
+            return Err(out_of_order());
+        };
+        match tag {
+            b'T' => {
+                let body = message.get_mut(frame::HEADER..).unwrap_or_default();
+                let columns = row_columns(tag, body, &self.session)?;
+                state.columns = columns
+                    .iter()
+                    .any(|c| c.protected.is_some())
+                    .then_some(columns);
+            }
+            b'D' => {
+                if let Some(columns) = &state.columns {
+                    let at = |n: usize| columns.get(n).copied();
+                    let opened = map_row(&self.session, message, at, &mut self.to_client)?;
+                    Stats::add(&self.shared.stats.opened, opened);
+                    return Ok(());
+                }
+            }
+            b'C' => {
+                state.columns = None;
+                let effect = state.effects.pop_front().flatten();
+                if let Some(effect) = effect {
+                    self.succeeded(effect);
+                }
+            }
+            b'G' => {
+                let plan = next_plan(&mut state.copies);
+                self.begin_copy_in(plan, false)?;
+            }
+            b'H' => {
+                let plan = next_plan(&mut state.copies);
+                self.begin_copy_out(plan)?;
+            }
+            b'd' => return self.copy_output(message),
+            b'c' => self.end_copy_out()?,
+            _ => {}
+        }
+        self.pass(message);
+        Ok(())
+    }
+
+    fn on_execute_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
+            return Err(out_of_order());
+        };
+        match tag {
+            b'D' => {
+                if let Some(portal) = portal
+                    && portal.protected()
+                {
+                    let at = |n: usize| Some(portal.column(n));
+                    let opened = map_row(&self.session, message, at, &mut self.to_client)?;
+                    Stats::add(&self.shared.stats.opened, opened);
+                    return Ok(());
+                }
+            }
+            b'C' | b'I' | b's' => {
+                self.queue.pop_front();
+            }
+            b'G' => {
+                let plan = next_plan(copies);
+                self.begin_copy_in(plan, true)?;
+            }
+            b'H' => {
+                let plan = next_plan(copies);
+                self.begin_copy_out(plan)?;
+            }
+            b'd' => return self.copy_output(message),
+            b'c' => self.end_copy_out()?,
+            _ => return Err(out_of_order()),
+        }
+        self.pass(message);
+        Ok(())
+    }
+}
+
+fn next_plan(
+    plans: &mut std::collections::VecDeque<rewrite::CopyPlan>,
+) -> Option<rewrite::CopyPlan> {
+    plans.pop_front()
+}
+
+/// Reads and rewrites a RowDescription; NoData has no columns.
+fn row_columns(tag: u8, body: &mut [u8], session: &Session) -> Step<Vec<Column>> {
+    if tag == b'n' {
+        return Ok(Vec::new());
+    }
+    description::rows(body, &session.types).map_err(Stop::Fatal)
+}
+
+/// Writes a DataRow with its protected fields opened; gives how many.
+fn map_row(
+    session: &Session,
+    message: &[u8],
+    column: impl Fn(usize) -> Option<Column>,
+    out: &mut BytesMut,
+) -> Step<u64> {
+    let values = backend::row(frame::body(message))?;
+    let mut opened = 0;
+    let mut failure = None;
+    let mut plain = Vec::new();
+    let before = out.len();
+    frame::write(out, b'D', |out| {
+        out.put_u16(values.len() as u16);
+        for (at, value) in values.iter().enumerate() {
+            let Some(value) = value else {
+                out.put_i32(-1);
+                continue;
+            };
+            let target = column(at).and_then(|c| c.protected.map(|p| (p, c.format)));
+            let Some((protected, format)) = target else {
+                out.put_i32(value.len() as i32);
+                out.put_slice(value);
+                continue;
+            };
+            plain.clear();
+            if let Err(error) = session.open(protected, format, value, &mut plain) {
+                failure = Some(error);
+                return;
+            }
+            opened += 1;
+            out.put_i32(plain.len() as i32);
+            out.put_slice(&plain);
+        }
+    });
+    match failure {
+        // What the server sends is not what it should be: nothing more of it is
+        // worth showing.
+        Some(failure) => {
+            out.truncate(before);
+            Err(Stop::Fatal(failure))
+        }
+        None => Ok(opened),
+    }
+}
+
+fn server_failure(fields: &[(u8, &[u8])]) -> Failure {
+    let text = |tag: u8| {
+        fields
+            .iter()
+            .find(|(t, _)| *t == tag)
+            .map(|(_, v)| String::from_utf8_lossy(v).into_owned())
+    };
+    let mut failure = Failure::new(
+        &text(b'C').unwrap_or_else(|| "XX000".into()),
+        text(b'M').unwrap_or_default(),
+    );
+    failure.detail = text(b'D');
+    failure.hint = text(b'H');
+    failure
+}
+
+fn out_of_order() -> Stop {
+    Stop::Fatal(Failure::new(
+        "08P01",
+        "confide: unexpected message from the server",
+    ))
+}

@@ -1,0 +1,98 @@
+//! The simple protocol, and function calls.
+use bytes::Bytes;
+use client::Failure;
+
+use super::analysis::Outcome;
+use super::internal::Purpose;
+use super::queue::{Expect, QueryState};
+use super::statement::Effect;
+use super::{Core, Flow, Step};
+use crate::shared::Stats;
+use crate::wire::{Reader, frame, frontend};
+
+impl Core {
+    pub(super) fn on_query(&mut self, message: &Bytes) -> Step<Flow> {
+        let mut reader = Reader::new(frame::body(message), "Query");
+        if !self.enabled {
+            let text = reader.cstr()?;
+            if self.look_again(text)? == Flow::Wait {
+                return Ok(Flow::Wait);
+            }
+            if !self.enabled {
+                Stats::add(&self.shared.stats.statements, 1);
+                self.to_server.extend_from_slice(message);
+                self.pipeline = false;
+                self.queue.push_back(Expect::Query(Box::default()));
+                return Ok(Flow::Done);
+            }
+            reader = Reader::new(frame::body(message), "Query");
+        }
+        let Ok(sql) = reader.str() else {
+            return Ok(self.refuse_query(not_utf8()));
+        };
+        let text = match self.analyse(sql, false)? {
+            Outcome::Wait => return Ok(Flow::Wait),
+            Outcome::Refuse(failure) => return Ok(self.refuse_query(failure)),
+            Outcome::Send(text) => text,
+        };
+        Stats::add(&self.shared.stats.statements, 1);
+        text.statements.iter().for_each(|s| self.sent(s));
+        if text.positions.is_some() {
+            frontend::query(&mut self.to_server, &text.sql);
+        } else {
+            self.to_server.extend_from_slice(message);
+        }
+        self.pipeline = false;
+        self.queue.push_back(Expect::Query(Box::new(QueryState {
+            refusal: None,
+            positions: text.positions,
+            effects: text.statements.iter().map(Effect::of).collect(),
+            copies: text
+                .statements
+                .into_iter()
+                .filter_map(|s| s.copy)
+                .filter(|c| c.endpoint == rewrite::Endpoint::Client)
+                .collect(),
+            columns: None,
+        })));
+        Ok(Flow::Done)
+    }
+
+    /// A session of a database without Confide: notices when that may have
+    /// changed.
+    pub(super) fn look_again(&mut self, text: &[u8]) -> Step<Flow> {
+        let due = self.recheck || self.shared.generation(&self.key.0) != self.generation;
+        if due && !self.tried.refresh && !self.pipeline && self.status != b'E' {
+            self.tried.refresh = true;
+            self.start(Purpose::Enable)?;
+            return Ok(Flow::Wait);
+        }
+        if mentions_confide(text) {
+            self.recheck = true;
+            self.changed_schema = true;
+        }
+        Ok(Flow::Done)
+    }
+
+    pub(super) fn on_function_call(&mut self, message: &Bytes) -> Step<Flow> {
+        if !self.enabled {
+            self.to_server.extend_from_slice(message);
+            self.pipeline = false;
+            self.queue.push_back(Expect::Query(Box::default()));
+            return Ok(Flow::Done);
+        }
+        Ok(self.refuse_query(
+            Failure::new("0A000", "confide: function call messages are not supported")
+                .hint("Call the function with SELECT."),
+        ))
+    }
+}
+
+pub(super) fn not_utf8() -> Failure {
+    Failure::new("22021", "confide: statement is not valid UTF-8")
+        .hint("SET client_encoding TO 'UTF8'.")
+}
+
+fn mentions_confide(text: &[u8]) -> bool {
+    text.windows(7).any(|w| w.eq_ignore_ascii_case(b"confide"))
+}

@@ -1,0 +1,123 @@
+//! What is remembered about prepared statements and portals.
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use client::Protected;
+use client::description::Column;
+use rewrite::{CopyPlan, ParamUse, PositionMap, PreparedInfo, StatementKind};
+
+use crate::wire::frontend::format_of;
+
+/// What a statement does to the registry of prepared statements when it has
+/// succeeded.
+#[derive(Clone, Debug)]
+pub(super) enum Effect {
+    /// `PREPARE`.
+    Prepare(String, PreparedInfo),
+    /// `DEALLOCATE`, `DEALLOCATE ALL`.
+    Deallocate(Option<String>),
+    /// `DISCARD ALL`.
+    DiscardAll,
+}
+
+impl Effect {
+    /// The effect of an analysed statement.
+    pub(super) fn of(statement: &rewrite::Statement) -> Option<Effect> {
+        match &statement.kind {
+            StatementKind::Prepare { name } => Some(Effect::Prepare(
+                name.clone(),
+                statement.prepare.clone().unwrap_or_default(),
+            )),
+            StatementKind::Deallocate { name } => Some(Effect::Deallocate(name.clone())),
+            StatementKind::Discard { all: true } => Some(Effect::DiscardAll),
+            _ => None,
+        }
+    }
+}
+
+/// A prepared statement.
+#[derive(Default)]
+pub(super) struct Statement {
+    /// Name.
+    pub(super) name: String,
+    /// The client's text; `None` for one that was not prepared through Parse.
+    pub(super) sql: Option<String>,
+    /// The client's declared types.
+    pub(super) declared: Vec<u32>,
+    /// Session of the envelopes in the text that the server has; `None` when
+    /// there are none.
+    pub(super) sealed_in: Option<u64>,
+    /// What its parameters meet.
+    pub(super) uses: BTreeMap<u32, ParamUse>,
+    /// It reads, writes or defines something protected, or may.
+    pub(super) touches: bool,
+    /// Results are not known from the analysis: ask before they come.
+    pub(super) opaque: bool,
+    /// Positions of the text that was sent.
+    pub(super) positions: Option<PositionMap>,
+    /// The analysed statement, for what happens at Execute.
+    pub(super) analysed: Option<rewrite::Statement>,
+    /// Parameter types, from the server.
+    pub(super) params: OnceLock<Vec<u32>>,
+    /// Result columns, from the server.
+    pub(super) fields: OnceLock<Vec<Option<Protected>>>,
+    /// Describe has been sent for it.
+    pub(super) asked: AtomicBool,
+}
+
+impl Statement {
+    /// Marks Describe as sent; gives whether it was already.
+    pub(super) fn ask(&self) -> bool {
+        self.asked.swap(true, Ordering::Relaxed)
+    }
+
+    /// COPY plans of an execution.
+    pub(super) fn copies(&self) -> VecDeque<CopyPlan> {
+        self.analysed
+            .iter()
+            .filter_map(|s| s.copy.clone())
+            .collect()
+    }
+}
+
+/// A portal.
+#[derive(Default)]
+pub(super) struct Portal {
+    /// What it runs.
+    pub(super) statement: Option<Arc<Statement>>,
+    /// Result formats of Bind.
+    pub(super) results: Vec<i16>,
+    /// Result columns with formats, from the server.
+    pub(super) columns: OnceLock<Vec<Column>>,
+    /// Describe has been sent for it.
+    pub(super) asked: AtomicBool,
+}
+
+impl Portal {
+    /// Format and protection of column `at`.
+    pub(super) fn column(&self, at: usize) -> Column {
+        if let Some(columns) = self.columns.get() {
+            return columns.get(at).copied().unwrap_or(Column {
+                protected: None,
+                format: 0,
+            });
+        }
+        let fields = self.statement.as_ref().and_then(|s| s.fields.get());
+        Column {
+            protected: fields.and_then(|f| f.get(at).copied()).flatten(),
+            format: format_of(&self.results, at),
+        }
+    }
+
+    /// Whether any column is protected, as far as we know.
+    pub(super) fn protected(&self) -> bool {
+        if let Some(columns) = self.columns.get() {
+            return columns.iter().any(|c| c.protected.is_some());
+        }
+        self.statement
+            .as_ref()
+            .and_then(|s| s.fields.get())
+            .is_some_and(|f| f.iter().any(Option::is_some))
+    }
+}

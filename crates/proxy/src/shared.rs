@@ -1,0 +1,195 @@
+//! What the connections of a proxy share: keys, schema snapshots, counters.
+//!
+//! A snapshot belongs to (database, user). Its generation counts the changes of
+//! the schema that went through this proxy; a session with an older one loads it
+//! again before it classifies another statement.
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use client::TypeMap;
+use envelope::{PublicKey, SecretKey};
+use rewrite::{Row, Schema};
+
+use crate::config::{Config, Upstream};
+
+/// Database and user.
+pub type Key = (String, String);
+
+/// Rows of a snapshot, all but those of its first query (settings).
+#[derive(Clone)]
+pub struct Snapshot {
+    /// Generation of the schema when loading began.
+    pub generation: u64,
+    /// When it was loaded.
+    pub loaded: Instant,
+    /// OIDs of protected types.
+    pub types: Arc<TypeMap>,
+    /// Rows of the second and later queries.
+    pub rows: Arc<Vec<Vec<Row>>>,
+    /// The schema by rows of the first query.
+    pub built: Vec<(Vec<Row>, Arc<Schema>)>,
+}
+
+/// Counters for the admin console.
+#[derive(Default)]
+pub struct Stats {
+    /// Connections accepted.
+    pub connections: AtomicU64,
+    /// Queries and Executes.
+    pub statements: AtomicU64,
+    /// Statements refused.
+    pub refused: AtomicU64,
+    /// Literals and parameters sealed.
+    pub sealed: AtomicU64,
+    /// Fields of results opened.
+    pub opened: AtomicU64,
+    /// Handshakes with the keeper.
+    pub handshakes: AtomicU64,
+    /// Loads of the schema.
+    pub schema_loads: AtomicU64,
+    /// Bytes to servers.
+    pub bytes_to_server: AtomicU64,
+    /// Bytes to clients.
+    pub bytes_to_client: AtomicU64,
+}
+
+impl Stats {
+    /// Adds to a counter.
+    pub fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// A client for the admin console.
+#[derive(Clone, Debug)]
+pub struct ClientInfo {
+    /// Its address.
+    pub address: String,
+    /// Database.
+    pub database: String,
+    /// User.
+    pub user: String,
+    /// `application_name` of the startup packet.
+    pub application: String,
+    /// When it came.
+    pub since: Instant,
+}
+
+/// See the module.
+pub struct Shared {
+    /// The configuration.
+    pub config: Config,
+    /// Where the server is.
+    pub upstream: Upstream,
+    /// The client's key.
+    pub secret: SecretKey,
+    /// Counters.
+    pub stats: Stats,
+    keeper: Mutex<Option<PublicKey>>,
+    pinned: bool,
+    generations: Mutex<HashMap<String, u64>>,
+    snapshots: Mutex<HashMap<Key, Snapshot>>,
+    clients: Mutex<HashMap<u64, ClientInfo>>,
+    next_client: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// State of a proxy that begins.
+    pub fn new(
+        config: Config,
+        upstream: Upstream,
+        secret: SecretKey,
+        keeper: Option<PublicKey>,
+    ) -> Shared {
+        Shared {
+            config,
+            upstream,
+            secret,
+            stats: Stats::default(),
+            pinned: keeper.is_some(),
+            keeper: Mutex::new(keeper),
+            generations: Mutex::default(),
+            snapshots: Mutex::default(),
+            clients: Mutex::default(),
+            next_client: AtomicU64::new(1),
+        }
+    }
+
+    /// Whether the keeper with this key is the one we trust. Without a pinned
+    /// key, the first one is.
+    pub fn trusts(&self, key: &PublicKey) -> bool {
+        let mut known = lock(&self.keeper);
+        match *known {
+            Some(known) => known == *key,
+            None => {
+                tracing::warn!(
+                    keeper_key = %key,
+                    "TRUSTING THE KEEPER ON FIRST USE: anybody who controls the database server \
+                     could have shown this key. Compare it with the keeper's own \
+                     (`confide pubkey FILE`) and set keeper_key in the configuration"
+                );
+                *known = Some(*key);
+                true
+            }
+        }
+    }
+
+    /// Whether the keeper's key is configured.
+    pub fn pinned(&self) -> bool {
+        self.pinned
+    }
+
+    /// Generation of a database's schema.
+    pub fn generation(&self, database: &str) -> u64 {
+        lock(&self.generations).get(database).copied().unwrap_or(0)
+    }
+
+    /// The schema of a database has changed.
+    pub fn bump(&self, database: &str) {
+        *lock(&self.generations)
+            .entry(database.to_owned())
+            .or_default() += 1;
+    }
+
+    /// The snapshot, if it is of this generation and young enough.
+    pub fn snapshot(&self, key: &Key, generation: u64) -> Option<Snapshot> {
+        let max = Duration::from_secs(self.config.schema_max_age_seconds);
+        lock(&self.snapshots)
+            .get(key)
+            .filter(|s| s.generation == generation && s.loaded.elapsed() < max)
+            .cloned()
+    }
+
+    /// Stores a snapshot.
+    pub fn store(&self, key: Key, snapshot: Snapshot) {
+        lock(&self.snapshots).insert(key, snapshot);
+    }
+
+    /// Registers a client; gives its number.
+    pub fn enter(&self, info: ClientInfo) -> u64 {
+        let id = self.next_client.fetch_add(1, Ordering::Relaxed);
+        lock(&self.clients).insert(id, info);
+        id
+    }
+
+    /// A client has left.
+    pub fn leave(&self, id: u64) {
+        lock(&self.clients).remove(&id);
+    }
+
+    /// All clients, by number.
+    pub fn clients(&self) -> Vec<(u64, ClientInfo)> {
+        let mut all: Vec<_> = lock(&self.clients)
+            .iter()
+            .map(|(id, info)| (*id, info.clone()))
+            .collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+}
