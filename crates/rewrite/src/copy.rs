@@ -25,18 +25,12 @@ pub struct CopyPlan {
 pub struct CopyColumn {
     /// Its name.
     pub name: String,
-    /// Its type; `None` for a column of a query whose type we do not know
-    /// (never a protected one).
+    /// Its values are protected, or may contain something that is.
+    pub protected: bool,
+    /// Its type; for a column of a query, as far as it is known.
     pub ty: Option<ColumnType>,
     /// Type modifier, -1 for none.
     pub typmod: i32,
-}
-
-impl CopyColumn {
-    /// Its values are protected.
-    pub fn protected(&self) -> bool {
-        self.ty.as_ref().is_some_and(ColumnType::protected)
-    }
 }
 
 /// Which way the data goes.
@@ -102,6 +96,8 @@ pub struct Options {
     pub delimiter: u8,
     /// What stands for NULL.
     pub null: String,
+    /// What stands for the column's default (PostgreSQL 16 and later).
+    pub default: Option<String>,
     /// One byte; csv only.
     pub quote: u8,
     /// One byte; csv only.
@@ -126,6 +122,7 @@ impl Options {
         Options {
             delimiter: if csv { b',' } else { b'\t' },
             null: if csv { String::new() } else { "\\N".into() },
+            default: None,
             quote: b'"',
             escape: b'"',
             header: Header::No,

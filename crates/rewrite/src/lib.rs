@@ -11,12 +11,26 @@
 
 #![forbid(unsafe_code)]
 
+mod analyze;
 mod copy;
+mod copy_plan;
+mod ddl;
+mod depth;
 mod edit;
+mod finish;
+mod infer;
+mod kind;
+mod known;
 mod refusal;
+mod routine;
 mod schema;
+mod scope;
 mod statement;
+mod tokens;
+mod utility;
+mod value;
 
+pub use analyze::{analyze, analyze_with};
 pub use copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Options, Source};
 pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
@@ -24,17 +38,3 @@ pub use edit::{
 pub use refusal::Refusal;
 pub use schema::{Column, ColumnType, Relation, Row, SCHEMA_QUERIES, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
-
-/// Analyses a text of one or more statements.
-pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
-    analyze_with(sql, schema, &Prepared::default())
-}
-
-/// As [`analyze`], with the session's prepared statements, for `EXECUTE`.
-pub fn analyze_with(
-    _sql: &str,
-    _schema: &Schema,
-    _prepared: &Prepared,
-) -> Result<Vec<Statement>, Refusal> {
-    Err(Refusal::unsupported("not built yet"))
-}

@@ -19,6 +19,8 @@ pub struct Refusal {
     /// The statement names what the snapshot does not have: the caller loads
     /// the schema again and tries once more before it answers.
     pub needs_schema_refresh: bool,
+    /// Refused even if nothing protected is named.
+    pub(crate) certain: bool,
 }
 
 impl Refusal {
@@ -31,6 +33,7 @@ impl Refusal {
             hint: None,
             position: None,
             needs_schema_refresh: false,
+            certain: false,
         }
     }
 
@@ -57,6 +60,12 @@ impl Refusal {
     /// Adds a detail.
     pub fn detail(mut self, detail: impl Into<String>) -> Refusal {
         self.detail = Some(detail.into());
+        self
+    }
+
+    /// Refuses it even if the statement names nothing protected.
+    pub(crate) fn for_good(mut self) -> Refusal {
+        self.certain = true;
         self
     }
 

@@ -214,6 +214,10 @@ impl Schema {
         self.temp = name;
     }
 
+    pub(crate) fn temp(&self) -> Option<&str> {
+        self.temp.as_deref()
+    }
+
     /// Adds or replaces a relation.
     pub fn add_relation(&mut self, relation: Relation) {
         let named = self.relations.entry(relation.name.clone()).or_default();
@@ -263,7 +267,9 @@ impl Schema {
     pub fn relation(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
         let named = self.relations.get(name)?;
         match schema {
-            Some("pg_temp") => named.iter().find(|r| Some(&r.schema) == self.temp.as_ref()),
+            Some("pg_temp") if self.temp.is_some() => {
+                named.iter().find(|r| Some(&r.schema) == self.temp.as_ref())
+            }
             Some(schema) => named.iter().find(|r| r.schema == schema),
             None => self
                 .path()

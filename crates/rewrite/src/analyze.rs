@@ -1,0 +1,272 @@
+//! From a text to its statements: parsing, one inference for each statement, and
+//! what a statement of the text changes for those behind it.
+
+use crate::depth;
+use crate::finish::Outcome;
+use crate::infer::{Infer, Res};
+use crate::kind::{Traits, traits};
+use crate::refusal::Refusal;
+use crate::schema::{Relation, Schema};
+use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind};
+use crate::tokens::{Tokens, identifier};
+use crate::utility::Effect;
+use pg_query::protobuf::{RawStmt, Token};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Analyses a text of one or more statements.
+pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
+    analyze_with(sql, schema, &Prepared::default())
+}
+
+/// As [`analyze`], with the session's prepared statements, for `EXECUTE`.
+pub fn analyze_with(
+    sql: &str,
+    schema: &Schema,
+    prepared: &Prepared,
+) -> Result<Vec<Statement>, Refusal> {
+    if sql.contains('\0') || i32::try_from(sql.len()).is_err() {
+        return Err(Refusal::new(
+            "22021",
+            "the statement has a zero byte or is too long",
+        ));
+    }
+    let tokens = Tokens::scan(sql)?;
+    let deep = depth::bound(tokens.all())?;
+    if deep <= depth::INLINE {
+        return statements(sql, &tokens, schema, prepared);
+    }
+    std::thread::scope(|scope| {
+        let run = || statements(sql, &tokens, schema, prepared);
+        let thread = std::thread::Builder::new()
+            .stack_size(depth::STACK)
+            .spawn_scoped(scope, run);
+        match thread.map(|t| t.join()) {
+            Ok(Ok(result)) => result,
+            _ => Err(Refusal::new("54001", "the statement is too complex")),
+        }
+    })
+}
+
+fn statements(
+    sql: &str,
+    tokens: &Tokens,
+    schema: &Schema,
+    prepared: &Prepared,
+) -> Res<Vec<Statement>> {
+    let parsed = pg_query::parse(sql, 0).map_err(|e| syntax_error(sql, tokens, &e))?;
+    let mut schema = Cow::Borrowed(schema);
+    let mut prepared = Cow::Borrowed(prepared);
+    let mut list = Vec::new();
+    let last = parsed.protobuf.stmts.len().saturating_sub(1);
+    for (index, raw) in parsed.protobuf.stmts.iter().enumerate() {
+        let (statement, effects) = statement(sql, tokens, raw, &schema, &prepared)?;
+        if index < last {
+            for effect in effects {
+                apply(effect, schema.to_mut());
+            }
+            if let (StatementKind::Prepare { name }, Some(info)) =
+                (&statement.kind, &statement.prepare)
+            {
+                prepared.to_mut().insert(name.clone(), info.clone());
+            }
+        }
+        list.push(statement);
+    }
+    Ok(list)
+}
+
+fn apply(effect: Effect, schema: &mut Schema) {
+    match effect {
+        Effect::Relation(relation) => schema.add_relation(relation),
+        Effect::Temporary => {
+            if schema.temp().is_none() {
+                schema.set_temp(Some("pg_temp".into()));
+            }
+        }
+        Effect::Gone(relation) => {
+            let Relation {
+                schema: place,
+                name,
+                ..
+            } = relation;
+            schema.remove_relation(&place, &name);
+        }
+    }
+}
+
+fn statement(
+    sql: &str,
+    tokens: &Tokens,
+    raw: &RawStmt,
+    schema: &Schema,
+    prepared: &Prepared,
+) -> Res<(Statement, Vec<Effect>)> {
+    let range = statement_range(sql, tokens, raw);
+    let Some(node) = raw.stmt.as_deref() else {
+        return Ok((bare(range, Traits::of(StatementKind::Empty)), Vec::new()));
+    };
+    let traits = traits(node);
+    let mut infer = Infer::new(sql, tokens, schema);
+    infer.range = range.clone();
+    let result = infer
+        .statement(node, prepared)
+        .and_then(|extra| Ok((extra, infer.finish(&range)?)));
+    let (extra, Outcome { edits, params }) = match result {
+        Ok(done) => done,
+        Err(refusal) if harmless(&refusal, sql, tokens, &range, schema) => {
+            let mut statement = bare(range.clone(), traits);
+            statement.params = parameters(sql, tokens, &range);
+            return Ok((statement, Vec::new()));
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
+        params: params.clone(),
+        touches_protected: infer.touches_protected,
+    });
+    let statement = Statement {
+        range,
+        kind: traits.kind.clone(),
+        edits,
+        // The parameters of PREPARE belong to the prepared statement.
+        params: if prepare.is_some() {
+            BTreeMap::new()
+        } else {
+            params
+        },
+        touches_protected: infer.touches_protected,
+        changes_schema: traits.changes_schema || extra.changes_schema,
+        changes_search_path: traits.changes_search_path || infer.sets_config,
+        depends_on_search_path: infer.depends_on_search_path,
+        copy: extra.copy,
+        prepare,
+    };
+    Ok((statement, extra.effects))
+}
+
+fn bare(range: Range<usize>, traits: Traits) -> Statement {
+    Statement {
+        range,
+        kind: traits.kind,
+        edits: Vec::new(),
+        params: BTreeMap::new(),
+        touches_protected: false,
+        changes_schema: traits.changes_schema,
+        changes_search_path: traits.changes_search_path,
+        depends_on_search_path: false,
+        copy: None,
+        prepare: None,
+    }
+}
+
+/// A statement that we do not understand, but that names nothing protected, and
+/// no string in it could be a statement that does.
+fn harmless(
+    refusal: &Refusal,
+    sql: &str,
+    tokens: &Tokens,
+    range: &Range<usize>,
+    schema: &Schema,
+) -> bool {
+    refusal.sqlstate == "0A000"
+        && !refusal.needs_schema_refresh
+        && !refusal.certain
+        && !mentions_protected(sql, tokens, range, schema)
+}
+
+/// A name of something protected is among the tokens.
+pub(crate) fn mentions_protected(
+    sql: &str,
+    tokens: &Tokens,
+    range: &Range<usize>,
+    schema: &Schema,
+) -> bool {
+    let names = schema.protected_names();
+    (tokens.next_from(range.start)..tokens.next_from(range.end)).any(|index| {
+        match tokens.kind(index) {
+            Token::Uident => true,
+            _ if tokens.is_name(index) => {
+                let name = identifier(&sql[tokens.range(index)]);
+                name.starts_with("enc_")
+                    || name.starts_with("_enc_")
+                    || names.contains(name.as_ref())
+            }
+            _ => false,
+        }
+    })
+}
+
+fn parameters(sql: &str, tokens: &Tokens, range: &Range<usize>) -> BTreeMap<u32, ParamUse> {
+    tokens
+        .values(range)
+        .filter(|(token, _)| *token == Token::Param)
+        .filter_map(|(_, r)| sql.get(r.start + 1..r.end)?.parse().ok())
+        .map(|number| (number, ParamUse::Plain))
+        .collect()
+}
+
+/// From the first token to the end, without white space and comments around.
+fn statement_range(sql: &str, tokens: &Tokens, raw: &RawStmt) -> Range<usize> {
+    let begin = usize::try_from(raw.stmt_location).unwrap_or(0);
+    let length = usize::try_from(raw.stmt_len).unwrap_or(0);
+    let end = if length == 0 {
+        sql.len()
+    } else {
+        begin + length
+    };
+    let (first, behind) = (tokens.next_from(begin), tokens.next_from(end));
+    if first >= behind {
+        return begin..end;
+    }
+    tokens.range(first).start..tokens.range(behind - 1).end
+}
+
+/// PostgreSQL's syntax error, without the text of a literal in it; the position
+/// is that of the first token that the text up to it cannot end with.
+fn syntax_error(sql: &str, tokens: &Tokens, error: &pg_query::Error) -> Refusal {
+    let text = match error {
+        pg_query::Error::Parse(text) => text.as_str(),
+        _ => return Refusal::new("54001", "the statement cannot be parsed"),
+    };
+    let Some((_, near)) = text.split_once(" at or near \"") else {
+        let safe = if text.contains("end of input") {
+            "syntax error at end of input"
+        } else {
+            "syntax error"
+        };
+        let at = i32::try_from(sql.len()).unwrap_or(-1);
+        return Refusal::new("42601", safe).at(if text.contains("end of input") {
+            at
+        } else {
+            -1
+        });
+    };
+    let near = near.trim_end_matches('"');
+    let position = error_position(sql, tokens, near);
+    let index = position.and_then(|at| tokens.at(at));
+    let shown = index
+        .filter(|i| !tokens.holds_value(*i))
+        .map(|i| &sql[tokens.range(i)]);
+    let message = match shown {
+        Some(token) => format!("syntax error at or near \"{token}\""),
+        None => "syntax error at or near a literal".to_owned(),
+    };
+    Refusal::new("42601", message).at(position.and_then(|p| i32::try_from(p).ok()).unwrap_or(-1))
+}
+
+fn error_position(sql: &str, tokens: &Tokens, near: &str) -> Option<usize> {
+    let all: Vec<usize> = (0..tokens.len())
+        .filter(|i| sql[tokens.range(*i)].starts_with(near))
+        .collect();
+    if let [only] = all.as_slice() {
+        return Some(tokens.range(*only).start);
+    }
+    let fails = |index: &usize| {
+        let prefix = &sql[..tokens.range(*index).end];
+        matches!(pg_query::parse(prefix, 0), Err(pg_query::Error::Parse(m)) if !m.contains("end of input"))
+    };
+    let first = all.partition_point(|index| !fails(index));
+    all.get(first).map(|index| tokens.range(*index).start)
+}

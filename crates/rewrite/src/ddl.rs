@@ -1,0 +1,565 @@
+//! Definitions: tables, indexes, policies, rules, triggers, domains. Their
+//! expressions are classified against the table's own columns.
+
+use crate::infer::{Infer, Res, names};
+use crate::refusal::Refusal;
+use crate::schema::{Column, ColumnType, Relation};
+use crate::scope::{Entry, Frame};
+use crate::utility::{Extra, creation};
+use crate::value::Val;
+use pg_query::protobuf::{
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint,
+    CreateDomainStmt, CreateStmt, CreateTrigStmt, IndexStmt, PartitionBoundSpec, RangeVar,
+    RuleStmt, TypeName,
+};
+use pg_query::{Node, NodeEnum};
+use std::rc::Rc;
+
+impl Infer<'_> {
+    pub fn definition(&mut self, node: &Node) -> Res<Extra> {
+        match &node.node {
+            Some(NodeEnum::CreateStmt(c)) => self.create_table(c, 'r'),
+            Some(NodeEnum::CreateForeignTableStmt(c)) => match &c.base_stmt {
+                Some(base) => {
+                    let extra = self.create_table(base, 'f')?;
+                    self.visit_rest();
+                    Ok(extra)
+                }
+                None => self.without_values(),
+            },
+            Some(NodeEnum::AlterTableStmt(a)) => self.alter_table(a),
+            Some(NodeEnum::IndexStmt(i)) => self.index(i),
+            Some(NodeEnum::CreatePolicyStmt(p)) => {
+                self.policy(p.table.as_ref(), p.qual.as_deref(), p.with_check.as_deref())
+            }
+            Some(NodeEnum::AlterPolicyStmt(p)) => {
+                self.policy(p.table.as_ref(), p.qual.as_deref(), p.with_check.as_deref())
+            }
+            Some(NodeEnum::RuleStmt(r)) => self.rule(r),
+            Some(NodeEnum::CreateTrigStmt(t)) => self.trigger(t),
+            Some(NodeEnum::CreateDomainStmt(d)) => self.domain(d),
+            Some(NodeEnum::CreateStatsStmt(s)) => self.statistics(s),
+            Some(NodeEnum::CreateSchemaStmt(s)) if s.schema_elts.is_empty() => {
+                self.without_values()
+            }
+            Some(NodeEnum::CreatePublicationStmt(p)) => self.publication(&p.pubobjects),
+            Some(NodeEnum::AlterPublicationStmt(p)) => self.publication(&p.pubobjects),
+            _ => Err(self.unsupported(node)),
+        }
+    }
+
+    /// The type of a column as it is written.
+    pub fn column_type(&mut self, name: &TypeName) -> Res<ColumnType> {
+        Ok(self.type_use(name)?.column_type())
+    }
+
+    fn create_table(&mut self, c: &CreateStmt, kind: char) -> Res<Extra> {
+        let Some(r) = &c.relation else {
+            return self.without_values();
+        };
+        let mut columns = self.inherited(c)?;
+        for node in &c.table_elts {
+            match &node.node {
+                Some(NodeEnum::ColumnDef(def)) => {
+                    let column = self.defined(def, columns.len())?;
+                    columns.retain(|c: &Column| c.name != column.name || def.type_name.is_none());
+                    if def.type_name.is_some() {
+                        columns.push(column);
+                    }
+                }
+                Some(NodeEnum::TableLikeClause(like)) => {
+                    if let Some(source) = &like.relation {
+                        let relation = self.relation(source)?;
+                        columns.extend(relation.columns.into_iter().flatten());
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (attnum, column) in (1i16..).zip(columns.iter_mut()) {
+            column.attnum = attnum;
+        }
+        let relation = self.place(r, columns, kind);
+        self.touches_protected |= relation.protected();
+        self.partition_key(c, &relation)?;
+        self.with_table(&relation, |infer| {
+            for node in c.table_elts.iter().chain(&c.constraints) {
+                infer.table_element(node, &relation)?;
+            }
+            Ok(())
+        })?;
+        if let Some(bound) = &c.partbound {
+            self.bound(bound)?;
+        }
+        for option in &c.options {
+            self.visit_definition_option(option);
+        }
+        Ok(Extra {
+            effects: creation(r, relation),
+            ..Extra::default()
+        })
+    }
+
+    /// Columns of the parents, or of the type.
+    fn inherited(&mut self, c: &CreateStmt) -> Res<Vec<Column>> {
+        let mut columns: Vec<Column> = Vec::new();
+        for node in &c.inh_relations {
+            if let Some(NodeEnum::RangeVar(parent)) = &node.node {
+                let relation = self.relation(parent)?;
+                for column in relation.columns.into_iter().flatten() {
+                    if columns.iter().all(|c| c.name != column.name) {
+                        columns.push(column);
+                    }
+                }
+            }
+        }
+        if let Some(name) = &c.of_typename {
+            self.visit_type(name);
+            let path = names(&name.names);
+            if let Some((last, schema)) = path.split_last() {
+                match self.schema.relation(schema.last().copied(), last) {
+                    Some(relation) => {
+                        columns.extend(relation.columns.clone().into_iter().flatten())
+                    }
+                    None => {
+                        let text = format!("type \"{}\" does not exist", path.join("."));
+                        return Err(Refusal::new("42704", text).at(name.location).refresh());
+                    }
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    fn defined(&mut self, def: &ColumnDef, at: usize) -> Res<Column> {
+        let ty = match &def.type_name {
+            Some(name) => self.column_type(name)?,
+            None => ColumnType::Plain(0, String::new()),
+        };
+        let has = |wanted: ConstrType| {
+            def.constraints
+                .iter()
+                .any(|c| matches!(&c.node, Some(NodeEnum::Constraint(c)) if c.contype() == wanted))
+        };
+        Ok(Column {
+            name: def.colname.clone(),
+            attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
+            ty,
+            typmod: -1,
+            generated: has(ConstrType::ConstrGenerated),
+            identity: has(ConstrType::ConstrIdentity),
+        })
+    }
+
+    fn partition_key(&mut self, c: &CreateStmt, relation: &Relation) -> Res<()> {
+        let Some(spec) = &c.partspec else {
+            return Ok(());
+        };
+        for node in &spec.part_params {
+            let Some(NodeEnum::PartitionElem(e)) = &node.node else {
+                continue;
+            };
+            let column = relation.columns.iter().flatten().find(|c| c.name == e.name);
+            let mut protected = column.is_some_and(|c| c.ty.protected());
+            if let Some(expr) = e.expr.as_deref() {
+                let val = self.with_table(relation, |infer| infer.expr(expr))?;
+                protected |= self.holds_enc(&val);
+            }
+            if protected {
+                return Err(Refusal::unsupported(
+                    "a table cannot be partitioned by a protected column",
+                )
+                .at(e.location)
+                .for_good());
+            }
+        }
+        Ok(())
+    }
+
+    /// Bounds are of the partition key, which is plain.
+    fn bound(&mut self, bound: &PartitionBoundSpec) -> Res<()> {
+        let all = bound
+            .listdatums
+            .iter()
+            .chain(&bound.lowerdatums)
+            .chain(&bound.upperdatums);
+        for node in all {
+            // MINVALUE and MAXVALUE look like columns.
+            if !matches!(&node.node, Some(NodeEnum::ColumnRef(_))) {
+                let val = self.expr(node)?;
+                self.note_plain(&val);
+            }
+        }
+        if !bound.strategy.is_empty() || bound.modulus != 0 {
+            let start = usize::try_from(bound.location).unwrap_or(0);
+            let first = self.tokens.next_from(start);
+            let end = (first..self.tokens.len())
+                .find(|i| self.tokens.kind(*i) == pg_query::protobuf::Token::Ascii40)
+                .and_then(|open| self.tokens.closing(open));
+            if let (true, Some(end)) = (bound.modulus != 0, end) {
+                let range = start..self.tokens.range(end).end;
+                let inside: Vec<usize> = self.tokens.values(&range).map(|(_, r)| r.start).collect();
+                self.visited.extend(inside);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does something with the table's columns in scope.
+    fn with_table<T>(
+        &mut self,
+        relation: &Relation,
+        inner: impl FnOnce(&mut Self) -> Res<T>,
+    ) -> Res<T> {
+        let cols = Rc::new(self.columns(relation));
+        let entry = Entry {
+            alias: relation.name.clone(),
+            schema: Some(relation.schema.clone()),
+            cols,
+        };
+        self.scopes.push(Rc::new(Frame::of(entry)));
+        let result = inner(self);
+        self.scopes.pop();
+        result
+    }
+
+    fn table_element(&mut self, node: &Node, relation: &Relation) -> Res<()> {
+        match &node.node {
+            Some(NodeEnum::ColumnDef(def)) => self.column_constraints(def, relation),
+            Some(NodeEnum::Constraint(c)) => self.constraint(c, None),
+            _ => Ok(()),
+        }
+    }
+
+    fn column_constraints(&mut self, def: &ColumnDef, relation: &Relation) -> Res<()> {
+        let column = relation
+            .columns
+            .iter()
+            .flatten()
+            .find(|c| c.name == def.colname);
+        let target = column.map(|c| self.value_of(&c.ty));
+        if let (Some(default), Some(target)) = (def.raw_default.as_deref(), &target) {
+            let val = self.expr(default)?;
+            self.assign(target, &val, def.location)?;
+        }
+        for option in &def.fdwoptions {
+            self.visit_definition_option(option);
+        }
+        for node in &def.constraints {
+            if let Some(NodeEnum::Constraint(c)) = &node.node {
+                self.constraint(c, target.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn constraint(&mut self, c: &Constraint, column: Option<&Val>) -> Res<()> {
+        match c.contype() {
+            ConstrType::ConstrDefault | ConstrType::ConstrGenerated => {
+                if let Some(expr) = c.raw_expr.as_deref() {
+                    let val = self.expr(expr)?;
+                    self.assign(column.unwrap_or(&Val::unknown()), &val, c.location)?;
+                }
+            }
+            ConstrType::ConstrCheck => {
+                if let Some(expr) = c.raw_expr.as_deref() {
+                    self.condition(expr)?;
+                }
+            }
+            _ => {
+                for node in &c.exclusions {
+                    if let Some(NodeEnum::List(list)) = &node.node
+                        && let Some(NodeEnum::IndexElem(e)) =
+                            list.items.first().and_then(|n| n.node.as_ref())
+                    {
+                        self.maybe(e.expr.as_deref())?;
+                    }
+                }
+                if let Some(condition) = c.where_clause.as_deref() {
+                    self.condition(condition)?;
+                }
+                for option in &c.options {
+                    self.visit_definition_option(option);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `fillfactor = 70`, sequence options: the constant behind the name.
+    fn visit_definition_option(&mut self, option: &Node) {
+        let Some(NodeEnum::DefElem(d)) = &option.node else {
+            return;
+        };
+        let Ok(start) = usize::try_from(d.location) else {
+            return;
+        };
+        let first = self.tokens.next_from(start);
+        for index in first..first + 7 {
+            use pg_query::protobuf::Token;
+            let kind = self.tokens.kind(index);
+            if matches!(kind, Token::Ascii44 | Token::Ascii41) {
+                break;
+            }
+            if self.tokens.holds_value(index) {
+                self.visited.insert(self.tokens.range(index).start);
+                break;
+            }
+        }
+    }
+
+    fn alter_table(&mut self, a: &AlterTableStmt) -> Res<Extra> {
+        let Some(r) = &a.relation else {
+            return self.without_values();
+        };
+        let mut relation = match self.relation(r) {
+            Ok(relation) => relation,
+            // ALTER INDEX, ALTER SEQUENCE …, or IF EXISTS: nothing to classify.
+            Err(_) if !a.cmds.iter().any(has_expression) => return self.without_values(),
+            Err(refusal) => return Err(refusal),
+        };
+        for node in &a.cmds {
+            if let Some(NodeEnum::AlterTableCmd(cmd)) = &node.node {
+                self.alter(cmd, &mut relation)?;
+            }
+        }
+        self.touches_protected |= relation.protected();
+        Ok(Extra {
+            effects: vec![crate::utility::Effect::Relation(relation)],
+            ..Extra::default()
+        })
+    }
+
+    fn alter(&mut self, cmd: &AlterTableCmd, relation: &mut Relation) -> Res<()> {
+        let def = cmd.def.as_deref();
+        match (cmd.subtype(), def.and_then(|d| d.node.as_ref())) {
+            (AlterTableType::AtAddColumn, Some(NodeEnum::ColumnDef(def))) => {
+                let at = relation.columns.as_ref().map_or(0, Vec::len);
+                let column = self.defined(def, at)?;
+                self.touches_protected |= column.ty.protected();
+                relation.columns.get_or_insert_default().push(column);
+                let now = relation.clone();
+                self.with_table(&now, |infer| infer.column_constraints(def, &now))
+            }
+            (AlterTableType::AtColumnDefault | AlterTableType::AtSetExpression, Some(_)) => {
+                let now = relation.clone();
+                let column = now.columns.iter().flatten().find(|c| c.name == cmd.name);
+                let target = column.map_or(Val::unknown(), |c| self.value_of(&c.ty));
+                let Some(expr) = def else { return Ok(()) };
+                self.with_table(&now, |infer| {
+                    let val = infer.expr(expr)?;
+                    infer.assign(&target, &val, -1)
+                })
+            }
+            (AlterTableType::AtAddConstraint, Some(NodeEnum::Constraint(c))) => {
+                let now = relation.clone();
+                self.with_table(&now, |infer| infer.constraint(c, None))
+            }
+            (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(def))) => {
+                self.alter_type(cmd, def, relation)
+            }
+            (AlterTableType::AtAttachPartition, Some(NodeEnum::PartitionCmd(p))) => {
+                match &p.bound {
+                    Some(bound) => self.bound(bound),
+                    None => Ok(()),
+                }
+            }
+            (AlterTableType::AtDropColumn, _) => {
+                relation
+                    .columns
+                    .get_or_insert_default()
+                    .retain(|c| c.name != cmd.name);
+                Ok(())
+            }
+            _ => {
+                self.visit_rest();
+                Ok(())
+            }
+        }
+    }
+
+    fn alter_type(
+        &mut self,
+        cmd: &AlterTableCmd,
+        def: &ColumnDef,
+        relation: &mut Relation,
+    ) -> Res<()> {
+        let Some(name) = &def.type_name else {
+            return Ok(());
+        };
+        let ty = self.column_type(name)?;
+        self.touches_protected |= ty.protected();
+        let target = self.value_of(&ty);
+        let now = relation.clone();
+        if let Some(using) = def.raw_default.as_deref() {
+            self.with_table(&now, |infer| {
+                let val = infer.expr(using)?;
+                infer.assign(&target, &val, def.location)
+            })?;
+        }
+        for column in relation
+            .columns
+            .iter_mut()
+            .flatten()
+            .filter(|c| c.name == cmd.name)
+        {
+            column.ty = ty.clone();
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, i: &IndexStmt) -> Res<Extra> {
+        let Some(r) = &i.relation else {
+            return self.without_values();
+        };
+        let relation = self.relation(r)?;
+        self.with_table(&relation, |infer| {
+            for node in &i.index_params {
+                if let Some(NodeEnum::IndexElem(e)) = &node.node {
+                    infer.maybe(e.expr.as_deref())?;
+                    for option in &e.opclassopts {
+                        infer.visit_definition_option(option);
+                    }
+                }
+            }
+            match i.where_clause.as_deref() {
+                Some(condition) => infer.condition(condition),
+                None => Ok(()),
+            }
+        })?;
+        for option in &i.options {
+            self.visit_definition_option(option);
+        }
+        Ok(Extra::default())
+    }
+
+    fn statistics(&mut self, s: &pg_query::protobuf::CreateStatsStmt) -> Res<Extra> {
+        let frame = self.from_clause(&s.relations)?;
+        self.scopes.push(Rc::new(frame));
+        for node in &s.exprs {
+            if let Some(NodeEnum::StatsElem(e)) = &node.node {
+                self.maybe(e.expr.as_deref())?;
+            }
+        }
+        self.scopes.pop();
+        Ok(Extra::default())
+    }
+
+    fn policy(
+        &mut self,
+        table: Option<&RangeVar>,
+        qual: Option<&Node>,
+        check: Option<&Node>,
+    ) -> Res<Extra> {
+        let Some(r) = table else {
+            return self.without_values();
+        };
+        let relation = self.relation(r)?;
+        self.with_table(&relation, |infer| {
+            for condition in [qual, check].into_iter().flatten() {
+                infer.condition(condition)?;
+            }
+            Ok(())
+        })?;
+        Ok(Extra::default())
+    }
+
+    /// `NEW` and `OLD` as rules and triggers see them.
+    fn old_and_new(&mut self, r: &RangeVar) -> Res<Frame> {
+        let relation = self.relation(r)?;
+        let cols = Rc::new(self.columns(&relation));
+        let entry = |alias: &str| Entry {
+            alias: alias.into(),
+            schema: None,
+            cols: cols.clone(),
+        };
+        Ok(Frame {
+            entries: vec![entry("old"), entry("new")],
+            list: Vec::new(),
+            open: None,
+        })
+    }
+
+    fn rule(&mut self, r: &RuleStmt) -> Res<Extra> {
+        let Some(table) = &r.relation else {
+            return self.without_values();
+        };
+        let frame = self.old_and_new(table)?;
+        self.scopes.push(Rc::new(frame));
+        if let Some(condition) = r.where_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        for action in &r.actions {
+            match &action.node {
+                Some(NodeEnum::NotifyStmt(_)) => self.visit_rest(),
+                _ => {
+                    self.query_node(action)?;
+                }
+            }
+        }
+        self.scopes.pop();
+        Ok(Extra::default())
+    }
+
+    fn trigger(&mut self, t: &CreateTrigStmt) -> Res<Extra> {
+        let Some(table) = &t.relation else {
+            return self.without_values();
+        };
+        let frame = self.old_and_new(table)?;
+        self.scopes.push(Rc::new(frame));
+        if let Some(condition) = t.when_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        self.scopes.pop();
+        // What is left are the arguments of the trigger function.
+        self.without_values()
+    }
+
+    fn domain(&mut self, d: &CreateDomainStmt) -> Res<Extra> {
+        let Some(name) = &d.type_name else {
+            return self.without_values();
+        };
+        if self.column_type(name)?.protected() {
+            return Err(
+                Refusal::unsupported("a domain over a protected type is not supported")
+                    .at(name.location)
+                    .hint("Use the protected type itself, with a CHECK constraint on the column."),
+            );
+        }
+        // `VALUE` is plain; so is all it meets.
+        self.without_values()
+    }
+
+    /// Row filters of publications.
+    fn publication(&mut self, objects: &[Node]) -> Res<Extra> {
+        for node in objects {
+            let Some(NodeEnum::PublicationObjSpec(object)) = &node.node else {
+                continue;
+            };
+            let Some(table) = &object.pubtable else {
+                continue;
+            };
+            let (Some(r), Some(condition)) = (&table.relation, table.where_clause.as_deref())
+            else {
+                continue;
+            };
+            let relation = self.relation(r)?;
+            self.with_table(&relation, |infer| infer.condition(condition))?;
+        }
+        self.without_values()
+    }
+}
+
+fn has_expression(node: &Node) -> bool {
+    let Some(NodeEnum::AlterTableCmd(cmd)) = &node.node else {
+        return true;
+    };
+    matches!(
+        cmd.subtype(),
+        AlterTableType::AtAddColumn
+            | AlterTableType::AtColumnDefault
+            | AlterTableType::AtSetExpression
+            | AlterTableType::AtAddConstraint
+            | AlterTableType::AtAlterColumnType
+    )
+}

@@ -1,0 +1,275 @@
+//! From inference to the result: edits of the leaves that became protected, the
+//! use of each parameter, and the check that nothing was overlooked.
+
+use crate::edit::{Edit, Form, Piece, Secret};
+use crate::infer::{Infer, Res};
+use crate::refusal::Refusal;
+use crate::statement::ParamUse;
+use crate::value::{Leaf, LeafKind};
+use contract::TypeCode;
+use pg_query::protobuf::Token;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What came out for one statement.
+pub(crate) struct Outcome {
+    pub edits: Vec<Edit>,
+    pub params: BTreeMap<u32, ParamUse>,
+}
+
+impl Infer<'_> {
+    /// What each parameter meets, as far as it is inferred now; conflicts are
+    /// found in the end.
+    pub fn parameter_uses(&self) -> BTreeMap<u32, ParamUse> {
+        let mut params = BTreeMap::new();
+        for id in 0..self.leaves.len() {
+            let leaf = self.leaves.get(id);
+            if let LeafKind::Param(number, said) = leaf.kind {
+                let _ = note_param(&mut params, number, said, leaf, self.leaves.protected(id));
+            }
+        }
+        params
+    }
+
+    /// Ends the inference over the statement in these bytes.
+    pub fn finish(&mut self, range: &Range<usize>) -> Res<Outcome> {
+        let mut edits = std::mem::take(&mut self.edits);
+        let mut params: BTreeMap<u32, ParamUse> = BTreeMap::new();
+        for id in 0..self.leaves.len() {
+            self.leaves.compress(id);
+            let protected = self.leaves.protected(id);
+            let leaf = self.leaves.get(id);
+            if let LeafKind::Param(number, said) = leaf.kind {
+                note_param(&mut params, number, said, leaf, protected)?;
+            }
+            if protected {
+                edits.extend(self.leaf_edit(leaf)?);
+            }
+        }
+        self.check_coverage(range)?;
+        Ok(Outcome {
+            edits: ordered(edits),
+            params,
+        })
+    }
+
+    fn leaf_edit(&self, leaf: &Leaf) -> Res<Option<Edit>> {
+        let position = leaf.range.start;
+        let envelope = |form| Piece::Envelope(Secret { form, position });
+        let cast = |code: TypeCode| Piece::Text(format!("::pg_catalog.{}", code.enc_name()));
+        let refuse = |message: &str| {
+            Refusal::unsupported("a literal that meets a protected expression cannot be protected")
+                .at(i32::try_from(position).unwrap_or(-1))
+                .detail(message)
+        };
+        let pieces = match &leaf.kind {
+            LeafKind::Str(text, said) => match leaf.array {
+                Some(element) => {
+                    array_pieces(text, element.or(*said), position).ok_or_else(|| {
+                        refuse("It is an array in one literal.")
+                            .hint("Write ARRAY[…] or IN (…), or pass an array parameter.")
+                    })?
+                }
+                None => {
+                    let secret = envelope(Form::Text(text.clone(), said.or(leaf.typed)));
+                    match leaf.typed.filter(|_| said.is_none()) {
+                        Some(code) => vec![secret, cast(code)],
+                        None => vec![secret],
+                    }
+                }
+            },
+            LeafKind::Typed(code, typmod, text) => {
+                vec![
+                    envelope(Form::Typed(*code, *typmod, text.clone())),
+                    cast(*code),
+                ]
+            }
+            LeafKind::Param(_, said) => match leaf
+                .typed
+                .filter(|_| said.is_none() && leaf.array.is_none())
+            {
+                Some(code) => {
+                    let end = leaf.range.end;
+                    return Ok(Some(Edit {
+                        range: end..end,
+                        pieces: vec![cast(code)],
+                    }));
+                }
+                None => return Ok(None),
+            },
+            LeafKind::Cast(Some(twin)) => vec![Piece::Text(twin.clone())],
+            LeafKind::Cast(None) => {
+                return Err(refuse(
+                    "It is cast to a type that has no protected twin in this form.",
+                ));
+            }
+            LeafKind::Never(why) => return Err(refuse(&format!("Reason: {why}."))),
+        };
+        Ok(Some(Edit {
+            range: leaf.range.clone(),
+            pieces,
+        }))
+    }
+
+    /// Every constant of a statement that touches something protected has been
+    /// looked at.
+    fn check_coverage(&self, range: &Range<usize>) -> Res<()> {
+        if !self.touches_protected {
+            return Ok(());
+        }
+        match self
+            .tokens
+            .values(range)
+            .find(|(_, r)| !self.visited.contains(&r.start))
+        {
+            None => Ok(()),
+            Some((token, r)) => {
+                let what = if token == Token::Param {
+                    "parameter"
+                } else {
+                    "literal"
+                };
+                Err(Refusal::unsupported(format!(
+                    "a {what} stands where the proxy cannot tell what it meets"
+                ))
+                .at(i32::try_from(r.start).unwrap_or(-1)))
+            }
+        }
+    }
+}
+
+fn note_param(
+    params: &mut BTreeMap<u32, ParamUse>,
+    number: u32,
+    said: Option<TypeCode>,
+    leaf: &Leaf,
+    protected: bool,
+) -> Res<()> {
+    let declared = said.or(leaf.typed);
+    let this = match (protected, leaf.array) {
+        (true, Some(element)) => ParamUse::ProtectedArray {
+            declared: element.or(said),
+        },
+        (true, None) => ParamUse::Protected { declared },
+        (false, _) if leaf.met_plain => ParamUse::Plain,
+        (false, _) => ParamUse::Undecided,
+    };
+    let before = params.get(&number).copied().unwrap_or(ParamUse::Undecided);
+    let together = match (before, this) {
+        (ParamUse::Undecided, other) | (other, ParamUse::Undecided) => other,
+        (a, b) if a == b => a,
+        (ParamUse::Protected { declared: a }, ParamUse::Protected { declared: b }) => {
+            ParamUse::Protected { declared: a.or(b) }
+        }
+        (ParamUse::ProtectedArray { declared: a }, ParamUse::ProtectedArray { declared: b }) => {
+            ParamUse::ProtectedArray { declared: a.or(b) }
+        }
+        _ => {
+            return Err(Refusal::new(
+                "42P08",
+                format!("parameter ${number} meets both protected and plain values"),
+            )
+            .at(i32::try_from(leaf.range.start).unwrap_or(-1))
+            .hint("Use two parameters."));
+        }
+    };
+    params.insert(number, together);
+    Ok(())
+}
+
+/// `'{a,b}'` as `ARRAY[envelope, envelope]`, for one dimension.
+fn array_pieces(text: &[u8], element: Option<TypeCode>, position: usize) -> Option<Vec<Piece>> {
+    let code = element?;
+    let text = std::str::from_utf8(text).ok()?;
+    let mut pieces = vec![Piece::Text("ARRAY[".into())];
+    for (index, item) in array_items(text)?.into_iter().enumerate() {
+        if index > 0 {
+            pieces.push(Piece::Text(",".into()));
+        }
+        match item {
+            None => pieces.push(Piece::Text("NULL".into())),
+            Some(item) => {
+                pieces.push(Piece::Envelope(Secret {
+                    form: Form::Text(item.into_bytes(), Some(code)),
+                    position,
+                }));
+                pieces.push(Piece::Text(format!("::pg_catalog.{}", code.enc_name())));
+            }
+        }
+    }
+    pieces.push(Piece::Text(format!("]::pg_catalog.{}[]", code.enc_name())));
+    Some(pieces)
+}
+
+/// The elements of a one-dimensional array in PostgreSQL's notation.
+fn array_items(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut items = Vec::new();
+    if inner.trim().is_empty() {
+        return Some(items);
+    }
+    let mut rest = inner.chars().peekable();
+    loop {
+        while rest.peek().is_some_and(|c| c.is_ascii_whitespace()) {
+            rest.next();
+        }
+        let mut item = String::new();
+        let quoted = rest.peek() == Some(&'"');
+        if quoted {
+            rest.next();
+            loop {
+                match rest.next()? {
+                    '"' => break,
+                    '\\' => item.push(rest.next()?),
+                    c => item.push(c),
+                }
+            }
+            while rest.peek().is_some_and(|c| c.is_ascii_whitespace()) {
+                rest.next();
+            }
+        } else {
+            while let Some(c) = rest.peek().copied().filter(|c| *c != ',') {
+                // What has a meaning of its own in the notation is left alone.
+                if matches!(c, '{' | '}' | '"' | '\\') {
+                    return None;
+                }
+                item.push(c);
+                rest.next();
+            }
+            item.truncate(item.trim_end().len());
+            if item.is_empty() {
+                return None;
+            }
+        }
+        let null = !quoted && item.eq_ignore_ascii_case("null");
+        items.push((!null).then_some(item));
+        match rest.next() {
+            None => return Some(items),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
+}
+
+/// Sorted, without duplicates; of edits that overlap, the larger one.
+fn ordered(mut edits: Vec<Edit>) -> Vec<Edit> {
+    edits.sort_by_key(|e| {
+        (
+            e.range.start,
+            if e.range.is_empty() { 0 } else { 1 },
+            usize::MAX - e.range.end,
+        )
+    });
+    let mut kept: Vec<Edit> = Vec::new();
+    for edit in edits {
+        let overlaps = kept.iter().rev().take(3).any(|k| {
+            *k == edit
+                || (k.range.end > edit.range.start && !k.range.is_empty())
+                || (k.range == edit.range && !k.range.is_empty())
+        });
+        if !overlaps {
+            kept.push(edit);
+        }
+    }
+    kept
+}

@@ -1,0 +1,232 @@
+//! Names of columns, whole rows, `*`, and fields and elements of values.
+
+use super::{Infer, Res, location};
+use crate::refusal::Refusal;
+use crate::scope::{Cols, Frame};
+use crate::value::{Class, Val};
+use pg_query::protobuf::ColumnRef;
+use pg_query::{Node, NodeEnum};
+use std::rc::Rc;
+
+const SYSTEM_COLUMNS: [&str; 6] = ["ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"];
+
+impl Infer<'_> {
+    pub fn column(&mut self, c: &ColumnRef) -> Res<Val> {
+        let mut path = Vec::new();
+        for field in &c.fields {
+            match &field.node {
+                Some(NodeEnum::String(s)) => path.push(s.sval.as_str()),
+                _ => {
+                    return match self.star(&path, c.location)? {
+                        cols if cols.open.is_some() => Ok(Val::unknown()),
+                        cols => Ok(Val::row(
+                            cols.list.into_iter().map(|c| (c.name, c.val)).collect(),
+                        )),
+                    };
+                }
+            }
+        }
+        let found = match path.as_slice() {
+            [name] => self.unqualified(name),
+            [table, name] => self.qualified(None, table, name),
+            [schema, table, name] | [_, schema, table, name] => {
+                self.qualified(Some(schema), table, name)
+            }
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            Refusal::new(
+                "42703",
+                format!("column \"{}\" does not exist", path.join(".")),
+            )
+            .at(c.location)
+            .refresh()
+        })
+    }
+
+    fn unqualified(&self, name: &str) -> Option<Val> {
+        let mut open: Option<&Val> = None;
+        for frame in self.scopes.iter().rev() {
+            let mut found: Option<&Val> = None;
+            for col in frame.list.iter().filter(|col| col.name == name) {
+                if found.is_none() || self.holds_enc(&col.val) {
+                    found = Some(&col.val);
+                }
+            }
+            if let Some(val) = found {
+                return Some(val.clone());
+            }
+            open = crate::scope::riskier(open, frame.open.as_ref());
+        }
+        if let Some(row) = self.scopes.iter().rev().find_map(|f| f.entry(None, name)) {
+            return Some(row_or_value(row.row(), row));
+        }
+        system_column(name).or_else(|| open.cloned())
+    }
+
+    fn qualified(&self, schema: Option<&str>, table: &str, name: &str) -> Option<Val> {
+        let entry = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|f| f.entry(schema, table))?;
+        if let Some(col) = entry.cols.list.iter().find(|c| c.name == name) {
+            return Some(col.val.clone());
+        }
+        system_column(name).or_else(|| entry.cols.open.clone())
+    }
+
+    /// The columns that `*` or `t.*` stands for.
+    fn star(&self, path: &[&str], at: i32) -> Res<Cols> {
+        let missing = || {
+            Refusal::new(
+                "42P01",
+                format!("missing FROM-clause entry for table \"{}\"", path.join(".")),
+            )
+            .at(at)
+            .refresh()
+        };
+        match path {
+            [] => {
+                let frame = self.scopes.last().ok_or_else(missing)?;
+                Ok(Cols {
+                    list: frame.list.clone(),
+                    open: frame.open.clone(),
+                })
+            }
+            _ => {
+                let (table, schema) = path.split_last().ok_or_else(missing)?;
+                let schema = schema.last().copied();
+                let entry = self
+                    .scopes
+                    .iter()
+                    .rev()
+                    .find_map(|f: &Rc<Frame>| f.entry(schema, table));
+                Ok((*entry.ok_or_else(missing)?.cols).clone())
+            }
+        }
+    }
+
+    /// The columns of a node that is `*`, `t.*` or `(expr).*`.
+    pub fn star_of(&mut self, node: &Node) -> Res<Option<Cols>> {
+        match &node.node {
+            Some(NodeEnum::ColumnRef(c)) if is_star(c.fields.last()) => {
+                let path = super::names(&c.fields);
+                self.star(&path, c.location).map(Some)
+            }
+            Some(NodeEnum::AIndirection(i)) if is_star(i.indirection.last()) => {
+                let val = self.indirection_of(node, i.indirection.len() - 1)?;
+                Ok(Some(match val.row_fields() {
+                    Some(fields) => Cols {
+                        list: fields
+                            .iter()
+                            .map(|(name, val)| crate::scope::Col {
+                                name: name.clone(),
+                                val: val.clone(),
+                            })
+                            .collect(),
+                        open: None,
+                    },
+                    None if self.holds_enc(&val) => {
+                        return Err(
+                            Refusal::unsupported("the fields of this value are not known")
+                                .at(location(node)),
+                        );
+                    }
+                    None => Cols {
+                        list: Vec::new(),
+                        open: Some(val),
+                    },
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub fn indirection(&mut self, node: &Node) -> Res<Val> {
+        let Some(NodeEnum::AIndirection(i)) = &node.node else {
+            return Ok(Val::plain(None));
+        };
+        self.indirection_of(node, i.indirection.len())
+    }
+
+    fn indirection_of(&mut self, node: &Node, steps: usize) -> Res<Val> {
+        let Some(NodeEnum::AIndirection(i)) = &node.node else {
+            return Ok(Val::plain(None));
+        };
+        let Some(arg) = i.arg.as_deref() else {
+            return Ok(Val::plain(None));
+        };
+        let mut val = self.expr(arg)?;
+        for step in i.indirection.iter().take(steps) {
+            val = match &step.node {
+                Some(NodeEnum::String(s)) => self.field(&val, &s.sval, location(node))?,
+                Some(NodeEnum::AIndices(indices)) => {
+                    for bound in [indices.lidx.as_deref(), indices.uidx.as_deref()] {
+                        if let Some(bound) = self.maybe(bound)? {
+                            self.note_plain(&bound);
+                        }
+                    }
+                    if indices.is_slice {
+                        val
+                    } else {
+                        self.subscripted(&val)
+                    }
+                }
+                _ => {
+                    return Err(
+                        Refusal::unsupported("this reference to a field is not supported")
+                            .at(location(node)),
+                    );
+                }
+            };
+        }
+        Ok(val)
+    }
+
+    fn field(&mut self, val: &Val, name: &str, at: i32) -> Res<Val> {
+        match &val.class {
+            Class::Row(fields) => match fields.iter().find(|(n, _)| n == name) {
+                Some((_, field)) => Ok(field.clone()),
+                None => Err(
+                    Refusal::new("42703", format!("column \"{name}\" does not exist"))
+                        .at(at)
+                        .refresh(),
+                ),
+            },
+            Class::Plain(_) | Class::Lit(_) if !self.holds_enc(val) => Ok(Val {
+                class: Class::Plain(None),
+                leaves: val.leaves.clone(),
+            }),
+            _ => Ok(Val::unknown()),
+        }
+    }
+
+    fn subscripted(&mut self, val: &Val) -> Val {
+        match &val.class {
+            Class::Array(element) => (**element).clone(),
+            Class::Plain(_) | Class::Lit(_) if !self.holds_enc(val) => Val {
+                class: Class::Plain(None),
+                leaves: val.leaves.clone(),
+            },
+            _ => Val::unknown(),
+        }
+    }
+}
+
+/// A function in `FROM` with one column is named like its column: the name
+/// alone means the value, not a row.
+fn row_or_value(row: Val, entry: &crate::scope::Entry) -> Val {
+    match entry.cols.list.as_slice() {
+        [only] if only.name == entry.alias => only.val.clone(),
+        _ => row,
+    }
+}
+
+fn system_column(name: &str) -> Option<Val> {
+    SYSTEM_COLUMNS.contains(&name).then(|| Val::plain(None))
+}
+
+fn is_star(node: Option<&Node>) -> bool {
+    matches!(node.and_then(|n| n.node.as_ref()), Some(NodeEnum::AStar(_)))
+}

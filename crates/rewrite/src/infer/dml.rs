@@ -1,0 +1,298 @@
+//! `INSERT`, `UPDATE`, `DELETE`.
+
+use super::{Infer, Res, location};
+use crate::refusal::Refusal;
+use crate::schema::{ColumnType, Relation};
+use crate::scope::{Cols, Entry, Frame};
+use crate::value::{LeafKind, Val};
+use contract::TypeCode;
+use pg_query::protobuf::{
+    DeleteStmt, InsertStmt, MultiAssignRef, OnConflictClause, RangeVar, ResTarget, ReturningClause,
+    SetOperation, UpdateStmt,
+};
+use pg_query::{Node, NodeEnum};
+use std::rc::Rc;
+
+/// The table that a statement writes.
+pub(crate) struct Target {
+    pub relation: Relation,
+    pub entry: Entry,
+}
+
+impl Infer<'_> {
+    pub fn target(&mut self, r: Option<&RangeVar>) -> Res<Target> {
+        let r = r.ok_or_else(|| Refusal::unsupported("a statement without a table"))?;
+        let relation = self.relation(r)?;
+        let alias = r
+            .alias
+            .as_ref()
+            .map_or(&relation.name, |a| &a.aliasname)
+            .clone();
+        let schema = r.alias.is_none().then(|| relation.schema.clone());
+        let entry = Entry {
+            alias,
+            schema,
+            cols: Rc::new(self.columns(&relation)),
+        };
+        Ok(Target { relation, entry })
+    }
+
+    pub fn insert_into(&mut self, s: &InsertStmt) -> Res<Cols> {
+        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        self.with(s.with_clause.as_ref())?;
+        let target = self.target(s.relation.as_ref())?;
+        let columns = self.insert_columns(&target, &s.cols)?;
+        match s.select_stmt.as_deref().and_then(|n| n.node.as_ref()) {
+            Some(NodeEnum::SelectStmt(q)) if is_values(q) => {
+                self.with(q.with_clause.as_ref())?;
+                for row in self.value_rows(q)? {
+                    self.assign_all(&columns, &row, -1)?;
+                }
+            }
+            Some(NodeEnum::SelectStmt(q)) => {
+                let cols = self.select(q)?;
+                self.insert_selected(&columns, &cols, s.select_stmt.as_deref())?;
+            }
+            _ => {}
+        }
+        if let Some(conflict) = s.on_conflict_clause.as_deref() {
+            self.on_conflict(conflict, &target)?;
+        }
+        let cols = self.returning(s.returning_clause.as_ref(), &target, Frame::default())?;
+        self.ctes.truncate(ctes);
+        self.scopes.truncate(scopes);
+        Ok(cols)
+    }
+
+    fn insert_selected(&mut self, columns: &[Val], cols: &Cols, query: Option<&Node>) -> Res<()> {
+        if cols.open.is_some() {
+            if columns.iter().any(|c| self.holds_enc(c)) {
+                return Err(Refusal::unsupported("the columns of * are not known here")
+                    .at(query.map_or(-1, location))
+                    .hint("Name the columns."));
+            }
+            return Ok(());
+        }
+        let vals: Vec<Val> = cols.list.iter().map(|c| c.val.clone()).collect();
+        self.assign_all(columns, &vals, -1)
+    }
+
+    fn assign_all(&mut self, columns: &[Val], vals: &[Val], at: i32) -> Res<()> {
+        for (column, val) in columns.iter().zip(vals) {
+            self.assign_column(column, val, at)?;
+        }
+        Ok(())
+    }
+
+    /// Assigns to a column; an integer that goes into text is the text of it.
+    fn assign_column(&mut self, column: &Val, val: &Val, at: i32) -> Res<()> {
+        use TypeCode::{Bpchar, Int4, Int8, Text, Varchar};
+        if let (Some(Some(Text | Varchar | Bpchar)), [only]) =
+            (self.enc(column), val.leaves.as_slice())
+        {
+            let leaf = self.leaves.get_mut(only.id);
+            if let LeafKind::Typed(Int4 | Int8, _, text) = &leaf.kind
+                && let Some(number) = std::str::from_utf8(text)
+                    .ok()
+                    .and_then(|t| t.parse::<i64>().ok())
+            {
+                leaf.kind = LeafKind::Str(number.to_string().into_bytes(), None);
+            }
+        }
+        self.assign(column, val, at)
+    }
+
+    /// The columns that an `INSERT` names, or all.
+    pub fn insert_columns(&mut self, target: &Target, names: &[Node]) -> Res<Vec<Val>> {
+        if names.is_empty() {
+            return Ok(match &target.relation.columns {
+                Some(columns) => columns.iter().map(|c| self.value_of(&c.ty)).collect(),
+                None => Vec::new(),
+            });
+        }
+        let mut columns = Vec::new();
+        for node in names {
+            let Some(NodeEnum::ResTarget(t)) = &node.node else {
+                continue;
+            };
+            columns.push(self.target_column(target, t)?);
+        }
+        Ok(columns)
+    }
+
+    /// A column that is written, or the part of it that is.
+    pub fn target_column(&mut self, target: &Target, t: &ResTarget) -> Res<Val> {
+        let Some(columns) = &target.relation.columns else {
+            return Ok(Val::plain(None));
+        };
+        let missing = || {
+            let text = format!(
+                "column \"{}\" of relation \"{}\" does not exist",
+                t.name, target.relation.name
+            );
+            Refusal::new("42703", text).at(t.location).refresh()
+        };
+        let column = columns
+            .iter()
+            .find(|c| c.name == t.name)
+            .ok_or_else(missing)?;
+        for step in &t.indirection {
+            if let Some(NodeEnum::AIndices(i)) = &step.node {
+                for bound in [i.lidx.as_deref(), i.uidx.as_deref()] {
+                    if let Some(val) = self.maybe(bound)? {
+                        self.note_plain(&val);
+                    }
+                }
+            }
+        }
+        Ok(match (&column.ty, t.indirection.is_empty()) {
+            (ty, true) => self.value_of(ty),
+            (ColumnType::EncArray(code), false) => Val::enc(Some(*code)),
+            (ColumnType::Plain(..), false) => Val::plain(None),
+            _ => Val::unknown(),
+        })
+    }
+
+    fn on_conflict(&mut self, c: &OnConflictClause, target: &Target) -> Res<()> {
+        self.scopes.push(Rc::new(Frame::of(target.entry.clone())));
+        if let Some(infer) = c.infer.as_deref() {
+            for node in &infer.index_elems {
+                if let Some(NodeEnum::IndexElem(e)) = &node.node {
+                    self.maybe(e.expr.as_deref())?;
+                }
+            }
+            if let Some(condition) = infer.where_clause.as_deref() {
+                self.condition(condition)?;
+            }
+        }
+        self.scopes.pop();
+        let mut frame = Frame::of(target.entry.clone());
+        frame.entries.push(Entry {
+            alias: "excluded".into(),
+            schema: None,
+            cols: target.entry.cols.clone(),
+        });
+        self.scopes.push(Rc::new(frame));
+        self.set_clause(target, &c.target_list)?;
+        if let Some(condition) = c.where_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        self.scopes.pop();
+        Ok(())
+    }
+
+    /// `SET a = …, (b, c) = …`
+    pub fn set_clause(&mut self, target: &Target, nodes: &[Node]) -> Res<()> {
+        for node in nodes {
+            let Some(NodeEnum::ResTarget(t)) = &node.node else {
+                continue;
+            };
+            let column = self.target_column(target, t)?;
+            let Some(value) = t.val.as_deref() else {
+                continue;
+            };
+            let val = match &value.node {
+                Some(NodeEnum::MultiAssignRef(m)) => self.multi_assigned(m)?,
+                _ => self.expr(value)?,
+            };
+            self.assign_column(&column, &val, t.location)?;
+        }
+        Ok(())
+    }
+
+    fn multi_assigned(&mut self, m: &MultiAssignRef) -> Res<Val> {
+        let at = usize::try_from(m.colno).unwrap_or(1).saturating_sub(1);
+        let Some(source) = m.source.as_deref() else {
+            return Ok(Val::plain(None));
+        };
+        match &source.node {
+            Some(NodeEnum::RowExpr(r)) => match r.args.get(at) {
+                Some(arg) => self.expr(arg),
+                None => Ok(Val::plain(None)),
+            },
+            Some(NodeEnum::SubLink(s)) => {
+                let Some(query) = s.subselect.as_deref() else {
+                    return Ok(Val::plain(None));
+                };
+                let cols = self.query_node(query)?;
+                match cols.list.get(at) {
+                    Some(col) if cols.open.is_none() => Ok(self.settle(&col.val.clone())),
+                    _ => Ok(Val::unknown()),
+                }
+            }
+            _ => match self.expr(source)?.row_fields() {
+                Some(fields) if at < fields.len() => Ok(fields[at].1.clone()),
+                _ => Ok(Val::unknown()),
+            },
+        }
+    }
+
+    pub fn update(&mut self, s: &UpdateStmt) -> Res<Cols> {
+        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        self.with(s.with_clause.as_ref())?;
+        let target = self.target(s.relation.as_ref())?;
+        let from = self.from_clause(&s.from_clause)?;
+        let mut frame = Frame::of(target.entry.clone());
+        frame.join(&from);
+        self.scopes.push(Rc::new(frame));
+        self.set_clause(&target, &s.target_list)?;
+        if let Some(condition) = s.where_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        self.scopes.pop();
+        let cols = self.returning(s.returning_clause.as_ref(), &target, from)?;
+        self.ctes.truncate(ctes);
+        self.scopes.truncate(scopes);
+        Ok(cols)
+    }
+
+    pub fn delete(&mut self, s: &DeleteStmt) -> Res<Cols> {
+        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        self.with(s.with_clause.as_ref())?;
+        let target = self.target(s.relation.as_ref())?;
+        let using = self.from_clause(&s.using_clause)?;
+        let mut frame = Frame::of(target.entry.clone());
+        frame.join(&using);
+        self.scopes.push(Rc::new(frame));
+        if let Some(condition) = s.where_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        self.scopes.pop();
+        let cols = self.returning(s.returning_clause.as_ref(), &target, using)?;
+        self.ctes.truncate(ctes);
+        self.scopes.truncate(scopes);
+        Ok(cols)
+    }
+
+    pub fn returning(
+        &mut self,
+        clause: Option<&ReturningClause>,
+        target: &Target,
+        others: Frame,
+    ) -> Res<Cols> {
+        let Some(clause) = clause else {
+            return Ok(Cols::default());
+        };
+        let mut frame = Frame::of(target.entry.clone());
+        frame.join(&others);
+        for alias in ["old", "new"] {
+            if frame.entry(None, alias).is_none() {
+                let cols = target.entry.cols.clone();
+                frame.entries.push(Entry {
+                    alias: alias.into(),
+                    schema: None,
+                    cols,
+                });
+            }
+        }
+        self.scopes.push(Rc::new(frame));
+        let cols = self.target_list(&clause.exprs);
+        self.scopes.pop();
+        cols
+    }
+}
+
+fn is_values(q: &pg_query::protobuf::SelectStmt) -> bool {
+    !q.values_lists.is_empty()
+        && matches!(q.op(), SetOperation::SetopNone | SetOperation::Undefined)
+}

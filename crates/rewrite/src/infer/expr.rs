@@ -1,0 +1,287 @@
+//! Expressions: dispatch over the kinds of nodes, and the simple ones.
+
+use super::{Infer, Res, location, names};
+use crate::refusal::Refusal;
+use crate::scope::Cols;
+use crate::value::{Class, Val};
+use pg_query::protobuf::{CaseExpr, RowExpr, SubLink, SubLinkType};
+use pg_query::{Node, NodeEnum};
+
+/// How deep expressions may nest: far below what the stack of the analysis holds.
+const DEPTH_MAX: usize = 5_000;
+
+impl Infer<'_> {
+    /// An optional expression.
+    pub fn maybe(&mut self, node: Option<&Node>) -> Res<Option<Val>> {
+        node.filter(|n| n.node.is_some())
+            .map(|n| self.expr(n))
+            .transpose()
+    }
+
+    pub fn exprs(&mut self, nodes: &[Node]) -> Res<Vec<Val>> {
+        nodes.iter().map(|n| self.expr(n)).collect()
+    }
+
+    pub fn expr(&mut self, node: &Node) -> Res<Val> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(Refusal::new("54001", "the statement is too complex"));
+        }
+        let val = self.expr_inner(node);
+        self.depth -= 1;
+        val
+    }
+
+    fn expr_inner(&mut self, node: &Node) -> Res<Val> {
+        let Some(kind) = node.node.as_ref() else {
+            return Ok(Val::plain(None));
+        };
+        match kind {
+            NodeEnum::AConst(c) => self.constant(c),
+            NodeEnum::ParamRef(p) => self.parameter(p),
+            NodeEnum::ColumnRef(c) => self.column(c),
+            NodeEnum::AExpr(e) => self.operator(e),
+            NodeEnum::TypeCast(c) => self.cast(c),
+            NodeEnum::FuncCall(f) => self.function(f),
+            NodeEnum::BoolExpr(b) => {
+                for arg in &b.args {
+                    self.condition(arg)?;
+                }
+                Ok(Val::boolean())
+            }
+            NodeEnum::SubLink(s) => self.sublink(s),
+            NodeEnum::CaseExpr(c) => self.case(c),
+            NodeEnum::CoalesceExpr(c) => {
+                let vals = self.exprs(&c.args)?;
+                self.common(&vals, c.location)
+            }
+            NodeEnum::MinMaxExpr(c) => {
+                let vals = self.exprs(&c.args)?;
+                self.common(&vals, c.location)
+            }
+            NodeEnum::NullTest(t) => {
+                self.maybe(t.arg.as_deref())?;
+                Ok(Val::boolean())
+            }
+            NodeEnum::BooleanTest(t) => {
+                if let Some(arg) = t.arg.as_deref() {
+                    self.condition(arg)?;
+                }
+                Ok(Val::boolean())
+            }
+            NodeEnum::RowExpr(r) => self.row(r),
+            NodeEnum::AArrayExpr(a) => {
+                let vals = self.exprs(&a.elements)?;
+                Ok(self.array(&vals, a.location)?)
+            }
+            NodeEnum::CollateClause(c) => match c.arg.as_deref() {
+                Some(arg) => {
+                    let val = self.expr(arg)?;
+                    if self.enc(&val).is_some() {
+                        return Err(Refusal::unsupported(
+                            "COLLATE does not apply to protected text",
+                        )
+                        .at(c.location)
+                        .hint("Protected text always collates bytewise (\"C\")."));
+                    }
+                    Ok(self.settle(&val))
+                }
+                None => Ok(Val::plain(None)),
+            },
+            NodeEnum::NamedArgExpr(a) => match a.arg.as_deref() {
+                Some(arg) => self.expr(arg),
+                None => Ok(Val::plain(None)),
+            },
+            NodeEnum::AIndirection(_) => self.indirection(node),
+            NodeEnum::SqlvalueFunction(_) => Ok(Val::plain(sql_value_type(kind))),
+            NodeEnum::SetToDefault(_) => Ok(Val::of(Class::Lit(None))),
+            NodeEnum::CurrentOfExpr(_) => Ok(Val::boolean()),
+            NodeEnum::GroupingFunc(g) => {
+                self.exprs(&g.args)?;
+                Ok(Val::plain(None))
+            }
+            NodeEnum::MultiAssignRef(_) | NodeEnum::List(_) => Err(self.unknown_node(node)),
+            NodeEnum::XmlExpr(x) => {
+                let mut vals = self.exprs(&x.args)?;
+                for named in &x.named_args {
+                    vals.push(self.target_value(named)?);
+                }
+                self.plain_only(&vals, location(node), "XML functions")
+            }
+            NodeEnum::XmlSerialize(x) => {
+                let vals: Vec<Val> = self.maybe(x.expr.as_deref())?.into_iter().collect();
+                if let Some(name) = &x.type_name {
+                    self.visit_type(name);
+                }
+                self.plain_only(&vals, x.location, "XML functions")
+            }
+            NodeEnum::JsonIsPredicate(j) => {
+                let vals: Vec<Val> = self.maybe(j.expr.as_deref())?.into_iter().collect();
+                self.plain_only(&vals, j.location, "JSON functions")
+            }
+            _ => Err(self.unknown_node(node)),
+        }
+    }
+
+    fn unknown_node(&self, node: &Node) -> Refusal {
+        Refusal::unsupported("this kind of expression is not supported through Confide's proxy")
+            .at(location(node))
+    }
+
+    /// The value of a `ResTarget`, or of an expression.
+    pub fn target_value(&mut self, node: &Node) -> Res<Val> {
+        match &node.node {
+            Some(NodeEnum::ResTarget(t)) => {
+                Ok(self.maybe(t.val.as_deref())?.unwrap_or(Val::plain(None)))
+            }
+            _ => self.expr(node),
+        }
+    }
+
+    /// The arguments of something that works on plain values only.
+    pub fn plain_only(&mut self, vals: &[Val], at: i32, what: &str) -> Res<Val> {
+        if vals.iter().any(|v| self.holds_enc(v)) {
+            return Err(Refusal::unsupported(format!("{what} do not work on protected values"))
+                .at(at)
+                .hint("Select the protected columns themselves and convert them in the application."));
+        }
+        for val in vals {
+            self.note_plain(val);
+        }
+        Ok(Val::plain(None))
+    }
+
+    fn row(&mut self, r: &RowExpr) -> Res<Val> {
+        let mut fields = Vec::new();
+        for arg in &r.args {
+            match self.star_of(arg)? {
+                Some(cols) if cols.open.is_some() => {
+                    return Ok(Val::unknown());
+                }
+                Some(cols) => fields.extend(cols.list.into_iter().map(|c| (c.name, c.val))),
+                None => fields.push((String::new(), self.expr(arg)?)),
+            }
+        }
+        for (at, (name, _)) in fields.iter_mut().enumerate() {
+            *name = format!("f{}", at + 1);
+        }
+        Ok(Val::row(fields))
+    }
+
+    /// `ARRAY[…]`: untyped strings in it are `text`, not what the array meets.
+    pub fn array(&mut self, vals: &[Val], location: i32) -> Res<Val> {
+        for val in vals.iter().filter(|v| v.bare()) {
+            self.type_bare(&val.leaves.clone(), contract::TypeCode::Text);
+        }
+        if vals.iter().any(|v| matches!(v.class, Class::Array(_))) {
+            let inner: Vec<Val> = vals
+                .iter()
+                .map(|v| match &v.class {
+                    Class::Array(element) => (**element).clone(),
+                    _ => v.clone(),
+                })
+                .collect();
+            return Ok(Val::array(self.common(&inner, location)?));
+        }
+        let element = self.common(vals, location)?;
+        Ok(Val::array(element))
+    }
+
+    fn case(&mut self, c: &CaseExpr) -> Res<Val> {
+        let subject = self.maybe(c.arg.as_deref())?;
+        let mut results = Vec::new();
+        for when in &c.args {
+            let Some(NodeEnum::CaseWhen(when)) = &when.node else {
+                continue;
+            };
+            if let Some(expr) = when.expr.as_deref() {
+                match &subject {
+                    Some(subject) => {
+                        let val = self.expr(expr)?;
+                        self.meet(&subject.clone(), &val, when.location)?;
+                    }
+                    None => self.condition(expr)?,
+                }
+            }
+            if let Some(result) = self.maybe(when.result.as_deref())? {
+                results.push(result);
+            }
+        }
+        if let Some(result) = self.maybe(c.defresult.as_deref())? {
+            results.push(result);
+        }
+        self.common(&results, c.location)
+    }
+
+    fn sublink(&mut self, s: &SubLink) -> Res<Val> {
+        let Some(select) = s.subselect.as_deref() else {
+            return Ok(Val::plain(None));
+        };
+        let cols = self.query_node(select)?;
+        match s.sub_link_type() {
+            SubLinkType::ExistsSublink => Ok(Val::boolean()),
+            SubLinkType::AnySublink | SubLinkType::AllSublink => {
+                if let Some(test) = s.testexpr.as_deref() {
+                    let val = self.expr(test)?;
+                    self.meet_columns(&val, &cols, s.location)?;
+                    if !s.oper_name.is_empty()
+                        && !crate::known::is_comparison(names(&s.oper_name).last().unwrap_or(&"="))
+                    {
+                        return Err(Refusal::unsupported(
+                            "this operator is not supported before ANY or ALL",
+                        )
+                        .at(s.location));
+                    }
+                }
+                Ok(Val::boolean())
+            }
+            SubLinkType::ExprSublink => Ok(self.scalar(&cols)),
+            SubLinkType::ArraySublink => Ok(Val::array(self.scalar(&cols))),
+            _ => Err(Refusal::unsupported("this kind of subquery is not supported").at(s.location)),
+        }
+    }
+
+    fn scalar(&mut self, cols: &Cols) -> Val {
+        match cols.list.first() {
+            Some(_) if cols.list.len() > 1 => Val::unknown(),
+            Some(col) => self.settle(&col.val.clone()),
+            None => Val::plain(None),
+        }
+    }
+
+    /// `x IN (SELECT …)`, `(a, b) = ANY (SELECT …)`.
+    fn meet_columns(&mut self, val: &Val, cols: &Cols, location: i32) -> Res<()> {
+        let settled: Vec<Val> = cols.list.iter().map(|c| self.settle(&c.val)).collect();
+        match (val.row_fields(), settled.as_slice()) {
+            (None, [only]) => self.meet(val, only, location),
+            (Some(fields), many) if fields.len() == many.len() => {
+                for ((_, field), col) in fields.iter().zip(many) {
+                    self.meet(field, col, location)?;
+                }
+                Ok(())
+            }
+            _ if cols.open.is_some() && cols.list.is_empty() => {
+                let open = cols.open.clone().unwrap_or(Val::plain(None));
+                self.meet(val, &open, location)
+            }
+            _ => self.meet(val, &Val::unknown(), location),
+        }
+    }
+}
+
+fn sql_value_type(node: &NodeEnum) -> Option<contract::TypeCode> {
+    use contract::TypeCode::{Date, Text, Timestamp, Timestamptz};
+    use pg_query::protobuf::SqlValueFunctionOp as Op;
+    let NodeEnum::SqlvalueFunction(f) = node else {
+        return None;
+    };
+    match f.op() {
+        Op::SvfopCurrentDate => Some(Date),
+        Op::SvfopCurrentTimestamp | Op::SvfopCurrentTimestampN => Some(Timestamptz),
+        Op::SvfopLocaltimestamp | Op::SvfopLocaltimestampN => Some(Timestamp),
+        Op::SvfopCurrentTime | Op::SvfopCurrentTimeN | Op::SvfopLocaltime | Op::SvfopLocaltimeN => {
+            None
+        }
+        _ => Some(Text),
+    }
+}

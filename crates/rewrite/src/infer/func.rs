@@ -1,0 +1,448 @@
+//! Function calls: of the catalog, of users, and PostgreSQL's other ones.
+
+use super::oper::code_of;
+use super::{Infer, Res, names};
+use crate::known::{Known, Sig};
+use crate::refusal::Refusal;
+use crate::schema::{ColumnType, UserFunction};
+use crate::value::{Block, Class, Val};
+use catalog::Arg;
+use contract::TypeCode;
+use pg_query::protobuf::{FuncCall, WindowDef};
+use pg_query::{Node, NodeEnum};
+
+/// Frame option: `RANGE`.
+const FRAME_RANGE: i32 = 0x0002;
+
+impl Infer<'_> {
+    pub fn function(&mut self, f: &FuncCall) -> Res<Val> {
+        let path = names(&f.funcname);
+        let Some((name, schema)) = path.split_last() else {
+            return Ok(Val::plain(None));
+        };
+        let schema = schema.last().copied();
+        let name = *name;
+        let mut vals = self.exprs(&f.args)?;
+        self.sets_config |= name == "set_config";
+        let ordered = self.sort_clause(&f.agg_order)?;
+        if f.agg_within_group {
+            vals.extend(ordered);
+        }
+        if let Some(filter) = f.agg_filter.as_deref() {
+            self.condition(filter)?;
+        }
+        if let Some(over) = f.over.as_deref() {
+            self.window(over)?;
+        }
+        let users = self.schema.functions(schema, name);
+        if !users.is_empty() {
+            let users: Vec<UserFunction> = users.into_iter().cloned().collect();
+            if let Some(val) = self.user_function(&users, f, &vals)? {
+                return Ok(val);
+            }
+        }
+        if schema.is_none_or(|s| s == "pg_catalog") {
+            self.system_function(name, f, &vals)
+        } else {
+            self.plain_function(name, &vals, f.location)
+        }
+    }
+
+    fn system_function(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Val> {
+        let any_enc = vals.iter().any(|v| self.holds_enc(v));
+        if f.agg_star || name == "count" || is_structural(name) {
+            for val in vals {
+                self.note_plain(val);
+            }
+            return Ok(Val::plain((name == "count").then_some(TypeCode::Int8)));
+        }
+        if name == "unnest" {
+            let cols: Vec<Val> = vals.iter().map(|v| self.element(v)).collect();
+            return Ok(match cols.as_slice() {
+                [only] => only.clone(),
+                _ => Val::unknown(),
+            });
+        }
+        if let Some(val) = self.polymorphic(name, vals, f.location)? {
+            return Ok(val);
+        }
+        let known = Known::get();
+        let mut sigs = known.function(name, vals.len());
+        if sigs.is_empty() {
+            sigs = known.aggregate(name, vals.len());
+        }
+        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        if sigs.is_empty() || vals.iter().any(shaped) {
+            if any_enc && hides_values(name) {
+                return Err(Refusal::unsupported(format!("{name} does not work on protected values"))
+                    .at(f.location)
+                    .hint("Select the protected columns themselves and aggregate or convert them in the application."));
+            }
+            return self.plain_function(name, vals, f.location);
+        }
+        if any_enc {
+            self.enc_function(&sigs, vals, f.location)
+        } else {
+            Ok(self.open_function(name, &sigs, vals))
+        }
+    }
+
+    /// A function of the catalog with a protected argument.
+    fn enc_function(&mut self, sigs: &[&Sig], vals: &[Val], _at: i32) -> Res<Val> {
+        let mut codes = Vec::new();
+        for (index, val) in vals.iter().enumerate() {
+            if structure(sigs, index) {
+                self.note_plain(val);
+                codes.push(None);
+                continue;
+            }
+            self.protect(val)?;
+            codes.push(code_of(val));
+        }
+        Ok(self.enc_result(sigs, &codes))
+    }
+
+    /// A function of the catalog without a protected argument (yet).
+    fn open_function(&mut self, name: &str, sigs: &[&Sig], vals: &[Val]) -> Val {
+        let mut operands = Vec::new();
+        for (index, val) in vals.iter().enumerate() {
+            if structure(sigs, index) {
+                self.note_plain(val);
+                operands.push(Val {
+                    leaves: Vec::new(),
+                    ..val.clone()
+                });
+                continue;
+            }
+            if val.bare() {
+                self.type_bare(&val.leaves, argument_type(sigs, index));
+            }
+            operands.push(val.clone());
+        }
+        let uses: Vec<_> = operands
+            .iter()
+            .flat_map(|v| v.leaves.iter().copied())
+            .collect();
+        self.leaves.unite_all(&uses);
+        if operands.iter().any(|v| matches!(v.class, Class::Plain(_))) {
+            operands.iter().for_each(|v| self.note_plain(v));
+        }
+        let operands: Vec<&Val> = operands.iter().collect();
+        self.combine(name, sigs, &operands)
+    }
+
+    /// A function that takes plain values only, as far as we know.
+    pub fn plain_function(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
+        if vals.iter().any(|v| self.holds_enc(v)) {
+            return self.foreign(vals, name, at);
+        }
+        let plain = vals.is_empty() || vals.iter().any(|v| matches!(v.class, Class::Plain(_)));
+        let mut leaves = Vec::new();
+        for val in vals {
+            self.note_plain(val);
+            let all = Val {
+                class: Class::Lit(None),
+                leaves: val.all_leaves(),
+            };
+            leaves.extend(all.blocked(Block::PlainFunction));
+        }
+        let class = if plain {
+            Class::Plain(plain_result(name))
+        } else {
+            Class::Lit(Some(plain_result(name)))
+        };
+        Ok(Val { class, leaves })
+    }
+
+    /// Functions of PostgreSQL's that work on any type as it is.
+    fn polymorphic(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Option<Val>> {
+        Ok(match (name, vals) {
+            ("first_value" | "last_value" | "any_value", [x]) => Some(x.clone()),
+            ("lag" | "lead" | "nth_value", [x]) => Some(x.clone()),
+            ("lag" | "lead" | "nth_value", [x, offset]) => {
+                self.note_plain(offset);
+                Some(x.clone())
+            }
+            ("lag" | "lead", [x, offset, default]) => {
+                self.note_plain(offset);
+                Some(self.common(&[x.clone(), default.clone()], at)?)
+            }
+            ("row_number" | "rank" | "dense_rank" | "ntile" | "percent_rank" | "cume_dist", _)
+                if vals.iter().all(|v| !self.holds_enc(v)) =>
+            {
+                vals.iter().for_each(|v| self.note_plain(v));
+                Some(Val::plain(None))
+            }
+            _ => None,
+        })
+    }
+
+    /// What `unnest` makes of an array.
+    pub fn element(&mut self, val: &Val) -> Val {
+        let array = self.to_array(val);
+        match &array.class {
+            Class::Array(element) => (**element).clone(),
+            _ => Val::unknown(),
+        }
+    }
+
+    fn user_function(
+        &mut self,
+        all: &[UserFunction],
+        f: &FuncCall,
+        vals: &[Val],
+    ) -> Res<Option<Val>> {
+        let count = vals.len();
+        let fits = |u: &&UserFunction| {
+            (u.args.len() >= count && u.args.len() - u.defaults.min(u.args.len()) <= count)
+                || (u.variadic.is_some() && count + 1 >= u.args.len())
+        };
+        let fitting: Vec<&UserFunction> = all.iter().filter(fits).collect();
+        if fitting.is_empty() {
+            return Ok(None);
+        }
+        self.touches_protected = true;
+        for (index, (node, val)) in f.args.iter().zip(vals).enumerate() {
+            let mut targets: Vec<Option<&ColumnType>> =
+                fitting.iter().map(|u| target(u, index, node, f)).collect();
+            targets.dedup();
+            self.user_argument(&targets, val, f.location)?;
+        }
+        let mut results: Vec<Val> = Vec::new();
+        for function in &fitting {
+            results.push(self.user_result(function));
+        }
+        let protected = results.iter().filter(|v| self.holds_enc(v)).count();
+        Ok(Some(match results.as_slice() {
+            [only] => only.clone(),
+            _ if protected == 0 => Val::plain(None),
+            [
+                Val {
+                    class: Class::Enc(_),
+                    ..
+                },
+                ..,
+            ] if protected == results.len() => Val::enc(None),
+            _ => Val::unknown(),
+        }))
+    }
+
+    fn user_argument(&mut self, targets: &[Option<&ColumnType>], val: &Val, at: i32) -> Res<()> {
+        let protected = targets
+            .iter()
+            .filter(|t| t.is_some_and(ColumnType::protected))
+            .count();
+        match targets {
+            [Some(only)] => {
+                let target = self.value_of(only);
+                self.assign(&target, val, at)
+            }
+            _ if protected == 0 => {
+                self.note_plain(val);
+                Ok(())
+            }
+            _ if protected == targets.len() => self.protect(val),
+            _ => match val.all_leaves().first() {
+                Some(u) if !self.holds_enc(val) => Err(self.undecided(u, at).hint(
+                    "The function has overloads for plain and protected types: cast the argument to the one that is meant.",
+                )),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// What a function of a user gives back.
+    pub fn user_result(&mut self, f: &UserFunction) -> Val {
+        if f.out.len() > 1 {
+            return Val::row(
+                f.out
+                    .iter()
+                    .map(|(n, t)| (n.clone(), self.value_of(t)))
+                    .collect(),
+            );
+        }
+        if let Some((_, ty)) = f.out.first() {
+            return self.value_of(ty);
+        }
+        let relation = f
+            .ret_relation
+            .and_then(|oid| self.schema.relation_by_oid(oid));
+        match relation.and_then(|r| r.columns.as_ref()) {
+            Some(columns) => Val::row(
+                columns
+                    .iter()
+                    .map(|c| (c.name.clone(), self.value_of(&c.ty)))
+                    .collect(),
+            ),
+            None => self.value_of(&f.ret),
+        }
+    }
+
+    /// A value of a column's or argument's type.
+    pub fn value_of(&self, ty: &ColumnType) -> Val {
+        match ty {
+            ColumnType::Plain(_, name) => Val::plain(
+                TypeCode::ALL
+                    .iter()
+                    .copied()
+                    .find(|t| t.plain_name() == name),
+            ),
+            ColumnType::Enc(code) => Val::enc(Some(*code)),
+            ColumnType::EncArray(code) => Val::array(Val::enc(Some(*code))),
+            ColumnType::Opaque(..) => Val::unknown(),
+        }
+    }
+
+    pub fn window(&mut self, w: &WindowDef) -> Res<()> {
+        self.exprs(&w.partition_clause)?;
+        let ordered = self.sort_clause(&w.order_clause)?;
+        for offset in [w.start_offset.as_deref(), w.end_offset.as_deref()] {
+            if let Some(val) = self.maybe(offset)? {
+                if w.frame_options & FRAME_RANGE != 0 && ordered.iter().any(|v| self.holds_enc(v)) {
+                    return Err(Refusal::unsupported(
+                        "RANGE with an offset does not work over protected values",
+                    )
+                    .at(w.location)
+                    .hint("Use ROWS or GROUPS."));
+                }
+                self.note_plain(&val);
+            }
+        }
+        Ok(())
+    }
+
+    /// `ORDER BY` of an aggregate or window: expressions only.
+    pub fn sort_clause(&mut self, nodes: &[Node]) -> Res<Vec<Val>> {
+        let mut vals = Vec::new();
+        for node in nodes {
+            match &node.node {
+                Some(NodeEnum::SortBy(s)) => vals.extend(self.maybe(s.node.as_deref())?),
+                _ => vals.push(self.expr(node)?),
+            }
+        }
+        Ok(vals)
+    }
+}
+
+/// The type of the argument that an expression is given for.
+fn target<'u>(
+    u: &'u UserFunction,
+    index: usize,
+    node: &Node,
+    f: &FuncCall,
+) -> Option<&'u ColumnType> {
+    if let Some(NodeEnum::NamedArgExpr(named)) = &node.node {
+        let at = u.arg_names.iter().position(|n| *n == named.name)?;
+        return u.args.get(at);
+    }
+    let last = u.args.len().checked_sub(1)?;
+    match &u.variadic {
+        Some(element) if index >= last && !f.func_variadic => Some(element),
+        _ => u.args.get(index),
+    }
+}
+
+/// The argument says what to do, not to what: the field's name in `extract`.
+fn structure(sigs: &[&Sig], index: usize) -> bool {
+    sigs.iter()
+        .all(|s| matches!(s.args.get(index), Some(Arg::Plain(_))))
+}
+
+fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
+    let mut types = sigs.iter().filter_map(|s| match s.args.get(index) {
+        Some(Arg::Enc(code)) => Some(*code),
+        _ => None,
+    });
+    let first = types.next().unwrap_or(TypeCode::Text);
+    if types.all(|t| t == first) {
+        first
+    } else {
+        TypeCode::Text
+    }
+}
+
+/// Functions whose literal arguments name things, and which give nothing of
+/// their arguments back; or which work on any type and tell its shape only.
+fn is_structural(name: &str) -> bool {
+    matches!(
+        name,
+        "nextval"
+            | "currval"
+            | "setval"
+            | "lastval"
+            | "current_setting"
+            | "generate_series"
+            | "generate_subscripts"
+            | "to_regclass"
+            | "to_regtype"
+            | "pg_typeof"
+            | "pg_column_size"
+            | "num_nulls"
+            | "num_nonnulls"
+            | "array_length"
+            | "array_ndims"
+            | "array_lower"
+            | "array_upper"
+            | "cardinality"
+            | "pg_sleep"
+            | "pg_get_serial_sequence"
+            | "pg_relation_size"
+            | "pg_total_relation_size"
+            | "pg_table_size"
+            | "pg_indexes_size"
+            | "random"
+            | "gen_random_uuid"
+    )
+}
+
+/// Functions that would pack protected values into something plain.
+fn hides_values(name: &str) -> bool {
+    name.contains("json")
+        || name.starts_with("xml")
+        || name.starts_with("regexp_")
+        || matches!(
+            name,
+            "array_agg"
+                | "string_agg"
+                | "concat"
+                | "concat_ws"
+                | "format"
+                | "to_char"
+                | "to_number"
+                | "to_date"
+                | "to_timestamp"
+                | "quote_literal"
+                | "quote_nullable"
+                | "md5"
+                | "encode"
+                | "decode"
+                | "stddev"
+                | "stddev_pop"
+                | "stddev_samp"
+                | "variance"
+                | "var_pop"
+                | "var_samp"
+                | "bool_and"
+                | "bool_or"
+                | "every"
+                | "corr"
+                | "percentile_cont"
+                | "percentile_disc"
+                | "mode"
+        )
+}
+
+fn plain_result(name: &str) -> Option<TypeCode> {
+    use TypeCode::{Text, Timestamp, Timestamptz};
+    match name {
+        "now"
+        | "clock_timestamp"
+        | "statement_timestamp"
+        | "transaction_timestamp"
+        | "to_timestamp" => Some(Timestamptz),
+        "to_char" | "md5" | "concat" | "concat_ws" | "format" | "initcap" | "lpad" | "rpad"
+        | "repeat" | "split_part" | "translate" | "string_agg" | "regexp_replace" => Some(Text),
+        "make_timestamp" => Some(Timestamp),
+        _ => None,
+    }
+}

@@ -1,0 +1,367 @@
+//! Operators and what the grammar writes like them: `IN`, `BETWEEN`, `LIKE`,
+//! `ANY`, `IS DISTINCT FROM`, `NULLIF`.
+
+use super::{Infer, Res, names};
+use crate::known::{self, Known};
+use crate::refusal::Refusal;
+use crate::value::{Block, Class, LeafKind, Use, Val};
+use catalog::Arg;
+use contract::TypeCode;
+use pg_query::protobuf::{AExpr, AExprKind, Token};
+use pg_query::{Node, NodeEnum};
+
+impl Infer<'_> {
+    pub fn operator(&mut self, e: &AExpr) -> Res<Val> {
+        let name = names(&e.name)
+            .last()
+            .copied()
+            .unwrap_or_default()
+            .to_owned();
+        match e.kind() {
+            AExprKind::AexprOp => {
+                let left = self.maybe(e.lexpr.as_deref())?;
+                let right = self.maybe(e.rexpr.as_deref())?;
+                match (left, right) {
+                    (Some(l), Some(r)) => self.binary(&name, &l, &r, e.location),
+                    (None, Some(r)) => self.unary(&name, &r, e.location),
+                    _ => {
+                        Err(Refusal::unsupported("postfix operators are not supported")
+                            .at(e.location))
+                    }
+                }
+            }
+            AExprKind::AexprOpAny | AExprKind::AexprOpAll => self.any_all(&name, e),
+            AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
+                let (l, r) = self.both(e)?;
+                self.meet(&l, &r, e.location)?;
+                Ok(Val::boolean())
+            }
+            AExprKind::AexprNullif => {
+                let (l, r) = self.both(e)?;
+                self.meet(&l, &r, e.location)?;
+                Ok(if self.enc(&l).is_none() && l.bare() {
+                    self.settle(&l)
+                } else {
+                    l
+                })
+            }
+            AExprKind::AexprIn => self.in_list(e),
+            AExprKind::AexprLike | AExprKind::AexprIlike => self.like(&name, e),
+            AExprKind::AexprSimilar => self.similar(e),
+            AExprKind::AexprBetween
+            | AExprKind::AexprNotBetween
+            | AExprKind::AexprBetweenSym
+            | AExprKind::AexprNotBetweenSym => {
+                let subject = self.operand(e.lexpr.as_deref())?;
+                for bound in list(e.rexpr.as_deref()) {
+                    let val = self.expr(bound)?;
+                    self.meet(&subject, &val, e.location)?;
+                }
+                Ok(Val::boolean())
+            }
+            AExprKind::Undefined => Err(Refusal::unsupported("unknown operator").at(e.location)),
+        }
+    }
+
+    fn operand(&mut self, node: Option<&Node>) -> Res<Val> {
+        Ok(self.maybe(node)?.unwrap_or(Val::plain(None)))
+    }
+
+    fn both(&mut self, e: &AExpr) -> Res<(Val, Val)> {
+        Ok((
+            self.operand(e.lexpr.as_deref())?,
+            self.operand(e.rexpr.as_deref())?,
+        ))
+    }
+
+    fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
+        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        if shaped(l) || shaped(r) {
+            return self.binary_shaped(name, l, r, at);
+        }
+        let sigs = Known::get().operator(name, 2);
+        let (left, right) = (self.enc(l), self.enc(r));
+        if left.is_some() || right.is_some() {
+            if sigs.is_empty() {
+                return self.foreign(&[l.clone(), r.clone()], name, at);
+            }
+            self.meet(l, r, at)?;
+            let code = |v: &Val, e: Option<Option<TypeCode>>| e.flatten().or_else(|| code_of(v));
+            let codes = [code(l, left), code(r, right)];
+            return Ok(self.enc_result(&sigs, &codes));
+        }
+        self.meet(l, r, at)?;
+        if known::is_comparison(name) {
+            return Ok(Val::boolean());
+        }
+        Ok(self.combine(name, &sigs, &[l, r]))
+    }
+
+    /// The result of an operation of the catalog on protected operands.
+    pub fn enc_result(&self, sigs: &[&known::Sig], codes: &[Option<TypeCode>]) -> Val {
+        match known::result(sigs, codes) {
+            Some(Arg::Plain(code)) => Val::plain(Some(code)),
+            Some(Arg::Enc(code)) => Val::enc(Some(code)),
+            None => Val::enc(None),
+        }
+    }
+
+    /// An operation that is not in the catalog, on something protected.
+    pub fn foreign(&mut self, vals: &[Val], name: &str, at: i32) -> Res<Val> {
+        if vals.iter().any(|v| !v.all_leaves().is_empty()) {
+            return Err(Refusal::unsupported(format!(
+                "\"{name}\" is not available for protected values"
+            ))
+            .at(at)
+            .detail("A literal or parameter among its arguments would be sent in the clear."));
+        }
+        Ok(Val::unknown())
+    }
+
+    fn binary_shaped(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
+        if known::is_comparison(name) {
+            let (l, r) = match (&l.class, &r.class) {
+                (Class::Array(_), _) => (l.clone(), self.to_array(r)),
+                (_, Class::Array(_)) => (self.to_array(l), r.clone()),
+                _ => (l.clone(), r.clone()),
+            };
+            self.meet(&l, &r, at)?;
+            return Ok(Val::boolean());
+        }
+        if !self.holds_enc(l) && !self.holds_enc(r) {
+            let uses = [l.all_leaves(), r.all_leaves()].concat();
+            self.leaves.unite_all(&uses);
+            let leaves = uses
+                .iter()
+                .map(|u| Use {
+                    block: u.block.or(Some(Block::PlainFunction)),
+                    ..*u
+                })
+                .collect();
+            return Ok(Val {
+                class: Class::Plain(None),
+                leaves,
+            });
+        }
+        self.foreign(&[l.clone(), r.clone()], name, at)
+    }
+
+    /// The result of an operation on values that are not protected (yet).
+    pub fn combine(&mut self, name: &str, sigs: &[&known::Sig], vals: &[&Val]) -> Val {
+        let known = !sigs.is_empty();
+        let plain = vals.iter().find(|v| matches!(v.class, Class::Plain(_)));
+        let mut leaves = Vec::new();
+        for val in vals {
+            if !known {
+                leaves.extend(val.blocked(Block::PlainFunction));
+            } else if let (Some(plain), true) = (plain, val.bare()) {
+                leaves.extend(self.beside_plain(plain, val));
+            } else {
+                leaves.extend(val.leaves.iter().copied());
+            }
+        }
+        let codes: Vec<Option<TypeCode>> = vals.iter().map(|v| code_of(v)).collect();
+        let result = match known::result(sigs, &codes) {
+            Some(Arg::Enc(code) | Arg::Plain(code)) => Some(code),
+            None if name == "||" => Some(TypeCode::Text),
+            None => None,
+        };
+        let class = if plain.is_some() {
+            Class::Plain(result)
+        } else {
+            Class::Lit(Some(result))
+        };
+        Val { class, leaves }
+    }
+
+    /// An untyped string next to a plain operand: it can be typed for both only
+    /// when that is text.
+    fn beside_plain(&mut self, plain: &Val, val: &Val) -> Vec<Use> {
+        let text = matches!(
+            plain.class,
+            Class::Plain(Some(TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar))
+        );
+        if !text {
+            return val.blocked(Block::BesidePlain);
+        }
+        self.type_bare(&val.leaves, TypeCode::Text);
+        val.leaves.clone()
+    }
+
+    fn unary(&mut self, name: &str, val: &Val, at: i32) -> Res<Val> {
+        let sigs = Known::get().operator(name, 1);
+        if self.holds_enc(val) {
+            if sigs.is_empty() {
+                return self.foreign(std::slice::from_ref(val), name, at);
+            }
+            let code = self.enc(val).flatten();
+            return Ok(self.enc_result(&sigs, &[code]));
+        }
+        Ok(self.combine(name, &sigs, &[val]))
+    }
+
+    fn any_all(&mut self, name: &str, e: &AExpr) -> Res<Val> {
+        let (l, r) = self.both(e)?;
+        let array = self.to_array(&r);
+        let Class::Array(element) = array.class.clone() else {
+            self.meet(&l, &array, e.location)?;
+            return Ok(Val::boolean());
+        };
+        if let (Some(code), true) = (self.enc(&l), r.bare()) {
+            for u in &r.leaves {
+                self.leaves.get_mut(u.id).array = Some(code);
+            }
+        }
+        if (self.enc(&l).is_some() || self.holds_enc(&element))
+            && Known::get().operator(name, 2).is_empty()
+        {
+            return self.foreign(&[l, array], name, e.location);
+        }
+        self.meet(&l, &element, e.location)?;
+        Ok(Val::boolean())
+    }
+
+    fn in_list(&mut self, e: &AExpr) -> Res<Val> {
+        let subject = self.operand(e.lexpr.as_deref())?;
+        for item in list(e.rexpr.as_deref()) {
+            let val = self.expr(item)?;
+            self.meet(&subject, &val, e.location)?;
+        }
+        Ok(Val::boolean())
+    }
+
+    fn like(&mut self, name: &str, e: &AExpr) -> Res<Val> {
+        let subject = self.operand(e.lexpr.as_deref())?;
+        let pattern = match e.rexpr.as_deref().and_then(|n| n.node.as_ref()) {
+            Some(NodeEnum::FuncCall(f)) if names(&f.funcname).last() == Some(&"like_escape") => {
+                self.escaped(&f.args, e.location)?
+            }
+            _ => self.operand(e.rexpr.as_deref())?,
+        };
+        self.binary(name, &subject, &pattern, e.location)
+    }
+
+    /// `pattern ESCAPE 'c'` with literals: the pattern is rewritten with the
+    /// default escape character if it becomes protected.
+    fn escaped(&mut self, args: &[Node], at: i32) -> Res<Val> {
+        let vals = self.exprs(args)?;
+        let [pattern, escape] = vals.as_slice() else {
+            return Ok(Val::unknown());
+        };
+        let (Some(p), Some(c)) = (self.string(pattern), self.string(escape)) else {
+            if vals.iter().any(|v| self.holds_enc(v)) {
+                return self.foreign(&vals, "like_escape", at);
+            }
+            let uses = vals
+                .iter()
+                .flat_map(|v| v.blocked(Block::PlainFunction))
+                .collect();
+            let plain = vals.iter().any(|v| matches!(v.class, Class::Plain(_)));
+            let class = if plain {
+                Class::Plain(Some(TypeCode::Text))
+            } else {
+                Class::Lit(None)
+            };
+            return Ok(Val {
+                class,
+                leaves: uses,
+            });
+        };
+        let start = self.leaves.get(pattern.leaves[0].id).range.start;
+        let end = self.leaves.get(escape.leaves[0].id).range.end;
+        let between = self.leaves.get(pattern.leaves[0].id).range.end;
+        let keyword = self.tokens.next_from(between);
+        let adjacent = self.tokens.kind(keyword) == Token::Escape;
+        let kind = match (adjacent, like_escape(&p, &c)) {
+            (true, Some(text)) => LeafKind::Str(text.into_bytes(), None),
+            _ => LeafKind::Never("the pattern and its ESCAPE cannot be put into one literal"),
+        };
+        let id = self.leaves.add(start..end, kind);
+        Ok(Val::leaf(id, None))
+    }
+
+    fn string(&self, val: &Val) -> Option<String> {
+        let [only] = val.leaves.as_slice() else {
+            return None;
+        };
+        match &self.leaves.get(only.id).kind {
+            LeafKind::Str(bytes, None) if val.bare() => String::from_utf8(bytes.clone()).ok(),
+            _ => None,
+        }
+    }
+
+    fn similar(&mut self, e: &AExpr) -> Res<Val> {
+        let subject = self.operand(e.lexpr.as_deref())?;
+        let pattern = match e.rexpr.as_deref().and_then(|n| n.node.as_ref()) {
+            Some(NodeEnum::FuncCall(f)) => self.exprs(&f.args)?,
+            _ => vec![self.operand(e.rexpr.as_deref())?],
+        };
+        if self.holds_enc(&subject) || pattern.iter().any(|p| self.holds_enc(p)) {
+            return Err(
+                Refusal::unsupported("SIMILAR TO is not available for protected values")
+                    .at(e.location)
+                    .hint("Use LIKE."),
+            );
+        }
+        for val in pattern.iter().chain([&subject]) {
+            let uses = val.all_leaves();
+            self.leaves.unite_all(&uses);
+            self.note_plain(val);
+        }
+        Ok(Val::boolean())
+    }
+}
+
+/// The items of a list node.
+pub(crate) fn list(node: Option<&Node>) -> &[Node] {
+    match node.and_then(|n| n.node.as_ref()) {
+        Some(NodeEnum::List(l)) => &l.items,
+        _ => &[],
+    }
+}
+
+/// The type of a value that is not protected, if it is known.
+pub(crate) fn code_of(val: &Val) -> Option<TypeCode> {
+    match val.class {
+        Class::Plain(code) | Class::Enc(code) | Class::Lit(Some(code)) => code,
+        _ => None,
+    }
+}
+
+/// What PostgreSQL's `like_escape` makes of a pattern.
+fn like_escape(pattern: &str, escape: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut characters = escape.chars();
+    let (escape, more) = (characters.next(), characters.next());
+    if more.is_some() {
+        return None;
+    }
+    match escape {
+        None => pattern.chars().for_each(|c| match c {
+            '\\' => out.push_str("\\\\"),
+            c => out.push(c),
+        }),
+        Some('\\') => out.push_str(pattern),
+        Some(escape) => {
+            let mut after = false;
+            for c in pattern.chars() {
+                match c {
+                    c if c == escape && !after => {
+                        out.push('\\');
+                        after = true;
+                        continue;
+                    }
+                    '\\' => {
+                        out.push('\\');
+                        if !after {
+                            out.push('\\');
+                        }
+                    }
+                    c => out.push(c),
+                }
+                after = false;
+            }
+        }
+    }
+    Some(out)
+}

@@ -1,0 +1,415 @@
+//! Queries: `SELECT`, `VALUES`, set operations, `WITH`.
+
+use super::{Infer, Res, location, names};
+use crate::refusal::Refusal;
+use crate::scope::{Col, Cols, Frame};
+use crate::value::Val;
+use pg_query::protobuf::{CommonTableExpr, SelectStmt, SetOperation, WithClause};
+use pg_query::{Node, NodeEnum};
+use std::rc::Rc;
+
+impl Infer<'_> {
+    /// A statement that gives columns: a query, or DML with `RETURNING`.
+    pub fn query_node(&mut self, node: &Node) -> Res<Cols> {
+        match &node.node {
+            Some(NodeEnum::SelectStmt(s)) => self.select(s),
+            Some(NodeEnum::InsertStmt(s)) => self.insert_into(s),
+            Some(NodeEnum::UpdateStmt(s)) => self.update(s),
+            Some(NodeEnum::DeleteStmt(s)) => self.delete(s),
+            Some(NodeEnum::MergeStmt(s)) => self.merge(s),
+            _ => Err(
+                Refusal::unsupported("this kind of statement is not supported here")
+                    .at(location(node)),
+            ),
+        }
+    }
+
+    pub fn select(&mut self, s: &SelectStmt) -> Res<Cols> {
+        self.depth += 1;
+        if self.depth > 5_000 {
+            return Err(Refusal::new("54001", "the statement is too complex"));
+        }
+        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        let result = self.select_inner(s);
+        self.ctes.truncate(ctes);
+        self.scopes.truncate(scopes);
+        self.depth -= 1;
+        result
+    }
+
+    fn select_inner(&mut self, s: &SelectStmt) -> Res<Cols> {
+        self.with(s.with_clause.as_ref())?;
+        let cols = if !s.values_lists.is_empty() {
+            let cols = self.values(s)?;
+            self.output_order(s, &cols)?;
+            cols
+        } else if s.op() == SetOperation::SetopNone || s.op() == SetOperation::Undefined {
+            self.simple_select(s)?
+        } else {
+            let cols = self.set_operation(s)?;
+            self.output_order(s, &cols)?;
+            cols
+        };
+        for limit in [s.limit_offset.as_deref(), s.limit_count.as_deref()] {
+            if let Some(val) = self.maybe(limit)? {
+                self.note_plain(&val);
+            }
+        }
+        Ok(cols)
+    }
+
+    fn simple_select(&mut self, s: &SelectStmt) -> Res<Cols> {
+        let frame = self.from_clause(&s.from_clause)?;
+        self.scopes.push(Rc::new(frame));
+        if let Some(condition) = s.where_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        let cols = self.target_list(&s.target_list)?;
+        self.group_clause(&s.group_clause, &cols)?;
+        if let Some(condition) = s.having_clause.as_deref() {
+            self.condition(condition)?;
+        }
+        for node in &s.window_clause {
+            if let Some(NodeEnum::WindowDef(w)) = &node.node {
+                self.window(w)?;
+            }
+        }
+        self.by_output(&s.distinct_clause, &cols)?;
+        self.by_output(&s.sort_clause, &cols)?;
+        Ok(cols)
+    }
+
+    /// `ORDER BY` behind `UNION` or `VALUES`: names of output columns.
+    fn output_order(&mut self, s: &SelectStmt, cols: &Cols) -> Res<()> {
+        self.scopes.push(Rc::new(Frame {
+            entries: Vec::new(),
+            list: cols.list.clone(),
+            open: cols.open.clone(),
+        }));
+        self.by_output(&s.sort_clause, cols)
+    }
+
+    pub fn target_list(&mut self, nodes: &[Node]) -> Res<Cols> {
+        let mut cols = Cols::default();
+        for node in nodes {
+            let Some(NodeEnum::ResTarget(target)) = &node.node else {
+                continue;
+            };
+            let Some(value) = target.val.as_deref() else {
+                continue;
+            };
+            if let Some(star) = self.star_of(value)? {
+                cols.list.extend(star.list);
+                cols.open = crate::scope::riskier(cols.open.as_ref(), star.open.as_ref()).cloned();
+                continue;
+            }
+            let val = self.expr(value)?;
+            let name = if target.name.is_empty() {
+                figure_name(value)
+            } else {
+                target.name.clone()
+            };
+            cols.list.push(Col { name, val });
+        }
+        Ok(cols)
+    }
+
+    /// `GROUP BY`: expressions, positions, names of output columns.
+    fn group_clause(&mut self, nodes: &[Node], cols: &Cols) -> Res<()> {
+        for node in nodes {
+            match &node.node {
+                Some(NodeEnum::GroupingSet(set)) => self.group_clause(&set.content, cols)?,
+                Some(NodeEnum::AConst(c)) => {
+                    self.constant(c)?;
+                }
+                Some(NodeEnum::ColumnRef(c)) => match self.column(c) {
+                    Err(refusal) if !output_name(node, cols) => return Err(refusal),
+                    _ => {}
+                },
+                _ => {
+                    self.expr(node)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `ORDER BY`, `DISTINCT ON`: names of output columns, positions, expressions.
+    fn by_output(&mut self, nodes: &[Node], cols: &Cols) -> Res<()> {
+        for node in nodes {
+            let inner = match &node.node {
+                Some(NodeEnum::SortBy(s)) => s.node.as_deref(),
+                _ => Some(node),
+            };
+            let Some(inner) = inner.filter(|n| n.node.is_some()) else {
+                continue;
+            };
+            if !output_name(inner, cols) {
+                self.expr(inner)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&mut self, s: &SelectStmt) -> Res<Cols> {
+        let rows = self.value_rows(s)?;
+        let width = rows.iter().map(Vec::len).min().unwrap_or(0);
+        let mut cols = Cols::default();
+        for at in 0..width {
+            let column: Vec<Val> = rows.iter().map(|row| row[at].clone()).collect();
+            let val = if let [only] = column.as_slice() {
+                only.clone()
+            } else {
+                self.common(&column, -1)?
+            };
+            cols.list.push(Col {
+                name: format!("column{}", at + 1),
+                val,
+            });
+        }
+        Ok(cols)
+    }
+
+    /// The rows of `VALUES`.
+    pub fn value_rows(&mut self, s: &SelectStmt) -> Res<Vec<Vec<Val>>> {
+        let mut rows = Vec::new();
+        for node in &s.values_lists {
+            let Some(NodeEnum::List(list)) = &node.node else {
+                continue;
+            };
+            let mut row = Vec::new();
+            for item in &list.items {
+                match self.star_of(item)? {
+                    Some(cols) if cols.open.is_none() => {
+                        row.extend(cols.list.into_iter().map(|c| c.val))
+                    }
+                    Some(_) => {
+                        return Err(Refusal::unsupported("the columns of * are not known here")
+                            .at(location(item)));
+                    }
+                    None => row.push(self.expr(item)?),
+                }
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn set_operation(&mut self, s: &SelectStmt) -> Res<Cols> {
+        let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
+            return Ok(Cols::default());
+        };
+        let left = self.select(left)?;
+        let right = self.select(right)?;
+        self.unite(&left, &right)
+    }
+
+    fn unite(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
+        if left.open.is_some() || right.open.is_some() {
+            return self.unite_open(left, right);
+        }
+        let mut list = Vec::new();
+        for (l, r) in left.list.iter().zip(&right.list) {
+            let val = self.common(&[l.val.clone(), r.val.clone()], -1)?;
+            list.push(Col {
+                name: l.name.clone(),
+                val,
+            });
+        }
+        Ok(Cols { list, open: None })
+    }
+
+    /// An arm has columns that we do not know: no literal may stand beside
+    /// something protected.
+    fn unite_open(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
+        let all: Vec<&Col> = left.list.iter().chain(&right.list).collect();
+        if all.iter().any(|c| self.holds_enc(&c.val)) {
+            return match all.iter().find_map(|c| c.val.all_leaves().first().copied()) {
+                Some(u) => Err(self.undecided(&u, -1)),
+                None => Ok(left.clone()),
+            };
+        }
+        Ok(left.clone())
+    }
+
+    /// Puts the tables of `WITH` into scope.
+    pub fn with(&mut self, with: Option<&WithClause>) -> Res<()> {
+        let Some(with) = with else { return Ok(()) };
+        for node in &with.ctes {
+            let Some(NodeEnum::CommonTableExpr(cte)) = &node.node else {
+                continue;
+            };
+            let cols = self.common_table(cte, with.recursive)?;
+            self.ctes.push((cte.ctename.clone(), Rc::new(cols)));
+        }
+        Ok(())
+    }
+
+    fn common_table(&mut self, cte: &CommonTableExpr, recursive: bool) -> Res<Cols> {
+        let Some(query) = cte.ctequery.as_deref() else {
+            return Ok(Cols::default());
+        };
+        let mut cols = match &query.node {
+            Some(NodeEnum::SelectStmt(s)) if recursive && s.larg.is_some() => {
+                self.recursive_table(cte, s)?
+            }
+            _ => {
+                let cols = self.query_node(query)?;
+                self.named(cols, &cte.aliascolnames)
+            }
+        };
+        if let Some(search) = &cte.search_clause {
+            cols.list.push(Col {
+                name: search.search_seq_column.clone(),
+                val: Val::plain(None),
+            });
+        }
+        if let Some(cycle) = cte.cycle_clause.as_deref() {
+            for mark in [
+                cycle.cycle_mark_value.as_deref(),
+                cycle.cycle_mark_default.as_deref(),
+            ] {
+                if let Some(val) = self.maybe(mark)? {
+                    self.note_plain(&val);
+                }
+            }
+            for name in [&cycle.cycle_mark_column, &cycle.cycle_path_column] {
+                cols.list.push(Col {
+                    name: name.clone(),
+                    val: Val::plain(None),
+                });
+            }
+        }
+        Ok(cols)
+    }
+
+    /// The first arm gives the columns that the second one sees. The second is
+    /// looked at twice: what it adds is seen by itself.
+    fn recursive_table(&mut self, cte: &CommonTableExpr, s: &SelectStmt) -> Res<Cols> {
+        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        self.with(s.with_clause.as_ref())?;
+        let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
+            return Ok(Cols::default());
+        };
+        let cols = self.select(left)?;
+        let mut cols = self.named(cols, &cte.aliascolnames);
+        for _ in 0..2 {
+            let depth = self.ctes.len();
+            self.ctes.push((cte.ctename.clone(), Rc::new(cols.clone())));
+            let more = self.select(right)?;
+            self.ctes.truncate(depth);
+            cols = self.unite(&cols, &more)?;
+        }
+        for limit in [s.limit_offset.as_deref(), s.limit_count.as_deref()] {
+            if let Some(val) = self.maybe(limit)? {
+                self.note_plain(&val);
+            }
+        }
+        self.output_order(s, &cols)?;
+        self.ctes.truncate(ctes);
+        self.scopes.truncate(scopes);
+        Ok(cols)
+    }
+
+    /// Columns of a subquery with the names that an alias gives them; untyped
+    /// strings in them are `text` from here on.
+    pub fn named(&mut self, cols: Cols, aliases: &[Node]) -> Cols {
+        let aliases = names(aliases);
+        let mut list = Vec::new();
+        for (at, col) in cols.list.into_iter().enumerate() {
+            let name = aliases
+                .get(at)
+                .map_or(col.name, |alias| (*alias).to_owned());
+            list.push(Col {
+                name,
+                val: self.settle(&col.val),
+            });
+        }
+        Cols {
+            list,
+            open: cols.open,
+        }
+    }
+}
+
+fn output_name(node: &Node, cols: &Cols) -> bool {
+    let Some(NodeEnum::ColumnRef(c)) = &node.node else {
+        return false;
+    };
+    let path = names(&c.fields);
+    matches!(path.as_slice(), [name] if cols.list.iter().any(|col| col.name == *name))
+}
+
+/// The name that PostgreSQL gives an output column.
+pub(crate) fn figure_name(node: &Node) -> String {
+    let unnamed = || "?column?".to_owned();
+    match node.node.as_ref() {
+        Some(NodeEnum::ColumnRef(c)) => names(&c.fields)
+            .last()
+            .map_or_else(unnamed, |n| (*n).to_owned()),
+        Some(NodeEnum::FuncCall(f)) => names(&f.funcname)
+            .last()
+            .map_or_else(unnamed, |n| (*n).to_owned()),
+        Some(NodeEnum::AIndirection(i)) => match names(&i.indirection).last() {
+            Some(name) => (*name).to_owned(),
+            None => i.arg.as_deref().map_or_else(unnamed, figure_name),
+        },
+        Some(NodeEnum::TypeCast(c)) => {
+            let inner = c.arg.as_deref().map_or_else(unnamed, figure_name);
+            if inner != "?column?" {
+                return inner;
+            }
+            let path = c
+                .type_name
+                .as_ref()
+                .map(|t| names(&t.names))
+                .unwrap_or_default();
+            path.last().map_or_else(unnamed, |n| (*n).to_owned())
+        }
+        Some(NodeEnum::CollateClause(c)) => c.arg.as_deref().map_or_else(unnamed, figure_name),
+        Some(NodeEnum::CaseExpr(c)) => match c.defresult.as_deref().map(figure_name) {
+            Some(name) if name != "?column?" => name,
+            _ => "case".into(),
+        },
+        Some(NodeEnum::CoalesceExpr(_)) => "coalesce".into(),
+        Some(NodeEnum::MinMaxExpr(m)) => {
+            let least = m.op() == pg_query::protobuf::MinMaxOp::IsLeast;
+            if least { "least" } else { "greatest" }.into()
+        }
+        Some(NodeEnum::AExpr(e)) if e.kind() == pg_query::protobuf::AExprKind::AexprNullif => {
+            "nullif".into()
+        }
+        Some(NodeEnum::AArrayExpr(_)) => "array".into(),
+        Some(NodeEnum::RowExpr(_)) => "row".into(),
+        Some(NodeEnum::GroupingFunc(_)) => "grouping".into(),
+        Some(NodeEnum::SubLink(s)) => sublink_name(s),
+        Some(NodeEnum::SqlvalueFunction(f)) => f
+            .op()
+            .as_str_name()
+            .trim_start_matches("SVFOP_")
+            .trim_end_matches("_N")
+            .to_lowercase(),
+        _ => unnamed(),
+    }
+}
+
+fn sublink_name(s: &pg_query::protobuf::SubLink) -> String {
+    use pg_query::protobuf::SubLinkType;
+    match s.sub_link_type() {
+        SubLinkType::ExistsSublink => "exists".into(),
+        SubLinkType::ArraySublink => "array".into(),
+        SubLinkType::ExprSublink => match s.subselect.as_deref().and_then(|n| n.node.as_ref()) {
+            Some(NodeEnum::SelectStmt(q)) => {
+                match q.target_list.first().and_then(|n| n.node.as_ref()) {
+                    Some(NodeEnum::ResTarget(t)) if !t.name.is_empty() => t.name.clone(),
+                    Some(NodeEnum::ResTarget(t)) => {
+                        t.val.as_deref().map_or("?column?".into(), figure_name)
+                    }
+                    _ => "column1".into(),
+                }
+            }
+            _ => "?column?".into(),
+        },
+        _ => "?column?".into(),
+    }
+}

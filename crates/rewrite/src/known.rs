@@ -1,0 +1,142 @@
+//! The catalog of protected operations, by name and number of arguments.
+
+use catalog::Arg;
+use contract::TypeCode;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Arguments and result of a function, operator or aggregate.
+pub(crate) struct Sig {
+    pub args: Vec<Arg>,
+    pub ret: Arg,
+}
+
+type ByArity = HashMap<&'static str, Vec<Sig>>;
+
+/// All of them.
+pub(crate) struct Known {
+    functions: ByArity,
+    operators: ByArity,
+    aggregates: ByArity,
+}
+
+impl Known {
+    /// The table, built once.
+    pub fn get() -> &'static Known {
+        static KNOWN: OnceLock<Known> = OnceLock::new();
+        KNOWN.get_or_init(Known::build)
+    }
+
+    pub fn function(&self, name: &str, arity: usize) -> Vec<&Sig> {
+        find(&self.functions, name, arity)
+    }
+
+    pub fn operator(&self, name: &str, arity: usize) -> Vec<&Sig> {
+        find(&self.operators, name, arity)
+    }
+
+    pub fn aggregate(&self, name: &str, arity: usize) -> Vec<&Sig> {
+        find(&self.aggregates, name, arity)
+    }
+
+    fn build() -> Known {
+        let signatures = catalog::signatures();
+        let mut known = Known {
+            functions: HashMap::new(),
+            operators: HashMap::new(),
+            aggregates: HashMap::new(),
+        };
+        for f in catalog::functions(&signatures) {
+            let sig = Sig {
+                args: f.args,
+                ret: f.ret,
+            };
+            known.functions.entry(f.name).or_default().push(sig);
+        }
+        for o in catalog::operators(&signatures) {
+            let sig = Sig {
+                args: o.signature.args.iter().map(|&t| Arg::Enc(t)).collect(),
+                ret: o.signature.ret.map_or(Arg::Plain(TypeCode::Bool), Arg::Enc),
+            };
+            known.operators.entry(o.name).or_default().push(sig);
+        }
+        for a in catalog::aggregates() {
+            let sig = Sig {
+                args: vec![Arg::Enc(a.input)],
+                ret: Arg::Enc(a.result),
+            };
+            known
+                .aggregates
+                .entry(a.aggregate.name())
+                .or_default()
+                .push(sig);
+        }
+        known
+    }
+}
+
+fn find<'a>(table: &'a ByArity, name: &str, arity: usize) -> Vec<&'a Sig> {
+    let all = table.get(name).map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter(|sig| sig.args.len() == arity).collect()
+}
+
+/// Operators whose result is a declassified boolean, whatever the types.
+pub(crate) fn is_comparison(name: &str) -> bool {
+    matches!(
+        name,
+        "=" | "<>"
+            | "<"
+            | "<="
+            | ">"
+            | ">="
+            | "~~"
+            | "!~~"
+            | "~~*"
+            | "!~~*"
+            | "^@"
+            | "~"
+            | "!~"
+            | "~*"
+            | "!~*"
+    )
+}
+
+/// The result that these signatures have in common on these argument types
+/// (`None` for a type that is not known).
+pub(crate) fn result(sigs: &[&Sig], args: &[Option<TypeCode>]) -> Option<Arg> {
+    let exact = |sig: &&&Sig| {
+        sig.args
+            .iter()
+            .zip(args)
+            .all(|(want, have)| match (want, have) {
+                (Arg::Enc(want), Some(have)) => *want == have.stored(),
+                _ => true,
+            })
+    };
+    let common = |mut rets: Vec<Arg>| {
+        rets.dedup();
+        if rets.len() == 1 { rets.pop() } else { None }
+    };
+    let matching: Vec<Arg> = sigs.iter().filter(exact).map(|sig| sig.ret).collect();
+    if !matching.is_empty() {
+        return common(matching);
+    }
+    let all = common(sigs.iter().map(|sig| sig.ret).collect());
+    all.or_else(|| {
+        widest(args)
+            .filter(|t| sigs.iter().any(|s| s.ret == Arg::Enc(*t)))
+            .map(Arg::Enc)
+    })
+}
+
+/// The type that PostgreSQL's arithmetic gives numbers of different types.
+fn widest(args: &[Option<TypeCode>]) -> Option<TypeCode> {
+    use TypeCode::{Float4, Float8, Int2, Int4, Int8, Numeric};
+    const RANKS: [TypeCode; 6] = [Int2, Int4, Int8, Numeric, Float4, Float8];
+    let mut widest = 0;
+    for arg in args {
+        widest = widest.max(RANKS.iter().position(|t| Some(*t) == *arg)?);
+    }
+    let mixed = RANKS[widest] == Float4 && args.iter().any(|a| *a != Some(Float4));
+    Some(if mixed { Float8 } else { RANKS[widest] })
+}

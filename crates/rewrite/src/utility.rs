@@ -1,0 +1,385 @@
+//! Statements: which expressions they have, and in which scope.
+
+use crate::copy::CopyPlan;
+use crate::infer::{Infer, Res, location};
+use crate::kind::{passes, passes_ddl};
+use crate::refusal::Refusal;
+use crate::schema::{Column, ColumnType, Relation};
+use crate::scope::Cols;
+use crate::statement::{ParamUse, Prepared};
+use crate::value::{Class, Val};
+use pg_query::protobuf::{
+    CreateTableAsStmt, ExecuteStmt, IntoClause, PrepareStmt, RangeVar, VariableSetKind,
+    VariableSetStmt, ViewStmt, a_const,
+};
+use pg_query::{Node, NodeEnum};
+
+/// What a statement changes for those behind it in the same text.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// A temporary schema may exist from here on.
+    Temporary,
+    Relation(Relation),
+    Gone(Relation),
+}
+
+/// What is known of a statement besides its edits.
+#[derive(Default)]
+pub(crate) struct Extra {
+    pub copy: Option<CopyPlan>,
+    pub effects: Vec<Effect>,
+    pub changes_schema: bool,
+}
+
+impl Infer<'_> {
+    pub fn statement(&mut self, node: &Node, prepared: &Prepared) -> Res<Extra> {
+        let Some(kind) = &node.node else {
+            return Ok(Extra::default());
+        };
+        match kind {
+            NodeEnum::SelectStmt(s) => {
+                let cols = self.select(s)?;
+                Ok(self.created(s.into_clause.as_deref(), &cols))
+            }
+            NodeEnum::InsertStmt(_)
+            | NodeEnum::UpdateStmt(_)
+            | NodeEnum::DeleteStmt(_)
+            | NodeEnum::MergeStmt(_) => {
+                self.query_node(node)?;
+                Ok(Extra::default())
+            }
+            NodeEnum::ExplainStmt(e) => self.explained(e, prepared),
+            NodeEnum::PrepareStmt(p) => self.prepare(p, prepared),
+            NodeEnum::ExecuteStmt(e) => self.execute(e, prepared),
+            NodeEnum::DeclareCursorStmt(d) => self.inner(d.query.as_deref(), prepared),
+            NodeEnum::CreateTableAsStmt(c) => self.create_as(c, prepared),
+            NodeEnum::ViewStmt(v) => self.view(v),
+            NodeEnum::CopyStmt(c) => {
+                let plan = self.copy_plan(c)?;
+                Ok(Extra {
+                    copy: Some(plan),
+                    ..Extra::default()
+                })
+            }
+            NodeEnum::VariableSetStmt(s) => self.set(s),
+            NodeEnum::CallStmt(c) => {
+                if let Some(call) = c.funccall.as_deref() {
+                    self.function(call)?;
+                }
+                Ok(Extra::default())
+            }
+            NodeEnum::TransactionStmt(_)
+            | NodeEnum::VariableShowStmt(_)
+            | NodeEnum::DeallocateStmt(_)
+            | NodeEnum::DiscardStmt(_)
+            | NodeEnum::FetchStmt(_)
+            | NodeEnum::ClosePortalStmt(_) => self.without_values(),
+            NodeEnum::DropStmt(d) => self.dropped(d),
+            other if passes(other) || passes_ddl(other) => self.without_values(),
+            NodeEnum::DoStmt(_) | NodeEnum::CreateFunctionStmt(_) => self.routine(kind),
+            _ => self.definition(node),
+        }
+    }
+
+    /// The constants of this statement are options, names and the like.
+    pub fn without_values(&mut self) -> Res<Extra> {
+        self.visit_rest();
+        Ok(Extra::default())
+    }
+
+    /// The constants that have not been looked at are no values.
+    pub fn visit_rest(&mut self) {
+        let all: Vec<usize> = self
+            .tokens
+            .values(&self.range)
+            .map(|(_, r)| r.start)
+            .collect();
+        self.visited.extend(all);
+    }
+
+    fn inner(&mut self, query: Option<&Node>, prepared: &Prepared) -> Res<Extra> {
+        match query {
+            Some(query) => {
+                self.statement(query, prepared)?;
+                Ok(Extra::default())
+            }
+            None => Ok(Extra::default()),
+        }
+    }
+
+    fn explained(
+        &mut self,
+        e: &pg_query::protobuf::ExplainStmt,
+        prepared: &Prepared,
+    ) -> Res<Extra> {
+        for option in &e.options {
+            self.visit_option(option);
+        }
+        self.inner(e.query.as_deref(), prepared)?;
+        // EXPLAIN ANALYZE of CREATE TABLE AS creates the table.
+        let creates = matches!(
+            e.query.as_deref().and_then(|q| q.node.as_ref()),
+            Some(NodeEnum::CreateTableAsStmt(_))
+        );
+        Ok(Extra {
+            changes_schema: creates,
+            ..Extra::default()
+        })
+    }
+
+    fn visit_option(&mut self, option: &Node) {
+        let Some(NodeEnum::DefElem(d)) = &option.node else {
+            return;
+        };
+        let Ok(start) = usize::try_from(d.location) else {
+            return;
+        };
+        let first = self.tokens.next_from(start);
+        // The value follows the name.
+        for index in [first + 1, first + 2] {
+            self.visited.insert(self.tokens.range(index).start);
+        }
+    }
+
+    fn prepare(&mut self, p: &PrepareStmt, prepared: &Prepared) -> Res<Extra> {
+        let mut types = Vec::new();
+        for node in &p.argtypes {
+            let Some(NodeEnum::TypeName(name)) = &node.node else {
+                continue;
+            };
+            types.push(self.type_use(name)?);
+        }
+        self.declared = types.iter().map(|t| t.column_type()).collect();
+        self.inner(p.query.as_deref(), prepared)?;
+        for (number, used) in self.parameter_uses() {
+            let at = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
+            let Some(declared) = types.get(at) else {
+                continue;
+            };
+            if !matches!(
+                used,
+                ParamUse::Protected { .. } | ParamUse::ProtectedArray { .. }
+            ) || declared.protected()
+            {
+                continue;
+            }
+            let twin = declared.twin().ok_or_else(|| {
+                Refusal::unsupported(format!(
+                    "parameter ${number} meets a protected value, its type has no protected twin"
+                ))
+                .at(i32::try_from(declared.range.start).unwrap_or(-1))
+            })?;
+            self.replace(declared.range.clone(), &twin);
+        }
+        Ok(Extra::default())
+    }
+
+    fn execute(&mut self, e: &ExecuteStmt, prepared: &Prepared) -> Res<Extra> {
+        let vals = self.exprs(&e.params)?;
+        let Some(info) = prepared.get(&e.name) else {
+            return match vals.iter().find_map(|v| v.all_leaves().first().copied()) {
+                None => Ok(Extra::default()),
+                Some(u) => {
+                    let at = self.undecided(&u, -1).position;
+                    let mut refusal = Refusal::new(
+                        "26000",
+                        format!("prepared statement \"{}\" does not exist", e.name),
+                    );
+                    refusal.position = at;
+                    Err(refusal.detail("The proxy does not know what its parameters meet."))
+                }
+            };
+        };
+        self.touches_protected |= info.touches_protected;
+        for (number, val) in (1u32..).zip(&vals) {
+            let target = match info.params.get(&number) {
+                Some(ParamUse::Protected { declared }) => Val::enc(*declared),
+                Some(ParamUse::ProtectedArray { declared }) => {
+                    for u in &val.leaves {
+                        self.leaves.get_mut(u.id).array = Some(*declared);
+                    }
+                    Val::array(Val::enc(*declared))
+                }
+                _ => Val::plain(None),
+            };
+            self.assign(&target, val, -1)?;
+        }
+        Ok(Extra::default())
+    }
+
+    fn set(&mut self, s: &VariableSetStmt) -> Res<Extra> {
+        let strings = s.name.eq_ignore_ascii_case("standard_conforming_strings");
+        if strings && s.kind() == VariableSetKind::VarSetValue {
+            let on = s
+                .args
+                .iter()
+                .all(|arg| constant_text(arg).is_some_and(|t| is_on(&t)));
+            if !on {
+                return Err(
+                    Refusal::unsupported("standard_conforming_strings must stay on")
+                        .at(s.location)
+                        .detail("The proxy reads string literals as standard SQL has them.")
+                        .hint("Use E'…' where backslashes are escapes.")
+                        .for_good(),
+                );
+            }
+        }
+        self.without_values()
+    }
+
+    fn create_as(&mut self, c: &CreateTableAsStmt, prepared: &Prepared) -> Res<Extra> {
+        let Some(query) = c.query.as_deref() else {
+            return Ok(Extra::default());
+        };
+        if let Some(NodeEnum::ExecuteStmt(e)) = &query.node {
+            return self.execute(e, prepared);
+        }
+        let cols = self.query_node(query)?;
+        let extra = self.created(c.into.as_deref(), &cols);
+        self.visit_options(c.into.as_deref());
+        Ok(extra)
+    }
+
+    fn visit_options(&mut self, into: Option<&IntoClause>) {
+        for option in into.map(|i| i.options.as_slice()).unwrap_or_default() {
+            self.visit_option(option);
+        }
+    }
+
+    fn created(&mut self, into: Option<&IntoClause>, cols: &Cols) -> Extra {
+        let Some(into) = into else {
+            return Extra::default();
+        };
+        let Some(relation) = &into.rel else {
+            return Extra::default();
+        };
+        self.visit_options(Some(into));
+        self.new_relation(relation, cols, &into.col_names, 'r')
+    }
+
+    fn view(&mut self, v: &ViewStmt) -> Res<Extra> {
+        let Some(query) = v.query.as_deref() else {
+            return Ok(Extra::default());
+        };
+        let cols = self.query_node(query)?;
+        for option in &v.options {
+            self.visit_option(option);
+        }
+        Ok(match &v.view {
+            Some(view) => self.new_relation(view, &cols, &v.aliases, 'v'),
+            None => Extra::default(),
+        })
+    }
+
+    /// A relation that gets the columns of a query.
+    fn new_relation(&mut self, r: &RangeVar, cols: &Cols, aliases: &[Node], kind: char) -> Extra {
+        if cols.open.is_some() {
+            return Extra::default();
+        }
+        let cols = self.named(cols.clone(), aliases);
+        let columns = (1i16..)
+            .zip(&cols.list)
+            .map(|(attnum, col)| Column {
+                name: col.name.clone(),
+                attnum,
+                ty: self.type_of(&col.val),
+                typmod: -1,
+                generated: false,
+                identity: false,
+            })
+            .collect();
+        let relation = self.place(r, columns, kind);
+        Extra {
+            effects: creation(r, relation),
+            ..Extra::default()
+        }
+    }
+
+    pub fn place(&self, r: &RangeVar, columns: Vec<Column>, kind: char) -> Relation {
+        let temporary = r.relpersistence == "t";
+        Relation {
+            oid: 0,
+            schema: self.schema.creation_schema(&r.schemaname, temporary),
+            name: r.relname.clone(),
+            kind,
+            columns: Some(columns),
+        }
+    }
+
+    /// The type that a column made of this value has.
+    pub fn type_of(&self, val: &Val) -> ColumnType {
+        match (&val.class, self.enc(val)) {
+            (_, Some(Some(code))) => ColumnType::Enc(code),
+            (Class::Plain(Some(code)) | Class::Lit(Some(Some(code))), None) => {
+                ColumnType::Plain(code.plain_oid(), code.plain_name().to_owned())
+            }
+            (Class::Array(element), _) => match self.enc(element) {
+                Some(Some(code)) => ColumnType::EncArray(code),
+                None if !self.holds_enc(element) => ColumnType::Plain(0, String::new()),
+                _ => ColumnType::Opaque(0, String::new()),
+            },
+            _ if self.holds_enc(val) => ColumnType::Opaque(0, String::new()),
+            _ => ColumnType::Plain(0, String::new()),
+        }
+    }
+
+    fn dropped(&mut self, d: &pg_query::protobuf::DropStmt) -> Res<Extra> {
+        let mut effects = Vec::new();
+        for object in &d.objects {
+            let Some(NodeEnum::List(list)) = &object.node else {
+                continue;
+            };
+            let path = crate::infer::names(&list.items);
+            let Some((name, schema)) = path.split_last() else {
+                continue;
+            };
+            if let Some(relation) = self.schema.relation(schema.last().copied(), name) {
+                effects.push(Effect::Gone(relation.clone()));
+            }
+        }
+        let extra = self.without_values()?;
+        Ok(Extra { effects, ..extra })
+    }
+
+    pub fn unsupported(&self, node: &Node) -> Refusal {
+        Refusal::unsupported("this statement is not supported through Confide's proxy")
+            .at(location(node))
+    }
+}
+
+pub(crate) fn creation(r: &RangeVar, relation: Relation) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    if r.relpersistence == "t" || r.schemaname == "pg_temp" {
+        effects.push(Effect::Temporary);
+    }
+    effects.push(Effect::Relation(relation));
+    effects
+}
+
+/// A constant option as text.
+pub(crate) fn constant_text(node: &Node) -> Option<String> {
+    match node.node.as_ref()? {
+        NodeEnum::AConst(c) => match c.val.as_ref()? {
+            a_const::Val::Sval(s) => Some(s.sval.clone()),
+            a_const::Val::Ival(i) => Some(i.ival.to_string()),
+            a_const::Val::Boolval(b) => Some(b.boolval.to_string()),
+            a_const::Val::Fval(f) => Some(f.fval.clone()),
+            a_const::Val::Bsval(_) => None,
+        },
+        NodeEnum::String(s) => Some(s.sval.clone()),
+        NodeEnum::Integer(i) => Some(i.ival.to_string()),
+        NodeEnum::Float(f) => Some(f.fval.clone()),
+        NodeEnum::Boolean(b) => Some(b.boolval.to_string()),
+        NodeEnum::TypeName(t) => crate::infer::names(&t.names)
+            .last()
+            .map(|n| (*n).to_owned()),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_on(text: &str) -> bool {
+    matches!(
+        text.to_ascii_lowercase().as_str(),
+        "on" | "true" | "t" | "yes" | "y" | "1"
+    )
+}

@@ -1,0 +1,289 @@
+//! Literals meet protected values through operators, functions and special
+//! syntax. A bug here leaves a literal in the clear.
+
+mod common;
+use common::{check, refused, schema, unchanged};
+
+#[test]
+fn operators() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT salary * 2 + 1 FROM emp",
+                "SELECT salary * '<<int4:2>>'::enc_int4 + '<<int4:1>>'::enc_int4 FROM emp",
+            ),
+            (
+                "SELECT 2 * (1 + 3) * salary FROM emp",
+                "SELECT '<<int4:2>>'::enc_int4 * ('<<int4:1>>'::enc_int4 + '<<int4:3>>'::enc_int4) * salary FROM emp",
+            ),
+            (
+                "SELECT name || 'x' FROM emp",
+                "SELECT name || '<<x>>' FROM emp",
+            ),
+            (
+                "SELECT 'a' || 'b' || name FROM emp",
+                "SELECT '<<~text:a>>'::enc_text || '<<~text:b>>'::enc_text || name FROM emp",
+            ),
+            (
+                "SELECT * FROM emp WHERE name LIKE 'a%' OR name NOT ILIKE '%b'",
+                "SELECT * FROM emp WHERE name LIKE '<<a%>>' OR name NOT ILIKE '<<%b>>'",
+            ),
+            (
+                "SELECT * FROM emp WHERE name LIKE 'a!%%' ESCAPE '!' AND id=1",
+                "SELECT * FROM emp WHERE name LIKE '<<a\\%%>>' AND id=1",
+            ),
+            (
+                "SELECT * FROM emp WHERE name IN ('a', 'b')",
+                "SELECT * FROM emp WHERE name IN ('<<a>>', '<<b>>')",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary NOT IN (1, 2)",
+                "SELECT * FROM emp WHERE salary NOT IN ('<<int4:1>>'::enc_int4, '<<int4:2>>'::enc_int4)",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary BETWEEN 1 AND 2",
+                "SELECT * FROM emp WHERE salary BETWEEN '<<int4:1>>'::enc_int4 AND '<<int4:2>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM emp WHERE 5 BETWEEN 1 AND salary",
+                "SELECT * FROM emp WHERE '<<int4:5>>'::enc_int4 BETWEEN '<<int4:1>>'::enc_int4 AND salary",
+            ),
+            (
+                "SELECT * FROM emp WHERE (id, name) = (1, 'a')",
+                "SELECT * FROM emp WHERE (id, name) = (1, '<<a>>')",
+            ),
+            (
+                "SELECT * FROM emp WHERE (id, name) IN ((1, 'a'), (2, 'b'))",
+                "SELECT * FROM emp WHERE (id, name) IN ((1, '<<a>>'), (2, '<<b>>'))",
+            ),
+            (
+                "SELECT * FROM emp WHERE name IS DISTINCT FROM 'a'",
+                "SELECT * FROM emp WHERE name IS DISTINCT FROM '<<a>>'",
+            ),
+            (
+                "SELECT CASE WHEN id = 1 THEN salary ELSE 0 END FROM emp",
+                "SELECT CASE WHEN id = 1 THEN salary ELSE '<<int4:0>>'::enc_int4 END FROM emp",
+            ),
+            (
+                "SELECT CASE name WHEN 'a' THEN 'x' ELSE 'y' END FROM emp",
+                "SELECT CASE name WHEN '<<a>>' THEN 'x' ELSE 'y' END FROM emp",
+            ),
+            (
+                "SELECT CASE WHEN salary > 5 THEN 1 ELSE 0 END FROM emp",
+                "SELECT CASE WHEN salary > '<<int4:5>>'::enc_int4 THEN 1 ELSE 0 END FROM emp",
+            ),
+            (
+                "SELECT CASE WHEN id=1 THEN 'p' ELSE 'q' END || name FROM emp",
+                "SELECT CASE WHEN id=1 THEN '<<~text:p>>'::enc_text ELSE '<<~text:q>>'::enc_text END || name FROM emp",
+            ),
+            (
+                "SELECT COALESCE(name, 'none'), NULLIF(salary, 0) FROM emp",
+                "SELECT COALESCE(name, '<<none>>'), NULLIF(salary, '<<int4:0>>'::enc_int4) FROM emp",
+            ),
+            (
+                "SELECT GREATEST(salary, 10, id) FROM emp",
+                "SELECT GREATEST(salary, '<<int4:10>>'::enc_int4, id) FROM emp",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY[1, 2])",
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY['<<int4:1>>'::enc_int4, '<<int4:2>>'::enc_int4])",
+            ),
+            (
+                "SELECT * FROM emp WHERE name = ANY (ARRAY['a'])",
+                "SELECT * FROM emp WHERE name = ANY (ARRAY['<<~text:a>>'::enc_text])",
+            ),
+            (
+                "SELECT * FROM emp WHERE hired = ANY (ARRAY['2020-01-01']::date[])",
+                "SELECT * FROM emp WHERE hired = ANY (ARRAY['<<~date:2020-01-01>>'::enc_date]::enc_date[])",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary = ANY ('{1,2}')",
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY['<<~int4:1>>'::enc_int4,'<<~int4:2>>'::enc_int4]::enc_int4[])",
+            ),
+            (
+                "SELECT * FROM emp WHERE name <> ALL ('{\"a,b\",NULL}'::text[])",
+                "SELECT * FROM emp WHERE name <> ALL (ARRAY['<<~text:a,b>>'::enc_text,NULL]::enc_text[]::enc_text[])",
+            ),
+            (
+                "SELECT * FROM emp WHERE 'a' = ANY (tags)",
+                "SELECT * FROM emp WHERE '<<a>>' = ANY (tags)",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary > dept * 100",
+                "SELECT * FROM emp WHERE salary > dept * '<<int4:100>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM emp WHERE -salary < 5",
+                "SELECT * FROM emp WHERE -salary < '<<int4:5>>'::enc_int4",
+            ),
+        ],
+    );
+    refused(
+        &schema(),
+        &[
+            "SELECT * FROM emp WHERE name ~ 's3cret'",
+            "SELECT * FROM emp WHERE name SIMILAR TO 's3cret'",
+            "SELECT * FROM emp WHERE name LIKE $1 ESCAPE '!'",
+            "SELECT * FROM emp WHERE name = md5('s3cret')",
+            "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
+            "SELECT * FROM emp WHERE hired > date '2020-01-01' + opened_at",
+            "SELECT * FROM emp WHERE name = 's3cret' COLLATE \"C\" AND name COLLATE \"C\" = 's3cret'",
+            "SELECT * FROM emp WHERE salary = ANY ('{{1,2},{3,4}}')",
+            "SELECT * FROM emp WHERE (emp) = ROW(1, 's3cret')",
+        ],
+    );
+}
+
+#[test]
+fn functions() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT extract(year from hired) FROM emp",
+                "SELECT extract(year from hired) FROM emp",
+            ),
+            (
+                "SELECT * FROM emp WHERE extract(year from hired) = 1995",
+                "SELECT * FROM emp WHERE extract(year from hired) = '<<int4:1995>>'::enc_int4",
+            ),
+            (
+                "SELECT date_trunc('month', seen) FROM emp",
+                "SELECT date_trunc('month', seen) FROM emp",
+            ),
+            (
+                "SELECT * FROM emp WHERE date_part('dow', hired) = 1",
+                "SELECT * FROM emp WHERE date_part('dow', hired) = '<<int4:1>>'::enc_int4",
+            ),
+            (
+                "SELECT substring(name from 1 for 2) FROM emp",
+                "SELECT substring(name from '<<int4:1>>'::enc_int4 for '<<int4:2>>'::enc_int4) FROM emp",
+            ),
+            (
+                "SELECT substr(name, 1, 2), count(*) FROM emp GROUP BY substr(name, 1, 2)",
+                "SELECT substr(name, '<<int4:1>>'::enc_int4, '<<int4:2>>'::enc_int4), count(*) FROM emp GROUP BY substr(name, '<<int4:1>>'::enc_int4, '<<int4:2>>'::enc_int4)",
+            ),
+            (
+                "SELECT * FROM emp WHERE upper('abc') = name",
+                "SELECT * FROM emp WHERE upper('<<~text:abc>>'::enc_text) = name",
+            ),
+            (
+                "SELECT * FROM emp WHERE position('a' in name) > 0",
+                "SELECT * FROM emp WHERE position('<<a>>' in name) > '<<int4:0>>'::enc_int4",
+            ),
+            (
+                "SELECT trim(both 'x' from name), btrim(name) FROM emp",
+                "SELECT trim(both '<<x>>' from name), btrim(name) FROM emp",
+            ),
+            (
+                "SELECT replace(name, 'a', 'b') FROM emp",
+                "SELECT replace(name, '<<a>>', '<<b>>') FROM emp",
+            ),
+            (
+                "SELECT round(bonus, 2) FROM emp",
+                "SELECT round(bonus, '<<int4:2>>'::enc_int4) FROM emp",
+            ),
+            (
+                "SELECT count(name), count(*) FROM emp HAVING count(name) > 5",
+                "SELECT count(name), count(*) FROM emp HAVING count(name) > 5",
+            ),
+            (
+                "SELECT sum(salary) FROM emp HAVING sum(salary) > 5",
+                "SELECT sum(salary) FROM emp HAVING sum(salary) > '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT sum(salary) FILTER (WHERE salary > 5) FROM emp",
+                "SELECT sum(salary) FILTER (WHERE salary > '<<int4:5>>'::enc_int4) FROM emp",
+            ),
+            (
+                "SELECT sum(CASE WHEN name = 'a' THEN 1 ELSE 0 END) > 5 FROM emp",
+                "SELECT sum(CASE WHEN name = '<<a>>' THEN 1 ELSE 0 END) > 5 FROM emp",
+            ),
+            (
+                "SELECT lag(salary, 1, 0) OVER (PARTITION BY dept ORDER BY id ROWS 3 PRECEDING) FROM emp",
+                "SELECT lag(salary, 1, '<<int4:0>>'::enc_int4) OVER (PARTITION BY dept ORDER BY id ROWS 3 PRECEDING) FROM emp",
+            ),
+            (
+                "SELECT raise_pay(5, 6)",
+                "SELECT raise_pay('<<int4:5>>'::enc_int4, 6)",
+            ),
+            (
+                "SELECT * FROM emp WHERE raise_pay(salary, 6) > 7",
+                "SELECT * FROM emp WHERE raise_pay(salary, 6) > '<<int4:7>>'::enc_int4",
+            ),
+            (
+                "SELECT twofold(salary) FROM emp",
+                "SELECT twofold(salary) FROM emp",
+            ),
+            (
+                "SELECT age(at) FROM plain WHERE to_char(at, 'YYYY') = '2020'",
+                "SELECT age(at) FROM plain WHERE to_char(at, 'YYYY') = '2020'",
+            ),
+            (
+                "SELECT abs(salary) > 3, mod(salary, 2) FROM emp",
+                "SELECT abs(salary) > '<<int4:3>>'::enc_int4, mod(salary, '<<int4:2>>'::enc_int4) FROM emp",
+            ),
+        ],
+    );
+    refused(
+        &schema(),
+        &[
+            "SELECT twofold(5)",
+            "SELECT array_agg(name) FROM emp",
+            "SELECT string_agg(name, ',') FROM emp",
+            "SELECT row_to_json(emp) FROM emp",
+            "SELECT json_build_object('a', name) FROM emp",
+            "SELECT md5(name) FROM emp",
+            "SELECT regexp_replace(name, 's3cret', 'b') FROM emp",
+            "SELECT lpad(name, 5, 's3cret') FROM emp",
+            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",
+            "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM emp",
+        ],
+    );
+}
+
+#[test]
+fn conditions_on_booleans() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT * FROM emp WHERE active",
+                "SELECT * FROM emp WHERE confide.is_true(active)",
+            ),
+            (
+                "SELECT * FROM emp e WHERE NOT e.active AND id = 1",
+                "SELECT * FROM emp e WHERE NOT confide.is_true(e.active) AND id = 1",
+            ),
+            (
+                "SELECT * FROM emp WHERE active IS NOT TRUE",
+                "SELECT * FROM emp WHERE confide.is_true(active) IS NOT TRUE",
+            ),
+            (
+                "SELECT CASE WHEN active THEN 1 END FROM emp",
+                "SELECT CASE WHEN confide.is_true(active) THEN 1 END FROM emp",
+            ),
+            (
+                "SELECT count(*) FILTER (WHERE active) FROM emp",
+                "SELECT count(*) FILTER (WHERE confide.is_true(active)) FROM emp",
+            ),
+            (
+                "SELECT * FROM emp WHERE coalesce(active, false)",
+                "SELECT * FROM emp WHERE confide.is_true(coalesce(active, '<<bool:false>>'::enc_bool))",
+            ),
+            (
+                "SELECT * FROM emp a JOIN emp b ON a.active",
+                "SELECT * FROM emp a JOIN emp b ON confide.is_true(a.active)",
+            ),
+            (
+                "SELECT * FROM emp WHERE active IS NULL",
+                "SELECT * FROM emp WHERE active IS NULL",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &["SELECT * FROM dept WHERE flag AND NOT flag AND true"],
+    );
+}
