@@ -147,7 +147,7 @@ fn parse_zone(value: &str) -> Option<Zone> {
         .is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(b));
     if numeric && let Ok(hours) = crate::float::parse_f64(bare) {
         let seconds = hours * 3600.0;
-        return (seconds.abs() < 168.0 * 3600.0).then_some(Zone::Fixed(seconds as i32));
+        return (seconds.abs() < 168.0 * 3600.0).then_some(Zone::Fixed(seconds as i32, None));
     }
     Zone::find(value)
 }

@@ -119,7 +119,7 @@ fn parse<F: Float>(s: &[u8]) -> Result<F> {
         return Ok(sign(f64::INFINITY));
     }
     if is_nan_literal(body) {
-        return Ok(F::from_wide(f64::NAN));
+        return Ok(sign(f64::NAN));
     }
     if body.len() >= 2 && body.starts_with(b"0") && body.get(1).is_some_and(|b| b | 32 == b'x') {
         let (value, nonzero) = parse_hex(body.get(2..).unwrap_or_default()).ok_or_else(invalid)?;
@@ -252,13 +252,24 @@ pub(crate) fn format<F: Float>(v: F, extra_digits: i32) -> String {
 /// PostgreSQL has it; Rust's own form may lie on the border of the interval.
 fn shortest<F: Float>(v: F) -> String {
     let text = format!("{v:e}");
-    if v.wide() == 0.0 || !v.is_even() || !on_border(v, &text) {
+    if v.wide() == 0.0 {
         return text;
     }
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    (digits.saturating_sub(2)..17)
+    let mantissa = text.split('e').next().unwrap_or_default();
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    let inside = |s: &String| s.parse::<F>().is_ok_and(|back| back == v) && !on_border(v, s);
+    // Of two shortest forms equally near, the even one.
+    let decimals = digits.saturating_sub(1);
+    let even = format!("{v:.decimals$e}");
+    if even != text && inside(&even) {
+        return even;
+    }
+    if !v.is_even() || !on_border(v, &text) {
+        return text;
+    }
+    (digits..17)
         .map(|decimals| format!("{v:.decimals$e}"))
-        .find(|longer| longer.parse::<F>().is_ok_and(|back| back == v) && !on_border(v, longer))
+        .find(inside)
         .unwrap_or(text)
 }
 

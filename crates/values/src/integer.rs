@@ -92,17 +92,31 @@ pub(crate) fn parse(s: &[u8], t: TypeCode) -> Result<Value> {
         Some((b'+', rest)) => (false, rest),
         _ => (false, s),
     };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+    let (digits, junk) = scan::digits(digits);
+    if digits.is_empty() {
         return Err(invalid());
     }
-    // Digits beyond what any width holds only need to stay beyond it.
-    let magnitude = digits.iter().fold(0i128, |v, b| {
-        (v * 10 + i128::from(b - b'0')).min(i128::from(u64::MAX))
-    });
-    narrow(if negative { -magnitude } else { magnitude }, t).map_err(|_| {
+    // Like PostgreSQL, count down, as there is one more negative number, and
+    // complain about the range before what follows the digits.
+    let lowest = match t {
+        TypeCode::Int2 => i128::from(i16::MIN),
+        TypeCode::Int4 => i128::from(i32::MIN),
+        _ => i128::from(i64::MIN),
+    };
+    let too_large = || {
         Error::new(
             b"22003",
             format!("value is out of range for type {}", name(t)),
         )
-    })
+    };
+    let value = digits
+        .iter()
+        .try_fold(0i128, |v, b| {
+            Some(v * 10 - i128::from(b - b'0')).filter(|&v| v >= lowest)
+        })
+        .ok_or_else(too_large)?;
+    if !junk.is_empty() {
+        return Err(invalid());
+    }
+    narrow(if negative { value } else { -value }, t).map_err(|_| too_large())
 }

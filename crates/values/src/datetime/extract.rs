@@ -342,18 +342,20 @@ fn truncate(unit: Unit, c: &mut Civil, t: TypeCode) -> Result<bool> {
     Ok(true)
 }
 
-/// PostgreSQL knows some fields, but cannot truncate to them; `epoch` is no unit
-/// to it here.
+/// PostgreSQL knows some units here but cannot truncate to them, others it does
+/// not know.
 fn no_truncation(unit: Unit, t: TypeCode) -> Error {
     match unit {
-        Unit::Epoch => Error::new(
-            b"22023",
-            format!(
-                "unit \"{}\" not recognized for type {}",
-                unit.name(),
-                type_name(t)
-            ),
-        ),
+        Unit::Epoch | Unit::Dow | Unit::Isodow | Unit::Doy | Unit::Isoyear | Unit::Julian => {
+            Error::new(
+                b"22023",
+                format!(
+                    "unit \"{}\" not recognized for type {}",
+                    unit.name(),
+                    type_name(t)
+                ),
+            )
+        }
         _ => unsupported(unit, t),
     }
 }

@@ -59,9 +59,11 @@ fn round_micros(t: i64, precision: u32) -> i64 {
     let scale = 10i64.pow(6 - precision.min(6));
     let half = scale / 2;
     if t >= 0 {
-        t.wrapping_add(half) / scale * scale
+        (t.wrapping_add(half) / scale).wrapping_mul(scale)
     } else {
-        -(t.wrapping_neg().wrapping_add(half) / scale * scale)
+        (t.wrapping_neg().wrapping_add(half) / scale)
+            .wrapping_mul(scale)
+            .wrapping_neg()
     }
 }
 

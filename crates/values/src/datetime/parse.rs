@@ -283,6 +283,7 @@ impl<'e> Decoder<'e> {
         let Some(unit) = self.prefix.take() else {
             return Err(Bad::Format);
         };
+        self.moment = None;
         let (value, rest) = leading_int::<i32>(s).ok_or(Bad::FieldRange)?;
         let value = i64::from(value);
         match rest.first() {
@@ -391,8 +392,8 @@ impl<'e> Decoder<'e> {
         } else if seen & mask::DATE != mask::DATE && s.len() >= 6 {
             let (rest, day) = s.split_at_checked(s.len() - 2).ok_or(Bad::Format)?;
             let (year, month) = rest.split_at_checked(rest.len() - 2).ok_or(Bad::Format)?;
-            // atoi wraps; a year beyond 32 bits is refused by everything after.
-            (c.year, c.month, c.day) = (two(year).min(i64::from(i32::MAX)), two(month), two(day));
+            // C's atoi wraps, and so may a year.
+            (c.year, c.month, c.day) = (i64::from(two(year) as i32), two(month), two(day));
             if year.len() == 2 {
                 self.two_digits = true;
             }
@@ -597,6 +598,7 @@ impl<'e> Decoder<'e> {
                 return Ok(mask::TIME);
             }
             Moment::Allballs => {
+                self.moment = None;
                 (c.hour, c.minute, c.second) = (0, 0, 0);
                 self.offset = 0;
                 return Ok(mask::TIME | mask::ZONE);
@@ -610,7 +612,7 @@ impl<'e> Decoder<'e> {
             }
             Moment::Epoch | Moment::Infinity | Moment::NegInfinity => {
                 self.moment = Some(moment);
-                return Ok(mask::DATE | mask::TIME | mask::ZONE);
+                return Ok(mask::RESERVED);
             }
             Moment::Yesterday => -1,
             Moment::Today => 0,

@@ -40,6 +40,7 @@ const MAX_FIELDS: usize = 25;
 
 /// Bits for the kinds of information seen.
 pub(crate) mod mask {
+    pub const RESERVED: u32 = 1;
     pub const MONTH: u32 = 1 << 1;
     pub const YEAR: u32 = 1 << 2;
     pub const DAY: u32 = 1 << 3;

@@ -18,8 +18,8 @@ const LAST: i64 = 240_773_385_600;
 /// A time zone.
 #[derive(Clone, Debug)]
 pub(crate) enum Zone {
-    /// Seconds east of UTC.
-    Fixed(i32),
+    /// Seconds east of UTC, and the name if it has one.
+    Fixed(i32, Option<Box<str>>),
     /// From the time zone database, or a POSIX rule.
     Named(TimeZone),
 }
@@ -65,6 +65,9 @@ impl Zone {
             return Some(Zone::Named(zone));
         }
         let rule = name.to_ascii_uppercase();
+        if let Some(zone) = posix_fixed(&rule) {
+            return Some(zone);
+        }
         TimeZone::posix(&rule)
             .or_else(|_| TimeZone::posix(&format!("{rule},M3.2.0,M11.1.0")))
             .ok()
@@ -74,9 +77,11 @@ impl Zone {
     /// What the zone says about an instant.
     pub(crate) fn at(&self, unix: i64) -> Local {
         match self {
-            Zone::Fixed(offset) => Local {
+            Zone::Fixed(offset, name) => Local {
                 offset: i64::from(*offset),
-                name: fixed_name(*offset),
+                name: name
+                    .as_ref()
+                    .map_or_else(|| fixed_name(*offset), |n| n.to_string()),
             },
             Zone::Named(zone) => {
                 let info = zone.to_offset_info(instant(unix));
@@ -91,7 +96,7 @@ impl Zone {
     /// Seconds east of UTC at an instant.
     pub(crate) fn offset_at(&self, unix: i64) -> i64 {
         match self {
-            Zone::Fixed(offset) => i64::from(*offset),
+            Zone::Fixed(offset, _) => i64::from(*offset),
             Zone::Named(zone) => i64::from(zone.to_offset(instant(unix)).seconds()),
         }
     }
@@ -100,7 +105,7 @@ impl Zone {
     /// offset before the change, what exists twice with the one after.
     pub(crate) fn offset_of(&self, local: &Civil) -> i64 {
         let zone = match self {
-            Zone::Fixed(offset) => return i64::from(*offset),
+            Zone::Fixed(offset, _) => return i64::from(*offset),
             Zone::Named(zone) => zone,
         };
         if !super::civil::valid_julian(local.year, local.month) {
@@ -127,7 +132,7 @@ impl Zone {
     /// Whether the offset never changes, and which it is.
     pub(crate) fn constant_offset(&self) -> Option<i64> {
         match self {
-            Zone::Fixed(offset) => Some(i64::from(*offset)),
+            Zone::Fixed(offset, _) => Some(i64::from(*offset)),
             Zone::Named(zone) => {
                 let first = zone.to_offset(Timestamp::MIN);
                 let changes = zone.following(Timestamp::MIN).take(1000);
@@ -155,6 +160,36 @@ impl Zone {
             .find(|t| t.abbreviation().eq_ignore_ascii_case(abbreviation))
             .map_or(fallback, |t| i64::from(t.offset().seconds()))
     }
+}
+
+/// A POSIX rule without daylight-saving time: a name of any length, and hours
+/// west of UTC.
+fn posix_fixed(rule: &str) -> Option<Zone> {
+    let (name, rest) = match rule.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?,
+        None => {
+            let end = rule.find(|c: char| c.is_ascii_digit() || ",+-".contains(c))?;
+            rule.split_at_checked(end)?
+        }
+    };
+    let (sign, rest) = match rest.as_bytes().first()? {
+        b'-' => (1, rest.get(1..)?),
+        b'+' => (-1, rest.get(1..)?),
+        _ => (-1, rest),
+    };
+    let mut seconds = 0i32;
+    let mut parts = rest.split(':');
+    for (unit, most) in [(3600, 167), (60, 59), (1, 60)] {
+        let Some(part) = parts.next() else { break };
+        if part.is_empty() || part.len() > 5 || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        seconds += part.parse::<i32>().ok().filter(|n| *n <= most)? * unit;
+    }
+    parts
+        .next()
+        .is_none()
+        .then(|| Zone::Fixed(sign * seconds, Some(name.into())))
 }
 
 /// Abbreviation of a fixed offset: `+05:30`.

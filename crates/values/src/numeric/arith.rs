@@ -274,11 +274,11 @@ impl Numeric {
 
     /// `round(self, digits)`
     pub fn round(&self, digits: i32) -> Result<Numeric> {
-        self.rounded(digits.clamp(-2000, 2000))
+        self.rounded(digits.clamp(-(MAX_INT_DIGITS as i32) - 1, MAX_SCALE as i32))
     }
 
     /// `trunc(self, digits)`
     pub fn trunc(&self, digits: i32) -> Result<Numeric> {
-        self.truncated(digits.clamp(-2000, 2000))
+        self.truncated(digits.clamp(-(MAX_INT_DIGITS as i32), MAX_SCALE as i32))
     }
 }

@@ -7,6 +7,8 @@ const NEGATIVE: u16 = 0x4000;
 const NAN: u16 = 0xC000;
 const POS_INF: u16 = 0xD000;
 const NEG_INF: u16 = 0xF000;
+/// What PostgreSQL happens to send as the scale of an infinity.
+const INF_SCALE: u16 = 0x20;
 
 fn invalid(what: &str) -> Error {
     Error::new(
@@ -73,8 +75,8 @@ impl Numeric {
     pub(crate) fn to_binary(&self, out: &mut Vec<u8>) {
         let (negative, magnitude, scale) = match &self.0 {
             Repr::NaN => return put_header(out, 0, 0, NAN, 0),
-            Repr::PosInf => return put_header(out, 0, 0, POS_INF, 0),
-            Repr::NegInf => return put_header(out, 0, 0, NEG_INF, 0),
+            Repr::PosInf => return put_header(out, 0, 0, POS_INF, INF_SCALE),
+            Repr::NegInf => return put_header(out, 0, 0, NEG_INF, INF_SCALE),
             Repr::Small(s) => (s.coef() < 0, s.coef().unsigned_abs().to_string(), s.scale),
             Repr::Big(b) => (
                 b.coef.sign() == Sign::Negative,
