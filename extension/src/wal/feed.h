@@ -1,0 +1,19 @@
+/*
+ * feed.h
+ *	  Reads the WAL and sends the keeper's redo records in it to the keeper.
+ *
+ * Invariant: either every redo record between the two positions has been sent,
+ * in order, or an error was raised.
+ */
+#ifndef CFD_FEED_H
+#define CFD_FEED_H
+
+#include "postgres.h"
+#include "access/xlogdefs.h"
+
+/* The insert position, with everything before it flushed to disk. */
+extern XLogRecPtr cfd_feed_position(void);
+/* Sends the records; how many there were. */
+extern uint64 cfd_feed(XLogRecPtr from, XLogRecPtr until);
+
+#endif

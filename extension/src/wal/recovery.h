@@ -1,0 +1,18 @@
+/*
+ * recovery.h
+ *	  The recovery worker: brings a keeper that was restarted up to date from
+ *	  the WAL, and has it make checkpoints (docs/durability.md).
+ *
+ * Invariant: a keeper serves only when it knows every redo record in the WAL.
+ */
+#ifndef CFD_RECOVERY_H
+#define CFD_RECOVERY_H
+
+#include "postgres.h"
+
+/* To be called once, while shared_preload_libraries are loaded. */
+extern void cfd_wal_init(void);
+
+extern PGDLLEXPORT void cfd_recovery_main(Datum arg) pg_attribute_noreturn();
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * rmgr.c
+ *	  The custom resource manager: see rmgr.h.
+ *
+ * A keeper that was restarted gets the WAL up to a position that the recovery
+ * worker takes after it has announced the new run (state.h). A promise of the
+ * run before is worth something only if its record stands before that position.
+ * So a backend writes the record, passes a barrier, and looks which run is
+ * announced: if it is still the one that made the record, the position is taken
+ * later than the record was written; if not, the statement fails before any row
+ * with the FID exists. No lock is needed.
+ *
+ * Invariant: see rmgr.h; no byte of a record but version and kind is shown.
+ */
+#include "postgres.h"
+
+#include "access/rmgr.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xloginsert.h"
+#include "channel/channel.h"
+#include "port/atomics.h"
+#include "wal/rmgr.h"
+#include "wal/state.h"
+
+/* What a record begins with (crate redo): version, kind, counter. */
+#define KIND_OFFSET 1
+#define KIND_PROMOTION 1
+#define KIND_PARTITION 2
+/* The upper half of the info byte is the resource manager's own. */
+#define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
+#define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
+
+/* PostgreSQL's recovery has nothing to do: the keeper is told later. */
+static void
+redo(XLogReaderState *record)
+{
+	(void) record;
+}
+
+static const char *
+identify(uint8 info)
+{
+	switch (KIND_OF_INFO(info))
+	{
+		case KIND_PROMOTION:
+			return "PROMOTION";
+		case KIND_PARTITION:
+			return "PARTITION";
+		default:
+			return NULL;
+	}
+}
+
+static void
+desc(StringInfo out, XLogReaderState *record)
+{
+	appendStringInfo(out, "sealed, %u bytes", XLogRecGetDataLen(record));
+}
+
+static const RmgrData manager = {
+	.rm_name = "confide",
+	.rm_redo = redo,
+	.rm_desc = desc,
+	.rm_identify = identify,
+};
+
+void
+cfd_rmgr_register(void)
+{
+	RegisterCustomRmgr(CFD_RMGR_ID, (RmgrData *) &manager);
+}
+
+static void
+keeper_restarted(void)
+{
+	cfd_channel_close();
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("Confide's keeper was restarted while a row was written"),
+			 errhint("The statement had no effect; try again.")));
+}
+
+void
+cfd_wal_log(const void *record, Size length, bool permanent)
+{
+	XLogRecPtr	commit_needs = XactLastRecEnd;
+	XLogRecPtr	end;
+
+	Assert(length > KIND_OFFSET);
+	XLogBeginInsert();
+	XLogRegisterData((char *) record, length);
+	end = XLogInsert(CFD_RMGR_ID, INFO_OF_KIND(((const uint8 *) record)[KIND_OFFSET]));
+	if (!permanent)
+		XactLastRecEnd = commit_needs;
+	pg_memory_barrier();
+	if (!cfd_state_is_current(cfd_channel.link.welcome.incarnation))
+		keeper_restarted();
+	cfd_state_note_wal(end);
+}
