@@ -1,0 +1,45 @@
+
+-- core_tail.sql
+--   The access method, and what people call: schema confide.
+--   Invariant: what costs or tells something is not for PUBLIC.
+
+CREATE FUNCTION pg_catalog.confide_tableam_handler(internal) RETURNS table_am_handler
+	AS 'MODULE_PATHNAME', 'cfd_tableam_handler' LANGUAGE C STRICT;
+CREATE ACCESS METHOD confide TYPE TABLE HANDLER pg_catalog.confide_tableam_handler;
+COMMENT ON ACCESS METHOD confide IS 'heap tables whose protected columns hold identifiers of values in the keeper';
+
+CREATE SCHEMA confide;
+COMMENT ON SCHEMA confide IS 'functions and views of Confide';
+GRANT USAGE ON SCHEMA confide TO PUBLIC;
+
+CREATE FUNCTION confide.handshake(step int4, message bytea) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'cfd_handshake' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.handshake(int4, bytea) IS
+	'passes one message of a client''s key exchange to the keeper and gives its answer';
+
+CREATE FUNCTION confide.is_true(pg_catalog.enc_bool) RETURNS bool
+	AS 'MODULE_PATHNAME', 'cfd_istrue_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+COMMENT ON FUNCTION confide.is_true(pg_catalog.enc_bool) IS
+	'declassifies a protected boolean, for WHERE and the like';
+
+CREATE FUNCTION confide.version() RETURNS text
+	AS 'MODULE_PATHNAME', 'cfd_version' LANGUAGE C STRICT STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION confide.version() IS 'version of the extension and of the contract with the keeper';
+
+CREATE FUNCTION confide.stat_keeper(OUT name text, OUT value text) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_stat_keeper' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION confide.stat_keeper() IS 'counters of the keeper and of this session';
+CREATE VIEW confide.confide_stat_keeper AS SELECT name, value FROM confide.stat_keeper();
+
+CREATE FUNCTION confide.bench_answered(n int8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'cfd_bench_answered' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.bench_answered(int8) IS 'nanoseconds of a round trip to the keeper';
+CREATE FUNCTION confide.bench_oneway(n int8) RETURNS float8
+	AS 'MODULE_PATHNAME', 'cfd_bench_oneway' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.bench_oneway(int8) IS 'nanoseconds that the backend spends on a one-way message';
+
+REVOKE ALL ON FUNCTION confide.stat_keeper(), confide.bench_answered(int8),
+	confide.bench_oneway(int8) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION confide.stat_keeper() TO pg_monitor;
+REVOKE ALL ON confide.confide_stat_keeper FROM PUBLIC;
+GRANT SELECT ON confide.confide_stat_keeper TO pg_monitor;

@@ -1,0 +1,530 @@
+/*
+ * channel.c
+ *	  Sending, waiting, answers and errors: see channel.h.
+ *
+ * How a wait works: look; spin; then set the sleep flag, pass a full barrier,
+ * look once more, and wait for the latch, the socket or the postmaster's death.
+ * A cancel between messages leaves the channel as it is: the answer that nobody
+ * waits for any more is skipped by its number. A cancel in the middle of
+ * writing a message that is longer than the ring leaves `sending` set; the
+ * channel is then opened anew at its next use.
+ *
+ * Invariant: whatever the keeper writes, we copy it once, check the copy, and
+ * end with an error at worst.
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "channel/arena.h"
+#include "channel/channel.h"
+#include "channel/error.h"
+#include "channel/events.h"
+#include "channel/session.h"
+#include "compat/compat.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#define ANSWER_KEEP_BYTES (1024 * 1024)
+#define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
+
+CfdChannel	cfd_channel = {.link.sock = -1};
+
+#define ch cfd_channel
+
+static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
+							 const void *tail, uint64 tail_length);
+
+bool
+cfd_parallel(void)
+{
+	return IsInParallelMode();
+}
+
+/* ---------- opening and closing ---------- */
+
+void
+cfd_channel_close(void)
+{
+	ch.ready = false;
+	if (!ch.connected)
+		return;
+	ch.connected = false;
+	if (ch.had_client)
+		ch.lost_client = true;
+	ch.had_client = false;
+	ch.sending = ch.ended = ch.violated = false;
+	ch.outstanding = ch.forget = false;
+	ch.due = ch.body_left = 0;
+	memset(&ch.settings, 0, sizeof(ch.settings));
+	cfd_arena_reset();
+	cfd_session_clear();
+	if (ch.waits != NULL)
+		FreeWaitEventSet(ch.waits);
+	ch.waits = NULL;
+	cfd_disconnect(&ch.link);
+}
+
+static void
+keeper_is_gone(void)
+{
+	cfd_channel_close();
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("Confide's keeper is gone"),
+			 errhint(HINT_GONE)));
+}
+
+void
+cfd_violation(const char *what)
+{
+	cfd_channel_close();
+	ereport(ERROR,
+			(errcode(ERRCODE_PROTOCOL_VIOLATION),
+			 errmsg("Confide's keeper broke the contract of the channel: %s", what),
+			 errhint("This is a defect: please report it.")));
+}
+
+static void
+open_channel(void)
+{
+	CfdSession	leader = {0};
+	bool		join = cfd_session_leader(&leader);
+
+	cfd_connect(&ch.link, join ? leader.id : 0, leader.token);
+	cfd_ring_init(&ch.requests, ch.link.base, CFD_REQUEST_CONTROL, CFD_REQUEST_DATA, CFD_REQUEST_RING_BYTES);
+	cfd_ring_init(&ch.answers, ch.link.base, CFD_ANSWER_CONTROL, CFD_ANSWER_DATA, CFD_ANSWER_RING_BYTES);
+	cfd_spin_init(&ch.spin_read);
+	cfd_spin_init(&ch.spin_write);
+	ch.connected = true;
+	ch.sequence = 0;
+	ch.generation++;
+	PG_TRY();
+	{
+		ch.waits = CFD_CREATE_WAIT_SET(3);
+		AddWaitEventToSet(ch.waits, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+		AddWaitEventToSet(ch.waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		AddWaitEventToSet(ch.waits, WL_SOCKET_READABLE, ch.link.sock, NULL, NULL);
+	}
+	PG_CATCH();
+	{
+		cfd_channel_close();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	cfd_arena_open(ch.link.welcome.arena);
+	cfd_session_publish(&ch.link.welcome);
+}
+
+/* Takes wake-up bytes from the socket; notices that the keeper has hung up. */
+static void
+drain_socket(void)
+{
+	char		bytes[64];
+	ssize_t		got;
+
+	do
+		got = recv(ch.link.sock, bytes, sizeof(bytes), MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK))
+		ch.ended = true;
+}
+
+static void
+tell_settings(void)
+{
+	StringInfoData body;
+	static const char *const names[] = {"TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits"};
+
+	initStringInfo(&body);
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		const char *value = GetConfigOption(names[i], false, false);
+
+		appendBinaryStringInfo(&body, names[i], strlen(names[i]) + 1);
+		appendBinaryStringInfo(&body, value, strlen(value) + 1);
+	}
+	write_prepared(CFD_KIND_SETTINGS, NULL, 0, body.data, body.len);
+	pfree(body.data);
+	ch.settings.timezone = session_timezone;
+	ch.settings.date_style = DateStyle;
+	ch.settings.date_order = DateOrder;
+	ch.settings.interval_style = IntervalStyle;
+	ch.settings.extra_float_digits = extra_float_digits;
+}
+
+void
+cfd_channel_prepare(void)
+{
+	if (!ch.ready)
+	{
+		if (ch.connected && !ch.sending && !ch.violated)
+			drain_socket();
+		if (ch.connected && (ch.ended || ch.sending || ch.violated))
+		{
+			if (ch.outstanding || cfd_arena_in_use())
+				keeper_is_gone();
+			cfd_channel_close();
+		}
+		if (!ch.connected)
+			open_channel();
+		cfd_arena_watch();
+		ch.ready = true;
+	}
+	if (ch.forget)
+	{
+		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0);
+		ch.forget = false;
+	}
+	if (!cfd_settings_told())
+		tell_settings();
+}
+
+/* ---------- waking and waiting ---------- */
+
+static void
+wake_keeper(void)
+{
+	ssize_t		sent;
+
+	do
+		sent = send(ch.link.sock, "\1", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+		ch.ready = false;		/* gone: found out at the next use */
+}
+
+static void
+publish_requests(void)
+{
+	if (cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS))
+		wake_keeper();
+}
+
+static void
+publish_answers(void)
+{
+	if (cfd_ring_publish(&ch.answers, CFD_CONTROL_READ, CFD_CONTROL_WRITER_SLEEPS))
+		wake_keeper();
+}
+
+/*
+ * Sleeps until look(arg) is true or nothing can come any more. The flags say to
+ * the keeper what we sleep for.
+ */
+static void
+wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
+{
+	publish_requests();
+	publish_answers();
+	if (cfd_spin(spin, look, arg))
+		return;
+	while (!ch.ended)
+	{
+		WaitEvent	event;
+
+		if (room)
+			cfd_ring_sleeps(&ch.requests, CFD_CONTROL_WRITER_SLEEPS, true);
+		if (answers)
+			cfd_ring_sleeps(&ch.answers, CFD_CONTROL_READER_SLEEPS, true);
+		pg_memory_barrier();
+		if (look(arg))
+			break;
+		if (WaitEventSetWait(ch.waits, -1, &event, 1, cfd_wait_event()) == 1)
+		{
+			if (event.events & WL_LATCH_SET)
+				ResetLatch(MyLatch);
+			if (event.events & WL_SOCKET_READABLE)
+				drain_socket();
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (room)
+		cfd_ring_sleeps(&ch.requests, CFD_CONTROL_WRITER_SLEEPS, false);
+	if (answers)
+		cfd_ring_sleeps(&ch.answers, CFD_CONTROL_READER_SLEEPS, false);
+	cfd_spin_woken(spin);
+	/* What the keeper wrote before it went still counts. */
+	if (ch.ended && !look(arg))
+		keeper_is_gone();
+}
+
+/* ---------- answers ---------- */
+
+static bool
+look_for_answer(void *wanted)
+{
+	if (!cfd_ring_refresh_available(&ch.answers))
+	{
+		ch.violated = true;
+		return true;
+	}
+	return cfd_ring_available(&ch.answers) >= *(uint64 *) wanted;
+}
+
+/* Waits until "wanted" bytes, few, can be taken from the answers. */
+static inline void
+await_bytes(uint64 wanted)
+{
+	if (cfd_ring_available(&ch.answers) >= wanted)
+		return;
+	if (!look_for_answer(&wanted))
+		wait_for(look_for_answer, &wanted, &ch.spin_read, false, true);
+	if (unlikely(ch.violated))
+		cfd_violation("impossible ring position");
+}
+
+/* Takes the header of an answer whose bytes are there, and checks it. */
+static CfdHeader
+take_header(void)
+{
+	unsigned char bytes[CFD_MESSAGE_HEADER_BYTES];
+	CfdHeader	header;
+
+	cfd_ring_take(&ch.answers, bytes, sizeof(bytes));
+	header = cfd_decode_header(bytes);
+	ch.body_left = 0;
+	if (header.length > CFD_MESSAGE_BODY_MAX ||
+		(header.kind != CFD_KIND_ANSWER && header.kind != CFD_KIND_ERROR) ||
+		ch.due == 0)
+		ch.violated = true;
+	else
+	{
+		ch.due--;
+		ch.body_left = header.length;
+	}
+	return header;
+}
+
+/* Skips what is there of answers that nobody waits for. */
+static void
+skip_answers(void)
+{
+	if (!cfd_ring_refresh_available(&ch.answers))
+		ch.violated = true;
+	while (!ch.violated)
+	{
+		uint64		available = cfd_ring_available(&ch.answers);
+
+		if (ch.body_left > 0 && available > 0)
+		{
+			uint64		part = Min(available, ch.body_left);
+
+			cfd_ring_take(&ch.answers, NULL, part);
+			ch.body_left -= part;
+		}
+		else if (ch.body_left == 0 && ch.due > 0 && available >= CFD_MESSAGE_HEADER_BYTES)
+			take_header();
+		else
+			break;
+	}
+	publish_answers();
+}
+
+/* Copies bytes of the current answer's body, as they come; "to" may be NULL. */
+static void
+take_body(char *to, uint32 length)
+{
+	while (length > 0)
+	{
+		uint32		part;
+
+		await_bytes(1);
+		part = Min(cfd_ring_available(&ch.answers), length);
+		cfd_ring_take(&ch.answers, to, part);
+		if (to != NULL)
+			to += part;
+		length -= part;
+		ch.body_left -= part;
+		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
+			publish_answers();
+	}
+}
+
+static void
+reserve_answer(uint32 length)
+{
+	uint32		size = Max(length, 1024);
+
+	if (ch.answer != NULL && ch.answer_size >= length &&
+		(ch.answer_size <= ANSWER_KEEP_BYTES || length > ANSWER_KEEP_BYTES))
+		return;
+	if (ch.answer != NULL)
+		pfree(ch.answer);
+	ch.answer = NULL;
+	ch.answer = MemoryContextAlloc(TopMemoryContext, size);
+	ch.answer_size = size;
+}
+
+static void
+receive_answer(uint32 sequence, uint32 *length)
+{
+	for (;;)
+	{
+		CfdHeader	header;
+
+		if (ch.body_left > 0)
+			take_body(NULL, ch.body_left);
+		await_bytes(CFD_MESSAGE_HEADER_BYTES);
+		header = take_header();
+		if (unlikely(ch.violated))
+			cfd_violation("impossible answer");
+		if (header.sequence != sequence)
+		{
+			if ((int32) (sequence - header.sequence) <= 0)
+				cfd_violation("answer to a request that was not sent");
+			continue;			/* to a request that was given up */
+		}
+		reserve_answer(header.length);
+		take_body(ch.answer, header.length);
+		ch.outstanding = false;
+		if (unlikely(header.kind == CFD_KIND_ERROR))
+			cfd_raise_error(ch.answer, header.length);
+		*length = header.length;
+		return;
+	}
+}
+
+/* ---------- requests ---------- */
+
+static bool
+look_for_room(void *wanted)
+{
+	if (ch.due > 0 || ch.body_left > 0)
+		skip_answers();
+	if (!cfd_ring_refresh_room(&ch.requests))
+		ch.violated = true;
+	return ch.violated || cfd_ring_room(&ch.requests) >= *(uint64 *) wanted;
+}
+
+static void
+await_room(uint64 wanted)
+{
+	if (!look_for_room(&wanted))
+		wait_for(look_for_room, &wanted, &ch.spin_write, true, ch.due > 0);
+	if (unlikely(ch.violated))
+		cfd_violation("impossible ring position");
+}
+
+/* Writes bytes of a message longer than the ring, part by part. */
+static void
+stream(const char *bytes, uint64 length)
+{
+	while (length > 0)
+	{
+		uint64		part;
+
+		await_room(1);
+		part = Min(Min(cfd_ring_room(&ch.requests), length), CFD_PUBLISH_PART(&ch.requests));
+		cfd_ring_put(&ch.requests, bytes, part);
+		publish_requests();
+		bytes += part;
+		length -= part;
+	}
+}
+
+static void
+too_long(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("value or batch is longer than the %d bytes that Confide's channel takes",
+					CFD_MESSAGE_BODY_MAX)));
+}
+
+/*
+ * Writes a message and publishes it; gives its number. The channel is open and
+ * looked after.
+ */
+static uint32
+write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+{
+	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
+	uint64		body = (uint64) fixed_length + tail_length;
+	uint64		total = body + sizeof(header);
+	uint32		sequence;
+
+	if (unlikely(total > cfd_ring_room(&ch.requests)) && total <= ch.requests.size / 2)
+		await_room(total);		/* a cancel here leaves nothing half written */
+	sequence = ++ch.sequence;
+	cfd_encode_header(header, body, kind, sequence);
+	if (likely(total <= cfd_ring_room(&ch.requests)))
+	{
+		cfd_ring_put(&ch.requests, header, sizeof(header));
+		if (fixed_length > 0)
+			cfd_ring_put(&ch.requests, fixed, fixed_length);
+		if (tail_length > 0)
+			cfd_ring_put(&ch.requests, tail, tail_length);
+		publish_requests();
+		return sequence;
+	}
+	ch.sending = true;
+	ch.ready = false;
+	stream((const char *) header, sizeof(header));
+	stream(fixed, fixed_length);
+	stream(tail, tail_length);
+	ch.sending = false;
+	ch.ready = true;
+	return sequence;
+}
+
+static inline uint32
+write_message(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+{
+	if (unlikely((uint64) fixed_length + tail_length > CFD_MESSAGE_BODY_MAX))
+		too_long();
+	cfd_begin();
+	return write_prepared(kind, fixed, fixed_length, tail, tail_length);
+}
+
+void
+cfd_send(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+{
+	write_message(kind, fixed, fixed_length, tail, tail_length);
+	ch.outstanding = true;
+}
+
+const char *
+cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
+		 const void *tail, uint64 tail_length, uint32 *length)
+{
+	uint32		sequence = write_message(kind, fixed, fixed_length, tail, tail_length);
+
+	ch.due++;
+	receive_answer(sequence, length);
+	return ch.answer;
+}
+
+void
+cfd_fence(void)
+{
+	uint32		length;
+
+	cfd_call(CFD_KIND_FENCE, NULL, 0, NULL, 0, &length);
+}
+
+void
+cfd_fence_outstanding(void)
+{
+	if (ch.connected && ch.outstanding)
+		cfd_fence();
+}
+
+bool
+cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length)
+{
+	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
+	uint64		total = sizeof(header) + fixed_length;
+
+	if (!ch.connected || ch.sending || ch.ended || ch.violated)
+		return false;
+	if (!cfd_ring_refresh_room(&ch.requests) || cfd_ring_room(&ch.requests) < total)
+		return false;
+	cfd_encode_header(header, fixed_length, kind, ++ch.sequence);
+	cfd_ring_put(&ch.requests, header, sizeof(header));
+	cfd_ring_put(&ch.requests, fixed, fixed_length);
+	publish_requests();
+	return true;
+}

@@ -1,0 +1,123 @@
+/*
+ * channel.h
+ *	  This backend's channel to the keeper: one-way messages and answered calls.
+ *
+ * Knows how to send, wait and report errors; does not know what messages mean
+ * (but for those about the channel itself: Fence, Forget, Release, Settings).
+ * There is at most one channel per backend, opened at its first use and again
+ * when the keeper was restarted.
+ *
+ * Invariants: requests are numbered, and an answer counts only for the request
+ * that waits for it; while we wait, cancel and terminate work; an error leaves
+ * the channel usable or closed, never half written.
+ */
+#ifndef CFD_CHANNEL_H
+#define CFD_CHANNEL_H
+
+#include "postgres.h"
+#include "channel/connect.h"
+#include "channel/ring.h"
+#include "channel/spin.h"
+#include "pgtime.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/float.h"
+
+/* The two arenas of a channel: see docs/decisions.md, lifetime. */
+typedef enum CfdArena
+{
+	CFD_STATEMENT = 0,
+	CFD_PLAN = 1
+} CfdArena;
+
+/* What of the SQL session's settings the keeper has been told. */
+typedef struct CfdSettings
+{
+	pg_tz	   *timezone;
+	int			date_style;
+	int			date_order;
+	int			interval_style;
+	int			extra_float_digits;
+} CfdSettings;
+
+typedef struct CfdChannel
+{
+	bool		ready;			/* open, looked after in this message */
+	bool		connected;
+	bool		sending;		/* a message is written in part */
+	bool		ended;			/* the keeper has hung up */
+	bool		violated;		/* the keeper broke the contract */
+	bool		outstanding;	/* one-way requests since the last answer */
+	bool		forget;			/* Forget must be sent first */
+	bool		had_client;		/* a handshake has succeeded */
+	bool		lost_client;	/* ... in a session that is gone */
+	uint32		generation;		/* counts connections of this backend */
+	uint32		sequence;		/* of the last request */
+	uint32		due;			/* answers not taken from the ring yet */
+	uint32		body_left;		/* rest of an answer that nobody wants */
+	uint64		next[2];		/* next FID of each arena */
+	uint64		kept;			/* first FID of the statement arena not released */
+	CfdSettings settings;
+	CfdRing		requests;
+	CfdRing		answers;
+	CfdSpin		spin_read;
+	CfdSpin		spin_write;
+	CfdLink		link;
+	WaitEventSet *waits;
+	char	   *answer;			/* body of the last answer */
+	uint32		answer_size;
+} CfdChannel;
+
+extern CfdChannel cfd_channel;
+
+/* Opens or looks after the channel; what cfd_begin does when there is need. */
+extern void cfd_channel_prepare(void);
+
+static inline bool
+cfd_settings_told(void)
+{
+	return cfd_channel.settings.timezone == session_timezone &&
+		cfd_channel.settings.date_style == DateStyle &&
+		cfd_channel.settings.date_order == DateOrder &&
+		cfd_channel.settings.interval_style == IntervalStyle &&
+		cfd_channel.settings.extra_float_digits == extra_float_digits;
+}
+
+/* Must come before slots are numbered for a message. */
+static inline void
+cfd_begin(void)
+{
+	if (unlikely(!cfd_channel.ready || !cfd_settings_told()))
+		cfd_channel_prepare();
+}
+
+/* Numbers a slot; the caller has called cfd_begin in the same message. */
+static inline CfdFid
+cfd_new_slot(CfdArena arena)
+{
+	return cfd_channel.next[arena]++;
+}
+
+/* Sends a one-way request: fixed part and tail (may be NULL). */
+extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
+					 const void *tail, uint64 tail_length);
+/*
+ * Sends an answered request and waits. The answer stays valid until the next
+ * call; an error answer is raised.
+ */
+extern const char *cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
+							const void *tail, uint64 tail_length, uint32 *length);
+/* Waits until everything sent is done; raises the errors of one-way requests. */
+extern void cfd_fence(void);
+/* Fences if there is anything to wait for. Does not open a channel. */
+extern void cfd_fence_outstanding(void);
+/* Sends a small message if that takes no waiting; never raises an error. */
+extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length);
+/* Raises the error that the keeper broke the contract, and closes the channel. */
+extern void cfd_violation(const char *what) pg_attribute_noreturn();
+extern void cfd_channel_close(void);
+
+/* Operations of processes of a parallel query are fenced one by one. */
+extern bool cfd_parallel(void);
+
+#endif

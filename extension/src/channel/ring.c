@@ -1,0 +1,20 @@
+/*
+ * ring.c
+ *	  Setting up one side of a ring: see ring.h, which has the rest inline.
+ *
+ * Invariant: a new ring stands at position 0 on both sides.
+ */
+#include "postgres.h"
+
+#include "channel/ring.h"
+
+void
+cfd_ring_init(CfdRing *ring, char *base, int control, int data, uint64 size)
+{
+	ring->control = base + control;
+	ring->data = base + data;
+	ring->size = size;
+	ring->mine = 0;
+	ring->published = 0;
+	ring->peer = 0;
+}

@@ -1,0 +1,57 @@
+/*
+ * compat.h
+ *	  What differs between PostgreSQL's major versions.
+ *
+ * This is the only place that looks at PG_VERSION_NUM. It defines names that
+ * the rest of the extension uses instead of what changed; it has no logic.
+ *
+ * Invariant: a source file outside this folder compiles without conditions on
+ * the version.
+ */
+#ifndef CFD_COMPAT_H
+#define CFD_COMPAT_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM < 150000
+#error "Confide needs PostgreSQL 15 or later"
+#endif
+
+/* Number of a backend's PGPROC, an index below CFD_PROC_COUNT. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_PROC_NUMBER(proc) ((int) GetNumberFromPGProc(proc))
+#define CFD_PROC_COUNT (MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts)
+#else
+#define CFD_PROC_NUMBER(proc) ((proc)->pgprocno)
+#define CFD_PROC_COUNT (MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts)
+#endif
+
+/* What tuple_update tells about indexes. */
+#if PG_VERSION_NUM >= 160000
+#define CfdUpdateIndexes TU_UpdateIndexes
+#else
+#define CfdUpdateIndexes bool
+#endif
+
+/* Arguments of ExecutorRun beyond the descriptor. */
+#if PG_VERSION_NUM >= 180000
+#define CFD_RUN_PARAMETERS ScanDirection direction, uint64 count
+#define CFD_RUN_ARGUMENTS direction, count
+#else
+#define CFD_RUN_PARAMETERS ScanDirection direction, uint64 count, bool execute_once
+#define CFD_RUN_ARGUMENTS direction, count, execute_once
+#endif
+
+/* A wait event set, owned by nobody. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_CREATE_WAIT_SET(n) CreateWaitEventSet(NULL, n)
+#else
+#define CFD_CREATE_WAIT_SET(n) CreateWaitEventSet(TopMemoryContext, n)
+#endif
+
+/* Whether extensions can name wait events. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_NAMED_WAIT_EVENTS
+#endif
+
+#endif

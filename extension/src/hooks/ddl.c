@@ -1,0 +1,220 @@
+/*
+ * ddl.c
+ *	  Before a utility statement runs: a new table with protected columns gets
+ *	  the access method "confide" by itself, and constants that a materialized
+ *	  view keeps in its definition become permanent.
+ *
+ * Refuses nothing (hooks/refusals.c does).
+ *
+ * Invariant: the statement that came in is not changed; a changed one is a copy.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/prepare.h"
+#include "hooks/hooks.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/parsenodes.h"
+#include "parser/parse_type.h"
+#include "tableam/promote.h"
+#include "types/types.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#define METHOD "confide"
+
+static bool
+names_protected_type(TypeName *name)
+{
+	Type		type;
+	bool		result;
+
+	if (name == NULL || name->arrayBounds != NIL || name->setof)
+		return false;
+	type = LookupTypeName(NULL, name, NULL, true);
+	if (type == NULL)
+		return false;
+	result = ((Form_pg_type) GETSTRUCT(type))->typisdefined && cfd_type_code(typeTypeId(type)) != 0;
+	ReleaseSysCache(type);
+	return result;
+}
+
+static bool
+relation_has_protected(RangeVar *name)
+{
+	Relation	relation = relation_openrv_extended(name, AccessShareLock, true);
+	bool		result;
+
+	if (relation == NULL)
+		return false;
+	result = cfd_has_protected(RelationGetDescr(relation));
+	/* As long as PostgreSQL itself keeps it: to the end of the transaction. */
+	relation_close(relation, NoLock);
+	return result;
+}
+
+static bool
+composite_has_protected(TypeName *name)
+{
+	Type		type = LookupTypeName(NULL, name, NULL, true);
+	Oid			relid;
+	Relation	relation;
+	bool		result;
+
+	if (type == NULL)
+		return false;
+	relid = typeTypeRelid(type);
+	ReleaseSysCache(type);
+	if (!OidIsValid(relid))
+		return false;
+	relation = relation_open(relid, AccessShareLock);
+	result = cfd_has_protected(RelationGetDescr(relation));
+	relation_close(relation, AccessShareLock);
+	return result;
+}
+
+/* Whether the table that a CREATE TABLE describes has protected columns. */
+static bool
+will_have_protected(const CreateStmt *create)
+{
+	ListCell   *cell;
+
+	foreach(cell, create->tableElts)
+	{
+		Node	   *element = lfirst(cell);
+
+		if (IsA(element, ColumnDef) && names_protected_type(((ColumnDef *) element)->typeName))
+			return true;
+		if (IsA(element, TableLikeClause) && relation_has_protected(((TableLikeClause *) element)->relation))
+			return true;
+	}
+	foreach(cell, create->inhRelations)
+	{
+		if (relation_has_protected(lfirst_node(RangeVar, cell)))
+			return true;
+	}
+	return create->ofTypename != NULL && composite_has_protected(create->ofTypename);
+}
+
+static bool
+result_has_protected(const CreateTableAsStmt *create)
+{
+	Query	   *query = (Query *) create->query;
+	ListCell   *cell;
+
+	if (query == NULL || !IsA(query, Query))
+		return false;
+	if (query->commandType == CMD_UTILITY && IsA(query->utilityStmt, ExecuteStmt))
+	{
+		PreparedStatement *prepared =
+		FetchPreparedStatement(((ExecuteStmt *) query->utilityStmt)->name, false);
+
+		return prepared != NULL && prepared->plansource->resultDesc != NULL &&
+			cfd_has_protected(prepared->plansource->resultDesc);
+	}
+	foreach(cell, query->targetList)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, cell);
+
+		if (!entry->resjunk && cfd_type_code(exprType((Node *) entry->expr)) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Constants with temporary FIDs are replaced by permanent ones, in place. */
+static bool
+make_permanent(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, make_permanent, context, 0);
+	if (IsA(node, Const))
+	{
+		Const	   *constant = (Const *) node;
+		uint8		type = cfd_type_code(constant->consttype);
+
+		if (type != 0 && !constant->constisnull &&
+			cfd_fid_is_temporary(DatumGetUInt64(constant->constvalue)))
+			constant->constvalue =
+				UInt64GetDatum(cfd_make_constant(DatumGetUInt64(constant->constvalue), type));
+		return false;
+	}
+	return expression_tree_walker(node, make_permanent, context);
+}
+
+static void
+adapt_create_as(CreateTableAsStmt *create)
+{
+	if (create->into->accessMethod == NULL && result_has_protected(create))
+		create->into->accessMethod = pstrdup(METHOD);
+	if (create->objtype == OBJECT_MATVIEW)
+	{
+		(void) make_permanent(create->into->viewQuery, NULL);
+		(void) make_permanent(create->query, NULL);
+	}
+}
+
+static bool
+concerns(const Node *statement)
+{
+	if (IsA(statement, CreateStmt))
+	{
+		const CreateStmt *create = (const CreateStmt *) statement;
+
+		return create->accessMethod == NULL && create->partspec == NULL && will_have_protected(create);
+	}
+	if (IsA(statement, CreateTableAsStmt))
+	{
+		const CreateTableAsStmt *create = (const CreateTableAsStmt *) statement;
+
+		return create->objtype == OBJECT_MATVIEW || result_has_protected(create);
+	}
+	if (IsA(statement, ExplainStmt))
+	{
+		const Query *query = (const Query *) ((const ExplainStmt *) statement)->query;
+
+		return query != NULL && IsA(query, Query) && query->commandType == CMD_UTILITY &&
+			IsA(query->utilityStmt, CreateTableAsStmt) && concerns(query->utilityStmt);
+	}
+	return false;
+}
+
+static void
+adapt(Node *statement)
+{
+	if (IsA(statement, CreateStmt))
+		((CreateStmt *) statement)->accessMethod = pstrdup(METHOD);
+	else if (IsA(statement, CreateTableAsStmt))
+		adapt_create_as((CreateTableAsStmt *) statement);
+	else if (IsA(statement, ExplainStmt))
+		adapt(((Query *) ((ExplainStmt *) statement)->query)->utilityStmt);
+}
+
+PlannedStmt *
+cfd_adapt_ddl(PlannedStmt *statement)
+{
+	PlannedStmt *copy;
+
+	if (statement->utilityStmt == NULL)
+		return statement;
+	switch (nodeTag(statement->utilityStmt))
+	{
+		case T_CreateStmt:
+		case T_CreateTableAsStmt:
+		case T_ExplainStmt:
+			break;
+		default:
+			return statement;
+	}
+	if (!OidIsValid(cfd_access_method()) || !concerns(statement->utilityStmt))
+		return statement;
+	copy = copyObject(statement);
+	adapt(copy->utilityStmt);
+	return copy;
+}

@@ -1,0 +1,28 @@
+/*
+ * hooks.h
+ *	  The extension's places in PostgreSQL: each file of this folder installs
+ *	  its own hooks and calls whoever was there before.
+ *
+ * Invariant: every hook calls the previous one, or PostgreSQL's standard.
+ */
+#ifndef CFD_HOOKS_H
+#define CFD_HOOKS_H
+
+#include "postgres.h"
+#include "nodes/plannodes.h"
+
+/* statement.c: depth, mode, fences */
+extern void cfd_statement_init(void);
+/* transaction.c: ends of transactions, dropped relations */
+extern void cfd_transaction_init(void);
+extern void cfd_note_dropped(Oid relation);
+extern void cfd_flush_dropped(void);
+/* ddl.c: access method of new tables; constants of materialized views */
+extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
+/* refusals.c: where protected types cannot be stored */
+extern void cfd_refusals_init(void);
+/* parse.c: casts by way of text, plaintext constants */
+extern void cfd_parse_init(void);
+extern void cfd_check_expression(Node *node);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * init.c
+ *	  Start of the library: settings, shared memory, hooks. No behaviour.
+ *
+ * Invariant: the library is in every process or in none
+ * (shared_preload_libraries), since hooks guard what protected columns need.
+ */
+#include "postgres.h"
+
+#include "channel/connect.h"
+#include "channel/session.h"
+#include "fmgr.h"
+#include "hooks/hooks.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "types/types.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+static shmem_request_hook_type previous_shmem_request = NULL;
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+
+static void
+shmem_request(void)
+{
+	if (previous_shmem_request)
+		previous_shmem_request();
+	cfd_session_request_shmem();
+}
+
+static void
+shmem_startup(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+	cfd_session_init_shmem();
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomStringVariable("confide.keeper_socket",
+							   "Path of the Unix socket on which the keeper listens.",
+							   NULL,
+							   &cfd_keeper_socket,
+							   "/run/confide/keeper.sock",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.connect_timeout",
+							"Longest time to wait for the keeper to accept a connection.",
+							NULL,
+							&cfd_connect_timeout,
+							5000, 1, 600000,
+							PGC_SUSET,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	MarkGUCPrefixReserved("confide");
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("confide must be in shared_preload_libraries"),
+				 errhint("Add it in postgresql.conf and restart PostgreSQL.")));
+	define_settings();
+	previous_shmem_request = shmem_request_hook;
+	shmem_request_hook = shmem_request;
+	previous_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = shmem_startup;
+	cfd_types_init();
+	cfd_statement_init();
+	cfd_transaction_init();
+	cfd_refusals_init();
+	cfd_parse_init();
+}

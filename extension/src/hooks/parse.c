@@ -1,0 +1,152 @@
+/*
+ * parse.c
+ *	  A look at each query after parse analysis, and at expressions that
+ *	  catalogs keep: refuses casts between protected and other types by way of
+ *	  their text (it would be an envelope, not the value), and plaintext
+ *	  constants that meet protected values.
+ *
+ * Changes nothing.
+ *
+ * Invariant: a query without protected types passes.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "hooks/hooks.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/parsenodes.h"
+#include "ops/plain.h"
+#include "optimizer/optimizer.h"
+#include "parser/analyze.h"
+#include "types/types.h"
+#include "utils/builtins.h"
+
+static post_parse_analyze_hook_type previous_analyze = NULL;
+
+static void
+refuse_cast(Oid from, Oid to)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CANNOT_COERCE),
+			 errmsg("cannot cast type %s to %s", format_type_be(from), format_type_be(to)),
+			 errdetail("A protected value's text is an envelope, not the value."),
+			 errhint("Cast between protected types; plain values enter by casts from their own type.")));
+}
+
+static bool
+varies(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Param:
+		case T_SubLink:
+		case T_Aggref:
+		case T_GroupingFunc:
+		case T_WindowFunc:
+		case T_SetToDefault:
+		case T_CurrentOfExpr:
+		case T_NextValueExpr:
+		case T_CaseTestExpr:
+		case T_CoerceToDomainValue:
+			return true;
+		default:
+			return expression_tree_walker(node, varies, context);
+	}
+}
+
+static bool
+is_constant(Node *node)
+{
+	if (IsA(node, Const))
+		return !((Const *) node)->constisnull;
+	return !varies(node, NULL) && !contain_mutable_functions(node);
+}
+
+static void
+check_function(FuncExpr *function)
+{
+	uint8		to;
+	Node	   *arg;
+	Oid			from;
+
+	if (list_length(function->args) != 1)
+		return;
+	to = cfd_type_code(function->funcresulttype);
+	if (to == 0)
+		return;
+	arg = linitial(function->args);
+	from = exprType(arg);
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+	{
+		if (cfd_plain_oid(code) == from && is_constant(arg))
+			cfd_refuse_constant(code);
+	}
+}
+
+static bool
+check(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, check, context, 0);
+	if (IsA(node, CoerceViaIO))
+	{
+		CoerceViaIO *cast = (CoerceViaIO *) node;
+		Oid			from = exprType((Node *) cast->arg);
+
+		if (cfd_type_code(from) != 0 || cfd_type_code(cast->resulttype) != 0)
+			refuse_cast(from, cast->resulttype);
+	}
+	else if (IsA(node, FuncExpr))
+		check_function((FuncExpr *) node);
+	return expression_tree_walker(node, check, context);
+}
+
+void
+cfd_check_expression(Node *node)
+{
+	(void) check(node, NULL);
+}
+
+/* The query inside a utility statement, if it was analysed with it. */
+static Node *
+inner_query(Node *statement)
+{
+	Node	   *query = NULL;
+
+	if (statement == NULL)
+		return NULL;
+	if (IsA(statement, ExplainStmt))
+		query = ((ExplainStmt *) statement)->query;
+	else if (IsA(statement, CreateTableAsStmt))
+		query = ((CreateTableAsStmt *) statement)->query;
+	else if (IsA(statement, DeclareCursorStmt))
+		query = ((DeclareCursorStmt *) statement)->query;
+	return query != NULL && IsA(query, Query) ? query : NULL;
+}
+
+static void
+analyze(ParseState *state, Query *query, JumbleState *jumble)
+{
+	if (OidIsValid(cfd_access_method()))
+	{
+		Node	   *node = (Node *) query;
+
+		while (node != NULL && ((Query *) node)->commandType == CMD_UTILITY)
+			node = inner_query(((Query *) node)->utilityStmt);
+		cfd_check_expression(node);
+	}
+	if (previous_analyze)
+		previous_analyze(state, query, jumble);
+}
+
+void
+cfd_parse_init(void)
+{
+	previous_analyze = post_parse_analyze_hook;
+	post_parse_analyze_hook = analyze;
+}

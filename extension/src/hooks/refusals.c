@@ -1,0 +1,293 @@
+/*
+ * refusals.c
+ *	  Where protected types cannot be stored, told when somebody tries: tables
+ *	  of other access methods, foreign tables, inside arrays, composites, ranges
+ *	  and domains; indexes and statistics on protected expressions. Also
+ *	  plaintext constants in defaults and constraints.
+ *
+ * Looks at catalogs as they are after the change, before the transaction sees
+ * them itself (SnapshotSelf). Changes nothing; notes dropped relations.
+ *
+ * Invariant: after a successful DDL statement, FIDs are stored only in columns
+ * of protected types of relations with the access method "confide".
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_attrdef.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_statistic_ext.h"
+#include "hooks/hooks.h"
+#include "nodes/nodeFuncs.h"
+#include "types/types.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#define HINT_METHOD "Use ALTER TABLE %s SET ACCESS METHOD confide first."
+
+static object_access_hook_type previous_access = NULL;
+
+/* A row of a catalog by an OID column and an index on it; NULL without one. */
+static HeapTuple
+catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid)
+{
+	Relation	relation = table_open(catalog, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+	scan = systable_beginscan(relation, index, true, SnapshotSelf, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		tuple = heap_copytuple(tuple);
+	systable_endscan(scan);
+	table_close(relation, AccessShareLock);
+	return tuple;
+}
+
+/* What we must know of a relation. */
+typedef struct Target
+{
+	Oid			oid;
+	char		kind;
+	Oid			method;
+	char		name[NAMEDATALEN];
+} Target;
+
+static bool
+load_target(Target *target, Oid oid)
+{
+	HeapTuple	tuple = catalog_row(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid);
+	Form_pg_class form;
+	char	   *original = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	target->oid = oid;
+	target->kind = form->relkind;
+	target->method = form->relam;
+	/* A transient relation is of no use to the reader of an error. */
+	if (OidIsValid(form->relrewrite))
+		original = get_rel_name(form->relrewrite);
+	strlcpy(target->name, original != NULL ? original : NameStr(form->relname), NAMEDATALEN);
+	heap_freetuple(tuple);
+	return true;
+}
+
+static void
+refuse_inside(const Target *target, const Form_pg_attribute attribute)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("column \"%s\" of \"%s\" cannot have type %s", NameStr(attribute->attname),
+					target->name, format_type_be(attribute->atttypid)),
+			 errdetail("Protected values cannot be stored inside arrays, composites, ranges and domains."),
+			 errhint("Give each protected value a column of its own.")));
+}
+
+static void
+refuse_relation(const Target *target, const Form_pg_attribute attribute)
+{
+	if (target->kind == RELKIND_FOREIGN_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("column \"%s\" of foreign table \"%s\" cannot have the protected type %s",
+						NameStr(attribute->attname), target->name, format_type_be(attribute->atttypid)),
+				 errhint("Use a table with access method confide.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("column \"%s\" of \"%s\" cannot have the protected type %s",
+					NameStr(attribute->attname), target->name, format_type_be(attribute->atttypid)),
+			 errdetail("Protected values can be stored only in tables with access method confide."),
+			 errhint(HINT_METHOD, quote_identifier(target->name))));
+}
+
+static void
+check_attribute(const Target *target, const Form_pg_attribute attribute)
+{
+	if (attribute->attnum <= 0 || attribute->attisdropped || !cfd_type_contains(attribute->atttypid))
+		return;
+	if (cfd_type_code(attribute->atttypid) == 0)
+		refuse_inside(target, attribute);
+	if (target->kind == RELKIND_PARTITIONED_TABLE)
+		return;					/* stores nothing itself */
+	if (target->kind == RELKIND_FOREIGN_TABLE || target->method != cfd_access_method())
+		refuse_relation(target, attribute);
+}
+
+/* Calls a check on attributes of a relation: on one, or on all (number 0). */
+static void
+check_attributes(const Target *target, AttrNumber number, const int2vector *keys)
+{
+	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
+	ScanKeyData keyData[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&keyData[0], Anum_pg_attribute_attrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(target->oid));
+	ScanKeyInit(&keyData[1], Anum_pg_attribute_attnum, BTEqualStrategyNumber, F_INT2EQ,
+				Int16GetDatum(number));
+	scan = systable_beginscan(relation, AttributeRelidNumIndexId, true, SnapshotSelf,
+							  number == 0 ? 1 : 2, keyData);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+
+		if (keys == NULL)
+			check_attribute(target, attribute);
+		else if (attribute->attnum >= 1 && attribute->attnum <= keys->dim1 &&
+				 keys->values[attribute->attnum - 1] == 0 && cfd_type_contains(attribute->atttypid))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("index \"%s\" on an expression of protected type %s is not supported",
+							target->name, format_type_be(attribute->atttypid)),
+					 errhint("Index the column, or a generated column with the expression.")));
+	}
+	systable_endscan(scan);
+	table_close(relation, AccessShareLock);
+}
+
+static void
+check_index(const Target *target)
+{
+	HeapTuple	tuple = catalog_row(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid, target->oid);
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	check_attributes(target, 0, &((Form_pg_index) GETSTRUCT(tuple))->indkey);
+	heap_freetuple(tuple);
+}
+
+static void
+check_relation(Oid oid, AttrNumber number)
+{
+	Target		target;
+
+	if (!load_target(&target, oid))
+		return;
+	switch (target.kind)
+	{
+		case RELKIND_RELATION:
+		case RELKIND_MATVIEW:
+		case RELKIND_PARTITIONED_TABLE:
+		case RELKIND_FOREIGN_TABLE:
+			check_attributes(&target, number, NULL);
+			break;
+		case RELKIND_INDEX:
+		case RELKIND_PARTITIONED_INDEX:
+			check_index(&target);
+			break;
+		default:
+			break;
+	}
+}
+
+/* The expressions in a column of a catalog's row, NULL without any. */
+static Node *
+stored_expression(Oid catalog, Oid index, AttrNumber oid_column, AttrNumber column, Oid oid)
+{
+	HeapTuple	tuple = catalog_row(catalog, index, oid_column, oid);
+	Relation	relation;
+	bool		isnull;
+	Datum		datum;
+	Node	   *node = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	relation = table_open(catalog, AccessShareLock);
+	datum = heap_getattr(tuple, column, RelationGetDescr(relation), &isnull);
+	if (!isnull)
+		node = stringToNode(TextDatumGetCString(datum));
+	table_close(relation, AccessShareLock);
+	heap_freetuple(tuple);
+	return node;
+}
+
+static void
+check_statistics(Oid oid)
+{
+	List	   *expressions = (List *) stored_expression(StatisticExtRelationId, StatisticExtOidIndexId,
+														 Anum_pg_statistic_ext_oid,
+														 Anum_pg_statistic_ext_stxexprs, oid);
+	ListCell   *cell;
+
+	foreach(cell, expressions)
+	{
+		if (cfd_type_contains(exprType(lfirst(cell))))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("statistics on expressions of protected types are not supported")));
+	}
+}
+
+static void
+after_change(Oid class, Oid object, int sub)
+{
+	switch (class)
+	{
+		case RelationRelationId:
+			check_relation(object, sub);
+			break;
+		case AttrDefaultRelationId:
+			cfd_check_expression(stored_expression(AttrDefaultRelationId, AttrDefaultOidIndexId,
+												   Anum_pg_attrdef_oid, Anum_pg_attrdef_adbin, object));
+			break;
+		case ConstraintRelationId:
+			cfd_check_expression(stored_expression(ConstraintRelationId, ConstraintOidIndexId,
+												   Anum_pg_constraint_oid, Anum_pg_constraint_conbin, object));
+			break;
+		case StatisticExtRelationId:
+			check_statistics(object);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+before_drop(Oid class, Oid object, int sub)
+{
+	Target		target;
+
+	if (class != RelationRelationId || sub != 0 || !load_target(&target, object))
+		return;
+	if ((target.kind == RELKIND_RELATION || target.kind == RELKIND_MATVIEW) &&
+		target.method == cfd_access_method())
+		cfd_note_dropped(object);
+}
+
+static void
+object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (previous_access)
+		previous_access(access, class, object, sub, arg);
+	if (access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP)
+		return;
+	if (!OidIsValid(cfd_access_method()))
+		return;
+	if (access == OAT_DROP)
+		before_drop(class, object, sub);
+	else
+		after_change(class, object, sub);
+}
+
+void
+cfd_refusals_init(void)
+{
+	previous_access = object_access_hook;
+	object_access_hook = object_access;
+}

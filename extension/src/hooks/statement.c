@@ -1,0 +1,216 @@
+/*
+ * statement.c
+ *	  Statements: how deep they are nested, what kind runs (types/place.h), and
+ *	  the fence at the end of an outermost one, by which errors of one-way
+ *	  operations surface in it.
+ *
+ * Does not change what statements do, but for hooks/ddl.c.
+ *
+ * Invariant: depth and mode are what they were when a statement ends, however
+ * it ends.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "channel/channel.h"
+#include "compat/compat.h"
+#include "executor/executor.h"
+#include "hooks/hooks.h"
+#include "tableam/am.h"
+#include "tcop/utility.h"
+#include "types/place.h"
+#include "types/types.h"
+#include "utils/syscache.h"
+
+static ExecutorStart_hook_type previous_start = NULL;
+static ExecutorRun_hook_type previous_run = NULL;
+static ExecutorFinish_hook_type previous_finish = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+
+static int	depth = 0;
+
+static bool
+reads_confide_table(const PlannedStmt *plan)
+{
+	ListCell   *cell;
+	Oid			method = cfd_access_method();
+
+	if (!OidIsValid(method))
+		return false;
+	foreach(cell, plan->rtable)
+	{
+		RangeTblEntry *entry = lfirst_node(RangeTblEntry, cell);
+		HeapTuple	tuple;
+		bool		found;
+
+		if (entry->rtekind != RTE_RELATION)
+			continue;
+		tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(entry->relid));
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		found = ((Form_pg_class) GETSTRUCT(tuple))->relam == method;
+		ReleaseSysCache(tuple);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Workers join the leader's session, so it must be there before they start, and
+ * what they may be handed must have been done.
+ */
+static void
+before_parallel(const PlannedStmt *plan)
+{
+	if (!plan->parallelModeNeeded || IsParallelWorker())
+		return;
+	if (!cfd_channel.connected && reads_confide_table(plan))
+		cfd_begin();
+	cfd_fence_outstanding();
+}
+
+static void
+after_outermost(void)
+{
+	if (depth == 0)
+		cfd_fence_outstanding();
+}
+
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	cfd_flush_dropped();
+	if (previous_start)
+		previous_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+static void
+executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
+{
+	CfdMode		mode = cfd_mode;
+
+	before_parallel(query->plannedstmt);
+	cfd_mode = CFD_MODE_QUERY;
+	depth++;
+	PG_TRY();
+	{
+		if (previous_run)
+			previous_run(query, CFD_RUN_ARGUMENTS);
+		else
+			standard_ExecutorRun(query, CFD_RUN_ARGUMENTS);
+	}
+	PG_FINALLY();
+	{
+		depth--;
+		cfd_mode = mode;
+	}
+	PG_END_TRY();
+	after_outermost();
+}
+
+static void
+executor_finish(QueryDesc *query)
+{
+	CfdMode		mode = cfd_mode;
+
+	cfd_mode = CFD_MODE_QUERY;
+	depth++;
+	PG_TRY();
+	{
+		if (previous_finish)
+			previous_finish(query);
+		else
+			standard_ExecutorFinish(query);
+	}
+	PG_FINALLY();
+	{
+		depth--;
+		cfd_mode = mode;
+	}
+	PG_END_TRY();
+	after_outermost();
+}
+
+static CfdMode
+mode_of(const Node *statement, ProcessUtilityContext context)
+{
+	switch (nodeTag(statement))
+	{
+		case T_AlterDomainStmt:
+		case T_AlterPolicyStmt:
+		case T_AlterPublicationStmt:
+		case T_AlterTableStmt:
+		case T_CreateDomainStmt:
+		case T_CreateForeignTableStmt:
+		case T_CreateFunctionStmt:
+		case T_CreatePolicyStmt:
+		case T_CreatePublicationStmt:
+		case T_CreateStatsStmt:
+		case T_CreateStmt:
+		case T_CreateTrigStmt:
+		case T_IndexStmt:
+		case T_RuleStmt:
+		case T_ViewStmt:
+			return CFD_MODE_CATALOG;
+		case T_PrepareStmt:
+			return CFD_MODE_PREPARE;
+		case T_CopyStmt:
+			return ((const CopyStmt *) statement)->is_from ? CFD_MODE_COPY : CFD_MODE_QUERY;
+		default:
+			return context == PROCESS_UTILITY_SUBCOMMAND ? cfd_mode : CFD_MODE_QUERY;
+	}
+}
+
+static void
+process_utility(PlannedStmt *statement, const char *text, bool read_only,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *receiver, QueryCompletion *completion)
+{
+	CfdMode		mode = cfd_mode;
+	PlannedStmt *adapted;
+	bool		outermost_copy;
+
+	cfd_flush_dropped();
+	adapted = cfd_adapt_ddl(statement);
+	if (adapted != statement)
+		read_only = false;
+	cfd_mode = mode_of(adapted->utilityStmt, context);
+	outermost_copy = depth == 0 && cfd_mode == CFD_MODE_COPY;
+	if (outermost_copy)
+		cfd_copy_begin();
+	depth++;
+	PG_TRY();
+	{
+		if (previous_utility)
+			previous_utility(adapted, text, read_only, context, params, environment, receiver, completion);
+		else
+			standard_ProcessUtility(adapted, text, read_only, context, params, environment, receiver, completion);
+	}
+	PG_FINALLY();
+	{
+		depth--;
+		cfd_mode = mode;
+		if (outermost_copy)
+			cfd_copy_end();
+	}
+	PG_END_TRY();
+	after_outermost();
+}
+
+void
+cfd_statement_init(void)
+{
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+	previous_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = executor_finish;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}

@@ -1,0 +1,199 @@
+/*
+ * transaction.c
+ *	  Ends of transactions and subtransactions: errors of one-way operations
+ *	  surface before a commit, and are forgotten after an abort; values of
+ *	  dropped relations go when the drop commits.
+ *
+ * Commits nothing in the keeper: it has no transactions (design, section 5).
+ *
+ * Invariant: nothing here raises an error after the commit record is written or
+ * while a transaction aborts.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "channel/channel.h"
+#include "hooks/hooks.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+typedef struct Dropped
+{
+	Oid			relation;
+	int			level;			/* of the subtransaction; 0: committed */
+} Dropped;
+
+static Dropped *dropped = NULL;
+static int	dropped_count = 0;
+static int	dropped_size = 0;
+
+void
+cfd_note_dropped(Oid relation)
+{
+	if (dropped_count == dropped_size)
+	{
+		int			size = Max(16, dropped_size * 2);
+
+		if (dropped == NULL)
+			dropped = MemoryContextAlloc(TopMemoryContext, size * sizeof(Dropped));
+		else
+			dropped = repalloc_huge(dropped, size * sizeof(Dropped));
+		dropped_size = size;
+	}
+	dropped[dropped_count++] = (Dropped) {relation, GetCurrentTransactionNestLevel()};
+}
+
+/* Tells the keeper of drops that have committed, as far as that goes now. */
+void
+cfd_flush_dropped(void)
+{
+	int			kept = 0;
+
+	if (likely(dropped_count == 0) || !cfd_channel.connected)
+		return;
+	for (int i = 0; i < dropped_count; i++)
+	{
+		unsigned char body[CFD_FIXED_PARTITION_DROP];
+
+		cfd_put32(body, MyDatabaseId);
+		cfd_put32(body + 4, dropped[i].relation);
+		if (dropped[i].level != 0 || !cfd_try_send(CFD_KIND_PARTITION_DROP, body, sizeof(body)))
+			dropped[kept++] = dropped[i];
+	}
+	dropped_count = kept;
+}
+
+static bool
+dropped_in_transaction(void)
+{
+	for (int i = 0; i < dropped_count; i++)
+	{
+		if (dropped[i].level > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Opens the channel for the drops. A keeper that is down does not stop them. */
+static void
+reach_keeper(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	if (cfd_channel.connected || !dropped_in_transaction())
+		return;
+	PG_TRY();
+	{
+		cfd_begin();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(WARNING,
+				(errcode(error->sqlerrcode),
+				 errmsg("values of dropped tables stay in Confide's keeper until it collects garbage"),
+				 errdetail_internal("%s", error->message)));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+}
+
+/* Gives drops of a level to another: its parent's, 0 (committed), or none. */
+static void
+move_drops(int from, int to)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < dropped_count; i++)
+	{
+		if (dropped[i].level >= from)
+		{
+			if (to < 0)
+				continue;
+			dropped[i].level = to;
+		}
+		dropped[kept++] = dropped[i];
+	}
+	dropped_count = kept;
+}
+
+static void
+forget(void)
+{
+	if (cfd_channel.connected && cfd_channel.outstanding)
+	{
+		cfd_channel.forget = true;
+		cfd_channel.ready = false;
+		cfd_channel.outstanding = false;
+	}
+}
+
+static void
+transaction_event(XactEvent event, void *arg)
+{
+	(void) arg;
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			cfd_fence_outstanding();
+			reach_keeper();
+			break;
+		case XACT_EVENT_PRE_PREPARE:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+			cfd_fence_outstanding();
+			break;
+		case XACT_EVENT_COMMIT:
+			move_drops(1, 0);
+			cfd_flush_dropped();
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			forget();
+			move_drops(1, -1);
+			break;
+		case XACT_EVENT_PREPARE:
+			/* Orphans if the prepared transaction commits; garbage later. */
+			move_drops(1, -1);
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+			break;
+	}
+}
+
+static void
+subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	(void) mine;
+	(void) parent;
+	(void) arg;
+	switch (event)
+	{
+		case SUBXACT_EVENT_PRE_COMMIT_SUB:
+			cfd_fence_outstanding();
+			break;
+		case SUBXACT_EVENT_COMMIT_SUB:
+			move_drops(level, level - 1);
+			break;
+		case SUBXACT_EVENT_ABORT_SUB:
+			forget();
+			move_drops(level, -1);
+			break;
+		case SUBXACT_EVENT_START_SUB:
+			break;
+	}
+}
+
+void
+cfd_transaction_init(void)
+{
+	RegisterXactCallback(transaction_event, NULL);
+	RegisterSubXactCallback(subtransaction_event, NULL);
+}

@@ -1,0 +1,118 @@
+/*
+ * aggregates.c
+ *	  Aggregates whose transition state lives in the keeper.
+ *
+ * A state is a FID of the statement arena; steps are one-way messages that
+ * change it in place. Does not know what is aggregated how.
+ *
+ * Invariant: a state is changed only by the step and combine functions of the
+ * aggregate that made it, which PostgreSQL calls one after another.
+ */
+#include "postgres.h"
+
+#include "channel/channel.h"
+#include "ops/evaluate.h"
+
+static void
+check_context(FunctionCallInfo fcinfo)
+{
+	/* Called by hand, a state could be any number. The keeper checks it, too. */
+	if (!AggCheckCallContext(fcinfo, NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("aggregate function called in non-aggregate context")));
+}
+
+static void
+after_step(void)
+{
+	if (unlikely(cfd_parallel()))
+		cfd_fence();
+}
+
+Datum
+cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate)
+{
+	unsigned char body[CFD_FIXED_AGGREGATE_STEP];
+	bool		new_state = PG_ARGISNULL(0);
+	CfdFid		state;
+
+	check_context(fcinfo);
+	if (PG_ARGISNULL(1))
+	{
+		if (new_state)
+			PG_RETURN_NULL();
+		return PG_GETARG_DATUM(0);
+	}
+	cfd_begin();
+	state = new_state ? cfd_new_slot(CFD_STATEMENT) : DatumGetUInt64(PG_GETARG_DATUM(0));
+	memset(body, 0, sizeof(body));
+	cfd_put64(body, state);
+	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(1)));
+	cfd_put16(body + 16, aggregate);
+	body[18] = new_state;
+	cfd_send(CFD_KIND_AGGREGATE_STEP, body, sizeof(body), NULL, 0);
+	after_step();
+	return UInt64GetDatum(state);
+}
+
+PG_FUNCTION_INFO_V1(cfd_aggregate_combine);
+Datum
+cfd_aggregate_combine(PG_FUNCTION_ARGS)
+{
+	unsigned char body[CFD_FIXED_AGGREGATE_COMBINE];
+
+	check_context(fcinfo);
+	if (PG_ARGISNULL(0))
+	{
+		if (PG_ARGISNULL(1))
+			PG_RETURN_NULL();
+		return PG_GETARG_DATUM(1);
+	}
+	if (PG_ARGISNULL(1))
+		return PG_GETARG_DATUM(0);
+	cfd_put64(body, DatumGetUInt64(PG_GETARG_DATUM(0)));
+	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(1)));
+	cfd_send(CFD_KIND_AGGREGATE_COMBINE, body, sizeof(body), NULL, 0);
+	after_step();
+	return PG_GETARG_DATUM(0);
+}
+
+PG_FUNCTION_INFO_V1(cfd_aggregate_final);
+Datum
+cfd_aggregate_final(PG_FUNCTION_ARGS)
+{
+	unsigned char body[CFD_FIXED_AGGREGATE_FINAL];
+	CfdFid		fid;
+
+	check_context(fcinfo);
+	cfd_begin();
+	fid = cfd_new_slot(CFD_STATEMENT);
+	cfd_put64(body, fid);
+	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(0)));
+	cfd_send(CFD_KIND_AGGREGATE_FINAL, body, sizeof(body), NULL, 0);
+	after_step();
+	return UInt64GetDatum(fid);
+}
+
+PG_FUNCTION_INFO_V1(cfd_aggstate_in);
+Datum
+cfd_aggstate_in(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot accept a value of type %s", "enc_aggstate")));
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(cfd_aggstate_out);
+Datum
+cfd_aggstate_out(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot display a value of type %s", "enc_aggstate")));
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,153 @@
+/*
+ * evaluate.c
+ *	  Operations on one row: see evaluate.h.
+ *
+ * Invariant: as in evaluate.h.
+ */
+#include "postgres.h"
+
+#include "channel/channel.h"
+#include "common/hashfn.h"
+#include "ops/evaluate.h"
+#include "tableam/promote.h"
+#include "types/place.h"
+#include "types/types.h"
+#include "utils/lsyscache.h"
+
+/* Type code of a function's result. */
+static uint8
+result_type(const FmgrInfo *flinfo)
+{
+	Oid			type = get_fn_expr_rettype((FmgrInfo *) flinfo);
+
+	if (!OidIsValid(type))
+		type = get_func_rettype(flinfo->fn_oid);
+	return cfd_type_code(type);
+}
+
+/* The first call through an FmgrInfo: perhaps what it gives is kept. */
+static pg_noinline CfdPlace
+first_place(FmgrInfo *flinfo, const CfdFid *operands, int count, uint8 *type)
+{
+	CfdPlace	place;
+
+	/* The session's arenas must be known to tell operands apart. */
+	cfd_begin();
+	place = cfd_place_result(flinfo, operands, count);
+	if (place == CFD_PLACE_PERMANENT)
+	{
+		*type = result_type(flinfo);
+		if (*type == 0)
+			place = CFD_PLACE_STATEMENT;
+	}
+	cfd_mark_called(flinfo);
+	return place;
+}
+
+CfdFid
+cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count)
+{
+	unsigned char body[CFD_FIXED_EVAL + CFD_OPERANDS_MAX * sizeof(CfdFid)];
+	CfdPlace	place = CFD_PLACE_STATEMENT;
+	uint8		type = 0;
+	CfdFid		fid;
+
+	if (unlikely(cfd_first_call(flinfo)))
+		place = first_place(flinfo, operands, count, &type);
+	cfd_begin();
+	fid = cfd_new_slot(cfd_place_arena(place));
+	cfd_put32(body, program);
+	cfd_put32(body + 4, (uint32) immediate);
+	cfd_put64(body + 8, fid);
+	cfd_put32(body + 16, 1);
+	cfd_put32(body + 20, count);
+	memcpy(body + CFD_FIXED_EVAL, operands, count * sizeof(CfdFid));
+	cfd_send(CFD_KIND_EVAL, body, CFD_FIXED_EVAL + count * sizeof(CfdFid), NULL, 0);
+	if (unlikely(place == CFD_PLACE_PERMANENT))
+		fid = cfd_make_constant(fid, type);
+	else if (unlikely(cfd_parallel()))
+		cfd_fence();
+	return fid;
+}
+
+Datum
+cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, int operands)
+{
+	CfdFid		fids[CFD_OPERANDS_MAX];
+
+	for (int i = 0; i < operands; i++)
+		fids[i] = DatumGetUInt64(PG_GETARG_DATUM(first + i));
+	return UInt64GetDatum(cfd_evaluate_fid(fcinfo->flinfo, program, immediate, fids, operands));
+}
+
+/* Evaluates over one row and gives the declassified result, of known size. */
+static const char *
+declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
+{
+	unsigned char body[CFD_FIXED_DECLASSIFY + CFD_OPERANDS_MAX * sizeof(CfdFid)];
+	const char *answer;
+	uint32		length;
+
+	cfd_put32(body, program);
+	cfd_put32(body + 4, 0);
+	cfd_put32(body + 8, 1);
+	cfd_put32(body + 12, operands);
+	for (int i = 0; i < operands; i++)
+		cfd_put64(body + CFD_FIXED_DECLASSIFY + i * sizeof(CfdFid), DatumGetUInt64(PG_GETARG_DATUM(i)));
+	answer = cfd_call(CFD_KIND_DECLASSIFY, body, CFD_FIXED_DECLASSIFY + operands * sizeof(CfdFid),
+					  NULL, 0, &length);
+	if (unlikely(length != size))
+		cfd_violation("declassified result has the wrong length");
+	return answer;
+}
+
+Datum
+cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
+{
+	unsigned char answer = *declassify(fcinfo, program, operands, 1);
+
+	if (unlikely(answer > 1))
+	{
+		if (answer != 2)
+			cfd_violation("impossible boolean");
+		PG_RETURN_NULL();
+	}
+	PG_RETURN_BOOL(answer == 1);
+}
+
+Datum
+cfd_order(FunctionCallInfo fcinfo, uint32 program)
+{
+	signed char answer = *declassify(fcinfo, program, 2, 1);
+
+	if (unlikely(answer < -1 || answer > 1))
+		cfd_violation("impossible order");
+	PG_RETURN_INT32(answer);
+}
+
+Datum
+cfd_hash(FunctionCallInfo fcinfo, uint32 program)
+{
+	PG_RETURN_UINT32((uint32) cfd_get64(declassify(fcinfo, program, 1, sizeof(uint64))));
+}
+
+/* With seed 0 the low half is the unseeded hash, as PostgreSQL wants it. */
+Datum
+cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program)
+{
+	uint64		hash = cfd_get64(declassify(fcinfo, program, 1, sizeof(uint64)));
+	uint64		seed = (uint64) PG_GETARG_INT64(1);
+
+	if (seed != 0)
+		hash = hash_combine64(hash, seed);
+	PG_RETURN_UINT64(hash);
+}
+
+Datum
+cfd_typmod(FunctionCallInfo fcinfo, uint32 assignment, uint32 explicit_cast)
+{
+	int32		typmod = PG_GETARG_INT32(1);
+	bool		is_explicit = PG_NARGS() > 2 && PG_GETARG_BOOL(2);
+
+	return cfd_evaluate(fcinfo, is_explicit ? explicit_cast : assignment, typmod, 0, 1);
+}

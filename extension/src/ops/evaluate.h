@@ -1,0 +1,35 @@
+/*
+ * evaluate.h
+ *	  What the SQL functions of protected types do: evaluate an operation in the
+ *	  keeper, as a message (the result is a FID) or a call (it is declassified).
+ *
+ * Does not know values, nor what a signature means.
+ *
+ * Invariant: what the keeper answers is checked for its form before use.
+ */
+#ifndef CFD_EVALUATE_H
+#define CFD_EVALUATE_H
+
+#include "postgres.h"
+#include "channel/wire.h"
+#include "fmgr.h"
+
+#define CFD_OPERANDS_MAX 4
+
+/* The result is a FID; the operands are arguments from number `first` on. */
+extern Datum cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, int operands);
+/* As above, for an operand that is no argument. */
+extern CfdFid cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count);
+extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
+extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);
+extern Datum cfd_hash(FunctionCallInfo fcinfo, uint32 program);
+extern Datum cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program);
+/* extract and the like: the first argument is the name of a field */
+extern Datum cfd_unit(FunctionCallInfo fcinfo, uint32 program);
+/* application of a type modifier: (value, typmod [, explicit]) */
+extern Datum cfd_typmod(FunctionCallInfo fcinfo, uint32 assignment, uint32 explicit_cast);
+/* a plain value becomes a protected one; cast: signature that follows, or 0 */
+extern Datum cfd_from_plain(FunctionCallInfo fcinfo, uint8 type, uint32 cast);
+extern Datum cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * functions.c
+ *	  The C functions behind all SQL functions of protected types, made from the
+ *	  generated list. The work is done elsewhere: types/io.c, ops/.
+ *
+ * Invariant: the symbol of a function is cfd_ and the name in the list, as in
+ * sql/generated.sql.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "ops/evaluate.h"
+#include "types/io.h"
+
+#define FUNCTION(name, call) \
+	PG_FUNCTION_INFO_V1(cfd_##name); \
+	Datum cfd_##name(PG_FUNCTION_ARGS) { return call; }
+
+#define CFD_TYPE(name, type) \
+	FUNCTION(in_##name, cfd_type_in(fcinfo, type)) \
+	FUNCTION(out_##name, cfd_type_out(fcinfo, type)) \
+	FUNCTION(recv_##name, cfd_type_recv(fcinfo, type)) \
+	FUNCTION(send_##name, cfd_type_send(fcinfo, type))
+#define CFD_EVAL(name, signature, operands) \
+	StaticAssertDecl(operands <= CFD_OPERANDS_MAX, "too many operands"); \
+	FUNCTION(name, cfd_evaluate(fcinfo, signature, 0, 0, operands))
+#define CFD_TEST(name, signature, operands) \
+	StaticAssertDecl(operands <= CFD_OPERANDS_MAX, "too many operands"); \
+	FUNCTION(name, cfd_test(fcinfo, signature, operands))
+#define CFD_ORDER(name, signature) \
+	FUNCTION(name, cfd_order(fcinfo, signature))
+#define CFD_HASH(name, signature) \
+	FUNCTION(name, cfd_hash(fcinfo, signature)) \
+	FUNCTION(name##_extended, cfd_hash_seeded(fcinfo, signature))
+#define CFD_UNIT(name, signature) \
+	FUNCTION(name, cfd_unit(fcinfo, signature))
+#define CFD_TYPMOD(name, assignment, explicit_cast) \
+	FUNCTION(name, cfd_typmod(fcinfo, assignment, explicit_cast))
+#define CFD_FROM_PLAIN(name, type, cast) \
+	FUNCTION(name, cfd_from_plain(fcinfo, type, cast))
+#define CFD_AGGREGATE_STEP(name, aggregate) \
+	FUNCTION(name, cfd_aggregate_step(fcinfo, aggregate))
+
+#include "generated/functions.inc"

@@ -1,0 +1,136 @@
+/*
+ * am.c
+ *	  The table access method "confide": heap, with rows promoted on their way in.
+ *
+ * A copy of heap's routine struct with few overrides; pages are heap's pages.
+ * What copies tuples below an access method (CLUSTER, VACUUM FULL, TOAST) needs
+ * nothing: FIDs in a relation are of its partitions already.
+ *
+ * Invariant: no row reaches heap with a temporary FID in a protected column.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_am.h"
+#include "compat/compat.h"
+#include "fmgr.h"
+#include "tableam/am.h"
+#include "tableam/slots.h"
+#include "utils/rel.h"
+
+static const TableAmRoutine *heap;
+static TableAmRoutine confide;
+
+static void
+tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate)
+{
+	cfd_promote_slots(relation, &slot, 1);
+	heap->tuple_insert(relation, slot, cid, options, bistate);
+}
+
+static void
+tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid, int options,
+						 BulkInsertState bistate, uint32 token)
+{
+	cfd_promote_slots(relation, &slot, 1);
+	heap->tuple_insert_speculative(relation, slot, cid, options, bistate, token);
+}
+
+static void
+multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid, int options,
+			 BulkInsertState bistate)
+{
+	cfd_promote_slots(relation, slots, count);
+	heap->multi_insert(relation, slots, count, cid, options, bistate);
+	cfd_copy_batch_done(relation);
+}
+
+static TM_Result
+tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandId cid,
+			 Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
+			 LockTupleMode *lockmode, CfdUpdateIndexes *update_indexes)
+{
+	cfd_promote_slots(relation, &slot, 1);
+	return heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
+							  lockmode, update_indexes);
+}
+
+/*
+ * Heap's index scans check that the relation has heap's own routine struct. So
+ * it has, while they run.
+ */
+static double
+index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, bool allow_sync,
+					   bool anyvisible, bool progress, BlockNumber start, BlockNumber blocks,
+					   IndexBuildCallback callback, void *state, TableScanDesc scan)
+{
+	const TableAmRoutine *own = table->rd_tableam;
+	double		tuples;
+
+	table->rd_tableam = heap;
+	PG_TRY();
+	{
+		tuples = heap->index_build_range_scan(table, index, info, allow_sync, anyvisible, progress,
+											  start, blocks, callback, state, scan);
+	}
+	PG_FINALLY();
+	{
+		table->rd_tableam = own;
+	}
+	PG_END_TRY();
+	return tuples;
+}
+
+static void
+index_validate_scan(Relation table, Relation index, struct IndexInfo *info, Snapshot snapshot,
+					struct ValidateIndexState *state)
+{
+	const TableAmRoutine *own = table->rd_tableam;
+
+	table->rd_tableam = heap;
+	PG_TRY();
+	{
+		heap->index_validate_scan(table, index, info, snapshot, state);
+	}
+	PG_FINALLY();
+	{
+		table->rd_tableam = own;
+	}
+	PG_END_TRY();
+}
+
+/* TOAST tables hold no FIDs. */
+static Oid
+relation_toast_am(Relation relation)
+{
+	(void) relation;
+	return HEAP_TABLE_AM_OID;
+}
+
+static const TableAmRoutine *
+routine(void)
+{
+	if (heap == NULL)
+	{
+		heap = GetHeapamTableAmRoutine();
+		confide = *heap;
+		confide.tuple_insert = tuple_insert;
+		confide.tuple_insert_speculative = tuple_insert_speculative;
+		confide.multi_insert = multi_insert;
+		confide.tuple_update = tuple_update;
+		confide.index_build_range_scan = index_build_range_scan;
+		confide.index_validate_scan = index_validate_scan;
+		confide.relation_toast_am = relation_toast_am;
+	}
+	return &confide;
+}
+
+PG_FUNCTION_INFO_V1(cfd_tableam_handler);
+Datum
+cfd_tableam_handler(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_POINTER(routine());
+}

@@ -1,0 +1,38 @@
+/*
+ * copy.c
+ *	  Release of values between the batches of a COPY: see am.h.
+ *
+ * While COPY fills one table, all rows read so far are in the batch that has just
+ * been written, and nothing else names their temporary values: constants of the
+ * statement are in the plan arena (types/place.c). Partitions of one table have
+ * a batch each, so there nothing is released before the end.
+ *
+ * Invariant: nothing is released while a portal is open.
+ */
+#include "postgres.h"
+
+#include "channel/arena.h"
+#include "tableam/am.h"
+#include "types/place.h"
+#include "utils/rel.h"
+
+static bool copying = false;
+
+void
+cfd_copy_begin(void)
+{
+	copying = !cfd_arena_in_use() && !cfd_arena_portals_open();
+}
+
+void
+cfd_copy_end(void)
+{
+	copying = false;
+}
+
+void
+cfd_copy_batch_done(Relation relation)
+{
+	if (copying && cfd_mode == CFD_MODE_COPY && !relation->rd_rel->relispartition)
+		cfd_arena_release();
+}

@@ -1,0 +1,162 @@
+/*
+ * promote.c
+ *	  Partitions and promotion: see promote.h.
+ *
+ * Partition numbers are cached with the relation (rd_amcache, which a relcache
+ * invalidation frees) and belong to a connection: after a reconnect they are
+ * asked for anew.
+ *
+ * Invariant: a permanent FID that we accept is in the partition we asked for.
+ */
+#include "postgres.h"
+
+#include "channel/channel.h"
+#include "miscadmin.h"
+#include "tableam/promote.h"
+#include "types/types.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* The partition of a column (relation 0: constants in catalogs). */
+static uint32
+open_partition(Oid relation, int attribute, int32 typmod, uint8 type)
+{
+	unsigned char body[CFD_FIXED_PARTITION_OPEN];
+	const char *answer;
+	uint32		length;
+	uint32		partition;
+
+	memset(body, 0, sizeof(body));
+	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body + 4, relation);
+	cfd_put32(body + 8, (uint32) attribute);
+	cfd_put32(body + 12, (uint32) typmod);
+	body[16] = type;
+	answer = cfd_call(CFD_KIND_PARTITION_OPEN, body, sizeof(body), NULL, 0, &length);
+	if (length != sizeof(uint32))
+		cfd_violation("answer about a partition has the wrong length");
+	partition = cfd_get32(answer);
+	if (partition == 0 || partition >= CFD_ARENA_BASE)
+		cfd_violation("impossible partition");
+	return partition;
+}
+
+/*
+ * A transient relation stands in for another while that is rewritten; its values
+ * belong to the original.
+ */
+static Oid
+owner_of(Relation relation)
+{
+	return OidIsValid(relation->rd_rel->relrewrite) ? relation->rd_rel->relrewrite : RelationGetRelid(relation);
+}
+
+static CfdColumns *
+load_columns(Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	CfdColumns *columns = palloc(offsetof(CfdColumns, column) + desc->natts * sizeof(CfdColumn));
+
+	columns->count = 0;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		uint8		type = attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
+
+		if (type == 0)
+			continue;
+		columns->column[columns->count].index = i;
+		columns->column[columns->count].partition =
+			open_partition(owner_of(relation), i + 1, attribute->atttypmod, type);
+		columns->count++;
+	}
+	columns->generation = columns->count > 0 ? cfd_channel.generation : 0;
+	return columns;
+}
+
+const CfdColumns *
+cfd_columns(Relation relation)
+{
+	CfdColumns *columns = relation->rd_amcache;
+	CfdColumns *cached;
+	Size		size;
+
+	if (columns != NULL && columns->count == 0)
+		return columns;
+	if (columns != NULL)
+	{
+		cfd_begin();
+		if (columns->generation == cfd_channel.generation)
+			return columns;
+	}
+	columns = load_columns(relation);
+	size = offsetof(CfdColumns, column) + columns->count * sizeof(CfdColumn);
+	cached = MemoryContextAlloc(CacheMemoryContext, size);
+	memcpy(cached, columns, size);
+	pfree(columns);
+	/* Reading the catalogs may have invalidated, and freed, what was there. */
+	if (relation->rd_amcache != NULL)
+		pfree(relation->rd_amcache);
+	relation->rd_amcache = cached;
+	return cached;
+}
+
+/*
+ * Makes the promoted values durable with the transaction: here the keeper's redo
+ * record goes into PostgreSQL's WAL, before any record that contains the FIDs.
+ * Nothing is logged yet: see the issue "One log".
+ */
+static void
+log_promotion(const CfdPromotion *items, int count)
+{
+	(void) items;
+	(void) count;
+}
+
+static void
+promote_part(CfdPromotion *items, int count)
+{
+	unsigned char body[CFD_FIXED_PROMOTE];
+	const char *answer;
+	uint32		length;
+
+	memset(body, 0, sizeof(body));
+	cfd_put32(body, count);
+	answer = cfd_call(CFD_KIND_PROMOTE, body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
+	if (length != count * sizeof(uint64))
+		cfd_violation("answer to a promotion has the wrong length");
+	for (int i = 0; i < count; i++)
+	{
+		items[i].fid = cfd_get64(answer + i * sizeof(uint64));
+		if (cfd_fid_partition(items[i].fid) != items[i].partition)
+			cfd_violation("promoted into another partition");
+	}
+	log_promotion(items, count);
+}
+
+void
+cfd_promote(CfdPromotion *items, int count)
+{
+	for (int done = 0; done < count; done += CFD_ROWS_MAX)
+		promote_part(items + done, Min(count - done, CFD_ROWS_MAX));
+}
+
+CfdFid
+cfd_make_constant(CfdFid fid, uint8 type)
+{
+	static uint32 partitions[CFD_TYPE_MAX + 1];
+	static uint32 generation = 0;
+	CfdPromotion item = {.fid = fid};
+
+	cfd_begin();
+	if (generation != cfd_channel.generation)
+	{
+		memset(partitions, 0, sizeof(partitions));
+		generation = cfd_channel.generation;
+	}
+	if (partitions[type] == 0)
+		partitions[type] = open_partition(InvalidOid, 0, -1, type);
+	item.partition = partitions[type];
+	cfd_promote(&item, 1);
+	return item.fid;
+}

@@ -1,0 +1,173 @@
+/*
+ * slots.c
+ *	  Promotion of the FIDs in slots: see slots.h.
+ *
+ * A FID is 8 bytes by value, so it can be replaced where it stands: in the
+ * slot's array of values, or in a tuple that belongs to the slot.
+ *
+ * Invariant: a tuple that the slot does not own is copied before it is changed.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "tableam/promote.h"
+#include "tableam/slots.h"
+
+#define STACK_ITEMS 64
+
+/* The physical tuple in a slot, NULL when there are only values. */
+static HeapTuple
+tuple_of(TupleTableSlot *slot)
+{
+	if (TTS_IS_HEAPTUPLE(slot) || TTS_IS_BUFFERTUPLE(slot))
+		return ((HeapTupleTableSlot *) slot)->tuple;
+	return NULL;
+}
+
+/* Number of FIDs to promote in a slot; writes them out if items is not NULL. */
+static int
+collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion *items)
+{
+	int			count = 0;
+
+	slot_getsomeattrs(slot, columns->column[columns->count - 1].index + 1);
+	for (int i = 0; i < columns->count; i++)
+	{
+		const CfdColumn *column = &columns->column[i];
+		CfdFid		fid;
+
+		if (slot->tts_isnull[column->index])
+			continue;
+		fid = DatumGetUInt64(slot->tts_values[column->index]);
+		if (cfd_fid_partition(fid) == column->partition)
+			continue;
+		if (items != NULL)
+			items[count] = (CfdPromotion) {.fid = fid, .partition = column->partition};
+		count++;
+	}
+	return count;
+}
+
+/* Replaces FIDs in the slot's values; only those that collect found. */
+static int
+replace_values(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
+{
+	int			count = 0;
+
+	for (int i = 0; i < columns->count; i++)
+	{
+		const CfdColumn *column = &columns->column[i];
+
+		if (slot->tts_isnull[column->index] ||
+			cfd_fid_partition(DatumGetUInt64(slot->tts_values[column->index])) == column->partition)
+			continue;
+		slot->tts_values[column->index] = UInt64GetDatum(items[count++].fid);
+	}
+	return count;
+}
+
+/* Replaces FIDs in a tuple's bytes; the tuple has all protected columns. */
+static int
+replace_bytes(const CfdColumns *columns, TupleDesc desc, HeapTuple tuple, const CfdPromotion *items)
+{
+	HeapTupleHeader header = tuple->t_data;
+	char	   *data = (char *) header + header->t_hoff;
+	bool		nulls = HeapTupleHasNulls(tuple);
+	uint32		offset = 0;
+	int			next = 0;
+	int			count = 0;
+
+	for (int i = 0; next < columns->count; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		bool		protected_column = columns->column[next].index == i;
+
+		if (!(nulls && att_isnull(i, header->t_bits)))
+		{
+			if (attribute->attlen == -1)
+				offset = att_align_pointer(offset, attribute->attalign, -1, data + offset);
+			else
+				offset = att_align_nominal(offset, attribute->attalign);
+			if (protected_column &&
+				cfd_fid_partition(cfd_get64(data + offset)) != columns->column[next].partition)
+				cfd_put64(data + offset, items[count++].fid);
+			offset = att_addlength_pointer(offset, attribute->attlen, data + offset);
+		}
+		if (protected_column)
+			next++;
+	}
+	return count;
+}
+
+/* Gives the slot a new tuple: for one made before columns were added. */
+static int
+replace_tuple(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
+{
+	MemoryContext old = MemoryContextSwitchTo(slot->tts_mcxt);
+	ItemPointerData tid = slot->tts_tid;
+	HeapTuple	tuple;
+	int			count;
+
+	slot_getallattrs(slot);
+	count = replace_values(columns, slot, items);
+	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
+	tuple->t_self = tid;
+	tuple->t_tableOid = slot->tts_tableOid;
+	MemoryContextSwitchTo(old);
+	ExecForceStoreHeapTuple(tuple, slot, true);
+	slot->tts_tid = tid;
+	return count;
+}
+
+static int
+replace(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
+{
+	int			natts = columns->column[columns->count - 1].index + 1;
+	HeapTuple	tuple = tuple_of(slot);
+	int			count;
+
+	if (tuple == NULL)
+	{
+		if (!TTS_IS_MINIMALTUPLE(slot))
+			return replace_values(columns, slot, items);
+		return replace_tuple(columns, slot, items);
+	}
+	if (HeapTupleHeaderGetNatts(tuple->t_data) < natts)
+		return replace_tuple(columns, slot, items);
+	ExecMaterializeSlot(slot);
+	count = replace_bytes(columns, slot->tts_tupleDescriptor, tuple_of(slot), items);
+	if (slot->tts_nvalid >= natts)
+		replace_values(columns, slot, items);
+	else
+		slot->tts_nvalid = 0;
+	return count;
+}
+
+void
+cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
+{
+	const CfdColumns *columns = cfd_columns(relation);
+	CfdPromotion stack[STACK_ITEMS];
+	CfdPromotion *items = stack;
+	int			total = 0;
+
+	if (columns->count == 0)
+		return;
+	if ((int64) columns->count * count > STACK_ITEMS)
+		items = MemoryContextAllocHuge(CurrentMemoryContext,
+									   sizeof(CfdPromotion) * (Size) columns->count * count);
+	for (int i = 0; i < count; i++)
+		total += collect(columns, slots[i], items + total);
+	if (total > 0)
+	{
+		int			done = 0;
+
+		cfd_promote(items, total);
+		for (int i = 0; i < count; i++)
+			done += replace(columns, slots[i], items + done);
+		Assert(done == total);
+	}
+	if (items != stack)
+		pfree(items);
+}
