@@ -120,7 +120,7 @@ fn statement(
             statement.params = parameters(sql, tokens, &range);
             return Ok((statement, Vec::new()));
         }
-        Err(refusal) => return Err(refusal),
+        Err(refusal) => return Err(refusal.at(i32::try_from(range.start).unwrap_or(-1))),
     };
     let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
         params: params.clone(),

@@ -340,6 +340,11 @@ impl<'a> Infer<'a> {
             (Class::Array(element), Class::Lit(None)) => {
                 let val = self.to_array(val);
                 let element = element.clone();
+                if let Some(code) = self.enc(&element) {
+                    for u in val.all_leaves() {
+                        self.leaves.get_mut(u.id).array = Some(code);
+                    }
+                }
                 self.meet(&Val::of(Class::Array(element)), &val, location)
             }
             (Class::Plain(_), _) => {
