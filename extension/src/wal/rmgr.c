@@ -3,12 +3,11 @@
  *	  The custom resource manager: see rmgr.h.
  *
  * A keeper that was restarted gets the WAL up to a position that the recovery
- * worker takes after it has announced the new run (state.h). A promise of the
- * run before is worth something only if its record stands before that position.
- * So a backend writes the record, passes a barrier, and looks which run is
- * announced: if it is still the one that made the record, the position is taken
- * later than the record was written; if not, the statement fails before any row
- * with the FID exists. No lock is needed.
+ * worker takes after it has announced the new run (state.h), and gives out FIDs
+ * again that the run before gave out without a record in that WAL. So a record of
+ * the run before must not come later. A backend that holds a record of a run that
+ * is not the announced one fails instead, before any row with the FID exists;
+ * looking and writing are one step as seen from the announcement.
  *
  * Invariant: see rmgr.h; no byte of a record but version and kind is shown.
  */
@@ -19,7 +18,6 @@
 #include "access/xlog_internal.h"
 #include "access/xloginsert.h"
 #include "channel/channel.h"
-#include "port/atomics.h"
 #include "wal/rmgr.h"
 #include "wal/state.h"
 
@@ -88,13 +86,13 @@ cfd_wal_log(const void *record, Size length, bool permanent)
 	XLogRecPtr	end;
 
 	Assert(length > KIND_OFFSET);
+	if (!cfd_state_enter(cfd_channel.link.welcome.incarnation))
+		keeper_restarted();
 	XLogBeginInsert();
 	XLogRegisterData((char *) record, length);
 	end = XLogInsert(CFD_RMGR_ID, INFO_OF_KIND(((const uint8 *) record)[KIND_OFFSET]));
+	cfd_state_leave();
 	if (!permanent)
 		XactLastRecEnd = commit_needs;
-	pg_memory_barrier();
-	if (!cfd_state_is_current(cfd_channel.link.welcome.incarnation))
-		keeper_restarted();
 	cfd_state_note_wal(end);
 }

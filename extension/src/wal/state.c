@@ -2,7 +2,7 @@
  * state.c
  *	  The recovery worker's state in shared memory: see state.h.
  *
- * Invariant: a backend never waits here but for the short lock of the reason.
+ * Invariant: a backend waits here only while a run is being announced.
  */
 #include "postgres.h"
 
@@ -17,19 +17,23 @@
 
 typedef struct CfdState
 {
-	pg_atomic_uint64 incarnation;	/* 0: none since PostgreSQL started */
+	uint64		incarnation;	/* under the gate; 0: none since PostgreSQL started */
 	pg_atomic_uint64 wake_at;
 	slock_t		lock;			/* of what follows */
 	Latch	   *latch;			/* of the worker */
 	char		reason[CFD_REASON_BYTES];
 } CfdState;
 
+#define GATE "confide recovery"
+
 static CfdState *state = NULL;
+static LWLock *gate = NULL;
 
 void
 cfd_state_request_shmem(void)
 {
 	RequestAddinShmemSpace(sizeof(CfdState));
+	RequestNamedLWLockTranche(GATE, 1);
 }
 
 void
@@ -42,10 +46,10 @@ cfd_state_init_shmem(void)
 	if (!found)
 	{
 		memset(state, 0, sizeof(*state));
-		pg_atomic_init_u64(&state->incarnation, 0);
 		pg_atomic_init_u64(&state->wake_at, PG_UINT64_MAX);
 		SpinLockInit(&state->lock);
 	}
+	gate = &GetNamedLWLockTranche(GATE)->lock;
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -55,16 +59,27 @@ cfd_state_announce(uint64 incarnation)
 	SpinLockAcquire(&state->lock);
 	state->latch = MyLatch;
 	SpinLockRelease(&state->lock);
-	pg_atomic_write_u64(&state->incarnation, incarnation);
-	pg_memory_barrier();
+	LWLockAcquire(gate, LW_EXCLUSIVE);
+	state->incarnation = incarnation;
+	LWLockRelease(gate);
 }
 
 bool
-cfd_state_is_current(uint64 incarnation)
+cfd_state_enter(uint64 incarnation)
 {
-	uint64		current = state != NULL ? pg_atomic_read_u64(&state->incarnation) : 0;
+	if (state == NULL)
+		elog(ERROR, "confide is not among shared_preload_libraries");
+	LWLockAcquire(gate, LW_SHARED);
+	if (state->incarnation == 0 || state->incarnation == incarnation)
+		return true;
+	LWLockRelease(gate);
+	return false;
+}
 
-	return current == 0 || current == incarnation;
+void
+cfd_state_leave(void)
+{
+	LWLockRelease(gate);
 }
 
 void

@@ -3,8 +3,9 @@
  *	  What the recovery worker tells the backends, in shared memory: which run
  *	  of the keeper is the current one, and why none serves.
  *
- * Invariant: a run is announced before the worker takes the position up to
- * which it will send the WAL to it.
+ * Invariants: a run is announced before the worker takes the position up to
+ * which it will send the WAL to it; no run is announced while a backend is
+ * between entering and leaving.
  */
 #ifndef CFD_STATE_H
 #define CFD_STATE_H
@@ -17,10 +18,14 @@
 extern void cfd_state_request_shmem(void);
 extern void cfd_state_init_shmem(void);
 
-/* Worker: this run of the keeper is the current one. A full barrier. */
+/* Worker: this run of the keeper is the current one. */
 extern void cfd_state_announce(uint64 incarnation);
-/* Backend: no other run has been announced. */
-extern bool cfd_state_is_current(uint64 incarnation);
+/*
+ * Backend: no other run has been announced, and none will be until
+ * cfd_state_leave. False: another run has; there is nothing to leave.
+ */
+extern bool cfd_state_enter(uint64 incarnation);
+extern void cfd_state_leave(void);
 
 /* Worker: why the keeper does not serve; NULL when it does. */
 extern void cfd_state_set_reason(const char *reason);
