@@ -32,6 +32,9 @@
 #endif
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/* Between attempts while the keeper is not ready. */
+#define RETRY_MS 20
+
 #define HINT_RUNNING "Check that confide-keeper runs and that confide.keeper_socket names its socket."
 
 char	   *cfd_keeper_socket = NULL;
@@ -231,6 +234,13 @@ check_welcome(const CfdWelcome *welcome)
 					 errmsg("Confide's keeper does not know the session of the parallel leader"),
 					 errhint("Try again: the keeper was restarted.")));
 			break;
+		case CFD_STATUS_RECOVERING:
+			ereport(ERROR,
+					(errcode(ERRCODE_CANNOT_CONNECT_NOW),
+					 errmsg("Confide's keeper is not ready yet"),
+					 errdetail("It is being brought up to date from the WAL."),
+					 errhint("Try again soon.")));
+			break;
 		default:
 			cannot_connect("it gave an unknown answer");
 	}
@@ -264,21 +274,28 @@ map_memory(int fd)
 	return base;
 }
 
-void
-cfd_connect(CfdLink *link, uint64 session, const unsigned char *token)
+/* One attempt. False: the keeper is not ready yet, and there is time to wait. */
+static bool
+attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz deadline)
 {
-	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
 	volatile int sock;
 	int			fd = -1;
-	char	   *base = NULL;
+	bool		later = false;
 
 	sock = open_socket(deadline);
 	PG_TRY();
 	{
 		send_hello(sock, session, token);
 		receive_welcome(sock, &link->welcome, &fd, deadline);
-		check_welcome(&link->welcome);
-		base = map_memory(fd);
+		later = link->welcome.magic == CFD_HELLO_MAGIC &&
+			link->welcome.version == CFD_CONTRACT_VERSION &&
+			link->welcome.status == CFD_STATUS_RECOVERING &&
+			GetCurrentTimestamp() < deadline;
+		if (!later)
+		{
+			check_welcome(&link->welcome);
+			link->base = map_memory(fd);
+		}
 	}
 	PG_CATCH();
 	{
@@ -288,10 +305,29 @@ cfd_connect(CfdLink *link, uint64 session, const unsigned char *token)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	if (later)
+	{
+		close(sock);
+		return false;
+	}
 	ReserveExternalFD();
 	link->sock = sock;
-	link->base = base;
+	return true;
+}
+
+void
+cfd_connect(CfdLink *link, uint64 session, const unsigned char *token)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
+
+	while (!attempt(link, session, token, deadline))
+	{
+		TimestampTz soon = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS + 1);
+
+		wait_until(PGINVALID_SOCKET, 0, soon, RETRY_MS);
+	}
 }
 
 void

@@ -17,6 +17,21 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* What precedes the redo record in the answer to PartitionOpen. */
+#define PARTITION_ANSWER_BYTES 8
+
+/*
+ * Makes what the keeper has promised durable with the transaction: here its redo
+ * record goes into PostgreSQL's WAL, before any record that contains one of the
+ * FIDs. Nothing is logged yet: see the issue "One log".
+ */
+static void
+log_redo_record(const char *record, uint32 length)
+{
+	(void) record;
+	(void) length;
+}
+
 /* The partition of a column (relation 0: constants in catalogs). */
 static uint32
 open_partition(Oid relation, int attribute, int32 typmod, uint8 type)
@@ -33,11 +48,12 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type)
 	cfd_put32(body + 12, (uint32) typmod);
 	body[16] = type;
 	answer = cfd_call(CFD_KIND_PARTITION_OPEN, body, sizeof(body), NULL, 0, &length);
-	if (length != sizeof(uint32))
-		cfd_violation("answer about a partition has the wrong length");
+	if (length < PARTITION_ANSWER_BYTES)
+		cfd_violation("answer about a partition is too short");
 	partition = cfd_get32(answer);
 	if (partition == 0 || partition >= CFD_ARENA_BASE)
 		cfd_violation("impossible partition");
+	log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES);
 	return partition;
 }
 
@@ -101,37 +117,26 @@ cfd_columns(Relation relation)
 	return cached;
 }
 
-/*
- * Makes the promoted values durable with the transaction: here the keeper's redo
- * record goes into PostgreSQL's WAL, before any record that contains the FIDs.
- * Nothing is logged yet: see the issue "One log".
- */
-static void
-log_promotion(const CfdPromotion *items, int count)
-{
-	(void) items;
-	(void) count;
-}
-
 static void
 promote_part(CfdPromotion *items, int count)
 {
 	unsigned char body[CFD_FIXED_PROMOTE];
 	const char *answer;
 	uint32		length;
+	uint32		fids = count * sizeof(uint64);
 
 	memset(body, 0, sizeof(body));
 	cfd_put32(body, count);
 	answer = cfd_call(CFD_KIND_PROMOTE, body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
-	if (length != count * sizeof(uint64))
-		cfd_violation("answer to a promotion has the wrong length");
+	if (length < fids)
+		cfd_violation("answer to a promotion is too short");
 	for (int i = 0; i < count; i++)
 	{
 		items[i].fid = cfd_get64(answer + i * sizeof(uint64));
 		if (cfd_fid_partition(items[i].fid) != items[i].partition)
 			cfd_violation("promoted into another partition");
 	}
-	log_promotion(items, count);
+	log_redo_record(answer + fids, length - fids);
 }
 
 void
