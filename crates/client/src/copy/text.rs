@@ -222,7 +222,6 @@ fn escape(value: &[u8], delimiter: u8, out: &mut Vec<u8>) {
             }
         };
         out.push(b'\\');
-        // A delimiter that is a control character is itself after the backslash.
-        out.push(if byte == delimiter { byte } else { letter });
+        out.push(letter);
     }
 }

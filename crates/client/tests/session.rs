@@ -1,0 +1,131 @@
+//! Literals, parameters and results of a session.
+mod common;
+
+use client::{LiteralCache, Protected, description};
+use common::session;
+use contract::TypeCode;
+use contract::envelope::{FLAG_HANDLE, FLAG_TEXT};
+use envelope::{Envelope, format};
+use rewrite::{Form, Secret};
+
+fn binary(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    format::from_text(text.as_bytes(), &mut out).unwrap();
+    out
+}
+
+/// `GROUP BY substr(x, 1, 2)` must match its select list.
+#[test]
+fn the_same_literal_is_the_same_envelope() {
+    let (session, keeper) = session();
+    let secret = |code, at| Secret {
+        form: Form::Text(b"abc".to_vec(), code),
+        position: at,
+    };
+    let mut cache = LiteralCache::default();
+    let mut seal = |s: &Secret, handle| session.seal_literal(s, handle, &mut cache).unwrap();
+    let first = seal(&secret(None, 3), false);
+    assert_eq!(first, seal(&secret(None, 9), false));
+    let typed = seal(&secret(Some(TypeCode::Text), 9), false);
+    assert_ne!(first, typed);
+    assert_eq!(keeper.open_text(first.as_bytes()), "abc");
+    let mut other = LiteralCache::default();
+    let handle = session
+        .seal_literal(&secret(None, 3), true, &mut other)
+        .unwrap();
+    assert_ne!(first, handle);
+    assert_eq!(
+        Envelope::parse(&binary(&handle)).unwrap().flags,
+        FLAG_TEXT | FLAG_HANDLE
+    );
+}
+
+#[test]
+fn results_in_both_formats() {
+    let (session, keeper) = session();
+    let int4 = Protected::Scalar(TypeCode::Int4);
+    let mut sealed = Vec::new();
+    let bytes = 5200_i32.to_be_bytes();
+    keeper
+        .sealer
+        .seal(TypeCode::Int4 as u8, 0, &bytes, &mut sealed)
+        .unwrap();
+    let mut out = Vec::new();
+    session.open(int4, 1, &sealed, &mut out).unwrap();
+    assert_eq!(out, bytes);
+    let mut text = String::new();
+    format::to_text(&sealed, &mut text);
+    let mut out = Vec::new();
+    session.open(int4, 0, text.as_bytes(), &mut out).unwrap();
+    assert_eq!(out, b"5200");
+    // The envelope of another type is not believed.
+    let int8 = Protected::Scalar(TypeCode::Int8);
+    assert!(session.open(int8, 1, &sealed, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn arrays_are_arrays_of_envelopes() {
+    let (session, keeper) = session();
+    let array = Protected::Array(TypeCode::Text);
+    let mut out = Vec::new();
+    session
+        .seal(array, 0, b"{abc,NULL,\"d e\"}", &mut out)
+        .unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let elements: Vec<&str> = text.trim_matches(['{', '}']).split(',').collect();
+    assert_eq!(keeper.open_text(elements[0].as_bytes()), "abc");
+    assert_eq!(elements[1], "NULL");
+    assert_eq!(keeper.open_text(elements[2].as_bytes()), "d e");
+    let given = format!(
+        "{{{},NULL,{}}}",
+        keeper.seal_text("x y"),
+        keeper.seal_text("z")
+    );
+    let mut out = Vec::new();
+    session.open(array, 0, given.as_bytes(), &mut out).unwrap();
+    assert_eq!(out, b"{\"x y\",NULL,z}");
+}
+
+#[test]
+fn without_keys_nothing_is_sealed() {
+    let (mut session, _) = session();
+    session.lose();
+    let told = session
+        .seal(
+            Protected::Scalar(TypeCode::Text),
+            0,
+            b"abc",
+            &mut Vec::new(),
+        )
+        .unwrap_err();
+    assert_eq!(told.sqlstate, "08003");
+}
+
+#[test]
+fn descriptions_show_plain_types() {
+    let types = common::types();
+    let mut body = vec![0, 2];
+    for (name, oid) in [("a", 90_003_u32), ("b", 25)] {
+        body.extend_from_slice(name.as_bytes());
+        body.extend_from_slice(&[0, 0, 0, 0, 9, 0, 1]);
+        body.extend_from_slice(&oid.to_be_bytes());
+        body.extend_from_slice(&[0, 8, 0xff, 0xff, 0xff, 0xff, 0, 1]);
+    }
+    let columns = description::rows(&mut body, &types).unwrap();
+    assert_eq!(
+        columns[0].protected,
+        Some(Protected::Scalar(TypeCode::Int4))
+    );
+    assert_eq!((columns[0].format, columns[1].protected), (1, None));
+    assert_eq!(body[10..14], 23_u32.to_be_bytes());
+    assert_eq!(body[14..16], 4_i16.to_be_bytes());
+    for end in 0..body.len() {
+        assert!(description::rows(&mut body[..end].to_vec(), &types).is_err());
+    }
+    let mut body = vec![0, 2, 0, 1, 0x5f, 0x93, 0, 0, 0, 25];
+    assert_eq!(
+        description::parameters(&mut body, &types).unwrap(),
+        [90_003, 25]
+    );
+    assert_eq!(body[2..6], 23_u32.to_be_bytes());
+}
