@@ -1,0 +1,279 @@
+"""Processes that die, stand still or are slow: an SQL error in time, never a hang, and
+`make up` brings everything back.
+
+The keeper's memory is the only copy of values: a test that kills it makes its own tables.
+"""
+
+import os
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from results import run
+from stack import RUN, kill
+
+# A join that computes for many seconds, row by row.
+LONG = "SELECT count(*) FROM slow a, slow b WHERE a.n * b.n + b.n < 0"
+SOON = 2.0
+
+
+@pytest.fixture
+def slow(stack):
+    """A connection with a table big enough for LONG, in a schema of its own."""
+    stack.up()
+    with stack.connect_app() as connection:
+        connection.execute("DROP SCHEMA IF EXISTS faults CASCADE")
+        connection.execute("CREATE SCHEMA faults")
+        connection.execute("SET search_path = faults")
+        connection.execute("CREATE TABLE slow (i int, n enc_numeric)")
+        with connection.cursor().copy("COPY slow FROM STDIN") as copy:
+            for i in range(20000):
+                copy.write_row((i, i + 0.5))
+        yield connection
+    stack.up()
+
+
+@contextmanager
+def after(seconds, action):
+    """Does something in the background a moment after the block began."""
+    timer = threading.Timer(seconds, action)
+    timer.start()
+    yield
+    timer.join()
+
+
+def timed(connection, sql):
+    start = time.monotonic()
+    outcome = run(connection, sql)
+    return outcome, time.monotonic() - start
+
+
+def usable(connection):
+    """The connection works with protected values."""
+    connection.execute("CREATE TEMP TABLE again (s enc_text)")
+    connection.execute("INSERT INTO again VALUES ('x'), ('y')")
+    assert run(connection, "SELECT s || '!' FROM again WHERE s > 'x'").rows == [("y!",)]
+    connection.execute("DROP TABLE again")
+
+
+def test_keeper_killed_in_a_query(stack, slow):
+    with after(0.7, stack.kill_keeper):
+        outcome, seconds = timed(slow, LONG)
+    assert outcome.sqlstate is not None
+    assert outcome.sqlstate[:2] in ("08", "58"), outcome
+    assert seconds < 0.7 + SOON
+    # The session lives; protected values are out of reach, at once and clearly.
+    assert run(slow, "SELECT 1").rows == [("1",)]
+    outcome, seconds = timed(slow, "SELECT n FROM slow LIMIT 1")
+    assert outcome.sqlstate is not None
+    assert outcome.sqlstate[:2] in ("08", "58"), outcome
+    assert seconds < SOON
+    output = stack.up()
+    assert "Starting the keeper" in output
+    assert "PostgreSQL on port" in output
+    usable(slow)
+    with stack.connect_app() as connection:
+        usable(connection)
+
+
+def test_keeper_killed_in_copy(stack, slow):
+    slow.execute("CREATE TABLE c (i int, s enc_text)")
+    start = time.monotonic()
+    with pytest.raises(psycopg.Error) as error:  # noqa: SIM117
+        with slow.cursor().copy("COPY c FROM STDIN") as copy:
+            for i in range(2000):
+                copy.write_row((i, "x" * 100))
+                if i == 1000:
+                    stack.kill_keeper()
+    assert time.monotonic() - start < 10
+    assert error.value.sqlstate[:2] in ("08", "58")
+    stack.up()
+    usable(slow)
+    assert run(slow, "SELECT count(*) FROM c").rows == [("0",)]
+
+
+def test_keeper_killed_in_parallel_query(stack, slow):
+    for setting in ("parallel_setup_cost = 0", "parallel_tuple_cost = 0"):
+        slow.execute(f"SET {setting}")
+    slow.execute("SET min_parallel_table_scan_size = 0")
+    with after(0.7, stack.kill_keeper):
+        outcome, seconds = timed(slow, LONG)
+    assert outcome.sqlstate is not None
+    assert outcome.sqlstate[:2] in ("08", "58"), outcome
+    assert seconds < 0.7 + SOON
+    stack.up()
+    usable(slow)
+
+
+def test_keeper_dead_when_connecting(stack, slow):
+    """Without a keeper the application gets in or is told why; plain SQL is not disturbed."""
+    stack.kill_keeper()
+    start = time.monotonic()
+    try:
+        with stack.connect_app() as connection:
+            assert run(connection, "SELECT 1").rows == [("1",)]
+            assert run(connection, "SELECT n FROM faults.slow").sqlstate[:2] in ("08", "58")
+    except psycopg.OperationalError as error:
+        assert "keeper" in str(error)
+    assert time.monotonic() - start < 5
+    with stack.connect_dba() as dba:
+        assert run(dba, "SELECT count(*) FROM faults.slow").rows == [("20000",)]
+        assert run(dba, "SELECT n FROM faults.slow LIMIT 1").sqlstate[:2] in ("08", "58")
+    stack.up()
+    with stack.connect_app() as connection:
+        usable(connection)
+
+
+def test_statement_timeout(slow):
+    slow.execute("SET statement_timeout = '500ms'")
+    outcome, seconds = timed(slow, LONG)
+    assert outcome.sqlstate == "57014"
+    assert seconds < 0.5 + SOON
+    slow.execute("SET statement_timeout = 0")
+    assert run(slow, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
+
+
+def test_cancel(slow):
+    with after(0.5, slow.cancel_safe):
+        outcome, seconds = timed(slow, LONG)
+    assert outcome.sqlstate == "57014"
+    assert seconds < 0.5 + SOON
+    usable(slow)
+
+
+def test_terminate(stack, slow):
+    pid = slow.info.backend_pid
+    row = slow.execute("SELECT pg_backend_pid()").fetchone()
+    with stack.connect_dba() as dba:
+        terminate = f"SELECT pg_terminate_backend({row[0]})"
+        with after(0.5, lambda: dba.execute(terminate)):
+            outcome, seconds = timed(slow, LONG)
+    assert outcome.sqlstate in ("57P01", "none"), (outcome, pid)
+    assert seconds < 0.5 + SOON
+    with stack.connect_app() as connection:
+        usable(connection)
+
+
+def test_client_goes_away(stack, slow):
+    """A client that vanishes in a query leaves no backend behind for long."""
+    row = slow.execute("SELECT pg_backend_pid()").fetchone()
+    slow.pgconn.send_query(LONG.encode())
+    time.sleep(0.3)
+    slow.pgconn.finish()
+    with stack.connect_dba() as dba:
+        dba.execute(f"SELECT pg_cancel_backend({row[0]})")
+        for _ in range(50):
+            gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+            if dba.execute(gone, (row[0],)).fetchone() == (0,):
+                return
+            time.sleep(0.1)
+    pytest.fail("the backend is still there")
+
+
+def test_keeper_stands_still(stack, slow):
+    """A keeper that does not answer: timeouts and cancel work; when it goes on, so do we."""
+    pid = stack.keeper_pid()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        slow.execute("SET statement_timeout = '500ms'")
+        outcome, seconds = timed(slow, "SELECT count(*) FROM slow WHERE n > 10")
+        assert outcome.sqlstate == "57014"
+        assert seconds < 0.5 + SOON
+        slow.execute("SET statement_timeout = 0")
+        with after(0.5, slow.cancel_safe):
+            outcome, seconds = timed(slow, "SELECT count(*) FROM slow WHERE n > 10")
+        assert outcome.sqlstate == "57014"
+        assert seconds < 0.5 + SOON
+        assert run(slow, "SELECT 1").rows == [("1",)]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert run(slow, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
+
+
+def test_proxy_killed(stack, slow):
+    kill(stack.proxy_pid())
+    assert run(slow, "SELECT 1").sqlstate is not None
+    assert "Starting the proxy" in stack.up()
+    with stack.connect_app(options="-c search_path=faults") as connection:
+        assert run(connection, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
+
+
+def test_postmaster_killed(stack, slow):
+    """After PostgreSQL's crash recovery, what was committed is there with its values."""
+    slow.execute("INSERT INTO slow VALUES (-1, -12345.678)")
+    slow.execute("CREATE INDEX slow_n ON slow (n)")
+    kill(stack.postmaster_pid())
+    output = stack.up()
+    assert "Starting PostgreSQL" in output
+    assert "keeper" not in output
+    with stack.connect_app(options="-c search_path=faults -c enable_seqscan=off") as connection:
+        assert run(connection, "SELECT n FROM slow WHERE i = -1").rows == [("-12345.678",)]
+        assert run(connection, "SELECT i FROM slow WHERE n < 0").rows == [("-1",)]
+        usable(connection)
+
+
+def test_backend_killed(stack, slow):
+    """PostgreSQL restarts all backends when one is killed; the keeper survives that."""
+    row = slow.execute("SELECT pg_backend_pid()").fetchone()
+    slow.execute("BEGIN")
+    slow.execute("INSERT INTO slow VALUES (-2, -2)")
+    kill(row[0])
+    time.sleep(0.5)
+    stack.up()
+    with stack.connect_app(options="-c search_path=faults") as connection:
+        assert run(connection, "SELECT count(*), max(n) FROM slow").rows == [("20000", "19999.5")]
+
+
+def test_everything_killed(stack, slow):
+    pids = [stack.keeper_pid(), stack.postmaster_pid(), stack.proxy_pid()]
+    for pid in pids:
+        kill(pid)
+    stack.up()
+    assert not {stack.keeper_pid(), stack.postmaster_pid(), stack.proxy_pid()} & set(pids)
+    with stack.connect_app() as connection:
+        usable(connection)
+
+
+def test_up_again_does_nothing(stack, slow):
+    output = stack.up()
+    assert output.count("\n") == 1
+    assert run(slow, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
+
+
+def test_stale_pid_files(stack, slow):
+    """As after a reboot: the files name processes that are something else now."""
+    stack.down()
+    for name in ("KEEPER_PID_FILE", "PROXY_PID_FILE"):
+        Path(stack.env[name]).write_text(f"{os.getpid()}\n")
+    (stack.data / "postmaster.pid").write_text(f"{os.getpid()}\n{stack.data}\n")
+    stack.up()
+    with stack.connect_app() as connection:
+        usable(connection)
+
+
+def test_env_file(stack):
+    lines = (RUN / "env").read_text().splitlines()
+    names = [line.split("=", 1)[0] for line in lines]
+    assert {"APP_URL", "DBA_URL", "PGDATA", "KEEPER_PID_FILE"} <= set(names)
+    assert all(name.isidentifier() for name in names)
+
+
+def test_idle_uses_no_cpu(stack, slow):
+    """Nobody spins while nobody works."""
+
+    def ticks(pid):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    backend = slow.execute("SELECT pg_backend_pid()").fetchone()[0]
+    pids = [stack.keeper_pid(), stack.proxy_pid(), backend]
+    assert run(slow, "SELECT n + 1 FROM slow LIMIT 1").rows == [("1.5",)]
+    time.sleep(0.5)
+    before = [ticks(pid) for pid in pids]
+    time.sleep(3)
+    used = [ticks(pid) - b for pid, b in zip(pids, before, strict=True)]
+    assert max(used) <= 3, used  # hundredths of a second
