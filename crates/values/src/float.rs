@@ -105,7 +105,8 @@ pub(crate) fn parse_f32(s: &[u8]) -> Result<f32> {
     parse(s)
 }
 
-/// Reads a float as `strtod` does, with PostgreSQL's errors.
+/// Reads a float as `strtod` does, with PostgreSQL's errors. Like PostgreSQL,
+/// complains about the range before what follows the number.
 fn parse<F: Float>(s: &[u8]) -> Result<F> {
     let invalid = || invalid_syntax(F::NAME);
     let s = scan::trim(s);
@@ -121,13 +122,27 @@ fn parse<F: Float>(s: &[u8]) -> Result<F> {
     if is_nan_literal(body) {
         return Ok(sign(f64::NAN));
     }
-    if body.len() >= 2 && body.starts_with(b"0") && body.get(1).is_some_and(|b| b | 32 == b'x') {
-        let (value, nonzero) = parse_hex(body.get(2..).unwrap_or_default()).ok_or_else(invalid)?;
-        return check(sign(value), nonzero);
+    if let Some(hex) = body
+        .strip_prefix(b"0x")
+        .or_else(|| body.strip_prefix(b"0X"))
+        && let Some((value, nonzero, rest)) = parse_hex(hex)
+    {
+        let value = check(sign(value), nonzero)?;
+        return if rest.is_empty() {
+            Ok(value)
+        } else {
+            Err(invalid())
+        };
     }
-    let nonzero = check_decimal(body).ok_or_else(invalid)?;
-    let text = std::str::from_utf8(s).map_err(|_| invalid())?;
-    check(text.parse::<F>().map_err(|_| invalid())?, nonzero)
+    let (nonzero, rest) = check_decimal(body).ok_or_else(invalid)?;
+    let number = s.get(..s.len() - rest.len()).unwrap_or_default();
+    let text = std::str::from_utf8(number).map_err(|_| invalid())?;
+    let value = check(text.parse::<F>().map_err(|_| invalid())?, nonzero)?;
+    if rest.is_empty() {
+        Ok(value)
+    } else {
+        Err(invalid())
+    }
 }
 
 /// Refuses what did not fit.
@@ -156,33 +171,31 @@ fn is_nan_literal(s: &[u8]) -> bool {
         }
 }
 
-/// Whether `s` is an unsigned decimal literal, and if so, whether it is not zero.
-fn check_decimal(s: &[u8]) -> Option<bool> {
+/// Reads an unsigned decimal literal: whether it is not zero, and the rest.
+fn check_decimal(s: &[u8]) -> Option<(bool, &[u8])> {
     let (int, rest) = scan::digits(s);
-    let (frac, rest) = match rest.split_first() {
+    let (frac, mut rest) = match rest.split_first() {
         Some((b'.', rest)) => scan::digits(rest),
         _ => (&b""[..], rest),
     };
     if int.is_empty() && frac.is_empty() {
         return None;
     }
-    if let Some((b'e' | b'E', rest)) = rest.split_first() {
-        let rest = match rest.split_first() {
-            Some((b'+' | b'-', rest)) => rest,
-            _ => rest,
+    if let Some((b'e' | b'E', exponent)) = rest.split_first() {
+        let unsigned = match exponent.split_first() {
+            Some((b'+' | b'-', unsigned)) => unsigned,
+            _ => exponent,
         };
-        let (digits, rest) = scan::digits(rest);
-        if digits.is_empty() || !rest.is_empty() {
-            return None;
+        let (digits, after) = scan::digits(unsigned);
+        if !digits.is_empty() {
+            rest = after;
         }
-    } else if !rest.is_empty() {
-        return None;
     }
-    Some(int.iter().chain(frac).any(|&b| b != b'0'))
+    Some((int.iter().chain(frac).any(|&b| b != b'0'), rest))
 }
 
-/// A hexadecimal literal after `0x`: its value and whether it is not zero.
-fn parse_hex(s: &[u8]) -> Option<(f64, bool)> {
+/// A hexadecimal literal after `0x`: its value, whether it is not zero, the rest.
+fn parse_hex(s: &[u8]) -> Option<(f64, bool, &[u8])> {
     let (mut mantissa, mut exponent, mut any, mut point, mut used) = (0u64, 0i64, false, false, 0);
     for &b in s {
         if b == b'.' && !point {
@@ -202,24 +215,22 @@ fn parse_hex(s: &[u8]) -> Option<(f64, bool)> {
         }
         used += 1;
     }
-    let rest = s.get(used..)?;
+    let mut rest = s.get(used..)?;
     if !any {
         return None;
     }
-    if let Some((b'p' | b'P', rest)) = rest.split_first() {
-        let (minus, rest) = match rest.split_first() {
-            Some((b'-', rest)) => (true, rest),
-            Some((b'+', rest)) => (false, rest),
-            _ => (false, rest),
+    if let Some((b'p' | b'P', power)) = rest.split_first() {
+        let (minus, unsigned) = match power.split_first() {
+            Some((b'-', unsigned)) => (true, unsigned),
+            Some((b'+', unsigned)) => (false, unsigned),
+            _ => (false, power),
         };
-        let (digits, rest) = scan::digits(rest);
-        if digits.is_empty() || !rest.is_empty() {
-            return None;
+        let (digits, after) = scan::digits(unsigned);
+        if !digits.is_empty() {
+            let e = scan::integer(digits).unwrap_or(1 << 40).min(1 << 40);
+            exponent += if minus { -e } else { e };
+            rest = after;
         }
-        let e = scan::integer(digits).unwrap_or(1 << 40).min(1 << 40);
-        exponent += if minus { -e } else { e };
-    } else if !rest.is_empty() {
-        return None;
     }
     let mut value = mantissa as f64;
     let mut left = exponent.clamp(-3000, 3000) as i32;
@@ -228,7 +239,7 @@ fn parse_hex(s: &[u8]) -> Option<(f64, bool)> {
         value *= 2f64.powi(step);
         left -= step;
     }
-    Some((value, mantissa != 0))
+    Some((value, mantissa != 0, rest))
 }
 
 /// PostgreSQL's output for `extra_float_digits`.

@@ -149,9 +149,15 @@ fn part(unit: Unit, v: &Value, env: &Env) -> Result<Part> {
     }
 }
 
-/// Seconds since 1970, in microseconds.
+/// Seconds since 1970, in microseconds. Where the difference does not fit 64 bits
+/// PostgreSQL divides, which keeps four decimals.
 fn epoch(t: i64) -> Part {
-    Part::Scaled(i128::from(t) - i128::from(UNIX_EPOCH), 6)
+    let micros = i128::from(t) - i128::from(UNIX_EPOCH);
+    if t < i64::MAX + UNIX_EPOCH {
+        Part::Scaled(micros, 6)
+    } else {
+        Part::Scaled((micros + 50) / 100 * 100, 6)
+    }
 }
 
 /// Fields of an infinite date or timestamp: those that only grow are infinite,
@@ -395,6 +401,9 @@ fn truncate_interval(unit: Unit, mut i: Interval) -> Result<Interval> {
         Unit::Week => {
             return Err(unsupported(unit, TypeCode::Interval)
                 .detail("Months usually have fractional weeks."));
+        }
+        Unit::Timezone | Unit::TimezoneHour | Unit::TimezoneMinute => {
+            return Err(unsupported(unit, TypeCode::Interval));
         }
         _ => {
             return Err(Error::new(

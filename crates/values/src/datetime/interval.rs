@@ -1,9 +1,7 @@
 //! Reads intervals (PostgreSQL's, the SQL standard's and ISO 8601 forms),
 //! interval arithmetic, and the modifiers of `interval`.
 
-use super::token::{
-    Bad, Field, Kind, Span, Unit, Word, fraction, leading_int, mask, span, split, time, word,
-};
+use super::token::{Bad, Field, Kind, Span, Unit, fraction, leading_int, mask, span, split, time};
 use super::{
     USECS_PER_DAY, USECS_PER_HOUR, USECS_PER_MINUTE, USECS_PER_SEC, out_of_range, round_micros,
 };
@@ -292,24 +290,19 @@ fn read_fields(fields: &[Field], range: i32, env: &Env) -> Parsed<Sum> {
                 unit = Some(if of == Unit::Hour { Unit::Day } else { of });
                 new
             }
-            (Kind::Word | Kind::Special, _) => match (span(&field.text), word(&field.text)) {
-                (Some(Span::Ignore), _) => continue,
-                (Some(Span::Unit(named)), _) => {
+            (Kind::Word | Kind::Special, _) => match span(&field.text) {
+                Some(Span::Ignore) => continue,
+                Some(Span::Unit(named)) => {
                     unit = Some(named);
                     0
                 }
-                (Some(Span::Ago), _) => {
+                Some(Span::Ago) => {
                     ago = true;
                     // What follows to the left needs its unit again.
                     unit = Some(Unit::Other);
                     0
                 }
-                (None, Some(Word::Ignore)) => continue,
-                (None, Some(Word::Unit(named))) => {
-                    unit = Some(named);
-                    0
-                }
-                _ => return Err(Bad::Format),
+                None => return Err(Bad::Format),
             },
             (Kind::Time, None) => return Err(Bad::Format),
         };

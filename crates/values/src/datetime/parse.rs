@@ -221,7 +221,7 @@ impl<'e> Decoder<'e> {
     }
 
     fn time_field(&mut self, s: &[u8]) -> Step {
-        if self.prefix.take().is_some_and(|unit| unit != Unit::Time) {
+        if !self.time_only && self.prefix.take().is_some_and(|unit| unit != Unit::Time) {
             return Err(Bad::Format);
         }
         let (hour, minute, second, micros) = time(s, false)?;
@@ -674,14 +674,14 @@ impl<'e> Decoder<'e> {
     }
 
     fn finish(mut self) -> std::result::Result<Decoded, Bad> {
+        self.validate_date()?;
+        self.apply_meridian()?;
         match self.moment {
             Some(Moment::Epoch) => return Ok(Decoded::Epoch),
             Some(Moment::Infinity) => return Ok(Decoded::Infinity),
             Some(Moment::NegInfinity) => return Ok(Decoded::NegInfinity),
             _ => {}
         }
-        self.validate_date()?;
-        self.apply_meridian()?;
         if self.seen & mask::DATE != mask::DATE {
             return Err(Bad::Format);
         }

@@ -64,14 +64,7 @@ impl Zone {
         if let Ok(zone) = jiff::tz::db().get(name).or_else(|_| bundled().get(name)) {
             return Some(Zone::Named(zone));
         }
-        let rule = name.to_ascii_uppercase();
-        if let Some(zone) = posix_fixed(&rule) {
-            return Some(zone);
-        }
-        TimeZone::posix(&rule)
-            .or_else(|_| TimeZone::posix(&format!("{rule},M3.2.0,M11.1.0")))
-            .ok()
-            .map(Zone::Named)
+        posix(&name.to_ascii_uppercase())
     }
 
     /// What the zone says about an instant.
@@ -162,34 +155,88 @@ impl Zone {
     }
 }
 
-/// A POSIX rule without daylight-saving time: a name of any length, and hours
-/// west of UTC.
-fn posix_fixed(rule: &str) -> Option<Zone> {
-    let (name, rest) = match rule.strip_prefix('<') {
-        Some(quoted) => quoted.split_once('>')?,
+/// The name of a zone at the start of a POSIX rule, and the rest. PostgreSQL
+/// takes names of any length.
+fn posix_name(rule: &str) -> Option<(&str, &str)> {
+    match rule.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>'),
         None => {
-            let end = rule.find(|c: char| c.is_ascii_digit() || ",+-".contains(c))?;
-            rule.split_at_checked(end)?
+            let end = rule.find(|c: char| c.is_ascii_digit() || ",+-".contains(c));
+            rule.split_at_checked(end.unwrap_or(rule.len()))
         }
-    };
-    let (sign, rest) = match rest.as_bytes().first()? {
-        b'-' => (1, rest.get(1..)?),
-        b'+' => (-1, rest.get(1..)?),
-        _ => (-1, rest),
-    };
-    let mut seconds = 0i32;
-    let mut parts = rest.split(':');
-    for (unit, most) in [(3600, 167), (60, 59), (1, 60)] {
-        let Some(part) = parts.next() else { break };
-        if part.is_empty() || part.len() > 5 || !part.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        seconds += part.parse::<i32>().ok().filter(|n| *n <= most)? * unit;
     }
-    parts
-        .next()
-        .is_none()
-        .then(|| Zone::Fixed(sign * seconds, Some(name.into())))
+}
+
+/// `[±]hh[:mm[:ss]]` west of UTC, as seconds east of UTC, and the rest.
+fn posix_offset(rule: &str) -> Option<(i32, &str)> {
+    let (sign, mut rest) = match rule.as_bytes().first()? {
+        b'-' => (1, rule.get(1..)?),
+        b'+' => (-1, rule.get(1..)?),
+        _ => (-1, rule),
+    };
+    let mut seconds = 0;
+    for (unit, most) in [(3600, 167), (60, 59), (1, 60)] {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (number, after) = rest.split_at_checked(digits)?;
+        seconds += number.parse::<i32>().ok().filter(|n| *n <= most)? * unit;
+        rest = after;
+        match after.strip_prefix(':') {
+            Some(next) if unit > 1 => rest = next,
+            _ => break,
+        }
+    }
+    Some((sign * seconds, rest))
+}
+
+/// A POSIX rule in upper case. Without rules for it, daylight-saving time is that
+/// of the United States.
+fn posix(rule: &str) -> Option<Zone> {
+    let (name, rest) = posix_name(rule)?;
+    let (offset, rest) = posix_offset(rest)?;
+    if rest.is_empty() {
+        return Some(Zone::Fixed(offset, Some(name.into())));
+    }
+    let (dst_name, rest) = posix_name(rest).filter(|(name, _)| !name.is_empty())?;
+    let (dst_offset, rest) = match rest.as_bytes().first() {
+        None | Some(b',') => (offset + 3600, rest),
+        Some(_) => posix_offset(rest)?,
+    };
+    let rules = if rest.is_empty() {
+        ",M3.2.0,M11.1.0"
+    } else {
+        rest
+    };
+    // jiff wants names of at least three letters or digits.
+    let proper = |name: &str| match name {
+        _ if name.len() < 3 => "<XXX>".to_string(),
+        _ if name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-".contains(&b)) =>
+        {
+            format!("<{name}>")
+        }
+        _ => "<XXX>".to_string(),
+    };
+    let west = |offset: i32| {
+        let seconds = offset.unsigned_abs();
+        let sign = if offset > 0 { "-" } else { "" };
+        format!(
+            "{sign}{}:{:02}:{:02}",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        )
+    };
+    let full = [
+        proper(name),
+        west(offset),
+        proper(dst_name),
+        west(dst_offset),
+        rules.into(),
+    ];
+    TimeZone::posix(&full.concat()).ok().map(Zone::Named)
 }
 
 /// Abbreviation of a fixed offset: `+05:30`.
