@@ -12,7 +12,8 @@
 //!
 //! That it can fail is tested, too: without the sequentially consistent fence,
 //! without the second look, and without release or acquire,
-//! loom must find the fault.
+//! loom must find the fault. (By hand, each of the four fences of `ring.rs` was
+//! taken out alone: each time at least two of these tests fail.)
 #![allow(unsafe_code, missing_docs)]
 // Not loom's Arc: its drop fails when a model has found its fault. loom runs all on
 // one thread.
@@ -217,6 +218,9 @@ impl Socket {
 }
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    // Unoptimised, the largest bound takes a minute.
+    let most = if cfg!(debug_assertions) { 3 } else { 4 };
+    let preemptions = preemptions.min(most);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
@@ -283,17 +287,17 @@ fn calls(times: usize, length: usize) -> impl Fn() + Sync + Send + 'static {
 
 #[test]
 fn every_byte_arrives() {
-    check(3, one_way(4, [1, 2], Fault::None));
+    check(4, one_way(4, [1, 2], Fault::None));
 }
 
 #[test]
 fn streams_through_a_ring_of_two_bytes() {
-    check(3, one_way(2, [3, 1], Fault::None));
+    check(4, one_way(2, [3, 1], Fault::None));
 }
 
 #[test]
 fn calls_are_answered() {
-    check(3, calls(1, 1));
+    check(4, calls(1, 1));
     check(2, calls(2, 1));
 }
 
