@@ -3,7 +3,7 @@ use std::collections::HashMap;
 
 use contract::TypeCode;
 use contract::envelope::{FLAG_HANDLE, FLAG_TEXT};
-use envelope::{Opener, Sealer, format};
+use envelope::{Envelope, Opener, Sealer, format};
 use rewrite::{Form, Secret};
 use values::Env;
 
@@ -152,6 +152,33 @@ impl Session {
         }
     }
 
+    /// Appends the value of a field that may be an envelope of any type; what is
+    /// none stays as it is.
+    pub fn open_untyped(
+        &self,
+        format: i16,
+        field: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let mut binary = Vec::new();
+        let claimed = if format == TEXT {
+            if !format::looks_like_text(field) || format::from_text(field, &mut binary).is_err() {
+                None
+            } else {
+                Envelope::parse(&binary).ok()
+            }
+        } else {
+            Envelope::parse(field).ok()
+        };
+        match claimed.and_then(|envelope| envelope.type_code) {
+            Some(code) => self.open_scalar(code, format, field, out),
+            None => {
+                out.extend_from_slice(field);
+                Ok(())
+            }
+        }
+    }
+
     fn open_scalar(
         &self,
         code: TypeCode,
@@ -203,6 +230,6 @@ impl Session {
     }
 }
 
-fn describe(envelope: &envelope::Envelope<'_>) -> (Option<TypeCode>, bool) {
+fn describe(envelope: &Envelope<'_>) -> (Option<TypeCode>, bool) {
     (envelope.type_code, envelope.is_text())
 }

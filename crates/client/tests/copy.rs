@@ -14,6 +14,7 @@ use rewrite::{
 fn plan(direction: Direction, format: Format) -> CopyPlan {
     let column = |name: &str, protected: bool| CopyColumn {
         name: name.into(),
+        protected,
         ty: Some(if protected {
             ColumnType::Enc(TypeCode::Text)
         } else {
@@ -307,7 +308,10 @@ proptest! {
         let pieces: Vec<&[u8]> = expected.chunks(size).collect();
         let up = run(&plan(Direction::From, format), &session, &pieces).unwrap();
         let mut to = plan(Direction::To, format);
-        to.columns.iter_mut().for_each(|c| c.ty = Some(ColumnType::Plain(25, "text".into())));
+        for column in &mut to.columns {
+            column.ty = Some(ColumnType::Plain(25, "text".into()));
+            column.protected = false;
+        }
         prop_assert!(CopyStream::new(&to).unwrap().is_none());
         for row in &rows {
             for value in [&row[1], &row[3]].into_iter().flatten() {

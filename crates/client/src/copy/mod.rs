@@ -14,10 +14,19 @@ use crate::{Failure, Protected, Session};
 /// No row may be longer than this (PostgreSQL's own limit is 1 GB).
 pub const ROW_MAX: usize = 1 << 30;
 
+/// What a protected column of the data is.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    /// A known type.
+    Typed(Protected),
+    /// A column of a query whose type is not known: each envelope says its own.
+    Untyped,
+}
+
 /// What all formats need to know.
 pub(crate) struct Shape {
     pub(crate) direction: Direction,
-    pub(crate) columns: Vec<Option<Protected>>,
+    pub(crate) columns: Vec<Option<Target>>,
     pub(crate) names: Vec<String>,
     pub(crate) options: rewrite::Options,
 }
@@ -27,14 +36,19 @@ impl Shape {
     fn field(
         &self,
         session: &Session,
-        target: Protected,
+        target: Target,
         format: i16,
         value: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        match self.direction {
-            Direction::From => session.seal(target, format, value, out),
-            Direction::To => session.open(target, format, value, out),
+        match (self.direction, target) {
+            (Direction::From, Target::Typed(target)) => session.seal(target, format, value, out),
+            (Direction::To, Target::Typed(target)) => session.open(target, format, value, out),
+            (Direction::To, Target::Untyped) => session.open_untyped(format, value, out),
+            (Direction::From, Target::Untyped) => Err(Failure::new(
+                "0A000",
+                "confide: COPY into a column of unknown type",
+            )),
         }
     }
 
@@ -72,22 +86,27 @@ enum State {
 impl CopyStream {
     /// A stream for this plan, or `None` when nothing in it is protected.
     pub fn new(plan: &CopyPlan) -> Result<Option<CopyStream>, Failure> {
-        if !plan.columns.iter().any(rewrite::CopyColumn::protected) {
+        if !plan.columns.iter().any(|c| c.protected) {
             return Ok(None);
         }
         let mut columns = Vec::with_capacity(plan.columns.len());
         for column in &plan.columns {
-            let protected = column.ty.as_ref().and_then(Protected::of_column);
-            if protected.is_none() && column.protected() {
-                return Err(Failure::new(
-                    "0A000",
-                    format!(
-                        "COPY of column \"{}\" is not supported: its type contains protected values",
-                        column.name
-                    ),
-                ));
-            }
-            columns.push(protected);
+            let typed = column.ty.as_ref().and_then(Protected::of_column);
+            let target = match (typed, column.protected) {
+                (Some(typed), _) => Some(Target::Typed(typed)),
+                (None, false) => None,
+                (None, true) if plan.direction == Direction::To => Some(Target::Untyped),
+                (None, true) => {
+                    return Err(Failure::new(
+                        "0A000",
+                        format!(
+                            "COPY of column \"{}\" is not supported: its type contains protected values",
+                            column.name
+                        ),
+                    ));
+                }
+            };
+            columns.push(target);
         }
         let header = plan.options.header != Header::No;
         Ok(Some(CopyStream {

@@ -13,7 +13,7 @@ use crate::shared::Stats;
 use crate::wire::{backend, frame};
 
 /// How the server says that the keeper has forgotten the session.
-const NO_SESSION: (&[u8], &[u8]) = (b"08003", b"confide: no client session");
+const NO_SESSION: &[u8] = b"confide: no client session";
 
 impl Core {
     /// One frame of the server.
@@ -86,7 +86,7 @@ impl Core {
         let fields = backend::fields(frame::body(message))?;
         let field = |tag: u8| fields.iter().find(|(t, _)| *t == tag).map(|(_, v)| *v);
         let text = field(b'M').unwrap_or_default();
-        if field(b'C') == Some(NO_SESSION.0) && text.starts_with(NO_SESSION.1) {
+        if text.starts_with(NO_SESSION) {
             self.session.lose();
         }
         let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
