@@ -1,0 +1,124 @@
+//! Who may hold a client session: a file with a line for each client, its public
+//! key and its name. Read again when it has changed.
+//!
+//! Invariant: a file that cannot be read or understood authorises nobody.
+
+use envelope::PublicKey;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Larger files are not read.
+const FILE_MAX: u64 = 16 * 1024 * 1024;
+
+/// The authorised clients.
+pub struct Clients {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Device, inode, size, time of change in seconds and nanoseconds.
+    stamp: Option<[u64; 5]>,
+    names: HashMap<PublicKey, String>,
+}
+
+impl Clients {
+    /// The clients in a file, which is read when somebody asks.
+    pub fn new(path: &Path) -> Clients {
+        Clients {
+            path: path.to_owned(),
+            known: Mutex::new(Known::default()),
+        }
+    }
+
+    /// The name of an authorised client.
+    pub fn name(&self, key: &PublicKey) -> Option<String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = stamp(&self.path);
+        if stamp.is_none() || stamp != known.stamp {
+            known.names = read(&self.path);
+            known.stamp = stamp;
+        }
+        known.names.get(key).cloned()
+    }
+
+    /// Reads the file again at the next question.
+    pub fn reload(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.stamp = None;
+    }
+}
+
+fn stamp(path: &Path) -> Option<[u64; 5]> {
+    let data = std::fs::metadata(path).ok()?;
+    let (seconds, nanos) = (data.ctime() as u64, data.ctime_nsec() as u64);
+    Some([data.dev(), data.ino(), data.size(), seconds, nanos])
+}
+
+fn read(path: &Path) -> HashMap<PublicKey, String> {
+    match parse(path) {
+        Ok(names) => {
+            tracing::info!(clients = names.len(), "read the authorised clients");
+            names
+        }
+        Err(what) => {
+            tracing::error!(file = %path.display(), "no client is authorised: {what}");
+            HashMap::new()
+        }
+    }
+}
+
+fn parse(path: &Path) -> Result<HashMap<PublicKey, String>, String> {
+    let size = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
+    if size > FILE_MAX {
+        return Err("the file is too large".into());
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let mut names = HashMap::new();
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (key, name) = entry(line).ok_or(format!("line {number} is not a key and a name"))?;
+        names.insert(key, name);
+    }
+    Ok(names)
+}
+
+/// `BASE64 name`, or the line of a public key file and a name.
+fn entry(line: &str) -> Option<(PublicKey, String)> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (key, name) = match words.as_slice() {
+        ["confide-key-v1", "client", "public", key, name @ ..] => (key, name),
+        [key, name @ ..] => (key, name),
+        [] => return None,
+    };
+    Some((key.parse().ok()?, name.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key added or taken away counts at once, and a broken line authorises
+    /// nobody; with the bug a revoked client goes on until a restart.
+    #[test]
+    fn changes_count() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("clients");
+        let clients = Clients::new(&path);
+        let (a, b) = (PublicKey([1; 32]), PublicKey([2; 32]));
+        assert_eq!(clients.name(&a), None);
+        std::fs::write(&path, format!("# people\n\n{a} alice smith\n"))?;
+        assert_eq!(clients.name(&a).as_deref(), Some("alice smith"));
+        std::fs::write(&path, format!("confide-key-v1 client public {b} bob\n"))?;
+        assert_eq!(clients.name(&a), None);
+        assert_eq!(clients.name(&b).as_deref(), Some("bob"));
+        std::fs::write(&path, format!("{a} alice\nnonsense here\n"))?;
+        assert_eq!(clients.name(&a), None);
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! Configuration: a TOML file, overridden by environment variables
+//! `CONFIDE_KEEPER_` + the key in capitals. A key that does not exist is an
+//! error in both.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// What environment variables begin with.
+pub const ENV_PREFIX: &str = "CONFIDE_KEEPER_";
+/// The file that is read when none is given, if it is there.
+pub const DEFAULT_FILE: &str = "/etc/confide/keeper.toml";
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Unix socket that backends connect to.
+    pub socket: PathBuf,
+    /// Permissions of the socket, in octal.
+    pub socket_mode: Mode,
+    /// Users, by name or number, whose processes may connect, besides the
+    /// keeper's own user.
+    pub users: Vec<String>,
+    /// The keeper's static key; made when it is missing.
+    pub key_file: PathBuf,
+    /// The root key, for development; made when it is missing.
+    pub root_key_file: PathBuf,
+    /// Public keys and names of the clients that may hold a session.
+    pub clients_file: PathBuf,
+    /// Where the process id is written when the keeper is ready; empty: nowhere.
+    pub pid_file: PathBuf,
+    /// Memory for values of columns and sessions together.
+    pub memory_limit: Bytes,
+    /// Memory for the temporary values of one session.
+    pub session_memory_limit: Bytes,
+    /// Channels open at a time.
+    pub max_channels: u32,
+    /// What is logged: `error`, `warn`, `info`, `debug`.
+    pub log: String,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            socket: "/run/confide/keeper.sock".into(),
+            socket_mode: Mode(0o660),
+            users: vec!["postgres".into()],
+            key_file: "/var/lib/confide/keeper.key".into(),
+            root_key_file: "/var/lib/confide/root.key".into(),
+            clients_file: "/etc/confide/clients".into(),
+            pid_file: PathBuf::new(),
+            memory_limit: Bytes(4 << 30),
+            session_memory_limit: Bytes(1 << 30),
+            max_channels: 512,
+            log: "info".into(),
+        }
+    }
+}
+
+/// Permissions, written in octal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode(pub u32);
+
+/// A size, written as a number of bytes or as text with kB, MB, GB or TB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub usize);
+
+impl Serialize for Mode {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&format!("{:04o}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Mode {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Mode, D::Error> {
+        let text = String::deserialize(d)?;
+        let bad = || de::Error::custom("expected permissions in octal, like \"0660\"");
+        let mode = u32::from_str_radix(&text, 8).map_err(|_| bad())?;
+        if mode > 0o777 {
+            Err(bad())
+        } else {
+            Ok(Mode(mode))
+        }
+    }
+}
+
+const UNITS: [(&str, usize); 5] = [
+    ("kB", 1 << 10),
+    ("MB", 1 << 20),
+    ("GB", 1 << 30),
+    ("TB", 1 << 40),
+    ("B", 1),
+];
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |unit: &&(&str, usize)| self.0 > 0 && self.0.is_multiple_of(unit.1);
+        let (name, size) = UNITS.iter().take(4).rev().find(fits).unwrap_or(&("B", 1));
+        write!(f, "{}{name}", self.0 / size)
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.to_string())
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
+        let bad = || de::Error::custom("expected a size, like \"512MB\"");
+        let number = |n: i64| usize::try_from(n).map_err(|_| bad());
+        match Value::deserialize(d)? {
+            Value::Integer(n) => number(n).map(Bytes),
+            Value::String(text) => {
+                let text = text.trim();
+                let unit = UNITS.iter().find(|(name, _)| text.ends_with(name));
+                let (name, size) = unit.copied().unwrap_or(("", 1));
+                let digits = text.strip_suffix(name).unwrap_or(text).trim();
+                let n = number(digits.parse().map_err(|_| bad())?)?;
+                n.checked_mul(size).map(Bytes).ok_or_else(bad)
+            }
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file (the default one if there is one) and the environment.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Config, String> {
+        let default = Path::new(DEFAULT_FILE);
+        let file = file.or(default.exists().then_some(default));
+        let text = match file {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| format!("cannot read {}: {e}", path.display()))?,
+            None => String::new(),
+        };
+        let place = file.map_or(String::new(), |p| format!("{}: ", p.display()));
+        let table: Table = text.parse().map_err(|e| format!("{place}{e}"))?;
+        // The file by itself first, so that an error is about the right place.
+        Config::deserialize(table.clone()).map_err(|e| format!("{place}{e}"))?;
+        let table = overlay(table, environment)?;
+        Config::deserialize(table).map_err(|e| format!("environment: {e}"))
+    }
+
+    /// The settings as a configuration file.
+    pub fn print(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Puts environment variables over a table, each in the form its key has.
+fn overlay(
+    mut table: Table,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<Table, String> {
+    let defaults = Table::try_from(Config::default()).map_err(|e| e.to_string())?;
+    for (name, text) in environment {
+        let Some(key) = name.strip_prefix(ENV_PREFIX) else {
+            continue;
+        };
+        let key = key.to_ascii_lowercase();
+        let value = match defaults.get(&key) {
+            None => return Err(format!("environment: {name} is not a setting")),
+            Some(Value::Array(_)) => {
+                let words = text.split(',').map(str::trim).filter(|w| !w.is_empty());
+                Value::Array(words.map(|w| Value::String(w.into())).collect())
+            }
+            Some(Value::Integer(_)) => {
+                let number = text.trim().parse();
+                Value::Integer(number.map_err(|_| format!("environment: {name} is no number"))?)
+            }
+            Some(_) => Value::String(text),
+        };
+        table.insert(key, value);
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let path = dir.path().join("keeper.toml");
+        std::fs::write(&path, text).map_err(|e| e.to_string())?;
+        let environment = environment
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.to_string()));
+        Config::load(Some(&path), environment)
+    }
+
+    #[test]
+    fn file_and_environment() {
+        let config = load(
+            "socket = \"/tmp/a\"\nsocket_mode = \"0600\"\nmemory_limit = \"10MB\"\nusers = []",
+            &[
+                ("CONFIDE_KEEPER_SOCKET", "/tmp/b"),
+                ("CONFIDE_KEEPER_USERS", "alice, 1000"),
+                ("CONFIDE_KEEPER_MAX_CHANNELS", "7"),
+                ("OTHER", "x"),
+            ],
+        );
+        let wanted = Config {
+            socket: "/tmp/b".into(),
+            socket_mode: Mode(0o600),
+            memory_limit: Bytes(10 << 20),
+            users: vec!["alice".into(), "1000".into()],
+            max_channels: 7,
+            ..Config::default()
+        };
+        assert_eq!(config, Ok(wanted));
+    }
+
+    /// A misspelt setting must not be silently ignored.
+    #[test]
+    fn unknown_is_an_error() {
+        assert!(load("sockett = \"/tmp/a\"", &[]).is_err());
+        assert!(load("", &[("CONFIDE_KEEPER_SOCKETT", "/tmp/a")]).is_err());
+        assert!(load("socket_mode = \"0990\"", &[]).is_err());
+        assert!(load("memory_limit = \"1XB\"", &[]).is_err());
+        assert!(load("memory_limit = -1", &[]).is_err());
+    }
+
+    /// What is printed reads back as the same.
+    #[test]
+    fn prints_itself() {
+        assert_eq!(load(&Config::default().print(), &[]), Ok(Config::default()));
+    }
+}

@@ -1,0 +1,141 @@
+//! Aggregates whose states are in the keeper: `AggregateStep`,
+//! `AggregateCombine`, `AggregateFinal`. A state lies in a slot of an arena; one
+//! that has failed is poisoned, and stays so.
+
+use super::Connection;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use catalog::AggregateSignature;
+use contract::Fid;
+use store::{Entry, State};
+use values::{AggregateState, Env, Error, Value};
+
+fn no_state() -> Failure {
+    Error::new(b"42804", "confide: protected value is no aggregate's state").into()
+}
+
+/// What is in a slot, as a state.
+fn state_of(entry: &mut Entry) -> Result<&mut State, Failure> {
+    match entry {
+        Entry::State(state) => Ok(state),
+        Entry::Poison(error) => Err(Failure::inherited(error)),
+        Entry::Empty => Err(store::no_such_value().into()),
+        Entry::Null | Entry::Value(_) => Err(no_state()),
+    }
+}
+
+fn step(
+    entry: &mut Entry,
+    signature: &AggregateSignature,
+    new: bool,
+    value: Option<&Value>,
+    env: &Env,
+) -> Result<(), Failure> {
+    if new {
+        *entry = Entry::State(Box::new(State {
+            signature: signature.number,
+            state: AggregateState::new(signature.aggregate, signature.input)?,
+        }));
+    }
+    let state = state_of(entry)?;
+    if state.signature != signature.number {
+        return Err(no_state());
+    }
+    match value {
+        Some(value) => Ok(state.state.step(value, env)?),
+        None => Ok(()),
+    }
+}
+
+fn combine(entry: &mut Entry, other: &State) -> Result<(), Failure> {
+    let state = state_of(entry)?;
+    if state.signature != other.signature {
+        return Err(no_state());
+    }
+    Ok(state.state.combine(&other.state)?)
+}
+
+impl Connection {
+    /// Changes a state in any arena of the session; what fails poisons it.
+    fn change_state(
+        &self,
+        fid: Fid,
+        change: impl FnOnce(&mut Entry) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.space.with_arena(fid.partition(), |arena| {
+            arena.write().update(fid.slot(), |entry| {
+                let changed = change(entry);
+                if let Err(failure) = &changed {
+                    *entry = Entry::Poison(failure.error.clone());
+                }
+                changed
+            })
+        })??
+    }
+
+    pub(super) fn aggregate_step(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (state, value) = (body.fid()?, body.fid()?);
+        let (number, new) = (body.u16()?, body.u8()? == 1);
+        if new {
+            self.space.own_arena(state.partition())?;
+        }
+        let operands = self.step_operands(number, value);
+        self.change_state(state, |entry| {
+            let (signature, value) = operands?;
+            step(entry, signature, new, value.as_ref(), &self.env)
+        })
+    }
+
+    fn step_operands(
+        &self,
+        number: u16,
+        value: Fid,
+    ) -> Result<(&AggregateSignature, Option<Value>), Failure> {
+        self.need_client()?;
+        let signature = self.space.keeper.table.aggregate(number);
+        let signature = signature.ok_or_else(fail::no_such_program)?;
+        let value = self.space.value(value, Some(signature.input.stored()))?;
+        Ok((signature, value))
+    }
+
+    pub(super) fn aggregate_combine(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (into, from) = (body.fid()?, body.fid()?);
+        // One lock at a time: the second state is copied.
+        let other = self.need_client().map_err(Failure::from).and_then(|()| {
+            self.space.with_arena(from.partition(), |arena| {
+                match arena.read().get(from.slot())? {
+                    Entry::State(state) => Ok(state.clone()),
+                    Entry::Poison(error) => Err(Failure::inherited(error)),
+                    _ => Err(no_state()),
+                }
+            })?
+        });
+        self.change_state(into, |entry| combine(entry, &*other?))
+    }
+
+    pub(super) fn aggregate_final(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (to, from) = (body.fid()?, body.fid()?);
+        let done = self
+            .final_entry(from)
+            .and_then(|entry| Ok(self.space.set(to, entry)?));
+        if let Err(failure) = &done {
+            self.space.poison(to, 1, failure);
+        }
+        done
+    }
+
+    fn final_entry(&self, from: Fid) -> Result<Entry, Failure> {
+        self.need_client()?;
+        self.space.with_arena(from.partition(), |arena| {
+            match arena.read().get(from.slot())? {
+                Entry::State(state) if state.state.is_empty() => Ok(Entry::Null),
+                Entry::State(state) => Ok(Entry::Value(state.state.finish()?)),
+                Entry::Poison(error) => Err(Failure::inherited(error)),
+                _ => Err(no_state()),
+            }
+        })?
+    }
+}

@@ -1,0 +1,127 @@
+//! Columns: `PartitionOpen`, `PartitionDrop`, `Promote`; and `Release` of
+//! temporary values.
+
+use super::Connection;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use contract::Fid;
+use contract::fid::ARENA_BASE;
+use store::{Layout, PartitionKey, Scalar};
+use values::Value;
+
+/// What becomes of one source of a promotion.
+enum Source {
+    /// It is NULL, or in its column already.
+    Stays(Fid),
+    /// It gets a FID of this column.
+    Moves(u32, Value),
+}
+
+impl Connection {
+    pub(super) fn partition_open(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (database, relation) = (body.u32()?, body.u32()?);
+        let (attribute, typmod) = (body.i32()?, body.i32()?);
+        let layout = Layout::of(body.type_code()?, typmod);
+        let key = PartitionKey {
+            database,
+            relation,
+            attribute,
+            layout,
+        };
+        let number = self.space.keeper.store.open(key)?;
+        self.reply.extend_from_slice(&number.to_le_bytes());
+        // No redo record follows: this keeper's store is not durable yet.
+        self.reply.extend_from_slice(&[0; 4]);
+        Ok(())
+    }
+
+    pub(super) fn partition_drop(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (database, relation) = (body.u32()?, body.u32()?);
+        if relation == 0 {
+            return Err(fail::malformed("Constants belong to no relation.").into());
+        }
+        self.space.keeper.store.drop_relation(database, relation);
+        Ok(())
+    }
+
+    /// All or none: what was promoted before a failure is freed again.
+    pub(super) fn promote(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let count = body.u32()? as usize;
+        body.skip::<4>()?;
+        if count.checked_mul(16) != Some(body.rest().len()) {
+            return Err(fail::malformed("The message has not as many values as it says.").into());
+        }
+        let mut made = Vec::new();
+        for _ in 0..count {
+            let (source, partition) = (body.fid()?, body.u32()?);
+            body.skip::<4>()?;
+            match self.promote_one(source, partition) {
+                Ok(Source::Stays(fid)) => self.reply.extend_from_slice(&fid.0.to_le_bytes()),
+                Ok(Source::Moves(partition, value)) => {
+                    match self
+                        .space
+                        .keeper
+                        .store
+                        .promote(partition, &Scalar::of(&value))
+                    {
+                        Ok(fid) => {
+                            made.push(fid);
+                            self.reply.extend_from_slice(&fid.0.to_le_bytes());
+                        }
+                        Err(error) => return Err(self.unmake(&made, error.into())),
+                    }
+                }
+                Err(failure) => return Err(self.unmake(&made, failure)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unmake(&self, made: &[Fid], failure: Failure) -> Failure {
+        for fid in made {
+            self.space.keeper.store.free(*fid);
+        }
+        failure
+    }
+
+    fn promote_one(&self, source: Fid, partition: u32) -> Result<Source, Failure> {
+        if partition >= ARENA_BASE {
+            return Err(fail::malformed("The partition is not one of a column.").into());
+        }
+        if source == Fid::INVALID || source.partition() == partition {
+            return Ok(Source::Stays(source));
+        }
+        if !source.is_temporary() {
+            self.need_client()?;
+        }
+        let column = self.space.keeper.store.get(partition);
+        let column = column.ok_or_else(store::unresolved)?;
+        let want = column.read().stored_type();
+        let want = want.ok_or_else(store::unresolved)?;
+        match self.space.value(source, Some(want))? {
+            Some(value) => Ok(Source::Moves(partition, value)),
+            None => Ok(Source::Stays(Fid::INVALID)),
+        }
+    }
+
+    pub(super) fn release(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let arena = body.u32()?;
+        body.skip::<4>()?;
+        let keep = body.u64()?;
+        let own = &self.space.own;
+        let ended = {
+            let mut window = self.space.own_arena(arena)?.write();
+            window.release(keep);
+            window.is_empty() && arena == own.first()
+        };
+        self.clock_is_old = true;
+        if ended && self.leads {
+            self.space.session.end_statement();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! Values that come in and go out: `PutEnvelope`, `PutPlain`, `GetEnvelope`.
+
+use super::{Connection, KEEP_BYTES};
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use contract::envelope::Origin;
+use contract::{Fid, TypeCode};
+use envelope::{Envelope, Error as Envelopes};
+use std::sync::atomic::Ordering::Relaxed;
+use store::Entry;
+use values::{Error, Value};
+
+/// Where a value goes and as what.
+struct Target {
+    fid: Fid,
+    typmod: i32,
+    t: TypeCode,
+}
+
+impl Target {
+    fn take(body: &mut Body<'_>) -> Result<Target, Error> {
+        let target = Target {
+            fid: body.fid()?,
+            typmod: body.i32()?,
+            t: body.type_code()?,
+        };
+        body.skip::<3>()?;
+        Ok(target)
+    }
+}
+
+/// Why an envelope does not open, for its sender.
+fn unopened(error: Envelopes) -> Error {
+    const PROXY: &str = "Send values through the Confide proxy.";
+    match error {
+        Envelopes::NotAnEnvelope => fail::bad_envelope("This is not an envelope.", PROXY),
+        Envelopes::Truncated => fail::bad_envelope("The envelope is truncated.", PROXY),
+        Envelopes::UnsupportedVersion => fail::bad_envelope(
+            "The envelope is of a version that this keeper does not know.",
+            "Use a proxy of the keeper's version.",
+        ),
+        Envelopes::WrongOrigin => fail::wrong_key(
+            "The envelope was made by a keeper for its client, not by the client.",
+            PROXY,
+        ),
+        Envelopes::WrongKeyOrAltered => fail::wrong_key(
+            "The envelope is under another key than the session's, or was altered.",
+            "Envelopes are good for the session in which they were made.",
+        ),
+        other => fail::internal("opening failed").detail(other.to_string()),
+    }
+}
+
+fn unexported(error: Envelopes) -> Error {
+    match error {
+        Envelopes::WrongKeyOrAltered => fail::wrong_key(
+            "The export envelope is of a keeper with another root key, or was altered.",
+            "Restore with the root key of the keeper that gave the envelope out.",
+        ),
+        other => unopened(other),
+    }
+}
+
+impl Connection {
+    pub(super) fn put_envelope(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let target = Target::take(&mut body)?;
+        let value = self.open_envelope(&target, body.rest());
+        // Nothing of the plaintext stays behind.
+        zeroize::Zeroize::zeroize(&mut *self.plain);
+        self.plain.shrink_to(KEEP_BYTES);
+        self.keep(target.fid, value)
+    }
+
+    pub(super) fn put_plain(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let target = Target::take(&mut body)?;
+        let value = self
+            .need_client()
+            .and_then(|()| values::decode_binary(target.t, -1, body.rest()))
+            .and_then(|value| coerce(value, &target));
+        self.keep(target.fid, value)
+    }
+
+    /// Stores a value, or why there is none.
+    fn keep(&mut self, fid: Fid, value: Result<Value, Error>) -> Result<(), Failure> {
+        let stored = value.and_then(|value| self.space.set(fid, Entry::Value(value)));
+        stored.map_err(|error| {
+            let failure = Failure::from(error);
+            self.space.poison(fid, 1, &failure);
+            failure
+        })
+    }
+
+    fn open_envelope(&mut self, target: &Target, bytes: &[u8]) -> Result<Value, Error> {
+        let parsed = Envelope::parse(bytes).map_err(unopened)?;
+        match (parsed.origin, parsed.epoch) {
+            (Origin::Export, Some(epoch)) => {
+                let opener = self.space.keeper.keys.export_opener(epoch);
+                let opener = opener.map_err(unexported)?;
+                opener
+                    .open_parsed(&parsed, &mut self.plain)
+                    .map_err(unexported)?;
+            }
+            _ => {
+                let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+                client
+                    .opener
+                    .open_parsed(&parsed, &mut self.plain)
+                    .map_err(unopened)?;
+            }
+        }
+        self.space.session.counters.opened.fetch_add(1, Relaxed);
+        self.decode(target, &parsed)
+    }
+
+    /// The value in an opened envelope.
+    fn decode(&mut self, target: &Target, parsed: &Envelope<'_>) -> Result<Value, Error> {
+        if let Some(t) = parsed.type_code
+            && t.stored() != target.t.stored()
+        {
+            return Err(fail::wrong_type(t, target.t));
+        }
+        if parsed.is_text() {
+            self.tick();
+            return values::parse_text(target.t, target.typmod, &self.plain, &self.env);
+        }
+        // A typed envelope has a type, or it would not have been parsed.
+        let t = parsed.type_code.unwrap_or(target.t);
+        let value = values::decode_binary(t, -1, &self.plain)?;
+        coerce(value, target)
+    }
+
+    /// Reads the clock once for each statement: `now` does not move within one.
+    #[inline]
+    pub(super) fn tick(&mut self) {
+        if self.clock_is_old {
+            self.clock_is_old = false;
+            self.env.set_now(now());
+        }
+    }
+
+    pub(super) fn get_envelope(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (fid, t) = (body.fid()?, body.type_code()?);
+        let Some(value) = self.space.value(fid, Some(t.stored()))? else {
+            // NULL has no envelope: the answer is empty.
+            return Ok(());
+        };
+        let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
+        let sealer = match &self.client {
+            Some(client) => &client.sealer,
+            None => &self.space.keeper.keys.export,
+        };
+        sealer
+            .seal(t as u8, 0, &plain, &mut self.reply)
+            .map_err(|error| match error {
+                Envelopes::TooLong => Error::new(b"54000", "confide: value is too long")
+                    .detail("It does not fit into an envelope."),
+                other => fail::internal("sealing failed").detail(other.to_string()),
+            })?;
+        self.space.session.counters.sealed.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+/// Makes a value of the target's type and modifier, as an assignment does.
+fn coerce(value: Value, target: &Target) -> Result<Value, Error> {
+    match target.typmod {
+        -1 => Ok(value),
+        typmod => values::apply_typmod(value, target.t, typmod, false),
+    }
+}
+
+/// Microseconds since 2000-01-01 UTC.
+fn now() -> i64 {
+    const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX) - POSTGRES_EPOCH
+}

@@ -1,0 +1,352 @@
+//! `Eval` and `Declassify`. One row of one operation, the most frequent request
+//! of all, goes past vectors and allocations where it can.
+
+use super::Connection;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use crate::program::eval::{Batch, Target, Tools};
+use crate::program::{Operation, scalar, vector};
+use contract::message::program::FIRST_HANDLE;
+use contract::message::{COLUMNS_MAX, ROWS_MAX};
+use contract::{Fid, Op, OpResult, TypeCode};
+use std::cmp::Ordering;
+use std::sync::atomic::Ordering::Relaxed;
+use store::{Entry, Scalar};
+use values::{Error, Value};
+
+/// Shape and operands of an evaluation.
+struct Request<'a> {
+    program: u32,
+    immediate: i32,
+    rows: usize,
+    columns: usize,
+    fids: Body<'a>,
+}
+
+/// Operands of a single row of one operation; the second one may not be there.
+#[derive(Clone, Copy)]
+struct Single {
+    fids: [Fid; 2],
+    columns: usize,
+}
+
+impl<'a> Request<'a> {
+    /// `rows` and `columns` are next in the body, then FIDs.
+    fn new(program: u32, immediate: i32, mut body: Body<'a>) -> Result<Request<'a>, Error> {
+        let rows = body.u32()? as usize;
+        let columns = body.u32()? as usize;
+        if rows > ROWS_MAX || columns > COLUMNS_MAX {
+            return Err(fail::malformed("There are too many rows or columns."));
+        }
+        Ok(Request {
+            program,
+            immediate,
+            rows,
+            columns,
+            fids: body,
+        })
+    }
+
+    #[inline]
+    fn single(&self) -> Option<Single> {
+        if self.rows != 1 || self.program >= FIRST_HANDLE {
+            return None;
+        }
+        let mut body = self.fids;
+        let a = body.fid().ok()?;
+        let b = match self.columns {
+            1 => Fid::INVALID,
+            2 => body.fid().ok()?,
+            _ => return None,
+        };
+        body.is_empty().then_some(Single {
+            fids: [a, b],
+            columns: self.columns,
+        })
+    }
+}
+
+/// What a declassified row is.
+enum Revealed {
+    Null,
+    Bool(bool),
+    Order(Ordering),
+    Hash(u64),
+}
+
+fn misfit() -> Failure {
+    fail::misused_program("Its result is of another kind.").into()
+}
+
+impl Connection {
+    pub(super) fn eval(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (program, immediate) = (body.u32()?, body.i32()?);
+        let first = body.fid()?;
+        let request = Request::new(program, immediate, body)?;
+        match self.eval_request(&request, first) {
+            Ok(None) => Ok(()),
+            // Single rows failed, and are poisoned.
+            Ok(Some(failure)) => Err(failure),
+            Err(failure) => {
+                self.space.poison(first, request.rows, &failure);
+                Err(failure)
+            }
+        }
+    }
+
+    fn eval_request(
+        &mut self,
+        request: &Request<'_>,
+        first: Fid,
+    ) -> Result<Option<Failure>, Failure> {
+        self.need_client()?;
+        self.space.own_arena(first.partition())?;
+        self.tick();
+        if let Some(single) = request.single() {
+            let entry = self.eval_one(request, single)?;
+            self.space.set(first, entry)?;
+            return Ok(None);
+        }
+        self.with_batch(request, |this, batch, _| {
+            if batch.target.result() != OpResult::Fid {
+                return Err(misfit());
+            }
+            batch.store(this.tools(), first)
+        })
+    }
+
+    fn tools(&self) -> Tools<'_> {
+        Tools {
+            space: &self.space,
+            env: &self.env,
+        }
+    }
+
+    /// Hands the batch of a request, and the reply to append to, to `use_it`.
+    fn with_batch<R>(
+        &mut self,
+        request: &Request<'_>,
+        use_it: impl FnOnce(&Connection, Batch<'_>, &mut Vec<u8>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let mut fids = std::mem::take(&mut self.fids);
+        let mut reply = std::mem::take(&mut self.reply);
+        let done = request
+            .fids
+            .fids(request.rows.saturating_mul(request.columns), &mut fids)
+            .map_err(Failure::from)
+            .and_then(|()| {
+                let registered;
+                let target = if request.program < FIRST_HANDLE {
+                    let operation = self.operation(request.program)?;
+                    Target::One(operation, request.immediate)
+                } else {
+                    let found = self.space.session.program(request.program);
+                    registered = found.ok_or_else(fail::no_such_program)?;
+                    Target::Program(&registered)
+                };
+                let batch = Batch {
+                    target,
+                    fids: &fids,
+                    rows: request.rows,
+                };
+                use_it(self, batch, &mut reply)
+            });
+        self.fids = fids;
+        self.reply = reply;
+        done
+    }
+
+    #[inline]
+    fn operation(&self, program: u32) -> Result<&Operation, Error> {
+        let operation = self.space.keeper.table.operation(program);
+        operation.ok_or_else(fail::no_such_program)
+    }
+
+    /// An operation on one row.
+    fn eval_one(&mut self, request: &Request<'_>, single: Single) -> Result<Entry, Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = self.eval_one_with(request, single, &mut scratch);
+        self.scratch = scratch;
+        done
+    }
+
+    fn eval_one_with(
+        &self,
+        request: &Request<'_>,
+        single: Single,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Entry, Failure> {
+        let operation = self.operation(request.program)?;
+        let Some(ret) = operation.ret else {
+            return Err(misfit());
+        };
+        let [a, b] = single.fids;
+        match (operation.args.as_slice(), single.columns) {
+            ([ta, tb], 2) => {
+                let fast = self
+                    .space
+                    .look_at_two([a, b], [*ta, *tb], scratch, |a, b| {
+                        scalar::apply(operation, a, b)
+                    })?;
+                match fast {
+                    None => return Ok(Entry::Null),
+                    Some(Some(value)) => return Ok(Entry::Value(value)),
+                    Some(None) => {}
+                }
+                let (Some(a), Some(b)) = (self.value(a, *ta)?, self.value(b, *tb)?) else {
+                    return Ok(Entry::Null);
+                };
+                self.apply(operation, ret, request.immediate, &[&a, &b])
+            }
+            ([t], 1) => match self.value(a, *t)? {
+                None => Ok(Entry::Null),
+                Some(a) => self.apply(operation, ret, request.immediate, &[&a]),
+            },
+            _ => Err(misfit()),
+        }
+    }
+
+    fn value(&self, fid: Fid, t: TypeCode) -> Result<Option<Value>, Failure> {
+        self.space.value(fid, Some(t))
+    }
+
+    fn apply(
+        &self,
+        operation: &Operation,
+        ret: TypeCode,
+        immediate: i32,
+        args: &[&Value],
+    ) -> Result<Entry, Failure> {
+        let value = values::apply(operation.op, ret, immediate, args, &self.env)?;
+        Ok(Entry::Value(value))
+    }
+
+    pub(super) fn declassify(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (program, immediate) = (body.u32()?, body.i32()?);
+        let request = Request::new(program, immediate, body)?;
+        let rows = request.rows as u64;
+        match request.single() {
+            Some(single) => self.declassify_one(&request, single)?,
+            None => self.with_batch(&request, |this, batch, reply| {
+                match batch.target {
+                    Target::One(operation, _) => this.may_declassify(operation, batch.fids)?,
+                    Target::Program(_) => this.need_client()?,
+                }
+                if batch.target.result() == OpResult::Fid {
+                    return Err(misfit());
+                }
+                batch.declassify(this.tools(), reply)
+            })?,
+        }
+        let counters = &self.space.session.counters;
+        counters.declassified.fetch_add(rows, Relaxed);
+        Ok(())
+    }
+
+    #[inline]
+    fn declassify_one(&mut self, request: &Request<'_>, single: Single) -> Result<(), Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = self.reveal(request, single, &mut scratch);
+        self.scratch = scratch;
+        match done? {
+            (Revealed::Null, OpResult::Hash) => self.reply.extend_from_slice(&[0; 8]),
+            (Revealed::Null, _) => self.reply.push(2),
+            (Revealed::Bool(v), _) => self.reply.push(u8::from(v)),
+            (Revealed::Order(o), _) => self.reply.push(o as i8 as u8),
+            (Revealed::Hash(h), _) => self.reply.extend_from_slice(&h.to_le_bytes()),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn reveal(
+        &self,
+        request: &Request<'_>,
+        single: Single,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(Revealed, OpResult), Failure> {
+        let operation = self.operation(request.program)?;
+        let fids = single.fids.get(..single.columns).unwrap_or(&[]);
+        self.may_declassify(operation, fids)?;
+        let revealed = match (operation.args.as_slice(), single.columns) {
+            ([ta, tb], 2) => self.reveal_two(operation, single.fids, [*ta, *tb], scratch)?,
+            ([t], 1) => self.reveal_single(operation, single.fids, *t)?,
+            _ => return Err(misfit()),
+        };
+        self.count(fids, operation.result());
+        Ok((revealed, operation.result()))
+    }
+
+    #[inline]
+    fn reveal_two(
+        &self,
+        operation: &Operation,
+        fids: [Fid; 2],
+        types: [TypeCode; 2],
+        scratch: &mut Vec<u8>,
+    ) -> Result<Revealed, Failure> {
+        let op = operation.op;
+        let order = self.space.look_at_two(fids, types, scratch, |a, b| {
+            scalar::order(operation.kernel, a, b)
+        })?;
+        match order {
+            None => return Ok(Revealed::Null),
+            Some(Some(order)) if op == Op::Cmp => return Ok(Revealed::Order(order)),
+            Some(Some(order)) => {
+                if let Some(truth) = scalar::holds(op, order) {
+                    return Ok(Revealed::Bool(truth));
+                }
+            }
+            Some(None) => {}
+        }
+        let ([a, b], [ta, tb]) = (fids, types);
+        let (Some(a), Some(b)) = (self.value(a, ta)?, self.value(b, tb)?) else {
+            return Ok(Revealed::Null);
+        };
+        match operation.result() {
+            OpResult::Order => Ok(Revealed::Order(values::compare(&a, &b, &self.env)?)),
+            OpResult::Bool => Ok(Revealed::Bool(values::test(op, &a, &b, &self.env)?)),
+            _ => Err(misfit()),
+        }
+    }
+
+    fn reveal_single(
+        &self,
+        operation: &Operation,
+        [fid, _]: [Fid; 2],
+        t: TypeCode,
+    ) -> Result<Revealed, Failure> {
+        match operation.op {
+            Op::IsTrue => {
+                let truth = self
+                    .space
+                    .look(fid, t, |v| matches!(v, Scalar::Int(v) if *v != 0))?;
+                Ok(truth.map_or(Revealed::Null, Revealed::Bool))
+            }
+            Op::Hash => {
+                let value = self.value(fid, t)?;
+                let key = &self.space.keeper.keys.hash;
+                let hash = value.map(|v| vector::hash(&v, key));
+                Ok(hash.map_or(Revealed::Null, Revealed::Hash))
+            }
+            _ => Err(misfit()),
+        }
+    }
+
+    /// Counts a row for each column that it was about.
+    #[inline]
+    fn count(&self, fids: &[Fid], result: OpResult) {
+        let mut last = 0;
+        for fid in fids.iter().filter(|fid| !fid.is_temporary()) {
+            let number = fid.partition();
+            if number != last
+                && let Some(partition) = self.space.keeper.store.get(number)
+            {
+                partition.reveal(result, 1);
+            }
+            last = number;
+        }
+    }
+}

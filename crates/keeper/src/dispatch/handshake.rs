@@ -1,0 +1,73 @@
+//! `Handshake`: the client proves which key it holds, the keeper what it is.
+//!
+//! Invariant: the session's keys change only when a whole handshake with an
+//! authorised client has succeeded.
+
+use super::Connection;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use crate::session::Client;
+use envelope::Evidence;
+use envelope::handshake::Responder;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use values::Error;
+
+impl Connection {
+    pub(super) fn handshake(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let step = body.u32()?;
+        body.skip::<4>()?;
+        let done = match step {
+            1 => self.respond(body.rest()),
+            3 => self.finish(body.rest()),
+            _ => Err(fail::malformed("There is no such step of a handshake.")),
+        };
+        let counters = &self.space.keeper.counters;
+        match &done {
+            Ok(()) if step == 3 => counters.handshakes_total.fetch_add(1, Relaxed),
+            Ok(()) => 0,
+            Err(_) => counters.handshakes_failed_total.fetch_add(1, Relaxed),
+        };
+        Ok(done?)
+    }
+
+    fn respond(&mut self, message: &[u8]) -> Result<(), Error> {
+        let evidence = Evidence::simulated(self.space.session.id);
+        let begin = || -> Result<_, envelope::Error> {
+            let mut responder = Responder::new(&self.space.keeper.keys.secret)?;
+            let answer = responder.respond(message, &evidence)?;
+            Ok((responder, answer))
+        };
+        let (responder, answer) = begin().map_err(|e| fail::handshake(&e))?;
+        self.responder = Some(responder);
+        self.reply.extend_from_slice(&answer);
+        Ok(())
+    }
+
+    fn finish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let failed = |e: envelope::Error| fail::handshake(&e);
+        let responder = self.responder.take();
+        let responder =
+            responder.ok_or_else(|| failed(envelope::Error::Handshake("message out of order")))?;
+        let (key, keys) = responder.finish(message).map_err(failed)?;
+        let Some(name) = self.space.keeper.clients.name(&key) else {
+            tracing::warn!(%key, session = self.space.session.id, "client is not authorised");
+            return Err(Error::new(b"28000", "confide: client is not authorised")
+                .detail(format!("Its public key is {key}."))
+                .hint("Add the key to the keeper's file of authorised clients."));
+        };
+        let (sealer, opener) = keys.into_keeper().map_err(failed)?;
+        tracing::info!(%key, name, session = self.space.session.id, "client session");
+        let client = Client {
+            name,
+            key,
+            sealer,
+            opener,
+        };
+        self.space
+            .session
+            .change(|shared| shared.client = Some(Arc::new(client)));
+        Ok(())
+    }
+}

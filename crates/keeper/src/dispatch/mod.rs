@@ -1,0 +1,188 @@
+//! Requests: which are answered, what happens to errors, and who may. What each
+//! family does is in a file of its own.
+//!
+//! Errors of one-way requests (docs/decisions.md): the result is poisoned, the
+//! first error is kept, and the next answered request is answered with it.
+//!
+//! Invariant: nothing a request can hold makes the keeper panic; a request gets
+//! an answer exactly if its kind is answered.
+
+mod aggregate;
+mod columns;
+mod envelopes;
+mod evaluate;
+mod handshake;
+mod policy;
+mod programs;
+mod recovery;
+mod settings;
+mod stats;
+
+use crate::fail::{self, Failure};
+use crate::keeper::Keeper;
+use crate::session::{Client, Shared};
+use crate::space::Space;
+use contract::hello::{Hello, Status, Welcome};
+use contract::{Fid, Kind};
+use envelope::handshake::Responder;
+use std::sync::Arc;
+use values::{Env, Error};
+use zeroize::Zeroizing;
+
+/// A buffer larger than this is given back when its request is done.
+const KEEP_BYTES: usize = 1024 * 1024;
+
+/// One channel of a session, as its requests see it.
+pub struct Connection {
+    space: Space,
+    /// Whether this is the session's first channel, not a parallel worker's.
+    leads: bool,
+    /// Copies of what the session's channels share, and their version.
+    client: Option<Arc<Client>>,
+    env: Env,
+    version: u64,
+    /// A statement has begun since the clock was read.
+    clock_is_old: bool,
+    /// The first error of a one-way request that was not told yet.
+    pending: Option<Arc<Error>>,
+    /// A handshake that has begun.
+    responder: Option<Responder>,
+    reply: Vec<u8>,
+    scratch: Vec<u8>,
+    plain: Zeroizing<Vec<u8>>,
+    fids: Vec<Fid>,
+}
+
+impl Connection {
+    /// A channel for a backend, in a new session or one that it can name.
+    pub fn open(keeper: &Arc<Keeper>, hello: &Hello) -> Result<Connection, Status> {
+        let (session, leads) = keeper.session(hello)?;
+        let own = session.enter().ok_or(Status::TooManyChannels)?;
+        let (Shared { client, env }, version) = session.shared();
+        Ok(Connection {
+            space: Space {
+                keeper: Arc::clone(keeper),
+                session,
+                own,
+            },
+            leads,
+            client,
+            env,
+            version,
+            clock_is_old: true,
+            pending: None,
+            responder: None,
+            reply: Vec::new(),
+            scratch: Vec::new(),
+            plain: Zeroizing::new(Vec::new()),
+            fids: Vec::new(),
+        })
+    }
+
+    /// What the backend is told at the beginning.
+    pub fn welcome(&self) -> Welcome {
+        Welcome {
+            version: contract::VERSION,
+            status: Status::Accepted,
+            arena: self.space.own.first(),
+            session: self.space.session.id,
+            token: self.space.session.token,
+            incarnation: self.space.keeper.incarnation,
+        }
+    }
+
+    /// The body of the last answer.
+    pub fn reply(&self) -> &[u8] {
+        &self.reply
+    }
+
+    /// Carries out a request. Gives what it is to be answered with, if it is.
+    #[inline]
+    pub fn handle(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
+        if self.version != self.space.session.version() {
+            self.refresh();
+        }
+        if kind.is_answered() {
+            self.reply.clear();
+            if self.pending.is_some() && !matches!(kind, Kind::Ping | Kind::Handshake) {
+                let error = self.pending.take()?;
+                return Some(Err(Arc::unwrap_or_clone(error)));
+            }
+            return Some(self.answered(kind, body).map_err(Failure::into_error));
+        }
+        if let Err(failure) = self.one_way(kind, body)
+            && !failure.told
+            && self.pending.is_none()
+        {
+            self.pending = Some(failure.error);
+        }
+        None
+    }
+
+    fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
+        self.shrink();
+        match kind {
+            Kind::Declassify => self.declassify(body),
+            Kind::GetEnvelope => self.get_envelope(body),
+            Kind::Promote => self.promote(body),
+            Kind::Ping | Kind::Fence => Ok(()),
+            Kind::PartitionOpen => self.partition_open(body),
+            Kind::ProgramRegister => self.program_register(body),
+            Kind::Handshake => self.handshake(body),
+            Kind::Stats => self.stats(),
+            Kind::RecoveryState | Kind::RecoveryDone | Kind::Checkpoint => {
+                self.recovery(kind, body)
+            }
+            _ => Err(fail::internal("a kind of message has no handler").into()),
+        }
+    }
+
+    fn one_way(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
+        match kind {
+            Kind::Eval => self.eval(body),
+            Kind::PutEnvelope => self.put_envelope(body),
+            Kind::PutPlain => self.put_plain(body),
+            Kind::Release => self.release(body),
+            Kind::AggregateStep => self.aggregate_step(body),
+            Kind::AggregateCombine => self.aggregate_combine(body),
+            Kind::AggregateFinal => self.aggregate_final(body),
+            Kind::ProgramForget => self.program_forget(body),
+            Kind::PartitionDrop => self.partition_drop(body),
+            Kind::Settings => self.settings(body),
+            Kind::Forget => {
+                self.pending = None;
+                Ok(())
+            }
+            Kind::PartitionLogged | Kind::Redo => self.redo(kind, body),
+            _ => Err(fail::internal("a kind of message has no handler").into()),
+        }
+    }
+
+    /// Takes new copies of what channels share.
+    #[cold]
+    fn refresh(&mut self) {
+        let (Shared { client, env }, version) = self.space.session.shared();
+        let now = self.env.now();
+        self.client = client;
+        self.env = env;
+        self.env.set_now(now);
+        self.version = version;
+    }
+
+    /// Gives back what an unusually large request made the buffers grow to.
+    fn shrink(&mut self) {
+        self.reply.shrink_to(KEEP_BYTES);
+        if self.fids.capacity() * size_of::<Fid>() > KEEP_BYTES {
+            self.fids = Vec::new();
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.space.session.leave(&self.space.own);
+        if self.leads {
+            self.space.keeper.end(&self.space.session);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `Stats`: lines of name and value. What has been declassified of each column is
+//! there, too: the owner may ask what has been revealed.
+
+use super::Connection;
+use crate::fail::Failure;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use store::PartitionStatistics;
+
+/// Columns in one answer.
+const COLUMNS_MAX: usize = 16_384;
+
+impl Connection {
+    pub(super) fn stats(&mut self) -> Result<(), Failure> {
+        let mut text = String::new();
+        self.keeper_lines(&mut text);
+        self.session_lines(&mut text);
+        let columns = self.space.keeper.store.statistics();
+        for (number, column) in columns.iter().take(COLUMNS_MAX) {
+            column_lines(&mut text, *number, column);
+        }
+        self.reply.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn keeper_lines(&self, text: &mut String) {
+        let keeper = &self.space.keeper;
+        let counters = &keeper.counters;
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let budget = keeper.store.budget();
+        for (name, value) in [
+            ("version", u64::from(contract::VERSION)),
+            ("incarnation", keeper.incarnation),
+            ("channels", load(&counters.channels)),
+            ("channels_total", load(&counters.channels_total)),
+            ("sessions", keeper.session_count() as u64),
+            ("messages_total", load(&counters.messages_total)),
+            ("panics_total", load(&counters.panics_total)),
+            ("handshakes_total", load(&counters.handshakes_total)),
+            (
+                "handshakes_failed_total",
+                load(&counters.handshakes_failed_total),
+            ),
+            ("partitions", keeper.store.partitions() as u64),
+            ("memory_bytes", budget.used() as u64),
+            ("memory_limit_bytes", budget.limit() as u64),
+        ] {
+            let _ = writeln!(text, "{name} {value}");
+        }
+    }
+
+    fn session_lines(&self, text: &mut String) {
+        let session = &self.space.session;
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let (programs, arenas) = session.sizes();
+        let slots = self.space.own.statement.read().slots();
+        for (name, value) in [
+            ("session.id", session.id),
+            ("session.client", u64::from(self.client.is_some())),
+            ("session.memory_bytes", session.budget.used() as u64),
+            ("session.memory_limit_bytes", session.budget.limit() as u64),
+            ("session.programs", programs as u64),
+            ("session.channels", arenas as u64),
+            ("session.statement_slots", slots),
+            (
+                "session.declassified_rows_total",
+                load(&session.counters.declassified),
+            ),
+            ("session.envelopes_in_total", load(&session.counters.opened)),
+            (
+                "session.envelopes_out_total",
+                load(&session.counters.sealed),
+            ),
+        ] {
+            let _ = writeln!(text, "{name} {value}");
+        }
+    }
+}
+
+fn column_lines(text: &mut String, number: u32, column: &PartitionStatistics) {
+    let key = &column.key;
+    for (name, value) in [
+        ("bytes", column.bytes as u64),
+        ("live", column.live),
+        ("free", column.free),
+        ("declassified_booleans", column.revealed.booleans),
+        ("declassified_orders", column.revealed.orders),
+        ("declassified_hashes", column.revealed.hashes),
+    ] {
+        let _ = writeln!(
+            text,
+            "column.{}.{}.{}.{number}.{name} {value}",
+            key.database, key.relation, key.attribute
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! What the keeper says when it refuses or cannot: SQLSTATE, message, detail,
+//! hint. No function here takes a value.
+
+use contract::TypeCode;
+use std::sync::Arc;
+use values::Error;
+
+/// Why an operation gave no result.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What happened.
+    pub error: Arc<Error>,
+    /// Whether it was already told, or will be, for another operation: an
+    /// operand was poisoned.
+    pub told: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure {
+            error: Arc::new(error),
+            told: false,
+        }
+    }
+}
+
+impl Failure {
+    /// An operand is poisoned with this error.
+    pub fn inherited(error: &Arc<Error>) -> Failure {
+        Failure {
+            error: Arc::clone(error),
+            told: true,
+        }
+    }
+
+    /// The error by itself.
+    pub fn into_error(self) -> Error {
+        Arc::unwrap_or_clone(self.error)
+    }
+}
+
+/// A message's body is not what its kind asks for.
+pub fn malformed(what: &'static str) -> Error {
+    Error::new(b"08P01", "confide: malformed message to the keeper").detail(what)
+}
+
+/// The policy asks for a client session.
+pub fn no_client() -> Error {
+    Error::new(b"42501", "confide: no client session")
+        .detail("Only a client with a key may compute with protected values.")
+        .hint("Connect through the Confide proxy.")
+}
+
+/// A FID of an arena of another session.
+pub fn foreign() -> Error {
+    Error::new(b"42501", "confide: no such value in this session")
+        .detail("The identifier names a temporary value of another session, or of none.")
+}
+
+/// A result may only go to the channel's own arenas.
+pub fn not_own_arena() -> Error {
+    Error::new(
+        b"42501",
+        "confide: destination is not in the channel's arenas",
+    )
+}
+
+/// An operand has another type than the operation takes.
+pub fn wrong_type(found: TypeCode, wanted: TypeCode) -> Error {
+    Error::new(b"42804", "confide: protected value is of another type").detail(format!(
+        "The value is of type {}, the operation takes {}.",
+        found.enc_name(),
+        wanted.enc_name()
+    ))
+}
+
+/// An aggregate's state stands where a value should.
+pub fn not_a_value(wanted: TypeCode) -> Error {
+    Error::new(b"42804", "confide: protected value is of another type").detail(format!(
+        "It is an aggregate's state, the operation takes {}.",
+        wanted.enc_name()
+    ))
+}
+
+/// No signature or registered program has this number.
+pub fn no_such_program() -> Error {
+    Error::new(b"42883", "confide: no such program")
+        .hint("The extension and the keeper may be of different versions.")
+}
+
+/// A program does not fit the way it is called.
+pub fn misused_program(what: &'static str) -> Error {
+    Error::new(b"42804", "confide: program does not fit the request").detail(what)
+}
+
+/// A limit on programs.
+pub fn program_limit(what: &'static str) -> Error {
+    Error::new(b"54000", "confide: program is too large").detail(what)
+}
+
+/// An envelope whose bytes are no good.
+pub fn bad_envelope(what: &'static str, hint: &'static str) -> Error {
+    Error::new(b"22P03", "confide: invalid envelope")
+        .detail(what)
+        .hint(hint)
+}
+
+/// An envelope that does not open.
+pub fn wrong_key(what: &'static str, hint: &'static str) -> Error {
+    Error::new(b"28000", "confide: envelope cannot be opened")
+        .detail(what)
+        .hint(hint)
+}
+
+/// A handshake that failed.
+pub fn handshake(error: &envelope::Error) -> Error {
+    Error::new(b"28000", "confide: handshake failed").detail(error.to_string())
+}
+
+/// Something that must not happen, without a panic.
+pub fn internal(what: &'static str) -> Error {
+    Error::new(b"XX000", "confide: internal error in the keeper").detail(what)
+}

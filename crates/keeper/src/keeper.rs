@@ -1,0 +1,119 @@
+//! What all channels share: the store, the keys, the table of operations, and
+//! the sessions.
+
+use crate::clients::Clients;
+use crate::config::Config;
+use crate::keys::Keys;
+use crate::numbers::Numbers;
+use crate::program::Table;
+use crate::session::Session;
+use contract::hello::{Hello, Status};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use store::{Budget, NoJournal, Store};
+
+/// What the keeper has done, in numbers.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Channels open now.
+    pub channels: AtomicU64,
+    /// Channels opened since the start.
+    pub channels_total: AtomicU64,
+    /// Messages received on channels that are closed.
+    pub messages_total: AtomicU64,
+    /// Channels ended by a panic.
+    pub panics_total: AtomicU64,
+    /// Handshakes that succeeded.
+    pub handshakes_total: AtomicU64,
+    /// Handshakes that failed.
+    pub handshakes_failed_total: AtomicU64,
+}
+
+/// The keeper.
+pub struct Keeper {
+    /// Its configuration.
+    pub config: Config,
+    /// The columns.
+    pub store: Store,
+    /// Operations by number.
+    pub table: Table,
+    /// Its own keys.
+    pub keys: Keys,
+    /// Who may hold a client session.
+    pub clients: Clients,
+    /// What it has done.
+    pub counters: Counters,
+    /// Random number of this run.
+    pub incarnation: u64,
+    numbers: Arc<Numbers>,
+    sessions: Mutex<HashMap<u64, Weak<Session>>>,
+}
+
+impl Keeper {
+    /// A keeper with an empty store.
+    pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, envelope::Error> {
+        let budget = Budget::new(config.memory_limit.0, "memory_limit");
+        Ok(Keeper {
+            store: Store::new(budget, Box::new(NoJournal)),
+            table: Table::new(),
+            keys,
+            clients,
+            counters: Counters::default(),
+            incarnation: u64::from_le_bytes(random()?),
+            numbers: Arc::new(Numbers::default()),
+            sessions: Mutex::new(HashMap::new()),
+            config,
+        })
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<u64, Weak<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session that a backend wants to be in, and whether it leads it.
+    pub fn session(&self, hello: &Hello) -> Result<(Arc<Session>, bool), Status> {
+        if hello.session == 0 {
+            let session = self.begin(hello.database);
+            return session.map(|s| (s, true)).ok_or(Status::TooManyChannels);
+        }
+        let found = self.sessions().get(&hello.session).and_then(Weak::upgrade);
+        let session = found.ok_or(Status::NoSuchSession)?;
+        aws_lc_rs::constant_time::verify_slices_are_equal(&session.token, &hello.token)
+            .map_err(|_| Status::NoSuchSession)?;
+        Ok((session, false))
+    }
+
+    fn begin(&self, database: u32) -> Option<Arc<Session>> {
+        let limit = self.config.session_memory_limit.0;
+        let budget = Budget::within(self.store.budget(), limit, "session_memory_limit");
+        let token = random().ok()?;
+        let mut sessions = self.sessions();
+        let id = loop {
+            let id = u64::from_le_bytes(random().ok()?);
+            if id != 0 && !sessions.contains_key(&id) {
+                break id;
+            }
+        };
+        let session = Arc::new(Session::new(id, token, database, budget, &self.numbers));
+        sessions.insert(id, Arc::downgrade(&session));
+        Some(session)
+    }
+
+    /// The leader of a session is gone: nobody can join any more.
+    pub fn end(&self, session: &Session) {
+        self.sessions().remove(&session.id);
+    }
+
+    /// Number of sessions.
+    pub fn session_count(&self) -> usize {
+        self.sessions().len()
+    }
+}
+
+/// Random bytes.
+pub fn random<const N: usize>() -> Result<[u8; N], envelope::Error> {
+    let mut bytes = [0; N];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| envelope::Error::Random)?;
+    Ok(bytes)
+}

@@ -1,0 +1,35 @@
+//! The keeper: the trusted daemon that holds the values of protected columns and
+//! computes with them (design, sections 2, 7 and 10).
+//!
+//! `server` accepts channels and gives each a thread; `dispatch` carries out
+//! requests, one file for each family of messages, within the policy of
+//! `dispatch::policy`; `program` evaluates; `space` resolves identifiers;
+//! `session` is what the channels of one session share. Values lie in crate
+//! `store`, what operations compute is in crate `values`.
+//!
+//! Invariants: whatever a backend sends, the keeper neither panics nor gives out
+//! anything but envelopes, and what programs declassify; values are never in logs
+//! or errors.
+#![forbid(unsafe_code)]
+
+mod body;
+mod clients;
+mod config;
+mod dispatch;
+mod fail;
+pub mod harden;
+mod keeper;
+mod keys;
+pub mod logging;
+mod numbers;
+mod program;
+mod server;
+mod session;
+mod space;
+
+pub use clients::Clients;
+pub use config::{Bytes, Config, Mode};
+pub use dispatch::Connection;
+pub use keeper::Keeper;
+pub use keys::Keys;
+pub use server::Server;

@@ -1,0 +1,111 @@
+//! `confide-keeper`: reads the configuration, hardens the process, serves until
+//! SIGTERM or SIGINT.
+
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use keeper::{Clients, Config, Keeper, Keys, Server, harden, logging};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The trusted daemon of Confide: keeps values that PostgreSQL must not see.
+#[derive(Parser)]
+#[command(name = "confide-keeper", version)]
+struct Arguments {
+    /// Configuration file (default: /etc/confide/keeper.toml, if it exists).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the settings in effect as a configuration file, and exit.
+    #[arg(long)]
+    print_config: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::load(arguments.config.as_deref(), environment()) {
+        Ok(config) => config,
+        Err(what) => {
+            eprintln!("confide-keeper: {what}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.print_config {
+        print!("{}", config.print());
+        return ExitCode::SUCCESS;
+    }
+    logging::quiet_panics();
+    match logging::start(&config.log).and_then(|()| run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("confide-keeper: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The environment, as far as it is text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+}
+
+fn run(config: Config) -> Result<(), String> {
+    harden::harden()?;
+    let keys = Keys::load(&config.key_file, &config.root_key_file)?;
+    let clients = Clients::new(&config.clients_file);
+    let pid_file = config.pid_file.clone();
+    let keeper = Keeper::new(config, keys, clients).map_err(|e| e.to_string())?;
+    let server = Server::bind(keeper)?;
+    watch_signals(&server)?;
+    write_pid(&pid_file)?;
+    tell_ready(&server);
+    let result = server.run();
+    tracing::info!("stopped");
+    if !pid_file.as_os_str().is_empty() {
+        let _ = std::fs::remove_file(&pid_file);
+    }
+    result
+}
+
+fn watch_signals(server: &Arc<Server>) -> Result<(), String> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| e.to_string())?;
+    let server = Arc::clone(server);
+    let watch = move || {
+        for signal in signals.forever() {
+            if signal == SIGHUP {
+                server.keeper().clients.reload();
+            } else {
+                tracing::info!(signal, "stopping");
+                server.shut_down();
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(watch)
+        .map(drop)
+        .map_err(|e| e.to_string())
+}
+
+fn write_pid(path: &Path) -> Result<(), String> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    std::fs::write(path, format!("{}\n", std::process::id()))
+        .map_err(|e| format!("cannot write {}: {e}", path.display()))
+}
+
+/// Whoever started us waits for this line.
+fn tell_ready(server: &Server) {
+    let keeper = server.keeper();
+    let socket = keeper.config.socket.display();
+    tracing::info!(%socket, key = %keeper.keys.public, "ready");
+    println!(
+        "confide-keeper ready on {socket} key {}",
+        keeper.keys.public
+    );
+    let _ = std::io::stdout().flush();
+}

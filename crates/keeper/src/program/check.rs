@@ -1,0 +1,191 @@
+//! Type check: the one place where it is decided what a program can declassify
+//! (design, section 7).
+//!
+//! Invariant: every element of a [`Program`]'s stack has a known kind, and the
+//! result is exactly one of them. Evaluation relies on it.
+
+use super::parse::{Instruction, Parts, parse};
+use super::table::Table;
+use crate::fail;
+use contract::message::program::{self as code, STACK_MAX};
+use contract::{Fid, OpResult, TypeCode};
+use values::Error;
+
+/// What an element of the stack is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A protected value of a type.
+    Value(TypeCode),
+    /// NULL, of whatever type is wanted.
+    Null,
+    /// A boolean that may be declassified.
+    Bool,
+    /// An order that may be declassified.
+    Order,
+    /// A hash that may be declassified.
+    Hash,
+}
+
+/// A program whose parts fit together.
+#[derive(Debug)]
+pub struct Program {
+    /// Types of the input columns, as stored.
+    pub inputs: Vec<TypeCode>,
+    /// Constants and their types; none for NULL.
+    pub constants: Vec<(Fid, Option<TypeCode>)>,
+    /// Instructions.
+    pub code: Vec<Instruction>,
+    /// What it gives back.
+    pub result: OpResult,
+}
+
+fn broken(what: &'static str) -> Error {
+    fail::misused_program(what)
+}
+
+struct Checker<'a> {
+    table: &'a Table,
+    inputs: &'a [TypeCode],
+    constants: &'a [(Fid, Option<TypeCode>)],
+    stack: Vec<Kind>,
+}
+
+impl Program {
+    /// Parses and checks a program. `type_of` tells the type of the value under a
+    /// FID; none for NULL.
+    pub fn new(
+        bytes: &[u8],
+        table: &Table,
+        type_of: impl Fn(Fid) -> Result<Option<TypeCode>, Error>,
+    ) -> Result<Program, Error> {
+        let Parts {
+            inputs,
+            constants,
+            code,
+        } = parse(bytes)?;
+        let constants = constants
+            .into_iter()
+            .map(|fid| Ok((fid, type_of(fid)?)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let mut checker = Checker {
+            table,
+            inputs: &inputs,
+            constants: &constants,
+            stack: Vec::new(),
+        };
+        for instruction in &code {
+            checker.step(instruction)?;
+        }
+        let result = checker.result()?;
+        Ok(Program {
+            inputs,
+            constants,
+            code,
+            result,
+        })
+    }
+}
+
+impl Checker<'_> {
+    fn pop(&mut self) -> Result<Kind, Error> {
+        self.stack
+            .pop()
+            .ok_or_else(|| broken("It takes more from the stack than is there."))
+    }
+
+    fn push(&mut self, kind: Kind) -> Result<(), Error> {
+        if self.stack.len() >= STACK_MAX {
+            return Err(fail::program_limit("Its stack is too deep."));
+        }
+        self.stack.push(kind);
+        Ok(())
+    }
+
+    /// Sees to it that an element is a value of a type.
+    fn expect(&mut self, kind: Kind, want: TypeCode) -> Result<(), Error> {
+        match kind {
+            Kind::Null => Ok(()),
+            Kind::Value(t) if t == want => Ok(()),
+            _ => Err(broken(
+                "An operand is of another type than the operation takes.",
+            )),
+        }
+    }
+
+    /// Booleans of either kind.
+    fn pop_truth(&mut self) -> Result<(), Error> {
+        match self.pop()? {
+            Kind::Bool => Ok(()),
+            other => self.expect(other, TypeCode::Bool),
+        }
+    }
+
+    fn step(&mut self, instruction: &Instruction) -> Result<(), Error> {
+        match instruction.code {
+            code::INPUT => {
+                let t = self.inputs.get(usize::from(instruction.operand));
+                let t = *t.ok_or_else(|| broken("It names an input that it does not have."))?;
+                self.push(Kind::Value(t))
+            }
+            code::CONSTANT => {
+                let constant = self.constants.get(usize::from(instruction.operand));
+                let broken = || broken("It names a constant that it does not have.");
+                let (_, t) = *constant.ok_or_else(broken)?;
+                self.push(t.map_or(Kind::Null, Kind::Value))
+            }
+            code::CALL => self.call(u32::from(instruction.operand)),
+            code::AND | code::OR => {
+                self.pop_truth()?;
+                self.pop_truth()?;
+                self.push(Kind::Bool)
+            }
+            code::NOT => {
+                self.pop_truth()?;
+                self.push(Kind::Bool)
+            }
+            code::IS_NULL => {
+                self.pop()?;
+                self.push(Kind::Bool)
+            }
+            code::SELECT => self.select(),
+            _ => Err(broken("It has an instruction that does not exist.")),
+        }
+    }
+
+    fn call(&mut self, number: u32) -> Result<(), Error> {
+        let table = self.table;
+        let operation = table.operation(number).ok_or_else(fail::no_such_program)?;
+        for want in operation.args.iter().rev() {
+            let kind = self.pop()?;
+            self.expect(kind, *want)?;
+        }
+        self.push(match (operation.result(), operation.ret) {
+            (OpResult::Fid, Some(t)) => Kind::Value(t.stored()),
+            (OpResult::Order, _) => Kind::Order,
+            (OpResult::Hash, _) => Kind::Hash,
+            _ => Kind::Bool,
+        })
+    }
+
+    fn select(&mut self) -> Result<(), Error> {
+        let no = self.pop()?;
+        let yes = self.pop()?;
+        self.pop_truth()?;
+        let kind = match (yes, no) {
+            (yes, no) if yes == no => yes,
+            (Kind::Null, other) | (other, Kind::Null) => other,
+            _ => return Err(broken("Its branches are of different types.")),
+        };
+        self.push(kind)
+    }
+
+    fn result(&mut self) -> Result<OpResult, Error> {
+        match self.stack.as_slice() {
+            [Kind::Value(_) | Kind::Null] => Ok(OpResult::Fid),
+            [Kind::Bool] => Ok(OpResult::Bool),
+            [Kind::Order] => Ok(OpResult::Order),
+            [Kind::Hash] => Ok(OpResult::Hash),
+            _ => Err(broken("It does not leave exactly one result.")),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Evaluation of a program over a batch, a part of the batch at a time, so that
+//! intermediate results stay in the cache and their memory is bounded.
+
+use super::check::Program;
+use super::column::{Column, Data};
+use super::load::{Touched, load};
+use super::logic;
+use super::table::{Operation, Table};
+use super::vector::{Context, Meter, call};
+use crate::fail::{self, Failure};
+use crate::space::{Space, set_row};
+use contract::message::program as code;
+use contract::{Fid, OpResult, TypeCode};
+use store::Entry;
+use values::Env;
+
+/// Rows of one part.
+const PART: usize = 1024;
+
+/// What is evaluated.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    /// A program of one instruction, with its immediate.
+    One(&'a Operation, i32),
+    /// A registered program.
+    Program(&'a Program),
+}
+
+impl Target<'_> {
+    /// What comes out.
+    pub fn result(&self) -> OpResult {
+        match self {
+            Target::One(operation, _) => operation.result(),
+            Target::Program(program) => program.result,
+        }
+    }
+
+    fn inputs(&self) -> &[TypeCode] {
+        match self {
+            Target::One(operation, _) => &operation.args,
+            Target::Program(program) => &program.inputs,
+        }
+    }
+}
+
+/// A batch: FIDs column by column.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// What is evaluated.
+    pub target: Target<'a>,
+    /// Columns × rows FIDs.
+    pub fids: &'a [Fid],
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// What a batch is evaluated with.
+#[derive(Clone, Copy)]
+pub struct Tools<'a> {
+    /// What can be named.
+    pub space: &'a Space,
+    /// The session's settings.
+    pub env: &'a Env,
+}
+
+impl Batch<'_> {
+    /// The batch must have the columns that the target takes.
+    pub fn check(&self) -> Result<(), values::Error> {
+        let columns = self.target.inputs().len();
+        if self.fids.len() != columns.saturating_mul(self.rows) {
+            return Err(fail::misused_program("It takes another number of columns."));
+        }
+        Ok(())
+    }
+
+    /// Evaluates rows `from..to`.
+    fn part(
+        &self,
+        tools: Tools<'_>,
+        from: usize,
+        to: usize,
+        touched: &mut Touched,
+    ) -> Result<Column, Failure> {
+        let space = tools.space;
+        let meter = Meter::new(&space.session.budget);
+        let context = Context {
+            env: tools.env,
+            hash_key: &space.keeper.keys.hash,
+            meter: &meter,
+        };
+        let mut inputs = Vec::with_capacity(self.target.inputs().len());
+        let columns = self.fids.chunks_exact(self.rows.max(1));
+        for (t, fids) in self.target.inputs().iter().zip(columns) {
+            let fids = fids.get(from..to).unwrap_or(&[]);
+            inputs.push(load(space, fids, *t, touched, &meter)?);
+        }
+        match self.target {
+            Target::One(operation, immediate) => {
+                let args: Vec<&Column> = inputs.iter().collect();
+                Ok(call(operation, immediate, &args, to - from, context))
+            }
+            Target::Program(program) => {
+                let constants = constants(space, program, &meter)?;
+                let run = Run {
+                    table: &space.keeper.table,
+                    inputs: &inputs,
+                    constants: &constants,
+                    rows: to - from,
+                    context,
+                };
+                run.all(program)
+            }
+        }
+    }
+
+    /// Evaluates, and appends what is declassified to `out`. The first row's
+    /// failure is the failure of all.
+    pub fn declassify(&self, tools: Tools<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+        self.check()?;
+        let mut touched = Touched::default();
+        let mut from = 0;
+        while from < self.rows {
+            let to = self.rows.min(from + PART);
+            let column = self.part(tools, from, to, &mut touched)?;
+            if let Some((_, failure)) = column.failures.first_key_value() {
+                return Err(failure.clone());
+            }
+            write(&column, to - from, out)?;
+            from = to;
+        }
+        let result = self.target.result();
+        for (partition, rows) in touched.iter() {
+            if let Some(partition) = tools.space.keeper.store.get(partition) {
+                partition.reveal(result, rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates, and stores the results in consecutive slots. Rows that fail are
+    /// poisoned; the first of their failures that is new is given back.
+    pub fn store(&self, tools: Tools<'_>, first: Fid) -> Result<Option<Failure>, Failure> {
+        self.check()?;
+        let mut new = None;
+        let mut from = 0;
+        while from < self.rows {
+            let to = self.rows.min(from + PART);
+            let column = self.part(tools, from, to, &mut Touched::default())?;
+            let failure = store(tools.space, column, first, from, to)?;
+            new = new.or(failure);
+            from = to;
+        }
+        Ok(new)
+    }
+}
+
+/// Stores a part's results; gives the first failure that is new.
+fn store(
+    space: &Space,
+    column: Column,
+    first: Fid,
+    from: usize,
+    to: usize,
+) -> Result<Option<Failure>, Failure> {
+    let mut new = None;
+    let mut window = space.own_arena(first.partition())?.write();
+    for row in 0..to - from {
+        let entry = match column.failure(row) {
+            Some(failure) => {
+                if new.is_none() && !failure.told {
+                    new = Some(failure.clone());
+                }
+                Entry::Poison(failure.error.clone())
+            }
+            None if column.is_null(row) => Entry::Null,
+            None => match column.value(row) {
+                Some(value) => Entry::Value(value.into_owned()),
+                None => return Err(fail::internal("a result has no value").into()),
+            },
+        };
+        set_row(&mut window, first, (from + row) as u64, entry)?;
+    }
+    Ok(new)
+}
+
+/// Writes what is declassified, with NULL as the contract has it.
+fn write(column: &Column, rows: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    const NULL: u8 = 2;
+    let each = |out: &mut Vec<u8>, value: &dyn Fn(usize) -> u8| {
+        for row in 0..rows {
+            let null = column.is_null(row);
+            out.push(if null { NULL } else { value(column.at(row)) });
+        }
+    };
+    match &column.data {
+        Data::Bool(v) if column.nulls.is_empty() && v.len() == rows => out.extend_from_slice(v),
+        Data::Bool(v) => each(out, &|at| v.get(at).copied().unwrap_or(0)),
+        Data::Order(v) => each(out, &|at| v.get(at).copied().unwrap_or(0) as u8),
+        Data::Hash(v) => {
+            for row in 0..rows {
+                let hash = v.get(column.at(row)).copied().unwrap_or(0);
+                let hash = if column.is_null(row) { 0 } else { hash };
+                out.extend_from_slice(&hash.to_le_bytes());
+            }
+        }
+        _ => return Err(fail::internal("a value was to be declassified").into()),
+    }
+    Ok(())
+}
+
+fn constants(space: &Space, program: &Program, meter: &Meter<'_>) -> Result<Vec<Column>, Failure> {
+    let mut touched = Touched::default();
+    let mut columns = Vec::with_capacity(program.constants.len());
+    for (fid, t) in &program.constants {
+        let t = t.unwrap_or(TypeCode::Bool);
+        columns.push(load(space, &[*fid], t, &mut touched, meter)?);
+    }
+    Ok(columns)
+}
+
+/// A column that is somewhere else, or was computed.
+enum Element<'a> {
+    There(&'a Column),
+    Made(Column),
+}
+
+impl Element<'_> {
+    fn column(&self) -> &Column {
+        match self {
+            Element::There(column) => column,
+            Element::Made(column) => column,
+        }
+    }
+}
+
+struct Run<'a> {
+    table: &'a Table,
+    inputs: &'a [Column],
+    constants: &'a [Column],
+    rows: usize,
+    context: Context<'a>,
+}
+
+/// The type check should have found it.
+fn unchecked() -> Failure {
+    fail::internal("a program does not fit together").into()
+}
+
+impl<'a> Run<'a> {
+    fn all(&self, program: &Program) -> Result<Column, Failure> {
+        let mut stack = Vec::new();
+        for instruction in &program.code {
+            let element = self.step(instruction, &mut stack)?;
+            stack.push(element);
+        }
+        match stack.pop().ok_or_else(unchecked)? {
+            Element::Made(column) => Ok(column),
+            // An input or constant that is the result by itself.
+            Element::There(column) => Ok(logic::copy(column, self.rows)),
+        }
+    }
+
+    fn step(
+        &self,
+        instruction: &super::parse::Instruction,
+        stack: &mut Vec<Element<'a>>,
+    ) -> Result<Element<'a>, Failure> {
+        let operand = usize::from(instruction.operand);
+        let mut pop = || stack.pop().ok_or_else(unchecked);
+        let made = match instruction.code {
+            code::INPUT => {
+                return self
+                    .inputs
+                    .get(operand)
+                    .map(Element::There)
+                    .ok_or_else(unchecked);
+            }
+            code::CONSTANT => {
+                let constant = self.constants.get(operand);
+                return constant.map(Element::There).ok_or_else(unchecked);
+            }
+            code::CALL => {
+                let operation = self.table.operation(u32::from(instruction.operand));
+                let operation = operation.ok_or_else(unchecked)?;
+                let at = stack.len().checked_sub(operation.args.len());
+                let elements = stack.split_off(at.ok_or_else(unchecked)?);
+                let args: Vec<&Column> = elements.iter().map(Element::column).collect();
+                call(
+                    operation,
+                    instruction.immediate,
+                    &args,
+                    self.rows,
+                    self.context,
+                )
+            }
+            code::AND | code::OR => {
+                let (b, a) = (pop()?, pop()?);
+                logic::connect(instruction.code, a.column(), b.column(), self.rows)
+            }
+            code::NOT => logic::not(pop()?.column()),
+            code::IS_NULL => logic::is_null(pop()?.column()),
+            code::SELECT => {
+                let (no, yes, condition) = (pop()?, pop()?, pop()?);
+                logic::select(condition.column(), yes.column(), no.column(), self.rows)
+            }
+            _ => return Err(unchecked()),
+        };
+        Ok(Element::Made(made))
+    }
+}

@@ -1,0 +1,174 @@
+//! From FIDs to columns: each run of FIDs of one partition is read under one
+//! lock, as arrays where the layout has them.
+
+use super::column::{Column, Data};
+use super::vector::Meter;
+use crate::fail::{self, Failure};
+use crate::space::Space;
+use contract::{Fid, TypeCode};
+use std::collections::BTreeMap;
+use store::{Entry, Layout, Reader, Scalar, Window};
+
+/// Counts rows by the columns they come from, for what is declassified.
+#[derive(Default)]
+pub struct Touched(Vec<(u32, u64)>);
+
+impl Touched {
+    fn add(&mut self, partition: u32, rows: usize) {
+        if let Some((_, count)) = self.0.iter_mut().find(|(p, _)| *p == partition) {
+            *count += rows as u64;
+        } else if self.0.len() < TOUCHED_MAX {
+            // A statement touches few columns; a longer list is a hostile one.
+            self.0.push((partition, rows as u64));
+        }
+    }
+
+    /// Partitions and rows.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.0.iter().copied()
+    }
+}
+
+const TOUCHED_MAX: usize = 4096;
+
+/// The values under FIDs, all of one type, as a column.
+pub fn load(
+    space: &Space,
+    fids: &[Fid],
+    want: TypeCode,
+    touched: &mut Touched,
+    meter: &Meter<'_>,
+) -> Result<Column, Failure> {
+    let mut column = Column::of(want, Data::for_type(want, fids.len()));
+    let mut rest = fids;
+    while let Some(first) = rest.first() {
+        let partition = first.partition();
+        let length = rest
+            .iter()
+            .position(|fid| fid.partition() != partition)
+            .unwrap_or(rest.len());
+        let (run, later) = rest.split_at(length);
+        rest = later;
+        if *first == Fid::INVALID || partition == 0 {
+            nulls(&mut column, run)?;
+        } else if first.is_temporary() {
+            space.with_arena(partition, |arena| {
+                temporaries(&mut column, &arena.read(), run, want, meter)
+            })??;
+        } else {
+            touched.add(partition, run.len());
+            let partition = space.keeper.store.get(partition);
+            let reader = partition.ok_or_else(store::unresolved)?.read();
+            permanents(&mut column, &reader, run, want, meter)?;
+        }
+    }
+    Ok(column)
+}
+
+fn nulls(column: &mut Column, run: &[Fid]) -> Result<(), Failure> {
+    for fid in run {
+        if *fid != Fid::INVALID {
+            return Err(store::unresolved().into());
+        }
+        column.push_null();
+    }
+    Ok(())
+}
+
+fn temporaries(
+    column: &mut Column,
+    window: &Window,
+    run: &[Fid],
+    want: TypeCode,
+    meter: &Meter<'_>,
+) -> Result<(), Failure> {
+    for fid in run {
+        match window.get(fid.slot()) {
+            Ok(Entry::Value(value)) if value.type_code() == want => {
+                meter.take(value.heap_bytes())?;
+                column.push(&Scalar::of(value));
+            }
+            Ok(Entry::Value(value)) => {
+                return Err(fail::wrong_type(value.type_code(), want).into());
+            }
+            Ok(Entry::Null) => column.push_null(),
+            Ok(Entry::Poison(error)) => column.push_failure(Failure::inherited(error)),
+            Ok(Entry::State(_)) => return Err(fail::not_a_value(want).into()),
+            Ok(Entry::Empty) => column.push_failure(store::no_such_value().into()),
+            Err(error) => column.push_failure(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn permanents(
+    column: &mut Column,
+    reader: &Reader<'_>,
+    run: &[Fid],
+    want: TypeCode,
+    meter: &Meter<'_>,
+) -> Result<(), Failure> {
+    let layout = reader.layout().ok_or_else(store::unresolved)?;
+    let stored = layout.stored_type();
+    if stored != want {
+        return Err(fail::wrong_type(stored, want).into());
+    }
+    let start = column.len();
+    let mut missing = Vec::new();
+    if start == 0
+        && let Layout::Scaled(scale) = layout
+    {
+        column.data = Data::Scaled(Vec::with_capacity(run.len()), scale);
+    }
+    let whole = match &mut column.data {
+        Data::Int(out) => reader.ints(run, out, &mut missing),
+        Data::Scaled(out, scale) if layout == Layout::Scaled(*scale) => {
+            reader.ints(run, out, &mut missing)
+        }
+        Data::Float(out) => reader.floats(run, out, &mut missing),
+        _ => false,
+    };
+    if !whole {
+        for fid in run {
+            match reader.get(fid.slot()) {
+                Some((_, scalar)) => {
+                    if let Scalar::Bytes(bytes) = scalar {
+                        meter.take(bytes.len())?;
+                    }
+                    column.push(&scalar);
+                }
+                None => column.push_failure(store::unresolved().into()),
+            }
+        }
+        return Ok(());
+    }
+    if !missing.is_empty() || !column.nulls.is_empty() {
+        column.nulls.resize(column.data.len(), false);
+    }
+    for index in missing {
+        let row = start + index as usize;
+        if let Some(null) = column.nulls.get_mut(row) {
+            *null = true;
+        }
+        let failure = store::unresolved().into();
+        column.failures.insert(row as u32, failure);
+    }
+    Ok(())
+}
+
+/// Joins failures: those of the first operand come first.
+pub fn join(columns: &[&Column], rows: usize) -> BTreeMap<u32, Failure> {
+    let mut all: BTreeMap<u32, Failure> = BTreeMap::new();
+    for column in columns.iter().rev().filter(|c| !c.failures.is_empty()) {
+        if column.is_constant() {
+            for row in 0..rows as u32 {
+                if let Some(failure) = column.failure(0) {
+                    all.insert(row, failure.clone());
+                }
+            }
+        } else {
+            all.extend(column.failures.iter().map(|(row, f)| (*row, f.clone())));
+        }
+    }
+    all
+}

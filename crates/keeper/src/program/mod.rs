@@ -1,0 +1,20 @@
+//! Programs: what they are ([`parse`]), that they fit together ([`check`]), and
+//! their evaluation, by one row ([`scalar`]) or in vectors ([`eval`], [`vector`],
+//! [`logic`]). Operations themselves are in crate `values`; here are fast paths
+//! for the frequent ones, which give up where anything is unusual.
+//!
+//! Invariants: a result is a FID or one declassified kind, as the type check found
+//! it; whatever a fast path computes is what `values` computes.
+
+mod check;
+pub mod column;
+pub mod eval;
+mod load;
+mod logic;
+mod parse;
+pub mod scalar;
+mod table;
+pub mod vector;
+
+pub use check::Program;
+pub use table::{Operation, Table};

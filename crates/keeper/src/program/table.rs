@@ -1,0 +1,149 @@
+//! The catalog's signatures as the evaluator needs them, by number.
+
+use catalog::AggregateSignature;
+use contract::{Op, OpResult, TypeCode};
+
+/// The largest number of operands of a signature.
+pub const ARITY_MAX: usize = 3;
+
+/// What fast path an operation has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kernel {
+    /// None.
+    General,
+    /// Operands that are compared as they lie: of one unit.
+    Ordered,
+    /// As `Ordered`, without trailing blanks.
+    OrderedPadded,
+    /// Whole numbers with the range of the result type.
+    Integer,
+    /// Numbers with a decimal point.
+    Numeric,
+    /// Floating point of the result type's width.
+    Float,
+    /// The value itself.
+    Truth,
+}
+
+/// A signature.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// The operation.
+    pub op: Op,
+    /// Types of the operands, as stored.
+    pub args: Vec<TypeCode>,
+    /// Type of the result where it is a value.
+    pub ret: Option<TypeCode>,
+    /// Its fast path.
+    pub kernel: Kernel,
+}
+
+impl Operation {
+    /// What the operation gives back.
+    pub fn result(&self) -> OpResult {
+        self.op.result()
+    }
+
+    /// Whether it only compares two values: allowed without a client within one
+    /// column.
+    pub fn is_comparison(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Lt | Op::Le | Op::Eq | Op::Ge | Op::Gt | Op::Ne | Op::Cmp
+        )
+    }
+}
+
+/// All signatures and aggregates.
+pub struct Table {
+    operations: Vec<Operation>,
+    aggregates: Vec<AggregateSignature>,
+}
+
+const INTEGERS: [TypeCode; 3] = [TypeCode::Int2, TypeCode::Int4, TypeCode::Int8];
+
+fn kernel(op: Op, args: &[TypeCode], ret: Option<TypeCode>) -> Kernel {
+    use TypeCode::*;
+    let all = |types: &[TypeCode]| args.iter().all(|t| types.contains(t));
+    match op {
+        Op::Lt | Op::Le | Op::Eq | Op::Ge | Op::Gt | Op::Ne | Op::Cmp => match args {
+            [Bpchar, Bpchar] => Kernel::OrderedPadded,
+            [Interval, Interval] => Kernel::General,
+            [a, b] if a == b => Kernel::Ordered,
+            _ if all(&INTEGERS) || all(&[Float4, Float8]) => Kernel::Ordered,
+            _ => Kernel::General,
+        },
+        Op::Add | Op::Sub | Op::Mul | Op::Div if args.len() == 2 => match ret {
+            Some(Int2 | Int4 | Int8) if all(&INTEGERS) => Kernel::Integer,
+            Some(Numeric) if op != Op::Div => Kernel::Numeric,
+            Some(Float4 | Float8) => Kernel::Float,
+            _ => Kernel::General,
+        },
+        Op::IsTrue => Kernel::Truth,
+        _ => Kernel::General,
+    }
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table::new()
+    }
+}
+
+impl Table {
+    /// The table of the catalog.
+    pub fn new() -> Table {
+        let operations = catalog::signatures()
+            .iter()
+            .map(|(_, s)| {
+                let args: Vec<_> = s.args.iter().map(|t| t.stored()).collect();
+                Operation {
+                    op: s.op,
+                    kernel: kernel(s.op, &args, s.ret),
+                    args,
+                    ret: s.ret,
+                }
+            })
+            .collect();
+        Table {
+            operations,
+            aggregates: catalog::aggregates(),
+        }
+    }
+
+    /// The signature with this number.
+    #[inline]
+    pub fn operation(&self, number: u32) -> Option<&Operation> {
+        self.operations.get((number as usize).checked_sub(1)?)
+    }
+
+    /// The aggregate with this number.
+    #[inline]
+    pub fn aggregate(&self, number: u16) -> Option<&AggregateSignature> {
+        self.aggregates.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// All signatures, from number 1.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Invariants that the evaluator counts on.
+    #[test]
+    fn catalog_fits() {
+        let table = Table::new();
+        for operation in table.operations() {
+            assert!((1..=ARITY_MAX).contains(&operation.args.len()));
+            assert_eq!(operation.ret.is_some(), operation.result() == OpResult::Fid);
+            assert!(!operation.args.contains(&TypeCode::Varchar));
+        }
+        assert!(table.operation(0).is_none());
+        assert!(table.aggregate(0).is_none());
+        assert!(table.operations().len() < contract::message::program::FIRST_HANDLE as usize);
+    }
+}

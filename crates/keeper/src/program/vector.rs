@@ -1,0 +1,443 @@
+//! One operation over whole columns. Fast paths compute all rows, those that are
+//! NULL too (their elements mean nothing), and leave single rows that are unusual
+//! (overflow, division by zero) to crate `values`, which has PostgreSQL's errors.
+
+use super::column::{Column, Data, string};
+use super::load::join;
+use super::scalar;
+use super::table::{ARITY_MAX, Kernel, Operation};
+use crate::fail::{self, Failure};
+use contract::{Op, OpResult, TypeCode};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use store::Budget;
+use values::{Env, Error, Value};
+
+/// What evaluation depends on besides its operands.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The session's settings.
+    pub env: &'a Env,
+    /// The key of hashes.
+    pub hash_key: &'a [u8; 16],
+    /// What intermediate results are charged to.
+    pub meter: &'a Meter<'a>,
+}
+
+/// Charges a session for what an evaluation holds, until the evaluation ends.
+pub struct Meter<'a> {
+    budget: &'a Budget,
+    taken: Cell<usize>,
+}
+
+impl<'a> Meter<'a> {
+    /// Nothing is charged yet.
+    pub fn new(budget: &'a Budget) -> Meter<'a> {
+        Meter {
+            budget,
+            taken: Cell::new(0),
+        }
+    }
+
+    /// Charges bytes.
+    #[inline]
+    pub fn take(&self, bytes: usize) -> Result<(), Error> {
+        if bytes > 0 {
+            self.budget.take(bytes)?;
+            self.taken.set(self.taken.get() + bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        self.budget.give(self.taken.get());
+    }
+}
+
+/// Evaluates an operation on operands of the types it takes.
+pub fn call(
+    operation: &Operation,
+    immediate: i32,
+    args: &[&Column],
+    rows: usize,
+    context: Context<'_>,
+) -> Column {
+    let length = if args.iter().all(|c| c.is_constant()) {
+        1
+    } else {
+        rows
+    };
+    let (nulls, failures) = strict(args, length);
+    let frame = Frame {
+        operation,
+        immediate,
+        args,
+        rows: length,
+        context,
+        nulls,
+        failures,
+    };
+    match frame.fast() {
+        Ok(column) => column,
+        Err(frame) => frame.general(),
+    }
+}
+
+/// Which rows have an operand that is NULL or failed.
+fn strict(args: &[&Column], rows: usize) -> (Vec<bool>, BTreeMap<u32, Failure>) {
+    let mut nulls = Vec::new();
+    for column in args.iter().filter(|c| !c.nulls.is_empty()) {
+        nulls.resize(rows, false);
+        for (row, null) in nulls.iter_mut().enumerate() {
+            *null |= column.is_null(row);
+        }
+    }
+    (nulls, join(args, rows))
+}
+
+/// Two columns of elements that a loop can run over.
+enum Pair<'a, T> {
+    Both(&'a [T], &'a [T]),
+    Left(&'a [T], T),
+    Right(T, &'a [T]),
+}
+
+impl<'a, T: Copy> Pair<'a, T> {
+    fn new(a: &'a [T], b: &'a [T], rows: usize) -> Option<Pair<'a, T>> {
+        match (a, b) {
+            (a, b) if a.len() == rows && b.len() == rows => Some(Pair::Both(a, b)),
+            (a, [b]) if a.len() == rows => Some(Pair::Left(a, *b)),
+            ([a], b) if b.len() == rows => Some(Pair::Right(*a, b)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn map<R>(&self, f: impl Fn(T, T) -> R) -> Vec<R> {
+        match self {
+            Pair::Both(a, b) => a.iter().zip(*b).map(|(a, b)| f(*a, *b)).collect(),
+            Pair::Left(a, b) => a.iter().map(|a| f(*a, *b)).collect(),
+            Pair::Right(a, b) => b.iter().map(|b| f(*a, *b)).collect(),
+        }
+    }
+
+    fn at(&self, row: usize) -> Option<(T, T)> {
+        match self {
+            Pair::Both(a, b) => Some((*a.get(row)?, *b.get(row)?)),
+            Pair::Left(a, b) => Some((*a.get(row)?, *b)),
+            Pair::Right(a, b) => Some((*a, *b.get(row)?)),
+        }
+    }
+}
+
+/// Compares elements that the processor can compare.
+fn compare<T: Copy + PartialOrd>(op: Op, pair: &Pair<'_, T>) -> Option<Data> {
+    Some(Data::Bool(match op {
+        Op::Lt => pair.map(|a, b| u8::from(a < b)),
+        Op::Le => pair.map(|a, b| u8::from(a <= b)),
+        Op::Eq => pair.map(|a, b| u8::from(a == b)),
+        Op::Ge => pair.map(|a, b| u8::from(a >= b)),
+        Op::Gt => pair.map(|a, b| u8::from(a > b)),
+        Op::Ne => pair.map(|a, b| u8::from(a != b)),
+        Op::Cmp => {
+            return Some(Data::Order(
+                pair.map(|a, b| i8::from(a > b) - i8::from(a < b)),
+            ));
+        }
+        _ => return None,
+    }))
+}
+
+/// Results from orders that were found one by one.
+fn by_order(op: Op, orders: impl Iterator<Item = Ordering>) -> Option<Data> {
+    if op == Op::Cmp {
+        return Some(Data::Order(orders.map(|o| o as i8).collect()));
+    }
+    let booleans: Option<Vec<u8>> = orders
+        .map(|order| scalar::holds(op, order).map(u8::from))
+        .collect();
+    booleans.map(Data::Bool)
+}
+
+struct Frame<'a> {
+    operation: &'a Operation,
+    immediate: i32,
+    args: &'a [&'a Column],
+    rows: usize,
+    context: Context<'a>,
+    nulls: Vec<bool>,
+    failures: BTreeMap<u32, Failure>,
+}
+
+impl<'a> Frame<'a> {
+    fn t(&self) -> TypeCode {
+        self.operation.ret.map_or(TypeCode::Bool, TypeCode::stored)
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.get(row).is_some_and(|null| *null)
+    }
+
+    fn finish(self, data: Data) -> Column {
+        Column {
+            t: self.t(),
+            data,
+            nulls: self.nulls,
+            failures: self.failures,
+        }
+    }
+
+    /// The fast path, or everything back.
+    fn fast(self) -> Result<Column, Frame<'a>> {
+        let data = match (self.operation.kernel, self.args) {
+            (Kernel::Truth, [a]) => truth(a),
+            (Kernel::Ordered | Kernel::OrderedPadded, [a, b]) => self.ordered(a, b),
+            (Kernel::Integer, [a, b]) => return self.integers(a, b),
+            (Kernel::Numeric, [a, b]) => self.numerics(a, b),
+            (Kernel::Float, [a, b]) => self.floats(a, b),
+            _ => None,
+        };
+        match data {
+            Some(data) => Ok(self.finish(data)),
+            None => Err(self),
+        }
+    }
+
+    fn ordered(&self, a: &Column, b: &Column) -> Option<Data> {
+        let op = self.operation.op;
+        match (&a.data, &b.data) {
+            (Data::Int(a), Data::Int(b)) => compare(op, &Pair::new(a, b, self.rows)?),
+            (Data::Scaled(a, sa), Data::Scaled(b, sb)) => {
+                let (a, b) = (rescale(a, *sa, *sb)?, rescale(b, *sb, *sa)?);
+                compare(op, &Pair::new(&a, &b, self.rows)?)
+            }
+            (Data::Float(a), Data::Float(b)) => {
+                let pair = Pair::new(a, b, self.rows)?;
+                by_order(op, pair.map(scalar::order_floats).into_iter())
+            }
+            (Data::Bytes(ba, ea), Data::Bytes(bb, eb)) => {
+                let kernel = self.operation.kernel;
+                let orders = (0..self.rows).map(|row| {
+                    let x = store::Scalar::Bytes(string(ba, ea, a.at(row)));
+                    let y = store::Scalar::Bytes(string(bb, eb, b.at(row)));
+                    scalar::order(kernel, &x, &y).unwrap_or(Ordering::Equal)
+                });
+                by_order(op, orders)
+            }
+            _ => None,
+        }
+    }
+
+    fn integers(mut self, a: &Column, b: &Column) -> Result<Column, Frame<'a>> {
+        let (Data::Int(x), Data::Int(y)) = (&a.data, &b.data) else {
+            return Err(self);
+        };
+        let Some(pair) = Pair::new(x, y, self.rows) else {
+            return Err(self);
+        };
+        let (op, ret) = (self.operation.op, self.t());
+        let (out, odd) = integer_loop(op, ret, &pair);
+        if odd {
+            for row in 0..self.rows {
+                let unusual = match pair.at(row) {
+                    Some((x, y)) => scalar::integer(op, ret, x, y).is_none(),
+                    None => true,
+                };
+                if unusual && !self.is_null(row) {
+                    match self.value(row) {
+                        // What the fast path cannot do is an error for integers.
+                        Ok(_) => return Err(self),
+                        Err(error) => self.fail(row, error),
+                    }
+                }
+            }
+        }
+        Ok(self.finish(Data::Int(out)))
+    }
+
+    fn numerics(&self, a: &Column, b: &Column) -> Option<Data> {
+        let (Data::Scaled(x, sx), Data::Scaled(y, sy)) = (&a.data, &b.data) else {
+            return None;
+        };
+        let op = self.operation.op;
+        let (_, scale) = scalar::scaled(op, 0, *sx, 0, *sy)?;
+        let (x, y) = match op {
+            Op::Mul => (Cow::Borrowed(x.as_slice()), Cow::Borrowed(y.as_slice())),
+            _ => (rescale(x, *sx, *sy)?, rescale(y, *sy, *sx)?),
+        };
+        let pair = Pair::new(&x, &y, self.rows)?;
+        let (out, odd) = integer_loop(op, TypeCode::Int8, &pair);
+        // A row that does not fit makes the batch one of general numbers.
+        (!odd).then_some(Data::Scaled(out, scale))
+    }
+
+    fn floats(&self, a: &Column, b: &Column) -> Option<Data> {
+        let (Data::Float(x), Data::Float(y)) = (&a.data, &b.data) else {
+            return None;
+        };
+        let pair = Pair::new(x, y, self.rows)?;
+        let (op, ret) = (self.operation.op, self.t());
+        let mut out = Vec::with_capacity(self.rows);
+        for row in 0..self.rows {
+            let (x, y) = pair.at(row)?;
+            match scalar::float(op, ret, x, y) {
+                Some(v) => out.push(v),
+                None if self.is_null(row) => out.push(0.0),
+                None => return None,
+            }
+        }
+        Some(Data::Float(out))
+    }
+
+    /// Row by row, by crate `values`.
+    fn general(mut self) -> Column {
+        match self.operation.result() {
+            OpResult::Fid => self.general_values(),
+            OpResult::Bool => {
+                let out = self.each(|frame, row| frame.test(row).map(u8::from));
+                self.finish(Data::Bool(out))
+            }
+            OpResult::Order => {
+                let out = self.each(|frame, row| frame.order(row).map(|o| o as i8));
+                self.finish(Data::Order(out))
+            }
+            OpResult::Hash => {
+                let out = self.each(Frame::hash);
+                self.finish(Data::Hash(out))
+            }
+        }
+    }
+
+    fn each<T: Default>(&mut self, f: impl Fn(&Frame<'a>, usize) -> Result<T, Error>) -> Vec<T> {
+        let mut out = Vec::with_capacity(self.rows);
+        for row in 0..self.rows {
+            if self.is_null(row) {
+                out.push(T::default());
+                continue;
+            }
+            match f(self, row) {
+                Ok(v) => out.push(v),
+                Err(error) => {
+                    out.push(T::default());
+                    self.fail(row, error);
+                }
+            }
+        }
+        out
+    }
+
+    fn general_values(mut self) -> Column {
+        let t = self.t();
+        let mut column = Column::of(t, Data::for_type(t, self.rows));
+        for row in 0..self.rows {
+            if let Some(failure) = self.failures.remove(&(row as u32)) {
+                column.push_failure(failure);
+            } else if self.is_null(row) {
+                column.push_null();
+            } else {
+                match self.value(row) {
+                    Ok(value) => column.push(&store::Scalar::of(&value)),
+                    Err(error) => column.push_failure(error.into()),
+                }
+            }
+        }
+        column
+    }
+
+    fn fail(&mut self, row: usize, error: Error) {
+        self.nulls.resize(self.rows, false);
+        if let Some(null) = self.nulls.get_mut(row) {
+            *null = true;
+        }
+        self.failures.insert(row as u32, error.into());
+    }
+
+    fn operand(&self, index: usize, row: usize) -> Result<Cow<'a, Value>, Error> {
+        self.args
+            .get(index)
+            .and_then(|column| column.value(row))
+            .ok_or_else(|| fail::internal("an operand has no value"))
+    }
+
+    fn value(&self, row: usize) -> Result<Value, Error> {
+        let mut operands = Vec::with_capacity(ARITY_MAX);
+        for index in 0..self.args.len() {
+            operands.push(self.operand(index, row)?);
+        }
+        let refs: Vec<&Value> = operands.iter().map(Cow::as_ref).collect();
+        let ret = self.operation.ret.unwrap_or(TypeCode::Bool);
+        let env = self.context.env;
+        let value = values::apply(self.operation.op, ret, self.immediate, &refs, env)?;
+        self.context.meter.take(value.heap_bytes())?;
+        Ok(value)
+    }
+
+    fn test(&self, row: usize) -> Result<bool, Error> {
+        let (a, b) = (self.operand(0, row)?, self.operand(1, row)?);
+        values::test(self.operation.op, &a, &b, self.context.env)
+    }
+
+    fn order(&self, row: usize) -> Result<Ordering, Error> {
+        let (a, b) = (self.operand(0, row)?, self.operand(1, row)?);
+        values::compare(&a, &b, self.context.env)
+    }
+
+    fn hash(&self, row: usize) -> Result<u64, Error> {
+        Ok(hash(&*self.operand(0, row)?, self.context.hash_key))
+    }
+}
+
+/// The hash of a value; never 0, which stands for NULL.
+pub fn hash(value: &Value, key: &[u8; 16]) -> u64 {
+    values::hash(value, key).max(1)
+}
+
+fn truth(a: &Column) -> Option<Data> {
+    match &a.data {
+        Data::Int(v) => Some(Data::Bool(v.iter().map(|b| u8::from(*b != 0)).collect())),
+        _ => None,
+    }
+}
+
+/// Whole numbers of 10^-`from` as such of the larger of two scales.
+fn rescale(v: &[i64], from: u16, other: u16) -> Option<Cow<'_, [i64]>> {
+    if from >= other {
+        return Some(Cow::Borrowed(v));
+    }
+    let factor = scalar::power(other - from)?;
+    let scaled: Option<Vec<i64>> = v.iter().map(|x| x.checked_mul(factor)).collect();
+    scaled.map(Cow::Owned)
+}
+
+/// All results, and whether some row has none in range (its element is
+/// arbitrary).
+fn integer_loop(op: Op, ret: TypeCode, pair: &Pair<'_, i64>) -> (Vec<i64>, bool) {
+    let (low, high) = match ret {
+        TypeCode::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        TypeCode::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let odd = Cell::new(false);
+    let narrow = |(v, overflow): (i64, bool)| {
+        odd.set(odd.get() | overflow | (v < low) | (v > high));
+        v
+    };
+    let out = match op {
+        Op::Add => pair.map(|a, b| narrow(a.overflowing_add(b))),
+        Op::Sub => pair.map(|a, b| narrow(a.overflowing_sub(b))),
+        Op::Mul => pair.map(|a, b| narrow(a.overflowing_mul(b))),
+        Op::Div => pair.map(|a, b| match a.checked_div(b) {
+            Some(v) => narrow((v, false)),
+            None => narrow((0, true)),
+        }),
+        _ => {
+            odd.set(true);
+            pair.map(|a, _| a)
+        }
+    };
+    (out, odd.get())
+}

@@ -1,0 +1,278 @@
+//! The daemon: accepts backends, gives each channel a thread, ends them all.
+//!
+//! Invariants: no more threads than `max_channels` and a few that say no; a
+//! panic ends one channel; when [`Server::run`] returns, all channels are closed.
+
+use crate::config::Config;
+use crate::dispatch::Connection;
+use crate::keeper::Keeper;
+use channel::{HelloError, KeeperEnd, Listener, Pending, Shutdown};
+use contract::hello::{Hello, Status};
+use contract::{Kind, VERSION};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A backend must say who it is within this time.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Threads beyond `max_channels` that may say no at a time.
+const REFUSING_MAX: u64 = 16;
+/// How long the end waits for threads.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Stack of a channel's thread.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
+
+/// A keeper that listens.
+pub struct Server {
+    keeper: Arc<Keeper>,
+    listener: Listener,
+    users: Vec<u32>,
+    ending: AtomicBool,
+    channels: Mutex<HashMap<u64, Shutdown>>,
+    empty: Condvar,
+    threads: AtomicU64,
+    next: AtomicU64,
+}
+
+/// The numbers of the users that may connect.
+pub fn user_ids(config: &Config) -> Result<Vec<u32>, String> {
+    let mut ids = vec![nix::unistd::geteuid().as_raw()];
+    for user in &config.users {
+        if let Ok(id) = user.parse() {
+            ids.push(id);
+            continue;
+        }
+        match nix::unistd::User::from_name(user) {
+            Ok(Some(found)) => ids.push(found.uid.as_raw()),
+            Ok(None) => tracing::warn!(user, "there is no such user; nobody connects as it"),
+            Err(error) => return Err(format!("cannot look up user {user}: {error}")),
+        }
+    }
+    Ok(ids)
+}
+
+impl Server {
+    /// Listens on the configured socket.
+    pub fn bind(keeper: Keeper) -> Result<Arc<Server>, String> {
+        let config = &keeper.config;
+        let users = user_ids(config)?;
+        let listener = Listener::bind(&config.socket, config.socket_mode.0)
+            .map_err(|e| format!("cannot listen on {}: {e}", config.socket.display()))?;
+        Ok(Arc::new(Server {
+            keeper: Arc::new(keeper),
+            listener,
+            users,
+            ending: AtomicBool::new(false),
+            channels: Mutex::new(HashMap::new()),
+            empty: Condvar::new(),
+            threads: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+        }))
+    }
+
+    /// The keeper.
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        &self.keeper
+    }
+
+    fn channels(&self) -> MutexGuard<'_, HashMap<u64, Shutdown>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves until [`Server::shut_down`].
+    pub fn run(self: &Arc<Server>) -> Result<(), String> {
+        let result = loop {
+            match self.listener.accept() {
+                _ if self.ending.load(Ordering::Acquire) => break Ok(()),
+                Ok(pending) => self.start(pending),
+                // Out of descriptors, for one: others will close theirs.
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept a backend");
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+        };
+        self.end_channels();
+        result
+    }
+
+    /// Makes [`Server::run`] return.
+    pub fn shut_down(&self) {
+        self.ending.store(true, Ordering::Release);
+        self.listener.close();
+    }
+
+    fn end_channels(&self) {
+        let channels = self.channels();
+        for shutdown in channels.values() {
+            shutdown.shutdown();
+        }
+        let waited = self
+            .empty
+            .wait_timeout_while(channels, END_TIMEOUT, |channels| !channels.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        if !waited.0.is_empty() {
+            tracing::warn!(channels = waited.0.len(), "channels did not end in time");
+        }
+    }
+
+    fn start(self: &Arc<Server>, pending: Pending) {
+        let max = u64::from(self.keeper.config.max_channels);
+        let threads = self.threads.fetch_add(1, Ordering::AcqRel);
+        if threads >= max + REFUSING_MAX {
+            self.threads.fetch_sub(1, Ordering::AcqRel);
+            let _ = pending.refuse(Status::TooManyChannels);
+            return;
+        }
+        let server = Arc::clone(self);
+        let started = std::thread::Builder::new()
+            .name("channel".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                server.serve_guarded(pending);
+                server.threads.fetch_sub(1, Ordering::AcqRel);
+            });
+        if let Err(error) = started {
+            self.threads.fetch_sub(1, Ordering::AcqRel);
+            tracing::error!(%error, "cannot start a thread for a backend");
+        }
+    }
+
+    /// One channel from its beginning to its end. A panic ends it there.
+    fn serve_guarded(&self, pending: Pending) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve(number, pending)));
+        if served.is_err() {
+            self.keeper
+                .counters
+                .panics_total
+                .fetch_add(1, Ordering::Relaxed);
+            tracing::error!(channel = number, "the channel ended by a panic");
+        }
+        let mut channels = self.channels();
+        if channels.remove(&number).is_some() {
+            self.keeper
+                .counters
+                .channels
+                .fetch_sub(1, Ordering::Relaxed);
+        }
+        if channels.is_empty() {
+            self.empty.notify_all();
+        }
+    }
+
+    fn serve(&self, number: u64, mut pending: Pending) {
+        let hello = match self.greet(&mut pending) {
+            Ok(hello) => hello,
+            Err(Some(status)) => {
+                tracing::warn!(?status, "refused a backend");
+                let _ = pending.refuse(status);
+                return;
+            }
+            Err(None) => return,
+        };
+        let connection = match Connection::open(&self.keeper, &hello) {
+            Ok(connection) => connection,
+            Err(status) => {
+                tracing::warn!(?status, pid = hello.pid, "refused a backend");
+                let _ = pending.refuse(status);
+                return;
+            }
+        };
+        let welcome = connection.welcome();
+        match pending.accept(welcome) {
+            Ok(end) => {
+                if self.admit(number, &end) {
+                    let session = welcome.session;
+                    tracing::debug!(channel = number, session, pid = hello.pid, "open");
+                    let messages = converse(end, connection);
+                    let total = &self.keeper.counters.messages_total;
+                    total.fetch_add(messages, Ordering::Relaxed);
+                    tracing::debug!(channel = number, messages, "closed");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "could not welcome a backend"),
+        }
+    }
+
+    /// Who the backend is; or why not, if it is to be told.
+    fn greet(&self, pending: &mut Pending) -> Result<Hello, Option<Status>> {
+        let (hello, peer) = pending.hello(HELLO_TIMEOUT).map_err(|error| {
+            if !matches!(error, HelloError::Io(_)) {
+                tracing::warn!(%error, "a stranger connected");
+            }
+            None
+        })?;
+        if !self.users.contains(&peer.uid) {
+            return Err(Some(Status::WrongUser));
+        }
+        if hello.version != VERSION {
+            return Err(Some(Status::WrongVersion));
+        }
+        if self.channels().len() >= self.keeper.config.max_channels as usize {
+            return Err(Some(Status::TooManyChannels));
+        }
+        Ok(hello)
+    }
+
+    /// Counts the channel in, unless there are too many or the end has come.
+    fn admit(&self, number: u64, end: &KeeperEnd) -> bool {
+        let mut channels = self.channels();
+        if self.ending.load(Ordering::Acquire) {
+            return false;
+        }
+        channels.insert(number, end.shutdown_handle());
+        let counters = &self.keeper.counters;
+        counters.channels.fetch_add(1, Ordering::Relaxed);
+        counters.channels_total.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+/// Answers requests until the channel ends; how many there were.
+fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
+    let mut body = Vec::new();
+    let mut messages = 0;
+    loop {
+        let header = match end.next(&mut body) {
+            Ok(header) => header,
+            Err(channel::Error::Closed) => return messages,
+            Err(error) => {
+                tracing::warn!(%error, "channel closed");
+                return messages;
+            }
+        };
+        messages += 1;
+        let Some(kind) = Kind::from_u16(header.kind) else {
+            return messages;
+        };
+        let sent = match connection.handle(kind, &body) {
+            None => continue,
+            Some(Ok(())) => end.answer(header.sequence, &[connection.reply()]),
+            Some(Err(error)) => tell(&mut end, header.sequence, &error),
+        };
+        let sent = match sent {
+            Err(channel::Error::TooLong) => tell(&mut end, header.sequence, &too_long()),
+            sent => sent,
+        };
+        if sent.is_err() {
+            return messages;
+        }
+    }
+}
+
+fn too_long() -> values::Error {
+    values::Error::new(b"54000", "confide: answer is too long for a message")
+}
+
+fn tell(end: &mut KeeperEnd, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
+    end.error(
+        sequence,
+        &error.sqlstate,
+        &error.message,
+        error.detail.as_deref().unwrap_or(""),
+        error.hint.as_deref().unwrap_or(""),
+    )
+}

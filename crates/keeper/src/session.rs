@@ -1,0 +1,205 @@
+//! A session: what the channels of a leader and its parallel workers share.
+//!
+//! Invariants: arenas in the map belong to this session only; a change of client
+//! or settings moves `version`, so that channels may keep copies.
+
+use crate::fail;
+use crate::numbers::{ArenaPair, Numbers};
+use crate::program::Program;
+use contract::message::program::FIRST_HANDLE;
+use envelope::{Opener, PublicKey, Sealer};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use store::Budget;
+use values::{Env, Error};
+
+/// Programs that one session may have registered at a time.
+const PROGRAMS_MAX: usize = 4096;
+
+/// The client at the other end of the handshake.
+pub struct Client {
+    /// Name in the list of authorised keys.
+    pub name: String,
+    /// Its static key.
+    pub key: PublicKey,
+    /// Seals for it.
+    pub sealer: Sealer,
+    /// Opens what it sealed.
+    pub opener: Opener,
+}
+
+/// What a session has done, in numbers.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Rows declassified.
+    pub declassified: AtomicU64,
+    /// Envelopes taken in.
+    pub opened: AtomicU64,
+    /// Envelopes given out.
+    pub sealed: AtomicU64,
+}
+
+/// What channels keep copies of.
+#[derive(Clone)]
+pub struct Shared {
+    /// The client, if there was a handshake.
+    pub client: Option<Arc<Client>>,
+    /// Settings.
+    pub env: Env,
+}
+
+/// A session.
+pub struct Session {
+    /// Its number.
+    pub id: u64,
+    /// The secret by which workers join.
+    pub token: [u8; 16],
+    /// Database that the leader named.
+    pub database: u32,
+    /// Memory of its arenas.
+    pub budget: Arc<Budget>,
+    /// What it has done.
+    pub counters: Counters,
+    numbers: Arc<Numbers>,
+    version: AtomicU64,
+    shared: RwLock<Shared>,
+    arenas: RwLock<HashMap<u32, Member>>,
+    programs: RwLock<Programs>,
+}
+
+/// A channel's arenas.
+struct Member {
+    pair: Arc<ArenaPair>,
+    /// The channel is closed.
+    left: bool,
+}
+
+#[derive(Default)]
+struct Programs {
+    by_handle: HashMap<u32, Arc<Program>>,
+    next: u32,
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// A session without channels.
+    pub fn new(
+        id: u64,
+        token: [u8; 16],
+        database: u32,
+        budget: Arc<Budget>,
+        numbers: &Arc<Numbers>,
+    ) -> Session {
+        Session {
+            id,
+            token,
+            database,
+            budget,
+            counters: Counters::default(),
+            numbers: Arc::clone(numbers),
+            version: AtomicU64::new(0),
+            shared: RwLock::new(Shared {
+                client: None,
+                env: Env::default(),
+            }),
+            arenas: RwLock::new(HashMap::new()),
+            programs: RwLock::new(Programs::default()),
+        }
+    }
+
+    /// Arenas for one more channel; `None` if no numbers are left.
+    pub fn enter(&self) -> Option<Arc<ArenaPair>> {
+        let pair = ArenaPair::new(&self.numbers, &self.budget)?;
+        let member = Member {
+            pair: Arc::clone(&pair),
+            left: false,
+        };
+        write(&self.arenas).insert(pair.first(), member);
+        Some(pair)
+    }
+
+    /// The channel with these arenas is closed. They stay until the leader's
+    /// statement ends: it may still read what a worker has left.
+    pub fn leave(&self, pair: &ArenaPair) {
+        if let Some(member) = write(&self.arenas).get_mut(&pair.first()) {
+            member.left = true;
+        }
+    }
+
+    /// The leader's statement has ended: what closed channels left goes.
+    pub fn end_statement(&self) {
+        let someone_left = read(&self.arenas).values().any(|m| m.left);
+        if someone_left {
+            write(&self.arenas).retain(|_, member| !member.left);
+        }
+    }
+
+    /// The arenas of a channel of this session.
+    pub fn arenas(&self, first: u32) -> Option<Arc<ArenaPair>> {
+        read(&self.arenas).get(&first).map(|m| Arc::clone(&m.pair))
+    }
+
+    /// Moves with each change of what channels keep copies of.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// A copy of client and settings, and its version.
+    pub fn shared(&self) -> (Shared, u64) {
+        let shared = read(&self.shared);
+        (shared.clone(), self.version())
+    }
+
+    /// Changes client or settings.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
+        let mut shared = write(&self.shared);
+        let result = change(&mut shared);
+        self.version.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Registers a program; gives its handle.
+    pub fn register(&self, program: Program) -> Result<u32, Error> {
+        let mut programs = write(&self.programs);
+        if programs.by_handle.len() >= PROGRAMS_MAX {
+            let error = fail::program_limit("The session has registered too many programs.");
+            return Err(error.hint("Close cursors and prepared statements."));
+        }
+        let span = u32::MAX - FIRST_HANDLE;
+        for _ in 0..=PROGRAMS_MAX {
+            let handle = FIRST_HANDLE + programs.next % span;
+            programs.next = programs.next.wrapping_add(1);
+            if let Entry::Vacant(place) = programs.by_handle.entry(handle) {
+                place.insert(Arc::new(program));
+                return Ok(handle);
+            }
+        }
+        Err(fail::internal("no handle"))
+    }
+
+    /// The program with this handle.
+    pub fn program(&self, handle: u32) -> Option<Arc<Program>> {
+        read(&self.programs).by_handle.get(&handle).map(Arc::clone)
+    }
+
+    /// Forgets a program. False if there is none.
+    pub fn forget(&self, handle: u32) -> bool {
+        write(&self.programs).by_handle.remove(&handle).is_some()
+    }
+
+    /// Number of registered programs, number of channels' arenas.
+    pub fn sizes(&self) -> (usize, usize) {
+        let programs = read(&self.programs).by_handle.len();
+        (programs, read(&self.arenas).len())
+    }
+}

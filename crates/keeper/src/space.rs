@@ -1,0 +1,203 @@
+//! What a channel can name: values of columns, and those in the arenas of its
+//! session. Every FID that comes from a backend goes through here.
+//!
+//! Invariants: a FID of another session's arena never resolves; one lock is held
+//! at a time; a value has the type the caller asked for, or there is an error.
+
+use crate::fail::{self, Failure};
+use crate::keeper::Keeper;
+use crate::numbers::ArenaPair;
+use crate::session::Session;
+use contract::{Fid, TypeCode};
+use std::sync::Arc;
+use store::{Arena, Entry, Scalar, Window};
+use values::{Error, Value};
+
+/// The values that one channel can name.
+pub struct Space {
+    /// The keeper, with its columns.
+    pub keeper: Arc<Keeper>,
+    /// The session.
+    pub session: Arc<Session>,
+    /// The channel's own arenas.
+    pub own: Arc<ArenaPair>,
+}
+
+/// An entry as a value of the type asked for.
+#[inline]
+fn value_of(entry: &Entry, want: Option<TypeCode>) -> Result<Option<&Value>, Failure> {
+    match (entry, want) {
+        (Entry::Null, _) => Ok(None),
+        (Entry::Value(value), Some(want)) if value.type_code() != want => {
+            Err(fail::wrong_type(value.type_code(), want).into())
+        }
+        (Entry::Value(value), _) => Ok(Some(value)),
+        (Entry::Poison(error), _) => Err(Failure::inherited(error)),
+        (Entry::State(_), want) => Err(fail::not_a_value(want.unwrap_or(TypeCode::Text)).into()),
+        (Entry::Empty, _) => Err(store::no_such_value().into()),
+    }
+}
+
+impl Space {
+    /// Hands an arena of the session to `use_it`.
+    #[inline]
+    pub fn with_arena<R>(
+        &self,
+        partition: u32,
+        use_it: impl FnOnce(&Arena) -> R,
+    ) -> Result<R, Error> {
+        if let Some(arena) = self.own.get(partition) {
+            return Ok(use_it(arena));
+        }
+        let pair = self.session.arenas(ArenaPair::first_of(partition));
+        let pair = pair.ok_or_else(fail::foreign)?;
+        let arena = pair.get(partition).ok_or_else(fail::foreign)?;
+        Ok(use_it(arena))
+    }
+
+    /// One of the channel's own arenas, to put results into.
+    #[inline]
+    pub fn own_arena(&self, partition: u32) -> Result<&Arena, Error> {
+        self.own.get(partition).ok_or_else(fail::not_own_arena)
+    }
+
+    /// Hands the value under a FID to `use_it`, where it lies; `None` for NULL.
+    #[inline]
+    pub fn look<R>(
+        &self,
+        fid: Fid,
+        want: TypeCode,
+        use_it: impl FnOnce(&Scalar<'_>) -> R,
+    ) -> Result<Option<R>, Failure> {
+        if fid == Fid::INVALID {
+            return Ok(None);
+        }
+        if fid.is_temporary() {
+            return self.with_arena(fid.partition(), |arena| {
+                let window = arena.read();
+                let value = value_of(window.get(fid.slot())?, Some(want))?;
+                Ok(value.map(|v| use_it(&Scalar::of(v))))
+            })?;
+        }
+        let partition = self.keeper.store.get(fid.partition());
+        let reader = partition.ok_or_else(store::unresolved)?.read();
+        let (t, scalar) = reader.get(fid.slot()).ok_or_else(store::unresolved)?;
+        if t != want {
+            return Err(fail::wrong_type(t, want).into());
+        }
+        Ok(Some(use_it(&scalar)))
+    }
+
+    /// Hands two values to `use_it`; `None` if one is NULL. `scratch` is for the
+    /// bytes of the first one.
+    #[inline]
+    pub fn look_at_two<R>(
+        &self,
+        fids: [Fid; 2],
+        want: [TypeCode; 2],
+        scratch: &mut Vec<u8>,
+        use_them: impl FnOnce(&Scalar<'_>, &Scalar<'_>) -> R,
+    ) -> Result<Option<R>, Failure> {
+        let [a, b] = fids;
+        let [want_a, want_b] = want;
+        // No lock is taken while another is held, so the first value is copied.
+        let first = self.look(a, want_a, |scalar| Held::copy(scalar, scratch))?;
+        self.look(b, want_b, |b| {
+            first.map(|first| use_them(&first.scalar(scratch), b))
+        })
+        .map(Option::flatten)
+    }
+
+    /// The value under a FID, of the type asked for if one is; `None` for NULL.
+    pub fn value(&self, fid: Fid, want: Option<TypeCode>) -> Result<Option<Value>, Failure> {
+        if fid == Fid::INVALID {
+            return Ok(None);
+        }
+        if fid.is_temporary() {
+            return self.with_arena(fid.partition(), |arena| {
+                let window = arena.read();
+                Ok(value_of(window.get(fid.slot())?, want)?.cloned())
+            })?;
+        }
+        let partition = self.keeper.store.get(fid.partition());
+        let reader = partition.ok_or_else(store::unresolved)?.read();
+        let value = reader.value(fid.slot())?;
+        match want {
+            Some(want) if value.type_code() != want => {
+                Err(fail::wrong_type(value.type_code(), want).into())
+            }
+            _ => Ok(Some(value)),
+        }
+    }
+
+    /// Stores into a slot of the channel's own arenas.
+    #[inline]
+    pub fn set(&self, fid: Fid, entry: Entry) -> Result<(), Error> {
+        self.own_arena(fid.partition())?
+            .write()
+            .set(fid.slot(), entry)
+    }
+
+    /// Stores failures into slots of the channel's own arenas, as far as there is
+    /// room for them.
+    pub fn poison(&self, first: Fid, rows: usize, failure: &Failure) {
+        let Ok(arena) = self.own_arena(first.partition()) else {
+            return;
+        };
+        let mut window = arena.write();
+        for row in 0..rows as u64 {
+            let entry = Entry::Poison(Arc::clone(&failure.error));
+            if set_row(&mut window, first, row, entry).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Stores into the slot `row` after a first one.
+pub fn set_row(window: &mut Window, first: Fid, row: u64, entry: Entry) -> Result<(), Error> {
+    window.set(first.slot().saturating_add(row), entry)
+}
+
+/// A copy of a value, its bytes in a scratch buffer.
+enum Held {
+    Int(i64),
+    Float(f64),
+    Scaled(i64, u16),
+    Bytes,
+    Interval(values::Interval),
+    Uuid([u8; 16]),
+    Numeric(values::Numeric),
+}
+
+impl Held {
+    #[inline]
+    fn copy(scalar: &Scalar<'_>, scratch: &mut Vec<u8>) -> Held {
+        match scalar {
+            Scalar::Int(v) => Held::Int(*v),
+            Scalar::Float(v) => Held::Float(*v),
+            Scalar::Scaled(v, s) => Held::Scaled(*v, *s),
+            Scalar::Interval(v) => Held::Interval(*v),
+            Scalar::Uuid(v) => Held::Uuid(*v),
+            Scalar::Numeric(n) => Held::Numeric(n.as_ref().clone()),
+            Scalar::Bytes(b) => {
+                scratch.clear();
+                scratch.extend_from_slice(b);
+                Held::Bytes
+            }
+        }
+    }
+
+    #[inline]
+    fn scalar<'a>(&'a self, scratch: &'a [u8]) -> Scalar<'a> {
+        match self {
+            Held::Int(v) => Scalar::Int(*v),
+            Held::Float(v) => Scalar::Float(*v),
+            Held::Scaled(v, s) => Scalar::Scaled(*v, *s),
+            Held::Interval(v) => Scalar::Interval(*v),
+            Held::Uuid(v) => Scalar::Uuid(*v),
+            Held::Numeric(n) => Scalar::Numeric(std::borrow::Cow::Borrowed(n)),
+            Held::Bytes => Scalar::Bytes(scratch),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Temporary values of one channel. The backend numbers the slots itself,
+//! counting up; what lies below the window is gone for good.
+//!
+//! Invariants: a slot below the base never resolves again; entries lie in
+//! `chunks`, the first of which contains the base; a hostile numbering costs no
+//! more than one pointer for each chunk within [`GAP`].
+
+use crate::budget::{Account, Budget};
+use crate::error;
+use crate::lock;
+use contract::fid::SLOT_MAX;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use values::{AggregateState, Error, Value};
+
+/// Entries of one chunk.
+const CHUNK: u64 = 1024;
+/// A slot may be this far ahead of the highest one used so far.
+const GAP: u64 = 1 << 20;
+
+/// What is in a slot.
+pub enum Entry {
+    /// Nothing was stored.
+    Empty,
+    /// NULL.
+    Null,
+    /// A value.
+    Value(Value),
+    /// What made the value failed.
+    Poison(Arc<Error>),
+    /// The transition state of an aggregate.
+    State(Box<State>),
+}
+
+/// The state of an aggregate and which one it is.
+#[derive(Clone)]
+pub struct State {
+    /// Number of the aggregate's signature.
+    pub signature: u16,
+    /// What it has seen.
+    pub state: AggregateState,
+}
+
+impl Entry {
+    /// Bytes it holds beyond its place in the chunk, about.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Entry::Empty | Entry::Null => 0,
+            Entry::Value(value) => value.heap_bytes(),
+            Entry::Poison(error) => size_of::<Error>() + error.message.len(),
+            Entry::State(state) => size_of::<State>() + state.state.heap_bytes(),
+        }
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Entry::Empty => "Empty",
+            Entry::Null => "Null",
+            Entry::Value(_) => "Value(..)",
+            Entry::Poison(_) => "Poison(..)",
+            Entry::State(_) => "State(..)",
+        })
+    }
+}
+
+type Chunk = Box<[Entry]>;
+const CHUNK_BYTES: usize = CHUNK as usize * size_of::<Entry>();
+
+/// The temporary values of one channel and purpose.
+pub struct Arena(RwLock<Window>);
+
+impl Arena {
+    /// An empty arena.
+    pub fn new(budget: &Arc<Budget>) -> Arena {
+        Arena(RwLock::new(Window {
+            base: 0,
+            top: 0,
+            first: 0,
+            chunks: VecDeque::new(),
+            spare: None,
+            account: Account::new(Arc::clone(budget)),
+        }))
+    }
+
+    /// Holds the arena still to read from it. Take no other lock meanwhile.
+    #[inline]
+    pub fn read(&self) -> RwLockReadGuard<'_, Window> {
+        lock::read(&self.0)
+    }
+
+    /// Takes the arena to write to it. Take no other lock meanwhile.
+    #[inline]
+    pub fn write(&self) -> RwLockWriteGuard<'_, Window> {
+        lock::write(&self.0)
+    }
+}
+
+/// The slots of an arena that can be named.
+pub struct Window {
+    /// Slots below are gone.
+    base: u64,
+    /// No slot from here on was ever set.
+    top: u64,
+    /// Number of the first chunk.
+    first: u64,
+    chunks: VecDeque<Option<Chunk>>,
+    /// A chunk to use next, all empty.
+    spare: Option<Chunk>,
+    account: Account,
+}
+
+impl Window {
+    /// What is in a slot.
+    #[inline]
+    pub fn get(&self, slot: u64) -> Result<&Entry, Error> {
+        if slot < self.base {
+            return Err(error::gone());
+        }
+        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+        match self
+            .chunks
+            .get(chunk)
+            .and_then(|c| c.as_ref()?.get((slot % CHUNK) as usize))
+        {
+            None | Some(Entry::Empty) => Err(error::no_such_value()),
+            Some(entry) => Ok(entry),
+        }
+    }
+
+    /// Stores something in a slot, in the place of what is there.
+    #[inline]
+    pub fn set(&mut self, slot: u64, entry: Entry) -> Result<(), Error> {
+        let more = entry.heap_bytes();
+        if more > 0 {
+            // The place first: a slot that cannot be is told before a limit.
+            self.place(slot)?;
+            match entry {
+                // Failures must have room, or limits could not be told.
+                Entry::Poison(_) => self.account.force(more),
+                _ => self.account.take(more)?,
+            }
+        }
+        let less = std::mem::replace(self.place(slot)?, entry).heap_bytes();
+        self.account.give(less);
+        Ok(())
+    }
+
+    /// Changes what is in a slot, and accounts for what it holds afterwards.
+    pub fn update<T>(
+        &mut self,
+        slot: u64,
+        change: impl FnOnce(&mut Entry) -> T,
+    ) -> Result<T, Error> {
+        let place = self.place(slot)?;
+        let before = place.heap_bytes();
+        let result = change(place);
+        let after = place.heap_bytes();
+        self.account.give(before);
+        if let Err(error) = self.account.take(after) {
+            let poison = Entry::Poison(Arc::new(error.clone()));
+            self.account.force(poison.heap_bytes());
+            *self.place(slot)? = poison;
+            return Err(error);
+        }
+        Ok(result)
+    }
+
+    /// The place of a slot, made as needed.
+    #[inline]
+    fn place(&mut self, slot: u64) -> Result<&mut Entry, Error> {
+        if slot < self.base {
+            return Err(error::gone());
+        }
+        if slot >= self.top {
+            if slot - self.top >= GAP || slot > SLOT_MAX {
+                return Err(error::too_far_ahead());
+            }
+            self.top = slot + 1;
+        }
+        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+        if self.chunks.get(chunk).is_none_or(Option::is_none) {
+            self.make(chunk)?;
+        }
+        self.chunks
+            .get_mut(chunk)
+            .and_then(|c| c.as_mut()?.get_mut((slot % CHUNK) as usize))
+            .ok_or_else(error::no_such_value)
+    }
+
+    #[cold]
+    fn make(&mut self, chunk: usize) -> Result<(), Error> {
+        let fresh = match self.spare.take() {
+            Some(chunk) => chunk,
+            None => {
+                self.account.take(CHUNK_BYTES)?;
+                (0..CHUNK).map(|_| Entry::Empty).collect()
+            }
+        };
+        while self.chunks.len() <= chunk {
+            self.chunks.push_back(None);
+        }
+        if let Some(place) = self.chunks.get_mut(chunk) {
+            *place = Some(fresh);
+        }
+        Ok(())
+    }
+
+    /// Frees all slots below a limit.
+    pub fn release(&mut self, below: u64) {
+        if below <= self.base {
+            return;
+        }
+        let end = below.min(self.top);
+        while self.base < end {
+            let next = (self.base / CHUNK + 1) * CHUNK;
+            let until = end.min(next);
+            let whole = until == next;
+            let (from, to) = (self.base, until);
+            self.clear(from, to);
+            self.base = until;
+            if whole {
+                let chunk = self.chunks.pop_front().flatten();
+                self.first += 1;
+                self.retire(chunk);
+            }
+        }
+        if below > self.base {
+            // Nothing is left: the window begins anew, in an empty deque.
+            while let Some(chunk) = self.chunks.pop_front() {
+                self.retire(chunk);
+            }
+            self.base = below;
+            self.first = below / CHUNK;
+        }
+        self.top = self.top.max(self.base);
+    }
+
+    fn clear(&mut self, from: u64, to: u64) {
+        let Some(Some(chunk)) = self.chunks.front_mut() else {
+            return;
+        };
+        let (from, count) = ((from % CHUNK) as usize, (to - from) as usize);
+        let mut bytes = 0;
+        for entry in chunk.iter_mut().skip(from).take(count) {
+            bytes += entry.heap_bytes();
+            *entry = Entry::Empty;
+        }
+        self.account.give(bytes);
+    }
+
+    fn retire(&mut self, chunk: Option<Chunk>) {
+        match chunk {
+            Some(chunk) if self.spare.is_none() => self.spare = Some(chunk),
+            Some(_) => self.account.give(CHUNK_BYTES),
+            None => {}
+        }
+    }
+
+    /// Whether no slot of the window was ever set.
+    pub fn is_empty(&self) -> bool {
+        self.base >= self.top
+    }
+
+    /// Number of slots in the window.
+    pub fn slots(&self) -> u64 {
+        self.top - self.base
+    }
+
+    /// Bytes allocated.
+    pub fn bytes(&self) -> usize {
+        self.account.charged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn text(length: usize) -> Entry {
+        Entry::Value(Value::Text(vec![b'x'; length].into()))
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(u64, usize),
+        Release(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => (0u64..6000, 0usize..50).prop_map(|(s, l)| Step::Set(s, l)),
+            1 => (0u64..7000).prop_map(Step::Release),
+        ];
+        proptest::collection::vec(step, 0..300)
+    }
+
+    proptest! {
+        /// Against a map: what is set is there until released, what is below the
+        /// base is gone, and all memory is accounted for.
+        #[test]
+        fn like_a_map(steps in steps()) {
+            let budget = Budget::new(1 << 30, "x");
+            let arena = Arena::new(&budget);
+            let mut model: BTreeMap<u64, usize> = BTreeMap::new();
+            let mut base = 0;
+            for step in steps {
+                match step {
+                    Step::Set(slot, length) => {
+                        let done = arena.write().set(slot, text(length));
+                        prop_assert_eq!(done.is_ok(), slot >= base);
+                        if slot >= base {
+                            model.insert(slot, length);
+                        }
+                    }
+                    Step::Release(below) => {
+                        arena.write().release(below);
+                        base = base.max(below);
+                        model = model.split_off(&base);
+                    }
+                }
+            }
+            let window = arena.read();
+            for slot in 0..7000 {
+                match (window.get(slot), model.get(&slot)) {
+                    (Ok(entry), Some(length)) => prop_assert_eq!(entry.heap_bytes(), *length),
+                    (Err(e), None) if slot < base => prop_assert_eq!(e.sqlstate, *b"55000"),
+                    (Err(e), None) => prop_assert_eq!(e.sqlstate, *b"XX000"),
+                    (found, wanted) => prop_assert!(false, "{slot}: {found:?} {wanted:?}"),
+                }
+            }
+            let chunks: Vec<_> = window.chunks.iter().flatten().collect();
+            let held = chunks.len() + usize::from(window.spare.is_some());
+            let heap: usize = model.values().sum();
+            prop_assert_eq!(budget.used(), held * CHUNK_BYTES + heap);
+            drop(window);
+            drop(arena);
+            prop_assert_eq!(budget.used(), 0);
+        }
+    }
+
+    /// A backend that numbers slots wildly must not make the keeper allocate;
+    /// with the bug one message allocates gigabytes of empty chunks.
+    #[test]
+    fn gap_is_bounded() {
+        let budget = Budget::new(1 << 30, "x");
+        let arena = Arena::new(&budget);
+        let mut window = arena.write();
+        assert!(window.set(GAP, Entry::Null).is_err());
+        assert!(window.set(SLOT_MAX, Entry::Null).is_err());
+        assert!(window.set(u64::MAX, Entry::Null).is_err());
+        assert!(window.set(GAP - 1, Entry::Null).is_ok());
+        assert_eq!(window.bytes(), CHUNK_BYTES);
+        window.release(SLOT_MAX);
+        assert!(window.set(SLOT_MAX, Entry::Null).is_ok());
+        window.release(u64::MAX);
+        assert!(window.set(SLOT_MAX, Entry::Null).is_err());
+        assert!(window.get(u64::MAX).is_err());
+    }
+
+    /// The limit refuses and leaves the rest usable.
+    #[test]
+    fn limit() {
+        let budget = Budget::new(CHUNK_BYTES + 100, "x");
+        let arena = Arena::new(&budget);
+        let mut window = arena.write();
+        assert!(window.set(0, text(60)).is_ok());
+        assert_eq!(
+            window.set(1, text(60)).map_err(|e| e.sqlstate),
+            Err(*b"53200")
+        );
+        assert!(window.set(1, text(40)).is_ok());
+        assert!(window.set(2000, Entry::Null).is_err());
+        window.release(2);
+        assert!(window.set(2, text(100)).is_ok());
+    }
+
+    #[test]
+    fn entry_is_small() {
+        assert!(size_of::<Entry>() <= 32);
+    }
+}

@@ -1,0 +1,148 @@
+//! Memory accounting: a limit that is charged before memory is allocated.
+//!
+//! Invariant: what is charged to a budget is charged to its parent, too.
+
+use crate::error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use values::Error;
+
+/// Bytes that may be allocated, and those that are.
+#[derive(Debug)]
+pub struct Budget {
+    used: AtomicUsize,
+    limit: usize,
+    /// What to raise when the limit is reached.
+    setting: &'static str,
+    parent: Option<Arc<Budget>>,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes; `setting` is the setting an error names.
+    pub fn new(limit: usize, setting: &'static str) -> Arc<Budget> {
+        Arc::new(Budget {
+            used: AtomicUsize::new(0),
+            limit,
+            setting,
+            parent: None,
+        })
+    }
+
+    /// A budget within another one.
+    pub fn within(parent: &Arc<Budget>, limit: usize, setting: &'static str) -> Arc<Budget> {
+        Arc::new(Budget {
+            used: AtomicUsize::new(0),
+            limit,
+            setting,
+            parent: Some(Arc::clone(parent)),
+        })
+    }
+
+    /// Charges bytes, or gives 53200 and charges none.
+    pub fn take(&self, bytes: usize) -> Result<(), Error> {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.limit {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(error::out_of_memory(self.setting));
+        }
+        if let Some(parent) = &self.parent
+            && let Err(error) = parent.take(bytes)
+        {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Charges bytes whatever the limit says.
+    fn force(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(parent) = &self.parent {
+            parent.force(bytes);
+        }
+    }
+
+    /// Gives bytes back.
+    pub fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(parent) = &self.parent {
+            parent.give(bytes);
+        }
+    }
+
+    /// Bytes charged now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be charged.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+/// What one owner has charged; given back when it goes.
+#[derive(Debug)]
+pub(crate) struct Account {
+    budget: Arc<Budget>,
+    charged: usize,
+}
+
+impl Account {
+    pub(crate) fn new(budget: Arc<Budget>) -> Account {
+        Account { budget, charged: 0 }
+    }
+
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes > 0 {
+            self.budget.take(bytes)?;
+            self.charged += bytes;
+        }
+        Ok(())
+    }
+
+    /// Charges bytes whatever the limit says.
+    pub(crate) fn force(&mut self, bytes: usize) {
+        self.budget.force(bytes);
+        self.charged += bytes;
+    }
+
+    /// Gives back no more than was taken.
+    pub(crate) fn give(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.charged);
+        if bytes > 0 {
+            self.charged -= bytes;
+            self.budget.give(bytes);
+        }
+    }
+
+    pub(crate) fn charged(&self) -> usize {
+        self.charged
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.give(self.charged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A refused charge must leave nothing charged, in child and parent alike;
+    /// with the bug a session that hit its limit once could never allocate again.
+    #[test]
+    fn refusal_charges_nothing() {
+        let parent = Budget::new(100, "memory_limit");
+        let child = Budget::within(&parent, 80, "session_memory_limit");
+        assert!(child.take(60).is_ok());
+        assert!(child.take(30).is_err());
+        assert!(parent.take(30).is_ok());
+        assert_eq!(child.take(20).map_err(|e| e.sqlstate), Err(*b"53200"));
+        assert_eq!((child.used(), parent.used()), (60, 90));
+        child.give(60);
+        assert_eq!((child.used(), parent.used()), (0, 30));
+    }
+}

@@ -1,0 +1,115 @@
+//! A growing array in chunks: growing moves nothing, and a value is two loads
+//! away.
+
+use crate::occupancy::Occupancy;
+use contract::Fid;
+
+/// Elements of one chunk.
+pub(crate) const CHUNK: usize = 1024;
+
+/// Shorter runs are read one by one.
+const RUN_MIN: usize = 8;
+
+pub(crate) struct Chunks<T>(Vec<Box<[T]>>);
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Self {
+        Chunks(Vec::new())
+    }
+}
+
+fn place(slot: u64) -> (usize, usize) {
+    (
+        (slot / CHUNK as u64) as usize,
+        (slot % CHUNK as u64) as usize,
+    )
+}
+
+impl<T: Copy + Default> Chunks<T> {
+    /// Bytes that one more chunk takes.
+    pub(crate) const CHUNK_BYTES: usize = CHUNK * size_of::<T>();
+
+    /// Chunks there must be for a slot to exist, beyond those there are.
+    pub(crate) fn missing(&self, slot: u64) -> usize {
+        (place(slot).0 + 1).saturating_sub(self.0.len())
+    }
+
+    /// Adds chunks.
+    pub(crate) fn grow(&mut self, chunks: usize) {
+        for _ in 0..chunks {
+            self.0.push(vec![T::default(); CHUNK].into_boxed_slice());
+        }
+    }
+
+    /// Stores an element whose chunk exists.
+    pub(crate) fn set(&mut self, slot: u64, value: T) {
+        let (chunk, at) = place(slot);
+        if let Some(place) = self.0.get_mut(chunk).and_then(|c| c.get_mut(at)) {
+            *place = value;
+        }
+    }
+
+    /// The element in a slot, where it lies.
+    #[inline]
+    pub(crate) fn at(&self, slot: u64) -> Option<&T> {
+        let (chunk, at) = place(slot);
+        self.0.get(chunk).and_then(|c| c.get(at))
+    }
+
+    /// The element in a slot; the default where there is no chunk.
+    #[inline]
+    pub(crate) fn get(&self, slot: u64) -> T {
+        self.at(slot).copied().unwrap_or_default()
+    }
+
+    /// Appends what is under each FID (of this partition), converted. Where a slot
+    /// is not taken, a default is appended and the index noted.
+    pub(crate) fn gather<U: Default>(
+        &self,
+        fids: &[Fid],
+        taken: &Occupancy,
+        convert: impl Fn(T) -> U,
+        out: &mut Vec<U>,
+        missing: &mut Vec<u32>,
+    ) {
+        let start = out.len();
+        let mut rest = fids;
+        while let Some(first) = rest.first() {
+            let (chunk, at) = place(first.slot());
+            let limit = rest.len().min(CHUNK - at);
+            let run = run_length(rest, limit);
+            let (now, later) = rest.split_at(run);
+            rest = later;
+            let slice = self.0.get(chunk).and_then(|c| c.get(at..at + run));
+            if run >= RUN_MIN
+                && let Some(slice) = slice
+                && taken.has_all(first.slot(), run as u64)
+            {
+                out.extend(slice.iter().map(|v| convert(*v)));
+                continue;
+            }
+            for fid in now {
+                if taken.has(fid.slot()) {
+                    out.push(convert(self.get(fid.slot())));
+                } else {
+                    missing.push((out.len() - start) as u32);
+                    out.push(U::default());
+                }
+            }
+        }
+    }
+}
+
+/// How many FIDs from the first on count up by one.
+#[inline]
+fn run_length(fids: &[Fid], limit: usize) -> usize {
+    let Some(first) = fids.first() else { return 0 };
+    let mut length = 1;
+    for (n, fid) in fids.iter().take(limit).enumerate().skip(1) {
+        if fid.0 != first.0.wrapping_add(n as u64) {
+            break;
+        }
+        length = n + 1;
+    }
+    length
+}

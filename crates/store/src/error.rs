@@ -1,0 +1,43 @@
+//! What the store says when it cannot.
+
+use values::Error;
+
+/// A temporary FID below its arena's window.
+pub fn gone() -> Error {
+    Error::new(b"55000", "confide: temporary value is gone")
+        .detail("The statement that made the value has ended.")
+        .hint("Run the statement again.")
+}
+
+/// A temporary FID under which nothing was ever stored.
+pub fn no_such_value() -> Error {
+    Error::new(b"XX000", "confide: no such value")
+        .detail("The identifier names a slot in which nothing has been stored.")
+}
+
+/// A permanent FID that names nothing.
+pub fn unresolved() -> Error {
+    Error::new(b"XX001", "confide: identifier does not resolve")
+        .detail("The keeper has no value for an identifier that the database holds.")
+        .hint("The keeper's state and the database may be of different times.")
+}
+
+/// A limit on memory is reached.
+pub fn out_of_memory(setting: &str) -> Error {
+    Error::new(b"53200", "confide: out of memory in the keeper")
+        .detail(format!("The limit \"{setting}\" is reached."))
+        .hint(format!(
+            "Raise \"{setting}\" in the keeper's configuration."
+        ))
+}
+
+/// A slot that the channel may not use (yet).
+pub(crate) fn too_far_ahead() -> Error {
+    Error::new(b"54000", "confide: slot is too far ahead of its arena")
+}
+
+/// All partition numbers are in use.
+pub(crate) fn no_partitions_left() -> Error {
+    Error::new(b"54000", "confide: too many protected columns")
+        .hint("Drop tables with protected columns that are not needed.")
+}

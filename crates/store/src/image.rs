@@ -1,0 +1,166 @@
+//! A partition at rest: its values in segments of [`SEGMENT_SLOTS`] slots, each a
+//! string of bytes that can be stored and read back by itself.
+//!
+//! Bytes of a segment: format version `u8`, zeros 1..4, code of the layout `u32`,
+//! number of words `u32`; then a bitmap of the slots taken in that many words
+//! `u64`; then the values in order of their slots, each preceded by its length as
+//! a varint where the type has no fixed width.
+//!
+//! Not here: where segments are kept, and when (the keeper).
+//!
+//! Invariants: reading back what was written gives the same partition; reading
+//! back twice, or after redo records of the same values, changes nothing.
+
+use crate::codec;
+use crate::error;
+use crate::layout::Layout;
+use crate::scalar::Scalar;
+use contract::TypeCode;
+use values::Error;
+
+/// Slots of one segment.
+pub const SEGMENT_SLOTS: u64 = 1 << 16;
+/// Number of words of a full segment's bitmap.
+const WORDS: usize = (SEGMENT_SLOTS / 64) as usize;
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 12;
+
+/// The segment that a slot is in.
+pub(crate) fn segment_of(slot: u64) -> u32 {
+    (slot / SEGMENT_SLOTS) as u32
+}
+
+/// Segments that changed since they were last written.
+#[derive(Default)]
+pub(crate) struct Dirty(Vec<u64>);
+
+impl Dirty {
+    #[inline]
+    pub(crate) fn mark(&mut self, slot: u64) {
+        let segment = segment_of(slot) as usize;
+        if segment / 64 >= self.0.len() {
+            self.0.resize(segment / 64 + 1, 0);
+        }
+        if let Some(word) = self.0.get_mut(segment / 64) {
+            *word |= 1 << (segment % 64);
+        }
+    }
+
+    /// Their numbers; from now on none is.
+    pub(crate) fn take(&mut self) -> Vec<u32> {
+        let words = std::mem::take(&mut self.0);
+        let set = |(at, word): (usize, u64)| {
+            let bits = (0..64u32).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| at as u32 * 64 + bit)
+        };
+        words.into_iter().enumerate().flat_map(set).collect()
+    }
+}
+
+fn put_length(out: &mut Vec<u8>, mut n: usize) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn take_length(bytes: &mut &[u8]) -> Option<usize> {
+    let mut n = 0usize;
+    for shift in (0..35).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        n |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(n);
+        }
+    }
+    None
+}
+
+/// A segment; `None` when no slot of it is taken. `words` is its bitmap, `value`
+/// gives what is in a slot of the partition.
+pub(crate) fn write<'a>(
+    layout: Layout,
+    segment: u32,
+    words: &[u64],
+    value: impl Fn(u64) -> Scalar<'a>,
+) -> Option<Vec<u8>> {
+    let used = words.len() - words.iter().rev().take_while(|w| **w == 0).count();
+    let words = words.get(..used.min(WORDS)).filter(|w| !w.is_empty())?;
+    let mut out = vec![VERSION, 0, 0, 0];
+    out.extend_from_slice(&layout.code().to_le_bytes());
+    out.extend_from_slice(&(words.len() as u32).to_le_bytes());
+    out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+    let t = layout.stored_type();
+    let fixed = codec::width(t).is_some();
+    let mut scratch = Vec::new();
+    for slot in slots(segment, words) {
+        if fixed {
+            codec::encode(&value(slot), t, &mut out);
+        } else {
+            scratch.clear();
+            codec::encode(&value(slot), t, &mut scratch);
+            put_length(&mut out, scratch.len());
+            out.extend_from_slice(&scratch);
+        }
+    }
+    Some(out)
+}
+
+/// The slots of the partition that a segment's bitmap says are taken.
+fn slots(segment: u32, words: &[u64]) -> impl Iterator<Item = u64> {
+    let first = u64::from(segment) * SEGMENT_SLOTS;
+    words.iter().enumerate().flat_map(move |(at, word)| {
+        let mut left = *word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| u64::from(left.trailing_zeros()))?;
+            left &= left - 1;
+            Some(first + at as u64 * 64 + bit)
+        })
+    })
+}
+
+/// Takes a segment apart; `set` gets each slot and its value.
+pub(crate) fn read(
+    layout: Layout,
+    segment: u32,
+    bytes: &[u8],
+    mut set: impl FnMut(u64, &Scalar<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (words, mut rest) = header(layout, bytes).ok_or_else(error::bad_segment)?;
+    let t = layout.stored_type();
+    for slot in slots(segment, &words) {
+        let value = take_value(t, &mut rest).ok_or_else(error::bad_segment)?;
+        set(slot, &value)?;
+    }
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(error::bad_segment())
+    }
+}
+
+fn header(layout: Layout, bytes: &[u8]) -> Option<(Vec<u64>, &[u8])> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let [VERSION, 0, 0, 0, a, b, c, d, e, f, g, h] = *header else {
+        return None;
+    };
+    let count = u32::from_le_bytes([e, f, g, h]) as usize;
+    if u32::from_le_bytes([a, b, c, d]) != layout.code() || count > WORDS {
+        return None;
+    }
+    let (bitmap, rest) = rest.split_at_checked(count * 8)?;
+    let (words, _) = bitmap.as_chunks::<8>();
+    Some((words.iter().map(|w| u64::from_le_bytes(*w)).collect(), rest))
+}
+
+fn take_value<'a>(t: TypeCode, rest: &mut &'a [u8]) -> Option<Scalar<'a>> {
+    let length = match codec::width(t) {
+        Some(width) => width,
+        None => take_length(rest)?,
+    };
+    let (bytes, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    codec::decode(t, bytes)
+}

@@ -1,0 +1,147 @@
+//! All partitions, by number and by what they belong to. Looking one up by its
+//! number takes no lock.
+//!
+//! Invariant: a number is used again only when no other is left, oldest first.
+
+use crate::budget::Budget;
+use crate::error;
+use crate::journal::Journal;
+use crate::layout::PartitionKey;
+use crate::partition::{Partition, PartitionStatistics};
+use crate::scalar::Scalar;
+use contract::Fid;
+use contract::fid::ARENA_BASE;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use values::Error;
+
+/// Numbers in one leaf of the table.
+const LEAF: usize = 1024;
+const LEAVES: usize = ARENA_BASE as usize / LEAF;
+
+type Leaf = Box<[OnceLock<Box<Partition>>]>;
+
+/// The partitions of all columns.
+pub struct Store {
+    table: Box<[OnceLock<Leaf>]>,
+    names: Mutex<Names>,
+    budget: Arc<Budget>,
+    journal: Box<dyn Journal>,
+}
+
+struct Names {
+    by_key: HashMap<PartitionKey, u32>,
+    next: u32,
+    dropped: VecDeque<u32>,
+}
+
+fn slots<T>(count: usize) -> Box<[OnceLock<T>]> {
+    (0..count).map(|_| OnceLock::new()).collect()
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(budget: Arc<Budget>, journal: Box<dyn Journal>) -> Store {
+        Store {
+            table: slots(LEAVES),
+            names: Mutex::new(Names {
+                by_key: HashMap::new(),
+                next: 1,
+                dropped: VecDeque::new(),
+            }),
+            budget,
+            journal,
+        }
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The partition with this number, if the number was ever used.
+    #[inline]
+    pub fn get(&self, number: u32) -> Option<&Partition> {
+        let number = number as usize;
+        let leaf = self.table.get(number / LEAF)?.get()?;
+        leaf.get(number % LEAF)?.get().map(Box::as_ref)
+    }
+
+    fn make(&self, number: u32) -> Option<&Partition> {
+        let at = number as usize;
+        let leaf = self.table.get(at / LEAF)?.get_or_init(|| slots(LEAF));
+        let place = leaf.get(at % LEAF)?;
+        Some(place.get_or_init(|| Box::new(Partition::unused(number))))
+    }
+
+    /// The number of the partition of a column, made when there is none.
+    pub fn open(&self, key: PartitionKey) -> Result<u32, Error> {
+        let mut names = self.names();
+        if let Some(number) = names.by_key.get(&key) {
+            return Ok(*number);
+        }
+        let number = if names.next < ARENA_BASE {
+            names.next += 1;
+            names.next - 1
+        } else {
+            let oldest = names.dropped.pop_front();
+            oldest.ok_or_else(error::no_partitions_left)?
+        };
+        let partition = self.make(number).ok_or_else(error::no_partitions_left)?;
+        partition.open(key, &self.budget);
+        names.by_key.insert(key, number);
+        self.journal.opened(number, &key);
+        Ok(number)
+    }
+
+    /// Drops the partitions of a relation; how many there were.
+    pub fn drop_relation(&self, database: u32, relation: u32) -> usize {
+        let mut names = self.names();
+        let of = |key: &PartitionKey| key.database == database && key.relation == relation;
+        let mut numbers: Vec<u32> = names
+            .by_key
+            .extract_if(|key, _| of(key))
+            .map(|(_, number)| number)
+            .collect();
+        numbers.sort_unstable();
+        for number in &numbers {
+            if let Some(partition) = self.get(*number) {
+                partition.close();
+            }
+            names.dropped.push_back(*number);
+            self.journal.dropped(*number);
+        }
+        numbers.len()
+    }
+
+    /// Copies a value into a column.
+    pub fn promote(&self, number: u32, value: &Scalar<'_>) -> Result<Fid, Error> {
+        let partition = self.get(number).ok_or_else(error::unresolved)?;
+        partition.put(value, |fid| self.journal.promoted(fid, value))
+    }
+
+    /// Frees a permanent FID. False if nothing was under it.
+    pub fn free(&self, fid: Fid) -> bool {
+        self.get(fid.partition())
+            .is_some_and(|p| p.free(fid.slot(), |fid| self.journal.freed(fid)))
+    }
+
+    /// Numbers and statistics of all partitions in use, by number.
+    pub fn statistics(&self) -> Vec<(u32, PartitionStatistics)> {
+        let mut numbers: Vec<u32> = self.names().by_key.values().copied().collect();
+        numbers.sort_unstable();
+        numbers
+            .into_iter()
+            .filter_map(|n| Some((n, self.get(n)?.statistics()?)))
+            .collect()
+    }
+
+    /// Number of partitions in use.
+    pub fn partitions(&self) -> usize {
+        self.names().by_key.len()
+    }
+
+    /// What the store's memory is charged to.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+}
