@@ -38,17 +38,21 @@
 
 static object_access_hook_type previous_access = NULL;
 
-/* A row of a catalog by an OID column and an index on it; NULL without one. */
+/*
+ * A row of a catalog by an OID column, perhaps a number in the column after it,
+ * and an index on them; NULL without one.
+ */
 static HeapTuple
-catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid)
+catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid, int16 number)
 {
 	Relation	relation = table_open(catalog, AccessShareLock);
-	ScanKeyData key;
+	ScanKeyData keys[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
-	scan = systable_beginscan(relation, index, true, SnapshotSelf, 1, &key);
+	ScanKeyInit(&keys[0], column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+	ScanKeyInit(&keys[1], column + 1, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(number));
+	scan = systable_beginscan(relation, index, true, SnapshotSelf, number == 0 ? 1 : 2, keys);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 		tuple = heap_copytuple(tuple);
@@ -69,7 +73,7 @@ typedef struct Target
 static bool
 load_target(Target *target, Oid oid)
 {
-	HeapTuple	tuple = catalog_row(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid);
+	HeapTuple	tuple = catalog_row(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid, 0);
 	Form_pg_class form;
 	char	   *original = NULL;
 
@@ -164,7 +168,7 @@ check_attributes(const Target *target, AttrNumber number, const int2vector *keys
 static void
 check_index(const Target *target)
 {
-	HeapTuple	tuple = catalog_row(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid, target->oid);
+	HeapTuple	tuple = catalog_row(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid, target->oid, 0);
 
 	if (!HeapTupleIsValid(tuple))
 		return;
@@ -198,9 +202,9 @@ check_relation(Oid oid, AttrNumber number)
 
 /* The expressions in a column of a catalog's row, NULL without any. */
 static Node *
-stored_expression(Oid catalog, Oid index, AttrNumber oid_column, AttrNumber column, Oid oid)
+stored_expression(Oid catalog, Oid index, AttrNumber oid_column, AttrNumber column, Oid oid, int16 number)
 {
-	HeapTuple	tuple = catalog_row(catalog, index, oid_column, oid);
+	HeapTuple	tuple = catalog_row(catalog, index, oid_column, oid, number);
 	Relation	relation;
 	bool		isnull;
 	Datum		datum;
@@ -222,7 +226,7 @@ check_statistics(Oid oid)
 {
 	List	   *expressions = (List *) stored_expression(StatisticExtRelationId, StatisticExtOidIndexId,
 														 Anum_pg_statistic_ext_oid,
-														 Anum_pg_statistic_ext_stxexprs, oid);
+														 Anum_pg_statistic_ext_stxexprs, oid, 0);
 	ListCell   *cell;
 
 	foreach(cell, expressions)
@@ -242,13 +246,13 @@ after_change(Oid class, Oid object, int sub)
 		case RelationRelationId:
 			check_relation(object, sub);
 			break;
-		case AttrDefaultRelationId:
-			cfd_check_expression(stored_expression(AttrDefaultRelationId, AttrDefaultOidIndexId,
-												   Anum_pg_attrdef_oid, Anum_pg_attrdef_adbin, object));
+		case AttrDefaultRelationId:	/* told by relation and attribute */
+			cfd_check_expression(stored_expression(AttrDefaultRelationId, AttrDefaultIndexId,
+												   Anum_pg_attrdef_adrelid, Anum_pg_attrdef_adbin, object, sub));
 			break;
 		case ConstraintRelationId:
 			cfd_check_expression(stored_expression(ConstraintRelationId, ConstraintOidIndexId,
-												   Anum_pg_constraint_oid, Anum_pg_constraint_conbin, object));
+												   Anum_pg_constraint_oid, Anum_pg_constraint_conbin, object, 0));
 			break;
 		case StatisticExtRelationId:
 			check_statistics(object);
