@@ -58,7 +58,7 @@ pub fn count(base: usize) -> usize {
 
 /// Settings of a session, for both sides.
 #[derive(Clone, Default)]
-pub struct Settings(Vec<(&'static str, String)>);
+pub struct Settings(pub Vec<(&'static str, String)>);
 
 impl Settings {
     pub fn new(of: &[(&'static str, &str)]) -> Settings {
@@ -92,7 +92,7 @@ pub struct Case {
 
 pub struct Batch {
     settings: Settings,
-    env: Env,
+    pub env: Env,
     cases: Vec<Case>,
     known: HashSet<String>,
 }
@@ -134,12 +134,11 @@ impl Batch {
         let mut script = String::from(
             "\\set ON_ERROR_STOP 1\nset client_min_messages = warning;\n\
              create function pg_temp.ev(q text) returns text language plpgsql as $f$\n\
-             declare r text; h text; begin\n\
+             declare r text; begin\n\
              execute 'select case when x is null then ''NULL'' else ''='' || format(''%s'', x) end \
              from (select ' || q || ' as x) s' into r;\n\
              return r;\n\
              exception when others then\n\
-             get stacked diagnostics h = pg_exception_detail;\n\
              return '!' || sqlstate || sqlerrm; end $f$;\n",
         );
         for (name, value) in &self.settings.0 {

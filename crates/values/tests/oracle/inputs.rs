@@ -1,6 +1,6 @@
 //! Input texts of all types: edge cases, random valid ones, random odd ones.
 
-use crate::harness::{Rng, has_typmod};
+use crate::harness::Rng;
 use contract::TypeCode;
 use std::fmt::Write as _;
 
