@@ -103,6 +103,7 @@ impl Infer<'_> {
                     "It is cast to a type that has no protected twin in this form.",
                 ));
             }
+            LeafKind::Null => return Ok(None),
             LeafKind::Never(why) => return Err(refuse(&format!("Reason: {why}."))),
         };
         Ok(Some(Edit {

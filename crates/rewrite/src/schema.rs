@@ -338,7 +338,8 @@ impl Schema {
         let named = self.types.get(name)?;
         let found = match schema {
             Some(schema) => named.iter().find(|(s, _)| s == schema),
-            None => named.first(),
+            // Whichever comes first on the path: a protected one counts.
+            None => named.iter().find(|(_, t)| t.ty.protected()),
         };
         found
             .map(|(_, named)| &named.ty)

@@ -14,7 +14,10 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub fn scan(sql: &str) -> Result<Tokens, Refusal> {
         // The scanner has no answer for a text without any token.
-        if sql.bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)) {
+        if sql
+            .bytes()
+            .all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c))
+        {
             return Ok(Tokens { list: Vec::new() });
         }
         let mut list = pg_query::scan_tokens(sql)

@@ -177,7 +177,7 @@ impl Infer<'_> {
     fn execute(&mut self, e: &ExecuteStmt, prepared: &Prepared) -> Res<Extra> {
         let vals = self.exprs(&e.params)?;
         let Some(info) = prepared.get(&e.name) else {
-            return match vals.iter().find_map(|v| v.all_leaves().first().copied()) {
+            return match vals.iter().find_map(|v| self.secrets(v).first().copied()) {
                 None => Ok(Extra::default()),
                 Some(u) => {
                     let at = self.undecided(&u, -1).position;

@@ -21,6 +21,8 @@ pub(crate) enum LeafKind {
     Typed(TypeCode, i32, Vec<u8>),
     /// `$n`, with the code of the type that a cast right on it says.
     Param(u32, Option<TypeCode>),
+    /// NULL: it stays, but what it meets is linked by it.
+    Null,
     /// The type name in a cast: its twin as text, if it has one.
     Cast(Option<String>),
     /// A literal that cannot be put into an envelope, and why.

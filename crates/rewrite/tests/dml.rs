@@ -8,26 +8,91 @@ fn insert() {
     check(
         &schema(),
         &[
-            ("INSERT INTO upd VALUES (1, 'b', 3)", "INSERT INTO upd VALUES ('<<int4:1>>'::enc_int4, '<<b>>', 3)"),
-            ("INSERT INTO upd VALUES (1, 'b', 3), (NULL, DEFAULT, 4)", "INSERT INTO upd VALUES ('<<int4:1>>'::enc_int4, '<<b>>', 3), (NULL, DEFAULT, 4)"),
-            ("INSERT INTO upd (c, b) VALUES (3, 'b')", "INSERT INTO upd (c, b) VALUES (3, '<<b>>')"),
-            ("INSERT INTO upd (b) VALUES (5)", "INSERT INTO upd (b) VALUES ('<<5>>')"),
-            ("INSERT INTO upd (a) VALUES ('5')", "INSERT INTO upd (a) VALUES ('<<5>>')"),
-            ("INSERT INTO upd (a) VALUES (1 + 2)", "INSERT INTO upd (a) VALUES ('<<int4:1>>'::enc_int4 + '<<int4:2>>'::enc_int4)"),
-            ("INSERT INTO upd (a) VALUES ((SELECT 5))", "INSERT INTO upd (a) VALUES ((SELECT '<<int4:5>>'::enc_int4))"),
-            ("INSERT INTO upd (b, c) SELECT 'x', 5", "INSERT INTO upd (b, c) SELECT '<<x>>', 5"),
-            ("INSERT INTO upd (b) SELECT 'x' UNION SELECT 'y'", "INSERT INTO upd (b) SELECT '<<~text:x>>'::enc_text UNION SELECT '<<~text:y>>'::enc_text"),
-            ("INSERT INTO upd (a, c) SELECT i * 10, i FROM generate_series(1, 5) i", "INSERT INTO upd (a, c) SELECT i * '<<int4:10>>'::enc_int4, i FROM generate_series(1, 5) i"),
-            ("INSERT INTO upd (c) SELECT salary FROM plain WHERE name = 'a'", "INSERT INTO upd (c) SELECT salary FROM plain WHERE name = 'a'"),
-            ("INSERT INTO upd SELECT * FROM (VALUES (1, 'x', 2)) v", "INSERT INTO upd SELECT * FROM (VALUES ('<<int4:1>>'::enc_int4, '<<~text:x>>'::enc_text, 2)) v"),
-            ("WITH s AS (SELECT 7 AS v) INSERT INTO upd (a) SELECT v FROM s", "WITH s AS (SELECT '<<int4:7>>'::enc_int4 AS v) INSERT INTO upd (a) SELECT v FROM s"),
-            ("INSERT INTO upd (a, c) VALUES (1, 2) RETURNING a + 5, c + 5", "INSERT INTO upd (a, c) VALUES ('<<int4:1>>'::enc_int4, 2) RETURNING a + '<<int4:5>>'::enc_int4, c + 5"),
-            ("INSERT INTO upd DEFAULT VALUES", "INSERT INTO upd DEFAULT VALUES"),
-            ("INSERT INTO emp (tags) VALUES ('{a,\"b c\"}')", "INSERT INTO emp (tags) VALUES ('{a,\"b c\"}')".replace("'{a,\"b c\"}'", "ARRAY['<<~text:a>>'::enc_text,'<<~text:b c>>'::enc_text]::enc_text[]").leak()),
-            ("INSERT INTO emp (tags) VALUES (ARRAY['a', 'b'])", "INSERT INTO emp (tags) VALUES (ARRAY['<<~text:a>>'::enc_text, '<<~text:b>>'::enc_text])"),
-            ("INSERT INTO emp (active, hired) VALUES (true, '2020-01-01'), ('t', date '2020-01-02')", "INSERT INTO emp (active, hired) VALUES ('<<bool:true>>'::enc_bool, '<<2020-01-01>>'), ('<<t>>', enc_date '<<~date:2020-01-02>>')"),
-            ("INSERT INTO upd (a) VALUES (nextval('s'))", "INSERT INTO upd (a) VALUES (nextval('s'))"),
-            ("INSERT INTO upd (b) VALUES (CASE WHEN 1 = 1 THEN 'a' ELSE 'b' END)", "INSERT INTO upd (b) VALUES (CASE WHEN 1 = 1 THEN '<<~text:a>>'::enc_text ELSE '<<~text:b>>'::enc_text END)"),
+            (
+                "INSERT INTO upd VALUES (1, 'b', 3)",
+                "INSERT INTO upd VALUES ('<<int4:1>>'::enc_int4, '<<b>>', 3)",
+            ),
+            (
+                "INSERT INTO upd VALUES (1, 'b', 3), (NULL, DEFAULT, 4)",
+                "INSERT INTO upd VALUES ('<<int4:1>>'::enc_int4, '<<b>>', 3), (NULL, DEFAULT, 4)",
+            ),
+            (
+                "INSERT INTO upd (c, b) VALUES (3, 'b')",
+                "INSERT INTO upd (c, b) VALUES (3, '<<b>>')",
+            ),
+            (
+                "INSERT INTO upd (b) VALUES (5)",
+                "INSERT INTO upd (b) VALUES ('<<5>>')",
+            ),
+            (
+                "INSERT INTO upd (a) VALUES ('5')",
+                "INSERT INTO upd (a) VALUES ('<<5>>')",
+            ),
+            (
+                "INSERT INTO upd (a) VALUES (1 + 2)",
+                "INSERT INTO upd (a) VALUES ('<<int4:1>>'::enc_int4 + '<<int4:2>>'::enc_int4)",
+            ),
+            (
+                "INSERT INTO upd (a) VALUES ((SELECT 5))",
+                "INSERT INTO upd (a) VALUES ((SELECT '<<int4:5>>'::enc_int4))",
+            ),
+            (
+                "INSERT INTO upd (b, c) SELECT 'x', 5",
+                "INSERT INTO upd (b, c) SELECT '<<x>>', 5",
+            ),
+            (
+                "INSERT INTO upd (b) SELECT 'x' UNION SELECT 'y'",
+                "INSERT INTO upd (b) SELECT '<<~text:x>>'::enc_text UNION SELECT '<<~text:y>>'::enc_text",
+            ),
+            (
+                "INSERT INTO upd (a, c) SELECT i * 10, i FROM generate_series(1, 5) i",
+                "INSERT INTO upd (a, c) SELECT i * '<<int4:10>>'::enc_int4, i FROM generate_series(1, 5) i",
+            ),
+            (
+                "INSERT INTO upd (c) SELECT salary FROM plain WHERE name = 'a'",
+                "INSERT INTO upd (c) SELECT salary FROM plain WHERE name = 'a'",
+            ),
+            (
+                "INSERT INTO upd SELECT * FROM (VALUES (1, 'x', 2)) v",
+                "INSERT INTO upd SELECT * FROM (VALUES ('<<int4:1>>'::enc_int4, '<<~text:x>>'::enc_text, 2)) v",
+            ),
+            (
+                "WITH s AS (SELECT 7 AS v) INSERT INTO upd (a) SELECT v FROM s",
+                "WITH s AS (SELECT '<<int4:7>>'::enc_int4 AS v) INSERT INTO upd (a) SELECT v FROM s",
+            ),
+            (
+                "INSERT INTO upd (a, c) VALUES (1, 2) RETURNING a + 5, c + 5",
+                "INSERT INTO upd (a, c) VALUES ('<<int4:1>>'::enc_int4, 2) RETURNING a + '<<int4:5>>'::enc_int4, c + 5",
+            ),
+            (
+                "INSERT INTO upd DEFAULT VALUES",
+                "INSERT INTO upd DEFAULT VALUES",
+            ),
+            (
+                "INSERT INTO emp (tags) VALUES ('{a,\"b c\"}')",
+                "INSERT INTO emp (tags) VALUES ('{a,\"b c\"}')"
+                    .replace(
+                        "'{a,\"b c\"}'",
+                        "ARRAY['<<~text:a>>'::enc_text,'<<~text:b c>>'::enc_text]::enc_text[]",
+                    )
+                    .leak(),
+            ),
+            (
+                "INSERT INTO emp (tags) VALUES (ARRAY['a', 'b'])",
+                "INSERT INTO emp (tags) VALUES (ARRAY['<<~text:a>>'::enc_text, '<<~text:b>>'::enc_text])",
+            ),
+            (
+                "INSERT INTO emp (active, hired) VALUES (true, '2020-01-01'), ('t', date '2020-01-02')",
+                "INSERT INTO emp (active, hired) VALUES ('<<bool:true>>'::enc_bool, '<<2020-01-01>>'), ('<<t>>', enc_date '<<~date:2020-01-02>>')",
+            ),
+            (
+                "INSERT INTO upd (a) VALUES (nextval('s'))",
+                "INSERT INTO upd (a) VALUES (nextval('s'))",
+            ),
+            (
+                "INSERT INTO upd (b) VALUES (CASE WHEN 1 = 1 THEN 'a' ELSE 'b' END)",
+                "INSERT INTO upd (b) VALUES (CASE WHEN 1 = 1 THEN '<<~text:a>>'::enc_text ELSE '<<~text:b>>'::enc_text END)",
+            ),
         ],
     );
     refused(
@@ -71,18 +136,51 @@ fn update_and_delete() {
     check(
         &schema(),
         &[
-            ("UPDATE upd SET a = 5, c = 6 WHERE b = 'x' AND c = 7", "UPDATE upd SET a = '<<int4:5>>'::enc_int4, c = 6 WHERE b = '<<x>>' AND c = 7"),
-            ("UPDATE upd SET (a, b, c) = (1, 'x', 2)", "UPDATE upd SET (a, b, c) = ('<<int4:1>>'::enc_int4, '<<x>>', 2)"),
-            ("UPDATE upd SET (a, c) = (SELECT 5, 6)", "UPDATE upd SET (a, c) = (SELECT '<<int4:5>>'::enc_int4, 6)"),
-            ("UPDATE upd SET a = a + 1, b = NULL, c = DEFAULT", "UPDATE upd SET a = a + '<<int4:1>>'::enc_int4, b = NULL, c = DEFAULT"),
-            ("UPDATE upd u SET a = p.salary FROM plain p WHERE p.id = 1 AND u.a = 2", "UPDATE upd u SET a = p.salary FROM plain p WHERE p.id = 1 AND u.a = '<<int4:2>>'::enc_int4"),
-            ("UPDATE plain p SET salary = 5 FROM emp e WHERE e.id = p.id AND e.salary > 6", "UPDATE plain p SET salary = 5 FROM emp e WHERE e.id = p.id AND e.salary > '<<int4:6>>'::enc_int4"),
-            ("UPDATE emp SET tags[1] = 'x' RETURNING salary + 1", "UPDATE emp SET tags[1] = '<<x>>' RETURNING salary + '<<int4:1>>'::enc_int4"),
-            ("DELETE FROM upd USING plain p WHERE upd.a = 5 AND p.id = 6 RETURNING *", "DELETE FROM upd USING plain p WHERE upd.a = '<<int4:5>>'::enc_int4 AND p.id = 6 RETURNING *"),
-            ("DELETE FROM upd WHERE CURRENT OF c", "DELETE FROM upd WHERE CURRENT OF c"),
+            (
+                "UPDATE upd SET a = 5, c = 6 WHERE b = 'x' AND c = 7",
+                "UPDATE upd SET a = '<<int4:5>>'::enc_int4, c = 6 WHERE b = '<<x>>' AND c = 7",
+            ),
+            (
+                "UPDATE upd SET (a, b, c) = (1, 'x', 2)",
+                "UPDATE upd SET (a, b, c) = ('<<int4:1>>'::enc_int4, '<<x>>', 2)",
+            ),
+            (
+                "UPDATE upd SET (a, c) = (SELECT 5, 6)",
+                "UPDATE upd SET (a, c) = (SELECT '<<int4:5>>'::enc_int4, 6)",
+            ),
+            (
+                "UPDATE upd SET a = a + 1, b = NULL, c = DEFAULT",
+                "UPDATE upd SET a = a + '<<int4:1>>'::enc_int4, b = NULL, c = DEFAULT",
+            ),
+            (
+                "UPDATE upd u SET a = p.salary FROM plain p WHERE p.id = 1 AND u.a = 2",
+                "UPDATE upd u SET a = p.salary FROM plain p WHERE p.id = 1 AND u.a = '<<int4:2>>'::enc_int4",
+            ),
+            (
+                "UPDATE plain p SET salary = 5 FROM emp e WHERE e.id = p.id AND e.salary > 6",
+                "UPDATE plain p SET salary = 5 FROM emp e WHERE e.id = p.id AND e.salary > '<<int4:6>>'::enc_int4",
+            ),
+            (
+                "UPDATE emp SET tags[1] = 'x' RETURNING salary + 1",
+                "UPDATE emp SET tags[1] = '<<x>>' RETURNING salary + '<<int4:1>>'::enc_int4",
+            ),
+            (
+                "DELETE FROM upd USING plain p WHERE upd.a = 5 AND p.id = 6 RETURNING *",
+                "DELETE FROM upd USING plain p WHERE upd.a = '<<int4:5>>'::enc_int4 AND p.id = 6 RETURNING *",
+            ),
+            (
+                "DELETE FROM upd WHERE CURRENT OF c",
+                "DELETE FROM upd WHERE CURRENT OF c",
+            ),
         ],
     );
-    unchanged(&schema(), &["UPDATE plain SET salary = 5, doc = '{\"a\": 1}' WHERE name = 'x'", "DELETE FROM other.emp WHERE salary = 5"]);
+    unchanged(
+        &schema(),
+        &[
+            "UPDATE plain SET salary = 5, doc = '{\"a\": 1}' WHERE name = 'x'",
+            "DELETE FROM other.emp WHERE salary = 5",
+        ],
+    );
     refused(&schema(), &["UPDATE comp SET addr.street = 's3cret'"]);
 }
 

@@ -9,18 +9,54 @@ fn subqueries() {
     check(
         &schema(),
         &[
-            ("SELECT * FROM (SELECT salary AS s FROM emp) x WHERE x.s = 5", "SELECT * FROM (SELECT salary AS s FROM emp) x WHERE x.s = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM (SELECT salary FROM emp) x(q) WHERE q = 5", "SELECT * FROM (SELECT salary FROM emp) x(q) WHERE q = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM emp WHERE 5 IN (SELECT salary FROM emp)", "SELECT * FROM emp WHERE '<<int4:5>>'::enc_int4 IN (SELECT salary FROM emp)"),
-            ("SELECT * FROM emp WHERE salary IN (SELECT 5)", "SELECT * FROM emp WHERE salary IN (SELECT '<<int4:5>>'::enc_int4)"),
-            ("SELECT * FROM emp WHERE name = (SELECT 'a')", "SELECT * FROM emp WHERE name = (SELECT '<<~text:a>>'::enc_text)"),
-            ("SELECT * FROM emp WHERE salary > (SELECT avg(salary) FROM emp) * 0.5", "SELECT * FROM emp WHERE salary > (SELECT avg(salary) FROM emp) * '<<numeric:0.5>>'::enc_numeric"),
-            ("SELECT * FROM emp e WHERE EXISTS (SELECT 1 FROM plain p WHERE p.id = 3 AND e.salary = 4)", "SELECT * FROM emp e WHERE EXISTS (SELECT 1 FROM plain p WHERE p.id = 3 AND e.salary = '<<int4:4>>'::enc_int4)"),
-            ("SELECT * FROM plain p, LATERAL (SELECT salary + 1 AS s FROM emp e WHERE e.id = p.id) q WHERE q.s = 3", "SELECT * FROM plain p, LATERAL (SELECT salary + '<<int4:1>>'::enc_int4 AS s FROM emp e WHERE e.id = p.id) q WHERE q.s = '<<int4:3>>'::enc_int4"),
-            ("SELECT (SELECT name FROM emp LIMIT 1) = 'a'", "SELECT (SELECT name FROM emp LIMIT 1) = '<<a>>'"),
-            ("SELECT * FROM emp WHERE (name, salary) IN (SELECT 'a', 5)", "SELECT * FROM emp WHERE (name, salary) IN (SELECT '<<~text:a>>'::enc_text, '<<int4:5>>'::enc_int4)"),
-            ("SELECT * FROM emp WHERE salary = ANY (ARRAY(SELECT 5))", "SELECT * FROM emp WHERE salary = ANY (ARRAY(SELECT '<<int4:5>>'::enc_int4))"),
-            ("SELECT * FROM (SELECT 'a' AS c) s, emp WHERE s.c = 'b' AND s.c = emp.name", "SELECT * FROM (SELECT '<<~text:a>>'::enc_text AS c) s, emp WHERE s.c = '<<b>>' AND s.c = emp.name"),
+            (
+                "SELECT * FROM (SELECT salary AS s FROM emp) x WHERE x.s = 5",
+                "SELECT * FROM (SELECT salary AS s FROM emp) x WHERE x.s = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM (SELECT salary FROM emp) x(q) WHERE q = 5",
+                "SELECT * FROM (SELECT salary FROM emp) x(q) WHERE q = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM emp WHERE 5 IN (SELECT salary FROM emp)",
+                "SELECT * FROM emp WHERE '<<int4:5>>'::enc_int4 IN (SELECT salary FROM emp)",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary IN (SELECT 5)",
+                "SELECT * FROM emp WHERE salary IN (SELECT '<<int4:5>>'::enc_int4)",
+            ),
+            (
+                "SELECT * FROM emp WHERE name = (SELECT 'a')",
+                "SELECT * FROM emp WHERE name = (SELECT '<<~text:a>>'::enc_text)",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary > (SELECT avg(salary) FROM emp) * 0.5",
+                "SELECT * FROM emp WHERE salary > (SELECT avg(salary) FROM emp) * '<<numeric:0.5>>'::enc_numeric",
+            ),
+            (
+                "SELECT * FROM emp e WHERE EXISTS (SELECT 1 FROM plain p WHERE p.id = 3 AND e.salary = 4)",
+                "SELECT * FROM emp e WHERE EXISTS (SELECT 1 FROM plain p WHERE p.id = 3 AND e.salary = '<<int4:4>>'::enc_int4)",
+            ),
+            (
+                "SELECT * FROM plain p, LATERAL (SELECT salary + 1 AS s FROM emp e WHERE e.id = p.id) q WHERE q.s = 3",
+                "SELECT * FROM plain p, LATERAL (SELECT salary + '<<int4:1>>'::enc_int4 AS s FROM emp e WHERE e.id = p.id) q WHERE q.s = '<<int4:3>>'::enc_int4",
+            ),
+            (
+                "SELECT (SELECT name FROM emp LIMIT 1) = 'a'",
+                "SELECT (SELECT name FROM emp LIMIT 1) = '<<a>>'",
+            ),
+            (
+                "SELECT * FROM emp WHERE (name, salary) IN (SELECT 'a', 5)",
+                "SELECT * FROM emp WHERE (name, salary) IN (SELECT '<<~text:a>>'::enc_text, '<<int4:5>>'::enc_int4)",
+            ),
+            (
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY(SELECT 5))",
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY(SELECT '<<int4:5>>'::enc_int4))",
+            ),
+            (
+                "SELECT * FROM (SELECT 'a' AS c) s, emp WHERE s.c = 'b' AND s.c = emp.name",
+                "SELECT * FROM (SELECT '<<~text:a>>'::enc_text AS c) s, emp WHERE s.c = '<<b>>' AND s.c = emp.name",
+            ),
         ],
     );
 }
@@ -30,23 +66,74 @@ fn joins_and_aliases() {
     check(
         &schema(),
         &[
-            ("SELECT * FROM plain emp WHERE salary = 5 AND emp.name = 'a'", "SELECT * FROM plain emp WHERE salary = 5 AND emp.name = 'a'"),
-            ("SELECT * FROM emp plain WHERE plain.salary = 5", "SELECT * FROM emp plain WHERE plain.salary = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM public.emp WHERE public.emp.salary = 5", "SELECT * FROM public.emp WHERE public.emp.salary = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM EMP e WHERE E.SALARY = 5", "SELECT * FROM EMP e WHERE E.SALARY = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM \"Odd Name\" o WHERE o.\"Sal Ary\" = 5", "SELECT * FROM \"Odd Name\" o WHERE o.\"Sal Ary\" = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM plain JOIN emp USING (salary) WHERE salary = 5", "SELECT * FROM plain JOIN emp USING (salary) WHERE salary = '<<int4:5>>'::enc_int4"),
-            ("SELECT * FROM plain NATURAL JOIN emp WHERE name = 'a'", "SELECT * FROM plain NATURAL JOIN emp WHERE name = '<<a>>'"),
-            ("SELECT * FROM (plain p JOIN emp e ON p.id = e.id) AS j(a,b,c,d,f,g,h,salary2) WHERE j.salary2 = 'x'", "SELECT * FROM (plain p JOIN emp e ON p.id = e.id) AS j(a,b,c,d,f,g,h,salary2) WHERE j.salary2 = '<<x>>'"),
-            ("SELECT * FROM plain p LEFT JOIN emp e ON e.salary = 5 AND p.salary = 5 WHERE p.id = 3", "SELECT * FROM plain p LEFT JOIN emp e ON e.salary = '<<int4:5>>'::enc_int4 AND p.salary = 5 WHERE p.id = 3"),
-            ("SELECT e.*, 5 FROM emp e ORDER BY e.salary + 5, 1", "SELECT e.*, 5 FROM emp e ORDER BY e.salary + '<<int4:5>>'::enc_int4, 1"),
-            ("SELECT (e).salary + 1 FROM emp e", "SELECT (e).salary + '<<int4:1>>'::enc_int4 FROM emp e"),
-            ("SELECT x.salary + 1 FROM (SELECT (e).* FROM emp e) x", "SELECT x.salary + '<<int4:1>>'::enc_int4 FROM (SELECT (e).* FROM emp e) x"),
-            ("SELECT * FROM emp WHERE emp IS NULL", "SELECT * FROM emp WHERE emp IS NULL"),
-            ("SELECT i, salary + i FROM generate_series(1, 10) i, emp WHERE i < 5", "SELECT i, salary + i FROM generate_series(1, 10) i, emp WHERE i < 5"),
-            ("SELECT * FROM emp JOIN unnest(ARRAY['a','b']) u ON u = name", "SELECT * FROM emp JOIN unnest(ARRAY['<<~text:a>>'::enc_text,'<<~text:b>>'::enc_text]) u ON u = name"),
-            ("SELECT * FROM emp TABLESAMPLE system (10) WHERE salary = 5", "SELECT * FROM emp TABLESAMPLE system (10) WHERE salary = '<<int4:5>>'::enc_int4"),
-            ("SELECT tags[1] = 'x', tags[2:3] FROM emp", "SELECT tags[1] = '<<x>>', tags[2:3] FROM emp"),
+            (
+                "SELECT * FROM plain emp WHERE salary = 5 AND emp.name = 'a'",
+                "SELECT * FROM plain emp WHERE salary = 5 AND emp.name = 'a'",
+            ),
+            (
+                "SELECT * FROM emp plain WHERE plain.salary = 5",
+                "SELECT * FROM emp plain WHERE plain.salary = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM public.emp WHERE public.emp.salary = 5",
+                "SELECT * FROM public.emp WHERE public.emp.salary = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM EMP e WHERE E.SALARY = 5",
+                "SELECT * FROM EMP e WHERE E.SALARY = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM \"Odd Name\" o WHERE o.\"Sal Ary\" = 5",
+                "SELECT * FROM \"Odd Name\" o WHERE o.\"Sal Ary\" = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM plain JOIN emp USING (salary) WHERE salary = 5",
+                "SELECT * FROM plain JOIN emp USING (salary) WHERE salary = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM plain NATURAL JOIN emp WHERE name = 'a'",
+                "SELECT * FROM plain NATURAL JOIN emp WHERE name = '<<a>>'",
+            ),
+            (
+                "SELECT * FROM (plain p JOIN emp e ON p.id = e.id) AS j(a,b,c,d,f,g,h,salary2) WHERE j.salary2 = 'x'",
+                "SELECT * FROM (plain p JOIN emp e ON p.id = e.id) AS j(a,b,c,d,f,g,h,salary2) WHERE j.salary2 = '<<x>>'",
+            ),
+            (
+                "SELECT * FROM plain p LEFT JOIN emp e ON e.salary = 5 AND p.salary = 5 WHERE p.id = 3",
+                "SELECT * FROM plain p LEFT JOIN emp e ON e.salary = '<<int4:5>>'::enc_int4 AND p.salary = 5 WHERE p.id = 3",
+            ),
+            (
+                "SELECT e.*, 5 FROM emp e ORDER BY e.salary + 5, 1",
+                "SELECT e.*, 5 FROM emp e ORDER BY e.salary + '<<int4:5>>'::enc_int4, 1",
+            ),
+            (
+                "SELECT (e).salary + 1 FROM emp e",
+                "SELECT (e).salary + '<<int4:1>>'::enc_int4 FROM emp e",
+            ),
+            (
+                "SELECT x.salary + 1 FROM (SELECT (e).* FROM emp e) x",
+                "SELECT x.salary + '<<int4:1>>'::enc_int4 FROM (SELECT (e).* FROM emp e) x",
+            ),
+            (
+                "SELECT * FROM emp WHERE emp IS NULL",
+                "SELECT * FROM emp WHERE emp IS NULL",
+            ),
+            (
+                "SELECT i, salary + i FROM generate_series(1, 10) i, emp WHERE i < 5",
+                "SELECT i, salary + i FROM generate_series(1, 10) i, emp WHERE i < 5",
+            ),
+            (
+                "SELECT * FROM emp JOIN unnest(ARRAY['a','b']) u ON u = name",
+                "SELECT * FROM emp JOIN unnest(ARRAY['<<~text:a>>'::enc_text,'<<~text:b>>'::enc_text]) u ON u = name",
+            ),
+            (
+                "SELECT * FROM emp TABLESAMPLE system (10) WHERE salary = 5",
+                "SELECT * FROM emp TABLESAMPLE system (10) WHERE salary = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT tags[1] = 'x', tags[2:3] FROM emp",
+                "SELECT tags[1] = '<<x>>', tags[2:3] FROM emp",
+            ),
         ],
     );
     refused(
@@ -67,10 +154,22 @@ fn with_and_sets() {
     check(
         &schema(),
         &[
-            ("WITH c AS (SELECT salary AS s FROM emp) SELECT * FROM c WHERE s = 5", "WITH c AS (SELECT salary AS s FROM emp) SELECT * FROM c WHERE s = '<<int4:5>>'::enc_int4"),
-            ("WITH c(x) AS (SELECT salary FROM emp) SELECT * FROM c a, c b WHERE a.x = 5", "WITH c(x) AS (SELECT salary FROM emp) SELECT * FROM c a, c b WHERE a.x = '<<int4:5>>'::enc_int4"),
-            ("WITH c AS (SELECT 'a' AS v) SELECT * FROM c JOIN emp ON c.v = emp.name", "WITH c AS (SELECT '<<~text:a>>'::enc_text AS v) SELECT * FROM c JOIN emp ON c.v = emp.name"),
-            ("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT * FROM r", "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT * FROM r"),
+            (
+                "WITH c AS (SELECT salary AS s FROM emp) SELECT * FROM c WHERE s = 5",
+                "WITH c AS (SELECT salary AS s FROM emp) SELECT * FROM c WHERE s = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "WITH c(x) AS (SELECT salary FROM emp) SELECT * FROM c a, c b WHERE a.x = 5",
+                "WITH c(x) AS (SELECT salary FROM emp) SELECT * FROM c a, c b WHERE a.x = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "WITH c AS (SELECT 'a' AS v) SELECT * FROM c JOIN emp ON c.v = emp.name",
+                "WITH c AS (SELECT '<<~text:a>>'::enc_text AS v) SELECT * FROM c JOIN emp ON c.v = emp.name",
+            ),
+            (
+                "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT * FROM r",
+                "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT * FROM r",
+            ),
             (
                 "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT * FROM r, emp WHERE n = salary",
                 "WITH RECURSIVE r(n) AS (SELECT '<<int4:1>>'::enc_int4 UNION ALL SELECT n + '<<int4:1>>'::enc_int4 FROM r WHERE n < '<<int4:10>>'::enc_int4) SELECT * FROM r, emp WHERE n = salary",
@@ -79,18 +178,45 @@ fn with_and_sets() {
                 "WITH RECURSIVE r AS (SELECT id, salary FROM emp WHERE id = 1 UNION ALL SELECT e.id, r.salary + 1 FROM r JOIN emp e ON e.id = r.id WHERE r.salary < 9) SELECT * FROM r",
                 "WITH RECURSIVE r AS (SELECT id, salary FROM emp WHERE id = 1 UNION ALL SELECT e.id, r.salary + '<<int4:1>>'::enc_int4 FROM r JOIN emp e ON e.id = r.id WHERE r.salary < '<<int4:9>>'::enc_int4) SELECT * FROM r",
             ),
-            ("SELECT name FROM emp UNION SELECT 'x' ORDER BY 1", "SELECT name FROM emp UNION SELECT '<<x>>' ORDER BY 1"),
-            ("SELECT 5 UNION ALL SELECT 6 EXCEPT SELECT salary FROM emp", "SELECT '<<int4:5>>'::enc_int4 UNION ALL SELECT '<<int4:6>>'::enc_int4 EXCEPT SELECT salary FROM emp"),
-            ("SELECT * FROM (VALUES (1,'a'),(2,'b')) v(i,n) JOIN emp ON n = name AND i = id", "SELECT * FROM (VALUES (1,'<<~text:a>>'::enc_text),(2,'<<~text:b>>'::enc_text)) v(i,n) JOIN emp ON n = name AND i = id"),
-            ("SELECT DISTINCT ON (salary % 2) * FROM emp", "SELECT DISTINCT ON (salary % '<<int4:2>>'::enc_int4) * FROM emp"),
-            ("SELECT dept, salary / 10 AS b, count(*) FROM emp GROUP BY GROUPING SETS ((dept), (b), (salary / 10), ()) HAVING max(salary) > 5", "SELECT dept, salary / '<<int4:10>>'::enc_int4 AS b, count(*) FROM emp GROUP BY GROUPING SETS ((dept), (b), (salary / '<<int4:10>>'::enc_int4), ()) HAVING max(salary) > '<<int4:5>>'::enc_int4"),
-            ("SELECT rank() OVER w FROM emp WINDOW w AS (PARTITION BY salary / 10 ORDER BY name || 'x') ORDER BY 1 FETCH FIRST 5 ROWS ONLY", "SELECT rank() OVER w FROM emp WINDOW w AS (PARTITION BY salary / '<<int4:10>>'::enc_int4 ORDER BY name || '<<x>>') ORDER BY 1 FETCH FIRST 5 ROWS ONLY"),
+            (
+                "SELECT name FROM emp UNION SELECT 'x' ORDER BY 1",
+                "SELECT name FROM emp UNION SELECT '<<x>>' ORDER BY 1",
+            ),
+            (
+                "SELECT 5 UNION ALL SELECT 6 EXCEPT SELECT salary FROM emp",
+                "SELECT '<<int4:5>>'::enc_int4 UNION ALL SELECT '<<int4:6>>'::enc_int4 EXCEPT SELECT salary FROM emp",
+            ),
+            (
+                "SELECT * FROM (VALUES (1,'a'),(2,'b')) v(i,n) JOIN emp ON n = name AND i = id",
+                "SELECT * FROM (VALUES (1,'<<~text:a>>'::enc_text),(2,'<<~text:b>>'::enc_text)) v(i,n) JOIN emp ON n = name AND i = id",
+            ),
+            (
+                "SELECT DISTINCT ON (salary % 2) * FROM emp",
+                "SELECT DISTINCT ON (salary % '<<int4:2>>'::enc_int4) * FROM emp",
+            ),
+            (
+                "SELECT dept, salary / 10 AS b, count(*) FROM emp GROUP BY GROUPING SETS ((dept), (b), (salary / 10), ()) HAVING max(salary) > 5",
+                "SELECT dept, salary / '<<int4:10>>'::enc_int4 AS b, count(*) FROM emp GROUP BY GROUPING SETS ((dept), (b), (salary / '<<int4:10>>'::enc_int4), ()) HAVING max(salary) > '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "SELECT rank() OVER w FROM emp WINDOW w AS (PARTITION BY salary / 10 ORDER BY name || 'x') ORDER BY 1 FETCH FIRST 5 ROWS ONLY",
+                "SELECT rank() OVER w FROM emp WINDOW w AS (PARTITION BY salary / '<<int4:10>>'::enc_int4 ORDER BY name || '<<x>>') ORDER BY 1 FETCH FIRST 5 ROWS ONLY",
+            ),
             ("TABLE emp", "TABLE emp"),
-            ("WITH emp AS (SELECT 5 AS salary) SELECT * FROM emp WHERE salary = 5", "WITH emp AS (SELECT 5 AS salary) SELECT * FROM emp WHERE salary = 5"),
-            ("WITH d AS (DELETE FROM emp WHERE salary = 5 RETURNING name) SELECT * FROM d WHERE name = 'a'", "WITH d AS (DELETE FROM emp WHERE salary = '<<int4:5>>'::enc_int4 RETURNING name) SELECT * FROM d WHERE name = '<<a>>'"),
+            (
+                "WITH emp AS (SELECT 5 AS salary) SELECT * FROM emp WHERE salary = 5",
+                "WITH emp AS (SELECT 5 AS salary) SELECT * FROM emp WHERE salary = 5",
+            ),
+            (
+                "WITH d AS (DELETE FROM emp WHERE salary = 5 RETURNING name) SELECT * FROM d WHERE name = 'a'",
+                "WITH d AS (DELETE FROM emp WHERE salary = '<<int4:5>>'::enc_int4 RETURNING name) SELECT * FROM d WHERE name = '<<a>>'",
+            ),
         ],
     );
-    unchanged(&schema(), &["SELECT * FROM plain UNION SELECT id, name, 5, at, doc, arr FROM plain"]);
+    unchanged(
+        &schema(),
+        &["SELECT * FROM plain UNION SELECT id, name, 5, at, doc, arr FROM plain"],
+    );
 }
 
 #[test]
@@ -99,11 +225,23 @@ fn plain_beside_protected() {
         &schema(),
         &[
             // The literal is part of what becomes protected.
-            ("SELECT * FROM emp WHERE name = note || 'x'", "SELECT * FROM emp WHERE name = note || '<<~text:x>>'::enc_text"),
+            (
+                "SELECT * FROM emp WHERE name = note || 'x'",
+                "SELECT * FROM emp WHERE name = note || '<<~text:x>>'::enc_text",
+            ),
             // The format is not.
-            ("SELECT * FROM emp, plain p WHERE emp.name = to_char(p.at, 'YYYY')", "SELECT * FROM emp, plain p WHERE emp.name = to_char(p.at, 'YYYY')"),
-            ("SELECT * FROM emp WHERE hired > current_date - 30", "SELECT * FROM emp WHERE hired > current_date - '<<int4:30>>'::enc_int4"),
-            ("SELECT * FROM emp WHERE seen > now() - interval '1 day'", "SELECT * FROM emp WHERE seen > now() - enc_interval '<<~interval:1 day>>'"),
+            (
+                "SELECT * FROM emp, plain p WHERE emp.name = to_char(p.at, 'YYYY')",
+                "SELECT * FROM emp, plain p WHERE emp.name = to_char(p.at, 'YYYY')",
+            ),
+            (
+                "SELECT * FROM emp WHERE hired > current_date - 30",
+                "SELECT * FROM emp WHERE hired > current_date - '<<int4:30>>'::enc_int4",
+            ),
+            (
+                "SELECT * FROM emp WHERE seen > now() - interval '1 day'",
+                "SELECT * FROM emp WHERE seen > now() - enc_interval '<<~interval:1 day>>'",
+            ),
         ],
     );
 }

@@ -32,7 +32,10 @@ fn schema(protected: bool) -> Schema {
                 format!("{name} {}{ty}", if enc { "enc_" } else { "" })
             })
             .collect();
-        relation(&mut schema, &format!("public.{name}: {}", columns.join(", ")));
+        relation(
+            &mut schema,
+            &format!("public.{name}: {}", columns.join(", ")),
+        );
     }
     schema
 }
@@ -63,7 +66,11 @@ fn protected() {
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&path, &got).expect("written");
         }
-        assert_eq!(got, std::fs::read_to_string(&path).unwrap_or_default(), "query {number}");
+        assert_eq!(
+            got,
+            std::fs::read_to_string(&path).unwrap_or_default(),
+            "query {number}"
+        );
     }
 }
 

@@ -3,7 +3,8 @@
 mod common;
 use common::{check, one, refused, schema, show, unchanged};
 use rewrite::{
-    Direction, Endpoint, Format, Header, ParamUse, Prepared, Source, StatementKind, Transaction, analyze, analyze_with,
+    Direction, Endpoint, Format, Header, ParamUse, Prepared, Source, StatementKind, Transaction,
+    analyze, analyze_with,
 };
 
 #[test]
@@ -15,27 +16,90 @@ fn definitions() {
                 "CREATE TABLE t (id int DEFAULT 1, a pg_catalog.enc_int4 DEFAULT 5 CHECK (a > 3), b enc_varchar(10) DEFAULT 'x', CHECK (a < 9 AND id < 8)) WITH (fillfactor = 70)",
                 "CREATE TABLE t (id int DEFAULT 1, a enc_int4 DEFAULT '<<int4:5>>'::enc_int4 CHECK (a > '<<int4:3>>'::enc_int4), b enc_varchar(10) DEFAULT '<<x>>', CHECK (a < '<<int4:9>>'::enc_int4 AND id < 8)) WITH (fillfactor = 70)",
             ),
-            ("CREATE TABLE t (a enc_int4, g enc_int4 GENERATED ALWAYS AS (a * 2) STORED)", "CREATE TABLE t (a enc_int4, g enc_int4 GENERATED ALWAYS AS (a * '<<int4:2>>'::enc_int4) STORED)"),
-            ("CREATE TABLE t (LIKE emp INCLUDING ALL, CHECK (salary > 0))", "CREATE TABLE t (LIKE emp INCLUDING ALL, CHECK (salary > '<<int4:0>>'::enc_int4))"),
-            ("CREATE TABLE t (x int) INHERITS (emp)", "CREATE TABLE t (x int) INHERITS (emp)"),
-            ("CREATE TABLE t (id int, a enc_numeric(10,2), z numeric(5,2)) PARTITION BY RANGE (id)", "CREATE TABLE t (id int, a enc_numeric(10,2), z numeric(5,2)) PARTITION BY RANGE (id)"),
-            ("CREATE TABLE t PARTITION OF emp FOR VALUES FROM (1) TO (10)", "CREATE TABLE t PARTITION OF emp FOR VALUES FROM (1) TO (10)"),
-            ("CREATE TABLE t PARTITION OF emp FOR VALUES WITH (MODULUS 4, REMAINDER 1)", "CREATE TABLE t PARTITION OF emp FOR VALUES WITH (MODULUS 4, REMAINDER 1)"),
-            ("CREATE TABLE t AS SELECT salary + 1 AS s FROM emp", "CREATE TABLE t AS SELECT salary + '<<int4:1>>'::enc_int4 AS s FROM emp"),
-            ("SELECT salary + 1 AS s INTO t FROM emp", "SELECT salary + '<<int4:1>>'::enc_int4 AS s INTO t FROM emp"),
-            ("CREATE VIEW v AS SELECT * FROM emp WHERE salary > 5", "CREATE VIEW v AS SELECT * FROM emp WHERE salary > '<<int4:5>>'::enc_int4"),
-            ("CREATE MATERIALIZED VIEW v AS SELECT * FROM emp WHERE name = 'a'", "CREATE MATERIALIZED VIEW v AS SELECT * FROM emp WHERE name = '<<a>>'"),
-            ("ALTER TABLE emp ADD COLUMN x enc_int4 DEFAULT 5", "ALTER TABLE emp ADD COLUMN x enc_int4 DEFAULT '<<int4:5>>'::enc_int4"),
-            ("ALTER TABLE emp ALTER salary SET DEFAULT 5, ALTER dept SET DEFAULT 5", "ALTER TABLE emp ALTER salary SET DEFAULT '<<int4:5>>'::enc_int4, ALTER dept SET DEFAULT 5"),
-            ("ALTER TABLE emp ADD CONSTRAINT c CHECK (salary > 5)", "ALTER TABLE emp ADD CONSTRAINT c CHECK (salary > '<<int4:5>>'::enc_int4)"),
-            ("ALTER TABLE plain ALTER salary TYPE enc_int4 USING salary + 5", "ALTER TABLE plain ALTER salary TYPE enc_int4 USING salary + '<<int4:5>>'::enc_int4"),
-            ("CREATE INDEX ON emp ((salary + 1)) WHERE name = 'a'", "CREATE INDEX ON emp ((salary + '<<int4:1>>'::enc_int4)) WHERE name = '<<a>>'"),
-            ("CREATE POLICY p ON emp USING (salary < 5) WITH CHECK (name = 'a')", "CREATE POLICY p ON emp USING (salary < '<<int4:5>>'::enc_int4) WITH CHECK (name = '<<a>>')"),
-            ("CREATE RULE r AS ON INSERT TO plain WHERE new.salary = 5 DO ALSO INSERT INTO upd (a) VALUES (7)", "CREATE RULE r AS ON INSERT TO plain WHERE new.salary = 5 DO ALSO INSERT INTO upd (a) VALUES ('<<int4:7>>'::enc_int4)"),
-            ("CREATE TRIGGER t AFTER UPDATE ON emp FOR EACH ROW WHEN (new.salary > 5 AND old.id = 3) EXECUTE FUNCTION f('x', 1)", "CREATE TRIGGER t AFTER UPDATE ON emp FOR EACH ROW WHEN (new.salary > '<<int4:5>>'::enc_int4 AND old.id = 3) EXECUTE FUNCTION f('x', 1)"),
-            ("EXPLAIN (ANALYZE, COSTS false, FORMAT 'json') SELECT * FROM emp WHERE salary = 5", "EXPLAIN (ANALYZE, COSTS false, FORMAT 'json') SELECT * FROM emp WHERE salary = '<<int4:5>>'::enc_int4"),
-            ("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM emp WHERE salary = 5", "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM emp WHERE salary = '<<int4:5>>'::enc_int4"),
-            ("CREATE FUNCTION f(a enc_int4 DEFAULT 5) RETURNS enc_int4 LANGUAGE sql AS 'SELECT a'", "CREATE FUNCTION f(a enc_int4 DEFAULT '<<int4:5>>'::enc_int4) RETURNS enc_int4 LANGUAGE sql AS 'SELECT a'"),
+            (
+                "CREATE TABLE t (a enc_int4, g enc_int4 GENERATED ALWAYS AS (a * 2) STORED)",
+                "CREATE TABLE t (a enc_int4, g enc_int4 GENERATED ALWAYS AS (a * '<<int4:2>>'::enc_int4) STORED)",
+            ),
+            (
+                "CREATE TABLE t (LIKE emp INCLUDING ALL, CHECK (salary > 0))",
+                "CREATE TABLE t (LIKE emp INCLUDING ALL, CHECK (salary > '<<int4:0>>'::enc_int4))",
+            ),
+            (
+                "CREATE TABLE t (x int) INHERITS (emp)",
+                "CREATE TABLE t (x int) INHERITS (emp)",
+            ),
+            (
+                "CREATE TABLE t (id int, a enc_numeric(10,2), z numeric(5,2)) PARTITION BY RANGE (id)",
+                "CREATE TABLE t (id int, a enc_numeric(10,2), z numeric(5,2)) PARTITION BY RANGE (id)",
+            ),
+            (
+                "CREATE TABLE t PARTITION OF emp FOR VALUES FROM (1) TO (10)",
+                "CREATE TABLE t PARTITION OF emp FOR VALUES FROM (1) TO (10)",
+            ),
+            (
+                "CREATE TABLE t PARTITION OF emp FOR VALUES WITH (MODULUS 4, REMAINDER 1)",
+                "CREATE TABLE t PARTITION OF emp FOR VALUES WITH (MODULUS 4, REMAINDER 1)",
+            ),
+            (
+                "CREATE TABLE t AS SELECT salary + 1 AS s FROM emp",
+                "CREATE TABLE t AS SELECT salary + '<<int4:1>>'::enc_int4 AS s FROM emp",
+            ),
+            (
+                "SELECT salary + 1 AS s INTO t FROM emp",
+                "SELECT salary + '<<int4:1>>'::enc_int4 AS s INTO t FROM emp",
+            ),
+            (
+                "CREATE VIEW v AS SELECT * FROM emp WHERE salary > 5",
+                "CREATE VIEW v AS SELECT * FROM emp WHERE salary > '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "CREATE MATERIALIZED VIEW v AS SELECT * FROM emp WHERE name = 'a'",
+                "CREATE MATERIALIZED VIEW v AS SELECT * FROM emp WHERE name = '<<a>>'",
+            ),
+            (
+                "ALTER TABLE emp ADD COLUMN x enc_int4 DEFAULT 5",
+                "ALTER TABLE emp ADD COLUMN x enc_int4 DEFAULT '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "ALTER TABLE emp ALTER salary SET DEFAULT 5, ALTER dept SET DEFAULT 5",
+                "ALTER TABLE emp ALTER salary SET DEFAULT '<<int4:5>>'::enc_int4, ALTER dept SET DEFAULT 5",
+            ),
+            (
+                "ALTER TABLE emp ADD CONSTRAINT c CHECK (salary > 5)",
+                "ALTER TABLE emp ADD CONSTRAINT c CHECK (salary > '<<int4:5>>'::enc_int4)",
+            ),
+            (
+                "ALTER TABLE plain ALTER salary TYPE enc_int4 USING salary + 5",
+                "ALTER TABLE plain ALTER salary TYPE enc_int4 USING salary + '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "CREATE INDEX ON emp ((salary + 1)) WHERE name = 'a'",
+                "CREATE INDEX ON emp ((salary + '<<int4:1>>'::enc_int4)) WHERE name = '<<a>>'",
+            ),
+            (
+                "CREATE POLICY p ON emp USING (salary < 5) WITH CHECK (name = 'a')",
+                "CREATE POLICY p ON emp USING (salary < '<<int4:5>>'::enc_int4) WITH CHECK (name = '<<a>>')",
+            ),
+            (
+                "CREATE RULE r AS ON INSERT TO plain WHERE new.salary = 5 DO ALSO INSERT INTO upd (a) VALUES (7)",
+                "CREATE RULE r AS ON INSERT TO plain WHERE new.salary = 5 DO ALSO INSERT INTO upd (a) VALUES ('<<int4:7>>'::enc_int4)",
+            ),
+            (
+                "CREATE TRIGGER t AFTER UPDATE ON emp FOR EACH ROW WHEN (new.salary > 5 AND old.id = 3) EXECUTE FUNCTION f('x', 1)",
+                "CREATE TRIGGER t AFTER UPDATE ON emp FOR EACH ROW WHEN (new.salary > '<<int4:5>>'::enc_int4 AND old.id = 3) EXECUTE FUNCTION f('x', 1)",
+            ),
+            (
+                "EXPLAIN (ANALYZE, COSTS false, FORMAT 'json') SELECT * FROM emp WHERE salary = 5",
+                "EXPLAIN (ANALYZE, COSTS false, FORMAT 'json') SELECT * FROM emp WHERE salary = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM emp WHERE salary = 5",
+                "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM emp WHERE salary = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "CREATE FUNCTION f(a enc_int4 DEFAULT 5) RETURNS enc_int4 LANGUAGE sql AS 'SELECT a'",
+                "CREATE FUNCTION f(a enc_int4 DEFAULT '<<int4:5>>'::enc_int4) RETURNS enc_int4 LANGUAGE sql AS 'SELECT a'",
+            ),
         ],
     );
     unchanged(
@@ -84,20 +148,53 @@ fn kinds() {
     let schema = schema();
     let kind = |sql: &str| one(sql, &schema).expect(sql).kind;
     assert_eq!(kind("SELECT 1"), StatementKind::Select);
-    assert_eq!(kind("COMMIT"), StatementKind::TransactionControl(Transaction::Commit));
-    assert_eq!(kind("PREPARE p AS SELECT 1"), StatementKind::Prepare { name: "p".into() });
-    assert_eq!(kind("DEALLOCATE ALL"), StatementKind::Deallocate { name: None });
+    assert_eq!(
+        kind("COMMIT"),
+        StatementKind::TransactionControl(Transaction::Commit)
+    );
+    assert_eq!(
+        kind("PREPARE p AS SELECT 1"),
+        StatementKind::Prepare { name: "p".into() }
+    );
+    assert_eq!(
+        kind("DEALLOCATE ALL"),
+        StatementKind::Deallocate { name: None }
+    );
     assert_eq!(kind("DISCARD ALL"), StatementKind::Discard { all: true });
-    assert!(one("SET search_path = other", &schema).expect("set").changes_search_path);
-    assert!(one("SELECT set_config('search_path', '', false)", &schema).expect("set").changes_search_path);
-    assert!(one("CREATE TABLE t (a int)", &schema).expect("create").changes_schema);
+    assert!(
+        one("SET search_path = other", &schema)
+            .expect("set")
+            .changes_search_path
+    );
+    assert!(
+        one("SELECT set_config('search_path', '', false)", &schema)
+            .expect("set")
+            .changes_search_path
+    );
+    assert!(
+        one("CREATE TABLE t (a int)", &schema)
+            .expect("create")
+            .changes_schema
+    );
     let statement = one("SELECT * FROM emp", &schema).expect("select");
-    assert!(statement.depends_on_search_path && statement.touches_protected && !statement.changes_schema);
+    assert!(
+        statement.depends_on_search_path
+            && statement.touches_protected
+            && !statement.changes_schema
+    );
     let statement = one("SELECT * FROM public.dept", &schema).expect("select");
     assert!(!statement.depends_on_search_path && statement.touches_protected);
-    assert!(!one("SELECT * FROM plain", &schema).expect("select").touches_protected);
+    assert!(
+        !one("SELECT * FROM plain", &schema)
+            .expect("select")
+            .touches_protected
+    );
     assert!(analyze("", &schema).expect("empty").is_empty());
-    assert!(analyze(" ; -- nothing\n", &schema).expect("empty").is_empty());
+    assert!(
+        analyze(" ; -- nothing\n", &schema)
+            .expect("empty")
+            .is_empty()
+    );
 }
 
 #[test]
@@ -106,43 +203,95 @@ fn several_statements() {
     let sql = "BEGIN; SELECT * FROM emp WHERE salary = 5 ; INSERT INTO plain VALUES (1, 'x');\n";
     let list = analyze(sql, &schema).expect("three");
     assert_eq!(list.len(), 3);
-    assert_eq!(&sql[list[1].range.clone()], "SELECT * FROM emp WHERE salary = 5");
+    assert_eq!(
+        &sql[list[1].range.clone()],
+        "SELECT * FROM emp WHERE salary = 5"
+    );
     let sql = "CREATE TEMP TABLE emp (salary int4); INSERT INTO emp VALUES (5); DROP TABLE emp; INSERT INTO emp (salary) VALUES (6)";
     let list = analyze(sql, &schema).expect("four");
-    assert_eq!(list.iter().map(|s| s.edits.len()).collect::<Vec<_>>(), [0, 0, 0, 1]);
+    assert_eq!(
+        list.iter().map(|s| s.edits.len()).collect::<Vec<_>>(),
+        [0, 0, 0, 1]
+    );
     let sql = "CREATE TABLE fresh (a enc_int4, b int); INSERT INTO fresh VALUES (5, 6); CREATE VIEW w AS SELECT a AS q FROM fresh; SELECT * FROM w WHERE q = 7; ALTER TABLE fresh ADD c enc_text; UPDATE fresh SET c = 'x'";
     let list = analyze(sql, &schema).expect("six");
-    assert_eq!(list.iter().map(|s| s.edits.len()).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1]);
+    assert_eq!(
+        list.iter().map(|s| s.edits.len()).collect::<Vec<_>>(),
+        [0, 1, 0, 1, 0, 1]
+    );
 }
 
 #[test]
 fn parameters() {
     let schema = schema();
-    let uses = |sql: &str| one(sql, &schema).unwrap_or_else(|r| panic!("{sql}: {r:?}")).params;
-    let p = uses("SELECT * FROM emp WHERE salary = $1 AND dept = $2 AND hired > $3::date AND $4 IS NULL AND name = ANY ($5)");
+    let uses = |sql: &str| {
+        one(sql, &schema)
+            .unwrap_or_else(|r| panic!("{sql}: {r:?}"))
+            .params
+    };
+    let p = uses(
+        "SELECT * FROM emp WHERE salary = $1 AND dept = $2 AND hired > $3::date AND $4 IS NULL AND name = ANY ($5)",
+    );
     assert_eq!(p[&1], ParamUse::Protected { declared: None });
     assert_eq!(p[&2], ParamUse::Plain);
-    assert_eq!(p[&3], ParamUse::Protected { declared: Some(contract::TypeCode::Date) });
+    assert_eq!(
+        p[&3],
+        ParamUse::Protected {
+            declared: Some(contract::TypeCode::Date)
+        }
+    );
     assert_eq!(p[&4], ParamUse::Undecided);
-    assert_eq!(p[&5], ParamUse::ProtectedArray { declared: Some(contract::TypeCode::Text) });
+    assert_eq!(
+        p[&5],
+        ParamUse::ProtectedArray {
+            declared: Some(contract::TypeCode::Text)
+        }
+    );
     let p = uses("INSERT INTO upd SELECT * FROM unnest($1::int4[], $2::text[], $3::int[])");
-    assert_eq!(p[&1], ParamUse::ProtectedArray { declared: Some(contract::TypeCode::Int4) });
+    assert_eq!(
+        p[&1],
+        ParamUse::ProtectedArray {
+            declared: Some(contract::TypeCode::Int4)
+        }
+    );
     assert_eq!(p[&3], ParamUse::Plain);
-    let p = uses("INSERT INTO upd VALUES ($1, $2, $3) ON CONFLICT (c) DO UPDATE SET a = $1, c = $3");
-    assert_eq!((p[&1], p[&3]), (ParamUse::Protected { declared: None }, ParamUse::Plain));
+    let p =
+        uses("INSERT INTO upd VALUES ($1, $2, $3) ON CONFLICT (c) DO UPDATE SET a = $1, c = $3");
+    assert_eq!(
+        (p[&1], p[&3]),
+        (ParamUse::Protected { declared: None }, ParamUse::Plain)
+    );
     check(
         &schema,
         &[
-            ("SELECT * FROM emp WHERE hired > $1::date", "SELECT * FROM emp WHERE hired > $1::enc_date"),
-            ("SELECT * FROM emp WHERE name = upper($1)", "SELECT * FROM emp WHERE name = upper($1::enc_text)"),
-            ("SELECT * FROM emp WHERE name = ANY ($1::text[])", "SELECT * FROM emp WHERE name = ANY ($1::enc_text[])"),
-            ("SELECT * FROM emp WHERE name LIKE '%' || $1 || '%'", "SELECT * FROM emp WHERE name LIKE '<<~text:%>>'::enc_text || $1::enc_text || '<<%>>'"),
-            ("SELECT * FROM emp LIMIT $1 OFFSET $2", "SELECT * FROM emp LIMIT $1 OFFSET $2"),
+            (
+                "SELECT * FROM emp WHERE hired > $1::date",
+                "SELECT * FROM emp WHERE hired > $1::enc_date",
+            ),
+            (
+                "SELECT * FROM emp WHERE name = upper($1)",
+                "SELECT * FROM emp WHERE name = upper($1::enc_text)",
+            ),
+            (
+                "SELECT * FROM emp WHERE name = ANY ($1::text[])",
+                "SELECT * FROM emp WHERE name = ANY ($1::enc_text[])",
+            ),
+            (
+                "SELECT * FROM emp WHERE name LIKE '%' || $1 || '%'",
+                "SELECT * FROM emp WHERE name LIKE '<<~text:%>>'::enc_text || $1::enc_text || '<<%>>'",
+            ),
+            (
+                "SELECT * FROM emp LIMIT $1 OFFSET $2",
+                "SELECT * FROM emp LIMIT $1 OFFSET $2",
+            ),
         ],
     );
     refused(
         &schema,
-        &["SELECT * FROM emp WHERE salary = $1 AND dept = $1", "SELECT * FROM emp WHERE name = md5($1)"],
+        &[
+            "SELECT * FROM emp WHERE salary = $1 AND dept = $1",
+            "SELECT * FROM emp WHERE name = md5($1)",
+        ],
     );
 }
 
@@ -152,8 +301,14 @@ fn prepare_and_execute() {
     check(
         &schema,
         &[
-            ("PREPARE p(int, text) AS SELECT * FROM emp WHERE salary = $1 AND note = $2 AND dept = 5", "PREPARE p(enc_int4, text) AS SELECT * FROM emp WHERE salary = $1 AND note = $2 AND dept = 5"),
-            ("PREPARE p(enc_int4) AS SELECT $1 + 5", "PREPARE p(enc_int4) AS SELECT $1 + '<<int4:5>>'::enc_int4"),
+            (
+                "PREPARE p(int, text) AS SELECT * FROM emp WHERE salary = $1 AND note = $2 AND dept = 5",
+                "PREPARE p(enc_int4, text) AS SELECT * FROM emp WHERE salary = $1 AND note = $2 AND dept = 5",
+            ),
+            (
+                "PREPARE p(enc_int4) AS SELECT $1 + 5",
+                "PREPARE p(enc_int4) AS SELECT $1 + '<<int4:5>>'::enc_int4",
+            ),
         ],
     );
     let sql = "PREPARE p AS INSERT INTO upd VALUES ($1, $2, $3); EXECUTE p(1, 'x', 2)";
@@ -163,33 +318,93 @@ fn prepare_and_execute() {
     assert_eq!(list[1].edits.len(), 2);
     let sql = "EXECUTE p(1, 'x', 2)";
     let list = analyze_with(sql, &schema, &prepared).expect("execute");
-    assert_eq!(show(sql, &list[0]), "EXECUTE p('<<int4:1>>'::enc_int4, '<<x>>', 2)");
+    assert_eq!(
+        show(sql, &list[0]),
+        "EXECUTE p('<<int4:1>>'::enc_int4, '<<x>>', 2)"
+    );
     refused(&schema, &["EXECUTE unknown('s3cret')"]);
 }
 
 #[test]
 fn copy() {
     let schema = schema();
-    let plan = |sql: &str| one(sql, &schema).unwrap_or_else(|r| panic!("{sql}: {r:?}")).copy.expect("a plan");
+    let plan = |sql: &str| {
+        one(sql, &schema)
+            .unwrap_or_else(|r| panic!("{sql}: {r:?}"))
+            .copy
+            .expect("a plan")
+    };
     let p = plan("COPY emp FROM STDIN");
-    assert_eq!((p.direction, p.endpoint, p.format), (Direction::From, Endpoint::Client, Format::Text));
-    assert_eq!(p.source, Source::Relation { schema: "public".into(), name: "emp".into() });
-    assert_eq!((p.options.delimiter, p.options.null.as_str()), (b'\t', "\\N"));
+    assert_eq!(
+        (p.direction, p.endpoint, p.format),
+        (Direction::From, Endpoint::Client, Format::Text)
+    );
+    assert_eq!(
+        p.source,
+        Source::Relation {
+            schema: "public".into(),
+            name: "emp".into()
+        }
+    );
+    assert_eq!(
+        (p.options.delimiter, p.options.null.as_str()),
+        (b'\t', "\\N")
+    );
     assert_eq!(p.columns.iter().filter(|c| c.protected).count(), 8);
-    let p = plan("COPY emp (id, salary) TO STDOUT WITH (FORMAT csv, HEADER match, DELIMITER ';', QUOTE '''', NULL 'x', FORCE_QUOTE (salary))");
-    assert_eq!((p.format, p.options.header, p.options.delimiter), (Format::Csv, Header::Match, b';'));
-    assert_eq!((p.options.quote, p.options.escape, p.options.null.as_str()), (b'\'', b'\'', "x"));
+    let p = plan(
+        "COPY emp (id, salary) TO STDOUT WITH (FORMAT csv, HEADER match, DELIMITER ';', QUOTE '''', NULL 'x', FORCE_QUOTE (salary))",
+    );
+    assert_eq!(
+        (p.format, p.options.header, p.options.delimiter),
+        (Format::Csv, Header::Match, b';')
+    );
+    assert_eq!(
+        (p.options.quote, p.options.escape, p.options.null.as_str()),
+        (b'\'', b'\'', "x")
+    );
     assert_eq!(p.options.force_quote, [1]);
-    assert_eq!(p.columns.iter().map(|c| c.protected).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(
+        p.columns.iter().map(|c| c.protected).collect::<Vec<_>>(),
+        [false, true]
+    );
     let p = plan("COPY emp FROM STDIN WITH CSV HEADER DELIMITER AS '|' FORCE NOT NULL name");
-    assert_eq!((p.format, p.options.header, p.options.delimiter), (Format::Csv, Header::Yes, b'|'));
+    assert_eq!(
+        (p.format, p.options.header, p.options.delimiter),
+        (Format::Csv, Header::Yes, b'|')
+    );
     assert_eq!(p.options.force_not_null, [1]);
     assert_eq!(plan("COPY BINARY emp TO STDOUT").format, Format::Binary);
     let sql = "COPY (SELECT id, salary + 1 FROM emp WHERE name = 'a') TO STDOUT";
-    assert_eq!(show(sql, &one(sql, &schema).expect("copy")), "COPY (SELECT id, salary + '<<int4:1>>'::enc_int4 FROM emp WHERE name = '<<a>>') TO STDOUT");
-    assert_eq!(plan(sql).columns.iter().map(|c| c.protected).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(
+        show(sql, &one(sql, &schema).expect("copy")),
+        "COPY (SELECT id, salary + '<<int4:1>>'::enc_int4 FROM emp WHERE name = '<<a>>') TO STDOUT"
+    );
+    assert_eq!(
+        plan(sql)
+            .columns
+            .iter()
+            .map(|c| c.protected)
+            .collect::<Vec<_>>(),
+        [false, true]
+    );
     let sql = "COPY emp FROM STDIN WHERE salary > 5 AND id < 3";
-    assert_eq!(show(sql, &one(sql, &schema).expect("copy")), "COPY emp FROM STDIN WHERE salary > '<<int4:5>>'::enc_int4 AND id < 3");
-    unchanged(&schema, &["COPY plain FROM '/tmp/x' WITH (FORMAT csv)", "COPY (SELECT 5) TO PROGRAM 'cat'"]);
-    refused(&schema, &["COPY emp FROM '/tmp/x'", "COPY emp TO PROGRAM 'cat'", "COPY emp FROM STDIN (ENCODING 'latin1')"]);
+    assert_eq!(
+        show(sql, &one(sql, &schema).expect("copy")),
+        "COPY emp FROM STDIN WHERE salary > '<<int4:5>>'::enc_int4 AND id < 3"
+    );
+    unchanged(
+        &schema,
+        &[
+            "COPY plain FROM '/tmp/x' WITH (FORMAT csv)",
+            "COPY (SELECT 5) TO PROGRAM 'cat'",
+        ],
+    );
+    refused(
+        &schema,
+        &[
+            "COPY emp FROM '/tmp/x'",
+            "COPY emp TO PROGRAM 'cat'",
+            "COPY emp FROM STDIN (ENCODING 'latin1')",
+        ],
+    );
 }

@@ -273,7 +273,7 @@ impl Infer<'_> {
             let target = self.column_type(name)?;
             let mut val = self.value_of(&target);
             if self.holds_enc(&val) {
-                if let Some(u) = from.all_leaves().first() {
+                if let Some(u) = self.secrets(from).first() {
                     return Err(self.undecided(u, def.location));
                 }
             } else {

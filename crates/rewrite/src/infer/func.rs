@@ -242,7 +242,7 @@ impl Infer<'_> {
                 Ok(())
             }
             _ if protected == targets.len() => self.protect(val),
-            _ => match val.all_leaves().first() {
+            _ => match self.secrets(val).first() {
                 Some(u) if !self.holds_enc(val) => Err(self.undecided(u, at).hint(
                     "The function has overloads for plain and protected types: cast the argument to the one that is meant.",
                 )),

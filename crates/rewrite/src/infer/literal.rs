@@ -3,18 +3,17 @@
 use super::{Infer, Res};
 use crate::refusal::Refusal;
 use crate::schema::ColumnType;
-use crate::value::{Class, LeafKind, Val};
+use crate::value::{LeafKind, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{AConst, ParamRef, Token, a_const};
 use std::ops::Range;
 
 impl Infer<'_> {
     pub fn constant(&mut self, c: &AConst) -> Res<Val> {
-        if c.isnull {
-            return Ok(Val::of(Class::Lit(None)));
-        }
-        let Some(val) = &c.val else {
-            return Ok(Val::of(Class::Lit(None)));
+        let Some(val) = c.val.as_ref().filter(|_| !c.isnull) else {
+            let at = usize::try_from(c.location).unwrap_or(0);
+            let id = self.leaves.add(at..at, LeafKind::Null);
+            return Ok(Val::leaf(id, None));
         };
         let range = self.constant_range(c)?;
         let (kind, code) = match val {

@@ -124,6 +124,7 @@ impl<'a> Infer<'a> {
             match u.block {
                 None => self.leaves.protect(u.id),
                 Some(Block::PlainFunction) if matches!(val.class, Class::Plain(_)) => {}
+                Some(_) if !self.secret(u) => {}
                 Some(block) => return Err(self.blocked(u, block)),
             }
         }
@@ -188,11 +189,36 @@ impl<'a> Infer<'a> {
             self.note_plain(b);
             return Ok(());
         }
-        let literals = |v: &Val| v.all_leaves().into_iter().next();
+        let literals = |v: &Val| self.secrets(v).into_iter().next();
         match literals(a).or_else(|| literals(b)) {
             None => Ok(()),
             Some(u) => Err(self.undecided(&u, location)),
         }
+    }
+
+    /// The leaf has a value in it.
+    fn secret(&self, u: &Use) -> bool {
+        !matches!(
+            self.leaves.get(u.id).kind,
+            LeafKind::Null | LeafKind::Cast(_)
+        )
+    }
+
+    /// The literals and parameters in a value.
+    pub fn secrets(&self, val: &Val) -> Vec<Use> {
+        val.all_leaves()
+            .into_iter()
+            .filter(|u| self.secret(u))
+            .collect()
+    }
+
+    /// An untyped NULL.
+    pub fn is_null(&self, val: &Val) -> bool {
+        val.bare()
+            && val
+                .leaves
+                .iter()
+                .all(|u| matches!(self.leaves.get(u.id).kind, LeafKind::Null))
     }
 
     pub fn undecided(&self, u: &Use, location: i32) -> Refusal {
@@ -296,11 +322,11 @@ impl<'a> Infer<'a> {
     fn common_opaque(&mut self, vals: &[Val], location: i32) -> Res<Val> {
         let mut result = vals[0].clone();
         for val in &vals[1..] {
-            if result.bare() && result.leaves.is_empty() {
+            if self.is_null(&result) {
                 result = val.clone();
                 continue;
             }
-            if val.bare() && val.leaves.is_empty() {
+            if self.is_null(val) {
                 continue;
             }
             result = match (&result.class, &val.class) {
@@ -331,12 +357,12 @@ impl<'a> Infer<'a> {
 
     /// A value goes into a target (a column, an argument) of this kind.
     pub fn assign(&mut self, target: &Val, val: &Val, location: i32) -> Res<()> {
-        if val.bare() && val.leaves.is_empty() {
+        if self.is_null(val) {
             return Ok(());
         }
         match (&target.class, &val.class) {
             (Class::Enc(_), Class::Lit(_) | Class::Plain(_) | Class::Enc(_)) => self.protect(val),
-            (Class::Enc(_), _) if val.all_leaves().is_empty() => Ok(()),
+            (Class::Enc(_), _) if self.secrets(val).is_empty() => Ok(()),
             (Class::Array(element), Class::Lit(None)) => {
                 let val = self.to_array(val);
                 let element = element.clone();
@@ -381,8 +407,8 @@ impl<'a> Infer<'a> {
     /// As [`Self::condition`], for a value that is inferred already.
     pub fn truth(&mut self, val: &Val, node: &Node) -> Res<()> {
         match self.enc(val) {
-            None if matches!(val.class, Class::Unknown) && !val.all_leaves().is_empty() => {
-                Err(self.undecided(&val.all_leaves()[0], -1))
+            None if matches!(val.class, Class::Unknown) && !self.secrets(val).is_empty() => {
+                Err(self.undecided(&self.secrets(val)[0], -1))
             }
             None => {
                 self.note_plain(val);

@@ -108,7 +108,7 @@ impl Infer<'_> {
 
     /// An operation that is not in the catalog, on something protected.
     pub fn foreign(&mut self, vals: &[Val], name: &str, at: i32) -> Res<Val> {
-        if vals.iter().any(|v| !v.all_leaves().is_empty()) {
+        if vals.iter().any(|v| !self.secrets(v).is_empty()) {
             return Err(Refusal::unsupported(format!(
                 "\"{name}\" is not available for protected values"
             ))

@@ -224,7 +224,10 @@ impl Infer<'_> {
     fn unite_open(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
         let all: Vec<&Col> = left.list.iter().chain(&right.list).collect();
         if all.iter().any(|c| self.holds_enc(&c.val)) {
-            return match all.iter().find_map(|c| c.val.all_leaves().first().copied()) {
+            return match all
+                .iter()
+                .find_map(|c| self.secrets(&c.val).first().copied())
+            {
                 Some(u) => Err(self.undecided(&u, -1)),
                 None => Ok(left.clone()),
             };
