@@ -99,7 +99,9 @@ portal_counts(const char *name)
 		return true;
 	if (portal->status == PORTAL_DONE || portal->status == PORTAL_FAILED)
 		return false;
-	return !(name[0] == '\0' && portal->status == PORTAL_READY && portal->atEnd);
+	/* Portals of statements without rows stand at the end from the start. */
+	return !(name[0] == '\0' && portal->status == PORTAL_READY &&
+			 portal->strategy != PORTAL_MULTI_QUERY && portal->atEnd);
 }
 
 bool

@@ -20,6 +20,7 @@
 #include "parser/analyze.h"
 #include "types/types.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 
 static post_parse_analyze_hook_type previous_analyze = NULL;
 
@@ -86,6 +87,41 @@ check_function(FuncExpr *function)
 	}
 }
 
+/* Functions that make text of whatever they get. */
+static bool
+makes_text(Oid function)
+{
+	switch (function)
+	{
+		case F_ANYTEXTCAT:
+		case F_TEXTANYCAT:
+		case F_CONCAT:
+		case F_CONCAT_WS:
+		case F_FORMAT_TEXT_ANY:
+		case F_QUOTE_LITERAL_ANYELEMENT:
+		case F_QUOTE_NULLABLE_ANYELEMENT:
+			return true;
+		default:
+			return false;
+	}
+}
+
+static void
+check_text_making(Oid function, List *args)
+{
+	ListCell   *cell;
+
+	if (!makes_text(function))
+		return;
+	foreach(cell, args)
+	{
+		Oid			type = exprType(lfirst(cell));
+
+		if (cfd_type_code(type) != 0)
+			refuse_cast(type, TEXTOID);
+	}
+}
+
 static bool
 check(Node *node, void *context)
 {
@@ -102,7 +138,12 @@ check(Node *node, void *context)
 			refuse_cast(from, cast->resulttype);
 	}
 	else if (IsA(node, FuncExpr))
+	{
 		check_function((FuncExpr *) node);
+		check_text_making(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->args);
+	}
+	else if (IsA(node, OpExpr))
+		check_text_making(((OpExpr *) node)->opfuncid, ((OpExpr *) node)->args);
 	return expression_tree_walker(node, check, context);
 }
 
