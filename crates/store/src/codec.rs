@@ -8,6 +8,7 @@
 //! Invariant: what was encoded decodes to a value that cannot be told from it; any
 //! other bytes decode to something or nothing, without a panic.
 
+use crate::data::significant;
 use crate::scalar::Scalar;
 use contract::TypeCode;
 use std::borrow::Cow;
@@ -27,12 +28,6 @@ pub(crate) fn width(t: TypeCode) -> Option<usize> {
         TypeCode::Interval | TypeCode::Uuid => 16,
         _ => return None,
     })
-}
-
-/// Bytes that a whole number needs: the rest repeats its sign.
-fn significant(v: i64) -> usize {
-    let bits = 65 - (v ^ (v >> 63)).leading_zeros();
-    (bits as usize).div_ceil(8)
 }
 
 /// Appends a value of a type.
@@ -114,9 +109,10 @@ fn integer(bytes: &[u8]) -> i64 {
 
 fn numeric(bytes: &[u8]) -> Option<Scalar<'_>> {
     match bytes {
-        [SCALED, low, high, rest @ ..] if rest.len() <= 8 => {
-            Some(Scalar::Scaled(integer(rest), u16::from_le_bytes([*low, *high])))
-        }
+        [SCALED, low, high, rest @ ..] if rest.len() <= 8 => Some(Scalar::Scaled(
+            integer(rest),
+            u16::from_le_bytes([*low, *high]),
+        )),
         [BINARY, rest @ ..] => match values::decode_binary(TypeCode::Numeric, -1, rest) {
             Ok(Value::Numeric(n)) => Some(Scalar::Numeric(Cow::Owned(n))),
             _ => None,

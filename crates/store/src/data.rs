@@ -282,7 +282,7 @@ fn put_numeric(
 }
 
 /// Bytes that a number needs: the rest repeats its sign.
-fn significant(v: i64) -> usize {
+pub(crate) fn significant(v: i64) -> usize {
     let bits = 65 - (v ^ (v >> 63)).leading_zeros();
     (bits as usize).div_ceil(8)
 }

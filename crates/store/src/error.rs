@@ -22,6 +22,12 @@ pub fn unresolved() -> Error {
         .hint("The keeper's state and the database may be of different times.")
 }
 
+/// A segment or a redo record that does not fit its partition.
+pub fn bad_segment() -> Error {
+    Error::new(b"XX001", "confide: stored values are malformed")
+        .detail("They are authentic, but were written by another version, or of another column.")
+}
+
 /// A limit on memory is reached.
 pub fn out_of_memory(setting: &str) -> Error {
     Error::new(b"53200", "confide: out of memory in the keeper")

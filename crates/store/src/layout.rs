@@ -44,6 +44,37 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// A number that stands for this layout wherever one is stored.
+    pub fn code(self) -> u32 {
+        let (kind, scale) = match self {
+            Layout::Fixed(_) => (0, 0),
+            Layout::Scaled(scale) => (1, scale),
+            Layout::Bytes(_) => (2, 0),
+            Layout::Numeric => (3, 0),
+        };
+        self.stored_type() as u32 | kind << 8 | u32::from(scale) << 16
+    }
+
+    /// The layout that a number stands for.
+    pub fn from_code(code: u32) -> Option<Layout> {
+        let [t, kind, low, high] = code.to_le_bytes();
+        let t = TypeCode::from_u8(t)?;
+        let layout = match kind {
+            0 => Layout::Fixed(t),
+            1 => Layout::Scaled(u16::from_le_bytes([low, high])),
+            2 => Layout::Bytes(t),
+            3 => Layout::Numeric,
+            _ => return None,
+        };
+        let usual = match layout {
+            Layout::Scaled(scale) => i32::from(scale) <= SCALE_MAX,
+            layout => layout == Layout::of(t, -1),
+        };
+        (usual && layout.code() == code).then_some(layout)
+    }
+}
+
 /// The scale in a modifier of `numeric`, if whole numbers pay.
 fn scale(typmod: i32) -> Option<u16> {
     let bare = typmod.checked_sub(4).filter(|bare| *bare >= 0)?;
@@ -85,6 +116,24 @@ mod tests {
         );
         assert_eq!(numeric(12, 2), numeric(30, 2));
         assert_ne!(numeric(12, 2), numeric(12, 3));
+    }
+
+    /// Codes are on disks; a change must be a new version.
+    #[test]
+    fn codes() {
+        for t in TypeCode::ALL {
+            for typmod in [-1, (12 << 16 | 2) + 4, 4] {
+                let layout = Layout::of(*t, typmod);
+                assert_eq!(Layout::from_code(layout.code()), Some(layout));
+            }
+        }
+        assert_eq!(Layout::of(TypeCode::Int4, -1).code(), 3);
+        assert_eq!(numeric(12, 2).code(), 0x2_0107);
+        assert_eq!(Layout::of(TypeCode::Varchar, 24).code(), 0x208);
+        assert_eq!(Layout::Numeric.code(), 0x307);
+        for code in [0, 9, 0x203, 0x107 | 19 << 16, 0x1_0003, u32::MAX] {
+            assert_eq!(Layout::from_code(code), None, "{code:#x}");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! A [`Partition`] holds one protected column: packed arrays, a value by index in
 //! constant time. An [`Arena`] holds the temporary values of one channel: slots
 //! that count up, a window of them alive. [`Store`] numbers the partitions.
-//! Nothing here knows sessions, policy, messages or cryptography; at-rest pages
-//! and redo records will hang on [`Journal`].
+//! Nothing here knows sessions, policy, messages, files or cryptography; values
+//! become bytes and come back by [`encode`], [`decode`] and a partition's segments.
 //!
 //! Invariants: a FID that does not resolve is an error, never another value; no
 //! input makes this crate panic; whatever is allocated is charged to a [`Budget`]
@@ -14,8 +14,10 @@
 mod arena;
 mod budget;
 mod chunks;
+mod codec;
 mod data;
 mod error;
+mod image;
 mod journal;
 mod layout;
 mod lock;
@@ -27,9 +29,11 @@ mod slabs;
 
 pub use arena::{Arena, Entry, State, Window};
 pub use budget::Budget;
-pub use error::{gone, no_such_value, out_of_memory, unresolved};
+pub use codec::{decode, encode};
+pub use error::{bad_segment, gone, no_such_value, out_of_memory, unresolved};
+pub use image::SEGMENT_SLOTS;
 pub use journal::{Journal, NoJournal};
 pub use layout::{Layout, PartitionKey};
 pub use partition::{Partition, PartitionStatistics, Reader, Revealed};
-pub use registry::Store;
+pub use registry::{Listed, Store};
 pub use scalar::Scalar;

@@ -90,6 +90,12 @@ impl Occupancy {
         true
     }
 
+    /// The bitmap from word `first` on, at most `count` words.
+    pub(crate) fn words(&self, first: usize, count: usize) -> &[u64] {
+        let end = first.saturating_add(count).min(self.taken.len());
+        self.taken.get(first..end).unwrap_or(&[])
+    }
+
     /// Whether a slot is taken.
     #[inline]
     pub(crate) fn has(&self, slot: u64) -> bool {

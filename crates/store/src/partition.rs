@@ -7,12 +7,13 @@
 use crate::budget::{Account, Budget};
 use crate::data::{self, Data};
 use crate::error;
+use crate::image::{self, Dirty, SEGMENT_SLOTS};
 use crate::layout::{Layout, PartitionKey};
 use crate::lock;
 use crate::occupancy::Occupancy;
 use crate::scalar::Scalar;
 use contract::{Fid, OpResult, TypeCode};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use values::{Error, Value};
 
@@ -21,6 +22,7 @@ pub struct Partition {
     number: u32,
     inner: RwLock<Option<Inner>>,
     revealed: [AtomicU64; 3],
+    logged: AtomicBool,
 }
 
 struct Inner {
@@ -29,6 +31,25 @@ struct Inner {
     data: Data,
     taken: Occupancy,
     account: Account,
+    dirty: Dirty,
+}
+
+impl Inner {
+    fn clear(&mut self, slot: u64) -> bool {
+        if !self.taken.free(slot) {
+            return false;
+        }
+        self.data.clear(slot, &mut self.account);
+        self.dirty.mark(slot);
+        true
+    }
+
+    fn put(&mut self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
+        self.data.put(slot, value, &mut self.account)?;
+        self.taken.take(slot);
+        self.dirty.mark(slot);
+        Ok(())
+    }
 }
 
 /// How much of a column has been declassified, in rows.
@@ -63,6 +84,7 @@ impl Partition {
             number,
             inner: RwLock::new(None),
             revealed: [const { AtomicU64::new(0) }; 3],
+            logged: AtomicBool::new(false),
         }
     }
 
@@ -71,12 +93,14 @@ impl Partition {
         for counter in &self.revealed {
             counter.store(0, Ordering::Relaxed);
         }
+        self.logged.store(false, Ordering::Relaxed);
         *lock::write(&self.inner) = Some(Inner {
             key,
             t: key.layout.stored_type(),
             data: Data::new(key.layout),
             taken: Occupancy::default(),
             account: Account::new(Arc::clone(budget)),
+            dirty: Dirty::default(),
         });
     }
 
@@ -105,8 +129,7 @@ impl Partition {
         let mut guard = lock::write(&self.inner);
         let inner = guard.as_mut().ok_or_else(error::unresolved)?;
         let slot = inner.taken.next();
-        inner.data.put(slot, value, &mut inner.account)?;
-        inner.taken.take(slot);
+        inner.put(slot, value)?;
         let fid = Fid::new(self.number, slot);
         note(fid);
         Ok(fid)
@@ -118,12 +141,75 @@ impl Partition {
         let Some(inner) = guard.as_mut() else {
             return false;
         };
-        if !inner.taken.free(slot) {
+        if !inner.clear(slot) {
             return false;
         }
-        inner.data.clear(slot, &mut inner.account);
         note(Fid::new(self.number, slot));
         true
+    }
+
+    /// What it belongs to; `None` if the number is unused.
+    pub(crate) fn key(&self) -> Option<PartitionKey> {
+        lock::read(&self.inner).as_ref().map(|inner| inner.key)
+    }
+
+    /// Puts back what was in a slot, whatever is there now.
+    pub fn restore(&self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
+        let mut guard = lock::write(&self.inner);
+        let inner = guard.as_mut().ok_or_else(error::unresolved)?;
+        inner.clear(slot);
+        inner.put(slot, value)
+    }
+
+    /// Whether the partition's making is on record somewhere durable.
+    pub fn is_logged(&self) -> bool {
+        self.logged.load(Ordering::Relaxed)
+    }
+
+    /// The partition's making is on record.
+    pub fn set_logged(&self) {
+        self.logged.store(true, Ordering::Relaxed);
+    }
+
+    /// Segments that changed since they were last asked for.
+    pub fn take_dirty(&self) -> Vec<u32> {
+        let mut guard = lock::write(&self.inner);
+        guard
+            .as_mut()
+            .map_or(Vec::new(), |inner| inner.dirty.take())
+    }
+
+    /// All segments that may hold something.
+    pub fn all_segments(&self) -> Vec<u32> {
+        let guard = lock::read(&self.inner);
+        let slots = guard.as_ref().map_or(0, |inner| inner.taken.capacity());
+        (0..slots.div_ceil(SEGMENT_SLOTS) as u32).collect()
+    }
+
+    /// A segment's bytes; `None` when it is empty, or there is no partition.
+    pub fn write_segment(&self, segment: u32) -> Option<Vec<u8>> {
+        let guard = lock::read(&self.inner);
+        let inner = guard.as_ref()?;
+        let words = (SEGMENT_SLOTS / 64) as usize;
+        let taken = inner
+            .taken
+            .words((segment as usize).checked_mul(words)?, words);
+        image::write(inner.key.layout, segment, taken, |slot| {
+            inner.data.get(slot)
+        })
+    }
+
+    /// Puts back a segment. It is not dirty afterwards.
+    pub fn read_segment(&self, segment: u32, bytes: &[u8]) -> Result<(), Error> {
+        let mut guard = lock::write(&self.inner);
+        let inner = guard.as_mut().ok_or_else(error::unresolved)?;
+        let before = std::mem::take(&mut inner.dirty);
+        let result = image::read(inner.key.layout, segment, bytes, |slot, value| {
+            inner.clear(slot);
+            inner.put(slot, value)
+        });
+        inner.dirty = before;
+        result
     }
 
     /// Counts rows whose declassified result depends on this column.

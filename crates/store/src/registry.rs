@@ -29,6 +29,15 @@ pub struct Store {
     journal: Box<dyn Journal>,
 }
 
+/// A partition in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listed {
+    /// Its number.
+    pub number: u32,
+    /// What it belongs to.
+    pub key: PartitionKey,
+}
+
 struct Names {
     by_key: HashMap<PartitionKey, u32>,
     next: u32,
@@ -91,6 +100,53 @@ impl Store {
         names.by_key.insert(key, number);
         self.journal.opened(number, &key);
         Ok(number)
+    }
+
+    /// Puts back a partition under its number. Of two for one column the later
+    /// one counts, and of two under one number as well.
+    pub fn restore(&self, listed: Listed) -> Result<(), Error> {
+        let Listed { number, key } = listed;
+        if number == 0 || number >= ARENA_BASE {
+            return Err(error::bad_segment());
+        }
+        let mut names = self.names();
+        if names.by_key.get(&key) == Some(&number) {
+            return Ok(());
+        }
+        let partition = self.make(number).ok_or_else(error::no_partitions_left)?;
+        if let Some(other) = partition.key() {
+            names.by_key.remove(&other);
+        }
+        if let Some(older) = names.by_key.insert(key, number)
+            && let Some(older) = self.get(older)
+        {
+            older.close();
+        }
+        names.next = names.next.max(number + 1);
+        partition.open(key, &self.budget);
+        Ok(())
+    }
+
+    /// The partitions in use, by number.
+    pub fn list(&self) -> Vec<Listed> {
+        let listed = |(key, number): (&PartitionKey, &u32)| Listed {
+            number: *number,
+            key: *key,
+        };
+        let mut all: Vec<Listed> = self.names().by_key.iter().map(listed).collect();
+        all.sort_unstable_by_key(|l| l.number);
+        all
+    }
+
+    /// One more than the largest number ever used.
+    pub fn next_number(&self) -> u32 {
+        self.names().next
+    }
+
+    /// Gives out no number below this one.
+    pub fn skip_to(&self, next: u32) {
+        let mut names = self.names();
+        names.next = names.next.max(next.min(ARENA_BASE));
     }
 
     /// Drops the partitions of a relation; how many there were.
