@@ -92,9 +92,8 @@ fn write_element(element: &[u8], out: &mut Vec<u8>) {
             b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c
         )
     };
-    let quote = element.is_empty()
-        || element.eq_ignore_ascii_case(b"null")
-        || element.iter().any(|b| special(b));
+    let quote =
+        element.is_empty() || element.eq_ignore_ascii_case(b"null") || element.iter().any(special);
     if !quote {
         out.extend_from_slice(element);
         return;

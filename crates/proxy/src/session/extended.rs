@@ -13,6 +13,10 @@ use super::{Core, Flow, Step, Wait};
 use crate::shared::Stats;
 use crate::wire::{Reader, frame, frontend};
 
+/// How many texts' parameter types are remembered, and how long a text may be.
+const KNOWN_MAX: usize = 512;
+const KNOWN_TEXT_MAX: usize = 8 * 1024;
+
 impl Core {
     pub(super) fn on_parse(&mut self, message: &Bytes) -> Step<Flow> {
         let body = frame::body(message);
@@ -74,9 +78,37 @@ impl Core {
             hidden,
         })));
         if statement.touches {
+            // With known types Bind need not wait; the answer still brings the
+            // result columns.
+            let key = (sql.to_owned(), declared.to_vec());
+            if let Some(types) = self.known_types.get(&key) {
+                let _ = statement.params.set(types.clone());
+            }
             self.ask_statement(&statement);
         }
         Ok(Flow::Done)
+    }
+
+    /// The server has told a statement's parameter types.
+    pub(super) fn learn(&mut self, statement: &Statement, types: Vec<u32>) {
+        let Some(sql) = &statement.sql else {
+            let _ = statement.params.set(types);
+            return;
+        };
+        let key = (sql.clone(), statement.declared.clone());
+        if statement.params.get().is_some_and(|known| *known != types) {
+            // The schema has changed behind our back.
+            self.known_types.clear();
+            self.stale = true;
+            return;
+        }
+        let _ = statement.params.set(types.clone());
+        if self.known_types.len() >= KNOWN_MAX {
+            self.known_types.clear();
+        }
+        if sql.len() <= KNOWN_TEXT_MAX {
+            self.known_types.insert(key, types);
+        }
     }
 
     fn prepared(&self, name: &str, sql: &str, declared: &[u32], text: &Text) -> Statement {

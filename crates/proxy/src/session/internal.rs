@@ -286,6 +286,7 @@ impl Core {
             self.shared.store(self.key.clone(), snapshot);
         }
         self.schema = Some(schema);
+        self.known_types.clear();
         self.generation = task.generation;
         self.stale = false;
         self.path_stale = false;

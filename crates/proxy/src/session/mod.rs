@@ -13,6 +13,8 @@ mod refuse;
 mod server;
 mod simple;
 mod statement;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -112,6 +114,8 @@ pub struct Core {
     /// What was already tried for the frame at hand.
     tried: Tried,
 
+    /// Parameter types that the server gave for texts under this schema.
+    known_types: HashMap<(String, Vec<u32>), Vec<u32>>,
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Arc<Portal>>,
     copy_in: Option<copy::In>,
@@ -156,6 +160,7 @@ impl Core {
             registry: rewrite::Prepared::default(),
             task: None,
             tried: Tried::default(),
+            known_types: HashMap::new(),
             statements: HashMap::new(),
             portals: HashMap::new(),
             copy_in: None,

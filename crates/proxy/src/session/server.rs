@@ -270,10 +270,11 @@ impl Core {
         let (hidden, last) = match (self.queue.front(), tag) {
             (Some(Expect::DescribeStatement { statement, hidden }), b't') => {
                 let oids = description::parameters(body, types).map_err(Stop::Fatal)?;
-                if let Some(statement) = statement {
-                    let _ = statement.params.set(oids);
+                let hidden = *hidden;
+                if let Some(statement) = statement.clone() {
+                    self.learn(&statement, oids);
                 }
-                (*hidden, false)
+                (hidden, false)
             }
             (Some(Expect::DescribeStatement { statement, hidden }), b'T' | b'n') => {
                 if let Some(statement) = statement {
