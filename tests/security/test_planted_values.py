@@ -8,11 +8,11 @@ the way. The same search must find the values of a plain column: it can find.
 
 import base64
 import datetime as dt
-import os
 import struct
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import takewhile
 
 import psycopg
 import pytest
@@ -105,7 +105,7 @@ def literals(way):
 def values(way):
     return (
         *(text_of(way), digits_of(way), Decimal(digits_of(way)), text_of(way), time_of(way)),
-        *(uuid_of(way), float_of(way), text_of(way).encode()),
+        *(uuid.UUID(uuid_of(way)), float_of(way), text_of(way).encode()),
     )
 
 
@@ -148,9 +148,7 @@ class Ways:
         copy_in = f"COPY t (i, {COLUMNS}) FROM STDIN WITH (FORMAT binary)"
         with self.c.cursor().copy(copy_in) as copy:
             copy.set_types("int4 text int8 numeric varchar timestamp uuid float8 bytea".split())
-            row = list(values(way))
-            row[5] = uuid.UUID(row[5])
-            copy.write_row((way, *row))
+            copy.write_row((way, *values(way)))
 
     def update(self, way):
         self.c.execute(f"INSERT INTO t (i) VALUES ({way})")
@@ -283,9 +281,12 @@ def files(stack):
 
 def stem(alike):
     """What all of these have in common at the beginning or the end."""
-    prefix = os.path.commonprefix(alike)
-    suffix = os.path.commonprefix([a[::-1] for a in alike])[::-1]
-    return max(prefix, suffix, key=len)
+
+    def beginning(parts):
+        same = (len(set(column)) == 1 for column in zip(*parts, strict=False))
+        return parts[0][: sum(takewhile(bool, same))]
+
+    return max(beginning(alike), beginning([a[::-1] for a in alike])[::-1], key=len)
 
 
 def search(stack, wanted):
