@@ -18,6 +18,9 @@ pub struct Config {
     /// The keeper's public key. Empty: the first key seen is trusted until the
     /// proxy stops.
     pub keeper_key: String,
+    /// Serve only databases that have Confide: a server that hides its protected
+    /// types cannot make the proxy pass values on.
+    pub require_confide: bool,
     /// The most connections at a time.
     pub max_clients: usize,
     /// The longest message in bytes.
@@ -43,6 +46,7 @@ impl Default for Config {
             upstream: "127.0.0.1:5432".into(),
             client_key: PathBuf::new(),
             keeper_key: String::new(),
+            require_confide: false,
             max_clients: 1000,
             max_message_bytes: 1 << 30,
             connect_timeout_seconds: 10,
@@ -92,6 +96,10 @@ impl Config {
                     .parse()
                     .map(toml::Value::Integer)
                     .map_err(|_| format!("{name}: not a number"))?,
+                Some(toml::Value::Boolean(_)) => text
+                    .parse()
+                    .map(toml::Value::Boolean)
+                    .map_err(|_| format!("{name}: expected true or false"))?,
                 Some(_) => toml::Value::String(text),
                 None => return Err(format!("{name}: no such setting")),
             };
@@ -155,11 +163,13 @@ mod tests {
             env(&[
                 ("CONFIDE_PROXY_UPSTREAM", "/tmp/pg:5499"),
                 ("CONFIDE_PROXY_MAX_CLIENTS", "7"),
+                ("CONFIDE_PROXY_REQUIRE_CONFIDE", "true"),
                 ("PATH", "/"),
             ]),
         )
         .unwrap();
         assert_eq!(config.max_clients, 7);
+        assert!(config.require_confide);
         assert_eq!(
             config.upstream().unwrap(),
             Upstream::Unix("/tmp/pg/.s.PGSQL.5499".into())

@@ -236,6 +236,12 @@ impl Core {
             Some(failure) => self.tried.failure = Some(failure),
             None if purpose == Purpose::Handshake => {}
             None if self.enabled => self.adopt(task)?,
+            None if self.shared.config.require_confide => {
+                return Err(Stop::Fatal(
+                    Failure::new("55000", "confide: the database does not have Confide")
+                        .hint("Unset require_confide to reach it through the proxy."),
+                ));
+            }
             None => {
                 self.generation = task.generation;
                 self.stale = true;
