@@ -127,6 +127,7 @@ boundary(void *arg)
 	watching = false;
 	cfd_channel.ready = false;
 	cfd_cache_reset();
+	cfd_channel_close_broken();
 	if (cfd_arena_in_use() && !cfd_arena_portals_open())
 	{
 		if (cfd_channel.connected)

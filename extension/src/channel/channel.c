@@ -67,6 +67,13 @@ cfd_channel_close(void)
 	cfd_disconnect(&ch.link);
 }
 
+void
+cfd_channel_close_broken(void)
+{
+	if (ch.connected && (ch.sending || ch.ended || ch.violated))
+		cfd_channel_close();
+}
+
 static void
 keeper_is_gone(void)
 {
@@ -162,12 +169,9 @@ cfd_channel_prepare(void)
 	{
 		if (ch.connected && !ch.sending && !ch.violated)
 			drain_socket();
-		if (ch.connected && (ch.ended || ch.sending || ch.violated))
-		{
-			if (ch.outstanding || cfd_arena_in_use())
-				keeper_is_gone();
-			cfd_channel_close();
-		}
+		if (ch.ended && (ch.outstanding || cfd_arena_in_use()))
+			keeper_is_gone();
+		cfd_channel_close_broken();
 		if (!ch.connected)
 			open_channel();
 		cfd_arena_watch();

@@ -116,6 +116,8 @@ extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length);
 /* Raises the error that the keeper broke the contract, and closes the channel. */
 extern void cfd_violation(const char *what) pg_attribute_noreturn();
 extern void cfd_channel_close(void);
+/* Closes the channel if it cannot be used any more. */
+extern void cfd_channel_close_broken(void);
 
 /* Operations of processes of a parallel query are fenced one by one. */
 extern bool cfd_parallel(void);

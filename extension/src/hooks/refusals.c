@@ -67,6 +67,8 @@ typedef struct Target
 	Oid			oid;
 	char		kind;
 	Oid			method;
+	bool		transient;		/* stands in for another that is rewritten */
+	bool		changed;		/* it existed, and a column is changed */
 	char		name[NAMEDATALEN];
 } Target;
 
@@ -83,8 +85,10 @@ load_target(Target *target, Oid oid)
 	target->oid = oid;
 	target->kind = form->relkind;
 	target->method = form->relam;
+	target->transient = OidIsValid(form->relrewrite);
+	target->changed = false;
 	/* A transient relation is of no use to the reader of an error. */
-	if (OidIsValid(form->relrewrite))
+	if (target->transient)
 		original = get_rel_name(form->relrewrite);
 	strlcpy(target->name, original != NULL ? original : NameStr(form->relname), NAMEDATALEN);
 	heap_freetuple(tuple);
@@ -116,7 +120,9 @@ refuse_relation(const Target *target, const Form_pg_attribute attribute)
 			 errmsg("column \"%s\" of \"%s\" cannot have the protected type %s",
 					NameStr(attribute->attname), target->name, format_type_be(attribute->atttypid)),
 			 errdetail("Protected values can be stored only in tables with access method confide."),
-			 errhint(HINT_METHOD, quote_identifier(target->name))));
+			 target->changed ?
+			 errhint(HINT_METHOD, quote_identifier(target->name)) :
+			 errhint("Use the access method confide.")));
 }
 
 static void
@@ -183,6 +189,7 @@ check_relation(Oid oid, AttrNumber number)
 
 	if (!load_target(&target, oid))
 		return;
+	target.changed = number != 0;
 	switch (target.kind)
 	{
 		case RELKIND_RELATION:
@@ -270,7 +277,7 @@ before_drop(Oid class, Oid object, int sub)
 	if (class != RelationRelationId || sub != 0 || !load_target(&target, object))
 		return;
 	if ((target.kind == RELKIND_RELATION || target.kind == RELKIND_MATVIEW) &&
-		target.method == cfd_access_method())
+		target.method == cfd_access_method() && !target.transient)
 		cfd_note_dropped(object);
 }
 

@@ -30,7 +30,10 @@ cfd_refuse_constant(uint8 type)
 			 errmsg("plaintext constant meets a protected value"),
 			 errdetail("A constant of type %s is compared with, assigned to or computed with a protected value.",
 					   cfd_plain_name(type)),
-			 errhint("Connect through Confide's proxy, which seals constants.")));
+			 errhint("Connect through Confide's proxy, which seals constants."),
+	/* Nor in the log. */
+			 errhidestmt(true),
+			 errhidecontext(true)));
 }
 
 /* A constant as written in the query; parameters have no place in the text. */

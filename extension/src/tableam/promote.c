@@ -67,54 +67,71 @@ owner_of(Relation relation)
 	return OidIsValid(relation->rd_rel->relrewrite) ? relation->rd_rel->relrewrite : RelationGetRelid(relation);
 }
 
+static uint8
+type_of(TupleDesc desc, int i)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+	return attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
+}
+
 static CfdColumns *
 load_columns(Relation relation)
 {
 	TupleDesc	desc = RelationGetDescr(relation);
-	CfdColumns *columns = palloc(offsetof(CfdColumns, column) + desc->natts * sizeof(CfdColumn));
+	CfdColumns *columns;
+	int			count = 0;
 
-	columns->count = 0;
+	/* Looking types up may free the cache, so that comes first. */
 	for (int i = 0; i < desc->natts; i++)
+		count += type_of(desc, i) != 0;
+	columns = MemoryContextAllocZero(CacheMemoryContext,
+									 offsetof(CfdColumns, column) + count * sizeof(CfdColumn));
+	for (int i = 0; i < desc->natts && columns->count < count; i++)
 	{
-		Form_pg_attribute attribute = TupleDescAttr(desc, i);
-		uint8		type = attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
-
-		if (type == 0)
-			continue;
-		columns->column[columns->count].index = i;
-		columns->column[columns->count].partition =
-			open_partition(owner_of(relation), i + 1, attribute->atttypmod, type);
-		columns->count++;
+		if (type_of(desc, i) != 0)
+			columns->column[columns->count++].index = i;
 	}
-	columns->generation = columns->count > 0 ? cfd_channel.generation : 0;
+	if (relation->rd_amcache != NULL)
+		pfree(relation->rd_amcache);
+	relation->rd_amcache = columns;
 	return columns;
 }
 
 const CfdColumns *
 cfd_columns(Relation relation)
 {
-	CfdColumns *columns = relation->rd_amcache;
-	CfdColumns *cached;
-	Size		size;
+	return relation->rd_amcache != NULL ? relation->rd_amcache : load_columns(relation);
+}
 
-	if (columns != NULL && columns->count == 0)
+const CfdColumns *
+cfd_open_columns(Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	CfdColumns *columns = (CfdColumns *) cfd_columns(relation);
+	uint32	   *partitions;
+	uint32		generation;
+	int			count = columns->count;
+
+	cfd_begin();
+	generation = cfd_channel.generation;
+	if (columns->generation == generation)
 		return columns;
-	if (columns != NULL)
+	partitions = palloc(count * sizeof(uint32));
+	for (int n = 0; n < count; n++)
 	{
-		cfd_begin();
-		if (columns->generation == cfd_channel.generation)
-			return columns;
+		int			i = columns->column[n].index;
+
+		partitions[n] = open_partition(owner_of(relation), i + 1,
+									   TupleDescAttr(desc, i)->atttypmod, type_of(desc, i));
+		/* The cache may have been freed meanwhile; the columns are the same. */
+		columns = (CfdColumns *) cfd_columns(relation);
 	}
-	columns = load_columns(relation);
-	size = offsetof(CfdColumns, column) + columns->count * sizeof(CfdColumn);
-	cached = MemoryContextAlloc(CacheMemoryContext, size);
-	memcpy(cached, columns, size);
-	pfree(columns);
-	/* Reading the catalogs may have invalidated, and freed, what was there. */
-	if (relation->rd_amcache != NULL)
-		pfree(relation->rd_amcache);
-	relation->rd_amcache = cached;
-	return cached;
+	for (int n = 0; n < count; n++)
+		columns->column[n].partition = partitions[n];
+	columns->generation = generation;
+	pfree(partitions);
+	return columns;
 }
 
 static void

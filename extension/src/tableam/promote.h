@@ -26,18 +26,21 @@ typedef struct CfdPromotion
 typedef struct CfdColumn
 {
 	int			index;			/* attribute number - 1 */
-	uint32		partition;
+	uint32		partition;		/* 0 until it is opened */
 } CfdColumn;
 
 /* The protected columns of a relation. */
 typedef struct CfdColumns
 {
-	uint32		generation;		/* of the channel that opened the partitions */
+	uint32		generation;		/* of the channel that opened the partitions; 0: none */
 	int			count;
 	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];
 } CfdColumns;
 
+/* Protected columns; valid until the next call, or while the catalogs are left alone. */
 extern const CfdColumns *cfd_columns(Relation relation);
+/* As above, with their partitions. */
+extern const CfdColumns *cfd_open_columns(Relation relation);
 extern void cfd_promote(CfdPromotion *items, int count);
 /* Copies a value into the partition of constants in catalogs. */
 extern CfdFid cfd_make_constant(CfdFid fid, uint8 type);

@@ -25,7 +25,7 @@ tuple_of(TupleTableSlot *slot)
 	return NULL;
 }
 
-/* Number of FIDs to promote in a slot; writes them out if items is not NULL. */
+/* Writes out the FIDs to promote in a slot; how many. */
 static int
 collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion *items)
 {
@@ -42,9 +42,7 @@ collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion *items)
 		fid = DatumGetUInt64(slot->tts_values[column->index]);
 		if (cfd_fid_partition(fid) == column->partition)
 			continue;
-		if (items != NULL)
-			items[count] = (CfdPromotion) {.fid = fid, .partition = column->partition};
-		count++;
+		items[count++] = (CfdPromotion) {.fid = fid, .partition = column->partition};
 	}
 	return count;
 }
@@ -144,6 +142,24 @@ replace(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *ite
 	return count;
 }
 
+/* Whether there is a value in a protected column; without any, no keeper is needed. */
+static bool
+has_values(const CfdColumns *columns, TupleTableSlot **slots, int count)
+{
+	if (columns->count == 0)
+		return false;
+	for (int i = 0; i < count; i++)
+	{
+		slot_getsomeattrs(slots[i], columns->column[columns->count - 1].index + 1);
+		for (int n = 0; n < columns->count; n++)
+		{
+			if (!slots[i]->tts_isnull[columns->column[n].index])
+				return true;
+		}
+	}
+	return false;
+}
+
 void
 cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 {
@@ -152,8 +168,9 @@ cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 	CfdPromotion *items = stack;
 	int			total = 0;
 
-	if (columns->count == 0)
+	if (!has_values(columns, slots, count))
 		return;
+	columns = cfd_open_columns(relation);
 	if ((int64) columns->count * count > STACK_ITEMS)
 		items = MemoryContextAllocHuge(CurrentMemoryContext,
 									   sizeof(CfdPromotion) * (Size) columns->count * count);

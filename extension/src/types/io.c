@@ -29,7 +29,10 @@ refuse_plaintext(uint8 type)
 			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 			 errmsg("plaintext where an envelope is expected for type %s", cfd_type_name(type)),
 			 errdetail("Values of protected types reach the database sealed; this one was not, and is not shown here."),
-			 errhint("Connect through Confide's proxy, which seals values.")));
+			 errhint("Connect through Confide's proxy, which seals values."),
+	/* Neither the statement nor the context may carry it into the log. */
+			 errhidestmt(true),
+			 errhidecontext(true)));
 }
 
 static void
