@@ -15,6 +15,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// How often a statement is looked at again at most; the set of literals that are
+/// known to be protected grows each time.
+const RUNS: usize = 8;
+
 /// Analyses a text of one or more statements.
 pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
     analyze_with(sql, schema, &Prepared::default())
@@ -110,9 +114,16 @@ fn statement(
     let traits = traits(node);
     let mut infer = Infer::new(sql, tokens, schema);
     infer.range = range.clone();
-    let result = infer
-        .statement(node, prepared)
-        .and_then(|extra| Ok((extra, infer.finish(&range)?)));
+    let mut result = infer.statement(node, prepared);
+    // What turned out to be protected only after it was used as if it were not.
+    for _ in 0..RUNS {
+        let Some(forced) = infer.overtaken().filter(|_| result.is_ok()) else { break };
+        infer = Infer::new(sql, tokens, schema);
+        infer.range = range.clone();
+        infer.forced = forced;
+        result = infer.statement(node, prepared);
+    }
+    let result = result.and_then(|extra| Ok((extra, infer.finish(&range)?)));
     let (extra, Outcome { edits, params }) = match result {
         Ok(done) => done,
         Err(refusal) if harmless(&refusal, sql, tokens, &range, schema) => {

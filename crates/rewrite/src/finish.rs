@@ -46,6 +46,9 @@ impl Infer<'_> {
                 edits.extend(self.leaf_edit(leaf)?);
             }
         }
+        if self.overtaken().is_some() {
+            return Err(Refusal::unsupported("cannot tell which literals meet protected values"));
+        }
         self.check_coverage(range)?;
         Ok(Outcome {
             edits: ordered(edits),

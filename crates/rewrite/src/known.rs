@@ -31,6 +31,10 @@ impl Known {
         find(&self.functions, name, arity)
     }
 
+    pub fn has_function(&self, name: &str) -> bool {
+        self.functions.contains_key(name) || self.aggregates.contains_key(name)
+    }
+
     pub fn operator(&self, name: &str, arity: usize) -> Vec<&Sig> {
         find(&self.operators, name, arity)
     }

@@ -39,6 +39,8 @@ pub(crate) struct Leaf {
     pub array: Option<Option<TypeCode>>,
     /// It has met something plain.
     pub met_plain: bool,
+    /// It went, not protected then, into something that takes plain values only.
+    pub passed: bool,
     parent: LeafId,
     protected: bool,
 }
@@ -58,6 +60,7 @@ impl Leaves {
             typed: None,
             array: None,
             met_plain: false,
+            passed: false,
             parent: id,
             protected: false,
         });

@@ -245,3 +245,27 @@ fn plain_beside_protected() {
         ],
     );
 }
+
+/// A literal is used as a plain value first, and meets something protected later.
+#[test]
+fn late_meetings() {
+    refused(
+        &schema(),
+        &[
+            "WITH c AS (SELECT 'a' AS v) SELECT regexp_replace(v, 's3cret', 'x') FROM c, emp WHERE v = name",
+            "WITH c AS (SELECT 's3cret' AS v) SELECT md5(v) FROM c, emp WHERE v = name",
+            "WITH c AS (SELECT 's3cret' AS v) SELECT v::json FROM c, emp WHERE v = name",
+            "SELECT raise_pay(1, 2, 73313)",
+            "INSERT INTO upd VALUES (1, 'x', 2, 's3cret')",
+        ],
+    );
+    check(
+        &schema(),
+        &[
+            (
+                "WITH c AS (SELECT 'a' AS v) SELECT upper(v) || 'q', coalesce(v, 'z') = 'y' FROM c, emp WHERE v = name",
+                "WITH c AS (SELECT '<<~text:a>>'::enc_text AS v) SELECT upper(v) || '<<q>>', coalesce(v, '<<z>>') = '<<y>>' FROM c, emp WHERE v = name",
+            ),
+        ],
+    );
+}

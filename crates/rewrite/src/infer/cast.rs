@@ -259,7 +259,7 @@ impl Infer<'_> {
         if self.holds_enc(val) {
             return Err(no_twin(ty, name));
         }
-        self.note_plain(val);
+        self.pass(val);
         let leaves = Val {
             class: Class::Lit(None),
             leaves: val.all_leaves(),

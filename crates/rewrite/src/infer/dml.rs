@@ -46,6 +46,7 @@ impl Infer<'_> {
             Some(NodeEnum::SelectStmt(q)) if is_values(q) => {
                 self.with(q.with_clause.as_ref())?;
                 for row in self.value_rows(q)? {
+                    self.check_width(&target, &columns, row.len(), q.values_lists.first())?;
                     self.assign_all(&columns, &row, -1)?;
                 }
             }
@@ -74,7 +75,15 @@ impl Infer<'_> {
             return Ok(());
         }
         let vals: Vec<Val> = cols.list.iter().map(|c| c.val.clone()).collect();
+        if vals.len() > columns.len() && columns.iter().any(|c| self.holds_enc(c)) {
+            return Err(too_many(query));
+        }
         self.assign_all(columns, &vals, -1)
+    }
+
+    /// The server would refuse it, with all values in the text.
+    fn check_width(&self, target: &Target, columns: &[Val], width: usize, at: Option<&Node>) -> Res<()> {
+        if width > columns.len() && target.relation.protected() { Err(too_many(at)) } else { Ok(()) }
     }
 
     fn assign_all(&mut self, columns: &[Val], vals: &[Val], at: i32) -> Res<()> {
@@ -295,4 +304,8 @@ impl Infer<'_> {
 fn is_values(q: &pg_query::protobuf::SelectStmt) -> bool {
     !q.values_lists.is_empty()
         && matches!(q.op(), SetOperation::SetopNone | SetOperation::Undefined)
+}
+
+fn too_many(at: Option<&Node>) -> Refusal {
+    Refusal::new("42601", "INSERT has more expressions than target columns").at(at.map_or(-1, location)).refresh()
 }

@@ -34,11 +34,19 @@ impl Infer<'_> {
         if let Some(over) = f.over.as_deref() {
             self.window(over)?;
         }
+        self.depends_on_search_path |= schema.is_none() && self.schema.function_elsewhere(name);
         let users = self.schema.functions(schema, name);
         if !users.is_empty() {
             let users: Vec<UserFunction> = users.into_iter().cloned().collect();
             if let Some(val) = self.user_function(&users, f, &vals)? {
                 return Ok(val);
+            }
+            // None has so many arguments; unless it is another one of PostgreSQL's
+            // of that name, the server would refuse it with the values in the text.
+            let ours = Known::get().has_function(name) && schema.is_none_or(|s| s == "pg_catalog");
+            if !ours && vals.iter().any(|v| !self.secrets(v).is_empty()) {
+                let text = format!("function {name} with {} arguments does not exist", vals.len());
+                return Err(Refusal::new("42883", text).at(f.location).refresh());
             }
         }
         if schema.is_none_or(|s| s == "pg_catalog") {
@@ -80,7 +88,7 @@ impl Infer<'_> {
             }
             return self.plain_function(name, vals, f.location);
         }
-        if any_enc {
+        if vals.iter().any(|v| self.enc_now(v).is_some()) {
             self.enc_function(&sigs, vals, f.location)
         } else {
             Ok(self.open_function(name, &sigs, vals))
@@ -139,7 +147,7 @@ impl Infer<'_> {
         let plain = vals.is_empty() || vals.iter().any(|v| matches!(v.class, Class::Plain(_)));
         let mut leaves = Vec::new();
         for val in vals {
-            self.note_plain(val);
+            self.pass(val);
             let all = Val {
                 class: Class::Lit(None),
                 leaves: val.all_leaves(),

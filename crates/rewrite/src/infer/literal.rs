@@ -31,7 +31,7 @@ impl Infer<'_> {
             ),
             a_const::Val::Ival(_) | a_const::Val::Fval(_) => self.number(&range),
         };
-        let id = self.leaves.add(range, kind);
+        let id = self.leaf(range, kind);
         Ok(Val::leaf(id, code))
     }
 
@@ -89,9 +89,7 @@ impl Infer<'_> {
             Some(ColumnType::Enc(code)) => Some(*code),
             _ => None,
         };
-        let id = self
-            .leaves
-            .add(self.tokens.range(index), LeafKind::Param(number, said));
+        let id = self.leaf(self.tokens.range(index), LeafKind::Param(number, said));
         if let Some(declared) = declared.filter(ColumnType::protected) {
             if matches!(declared, ColumnType::EncArray(_)) {
                 self.leaves.get_mut(id).array = Some(None);

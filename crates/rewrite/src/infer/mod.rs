@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::schema::{ColumnType, Schema};
 use crate::scope::{Cols, Frame};
 use crate::tokens::Tokens;
-use crate::value::{Block, Class, LeafKind, Leaves, Use, Val};
+use crate::value::{Block, Class, LeafId, LeafKind, Leaves, Use, Val};
 use contract::TypeCode;
 use pg_query::{Node, NodeEnum};
 use std::collections::HashSet;
@@ -50,6 +50,8 @@ pub(crate) struct Infer<'a> {
     pub sets_config: bool,
     /// The types that `PREPARE` declares for parameters.
     pub declared: Vec<ColumnType>,
+    /// Where literals begin that an earlier run found to be protected.
+    pub forced: HashSet<usize>,
 }
 
 /// The names in a list of string nodes.
@@ -80,6 +82,7 @@ impl<'a> Infer<'a> {
             range: 0..sql.len(),
             sets_config: false,
             declared: Vec::new(),
+            forced: HashSet::new(),
         }
     }
 
@@ -97,6 +100,12 @@ impl<'a> Infer<'a> {
             }
             _ => None,
         }
+    }
+
+    /// As [`Self::enc`], but not for what is made of literals only: those are
+    /// linked with what they meet, and typed as literals are.
+    pub fn enc_now(&self, val: &Val) -> Option<Option<TypeCode>> {
+        if val.literal() { None } else { self.enc(val) }
     }
 
     /// Something in the value is, or may be, protected.
@@ -171,7 +180,7 @@ impl<'a> Infer<'a> {
         if opaque(a) || opaque(b) {
             return self.meet_opaque(a, b, location);
         }
-        match (self.enc(a).is_some(), self.enc(b).is_some()) {
+        match (self.enc_now(a).is_some(), self.enc_now(b).is_some()) {
             (true, true) => Ok(()),
             (true, false) => self.protect(b),
             (false, true) => self.protect(a),
@@ -242,6 +251,37 @@ impl<'a> Infer<'a> {
         }
     }
 
+    /// The value goes into something that takes plain values only.
+    pub fn pass(&mut self, val: &Val) {
+        self.note_plain(val);
+        for u in val.all_leaves() {
+            self.leaves.get_mut(u.id).passed = true;
+        }
+    }
+
+    /// A literal that was passed as a plain one turned out to be protected: the
+    /// inference must run again, with all that it now knows to be protected.
+    pub fn overtaken(&self) -> Option<HashSet<usize>> {
+        let protected = |id: &usize| self.leaves.protected(*id);
+        let late = |id: &usize| {
+            let leaf = self.leaves.get(*id);
+            leaf.passed && !self.forced.contains(&leaf.range.start)
+        };
+        let all: Vec<usize> = (0..self.leaves.len()).filter(protected).collect();
+        let starts = all.iter().map(|id| self.leaves.get(*id).range.start);
+        all.iter().any(late).then(|| starts.chain(self.forced.iter().copied()).collect())
+    }
+
+    /// A new leaf for a literal or parameter.
+    pub fn leaf(&mut self, range: Range<usize>, kind: LeafKind) -> LeafId {
+        let forced = self.forced.contains(&range.start);
+        let id = self.leaves.add(range, kind);
+        if forced {
+            self.leaves.protect(id);
+        }
+        id
+    }
+
     /// The parameters of the value meet something plain.
     pub fn note_plain(&mut self, val: &Val) {
         for u in val.all_leaves() {
@@ -282,10 +322,10 @@ impl<'a> Infer<'a> {
         if vals.iter().any(opaque) {
             return self.common_opaque(vals, location);
         }
-        if vals.iter().any(|v| self.enc(v).is_some()) {
+        if vals.iter().any(|v| self.enc_now(v).is_some()) {
             let mut codes: Vec<Option<TypeCode>> = Vec::new();
             for val in vals {
-                match self.enc(val) {
+                match self.enc_now(val) {
                     Some(code) => codes.push(code),
                     None => self.protect(val)?,
                 }

@@ -80,7 +80,10 @@ impl Infer<'_> {
             return self.binary_shaped(name, l, r, at);
         }
         let sigs = Known::get().operator(name, 2);
-        let (left, right) = (self.enc(l), self.enc(r));
+        if sigs.is_empty() && !known::is_comparison(name) && (self.holds_enc(l) || self.holds_enc(r)) {
+            return self.foreign(&[l.clone(), r.clone()], name, at);
+        }
+        let (left, right) = (self.enc_now(l), self.enc_now(r));
         if left.is_some() || right.is_some() {
             if sigs.is_empty() {
                 return self.foreign(&[l.clone(), r.clone()], name, at);
@@ -153,6 +156,7 @@ impl Infer<'_> {
         let mut leaves = Vec::new();
         for val in vals {
             if !known {
+                self.pass(val);
                 leaves.extend(val.blocked(Block::PlainFunction));
             } else if let (Some(plain), true) = (plain, val.bare()) {
                 leaves.extend(self.beside_plain(plain, val));
@@ -195,7 +199,9 @@ impl Infer<'_> {
                 return self.foreign(std::slice::from_ref(val), name, at);
             }
             let code = self.enc(val).flatten();
-            return Ok(self.enc_result(&sigs, &[code]));
+            if !val.literal() {
+                return Ok(self.enc_result(&sigs, &[code]));
+            }
         }
         Ok(self.combine(name, &sigs, &[val]))
     }
