@@ -1,0 +1,246 @@
+"""A keeper that lies, against a real PostgreSQL with the extension.
+
+Mechanism: the extension must check every position, length, kind, number and text
+that it reads from the channel. Right answer: each statement ends with an ordinary
+error or result within its timeout, and the server never restarts. With a bug a
+backend would crash (and PostgreSQL restart), hang beyond its timeout, or leak
+memory of its own.
+
+Usage: hostile_keeper.py SOCKET SECONDS [SEED]; PGHOST, PGPORT, PGUSER and PGDATABASE
+as usual; the server's confide.keeper_socket is SOCKET.
+"""
+
+import fcntl
+import mmap
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+HEADER, RING = 4096, 256 * 1024
+SIZE = HEADER + 2 * RING
+REQUEST, ANSWER = 256, 512
+WRITTEN, READER_SLEEPS, READ, WRITER_SLEEPS = 0, 64, 128, 192
+F_ADD_SEALS, SEALS = 1033, 7
+
+ENVELOPE = "cfd1.zwIHAAAAAAAYAAAAAAAAANrPLxNmlh8ZNIwQNqOTkVkK8ZiAIUOuFhS5"
+STATEMENTS = [
+    f"SELECT '{ENVELOPE}'::enc_int4",
+    f"SELECT '{ENVELOPE}'::enc_int4 < '{ENVELOPE}'::enc_int4",
+    f"SELECT '{ENVELOPE}'::enc_int4 + '{ENVELOPE}'::enc_int4",
+    f"INSERT INTO hostile VALUES ('{ENVELOPE}', '{ENVELOPE}')",
+    f"COPY hostile FROM stdin;\n{ENVELOPE}\t{ENVELOPE}\n{ENVELOPE}\t{ENVELOPE}\n\\.\n",
+    "SELECT * FROM hostile",
+    "SELECT sum(a), min(b) FROM hostile",
+    "SELECT count(*) FROM hostile GROUP BY a ORDER BY a",
+    f"CREATE TABLE gone AS SELECT '{ENVELOPE}'::enc_text AS t; DROP TABLE gone",
+    "SELECT * FROM confide.confide_stat_keeper",
+    r"SELECT confide.handshake(1, '\x00'), confide.handshake(3, '\x00')",
+    "SELECT confide.bench_answered(50)",
+    "ANALYZE hostile",
+    "SELECT count(repeat('x', 500000 + g)::enc_text) FROM generate_series(1, 3) g",
+]
+
+
+class Channel(threading.Thread):
+    """One channel: answers what it should not."""
+
+    def __init__(self, connection, rng):
+        super().__init__(daemon=True)
+        self.connection = connection
+        self.rng = rng
+        self.mode = rng.choice(["plausible", "plausible", "plausible", "wild", "silent"])
+        self.read = 0
+        self.written = 0
+
+    def word(self, offset, value=None, form="<Q"):
+        if value is not None:
+            struct.pack_into(form, self.memory, offset, value)
+        return struct.unpack_from(form, self.memory, offset)[0]
+
+    def welcome(self):
+        self.connection.recv(48)
+        fd = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, SIZE if self.rng.random() > 0.02 else SIZE - 4096)
+        if self.rng.random() > 0.02:
+            fcntl.fcntl(fd, F_ADD_SEALS, SEALS)
+        version = 1 if self.rng.random() > 0.02 else self.rng.getrandbits(32)
+        status = 0 if self.rng.random() > 0.05 else self.rng.randrange(8)
+        arena = 1 << 19 if self.rng.random() > 0.05 else self.rng.getrandbits(32)
+        fields = struct.pack("<4sIIIQ16sQ16s", b"CFDH", version, status, arena, 1, b"t", 7, b"")
+        if self.rng.random() < 0.02:
+            fields = self.rng.randbytes(64)
+        if self.rng.random() < 0.02:
+            fields = fields[: self.rng.randrange(64)]
+        fds = [fd] * self.rng.choice([1, 1, 1, 1, 1, 1, 1, 2, 0])
+        self.memory = mmap.mmap(fd, SIZE) if os.fstat(fd).st_size == SIZE else bytearray(SIZE)
+        struct.pack_into("<4sI", self.memory, 0, b"CFDR", 1)
+        socket.send_fds(self.connection, [fields], fds)
+        os.close(fd)
+
+    def take(self, count):
+        """Bytes of the request ring, None when the backend is gone."""
+        deadline = time.monotonic() + 5
+        while self.word(REQUEST + WRITTEN) - self.read < count:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.0002)
+            try:
+                if self.connection.recv(64, socket.MSG_DONTWAIT) == b"":
+                    return None
+            except BlockingIOError:
+                pass
+        ring = bytes(self.memory[HEADER : HEADER + RING])
+        start = self.read % RING
+        data = (ring + ring)[start : start + count]
+        self.read += count
+        self.word(REQUEST + READ, self.read)
+        if self.word(REQUEST + WRITER_SLEEPS, form="<I"):
+            self.word(REQUEST + WRITER_SLEEPS, 0, "<I")
+            self.connection.send(b"w")
+        return data
+
+    def give(self, data):
+        for start in range(0, len(data), 4096):
+            part = data[start : start + 4096]
+            for i, byte in enumerate(part):
+                self.memory[HEADER + RING + (self.written + i) % RING] = byte
+            self.written += len(part)
+            self.word(ANSWER + WRITTEN, self.written)
+            if self.word(ANSWER + READER_SLEEPS, form="<I"):
+                self.word(ANSWER + READER_SLEEPS, 0, "<I")
+                self.connection.send(b"w")
+
+    def body(self, kind):
+        rng = self.rng
+        lengths = {48: 8, 50: 8 * rng.randrange(1, 5), 65: rng.choice([1, 8]), 17: 0, 16: 0}
+        length = lengths.get(kind, rng.randrange(0, 60))
+        if rng.random() < 0.2:
+            length = rng.choice([0, 1, 7, 8, 9, 64, 5000, 300000])
+        if kind == 48 and rng.random() < 0.8:
+            return struct.pack("<II", rng.choice([1, 1, 1, 2, 0]), 0)
+        if kind == 50 and rng.random() < 0.8:
+            return struct.pack("<QQ", 1 << 44 | 5, 1 << 44 | 6)[: rng.choice([8, 16, 16, 16])]
+        if kind == 65 and rng.random() < 0.8:
+            return bytes([rng.choice([0, 1, 2, 255])])
+        return rng.randbytes(length)
+
+    def error(self):
+        state = self.rng.choice([b"22012", b"00000", b"01000", b"\xff\xff\xff\xff\xff", b"57P01"])
+        texts = b"\0".join(self.rng.randbytes(self.rng.randrange(30)) for _ in range(4))
+        return (state + b"\0\0\0" + b"%s %n %d " + texts)[: self.rng.choice([3, 8, 9, 100])]
+
+    def answer(self, kind, sequence):
+        rng = self.rng
+        code, body = (1, self.body(kind)) if rng.random() < 0.85 else (2, self.error())
+        length = len(body)
+        if self.mode == "wild":
+            code = rng.choice([code, code, 0, 3, 77])
+            length = rng.choice([length, length, length + 9, 1 << 31, 64 << 20])
+            sequence = rng.choice([sequence, sequence, sequence - 1, sequence + 1, 0])
+        self.give(struct.pack("<IHHIxxxx", length, code, 0, sequence & 0xFFFFFFFF) + body)
+        if self.mode == "wild" and rng.random() < 0.2:
+            word = rng.choice([ANSWER + WRITTEN, REQUEST + READ])
+            self.word(word, rng.getrandbits(64))
+            self.connection.send(b"w")
+
+    def run(self):
+        try:
+            self.welcome()
+            while (header := self.take(16)) is not None:
+                length, kind, _, sequence = struct.unpack("<IHHIxxxx", header)
+                while length > 0:
+                    part = min(length, RING // 2)
+                    if self.take(part) is None:
+                        return
+                    length -= part
+                answered = kind in (16, 17, 18, 21, 34, 48, 50, 65, 66)
+                if self.mode == "silent" and self.rng.random() < 0.3:
+                    time.sleep(1.5)
+                if answered and not (self.mode == "silent" and self.rng.random() < 0.3):
+                    self.answer(kind, sequence)
+                if self.rng.random() < 0.01:
+                    return
+        except (OSError, BrokenPipeError, ValueError, struct.error):
+            pass
+        finally:
+            self.connection.close()
+
+
+def serve(path, rng):
+    if os.path.exists(path):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    os.chmod(path, 0o777)
+    listener.listen(64)
+    while True:
+        Channel(listener.accept()[0], random.Random(rng.random())).start()
+
+
+def psql(text, settings="-c statement_timeout=2s"):
+    environment = {**os.environ, "PGOPTIONS": settings}
+    return subprocess.run(
+        ["psql", "-XqAt"],
+        input=text.encode(),
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def started():
+    """When the server's processes began: a crash of any backend begins them anew."""
+    return psql(
+        "SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+    ).stdout
+
+
+def end_of(statement):
+    return statement if statement.endswith("\n") else statement + ";\n"
+
+
+def worker(end, rng, counts):
+    while time.monotonic() < end:
+        text = "".join(end_of(s) for s in rng.choices(STATEMENTS, k=6)) + "SELECT 'alive';\n"
+        begun = time.monotonic()
+        result = psql(text)
+        counts["batches"] += 1
+        counts["alive"] += result.stdout.endswith(b"alive\n")
+        counts["slow"] += time.monotonic() - begun > 20
+        for line in result.stderr.splitlines():
+            if line.startswith((b"server closed", b"connection to server was lost")):
+                counts["lost"] += 1
+
+
+def main():
+    path, seconds = sys.argv[1], float(sys.argv[2])
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
+    rng = random.Random(seed)
+    threading.Thread(target=serve, args=(path, rng), daemon=True).start()
+    time.sleep(0.2)
+    psql("CREATE TABLE IF NOT EXISTS hostile (a enc_int4, b enc_text)")
+    before = started()
+    counts = {"batches": 0, "alive": 0, "slow": 0, "lost": 0}
+    end = time.monotonic() + seconds
+    workers = [
+        threading.Thread(target=worker, args=(end, random.Random(rng.random()), counts))
+        for _ in range(4)
+    ]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    after = started()
+    counts["dead"] = counts["batches"] - counts.pop("alive")
+    print(f"seed {seed}: {counts}, server {'the same' if before == after else 'RESTARTED'}")
+    sys.exit(before != after or counts["slow"] + counts["lost"] + counts["dead"] > 0)
+
+
+if __name__ == "__main__":
+    main()
