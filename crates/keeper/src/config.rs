@@ -27,6 +27,11 @@ pub struct Config {
     pub key_file: PathBuf,
     /// The root key, for development; made when it is missing.
     pub root_key_file: PathBuf,
+    /// Directory of checkpoints; empty: values are lost when the keeper ends.
+    pub data_dir: PathBuf,
+    /// File of the counter that tells old copies of `data_dir` from the newest;
+    /// empty: `data_dir` with the extension `freshness`.
+    pub freshness_file: PathBuf,
     /// Public keys and names of the clients that may hold a session.
     pub clients_file: PathBuf,
     /// Where the process id is written when the keeper is ready; empty: nowhere.
@@ -49,6 +54,8 @@ impl Default for Config {
             users: vec!["postgres".into()],
             key_file: "/var/lib/confide/keeper.key".into(),
             root_key_file: "/var/lib/confide/root.key".into(),
+            data_dir: PathBuf::new(),
+            freshness_file: PathBuf::new(),
             clients_file: "/etc/confide/clients".into(),
             pid_file: PathBuf::new(),
             memory_limit: Bytes(4 << 30),

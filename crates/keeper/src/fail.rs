@@ -44,6 +44,11 @@ pub fn malformed(what: &'static str) -> Error {
     Error::new(b"08P01", "confide: malformed message to the keeper").detail(what)
 }
 
+/// The answer does not fit into a message.
+pub fn answer_too_long() -> Error {
+    Error::new(b"54000", "confide: answer is too long for a message")
+}
+
 /// The policy asks for a client session.
 pub fn no_client() -> Error {
     Error::new(b"42501", "confide: no client session")

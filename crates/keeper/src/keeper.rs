@@ -3,6 +3,7 @@
 
 use crate::clients::Clients;
 use crate::config::Config;
+use crate::durable::Durable;
 use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::program::Table;
@@ -36,6 +37,8 @@ pub struct Keeper {
     pub config: Config,
     /// The columns.
     pub store: Store,
+    /// What makes the store outlive the keeper, if it does.
+    pub durable: Option<Durable>,
     /// Operations by number.
     pub table: Table,
     /// Its own keys.
@@ -51,20 +54,33 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// A keeper with an empty store.
-    pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, envelope::Error> {
+    /// A keeper with the store of its last checkpoint, or an empty one.
+    pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, String> {
         let budget = Budget::new(config.memory_limit.0, "memory_limit");
+        let store = Store::new(budget, Box::new(NoJournal));
+        let durable = if config.data_dir.as_os_str().is_empty() {
+            tracing::warn!("no data_dir is configured: ALL VALUES ARE LOST when the keeper ends");
+            None
+        } else {
+            Some(Durable::open(&config, keys.root(), &store)?)
+        };
         Ok(Keeper {
-            store: Store::new(budget, Box::new(NoJournal)),
+            store,
+            durable,
             table: Table::new(),
             keys,
             clients,
             counters: Counters::default(),
-            incarnation: u64::from_le_bytes(random()?),
+            incarnation: u64::from_le_bytes(random().map_err(|e| e.to_string())?),
             numbers: Arc::new(Numbers::default()),
             sessions: Mutex::new(HashMap::new()),
             config,
         })
+    }
+
+    /// Whether backends must wait: the WAL since the last checkpoint is missing.
+    pub fn is_recovering(&self) -> bool {
+        self.durable.as_ref().is_some_and(Durable::is_recovering)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<u64, Weak<Session>>> {

@@ -91,6 +91,11 @@ impl Keys {
         Keys::new(secret, root).map_err(|e| e.to_string())
     }
 
+    /// The root key, for those that derive keys of their own.
+    pub fn root(&self) -> &[u8; 32] {
+        &self.root
+    }
+
     /// What opens export envelopes of an epoch.
     pub fn export_opener(&self, epoch: Epoch) -> Result<Arc<Opener>, Error> {
         let mut openers = self.openers.lock().unwrap_or_else(PoisonError::into_inner);

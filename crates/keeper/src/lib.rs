@@ -4,7 +4,8 @@
 //! `server` accepts channels and gives each a thread; `dispatch` carries out
 //! requests, one file for each family of messages, within the policy of
 //! `dispatch::policy`; `program` evaluates; `space` resolves identifiers;
-//! `session` is what the channels of one session share. Values lie in crate
+//! `session` is what the channels of one session share; `durable` makes values
+//! outlive the keeper. Values lie in crate
 //! `store`, what operations compute is in crate `values`.
 //!
 //! Invariants: whatever a backend sends, the keeper neither panics nor gives out
@@ -16,6 +17,7 @@ mod body;
 mod clients;
 mod config;
 mod dispatch;
+mod durable;
 mod fail;
 pub mod harden;
 mod keeper;

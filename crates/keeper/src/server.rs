@@ -5,6 +5,7 @@
 
 use crate::config::Config;
 use crate::dispatch::Connection;
+use crate::fail;
 use crate::keeper::Keeper;
 use channel::{HelloError, KeeperEnd, Listener, Pending, Shutdown};
 use contract::hello::{Hello, Status};
@@ -166,6 +167,10 @@ impl Server {
     fn serve(&self, number: u64, mut pending: Pending) {
         let hello = match self.greet(&mut pending) {
             Ok(hello) => hello,
+            Err(Some(Status::Recovering)) => {
+                let _ = pending.refuse(Status::Recovering);
+                return;
+            }
             Err(Some(status)) => {
                 tracing::warn!(?status, "refused a backend");
                 let _ = pending.refuse(status);
@@ -211,6 +216,10 @@ impl Server {
         if hello.version != VERSION {
             return Err(Some(Status::WrongVersion));
         }
+        // The recovery worker is connected to no database.
+        if hello.database != 0 && self.keeper.is_recovering() {
+            return Err(Some(Status::Recovering));
+        }
         if self.channels().len() >= self.keeper.config.max_channels as usize {
             return Err(Some(Status::TooManyChannels));
         }
@@ -254,17 +263,15 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
             Some(Err(error)) => tell(&mut end, header.sequence, &error),
         };
         let sent = match sent {
-            Err(channel::Error::TooLong) => tell(&mut end, header.sequence, &too_long()),
+            Err(channel::Error::TooLong) => {
+                tell(&mut end, header.sequence, &fail::answer_too_long())
+            }
             sent => sent,
         };
         if sent.is_err() {
             return messages;
         }
     }
-}
-
-fn too_long() -> values::Error {
-    values::Error::new(b"54000", "confide: answer is too long for a message")
 }
 
 fn tell(end: &mut KeeperEnd, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {

@@ -1,12 +1,14 @@
-//! Columns: `PartitionOpen`, `PartitionDrop`, `Promote`; and `Release` of
-//! temporary values.
+//! Columns: `PartitionOpen`, `PartitionLogged`, `PartitionDrop`, `Promote`; and
+//! `Release` of temporary values.
 
 use super::Connection;
 use crate::body::Body;
 use crate::fail::{self, Failure};
 use contract::Fid;
 use contract::fid::ARENA_BASE;
-use store::{Layout, PartitionKey, Scalar};
+use contract::message::BODY_MAX;
+use redo::Promotion;
+use store::{Layout, Listed, PartitionKey, Scalar};
 use values::Value;
 
 /// What becomes of one source of a promotion.
@@ -31,8 +33,22 @@ impl Connection {
         };
         let number = self.space.keeper.store.open(key)?;
         self.reply.extend_from_slice(&number.to_le_bytes());
-        // No redo record follows: this keeper's store is not durable yet.
         self.reply.extend_from_slice(&[0; 4]);
+        let keeper = &self.space.keeper;
+        let logged = keeper.store.get(number).is_none_or(|p| p.is_logged());
+        if let Some(durable) = keeper.durable.as_ref().filter(|_| !logged) {
+            let record = durable.log_partition(&Listed { number, key })?;
+            self.reply.extend_from_slice(&record);
+        }
+        Ok(())
+    }
+
+    pub(super) fn partition_logged(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let partition = Body::new(body).u32()?;
+        match self.space.keeper.store.get(partition) {
+            Some(partition) => partition.set_logged(),
+            None => return Err(fail::malformed("There is no such partition.").into()),
+        }
         Ok(())
     }
 
@@ -55,6 +71,7 @@ impl Connection {
             return Err(fail::malformed("The message has not as many values as it says.").into());
         }
         let mut made = Vec::new();
+        let mut log = Promotion::new();
         for _ in 0..count {
             let (source, partition) = (body.fid()?, body.u32()?);
             body.skip::<4>()?;
@@ -69,6 +86,7 @@ impl Connection {
                     {
                         Ok(fid) => {
                             made.push(fid);
+                            self.note(&mut log, fid, &value);
                             self.reply.extend_from_slice(&fid.0.to_le_bytes());
                         }
                         Err(error) => return Err(self.unmake(&made, error.into())),
@@ -76,6 +94,30 @@ impl Connection {
                 }
                 Err(failure) => return Err(self.unmake(&made, failure)),
             }
+        }
+        self.log(log).map_err(|failure| self.unmake(&made, failure))
+    }
+
+    /// Adds a promoted value to the redo record in the making.
+    fn note(&mut self, log: &mut Promotion, fid: Fid, value: &Value) {
+        if self.space.keeper.durable.is_some() {
+            let t = value.type_code();
+            self.plain.clear();
+            store::encode(&Scalar::of(value), t, &mut self.plain);
+            log.push(fid.0, t as u8, &self.plain);
+        }
+    }
+
+    /// Appends the redo record to the answer.
+    fn log(&mut self, log: Promotion) -> Result<(), Failure> {
+        if let Some(durable) = &self.space.keeper.durable
+            && !log.is_empty()
+        {
+            let record = durable.log_promotion(log)?;
+            if self.reply.len() + record.len() > BODY_MAX {
+                return Err(fail::answer_too_long().into());
+            }
+            self.reply.extend_from_slice(&record);
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ use crate::space::Space;
 use contract::hello::{Hello, Status, Welcome};
 use contract::{Fid, Kind};
 use envelope::handshake::Responder;
+use recovery::Worker;
 use std::sync::Arc;
 use values::{Env, Error};
 use zeroize::Zeroizing;
@@ -37,6 +38,8 @@ pub struct Connection {
     space: Space,
     /// Whether this is the session's first channel, not a parallel worker's.
     leads: bool,
+    /// The recovery worker's channel: whether, and how far it has come.
+    worker: Worker,
     /// Copies of what the session's channels share, and their version.
     client: Option<Arc<Client>>,
     env: Env,
@@ -66,6 +69,7 @@ impl Connection {
                 own,
             },
             leads,
+            worker: Worker::of(hello),
             client,
             env,
             version,
@@ -121,6 +125,7 @@ impl Connection {
 
     fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.shrink();
+        self.worker.may_ask(kind)?;
         match kind {
             Kind::Declassify => self.declassify(body),
             Kind::GetEnvelope => self.get_envelope(body),
@@ -130,14 +135,15 @@ impl Connection {
             Kind::ProgramRegister => self.program_register(body),
             Kind::Handshake => self.handshake(body),
             Kind::Stats => self.stats(),
-            Kind::RecoveryState | Kind::RecoveryDone | Kind::Checkpoint => {
-                self.recovery(kind, body)
-            }
+            Kind::RecoveryState => self.recovery_state(body),
+            Kind::RecoveryDone => self.recovery_done(body),
+            Kind::Checkpoint => self.checkpoint(body),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }
 
     fn one_way(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
+        self.worker.may_ask(kind)?;
         match kind {
             Kind::Eval => self.eval(body),
             Kind::PutEnvelope => self.put_envelope(body),
@@ -153,7 +159,8 @@ impl Connection {
                 self.pending = None;
                 Ok(())
             }
-            Kind::PartitionLogged | Kind::Redo => self.redo(kind, body),
+            Kind::PartitionLogged => self.partition_logged(body),
+            Kind::Redo => self.redo(body),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }

@@ -1,30 +1,108 @@
-//! What the recovery worker says (docs/durability.md). This keeper's store is not
-//! durable yet: it has no checkpoint, applies no redo records, and always serves.
+//! What the recovery worker says (docs/durability.md): `RecoveryState`, `Redo`,
+//! `RecoveryDone`, `Checkpoint`.
+//!
+//! Invariants: the worker's channel does nothing else, and no other channel does
+//! these; what follows [`Kind::RecoveryState`] is refused on a channel on which
+//! it was not asked first, so that what was begun with one run of the keeper is
+//! not continued with another.
 
 use super::Connection;
 use crate::body::Body;
+use crate::durable::Durable;
 use crate::fail::{self, Failure};
 use contract::Kind;
+use contract::hello::Hello;
+use values::Error;
+
+/// Whether a channel is the recovery worker's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worker {
+    /// It is a backend's.
+    No,
+    /// It is, and has not asked for the state.
+    New,
+    /// It is, and has.
+    Asked,
+}
+
+fn refused(what: &'static str) -> Error {
+    Error::new(b"42501", "confide: request is not for this channel").detail(what)
+}
+
+impl Worker {
+    /// The recovery worker is connected to no database.
+    pub(super) fn of(hello: &Hello) -> Worker {
+        match hello.database {
+            0 => Worker::New,
+            _ => Worker::No,
+        }
+    }
+
+    /// Whether a request of this kind is for this channel.
+    #[inline]
+    pub(super) fn may_ask(self, kind: Kind) -> Result<(), Error> {
+        use Kind::{Checkpoint, Fence, Forget, Ping, RecoveryDone, RecoveryState, Redo};
+        let of_worker = matches!(kind, RecoveryState | Redo | RecoveryDone | Checkpoint);
+        match self {
+            Worker::No if !of_worker => Ok(()),
+            Worker::No => Err(refused("Only the recovery worker may ask for it.")),
+            Worker::Asked if of_worker => Ok(()),
+            _ if kind == RecoveryState => Ok(()),
+            _ if of_worker => Err(refused("The recovery worker must ask for the state first.")),
+            _ => match kind {
+                Ping | Fence | Forget | Kind::Settings | Kind::Stats | Kind::Release => Ok(()),
+                _ => Err(refused("The recovery worker may not ask for it.")),
+            },
+        }
+    }
+}
 
 impl Connection {
-    pub(super) fn recovery(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        body.u64()?;
-        if kind == Kind::RecoveryState {
-            // It serves; there has never been a checkpoint.
-            self.reply.extend_from_slice(&1u64.to_le_bytes());
-            self.reply.extend_from_slice(&0u64.to_le_bytes());
-        }
+    fn durable(&self) -> Result<&Durable, Failure> {
+        let durable = self.space.keeper.durable.as_ref();
+        durable.ok_or_else(|| {
+            let error = Error::new(b"55000", "confide: the keeper keeps values in memory only");
+            error
+                .hint("Set \"data_dir\" in the keeper's configuration.")
+                .into()
+        })
+    }
+
+    pub(super) fn recovery_state(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let system = Body::new(body).u64()?;
+        let (serves, position) = match &self.space.keeper.durable {
+            Some(durable) => {
+                let standing = durable.standing(system)?;
+                (standing.serves, standing.position)
+            }
+            None => (true, 0),
+        };
+        self.worker = Worker::Asked;
+        self.reply
+            .extend_from_slice(&u64::from(serves).to_le_bytes());
+        self.reply.extend_from_slice(&position.to_le_bytes());
         Ok(())
     }
 
-    pub(super) fn redo(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
-        if kind == Kind::PartitionLogged {
-            let partition = Body::new(body).u32()?;
-            if self.space.keeper.store.get(partition).is_none() {
-                return Err(fail::malformed("There is no such partition.").into());
-            }
+    pub(super) fn redo(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        body.u64()?;
+        let store = &self.space.keeper.store;
+        Ok(self.durable()?.redo(store, body.rest())?)
+    }
+
+    pub(super) fn recovery_done(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let position = Body::new(body).u64()?;
+        Ok(self.durable()?.done(position)?)
+    }
+
+    pub(super) fn checkpoint(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (position, system) = (body.u64()?, body.u64()?);
+        if position == 0 || system == 0 {
+            return Err(fail::malformed("LSN and system identifier are not 0.").into());
         }
-        Ok(())
+        let store = &self.space.keeper.store;
+        Ok(self.durable()?.checkpoint(store, position, system)?)
     }
 }

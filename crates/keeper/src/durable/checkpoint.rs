@@ -1,0 +1,184 @@
+//! Checkpoints: what changed goes into the vault, in pieces, while the keeper
+//! serves.
+//!
+//! A piece that is committed before the last one keeps the LSN of the checkpoint
+//! before: its segments are newer than that, and redo records that are applied to
+//! them again change nothing. It names the partitions that were there then and
+//! are still; redo records name those that were made since.
+//!
+//! Invariant: segments of a partition that the meta names are of the column that
+//! it names; others are not read.
+
+use super::meta::Meta;
+use super::{Durable, State, other_cluster};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use store::{Listed, PartitionKey, Store};
+use values::Error;
+use vault::{Checkpoint, SegmentId, Vault};
+
+/// Bytes of segments that one commit takes, about.
+const PIECE_BYTES: usize = 64 * 1024 * 1024;
+
+fn failed(what: &impl std::fmt::Display) -> Error {
+    Error::new(b"58030", "confide: the keeper's checkpoint failed")
+        .detail(what.to_string())
+        .hint("Values are safe in PostgreSQL's WAL. Check the keeper's data directory.")
+}
+
+/// A checkpoint being written.
+struct Writer<'a> {
+    vault: &'a mut Vault,
+    /// Meta of all pieces but the last.
+    between: Vec<u8>,
+    change: Checkpoint,
+    bytes: usize,
+    written: u64,
+}
+
+impl Writer<'_> {
+    fn segment(&mut self, id: SegmentId, content: Option<Vec<u8>>) -> Result<(), vault::Error> {
+        match content {
+            Some(content) => {
+                self.bytes += content.len();
+                self.written += 1;
+                self.change.write(id, content);
+            }
+            None => self.change.remove(id),
+        }
+        if self.bytes < PIECE_BYTES {
+            return Ok(());
+        }
+        self.bytes = 0;
+        let change = std::mem::take(&mut self.change);
+        self.vault.commit(change, self.between.clone())
+    }
+}
+
+impl Durable {
+    /// Makes everything durable that the store holds; the WAL before `position`
+    /// will not be needed any more.
+    ///
+    /// # Errors
+    /// When the vault fails; the checkpoint before still counts.
+    pub fn checkpoint(&self, store: &Store, position: u64, system: u64) -> Result<(), Error> {
+        let standing = self.standing(system)?;
+        let first = standing.position == 0 && store.partitions() == 0;
+        if !standing.serves && !first {
+            return Err(Error::new(
+                b"55000",
+                "confide: the keeper makes no checkpoint before it is up to date",
+            ));
+        }
+        if position == 0 || position < standing.position || system == 0 {
+            return Err(Error::new(
+                b"22023",
+                "confide: a checkpoint must be later than the one before",
+            ));
+        }
+        let began = std::time::Instant::now();
+        let mut state = self.state();
+        let whole = state.vault.is_none();
+        let written = match self.write(&mut state, store, position, system, whole) {
+            Ok(written) => written,
+            Err(error) => {
+                state.vault = None;
+                tracing::error!(%error.message, detail = error.detail.as_deref(), "checkpoint");
+                return Err(error);
+            }
+        };
+        self.system.store(system, Ordering::Release);
+        self.position.store(position, Ordering::Release);
+        tracing::debug!(segments = written, took = ?began.elapsed(), "checkpoint");
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        state: &mut State,
+        store: &Store,
+        position: u64,
+        system: u64,
+        whole: bool,
+    ) -> Result<u64, Error> {
+        if whole {
+            let (vault, _) = self.place.open().map_err(|e| failed(&e))?;
+            state.vault = Some(vault);
+        }
+        let vault = state.vault.as_mut().ok_or_else(|| failed(&"no vault"))?;
+        let before = Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
+        if before.system != 0 && before.system != system {
+            return Err(other_cluster(before.system, system));
+        }
+        // In this order: a number given out after the list was made is below `next`
+        // at the next checkpoint, or in a redo record after `position`.
+        let meta = Meta {
+            system,
+            position,
+            next: store.next_number(),
+            partitions: store.list(),
+        };
+        let written = write_segments(vault, &before, &meta, store, whole);
+        let written = written.map_err(|e| failed(&e))?;
+        for listed in &meta.partitions {
+            if let Some(partition) = store.get(listed.number) {
+                partition.set_logged();
+            }
+        }
+        Ok(written)
+    }
+}
+
+fn write_segments(
+    vault: &mut Vault,
+    before: &Meta,
+    now: &Meta,
+    store: &Store,
+    whole: bool,
+) -> Result<u64, vault::Error> {
+    let keys = |meta: &Meta| -> BTreeMap<u32, PartitionKey> {
+        meta.partitions.iter().map(|l| (l.number, l.key)).collect()
+    };
+    let (old, new) = (keys(before), keys(now));
+    let stays = |number: &u32| new.contains_key(number) && old.get(number) == new.get(number);
+    let (kept, gone): (Vec<SegmentId>, Vec<SegmentId>) =
+        vault.segments().partition(|id| stays(&id.partition));
+    let mut between = before.clone();
+    between.partitions.retain(|l| stays(&l.number));
+    let mut writer = Writer {
+        between: between.encode(),
+        change: Checkpoint::new(),
+        bytes: 0,
+        written: 0,
+        vault,
+    };
+    for id in gone {
+        writer.change.remove(id);
+    }
+    for Listed { number, .. } in &now.partitions {
+        let Some(partition) = store.get(*number) else {
+            continue;
+        };
+        let mut numbers: BTreeSet<u32> = partition.take_dirty().into_iter().collect();
+        if whole {
+            let of = |id: &&SegmentId| id.partition == *number;
+            numbers.extend(kept.iter().filter(of).map(|id| id.number));
+            numbers.extend(partition.all_segments());
+        }
+        for segment in numbers {
+            let id = SegmentId {
+                partition: *number,
+                number: segment,
+            };
+            writer.segment(id, partition.write_segment(segment))?;
+        }
+    }
+    let Writer {
+        vault,
+        change,
+        written,
+        ..
+    } = writer;
+    vault.commit(change, now.encode())?;
+    Ok(written)
+}

@@ -1,0 +1,129 @@
+//! What the vault keeps besides segments: of which cluster the store is, up to
+//! which LSN it is complete, and which partitions there are.
+//!
+//! Bytes: version `u8`, zeros 1..4, next partition number `u32` 4..8, system
+//! identifier `u64` 8..16, LSN `u64` 16..24; then for each partition number,
+//! database, relation, attribute and code of the layout, `u32` each.
+
+use contract::fid::ARENA_BASE;
+use store::{Layout, Listed, PartitionKey};
+
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 24;
+const PARTITION_BYTES: usize = 20;
+
+/// The meta of a checkpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Meta {
+    /// System identifier of the cluster; 0 before the first checkpoint.
+    pub system: u64,
+    /// The WAL from here on is missing in the store; 0 before the first checkpoint.
+    pub position: u64,
+    /// Partition numbers from here on were never used.
+    pub next: u32,
+    /// The partitions.
+    pub partitions: Vec<Listed>,
+}
+
+impl Meta {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, 0, 0, 0];
+        out.extend_from_slice(&self.next.to_le_bytes());
+        out.extend_from_slice(&self.system.to_le_bytes());
+        out.extend_from_slice(&self.position.to_le_bytes());
+        for Listed { number, key } in &self.partitions {
+            let attribute = key.attribute as u32;
+            let words = [
+                *number,
+                key.database,
+                key.relation,
+                attribute,
+                key.layout.code(),
+            ];
+            out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+        }
+        out
+    }
+
+    /// The meta from a vault; that of an empty one when there is none.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Meta> {
+        if bytes.is_empty() {
+            return Some(Meta::default());
+        }
+        let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+        let (words, _) = header.as_chunks::<4>();
+        let [first, next, s0, s1, p0, p1] = words else {
+            return None;
+        };
+        let wide = |low: &[u8; 4], high: &[u8; 4]| {
+            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
+        };
+        let (partitions, rest) = rest.as_chunks::<PARTITION_BYTES>();
+        if *first != [VERSION, 0, 0, 0] || !rest.is_empty() {
+            return None;
+        }
+        Some(Meta {
+            system: wide(s0, s1),
+            position: wide(p0, p1),
+            next: u32::from_le_bytes(*next),
+            partitions: partitions.iter().map(partition).collect::<Option<_>>()?,
+        })
+    }
+}
+
+fn partition(bytes: &[u8; PARTITION_BYTES]) -> Option<Listed> {
+    let (words, _) = bytes.as_chunks::<4>();
+    let [number, database, relation, attribute, layout] = words else {
+        return None;
+    };
+    let number = u32::from_le_bytes(*number);
+    let key = PartitionKey {
+        database: u32::from_le_bytes(*database),
+        relation: u32::from_le_bytes(*relation),
+        attribute: i32::from_le_bytes(*attribute),
+        layout: Layout::from_code(u32::from_le_bytes(*layout))?,
+    };
+    (number > 0 && number < ARENA_BASE).then_some(Listed { number, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contract::TypeCode;
+
+    /// The format is on disks; a change must be a new version.
+    #[test]
+    fn there_and_back() {
+        let listed = |number, t, typmod| Listed {
+            number,
+            key: PartitionKey {
+                database: 5,
+                relation: 16_384,
+                attribute: -1,
+                layout: Layout::of(t, typmod),
+            },
+        };
+        let meta = Meta {
+            system: 0x1122_3344_5566_7788,
+            position: 0x0102_0304_0506_0708,
+            next: 9,
+            partitions: vec![
+                listed(1, TypeCode::Text, -1),
+                listed(8, TypeCode::Numeric, (10 << 16) + 6),
+            ],
+        };
+        let bytes = meta.encode();
+        assert_eq!(bytes.len(), 64);
+        assert_eq!(Meta::decode(&bytes), Some(meta));
+        assert_eq!(Meta::decode(&[]), Some(Meta::default()));
+        for length in 1..24 {
+            assert_eq!(Meta::decode(&bytes[..length]), None);
+        }
+        assert_eq!(Meta::decode(&bytes[..63]), None);
+        for at in [0, 1, 24 + 16] {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x40;
+            assert_eq!(Meta::decode(&changed), None, "{at}");
+        }
+    }
+}

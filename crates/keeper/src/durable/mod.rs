@@ -1,0 +1,302 @@
+//! Values that outlive the keeper (docs/durability.md): redo records for
+//! PostgreSQL's WAL, checkpoints in a vault, and what is between the keeper's start
+//! and its serving.
+//!
+//! Not here: what redo records and the vault look like (crates `redo`, `vault`), and
+//! who may ask (`dispatch::recovery`).
+//!
+//! Invariants: the keeper serves only after the recovery worker has said that it
+//! has sent everything since the last checkpoint; a checkpoint at an LSN holds all
+//! that any redo record before that LSN says; a failed checkpoint changes nothing
+//! but what the next one writes.
+
+mod checkpoint;
+mod meta;
+
+use crate::config::Config;
+use contract::Fid;
+use meta::Meta;
+use redo::{Opener, Record, Sealer};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::{Layout, Listed, PartitionKey, Store};
+use values::Error;
+use vault::{CounterFile, Directory, Vault};
+use zeroize::Zeroizing;
+
+/// What makes a store durable.
+pub struct Durable {
+    place: Place,
+    sealer: Sealer,
+    recovering: AtomicBool,
+    system: AtomicU64,
+    position: AtomicU64,
+    state: Mutex<State>,
+    /// Locked as long as this keeper lives.
+    _lock: File,
+}
+
+struct State {
+    /// `None` after a failure: it must be opened anew.
+    vault: Option<Vault>,
+    opener: Opener,
+    applied: u64,
+    skipped: u64,
+}
+
+/// Where the vault is.
+struct Place {
+    directory: PathBuf,
+    freshness: PathBuf,
+    root: Zeroizing<[u8; 32]>,
+}
+
+/// What the recovery worker is told first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// The keeper needs no WAL.
+    pub serves: bool,
+    /// LSN of the last checkpoint.
+    pub position: u64,
+}
+
+impl Place {
+    fn of(config: &Config, root: &[u8; 32]) -> Place {
+        let directory = config.data_dir.clone();
+        let freshness = match config.freshness_file.as_os_str().is_empty() {
+            true => directory.with_extension("freshness"),
+            false => config.freshness_file.clone(),
+        };
+        Place {
+            directory,
+            freshness,
+            root: Zeroizing::new(*root),
+        }
+    }
+
+    fn open(&self) -> Result<(Vault, Meta), String> {
+        let files = Directory::open(&self.directory).map_err(|e| e.to_string())?;
+        let counter = CounterFile::new(&self.freshness);
+        let vault = Vault::open(Box::new(files), Box::new(counter), &self.root)
+            .map_err(|e| e.to_string())?;
+        let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
+        Ok((vault, meta))
+    }
+}
+
+/// Two keepers on one directory would each take the other's files away.
+fn lock(directory: &Path) -> Result<File, String> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(directory).map_err(|e| e.to_string())?;
+    let file = File::create(directory.join("lock")).map_err(|e| e.to_string())?;
+    file.try_lock()
+        .map_err(|_| "another keeper uses this directory".to_owned())?;
+    Ok(file)
+}
+
+fn other_cluster(ours: u64, theirs: u64) -> Error {
+    Error::new(
+        b"55000",
+        "confide: the keeper's store belongs to another cluster",
+    )
+    .detail(format!(
+        "The store is of the cluster with system identifier {ours}, this one has {theirs}."
+    ))
+    .hint("Give each cluster a keeper with a data directory of its own.")
+}
+
+fn not_recovering() -> Error {
+    Error::new(b"55000", "confide: the keeper is not being recovered")
+}
+
+impl Durable {
+    /// Opens the vault and fills the store from it.
+    ///
+    /// # Errors
+    /// Name the directory and what is wrong with it.
+    pub fn open(config: &Config, root: &[u8; 32], store: &Store) -> Result<Durable, String> {
+        let place = Place::of(config, root);
+        Durable::open_at(place, store)
+            .map_err(|e| format!("data directory {}: {e}", config.data_dir.display()))
+    }
+
+    fn open_at(place: Place, store: &Store) -> Result<Durable, String> {
+        let held = lock(&place.directory)?;
+        let (vault, meta) = place.open()?;
+        load(&vault, &meta, store)?;
+        let sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
+        Ok(Durable {
+            sealer,
+            recovering: AtomicBool::new(true),
+            system: AtomicU64::new(meta.system),
+            position: AtomicU64::new(meta.position),
+            state: Mutex::new(State {
+                vault: Some(vault),
+                opener: Opener::new(&place.root),
+                applied: 0,
+                skipped: 0,
+            }),
+            place,
+            _lock: held,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the keeper must not serve yet.
+    pub fn is_recovering(&self) -> bool {
+        self.recovering.load(Ordering::Acquire)
+    }
+
+    /// LSN of the last checkpoint.
+    pub fn position(&self) -> u64 {
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// How the store stands, if it is of this cluster.
+    pub fn standing(&self, system: u64) -> Result<Standing, Error> {
+        match self.system.load(Ordering::Acquire) {
+            0 => {}
+            ours if ours == system => {}
+            ours => return Err(other_cluster(ours, system)),
+        }
+        Ok(Standing {
+            serves: !self.is_recovering(),
+            position: self.position(),
+        })
+    }
+
+    /// Seals a record of a partition's making.
+    pub fn log_partition(&self, listed: &Listed) -> Result<Vec<u8>, Error> {
+        let Listed { number, key } = listed;
+        let partition = redo::Partition {
+            number: *number,
+            database: key.database,
+            relation: key.relation,
+            attribute: key.attribute,
+            layout: key.layout.code(),
+        };
+        self.sealer.partition(&partition).map_err(of_redo)
+    }
+
+    /// Seals a record of a promotion.
+    pub fn log_promotion(&self, promotion: redo::Promotion) -> Result<Vec<u8>, Error> {
+        self.sealer.promotion(promotion).map_err(of_redo)
+    }
+
+    /// Applies a redo record.
+    pub fn redo(&self, store: &Store, record: &[u8]) -> Result<(), Error> {
+        if !self.is_recovering() {
+            return Err(not_recovering());
+        }
+        let mut state = self.state();
+        match state.opener.open(record).map_err(of_redo)? {
+            Record::Partition(partition) => redo_partition(store, &partition)?,
+            Record::Promotion(items) => {
+                for item in items.iter() {
+                    if !redo_item(store, &item)? {
+                        state.skipped += 1;
+                    }
+                }
+            }
+        }
+        state.applied += 1;
+        Ok(())
+    }
+
+    /// Begins to serve: all redo records have been sent.
+    pub fn done(&self, position: u64) -> Result<(), Error> {
+        if !self.is_recovering() {
+            return Err(not_recovering());
+        }
+        if self.position() == 0 || position < self.position() {
+            return Err(Error::new(
+                b"55000",
+                "confide: the WAL that was sent ends before the keeper's checkpoint",
+            ));
+        }
+        let state = self.state();
+        let position = format!("{:X}/{:X}", position >> 32, position as u32);
+        tracing::info!(position, records = state.applied, "up to date, serving");
+        if state.skipped > 0 {
+            tracing::warn!(values = state.skipped, "redo records of dropped columns");
+        }
+        self.recovering.store(false, Ordering::Release);
+        Ok(())
+    }
+}
+
+fn of_redo(error: redo::Error) -> Error {
+    Error::new(b"XX001", format!("confide: {error}"))
+        .hint("The WAL and the keeper's root key may be of different clusters.")
+}
+
+fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
+    let mut segments = 0u64;
+    for listed in &meta.partitions {
+        store.restore(*listed).map_err(|e| e.message.to_string())?;
+        if let Some(partition) = store.get(listed.number) {
+            partition.set_logged();
+        }
+    }
+    store.skip_to(meta.next);
+    for id in vault.segments().collect::<Vec<_>>() {
+        let listed = meta.partitions.iter().any(|l| l.number == id.partition);
+        let partition = store.get(id.partition).filter(|_| listed);
+        let (Some(partition), Some(bytes)) =
+            (partition, vault.read(id).map_err(|e| e.to_string())?)
+        else {
+            continue;
+        };
+        let bytes = Zeroizing::new(bytes);
+        partition
+            .read_segment(id.number, &bytes)
+            .map_err(|e| format!("partition {}: {}", id.partition, e.message))?;
+        segments += 1;
+    }
+    tracing::info!(
+        version = vault.version(),
+        partitions = meta.partitions.len(),
+        segments,
+        "store loaded; waiting for the WAL since its checkpoint"
+    );
+    Ok(())
+}
+
+fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Error> {
+    let key = PartitionKey {
+        database: partition.database,
+        relation: partition.relation,
+        attribute: partition.attribute,
+        layout: Layout::from_code(partition.layout).ok_or_else(store::bad_segment)?,
+    };
+    let number = partition.number;
+    store.restore(Listed { number, key })?;
+    if let Some(made) = store.get(number) {
+        made.set_logged();
+    }
+    Ok(())
+}
+
+/// False when the column is no more.
+fn redo_item(store: &Store, item: &redo::Item<'_>) -> Result<bool, Error> {
+    let fid = Fid(item.fid);
+    let Some(partition) = store.get(fid.partition()) else {
+        return Ok(false);
+    };
+    let Some(t) = partition.read().stored_type() else {
+        return Ok(false);
+    };
+    let value = Some(item.bytes)
+        .filter(|_| t as u8 == item.type_code)
+        .and_then(|bytes| store::decode(t, bytes))
+        .ok_or_else(store::bad_segment)?;
+    partition.restore(fid.slot(), &value)?;
+    Ok(true)
+}
