@@ -97,7 +97,9 @@ portal_counts(const char *name)
 	portal = GetPortalByName(name);
 	if (!PortalIsValid(portal))
 		return true;
-	if (portal->status == PORTAL_DONE || portal->status == PORTAL_FAILED)
+	/* An active one is that of the running statement. */
+	if (portal->status == PORTAL_DONE || portal->status == PORTAL_FAILED ||
+		portal->status == PORTAL_ACTIVE)
 		return false;
 	/* Portals of statements without rows stand at the end from the start. */
 	return !(name[0] == '\0' && portal->status == PORTAL_READY &&
