@@ -119,9 +119,19 @@ impl Civil {
         if !valid_julian(self.year, self.month) {
             return None;
         }
-        let local = i128::from(self.days()) * i128::from(USECS_PER_DAY) + i128::from(self.time());
-        // PostgreSQL forms the local timestamp in 64 bits first.
+        // PostgreSQL forms the local timestamp in 64 bits first, and the seconds
+        // of it in 32, which only matters for hours beyond a day (`h123456789`).
+        let hours = (self.hour as i32)
+            .wrapping_mul(60)
+            .wrapping_add(self.minute as i32);
+        let seconds = hours.wrapping_mul(60).wrapping_add(self.second as i32);
+        let time = i64::from(seconds) * USECS_PER_SEC + self.micros;
+        let days = self.days();
+        let local = i128::from(days) * i128::from(USECS_PER_DAY) + i128::from(time);
         i64::try_from(local).ok()?;
+        if (local < 0 && days > 0) || (local > 0 && days < -1) {
+            return None;
+        }
         super::valid_timestamp(local - i128::from(offset) * i128::from(USECS_PER_SEC))
     }
 

@@ -581,7 +581,7 @@ impl Interval {
         const SECS_PER_DAY: f64 = 86_400.0;
         let range = || out_of_range("interval");
         let to_i32 = |v: f64| {
-            let fits = v >= f64::from(i32::MIN) && v <= f64::from(i32::MAX);
+            let fits = v >= f64::from(i32::MIN) && v < -f64::from(i32::MIN);
             if fits { Ok(v as i32) } else { Err(range()) }
         };
         let round_micro = |v: f64| (v * 1e6).round_ties_even() / 1e6;

@@ -496,8 +496,15 @@ impl<'e> Decoder<'e> {
             Ok(())
         };
         let mut text_month = false;
-        let is_word = |part: &[u8]| part.first().is_some_and(u8::is_ascii_alphabetic);
-        for part in parts.iter().filter(|p| is_word(p)) {
+        // The name of a month first: it decides what the numbers are.
+        let month_of = |part: &[u8]| match word(part) {
+            Some(Word::Month(month)) => Some(month),
+            _ => None,
+        };
+        for part in parts
+            .iter()
+            .filter(|p| p.first().is_some_and(u8::is_ascii_alphabetic))
+        {
             match word(part) {
                 Some(Word::Ignore) => {}
                 Some(Word::Month(month)) => {
@@ -508,7 +515,7 @@ impl<'e> Decoder<'e> {
                 _ => return Err(Bad::Format),
             }
         }
-        for part in parts.iter().filter(|p| !is_word(p)) {
+        for part in parts.iter().filter(|p| month_of(p).is_none()) {
             let bits = self.plain_number(part, text_month, seen)?;
             add(bits, &mut seen)?;
         }

@@ -107,13 +107,16 @@ impl<'a> Literal<'a> {
                 _ => (false, rest),
             };
             let (digits, rest) = scan::digits(rest);
-            if digits.is_empty() || !rest.is_empty() {
+            if digits.is_empty() {
                 return None;
             }
             let value = scan::integer(digits).filter(|&e| e < i64::from(i32::MAX / 2));
             let Some(value) = value else {
                 return Some(Err(overflow()));
             };
+            if !rest.is_empty() {
+                return None;
+            }
             exponent = if minus { -value } else { value };
         } else if !rest.is_empty() {
             return None;
