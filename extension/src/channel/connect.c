@@ -23,6 +23,7 @@
 #include "storage/fd.h"
 #include "storage/latch.h"
 #include "utils/timestamp.h"
+#include "wal/state.h"
 
 #ifndef F_GET_SEALS
 #define F_GET_SEALS 1034
@@ -201,6 +202,19 @@ receive_welcome(int sock, CfdWelcome *welcome, int *fd, TimestampTz deadline)
 	cfd_decode_welcome(welcome, bytes);
 }
 
+/* The recovery worker knows why. */
+static void
+not_ready(void)
+{
+	char	   *reason = cfd_state_reason();
+
+	ereport(ERROR,
+			(errcode(ERRCODE_CANNOT_CONNECT_NOW),
+			 errmsg("Confide's keeper is not ready yet"),
+			 errdetail("%s", reason != NULL ? reason : "It waits for the recovery worker of Confide."),
+			 errhint("Try again soon; if it stays so, the server's log says why.")));
+}
+
 static void
 check_welcome(const CfdWelcome *welcome)
 {
@@ -212,6 +226,8 @@ check_welcome(const CfdWelcome *welcome)
 				 errmsg("Confide's keeper speaks version %u of the contract, this extension version %u",
 						welcome->version, CFD_CONTRACT_VERSION),
 				 errhint("Install keeper and extension of the same release, and restart both.")));
+	if (welcome->status == CFD_STATUS_RECOVERING)
+		not_ready();
 	switch (welcome->status)
 	{
 		case CFD_STATUS_ACCEPTED:
@@ -233,13 +249,6 @@ check_welcome(const CfdWelcome *welcome)
 					(errcode(ERRCODE_CONNECTION_DOES_NOT_EXIST),
 					 errmsg("Confide's keeper does not know the session of the parallel leader"),
 					 errhint("Try again: the keeper was restarted.")));
-			break;
-		case CFD_STATUS_RECOVERING:
-			ereport(ERROR,
-					(errcode(ERRCODE_CANNOT_CONNECT_NOW),
-					 errmsg("Confide's keeper is not ready yet"),
-					 errdetail("It is being brought up to date from the WAL."),
-					 errhint("Try again soon.")));
 			break;
 		default:
 			cannot_connect("it gave an unknown answer");

@@ -15,6 +15,7 @@
 #include "storage/ipc.h"
 #include "types/types.h"
 #include "utils/guc.h"
+#include "wal/recovery.h"
 
 PG_MODULE_MAGIC;
 
@@ -69,6 +70,7 @@ _PG_init(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("confide must be in shared_preload_libraries"),
 				 errhint("Add it in postgresql.conf and restart PostgreSQL.")));
+	cfd_wal_init();
 	define_settings();
 	previous_shmem_request = shmem_request_hook;
 	shmem_request_hook = shmem_request;

@@ -16,6 +16,7 @@
 #include "types/types.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "wal/rmgr.h"
 
 /* What precedes the redo record in the answer to PartitionOpen. */
 #define PARTITION_ANSWER_BYTES 8
@@ -23,18 +24,28 @@
 /*
  * Makes what the keeper has promised durable with the transaction: here its redo
  * record goes into PostgreSQL's WAL, before any record that contains one of the
- * FIDs. Nothing is logged yet: see the issue "One log".
+ * FIDs. A keeper without a store has none.
  */
-static void
-log_redo_record(const char *record, uint32 length)
+static bool
+log_redo_record(const char *record, uint32 length, bool permanent)
 {
-	(void) record;
-	(void) length;
+	if (length == 0)
+		return false;
+	if (length < CFD_WAL_RECORD_MIN)
+		cfd_violation("redo record is too short");
+	cfd_wal_log(record, length, permanent);
+	return true;
+}
+
+static bool
+is_permanent(Relation relation)
+{
+	return relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
 }
 
 /* The partition of a column (relation 0: constants in catalogs). */
 static uint32
-open_partition(Oid relation, int attribute, int32 typmod, uint8 type)
+open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent)
 {
 	unsigned char body[CFD_FIXED_PARTITION_OPEN];
 	const char *answer;
@@ -53,7 +64,15 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type)
 	partition = cfd_get32(answer);
 	if (partition == 0 || partition >= CFD_ARENA_BASE)
 		cfd_violation("impossible partition");
-	log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES);
+	if (log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES, permanent))
+	{
+		unsigned char logged[CFD_FIXED_PARTITION_LOGGED];
+
+		/* If it does not get there, somebody logs the partition once more. */
+		cfd_put32(logged, partition);
+		cfd_put32(logged + 4, 0);
+		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged));
+	}
 	return partition;
 }
 
@@ -123,7 +142,8 @@ cfd_open_columns(Relation relation)
 		int			i = columns->column[n].index;
 
 		partitions[n] = open_partition(owner_of(relation), i + 1,
-									   TupleDescAttr(desc, i)->atttypmod, type_of(desc, i));
+									   TupleDescAttr(desc, i)->atttypmod, type_of(desc, i),
+									   is_permanent(relation));
 		/* The cache may have been freed meanwhile; the columns are the same. */
 		columns = (CfdColumns *) cfd_columns(relation);
 	}
@@ -135,7 +155,7 @@ cfd_open_columns(Relation relation)
 }
 
 static void
-promote_part(CfdPromotion *items, int count)
+promote_part(CfdPromotion *items, int count, bool permanent)
 {
 	unsigned char body[CFD_FIXED_PROMOTE];
 	const char *answer;
@@ -153,14 +173,16 @@ promote_part(CfdPromotion *items, int count)
 		if (cfd_fid_partition(items[i].fid) != items[i].partition)
 			cfd_violation("promoted into another partition");
 	}
-	log_redo_record(answer + fids, length - fids);
+	log_redo_record(answer + fids, length - fids, permanent);
 }
 
 void
-cfd_promote(CfdPromotion *items, int count)
+cfd_promote(Relation relation, CfdPromotion *items, int count)
 {
+	bool		permanent = relation == NULL || is_permanent(relation);
+
 	for (int done = 0; done < count; done += CFD_ROWS_MAX)
-		promote_part(items + done, Min(count - done, CFD_ROWS_MAX));
+		promote_part(items + done, Min(count - done, CFD_ROWS_MAX), permanent);
 }
 
 CfdFid
@@ -177,8 +199,8 @@ cfd_make_constant(CfdFid fid, uint8 type)
 		generation = cfd_channel.generation;
 	}
 	if (partitions[type] == 0)
-		partitions[type] = open_partition(InvalidOid, 0, -1, type);
+		partitions[type] = open_partition(InvalidOid, 0, -1, type, true);
 	item.partition = partitions[type];
-	cfd_promote(&item, 1);
+	cfd_promote(NULL, &item, 1);
 	return item.fid;
 }

@@ -41,7 +41,8 @@ typedef struct CfdColumns
 extern const CfdColumns *cfd_columns(Relation relation);
 /* As above, with their partitions. */
 extern const CfdColumns *cfd_open_columns(Relation relation);
-extern void cfd_promote(CfdPromotion *items, int count);
+/* Relation NULL: constants in catalogs. */
+extern void cfd_promote(Relation relation, CfdPromotion *items, int count);
 /* Copies a value into the partition of constants in catalogs. */
 extern CfdFid cfd_make_constant(CfdFid fid, uint8 type);
 

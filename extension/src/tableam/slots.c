@@ -180,7 +180,7 @@ cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 	{
 		int			done = 0;
 
-		cfd_promote(items, total);
+		cfd_promote(relation, items, total);
 		for (int i = 0; i < count; i++)
 			done += replace(columns, slots[i], items + done);
 		Assert(done == total);

@@ -85,7 +85,7 @@ cfd_wal_log(const void *record, Size length, bool permanent)
 	XLogRecPtr	commit_needs = XactLastRecEnd;
 	XLogRecPtr	end;
 
-	Assert(length > KIND_OFFSET);
+	Assert(length >= CFD_WAL_RECORD_MIN);
 	if (!cfd_state_enter(cfd_channel.link.welcome.incarnation))
 		keeper_restarted();
 	XLogBeginInsert();

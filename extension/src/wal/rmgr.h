@@ -19,10 +19,13 @@
  */
 #define CFD_RMGR_ID 187
 
+/* Version, kind, counter, epoch and tag: no record is shorter (crate redo). */
+#define CFD_WAL_RECORD_MIN 36
+
 extern void cfd_rmgr_register(void);
 
 /*
- * Puts a redo record (of at least one byte) into the WAL. For a relation that
+ * Puts a redo record (of at least CFD_WAL_RECORD_MIN bytes) into the WAL. For a relation that
  * is not permanent, the transaction need not wait for the record at its commit.
  */
 extern void cfd_wal_log(const void *record, Size length, bool permanent);
