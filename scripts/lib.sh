@@ -53,11 +53,8 @@ BIN=$STATE/bin
 run_as() {
     local user=$1
     shift
-    if [ "$user" = "$(id -un)" ]; then
-        (cd / && "$@")
-    else
-        (cd / && setpriv --reuid="$user" --regid="$user" --init-groups -- "$@")
-    fi
+    [ "$user" = "$(id -un)" ] || set -- setpriv --reuid="$user" --regid="$user" --init-groups -- "$@"
+    (cd / && exec "$@")
 }
 
 # process_runs PID NAME: this process is alive and is this program (a pid file

@@ -36,7 +36,7 @@ def test_describe(stack, payroll):
     assert "enc_numeric(10,2)" in output
     assert "employee_salary" in output
     assert psql(stack.app_url, "-c", r"\d+ payroll.employee", "-c", r"\dt payroll.*").stdout
-    assert "numeric" in psql(stack.app_url, "-c", r"SELECT 1.5 AS x \gdesc").stdout
+    assert "numeric" in psql(stack.app_url, stdin=r"SELECT 1.5 AS x \gdesc").stdout
 
 
 def test_variables_and_crosstab(stack, payroll):
