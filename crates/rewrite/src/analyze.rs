@@ -117,7 +117,9 @@ fn statement(
     let mut result = infer.statement(node, prepared);
     // What turned out to be protected only after it was used as if it were not.
     for _ in 0..RUNS {
-        let Some(forced) = infer.overtaken().filter(|_| result.is_ok()) else { break };
+        let Some(forced) = infer.overtaken().filter(|_| result.is_ok()) else {
+            break;
+        };
         infer = Infer::new(sql, tokens, schema);
         infer.range = range.clone();
         infer.forced = forced;

@@ -434,7 +434,7 @@ impl Infer<'_> {
     }
 
     fn statistics(&mut self, s: &pg_query::protobuf::CreateStatsStmt) -> Res<Extra> {
-        let frame = self.from_clause(&s.relations)?;
+        let frame = self.tables(&s.relations)?;
         self.scopes.push(Rc::new(frame));
         for node in &s.exprs {
             if let Some(NodeEnum::StatsElem(e)) = &node.node {

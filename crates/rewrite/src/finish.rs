@@ -47,9 +47,13 @@ impl Infer<'_> {
             }
         }
         if self.overtaken().is_some() {
-            return Err(Refusal::unsupported("cannot tell which literals meet protected values"));
+            return Err(Refusal::unsupported(
+                "cannot tell which literals meet protected values",
+            ));
         }
         self.check_coverage(range)?;
+        let names = self.kept_names(&edits);
+        edits.extend(names);
         Ok(Outcome {
             edits: ordered(edits),
             params,

@@ -21,6 +21,7 @@ mod finish;
 mod infer;
 mod kind;
 mod known;
+mod naming;
 mod refusal;
 mod routine;
 mod schema;

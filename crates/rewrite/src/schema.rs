@@ -366,7 +366,9 @@ impl Schema {
     /// Functions of this name are in several schemas, or in one that is not on
     /// the search path.
     pub(crate) fn function_elsewhere(&self, name: &str) -> bool {
-        let Some(named) = self.functions.get(name) else { return false };
+        let Some(named) = self.functions.get(name) else {
+            return false;
+        };
         let schemas: HashSet<&str> = named.iter().map(|f| f.schema.as_str()).collect();
         schemas.len() > 1 || schemas.iter().any(|s| !self.path().any(|p| p == *s))
     }

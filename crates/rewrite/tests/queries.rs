@@ -172,7 +172,7 @@ fn with_and_sets() {
             ),
             (
                 "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT * FROM r, emp WHERE n = salary",
-                "WITH RECURSIVE r(n) AS (SELECT '<<int4:1>>'::enc_int4 UNION ALL SELECT n + '<<int4:1>>'::enc_int4 FROM r WHERE n < '<<int4:10>>'::enc_int4) SELECT * FROM r, emp WHERE n = salary",
+                "WITH RECURSIVE r(n) AS (SELECT '<<int4:1>>'::enc_int4 AS \"?column?\" UNION ALL SELECT n + '<<int4:1>>'::enc_int4 FROM r WHERE n < '<<int4:10>>'::enc_int4) SELECT * FROM r, emp WHERE n = salary",
             ),
             (
                 "WITH RECURSIVE r AS (SELECT id, salary FROM emp WHERE id = 1 UNION ALL SELECT e.id, r.salary + 1 FROM r JOIN emp e ON e.id = r.id WHERE r.salary < 9) SELECT * FROM r",
@@ -184,7 +184,7 @@ fn with_and_sets() {
             ),
             (
                 "SELECT 5 UNION ALL SELECT 6 EXCEPT SELECT salary FROM emp",
-                "SELECT '<<int4:5>>'::enc_int4 UNION ALL SELECT '<<int4:6>>'::enc_int4 EXCEPT SELECT salary FROM emp",
+                "SELECT '<<int4:5>>'::enc_int4 AS \"?column?\" UNION ALL SELECT '<<int4:6>>'::enc_int4 AS \"?column?\" EXCEPT SELECT salary FROM emp",
             ),
             (
                 "SELECT * FROM (VALUES (1,'a'),(2,'b')) v(i,n) JOIN emp ON n = name AND i = id",
@@ -261,10 +261,42 @@ fn late_meetings() {
     );
     check(
         &schema(),
+        &[(
+            "WITH c AS (SELECT 'a' AS v) SELECT upper(v) || 'q', coalesce(v, 'z') = 'y' FROM c, emp WHERE v = name",
+            "WITH c AS (SELECT '<<~text:a>>'::enc_text AS v) SELECT upper(v) || '<<q>>', coalesce(v, '<<z>>') = '<<y>>' FROM c, emp WHERE v = name",
+        )],
+    );
+}
+
+/// The edits do not change the names of columns.
+#[test]
+fn column_names() {
+    check(
+        &schema(),
         &[
             (
-                "WITH c AS (SELECT 'a' AS v) SELECT upper(v) || 'q', coalesce(v, 'z') = 'y' FROM c, emp WHERE v = name",
-                "WITH c AS (SELECT '<<~text:a>>'::enc_text AS v) SELECT upper(v) || '<<q>>', coalesce(v, '<<z>>') = '<<y>>' FROM c, emp WHERE v = name",
+                "SELECT salary::text, (salary + 1)::text, id FROM emp",
+                "SELECT salary::enc_text, (salary + '<<int4:1>>'::enc_int4)::enc_text AS \"text\", id FROM emp",
+            ),
+            (
+                "SELECT 5, 'x' FROM plain UNION SELECT salary, name FROM emp",
+                "SELECT '<<int4:5>>'::enc_int4 AS \"?column?\", '<<x>>' FROM plain UNION SELECT salary, name FROM emp",
+            ),
+            (
+                "SELECT date '2020-01-01' UNION SELECT hired FROM emp",
+                "SELECT enc_date '<<~date:2020-01-01>>' AS \"date\" UNION SELECT hired FROM emp",
+            ),
+            (
+                "SELECT (CASE WHEN id = 1 THEN salary END)::text AS t FROM emp",
+                "SELECT (CASE WHEN id = 1 THEN salary END)::enc_text AS t FROM emp",
+            ),
+            (
+                "SELECT -salary::int8 IS DISTINCT FROM 5, CAST(salary || 'x' AS varchar(3)) FROM emp",
+                "SELECT -salary::enc_int8 IS DISTINCT FROM '<<int4:5>>'::enc_int4, CAST(salary || '<<x>>' AS enc_varchar(3)) AS \"varchar\" FROM emp",
+            ),
+            (
+                "UPDATE upd SET a = a RETURNING (a + 1)::int8",
+                "UPDATE upd SET a = a RETURNING (a + '<<int4:1>>'::enc_int4)::enc_int8 AS \"int8\"",
             ),
         ],
     );

@@ -219,7 +219,7 @@ impl Infer<'_> {
         if matches!(val.class, Class::Unknown | Class::Row(_)) {
             return self.cast_plain("array", ty, val);
         }
-        let array = self.to_array(val);
+        let array = self.arrayed(val);
         let Class::Array(element) = &array.class else {
             return Ok(Val::unknown());
         };

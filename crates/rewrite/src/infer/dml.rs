@@ -51,7 +51,10 @@ impl Infer<'_> {
                 }
             }
             Some(NodeEnum::SelectStmt(q)) => {
-                let cols = self.select(q)?;
+                self.nameless += 1;
+                let cols = self.select(q);
+                self.nameless -= 1;
+                let cols = cols?;
                 self.insert_selected(&columns, &cols, s.select_stmt.as_deref())?;
             }
             _ => {}
@@ -82,8 +85,18 @@ impl Infer<'_> {
     }
 
     /// The server would refuse it, with all values in the text.
-    fn check_width(&self, target: &Target, columns: &[Val], width: usize, at: Option<&Node>) -> Res<()> {
-        if width > columns.len() && target.relation.protected() { Err(too_many(at)) } else { Ok(()) }
+    fn check_width(
+        &self,
+        target: &Target,
+        columns: &[Val],
+        width: usize,
+        at: Option<&Node>,
+    ) -> Res<()> {
+        if width > columns.len() && target.relation.protected() {
+            Err(too_many(at))
+        } else {
+            Ok(())
+        }
     }
 
     fn assign_all(&mut self, columns: &[Val], vals: &[Val], at: i32) -> Res<()> {
@@ -223,7 +236,10 @@ impl Infer<'_> {
                 let Some(query) = s.subselect.as_deref() else {
                     return Ok(Val::plain(None));
                 };
-                let cols = self.query_node(query)?;
+                self.nameless += 1;
+                let cols = self.query_node(query);
+                self.nameless -= 1;
+                let cols = cols?;
                 match cols.list.get(at) {
                     Some(col) if cols.open.is_none() => Ok(self.settle(&col.val.clone())),
                     _ => Ok(Val::unknown()),
@@ -240,7 +256,7 @@ impl Infer<'_> {
         let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
         self.with(s.with_clause.as_ref())?;
         let target = self.target(s.relation.as_ref())?;
-        let from = self.from_clause(&s.from_clause)?;
+        let from = self.tables(&s.from_clause)?;
         let mut frame = Frame::of(target.entry.clone());
         frame.join(&from);
         self.scopes.push(Rc::new(frame));
@@ -259,7 +275,7 @@ impl Infer<'_> {
         let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
         self.with(s.with_clause.as_ref())?;
         let target = self.target(s.relation.as_ref())?;
-        let using = self.from_clause(&s.using_clause)?;
+        let using = self.tables(&s.using_clause)?;
         let mut frame = Frame::of(target.entry.clone());
         frame.join(&using);
         self.scopes.push(Rc::new(frame));
@@ -307,5 +323,7 @@ fn is_values(q: &pg_query::protobuf::SelectStmt) -> bool {
 }
 
 fn too_many(at: Option<&Node>) -> Refusal {
-    Refusal::new("42601", "INSERT has more expressions than target columns").at(at.map_or(-1, location)).refresh()
+    Refusal::new("42601", "INSERT has more expressions than target columns")
+        .at(at.map_or(-1, location))
+        .refresh()
 }

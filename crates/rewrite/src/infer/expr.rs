@@ -217,7 +217,10 @@ impl Infer<'_> {
         let Some(select) = s.subselect.as_deref() else {
             return Ok(Val::plain(None));
         };
-        let cols = self.query_node(select)?;
+        self.nameless += 1;
+        let cols = self.query_node(select);
+        self.nameless -= 1;
+        let cols = cols?;
         match s.sub_link_type() {
             SubLinkType::ExistsSublink => Ok(Val::boolean()),
             SubLinkType::AnySublink | SubLinkType::AllSublink => {

@@ -12,25 +12,25 @@ use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
 impl Infer<'_> {
-    pub fn from_clause(&mut self, nodes: &[Node]) -> Res<Frame> {
-        self.from_after(Frame::default(), nodes)
+    pub fn tables(&mut self, nodes: &[Node]) -> Res<Frame> {
+        self.tables_after(Frame::default(), nodes)
     }
 
     /// Items of `FROM` behind those in `frame`, which `LATERAL` ones can see.
-    pub fn from_after(&mut self, mut frame: Frame, nodes: &[Node]) -> Res<Frame> {
+    pub fn tables_after(&mut self, mut frame: Frame, nodes: &[Node]) -> Res<Frame> {
         for node in nodes {
-            let item = self.from_item(node, &frame)?;
+            let item = self.item(node, &frame)?;
             frame.join(&item);
         }
         Ok(frame)
     }
 
-    fn from_item(&mut self, node: &Node, beside: &Frame) -> Res<Frame> {
+    fn item(&mut self, node: &Node, beside: &Frame) -> Res<Frame> {
         match &node.node {
             Some(NodeEnum::RangeVar(r)) => self.table(r).map(Frame::of),
             Some(NodeEnum::RangeSubselect(s)) => self.subselect(s, beside),
             Some(NodeEnum::RangeFunction(f)) => {
-                self.lateral(beside, true, |infer| infer.from_function(f))
+                self.lateral(beside, true, |infer| infer.table_function(f))
             }
             Some(NodeEnum::JoinExpr(j)) => self.join(j, beside),
             Some(NodeEnum::RangeTableSample(t)) => self.sample(t, beside),
@@ -130,7 +130,7 @@ impl Infer<'_> {
             return Ok(Frame::default());
         };
         self.lateral(beside, s.lateral, |infer| {
-            let cols = infer.query_node(query)?;
+            let cols = infer.with_names(|infer| infer.query_node(query))?;
             let aliases = s
                 .alias
                 .as_ref()
@@ -156,19 +156,19 @@ impl Infer<'_> {
             self.note_plain(&val);
         }
         match t.relation.as_deref() {
-            Some(relation) => self.from_item(relation, beside),
+            Some(relation) => self.item(relation, beside),
             None => Ok(Frame::default()),
         }
     }
 
-    fn from_function(&mut self, f: &RangeFunction) -> Res<Frame> {
+    fn table_function(&mut self, f: &RangeFunction) -> Res<Frame> {
         let alias = f.alias.as_ref();
         let mut cols = Cols::default();
         let mut name = alias.map(|a| a.aliasname.clone()).unwrap_or_default();
         for item in &f.functions {
             let items = super::oper::list(Some(item));
             let Some(call) = items.first() else { continue };
-            let called = super::select::figure_name(call);
+            let called = crate::naming::figure_name(call);
             if name.is_empty() {
                 name.clone_from(&called);
             }
@@ -348,10 +348,10 @@ impl Infer<'_> {
         let (Some(left), Some(right)) = (j.larg.as_deref(), j.rarg.as_deref()) else {
             return Ok(Frame::default());
         };
-        let left = self.from_item(left, beside)?;
+        let left = self.item(left, beside)?;
         let mut seen = beside.clone();
         seen.join(&left);
-        let right = self.from_item(right, &seen)?;
+        let right = self.item(right, &seen)?;
         let shared = shared_columns(j, &left, &right);
         let mut frame = self.merged(&left, &right, &shared)?;
         if let Some(condition) = j.quals.as_deref() {

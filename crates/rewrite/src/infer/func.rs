@@ -45,7 +45,10 @@ impl Infer<'_> {
             // of that name, the server would refuse it with the values in the text.
             let ours = Known::get().has_function(name) && schema.is_none_or(|s| s == "pg_catalog");
             if !ours && vals.iter().any(|v| !self.secrets(v).is_empty()) {
-                let text = format!("function {name} with {} arguments does not exist", vals.len());
+                let text = format!(
+                    "function {name} with {} arguments does not exist",
+                    vals.len()
+                );
                 return Err(Refusal::new("42883", text).at(f.location).refresh());
             }
         }
@@ -187,7 +190,7 @@ impl Infer<'_> {
 
     /// What `unnest` makes of an array.
     pub fn element(&mut self, val: &Val) -> Val {
-        let array = self.to_array(val);
+        let array = self.arrayed(val);
         match &array.class {
             Class::Array(element) => (**element).clone(),
             _ => Val::unknown(),

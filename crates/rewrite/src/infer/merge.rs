@@ -12,7 +12,7 @@ impl Infer<'_> {
         self.with(s.with_clause.as_ref())?;
         let target = self.target(s.relation.as_ref())?;
         let source = match s.source_relation.as_deref() {
-            Some(node) => self.from_clause(std::slice::from_ref(node))?,
+            Some(node) => self.tables(std::slice::from_ref(node))?,
             None => Frame::default(),
         };
         let mut both = Frame::of(target.entry.clone());

@@ -1,7 +1,7 @@
 //! Inference: which expressions are protected, and which literals meet them.
 //!
 //! Bottom-up over the parse tree, with scopes. Each kind of node is in a file of
-//! its own; this one has the rules for values that meet.
+//! its own; this one has the state, and what a condition does.
 
 mod cast;
 mod column;
@@ -10,21 +10,26 @@ mod expr;
 mod from;
 mod func;
 mod literal;
+mod meet;
 mod merge;
 mod oper;
+mod range;
 mod select;
 
 use crate::edit::{Edit, Piece};
+use crate::naming::NamedTarget;
 use crate::refusal::Refusal;
 use crate::schema::{ColumnType, Schema};
 use crate::scope::{Cols, Frame};
 use crate::tokens::Tokens;
-use crate::value::{Block, Class, LeafId, LeafKind, Leaves, Use, Val};
+use crate::value::{Class, Leaves, Val};
 use contract::TypeCode;
 use pg_query::{Node, NodeEnum};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
+
+pub(crate) use range::location;
 
 pub(crate) type Res<T> = Result<T, Refusal>;
 
@@ -52,6 +57,10 @@ pub(crate) struct Infer<'a> {
     pub declared: Vec<ColumnType>,
     /// Where literals begin that an earlier run found to be protected.
     pub forced: HashSet<usize>,
+    /// Output columns whose names the edits may change.
+    pub named_targets: Vec<NamedTarget>,
+    /// In queries whose column names nobody sees, if not 0.
+    pub nameless: usize,
 }
 
 /// The names in a list of string nodes.
@@ -83,6 +92,8 @@ impl<'a> Infer<'a> {
             sets_config: false,
             declared: Vec::new(),
             forced: HashSet::new(),
+            named_targets: Vec::new(),
+            nameless: 0,
         }
     }
 
@@ -116,326 +127,6 @@ impl<'a> Infer<'a> {
             Class::Unknown => true,
             _ => self.enc(val).is_some(),
         }
-    }
-
-    /// The value meets something protected: its literals become protected.
-    pub fn protect(&mut self, val: &Val) -> Res<()> {
-        match &val.class {
-            Class::Row(fields) => {
-                for (_, field) in fields.clone().iter() {
-                    self.protect(field)?;
-                }
-            }
-            Class::Array(element) => self.protect(&element.clone())?,
-            _ => {}
-        }
-        for u in &val.leaves {
-            match u.block {
-                None => self.leaves.protect(u.id),
-                Some(Block::PlainFunction) if matches!(val.class, Class::Plain(_)) => {}
-                Some(_) if !self.secret(u) => {}
-                Some(block) => return Err(self.blocked(u, block)),
-            }
-        }
-        Ok(())
-    }
-
-    fn blocked(&self, u: &Use, block: Block) -> Refusal {
-        let position = self.leaves.get(u.id).range.start as i32;
-        let refusal = Refusal::unsupported(
-            "a literal meets a protected expression where it cannot be protected",
-        )
-        .at(position);
-        match block {
-            Block::PlainFunction => refusal
-                .detail(
-                    "It is an argument of a function or operator that works on plain values only.",
-                )
-                .hint(
-                    "Compute the value in the application and pass it as one literal or parameter.",
-                ),
-            Block::BesidePlain => refusal
-                .detail("It stands beside a plain expression whose type it takes.")
-                .hint("Cast the plain expression to the protected type."),
-        }
-    }
-
-    /// Two values meet as operands that take each other's type.
-    pub fn meet(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
-        if let (Class::Row(left), Class::Row(right)) = (&a.class, &b.class) {
-            let (left, right) = (left.clone(), right.clone());
-            if left.len() != right.len() {
-                return self.meet_opaque(a, b, location);
-            }
-            for ((_, l), (_, r)) in left.iter().zip(right.iter()) {
-                self.meet(l, r, location)?;
-            }
-            return Ok(());
-        }
-        if let (Class::Array(left), Class::Array(right)) = (&a.class, &b.class) {
-            let (left, right) = (left.clone(), right.clone());
-            return self.meet(&left, &right, location);
-        }
-        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
-        if opaque(a) || opaque(b) {
-            return self.meet_opaque(a, b, location);
-        }
-        match (self.enc_now(a).is_some(), self.enc_now(b).is_some()) {
-            (true, true) => Ok(()),
-            (true, false) => self.protect(b),
-            (false, true) => self.protect(a),
-            (false, false) => {
-                self.meet_open(a, b);
-                Ok(())
-            }
-        }
-    }
-
-    /// A row, an array or something unknown meets something of another shape.
-    fn meet_opaque(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
-        if !self.holds_enc(a) && !self.holds_enc(b) {
-            self.note_plain(a);
-            self.note_plain(b);
-            return Ok(());
-        }
-        let literals = |v: &Val| self.secrets(v).into_iter().next();
-        match literals(a).or_else(|| literals(b)) {
-            None => Ok(()),
-            Some(u) => Err(self.undecided(&u, location)),
-        }
-    }
-
-    /// The leaf has a value in it.
-    fn secret(&self, u: &Use) -> bool {
-        !matches!(
-            self.leaves.get(u.id).kind,
-            LeafKind::Null | LeafKind::Cast(_)
-        )
-    }
-
-    /// The literals and parameters in a value.
-    pub fn secrets(&self, val: &Val) -> Vec<Use> {
-        val.all_leaves()
-            .into_iter()
-            .filter(|u| self.secret(u))
-            .collect()
-    }
-
-    /// An untyped NULL.
-    pub fn is_null(&self, val: &Val) -> bool {
-        val.bare()
-            && val
-                .leaves
-                .iter()
-                .all(|u| matches!(self.leaves.get(u.id).kind, LeafKind::Null))
-    }
-
-    pub fn undecided(&self, u: &Use, location: i32) -> Refusal {
-        let at = self.leaves.get(u.id).range.start as i32;
-        Refusal::unsupported("cannot tell whether a literal meets a protected value here")
-            .at(if at >= 0 { at } else { location })
-            .hint("Name the columns, or cast the literal and the expression to the protected type.")
-    }
-
-    /// Neither is protected now; one may become so.
-    fn meet_open(&mut self, a: &Val, b: &Val) {
-        let uses: Vec<Use> = a.leaves.iter().chain(&b.leaves).copied().collect();
-        self.leaves.unite_all(&uses);
-        if a.bare() && b.bare() {
-            self.type_bare(&uses, TypeCode::Text);
-        }
-        if matches!(a.class, Class::Plain(_)) || matches!(b.class, Class::Plain(_)) {
-            for u in uses {
-                self.leaves.get_mut(u.id).met_plain = true;
-            }
-        }
-    }
-
-    /// The value goes into something that takes plain values only.
-    pub fn pass(&mut self, val: &Val) {
-        self.note_plain(val);
-        for u in val.all_leaves() {
-            self.leaves.get_mut(u.id).passed = true;
-        }
-    }
-
-    /// A literal that was passed as a plain one turned out to be protected: the
-    /// inference must run again, with all that it now knows to be protected.
-    pub fn overtaken(&self) -> Option<HashSet<usize>> {
-        let protected = |id: &usize| self.leaves.protected(*id);
-        let late = |id: &usize| {
-            let leaf = self.leaves.get(*id);
-            leaf.passed && !self.forced.contains(&leaf.range.start)
-        };
-        let all: Vec<usize> = (0..self.leaves.len()).filter(protected).collect();
-        let starts = all.iter().map(|id| self.leaves.get(*id).range.start);
-        all.iter().any(late).then(|| starts.chain(self.forced.iter().copied()).collect())
-    }
-
-    /// A new leaf for a literal or parameter.
-    pub fn leaf(&mut self, range: Range<usize>, kind: LeafKind) -> LeafId {
-        let forced = self.forced.contains(&range.start);
-        let id = self.leaves.add(range, kind);
-        if forced {
-            self.leaves.protect(id);
-        }
-        id
-    }
-
-    /// The parameters of the value meet something plain.
-    pub fn note_plain(&mut self, val: &Val) {
-        for u in val.all_leaves() {
-            self.leaves.get_mut(u.id).met_plain = true;
-        }
-    }
-
-    /// Bare strings and parameters, if they become protected, need a cast.
-    pub fn type_bare(&mut self, uses: &[Use], code: TypeCode) {
-        for u in uses {
-            let leaf = self.leaves.get_mut(u.id);
-            if matches!(leaf.kind, LeafKind::Str(_, None) | LeafKind::Param(_, None)) {
-                leaf.typed.get_or_insert(code);
-            }
-        }
-    }
-
-    /// What PostgreSQL makes of a literal in a select list of a subquery: an
-    /// untyped one becomes `text`.
-    pub fn settle(&mut self, val: &Val) -> Val {
-        if !val.bare() {
-            return val.clone();
-        }
-        self.type_bare(&val.leaves, TypeCode::Text);
-        Val {
-            class: Class::Lit(Some(Some(TypeCode::Text))),
-            leaves: val.leaves.clone(),
-        }
-    }
-
-    /// Values that take one common type: branches of `CASE`, `COALESCE`, rows of
-    /// `VALUES`, arms of `UNION`, elements of an array.
-    pub fn common(&mut self, vals: &[Val], location: i32) -> Res<Val> {
-        let Some(first) = vals.first() else {
-            return Ok(Val::plain(None));
-        };
-        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
-        if vals.iter().any(opaque) {
-            return self.common_opaque(vals, location);
-        }
-        if vals.iter().any(|v| self.enc_now(v).is_some()) {
-            let mut codes: Vec<Option<TypeCode>> = Vec::new();
-            for val in vals {
-                match self.enc_now(val) {
-                    Some(code) => codes.push(code),
-                    None => self.protect(val)?,
-                }
-            }
-            codes.dedup();
-            return Ok(Val::enc(if codes.len() == 1 { codes[0] } else { None }));
-        }
-        let mut uses: Vec<Use> = vals.iter().flat_map(|v| v.leaves.iter().copied()).collect();
-        self.leaves.unite_all(&uses);
-        if let Some(plain) = vals.iter().find(|v| matches!(v.class, Class::Plain(_))) {
-            let class = plain.class.clone();
-            for u in &mut uses {
-                self.leaves.get_mut(u.id).met_plain = true;
-                u.block = u.block.or(Some(Block::BesidePlain));
-            }
-            return Ok(Val {
-                class,
-                leaves: uses,
-            });
-        }
-        if vals.len() == 1 {
-            return Ok(self.settle(first));
-        }
-        let typed = vals.iter().find(|v| !v.bare()).map(|v| v.class.clone());
-        if typed.is_none() {
-            self.type_bare(&uses, TypeCode::Text);
-        }
-        Ok(Val {
-            class: typed.unwrap_or(Class::Lit(Some(Some(TypeCode::Text)))),
-            leaves: uses,
-        })
-    }
-
-    fn common_opaque(&mut self, vals: &[Val], location: i32) -> Res<Val> {
-        let mut result = vals[0].clone();
-        for val in &vals[1..] {
-            if self.is_null(&result) {
-                result = val.clone();
-                continue;
-            }
-            if self.is_null(val) {
-                continue;
-            }
-            result = match (&result.class, &val.class) {
-                (Class::Row(a), Class::Row(b)) if a.len() == b.len() => {
-                    let pairs: Vec<_> = a.iter().cloned().zip(b.iter().cloned()).collect();
-                    let mut fields = Vec::new();
-                    for ((name, l), (_, r)) in pairs {
-                        fields.push((name, self.common(&[l, r], location)?));
-                    }
-                    Val::row(fields)
-                }
-                (Class::Array(a), Class::Array(b)) => {
-                    let pair = [(**a).clone(), (**b).clone()];
-                    Val::array(self.common(&pair, location)?)
-                }
-                _ => {
-                    self.meet_opaque(&result.clone(), val, location)?;
-                    if self.holds_enc(&result) || self.holds_enc(val) {
-                        Val::unknown()
-                    } else {
-                        Val::plain(None)
-                    }
-                }
-            };
-        }
-        Ok(result)
-    }
-
-    /// A value goes into a target (a column, an argument) of this kind.
-    pub fn assign(&mut self, target: &Val, val: &Val, location: i32) -> Res<()> {
-        if self.is_null(val) {
-            return Ok(());
-        }
-        match (&target.class, &val.class) {
-            (Class::Enc(_), Class::Lit(_) | Class::Plain(_) | Class::Enc(_)) => self.protect(val),
-            (Class::Enc(_), _) if self.secrets(val).is_empty() => Ok(()),
-            (Class::Array(element), Class::Lit(None)) => {
-                let val = self.to_array(val);
-                let element = element.clone();
-                if let Some(code) = self.enc(&element) {
-                    for u in val.all_leaves() {
-                        self.leaves.get_mut(u.id).array = Some(code);
-                    }
-                }
-                self.meet(&Val::of(Class::Array(element)), &val, location)
-            }
-            (Class::Plain(_), _) => {
-                self.note_plain(val);
-                Ok(())
-            }
-            _ => self.meet(target, val, location),
-        }
-    }
-
-    /// A literal that stands where an array is wanted.
-    pub fn to_array(&mut self, val: &Val) -> Val {
-        if matches!(val.class, Class::Array(_)) {
-            return val.clone();
-        }
-        if !val.literal() {
-            return match val.class {
-                Class::Plain(_) => Val::array(Val::plain(None)),
-                _ => Val::unknown(),
-            };
-        }
-        for u in &val.leaves {
-            self.leaves.get_mut(u.id).array.get_or_insert(None);
-        }
-        Val::array(val.clone())
     }
 
     /// A condition: what is protected is declassified as it stands there.
@@ -482,110 +173,5 @@ impl<'a> Infer<'a> {
         if !self.edits.contains(&edit) {
             self.edits.push(edit);
         }
-    }
-
-    /// The text of an expression, for those where it is easily told.
-    pub fn expr_range(&self, node: &Node) -> Option<Range<usize>> {
-        match node.node.as_ref()? {
-            NodeEnum::ColumnRef(c) => {
-                let start = usize::try_from(c.location).ok()?;
-                let mut index = self.tokens.at(start)?;
-                for _ in 1..c.fields.len() {
-                    index += 2;
-                }
-                Some(start..self.tokens.range(index).end)
-            }
-            NodeEnum::FuncCall(f)
-                if f.over.is_none() && f.agg_filter.is_none() && !f.agg_within_group =>
-            {
-                let start = usize::try_from(f.location).ok()?;
-                let mut index = self.tokens.at(start)?;
-                while self.tokens.kind(index + 1) == pg_query::protobuf::Token::Ascii46 {
-                    index += 2;
-                }
-                self.call_range(start, index + 1)
-            }
-            NodeEnum::CoalesceExpr(c) => self.keyword_call(c.location),
-            NodeEnum::MinMaxExpr(c) => self.keyword_call(c.location),
-            NodeEnum::CaseExpr(c) => self.case_range(c.location),
-            NodeEnum::ParamRef(p) => {
-                let start = usize::try_from(p.location).ok()?;
-                Some(start..self.tokens.range(self.tokens.at(start)?).end)
-            }
-            NodeEnum::TypeCast(c) => {
-                let ty = usize::try_from(c.type_name.as_ref()?.location).ok()?;
-                let at = self.tokens.at(usize::try_from(c.location).ok()?)?;
-                if self.tokens.kind(at) == pg_query::protobuf::Token::Cast {
-                    return self.call_range(self.tokens.range(at).start, at + 1);
-                }
-                let arg = self.expr_range(c.arg.as_ref()?)?;
-                let end = self.tokens.type_end(self.tokens.at(ty)?).checked_sub(1)?;
-                // Parentheses around the argument would be cut in half.
-                let follows = self.tokens.next_from(arg.end);
-                (follows == at).then(|| arg.start..self.tokens.range(end).end)
-            }
-            _ => None,
-        }
-    }
-
-    fn keyword_call(&self, location: i32) -> Option<Range<usize>> {
-        let start = usize::try_from(location).ok()?;
-        self.call_range(start, self.tokens.at(start)? + 1)
-    }
-
-    fn call_range(&self, start: usize, open: usize) -> Option<Range<usize>> {
-        if self.tokens.kind(open) != pg_query::protobuf::Token::Ascii40 {
-            return None;
-        }
-        Some(start..self.tokens.range(self.tokens.closing(open)?).end)
-    }
-
-    fn case_range(&self, location: i32) -> Option<Range<usize>> {
-        use pg_query::protobuf::Token;
-        let start = usize::try_from(location).ok()?;
-        let mut depth = 0usize;
-        for index in self.tokens.at(start)?..self.tokens.len() {
-            match self.tokens.kind(index) {
-                Token::Case => depth += 1,
-                Token::EndP => {
-                    depth = depth.checked_sub(1)?;
-                    if depth == 0 {
-                        return Some(start..self.tokens.range(index).end);
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
-/// Where a node begins (or its operator is), as far as the parser says.
-pub(crate) fn location(node: &Node) -> i32 {
-    match node.node.as_ref() {
-        Some(NodeEnum::ColumnRef(n)) => n.location,
-        Some(NodeEnum::AConst(n)) => n.location,
-        Some(NodeEnum::AExpr(n)) => n.location,
-        Some(NodeEnum::FuncCall(n)) => n.location,
-        Some(NodeEnum::TypeCast(n)) if n.location < 0 => {
-            n.type_name.as_ref().map_or(-1, |t| t.location)
-        }
-        Some(NodeEnum::TypeCast(n)) => n.location,
-        Some(NodeEnum::ParamRef(n)) => n.location,
-        Some(NodeEnum::SubLink(n)) => n.location,
-        Some(NodeEnum::CaseExpr(n)) => n.location,
-        Some(NodeEnum::CoalesceExpr(n)) => n.location,
-        Some(NodeEnum::MinMaxExpr(n)) => n.location,
-        Some(NodeEnum::BoolExpr(n)) => n.location,
-        Some(NodeEnum::NullTest(n)) => n.location,
-        Some(NodeEnum::BooleanTest(n)) => n.location,
-        Some(NodeEnum::RowExpr(n)) => n.location,
-        Some(NodeEnum::AArrayExpr(n)) => n.location,
-        Some(NodeEnum::ResTarget(n)) => n.location,
-        Some(NodeEnum::RangeVar(n)) => n.location,
-        Some(NodeEnum::NamedArgExpr(n)) => n.location,
-        Some(NodeEnum::CollateClause(n)) => n.location,
-        Some(NodeEnum::AIndirection(n)) => n.arg.as_ref().map_or(-1, |a| location(a)),
-        _ => -1,
     }
 }

@@ -80,7 +80,10 @@ impl Infer<'_> {
             return self.binary_shaped(name, l, r, at);
         }
         let sigs = Known::get().operator(name, 2);
-        if sigs.is_empty() && !known::is_comparison(name) && (self.holds_enc(l) || self.holds_enc(r)) {
+        if sigs.is_empty()
+            && !known::is_comparison(name)
+            && (self.holds_enc(l) || self.holds_enc(r))
+        {
             return self.foreign(&[l.clone(), r.clone()], name, at);
         }
         let (left, right) = (self.enc_now(l), self.enc_now(r));
@@ -124,8 +127,8 @@ impl Infer<'_> {
     fn binary_shaped(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
         if known::is_comparison(name) {
             let (l, r) = match (&l.class, &r.class) {
-                (Class::Array(_), _) => (l.clone(), self.to_array(r)),
-                (_, Class::Array(_)) => (self.to_array(l), r.clone()),
+                (Class::Array(_), _) => (l.clone(), self.arrayed(r)),
+                (_, Class::Array(_)) => (self.arrayed(l), r.clone()),
                 _ => (l.clone(), r.clone()),
             };
             self.meet(&l, &r, at)?;
@@ -208,7 +211,7 @@ impl Infer<'_> {
 
     fn any_all(&mut self, name: &str, e: &AExpr) -> Res<Val> {
         let (l, r) = self.both(e)?;
-        let array = self.to_array(&r);
+        let array = self.arrayed(&r);
         let Class::Array(element) = array.class.clone() else {
             self.meet(&l, &array, e.location)?;
             return Ok(Val::boolean());

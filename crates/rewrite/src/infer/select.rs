@@ -1,6 +1,7 @@
 //! Queries: `SELECT`, `VALUES`, set operations, `WITH`.
 
 use super::{Infer, Res, location, names};
+use crate::naming::figure_name;
 use crate::refusal::Refusal;
 use crate::scope::{Col, Cols, Frame};
 use crate::value::Val;
@@ -59,7 +60,7 @@ impl Infer<'_> {
     }
 
     fn simple_select(&mut self, s: &SelectStmt) -> Res<Cols> {
-        let frame = self.from_clause(&s.from_clause)?;
+        let frame = self.tables(&s.from_clause)?;
         self.scopes.push(Rc::new(frame));
         if let Some(condition) = s.where_clause.as_deref() {
             self.condition(condition)?;
@@ -104,6 +105,7 @@ impl Infer<'_> {
                 continue;
             }
             let val = self.expr(value)?;
+            self.keep_name(target, value);
             let name = if target.name.is_empty() {
                 figure_name(value)
             } else {
@@ -242,7 +244,7 @@ impl Infer<'_> {
             let Some(NodeEnum::CommonTableExpr(cte)) = &node.node else {
                 continue;
             };
-            let cols = self.common_table(cte, with.recursive)?;
+            let cols = self.with_names(|infer| infer.common_table(cte, with.recursive))?;
             self.ctes.push((cte.ctename.clone(), Rc::new(cols)));
         }
         Ok(())
@@ -341,78 +343,4 @@ fn output_name(node: &Node, cols: &Cols) -> bool {
     };
     let path = names(&c.fields);
     matches!(path.as_slice(), [name] if cols.list.iter().any(|col| col.name == *name))
-}
-
-/// The name that PostgreSQL gives an output column.
-pub(crate) fn figure_name(node: &Node) -> String {
-    let unnamed = || "?column?".to_owned();
-    match node.node.as_ref() {
-        Some(NodeEnum::ColumnRef(c)) => names(&c.fields)
-            .last()
-            .map_or_else(unnamed, |n| (*n).to_owned()),
-        Some(NodeEnum::FuncCall(f)) => names(&f.funcname)
-            .last()
-            .map_or_else(unnamed, |n| (*n).to_owned()),
-        Some(NodeEnum::AIndirection(i)) => match names(&i.indirection).last() {
-            Some(name) => (*name).to_owned(),
-            None => i.arg.as_deref().map_or_else(unnamed, figure_name),
-        },
-        Some(NodeEnum::TypeCast(c)) => {
-            let inner = c.arg.as_deref().map_or_else(unnamed, figure_name);
-            if inner != "?column?" {
-                return inner;
-            }
-            let path = c
-                .type_name
-                .as_ref()
-                .map(|t| names(&t.names))
-                .unwrap_or_default();
-            path.last().map_or_else(unnamed, |n| (*n).to_owned())
-        }
-        Some(NodeEnum::CollateClause(c)) => c.arg.as_deref().map_or_else(unnamed, figure_name),
-        Some(NodeEnum::CaseExpr(c)) => match c.defresult.as_deref().map(figure_name) {
-            Some(name) if name != "?column?" => name,
-            _ => "case".into(),
-        },
-        Some(NodeEnum::CoalesceExpr(_)) => "coalesce".into(),
-        Some(NodeEnum::MinMaxExpr(m)) => {
-            let least = m.op() == pg_query::protobuf::MinMaxOp::IsLeast;
-            if least { "least" } else { "greatest" }.into()
-        }
-        Some(NodeEnum::AExpr(e)) if e.kind() == pg_query::protobuf::AExprKind::AexprNullif => {
-            "nullif".into()
-        }
-        Some(NodeEnum::AArrayExpr(_)) => "array".into(),
-        Some(NodeEnum::RowExpr(_)) => "row".into(),
-        Some(NodeEnum::GroupingFunc(_)) => "grouping".into(),
-        Some(NodeEnum::SubLink(s)) => sublink_name(s),
-        Some(NodeEnum::SqlvalueFunction(f)) => f
-            .op()
-            .as_str_name()
-            .trim_start_matches("SVFOP_")
-            .trim_end_matches("_N")
-            .to_lowercase(),
-        _ => unnamed(),
-    }
-}
-
-fn sublink_name(s: &pg_query::protobuf::SubLink) -> String {
-    use pg_query::protobuf::SubLinkType;
-    match s.sub_link_type() {
-        SubLinkType::ExistsSublink => "exists".into(),
-        SubLinkType::ArraySublink => "array".into(),
-        SubLinkType::ExprSublink => match s.subselect.as_deref().and_then(|n| n.node.as_ref()) {
-            Some(NodeEnum::SelectStmt(q)) => {
-                match q.target_list.first().and_then(|n| n.node.as_ref()) {
-                    Some(NodeEnum::ResTarget(t)) if !t.name.is_empty() => t.name.clone(),
-                    Some(NodeEnum::ResTarget(t)) => {
-                        t.val.as_deref().map_or("?column?".into(), figure_name)
-                    }
-                    _ => "column1".into(),
-                }
-            }
-            _ => "?column?".into(),
-        },
-        _ => "?column?".into(),
-    }
 }
