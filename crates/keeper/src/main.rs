@@ -6,11 +6,12 @@
 use clap::Parser;
 use keeper::{Clients, Config, Keeper, Keys, Server, harden, logging};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// The trusted daemon of Confide: keeps values that PostgreSQL must not see.
 #[derive(Parser)]
@@ -59,10 +60,11 @@ fn run(config: Config) -> Result<(), String> {
     let pid_file = config.pid_file.clone();
     let keeper = Keeper::new(config, keys, clients).map_err(|e| e.to_string())?;
     let server = Server::bind(keeper)?;
-    watch_signals(&server)?;
+    let watch = watch_signals(&server)?;
     write_pid(&pid_file)?;
     tell_ready(&server);
     let result = server.run();
+    watch.end();
     tracing::info!("stopped");
     if !pid_file.as_os_str().is_empty() {
         let _ = std::fs::remove_file(&pid_file);
@@ -70,8 +72,23 @@ fn run(config: Config) -> Result<(), String> {
     result
 }
 
-fn watch_signals(server: &Arc<Server>) -> Result<(), String> {
+/// The thread that waits for signals.
+struct Watch {
+    handle: Handle,
+    thread: JoinHandle<()>,
+}
+
+impl Watch {
+    /// Ends the thread, which lets go of the server: its socket's file can go.
+    fn end(self) {
+        self.handle.close();
+        let _ = self.thread.join();
+    }
+}
+
+fn watch_signals(server: &Arc<Server>) -> Result<Watch, String> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| e.to_string())?;
+    let handle = signals.handle();
     let server = Arc::clone(server);
     let watch = move || {
         for signal in signals.forever() {
@@ -83,11 +100,11 @@ fn watch_signals(server: &Arc<Server>) -> Result<(), String> {
             }
         }
     };
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("signals".into())
         .spawn(watch)
-        .map(drop)
-        .map_err(|e| e.to_string())
+        .map_err(|e| e.to_string())?;
+    Ok(Watch { handle, thread })
 }
 
 fn write_pid(path: &Path) -> Result<(), String> {

@@ -1,0 +1,98 @@
+//! Columns: promotion, and what becomes of partitions.
+
+use crate::common::{DATABASE, Running, state};
+use ::values::Value;
+use TypeCode::{Int4, Int8, Text, Varchar};
+use contract::{Fid, Kind, TypeCode};
+
+/// A column's partition is found again; another type is another one, another
+/// length is not.
+#[test]
+fn partitions() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let a = backend.open(1, Varchar, 24);
+    assert_eq!(backend.open(1, Varchar, 44), a);
+    assert_eq!(backend.open(1, Text, -1), a);
+    assert_ne!(backend.open(1, Int4, -1), a);
+    assert_ne!(backend.open(2, Text, -1), a);
+    let mut other = running.session();
+    assert_eq!(other.open(1, Text, -1), a);
+}
+
+/// A FID of the column stays what it is, NULL stays NULL, the others get slots in
+/// order; one of another type fails, and leaves nothing behind.
+#[test]
+fn promotion() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (p, q) = (backend.open(1, Int4, -1), backend.open(2, Int4, -1));
+    let (a, b) = (backend.put(&Value::Int4(1)), backend.put(&Value::Int4(2)));
+    let wide = backend.put(&Value::Int8(3));
+    let first = backend
+        .promote(&[(a, p), (Fid::INVALID, p), (b, p)])
+        .unwrap();
+    assert_eq!(first, [Fid::new(p, 0), Fid::INVALID, Fid::new(p, 1)]);
+    let again = backend.promote(&[(first[0], p), (first[2], q)]).unwrap();
+    assert_eq!(again, [first[0], Fid::new(q, 0)]);
+    assert_eq!(backend.get(again[1], Int4).unwrap().as_deref(), Some("2"));
+    assert_eq!(state(backend.promote(&[(a, p), (wide, p)])), "42804");
+    // The slot of the failed batch is used again.
+    assert_eq!(backend.promote(&[(b, p)]).unwrap(), [Fid::new(p, 2)]);
+    assert_eq!(state(backend.promote(&[(a, 999)])), "XX001");
+    assert_eq!(state(backend.promote(&[(a, 0)])), "XX001");
+    let arena = backend.end.welcome().arena;
+    assert_eq!(state(backend.promote(&[(a, arena)])), "08P01");
+    assert_eq!(
+        state(backend.call(Kind::Promote, &[9, 0, 0, 0, 0, 0, 0, 0])),
+        "08P01"
+    );
+}
+
+/// Values outlive their session, and end with their table.
+#[test]
+fn life() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let p = backend.open(1, Int8, -1);
+    let a = backend.put(&Value::Int8(77));
+    let fid = backend.promote(&[(a, p)]).unwrap()[0];
+    drop(backend);
+    let mut backend = running.session();
+    assert_eq!(backend.get(fid, Int8).unwrap().as_deref(), Some("77"));
+    let used = backend.stats()["memory_bytes"];
+    let drop_of = |relation: u32| [DATABASE.to_le_bytes(), relation.to_le_bytes()].concat();
+    backend.send(Kind::PartitionDrop, &drop_of(2));
+    assert!(backend.get(fid, Int8).is_ok());
+    backend.send(Kind::PartitionDrop, &drop_of(1));
+    assert_eq!(state(backend.get(fid, Int8)), "XX001");
+    assert!(backend.stats()["memory_bytes"] < used);
+    assert_ne!(backend.open(1, Int8, -1), p);
+    backend.send(Kind::PartitionDrop, &drop_of(0));
+    assert_eq!(state(backend.fence()), "08P01");
+}
+
+/// The limit on all memory is an error of the statement.
+#[test]
+fn memory_limit() {
+    let running = Running::with(|config| config.memory_limit = keeper::Bytes(1 << 20));
+    let mut backend = running.session();
+    let p = backend.open(1, Text, -1);
+    let a = backend.put(&Value::Text(vec![b'x'; 300_000].into()));
+    assert!(backend.promote(&[(a, p), (a, p)]).is_ok());
+    let used = backend.stats()["memory_bytes"];
+    assert_eq!(state(backend.promote(&[(a, p), (a, p)])), "53200");
+    assert_eq!(backend.stats()["memory_bytes"], used);
+}
+
+/// The recovery worker of the extension finds a keeper that serves.
+#[test]
+fn recovery() {
+    let running = Running::start();
+    let mut worker = running.backend();
+    let state = worker.call(Kind::RecoveryState, &[1; 8]).unwrap();
+    assert_eq!(state, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    worker.send(Kind::Redo, &[0; 8]);
+    assert_eq!(worker.call(Kind::RecoveryDone, &[0; 8]), Ok(Vec::new()));
+    assert_eq!(worker.call(Kind::Checkpoint, &[0; 16]), Ok(Vec::new()));
+}

@@ -1,0 +1,10 @@
+//! The keeper as a backend meets it: over a real channel, with a real handshake.
+
+mod aggregates;
+mod columns;
+mod common;
+mod equality;
+mod hostile;
+mod programs;
+mod sessions;
+mod values;
