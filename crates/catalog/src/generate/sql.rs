@@ -16,6 +16,7 @@ pub(super) fn text() -> String {
     typmod_functions(&mut out, &signatures);
     cast_definitions(&mut out, &signatures);
     plain_cast_definitions(&mut out);
+    concatenations(&mut out);
     aggregate_definitions(&mut out);
     out
 }
@@ -347,6 +348,38 @@ fn plain_cast_definitions(out: &mut String) {
             out,
             "CREATE CAST (pg_catalog.{plain} AS {enc}) WITH FUNCTION pg_catalog.{enc}(pg_catalog.{plain}){context};"
         );
+    }
+}
+
+/// `text || anything` and `anything || text`, which PostgreSQL has as polymorphic
+/// functions, and concatenation with plain text.
+fn concatenations(out: &mut String) {
+    use TypeCode::{Bpchar, Text, Varchar};
+    out.push_str("\n-- Concatenation of text and anything\n");
+    let text = Text.enc_name();
+    let others = TypeCode::ALL
+        .iter()
+        .filter(|t| !matches!(t, Text | Varchar | Bpchar))
+        .map(|t| t.enc_name())
+        .chain(["pg_catalog.text"]);
+    for other in others {
+        for (left, right, body) in [
+            (
+                text,
+                other,
+                "$1 OPERATOR(pg_catalog.||) $2::pg_catalog.enc_text",
+            ),
+            (
+                other,
+                text,
+                "$1::pg_catalog.enc_text OPERATOR(pg_catalog.||) $2",
+            ),
+        ] {
+            let _ = writeln!(
+                out,
+                "CREATE FUNCTION pg_catalog.enc_concat({left}, {right}) RETURNS {text} AS 'SELECT {body}' LANGUAGE sql STRICT STABLE PARALLEL SAFE;\nCREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = {left}, RIGHTARG = {right});"
+            );
+        }
     }
 }
 
