@@ -8,6 +8,7 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 PROFILE=release
+command -v cargo >/dev/null || PATH=$PATH:$HOME/.cargo/bin
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
 
 RUN=${CONFIDE_RUN:-$ROOT/.run}
