@@ -55,6 +55,20 @@ def second(stack, app):
         yield connection
 
 
+LINES = pytest.StashKey[list]()
+
+
+@pytest.fixture(scope="session")
+def report(pytestconfig):
+    """Takes lines to print at the end."""
+    return pytestconfig.stash.setdefault(LINES, []).append
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in config.stash.get(LINES, []):
+        terminalreporter.write_line(line)
+
+
 def pytest_configure():
     # Values are compared as text; psycopg must not prepare behind a test's back.
     psycopg.Connection.prepare_threshold = None
