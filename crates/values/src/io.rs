@@ -78,7 +78,12 @@ pub fn decode_binary(t: TypeCode, typmod: i32, b: &[u8]) -> Result<Value> {
 
 fn decode(t: TypeCode, typmod: i32, r: &mut Reader<'_>) -> Result<Value> {
     Ok(match t {
-        TypeCode::Bool => Value::Bool(r.array::<1>()? != [0]),
+        TypeCode::Bool => {
+            let byte = r
+                .take(1)
+                .map_err(|_| Error::new(b"08P01", "no data left in message"))?;
+            Value::Bool(byte != [0])
+        }
         TypeCode::Int2 => Value::Int2(r.u16()? as i16),
         TypeCode::Int4 => Value::Int4(r.i32()?),
         TypeCode::Int8 => Value::Int8(r.i64()?),

@@ -58,6 +58,11 @@ impl Zone {
         if name.is_empty() || name.len() > 255 {
             return None;
         }
+        // The directory of zones without leap seconds, which are all we know.
+        let name = match name.split_at_checked(6) {
+            Some((dir, bare)) if dir.eq_ignore_ascii_case("posix/") => bare,
+            _ => name,
+        };
         if name.eq_ignore_ascii_case("utc") || name.eq_ignore_ascii_case("gmt") {
             return Some(Zone::Named(TimeZone::UTC));
         }

@@ -23,10 +23,10 @@ impl Numeric {
         let count = r.u16()?;
         let weight = r.u16()? as i16;
         let sign = r.u16()?;
-        let scale = r.u16()?;
         if !matches!(sign, 0 | NEGATIVE | NAN | POS_INF | NEG_INF) {
             return Err(invalid("sign"));
         }
+        let scale = r.u16()?;
         if u32::from(scale) > MAX_SCALE {
             return Err(invalid("scale"));
         }

@@ -76,3 +76,51 @@ fn zones() {
     }
     verdict();
 }
+
+/// Every zone that PostgreSQL knows, around changes of its offset and far away.
+#[test]
+fn all_zones() {
+    let mut b = Batch::new(default_settings());
+    let mut r = Rng::new(93);
+    for name in rows("select encode(convert_to(name, 'UTF8'), 'hex') from pg_timezone_names") {
+        for _ in 0..count(12) {
+            let stamp = match r.below(3) {
+                0 => r.pick(TIMESTAMP_EDGES).to_string(),
+                1 => format!(
+                    "{}-{:02}-{:02} 02:30",
+                    r.between(1970, 2040),
+                    r.between(3, 4),
+                    r.between(1, 30)
+                ),
+                _ => random_input(TypeCode::Timestamp, &mut r),
+            };
+            check_inputs(
+                &mut b,
+                TypeCode::Timestamptz,
+                [(format!("{stamp} {name}"), -1)],
+            );
+        }
+    }
+    b.run("all zones");
+    verdict();
+}
+
+/// Every abbreviation that PostgreSQL knows.
+#[test]
+fn all_abbreviations() {
+    let mut b = Batch::new(default_settings());
+    let mut r = Rng::new(94);
+    for name in rows("select encode(convert_to(abbrev, 'UTF8'), 'hex') from pg_timezone_abbrevs") {
+        for _ in 0..count(8) {
+            let stamp = random_input(TypeCode::Timestamp, &mut r);
+            check_inputs(
+                &mut b,
+                TypeCode::Timestamptz,
+                [(format!("{stamp} {name}"), -1)],
+            );
+        }
+        check_inputs(&mut b, TypeCode::Time, [(format!("12:34 {name}"), -1)]);
+    }
+    b.run("all abbreviations");
+    verdict();
+}

@@ -370,3 +370,74 @@ fn float_outputs() {
     }
     verdict();
 }
+
+/// A file of COPY with one row of one field, as octal escapes of printf.
+fn copy_file(field: &[u8]) -> String {
+    let mut file = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x01".to_vec();
+    file.extend_from_slice(&(field.len() as u32).to_be_bytes());
+    file.extend_from_slice(field);
+    file.extend_from_slice(&[0xff, 0xff]);
+    file.iter().fold(String::new(), |mut s, b| {
+        let _ = write!(s, "\\{b:03o}");
+        s
+    })
+}
+
+/// Valid binary values, and ones with bytes changed, added or missing.
+#[test]
+fn binary_inputs() {
+    let types = [
+        (TypeCode::Bool, "bool", -1),
+        (TypeCode::Int4, "int4", -1),
+        (TypeCode::Float4, "float4", -1),
+        (TypeCode::Numeric, "numeric", -1),
+        (TypeCode::Numeric, "numeric(6,2)", (6 << 16 | 2) + 4),
+        (TypeCode::Numeric, "numeric(6,-2)", (6 << 16 | 0x7fe) + 4),
+        (TypeCode::Text, "text", -1),
+        (TypeCode::Varchar, "varchar(3)", 7),
+        (TypeCode::Bpchar, "bpchar(3)", 7),
+        (TypeCode::Bytea, "bytea", -1),
+        (TypeCode::Date, "date", -1),
+        (TypeCode::Time, "time(2)", 2),
+        (TypeCode::Timestamp, "timestamp", -1),
+        (TypeCode::Timestamptz, "timestamptz(3)", 3),
+        (TypeCode::Interval, "interval", -1),
+        (
+            TypeCode::Interval,
+            "interval hour to minute",
+            (1024 | 2048) << 16 | 0xffff,
+        ),
+        (TypeCode::Interval, "interval(1)", 0x7fff << 16 | 1),
+        (TypeCode::Uuid, "uuid", -1),
+    ];
+    let mut b = Batch::new(default_settings());
+    let mut r = Rng::new(92);
+    for (t, name, typmod) in types {
+        for i in 0..count(60) {
+            let input = random_input(t, &mut r);
+            let Ok(v) = parse_text(t, -1, input.as_bytes(), &b.env) else {
+                continue;
+            };
+            let mut bytes = encode_binary(&v);
+            bytes.truncate(400);
+            for _ in 0..i % 3 {
+                let at = r.below(bytes.len() + 1);
+                let byte = [0, 1, 0x7f, 0x80, 0xff, 0x40, r.next() as u8][r.below(7)];
+                match r.below(4) {
+                    0 => bytes.insert(at, byte),
+                    1 => bytes.truncate(at),
+                    _ if at < bytes.len() => bytes[at] = byte,
+                    _ => bytes.push(byte),
+                }
+            }
+            let sql = format!(
+                "pg_temp.recv({}, {})",
+                quote(name),
+                quote(&copy_file(&bytes))
+            );
+            b.value(sql, decode_binary(t, typmod, &bytes));
+        }
+    }
+    b.run("binary input");
+    verdict();
+}
