@@ -5,6 +5,19 @@
 //! functions that the session sees. Output: one [`Statement`] for each statement
 //! of the text, or a [`Refusal`]. No I/O, no cryptography, no `unsafe`.
 //!
+//! How: a text is scanned and parsed by PostgreSQL's own parser (`tokens`,
+//! `analyze`); each statement's expressions are found (`utility`, `ddl`,
+//! `routine`, `copy_plan`, `infer/{select,from,dml,merge}`) and classified bottom-up
+//! (`infer/{expr,oper,func,cast,column}`) by the rules of `infer/meet`; `finish`
+//! turns what became protected into edits, and refuses the statement when a
+//! constant of it was not looked at.
+//!
+//! What it cannot know, and lets pass: literals in calls of plain functions of
+//! users that store them somewhere protected; routines and `DO` blocks that make
+//! up the name of a protected table at run time; literals that met a plain value
+//! in a plain function before the result met something protected
+//! (`salary = f(id, 5)`).
+//!
 //! Invariant: a literal or parameter that the analysis has not seen, or whose
 //! meeting with something protected it cannot rule out, is never passed on as it
 //! is: the statement is refused.

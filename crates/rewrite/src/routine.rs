@@ -2,7 +2,7 @@
 //! only. One that names something protected must not have constants in it.
 
 use crate::analyze::mentions_protected;
-use crate::infer::{Infer, Res};
+use crate::infer::{Infer, Res, names};
 use crate::refusal::Refusal;
 use crate::tokens::Tokens;
 use crate::utility::{Extra, constant_text};
@@ -13,12 +13,17 @@ impl Infer<'_> {
     pub fn routine(&mut self, node: &NodeEnum) -> Res<Extra> {
         match node {
             NodeEnum::DoStmt(d) => {
-                self.bodies(&d.args)?;
+                self.bodies(&d.args, false)?;
                 self.without_values()
             }
             NodeEnum::CreateFunctionStmt(f) => {
                 self.parameters_of(f)?;
-                self.bodies(&f.options)?;
+                let returns = f
+                    .return_type
+                    .as_ref()
+                    .map(|t| names(&t.names))
+                    .unwrap_or_default();
+                self.bodies(&f.options, returns.last() == Some(&"trigger"))?;
                 if f.sql_body.is_some() {
                     self.parsed_body()?;
                 }
@@ -71,7 +76,7 @@ impl Infer<'_> {
         }
     }
 
-    fn bodies(&mut self, options: &[Node]) -> Res<()> {
+    fn bodies(&mut self, options: &[Node], trigger: bool) -> Res<()> {
         let option = |wanted: &str| {
             options.iter().find_map(|o| match &o.node {
                 Some(NodeEnum::DefElem(d)) if d.defname == wanted => Some(d),
@@ -81,9 +86,11 @@ impl Infer<'_> {
         let language = option("language")
             .and_then(|d| d.arg.as_deref())
             .and_then(constant_text);
-        if language.is_some_and(|l| l == "c" || l == "internal") {
+        let language = language.unwrap_or_else(|| "plpgsql".into());
+        if matches!(language.as_str(), "c" | "internal") {
             return Ok(());
         }
+        let ours = matches!(language.as_str(), "sql" | "plpgsql");
         let Some(body) = option("as") else {
             return Ok(());
         };
@@ -98,40 +105,42 @@ impl Infer<'_> {
             None => Vec::new(),
         };
         for text in texts {
-            self.body(&text, body.location)?;
+            self.body(&text, ours, trigger, body.location)?;
         }
         Ok(())
     }
 
-    fn body(&mut self, text: &str, location: i32) -> Res<()> {
-        let Ok(tokens) = Tokens::scan(text) else {
-            return Err(
-                Refusal::unsupported("the body of the function cannot be read").at(location),
-            );
-        };
-        let all = 0..text.len();
-        let mut protected = mentions_protected(text, &tokens, &all, self.schema);
-        // Statements in strings: EXECUTE 'SELECT … FROM emp'.
-        let strings =
-            (0..tokens.len()).filter(|i| matches!(tokens.kind(*i), Token::Sconst | Token::Usconst));
-        for index in strings {
-            if let Ok(inner) =
-                Tokens::scan(text[tokens.range(index)].trim_matches(|c| c == '\'' || c == '$'))
-            {
-                let source = text[tokens.range(index)].trim_matches(|c| c == '\'' || c == '$');
-                protected |= mentions_protected(source, &inner, &(0..source.len()), self.schema);
-            }
+    /// Word by word, also within strings (`EXECUTE 'SELECT …'`) and whatever
+    /// the language is. What a constant is, we know of SQL and PL/pgSQL only.
+    fn body(&mut self, text: &str, ours: bool, trigger: bool, location: i32) -> Res<()> {
+        let mut names = self.schema.protected_names();
+        if trigger {
+            names.extend(self.schema.protected_columns());
         }
+        let lower = text.to_ascii_lowercase();
+        let words = |text: &str| {
+            text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
+                .any(|word| names.contains(word) || word.starts_with("enc_"))
+        };
+        let odd =
+            |name: &&str| name.contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+        let protected = words(text)
+            || words(&lower)
+            || names.iter().filter(|n| odd(n)).any(|n| text.contains(*n));
         if !protected {
             return Ok(());
         }
         self.touches_protected = true;
-        match tokens
-            .values(&all)
-            .find(|(token, _)| *token != Token::Param)
-        {
-            None => Ok(()),
-            Some(_) => Err(constants(location)),
+        let constant = !ours
+            || Tokens::scan(text).map_or(true, |tokens| {
+                tokens
+                    .values(&(0..text.len()))
+                    .any(|(token, _)| token != Token::Param)
+            });
+        if constant {
+            Err(constants(location))
+        } else {
+            Ok(())
         }
     }
 }

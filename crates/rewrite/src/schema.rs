@@ -388,6 +388,18 @@ impl Schema {
             .collect()
     }
 
+    /// Names of protected columns: a trigger function knows its table by `NEW` and
+    /// `OLD` only.
+    pub(crate) fn protected_columns(&self) -> HashSet<&str> {
+        let columns = self
+            .protected_relations()
+            .flat_map(|r| r.columns.iter().flatten());
+        columns
+            .filter(|c| c.ty.protected())
+            .map(|c| c.name.as_str())
+            .collect()
+    }
+
     fn read_settings(&mut self, rows: &[Row]) -> Result<(), String> {
         for row in rows {
             match (field(row, 0)?, field(row, 1)?) {

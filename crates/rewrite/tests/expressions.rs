@@ -235,6 +235,7 @@ fn functions() {
             "SELECT row_to_json(emp) FROM emp",
             "SELECT json_build_object('a', name) FROM emp",
             "SELECT md5(name) FROM emp",
+            "SELECT generate_series(1, salary) FROM emp",
             "SELECT regexp_replace(name, 's3cret', 'b') FROM emp",
             "SELECT lpad(name, 5, 's3cret') FROM emp",
             "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",

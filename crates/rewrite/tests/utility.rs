@@ -127,12 +127,19 @@ fn definitions() {
             "GRANT SELECT ON emp TO r",
             "CREATE AGGREGATE a (int) (sfunc = int4pl, stype = int, initcond = '5')",
             "CALL p(5, 'x')",
+            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.dept := 5; RETURN NEW; END $$",
+            "CREATE AGGREGATE a (enc_int4) (sfunc = f, stype = enc_int4)",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE plpython3u AS $$ return 'it''s \"' $$",
         ],
     );
     refused(
         &schema(),
         &[
             "SET standard_conforming_strings = off",
+            "CREATE AGGREGATE a (enc_int4) (sfunc = f, stype = enc_int4, initcond = 's3cret')",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE plpython3u AS $$ plpy.execute(\"insert into EMP values('s3cret\") $$",
+            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.salary := 5200; RETURN NEW; END $$",
+            "DO $$ BEGIN EXECUTE 'INSERT INTO \"Odd Name\" VALUES (5200)'; END $$",
             "CREATE TABLE t (a enc_int4) PARTITION BY RANGE (a)",
             "CREATE DOMAIN d AS enc_text CHECK (VALUE <> 's3cret')",
             "DO $$ BEGIN INSERT INTO emp(name) VALUES ('s3cret'); END $$",

@@ -61,7 +61,7 @@ impl Infer<'_> {
 
     fn system_function(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Val> {
         let any_enc = vals.iter().any(|v| self.holds_enc(v));
-        if f.agg_star || name == "count" || is_structural(name) {
+        if f.agg_star || takes_anything(name) || (!any_enc && is_structural(name)) {
             for val in vals {
                 self.note_plain(val);
             }
@@ -372,8 +372,25 @@ fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
     }
 }
 
-/// Functions whose literal arguments name things, and which give nothing of
-/// their arguments back; or which work on any type and tell its shape only.
+/// Functions that work on any type and tell its shape only.
+fn takes_anything(name: &str) -> bool {
+    matches!(
+        name,
+        "count"
+            | "pg_typeof"
+            | "pg_column_size"
+            | "num_nulls"
+            | "num_nonnulls"
+            | "array_length"
+            | "array_ndims"
+            | "array_lower"
+            | "array_upper"
+            | "cardinality"
+    )
+}
+
+/// Functions whose literal arguments name things or count, and which give nothing
+/// of them back.
 fn is_structural(name: &str) -> bool {
     matches!(
         name,
@@ -386,15 +403,6 @@ fn is_structural(name: &str) -> bool {
             | "generate_subscripts"
             | "to_regclass"
             | "to_regtype"
-            | "pg_typeof"
-            | "pg_column_size"
-            | "num_nulls"
-            | "num_nonnulls"
-            | "array_length"
-            | "array_ndims"
-            | "array_lower"
-            | "array_upper"
-            | "cardinality"
             | "pg_sleep"
             | "pg_get_serial_sequence"
             | "pg_relation_size"

@@ -299,11 +299,7 @@ impl Infer<'_> {
             (Class::Array(element), Class::Lit(None)) => {
                 let val = self.arrayed(val);
                 let element = element.clone();
-                if let Some(code) = self.enc(&element) {
-                    for u in val.all_leaves() {
-                        self.leaves.get_mut(u.id).array = Some(code);
-                    }
-                }
+                self.say_elements(&element, &val);
                 self.meet(&Val::of(Class::Array(element)), &val, location)
             }
             (Class::Plain(_), _) => {
@@ -311,6 +307,19 @@ impl Infer<'_> {
                 Ok(())
             }
             _ => self.meet(target, val, location),
+        }
+    }
+
+    /// The elements of an array literal are of the type of these elements.
+    pub fn say_elements(&mut self, element: &Val, array: &Val) {
+        let Some(code) = self.enc_now(element) else {
+            return;
+        };
+        for u in array.all_leaves() {
+            let leaf = self.leaves.get_mut(u.id);
+            if leaf.array == Some(None) {
+                leaf.array = Some(code);
+            }
         }
     }
 

@@ -131,6 +131,11 @@ impl Infer<'_> {
                 (_, Class::Array(_)) => (self.arrayed(l), r.clone()),
                 _ => (l.clone(), r.clone()),
             };
+            for (one, other) in [(&l, &r), (&r, &l)] {
+                if let Class::Array(element) = &one.class {
+                    self.say_elements(&element.clone(), other);
+                }
+            }
             self.meet(&l, &r, at)?;
             return Ok(Val::boolean());
         }
