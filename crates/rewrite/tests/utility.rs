@@ -127,7 +127,7 @@ fn definitions() {
             "GRANT SELECT ON emp TO r",
             "CREATE AGGREGATE a (int) (sfunc = int4pl, stype = int, initcond = '5')",
             "CALL p(5, 'x')",
-            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.dept := 5; RETURN NEW; END $$",
+            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.note := 5; RETURN NEW; END $$",
             "CREATE AGGREGATE a (enc_int4) (sfunc = f, stype = enc_int4)",
             "CREATE FUNCTION f() RETURNS int LANGUAGE plpython3u AS $$ return 'it''s \"' $$",
         ],
