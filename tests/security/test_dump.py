@@ -2,6 +2,7 @@
 
 import subprocess
 
+import psycopg
 import pytest
 from results import run
 from stack import PG_BIN
@@ -10,7 +11,7 @@ DDL = """
 CREATE TABLE person (id int PRIMARY KEY, name enc_text NOT NULL, born enc_date,
                      pay enc_numeric(10, 2) DEFAULT 100.25, code enc_bpchar(4) UNIQUE);
 CREATE INDEX person_name ON person (name);
-CREATE TABLE visit (id int PRIMARY KEY, code enc_bpchar(4) REFERENCES person (code),
+CREATE TABLE visit (id int PRIMARY KEY REFERENCES person, code enc_bpchar(4),
                     at enc_timestamptz, note text);
 """
 
@@ -56,30 +57,47 @@ def other(stack, people):
 SECRETS = [b"Secretname", b"1003", b"C007", b"1947-01-02", b"2024-05-06", b"100.25", b"1030"]
 
 
-@pytest.mark.parametrize("form", ["plain", "inserts", "custom"])
-def test_dump_and_restore(stack, people, other, schema, form):
-    options = {"plain": [], "inserts": ["--rows-per-insert=10"], "custom": ["-Fc"]}[form]
-    dump = tool("pg_dump", "-d", stack.dba_url, "-n", schema, *options)
-    if form != "custom":
-        assert [s for s in SECRETS if s in dump] == []
-        assert dump.count(b"cfd1.") > 100
+OPTIONS = {"plain": [], "inserts": ["--rows-per-insert=10"], "custom": ["-Fc"]}
+
+
+def restore(stack, other, schema, form):
+    dump = tool("pg_dump", "-d", stack.dba_url, "-n", schema, *OPTIONS[form])
     tool("psql", "-X", "-q", "-d", other, "-c", "CREATE EXTENSION confide")
     if form == "custom":
         tool("pg_restore", "--exit-on-error", "-d", other, stdin=dump)
     else:
         tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", other, stdin=dump)
+    return dump
+
+
+def connect(stack, schema):
+    url = stack.app_url.rsplit("/", 1)[0] + "/restored"
+    return psycopg.connect(url, autocommit=True, options=f"-c search_path={schema}")
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_dump_and_restore(stack, people, other, schema, form):
+    dump = restore(stack, other, schema, form)
+    if form != "custom":
+        assert [s for s in SECRETS if s in dump] == []
+        assert dump.count(b"cfd1.") > 100
     query = "SELECT p.*, v.at, v.note FROM person p LEFT JOIN visit v USING (code) ORDER BY p.id"
     expected = run(people, query)
     assert len(expected.rows) == 41
-    url = stack.app_url.rsplit("/", 1)[0] + "/restored"
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True, options=f"-c search_path={schema}") as restored:
+    with connect(stack, schema) as restored:
         assert run(restored, query).same(expected)
         assert run(restored, "SELECT id FROM person WHERE name = 'Secretname7'").rows == [("7",)]
         assert run(restored, "SELECT count(*) FROM rich").rows == [("9",)]
         restored.execute("INSERT INTO person (id, name) VALUES (200, 'new')")
         assert run(restored, "SELECT pay FROM person WHERE id = 200").rows == [("100.25",)]
-        assert run(restored, "INSERT INTO person VALUES (201, 'x', NULL, 1, 'C007')").sqlstate == (
-            "23505"
-        )
+        twice = "INSERT INTO person VALUES (201, 'x', NULL, 1, 'C007')"
+        assert run(restored, twice).sqlstate == "23505"
+
+
+def test_foreign_key_on_a_protected_column(stack, people, other, schema):
+    """pg_restore checks the foreign key's rows as the superuser."""
+    people.execute("ALTER TABLE visit ADD FOREIGN KEY (code) REFERENCES person (code)")
+    restore(stack, other, schema, "plain")
+    with connect(stack, schema) as restored:
+        assert run(restored, "INSERT INTO visit VALUES (20, 'none')").sqlstate == "23503"
+        assert run(restored, "INSERT INTO visit VALUES (20, 'C020')").sqlstate is None

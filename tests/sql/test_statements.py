@@ -145,8 +145,9 @@ def test_materialized_view(emp, second):
     assert run(second, "SELECT twice FROM m WHERE id = 1").rows == [("2.00",)]
     emp.execute("CREATE UNIQUE INDEX ON m (id)")
     emp.execute("UPDATE emp SET pay = 3 WHERE id = 1")
-    emp.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY m")
-    assert run(second, "SELECT twice FROM m WHERE id = 1").rows == [("6.00",)]
+    # PostgreSQL makes this out of a table with a column of rows: refused, clearly.
+    assert run(emp, "REFRESH MATERIALIZED VIEW CONCURRENTLY m").sqlstate == "0A000"
+    assert run(second, "SELECT twice FROM m WHERE id = 1").rows == [("2.00",)]
 
 
 def test_create_table_as(emp, second):
@@ -252,11 +253,11 @@ def test_sql_function(emp):
 def test_plpgsql_loop(emp):
     """Thousands of temporary values in one statement."""
     emp.execute(
-        "CREATE FUNCTION total(rounds int) RETURNS enc_numeric LANGUAGE plpgsql AS $$\n"
+        "CREATE FUNCTION total(first int, rounds int) RETURNS enc_numeric LANGUAGE plpgsql AS $$\n"
         "DECLARE acc enc_numeric; r record;\n"
         "BEGIN\n"
-        "  SELECT pay - pay INTO acc FROM emp WHERE id = 1;\n"
-        "  FOR n IN 1..rounds LOOP\n"
+        "  SELECT pay - pay INTO acc FROM emp WHERE id = first;\n"
+        "  FOR n IN first..rounds LOOP\n"
         "    FOR r IN SELECT pay FROM emp WHERE pay IS NOT NULL LOOP\n"
         "      acc := acc + r.pay;\n"
         "    END LOOP;\n"
@@ -264,20 +265,20 @@ def test_plpgsql_loop(emp):
         "  RETURN acc;\n"
         "END $$"
     )
-    assert run(emp, "SELECT total(1000)").rows == [("9300510.00",)]
+    assert run(emp, "SELECT total(1, 1000)").rows == [("9300510.00",)]
 
 
 def test_plpgsql_exception(emp):
     """An error of a one-way operation is caught where PL/pgSQL catches errors."""
     emp.execute(
-        "CREATE FUNCTION safe() RETURNS text LANGUAGE plpgsql AS $$\n"
+        "CREATE FUNCTION safe(who int) RETURNS boolean LANGUAGE plpgsql AS $$\n"
         "DECLARE x enc_numeric;\n"
         "BEGIN\n"
-        "  BEGIN SELECT pay / (pay - pay) INTO x FROM emp WHERE id = 1; RETURN 'no error';\n"
-        "  EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END;\n"
+        "  BEGIN SELECT pay / (pay - pay) INTO x FROM emp WHERE id = who; RETURN false;\n"
+        "  EXCEPTION WHEN division_by_zero THEN RETURN true; END;\n"
         "END $$"
     )
-    assert run(emp, "SELECT safe()").rows == [("caught",)]
+    assert run(emp, "SELECT safe(1)").rows == [("t",)]
     assert len(run(emp, "SELECT name FROM emp").rows) == 4
 
 
@@ -346,3 +347,21 @@ def test_domain_is_refused_or_works(app):
         assert run(app, "INSERT INTO t VALUES (1.005)").sqlstate in (None, "0A000")
     else:
         assert outcome.sqlstate == "0A000"
+
+
+def test_function_with_constants_is_refused(emp):
+    """Constants of a body cannot be told apart: nothing is stored in the clear."""
+    outcome = run(
+        emp,
+        "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS "
+        "$$SELECT count(*) FROM emp WHERE name = 'Ada'$$",
+    )
+    assert outcome.sqlstate == "0A000"
+
+
+def test_protected_column_made_plain_is_refused(emp):
+    """Otherwise a plain column would be full of envelopes that nobody opens again."""
+    for type_ in ("text", "varchar(500)"):
+        outcome = run(emp, f"ALTER TABLE emp ALTER COLUMN name TYPE {type_}")
+        assert outcome.sqlstate is not None
+    assert run(emp, "SELECT name FROM emp WHERE name = 'Ada'").rows == [("Ada",)]
