@@ -114,10 +114,10 @@ cfd_feed(XLogRecPtr from, XLogRecPtr until)
 	}
 	PG_FINALLY();
 	{
-		error_context_stack = context.previous;
 		XLogReaderFree(reader);
 		pfree(private);
 	}
 	PG_END_TRY();
+	error_context_stack = context.previous;
 	return sent;
 }
