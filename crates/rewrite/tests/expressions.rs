@@ -288,3 +288,27 @@ fn conditions_on_booleans() {
         &["SELECT * FROM dept WHERE flag AND NOT flag AND true"],
     );
 }
+
+/// A string beside a plain operand that is not text, on its way to a protected
+/// column, as in data made by `generate_series`.
+#[test]
+fn concatenation_with_plain_operands() {
+    check(
+        &schema(),
+        &[
+            (
+                "INSERT INTO emp(name) SELECT 'row ' || g FROM generate_series(1, 9) g",
+                "INSERT INTO emp(name) SELECT '<<~text:row >>'::enc_text || g::pg_catalog.text FROM generate_series(1, 9) g",
+            ),
+            (
+                "INSERT INTO emp(name) SELECT g || ' row ' || (g % 5) FROM generate_series(1, 9) g",
+                "INSERT INTO emp(name) SELECT g::pg_catalog.text || '<<~text: row >>'::enc_text || (g % '<<int4:5>>'::enc_int4) FROM generate_series(1, 9) g",
+            ),
+            (
+                "UPDATE emp SET name = 'n' || emp.id",
+                "UPDATE emp SET name = '<<~text:n>>'::enc_text || emp.id::pg_catalog.text",
+            ),
+        ],
+    );
+    unchanged(&schema(), &["SELECT 'row ' || id, id || 'x' FROM emp"]);
+}

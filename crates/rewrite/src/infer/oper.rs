@@ -22,7 +22,10 @@ impl Infer<'_> {
                 let left = self.maybe(e.lexpr.as_deref())?;
                 let right = self.maybe(e.rexpr.as_deref())?;
                 match (left, right) {
-                    (Some(l), Some(r)) => self.binary(&name, &l, &r, e.location),
+                    (Some(l), Some(r)) => match self.concat_plain(&name, e, &l, &r) {
+                        Some(val) => Ok(val),
+                        None => self.binary(&name, &l, &r, e.location),
+                    },
                     (None, Some(r)) => self.unary(&name, &r, e.location),
                     _ => {
                         Err(Refusal::unsupported("postfix operators are not supported")
@@ -184,6 +187,66 @@ impl Infer<'_> {
             Class::Lit(Some(result))
         };
         Val { class, leaves }
+    }
+
+    /// `'row ' || n`: should the string become protected, the plain operand needs
+    /// a cast to text, which PostgreSQL applies by itself between plain values only.
+    fn concat_plain(&mut self, name: &str, e: &AExpr, l: &Val, r: &Val) -> Option<Val> {
+        let text = [TypeCode::Text, TypeCode::Varchar, TypeCode::Bpchar];
+        let other = |v: &Val| match v.class {
+            Class::Plain(Some(code)) => !text.contains(&code),
+            Class::Plain(None) => true,
+            _ => false,
+        };
+        let open = |v: &Val| v.bare() || !v.leaves.is_empty();
+        let (text, plain) = match name {
+            "||" if open(l) && other(r) => (l, r),
+            "||" if open(r) && other(l) => (r, l),
+            _ => return None,
+        };
+        let mut leaves = [l.leaves.as_slice(), r.leaves.as_slice()].concat();
+        // An operand with literals of its own becomes protected with them.
+        if plain.leaves.is_empty() {
+            let end = match std::ptr::eq(plain, r) {
+                true => self.right_end(e.rexpr.as_deref()?, e.location)?,
+                false => self.expr_range(e.lexpr.as_deref()?)?.end,
+            };
+            let cast = LeafKind::Cast(Some("::pg_catalog.text".to_owned()));
+            let id = self.leaves.add(end..end, cast);
+            leaves.push(Use { id, block: None });
+        }
+        if text.bare() {
+            self.type_bare(&text.leaves, TypeCode::Text);
+        }
+        self.leaves.unite_all(&leaves);
+        Some(Val {
+            class: Class::Plain(Some(TypeCode::Text)),
+            leaves,
+        })
+    }
+
+    /// Where the right operand of the operator at this place ends: also when it is
+    /// anything in parentheses.
+    fn right_end(&self, node: &Node, operator: i32) -> Option<usize> {
+        if let Some(range) = self.expr_range(node) {
+            return Some(range.end);
+        }
+        let open = self.tokens.at(usize::try_from(operator).ok()?)? + 1;
+        if self.tokens.kind(open) != Token::Ascii40 {
+            return None;
+        }
+        let close = self.tokens.closing(open)?;
+        let ends_here = matches!(
+            self.tokens.kind(close + 1),
+            Token::Nul
+                | Token::Ascii44
+                | Token::Ascii41
+                | Token::Ascii59
+                | Token::From
+                | Token::As
+                | Token::Op
+        );
+        ends_here.then(|| self.tokens.range(close).end)
     }
 
     /// An untyped string next to a plain operand: it can be typed for both only
