@@ -217,3 +217,83 @@ impl fmt::Debug for AggregateState {
         write!(f, "{} of {} values", self.agg.name(), self.count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{format_text, parse_text};
+
+    fn run(agg: Aggregate, t: TypeCode, inputs: &[&str]) -> String {
+        let env = Env::default();
+        let mut state = AggregateState::new(agg, t).unwrap();
+        let result = inputs
+            .iter()
+            .try_for_each(|s| state.step(&parse_text(t, -1, s.as_bytes(), &env).unwrap(), &env))
+            .and_then(|()| state.finish());
+        match result {
+            Ok(v) => {
+                assert_eq!(v.type_code(), AggregateState::result_type(agg, t).unwrap());
+                String::from_utf8(format_text(&v, &env)).unwrap()
+            }
+            Err(e) => e.sqlstate_str().into(),
+        }
+    }
+
+    #[test]
+    fn results() {
+        use Aggregate::{Avg, Max, Min, Sum};
+        use TypeCode::*;
+        for (agg, t, inputs, expected) in [
+            (Sum, Int4, &["2147483647", "2147483647"][..], "4294967294"),
+            (
+                Sum,
+                Int8,
+                &["9223372036854775807", "1"],
+                "9223372036854775808",
+            ),
+            (Avg, Int4, &["1", "2"], "1.5000000000000000"),
+            (Avg, Int8, &["1", "1", "2"], "1.3333333333333333"),
+            // The display scale is the largest seen.
+            (Sum, Numeric, &["1.5", "2.25", "0.000"], "3.750"),
+            (Avg, Numeric, &["1.5", "2.25"], "1.8750000000000000"),
+            (Sum, Numeric, &["Infinity", "-Infinity"], "NaN"),
+            // float4 rounds at each step.
+            (Sum, Float4, &["16777216", "1", "1"], "1.6777216e+07"),
+            (Sum, Float8, &["-0"], "-0"),
+            (Sum, Float8, &["1.7e308", "1.7e308"], "22003"),
+            // The sum of squares overflows first.
+            (Avg, Float8, &["1e200", "-1e200"], "22003"),
+            (Avg, Float4, &["1", "2"], "1.5"),
+            (Avg, Interval, &["1 mon", "1 day"], "15 days 12:00:00"),
+            (Sum, Interval, &["2147483647 days", "1 day"], "22008"),
+            (Max, Numeric, &["1.0", "1.00"], "1.00"),
+            (Min, Float8, &["NaN", "1"], "1"),
+            (Max, Text, &["a", "B"], "a"),
+            (Sum, Int4, &[], "00000"),
+        ] {
+            assert_eq!(run(agg, t, inputs), expected, "{agg:?} {inputs:?}");
+        }
+        assert!(AggregateState::new(Max, Bool).is_err());
+        assert!(AggregateState::new(Sum, Text).is_err());
+    }
+
+    /// Two halves make a whole, an empty one included.
+    #[test]
+    fn parts() {
+        let env = Env::default();
+        let mut a = AggregateState::new(Aggregate::Avg, TypeCode::Int4).unwrap();
+        let mut b = a.clone();
+        a.combine(&b).unwrap();
+        assert!(a.is_empty());
+        b.step(&Value::Int4(3), &env).unwrap();
+        a.combine(&b).unwrap();
+        b.step(&Value::Int4(5), &env).unwrap();
+        a.combine(&b).unwrap();
+        assert_eq!(
+            format_text(&a.finish().unwrap(), &env),
+            b"3.6666666666666667"
+        );
+        let other = AggregateState::new(Aggregate::Sum, TypeCode::Int4).unwrap();
+        assert!(a.combine(&other).is_err());
+    }
+}

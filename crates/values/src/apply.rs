@@ -248,3 +248,111 @@ fn bytes(op: Op, b: &[u8], rest: &[&Value]) -> Result<Value> {
         _ => Err(no_such_operation()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, format_text, parse_text};
+
+    fn v(t: TypeCode, s: &str) -> Value {
+        parse_text(t, -1, s.as_bytes(), &Env::default()).unwrap()
+    }
+
+    fn shown(op: Op, ret: TypeCode, args: &[&Value]) -> std::result::Result<String, Error> {
+        let env = Env::default();
+        let r = apply(op, ret, 0, args, &env)?;
+        assert_eq!(r.type_code(), ret.stored(), "{op:?}");
+        Ok(String::from_utf8(format_text(&r, &env)).unwrap())
+    }
+
+    /// One of each group: that operations reach their functions.
+    #[test]
+    fn dispatch() {
+        use TypeCode::*;
+        for (op, ret, args, expected) in [
+            (Op::Add, Int8, vec![v(Int2, "1"), v(Int8, "2")], "3"),
+            (
+                Op::Mul,
+                Float8,
+                vec![v(Float4, "0.5"), v(Float8, "3")],
+                "1.5",
+            ),
+            (
+                Op::Sub,
+                Int4,
+                vec![v(Date, "2000-03-01"), v(Date, "2000-02-01")],
+                "29",
+            ),
+            (
+                Op::Sub,
+                Timestamp,
+                vec![v(Date, "1998-12-01"), v(Interval, "90 days")],
+                "1998-09-02 00:00:00",
+            ),
+            (
+                Op::Add,
+                Timestamp,
+                vec![v(Time, "12:00"), v(Date, "2000-01-01")],
+                "2000-01-01 12:00:00",
+            ),
+            (
+                Op::Sub,
+                Interval,
+                vec![v(Timestamp, "2000-01-02 01:00"), v(Timestamp, "2000-01-01")],
+                "1 day 01:00:00",
+            ),
+            (
+                Op::Mul,
+                Interval,
+                vec![v(Float8, "2"), v(Interval, "1 day")],
+                "2 days",
+            ),
+            (
+                Op::Round,
+                Numeric,
+                vec![v(Numeric, "1.255"), v(Int4, "2")],
+                "1.26",
+            ),
+            (
+                Op::Substring,
+                Text,
+                vec![v(Text, "abcdef"), v(Int4, "2"), v(Int4, "3")],
+                "bcd",
+            ),
+            (
+                Op::Replace,
+                Text,
+                vec![v(Text, "abc"), v(Text, "b"), v(Text, "")],
+                "ac",
+            ),
+            (Op::Length, Int4, vec![v(Bpchar, "äb  ")], "2"),
+            (Op::OctetLength, Int4, vec![v(Bpchar, "äb  ")], "5"),
+            (
+                Op::Concat,
+                Bytea,
+                vec![v(Bytea, "a"), v(Bytea, "b")],
+                "\\x6162",
+            ),
+            (Op::TrimLeft, Text, vec![v(Text, "xxa"), v(Text, "x")], "a"),
+        ] {
+            let args: Vec<&Value> = args.iter().collect();
+            assert_eq!(shown(op, ret, &args).unwrap(), expected, "{op:?}");
+        }
+    }
+
+    /// What no signature has is an error, whatever the number of arguments.
+    #[test]
+    fn no_such_signature() {
+        let (int, text) = (v(TypeCode::Int4, "1"), v(TypeCode::Text, "1"));
+        for args in [
+            &[][..],
+            &[&int],
+            &[&int, &text],
+            &[&text, &int],
+            &[&text, &text, &text],
+        ] {
+            let e = shown(Op::Add, TypeCode::Int4, args).unwrap_err();
+            assert_eq!(e.sqlstate, *b"42883");
+        }
+    }
+}

@@ -34,8 +34,6 @@ pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
         (Value::Numeric(n), T::Float8) => n.to_f64().map(Value::Float8),
         (Value::Bpchar(s), T::Text | T::Varchar) => Ok(Value::Text(text::trim_blanks(s).into())),
         (Value::Text(s), T::Bpchar) => Ok(Value::Bpchar(s.clone())),
-        // text('…'::char(n)) drops the blanks before anything reads it, except
-        // that casts through text read the value as it is shown.
         (Value::Text(s) | Value::Bpchar(s), _) => io::parse_text(ret, -1, s, env),
         (_, T::Text | T::Varchar | T::Bpchar) => string(&io::format_text(v, env), ret),
         _ => datetime(v, ret, env),
@@ -109,4 +107,62 @@ fn datetime(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
 
 fn no_such_cast() -> Error {
     Error::new(b"42846", "cannot cast between these types")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{format_text, parse_text};
+
+    fn to(v: &Value, ret: TypeCode) -> String {
+        let env = Env::default();
+        match cast(v, ret, &env) {
+            Ok(v) => String::from_utf8(format_text(&v, &env)).unwrap(),
+            Err(e) => e.sqlstate_str().into(),
+        }
+    }
+
+    /// Floats round half to even, numerics half away from zero.
+    #[test]
+    fn numbers() {
+        let numeric = |s: &str| Value::Numeric(Numeric::parse(s.as_bytes(), -1).unwrap());
+        assert_eq!(to(&Value::Float8(2.5), TypeCode::Int4), "2");
+        assert_eq!(to(&numeric("2.5"), TypeCode::Int4), "3");
+        assert_eq!(to(&Value::Float8(2147483647.5), TypeCode::Int4), "22003");
+        assert_eq!(
+            to(&Value::Float8(9223372036854775808.0), TypeCode::Int8),
+            "22003"
+        );
+        assert_eq!(to(&Value::Float8(f64::NAN), TypeCode::Int4), "22003");
+        assert_eq!(to(&numeric("NaN"), TypeCode::Int4), "0A000");
+        assert_eq!(to(&Value::Float8(0.1 + 0.2), TypeCode::Numeric), "0.3");
+        assert_eq!(to(&Value::Float4(1e10), TypeCode::Numeric), "10000000000");
+        assert_eq!(to(&numeric("1e400"), TypeCode::Float8), "22003");
+        assert_eq!(to(&Value::Int4(70_000), TypeCode::Int2), "22003");
+    }
+
+    #[test]
+    fn strings() {
+        assert_eq!(to(&Value::Bool(true), TypeCode::Text), "true");
+        assert_eq!(to(&Value::Bpchar((*b"ab  ").into()), TypeCode::Text), "ab");
+        assert_eq!(to(&Value::Text((*b" 12 ").into()), TypeCode::Int4), "12");
+        assert_eq!(to(&Value::Text((*b"x").into()), TypeCode::Int4), "22P02");
+        assert_eq!(to(&Value::Uuid([0; 16]), TypeCode::Int4), "42846");
+    }
+
+    #[test]
+    fn dates() {
+        let env = Env::default();
+        let ts = |s: &str| parse_text(TypeCode::Timestamp, -1, s.as_bytes(), &env).unwrap();
+        assert_eq!(to(&ts("1999-12-31 23:59:59"), TypeCode::Date), "1999-12-31");
+        assert_eq!(to(&ts("1999-12-31 23:59:59"), TypeCode::Time), "23:59:59");
+        assert_eq!(to(&ts("-infinity"), TypeCode::Date), "-infinity");
+        assert_eq!(to(&ts("infinity"), TypeCode::Time), "00000");
+        let span = Value::Interval(Interval {
+            months: 1,
+            days: 1,
+            micros: -1,
+        });
+        assert_eq!(to(&span, TypeCode::Time), "23:59:59.999999");
+    }
 }

@@ -107,3 +107,63 @@ fn match_pattern(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
         _ => Err(no_such_operation()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_text;
+    use contract::TypeCode;
+
+    fn v(t: TypeCode, s: &str) -> Value {
+        parse_text(t, -1, s.as_bytes(), &Env::default()).unwrap()
+    }
+
+    #[test]
+    fn families() {
+        use TypeCode::*;
+        let mut env = Env::default();
+        env.set("TimeZone", "America/New_York").unwrap();
+        for (a, b, order) in [
+            (v(Int2, "-1"), v(Int8, "1"), Ordering::Less),
+            (v(Float8, "NaN"), v(Float4, "Infinity"), Ordering::Greater),
+            (v(Float8, "-0"), v(Float8, "0"), Ordering::Equal),
+            (v(Float4, "0.1"), v(Float8, "0.1"), Ordering::Greater),
+            (v(Text, "a"), v(Text, "B"), Ordering::Greater),
+            (v(Text, "ab"), v(Text, "ab "), Ordering::Less),
+            (v(Bpchar, "ab"), v(Bpchar, "ab "), Ordering::Equal),
+            (
+                v(Date, "2000-01-01"),
+                v(Timestamp, "2000-01-01 00:00"),
+                Ordering::Equal,
+            ),
+            (
+                v(Date, "2000-01-01"),
+                v(Timestamptz, "2000-01-01 05:00+00"),
+                Ordering::Equal,
+            ),
+            (
+                v(Date, "5000000-01-01"),
+                v(Timestamp, "infinity"),
+                Ordering::Less,
+            ),
+            (v(Interval, "1 mon"), v(Interval, "720:00"), Ordering::Equal),
+            (v(Bool, "f"), v(Bool, "t"), Ordering::Less),
+        ] {
+            assert_eq!(compare(&a, &b, &env).unwrap(), order, "{a:?} {b:?}");
+            assert_eq!(compare(&b, &a, &env).unwrap(), order.reverse());
+        }
+        let mixed = compare(&v(Int4, "1"), &v(Numeric, "1"), &env);
+        assert_eq!(mixed.unwrap_err().sqlstate, *b"42883");
+    }
+
+    /// LIKE sees the blanks of char(n); comparison does not.
+    #[test]
+    fn padded_strings() {
+        let env = Env::default();
+        let padded = v(TypeCode::Bpchar, "ab  ");
+        assert!(!test(Op::Like, &padded, &v(TypeCode::Text, "ab"), &env).unwrap());
+        assert!(test(Op::Like, &padded, &v(TypeCode::Text, "ab__"), &env).unwrap());
+        assert!(test(Op::Ilike, &padded, &v(TypeCode::Text, "AB%"), &env).unwrap());
+        assert!(test(Op::Eq, &padded, &v(TypeCode::Bpchar, "ab"), &env).unwrap());
+    }
+}

@@ -120,3 +120,66 @@ pub(crate) fn parse(s: &[u8], t: TypeCode) -> Result<Value> {
     }
     narrow(if negative { value } else { -value }, t).map_err(|_| too_large())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(r: Result<Value>) -> String {
+        match r {
+            Ok(v) => widen(&v).unwrap().to_string(),
+            Err(e) => e.sqlstate_str().to_string(),
+        }
+    }
+
+    #[test]
+    fn input() {
+        for (s, t, expected) in [
+            (" +12\n", TypeCode::Int2, "12"),
+            ("-32768", TypeCode::Int2, "-32768"),
+            ("32768", TypeCode::Int2, "22003"),
+            // The range comes before what follows the digits.
+            ("99999x", TypeCode::Int2, "22003"),
+            ("9x", TypeCode::Int2, "22P02"),
+            ("", TypeCode::Int4, "22P02"),
+            ("1 2", TypeCode::Int4, "22P02"),
+            (
+                "-9223372036854775808",
+                TypeCode::Int8,
+                "-9223372036854775808",
+            ),
+            ("9223372036854775808", TypeCode::Int8, "22003"),
+        ] {
+            assert_eq!(state(parse(s.as_bytes(), t)), expected, "{s}");
+        }
+    }
+
+    /// Overflow is an error in every width, division of the lowest number included.
+    #[test]
+    fn arithmetic() {
+        let (low, high) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        for (op, a, b, ret, expected) in [
+            (Op::Add, high, 1, TypeCode::Int4, "22003"),
+            (Op::Add, high, 1, TypeCode::Int8, "2147483648"),
+            (Op::Div, low, -1, TypeCode::Int4, "22003"),
+            (Op::Mod, low, -1, TypeCode::Int4, "0"),
+            (Op::Div, -7, 2, TypeCode::Int4, "-3"),
+            (Op::Mod, -7, 2, TypeCode::Int4, "-1"),
+            (Op::Div, 1, 0, TypeCode::Int4, "22012"),
+            (Op::Mul, i64::MIN, -1, TypeCode::Int8, "22003"),
+            (Op::BitXor, -1, 5, TypeCode::Int2, "-6"),
+        ] {
+            assert_eq!(state(binary(op, a, b, ret)), expected, "{op:?} {a} {b}");
+        }
+        assert_eq!(state(unary(Op::Neg, &Value::Int2(i16::MIN))), "22003");
+        assert_eq!(state(unary(Op::Abs, &Value::Int8(i64::MIN))), "22003");
+        assert_eq!(
+            state(shift(Op::ShiftLeft, &Value::Int4(1), &Value::Int4(33))),
+            "2"
+        );
+        assert_eq!(
+            state(shift(Op::ShiftLeft, &Value::Int2(1), &Value::Int4(15))),
+            "-32768"
+        );
+    }
+}

@@ -182,3 +182,49 @@ pub fn apply_typmod(v: Value, t: TypeCode, typmod: i32, explicit: bool) -> Resul
         other => other,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Binary values are checked like text: a hostile sender must not get a date
+    /// into the store that no output function knows.
+    #[test]
+    fn binary_is_checked() {
+        let state = |t, b: &[u8]| decode_binary(t, -1, b).unwrap_err().sqlstate;
+        assert_eq!(state(TypeCode::Int4, &[0; 3]), *b"08P01");
+        assert_eq!(state(TypeCode::Int4, &[0; 5]), *b"22P03");
+        assert_eq!(
+            state(TypeCode::Date, &(i32::MAX - 1).to_be_bytes()),
+            *b"22008"
+        );
+        assert_eq!(
+            state(TypeCode::Timestamp, &(i64::MAX - 1).to_be_bytes()),
+            *b"22008"
+        );
+        assert_eq!(state(TypeCode::Time, &(-1i64).to_be_bytes()), *b"22008");
+        assert_eq!(state(TypeCode::Text, b"\xff"), *b"22021");
+        assert_eq!(state(TypeCode::Bpchar, b"a\0"), *b"22021");
+        assert!(decode_binary(TypeCode::Date, -1, &i32::MAX.to_be_bytes()).is_ok());
+    }
+
+    #[test]
+    fn precision() {
+        let env = Env::default();
+        let shown = |t, typmod, s: &str| {
+            parse_text(t, typmod, s.as_bytes(), &env)
+                .map(|v| format_text(&v, &env))
+                .unwrap()
+        };
+        assert_eq!(shown(TypeCode::Time, 0, "23:59:59.5"), b"24:00:00");
+        assert_eq!(
+            shown(TypeCode::Timestamp, 2, "1999-12-31 23:59:59.996"),
+            b"2000-01-01 00:00:00"
+        );
+        assert_eq!(
+            shown(TypeCode::Timestamp, 0, "1999-12-31 23:59:59.5"),
+            b"1999-12-31 23:59:59"
+        );
+        assert_eq!(shown(TypeCode::Timestamp, 0, "infinity"), b"infinity");
+    }
+}

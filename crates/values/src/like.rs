@@ -51,7 +51,7 @@ pub(crate) fn like(text: &[u8], pattern: &[u8], units: Units) -> Result<bool> {
                     [b'\\', literal, ..] => literal,
                     [literal, ..] => literal,
                 };
-                match seek(t, first, next_char) {
+                match seek(t, first) {
                     None => return Ok(false),
                     Some(place) => {
                         t = place;
@@ -89,7 +89,7 @@ pub(crate) fn like(text: &[u8], pattern: &[u8], units: Units) -> Result<bool> {
             return Ok(false);
         };
         let onward = place.get(next_char(place)..).unwrap_or_default();
-        match seek(onward, first, next_char) {
+        match seek(onward, first) {
             None => return Ok(false),
             Some(place) => {
                 retry = Some((pattern, first, place));
@@ -99,13 +99,54 @@ pub(crate) fn like(text: &[u8], pattern: &[u8], units: Units) -> Result<bool> {
     }
 }
 
-/// The first character from `t` on that starts with `first`.
-fn seek(mut t: &[u8], first: u8, next_char: impl Fn(&[u8]) -> usize) -> Option<&[u8]> {
-    while let Some(&b) = t.first() {
-        if b == first {
-            return Some(t);
-        }
-        t = t.get(next_char(t)..).unwrap_or_default();
+/// The first place from `t` on with the byte `first`. It starts a character of
+/// the pattern, so it starts one of the text.
+fn seek(t: &[u8], first: u8) -> Option<&[u8]> {
+    t.get(t.iter().position(|&b| b == first)?..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(s: &str, p: &str) -> Option<bool> {
+        like(s.as_bytes(), p.as_bytes(), Units::Utf8).ok()
     }
-    None
+
+    #[test]
+    fn patterns() {
+        for (s, p, expected) in [
+            ("abc", "a%c", true),
+            ("abc", "a_", false),
+            ("日本語", "日_語", true),
+            ("日本語", "___", true),
+            ("a%c", "a\\%c", true),
+            ("abc", "a\\%c", false),
+            ("ababac", "%ab%ac", true),
+            ("ababa", "%ab%ac", false),
+            ("", "%", true),
+            ("", "_", false),
+            ("xaxb", "%_b", true),
+        ] {
+            assert_eq!(matches(s, p), Some(expected), "{s} LIKE {p}");
+        }
+    }
+
+    /// A pattern that ends with the escape is an error only where PostgreSQL gets
+    /// that far.
+    #[test]
+    fn escape_at_the_end() {
+        assert_eq!(matches("a", "a\\"), Some(false));
+        assert_eq!(matches("ab", "a\\"), None);
+        assert_eq!(matches("b", "a\\"), Some(false));
+        assert_eq!(matches("a", "%\\"), None);
+        assert_eq!(matches("", "%\\"), Some(false));
+    }
+
+    /// Many wildcards take neither stack nor exponential time.
+    #[test]
+    fn many_wildcards() {
+        let text = "a".repeat(3000);
+        assert_eq!(matches(&text, &("%a".repeat(1000) + "b")), Some(false));
+    }
 }

@@ -425,3 +425,66 @@ fn push_hex(out: &mut String, b: u8) {
         out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Positions are characters, not bytes.
+    #[test]
+    fn characters() {
+        let s = "aä日😀b".as_bytes();
+        assert_eq!(char_count(s), 5);
+        assert_eq!(substring(s, 2, Some(2)).unwrap(), "ä日".as_bytes());
+        assert_eq!(substring(s, -1, Some(3)).unwrap(), b"a");
+        assert_eq!(substring(s, 4, None).unwrap(), "😀b".as_bytes());
+        assert_eq!(
+            substring(s, 2, Some(i32::MAX)).unwrap(),
+            "ä日😀b".as_bytes()
+        );
+        assert_eq!(substring(s, 2, Some(-1)).unwrap_err().sqlstate, *b"22011");
+        assert_eq!(left(s, -2), "aä日".as_bytes());
+        assert_eq!(right(s, 2), "😀b".as_bytes());
+        assert_eq!(position(s, "日".as_bytes()), 3);
+        assert_eq!(&*reverse(s), "b😀日äa".as_bytes());
+        assert_eq!(trim("ääxä".as_bytes(), "ä".as_bytes(), End::Both), b"x");
+        assert_eq!(&*replace(b"aXbX", b"X", b"--").unwrap(), b"a--b--");
+    }
+
+    /// Bytes that are no characters are cut somehow, never out of bounds.
+    #[test]
+    fn broken_utf8() {
+        let s = b"\xf0\x9f";
+        assert_eq!(char_count(s), 1);
+        assert_eq!(left(s, 1), s);
+        assert_eq!(&*reverse(s), s);
+        assert!(check_utf8(s).is_err() && check_utf8(b"a\0").is_err());
+    }
+
+    #[test]
+    fn lengths() {
+        let cut = |s: &str, n: i32, explicit| varchar(s.as_bytes().into(), n + 4, explicit);
+        assert_eq!(&*cut("äöü", 2, true).unwrap(), "äö".as_bytes());
+        assert_eq!(&*cut("ab   ", 2, false).unwrap(), b"ab");
+        let e = cut("abc", 2, false).unwrap_err();
+        assert_eq!(e.sqlstate, *b"22001");
+        assert_eq!(e.message, "value too long for type character varying(2)");
+        assert_eq!(&*bpchar((*b"ab").into(), 8, false).unwrap(), b"ab  ");
+    }
+
+    #[test]
+    fn other_inputs() {
+        assert_eq!(
+            &*parse_bytea(b"\\x 0a Ff ").unwrap(),
+            [0x0a, 0xff].as_slice()
+        );
+        assert_eq!(&*parse_bytea(b"a\\\\\\001").unwrap(), b"a\\\x01");
+        assert_eq!(parse_bytea(b"\\x0").unwrap_err().sqlstate, *b"22023");
+        assert_eq!(parse_bytea(b"\\9").unwrap_err().sqlstate, *b"22P02");
+        assert!(parse_bool(b" YE ").unwrap() && !parse_bool(b"of").unwrap());
+        assert!(parse_bool(b"o").is_err());
+        let uuid = parse_uuid(b"{a0ee-bc999c0b4ef8bb6d-6bb9bd380a11}").unwrap();
+        assert_eq!(format_uuid(&uuid), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
+        assert!(parse_uuid(b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1").is_err());
+    }
+}

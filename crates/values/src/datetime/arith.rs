@@ -236,3 +236,66 @@ pub(crate) fn timestamp_to_timestamptz(t: i64, env: &Env) -> Result<i64> {
 pub(crate) fn timestamp_to_time(t: i64) -> i64 {
     t.rem_euclid(USECS_PER_DAY)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{format, parse};
+    use super::*;
+
+    fn span(s: &str) -> Interval {
+        super::super::interval::parse(s.as_bytes(), -1, &Env::default()).unwrap()
+    }
+
+    fn plus(s: &str, i: &str) -> String {
+        let env = Env::default();
+        let t = parse::timestamp(s.as_bytes(), &env).unwrap();
+        match add(t, &span(i)) {
+            Ok(t) => format::timestamp(t, &env),
+            Err(e) => e.sqlstate_str().into(),
+        }
+    }
+
+    /// Months first, cut to the end of the month, then days, then time.
+    #[test]
+    fn timestamps() {
+        assert_eq!(plus("2004-01-31", "1 mon"), "2004-02-29 00:00:00");
+        assert_eq!(plus("2004-02-29", "1 year"), "2005-02-28 00:00:00");
+        assert_eq!(
+            plus("2004-01-31", "1 mon 1 day 01:00"),
+            "2004-03-01 01:00:00"
+        );
+        assert_eq!(plus("0001-01-01", "-1 day"), "0001-12-31 00:00:00 BC");
+        assert_eq!(plus("294276-12-31", "1 day"), "22008");
+        assert_eq!(plus("infinity", "1 day"), "infinity");
+    }
+
+    /// A day is not 24 hours where the clock changes.
+    #[test]
+    fn local_days() {
+        let mut env = Env::default();
+        env.set("TimeZone", "Europe/Berlin").unwrap();
+        let t = parse::timestamptz(b"2021-03-27 12:00", &env).unwrap();
+        let day = add_tz(t, &span("1 day"), &env).unwrap();
+        let hours = add_tz(t, &span("24:00"), &env).unwrap();
+        assert_eq!(format::timestamptz(day, &env), "2021-03-28 12:00:00+02");
+        assert_eq!(format::timestamptz(hours, &env), "2021-03-28 13:00:00+02");
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(date_add_days(0, 1).unwrap(), 1);
+        assert_eq!(date_add_days(i32::MAX, 1).unwrap(), i32::MAX);
+        assert_eq!(
+            date_add_days(2_145_031_948, 1).unwrap_err().sqlstate,
+            *b"22008"
+        );
+        assert_eq!(date_diff(i32::MAX, 0).unwrap_err().sqlstate, *b"22008");
+        assert_eq!(
+            date_to_timestamp(2_145_031_948).unwrap_err().message,
+            "date out of range for timestamp"
+        );
+        assert_eq!(cmp_date_timestamp(2_145_031_948, i64::MAX), Ordering::Less);
+        assert_eq!(cmp_date_timestamp(2_145_031_948, 0), Ordering::Greater);
+        assert_eq!(time_add(0, -1), USECS_PER_DAY - 1);
+    }
+}

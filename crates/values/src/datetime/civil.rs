@@ -119,13 +119,8 @@ impl Civil {
         if !valid_julian(self.year, self.month) {
             return None;
         }
-        // PostgreSQL forms the local timestamp in 64 bits first, and the seconds
-        // of it in 32, which only matters for hours beyond a day (`h123456789`).
-        let hours = (self.hour as i32)
-            .wrapping_mul(60)
-            .wrapping_add(self.minute as i32);
-        let seconds = hours.wrapping_mul(60).wrapping_add(self.second as i32);
-        let time = i64::from(seconds) * USECS_PER_SEC + self.micros;
+        // PostgreSQL forms the local timestamp in 64 bits first.
+        let time = self.seconds() * USECS_PER_SEC + self.micros;
         let days = self.days();
         let local = i128::from(days) * i128::from(USECS_PER_DAY) + i128::from(time);
         i64::try_from(local).ok()?;
@@ -135,9 +130,18 @@ impl Civil {
         super::valid_timestamp(local - i128::from(offset) * i128::from(USECS_PER_SEC))
     }
 
+    /// Seconds since midnight. PostgreSQL counts them in 32 bits, which only
+    /// matters for hours far beyond a day (`h2451187`).
+    fn seconds(&self) -> i64 {
+        let minutes = (self.hour as i32)
+            .wrapping_mul(60)
+            .wrapping_add(self.minute as i32);
+        i64::from(minutes.wrapping_mul(60).wrapping_add(self.second as i32))
+    }
+
     /// Seconds since 1970-01-01 of the local time.
     pub(crate) fn unix_seconds(&self) -> i64 {
-        (self.days() + 10_957) * 86_400 + (self.hour * 60 + self.minute) * 60 + self.second
+        (self.days() + 10_957) * 86_400 + self.seconds()
     }
 }
 

@@ -414,3 +414,72 @@ fn truncate_interval(unit: Unit, mut i: Interval) -> Result<Interval> {
     }
     Ok(i)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{format_text, parse_text};
+
+    fn field(unit: Unit, t: TypeCode, s: &str) -> String {
+        let env = Env::default();
+        let v = parse_text(t, -1, s.as_bytes(), &env).unwrap();
+        match extract(unit, &v, &env) {
+            Ok(v) => String::from_utf8(format_text(&v, &env)).unwrap(),
+            Err(e) => e.sqlstate_str().into(),
+        }
+    }
+
+    /// The scale of each field is PostgreSQL's.
+    #[test]
+    fn fields() {
+        let ts = "2001-02-16 20:38:40.12";
+        for (unit, expected) in [
+            (Unit::Second, "40.120000"),
+            (Unit::Milliseconds, "40120.000"),
+            (Unit::Microseconds, "40120000"),
+            (Unit::Epoch, "982355920.120000"),
+            (Unit::Century, "21"),
+            (Unit::Dow, "5"),
+            (Unit::Doy, "47"),
+            (Unit::Julian, "2451957.86018657407407407407"),
+            (Unit::Timezone, "0A000"),
+        ] {
+            assert_eq!(field(unit, TypeCode::Timestamp, ts), expected, "{unit:?}");
+        }
+        assert_eq!(
+            field(Unit::Epoch, TypeCode::Date, "2001-02-16"),
+            "982281600"
+        );
+        assert_eq!(field(Unit::Hour, TypeCode::Date, "2001-02-16"), "0A000");
+        assert_eq!(field(Unit::Isoyear, TypeCode::Date, "2006-01-01"), "2005");
+        assert_eq!(field(Unit::Year, TypeCode::Date, "0044-03-15 BC"), "-44");
+        assert_eq!(
+            field(Unit::Epoch, TypeCode::Interval, "1 year 1 mon"),
+            "34149600.000000"
+        );
+        assert_eq!(field(Unit::Quarter, TypeCode::Interval, "4 mons"), "2");
+        // Null for what comes round again, infinite for what grows.
+        assert_eq!(field(Unit::Day, TypeCode::Date, "infinity"), "00000");
+        assert_eq!(field(Unit::Year, TypeCode::Date, "-infinity"), "-Infinity");
+    }
+
+    #[test]
+    fn truncation() {
+        let env = Env::default();
+        let v = parse_text(TypeCode::Timestamp, -1, b"2001-02-18 20:38:40.12", &env).unwrap();
+        for (unit, expected) in [
+            (Unit::Hour, "2001-02-18 20:00:00"),
+            (Unit::Week, "2001-02-12 00:00:00"),
+            (Unit::Quarter, "2001-01-01 00:00:00"),
+            (Unit::Decade, "2000-01-01 00:00:00"),
+            (Unit::Millennium, "2001-01-01 00:00:00"),
+        ] {
+            let r = date_trunc(unit, &v, &env).unwrap();
+            assert_eq!(format_text(&r, &env), expected.as_bytes());
+        }
+        assert_eq!(
+            date_trunc(Unit::Dow, &v, &env).unwrap_err().sqlstate,
+            *b"22023"
+        );
+    }
+}

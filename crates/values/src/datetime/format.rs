@@ -17,18 +17,32 @@ macro_rules! put {
     ($out:expr, $($arg:tt)*) => { let _ = write!($out, $($arg)*); };
 }
 
-/// `ss[.ffffff]`, without sign, without zeros at the end of the fraction.
-fn put_seconds(out: &mut String, second: i64, micros: i64, width: usize) {
-    put!(out, "{:0width$}", second.unsigned_abs());
+/// `ss[.ffffff]`, or `s[.ffffff]` if not filled, without sign, without zeros at the end of the fraction.
+fn put_seconds(out: &mut String, second: i64, micros: i64, fill: bool) {
+    if fill {
+        put_two(out, second.abs());
+    } else {
+        put!(out, "{}", second.unsigned_abs());
+    }
     if micros != 0 {
         let fraction = format!("{:06}", micros.unsigned_abs());
         put!(out, ".{}", fraction.trim_end_matches('0'));
     }
 }
 
+/// Two digits.
+fn put_two(out: &mut String, n: i64) {
+    for digit in [n / 10 % 10, n % 10] {
+        out.push(char::from(b'0' + digit.unsigned_abs() as u8));
+    }
+}
+
 fn put_time(out: &mut String, c: &Civil) {
-    put!(out, "{:02}:{:02}:", c.hour, c.minute);
-    put_seconds(out, c.second, c.micros, 2);
+    put_two(out, c.hour);
+    out.push(':');
+    put_two(out, c.minute);
+    out.push(':');
+    put_seconds(out, c.second, c.micros, true);
 }
 
 /// Years before 1 AD count from 1 BC.
@@ -52,7 +66,16 @@ fn put_date(out: &mut String, c: &Civil, env: &Env) {
     };
     match env.date_style {
         DateStyle::Iso => {
-            put!(out, "{year:04}-{:02}-{:02}", c.month, c.day);
+            if year < 10_000 {
+                put_two(out, year / 100);
+                put_two(out, year % 100);
+            } else {
+                put!(out, "{year}");
+            }
+            out.push('-');
+            put_two(out, c.month);
+            out.push('-');
+            put_two(out, c.day);
         }
         DateStyle::Sql => {
             put!(out, "{first:02}/{second:02}/{year:04}");
@@ -102,7 +125,17 @@ pub(crate) fn timestamp(t: i64, env: &Env) -> String {
 
 /// PostgreSQL's output of a `timestamptz`.
 pub(crate) fn timestamptz(t: i64, env: &Env) -> String {
-    put_timestamp(t, Some(env.zone.at(unix_seconds(t))), env)
+    let unix = unix_seconds(t);
+    // ISO shows no name of the zone.
+    let local = if env.date_style == DateStyle::Iso {
+        Local {
+            offset: env.zone.offset_at(unix),
+            name: String::new(),
+        }
+    } else {
+        env.zone.at(unix)
+    };
+    put_timestamp(t, Some(local), env)
 }
 
 fn put_timestamp(t: i64, local: Option<Local>, env: &Env) -> String {
@@ -230,7 +263,7 @@ fn postgres(p: &Parts) -> String {
         };
         let (hour, minute) = (p.hour.unsigned_abs(), p.minute.unsigned_abs());
         put!(out, "{space}{sign}{hour:02}:{minute:02}:");
-        put_seconds(&mut out, p.second, p.micros, 2);
+        put_seconds(&mut out, p.second, p.micros, true);
     }
     out
 }
@@ -268,7 +301,7 @@ fn verbose(p: &Parts) -> String {
         } else if ago {
             out.push('-');
         }
-        put_seconds(&mut out, p.second, p.micros, 1);
+        put_seconds(&mut out, p.second, p.micros, false);
         out.push_str(if p.second.abs() != 1 || p.micros != 0 {
             " secs"
         } else {
@@ -308,7 +341,7 @@ fn sql_standard(p: &Parts) -> String {
         put!(out, "{}{year}-{month} ", sign(p.year < 0 || p.month < 0));
         put!(out, "{}{day} ", sign(p.day < 0));
         put!(out, "{}{hour}:{minute:02}:", sign(p.time_negative()));
-        put_seconds(&mut out, p.second, p.micros, 2);
+        put_seconds(&mut out, p.second, p.micros, true);
         return out;
     }
     if negative {
@@ -322,7 +355,7 @@ fn sql_standard(p: &Parts) -> String {
         put!(out, "{day} ");
     }
     put!(out, "{hour}:{minute:02}:");
-    put_seconds(&mut out, p.second, p.micros, 2);
+    put_seconds(&mut out, p.second, p.micros, true);
     out
 }
 
@@ -349,7 +382,7 @@ fn iso_8601(p: &Parts) -> String {
         if p.second < 0 || p.micros < 0 {
             out.push('-');
         }
-        put_seconds(&mut out, p.second, p.micros, 1);
+        put_seconds(&mut out, p.second, p.micros, false);
         out.push('S');
     }
     out
@@ -358,4 +391,72 @@ fn iso_8601(p: &Parts) -> String {
 /// Whether a time is one (24:00 included).
 pub(crate) fn valid_time(t: i64) -> bool {
     (0..=USECS_PER_DAY).contains(&t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn date_styles() {
+        // 1997-12-17 15:37:16.5 UTC
+        let t = -64_311_763_500_000;
+        for (style, shown) in [
+            ("ISO", "1997-12-17 07:37:16.5-08"),
+            ("SQL, MDY", "12/17/1997 07:37:16.5 PST"),
+            ("SQL, DMY", "17/12/1997 07:37:16.5 PST"),
+            ("Postgres, MDY", "Wed Dec 17 07:37:16.5 1997 PST"),
+            ("Postgres, DMY", "Wed 17 Dec 07:37:16.5 1997 PST"),
+            ("German", "17.12.1997 07:37:16.5 PST"),
+        ] {
+            let mut env = Env::default();
+            env.set("TimeZone", "America/Los_Angeles").unwrap();
+            env.set("DateStyle", style).unwrap();
+            assert_eq!(timestamptz(t, &env), shown);
+        }
+        assert_eq!(date(-730_119, &Env::default()), "0001-01-01");
+        assert_eq!(date(-730_120, &Env::default()), "0001-12-31 BC");
+    }
+
+    #[test]
+    fn interval_styles() {
+        let mixed = Interval {
+            months: -14,
+            days: 3,
+            micros: -14_706_789_000,
+        };
+        let plain = Interval {
+            months: 0,
+            days: 1,
+            micros: 3_600_000_000,
+        };
+        let zero = Interval::default();
+        for (style, a, b, c) in [
+            (
+                "postgres",
+                "-1 years -2 mons +3 days -04:05:06.789",
+                "1 day 01:00:00",
+                "00:00:00",
+            ),
+            (
+                "postgres_verbose",
+                "@ 1 year 2 mons -3 days 4 hours 5 mins 6.789 secs ago",
+                "@ 1 day 1 hour",
+                "@ 0",
+            ),
+            ("sql_standard", "-1-2 +3 -4:05:06.789", "1 1:00:00", "0"),
+            ("iso_8601", "P-1Y-2M3DT-4H-5M-6.789S", "P1DT1H", "PT0S"),
+        ] {
+            let mut env = Env::default();
+            env.set("IntervalStyle", style).unwrap();
+            assert_eq!(
+                [
+                    interval(&mixed, &env),
+                    interval(&plain, &env),
+                    interval(&zero, &env)
+                ],
+                [a, b, c]
+            );
+        }
+    }
 }

@@ -626,3 +626,103 @@ impl Interval {
         Ok(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::format;
+    use super::*;
+
+    fn shown(s: &str, typmod: i32) -> String {
+        let env = Env::default();
+        match parse(s.as_bytes(), typmod, &env) {
+            Ok(v) => format::interval(&v, &env),
+            Err(e) => e.sqlstate_str().into(),
+        }
+    }
+
+    #[test]
+    fn input() {
+        for (s, expected) in [
+            (
+                "1 year 2 mons 3 days 04:05:06",
+                "1 year 2 mons 3 days 04:05:06",
+            ),
+            ("90", "00:01:30"),
+            ("1-2", "1 year 2 mons"),
+            ("-1 1:30", "-1 days +01:30:00"),
+            ("1.5 years", "1 year 6 mons"),
+            ("1.5 months", "1 mon 15 days"),
+            ("1.5 weeks", "10 days 12:00:00"),
+            ("P1Y2M3DT4H5M6S", "1 year 2 mons 3 days 04:05:06"),
+            ("P0001-02-03T04:05:06", "1 year 2 mons 3 days 04:05:06"),
+            ("PT040506", "04:05:06"),
+            ("@ 1 day 2 hours ago", "-1 days -02:00:00"),
+            ("2562047788:00:54.775807", "2562047788:00:54.775807"),
+            ("2147483648 months", "22015"),
+            ("178956971 years", "22008"),
+            ("1 day 2 days", "22007"),
+            ("infinity", "22007"),
+            ("1:60", "22015"),
+        ] {
+            assert_eq!(shown(s, -1), expected, "{s}");
+        }
+    }
+
+    #[test]
+    fn modifiers() {
+        let only = |fields: i32, precision: i32| fields << 16 | precision;
+        assert_eq!(
+            shown("1 year 2 mons 3 days", only(YEAR, ANY_PRECISION)),
+            "1 year"
+        );
+        assert_eq!(shown("90", only(DAY, ANY_PRECISION)), "90 days");
+        assert_eq!(
+            shown("1 04:05:06", only(DAY | HOUR, ANY_PRECISION)),
+            "1 day 04:00:00"
+        );
+        assert_eq!(
+            shown("4:05", only(MINUTE | SECOND, ANY_PRECISION)),
+            "00:04:05"
+        );
+        assert_eq!(shown("1.2567", only(ALL_FIELDS, 2)), "00:00:01.26");
+        assert_eq!(shown("-1.255", only(ALL_FIELDS, 2)), "-00:00:01.26");
+    }
+
+    /// Fractions go down to smaller units, with the rounding of PostgreSQL.
+    #[test]
+    fn scaling() {
+        let mon = Interval {
+            months: 1,
+            days: 1,
+            micros: 0,
+        };
+        let show = |v: Result<Interval>| v.map(|v| format::interval(&v, &Env::default())).ok();
+        assert_eq!(show(mon.mul(1.5)).unwrap(), "1 mon 16 days 12:00:00");
+        assert_eq!(show(mon.div(7.0)).unwrap(), "4 days 10:17:08.546743");
+        assert_eq!(show(mon.mul(1e10)), None);
+        assert_eq!(show(mon.mul(f64::NAN)), None);
+        assert_eq!(mon.div(0.0).unwrap_err().sqlstate, *b"22012");
+    }
+
+    /// A month is 30 days, a day 24 hours, beyond 64 bits too.
+    #[test]
+    fn linear_value() {
+        let month = Interval {
+            months: 1,
+            days: 0,
+            micros: 0,
+        };
+        let days = Interval {
+            months: 0,
+            days: 29,
+            micros: USECS_PER_DAY,
+        };
+        assert_eq!(month.linear(), days.linear());
+        let most = Interval {
+            months: i32::MAX,
+            days: i32::MAX,
+            micros: i64::MAX,
+        };
+        assert!(most.linear() > i128::from(i64::MAX));
+    }
+}

@@ -395,3 +395,48 @@ pub(crate) fn time(s: &[u8], mm_ss: bool) -> Result<(i64, i64, i64, i64), Bad> {
         Err(Bad::FieldRange)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields() {
+        let fields = split(b"Fri, 1999-Jan-08 04:05:06.7 +02:00 Europe/Berlin", 128).unwrap();
+        let texts: Vec<_> = fields
+            .iter()
+            .map(|f| String::from_utf8_lossy(&f.text))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "fri",
+                "1999-jan-08",
+                "04:05:06.7",
+                "+02:00",
+                "europe/berlin"
+            ]
+        );
+        assert!(fields[3].kind == Kind::Zone && fields[4].kind == Kind::Date);
+        // PostgreSQL's buffer is full.
+        assert!(split(&[b'1'; 200], 128).is_err());
+        assert!(split("1999\u{e4}".as_bytes(), 128).is_err());
+    }
+
+    /// Keywords count by ten letters.
+    #[test]
+    fn keywords() {
+        assert!(span(b"microseconds") == Some(Span::Unit(Unit::Micro)));
+        assert!(span(b"secondss").is_none());
+        assert!(word(b"september") == Some(Word::Month(9)));
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(leading_int::<i32>(b"12ab"), Some((12, &b"ab"[..])));
+        assert_eq!(leading_int::<i32>(b"x"), Some((0, &b"x"[..])));
+        assert_eq!(leading_int::<i32>(b"99999999999"), None);
+        assert_eq!(fraction_micros(b".1234565"), Ok(123_456));
+        assert_eq!(fraction_micros(b"."), Ok(0));
+    }
+}

@@ -255,3 +255,54 @@ fn fixed_name(offset: i32) -> String {
         _ => format!("{sign}{h:02}:{m:02}:{s:02}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A keeper in a box has no zone files.
+    #[test]
+    fn bundled_database_has_zones() {
+        assert!(bundled().get("Europe/Berlin").is_ok());
+    }
+
+    #[test]
+    fn names() {
+        for name in [
+            "europe/berlin",
+            "EST5EDT",
+            "UTC",
+            "posix/Asia/Tokyo",
+            "foo-3:30",
+            "<+03>-3",
+            "x5y",
+        ] {
+            assert!(Zone::find(name).is_some(), "{name}");
+        }
+        for name in [
+            "",
+            "Mars/Olympus",
+            "foo",
+            "foo200",
+            "../../etc/passwd",
+            "foo3bar,x",
+        ] {
+            assert!(Zone::find(name).is_none(), "{name}");
+        }
+        let zone = Zone::find("foo-3:30").unwrap();
+        assert_eq!(
+            (zone.offset_at(0), zone.at(0).name.as_str()),
+            (12_600, "FOO")
+        );
+        assert_eq!(fixed_name(-12_600), "-03:30");
+    }
+
+    /// Rules go on beyond the years that jiff knows.
+    #[test]
+    fn far_future() {
+        let zone = Zone::find("America/New_York").unwrap();
+        // 12021-07-01 and 12021-01-01, 12:00 UTC.
+        assert_eq!(zone.offset_at(317_192_673_600 + 43_200), -14_400);
+        assert_eq!(zone.offset_at(317_177_035_200 + 43_200), -18_000);
+    }
+}

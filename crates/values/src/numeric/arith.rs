@@ -282,3 +282,77 @@ impl Numeric {
         self.truncated(digits.clamp(-(MAX_INT_DIGITS as i32), MAX_SCALE as i32))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::n;
+    use super::*;
+
+    /// PostgreSQL's own answers; the digits shown depend on the scale rules.
+    #[test]
+    fn results() {
+        type Binary = fn(&Numeric, &Numeric) -> Result<Numeric>;
+        let cases: &[(Binary, &str, &str, &str)] = &[
+            (Numeric::add, "1.5", "2.25", "3.75"),
+            (
+                Numeric::add,
+                "99999999999999999999999999999999999999",
+                "1",
+                "100000000000000000000000000000000000000",
+            ),
+            (Numeric::add, "Infinity", "-Infinity", "NaN"),
+            (Numeric::sub, "1", "1.000", "0.000"),
+            (Numeric::mul, "1.50", "2.0", "3.000"),
+            (Numeric::mul, "Infinity", "0", "NaN"),
+            (
+                Numeric::mul,
+                "1e30",
+                "1e30",
+                "1000000000000000000000000000000000000000000000000000000000000",
+            ),
+            (Numeric::div, "1", "3", "0.33333333333333333333"),
+            (Numeric::div, "2", "3", "0.66666666666666666667"),
+            (Numeric::div, "10000", "3", "3333.3333333333333333"),
+            (Numeric::div, "1", "7.00", "0.14285714285714285714"),
+            (
+                Numeric::div,
+                "100000000000000000000",
+                "3",
+                "33333333333333333333",
+            ),
+            (Numeric::div, "1", "Infinity", "0"),
+            (Numeric::rem, "-7.5", "2", "-1.5"),
+            (Numeric::rem, "5", "Infinity", "5"),
+            (Numeric::rem, "Infinity", "5", "NaN"),
+        ];
+        for (op, a, b, expected) in cases {
+            assert_eq!(
+                op(&n(a), &n(b)).unwrap().to_text(),
+                *expected,
+                "{a} and {b}"
+            );
+        }
+        assert_eq!(n("1").div(&n("0.00")).unwrap_err().sqlstate, *b"22012");
+        assert_eq!(n("Infinity").rem(&n("0")).unwrap_err().sqlstate, *b"22012");
+        assert_eq!(n("9e131071").mul(&n("10")).unwrap_err().sqlstate, *b"22003");
+    }
+
+    #[test]
+    fn rounding() {
+        for (s, digits, round, trunc) in [
+            ("2.5", 0, "3", "2"),
+            ("-2.5", 0, "-3", "-2"),
+            ("1234.567", 2, "1234.57", "1234.56"),
+            ("1254.567", -2, "1300", "1200"),
+            ("49", -2, "0", "0"),
+            ("1.5", 4, "1.5000", "1.5000"),
+        ] {
+            assert_eq!(n(s).round(digits).unwrap().to_text(), round);
+            assert_eq!(n(s).trunc(digits).unwrap().to_text(), trunc);
+        }
+        assert_eq!(n("-1.5").ceil().unwrap().to_text(), "-1");
+        assert_eq!(n("-1.5").floor().unwrap().to_text(), "-2");
+        assert_eq!(n("1.00").ceil().unwrap().to_text(), "1");
+        assert_eq!(n("-0.5").sign().to_text(), "-1");
+    }
+}

@@ -19,6 +19,9 @@ impl Numeric {
     /// Reads PostgreSQL's text format; `typmod` as in [`Numeric::with_typmod`].
     pub fn parse(s: &[u8], typmod: i32) -> Result<Numeric> {
         let s = scan::trim(s);
+        if let Some(plain) = plain(s) {
+            return plain.with_typmod(typmod);
+        }
         for (name, special) in [
             ("nan", Numeric::NAN),
             ("infinity", Numeric::INFINITY),
@@ -79,6 +82,34 @@ impl Numeric {
         }
         out
     }
+}
+
+/// Up to 18 digits with sign and point: what most numbers are.
+fn plain(s: &[u8]) -> Option<Numeric> {
+    let (negative, digits) = match s.split_first()? {
+        (b'-', rest) => (true, rest),
+        _ => (false, s),
+    };
+    if digits.len() > 19 {
+        return None;
+    }
+    let (int, rest) = scan::digits(digits);
+    let frac = match rest.split_first() {
+        None => b"",
+        Some((b'.', rest)) => rest,
+        Some(_) => return None,
+    };
+    if int.is_empty() || int.len() + frac.len() > 18 {
+        return None;
+    }
+    let value = frac.iter().try_fold(scan::integer(int)?, |v, b| {
+        let digit = b.checked_sub(b'0').filter(|d| *d <= 9)?;
+        Some(v * 10 + i64::from(digit))
+    })?;
+    Some(Numeric::from_scaled(
+        if negative { -value } else { value },
+        frac.len() as u16,
+    ))
 }
 
 impl<'a> Literal<'a> {
@@ -179,5 +210,64 @@ impl<'a> Literal<'a> {
         let magnitude = UBig::from_str_radix(text, 10).map_err(|_| invalid())?;
         let c = IBig::from(magnitude * big_pow10(append));
         Numeric::from_big(if self.negative { -c } else { c }, scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips() {
+        for (s, shown) in [
+            (" 12.50 ", "12.50"),
+            ("+.5", "0.5"),
+            ("5.", "5"),
+            ("-0.00", "0.00"),
+            ("1.5e3", "1500"),
+            ("1.5e-3", "0.0015"),
+            ("1e 5", "100000"),
+            ("-inf", "-Infinity"),
+            ("nAn", "NaN"),
+            (
+                "0.000000000000000000000000000000000000000001",
+                "0.000000000000000000000000000000000000000001",
+            ),
+            (
+                "123456789012345678901234567890123456789012345",
+                "123456789012345678901234567890123456789012345",
+            ),
+        ] {
+            assert_eq!(Numeric::parse(s.as_bytes(), -1).unwrap().to_text(), shown);
+        }
+    }
+
+    /// What is too large is refused before any digit is made of it.
+    #[test]
+    fn errors() {
+        for (s, state) in [
+            ("", b"22P02"),
+            (".", b"22P02"),
+            ("1.2.3", b"22P02"),
+            ("1e", b"22P02"),
+            ("0x10", b"22P02"),
+            ("1_0", b"22P02"),
+            ("1e131072", b"22003"),
+            ("1e-16384", b"22003"),
+            ("1e999999999999", b"22003"),
+            ("0e-20000", b"22003"),
+        ] {
+            assert_eq!(
+                Numeric::parse(s.as_bytes(), -1).unwrap_err().sqlstate,
+                *state,
+                "{s}"
+            );
+        }
+        // With a modifier what is far below its last digit is nothing.
+        let typmod = (5 << 16 | 2) + 4;
+        assert_eq!(
+            Numeric::parse(b"1e-20000", typmod).unwrap().to_text(),
+            "0.00"
+        );
     }
 }
