@@ -84,15 +84,3 @@ fn memory_limit() {
     assert_eq!(state(backend.promote(&[(a, p), (a, p)])), "53200");
     assert_eq!(backend.stats()["memory_bytes"], used);
 }
-
-/// The recovery worker of the extension finds a keeper that serves.
-#[test]
-fn recovery() {
-    let running = Running::start();
-    let mut worker = running.backend();
-    let state = worker.call(Kind::RecoveryState, &[1; 8]).unwrap();
-    assert_eq!(state, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    worker.send(Kind::Redo, &[0; 8]);
-    assert_eq!(worker.call(Kind::RecoveryDone, &[0; 8]), Ok(Vec::new()));
-    assert_eq!(worker.call(Kind::Checkpoint, &[0; 16]), Ok(Vec::new()));
-}

@@ -1,0 +1,53 @@
+//! What the keeper's parts cost by themselves, each beside its floor.
+//!
+//! `cargo run --release -p keeper --example bench_micro [-- --json]`. Commit and
+//! parameters come first. Times are the best of several rounds: other load on
+//! the machine only ever adds.
+
+mod costs;
+mod process;
+mod report;
+
+use report::Report;
+use std::process::{Command, ExitCode};
+
+/// Rounds of each measurement.
+const ROUNDS: u32 = 7;
+/// Messages in one round.
+const MESSAGES: u32 = 20_000;
+
+fn commit() -> String {
+    let output = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .output();
+    let text = output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string());
+    text.unwrap_or_else(|_| "unknown".into())
+}
+
+fn main() -> ExitCode {
+    let json = std::env::args().any(|a| a == "--json");
+    let mut report = Report::new(json);
+    report.parameter("commit", &commit());
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    report.parameter("processors", &processors.to_string());
+    report.parameter("rounds", &ROUNDS.to_string());
+    report.parameter("messages_per_round", &MESSAGES.to_string());
+    report.parameter(
+        "profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    );
+    match costs::all(&mut report) {
+        Ok(()) => {
+            report.finish();
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("bench_micro: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
