@@ -174,6 +174,11 @@ def composites(
         if "unit" not in s.args and s.args[0] in TYPES and s.result in TYPES:
             giving.setdefault(s.result, []).append(s)
     taking = [s for s in known if type_ in s.args and "unit" not in s.args]
+    strings = ("text", "varchar", "bpchar")
+
+    def reads_text(s: Signature) -> bool:
+        """Most constants would be errors, in an order that PostgreSQL leaves open."""
+        return s.kind == "cast" and s.args[0] in strings and s.name not in strings
 
     def leaf(wanted: str, types: list[str]) -> str:
         for alias, has in zip(ALIASES, types, strict=False):
@@ -186,7 +191,7 @@ def composites(
 
     def grow(wanted: str, types: list[str], depth: int) -> str:
         # Booleans of comparisons are plain: below, only columns and constants.
-        makers = [s for s in giving.get(wanted, []) if "bool" not in s.args]
+        makers = [s for s in giving.get(wanted, []) if "bool" not in s.args and not reads_text(s)]
         if depth == 0 or wanted == "bool" or not makers or rng.random() < 0.25:
             return leaf(wanted, types)
         maker = rng.choice(makers)
