@@ -34,7 +34,17 @@ pub struct Server {
     channels: Mutex<HashMap<u64, Shutdown>>,
     empty: Condvar,
     threads: AtomicU64,
+    seats: AtomicU64,
     next: AtomicU64,
+}
+
+/// A channel's place among those that may be open.
+struct Seat<'a>(&'a AtomicU64);
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// The numbers of the users that may connect.
@@ -69,6 +79,7 @@ impl Server {
             channels: Mutex::new(HashMap::new()),
             empty: Condvar::new(),
             threads: AtomicU64::new(0),
+            seats: AtomicU64::new(0),
             next: AtomicU64::new(0),
         }))
     }
@@ -178,6 +189,11 @@ impl Server {
             }
             Err(None) => return,
         };
+        let Some(_seat) = self.take_seat() else {
+            tracing::warn!(pid = hello.pid, "refused a backend: too many channels");
+            let _ = pending.refuse(Status::TooManyChannels);
+            return;
+        };
         let connection = match Connection::open(&self.keeper, &hello) {
             Ok(connection) => connection,
             Err(status) => {
@@ -202,6 +218,14 @@ impl Server {
         }
     }
 
+    /// One of `max_channels` seats.
+    fn take_seat(&self) -> Option<Seat<'_>> {
+        let max = u64::from(self.keeper.config.max_channels);
+        let before = self.seats.fetch_add(1, Ordering::AcqRel);
+        // Given back at once where there are too many.
+        Some(Seat(&self.seats)).filter(|_| before < max)
+    }
+
     /// Who the backend is; or why not, if it is to be told.
     fn greet(&self, pending: &mut Pending) -> Result<Hello, Option<Status>> {
         let (hello, peer) = pending.hello(HELLO_TIMEOUT).map_err(|error| {
@@ -219,9 +243,6 @@ impl Server {
         // The recovery worker is connected to no database.
         if hello.database != 0 && self.keeper.is_recovering() {
             return Err(Some(Status::Recovering));
-        }
-        if self.channels().len() >= self.keeper.config.max_channels as usize {
-            return Err(Some(Status::TooManyChannels));
         }
         Ok(hello)
     }

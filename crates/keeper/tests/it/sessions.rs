@@ -109,6 +109,7 @@ fn no_client() {
     dba.put_bytes(back, Int4, -1, &export);
     assert_eq!(dba.fence(), Ok(()));
     assert_eq!(state(dba.declassify(lt, 1, &[back, x])), "42501");
+    assert_eq!(state(dba.declassify(lt, 1, &[back, back])), "42501");
     let restored = dba.promote(&[(back, two)]).unwrap();
     assert_eq!(dba.declassify(lt, 1, &[restored[0], z]), Ok(vec![0]));
     assert_eq!(state(dba.promote(&[(x, two)])), "42501");
