@@ -9,6 +9,7 @@ use envelope::{Envelope, Error as Envelopes};
 use std::sync::atomic::Ordering::Relaxed;
 use store::Entry;
 use values::{Error, Value};
+use zeroize::Zeroize;
 
 /// Where a value goes and as what.
 struct Target {
@@ -67,7 +68,7 @@ impl Connection {
         let target = Target::take(&mut body)?;
         let value = self.open_envelope(&target, body.rest());
         // Nothing of the plaintext stays behind.
-        zeroize::Zeroize::zeroize(&mut *self.plain);
+        self.plain.as_mut_slice().zeroize();
         self.plain.shrink_to(KEEP_BYTES);
         self.keep(target.fid, value)
     }

@@ -85,6 +85,21 @@ pub fn integer(op: Op, ret: TypeCode, a: i64, b: i64) -> Option<i64> {
     fits.then_some(v)
 }
 
+/// Days that are surely a date and surely no infinity.
+const DAYS_MAX: i64 = 700_000;
+
+/// The result of an operation on dates and days, if all are ordinary.
+#[inline]
+pub fn days(op: Op, a: i64, b: i64) -> Option<i64> {
+    let v = match op {
+        Op::Add => a.checked_add(b)?,
+        Op::Sub => a.checked_sub(b)?,
+        _ => return None,
+    };
+    let ordinary = |v: i64| (-DAYS_MAX..=DAYS_MAX).contains(&v);
+    (ordinary(a) && ordinary(b) && ordinary(v)).then_some(v)
+}
+
 /// The result of an operation on numbers with a decimal point, if all fits.
 #[inline]
 pub fn scaled(op: Op, a: i64, sa: u16, b: i64, sb: u16) -> Option<(i64, u16)> {
@@ -142,6 +157,9 @@ pub fn apply(operation: &Operation, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Va
     match (operation.kernel, a, b) {
         (Kernel::Integer, Scalar::Int(a), Scalar::Int(b)) => {
             Scalar::Int(integer(operation.op, ret, *a, *b)?).to_value(ret)
+        }
+        (Kernel::Days, Scalar::Int(a), Scalar::Int(b)) => {
+            Scalar::Int(days(operation.op, *a, *b)?).to_value(ret)
         }
         (Kernel::Numeric, Scalar::Scaled(a, sa), Scalar::Scaled(b, sb)) => {
             let (v, scale) = scaled(operation.op, *a, *sa, *b, *sb)?;

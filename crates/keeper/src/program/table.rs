@@ -17,6 +17,8 @@ pub enum Kernel {
     OrderedPadded,
     /// Whole numbers with the range of the result type.
     Integer,
+    /// A date and a number of days, or two dates.
+    Days,
     /// Numbers with a decimal point.
     Numeric,
     /// Floating point of the result type's width.
@@ -75,6 +77,7 @@ fn kernel(op: Op, args: &[TypeCode], ret: Option<TypeCode>) -> Kernel {
         },
         Op::Add | Op::Sub | Op::Mul | Op::Div if args.len() == 2 => match ret {
             Some(Int2 | Int4 | Int8) if all(&INTEGERS) => Kernel::Integer,
+            Some(Date | Int4) if all(&[Date, Int4]) => Kernel::Days,
             Some(Numeric) if op != Op::Div => Kernel::Numeric,
             Some(Float4 | Float8) => Kernel::Float,
             _ => Kernel::General,

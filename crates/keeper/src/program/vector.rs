@@ -197,6 +197,7 @@ impl<'a> Frame<'a> {
             (Kernel::Truth, [a]) => truth(a),
             (Kernel::Ordered | Kernel::OrderedPadded, [a, b]) => self.ordered(a, b),
             (Kernel::Integer, [a, b]) => return self.integers(a, b),
+            (Kernel::Days, [a, b]) => self.days(a, b),
             (Kernel::Numeric, [a, b]) => self.numerics(a, b),
             (Kernel::Float, [a, b]) => self.floats(a, b),
             _ => None,
@@ -257,6 +258,21 @@ impl<'a> Frame<'a> {
             }
         }
         Ok(self.finish(Data::Int(out)))
+    }
+
+    fn days(&self, a: &Column, b: &Column) -> Option<Data> {
+        let (Data::Int(x), Data::Int(y)) = (&a.data, &b.data) else {
+            return None;
+        };
+        let pair = Pair::new(x, y, self.rows)?;
+        let odd = Cell::new(false);
+        let out = pair.map(|x, y| {
+            let v = scalar::days(self.operation.op, x, y);
+            odd.set(odd.get() | v.is_none());
+            v.unwrap_or(0)
+        });
+        // One row that is not ordinary makes the batch a general one.
+        (!odd.get()).then_some(Data::Int(out))
     }
 
     fn numerics(&self, a: &Column, b: &Column) -> Option<Data> {

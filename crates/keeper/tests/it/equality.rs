@@ -24,7 +24,9 @@ struct Direct {
 }
 
 fn sqlstate(error: &Error) -> String {
-    error.sqlstate_str().to_string()
+    // A NULL that the database could not see is refused.
+    let null = if error.is_null() { Some("0A000") } else { None };
+    null.unwrap_or(error.sqlstate_str()).to_string()
 }
 
 impl Direct {
