@@ -6,5 +6,6 @@ mod common;
 mod equality;
 mod hostile;
 mod programs;
+mod recovery;
 mod sessions;
 mod values;

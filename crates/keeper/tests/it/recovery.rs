@@ -1,0 +1,412 @@
+//! The keeper's side of recovery (docs/durability.md): the redo records that it gave
+//! out are the WAL, and this test is the recovery worker.
+
+use crate::common::{Backend, DATABASE, Running, TIMEOUT, state};
+use channel::{Answer, BackendEnd, ConnectError};
+use contract::hello::{Hello, Status};
+use contract::{Fid, Kind, TypeCode};
+use keeper::{Clients, Config, Keeper, Keys};
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use values::Value;
+
+const SYSTEM: u64 = 0x1234_5678_9abc_def0;
+
+/// A keeper's files, which outlive its runs.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn set(&self, config: &mut Config) {
+        config.key_file = self.path("key");
+        config.root_key_file = self.path("root");
+        config.data_dir = self.path("data");
+    }
+
+    /// The threads of the run before may still be ending.
+    fn wait_until_free(&self) {
+        let until = Instant::now() + TIMEOUT;
+        while let Ok(file) = File::open(self.path("data/lock")) {
+            if file.try_lock().is_ok() {
+                return;
+            }
+            assert!(Instant::now() < until, "the keeper does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn start(&self) -> Running {
+        self.wait_until_free();
+        Running::with(|config| self.set(config))
+    }
+
+    /// A first run that serves.
+    fn first(&self) -> (Running, Worker) {
+        let running = self.start();
+        let mut worker = Worker::connect(&running);
+        assert_eq!(worker.state(SYSTEM), Ok((0, 0)));
+        worker.checkpoint(100, SYSTEM).unwrap();
+        worker.done(100).unwrap();
+        (running, worker)
+    }
+
+    /// A later run that serves, from a checkpoint and what was logged since.
+    fn again(&self, position: u64, log: &[Vec<u8>]) -> (Running, Worker) {
+        let running = self.start();
+        let mut worker = Worker::connect(&running);
+        assert_eq!(worker.state(SYSTEM), Ok((0, position)));
+        worker.redo(log);
+        worker.done(position + 1000).unwrap();
+        (running, worker)
+    }
+
+    /// Why a keeper does not start.
+    fn refusal(&self) -> String {
+        let mut config = Config::default();
+        self.set(&mut config);
+        let keys = Keys::load(&config.key_file, &config.root_key_file).unwrap();
+        let clients = Clients::new(&config.clients_file);
+        match Keeper::new(config, keys, clients) {
+            Ok(_) => panic!("the keeper started"),
+            Err(what) => what,
+        }
+    }
+}
+
+struct Worker(BackendEnd);
+
+impl Worker {
+    fn connect(running: &Running) -> Worker {
+        let hello = Hello {
+            version: contract::VERSION,
+            pid: std::process::id(),
+            database: 0,
+            session: 0,
+            token: [0; 16],
+        };
+        Worker(BackendEnd::connect(&running.socket(), hello, TIMEOUT).unwrap())
+    }
+
+    fn call(&mut self, kind: Kind, words: &[u64]) -> Result<Vec<u8>, (String, String)> {
+        let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        match self.0.call(kind, &[&body]).unwrap() {
+            Answer::Ok(body) => Ok(body),
+            Answer::Err {
+                sqlstate, message, ..
+            } => Err((String::from_utf8(sqlstate.to_vec()).unwrap(), message)),
+        }
+    }
+
+    fn state(&mut self, system: u64) -> Result<(u64, u64), (String, String)> {
+        let answer = self.call(Kind::RecoveryState, &[system])?;
+        let word = |at| u64::from_le_bytes(answer[at..at + 8].try_into().unwrap());
+        Ok((word(0), word(8)))
+    }
+
+    fn redo(&mut self, log: &[Vec<u8>]) {
+        for record in log {
+            let lsn = 1u64.to_le_bytes();
+            self.0.send(Kind::Redo, &[&lsn, record]).unwrap();
+        }
+    }
+
+    fn checkpoint(&mut self, position: u64, system: u64) -> Result<Vec<u8>, (String, String)> {
+        self.call(Kind::Checkpoint, &[position, system])
+    }
+
+    fn done(&mut self, position: u64) -> Result<Vec<u8>, (String, String)> {
+        self.call(Kind::RecoveryDone, &[position])
+    }
+}
+
+/// Opens a column's partition; the redo record goes into the log.
+fn open(backend: &mut Backend, relation: u32, t: TypeCode, log: &mut Vec<Vec<u8>>) -> u32 {
+    let mut body = Vec::new();
+    for word in [DATABASE, relation, 1, u32::MAX, t as u32, 0] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    let answer = backend.call(Kind::PartitionOpen, &body).unwrap();
+    let (head, record) = answer.split_at(8);
+    if !record.is_empty() {
+        log.push(record.to_vec());
+    }
+    u32::from_le_bytes(head[..4].try_into().unwrap())
+}
+
+fn promote(
+    backend: &mut Backend,
+    partition: u32,
+    values: &[Value],
+    log: &mut Vec<Vec<u8>>,
+) -> Vec<Fid> {
+    let mut body = (values.len() as u64).to_le_bytes().to_vec();
+    for value in values {
+        let source = backend.put(value);
+        body.extend_from_slice(&source.0.to_le_bytes());
+        body.extend_from_slice(&u64::from(partition).to_le_bytes());
+    }
+    let answer = backend.call(Kind::Promote, &body).unwrap();
+    let (fids, record) = answer.split_at(values.len() * 8);
+    log.push(record.to_vec());
+    let (words, _) = fids.as_chunks::<8>();
+    words.iter().map(|w| Fid(u64::from_le_bytes(*w))).collect()
+}
+
+fn ints(from: i32, count: i32) -> Vec<Value> {
+    (from..from + count).map(Value::Int4).collect()
+}
+
+fn check(backend: &mut Backend, fids: &[Fid], from: i32) {
+    for (n, fid) in (from..).zip(fids) {
+        let found = backend.get(*fid, TypeCode::Int4);
+        assert_eq!(found, Ok(Some(n.to_string())));
+    }
+}
+
+fn refused(running: &Running) -> Option<Status> {
+    let hello = crate::common::hello(0, [0; 16]);
+    match BackendEnd::connect(&running.socket(), hello, TIMEOUT) {
+        Err(ConnectError::Refused(status, _)) => Some(status),
+        _ => None,
+    }
+}
+
+/// Values of a checkpoint, values of the log since, and both: all are there, and
+/// new ones get other FIDs.
+#[test]
+fn values_survive() {
+    let place = Place::new();
+    let mut log = Vec::new();
+    let (running, mut worker) = place.first();
+    let mut backend = running.session();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    assert_eq!(log.len(), 1);
+    let mut fids = promote(&mut backend, partition, &ints(0, 100), &mut log);
+    worker.checkpoint(200, SYSTEM).unwrap();
+    let kept = log.len() - 1;
+    fids.extend(promote(&mut backend, partition, &ints(100, 100), &mut log));
+    let other = open(&mut backend, 8, TypeCode::Text, &mut log);
+    let word = [Value::Text(Box::from(*b"a secret longer than a cell"))];
+    let word = promote(&mut backend, other, &word, &mut log)[0];
+    drop((backend, worker, running));
+
+    // The last record before the checkpoint once more: the worker need not be exact.
+    let (running, mut worker) = place.again(200, &log[kept..]);
+    let mut backend = running.session();
+    check(&mut backend, &fids, 0);
+    let text = backend.get(word, TypeCode::Text);
+    assert_eq!(text, Ok(Some("a secret longer than a cell".into())));
+    assert_eq!(open(&mut backend, 7, TypeCode::Int4, &mut log), partition);
+    assert_eq!(open(&mut backend, 8, TypeCode::Text, &mut log), other);
+    let new = promote(&mut backend, partition, &ints(200, 10), &mut log);
+    assert!(new.iter().all(|fid| !fids.contains(fid)));
+    fids.extend(new);
+    worker.checkpoint(3000, SYSTEM).unwrap();
+    drop((backend, worker, running));
+
+    // Nothing since the checkpoint; partitions need no record any more.
+    let (running, _worker) = place.again(3000, &[]);
+    let mut backend = running.session();
+    check(&mut backend, &fids, 0);
+    let before = log.len();
+    assert_eq!(open(&mut backend, 7, TypeCode::Int4, &mut log), partition);
+    assert_eq!(log.len(), before);
+}
+
+/// A partition's record is asked for until somebody has logged it.
+#[test]
+fn partitions_are_logged_once() {
+    let place = Place::new();
+    let (running, _worker) = place.first();
+    let mut backend = running.session();
+    let mut log = Vec::new();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    open(&mut backend, 7, TypeCode::Int4, &mut log);
+    assert_eq!(log.len(), 2);
+    backend.send(Kind::PartitionLogged, &u64::from(partition).to_le_bytes());
+    open(&mut backend, 7, TypeCode::Int4, &mut log);
+    assert_eq!(log.len(), 2);
+}
+
+/// Before it has the WAL the keeper serves nobody; with the bug a backend reads
+/// "does not resolve", or takes a FID that the WAL has given to another value.
+#[test]
+fn recovering_refuses() {
+    let place = Place::new();
+    let (running, worker) = place.first();
+    drop((worker, running));
+    let running = place.start();
+    assert_eq!(refused(&running), Some(Status::Recovering));
+    let mut worker = Worker::connect(&running);
+    assert_eq!(state(worker.done(5000)), "42501");
+    assert_eq!(worker.state(SYSTEM), Ok((0, 100)));
+    assert_eq!(state(worker.checkpoint(5000, SYSTEM)), "55000");
+    assert_eq!(state(worker.done(99)), "55000");
+    assert_eq!(refused(&running), Some(Status::Recovering));
+    worker.done(5000).unwrap();
+    assert_eq!(refused(&running), None);
+    assert_eq!(worker.state(SYSTEM), Ok((1, 100)));
+    // Once it serves, no record is applied any more.
+    worker.redo(&[vec![1; 40]]);
+    assert_eq!(state(worker.call(Kind::Fence, &[])), "55000");
+}
+
+/// The worker's channel and the others do not mix.
+#[test]
+fn who_may_ask() {
+    let place = Place::new();
+    let (running, mut worker) = place.first();
+    let mut backend = running.session();
+    for (kind, body) in [
+        (Kind::RecoveryState, vec![1; 8]),
+        (Kind::RecoveryDone, vec![1; 8]),
+        (Kind::Checkpoint, vec![1; 16]),
+    ] {
+        assert_eq!(state(backend.call(kind, &body)), "42501");
+    }
+    backend.send(Kind::Redo, &[0; 60]);
+    assert_eq!(state(backend.fence()), "42501");
+    for kind in [Kind::PartitionOpen, Kind::GetEnvelope, Kind::Promote] {
+        assert_eq!(state(worker.call(kind, &[0, 0, 0])), "42501");
+    }
+    assert_eq!(state(worker.state(SYSTEM + 1)), "55000");
+    assert_eq!(state(worker.checkpoint(500, SYSTEM + 1)), "55000");
+    assert_eq!(state(worker.checkpoint(99, SYSTEM)), "22023");
+    let mut new = Worker::connect(&running);
+    assert_eq!(state(new.checkpoint(500, SYSTEM)), "42501");
+}
+
+/// A record that is not ours ends recovery with an error, not with a hole.
+#[test]
+fn altered_record() {
+    let place = Place::new();
+    let (running, worker) = place.first();
+    let mut log = Vec::new();
+    let mut backend = running.session();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    promote(&mut backend, partition, &ints(0, 1), &mut log);
+    drop((backend, worker, running));
+    log[1][30] ^= 1;
+    let running = place.start();
+    let mut worker = Worker::connect(&running);
+    worker.state(SYSTEM).unwrap();
+    worker.redo(&log);
+    assert_eq!(state(worker.done(5000)), "XX001");
+    assert_eq!(refused(&running), Some(Status::Recovering));
+}
+
+/// What was dropped is not in the next checkpoint, also when its number is used
+/// by no one else.
+#[test]
+fn dropped_columns() {
+    let place = Place::new();
+    let (running, mut worker) = place.first();
+    let mut backend = running.session();
+    let mut log = Vec::new();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    let fids = promote(&mut backend, partition, &ints(0, 10), &mut log);
+    worker.checkpoint(200, SYSTEM).unwrap();
+    let body = [DATABASE.to_le_bytes(), 7u32.to_le_bytes()].concat();
+    backend.send(Kind::PartitionDrop, &body);
+    backend.fence().unwrap();
+    worker.checkpoint(300, SYSTEM).unwrap();
+    drop((backend, worker, running));
+    let (running, _worker) = place.again(300, &[]);
+    let mut backend = running.session();
+    assert_eq!(state(backend.get(fids[0], TypeCode::Int4)), "XX001");
+    assert!(open(&mut backend, 7, TypeCode::Int4, &mut log) > partition);
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Damage to the data directory keeps the keeper from starting, and is named.
+#[test]
+fn damage_is_named() {
+    let place = Place::new();
+    let (running, mut worker) = place.first();
+    let held = place.refusal();
+    assert!(held.contains("another keeper"), "{held}");
+    let mut backend = running.session();
+    let mut log = Vec::new();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    promote(&mut backend, partition, &ints(0, 10), &mut log);
+    copy(&place.path("data"), &place.path("older"));
+    worker.checkpoint(200, SYSTEM).unwrap();
+    drop((backend, worker, running));
+    place.wait_until_free();
+    copy(&place.path("data"), &place.path("good"));
+
+    copy(&place.path("older"), &place.path("data"));
+    let what = place.refusal();
+    assert!(what.contains("manifest: an older copy"), "{what}");
+    copy(&place.path("good"), &place.path("data"));
+    let data = std::fs::read_dir(place.path("data")).unwrap();
+    let data = data
+        .map(|e| e.unwrap().path())
+        .find(|p| p.to_string_lossy().contains("/data-"));
+    let data = data.unwrap();
+    let mut bytes = std::fs::read(&data).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&data, bytes).unwrap();
+    let what = place.refusal();
+    let name = data.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(what.contains(&name), "{what}");
+    copy(&place.path("good"), &place.path("data"));
+    drop(place.again(200, &[]));
+}
+
+/// A checkpoint that fails leaves the one before, and the next one is whole; with
+/// the bug what had changed before the failure is never written.
+#[test]
+fn failed_checkpoint() {
+    let place = Place::new();
+    let (running, mut worker) = place.first();
+    let mut backend = running.session();
+    let mut log = Vec::new();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    let fids = promote(&mut backend, partition, &ints(0, 100), &mut log);
+    std::fs::rename(place.path("data"), place.path("away")).unwrap();
+    assert_eq!(state(worker.checkpoint(200, SYSTEM)), "58030");
+    assert_eq!(worker.state(SYSTEM), Ok((1, 100)));
+    let _ = std::fs::remove_dir_all(place.path("data"));
+    std::fs::rename(place.path("away"), place.path("data")).unwrap();
+    worker.checkpoint(300, SYSTEM).unwrap();
+    assert_eq!(worker.state(SYSTEM), Ok((1, 300)));
+    drop((backend, worker, running));
+    let (running, _worker) = place.again(300, &[]);
+    check(&mut running.session(), &fids, 0);
+}
+
+/// Without a data directory nothing is logged, and the keeper serves at once.
+#[test]
+fn in_memory_only() {
+    let running = Running::start();
+    let mut worker = Worker::connect(&running);
+    assert_eq!(worker.state(SYSTEM), Ok((1, 0)));
+    assert_eq!(state(worker.checkpoint(100, SYSTEM)), "55000");
+    let mut log = Vec::new();
+    let mut backend = running.session();
+    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
+    promote(&mut backend, partition, &ints(0, 1), &mut log);
+    assert_eq!(log, [Vec::<u8>::new()]);
+}
