@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro clean
+.PHONY: help demo up down test lint generate bench-micro torture clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -30,6 +30,12 @@ lint: ## formatters, linters, freshness of generated files
 
 generate: ## write the generated files from crates/contract and crates/catalog
 	@cargo run --release -q -p catalog --bin generate
+
+torture: ## crash everything under load, CYCLES times, from SEED
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@CONFIDE_CYCLES=$${CYCLES:-20} CONFIDE_SEED=$${SEED:-1} .venv/bin/pytest -q -s tests/durability -k torture
 
 bench-micro: ## the cost of one operation, each beside its floor
 	@scripts/deps

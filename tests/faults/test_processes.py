@@ -1,7 +1,7 @@
 """Processes that die, stand still or are slow: an SQL error in time, never a hang, and
 `make up` brings everything back.
 
-The keeper's memory is the only copy of values: a test that kills it makes its own tables.
+What becomes of values is in tests/durability.
 """
 
 import os

@@ -283,10 +283,15 @@ map_memory(int fd)
 	return base;
 }
 
-/* One attempt. False: the keeper is not ready yet, and there is time to wait. */
+/*
+ * One attempt. False: the keeper is not ready yet, and there is time to wait. An
+ * attempt that has begun in time may itself take as long as the first, so that
+ * whoever waits in vain is told why, not that time is over.
+ */
 static bool
-attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz deadline)
+attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz last)
 {
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
 	volatile int sock;
 	int			fd = -1;
 	bool		later = false;
@@ -299,7 +304,7 @@ attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz d
 		later = link->welcome.magic == CFD_HELLO_MAGIC &&
 			link->welcome.version == CFD_CONTRACT_VERSION &&
 			link->welcome.status == CFD_STATUS_RECOVERING &&
-			GetCurrentTimestamp() < deadline;
+			GetCurrentTimestamp() < last;
 		if (!later)
 		{
 			check_welcome(&link->welcome);
