@@ -10,7 +10,7 @@ use crate::numbers::ArenaPair;
 use crate::session::Session;
 use contract::{Fid, TypeCode};
 use std::sync::Arc;
-use store::{Arena, Entry, Scalar, Window};
+use store::{Arena, Entry, Scalar};
 use values::{Error, Value};
 
 /// The values that one channel can name.
@@ -100,12 +100,33 @@ impl Space {
     ) -> Result<Option<R>, Failure> {
         let [a, b] = fids;
         let [want_a, want_b] = want;
+        if a.partition() == b.partition() && a.partition() != 0 && !a.is_temporary() {
+            return self.look_within_column(fids, want, use_them).map(Some);
+        }
         // No lock is taken while another is held, so the first value is copied.
         let first = self.look(a, want_a, |scalar| Held::copy(scalar, scratch))?;
         self.look(b, want_b, |b| {
             first.map(|first| use_them(&first.scalar(scratch), b))
         })
         .map(Option::flatten)
+    }
+
+    /// Hands two values of one column to `use_it`, under one lock.
+    #[inline]
+    fn look_within_column<R>(
+        &self,
+        [a, b]: [Fid; 2],
+        [want_a, want_b]: [TypeCode; 2],
+        use_them: impl FnOnce(&Scalar<'_>, &Scalar<'_>) -> R,
+    ) -> Result<R, Failure> {
+        let partition = self.keeper.store.get(a.partition());
+        let reader = partition.ok_or_else(store::unresolved)?.read();
+        let (t, x) = reader.get(a.slot()).ok_or_else(store::unresolved)?;
+        let (_, y) = reader.get(b.slot()).ok_or_else(store::unresolved)?;
+        if t != want_a || t != want_b {
+            return Err(fail::wrong_type(t, if t != want_a { want_a } else { want_b }).into());
+        }
+        Ok(use_them(&x, &y))
     }
 
     /// The value under a FID, of the type asked for if one is; `None` for NULL.
@@ -138,25 +159,15 @@ impl Space {
             .set(fid.slot(), entry)
     }
 
-    /// Stores failures into slots of the channel's own arenas, as far as there is
-    /// room for them.
+    /// Stores a failure into slots of the channel's own arenas, as far as there is
+    /// room for it.
     pub fn poison(&self, first: Fid, rows: usize, failure: &Failure) {
-        let Ok(arena) = self.own_arena(first.partition()) else {
-            return;
-        };
-        let mut window = arena.write();
-        for row in 0..rows as u64 {
-            let entry = Entry::Poison(Arc::clone(&failure.error));
-            if set_row(&mut window, first, row, entry).is_err() {
-                return;
-            }
+        if let Ok(arena) = self.own_arena(first.partition()) {
+            let entries = (0..rows).map(|_| Entry::Poison(Arc::clone(&failure.error)));
+            // What has no room stays empty, which fails as well when it is read.
+            let _ = arena.write().set_all(first.slot(), entries);
         }
     }
-}
-
-/// Stores into the slot `row` after a first one.
-pub fn set_row(window: &mut Window, first: Fid, row: u64, entry: Entry) -> Result<(), Error> {
-    window.set(first.slot().saturating_add(row), entry)
 }
 
 /// A copy of a value, its bytes in a scratch buffer.

@@ -148,6 +148,41 @@ impl Window {
         Ok(())
     }
 
+    /// Stores one entry after the other in consecutive slots.
+    pub fn set_all(
+        &mut self,
+        first: u64,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<(), Error> {
+        let mut slot = first;
+        let mut entries = entries.into_iter().peekable();
+        while entries.peek().is_some() {
+            self.place(slot)?;
+            let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+            let places = self.chunks.get_mut(chunk).and_then(|c| c.as_mut());
+            let places = places.ok_or_else(error::no_such_value)?;
+            let from = slot;
+            for place in places.iter_mut().skip((slot % CHUNK) as usize) {
+                let Some(entry) = entries.next() else { break };
+                match (&entry, entry.heap_bytes()) {
+                    (_, 0) => {}
+                    (Entry::Poison(_), more) => self.account.force(more),
+                    (_, more) => self.account.take(more)?,
+                }
+                let less = std::mem::replace(place, entry).heap_bytes();
+                if less > 0 {
+                    self.account.give(less);
+                }
+                slot += 1;
+            }
+            if slot == from || slot > SLOT_MAX {
+                return Err(error::too_far_ahead());
+            }
+            self.top = self.top.max(slot);
+        }
+        Ok(())
+    }
+
     /// Changes what is in a slot, and accounts for what it holds afterwards.
     pub fn update<T>(
         &mut self,
@@ -288,12 +323,15 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Set(u64, usize),
+        SetAll(u64, u64, usize),
         Release(u64),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step = prop_oneof![
             3 => (0u64..6000, 0usize..50).prop_map(|(s, l)| Step::Set(s, l)),
+            1 => (0u64..6000, 0u64..2500, 0usize..50)
+                .prop_map(|(s, n, l)| Step::SetAll(s, n, l)),
             1 => (0u64..7000).prop_map(Step::Release),
         ];
         proptest::collection::vec(step, 0..300)
@@ -317,6 +355,14 @@ mod tests {
                             model.insert(slot, length);
                         }
                     }
+                    Step::SetAll(slot, count, length) => {
+                        let entries = (0..count).map(|_| text(length));
+                        let done = arena.write().set_all(slot, entries);
+                        prop_assert_eq!(done.is_ok(), slot >= base || count == 0);
+                        if slot >= base {
+                            model.extend((slot..slot + count).map(|s| (s, length)));
+                        }
+                    }
                     Step::Release(below) => {
                         arena.write().release(below);
                         base = base.max(below);
@@ -325,7 +371,7 @@ mod tests {
                 }
             }
             let window = arena.read();
-            for slot in 0..7000 {
+            for slot in 0..9000 {
                 match (window.get(slot), model.get(&slot)) {
                     (Ok(entry), Some(length)) => prop_assert_eq!(entry.heap_bytes(), *length),
                     (Err(e), None) if slot < base => prop_assert_eq!(e.sqlstate, *b"55000"),

@@ -56,6 +56,14 @@ pub fn all(report: &mut Report) -> Result<()> {
     envelopes(report, &mut backend)
 }
 
+/// `numeric(15,2)`; no modifier for others.
+fn typmod(t: TypeCode) -> i32 {
+    match t {
+        Numeric => ((15 << 16) | 2) + 4,
+        _ => -1,
+    }
+}
+
 fn ints(seed: i32) -> Vec<Value> {
     let value = |n: i32| Value::Int4(n.wrapping_mul(2_654_435).wrapping_add(seed) % 100_000);
     (0..ROWS as i32).map(value).collect()
@@ -96,7 +104,7 @@ fn in_process(report: &mut Report) -> Result<()> {
     let mut connection =
         Connection::open(&Arc::new(keeper), &hello).map_err(|s| format!("{s:?}"))?;
     handshake(&mut connection, &client)?;
-    let column = direct_column(&mut connection, 1, &ints(1))?;
+    let column = direct_column(&mut connection, 1, Int4, &ints(1))?;
     let lt = number(Op::Lt, Int4, None)?;
     let add = number(Op::Add, Int4, Some(Int4))?;
     let test = declassify(lt, 1, &[&column[5..], &column[99..]]);
@@ -111,10 +119,10 @@ fn in_process(report: &mut Report) -> Result<()> {
         time,
         "ns",
     );
-    let other = direct_column(&mut connection, 2, &ints(77))?;
+    let other = direct_column(&mut connection, 2, Int4, &ints(77))?;
     for rows in [64, ROWS] {
         let batch = declassify(lt, rows, &[&column, &other]);
-        let calls = 400_000 / rows as u32;
+        let calls = (100_000 / rows as u32).clamp(20, MESSAGES);
         let time = best(calls * rows as u32, || {
             times(calls, || {
                 black_box(connection.handle(Kind::Declassify, black_box(&batch)));
@@ -126,6 +134,22 @@ fn in_process(report: &mut Report) -> Result<()> {
     }
     let arena = connection.welcome().arena;
     let mut slot = 10_000;
+    let price = direct_column(&mut connection, 3, Numeric, &decimals()?)?;
+    let mul = number(Op::Mul, Numeric, Some(Numeric))?;
+    let mut body = eval(mul, Fid::INVALID, ROWS, &[&price, &price]);
+    let calls = 10;
+    let time = best(calls * ROWS as u32, || {
+        times(calls, || {
+            body[8..16].copy_from_slice(&Fid::new(arena, slot).0.to_le_bytes());
+            connection.handle(Kind::Eval, black_box(&body));
+            slot += ROWS as u64;
+            let release = [u64::from(arena), slot].map(u64::to_le_bytes).concat();
+            connection.handle(Kind::Release, &release);
+            Ok(())
+        })
+    })?;
+    let name = format!("keeper: numeric * numeric into slots, batch of {ROWS}, no channel");
+    report.result(&name, time, "ns/row");
     let mut body = eval(add, Fid::INVALID, 1, &[&column[5..], &column[99..]]);
     let time = best(MESSAGES, || {
         let time = times(MESSAGES, || {
@@ -157,23 +181,23 @@ fn handshake(connection: &mut Connection, client: &SecretKey) -> Result<()> {
     }
 }
 
-fn direct_column(connection: &mut Connection, relation: u8, values: &[Value]) -> Result<Vec<Fid>> {
+fn direct_column(
+    connection: &mut Connection,
+    relation: u32,
+    t: TypeCode,
+    values: &[Value],
+) -> Result<Vec<Fid>> {
     let arena = connection.welcome().arena;
-    let open = [
-        [1, 0, 0, 0],
-        [relation, 0, 0, 0],
-        [1, 0, 0, 0],
-        [0xff; 4],
-        [3, 0, 0, 0],
-        [0; 4],
-    ];
-    connection.handle(Kind::PartitionOpen, &open.concat());
+    let mut open = [1, relation, 1].map(u32::to_le_bytes).concat();
+    open.extend_from_slice(&typmod(t).to_le_bytes());
+    open.extend_from_slice(&[t as u8, 0, 0, 0, 0, 0, 0, 0]);
+    connection.handle(Kind::PartitionOpen, &open);
     let partition = u32::from_le_bytes(*connection.reply().first_chunk().ok_or("no answer")?);
     let mut promote = (values.len() as u64).to_le_bytes().to_vec();
     for (slot, value) in (0..).zip(values) {
         let fid = Fid::new(arena, slot);
         let mut put = fid.0.to_le_bytes().to_vec();
-        put.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 3, 0, 0, 0]);
+        put.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, t as u8, 0, 0, 0]);
         put.extend_from_slice(&values::encode_binary(value));
         connection.handle(Kind::PutPlain, &put);
         promote.extend_from_slice(&fid.0.to_le_bytes());
@@ -241,8 +265,10 @@ fn single(report: &mut Report, backend: &mut Backend, floor: f64) -> Result<()> 
             body[8..16].copy_from_slice(&to.0.to_le_bytes());
             backend.end.send(Kind::Eval, &[&body])?;
             Ok(())
-        })?;
+        });
+        let start = Instant::now();
         backend.call(Kind::Fence, &[])?;
+        let time = time? + start.elapsed();
         backend.release()?;
         Ok(time)
     })?;
@@ -270,10 +296,9 @@ fn batches(report: &mut Report, backend: &mut Backend) -> Result<()> {
         backend.column(2, Int4, -1, &ints(1))?,
         backend.column(3, Int4, -1, &ints(77))?,
     );
-    let typmod = ((15 << 16) | 2) + 4;
     let (x, y) = (
-        backend.column(4, Numeric, typmod, &decimals()?)?,
-        backend.column(5, Numeric, typmod, &decimals()?)?,
+        backend.column(4, Numeric, typmod(Numeric), &decimals()?)?,
+        backend.column(5, Numeric, typmod(Numeric), &decimals()?)?,
     );
     // FIDs in no order: every value is looked up by itself.
     let shuffled: Vec<Fid> = (0..ROWS)
@@ -286,7 +311,7 @@ fn batches(report: &mut Report, backend: &mut Backend) -> Result<()> {
     for rows in BATCHES {
         for (name, left) in [("in runs", &a), ("shuffled", &shuffled)] {
             let body = declassify(less, rows, &[left, &b]);
-            let calls = (400_000 / rows as u32).clamp(200, MESSAGES);
+            let calls = (100_000 / rows as u32).clamp(20, MESSAGES);
             let time = best(calls * rows as u32, || {
                 times(calls, || backend.call(Kind::Declassify, &body).map(drop))
             })?;
@@ -297,7 +322,7 @@ fn batches(report: &mut Report, backend: &mut Backend) -> Result<()> {
     }
     for rows in BATCHES {
         let mut body = eval(times_, Fid::INVALID, rows, &[&x, &y]);
-        let calls = (100_000 / rows as u32).clamp(50, MESSAGES);
+        let calls = (50_000 / rows as u32).clamp(10, MESSAGES);
         let time = best(calls * rows as u32, || {
             let time = times(calls, || {
                 let to = backend.slots(rows as u64);

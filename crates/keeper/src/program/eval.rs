@@ -8,11 +8,11 @@ use super::logic;
 use super::table::{Operation, Table};
 use super::vector::{Context, Meter, call};
 use crate::fail::{self, Failure};
-use crate::space::{Space, set_row};
+use crate::space::Space;
 use contract::message::program as code;
 use contract::{Fid, OpResult, TypeCode};
 use store::Entry;
-use values::Env;
+use values::{Env, Numeric, Value};
 
 /// Rows of one part.
 const PART: usize = 1024;
@@ -162,25 +162,32 @@ fn store(
     from: usize,
     to: usize,
 ) -> Result<Option<Failure>, Failure> {
-    let mut new = None;
     let mut window = space.own_arena(first.partition())?.write();
-    for row in 0..to - from {
-        let entry = match column.failure(row) {
-            Some(failure) => {
-                if new.is_none() && !failure.told {
-                    new = Some(failure.clone());
-                }
-                Entry::Poison(failure.error.clone())
-            }
-            None if column.is_null(row) => Entry::Null,
-            None => match column.value(row) {
-                Some(value) => Entry::Value(value.into_owned()),
-                None => return Err(fail::internal("a result has no value").into()),
-            },
-        };
-        set_row(&mut window, first, (from + row) as u64, entry)?;
+    let first = first.slot().saturating_add(from as u64);
+    let new = column.failures.values().find(|f| !f.told).cloned();
+    match &column.data {
+        // Nothing is NULL and nothing failed: the usual case.
+        Data::Scaled(v, scale) if column.nulls.is_empty() && v.len() == to - from => {
+            let entry = |v: &i64| Entry::Value(Value::Numeric(Numeric::from_scaled(*v, *scale)));
+            window.set_all(first, v.iter().map(entry))?;
+        }
+        _ => window.set_all(first, (0..to - from).map(|row| entry(&column, row)))?,
     }
     Ok(new)
+}
+
+/// The result of a row.
+fn entry(column: &Column, row: usize) -> Entry {
+    if let Some(failure) = column.failure(row) {
+        return Entry::Poison(failure.error.clone());
+    }
+    if column.is_null(row) {
+        return Entry::Null;
+    }
+    match column.value(row) {
+        Some(value) => Entry::Value(value.into_owned()),
+        None => Entry::Poison(Failure::from(fail::internal("a result has no value")).error),
+    }
 }
 
 /// Writes what is declassified, with NULL as the contract has it.
