@@ -8,11 +8,12 @@ from stack import Stack
 
 
 @pytest.fixture(scope="session")
-def stack():
+def stack(request):
     stack = Stack()
     stack.fresh()
     yield stack
-    stack.down()
+    # After a failure, data and logs stay until the next run.
+    stack.down(*([] if request.session.testsfailed else ["--remove"]))
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A stack (PostgreSQL, keeper, proxy) of the tests' own, beside that of `make up`."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent
-RUN = ROOT / ".run" / "test"
+RUN = ROOT / ".run" / f"test-{os.getpid()}"
 PG_BIN = Path("/usr/lib/postgresql/15/bin")
 
 # Everything that a server can log is logged, so that a leak into a log shows.
@@ -37,7 +36,6 @@ class Stack:
     def __init__(self):
         self.environment = dict(
             os.environ,
-            CONFIDE_RUN=str(RUN),
             CONFIDE_PGPORT=str(free_port()),
             CONFIDE_APP_PORT=str(free_port()),
             CONFIDE_LOG_STATEMENT="all",
@@ -45,10 +43,10 @@ class Stack:
         )
         self.env: dict[str, str] = {}
 
-    def script(self, name: str, *args: str, timeout: float = 180) -> str:
+    def script(self, name: str, *args: str, timeout: float = 180, run: Path = RUN) -> str:
         done = subprocess.run(
             [ROOT / "scripts" / name, *args],
-            env=self.environment,
+            env={**self.environment, "CONFIDE_RUN": str(run)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -68,9 +66,10 @@ class Stack:
         self.script("down", *args)
 
     def fresh(self) -> None:
-        """Removes what an earlier run left and starts anew."""
-        self.down("--remove")
-        shutil.rmtree(RUN, ignore_errors=True)
+        """Removes what earlier runs left and starts anew."""
+        for old in RUN.parent.glob("test-*"):
+            if not Path(f"/proc/{old.name.removeprefix('test-')}").exists():
+                self.script("down", "--remove", run=old)
         self.up()
 
     # Addresses.

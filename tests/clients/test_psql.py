@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from stack import PG_BIN, ROOT
+from stack import PG_BIN, ROOT, RUN
 
 
 def psql(url, *args, check=True, stdin=None):
@@ -86,7 +86,7 @@ def test_demo(stack, time):
     """`make demo` after the stack is up: shows both sides; a second time, too."""
     done = subprocess.run(
         [ROOT / "demo" / "run"],
-        env=stack.environment,
+        env={**stack.environment, "CONFIDE_RUN": str(RUN)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -37,6 +37,7 @@ def load(connection, schema, ddl, data):
         rows = (data / f"{table}.tbl").read_bytes().replace(b"|\n", b"\n")
         with connection.cursor().copy(f"COPY {table} FROM STDIN WITH (DELIMITER '|')") as copy:
             copy.write(rows)
+    connection.execute("SET default_statistics_target = 20")
     connection.execute("ANALYZE " + ", ".join(TABLES))
 
 
