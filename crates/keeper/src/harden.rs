@@ -5,6 +5,9 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
+/// Of Linux, on all but PowerPC and SPARC; `nix` has no name for it.
+const MCL_ONFAULT: i32 = 4;
+
 /// Does what the system allows; what it refuses is logged. Not dumpable is a
 /// must.
 pub fn harden() -> Result<(), String> {
@@ -26,6 +29,6 @@ fn lock_memory() -> Result<(), String> {
     }
     let flags = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE;
     // As touched: threads' stacks are reserved far larger than they are.
-    let on_fault = MlockAllFlags::from_bits_retain(4);
+    let on_fault = MlockAllFlags::from_bits_retain(MCL_ONFAULT);
     mlockall(flags | on_fault).map_err(|e| e.to_string())
 }

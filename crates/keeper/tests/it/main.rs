@@ -5,6 +5,7 @@ mod columns;
 mod common;
 mod equality;
 mod hostile;
+mod process;
 mod programs;
 mod recovery;
 mod sessions;
