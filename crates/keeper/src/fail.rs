@@ -17,11 +17,6 @@ pub struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let error = if error.is_null() {
-            null_result()
-        } else {
-            error
-        };
         Failure {
             error: Arc::new(error),
             told: false,
@@ -42,17 +37,6 @@ impl Failure {
     pub fn into_error(self) -> Error {
         Arc::unwrap_or_clone(self.error)
     }
-}
-
-/// A few operations give NULL for infinite dates. The database, which has taken
-/// the FID of a one-way result for a value by then, could not see that it is NULL.
-fn null_result() -> Error {
-    Error::new(
-        b"0A000",
-        "confide: NULL results of operations on protected values are not supported",
-    )
-    .detail("A field of an infinite date, or a time of one, is NULL.")
-    .hint("Exclude infinite dates with a condition.")
 }
 
 /// A message's body is not what its kind asks for.

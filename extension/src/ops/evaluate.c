@@ -82,7 +82,7 @@ cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first
 
 /* Evaluates over one row and gives the declassified result, of known size. */
 static const char *
-declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
+declassify_fids(uint32 program, const CfdFid *operands, int count, uint32 size)
 {
 	unsigned char body[CFD_FIXED_DECLASSIFY + CFD_OPERANDS_MAX * sizeof(CfdFid)];
 	const char *answer;
@@ -91,14 +91,35 @@ declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
 	cfd_put32(body, program);
 	cfd_put32(body + 4, 0);
 	cfd_put32(body + 8, 1);
-	cfd_put32(body + 12, operands);
-	for (int i = 0; i < operands; i++)
-		cfd_put64(body + CFD_FIXED_DECLASSIFY + i * sizeof(CfdFid), DatumGetUInt64(PG_GETARG_DATUM(i)));
-	answer = cfd_call(CFD_KIND_DECLASSIFY, body, CFD_FIXED_DECLASSIFY + operands * sizeof(CfdFid),
+	cfd_put32(body + 12, count);
+	memcpy(body + CFD_FIXED_DECLASSIFY, operands, count * sizeof(CfdFid));
+	answer = cfd_call(CFD_KIND_DECLASSIFY, body, CFD_FIXED_DECLASSIFY + count * sizeof(CfdFid),
 					  NULL, 0, &length);
 	if (unlikely(length != size))
 		cfd_violation("declassified result has the wrong length");
 	return answer;
+}
+
+static const char *
+declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
+{
+	CfdFid		fids[CFD_OPERANDS_MAX];
+
+	for (int i = 0; i < operands; i++)
+		fids[i] = DatumGetUInt64(PG_GETARG_DATUM(i));
+	return declassify_fids(program, fids, operands, size);
+}
+
+Datum
+cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, uint32 test)
+{
+	Datum		result = cfd_evaluate(fcinfo, program, immediate, first, 1);
+	CfdFid		same[2] = {DatumGetUInt64(result), DatumGetUInt64(result)};
+
+	/* A constant of catalogs that is NULL has no FID. */
+	if (same[0] == 0 || *declassify_fids(test, same, 2, 1) == 2)
+		PG_RETURN_NULL();
+	return result;
 }
 
 Datum

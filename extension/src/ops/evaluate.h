@@ -18,6 +18,9 @@
 
 /* The result is a FID; the operands are arguments from number `first` on. */
 extern Datum cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, int operands);
+/* As above, of one operand; the result may be NULL: the signature `test` (= on it) tells. */
+extern Datum cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first,
+								   uint32 test);
 /* As above, for an operand that is no argument. */
 extern CfdFid cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count);
 extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
@@ -25,7 +28,7 @@ extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);
 extern Datum cfd_hash(FunctionCallInfo fcinfo, uint32 program);
 extern Datum cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program);
 /* extract and the like: the first argument is the name of a field */
-extern Datum cfd_unit(FunctionCallInfo fcinfo, uint32 program);
+extern Datum cfd_unit(FunctionCallInfo fcinfo, uint32 program, uint32 test);
 /* application of a type modifier: (value, typmod [, explicit]) */
 extern Datum cfd_typmod(FunctionCallInfo fcinfo, uint32 assignment, uint32 explicit_cast);
 /* a plain value becomes a protected one; cast: signature that follows, or 0 */

@@ -32,8 +32,10 @@
 #define CFD_HASH(name, signature) \
 	FUNCTION(name, cfd_hash(fcinfo, signature)) \
 	FUNCTION(name##_extended, cfd_hash_seeded(fcinfo, signature))
-#define CFD_UNIT(name, signature) \
-	FUNCTION(name, cfd_unit(fcinfo, signature))
+#define CFD_UNIT(name, signature, test) \
+	FUNCTION(name, cfd_unit(fcinfo, signature, test))
+#define CFD_NULLABLE(name, signature, test) \
+	FUNCTION(name, cfd_evaluate_nullable(fcinfo, signature, 0, 0, test))
 #define CFD_TYPMOD(name, assignment, explicit_cast) \
 	FUNCTION(name, cfd_typmod(fcinfo, assignment, explicit_cast))
 #define CFD_FROM_PLAIN(name, type, cast) \

@@ -80,8 +80,27 @@ type_of_value(FunctionCallInfo fcinfo)
 	return code != 0 ? format_type_be(cfd_plain_oid(code)) : pstrdup("date/time");
 }
 
+/* Fields that grow with time are infinite for infinite dates; the others are NULL. */
+static bool
+is_nullable(int code)
+{
+	switch (code)
+	{
+		case DTK_YEAR:
+		case DTK_DECADE:
+		case DTK_CENTURY:
+		case DTK_MILLENNIUM:
+		case DTK_ISOYEAR:
+		case DTK_JULIAN:
+		case DTK_EPOCH:
+			return false;
+		default:
+			return true;
+	}
+}
+
 Datum
-cfd_unit(FunctionCallInfo fcinfo, uint32 program)
+cfd_unit(FunctionCallInfo fcinfo, uint32 program, uint32 test)
 {
 	text	   *name = PG_GETARG_TEXT_PP(0);
 	char	   *lower = downcase_truncate_identifier(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), false);
@@ -102,7 +121,10 @@ cfd_unit(FunctionCallInfo fcinfo, uint32 program)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("unit \"%s\" not supported for type %s", lower, type_of_value(fcinfo))));
 	pfree(lower);
-	result = cfd_evaluate(fcinfo, program, unit, 1, 1);
+	if (test != 0 && is_nullable(code))
+		result = cfd_evaluate_nullable(fcinfo, program, unit, 1, test);
+	else
+		result = cfd_evaluate(fcinfo, program, unit, 1, 1);
 	PG_FREE_IF_COPY(name, 0);
 	return result;
 }

@@ -48,17 +48,40 @@ pub(super) fn text() -> String {
     out
 }
 
+/// For operations that give NULL for infinite dates: the signature of `=` on
+/// their result, with which the backend asks. Otherwise 0.
+fn null_test(signatures: &crate::Signatures, s: &crate::Signature) -> u16 {
+    use TypeCode::{Date, Time, Timestamp, Timestamptz};
+    let infinite = matches!(s.args[..], [Date | Timestamp | Timestamptz]);
+    let nullable = match s.op {
+        Op::Extract | Op::DatePart => infinite,
+        Op::Cast => infinite && s.ret == Some(Time),
+        _ => false,
+    };
+    let equal = s.ret.filter(|_| nullable).map(|t| crate::Signature {
+        op: Op::Eq,
+        args: vec![t, t],
+        ret: None,
+    });
+    equal.and_then(|e| signatures.number(&e)).unwrap_or(0)
+}
+
 fn evaluations(out: &mut String) {
     out.push_str(
-        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature): the first argument is a plain field name\n */\n",
+        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
     );
-    for (number, s) in signatures().iter() {
+    let signatures = signatures();
+    for (number, s) in signatures.iter() {
         let symbol = s.symbol();
         let operands = s.args.len();
+        let test = null_test(&signatures, s);
         let _ = match (s.op, s.op.result()) {
             (Op::Typmod | Op::TypmodExplicit, _) => continue,
             (Op::Extract | Op::DatePart | Op::DateTrunc, _) => {
-                writeln!(out, "CFD_UNIT({symbol}, {number})")
+                writeln!(out, "CFD_UNIT({symbol}, {number}, {test})")
+            }
+            (_, OpResult::Fid) if test != 0 => {
+                writeln!(out, "CFD_NULLABLE({symbol}, {number}, {test})")
             }
             (_, OpResult::Fid) => writeln!(out, "CFD_EVAL({symbol}, {number}, {operands})"),
             (_, OpResult::Bool) => writeln!(out, "CFD_TEST({symbol}, {number}, {operands})"),

@@ -218,8 +218,11 @@ impl Connection {
         immediate: i32,
         args: &[&Value],
     ) -> Result<Entry, Failure> {
-        let value = values::apply(operation.op, ret, immediate, args, &self.env)?;
-        Ok(Entry::Value(value))
+        match values::apply(operation.op, ret, immediate, args, &self.env) {
+            Ok(value) => Ok(Entry::Value(value)),
+            Err(error) if error.is_null() => Ok(Entry::Null),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) fn declassify(&mut self, body: &[u8]) -> Result<(), Failure> {

@@ -357,6 +357,7 @@ impl<'a> Frame<'a> {
             } else {
                 match self.value(row) {
                     Ok(value) => column.push(&store::Scalar::of(&value)),
+                    Err(error) if error.is_null() => column.push_null(),
                     Err(error) => column.push_failure(error.into()),
                 }
             }
