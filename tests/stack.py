@@ -38,6 +38,7 @@ class Stack:
             os.environ,
             CONFIDE_PGPORT=str(free_port()),
             CONFIDE_APP_PORT=str(free_port()),
+            CONFIDE_KEEP_BINARIES="1",  # one run tests one build
             CONFIDE_LOG_STATEMENT="all",
             CONFIDE_PGCONF=POSTGRES,
         )
