@@ -308,6 +308,10 @@ fn concatenation_with_plain_operands() {
                 "UPDATE emp SET name = 'n' || emp.id",
                 "UPDATE emp SET name = '<<~text:n>>'::enc_text || emp.id::pg_catalog.text",
             ),
+            (
+                "SELECT name || id || 'x', id || name FROM emp",
+                "SELECT name || id::pg_catalog.text || '<<x>>', id::pg_catalog.text || name FROM emp",
+            ),
         ],
     );
     unchanged(&schema(), &["SELECT 'row ' || id, id || 'x' FROM emp"]);

@@ -198,6 +198,18 @@ impl Infer<'_> {
             Class::Plain(None) => true,
             _ => false,
         };
+        let string = |v: &Val| matches!(self.enc_now(v), Some(Some(code)) if text.contains(&code));
+        let bare_plain = |v: &Val| other(v) && v.leaves.is_empty();
+        if name == "||" && string(l) && bare_plain(r) {
+            let end = self.right_end(e.rexpr.as_deref()?, e.location)?;
+            self.insert(end, "::pg_catalog.text");
+            return None;
+        }
+        if name == "||" && string(r) && bare_plain(l) {
+            let end = self.expr_range(e.lexpr.as_deref()?)?.end;
+            self.insert(end, "::pg_catalog.text");
+            return None;
+        }
         let open = |v: &Val| v.bare() || !v.leaves.is_empty();
         let (text, plain) = match name {
             "||" if open(l) && other(r) => (l, r),
