@@ -120,6 +120,7 @@ class Comparison:
     def compare_values(self, case: Case, query: str, order: str, expected: Outcome):
         got = run(self.protected, query + order)
         self.compared += len(expected.rows)
+        assert got.sqlstate != "none", (query, got)  # the connection broke
         if got.sqlstate:
             self.find_failing(case, query, expected, got)
             return

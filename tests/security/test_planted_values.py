@@ -174,7 +174,7 @@ class Ways:
         self.c.execute(
             f"SELECT te || '{text_of(way)}', i8 - {digits_of(way)}, nu * {digits_of(way)}, "
             f"CASE WHEN te = '{text_of(way)}' THEN '{text_of(way)}' ELSE te END, "
-            f"coalesce(vc, '{text_of(way)}') FROM t"
+            f"coalesce(vc, '{text_of(way)}'), vc || '{text_of(way)}' FROM t"
         )
 
     def sql_prepare(self, way):
