@@ -1472,10 +1472,6 @@ CREATE FUNCTION pg_catalog.enc_concat(enc_text, enc_uuid) RETURNS enc_text AS 'S
 CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_text, RIGHTARG = enc_uuid);
 CREATE FUNCTION pg_catalog.enc_concat(enc_uuid, enc_text) RETURNS enc_text AS 'SELECT $1::pg_catalog.enc_text OPERATOR(pg_catalog.||) $2' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
 CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_uuid, RIGHTARG = enc_text);
-CREATE FUNCTION pg_catalog.enc_concat(enc_text, pg_catalog.text) RETURNS enc_text AS 'SELECT $1 OPERATOR(pg_catalog.||) $2::pg_catalog.enc_text' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
-CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_text, RIGHTARG = pg_catalog.text);
-CREATE FUNCTION pg_catalog.enc_concat(pg_catalog.text, enc_text) RETURNS enc_text AS 'SELECT $1::pg_catalog.enc_text OPERATOR(pg_catalog.||) $2' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
-CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = pg_catalog.text, RIGHTARG = enc_text);
 
 -- Aggregates
 CREATE FUNCTION pg_catalog.enc_int2_final(enc_aggstate) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_aggregate_final' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 4;

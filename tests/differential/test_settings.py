@@ -20,7 +20,6 @@ SETTINGS = {
     "IntervalStyle": ["postgres", "sql_standard", "postgres_verbose", "iso_8601"],
     "TimeZone": ["UTC", "America/New_York", "Asia/Kolkata", "+03:30"],
     "extra_float_digits": ["0", "-5", "3"],
-    "bytea_output": ["hex", "escape"],
 }
 
 

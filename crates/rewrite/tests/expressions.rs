@@ -298,21 +298,34 @@ fn concatenation_with_plain_operands() {
         &[
             (
                 "INSERT INTO emp(name) SELECT 'row ' || g FROM generate_series(1, 9) g",
-                "INSERT INTO emp(name) SELECT '<<~text:row >>'::enc_text || g::pg_catalog.text FROM generate_series(1, 9) g",
+                "INSERT INTO emp(name) SELECT '<<~text:row >>'::enc_text || g::pg_catalog.text::enc_text FROM generate_series(1, 9) g",
             ),
             (
                 "INSERT INTO emp(name) SELECT g || ' row ' || (g % 5) FROM generate_series(1, 9) g",
-                "INSERT INTO emp(name) SELECT g::pg_catalog.text || '<<~text: row >>'::enc_text || (g % '<<int4:5>>'::enc_int4) FROM generate_series(1, 9) g",
+                "INSERT INTO emp(name) SELECT g::pg_catalog.text::enc_text || '<<~text: row >>'::enc_text || (g % '<<int4:5>>'::enc_int4) FROM generate_series(1, 9) g",
             ),
             (
                 "UPDATE emp SET name = 'n' || emp.id",
-                "UPDATE emp SET name = '<<~text:n>>'::enc_text || emp.id::pg_catalog.text",
+                "UPDATE emp SET name = '<<~text:n>>'::enc_text || emp.id::pg_catalog.text::enc_text",
             ),
             (
                 "SELECT name || id || 'x', id || name FROM emp",
-                "SELECT name || id::pg_catalog.text || '<<x>>', id::pg_catalog.text || name FROM emp",
+                "SELECT name || id::pg_catalog.text::enc_text || '<<x>>', id::pg_catalog.text::enc_text || name FROM emp",
             ),
         ],
     );
     unchanged(&schema(), &["SELECT 'row ' || id, id || 'x' FROM emp"]);
+}
+
+/// With a string, `substring(s, p)` is a regular expression in PostgreSQL; the
+/// protected twin would read it as a number.
+#[test]
+fn substring_with_a_pattern() {
+    refused(
+        &schema(),
+        &[
+            "SELECT substring(name, '7') FROM emp",
+            "SELECT substring(name from 'a.*') FROM emp",
+        ],
+    );
 }

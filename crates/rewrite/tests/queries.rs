@@ -227,7 +227,7 @@ fn plain_beside_protected() {
             // The literal is part of what becomes protected.
             (
                 "SELECT * FROM emp WHERE name = note || 'x'",
-                "SELECT * FROM emp WHERE name = note || '<<~text:x>>'::enc_text",
+                "SELECT * FROM emp WHERE name = note::pg_catalog.text::enc_text || '<<~text:x>>'::enc_text",
             ),
             // The format is not.
             (

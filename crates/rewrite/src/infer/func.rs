@@ -5,7 +5,7 @@ use super::{Infer, Res, names};
 use crate::known::{Known, Sig};
 use crate::refusal::Refusal;
 use crate::schema::{ColumnType, UserFunction};
-use crate::value::{Block, Class, Val};
+use crate::value::{Block, Class, LeafKind, Val};
 use catalog::Arg;
 use contract::TypeCode;
 use pg_query::protobuf::{FuncCall, WindowDef};
@@ -59,6 +59,12 @@ impl Infer<'_> {
         }
     }
 
+    fn has_string(&self, val: &Val) -> bool {
+        val.leaves
+            .iter()
+            .any(|u| matches!(self.leaves.get(u.id).kind, LeafKind::Str(..)))
+    }
+
     fn system_function(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Val> {
         let any_enc = vals.iter().any(|v| self.holds_enc(v));
         if f.agg_star || takes_anything(name) || (!any_enc && is_structural(name)) {
@@ -76,6 +82,16 @@ impl Infer<'_> {
         }
         if let Some(val) = self.polymorphic(name, vals, f.location)? {
             return Ok(val);
+        }
+        if let (true, "substring" | "substr", [_, pattern]) = (any_enc, name, vals)
+            && pattern.bare()
+            && self.has_string(pattern)
+        {
+            return Err(Refusal::unsupported(
+                "substring with a regular expression is not available for protected values",
+            )
+            .at(f.location)
+            .hint("For a position, write a number without quotes."));
         }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());

@@ -10,6 +10,9 @@ use contract::TypeCode;
 use pg_query::protobuf::{AExpr, AExprKind, Token};
 use pg_query::{Node, NodeEnum};
 
+/// What a plain operand of `||` needs beside protected text.
+const TO_ENC_TEXT: &str = "::pg_catalog.text::pg_catalog.enc_text";
+
 impl Infer<'_> {
     pub fn operator(&mut self, e: &AExpr) -> Res<Val> {
         let name = names(&e.name)
@@ -193,21 +196,17 @@ impl Infer<'_> {
     /// a cast to text, which PostgreSQL applies by itself between plain values only.
     fn concat_plain(&mut self, name: &str, e: &AExpr, l: &Val, r: &Val) -> Option<Val> {
         let text = [TypeCode::Text, TypeCode::Varchar, TypeCode::Bpchar];
-        let other = |v: &Val| match v.class {
-            Class::Plain(Some(code)) => !text.contains(&code),
-            Class::Plain(None) => true,
-            _ => false,
-        };
+        let other = |v: &Val| matches!(v.class, Class::Plain(_));
         let string = |v: &Val| matches!(self.enc_now(v), Some(Some(code)) if text.contains(&code));
         let bare_plain = |v: &Val| other(v) && v.leaves.is_empty();
         if name == "||" && string(l) && bare_plain(r) {
             let end = self.right_end(e.rexpr.as_deref()?, e.location)?;
-            self.insert(end, "::pg_catalog.text");
+            self.insert(end, TO_ENC_TEXT);
             return None;
         }
         if name == "||" && string(r) && bare_plain(l) {
             let end = self.expr_range(e.lexpr.as_deref()?)?.end;
-            self.insert(end, "::pg_catalog.text");
+            self.insert(end, TO_ENC_TEXT);
             return None;
         }
         let open = |v: &Val| v.bare() || !v.leaves.is_empty();
@@ -223,7 +222,7 @@ impl Infer<'_> {
                 true => self.right_end(e.rexpr.as_deref()?, e.location)?,
                 false => self.expr_range(e.lexpr.as_deref()?)?.end,
             };
-            let cast = LeafKind::Cast(Some("::pg_catalog.text".to_owned()));
+            let cast = LeafKind::Cast(Some(TO_ENC_TEXT.to_owned()));
             let id = self.leaves.add(end..end, cast);
             leaves.push(Use { id, block: None });
         }
