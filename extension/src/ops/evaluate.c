@@ -14,6 +14,27 @@
 #include "types/types.h"
 #include "utils/lsyscache.h"
 
+void
+cfd_invalid_fid(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid identifier of a protected value"),
+			 errdetail("It stands for nothing, but is not NULL."),
+			 errhint("Was it cast from another type?")));
+}
+
+/* An argument: functions are strict, and 0 would be NULL for the keeper. */
+static inline CfdFid
+operand(FunctionCallInfo fcinfo, int number)
+{
+	CfdFid		fid = DatumGetUInt64(PG_GETARG_DATUM(number));
+
+	if (unlikely(fid == 0))
+		cfd_invalid_fid();
+	return fid;
+}
+
 /* Type code of a function's result. */
 static uint8
 result_type(const FmgrInfo *flinfo)
@@ -76,7 +97,7 @@ cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first
 	CfdFid		fids[CFD_OPERANDS_MAX];
 
 	for (int i = 0; i < operands; i++)
-		fids[i] = DatumGetUInt64(PG_GETARG_DATUM(first + i));
+		fids[i] = operand(fcinfo, first + i);
 	return UInt64GetDatum(cfd_evaluate_fid(fcinfo->flinfo, program, immediate, fids, operands));
 }
 
@@ -106,7 +127,7 @@ declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
 	CfdFid		fids[CFD_OPERANDS_MAX];
 
 	for (int i = 0; i < operands; i++)
-		fids[i] = DatumGetUInt64(PG_GETARG_DATUM(i));
+		fids[i] = operand(fcinfo, i);
 	return declassify_fids(program, fids, operands, size);
 }
 
