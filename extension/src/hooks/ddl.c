@@ -22,6 +22,7 @@
 #include "parser/parse_type.h"
 #include "tableam/promote.h"
 #include "types/types.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -196,6 +197,36 @@ adapt(Node *statement)
 		adapt(((Query *) ((ExplainStmt *) statement)->query)->utilityStmt);
 }
 
+/*
+ * ALTER COLUMN ... TYPE from a protected type to a plain one would store envelopes
+ * that nobody opens again: PostgreSQL converts anything to text by itself.
+ */
+static void
+refuse_made_plain(const AlterTableStmt *alter)
+{
+	ListCell   *cell;
+
+	foreach(cell, alter->cmds)
+	{
+		const AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+		Oid			relation;
+		AttrNumber	number;
+
+		if (command->subtype != AT_AlterColumnType)
+			continue;
+		relation = RangeVarGetRelid(alter->relation, AccessShareLock, true);
+		number = OidIsValid(relation) ? get_attnum(relation, command->name) : InvalidAttrNumber;
+		if (number == InvalidAttrNumber || cfd_type_code(get_atttype(relation, number)) == 0 ||
+			names_protected_type(castNode(ColumnDef, command->def)->typeName))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_CANNOT_COERCE),
+				 errmsg("protected column \"%s\" cannot become plain", command->name),
+				 errdetail("There is no cast from a protected type to a plain one."),
+				 errhint("Read the values through Confide's proxy and write them into a plain column.")));
+	}
+}
+
 PlannedStmt *
 cfd_adapt_ddl(PlannedStmt *statement)
 {
@@ -209,6 +240,9 @@ cfd_adapt_ddl(PlannedStmt *statement)
 		case T_CreateTableAsStmt:
 		case T_ExplainStmt:
 			break;
+		case T_AlterTableStmt:
+			refuse_made_plain((const AlterTableStmt *) statement->utilityStmt);
+			return statement;
 		default:
 			return statement;
 	}

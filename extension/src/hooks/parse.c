@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
@@ -21,6 +22,7 @@
 #include "types/types.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 
 static post_parse_analyze_hook_type previous_analyze = NULL;
 
@@ -73,7 +75,9 @@ check_function(FuncExpr *function)
 	Node	   *arg;
 	Oid			from;
 
-	if (list_length(function->args) != 1)
+	/* Casts from plain types are in pg_catalog; users' functions may take constants. */
+	if (list_length(function->args) != 1 ||
+		get_func_namespace(function->funcid) != PG_CATALOG_NAMESPACE)
 		return;
 	to = cfd_type_code(function->funcresulttype);
 	if (to == 0)
