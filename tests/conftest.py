@@ -17,43 +17,44 @@ def stack(request):
 
 
 @pytest.fixture
-def app(stack, request):
-    """The application's connection, through the proxy, in a new schema of the test's own."""
+def schema(stack, request):
+    """The name of a new schema of the test's own. Made and dropped without the proxy, which
+    would read all schemas again."""
     name = re.sub(r"\W+", "_", request.node.name).lower()[:50]
-    with stack.connect_app() as connection:
-        connection.execute("SET statement_timeout = '60s'")
+    with stack.connect_dba() as connection:
         connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
-        connection.execute(f'CREATE SCHEMA "{name}"')
-        connection.execute(f'SET search_path = "{name}"')
-        yield connection
-    with stack.connect_app() as connection:
+        connection.execute(f'CREATE SCHEMA "{name}" AUTHORIZATION app')
+    yield name
+    with stack.connect_dba() as connection:
         connection.execute("SET client_min_messages = warning")
         connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 
-@pytest.fixture
-def schema(app) -> str:
-    """The name of the test's schema."""
-    return app.execute("SELECT current_schema()").fetchone()[0]
+def connected(connection, schema):
+    connection.execute("SET statement_timeout = '60s'")
+    connection.execute(f'SET search_path = "{schema}"')
+    return connection
 
 
 @pytest.fixture
-def dba(stack, app):
+def app(stack, schema):
+    """The application's connection, through the proxy, in the test's schema."""
+    with stack.connect_app() as connection:
+        yield connected(connection, schema)
+
+
+@pytest.fixture
+def dba(stack, app, schema):
     """The superuser's connection, straight to PostgreSQL, in the same schema."""
     with stack.connect_dba() as connection:
-        connection.execute("SET statement_timeout = '60s'")
-        name = app.execute("SELECT current_schema()").fetchone()[0]
-        connection.execute(f'SET search_path = "{name}"')
-        yield connection
+        yield connected(connection, schema)
 
 
 @pytest.fixture
-def second(stack, app):
+def second(stack, app, schema):
     """Another connection of the application in the same schema."""
     with stack.connect_app() as connection:
-        name = app.execute("SELECT current_schema()").fetchone()[0]
-        connection.execute(f'SET search_path = "{name}"')
-        yield connection
+        yield connected(connection, schema)
 
 
 LINES = pytest.StashKey[list]()
