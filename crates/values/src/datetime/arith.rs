@@ -212,7 +212,11 @@ pub(crate) fn timestamp_to_date(t: i64) -> Result<i32> {
 
 /// The date of an instant in the session's time zone.
 pub(crate) fn timestamptz_to_date(t: i64, env: &Env) -> Result<i32> {
-    timestamp_to_date(timestamptz_to_timestamp(t, env)?)
+    if infinite(t) {
+        return timestamp_to_date(t);
+    }
+    // The local time may be beyond the last timestamp, its date is still one.
+    valid_date(local(t, env).0.days()).ok_or_else(|| out_of_range("timestamp"))
 }
 
 /// The local time of an instant.
@@ -270,6 +274,15 @@ mod tests {
     }
 
     /// A day is not 24 hours where the clock changes.
+    #[test]
+    fn date_of_the_last_instant() {
+        let mut env = Env::default();
+        env.set("TimeZone", "Asia/Kolkata").unwrap();
+        let last = crate::datetime::END_TIMESTAMP - 1;
+        let in_utc = timestamptz_to_date(last, &Env::default()).unwrap();
+        assert_eq!(timestamptz_to_date(last, &env).unwrap(), in_utc + 1);
+    }
+
     #[test]
     fn local_days() {
         let mut env = Env::default();
