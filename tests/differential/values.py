@@ -85,7 +85,7 @@ UNITS: dict[str, list[str]] = {
         "millennium julian hour",
         "time": "hour minute second milliseconds microseconds epoch day",
         "timestamp": "year month day hour minute second milliseconds quarter week dow doy epoch "
-        "microseconds decade century millennium julian nonsense",
+        "microseconds decade century millennium julian",
         "timestamptz": "year month day hour second timezone timezone_hour epoch week dow isoyear "
         "timezone_minute century",
         "interval": "year month day hour minute second epoch quarter decade millennium "
