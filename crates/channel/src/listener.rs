@@ -75,11 +75,18 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
-    fn drop(&mut self) {
+impl Listener {
+    /// Removes the socket's file, unless another has taken its place.
+    pub fn unlink(&self) {
         if identity(&self.path).is_ok_and(|file| file == self.file) {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.unlink();
     }
 }
 

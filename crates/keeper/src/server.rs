@@ -107,6 +107,8 @@ impl Server {
             }
         };
         self.end_channels();
+        // A channel's thread may still hold the server when the process ends.
+        self.listener.unlink();
         result
     }
 
