@@ -11,7 +11,8 @@ import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = ROOT / ".run" / f"test-{os.getpid()}"
-PG_BIN = Path("/usr/lib/postgresql/15/bin")
+# As in scripts/lib.sh: another PostgreSQL can be named by its pg_config.
+PG_BIN = Path(os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config")).parent
 
 # Everything that a server can log is logged, so that a leak into a log shows.
 POSTGRES = """
