@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro torture clean
+.PHONY: help demo up down test lint generate bench-micro bench-tpch torture clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -41,6 +41,10 @@ bench-micro: ## the cost of one operation, each beside its floor
 	@scripts/deps
 	@scripts/build
 	@scripts/bench-micro
+
+bench-tpch: ## TPC-H beside plaintext: SF=0.1 ROUNDS=3 MODES=on,off
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpch
 
 clean: ## stop, and remove what was built and stored
 	@scripts/clean

@@ -34,21 +34,22 @@ def free_port() -> int:
 class Stack:
     """Starts, stops and damages a stack; its addresses are those of `.run/env`."""
 
-    def __init__(self):
+    def __init__(self, run: Path = RUN, postgres: str = POSTGRES, log_statement: str = "all"):
+        self.run = run
         self.environment = dict(
             os.environ,
             CONFIDE_PGPORT=str(free_port()),
             CONFIDE_APP_PORT=str(free_port()),
             CONFIDE_KEEP_BINARIES="1",  # one run tests one build
-            CONFIDE_LOG_STATEMENT="all",
-            CONFIDE_PGCONF=POSTGRES,
+            CONFIDE_LOG_STATEMENT=log_statement,
+            CONFIDE_PGCONF=postgres,
         )
         self.env: dict[str, str] = {}
 
-    def script(self, name: str, *args: str, timeout: float = 180, run: Path = RUN) -> str:
+    def script(self, name: str, *args: str, timeout: float = 180, run: Path | None = None) -> str:
         done = subprocess.run(
             [ROOT / "scripts" / name, *args],
-            env={**self.environment, "CONFIDE_RUN": str(run)},
+            env={**self.environment, "CONFIDE_RUN": str(run or self.run)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -60,7 +61,7 @@ class Stack:
 
     def up(self) -> str:
         output = self.script("up")
-        lines = (RUN / "env").read_text().splitlines()
+        lines = (self.run / "env").read_text().splitlines()
         self.env = dict(line.split("=", 1) for line in lines)
         return output
 
@@ -69,8 +70,8 @@ class Stack:
 
     def fresh(self) -> None:
         """Removes what earlier runs left and starts anew."""
-        for old in RUN.parent.glob("test-*"):
-            if not Path(f"/proc/{old.name.removeprefix('test-')}").exists():
+        for old in self.run.parent.glob(self.run.name.split("-")[0] + "-*"):
+            if not Path(f"/proc/{old.name.split('-')[1]}").exists():
                 self.script("down", "--remove", run=old)
         self.up()
 

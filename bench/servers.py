@@ -1,0 +1,131 @@
+"""The stack that a benchmark measures: PostgreSQL, keeper and proxy of its own, with the settings
+of a server that is meant to be fast and durable. Plaintext and protected tables live in the
+same PostgreSQL, so every setting holds for both.
+"""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import psycopg
+from report import parameter, parameters
+from stack import ROOT, Stack
+
+# Parallel query and JIT are off unless asked for: both sides then use one core in PostgreSQL.
+SETTINGS = {
+    "shared_buffers": parameter("SHARED_BUFFERS", "1GB"),
+    "work_mem": parameter("WORK_MEM", "256MB"),
+    "maintenance_work_mem": "512MB",
+    "effective_cache_size": "4GB",
+    "max_parallel_workers_per_gather": parameter("WORKERS", 0),
+    "random_page_cost": "1.1",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    "autovacuum": "off",
+    "jit": "off",
+}
+
+
+def direct_url(stack: Stack) -> str:
+    """The application's role, straight to PostgreSQL: how it would connect without Confide."""
+    port = stack.environment["CONFIDE_PGPORT"]
+    head, _, _ = stack.app_url.rpartition(":")
+    return f"{head}:{port}/app"
+
+
+@contextlib.contextmanager
+def running(memory_limit: str = "16GB", **settings):
+    """A fresh stack, removed at the end; with KEEP=1 it stays for a look."""
+    conf = "".join(f"{key} = '{value}'\n" for key, value in {**SETTINGS, **settings}.items())
+    os.environ.setdefault("CONFIDE_KEEPER_MEMORY_LIMIT", memory_limit)
+    os.environ.setdefault("CONFIDE_KEEPER_SESSION_MEMORY_LIMIT", "8GB")
+    stack = Stack(ROOT / f".run/bench-{os.getpid()}", conf, "none")
+    stack.fresh()
+    try:
+        yield stack
+    finally:
+        if parameter("KEEP", "") in ("", "0"):
+            stack.down("--remove")
+        else:
+            print(f"kept: {stack.run}/env")
+
+
+def connect(url: str, schema: str = "public") -> psycopg.Connection:
+    connection = psycopg.connect(url, autocommit=True, prepare_threshold=None)
+    connection.execute(f"SET search_path = {schema}")
+    return connection
+
+
+def batch_settings(connection: psycopg.Connection) -> list[str]:
+    """The switches of batched execution that this build has."""
+    found = connection.execute(
+        "SELECT name FROM pg_settings WHERE name LIKE 'confide.enable\\_%' ORDER BY 1"
+    )
+    return [name for (name,) in found]
+
+
+class Mode:
+    """How protected queries run: `on` (all batches), `off` (row at a time), or `no_x` (all but
+    confide.enable_x)."""
+
+    def __init__(self, name: str, connection: psycopg.Connection):
+        self.name = name
+        self.switches = {s: name != "off" for s in batch_settings(connection)}
+        if name.startswith("no_"):
+            switch = "confide.enable_" + name.removeprefix("no_")
+            if switch not in self.switches:
+                raise SystemExit(f"no setting {switch}; there are {sorted(self.switches)}")
+            self.switches[switch] = False
+        elif name not in ("on", "off"):
+            raise SystemExit(f"mode {name} is none of on, off, no_x")
+
+    def apply(self, connection: psycopg.Connection) -> None:
+        for switch, value in self.switches.items():
+            connection.execute(f"SET {switch} = {'on' if value else 'off'}")
+
+
+def modes(connection: psycopg.Connection, default: str = "on,off") -> list[Mode]:
+    """The modes asked for; only `off` when this build has no batches."""
+    wanted = parameters("MODES", default) if batch_settings(connection) else ["off"]
+    return [Mode(name, connection) for name in wanted]
+
+
+def stat_keeper(connection: psycopg.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT name, value FROM confide.confide_stat_keeper"))
+
+
+def size(path: Path) -> int:
+    return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+
+
+def keeper_files(stack: Stack) -> int:
+    """Bytes of the keeper's files, once everything that is in memory is in them."""
+    with stack.connect_dba() as dba:
+        dba.execute("CHECKPOINT")
+        dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1s'")
+        dba.execute("SELECT pg_reload_conf()")
+        time.sleep(1)
+        target = dba.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
+        until = time.monotonic() + 300
+        behind = True
+        while behind and time.monotonic() < until:
+            time.sleep(0.5)
+            # The slot follows the keeper's checkpoint; a record more makes it move when idle.
+            dba.execute("SELECT pg_logical_emit_message(false, 'bench', '')")
+            behind = dba.execute(
+                "SELECT coalesce(bool_or(restart_lsn < %s), false) FROM pg_replication_slots",
+                (target,),
+            ).fetchone()[0]
+        dba.execute("ALTER SYSTEM RESET confide.checkpoint_interval")
+        dba.execute("SELECT pg_reload_conf()")
+        if behind:
+            raise RuntimeError("the keeper's checkpoint does not come")
+    return size(stack.data.parent / "keeper" / "data")
+
+
+def keeper_memory(stack: Stack) -> int:
+    """Resident bytes of the keeper."""
+    status = Path(f"/proc/{stack.keeper_pid()}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
