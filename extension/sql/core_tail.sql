@@ -31,6 +31,12 @@ CREATE FUNCTION confide.stat_keeper(OUT name text, OUT value text) RETURNS SETOF
 COMMENT ON FUNCTION confide.stat_keeper() IS 'counters of the keeper and of this session';
 CREATE VIEW confide.confide_stat_keeper AS SELECT name, value FROM confide.stat_keeper();
 
+CREATE FUNCTION confide.verify(target regclass, OUT place text, OUT name text,
+		OUT fids int8, OUT unresolved int8) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_verify' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.verify(regclass) IS
+	'counts the identifiers in a table, its indexes and statistics, and those that name nothing';
+
 CREATE FUNCTION confide.bench_answered(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_answered' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_answered(int8) IS 'nanoseconds of a round trip to the keeper';

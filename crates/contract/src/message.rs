@@ -102,6 +102,9 @@ kinds! {
     /// The redo record of a partition's making is in the WAL. Body: partition
     /// `u32` 0..4, zero 4..8.
     PartitionLogged = 51, false, 8;
+    /// Whether identifiers resolve. Body: count `u32` 0..4, zero 4..8; then FIDs
+    /// `u64`. Answer: how many of them name nothing, `u64`.
+    Resolve = 57, true, 8;
 
     /// Evaluates a program; results are FIDs. Body: program `u32` 0..4,
     /// immediate `i32` 4..8, destination FID of the first row `u64` 8..16, rows

@@ -11,6 +11,7 @@ mod aggregate;
 mod columns;
 mod envelopes;
 mod evaluate;
+mod garbage;
 mod handshake;
 mod policy;
 mod programs;
@@ -135,6 +136,7 @@ impl Connection {
             Kind::ProgramRegister => self.program_register(body),
             Kind::Handshake => self.handshake(body),
             Kind::Stats => self.stats(),
+            Kind::Resolve => self.resolve(body),
             Kind::RecoveryState => self.recovery_state(body),
             Kind::RecoveryDone => self.recovery_done(body),
             Kind::Checkpoint => self.checkpoint(body),

@@ -1,0 +1,422 @@
+/*
+ * places.c
+ *	  Search for FIDs in pages and statistics: see places.h.
+ *
+ * A B-tree is read level by level from the leaves up, each level from left to
+ * right along its links. Splits move entries to the right only and copy keys
+ * upwards only, so nothing moves from what is still to be read to what has been
+ * read; deleted pages are not reused while our snapshot is registered.
+ *
+ * Invariants: see places.h.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_statistic.h"
+#include "catalog/pg_statistic_ext.h"
+#include "catalog/pg_statistic_ext_data.h"
+#include "commands/vacuum.h"
+#include "gc/places.h"
+#include "miscadmin.h"
+#include "statistics/extended_stats_internal.h"
+#include "statistics/statistics.h"
+#include "storage/bufmgr.h"
+#include "types/types.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/* The FIDs of one page. */
+typedef struct Found
+{
+	int			count;
+	CfdFid		fids[CFD_PAGE_FIDS];
+} Found;
+
+static void
+note(Found *found, CfdFid fid)
+{
+	if (found->count < lengthof(found->fids))
+		found->fids[found->count++] = fid;
+}
+
+static void
+hand_over(const CfdSearch *search, const Found *found)
+{
+	if (found->count > 0)
+		search->sink(search->arg, found->fids, found->count);
+}
+
+static void
+page_done(const CfdSearch *search)
+{
+	if (search->page_done != NULL)
+		search->page_done(search->arg);
+	/* Sleeps if the cost of vacuum asks for it; heeds interrupts. */
+	vacuum_delay_point();
+}
+
+/* ---------- heap ---------- */
+
+/* The length of a value of variable length; 0 when it does not fit. */
+static uint32
+varlena_bytes(const char *at, uint32 room)
+{
+	uint32		length;
+
+	if (room < 1 || (!VARATT_IS_1B(at) && room < VARHDRSZ) || (VARATT_IS_1B_E(at) && room < VARHDRSZ_EXTERNAL))
+		return 0;
+	length = VARSIZE_ANY(at);
+	return length <= room ? length : 0;
+}
+
+/*
+ * The FIDs of a tuple. It may have been written by a transaction that had added
+ * columns and was aborted, and then its shape is not the relation's; whatever we
+ * take for a FID in such a tuple does no harm.
+ */
+static void
+search_tuple(TupleDesc desc, int natts, HeapTupleHeader tuple, uint32 length, Found *found)
+{
+	const char *data = (const char *) tuple + tuple->t_hoff;
+	bool		nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	uint32		room;
+	uint32		offset = 0;
+
+	if (length < SizeofHeapTupleHeader || tuple->t_hoff > length)
+		return;
+	room = length - tuple->t_hoff;
+	natts = Min(natts, HeapTupleHeaderGetNatts(tuple));
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		uint32		bytes = attribute->attlen;
+
+		if (nulls && att_isnull(i, tuple->t_bits))
+			continue;
+		if (attribute->attlen < 0 && offset >= room)
+			return;
+		if (attribute->attlen == -1)
+			offset = att_align_pointer(offset, attribute->attalign, -1, data + offset);
+		else
+			offset = att_align_nominal(offset, attribute->attalign);
+		if (offset > room)
+			return;
+		if (attribute->attlen == -1)
+			bytes = varlena_bytes(data + offset, room - offset);
+		else if (attribute->attlen == -2)
+			bytes = strnlen(data + offset, room - offset) + 1;
+		if (bytes == 0 || bytes > room - offset)
+			return;
+		if (!attribute->attisdropped && cfd_type_code(attribute->atttypid) != 0)
+			note(found, cfd_get64(data + offset));
+		offset += bytes;
+	}
+}
+
+static void
+search_heap_page(TupleDesc desc, int natts, Page page, Found *found)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	found->count = 0;
+	for (OffsetNumber n = FirstOffsetNumber; n <= last; n = OffsetNumberNext(n))
+	{
+		ItemId		item = PageGetItemId(page, n);
+
+		if (ItemIdIsNormal(item))
+			search_tuple(desc, natts, (HeapTupleHeader) PageGetItem(page, item), ItemIdGetLength(item), found);
+	}
+}
+
+/* Number of attributes up to the last protected one. */
+static int
+attributes_to_read(TupleDesc desc)
+{
+	int			natts = desc->natts;
+
+	while (natts > 0 && (TupleDescAttr(desc, natts - 1)->attisdropped ||
+						 cfd_type_code(TupleDescAttr(desc, natts - 1)->atttypid) == 0))
+		natts--;
+	return natts;
+}
+
+void
+cfd_search_heap(const CfdSearch *search, Relation table)
+{
+	TupleDesc	desc = RelationGetDescr(table);
+	int			natts = attributes_to_read(desc);
+	BlockNumber blocks = RelationGetNumberOfBlocks(table);
+	Found	   *found;
+
+	if (natts == 0)
+		return;
+	found = palloc(sizeof(Found));
+	for (BlockNumber n = 0; n < blocks; n++)
+	{
+		Buffer		buffer = ReadBufferExtended(table, MAIN_FORKNUM, n, RBM_NORMAL, search->strategy);
+		Page		page = BufferGetPage(buffer);
+
+		found->count = 0;
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		if (!PageIsNew(page))
+			search_heap_page(desc, natts, page, found);
+		UnlockReleaseBuffer(buffer);
+		hand_over(search, found);
+		page_done(search);
+	}
+	pfree(found);
+}
+
+/* ---------- B-trees ---------- */
+
+bool
+cfd_index_holds_fids(Relation index)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+
+	/* A hash index holds hashes: its column is of type int4. */
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (cfd_type_code(TupleDescAttr(desc, i)->atttypid) != 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Every entry, also one that is marked dead (searches still compare with it), and
+ * the high key. A half-dead page has none of its own.
+ */
+static void
+search_btree_page(Relation index, Page page, Found *found)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	if (P_ISDELETED(BTPageGetOpaque(page)) || P_ISHALFDEAD(BTPageGetOpaque(page)))
+		return;
+	for (OffsetNumber n = FirstOffsetNumber; n <= last; n = OffsetNumberNext(n))
+	{
+		IndexTuple	entry = (IndexTuple) PageGetItem(page, PageGetItemId(page, n));
+		int			natts = BTreeTupleIsPivot(entry) ? BTreeTupleGetNAtts(entry, index) : desc->natts;
+
+		for (int i = 0; i < Min(natts, desc->natts); i++)
+		{
+			bool		isnull;
+			Datum		value;
+
+			if (cfd_type_code(TupleDescAttr(desc, i)->atttypid) == 0)
+				continue;
+			value = index_getattr(entry, i + 1, desc, &isnull);
+			if (!isnull)
+				note(found, DatumGetUInt64(value));
+		}
+	}
+}
+
+static void
+search_level(const CfdSearch *search, Relation index, uint32 level, Found *found)
+{
+	Buffer		buffer = _bt_get_endpoint(index, level, false, search->snapshot);
+
+	while (BufferIsValid(buffer))
+	{
+		Page		page = BufferGetPage(buffer);
+		BTPageOpaque opaque = BTPageGetOpaque(page);
+		BlockNumber next = P_RIGHTMOST(opaque) ? P_NONE : opaque->btpo_next;
+
+		found->count = 0;
+		search_btree_page(index, page, found);
+		_bt_relbuf(index, buffer);
+		hand_over(search, found);
+		page_done(search);
+		if (next == P_NONE)
+			return;
+		buffer = ReadBufferExtended(index, MAIN_FORKNUM, next, RBM_NORMAL, search->strategy);
+		LockBuffer(buffer, BT_READ);
+		_bt_checkpage(index, buffer);
+	}
+}
+
+/* Level of the root; false for an index without any entry. */
+static bool
+root_level(Relation index, uint32 *level)
+{
+	Buffer		buffer = _bt_getbuf(index, BTREE_METAPAGE, BT_READ);
+	BTMetaPageData *meta = BTPageGetMeta(BufferGetPage(buffer));
+	bool		found = meta->btm_root != P_NONE;
+
+	*level = meta->btm_level;
+	_bt_relbuf(index, buffer);
+	return found;
+}
+
+void
+cfd_search_index(const CfdSearch *search, Relation index)
+{
+	Found	   *found;
+	uint32		top;
+
+	if (!cfd_index_holds_fids(index))
+		return;
+	if (index->rd_rel->relam != BTREE_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("identifiers in index \"%s\" cannot be found", RelationGetRelationName(index)),
+				 errdetail("Of indexes that hold protected columns, only B-trees can be read."),
+				 errhint("Drop the index.")));
+	found = palloc(sizeof(Found));
+	/* The tree may grow higher meanwhile. */
+	for (uint32 level = 0; root_level(index, &top) && level <= top; level++)
+		search_level(search, index, level, found);
+	pfree(found);
+}
+
+/* ---------- statistics ---------- */
+
+/*
+ * Whether a row of a catalog counts: the snapshot sees it, or it came later and
+ * was not given up. What was replaced before the snapshot counts for nobody.
+ */
+static bool
+row_counts(const CfdSearch *search, HeapTuple tuple, Buffer buffer)
+{
+	TransactionId inserter;
+	bool		counts;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	counts = HeapTupleSatisfiesVisibility(tuple, search->snapshot, buffer);
+	if (!counts && !HeapTupleHeaderXminInvalid(tuple->t_data) && !HeapTupleHeaderXminFrozen(tuple->t_data))
+	{
+		inserter = HeapTupleHeaderGetXmin(tuple->t_data);
+		counts = TransactionIdIsNormal(inserter) &&
+			XidInMVCCSnapshot(inserter, search->snapshot) && !TransactionIdDidAbort(inserter);
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return counts;
+}
+
+static void
+hand_over_datums(const CfdSearch *search, const Datum *values, int count)
+{
+	for (int done = 0; done < count;)
+	{
+		CfdFid		fids[64];
+		int			n = 0;
+
+		while (n < lengthof(fids) && done < count)
+			fids[n++] = DatumGetUInt64(values[done++]);
+		search->sink(search->arg, fids, n);
+	}
+}
+
+static void
+search_statistic_row(const CfdSearch *search, TupleDesc desc, HeapTuple tuple)
+{
+	for (int k = 0; k < STATISTIC_NUM_SLOTS; k++)
+	{
+		bool		isnull;
+		Datum		datum = heap_getattr(tuple, Anum_pg_statistic_stavalues1 + k, desc, &isnull);
+		AnyArrayType *array;
+		Datum	   *values;
+		int			count;
+
+		if (isnull)
+			continue;
+		array = (AnyArrayType *) PG_DETOAST_DATUM(datum);
+		if (cfd_type_code(AARR_ELEMTYPE(array)) == 0)
+			continue;
+		deconstruct_array((ArrayType *) array, AARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
+						  &values, NULL, &count);
+		hand_over_datums(search, values, count);
+	}
+}
+
+/* Most common combinations of values. */
+static void
+search_extended_row(const CfdSearch *search, TupleDesc desc, HeapTuple tuple)
+{
+	bool		isnull;
+	Datum		datum = heap_getattr(tuple, Anum_pg_statistic_ext_data_stxdmcv, desc, &isnull);
+	MCVList    *list;
+
+	if (isnull)
+		return;
+	list = statext_mcv_deserialize(DatumGetByteaP(datum));
+	for (uint32 i = 0; i < list->nitems; i++)
+	{
+		for (int k = 0; k < list->ndimensions; k++)
+		{
+			if (!list->items[i].isnull[k] && cfd_type_code(list->types[k]) != 0)
+				hand_over_datums(search, &list->items[i].values[k], 1);
+		}
+	}
+}
+
+/* The relation that extended statistics are of. */
+static Oid
+relation_of_extended(Oid statistics)
+{
+	HeapTuple	tuple = SearchSysCache1(STATEXTOID, ObjectIdGetDatum(statistics));
+	Oid			relation = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		relation = ((Form_pg_statistic_ext) GETSTRUCT(tuple))->stxrelid;
+		ReleaseSysCache(tuple);
+	}
+	return relation;
+}
+
+static void
+search_catalog(const CfdSearch *search, Oid catalog, Oid relation)
+{
+	Relation	table = table_open(catalog, AccessShareLock);
+	TableScanDesc scan = table_beginscan(table, SnapshotAny, 0, NULL);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "confide statistics",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	bool		extended = catalog == StatisticExtDataRelationId;
+	HeapTuple	tuple;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Oid			of;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!row_counts(search, tuple, ((HeapScanDesc) scan)->rs_cbuf))
+			continue;
+		of = extended ? ((Form_pg_statistic_ext_data) GETSTRUCT(tuple))->stxoid :
+			((Form_pg_statistic) GETSTRUCT(tuple))->starelid;
+		if (OidIsValid(relation) && relation != (extended ? relation_of_extended(of) : of))
+			continue;
+		if (extended)
+			search_extended_row(search, RelationGetDescr(table), tuple);
+		else
+			search_statistic_row(search, RelationGetDescr(table), tuple);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	table_endscan(scan);
+	table_close(table, AccessShareLock);
+}
+
+void
+cfd_search_statistics(const CfdSearch *search, Oid relation)
+{
+	search_catalog(search, StatisticRelationId, relation);
+	search_catalog(search, StatisticExtDataRelationId, relation);
+}
