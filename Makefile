@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro bench-tpch torture clean
+.PHONY: help demo up down test lint generate bench-micro bench-tpch torture fuzz-sql clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -36,6 +36,12 @@ torture: ## crash everything under load, CYCLES times, from SEED
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_CYCLES=$${CYCLES:-20} CONFIDE_SEED=$${SEED:-1} .venv/bin/pytest -q -s tests/durability -k torture
+
+fuzz-sql: ## QUERIES random queries: plain, row at a time and in batches agree; from SEED
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} .venv/bin/pytest -q -s tests/fuzz
 
 bench-micro: ## the cost of one operation, each beside its floor
 	@scripts/deps
