@@ -121,6 +121,19 @@ kinds! {
     ProgramRegister = 66, true, 0;
     /// Forgets a registered program. Body: program `u32` 0..4, zero 4..8.
     ProgramForget = 67, false, 8;
+    /// Evaluates registered programs over the same columns; results are FIDs. Body:
+    /// rows `u32` 0..4, columns `u32` 4..8, programs `u32` 8..12, zero 12..16; then
+    /// for each program: its handle `u32`, zero `u32`, destination FID of the first
+    /// row `u64`; then the columns ([`crate::message::column`]). Answer: number of
+    /// rows before the first that failed `u32`, zero `u32`; then, if one failed, its
+    /// error as in the body of [`Kind::Error`]. Does not tell earlier errors of
+    /// one-way requests.
+    EvalBatch = 68, true, 16;
+    /// Evaluates a registered program whose result is declassified. Body: program
+    /// `u32` 0..4, rows `u32` 4..8, columns `u32` 8..12, zero 12..16; then the columns.
+    /// Answer: as of [`Kind::EvalBatch`], with the results of the rows before the
+    /// first that failed, as in [`Kind::Declassify`], ahead of the error.
+    DeclassifyBatch = 69, true, 16;
 
     /// Adds a value to an aggregate's state. Body: state FID `u64` 0..8, value
     /// FID `u64` 8..16, aggregate signature `u16` 16..18, `u8` 18: 1 if the state
@@ -191,7 +204,8 @@ impl Header {
 /// of instructions `u16`, zero `u16`; then a type code `u8` for each input; then a
 /// FID `u64` for each constant; then the instructions, 8 bytes each: code `u8`,
 /// zero `u8`, operand `u16`, immediate `i32`. The result is what is left on the
-/// stack: exactly one FID, boolean, order or hash.
+/// stack: exactly one FID, boolean, order or hash. An input of type code 0 is a
+/// column of booleans that the database knows ([`crate::message::column`]).
 pub mod program {
     /// First handle of registered programs; those below are signatures of the
     /// catalog, which are programs of one instruction.
@@ -217,4 +231,30 @@ pub mod program {
     pub const IS_NULL: u8 = 7;
     /// Pops else-value, then-value and condition, pushes one of the values.
     pub const SELECT: u8 = 8;
+    /// Copies the top of the stack into local `operand`.
+    pub const STORE: u8 = 9;
+    /// Pushes local `operand`.
+    pub const LOAD: u8 = 10;
+    /// Pops a boolean, pushes whether it is true: false for NULL.
+    pub const HOLDS: u8 = 11;
+    /// Pushes a boolean that the database knows: `operand` 0, 1, or 2 for NULL.
+    pub const BOOLEAN: u8 = 12;
+    /// The largest number of locals.
+    pub const LOCALS_MAX: usize = 64;
+}
+
+/// Columns of a batch (`EvalBatch`, `DeclassifyBatch`), one after the other: form
+/// `u32`, count `u32`, then as the form says.
+pub mod column {
+    /// `count` FIDs `u64`, one for each row.
+    pub const LIST: u32 = 0;
+    /// `count` runs that together have as many rows as the batch: first FID `u64`,
+    /// length `u32` (not 0), stride `u32`: 1 if the FIDs count up, 0 if they are all
+    /// the same.
+    pub const RUNS: u32 = 1;
+    /// `count` booleans `u8` that the database knows, one for each row: 0, 1, or 2
+    /// for NULL.
+    pub const BOOLS: u32 = 2;
+    /// Size of a run in bytes.
+    pub const RUN_BYTES: usize = 16;
 }

@@ -59,6 +59,24 @@ impl<'a> Body<'a> {
         TypeCode::from_u8(self.u8()?).ok_or_else(|| malformed("There is no such type."))
     }
 
+    /// Takes the code of a type, or 0 for plain booleans.
+    pub fn type_code_or_plain(&mut self) -> Result<Option<TypeCode>, Error> {
+        if self.0.first() == Some(&0) {
+            return self.u8().map(|_| None);
+        }
+        self.type_code().map(Some)
+    }
+
+    /// Takes a number of bytes.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
+        let (head, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or_else(|| malformed("The message is shorter than it says."))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
     /// Takes bytes that mean nothing.
     pub fn skip<const N: usize>(&mut self) -> Result<(), Error> {
         self.array::<N>().map(drop)

@@ -39,6 +39,17 @@ impl Failure {
     }
 }
 
+/// Writes an error as the body of [`contract::Kind::Error`] has it.
+pub fn encode(error: &Error, out: &mut Vec<u8>) {
+    out.extend_from_slice(&error.sqlstate);
+    out.extend_from_slice(&[0; 3]);
+    let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
+    for text in [&*error.message, detail.unwrap_or(""), hint.unwrap_or("")] {
+        out.extend(text.bytes().filter(|byte| *byte != 0));
+        out.push(0);
+    }
+}
+
 /// A message's body is not what its kind asks for.
 pub fn malformed(what: &'static str) -> Error {
     Error::new(b"08P01", "confide: malformed message to the keeper").detail(what)

@@ -31,6 +31,8 @@ extern Datum cfd_hash(FunctionCallInfo fcinfo, uint32 program);
 extern Datum cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program);
 /* extract and the like: the first argument is the name of a field */
 extern Datum cfd_unit(FunctionCallInfo fcinfo, uint32 program, uint32 test);
+/* the contract's code of a field; 0 if PostgreSQL or we do not know it */
+extern int32 cfd_unit_code(const text *name);
 /* application of a type modifier: (value, typmod [, explicit]) */
 extern Datum cfd_typmod(FunctionCallInfo fcinfo, uint32 assignment, uint32 explicit_cast);
 /* a plain value becomes a protected one; cast: signature that follows, or 0 */

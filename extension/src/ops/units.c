@@ -99,6 +99,18 @@ is_nullable(int code)
 	}
 }
 
+int32
+cfd_unit_code(const text *name)
+{
+	char	   *lower = downcase_truncate_identifier(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), false);
+	int			code;
+	int			type = DecodeUnits(0, lower, &code);
+
+	if (type == UNKNOWN_FIELD)
+		type = DecodeSpecial(0, lower, &code);
+	return type == UNITS || type == RESERV ? unit_of(code) : 0;
+}
+
 Datum
 cfd_unit(FunctionCallInfo fcinfo, uint32 program, uint32 test)
 {

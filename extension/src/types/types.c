@@ -104,6 +104,12 @@ cfd_type_code(Oid type)
 	return 0;
 }
 
+Oid
+cfd_type_oid(uint8 code)
+{
+	return code <= CFD_TYPE_MAX && load() ? oids[code] : InvalidOid;
+}
+
 const char *
 cfd_type_name(uint8 code)
 {

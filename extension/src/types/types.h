@@ -17,6 +17,8 @@
 extern void cfd_types_init(void);
 /* Code of a protected type, 0 for any other. */
 extern uint8 cfd_type_code(Oid type);
+/* OID of the protected type with a code; InvalidOid for none. */
+extern Oid	cfd_type_oid(uint8 code);
 /* SQL name of the protected type with a code, and name of its plain twin. */
 extern const char *cfd_type_name(uint8 code);
 extern const char *cfd_plain_name(uint8 code);

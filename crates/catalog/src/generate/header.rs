@@ -119,6 +119,21 @@ fn messages(h: &mut Header) {
     h.define("PROGRAM_NOT", message::program::NOT);
     h.define("PROGRAM_IS_NULL", message::program::IS_NULL);
     h.define("PROGRAM_SELECT", message::program::SELECT);
+    h.define("PROGRAM_STORE", message::program::STORE);
+    h.define("PROGRAM_LOAD", message::program::LOAD);
+    h.define("PROGRAM_HOLDS", message::program::HOLDS);
+    h.define("PROGRAM_BOOLEAN", message::program::BOOLEAN);
+    h.define(
+        "PROGRAM_INSTRUCTIONS_MAX",
+        message::program::INSTRUCTIONS_MAX,
+    );
+    h.define("PROGRAM_STACK_MAX", message::program::STACK_MAX);
+    h.define("PROGRAM_LOCALS_MAX", message::program::LOCALS_MAX);
+    h.section("Columns of batches");
+    h.define("COLUMN_LIST", message::column::LIST);
+    h.define("COLUMN_RUNS", message::column::RUNS);
+    h.define("COLUMN_BOOLS", message::column::BOOLS);
+    h.define("COLUMN_RUN_BYTES", message::column::RUN_BYTES);
 }
 
 fn envelopes(h: &mut Header) {

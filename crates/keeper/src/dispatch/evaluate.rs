@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    fn tools(&self) -> Tools<'_> {
+    pub(super) fn tools(&self) -> Tools<'_> {
         Tools {
             space: &self.space,
             env: &self.env,

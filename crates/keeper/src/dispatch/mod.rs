@@ -8,6 +8,7 @@
 //! an answer exactly if its kind is answered.
 
 mod aggregate;
+mod batches;
 mod columns;
 mod envelopes;
 mod evaluate;
@@ -55,6 +56,13 @@ pub struct Connection {
     scratch: Vec<u8>,
     plain: Zeroizing<Vec<u8>>,
     fids: Vec<Fid>,
+}
+
+/// Whether an answer to this may be the error of an earlier one-way request. Answers
+/// to batches may be given up when enough rows have been found.
+fn tells_errors(kind: Kind) -> bool {
+    use Kind::{DeclassifyBatch, EvalBatch, Handshake, Ping};
+    !matches!(kind, Ping | Handshake | DeclassifyBatch | EvalBatch)
 }
 
 impl Connection {
@@ -109,7 +117,7 @@ impl Connection {
         }
         if kind.is_answered() {
             self.reply.clear();
-            if self.pending.is_some() && !matches!(kind, Kind::Ping | Kind::Handshake) {
+            if self.pending.is_some() && tells_errors(kind) {
                 let error = self.pending.take()?;
                 return Some(Err(Arc::unwrap_or_clone(error)));
             }
@@ -129,6 +137,8 @@ impl Connection {
         self.worker.may_ask(kind)?;
         match kind {
             Kind::Declassify => self.declassify(body),
+            Kind::DeclassifyBatch => self.declassify_batch(body),
+            Kind::EvalBatch => self.eval_batch(body),
             Kind::GetEnvelope => self.get_envelope(body),
             Kind::Promote => self.promote(body),
             Kind::Ping | Kind::Fence => Ok(()),

@@ -7,7 +7,7 @@
 use super::parse::{Instruction, Parts, parse};
 use super::table::Table;
 use crate::fail;
-use contract::message::program::{self as code, STACK_MAX};
+use contract::message::program::{self as code, LOCALS_MAX, STACK_MAX};
 use contract::{Fid, OpResult, TypeCode};
 use values::Error;
 
@@ -29,8 +29,8 @@ pub enum Kind {
 /// A program whose parts fit together.
 #[derive(Debug)]
 pub struct Program {
-    /// Types of the input columns, as stored.
-    pub inputs: Vec<TypeCode>,
+    /// Types of the input columns, as stored; none for plain booleans.
+    pub inputs: Vec<Option<TypeCode>>,
     /// Constants and their types; none for NULL.
     pub constants: Vec<(Fid, Option<TypeCode>)>,
     /// Instructions.
@@ -45,9 +45,10 @@ fn broken(what: &'static str) -> Error {
 
 struct Checker<'a> {
     table: &'a Table,
-    inputs: &'a [TypeCode],
+    inputs: &'a [Option<TypeCode>],
     constants: &'a [(Fid, Option<TypeCode>)],
     stack: Vec<Kind>,
+    locals: Vec<Option<Kind>>,
 }
 
 impl Program {
@@ -72,6 +73,7 @@ impl Program {
             inputs: &inputs,
             constants: &constants,
             stack: Vec::new(),
+            locals: Vec::new(),
         };
         for instruction in &code {
             checker.step(instruction)?;
@@ -125,7 +127,7 @@ impl Checker<'_> {
             code::INPUT => {
                 let t = self.inputs.get(usize::from(instruction.operand));
                 let t = *t.ok_or_else(|| broken("It names an input that it does not have."))?;
-                self.push(Kind::Value(t))
+                self.push(t.map_or(Kind::Bool, Kind::Value))
             }
             code::CONSTANT => {
                 let constant = self.constants.get(usize::from(instruction.operand));
@@ -139,9 +141,17 @@ impl Checker<'_> {
                 self.pop_truth()?;
                 self.push(Kind::Bool)
             }
-            code::NOT => {
+            code::NOT | code::HOLDS => {
                 self.pop_truth()?;
                 self.push(Kind::Bool)
+            }
+            code::BOOLEAN if instruction.operand <= 2 => self.push(Kind::Bool),
+            code::STORE => self.store(usize::from(instruction.operand)),
+            code::LOAD => {
+                let local = self.locals.get(usize::from(instruction.operand));
+                let broken = || broken("It names a local that it has not stored.");
+                let kind = local.copied().flatten().ok_or_else(broken)?;
+                self.push(kind)
             }
             code::IS_NULL => {
                 self.pop()?;
@@ -150,6 +160,20 @@ impl Checker<'_> {
             code::SELECT => self.select(),
             _ => Err(broken("It has an instruction that does not exist.")),
         }
+    }
+
+    fn store(&mut self, local: usize) -> Result<(), Error> {
+        if local >= LOCALS_MAX {
+            return Err(fail::program_limit("It has too many locals."));
+        }
+        let top = self.pop()?;
+        if self.locals.len() <= local {
+            self.locals.resize(local + 1, None);
+        }
+        if let Some(place) = self.locals.get_mut(local) {
+            *place = Some(top);
+        }
+        self.push(top)
     }
 
     fn call(&mut self, number: u32) -> Result<(), Error> {

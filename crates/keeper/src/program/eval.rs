@@ -11,11 +11,12 @@ use crate::fail::{self, Failure};
 use crate::space::Space;
 use contract::message::program as code;
 use contract::{Fid, OpResult, TypeCode};
+use std::rc::Rc;
 use store::Entry;
 use values::{Env, Numeric, Value};
 
 /// Rows of one part.
-const PART: usize = 1024;
+pub(super) const PART: usize = 1024;
 
 /// What is evaluated.
 #[derive(Clone, Copy)]
@@ -35,10 +36,18 @@ impl Target<'_> {
         }
     }
 
-    fn inputs(&self) -> &[TypeCode] {
+    fn arity(&self) -> usize {
         match self {
-            Target::One(operation, _) => &operation.args,
-            Target::Program(program) => &program.inputs,
+            Target::One(operation, _) => operation.args.len(),
+            Target::Program(program) => program.inputs.len(),
+        }
+    }
+
+    /// Type of an input; none for plain booleans, which this way cannot bring.
+    fn input(&self, number: usize) -> Option<TypeCode> {
+        match self {
+            Target::One(operation, _) => operation.args.get(number).copied(),
+            Target::Program(program) => program.inputs.get(number).copied().flatten(),
         }
     }
 }
@@ -66,7 +75,7 @@ pub struct Tools<'a> {
 impl Batch<'_> {
     /// The batch must have the columns that the target takes.
     pub fn check(&self) -> Result<(), values::Error> {
-        let columns = self.target.inputs().len();
+        let columns = self.target.arity();
         if self.fids.len() != columns.saturating_mul(self.rows) {
             return Err(fail::misused_program("It takes another number of columns."));
         }
@@ -88,28 +97,20 @@ impl Batch<'_> {
             hash_key: &space.keeper.keys.hash,
             meter: &meter,
         };
-        let mut inputs = Vec::with_capacity(self.target.inputs().len());
+        let mut inputs = Vec::with_capacity(self.target.arity());
         let columns = self.fids.chunks_exact(self.rows.max(1));
-        for (t, fids) in self.target.inputs().iter().zip(columns) {
+        for (number, fids) in columns.enumerate() {
+            let t = self.target.input(number);
+            let t = t.ok_or_else(|| fail::misused_program("An input is of plain booleans."))?;
             let fids = fids.get(from..to).unwrap_or(&[]);
-            inputs.push(load(space, fids, *t, touched, &meter)?);
+            inputs.push(load(space, fids, t, touched, &meter)?);
         }
         match self.target {
             Target::One(operation, immediate) => {
                 let args: Vec<&Column> = inputs.iter().collect();
                 Ok(call(operation, immediate, &args, to - from, context))
             }
-            Target::Program(program) => {
-                let constants = constants(space, program, &meter)?;
-                let run = Run {
-                    table: &space.keeper.table,
-                    inputs: &inputs,
-                    constants: &constants,
-                    rows: to - from,
-                    context,
-                };
-                run.all(program)
-            }
+            Target::Program(program) => run(space, program, &inputs, to - from, context),
         }
     }
 
@@ -146,7 +147,7 @@ impl Batch<'_> {
         while from < self.rows {
             let to = self.rows.min(from + PART);
             let column = self.part(tools, from, to, &mut Touched::default())?;
-            let failure = store(tools.space, column, first, from, to)?;
+            let failure = store(tools.space, &column, first, from, to)?;
             new = new.or(failure);
             from = to;
         }
@@ -154,10 +155,29 @@ impl Batch<'_> {
     }
 }
 
-/// Stores a part's results; gives the first failure that is new.
-fn store(
+/// Evaluates a program over a part.
+pub(super) fn run(
     space: &Space,
-    column: Column,
+    program: &Program,
+    inputs: &[Column],
+    rows: usize,
+    context: Context<'_>,
+) -> Result<Column, Failure> {
+    let constants = constants(space, program, context.meter)?;
+    let run = Run {
+        table: &space.keeper.table,
+        inputs,
+        constants: &constants,
+        rows,
+        context,
+    };
+    run.all(program)
+}
+
+/// Stores a part's results; gives the first failure that is new.
+pub(super) fn store(
+    space: &Space,
+    column: &Column,
     first: Fid,
     from: usize,
     to: usize,
@@ -171,7 +191,7 @@ fn store(
             let entry = |v: &i64| Entry::Value(Value::Numeric(Numeric::from_scaled(*v, *scale)));
             window.set_all(first, v.iter().map(entry))?;
         }
-        _ => window.set_all(first, (0..to - from).map(|row| entry(&column, row)))?,
+        _ => window.set_all(first, (0..to - from).map(|row| entry(column, row)))?,
     }
     Ok(new)
 }
@@ -191,7 +211,7 @@ fn entry(column: &Column, row: usize) -> Entry {
 }
 
 /// Writes what is declassified, with NULL as the contract has it.
-fn write(column: &Column, rows: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+pub(super) fn write(column: &Column, rows: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
     const NULL: u8 = 2;
     let each = |out: &mut Vec<u8>, value: &dyn Fn(usize) -> u8| {
         for row in 0..rows {
@@ -225,17 +245,30 @@ fn constants(space: &Space, program: &Program, meter: &Meter<'_>) -> Result<Vec<
     Ok(columns)
 }
 
-/// A column that is somewhere else, or was computed.
+/// A column that is somewhere else, was computed, or lies in a local, too.
 enum Element<'a> {
     There(&'a Column),
     Made(Column),
+    Shared(Rc<Column>),
 }
 
-impl Element<'_> {
+impl<'a> Element<'a> {
     fn column(&self) -> &Column {
         match self {
             Element::There(column) => column,
             Element::Made(column) => column,
+            Element::Shared(column) => column,
+        }
+    }
+
+    /// The same column twice.
+    fn split(self) -> (Element<'a>, Element<'a>) {
+        match self {
+            Element::There(column) => (Element::There(column), Element::There(column)),
+            Element::Made(column) => Element::Shared(Rc::new(column)).split(),
+            Element::Shared(column) => {
+                (Element::Shared(Rc::clone(&column)), Element::Shared(column))
+            }
         }
     }
 }
@@ -255,13 +288,35 @@ fn unchecked() -> Failure {
 
 impl<'a> Run<'a> {
     fn all(&self, program: &Program) -> Result<Column, Failure> {
-        let mut stack = Vec::new();
+        let mut stack: Vec<Element<'a>> = Vec::new();
+        let mut locals: Vec<Option<Element<'a>>> = Vec::new();
         for instruction in &program.code {
-            let element = self.step(instruction, &mut stack)?;
+            let local = usize::from(instruction.operand);
+            let element = match instruction.code {
+                code::STORE => {
+                    let (kept, top) = stack.pop().ok_or_else(unchecked)?.split();
+                    if locals.len() <= local {
+                        locals.resize_with(local + 1, || None);
+                    }
+                    *locals.get_mut(local).ok_or_else(unchecked)? = Some(kept);
+                    top
+                }
+                code::LOAD => {
+                    let place = locals.get_mut(local).ok_or_else(unchecked)?;
+                    let (kept, top) = place.take().ok_or_else(unchecked)?.split();
+                    *place = Some(kept);
+                    top
+                }
+                _ => self.step(instruction, &mut stack)?,
+            };
             stack.push(element);
         }
+        drop(locals);
         match stack.pop().ok_or_else(unchecked)? {
             Element::Made(column) => Ok(column),
+            Element::Shared(column) => {
+                Ok(Rc::try_unwrap(column).unwrap_or_else(|column| logic::copy(&column, self.rows)))
+            }
             // An input or constant that is the result by itself.
             Element::There(column) => Ok(logic::copy(column, self.rows)),
         }
@@ -305,6 +360,8 @@ impl<'a> Run<'a> {
                 logic::connect(instruction.code, a.column(), b.column(), self.rows)
             }
             code::NOT => logic::not(pop()?.column()),
+            code::HOLDS => logic::holds(pop()?.column()),
+            code::BOOLEAN => logic::known(&[instruction.operand.min(2) as u8]),
             code::IS_NULL => logic::is_null(pop()?.column()),
             code::SELECT => {
                 let (no, yes, condition) = (pop()?, pop()?, pop()?);

@@ -14,7 +14,8 @@ use store::{Entry, Layout, Reader, Scalar, Window};
 pub struct Touched(Vec<(u32, u64)>);
 
 impl Touched {
-    fn add(&mut self, partition: u32, rows: usize) {
+    /// Counts rows; those of no column do not count.
+    pub fn add(&mut self, partition: u32, rows: usize) {
         if let Some((_, count)) = self.0.iter_mut().find(|(p, _)| *p == partition) {
             *count += rows as u64;
         } else if self.0.len() < TOUCHED_MAX {

@@ -95,6 +95,43 @@ pub fn not(a: &Column) -> Column {
     out
 }
 
+/// Whether it is true: NULL is not.
+pub fn holds(a: &Column) -> Column {
+    if let Data::Bool(v) = &a.data
+        && a.failures.is_empty()
+    {
+        let plain = v.iter().enumerate();
+        let out = match a.nulls.is_empty() {
+            true => v.clone(),
+            false => plain
+                .map(|(row, x)| x & u8::from(!a.is_null(row)))
+                .collect(),
+        };
+        return Column::of(TypeCode::Bool, Data::Bool(out));
+    }
+    let mut out = booleans(a.len());
+    for row in 0..a.len() {
+        match truth(a, row) {
+            Truth::Failed(f) => out.push_failure(f.clone()),
+            Truth::Null => push(&mut out, false),
+            Truth::Known(x) => push(&mut out, x),
+        }
+    }
+    out
+}
+
+/// Booleans that the database knows: 0, 1, or 2 for NULL.
+pub fn known(bytes: &[u8]) -> Column {
+    let mut out = booleans(bytes.len());
+    for byte in bytes {
+        match byte {
+            0 | 1 => push(&mut out, *byte == 1),
+            _ => out.push_null(),
+        }
+    }
+    out
+}
+
 /// IS NULL.
 pub fn is_null(a: &Column) -> Column {
     let mut out = booleans(a.len());

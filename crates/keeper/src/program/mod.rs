@@ -6,8 +6,10 @@
 //! Invariants: a result is a FID or one declassified kind, as the type check found
 //! it; whatever a fast path computes is what `values` computes.
 
+pub mod batch;
 mod check;
 pub mod column;
+pub mod encoded;
 pub mod eval;
 mod load;
 mod logic;

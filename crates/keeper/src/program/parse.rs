@@ -22,8 +22,8 @@ pub struct Instruction {
 /// The parts of a program.
 #[derive(Debug)]
 pub struct Parts {
-    /// Types of the input columns, as stored.
-    pub inputs: Vec<TypeCode>,
+    /// Types of the input columns, as stored; none for plain booleans.
+    pub inputs: Vec<Option<TypeCode>>,
     /// Constants.
     pub constants: Vec<Fid>,
     /// Instructions.
@@ -51,7 +51,8 @@ pub fn parse(bytes: &[u8]) -> Result<Parts, Error> {
         code: Vec::with_capacity(instructions),
     };
     for _ in 0..inputs {
-        parts.inputs.push(body.type_code()?.stored());
+        let t = body.type_code_or_plain()?;
+        parts.inputs.push(t.map(TypeCode::stored));
     }
     for _ in 0..constants {
         parts.constants.push(body.fid()?);

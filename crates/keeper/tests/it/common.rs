@@ -345,6 +345,8 @@ pub struct Builder {
     pub inputs: Vec<TypeCode>,
     pub constants: Vec<Fid>,
     pub code: Vec<(u8, u16, i32)>,
+    /// Numbers of the inputs that are plain booleans.
+    pub plain: Vec<usize>,
 }
 
 impl Builder {
@@ -353,7 +355,10 @@ impl Builder {
         for n in [self.inputs.len(), self.constants.len(), self.code.len(), 0] {
             out.extend_from_slice(&(n as u16).to_le_bytes());
         }
-        out.extend(self.inputs.iter().map(|t| *t as u8));
+        for (number, t) in self.inputs.iter().enumerate() {
+            let plain = self.plain.contains(&number);
+            out.push(if plain { 0 } else { *t as u8 });
+        }
         out.extend(self.constants.iter().flat_map(|fid| fid.0.to_le_bytes()));
         for (code, operand, immediate) in &self.code {
             out.extend_from_slice(&[*code, 0]);

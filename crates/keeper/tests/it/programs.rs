@@ -79,6 +79,7 @@ fn three_valued() {
             (NOT, 0, 0),
             (OR, 0, 0),
         ],
+        ..Builder::default()
     };
     let handle = backend.register(&program).unwrap();
     let a = [Some(5), Some(50), Some(50), None, None, Some(5), Some(50)];
@@ -113,6 +114,7 @@ fn laziness() {
         inputs: vec![Int4, Int4],
         constants: vec![zero, one],
         code: parts.concat(),
+        ..Builder::default()
     };
     let guarded = program(&[&not_zero, &quotient, &[(CONSTANT, 0, 0), (SELECT, 0, 0)]]);
     let and = program(&[&not_zero, &quotient, &above_one, &[(AND, 0, 0)]]);
@@ -183,6 +185,7 @@ fn numerics() {
             (CALL, sub, 0),
             (CALL, mul, 0),
         ],
+        ..Builder::default()
     };
     let handle = backend.register(&program).unwrap();
     let p = backend.open(1, Numeric, ((15 << 16) | 2) + 4);
@@ -241,6 +244,7 @@ fn type_check() {
             inputs: vec![Int4, Int4],
             constants: vec![one],
             code: code.clone(),
+            ..Builder::default()
         };
         assert_eq!(state(backend.register(&program)), wanted, "{code:?}");
     }
@@ -248,6 +252,7 @@ fn type_check() {
         inputs: vec![Int4, Bool],
         constants: vec![Fid::INVALID, one],
         code: vec![input(1), (CONSTANT, 0, 0), (CONSTANT, 1, 0), (SELECT, 0, 0)],
+        ..Builder::default()
     };
     let handle = backend.register(&fits).unwrap();
     let (a, t, f) = (
@@ -292,6 +297,7 @@ fn strings_are_chosen() {
             (CONSTANT, 2, 0),
             (SELECT, 0, 0),
         ],
+        ..Builder::default()
     };
     let handle = backend.register(&program).unwrap();
     let column = ints(&mut backend, &[Some(1), Some(1000), None]);

@@ -1,0 +1,121 @@
+//! `EvalBatch` and `DeclassifyBatch`: registered programs over columns as a scan
+//! has them.
+//!
+//! Invariant: an error of a row is in the answer, with the rows before it; it is no
+//! error of the request, and not kept for later.
+
+use super::Connection;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use crate::program::Program;
+use crate::program::batch::{FirstFailure, Wide};
+use crate::program::encoded::Encoded;
+use contract::message::{COLUMNS_MAX, ROWS_MAX};
+use contract::{Fid, OpResult};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use values::Error;
+
+fn shape(rows: usize, columns: usize) -> Result<(), Error> {
+    if rows > ROWS_MAX || columns > COLUMNS_MAX {
+        return Err(fail::malformed("There are too many rows or columns."));
+    }
+    Ok(())
+}
+
+fn columns<'a>(body: &mut Body<'a>, rows: usize, count: usize) -> Result<Vec<Encoded<'a>>, Error> {
+    let columns: Result<Vec<_>, _> = (0..count).map(|_| Encoded::take(body, rows)).collect();
+    match columns {
+        Ok(_) if !body.is_empty() => Err(fail::malformed("There are bytes after the columns.")),
+        columns => columns,
+    }
+}
+
+fn misfit() -> Failure {
+    fail::misused_program("Its result is of another kind.").into()
+}
+
+impl Connection {
+    fn registered(&self, handle: u32) -> Result<Arc<Program>, Error> {
+        let program = self.space.session.program(handle);
+        program.ok_or_else(fail::no_such_program)
+    }
+
+    pub(super) fn eval_batch(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.need_client()?;
+        let mut body = Body::new(body);
+        let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
+        let programs = body.u32()? as usize;
+        body.skip::<4>()?;
+        shape(rows, count.max(programs))?;
+        let mut targets = Vec::with_capacity(programs);
+        let mut places = Vec::with_capacity(programs);
+        for _ in 0..programs {
+            let program = self.registered(body.u32()?)?;
+            body.skip::<4>()?;
+            let first = body.fid()?;
+            self.space.own_arena(first.partition())?;
+            if program.result != OpResult::Fid {
+                return Err(misfit());
+            }
+            targets.push(program);
+            places.push(first);
+        }
+        let columns = columns(&mut body, rows, count)?;
+        self.tick();
+        let wide = Wide {
+            programs: &targets,
+            columns: &columns,
+            rows,
+        };
+        let failed = wide.store(self.tools(), &places as &[Fid])?;
+        self.reply_rows(rows, &failed);
+        self.reply_error(failed);
+        Ok(())
+    }
+
+    pub(super) fn declassify_batch(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.need_client()?;
+        let mut body = Body::new(body);
+        let program = self.registered(body.u32()?)?;
+        let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
+        body.skip::<4>()?;
+        shape(rows, count)?;
+        if program.result == OpResult::Fid {
+            return Err(misfit());
+        }
+        let columns = columns(&mut body, rows, count)?;
+        self.tick();
+        let wide = Wide {
+            programs: &[program],
+            columns: &columns,
+            rows,
+        };
+        let mut reply = std::mem::take(&mut self.reply);
+        reply.extend_from_slice(&[0; 8]);
+        let done = wide.declassify(self.tools(), &mut reply);
+        self.reply = reply;
+        let failed = done?;
+        let good = failed.as_ref().map_or(rows, |(row, _)| *row);
+        if let Some(head) = self.reply.first_chunk_mut() {
+            *head = (good as u32).to_le_bytes();
+        }
+        self.reply_error(failed);
+        let counters = &self.space.session.counters;
+        counters.declassified.fetch_add(good as u64, Relaxed);
+        Ok(())
+    }
+
+    /// How many rows are good.
+    fn reply_rows(&mut self, rows: usize, failed: &FirstFailure) {
+        let good = failed.as_ref().map_or(rows, |(row, _)| *row) as u64;
+        self.reply.extend_from_slice(&good.to_le_bytes());
+    }
+
+    /// The error of the first row that is not.
+    fn reply_error(&mut self, failed: FirstFailure) {
+        if let Some((_, failure)) = failed {
+            fail::encode(&failure.error, &mut self.reply);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Registered programs over a batch of encoded columns, a part at a time. Several
+//! programs share the columns; each part of a column is read once.
+//!
+//! Invariant: what is told of a failure is the first row that has one, and in it the
+//! first program's: where PostgreSQL, row by row, would have come to it.
+
+use super::check::Program;
+use super::column::Column;
+use super::encoded::Encoded;
+use super::eval::{PART, Tools, run, store, write};
+use super::load::Touched;
+use super::vector::{Context, Meter};
+use crate::fail::{self, Failure};
+use contract::Fid;
+use std::sync::Arc;
+
+/// A batch.
+pub struct Wide<'a> {
+    /// What is evaluated.
+    pub programs: &'a [Arc<Program>],
+    /// Over what.
+    pub columns: &'a [Encoded<'a>],
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// The first row that failed, and why.
+pub type FirstFailure = Option<(usize, Failure)>;
+
+impl Wide<'_> {
+    fn check(&self) -> Result<(), Failure> {
+        let inputs = self.programs.first().map(|program| &program.inputs);
+        let same = self.programs.iter().all(|p| Some(&p.inputs) == inputs);
+        if !same || inputs.is_some_and(|inputs| inputs.len() != self.columns.len()) {
+            return Err(fail::misused_program("It takes other columns.").into());
+        }
+        Ok(())
+    }
+
+    /// Evaluates part by part; `take` gets each program's column, number and rows.
+    fn each(
+        &self,
+        tools: Tools<'_>,
+        touched: &mut Touched,
+        mut take: impl FnMut(Column, usize, (usize, usize)) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        self.check()?;
+        let Some(first) = self.programs.first() else {
+            return Ok(());
+        };
+        let space = tools.space;
+        let mut from = 0;
+        while from < self.rows {
+            let part = (from, self.rows.min(from + PART));
+            let meter = Meter::new(&space.session.budget);
+            let context = Context {
+                env: tools.env,
+                hash_key: &space.keeper.keys.hash,
+                meter: &meter,
+            };
+            let mut inputs = Vec::with_capacity(self.columns.len());
+            for (column, t) in self.columns.iter().zip(&first.inputs) {
+                inputs.push(column.load(space, part, *t, touched, &meter)?);
+            }
+            for (number, program) in self.programs.iter().enumerate() {
+                let column = run(space, program, &inputs, part.1 - part.0, context)?;
+                if !take(column, number, part)? {
+                    return Ok(());
+                }
+            }
+            from = part.1;
+        }
+        Ok(())
+    }
+
+    /// Evaluates the first program, and appends what is declassified, up to the first
+    /// row that failed.
+    pub fn declassify(&self, tools: Tools<'_>, out: &mut Vec<u8>) -> Result<FirstFailure, Failure> {
+        let mut failed = None;
+        let mut done = 0;
+        let mut touched = Touched::default();
+        self.each(tools, &mut touched, |column, _, (from, to)| {
+            let rows = match first_failure(&column) {
+                Some((row, failure)) => {
+                    failed = Some((from + row, failure));
+                    row
+                }
+                None => to - from,
+            };
+            write(&column, rows, out)?;
+            done = from + rows;
+            Ok(failed.is_none())
+        })?;
+        if let Some(program) = self.programs.first() {
+            for (partition, rows) in touched.iter() {
+                if let Some(partition) = tools.space.keeper.store.get(partition) {
+                    // Rows of a column that come to nothing reveal nothing.
+                    partition.reveal(program.result, rows.min(done as u64));
+                }
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Evaluates, and stores the results of each program in consecutive slots.
+    pub fn store(&self, tools: Tools<'_>, to: &[Fid]) -> Result<FirstFailure, Failure> {
+        let mut failed: FirstFailure = None;
+        self.each(tools, &mut Touched::default(), |column, number, part| {
+            let first = *to
+                .get(number)
+                .ok_or_else(|| fail::internal("no destination"))?;
+            store(tools.space, &column, first, part.0, part.1)?;
+            if let Some((row, failure)) = first_failure(&column) {
+                let row = part.0 + row;
+                if failed.as_ref().is_none_or(|(before, _)| row < *before) {
+                    failed = Some((row, failure));
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(failed)
+    }
+}
+
+fn first_failure(column: &Column) -> FirstFailure {
+    let (row, failure) = column.failures.first_key_value()?;
+    Some((*row as usize, failure.clone()))
+}

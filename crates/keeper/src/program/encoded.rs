@@ -1,0 +1,147 @@
+//! Columns of a batch as they stand in a message ([`contract::message::column`]),
+//! and a part of one as a column of values.
+//!
+//! Invariant: an [`Encoded`] has exactly as many rows as its batch.
+
+use super::column::Column;
+use super::load::{Touched, load};
+use super::logic;
+use super::vector::Meter;
+use crate::body::Body;
+use crate::fail::{self, Failure, malformed};
+use crate::space::Space;
+use contract::message::column::{BOOLS, LIST, RUN_BYTES, RUNS};
+use contract::{Fid, TypeCode};
+use values::Error;
+
+/// A column of a batch.
+pub enum Encoded<'a> {
+    /// FIDs, 8 bytes each.
+    List(&'a [u8]),
+    /// Runs of FIDs.
+    Runs(Vec<Run>),
+    /// Booleans that the database knows.
+    Bools(&'a [u8]),
+}
+
+/// FIDs that count up, or are all the same.
+pub struct Run {
+    first: Fid,
+    /// Rows of the column up to the end of this run.
+    end: usize,
+    counts: bool,
+}
+
+impl<'a> Encoded<'a> {
+    /// Takes a column of so many rows from a message.
+    pub fn take(body: &mut Body<'a>, rows: usize) -> Result<Encoded<'a>, Error> {
+        let (form, count) = (body.u32()?, body.u32()? as usize);
+        if count > rows || (form != RUNS && count != rows) {
+            return Err(malformed(
+                "A column does not have as many rows as the batch.",
+            ));
+        }
+        match form {
+            LIST => Ok(Encoded::List(body.bytes(count * 8)?)),
+            BOOLS => Ok(Encoded::Bools(body.bytes(count)?)),
+            RUNS => runs(body.bytes(count * RUN_BYTES)?, rows).map(Encoded::Runs),
+            _ => Err(malformed("There is no such form of a column.")),
+        }
+    }
+
+    /// Rows `from..to`, of a type or plain booleans; a single element if one value
+    /// stands for all of them.
+    pub fn load(
+        &self,
+        space: &Space,
+        (from, to): (usize, usize),
+        want: Option<TypeCode>,
+        touched: &mut Touched,
+        meter: &Meter<'_>,
+    ) -> Result<Column, Failure> {
+        let Some(want) = want else {
+            return match self {
+                Encoded::Bools(bytes) => Ok(logic::known(bytes.get(from..to).unwrap_or(&[]))),
+                _ => Err(misfit()),
+            };
+        };
+        let mut fids = Vec::new();
+        match self {
+            Encoded::Bools(_) => return Err(misfit()),
+            Encoded::List(bytes) => {
+                let words = bytes.get(from * 8..to * 8).unwrap_or(&[]).chunks_exact(8);
+                let words = words.filter_map(<[u8]>::first_chunk);
+                fids.extend(words.map(|bytes| Fid(u64::from_le_bytes(*bytes))));
+            }
+            Encoded::Runs(runs) => {
+                if let Some(fid) = expand(runs, from, to, &mut fids) {
+                    if !fid.is_temporary() && fid != Fid::INVALID {
+                        touched.add(fid.partition(), to - from - 1);
+                    }
+                    fids = vec![fid];
+                }
+            }
+        }
+        load(space, &fids, want, touched, meter)
+    }
+}
+
+fn misfit() -> Failure {
+    fail::misused_program("A column is of another form than its input.").into()
+}
+
+fn runs(bytes: &[u8], rows: usize) -> Result<Vec<Run>, Error> {
+    let mut out = Vec::with_capacity(bytes.len() / RUN_BYTES);
+    let mut body = Body::new(bytes);
+    let mut end = 0usize;
+    while !body.is_empty() {
+        let (first, length, stride) = (body.fid()?, body.u32()? as usize, body.u32()?);
+        end = end.saturating_add(length);
+        if length == 0 || stride > 1 || end > rows {
+            return Err(malformed("A run of a column is not as it should be."));
+        }
+        // Identifiers stay within their partition; NULL does not count up.
+        let room = contract::fid::SLOT_MAX - first.slot();
+        if stride == 1 && (first == Fid::INVALID || room < length as u64 - 1) {
+            return Err(malformed("A run of a column leaves its partition."));
+        }
+        out.push(Run {
+            first,
+            end,
+            counts: stride == 1,
+        });
+    }
+    if end != rows {
+        return Err(malformed(
+            "A column does not have as many rows as the batch.",
+        ));
+    }
+    Ok(out)
+}
+
+/// The FIDs of rows `from..to`; if they are all the same by one run, only that one.
+fn expand(runs: &[Run], from: usize, to: usize, out: &mut Vec<Fid>) -> Option<Fid> {
+    let at = runs.partition_point(|run| run.end <= from);
+    let mut start = at
+        .checked_sub(1)
+        .and_then(|n| runs.get(n))
+        .map_or(0, |run| run.end);
+    out.reserve(to - from);
+    for run in runs.get(at..).unwrap_or(&[]) {
+        if start >= to {
+            break;
+        }
+        let (low, high) = (from.max(start), to.min(run.end));
+        if !run.counts {
+            if low == from && high == to {
+                return Some(run.first);
+            }
+            out.resize(out.len() + (high - low), run.first);
+        } else {
+            let first = run.first.0 + (low - start) as u64;
+            out.extend((0..(high - low) as u64).map(|n| Fid(first + n)));
+        }
+        start = run.end;
+    }
+    None
+}
