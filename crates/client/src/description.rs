@@ -1,6 +1,10 @@
 //! RowDescription and ParameterDescription: reads which columns and parameters
 //! are protected and tells the client the plain types.
+use crate::types::TEXT_OID;
 use crate::{Failure, Protected, TypeMap};
+
+/// The column that EXPLAIN gives; its constants are envelopes.
+const PLAN: &[u8] = b"QUERY PLAN";
 
 /// What a column of a result is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,14 +22,16 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
     let count = usize::from(u16::from_be_bytes(*count));
     let mut columns = Vec::with_capacity(count);
     for _ in 0..count {
-        let name = rest.iter().position(|b| *b == 0).ok_or_else(bad)?;
+        let end = rest.iter().position(|b| *b == 0).ok_or_else(bad)?;
         // After the name: table OID 4, attribute 2, type OID 4, length 2,
         // modifier 4, format 2.
-        let tail = rest.get_mut(name + 1..).ok_or_else(bad)?;
+        let (name, tail) = rest.split_at_mut_checked(end + 1).ok_or_else(bad)?;
         let (fixed, tail) = tail.split_first_chunk_mut::<18>().ok_or_else(bad)?;
         rest = tail;
         let [_, _, _, _, _, _, t0, t1, t2, t3, l0, l1, _, _, _, _, f0, f1] = fixed;
-        let protected = types.get(u32::from_be_bytes([*t0, *t1, *t2, *t3]));
+        let oid = u32::from_be_bytes([*t0, *t1, *t2, *t3]);
+        let plan = oid == TEXT_OID && name.strip_suffix(&[0]) == Some(PLAN);
+        let protected = types.get(oid).or(plan.then_some(Protected::Quoting));
         if let Some(protected) = protected {
             [*t0, *t1, *t2, *t3] = protected.plain_oid().to_be_bytes();
             [*l0, *l1] = protected.plain_length().to_be_bytes();

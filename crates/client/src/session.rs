@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 
 use contract::TypeCode;
-use contract::envelope::{FLAG_HANDLE, FLAG_TEXT};
+use contract::envelope::{FLAG_HANDLE, FLAG_TEXT, TEXT_PREFIX};
 use envelope::{Envelope, Opener, Sealer, format};
 use rewrite::{Form, Secret};
 use values::Env;
@@ -110,6 +110,7 @@ impl Session {
                     self.seal_scalar(code, format, element, out)
                 })
             }
+            (Protected::Quoting, _) => Err(Failure::protocol("plain value to be sealed")),
         }
     }
 
@@ -149,7 +150,39 @@ impl Session {
                     self.open_scalar(code, format, element, out)
                 })
             }
+            (Protected::Quoting, _) => {
+                self.open_quoted(field, out);
+                Ok(())
+            }
         }
+    }
+
+    /// Appends a text of the server's (an error, a plan) with the envelopes that it
+    /// quotes opened, as far as they are this session's and whole.
+    pub fn open_quoted(&self, text: &[u8], out: &mut Vec<u8>) {
+        let prefix = TEXT_PREFIX.as_bytes();
+        let mut rest = text;
+        while let Some(at) = rest.windows(prefix.len()).position(|w| w == prefix) {
+            let (before, from) = rest.split_at(at);
+            let body = from.get(prefix.len()..).unwrap_or_default();
+            let letters = body.iter().take_while(|b| is_base64url(**b)).count();
+            let (quoted, after) = from.split_at(prefix.len() + letters);
+            out.extend_from_slice(before);
+            let mut value = Vec::new();
+            if self.open_untyped(TEXT, quoted, &mut value).is_err() {
+                value = quoted.to_vec();
+            }
+            // Within a literal a quote is doubled, as the server would have done.
+            let literal = before.last() == Some(&b'\'');
+            for byte in value {
+                out.push(byte);
+                if literal && byte == b'\'' {
+                    out.push(byte);
+                }
+            }
+            rest = after;
+        }
+        out.extend_from_slice(rest);
     }
 
     /// Appends the value of a field that may be an envelope of any type; what is
@@ -228,6 +261,10 @@ impl Session {
             .twin(code.plain_oid())
             .ok_or_else(|| Failure::new("42704", "confide: type has no protected twin"))
     }
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
 fn describe(envelope: &Envelope<'_>) -> (Option<TypeCode>, bool) {

@@ -6,28 +6,27 @@ use contract::TypeCode;
 
 use crate::Failure;
 
-/// A type whose values travel in envelopes.
+/// OID of the plain type `text`.
+pub(crate) const TEXT_OID: u32 = TypeCode::Text.plain_oid();
+
+/// What travels in envelopes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Protected {
     /// A protected type.
     Scalar(TypeCode),
     /// An array of one: each element is an envelope.
     Array(TypeCode),
+    /// Plain `text` that quotes envelopes of the session: EXPLAIN's output.
+    Quoting,
 }
 
 impl Protected {
-    /// The type of the value, or of the element.
-    pub fn code(self) -> TypeCode {
-        match self {
-            Protected::Scalar(code) | Protected::Array(code) => code,
-        }
-    }
-
     /// OID of the plain type.
     pub fn plain_oid(self) -> u32 {
         match self {
             Protected::Scalar(code) => code.plain_oid(),
             Protected::Array(code) => plain_array_oid(code),
+            Protected::Quoting => TEXT_OID,
         }
     }
 
@@ -35,7 +34,7 @@ impl Protected {
     pub fn plain_length(self) -> i16 {
         match self {
             Protected::Scalar(code) => plain_length(code),
-            Protected::Array(_) => -1,
+            Protected::Array(_) | Protected::Quoting => -1,
         }
     }
 

@@ -129,3 +129,31 @@ fn descriptions_show_plain_types() {
     );
     assert_eq!(body[2..6], 23_u32.to_be_bytes());
 }
+
+/// Errors and plans quote values; only this session's envelopes, whole ones, open.
+#[test]
+fn quoted_envelopes_open() {
+    let (session, keeper) = session();
+    let (name, cut) = (keeper.seal_text("O'Hara"), keeper.seal_text("secret"));
+    let cut = &cut[..cut.len() - 4];
+    let mut out = Vec::new();
+    let told = format!("Key (a, b)=({name}, {cut}) but '{name}'::enc_text cfd1.");
+    session.open_quoted(told.as_bytes(), &mut out);
+    let want = format!("Key (a, b)=(O'Hara, {cut}) but 'O''Hara'::enc_text cfd1.");
+    assert_eq!(String::from_utf8(out).unwrap(), want);
+}
+
+/// Only EXPLAIN's column is looked into.
+#[test]
+fn plans_are_opened_and_other_texts_are_not() {
+    let types = common::types();
+    let mut body = vec![0, 2];
+    for name in ["QUERY PLAN", "plan"] {
+        body.extend_from_slice(name.as_bytes());
+        body.extend_from_slice(&[0, 0, 0, 0, 9, 0, 1, 0, 0, 0, 25]);
+        body.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
+    }
+    let columns = description::rows(&mut body, &types).unwrap();
+    assert_eq!(columns[0].protected, Some(Protected::Quoting));
+    assert_eq!(columns[1].protected, None);
+}

@@ -21,7 +21,8 @@ impl Core {
         let tag = message.first().copied().unwrap_or(0);
         match tag {
             // Notices, notifications: at any time.
-            b'N' | b'A' => self.pass(message),
+            b'N' => self.tell(&backend::fields(frame::body(message))?, b'N', None),
+            b'A' => self.pass(message),
             b'S' => {
                 let (name, value) = backend::parameter_status(frame::body(message))?;
                 self.parameter_status(name, value);
@@ -99,20 +100,20 @@ impl Core {
                 }
                 // Within the client's pipeline: its transaction has failed.
                 self.task = None;
-                self.pass(message);
+                self.tell(&fields, b'E', None);
             }
             Some(Expect::Query(state)) => {
                 let ours = state.refusal.take().or(ours);
                 let positions = state.positions.take();
-                self.tell(message, &fields, positions.as_ref(), ours);
+                self.tell_or(ours, &fields, positions.as_ref());
                 return Ok(());
             }
             Some(Expect::Refusal(failure)) => {
                 let failure = (**failure).clone();
-                self.tell(message, &fields, None, Some(failure));
+                self.tell_or(Some(failure), &fields, None);
             }
             Some(Expect::Sync) | None => {
-                self.pass(message);
+                self.tell(&fields, b'E', None);
                 return Ok(());
             }
             Some(entry) => {
@@ -126,7 +127,7 @@ impl Core {
                     _ => None,
                 }
                 .and_then(|s| s.positions.clone());
-                self.tell(message, &fields, positions.as_ref(), ours);
+                self.tell_or(ours, &fields, positions.as_ref());
             }
         }
         if !fatal {
@@ -184,36 +185,42 @@ impl Core {
         }
     }
 
-    /// Tells the client of an error: ours, or the server's with its position in
-    /// the client's text.
-    fn tell(
+    /// Tells the client of an error: ours, or else the server's.
+    fn tell_or(
         &mut self,
-        message: &[u8],
+        ours: Option<Failure>,
         fields: &[(u8, &[u8])],
         positions: Option<&PositionMap>,
-        ours: Option<Failure>,
     ) {
-        if let Some(failure) = ours {
-            backend::error(&mut self.to_client, "ERROR", &failure);
-            return;
+        match ours {
+            Some(failure) => backend::error(&mut self.to_client, "ERROR", &failure),
+            None => self.tell(fields, b'E', positions),
         }
-        let Some(map) = positions else {
-            self.pass(message);
-            return;
+    }
+
+    /// Tells the client of the server's error or notice: with its position in the
+    /// client's text, and the values that it quotes readable (as in `Key (name)=(…)
+    /// already exists`).
+    fn tell(&mut self, fields: &[(u8, &[u8])], tag: u8, positions: Option<&PositionMap>) {
+        let mapped = |text: &[u8]| {
+            let at = std::str::from_utf8(text).ok()?.parse::<usize>().ok()?;
+            Some(positions?.original(at).to_string().into_bytes())
         };
-        let mapped = fields
+        let readable: Vec<(u8, Vec<u8>)> = fields
             .iter()
-            .find(|(tag, _)| *tag == b'P')
-            .and_then(|(_, text)| std::str::from_utf8(text).ok()?.parse::<usize>().ok())
-            .map(|at| map.original(at).to_string());
-        let fields: Vec<(u8, &[u8])> = fields
-            .iter()
-            .map(|(tag, text)| match (&mapped, tag) {
-                (Some(mapped), b'P') => (*tag, mapped.as_bytes()),
-                _ => (*tag, *text),
+            .map(|(field, text)| {
+                let mut shown = Vec::with_capacity(text.len());
+                match field {
+                    b'P' => shown = mapped(text).unwrap_or_else(|| text.to_vec()),
+                    _ => self.session.open_quoted(text, &mut shown),
+                }
+                // A field ends at its first zero byte; no value of text has one.
+                shown.retain(|byte| *byte != 0);
+                (*field, shown)
             })
             .collect();
-        backend::write_fields(&mut self.to_client, b'E', &fields);
+        let fields: Vec<(u8, &[u8])> = readable.iter().map(|(f, t)| (*f, t.as_slice())).collect();
+        backend::write_fields(&mut self.to_client, tag, &fields);
     }
 
     /// An answer to the first entry of the queue.
