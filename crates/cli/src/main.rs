@@ -1,7 +1,9 @@
-//! `confide`: makes keys, shows public keys and versions.
+//! `confide`: makes keys, wraps the root key, shows public keys and versions.
 //!
-//! Exit codes: 0 done, 1 failure, 2 wrong arguments.
+//! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
 #![forbid(unsafe_code)]
+
+mod root_key;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +34,10 @@ enum Command {
         /// The key file.
         file: PathBuf,
     },
+    /// The keeper's root key at rest. A SOURCE is what root_key_source says in the
+    /// keeper's configuration.
+    #[command(subcommand)]
+    RootKey(root_key::Command),
     /// Prints the version.
     Version,
 }
@@ -50,14 +56,23 @@ fn main() -> ExitCode {
             println!("{line}");
             ExitCode::SUCCESS
         }
-        Err(message) => {
+        Err(Failure(code, message)) => {
             eprintln!("confide: {message}");
-            ExitCode::FAILURE
+            ExitCode::from(code)
         }
     }
 }
 
-fn run(command: Command) -> Result<String, String> {
+/// Exit code and message.
+struct Failure(u8, String);
+
+impl From<String> for Failure {
+    fn from(message: String) -> Failure {
+        Failure(1, message)
+    }
+}
+
+fn run(command: Command) -> Result<String, Failure> {
     let at = |path: &Path| {
         let path = path.display().to_string();
         move |e: Error| format!("{path}: {e}")
@@ -77,6 +92,9 @@ fn run(command: Command) -> Result<String, String> {
             let (role, key) = SecretKey::read_any(&file).map_err(at(&file))?;
             let public = key.public().map_err(|e| e.to_string())?;
             Ok(public.to_line(role))
+        }
+        Command::RootKey(command) => {
+            root_key::run(command).map_err(|e| Failure(3, format!("{e}\nHint: {}", e.hint())))
         }
         Command::Version => Ok(format!(
             "confide {} (contract {})",

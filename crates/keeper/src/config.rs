@@ -25,8 +25,12 @@ pub struct Config {
     pub users: Vec<String>,
     /// The keeper's static key; made when it is missing.
     pub key_file: PathBuf,
-    /// The root key, for development; made when it is missing.
+    /// The root key, wrapped; made when it is missing and there is no store.
     pub root_key_file: PathBuf,
+    /// What wraps it: `file:PATH` (development; without a path, beside the root
+    /// key's file), `passphrase:file=PATH`, `passphrase:fd=N`,
+    /// `passphrase:credential=NAME`, or a PKCS#11 URI.
+    pub root_key_source: String,
     /// Directory of checkpoints; empty: values are lost when the keeper ends.
     pub data_dir: PathBuf,
     /// File of the counter that tells old copies of `data_dir` from the newest;
@@ -54,6 +58,7 @@ impl Default for Config {
             users: vec!["postgres".into()],
             key_file: "/var/lib/confide/keeper.key".into(),
             root_key_file: "/var/lib/confide/root.key".into(),
+            root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
             freshness_file: PathBuf::new(),
             clients_file: "/etc/confide/clients".into(),

@@ -1,22 +1,21 @@
 //! The keeper's own keys: the static key it proves itself with, and the root key
-//! from which the keys of export envelopes and of hashes come.
+//! from which the keys of export envelopes, of hashes, of redo records and of the
+//! store come.
 //!
-//! The root key's file is one line, `confide-root-key-v1 secret BASE64`, mode
-//! 0600. It is a stand-in for a key that a TPM or a key service releases.
+//! Not here: how the root key is wrapped (crate `rootkey`).
+//!
+//! Invariant: no new root key is made where a store was written under another one.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::config::Config;
 use envelope::{Error, ExportKey, Opener, PublicKey, Role, Sealer, SecretKey};
+use rootkey::{RootKey, RootKeyFile};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-const ROOT_MAGIC: &str = "confide-root-key-v1";
-const FILE_MAX: u64 = 4096;
+/// In the data directory: the name of the root key that it was written under.
+const OWNER_FILE: &str = "root-key-id";
 /// Epochs of export envelopes whose keys are kept.
 const EPOCHS_MAX: usize = 64;
 
@@ -70,25 +69,26 @@ impl Keys {
         })
     }
 
-    /// Reads both key files; makes the ones that are missing.
+    /// The keys of a configuration. Makes the static key when it is missing, and the
+    /// root key when there is no store either.
+    ///
+    /// # Errors
+    /// Each names the file or the key source.
+    pub fn of(config: &Config) -> Result<Keys, Trouble> {
+        let secret = static_key(&config.key_file)?;
+        let root = root_key(config).map_err(Trouble::Root)?;
+        let keys = Keys::new(secret, root.expose().clone());
+        keys.map_err(|e| Trouble::Other(e.to_string()))
+    }
+
+    /// Those in two files, for tests.
     pub fn load(key_file: &Path, root_file: &Path) -> Result<Keys, String> {
-        let at = |path: &Path, error: Error| format!("{}: {error}", path.display());
-        if !key_file.exists() {
-            SecretKey::generate()
-                .and_then(|key| key.write_file(Role::Keeper, key_file))
-                .map_err(|e| at(key_file, e))?;
-            tracing::info!(file = %key_file.display(), "made a new static key");
-        }
-        if !root_file.exists() {
-            make_root(root_file).map_err(|e| at(root_file, e))?;
-            tracing::warn!(
-                file = %root_file.display(),
-                "made a new root key in a file: a key source for development only"
-            );
-        }
-        let secret = SecretKey::read_file(Role::Keeper, key_file).map_err(|e| at(key_file, e))?;
-        let root = read_root(root_file).map_err(|e| at(root_file, e))?;
-        Keys::new(secret, root).map_err(|e| e.to_string())
+        let config = Config {
+            key_file: key_file.into(),
+            root_key_file: root_file.into(),
+            ..Config::default()
+        };
+        Keys::of(&config).map_err(|e| e.to_string())
     }
 
     /// The root key, for those that derive keys of their own.
@@ -111,47 +111,89 @@ impl Keys {
     }
 }
 
-fn io(error: std::io::Error) -> Error {
-    Error::KeyFile(error.kind())
+/// Why there are no keys.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The root key cannot be had.
+    Root(rootkey::Error),
+    /// Anything else.
+    Other(String),
 }
 
-fn make_root(path: &Path) -> Result<(), Error> {
-    let root = Zeroizing::new(crate::keeper::random::<32>()?);
-    let body = Zeroizing::new(STANDARD.encode(*root));
-    let line = Zeroizing::new(format!("{ROOT_MAGIC} secret {}\n", *body));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(io)?;
-    file.write_all(line.as_bytes()).map_err(io)?;
-    file.sync_all().map_err(io)
-}
-
-fn read_root(path: &Path) -> Result<Zeroizing<[u8; 32]>, Error> {
-    let file = File::open(path).map_err(io)?;
-    let mode = file.metadata().map_err(io)?.mode();
-    if mode & 0o077 != 0 {
-        return Err(Error::KeyFileMode);
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Root(error) => write!(f, "{error}\nHint: {}", error.hint()),
+            Trouble::Other(what) => f.write_str(what),
+        }
     }
-    let mut text = Zeroizing::new(String::new());
-    file.take(FILE_MAX).read_to_string(&mut text).map_err(io)?;
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let [ROOT_MAGIC, "secret", body] = words.as_slice() else {
-        return Err(Error::KeyFormat(
-            "expected \"confide-root-key-v1 secret ...\"",
-        ));
+}
+
+fn static_key(path: &Path) -> Result<SecretKey, Trouble> {
+    let at = |error: Error| Trouble::Other(format!("{}: {error}", path.display()));
+    if !path.exists() {
+        let made = SecretKey::generate();
+        made.and_then(|key| key.write_file(Role::Keeper, path))
+            .map_err(at)?;
+        tracing::info!(file = %path.display(), "made a new static key");
+    }
+    SecretKey::read_file(Role::Keeper, path).map_err(at)
+}
+
+fn root_key(config: &Config) -> Result<RootKey, rootkey::Error> {
+    let file = RootKeyFile::new(&config.root_key_file);
+    let source = file.source(&config.root_key_source)?;
+    let name = config.root_key_file.display();
+    let durable = !config.data_dir.as_os_str().is_empty();
+    let root = if file.exists() || (durable && holds_a_store(&config.data_dir)) {
+        file.open(&*source)?
+    } else {
+        tracing::info!(file = %name, source = source.name(), "making a new root key");
+        file.create(&*source)?
     };
-    let bytes = STANDARD
-        .decode(body)
-        .map(Zeroizing::new)
-        .map_err(|_| Error::KeyFormat("not base64"))?;
-    let root: [u8; 32] = bytes
-        .as_slice()
-        .try_into()
-        .map_err(|_| Error::KeyFormat("a root key has 32 bytes"))?;
-    Ok(Zeroizing::new(root))
+    if source.is_weak() {
+        tracing::warn!(
+            file = %name,
+            source = source.name(),
+            "THE ROOT KEY IS WRAPPED BY A FILE: whoever can read both files can read \
+             everything. For development only; see root_key_source"
+        );
+    }
+    if durable {
+        check_owner(&config.data_dir, &root)?;
+    }
+    Ok(root)
+}
+
+fn holds_a_store(directory: &Path) -> bool {
+    let files = [OWNER_FILE, "manifest", "manifest.next"];
+    files.iter().any(|name| directory.join(name).exists())
+}
+
+/// A store says whose it is, so that an exchanged root key can be named. What it says
+/// protects nothing: every file of the store is sealed.
+fn check_owner(directory: &Path, root: &RootKey) -> Result<(), rootkey::Error> {
+    let path = directory.join(OWNER_FILE);
+    let io = |error| rootkey::Error::Io {
+        file: path.display().to_string(),
+        error,
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim() == root.name() => Ok(()),
+        Ok(text) => Err(rootkey::Error::OtherKey {
+            directory: directory.display().to_string(),
+            found: root.name(),
+            expected: text.trim().chars().take(64).collect(),
+        }),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            use std::os::unix::fs::DirBuilderExt;
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700);
+            builder.create(directory).map_err(io)?;
+            std::fs::write(&path, format!("{}\n", root.name())).map_err(io)
+        }
+        Err(e) => Err(io(e)),
+    }
 }
 
 #[cfg(test)]

@@ -33,5 +33,5 @@ pub use clients::Clients;
 pub use config::{Bytes, Config, Mode};
 pub use dispatch::Connection;
 pub use keeper::Keeper;
-pub use keys::Keys;
+pub use keys::{Keys, Trouble};
 pub use server::Server;

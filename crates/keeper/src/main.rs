@@ -1,10 +1,13 @@
 //! `confide-keeper`: reads the configuration, hardens the process, serves until
 //! SIGTERM or SIGINT.
+//!
+//! Exit codes: 0 ended as told, 1 failure, 2 wrong arguments or configuration, 3 the root
+//! key cannot be had.
 
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use keeper::{Clients, Config, Keeper, Keys, Server, harden, logging};
+use keeper::{Clients, Config, Keeper, Keys, Server, Trouble, harden, logging};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io::Write;
@@ -39,11 +42,40 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     logging::quiet_panics();
-    match logging::start(&config.log).and_then(|()| run(config)) {
+    let started = logging::start(&config.log).map_err(End::Failed);
+    match started.and_then(|()| run(config)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(what) => {
+        Err(end) => {
+            let (code, what) = match end {
+                End::Failed(what) => (1, what),
+                End::NoRootKey(what) => (NO_ROOT_KEY, what),
+            };
             eprintln!("confide-keeper: {what}");
-            ExitCode::FAILURE
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Exit code when the root key cannot be had.
+const NO_ROOT_KEY: u8 = 3;
+
+/// Why the keeper ends.
+enum End {
+    Failed(String),
+    NoRootKey(String),
+}
+
+impl From<String> for End {
+    fn from(what: String) -> End {
+        End::Failed(what)
+    }
+}
+
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> End {
+        match &trouble {
+            Trouble::Root(_) => End::NoRootKey(trouble.to_string()),
+            Trouble::Other(_) => End::Failed(trouble.to_string()),
         }
     }
 }
@@ -53,9 +85,9 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
 }
 
-fn run(config: Config) -> Result<(), String> {
+fn run(config: Config) -> Result<(), End> {
     harden::harden()?;
-    let keys = Keys::load(&config.key_file, &config.root_key_file)?;
+    let keys = Keys::of(&config)?;
     let clients = Clients::new(&config.clients_file);
     let pid_file = config.pid_file.clone();
     let keeper = Keeper::new(config, keys, clients).map_err(|e| e.to_string())?;
@@ -69,7 +101,7 @@ fn run(config: Config) -> Result<(), String> {
     if !pid_file.as_os_str().is_empty() {
         let _ = std::fs::remove_file(&pid_file);
     }
-    result
+    Ok(result?)
 }
 
 /// The thread that waits for signals.

@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// A directory of files.
@@ -75,6 +76,7 @@ impl Files for Directory {
             .write(true)
             .create(true)
             .truncate(true)
+            .mode(0o600)
             .open(self.path.join(name))?;
         content.iter().try_for_each(|part| file.write_all(part))
     }

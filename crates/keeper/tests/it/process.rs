@@ -83,3 +83,62 @@ fn life() {
     assert!(!file("pid").exists());
     assert!(!file("socket").exists());
 }
+
+/// Starts the program where it must not start; its exit code and what it said.
+fn refused(dir: &Path, source: &str) -> (Option<i32>, String) {
+    let output = program(dir)
+        .env("CONFIDE_KEEPER_DATA_DIR", dir.join("data"))
+        .env("CONFIDE_KEEPER_ROOT_KEY_SOURCE", source)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = said.lines().rev().take(2).collect::<Vec<_>>();
+    assert!(last[0].starts_with("Hint: "), "{said}");
+    (output.status.code(), last[1].to_owned())
+}
+
+/// A root key that is lost, exchanged or not to be had: exit code 3, the reason, what to
+/// do, and no new root key in its place.
+#[test]
+fn no_root_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let mut child = program(dir.path())
+        .env("CONFIDE_KEEPER_DATA_DIR", file("data"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = child.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    child.wait().unwrap();
+    let expect = |source: &str, reason: &str| {
+        let (code, said) = refused(dir.path(), source);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains(reason), "{said}");
+    };
+    expect("passphrase:file=/nonexistent", "wrapped by \"file\"");
+    expect("telepathy:", "neither file, passphrase nor pkcs11");
+    std::fs::rename(file("root.wrap"), file("away.wrap")).unwrap();
+    expect("file:", "root.wrap: missing");
+    // Lost: no other one is made beside the store.
+    std::fs::rename(file("root"), file("away")).unwrap();
+    expect("file:", "root: missing");
+    assert!(!file("root").exists());
+    // Exchanged: both files are those of another keeper.
+    let other = tempfile::tempdir().unwrap();
+    let its = |name: &str| other.path().join(name);
+    keeper::Keys::load(&its("key"), &its("root")).unwrap();
+    for name in ["root", "root.wrap"] {
+        std::fs::copy(its(name), file(name)).unwrap();
+    }
+    expect("file:", "is not that of data directory");
+    std::fs::rename(file("away"), file("root")).unwrap();
+    expect("file:", "does not open");
+    std::fs::rename(file("away.wrap"), file("root.wrap")).unwrap();
+    let mut child = start(dir.path());
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    child.wait().unwrap();
+}

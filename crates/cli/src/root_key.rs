@@ -1,0 +1,76 @@
+//! `confide root-key`: makes, checks and wraps anew the keeper's root key.
+//!
+//! No secret is an argument: sources say where secrets are read from.
+
+use clap::{Args, Subcommand};
+use rootkey::{Error, RootKeyFile};
+use std::path::PathBuf;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Makes a new root key. The keeper does the same at its first start.
+    Create {
+        #[command(flatten)]
+        file: File,
+        /// What wraps it.
+        #[arg(long)]
+        source: String,
+    },
+    /// Prints the root key's name and the kind of its source.
+    Show {
+        #[command(flatten)]
+        file: File,
+    },
+    /// Unwraps the root key and prints its name.
+    Check {
+        #[command(flatten)]
+        file: File,
+        /// What wraps it.
+        #[arg(long)]
+        source: String,
+    },
+    /// Wraps the root key by another source. No data is written anew; set
+    /// root_key_source afterwards.
+    Rotate {
+        #[command(flatten)]
+        file: File,
+        /// What wraps it now.
+        #[arg(long, value_name = "SOURCE")]
+        from: String,
+        /// What shall wrap it.
+        #[arg(long, value_name = "SOURCE")]
+        to: String,
+    },
+}
+
+#[derive(Args)]
+pub struct File {
+    /// The root key's file.
+    #[arg(long, value_name = "FILE")]
+    file: PathBuf,
+}
+
+pub fn run(command: Command) -> Result<String, Error> {
+    match command {
+        Command::Create { file, source } => {
+            let file = RootKeyFile::new(file.file);
+            let root = file.create(&*file.source(&source)?)?;
+            Ok(format!("{} made", root.name()))
+        }
+        Command::Show { file } => {
+            let (name, kind) = RootKeyFile::new(file.file).describe()?;
+            Ok(format!("{name} wrapped by {kind}"))
+        }
+        Command::Check { file, source } => {
+            let file = RootKeyFile::new(file.file);
+            let root = file.open(&*file.source(&source)?)?;
+            Ok(format!("{} opens", root.name()))
+        }
+        Command::Rotate { file, from, to } => {
+            let file = RootKeyFile::new(file.file);
+            let (from, to) = (file.source(&from)?, file.source(&to)?);
+            let root = file.rotate(&*from, &*to)?;
+            Ok(format!("{} is wrapped by {} now", root.name(), to.name()))
+        }
+    }
+}

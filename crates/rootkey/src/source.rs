@@ -1,0 +1,70 @@
+//! Key sources: what wraps the root key, and how one is described in a setting or
+//! an argument.
+
+use crate::passphrase::Passphrase;
+use crate::pkcs11::Token;
+use crate::wrapfile::WrapFile;
+use crate::{Error, RootKey};
+use std::path::Path;
+
+/// A wrapped root key, as it lies in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrapped {
+    /// What the source needs besides its secret, as words.
+    pub parameters: String,
+    /// The sealed key.
+    pub sealed: Vec<u8>,
+}
+
+/// Wraps root keys, and unwraps what it has wrapped.
+pub trait KeySource {
+    /// Its kind, the first word in the file.
+    fn kind(&self) -> &'static str;
+
+    /// Which one it is, for messages.
+    fn name(&self) -> String;
+
+    /// Makes what it lacks (a wrapping key), durably, before the first use.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn prepare(&self) -> Result<(), Error>;
+
+    /// Wraps a root key, bound to `bound` and to the parameters.
+    ///
+    /// # Errors
+    /// When the source is not available.
+    fn wrap(&self, root: &RootKey, bound: &[u8]) -> Result<Wrapped, Error>;
+
+    /// Unwraps; `None` when the secret is another one, or anything was changed.
+    ///
+    /// # Errors
+    /// When the source is not available.
+    fn unwrap(&self, wrapped: &Wrapped, bound: &[u8]) -> Result<Option<RootKey>, Error>;
+
+    /// For development only.
+    fn is_weak(&self) -> bool {
+        false
+    }
+}
+
+/// A source by its description.
+pub type Source = Box<dyn KeySource + Send + Sync>;
+
+/// The source that a text describes; `root_file` is where the root key is.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub(crate) fn parse(text: &str, root_file: &Path) -> Result<Source, Error> {
+    let wrong = |what: String| Error::Source {
+        text: text.to_owned(),
+        what,
+    };
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    Ok(match kind {
+        "file" => Box::new(WrapFile::new(rest, root_file)),
+        "passphrase" => Box::new(Passphrase::parse(rest).map_err(wrong)?),
+        "pkcs11" => Box::new(Token::parse(rest).map_err(wrong)?),
+        _ => return Err(wrong("neither file, passphrase nor pkcs11".into())),
+    })
+}
