@@ -37,6 +37,19 @@ CREATE FUNCTION confide.verify(target regclass, OUT place text, OUT name text,
 COMMENT ON FUNCTION confide.verify(regclass) IS
 	'counts the identifiers in a table, its indexes and statistics, and those that name nothing';
 
+CREATE FUNCTION confide.checkpoint() RETURNS pg_lsn
+	AS 'MODULE_PATHNAME', 'cfd_checkpoint' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.checkpoint() IS 'has the keeper make a checkpoint now';
+CREATE FUNCTION confide.stat_recovery(OUT state text, OUT reason text, OUT store text,
+	OUT checkpoint_lsn pg_lsn, OUT checkpoint_time timestamptz, OUT checkpoints int8,
+	OUT failures int8, OUT applied_lsn pg_lsn, OUT wal_bytes int8)
+	AS 'MODULE_PATHNAME', 'cfd_stat_recovery' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.stat_recovery() IS 'how the keeper stands to this cluster''s WAL';
+CREATE VIEW confide.confide_stat_recovery AS
+	SELECT r.*, s.restart_lsn AS slot_lsn, s.wal_status AS slot_status, s.safe_wal_size
+	FROM confide.stat_recovery() r
+	LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = 'confide';
+
 CREATE FUNCTION confide.bench_answered(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_answered' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_answered(int8) IS 'nanoseconds of a round trip to the keeper';
@@ -44,8 +57,9 @@ CREATE FUNCTION confide.bench_oneway(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_oneway' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_oneway(int8) IS 'nanoseconds that the backend spends on a one-way message';
 
-REVOKE ALL ON FUNCTION confide.stat_keeper(), confide.bench_answered(int8),
+REVOKE ALL ON FUNCTION confide.stat_keeper(), confide.stat_recovery(), confide.checkpoint(), confide.bench_answered(int8),
 	confide.bench_oneway(int8) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION confide.stat_keeper() TO pg_monitor;
-REVOKE ALL ON confide.confide_stat_keeper FROM PUBLIC;
-GRANT SELECT ON confide.confide_stat_keeper TO pg_monitor;
+GRANT EXECUTE ON FUNCTION confide.stat_keeper(), confide.stat_recovery() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION confide.checkpoint() TO pg_checkpoint;
+REVOKE ALL ON confide.confide_stat_keeper, confide.confide_stat_recovery FROM PUBLIC;
+GRANT SELECT ON confide.confide_stat_keeper, confide.confide_stat_recovery TO pg_monitor;

@@ -121,6 +121,8 @@ class Channel(threading.Thread):
         length = lengths.get(kind, rng.randrange(0, 60))
         if rng.random() < 0.2:
             length = rng.choice([0, 1, 7, 8, 9, 64, 5000, 300000])
+        if kind == 96 and rng.random() < 0.8:  # a keeper without a store
+            return struct.pack("<IIQQQ", 1, 0, 0, 0, 0)
         if kind == 48 and rng.random() < 0.8:
             return struct.pack("<II", rng.choice([1, 1, 1, 2, 0]), 0)
         if kind == 50 and rng.random() < 0.8:
@@ -158,7 +160,7 @@ class Channel(threading.Thread):
                     if self.take(part) is None:
                         return
                     length -= part
-                answered = kind in (16, 17, 18, 21, 34, 48, 50, 65, 66)
+                answered = kind in (16, 17, 18, 21, 34, 48, 50, 65, 66, 96, 98, 99, 100)
                 if self.mode == "silent" and self.rng.random() < 0.3:
                     time.sleep(1.5)
                 if answered and not (self.mode == "silent" and self.rng.random() < 0.3):

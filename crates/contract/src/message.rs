@@ -15,6 +15,15 @@ pub const HEADER_BYTES: usize = 16;
 pub const BODY_MAX: usize = 64 * 1024 * 1024;
 /// The largest number of rows in one evaluation.
 pub const ROWS_MAX: usize = 65_536;
+/// In the answer to a promotion: this value and those after it were not promoted,
+/// because the redo record has become long; ask for them again.
+pub const NOT_PROMOTED: u64 = u64::MAX;
+/// What [`Kind::RecoveryState`] answers: the keeper needs the WAL from its checkpoint on.
+pub const STANDING_RECOVERS: u32 = 0;
+/// ...: it serves a cluster that writes, and needs no WAL.
+pub const STANDING_SERVES: u32 = 1;
+/// ...: it serves a standby, and needs the WAL as that replays it.
+pub const STANDING_FOLLOWS: u32 = 2;
 /// The largest number of operand columns of one evaluation.
 pub const COLUMNS_MAX: usize = 256;
 
@@ -96,8 +105,9 @@ kinds! {
     PartitionDrop = 49, false, 8;
     /// Copies values into columns. Body: count `u32` 0..4, zero 4..8; then for
     /// each: source FID `u64`, partition `u32`, zero `u32`. Answer: the
-    /// permanent FIDs, `u64` each; then a redo record, which must be in the WAL
-    /// before any record that contains one of the FIDs (may be empty).
+    /// permanent FIDs, `u64` each ([`NOT_PROMOTED`] from some value on, never the
+    /// first); then a redo record, which must be in the WAL before any record that
+    /// contains one of the FIDs (may be empty).
     Promote = 50, true, 8;
     /// The redo record of a partition's making is in the WAL. Body: partition
     /// `u32` 0..4, zero 4..8.
@@ -145,20 +155,25 @@ kinds! {
     AggregateFinal = 82, false, 16;
 
     /// Recovery worker only. Body: system identifier of the cluster `u64` 0..8.
-    /// Answer: `u32` 0..4: 1 when the keeper serves, 0 when it needs the WAL from
-    /// its checkpoint on first; zero 4..8; LSN of its checkpoint `u64` 8..16 (0:
-    /// its store is empty and has never been checkpointed).
+    /// Answer: how the keeper stands `u32` 0..4 ([`STANDING_SERVES`] and others);
+    /// timeline `u32` 4..8 (of the later LSN); LSN of its checkpoint `u64` 8..16 (0: its
+    /// store is empty and has never been checkpointed); LSN up to which it has the redo
+    /// records `u64` 16..24; the store's random number `u64` 24..32 (0: no store).
     RecoveryState = 96, true, 8;
     /// Recovery worker only. One redo record from the WAL. Body: LSN of its end
     /// `u64` 0..8, record.
     Redo = 97, false, 8;
-    /// Recovery worker only. All redo records up to an LSN have been sent; the
-    /// keeper may serve. Body: LSN `u64` 0..8. Answer: empty.
+    /// Recovery worker only. All redo records up to an LSN have been sent, and the
+    /// cluster writes; the keeper may serve. Body: LSN `u64` 0..8. Answer: empty.
     RecoveryDone = 98, true, 8;
     /// Recovery worker only. Makes everything durable that the keeper knows; it
     /// will not need the WAL before the given LSN any more. Body: LSN `u64` 0..8,
-    /// system identifier `u64` 8..16. Answer: empty.
-    Checkpoint = 99, true, 16;
+    /// system identifier `u64` 8..16, timeline `u32` 16..20, zero 20..24. Answer: empty.
+    Checkpoint = 99, true, 24;
+    /// Recovery worker only. All redo records up to an LSN have been sent; the cluster
+    /// is a standby, and more will come. The keeper may serve, but promotes nothing.
+    /// Body: LSN `u64` 0..8, timeline `u32` 8..12, zero 12..16. Answer: empty.
+    Follow = 100, true, 16;
 }
 
 /// The first [`HEADER_BYTES`] bytes of a message.

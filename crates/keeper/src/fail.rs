@@ -67,6 +67,15 @@ pub fn no_client() -> Error {
         .hint("Connect through the Confide proxy.")
 }
 
+/// At a standby nothing is written.
+pub fn standby() -> Error {
+    Error::new(
+        b"25006",
+        "confide: cannot store values of columns during recovery",
+    )
+    .detail("The cluster of this keeper is a standby.")
+}
+
 /// A FID of an arena of another session.
 pub fn foreign() -> Error {
     Error::new(b"42501", "confide: no such value in this session")

@@ -85,6 +85,11 @@ impl Promotion {
         self.body.extend_from_slice(bytes);
     }
 
+    /// Length of the body in bytes.
+    pub fn len(&self) -> usize {
+        self.body.len()
+    }
+
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()

@@ -7,6 +7,8 @@
  * There is at most one channel per backend, opened at its first use and again
  * when the keeper was restarted.
  *
+ * At a standby, a message waits until the keeper knows every FID that it can name.
+ *
  * Invariants: requests are numbered, and an answer counts only for the request
  * that waits for it; while we wait, cancel and terminate work; an error leaves
  * the channel usable or closed, never half written.
@@ -22,6 +24,7 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/float.h"
+#include "wal/state.h"
 
 /* The two arenas of a channel: see docs/decisions.md, lifetime. */
 typedef enum CfdArena
@@ -87,6 +90,7 @@ cfd_settings_told(void)
 static inline void
 cfd_begin(void)
 {
+	cfd_state_catch_up();
 	if (unlikely(!cfd_channel.ready || !cfd_settings_told()))
 		cfd_channel_prepare();
 }

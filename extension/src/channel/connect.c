@@ -257,6 +257,13 @@ check_welcome(const CfdWelcome *welcome)
 		cannot_connect("it gave an impossible arena");
 }
 
+/* Whether the recovery worker, or who is it, has found this keeper to be ours. */
+static bool
+admitted(const CfdWelcome *welcome)
+{
+	return MyDatabaseId == InvalidOid || cfd_state_admitted(welcome->incarnation);
+}
+
 static char *
 map_memory(int fd)
 {
@@ -303,11 +310,13 @@ attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz l
 		receive_welcome(sock, &link->welcome, &fd, deadline);
 		later = link->welcome.magic == CFD_HELLO_MAGIC &&
 			link->welcome.version == CFD_CONTRACT_VERSION &&
-			link->welcome.status == CFD_STATUS_RECOVERING &&
+			(link->welcome.status == CFD_STATUS_RECOVERING || !admitted(&link->welcome)) &&
 			GetCurrentTimestamp() < last;
 		if (!later)
 		{
 			check_welcome(&link->welcome);
+			if (!admitted(&link->welcome))
+				not_ready();
 			link->base = map_memory(fd);
 		}
 	}

@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "wal/rmgr.h"
+#include "wal/state.h"
 
 /* What precedes the redo record in the answer to PartitionOpen. */
 #define PARTITION_ANSWER_BYTES 8
@@ -52,6 +53,7 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 	uint32		length;
 	uint32		partition;
 
+	cfd_state_need_fids();
 	memset(body, 0, sizeof(body));
 	cfd_put32(body, MyDatabaseId);
 	cfd_put32(body + 4, relation);
@@ -154,26 +156,35 @@ cfd_open_columns(Relation relation)
 	return columns;
 }
 
-static void
+/* How many were promoted, from the first on. */
+static int
 promote_part(CfdPromotion *items, int count, bool permanent)
 {
 	unsigned char body[CFD_FIXED_PROMOTE];
 	const char *answer;
 	uint32		length;
 	uint32		fids = count * sizeof(uint64);
+	int			done;
 
 	memset(body, 0, sizeof(body));
 	cfd_put32(body, count);
 	answer = cfd_call(CFD_KIND_PROMOTE, body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
 	if (length < fids)
 		cfd_violation("answer to a promotion is too short");
-	for (int i = 0; i < count; i++)
+	for (done = 0; done < count; done++)
 	{
-		items[i].fid = cfd_get64(answer + i * sizeof(uint64));
-		if (cfd_fid_partition(items[i].fid) != items[i].partition)
+		uint64		fid = cfd_get64(answer + done * sizeof(uint64));
+
+		if (fid == CFD_NOT_PROMOTED)
+			break;
+		if (cfd_fid_partition(fid) != items[done].partition)
 			cfd_violation("promoted into another partition");
+		items[done].fid = fid;
 	}
+	if (done == 0)
+		cfd_violation("promoted nothing");
 	log_redo_record(answer + fids, length - fids, permanent);
+	return done;
 }
 
 void
@@ -181,8 +192,9 @@ cfd_promote(Relation relation, CfdPromotion *items, int count)
 {
 	bool		permanent = relation == NULL || is_permanent(relation);
 
-	for (int done = 0; done < count; done += CFD_ROWS_MAX)
-		promote_part(items + done, Min(count - done, CFD_ROWS_MAX), permanent);
+	cfd_state_need_fids();
+	for (int done = 0; done < count;)
+		done += promote_part(items + done, Min(count - done, CFD_ROWS_MAX), permanent);
 }
 
 CfdFid

@@ -9,6 +9,7 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
+#include "access/xlogrecovery.h"
 #include "access/xlogutils.h"
 #include "channel/channel.h"
 #include "wal/feed.h"
@@ -19,8 +20,8 @@
  * the header of a page that does not exist yet; the end of the record before is
  * what can be flushed and read.
  */
-static XLogRecPtr
-end_before(XLogRecPtr position)
+XLogRecPtr
+cfd_feed_end_before(XLogRecPtr position)
 {
 	uint32		in_segment = XLogSegmentOffset(position, wal_segment_size);
 
@@ -32,11 +33,15 @@ end_before(XLogRecPtr position)
 }
 
 XLogRecPtr
-cfd_feed_position(void)
+cfd_feed_position(TimeLineID *timeline)
 {
-	XLogRecPtr	position = GetXLogInsertRecPtr();
+	XLogRecPtr	position;
 
-	XLogFlush(end_before(position));
+	if (RecoveryInProgress())
+		return GetXLogReplayRecPtr(timeline);
+	*timeline = GetWALInsertionTimeLine();
+	position = GetXLogInsertRecPtr();
+	XLogFlush(cfd_feed_end_before(position));
 	return position;
 }
 
@@ -55,7 +60,8 @@ cannot_read(XLogRecPtr at, const char *what)
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("could not read the WAL at %X/%X: %s",
-					LSN_FORMAT_ARGS(at), what != NULL ? what : "no valid record")));
+					LSN_FORMAT_ARGS(at), what != NULL ? what : "no valid record"),
+			 errhint("Copy the segments that are missing from the archive to pg_wal, or restore the keeper's newest data directory.")));
 }
 
 static void
@@ -96,7 +102,7 @@ cfd_feed(XLogRecPtr from, XLogRecPtr until)
 	XLogReaderState *reader;
 	volatile uint64 sent = 0;
 
-	if (end_before(from) >= end_before(until))
+	if (cfd_feed_end_before(from) >= cfd_feed_end_before(until))
 		return 0;
 	private = palloc0(sizeof(*private));
 	reader = XLogReaderAllocate(wal_segment_size, NULL,
@@ -110,7 +116,7 @@ cfd_feed(XLogRecPtr from, XLogRecPtr until)
 	error_context_stack = &context;
 	PG_TRY();
 	{
-		sent = read_and_send(reader, from, end_before(until));
+		sent = read_and_send(reader, from, cfd_feed_end_before(until));
 	}
 	PG_FINALLY();
 	{

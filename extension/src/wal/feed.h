@@ -11,8 +11,13 @@
 #include "postgres.h"
 #include "access/xlogdefs.h"
 
-/* The insert position, with everything before it flushed to disk. */
-extern XLogRecPtr cfd_feed_position(void);
+/*
+ * How far the WAL can be sent: the insert position, with everything before it
+ * flushed to disk; at a standby, what has been replayed. And its timeline.
+ */
+extern XLogRecPtr cfd_feed_position(TimeLineID *timeline);
+/* The record that ends at or before a position; it may be followed by a page header. */
+extern XLogRecPtr cfd_feed_end_before(XLogRecPtr position);
 /* Sends the records; how many there were. */
 extern uint64 cfd_feed(XLogRecPtr from, XLogRecPtr until);
 

@@ -3,8 +3,10 @@
  *	  The recovery worker: see recovery.h.
  *
  * One background worker, connected to no database. It opens a channel, announces
- * the keeper's run to the backends, sends the WAL if the keeper needs it, then
- * sleeps until the keeper hangs up, a checkpoint is due, or PostgreSQL ends. Any
+ * the keeper's run to the backends, looks whether keeper and cluster belong together,
+ * sends the WAL if the keeper needs it, and admits the run. Then it sleeps until the
+ * keeper hangs up, a checkpoint is due, or PostgreSQL ends; at a standby it also sends
+ * what is replayed, until the standby is promoted. Any
  * error is told in the server's log (once, however often it comes again) and to
  * backends that wait, and is followed by another attempt.
  *
@@ -16,7 +18,9 @@
 
 #include <sys/socket.h>
 
+#include "access/timeline.h"
 #include "access/xlog.h"
+#include "access/xlogrecovery.h"
 #include "channel/channel.h"
 #include "channel/events.h"
 #include "miscadmin.h"
@@ -31,6 +35,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "wal/feed.h"
+#include "wal/marker.h"
 #include "wal/recovery.h"
 #include "wal/rmgr.h"
 #include "wal/slot.h"
@@ -38,142 +43,32 @@
 
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 1000
+#define AWAIT_REPLAY_MS 20
+#define FOLLOW_SOON_MS 1
+#define FOLLOW_IDLE_MS 500
 #define RECOVERING "The keeper is being brought up to date from the WAL."
 
 /* GUCs */
 static int	checkpoint_interval = 60;
 static int	checkpoint_wal = 256;
+static int	wal_lag_warning = 1024;
+int			cfd_standby_timeout = 30000;
 
 static shmem_request_hook_type next_shmem_request = NULL;
 static shmem_startup_hook_type next_shmem_startup = NULL;
 
-/* The keeper's last checkpoint. */
-static XLogRecPtr last_position;
-static TimestampTz last_time;
-
-/* ---------- one connection ---------- */
-
-/* Sends an answered message about an LSN. */
-static const char *
-call(uint16 kind, const uint64 *words, int count, uint32 expected)
+/* The keeper, as it was when it was asked, and what it was told since. */
+static struct
 {
-	uint32		length;
-	const char *answer = cfd_call(kind, words, count * sizeof(uint64), NULL, 0, &length);
+	uint32		standing;		/* CFD_STANDING_... */
+	TimeLineID	timeline;		/* of the later of the two positions */
+	XLogRecPtr	checkpoint;
+	XLogRecPtr	applied;		/* not kept while it serves a cluster that writes */
+	uint64		store;			/* 0: none */
+	TimestampTz checkpoint_time;
+}			keeper;
 
-	if (length != expected)
-		cfd_violation("answer about recovery has the wrong length");
-	return answer;
-}
-
-static void
-checkpoint(void)
-{
-	XLogRecPtr	position = cfd_feed_position();
-	uint64		words[2] = {position, GetSystemIdentifier()};
-
-	call(CFD_KIND_CHECKPOINT, words, 2, 0);
-	if (MyReplicationSlot == NULL)
-		cfd_slot_hold(position);
-	cfd_slot_move(position);
-	last_position = position;
-	last_time = GetCurrentTimestamp();
-	elog(DEBUG1, "confide: keeper made a checkpoint at %X/%X", LSN_FORMAT_ARGS(position));
-}
-
-static void
-refuse(const char *what, XLogRecPtr keeper, const char *whose, XLogRecPtr ours, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the store of Confide's keeper %s", what),
-			 errdetail("The store's checkpoint is at %X/%X, %s at %X/%X.",
-					   LSN_FORMAT_ARGS(keeper), whose, LSN_FORMAT_ARGS(ours)),
-			 errhint("%s", hint)));
-}
-
-/* Whether the keeper's store and this cluster can belong together. */
-static void
-check_positions(XLogRecPtr position, bool serves)
-{
-	XLogRecPtr	slot = InvalidXLogRecPtr;
-	XLogRecPtr	end = GetXLogInsertRecPtr();
-
-	if (position > end)
-		refuse("is newer than this cluster", position, "the cluster's WAL ends", end,
-			   "Restore the cluster and the keeper's data directory from the same time.");
-	if (serves || !cfd_slot_find(&slot) || XLogRecPtrIsInvalid(slot))
-		return;
-	if (position == 0)
-		refuse("is empty, but has had a checkpoint", position, "replication slot \"" CFD_SLOT_NAME "\" stands", slot,
-			   "Restore the keeper's data directory. To give up all protected values, drop the slot.");
-	if (position < slot)
-		refuse("is an older copy", position, "replication slot \"" CFD_SLOT_NAME "\" stands", slot,
-			   "Restore the keeper's newest data directory.");
-}
-
-/* The keeper has started: sends it what happened since its checkpoint. */
-static void
-recover(XLogRecPtr from)
-{
-	XLogRecPtr	until = cfd_feed_position();
-	TimestampTz begin = GetCurrentTimestamp();
-	uint64		word = until;
-	uint64		sent;
-
-	cfd_state_set_reason(RECOVERING);
-	if (from == 0)
-		checkpoint();			/* of nothing; from now on the slot counts */
-	else
-		cfd_slot_hold(from);
-	sent = cfd_feed(from == 0 ? until : from, until);
-	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
-	if (from == 0)
-		ereport(LOG, (errmsg("Confide's keeper has begun a new store")));
-	else
-		ereport(LOG,
-				(errmsg("Confide's keeper is up to date: " UINT64_FORMAT " redo records from %X/%X to %X/%X, %ld ms",
-						sent, LSN_FORMAT_ARGS(from), LSN_FORMAT_ARGS(until),
-						TimestampDifferenceMilliseconds(begin, GetCurrentTimestamp()))));
-}
-
-/* A keeper without a store forgets everything when it ends. */
-static void
-warn_of_volatile(void)
-{
-	XLogRecPtr	slot;
-
-	ereport(LOG, (errmsg("Confide's keeper keeps values in memory only: they are lost when it ends")));
-	if (cfd_slot_find(&slot))
-		ereport(LOG,
-				(errmsg("replication slot \"%s\" holds WAL for a store that this keeper does not have",
-						CFD_SLOT_NAME),
-				 errhint("Set data_dir in the keeper's configuration, or drop the slot.")));
-}
-
-/* Opens the channel, and gets the keeper to serve. */
-static void
-attach(void)
-{
-	uint64		word = GetSystemIdentifier();
-	const char *answer;
-	bool		serves;
-
-	cfd_channel_close();
-	cfd_begin();
-	cfd_state_announce(cfd_channel.link.welcome.incarnation);
-	answer = call(CFD_KIND_RECOVERY_STATE, &word, 1, 16);
-	serves = cfd_get32(answer) == 1;
-	last_position = cfd_get64(answer + 8);
-	last_time = GetCurrentTimestamp();
-	check_positions(last_position, serves);
-	if (!serves)
-		recover(last_position);
-	else if (last_position != 0)
-		cfd_slot_hold(last_position);
-	else
-		warn_of_volatile();
-	cfd_state_set_reason(NULL);
-}
+/* ---------- small things ---------- */
 
 /* Whether the keeper has hung up; takes wake-up bytes from the socket. */
 static bool
@@ -188,53 +83,452 @@ hung_up(void)
 	return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
+static void
+reload(void)
+{
+	if (!ConfigReloadPending)
+		return;
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+}
+
+static void
+nap(long ms)
+{
+	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+								   ms, cfd_wait_event());
+
+	if (events & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	reload();
+}
+
+/* Says when the slot holds much WAL; again each time it has doubled. */
+static void
+warn_of_lag(void)
+{
+	static uint64 told = 0;
+	TimeLineID	timeline;
+	XLogRecPtr	end = RecoveryInProgress() ? GetXLogReplayRecPtr(&timeline) : GetXLogInsertRecPtr();
+	XLogRecPtr	slot = InvalidXLogRecPtr;
+	uint64		lag;
+
+	if (!cfd_slot_find(&slot) || XLogRecPtrIsInvalid(slot) || end < slot)
+		return;
+	lag = (end - slot) / (1024 * 1024);
+	if (wal_lag_warning == 0 || lag < wal_lag_warning)
+		told = 0;
+	else if (lag >= told * 2)
+	{
+		told = lag;
+		ereport(WARNING,
+				(errmsg("replication slot \"%s\" holds " UINT64_FORMAT " MB of WAL for Confide's keeper",
+						CFD_SLOT_NAME, lag),
+				 errdetail("The keeper's last checkpoint is at %X/%X.", LSN_FORMAT_ARGS(slot)),
+				 errhint("Start the keeper, or see in its log why checkpoints fail. max_slot_wal_keep_size bounds what is kept; WAL that is gone must come back from the archive when the keeper is started again.")));
+	}
+}
+
+/* ---------- messages ---------- */
+
+/* Sends an answered message about an LSN. */
+static const char *
+call(uint16 kind, const uint64 *words, int count, uint32 expected)
+{
+	uint32		length;
+	const char *answer = cfd_call(kind, words, count * sizeof(uint64), NULL, 0, &length);
+
+	if (length != expected)
+		cfd_violation("answer about recovery has the wrong length");
+	return answer;
+}
+
+static void
+ask(void)
+{
+	uint64		word = GetSystemIdentifier();
+	const char *answer = call(CFD_KIND_RECOVERY_STATE, &word, 1, 32);
+
+	keeper.standing = cfd_get32(answer);
+	keeper.timeline = cfd_get32(answer + 4);
+	keeper.checkpoint = cfd_get64(answer + 8);
+	keeper.applied = cfd_get64(answer + 16);
+	keeper.store = cfd_get64(answer + 24);
+	keeper.checkpoint_time = GetCurrentTimestamp();
+	cfd_state_set_store(keeper.store, keeper.checkpoint);
+}
+
+static void
+tell_follow(XLogRecPtr position, TimeLineID timeline)
+{
+	uint64		words[2] = {position, timeline};
+
+	call(CFD_KIND_FOLLOW, words, 2, 0);
+}
+
+static void
+checkpoint(void)
+{
+	TimeLineID	timeline = keeper.timeline;
+	XLogRecPtr	position;
+	uint64		words[3];
+	uint64		ticket;
+
+	cfd_state_asked(&ticket);
+	position = keeper.standing == CFD_STANDING_FOLLOWS ? keeper.applied : cfd_feed_position(&timeline);
+	words[0] = position;
+	words[1] = GetSystemIdentifier();
+	words[2] = timeline;
+	call(CFD_KIND_CHECKPOINT, words, 3, 0);
+	if (MyReplicationSlot == NULL)
+		cfd_slot_hold(position);
+	cfd_slot_move(position);
+	if (cfd_marker_read() == 0)
+		cfd_marker_write(keeper.store);
+	keeper.checkpoint = position;
+	keeper.checkpoint_time = GetCurrentTimestamp();
+	cfd_state_checkpointed(ticket, position);
+	elog(DEBUG1, "confide: keeper made a checkpoint at %X/%X", LSN_FORMAT_ARGS(position));
+}
+
+/* ---------- what does not belong together ---------- */
+
+static void
+refuse(const char *what, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the store of Confide's keeper %s", what),
+			 errdetail("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static void
+refuse_at(const char *what, XLogRecPtr position, const char *whose, XLogRecPtr ours, const char *hint)
+{
+	refuse(what,
+		   psprintf("The store's checkpoint is at %X/%X, %s at %X/%X.",
+					LSN_FORMAT_ARGS(position), whose, LSN_FORMAT_ARGS(ours)),
+		   hint);
+}
+
+#define GIVE_UP " To give up all protected values, remove file \"" CFD_MARKER_NAME \
+	"\" from the cluster's data directory, and the slot \"" CFD_SLOT_NAME "\"."
+
+/* Whether this is the store that has the cluster's values. */
+static void
+check_store(void)
+{
+	uint64		ours = cfd_marker_read();
+	XLogRecPtr	slot = InvalidXLogRecPtr;
+
+	if (keeper.checkpoint == 0 && RecoveryInProgress())
+		refuse("is empty", "A standby's keeper begins with a copy of the primary's store.",
+			   "Make the copy with \"confide backup\".");
+	if (keeper.checkpoint == 0 && cfd_slot_find(&slot) && !XLogRecPtrIsInvalid(slot))
+		refuse_at("is empty, but has had a checkpoint", 0, "replication slot \"" CFD_SLOT_NAME "\" stands", slot,
+				  "Restore the keeper's data directory." GIVE_UP);
+	if (keeper.checkpoint == 0 && ours != 0)
+		refuse("is empty, but this cluster has protected values",
+			   psprintf("They are in store %016" INT64_MODIFIER "x.", ours),
+			   "Restore the keeper's data directory." GIVE_UP);
+	if (ours != 0 && ours != keeper.store)
+		refuse("is not that of this cluster's protected values",
+			   psprintf("The keeper has store %016" INT64_MODIFIER "x, the cluster's values are in store %016" INT64_MODIFIER "x.",
+						keeper.store, ours),
+			   "Let confide.keeper_socket name the cluster's own keeper, or restore that keeper's data directory." GIVE_UP);
+}
+
+/* Whether the store's history is a part of ours. */
+static void
+check_history(TimeLineID timeline)
+{
+	List	   *history = readTimeLineHistory(timeline);
+	XLogRecPtr	position = cfd_feed_end_before(keeper.applied);
+	ListCell   *cell;
+
+	foreach(cell, history)
+	{
+		TimeLineHistoryEntry *entry = lfirst(cell);
+
+		if (entry->tli == keeper.timeline &&
+			(XLogRecPtrIsInvalid(entry->end) || position <= entry->end))
+			return;
+	}
+	refuse("has gone another way than this cluster",
+		   psprintf("The store has timeline %u up to %X/%X, which is not in the history of the cluster's timeline %u.",
+					keeper.timeline, LSN_FORMAT_ARGS(keeper.applied), timeline),
+		   "Restore the keeper's data directory from the backup that the cluster was restored from.");
+}
+
+static void
+check_positions(XLogRecPtr end)
+{
+	XLogRecPtr	slot = InvalidXLogRecPtr;
+
+	if (keeper.applied > end)
+		refuse_at("is newer than this cluster", keeper.applied, "the cluster's WAL ends", end,
+				  "Restore the cluster and the keeper's data directory from the same backup.");
+	if (keeper.standing != CFD_STANDING_SERVES && cfd_slot_find(&slot) && keeper.checkpoint < slot)
+		refuse_at("is an older copy", keeper.checkpoint, "replication slot \"" CFD_SLOT_NAME "\" stands", slot,
+				  "Restore the keeper's newest data directory.");
+}
+
+/* A keeper without a store forgets everything when it ends. */
+static void
+check_volatile(void)
+{
+	if (cfd_marker_read() != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("Confide's keeper has no store, but this cluster has protected values"),
+				 errhint("Set data_dir in the keeper's configuration." GIVE_UP)));
+	ereport(LOG, (errmsg("Confide's keeper keeps values in memory only: they are lost when it ends")));
+}
+
+/* ---------- bringing the keeper up to date ---------- */
+
+static void
+admit(XLogRecPtr applied, bool follows)
+{
+	cfd_state_set_applied(applied, follows);
+	cfd_state_set_reason(NULL);
+	cfd_state_admit();
+}
+
+/* All that happened up to a position: sends it; how many records there were. */
+static uint64
+feed(XLogRecPtr until)
+{
+	uint64		sent = cfd_feed(keeper.applied, until);
+
+	keeper.applied = until;
+	return sent;
+}
+
+/* After the WAL is sent: the keeper gives FIDs from now on. */
+static void
+begin_to_serve(void)
+{
+	uint64		word = keeper.applied;
+
+	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
+	keeper.standing = CFD_STANDING_SERVES;
+	admit(PG_UINT64_MAX, false);
+}
+
+static void
+begin_to_follow(TimeLineID timeline)
+{
+	tell_follow(keeper.applied, timeline);
+	keeper.timeline = timeline;
+	keeper.standing = CFD_STANDING_FOLLOWS;
+	admit(keeper.applied, true);
+}
+
+static void
+new_store(void)
+{
+	uint64		word;
+
+	checkpoint();				/* of nothing; from now on the slot counts */
+	word = keeper.applied = keeper.checkpoint;
+	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
+	keeper.standing = CFD_STANDING_SERVES;
+	admit(PG_UINT64_MAX, false);
+	ereport(LOG, (errmsg("Confide's keeper has begun a new store, number %016" INT64_MODIFIER "x", keeper.store)));
+}
+
+/* The keeper was ahead when the standby was restarted: it replays what it had. */
+static void
+await_replay(void)
+{
+	TimeLineID	timeline;
+
+	cfd_state_set_reason("The standby has not replayed the WAL as far as its keeper has it.");
+	while (RecoveryInProgress() && GetXLogReplayRecPtr(&timeline) < keeper.applied)
+	{
+		nap(AWAIT_REPLAY_MS);
+		if (hung_up())
+			ereport(ERROR, (errcode(ERRCODE_CONNECTION_FAILURE), errmsg("the keeper is gone")));
+	}
+}
+
+/* The keeper has started: sends it what happened since its checkpoint. */
+static void
+recover(void)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+	XLogRecPtr	from = keeper.applied;
+	TimeLineID	timeline;
+	XLogRecPtr	until;
+	bool		standby;
+	uint64		sent;
+
+	await_replay();
+	cfd_state_set_reason(RECOVERING);
+	standby = RecoveryInProgress();
+	until = cfd_feed_position(&timeline);
+	check_history(timeline);
+	check_positions(until);
+	cfd_slot_hold(keeper.checkpoint);
+	sent = feed(until);
+	if (standby)
+		begin_to_follow(timeline);
+	else
+		begin_to_serve();
+	ereport(LOG,
+			(errmsg("Confide's keeper is up to date: " UINT64_FORMAT " redo records from %X/%X to %X/%X, %ld ms",
+					sent, LSN_FORMAT_ARGS(from), LSN_FORMAT_ARGS(until),
+					TimestampDifferenceMilliseconds(begin, GetCurrentTimestamp())),
+			 standby ? errdetail("It follows the standby's recovery.") : 0));
+}
+
+/* The keeper has served all along. */
+static void
+resume(void)
+{
+	TimeLineID	timeline;
+	XLogRecPtr	end;
+
+	if (RecoveryInProgress())
+		refuse("serves a cluster that writes, but this one is a standby",
+			   "A standby has a keeper of its own.",
+			   "If it is this cluster's keeper, and the cluster was made a standby, restart the keeper.");
+	end = cfd_feed_position(&timeline);
+	check_history(timeline);
+	check_positions(end);
+	cfd_slot_hold(keeper.checkpoint);
+	admit(PG_UINT64_MAX, false);
+}
+
+/* Opens the channel, and gets the keeper to serve. */
+static void
+attach(void)
+{
+	cfd_channel_close();
+	cfd_begin();
+	cfd_state_announce(cfd_channel.link.welcome.incarnation);
+	ask();
+	if (keeper.store == 0)
+	{
+		check_volatile();
+		admit(PG_UINT64_MAX, false);
+		return;
+	}
+	check_store();
+	if (keeper.checkpoint == 0)
+		new_store();
+	else if (keeper.standing == CFD_STANDING_SERVES)
+		resume();
+	else
+		recover();
+	if (cfd_marker_read() == 0)
+		cfd_marker_write(keeper.store);
+}
+
+/* ---------- while the keeper serves ---------- */
+
+/*
+ * A standby: sends what was replayed. What was replayed without any redo record
+ * need not even be read: redo records announce themselves (rmgr.c). So the
+ * position must be taken before the announcement is looked at. True: there is more.
+ */
+static bool
+follow(void)
+{
+	TimeLineID	timeline;
+	XLogRecPtr	until;
+
+	if (!RecoveryInProgress())
+	{
+		feed(cfd_feed_position(&timeline));
+		keeper.timeline = timeline;
+		begin_to_serve();
+		ereport(LOG,
+				(errmsg("Confide's keeper serves a cluster that writes, from %X/%X on timeline %u",
+						LSN_FORMAT_ARGS(keeper.applied), timeline)));
+		return false;
+	}
+	until = GetXLogReplayRecPtr(&timeline);
+	pg_memory_barrier();
+	if (cfd_state_replayed() <= keeper.applied)
+	{
+		keeper.applied = Max(keeper.applied, until);
+		keeper.timeline = timeline;
+		return false;
+	}
+	if (until > keeper.applied)
+	{
+		feed(until);
+		tell_follow(until, timeline);
+		keeper.timeline = timeline;
+		cfd_state_set_applied(until, true);
+	}
+	return cfd_state_replayed() > keeper.applied;
+}
+
 /* Milliseconds until a checkpoint is due. */
 static long
 until_due(void)
 {
-	TimestampTz due = TimestampTzPlusMilliseconds(last_time, (int64) checkpoint_interval * 1000);
+	TimestampTz due = TimestampTzPlusMilliseconds(keeper.checkpoint_time, (int64) checkpoint_interval * 1000);
 	TimestampTz now = GetCurrentTimestamp();
+	bool		follows = keeper.standing == CFD_STANDING_FOLLOWS;
+	XLogRecPtr	changed = follows ? keeper.applied : GetLastImportantRecPtr();
+	XLogRecPtr	end = follows ? keeper.applied : GetXLogInsertRecPtr();
+	uint64		ticket;
 
-	if (GetLastImportantRecPtr() < last_position)
+	if (cfd_state_asked(&ticket))
+		return 0;
+	if (changed <= keeper.checkpoint)
 	{
 		if (due <= now)
-			last_time = now;	/* nothing happened: wait once more */
+			keeper.checkpoint_time = now;	/* nothing happened: wait once more */
 		return checkpoint_interval * 1000L;
 	}
-	if (GetXLogInsertRecPtr() - last_position >= (uint64) checkpoint_wal * 1024 * 1024)
+	if (end - keeper.checkpoint >= (uint64) checkpoint_wal * 1024 * 1024)
 		return 0;
 	return TimestampDifferenceMilliseconds(now, due);
 }
 
+/* Does what is due; for how long there is nothing to do. */
+static long
+do_what_is_due(void)
+{
+	bool		more = keeper.standing == CFD_STANDING_FOLLOWS && follow();
+	long		timeout;
+
+	cfd_state_wake_at(keeper.checkpoint + (uint64) checkpoint_wal * 1024 * 1024);
+	timeout = until_due();
+	if (timeout <= 0)
+		checkpoint();
+	warn_of_lag();
+	if (keeper.standing == CFD_STANDING_FOLLOWS)
+		timeout = Min(timeout, more ? FOLLOW_SOON_MS : FOLLOW_IDLE_MS);
+	return Max(timeout, 0);
+}
+
 /* Until the keeper hangs up. A keeper without a store makes no checkpoints. */
 static void
-attend(bool durable)
+attend(void)
 {
 	for (;;)
 	{
 		long		timeout = -1;
 		int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
 
-		if (durable)
+		if (keeper.store != 0)
 		{
-			cfd_state_wake_at(last_position + (uint64) checkpoint_wal * 1024 * 1024);
-			timeout = until_due();
-			if (timeout <= 0)
-			{
-				checkpoint();
-				continue;
-			}
+			timeout = do_what_is_due();
 			events |= WL_TIMEOUT;
 		}
 		events = WaitLatchOrSocket(MyLatch, events, cfd_channel.link.sock, timeout, cfd_wait_event());
 		if (events & WL_LATCH_SET)
 			ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
+		reload();
 		if ((events & WL_SOCKET_READABLE) && hung_up())
 			return;
 	}
@@ -285,7 +579,7 @@ attempt(MemoryContext context, char **told)
 	PG_TRY();
 	{
 		attach();
-		attend(last_position != 0);
+		attend();
 		ended = true;
 		HOLD_INTERRUPTS();
 	}
@@ -298,23 +592,13 @@ attempt(MemoryContext context, char **told)
 		error = CopyErrorData();
 		FlushErrorState();
 		tell(error, (char **) told);
+		cfd_state_failed();
 	}
 	PG_END_TRY();
 	clean_up();
 	RESUME_INTERRUPTS();
 	MemoryContextReset(context);
 	return ended;
-}
-
-static void
-nap(long ms)
-{
-	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-								   ms, cfd_wait_event());
-
-	if (events & WL_LATCH_SET)
-		ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
 }
 
 void
@@ -339,6 +623,7 @@ cfd_recovery_main(Datum arg)
 				pfree(told);
 			told = NULL;
 		}
+		warn_of_lag();
 		nap(backoff);
 		backoff = Min(backoff * 2, BACKOFF_MAX_MS);
 	}
@@ -373,6 +658,14 @@ define_settings(void)
 							"Sets the amount of WAL that triggers a checkpoint of the keeper.",
 							NULL, &checkpoint_wal, 256, 1, MAX_KILOBYTES / 1024,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.wal_lag_warning",
+							"Sets the amount of WAL held for the keeper that is warned of.",
+							"Zero: never.", &wal_lag_warning, 1024, 0, MAX_KILOBYTES / 1024,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.standby_timeout",
+							"Longest time to wait for the keeper of a standby to come as far as its recovery.",
+							NULL, &cfd_standby_timeout, 30000, 1, 3600000,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 }
 
 void
@@ -390,7 +683,7 @@ cfd_wal_init(void)
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "confide", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "cfd_recovery_main", sizeof(worker.bgw_function_name));

@@ -29,11 +29,11 @@
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
 
-/* PostgreSQL's recovery has nothing to do: the keeper is told later. */
+/* The recovery worker tells the keeper; backends of a standby wait until it has. */
 static void
 redo(XLogReaderState *record)
 {
-	(void) record;
+	cfd_state_note_replayed(record->EndRecPtr);
 }
 
 static const char *

@@ -102,6 +102,10 @@ fn messages(h: &mut Header) {
     h.define("MESSAGE_HEADER_BYTES", message::HEADER_BYTES);
     h.define("MESSAGE_BODY_MAX", message::BODY_MAX);
     h.define("ROWS_MAX", message::ROWS_MAX);
+    h.define("NOT_PROMOTED", "UINT64_MAX");
+    h.define("STANDING_RECOVERS", message::STANDING_RECOVERS);
+    h.define("STANDING_SERVES", message::STANDING_SERVES);
+    h.define("STANDING_FOLLOWS", message::STANDING_FOLLOWS);
     h.define("COLUMNS_MAX", message::COLUMNS_MAX);
     h.numbers("KIND", Kind::ALL, |k| *k as u64);
     h.section("Sizes of the fixed parts of bodies");

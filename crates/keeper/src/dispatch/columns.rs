@@ -6,10 +6,13 @@ use crate::body::Body;
 use crate::fail::{self, Failure};
 use contract::Fid;
 use contract::fid::ARENA_BASE;
-use contract::message::BODY_MAX;
+use contract::message::{BODY_MAX, NOT_PROMOTED};
 use redo::Promotion;
 use store::{Layout, Listed, PartitionKey, Scalar};
 use values::Value;
+
+/// A redo record takes no more values once it has this many bytes.
+const RECORD_BYTES: usize = 4 * 1024 * 1024;
 
 /// What becomes of one source of a promotion.
 enum Source {
@@ -31,6 +34,7 @@ impl Connection {
             attribute,
             layout,
         };
+        self.may_write()?;
         let number = self.space.keeper.store.open(key)?;
         self.reply.extend_from_slice(&number.to_le_bytes());
         self.reply.extend_from_slice(&[0; 4]);
@@ -58,12 +62,24 @@ impl Connection {
         if relation == 0 {
             return Err(fail::malformed("Constants belong to no relation.").into());
         }
+        self.may_write()?;
         self.space.keeper.store.drop_relation(database, relation);
         Ok(())
     }
 
-    /// All or none: what was promoted before a failure is freed again.
+    /// At a standby values come from the WAL only.
+    fn may_write(&self) -> Result<(), Failure> {
+        let durable = self.space.keeper.durable.as_ref();
+        match durable.is_some_and(|durable| durable.follows()) {
+            true => Err(fail::standby().into()),
+            false => Ok(()),
+        }
+    }
+
+    /// All or none: what was promoted before a failure is freed again. Stops early when
+    /// the redo record has become long.
     pub(super) fn promote(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.may_write()?;
         let mut body = Body::new(body);
         let count = body.u32()? as usize;
         body.skip::<4>()?;
@@ -73,6 +89,10 @@ impl Connection {
         let mut made = Vec::new();
         let mut log = Promotion::new();
         for _ in 0..count {
+            if log.len() >= RECORD_BYTES {
+                self.reply.extend_from_slice(&NOT_PROMOTED.to_le_bytes());
+                continue;
+            }
             let (source, partition) = (body.fid()?, body.u32()?);
             body.skip::<4>()?;
             match self.promote_one(source, partition) {

@@ -149,6 +149,7 @@ impl Connection {
             Kind::Resolve => self.resolve(body),
             Kind::RecoveryState => self.recovery_state(body),
             Kind::RecoveryDone => self.recovery_done(body),
+            Kind::Follow => self.follow(body),
             Kind::Checkpoint => self.checkpoint(body),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }

@@ -1,5 +1,5 @@
 //! What the recovery worker says (docs/durability.md): `RecoveryState`, `Redo`,
-//! `RecoveryDone`, `Checkpoint`.
+//! `RecoveryDone`, `Follow`, `Checkpoint`.
 //!
 //! Invariants: the worker's channel does nothing else, and no other channel does
 //! these; what follows [`Kind::RecoveryState`] is refused on a channel on which
@@ -8,7 +8,7 @@
 
 use super::Connection;
 use crate::body::Body;
-use crate::durable::Durable;
+use crate::durable::{At, Durable, Standing};
 use crate::fail::{self, Failure};
 use contract::Kind;
 use contract::hello::Hello;
@@ -41,8 +41,11 @@ impl Worker {
     /// Whether a request of this kind is for this channel.
     #[inline]
     pub(super) fn may_ask(self, kind: Kind) -> Result<(), Error> {
-        use Kind::{Checkpoint, Fence, Forget, Ping, RecoveryDone, RecoveryState, Redo};
-        let of_worker = matches!(kind, RecoveryState | Redo | RecoveryDone | Checkpoint);
+        use Kind::{Checkpoint, Fence, Follow, Forget, Ping, RecoveryDone, RecoveryState, Redo};
+        let of_worker = matches!(
+            kind,
+            RecoveryState | Redo | RecoveryDone | Follow | Checkpoint
+        );
         match self {
             Worker::No if !of_worker => Ok(()),
             Worker::No => Err(refused("Only the recovery worker may ask for it.")),
@@ -70,17 +73,17 @@ impl Connection {
 
     pub(super) fn recovery_state(&mut self, body: &[u8]) -> Result<(), Failure> {
         let system = Body::new(body).u64()?;
-        let (serves, position) = match &self.space.keeper.durable {
-            Some(durable) => {
-                let standing = durable.standing(system)?;
-                (standing.serves, standing.position)
-            }
-            None => (true, 0),
+        let standing = match &self.space.keeper.durable {
+            Some(durable) => durable.standing(system)?,
+            None => Standing::VOLATILE,
         };
         self.worker = Worker::Asked;
-        self.reply
-            .extend_from_slice(&u64::from(serves).to_le_bytes());
-        self.reply.extend_from_slice(&position.to_le_bytes());
+        for half in [standing.mode as u32, standing.timeline] {
+            self.reply.extend_from_slice(&half.to_le_bytes());
+        }
+        for word in [standing.position, standing.applied, standing.store] {
+            self.reply.extend_from_slice(&word.to_le_bytes());
+        }
         Ok(())
     }
 
@@ -96,13 +99,25 @@ impl Connection {
         Ok(self.durable()?.done(position)?)
     }
 
+    pub(super) fn follow(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (position, timeline) = (body.u64()?, body.u32()?);
+        Ok(self.durable()?.follow(position, timeline)?)
+    }
+
     pub(super) fn checkpoint(&mut self, body: &[u8]) -> Result<(), Failure> {
         let mut body = Body::new(body);
-        let (position, system) = (body.u64()?, body.u64()?);
-        if position == 0 || system == 0 {
-            return Err(fail::malformed("LSN and system identifier are not 0.").into());
+        let (position, system, timeline) = (body.u64()?, body.u64()?, body.u32()?);
+        if position == 0 || system == 0 || timeline == 0 {
+            let what = "LSN, system identifier and timeline are not 0.";
+            return Err(fail::malformed(what).into());
         }
+        let at = At {
+            system,
+            timeline,
+            position,
+        };
         let store = &self.space.keeper.store;
-        Ok(self.durable()?.checkpoint(store, position, system)?)
+        Ok(self.durable()?.checkpoint(store, at)?)
     }
 }

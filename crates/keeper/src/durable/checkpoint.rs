@@ -10,7 +10,7 @@
 //! it names; others are not read.
 
 use super::meta::Meta;
-use super::{Durable, State, other_cluster};
+use super::{At, Durable, Mode, State, other_cluster};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use store::{Listed, PartitionKey, Store};
@@ -56,15 +56,18 @@ impl Writer<'_> {
 }
 
 impl Durable {
-    /// Makes everything durable that the store holds; the WAL before `position`
+    /// Makes everything durable that the store holds; the WAL before this place
     /// will not be needed any more.
     ///
     /// # Errors
     /// When the vault fails; the checkpoint before still counts.
-    pub fn checkpoint(&self, store: &Store, position: u64, system: u64) -> Result<(), Error> {
+    pub fn checkpoint(&self, store: &Store, at: At) -> Result<(), Error> {
+        let At {
+            system, position, ..
+        } = at;
         let standing = self.standing(system)?;
         let first = standing.position == 0 && store.partitions() == 0;
-        if !standing.serves && !first {
+        if standing.mode == Mode::Recovers && !first {
             return Err(Error::new(
                 b"55000",
                 "confide: the keeper makes no checkpoint before it is up to date",
@@ -79,7 +82,7 @@ impl Durable {
         let began = std::time::Instant::now();
         let mut state = self.state();
         let whole = state.vault.is_none();
-        let written = match self.write(&mut state, store, position, system, whole) {
+        let written = match self.write(&mut state, store, at, whole) {
             Ok(written) => written,
             Err(error) => {
                 state.vault = None;
@@ -89,32 +92,29 @@ impl Durable {
         };
         self.system.store(system, Ordering::Release);
         self.position.store(position, Ordering::Release);
+        self.timeline.store(at.timeline, Ordering::Release);
+        self.applied.fetch_max(position, Ordering::AcqRel);
         tracing::debug!(segments = written, took = ?began.elapsed(), "checkpoint");
         Ok(())
     }
 
-    fn write(
-        &self,
-        state: &mut State,
-        store: &Store,
-        position: u64,
-        system: u64,
-        whole: bool,
-    ) -> Result<u64, Error> {
+    fn write(&self, state: &mut State, store: &Store, at: At, whole: bool) -> Result<u64, Error> {
         if whole {
             let (vault, _) = self.place.open().map_err(|e| failed(&e))?;
             state.vault = Some(vault);
         }
         let vault = state.vault.as_mut().ok_or_else(|| failed(&"no vault"))?;
         let before = Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
-        if before.system != 0 && before.system != system {
-            return Err(other_cluster(before.system, system));
+        if before.system != 0 && before.system != at.system {
+            return Err(other_cluster(before.system, at.system));
         }
         // In this order: a number given out after the list was made is below `next`
         // at the next checkpoint, or in a redo record after `position`.
         let meta = Meta {
-            system,
-            position,
+            system: at.system,
+            position: at.position,
+            timeline: at.timeline,
+            store: self.id,
             next: store.next_number(),
             partitions: store.list(),
         };

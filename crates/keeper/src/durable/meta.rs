@@ -1,15 +1,16 @@
-//! What the vault keeps besides segments: of which cluster the store is, up to
-//! which LSN it is complete, and which partitions there are.
+//! What the vault keeps besides segments: which store it is and of which cluster, up
+//! to where in that cluster's history it is complete, and which partitions there are.
 //!
 //! Bytes: version `u8`, zeros 1..4, next partition number `u32` 4..8, system
-//! identifier `u64` 8..16, LSN `u64` 16..24; then for each partition number,
-//! database, relation, attribute and code of the layout, `u32` each.
+//! identifier `u64` 8..16, LSN `u64` 16..24, the store's number `u64` 24..32, timeline
+//! `u32` 32..36, zero 36..40; then for each partition number, database, relation,
+//! attribute and code of the layout, `u32` each.
 
 use contract::fid::ARENA_BASE;
 use store::{Layout, Listed, PartitionKey};
 
-const VERSION: u8 = 1;
-const HEADER_BYTES: usize = 24;
+const VERSION: u8 = 2;
+const HEADER_BYTES: usize = 40;
 const PARTITION_BYTES: usize = 20;
 
 /// The meta of a checkpoint.
@@ -19,6 +20,10 @@ pub(super) struct Meta {
     pub system: u64,
     /// The WAL from here on is missing in the store; 0 before the first checkpoint.
     pub position: u64,
+    /// Random number of the store, which its copies share; 0 before the first checkpoint.
+    pub store: u64,
+    /// Timeline on which the position is.
+    pub timeline: u32,
     /// Partition numbers from here on were never used.
     pub next: u32,
     /// The partitions.
@@ -31,6 +36,8 @@ impl Meta {
         out.extend_from_slice(&self.next.to_le_bytes());
         out.extend_from_slice(&self.system.to_le_bytes());
         out.extend_from_slice(&self.position.to_le_bytes());
+        out.extend_from_slice(&self.store.to_le_bytes());
+        out.extend_from_slice(&u64::from(self.timeline).to_le_bytes());
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -52,19 +59,21 @@ impl Meta {
         }
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let (words, _) = header.as_chunks::<4>();
-        let [first, next, s0, s1, p0, p1] = words else {
+        let [first, next, s0, s1, p0, p1, i0, i1, timeline, zero] = words else {
             return None;
         };
         let wide = |low: &[u8; 4], high: &[u8; 4]| {
             u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
         };
         let (partitions, rest) = rest.as_chunks::<PARTITION_BYTES>();
-        if *first != [VERSION, 0, 0, 0] || !rest.is_empty() {
+        if *first != [VERSION, 0, 0, 0] || *zero != [0; 4] || !rest.is_empty() {
             return None;
         }
         Some(Meta {
             system: wide(s0, s1),
             position: wide(p0, p1),
+            store: wide(i0, i1),
+            timeline: u32::from_le_bytes(*timeline),
             next: u32::from_le_bytes(*next),
             partitions: partitions.iter().map(partition).collect::<Option<_>>()?,
         })
@@ -106,6 +115,8 @@ mod tests {
         let meta = Meta {
             system: 0x1122_3344_5566_7788,
             position: 0x0102_0304_0506_0708,
+            store: 0x2122_2324_2526_2728,
+            timeline: 3,
             next: 9,
             partitions: vec![
                 listed(1, TypeCode::Text, -1),
@@ -113,14 +124,14 @@ mod tests {
             ],
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 64);
+        assert_eq!(bytes.len(), 80);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..24 {
+        for length in 1..40 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..63]), None);
-        for at in [0, 1, 24 + 16] {
+        assert_eq!(Meta::decode(&bytes[..79]), None);
+        for at in [0, 1, 36, 40 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -6,7 +6,7 @@
 //! who may ask (`dispatch::recovery`).
 //!
 //! Invariants: the keeper serves only after the recovery worker has said that it
-//! has sent everything since the last checkpoint; a checkpoint at an LSN holds all
+//! has sent everything since the last checkpoint; at a standby it makes no records; a checkpoint at an LSN holds all
 //! that any redo record before that LSN says; a failed checkpoint changes nothing
 //! but what the next one writes.
 
@@ -14,12 +14,12 @@ mod checkpoint;
 mod meta;
 
 use crate::config::Config;
-use contract::Fid;
+use contract::{Fid, message};
 use meta::Meta;
 use redo::{Opener, Record, Sealer};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Layout, Listed, PartitionKey, Store};
 use values::Error;
@@ -30,9 +30,14 @@ use zeroize::Zeroizing;
 pub struct Durable {
     place: Place,
     sealer: Sealer,
-    recovering: AtomicBool,
+    /// Random number of the store.
+    id: u64,
+    mode: AtomicU8,
     system: AtomicU64,
     position: AtomicU64,
+    timeline: AtomicU32,
+    /// LSN up to which the redo records are in the store.
+    applied: AtomicU64,
     state: Mutex<State>,
     /// Locked as long as this keeper lives.
     _lock: File,
@@ -53,12 +58,52 @@ struct Place {
     root: Zeroizing<[u8; 32]>,
 }
 
+/// What a keeper does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Mode {
+    /// Waits for the WAL since its checkpoint.
+    Recovers = message::STANDING_RECOVERS,
+    /// Serves a cluster that writes.
+    Serves = message::STANDING_SERVES,
+    /// Serves a standby, and takes the WAL as that replays it.
+    Follows = message::STANDING_FOLLOWS,
+}
+
 /// What the recovery worker is told first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// The keeper needs no WAL.
-    pub serves: bool,
+    /// What the keeper does.
+    pub mode: Mode,
+    /// Timeline of the later of the two places.
+    pub timeline: u32,
     /// LSN of the last checkpoint.
+    pub position: u64,
+    /// LSN up to which redo records have been applied.
+    pub applied: u64,
+    /// The store's number.
+    pub store: u64,
+}
+
+impl Standing {
+    /// A keeper without a store needs no WAL.
+    pub const VOLATILE: Standing = Standing {
+        mode: Mode::Serves,
+        timeline: 0,
+        position: 0,
+        applied: 0,
+        store: 0,
+    };
+}
+
+/// A place in the history of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct At {
+    /// The cluster's system identifier.
+    pub system: u64,
+    /// The timeline.
+    pub timeline: u32,
+    /// The LSN.
     pub position: u64,
 }
 
@@ -129,11 +174,18 @@ impl Durable {
         let (vault, meta) = place.open()?;
         load(&vault, &meta, store)?;
         let sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
+        let id = match meta.store {
+            0 => u64::from_le_bytes(crate::keeper::random().map_err(|e| e.to_string())?).max(1),
+            id => id,
+        };
         Ok(Durable {
             sealer,
-            recovering: AtomicBool::new(true),
+            id,
+            mode: AtomicU8::new(Mode::Recovers as u8),
             system: AtomicU64::new(meta.system),
             position: AtomicU64::new(meta.position),
+            timeline: AtomicU32::new(meta.timeline),
+            applied: AtomicU64::new(meta.position),
             state: Mutex::new(State {
                 vault: Some(vault),
                 opener: Opener::new(&place.root),
@@ -149,9 +201,24 @@ impl Durable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn mode(&self) -> Mode {
+        const SERVES: u8 = Mode::Serves as u8;
+        const FOLLOWS: u8 = Mode::Follows as u8;
+        match self.mode.load(Ordering::Acquire) {
+            SERVES => Mode::Serves,
+            FOLLOWS => Mode::Follows,
+            _ => Mode::Recovers,
+        }
+    }
+
     /// Whether the keeper must not serve yet.
     pub fn is_recovering(&self) -> bool {
-        self.recovering.load(Ordering::Acquire)
+        self.mode() == Mode::Recovers
+    }
+
+    /// Whether the keeper serves a standby.
+    pub fn follows(&self) -> bool {
+        self.mode() == Mode::Follows
     }
 
     /// LSN of the last checkpoint.
@@ -167,8 +234,11 @@ impl Durable {
             ours => return Err(other_cluster(ours, system)),
         }
         Ok(Standing {
-            serves: !self.is_recovering(),
+            mode: self.mode(),
+            timeline: self.timeline.load(Ordering::Acquire),
             position: self.position(),
+            applied: self.applied.load(Ordering::Acquire),
+            store: self.id,
         })
     }
 
@@ -192,7 +262,7 @@ impl Durable {
 
     /// Applies a redo record.
     pub fn redo(&self, store: &Store, record: &[u8]) -> Result<(), Error> {
-        if !self.is_recovering() {
+        if self.mode() == Mode::Serves {
             return Err(not_recovering());
         }
         let mut state = self.state();
@@ -210,24 +280,41 @@ impl Durable {
         Ok(())
     }
 
-    /// Begins to serve: all redo records have been sent.
+    /// Begins to serve a cluster that writes: all redo records have been sent.
     pub fn done(&self, position: u64) -> Result<(), Error> {
-        if !self.is_recovering() {
+        self.up_to_date(position, Mode::Serves)
+    }
+
+    /// Begins, or goes on, to serve a standby: all redo records that it has replayed
+    /// have been sent.
+    pub fn follow(&self, position: u64, timeline: u32) -> Result<(), Error> {
+        self.up_to_date(position, Mode::Follows)?;
+        self.timeline.store(timeline, Ordering::Release);
+        Ok(())
+    }
+
+    fn up_to_date(&self, position: u64, mode: Mode) -> Result<(), Error> {
+        let before = self.mode();
+        if before == Mode::Serves {
             return Err(not_recovering());
         }
-        if self.position() == 0 || position < self.position() {
+        if self.position() == 0 || position < self.applied.load(Ordering::Acquire) {
             return Err(Error::new(
                 b"55000",
                 "confide: the WAL that was sent ends before the keeper's checkpoint",
             ));
         }
+        self.applied.store(position, Ordering::Release);
+        self.mode.store(mode as u8, Ordering::Release);
+        if before == mode {
+            return Ok(());
+        }
         let state = self.state();
         let position = format!("{:X}/{:X}", position >> 32, position as u32);
-        tracing::info!(position, records = state.applied, "up to date, serving");
+        tracing::info!(position, records = state.applied, serves = ?mode, "up to date");
         if state.skipped > 0 {
             tracing::warn!(values = state.skipped, "redo records of dropped columns");
         }
-        self.recovering.store(false, Ordering::Release);
         Ok(())
     }
 }
