@@ -22,6 +22,6 @@ mod types;
 pub use aggregates::{AggregateSignature, aggregates};
 pub use casts::{Cast, CastMethod, Context, casts, plain_casts};
 pub use functions::{Arg, Function, functions};
-pub use operators::{Operator, OperatorClass, Symbol, operator_classes, operators};
+pub use operators::{Operator, OperatorClass, Symbol, operator_classes, operators, sort_supports};
 pub use signatures::{Signature, Signatures, signatures};
 pub use types::{TypeDefinition, Typmod, types};

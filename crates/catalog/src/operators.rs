@@ -217,3 +217,22 @@ impl Operator {
         self.signature.op.result() == OpResult::Bool
     }
 }
+
+/// Types that B-trees sort, and the numbers of the comparisons they sort by.
+pub fn sort_supports() -> Vec<(TypeCode, u16)> {
+    let signatures = crate::signatures();
+    let classes = operator_classes()
+        .into_iter()
+        .filter(|c| c.method == "btree");
+    classes
+        .flat_map(|class| class.types.iter().copied())
+        .filter_map(|t| {
+            let comparison = Signature {
+                op: Op::Cmp,
+                args: vec![t, t],
+                ret: None,
+            };
+            Some((t, signatures.number(&comparison)?))
+        })
+        .collect()
+}

@@ -145,6 +145,26 @@ kinds! {
     /// first that failed, as in [`Kind::Declassify`], ahead of the error.
     DeclassifyBatch = 69, true, 16;
 
+    /// Adds rows to a set that shall be ranked, and makes the set when there is
+    /// none of this number. Body: set `u32` 0..4, columns `u32` 4..8, rows `u32`
+    /// 8..12, zero 12..16; then for each column: type code `u8` (0: numbers that
+    /// the database knows), flags `u8` ([`crate::message::rank`]), zeros to 8 bytes; then `u64`
+    /// column by column: FIDs, or numbers.
+    RankAdd = 72, false, 16;
+    /// Ranks rows of a set by their columns, the first column first. Body: set
+    /// `u32` 0..4, first row `u32` 4..8, limit `u32` 8..12, `u32` 12..16: 1 if the
+    /// set goes. Answer: for each row from the first on a rank `u32`, dense from 0;
+    /// equal rows have equal ranks. With a limit other than 0 that many rows have
+    /// one, those that come first; others have [`crate::message::rank::BEYOND`].
+    Rank = 73, true, 16;
+    /// A set goes. Body: set `u32` 0..4, zero 4..8.
+    RankForget = 74, false, 8;
+    /// Where a value belongs among values in ascending order. Body: signature of
+    /// their comparison with it `u32` 0..4, count `u32` 4..8, FID of the value
+    /// `u64` 8..16; then the FIDs, `u64` each, none NULL. Answer: how many are less
+    /// `u32` 0..4, how many are less or equal `u32` 4..8.
+    Search = 75, true, 16;
+
     /// Adds a value to an aggregate's state. Body: state FID `u64` 0..8, value
     /// FID `u64` 8..16, aggregate signature `u16` 16..18, `u8` 18: 1 if the state
     /// is new, zeros 19..24.
@@ -272,4 +292,20 @@ pub mod column {
     pub const BOOLS: u32 = 2;
     /// Size of a run in bytes.
     pub const RUN_BYTES: usize = 16;
+}
+
+/// Ranks of rows ([`Kind::RankAdd`], [`Kind::Rank`]).
+pub mod rank {
+    /// Flag of a column: the largest value comes first.
+    pub const DESCENDING: u8 = 1;
+    /// Flag of a column: NULL comes before all values, not after them.
+    pub const NULLS_FIRST: u8 = 2;
+    /// The largest number of rows in a set.
+    pub const ROWS_MAX: usize = 1 << 23;
+    /// The largest number of columns of a set.
+    pub const COLUMNS_MAX: usize = 32;
+    /// The largest number of sets of a channel.
+    pub const SETS_MAX: usize = 256;
+    /// Rank of rows beyond the limit.
+    pub const BEYOND: u32 = u32::MAX;
 }

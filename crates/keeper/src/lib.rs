@@ -25,6 +25,7 @@ mod keys;
 pub mod logging;
 mod numbers;
 mod program;
+mod rank;
 mod server;
 mod session;
 mod space;

@@ -35,6 +35,10 @@ pub struct Client {
 pub struct Counters {
     /// Rows declassified.
     pub declassified: AtomicU64,
+    /// Rows ranked.
+    pub ranked: AtomicU64,
+    /// Searches of a value among others.
+    pub searches: AtomicU64,
     /// Envelopes taken in.
     pub opened: AtomicU64,
     /// Envelopes given out.

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "bulk/ranks.h"
 #include "channel/connect.h"
 #include "channel/session.h"
 #include "fmgr.h"
@@ -59,6 +60,14 @@ define_settings(void)
 							PGC_SUSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("confide.enable_bulk_sort",
+							 "Protected sort keys are ranked all at once, not compared one by one.",
+							 NULL,
+							 &cfd_enable_bulk_sort,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("confide");
 }
 

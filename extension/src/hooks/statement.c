@@ -13,11 +13,15 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "bulk/ranks.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "channel/channel.h"
 #include "compat/compat.h"
 #include "executor/executor.h"
 #include "hooks/hooks.h"
+#include "miscadmin.h"
 #include "tableam/am.h"
 #include "tcop/utility.h"
 #include "types/place.h"
@@ -166,6 +170,45 @@ mode_of(const Node *statement, ProcessUtilityContext context)
 	}
 }
 
+/*
+ * An index on protected values is built by one process: ranks of several
+ * processes' values do not compare, so that merging them would ask the keeper for
+ * each comparison.
+ */
+static bool
+builds_protected_index(const Node *statement)
+{
+	const RangeVar *name = NULL;
+	Oid			relation;
+	Oid			table;
+	HeapTuple	tuple;
+	bool		found;
+
+	if (!cfd_enable_bulk_sort || !OidIsValid(cfd_access_method()))
+		return false;
+	if (IsA(statement, IndexStmt))
+		name = ((const IndexStmt *) statement)->relation;
+	else if (IsA(statement, ReindexStmt))
+		name = ((const ReindexStmt *) statement)->relation;
+	else if (IsA(statement, ClusterStmt))
+		name = ((const ClusterStmt *) statement)->relation;
+	else if (IsA(statement, AlterTableStmt))
+		name = ((const AlterTableStmt *) statement)->relation;
+	else
+		return false;
+	/* Of a whole schema or database some are likely protected. */
+	if (name == NULL)
+		return true;
+	relation = RangeVarGetRelid(name, NoLock, true);
+	table = OidIsValid(relation) ? IndexGetRelation(relation, true) : InvalidOid;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(OidIsValid(table) ? table : relation));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	found = ((Form_pg_class) GETSTRUCT(tuple))->relam == cfd_access_method();
+	ReleaseSysCache(tuple);
+	return found;
+}
+
 static void
 process_utility(PlannedStmt *statement, const char *text, bool read_only,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -174,6 +217,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	CfdMode		mode = cfd_mode;
 	PlannedStmt *adapted;
 	bool		outermost_copy;
+	int			workers = max_parallel_maintenance_workers;
 
 	cfd_flush_dropped();
 	adapted = cfd_adapt_ddl(statement);
@@ -183,6 +227,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	outermost_copy = depth == 0 && cfd_mode == CFD_MODE_COPY;
 	if (outermost_copy)
 		cfd_copy_begin();
+	if (builds_protected_index(adapted->utilityStmt))
+		max_parallel_maintenance_workers = 0;
 	depth++;
 	PG_TRY();
 	{
@@ -195,6 +241,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	{
 		depth--;
 		cfd_mode = mode;
+		max_parallel_maintenance_workers = workers;
 		if (outermost_copy)
 			cfd_copy_end();
 	}

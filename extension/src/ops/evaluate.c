@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "bulk/ranks.h"
 #include "channel/channel.h"
 #include "common/hashfn.h"
 #include "ops/evaluate.h"
@@ -157,14 +158,27 @@ cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 	PG_RETURN_BOOL(answer == 1);
 }
 
+int
+cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
+{
+	CfdFid		fids[2] = {a, b};
+	signed char answer;
+	int			order;
+
+	if (unlikely(a == 0 || b == 0))
+		cfd_invalid_fid();
+	if (unlikely(cfd_ranks_scope != NULL) && cfd_ranks_compare(cfd_ranks_scope, a, b, &order))
+		return order;
+	answer = *declassify_fids(program, fids, 2, 1);
+	if (unlikely(answer < -1 || answer > 1))
+		cfd_violation("impossible order");
+	return answer;
+}
+
 Datum
 cfd_order(FunctionCallInfo fcinfo, uint32 program)
 {
-	signed char answer = *declassify(fcinfo, program, 2, 1);
-
-	if (unlikely(answer < -1 || answer > 1))
-		cfd_violation("impossible order");
-	PG_RETURN_INT32(answer);
+	PG_RETURN_INT32(cfd_order_fids(program, operand(fcinfo, 0), operand(fcinfo, 1)));
 }
 
 Datum

@@ -13,6 +13,7 @@
 #include "postgres.h"
 #include "channel/wire.h"
 #include "fmgr.h"
+#include "utils/sortsupport.h"
 
 #define CFD_OPERANDS_MAX 4
 
@@ -27,6 +28,10 @@ extern Datum cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int3
 extern CfdFid cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count);
 extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
 extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);
+/* The order of two values that are not NULL. */
+extern int	cfd_order_fids(uint32 program, CfdFid a, CfdFid b);
+/* bulk/sortsupport.c */
+extern void cfd_sort_support(SortSupport ssup, uint8 type, uint32 program);
 extern Datum cfd_hash(FunctionCallInfo fcinfo, uint32 program);
 extern Datum cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program);
 /* extract and the like: the first argument is the name of a field */

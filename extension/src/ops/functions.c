@@ -29,6 +29,13 @@
 	FUNCTION(name, cfd_test(fcinfo, signature, operands))
 #define CFD_ORDER(name, signature) \
 	FUNCTION(name, cfd_order(fcinfo, signature))
+#define CFD_SORT(name, type, signature) \
+	PG_FUNCTION_INFO_V1(cfd_sort_##name); \
+	Datum cfd_sort_##name(PG_FUNCTION_ARGS) \
+	{ \
+		cfd_sort_support((SortSupport) PG_GETARG_POINTER(0), type, signature); \
+		PG_RETURN_VOID(); \
+	}
 #define CFD_HASH(name, signature) \
 	FUNCTION(name, cfd_hash(fcinfo, signature)) \
 	FUNCTION(name##_extended, cfd_hash_seeded(fcinfo, signature))

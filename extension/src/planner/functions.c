@@ -20,6 +20,7 @@
 
 /* Declarations of all functions ... */
 #define CFD_TYPE(name, type)
+#define CFD_SORT(name, type, signature)
 #define CFD_EVAL(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_TEST(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_ORDER(name, signature) extern Datum cfd_##name(PG_FUNCTION_ARGS);

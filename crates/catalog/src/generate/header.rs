@@ -113,6 +113,15 @@ fn messages(h: &mut Header) {
         let name = format!("FIXED_{}", shout(&format!("{kind:?}")));
         h.define(&name, kind.fixed_bytes());
     }
+    h.section("Ranks");
+    h.define("RANK_DESCENDING", message::rank::DESCENDING);
+    h.define("RANK_NULLS_FIRST", message::rank::NULLS_FIRST);
+    h.define("RANK_ROWS_MAX", message::rank::ROWS_MAX);
+    h.define("RANK_COLUMNS_MAX", message::rank::COLUMNS_MAX);
+    h.define(
+        "RANK_BEYOND",
+        format_args!("UINT32_C({})", message::rank::BEYOND),
+    );
     h.section("Programs");
     h.define("PROGRAM_FIRST_HANDLE", message::program::FIRST_HANDLE);
     h.define("PROGRAM_INPUT", message::program::INPUT);

@@ -191,6 +191,15 @@ fn operator_definitions(out: &mut String, signatures: &Signatures) {
 }
 
 fn class_definitions(out: &mut String) {
+    out.push_str("\n-- Sort support and ANALYZE\n");
+    for (t, _) in sort_supports() {
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.{}_sortsupport(internal) RETURNS void AS 'MODULE_PATHNAME', 'cfd_sort_{}' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;",
+            t.enc_name(),
+            t.plain_name()
+        );
+    }
     out.push_str("\n-- Operator classes\n");
     for class in operator_classes() {
         let (method, family) = (class.method, class.family);
@@ -239,6 +248,9 @@ fn btree_members(a: TypeCode, b: TypeCode, loose: bool) -> String {
         String::new()
     };
     parts.push(format!("FUNCTION 1{types} pg_catalog.enc_cmp({x}, {y})"));
+    if !loose {
+        parts.push(format!("FUNCTION 2 pg_catalog.{x}_sortsupport(internal)"));
+    }
     parts.join(", ")
 }
 

@@ -33,6 +33,10 @@ pub(super) fn text() -> String {
     for t in TypeCode::ALL {
         let _ = writeln!(out, "CFD_TYPE({}, {})", t.plain_name(), *t as u8);
     }
+    out.push_str("\n/* CFD_SORT(name, type code, signature of the comparison): sort support */\n");
+    for (t, number) in crate::sort_supports() {
+        let _ = writeln!(out, "CFD_SORT({}, {}, {number})", t.plain_name(), t as u8);
+    }
     evaluations(&mut out);
     conversions(&mut out);
     out.push_str("\n/* CFD_AGGREGATE_STEP(name, aggregate number) */\n");

@@ -331,6 +331,28 @@ impl Connection {
         }
     }
 
+    /// The order of two values, by the signature of a comparison; `None` if one is
+    /// NULL. Declassifies it.
+    #[inline]
+    pub(super) fn reveal_order(
+        &self,
+        program: u32,
+        fids: [Fid; 2],
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Ordering>, Failure> {
+        let operation = self.operation(program)?;
+        let (Op::Cmp, [ta, tb]) = (operation.op, operation.args.as_slice()) else {
+            return Err(misfit());
+        };
+        self.may_declassify(operation, &fids)?;
+        let revealed = self.reveal_two(operation, fids, [*ta, *tb], scratch)?;
+        self.count(&fids, OpResult::Order);
+        match revealed {
+            Revealed::Order(order) => Ok(Some(order)),
+            _ => Ok(None),
+        }
+    }
+
     fn reveal_single(
         &self,
         operation: &Operation,

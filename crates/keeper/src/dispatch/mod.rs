@@ -16,6 +16,7 @@ mod garbage;
 mod handshake;
 mod policy;
 mod programs;
+mod rank;
 mod recovery;
 mod settings;
 mod stats;
@@ -56,6 +57,10 @@ pub struct Connection {
     scratch: Vec<u8>,
     plain: Zeroizing<Vec<u8>>,
     fids: Vec<Fid>,
+    /// Rows on their way to be ranked.
+    sets: rank::Sets,
+    /// Answered requests.
+    answered: u64,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -89,6 +94,8 @@ impl Connection {
             scratch: Vec::new(),
             plain: Zeroizing::new(Vec::new()),
             fids: Vec::new(),
+            sets: rank::Sets::new(),
+            answered: 0,
         })
     }
 
@@ -117,6 +124,7 @@ impl Connection {
         }
         if kind.is_answered() {
             self.reply.clear();
+            self.answered += 1;
             if self.pending.is_some() && tells_errors(kind) {
                 let error = self.pending.take()?;
                 return Some(Err(Arc::unwrap_or_clone(error)));
@@ -141,6 +149,8 @@ impl Connection {
             Kind::EvalBatch => self.eval_batch(body),
             Kind::GetEnvelope => self.get_envelope(body),
             Kind::Promote => self.promote(body),
+            Kind::Search => self.search(body),
+            Kind::Rank => self.rank(body),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::PartitionOpen => self.partition_open(body),
             Kind::ProgramRegister => self.program_register(body),
@@ -165,6 +175,8 @@ impl Connection {
             Kind::AggregateStep => self.aggregate_step(body),
             Kind::AggregateCombine => self.aggregate_combine(body),
             Kind::AggregateFinal => self.aggregate_final(body),
+            Kind::RankAdd => self.rank_add(body),
+            Kind::RankForget => self.rank_forget(body),
             Kind::ProgramForget => self.program_forget(body),
             Kind::PartitionDrop => self.partition_drop(body),
             Kind::Settings => self.settings(body),

@@ -33,7 +33,7 @@ impl Connection {
 }
 
 /// Whether all FIDs that are not NULL are permanent and of one partition.
-fn within_one_column(fids: &[Fid]) -> bool {
+pub(super) fn within_one_column(fids: &[Fid]) -> bool {
     let mut named = fids.iter().filter(|fid| **fid != Fid::INVALID);
     let Some(first) = named.next() else {
         return true;

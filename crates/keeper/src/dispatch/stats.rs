@@ -66,6 +66,9 @@ impl Connection {
                 "session.declassified_rows_total",
                 load(&session.counters.declassified),
             ),
+            ("session.ranked_rows_total", load(&session.counters.ranked)),
+            ("session.searches_total", load(&session.counters.searches)),
+            ("channel.answered_total", self.answered),
             ("session.envelopes_in_total", load(&session.counters.opened)),
             (
                 "session.envelopes_out_total",

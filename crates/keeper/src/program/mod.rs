@@ -11,7 +11,7 @@ mod check;
 pub mod column;
 pub mod encoded;
 pub mod eval;
-mod load;
+pub mod load;
 mod logic;
 mod parse;
 pub mod scalar;

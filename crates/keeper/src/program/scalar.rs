@@ -44,7 +44,8 @@ fn order_scaled(a: i64, sa: u16, b: i64, sb: u16) -> Option<Ordering> {
     })
 }
 
-fn without_blanks(bytes: &[u8]) -> &[u8] {
+/// A string without the blanks at its end.
+pub fn without_blanks(bytes: &[u8]) -> &[u8] {
     let blanks = bytes.iter().rev().take_while(|b| **b == b' ').count();
     bytes.get(..bytes.len() - blanks).unwrap_or(bytes)
 }

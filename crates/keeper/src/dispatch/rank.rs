@@ -1,0 +1,248 @@
+//! `RankAdd`, `Rank`, `RankForget`: the order of many rows in one exchange; and
+//! `Search`: the place of a value among many.
+//!
+//! Sets belong to the channel. A set that a row could not be added to stays, and
+//! gives that error when it is ranked.
+//!
+//! Invariant: without a client session only permanent FIDs of one column are
+//! compared with each other, as in `Declassify`.
+
+use super::Connection;
+use super::policy::within_one_column;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use crate::program::load::{Touched, load};
+use crate::program::vector::Meter;
+use crate::rank::{Key, Set};
+use contract::message::ROWS_MAX;
+use contract::message::rank::{COLUMNS_MAX, DESCENDING, NULLS_FIRST, SETS_MAX};
+use contract::{Fid, OpResult, TypeCode};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+use values::Error;
+
+/// The sets of a channel, by number.
+pub(super) type Sets = HashMap<u32, Ranked>;
+
+/// A set, or why it is none.
+pub(super) struct Ranked {
+    set: Set,
+    touched: Touched,
+    broken: Option<Failure>,
+}
+
+fn key(body: &mut Body<'_>) -> Result<Key, Error> {
+    let (t, flags) = (body.u8()?, body.u8()?);
+    body.skip::<6>()?;
+    let t = match t {
+        0 => None,
+        code => Some(
+            TypeCode::from_u8(code)
+                .ok_or_else(|| fail::malformed("There is no such type."))?
+                .stored(),
+        ),
+    };
+    Ok(Key {
+        t,
+        descending: flags & DESCENDING != 0,
+        nulls_first: flags & NULLS_FIRST != 0,
+    })
+}
+
+fn no_such_set() -> Failure {
+    fail::malformed("There is no such set of rows.").into()
+}
+
+impl Connection {
+    pub(super) fn rank_add(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let number = body.u32()?;
+        let (columns, rows) = (body.u32()? as usize, body.u32()? as usize);
+        body.skip::<4>()?;
+        if columns == 0 || columns > COLUMNS_MAX || rows > ROWS_MAX {
+            return Err(fail::malformed("There are too many rows or columns.").into());
+        }
+        let keys: Vec<Key> = (0..columns)
+            .map(|_| key(&mut body))
+            .collect::<Result<_, _>>()?;
+        let mut words = std::mem::take(&mut self.fids);
+        let done = body
+            .fids(rows * columns, &mut words)
+            .map_err(Failure::from)
+            .and_then(|()| self.rank_add_rows(number, &keys, &words, rows));
+        self.fids = words;
+        done
+    }
+
+    fn rank_add_rows(
+        &mut self,
+        number: u32,
+        keys: &[Key],
+        words: &[Fid],
+        rows: usize,
+    ) -> Result<(), Failure> {
+        let mut ranked = match self.sets.remove(&number) {
+            Some(ranked) if ranked.broken.is_some() => {
+                self.sets.insert(number, ranked);
+                return Ok(());
+            }
+            Some(ranked) if ranked.set.has_keys(keys) => ranked,
+            Some(_) => return Err(fail::malformed("The set has other columns.").into()),
+            None if self.sets.len() >= SETS_MAX => {
+                return Err(fail::program_limit("The channel ranks too many sets.").into());
+            }
+            None => Ranked {
+                set: Set::new(keys.iter().copied(), &self.space.session.budget),
+                touched: Touched::default(),
+                broken: None,
+            },
+        };
+        let done = self.fill(&mut ranked, words, rows);
+        if let Err(failure) = &done {
+            ranked = Ranked {
+                set: Set::new(keys.iter().copied(), &self.space.session.budget),
+                touched: Touched::default(),
+                broken: Some(failure.clone()),
+            };
+        }
+        self.sets.insert(number, ranked);
+        done
+    }
+
+    fn fill(&self, ranked: &mut Ranked, words: &[Fid], rows: usize) -> Result<(), Failure> {
+        let Ranked { set, touched, .. } = ranked;
+        let before = set.rows();
+        let mut index = 0;
+        let mut rest = words;
+        while let Some(column) = set.column(index) {
+            let (words, later) = rest.split_at_checked(rows).unwrap_or((&[], &[]));
+            (index, rest) = (index + 1, later);
+            let Some(t) = column.key().t else {
+                column.push_numbers(words.iter().map(|word| word.0));
+                continue;
+            };
+            if self.client.is_none() {
+                column.partition = one_column(words, column.partition)?;
+            }
+            let meter = Meter::new(&self.space.session.budget);
+            let values = load(&self.space, words, t, touched, &meter)?;
+            if let Some((_, failure)) = values.failures.iter().next() {
+                return Err(failure.clone());
+            }
+            let beside = column.push(&values, before);
+            set.charge(beside)?;
+        }
+        Ok(set.added(rows)?)
+    }
+
+    pub(super) fn rank(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (number, first) = (body.u32()?, body.u32()? as usize);
+        let (limit, goes) = (body.u32()? as usize, body.u32()? != 0);
+        let ranked = self.sets.get_mut(&number).ok_or_else(no_such_set)?;
+        let done = match &ranked.broken {
+            Some(failure) => Err(failure.clone()),
+            None => ranked
+                .set
+                .rank(first, limit, &self.env)
+                .map_err(Failure::from),
+        };
+        if done.is_ok() {
+            for (partition, rows) in std::mem::take(&mut ranked.touched).iter() {
+                if let Some(partition) = self.space.keeper.store.get(partition) {
+                    partition.reveal(OpResult::Order, rows);
+                }
+            }
+        }
+        if goes || ranked.broken.is_some() {
+            self.sets.remove(&number);
+        }
+        let ranks = done?;
+        let counters = &self.space.session.counters;
+        counters.declassified.fetch_add(ranks.len() as u64, Relaxed);
+        counters.ranked.fetch_add(ranks.len() as u64, Relaxed);
+        self.reply.reserve(ranks.len() * 4);
+        for rank in ranks {
+            self.reply.extend_from_slice(&rank.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    pub(super) fn rank_forget(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.sets.remove(&Body::new(body).u32()?);
+        Ok(())
+    }
+
+    pub(super) fn search(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (program, count) = (body.u32()?, body.u32()? as usize);
+        let wanted = body.fid()?;
+        if count > ROWS_MAX {
+            return Err(fail::malformed("There are too many rows or columns.").into());
+        }
+        let mut fids = std::mem::take(&mut self.fids);
+        let done = body
+            .fids(count, &mut fids)
+            .map_err(Failure::from)
+            .and_then(|()| self.search_among(program, wanted, &fids));
+        self.fids = fids;
+        let (less, up_to) = done?;
+        let counters = &self.space.session.counters;
+        counters.searches.fetch_add(1, Relaxed);
+        self.reply.extend_from_slice(&(less as u32).to_le_bytes());
+        self.reply.extend_from_slice(&(up_to as u32).to_le_bytes());
+        Ok(())
+    }
+
+    fn search_among(
+        &mut self,
+        program: u32,
+        wanted: Fid,
+        fids: &[Fid],
+    ) -> Result<(usize, usize), Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut less = |limit: Ordering| -> Result<usize, Failure> {
+            let (mut low, mut high) = (0, fids.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let fid = fids.get(middle).copied().unwrap_or(Fid::INVALID);
+                let order = self.order_of(program, fid, wanted, &mut scratch)?;
+                if order < limit {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            Ok(low)
+        };
+        let done = less(Ordering::Equal)
+            .and_then(|lower| less(Ordering::Greater).map(|upper| (lower, upper.max(lower))));
+        self.scratch = scratch;
+        done
+    }
+
+    /// One declassified comparison.
+    fn order_of(
+        &self,
+        program: u32,
+        a: Fid,
+        b: Fid,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Ordering, Failure> {
+        self.reveal_order(program, [a, b], scratch)?
+            .ok_or_else(|| fail::malformed("NULL has no place among values.").into())
+    }
+}
+
+/// The column that permanent FIDs are of, if there is one only.
+fn one_column(fids: &[Fid], before: Option<u32>) -> Result<Option<u32>, Error> {
+    if !within_one_column(fids) {
+        return Err(fail::no_client());
+    }
+    match fids.iter().find(|fid| **fid != Fid::INVALID) {
+        Some(fid) if before.is_some_and(|p| p != fid.partition()) => Err(fail::no_client()),
+        Some(fid) => Ok(Some(fid.partition())),
+        None => Ok(before),
+    }
+}

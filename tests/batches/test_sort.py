@@ -1,0 +1,160 @@
+"""Sorts whose keys are ranked in one exchange: the order must be plaintext's, whatever plan
+sorts, and nothing may be compared that could not be compared one by one.
+
+The counter `session.ranked_rows_total` says whether ranking took place: without it a test
+would pass on row-at-a-time comparisons just as well.
+"""
+
+import psycopg
+import pytest
+from results import plain, run
+
+ROWS = 3000
+
+DDL = """
+CREATE TABLE s (i int PRIMARY KEY, n enc_int4, b enc_int8, f enc_float8, m enc_numeric(10, 2),
+                g enc_numeric, t enc_text, c enc_bpchar(12), d enc_date, z enc_timestamptz,
+                v enc_interval, u enc_uuid, y enc_bytea);
+"""
+
+COLUMNS = "n b f m g t c d z v u y".split()
+
+
+def row(i):
+    k = i * 7919 % 1009
+    special = {0: "NaN", 1: "-Infinity", 2: "Infinity"}
+    values = {
+        "n": k - 500,
+        "b": (k - 500) * 10**15,
+        "f": special.get(k, (k - 500) / 7 if k != 500 else "-0"),
+        "m": f"{k - 500}.{k % 100:02}",
+        "g": "NaN" if k == 3 else f"{k}e{k % 40 - 20}",
+        "t": ""
+        if k == 4
+        else f"shared prefix {k % 97}é{k}"
+        if k % 2
+        else chr(65 + k % 60) * (k % 9),
+        "c": f"c{k % 50}" + " " * (k % 3),
+        "d": "infinity" if k == 5 else f"{1900 + k % 200}-{1 + k % 12:02}-{1 + k % 28:02}",
+        "z": f"{1990 + k % 50}-03-{1 + k % 28:02} 0{k % 10}:00+0{k % 3}",
+        "v": f"{k % 13} mons {k % 31} days {k} secs" if k % 2 else f"{k % 400} days",
+        "u": f"00000000-0000-{k:04}-0000-{k * k % 10**12:012}",
+        "y": f"\\x{k % 256:02x}{k % 7:02x}",
+    }
+    hidden = i % 17
+    return [i] + [None if hidden == at else v for at, v in enumerate(values.values())]
+
+
+@pytest.fixture
+def both(app, second):
+    """The protected table, and its plain twin under the same name in another schema."""
+    app.execute(DDL)
+    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
+    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+    second.execute(f"CREATE SCHEMA {name}")
+    second.execute(f"SET search_path = {name}")
+    second.execute(plain(DDL))
+    for connection in (app, second):
+        with connection.cursor().copy("COPY s FROM STDIN") as copy:
+            for i in range(ROWS):
+                copy.write_row(row(i))
+    yield app, second
+    second.execute("SET client_min_messages = warning")
+    second.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+def counter(connection, name="session.ranked_rows_total"):
+    query = "SELECT value FROM confide.confide_stat_keeper WHERE name = %s"
+    return int(connection.execute(query, [name]).fetchone()[0])
+
+
+@pytest.fixture
+def stats(dba):
+    dba.execute("GRANT pg_monitor TO app")
+    yield
+    dba.execute("REVOKE pg_monitor FROM app")
+
+
+def same(both, query):
+    app, second = both
+    expected = run(second, query)
+    assert expected.rows
+    assert run(app, query).same(expected), query
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_every_type(both, stats, column):
+    """Each type in both directions, NULLs on either side, equal values in order of i."""
+    before = counter(both[0])
+    same(both, f"SELECT i, {column} FROM s ORDER BY {column}, i")
+    same(both, f"SELECT i, {column} FROM s ORDER BY {column} DESC, i DESC")
+    same(both, f"SELECT i FROM s ORDER BY {column} NULLS FIRST, i")
+    same(both, f"SELECT i FROM s ORDER BY {column} DESC NULLS LAST, i")
+    assert counter(both[0]) - before > 2 * ROWS
+
+
+def test_create_index(both, stats, dba):
+    """Built by the application and by the superuser, who has no client session; the index is
+    in the order that row-at-a-time comparisons find."""
+    app, _ = both
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    before = counter(dba)
+    for column in COLUMNS:
+        dba.execute(f"CREATE INDEX s_{column} ON s ({column})")
+        dba.execute("SELECT bt_index_check(%s, true)", [f"s_{column}"])
+    assert counter(dba) - before >= len(COLUMNS) * ROWS * 0.9
+    dba.execute("REINDEX TABLE s")
+    app.execute("CREATE UNIQUE INDEX s_ni ON s (n DESC, i)")
+    dba.execute("SELECT bt_index_check('s_ni', true)")
+    app.execute("SET enable_seqscan = off")
+    for column in COLUMNS:
+        same(both, f"SELECT count(*) FROM s WHERE {column} IS NOT NULL")
+
+
+def test_unique_index(both):
+    app, _ = both
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        app.execute("CREATE UNIQUE INDEX ON s (n)")
+    app.execute("DELETE FROM s a USING s b WHERE a.n = b.n AND a.i > b.i")
+    app.execute("CREATE UNIQUE INDEX ON s (n)")
+
+
+def test_no_client(both, dba):
+    """The superuser may compare within a column, not between columns, also in bulk."""
+    dba.execute("SELECT i FROM s ORDER BY n, i")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        dba.execute(
+            "SELECT n, 1 FROM s UNION ALL SELECT n, 2 FROM (SELECT a.n FROM s a) x"
+            " UNION ALL SELECT b::enc_int4, 3 FROM s ORDER BY 1, 2"
+        )
+    assert dba.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_off(both, stats):
+    """Without the mechanism the order is the same, and nothing is ranked."""
+    app, _ = both
+    app.execute("SET confide.enable_bulk_sort = off")
+    before = counter(app)
+    same(both, "SELECT i, t FROM s WHERE i < 300 ORDER BY t, i")
+    assert counter(app) == before
+
+
+def test_spill(both, stats):
+    """A sort in several runs."""
+    app, _ = both
+    for connection in both:
+        connection.execute("SET work_mem = '64kB'")
+    before = counter(app)
+    same(both, "SELECT i, n, t, repeat('x', 50) FROM s ORDER BY t DESC, i")
+    same(both, "SELECT i, n, t, repeat('x', 50) FROM s ORDER BY n, i")
+    assert counter(app) - before >= 2 * ROWS
+
+
+def test_parallel_build(both, dba):
+    """Ranks of several processes do not compare: the build must not take workers, and the
+    index must be right."""
+    dba.execute("ALTER TABLE s SET (parallel_workers = 2)")
+    dba.execute("CREATE INDEX s_p ON s (t)")
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    dba.execute("SELECT bt_index_check('s_p', true)")
+    assert dba.execute("SHOW max_parallel_maintenance_workers").fetchone() != ("0",)
