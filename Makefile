@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro bench-tpch torture fuzz-sql clean
+.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc torture fuzz-sql clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -51,6 +51,14 @@ bench-micro: ## the cost of one operation, each beside its floor
 bench-tpch: ## TPC-H beside plaintext: SF=0.1 ROUNDS=3 MODES=on,off
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpch
+
+bench-durability: ## commits, COPY, WAL and recovery beside plaintext: SECONDS=4 SF=0.1 WAL_MB=300
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench durability
+
+bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak,strong SECONDS=4
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpcc
 
 clean: ## stop, and remove what was built and stored
 	@scripts/clean

@@ -1,0 +1,250 @@
+//! A session in one of three ways: straight to PostgreSQL (plaintext), with the
+//! client library in this process (protected, no hop), or through the proxy
+//! (protected, looks like plaintext from here).
+use std::collections::HashMap;
+use std::path::Path;
+
+use client::copy::CopyStream;
+use client::{Handshake, LiteralCache, Protected, TypeMap, description};
+use envelope::{PublicKey, SecretKey};
+use rewrite::{SCHEMA_QUERIES, Schema};
+
+use crate::wire::{Address, Connection, Error, Fields, Result};
+
+/// The keys of a session with the client library.
+#[derive(Clone)]
+pub struct Keys {
+    pub client: std::sync::Arc<SecretKey>,
+    pub keeper: PublicKey,
+}
+
+impl Keys {
+    pub fn read(client: &Path, keeper: &str) -> Result<Keys> {
+        let told = |e: envelope::Error| Error::new(e.to_string());
+        Ok(Keys {
+            client: SecretKey::read_file(envelope::Role::Client, client)
+                .map_err(told)?
+                .into(),
+            keeper: keeper.parse().map_err(told)?,
+        })
+    }
+}
+
+/// What the client library knows.
+struct Library {
+    session: client::Session,
+    schema: Schema,
+}
+
+/// A prepared statement: what is protected of its parameters and columns.
+pub struct Statement {
+    name: String,
+    parameters: Vec<Option<Protected>>,
+    columns: Vec<Option<Protected>>,
+}
+
+/// A value of a parameter.
+#[derive(Clone, Debug)]
+pub struct Value(pub Option<String>);
+
+macro_rules! values {
+    ($($from:ty),*) => { $(impl From<$from> for Value {
+        fn from(value: $from) -> Value { Value(Some(value.to_string())) }
+    })* };
+}
+values!(&str, String, i32, i64, u32, usize);
+
+/// Values for parameters, of any types.
+#[macro_export]
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::session::Value::from($value)),*] };
+}
+
+/// Rows as text.
+pub type Rows = Vec<Vec<Option<String>>>;
+
+/// An open session.
+pub struct Session {
+    connection: Connection,
+    library: Option<Library>,
+    statements: HashMap<&'static str, Statement>,
+}
+
+impl Session {
+    /// With `keys`: by the client library.
+    pub fn open(address: &Address, keys: Option<&Keys>) -> Result<Session> {
+        let mut connection = Connection::open(address)?;
+        let library = keys.map(|keys| begin(&mut connection, keys)).transpose()?;
+        Ok(Session {
+            connection,
+            library,
+            statements: HashMap::new(),
+        })
+    }
+
+    /// Runs a text that has no secrets and no results of interest.
+    pub fn simple(&mut self, sql: &str) -> Result<Vec<Fields>> {
+        self.connection.simple(sql)
+    }
+
+    /// Runs a statement, which is prepared when it is first seen.
+    pub fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<(Rows, u64)> {
+        if !self.statements.contains_key(sql) {
+            let name = format!("s{}", self.statements.len());
+            let statement = self.prepare(name, sql)?;
+            self.statements.insert(sql, statement);
+        }
+        let statement = &self.statements[sql];
+        let mut bound = Vec::with_capacity(values.len());
+        for (value, protected) in values.iter().zip(&statement.parameters) {
+            bound.push(match (&value.0, protected, &self.library) {
+                (Some(value), Some(target), Some(library)) => {
+                    let mut sealed = Vec::new();
+                    let session = &library.session;
+                    session.seal(*target, 0, value.as_bytes(), &mut sealed)?;
+                    Some(sealed)
+                }
+                (value, _, _) => value.as_ref().map(|v| v.clone().into_bytes()),
+            });
+        }
+        let (rows, touched) = self.connection.execute(&statement.name, &bound)?;
+        let mut opened = Vec::with_capacity(rows.len());
+        for row in rows {
+            opened.push(open_row(self.library.as_ref(), statement, row)?);
+        }
+        Ok((opened, touched))
+    }
+
+    fn prepare(&mut self, name: String, sql: &str) -> Result<Statement> {
+        let Some(library) = &self.library else {
+            self.connection.prepare(&name, sql)?;
+            return Ok(Statement {
+                name,
+                parameters: vec![None; 64],
+                columns: Vec::new(),
+            });
+        };
+        let text = rewritten(library, sql)?.0;
+        let (mut parameters, mut rows) = self.connection.prepare(&name, &text)?;
+        let types = &library.session.types;
+        let columns = match rows.is_empty() {
+            true => Vec::new(),
+            false => description::rows(&mut rows, types)?,
+        };
+        Ok(Statement {
+            name,
+            parameters: description::parameters(&mut parameters, types)?
+                .into_iter()
+                .map(|oid| types.get(oid))
+                .collect(),
+            columns: columns.into_iter().map(|c| c.protected).collect(),
+        })
+    }
+
+    /// Loads what `fill` gives, piece by piece (text format), into a table.
+    pub fn copy(&mut self, sql: &str, mut fill: impl FnMut() -> Option<Vec<u8>>) -> Result<()> {
+        let mut stream = match &self.library {
+            None => None,
+            Some(library) => {
+                let plan = rewritten(library, sql)?.1;
+                let plan = plan.ok_or_else(|| Error::new("not a COPY"))?;
+                CopyStream::new(&plan)?
+            }
+        };
+        self.connection.begin_copy(sql)?;
+        while let Some(piece) = fill() {
+            let mut out = Vec::new();
+            match (&mut stream, &self.library) {
+                (Some(stream), Some(library)) => {
+                    stream.push(&library.session, &piece, &mut out)?;
+                }
+                _ => out = piece,
+            }
+            self.connection.copy_data(&out)?;
+        }
+        if let (Some(mut stream), Some(library)) = (stream, &self.library) {
+            let mut out = Vec::new();
+            stream.finish(&library.session, &mut out)?;
+            self.connection.copy_data(&out)?;
+        }
+        self.connection.end_copy()
+    }
+
+    /// The schema has changed: reads it again.
+    pub fn refresh(&mut self) -> Result<()> {
+        if let Some(library) = &mut self.library {
+            library.schema = schema(&mut self.connection)?;
+        }
+        Ok(())
+    }
+}
+
+fn open_row(
+    library: Option<&Library>,
+    statement: &Statement,
+    row: Fields,
+) -> Result<Vec<Option<String>>> {
+    let mut opened = Vec::with_capacity(row.len());
+    for (at, field) in row.into_iter().enumerate() {
+        let protected = statement.columns.get(at).copied().flatten();
+        let field = match (field, protected, library) {
+            (Some(field), Some(source), Some(library)) => {
+                let mut plain = Vec::new();
+                library.session.open(source, 0, &field, &mut plain)?;
+                Some(plain)
+            }
+            (field, _, _) => field,
+        };
+        opened.push(field.map(|f| String::from_utf8_lossy(&f).into_owned()));
+    }
+    Ok(opened)
+}
+
+/// The statement for the server, with its literals sealed, and its COPY plan.
+fn rewritten(library: &Library, sql: &str) -> Result<(String, Option<rewrite::CopyPlan>)> {
+    let statements = rewrite::analyze(sql, &library.schema)
+        .map_err(|refusal| client::Failure::from_refusal(&refusal, sql))?;
+    let statement = statements
+        .first()
+        .ok_or_else(|| Error::new("no statement"))?;
+    let mut cache = LiteralCache::default();
+    let (text, _) = rewrite::apply_edits(sql, &statement.edits, |secret| {
+        library.session.seal_literal(secret, true, &mut cache)
+    })?;
+    Ok((text, statement.copy.clone()))
+}
+
+/// The handshake with the keeper, and what the library must know of the database.
+fn begin(connection: &mut Connection, keys: &Keys) -> Result<Library> {
+    let mut session = client::Session::default();
+    for (name, value) in &connection.settings {
+        session.parameter_status(name, value);
+    }
+    session.types = TypeMap::from_rows(&texts(connection.simple(TypeMap::QUERY)?))?;
+    let handshake = Handshake::new(&keys.client)?;
+    let answer = texts(connection.simple(&handshake.first_sql())?);
+    let field = answer.first().and_then(|row| row.first()?.as_deref());
+    let offer = handshake.offer(field.ok_or_else(|| Error::new("handshake"))?)?;
+    if offer.keeper.key != keys.keeper {
+        return Err(Error::new("the keeper is not the one that is trusted"));
+    }
+    connection.simple(&offer.sql())?;
+    session.begin(offer);
+    let schema = schema(connection)?;
+    Ok(Library { session, schema })
+}
+
+fn schema(connection: &mut Connection) -> Result<Schema> {
+    let mut results = Vec::new();
+    for sql in SCHEMA_QUERIES {
+        results.push(texts(connection.simple(sql)?));
+    }
+    Schema::from_rows(&results).map_err(Error::new)
+}
+
+fn texts(rows: Vec<Fields>) -> Vec<rewrite::Row> {
+    let text = |field: Vec<u8>| String::from_utf8_lossy(&field).into_owned();
+    rows.into_iter()
+        .map(|row| row.into_iter().map(|field| field.map(text)).collect())
+        .collect()
+}

@@ -1,0 +1,200 @@
+"""`make bench-durability`: what a durable row costs: commits of single rows, COPY, WAL, recovery.
+
+Plaintext and protected stand in the same PostgreSQL with fsync on, in alternation; protected runs
+through the client library, so that no proxy's hop is in the figures.
+
+Parameters: SECONDS of each measurement, ROUNDS, CLIENTS, SF of the lineitem that COPY loads,
+WAL_MB before the kill.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import plots
+import servers
+import tpch_data
+from driver import driver
+from report import Report, median, parameter, progress, ratio, table
+from stack import kill
+
+SECONDS = parameter("SECONDS", 4.0)
+ROUNDS = parameter("ROUNDS", 3)
+CLIENTS = [int(n) for n in parameter("CLIENTS", "1,4").split(",")]
+SCALE = parameter("SF", 0.1)
+WAL_MB = parameter("WAL_MB", 300)
+ROWS = 10_000
+SIDES = {"plain": ("direct", "d_plain"), "protected": ("library", "d_protected")}
+
+
+def make_tables(stack) -> None:
+    with servers.connect(stack.app_url) as app:
+        for name, (_, schema) in SIDES.items():
+            enc = "enc_" if name == "protected" else ""
+            app.execute(f"CREATE SCHEMA {schema}")
+            app.execute(f"SET search_path = {schema}")
+            app.execute(f"CREATE TABLE commits (id serial PRIMARY KEY, n {enc}int4, s {enc}text)")
+            app.execute(
+                "INSERT INTO commits (n, s) SELECT i, md5(i::text)"
+                f" FROM generate_series(1, {ROWS}) i"
+            )
+            app.execute(tpch_data.ddl(bool(enc)))
+
+
+def commits(stack, report: Report) -> None:
+    """Commits of one row each: medians over the rounds, sides in alternation."""
+    report.results["commits"] = found = []
+    cases = [
+        (kind, sync, n) for kind in ("insert", "update") for sync in ("on", "off") for n in CLIENTS
+    ]
+    for kind, synchronous, clients in cases:
+        runs = {name: [] for name in SIDES}
+        for turn in range(ROUNDS):
+            for name, (path, schema) in SIDES.items():
+                figures = driver(
+                    *(stack, path, schema, "commits", "--kind", kind, "--rows", ROWS),
+                    *("--synchronous", synchronous, "--clients", clients),
+                    *("--seconds", SECONDS, "--seed", turn + 1),
+                )
+                runs[name].append(figures["per_second"])
+        entry = {"kind": kind, "synchronous_commit": synchronous, "clients": clients}
+        entry |= {name: median(values) for name, values in runs.items()}
+        entry |= {"ratio": ratio(entry["protected"], entry["plain"]), "runs": runs}
+        found.append(entry)
+        progress(
+            f"{kind}, synchronous_commit {synchronous}, {clients} clients: {entry['ratio']:.2f}"
+        )
+
+
+def wal_position(dba) -> int:
+    return dba.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::int8").fetchone()[0]
+
+
+def copy(stack, report: Report) -> None:
+    """Seconds and bytes of WAL to load lineitem."""
+    file = tpch_data.generate(SCALE) / "lineitem.tbl"
+    rows = sum(1 for _ in file.open("rb"))
+    runs = {name: [] for name in SIDES}
+    wal = {}
+    with stack.connect_dba() as dba:
+        for _ in range(ROUNDS):
+            for name, (path, schema) in SIDES.items():
+                dba.execute(f"TRUNCATE {schema}.lineitem")
+                dba.execute("CHECKPOINT")
+                before = wal_position(dba)
+                figures = driver(stack, path, schema, "copy", "--table", "lineitem", "--file", file)
+                wal[name] = (wal_position(dba) - before) / rows
+                runs[name].append(figures["seconds"])
+            progress(f"lineitem: {', '.join(f'{n} {r[-1]:.2f} s' for n, r in runs.items())}")
+    entry = {name: median(values) for name, values in runs.items()}
+    entry |= {"ratio": ratio(entry["protected"], entry["plain"]), "runs": runs, "rows": int(rows)}
+    entry["wal_bytes_per_row"] = wal
+    report.results["copy"] = entry
+
+
+def recovery(stack, report: Report) -> None:
+    """Kills PostgreSQL and the keeper with WAL_MB of WAL since the checkpoint of both, and waits
+    for the first query. PostgreSQL's own part is in its log; what is above is the keeper's."""
+    file = tpch_data.generate(SCALE) / "lineitem.tbl"
+    report.results["recovery"] = found = {}
+    for name, (path, schema) in SIDES.items():
+        servers.keeper_files(stack)  # a checkpoint of both
+        with stack.connect_dba() as dba:
+            dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1d'")
+            dba.execute("ALTER SYSTEM SET confide.checkpoint_wal = '8GB'")
+            dba.execute("SELECT pg_reload_conf()")
+            dba.execute(f"TRUNCATE {schema}.lineitem")
+            before, loads = wal_position(dba), 0
+            while wal_position(dba) - before < WAL_MB * 2**20:
+                driver(stack, path, schema, "copy", "--table", "lineitem", "--file", file)
+                loads += 1
+            written = wal_position(dba) - before
+        crash(stack)
+        start = time.monotonic()
+        stack.up()
+        postgres = time.monotonic() - start
+        with servers.connect(stack.app_url, schema) as app:
+            rows = app.execute("SELECT count(l_comment) FROM lineitem").fetchone()[0]
+            app.execute("SELECT l_comment FROM lineitem LIMIT 1").fetchone()
+        answered = time.monotonic() - start
+        redo = redo_seconds(stack)
+        found[name] = {
+            "wal_mb": written / 2**20,
+            "up_seconds": postgres,
+            "first_answer_seconds": answered,
+            "postgres_redo_seconds": redo,
+            "rows": rows,
+        }
+        progress(f"{name}: {written / 2**20:.0f} MB of WAL, first answer after {answered:.2f} s")
+
+
+def crash(stack) -> None:
+    postmaster, keeper = stack.postmaster_pid(), stack.keeper_pid()
+    os.kill(postmaster, signal.SIGSTOP)  # starts no other process
+    kill(keeper)
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    kill(postmaster)
+    for pid in children:
+        try:
+            os.kill(int(pid), signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def redo_seconds(stack) -> float | None:
+    """What PostgreSQL's log says of its last recovery."""
+    lines = (stack.logs / "postgres.log").read_text().splitlines()
+    done = [line for line in lines if "redo done at" in line]
+    return float(done[-1].rsplit("elapsed:", 1)[1].split()[0]) if done else None
+
+
+def print_tables(report: Report) -> None:
+    head = ["commits/s", "synchronous_commit", "clients", "plain", "protected", "ratio"]
+    keys = ["kind", "synchronous_commit", "clients", "plain", "protected", "ratio"]
+    table(head, [[entry[k] for k in keys] for entry in report.results["commits"]])
+    entry, sides = report.results["copy"], list(SIDES)
+    table(
+        ["COPY of lineitem", *sides, "ratio"],
+        [
+            ["seconds", *(entry[n] for n in sides), entry["ratio"]],
+            ["microseconds a row", *(entry[n] / entry["rows"] * 1e6 for n in sides), None],
+            [
+                "WAL bytes a row",
+                *(entry["wal_bytes_per_row"][n] for n in sides),
+                ratio(*(entry["wal_bytes_per_row"][n] for n in reversed(sides))),
+            ],
+        ],
+    )
+    found = report.results["recovery"]
+    keys = ["wal_mb", "up_seconds", "first_answer_seconds", "postgres_redo_seconds"]
+    table(["recovery", *sides], [[k, *(found[n][k] for n in sides)] for k in keys])
+
+
+def plot(report: Report) -> None:
+    entries = report.results["commits"]
+    labels = [f"{e['kind']}\nsync {e['synchronous_commit']}\n{e['clients']} cl." for e in entries]
+    series = {name: [entry[name] for entry in entries] for name in SIDES}
+    plots.bars(report.plot(), "Commits of one row", labels, series, "commits per second")
+
+
+def main() -> None:
+    report = Report(
+        "durability",
+        {
+            **{"SECONDS": SECONDS, "ROUNDS": ROUNDS, "CLIENTS": CLIENTS, "SF": SCALE},
+            **{"WAL_MB": WAL_MB, "fsync": "on", **servers.SETTINGS},
+        },
+    )
+    with servers.running(log_checkpoints="off") as stack:
+        make_tables(stack)
+        commits(stack, report)
+        copy(stack, report)
+        recovery(stack, report)
+    print_tables(report)
+    plot(report)
+    report.write()
+
+
+if __name__ == "__main__":
+    main()
