@@ -13,7 +13,9 @@ as usual; the server's confide.keeper_socket is SOCKET.
 import fcntl
 import mmap
 import os
+import pathlib
 import random
+import re
 import socket
 import struct
 import subprocess
@@ -25,7 +27,10 @@ HEADER, RING = 4096, 256 * 1024
 SIZE = HEADER + 2 * RING
 REQUEST, ANSWER = 256, 512
 WRITTEN, READER_SLEEPS, READ, WRITER_SLEEPS = 0, 64, 128, 192
+BESIDE, TAG, BELOW_TAG = 8, 56, (1 << 56) - 1
 F_ADD_SEALS, SEALS = 1033, 7
+HEADER_FILE = pathlib.Path(__file__).parent.parent / "src/generated/contract.h"
+VERSION = int(re.search(r"CONTRACT_VERSION (\d+)", HEADER_FILE.read_text())[1])
 
 ENVELOPE = "cfd1.zwIHAAAAAAAYAAAAAAAAANrPLxNmlh8ZNIwQNqOTkVkK8ZiAIUOuFhS5"
 STATEMENTS = [
@@ -68,7 +73,7 @@ class Channel(threading.Thread):
         os.ftruncate(fd, SIZE if self.rng.random() > 0.02 else SIZE - 4096)
         if self.rng.random() > 0.02:
             fcntl.fcntl(fd, F_ADD_SEALS, SEALS)
-        version = 1 if self.rng.random() > 0.02 else self.rng.getrandbits(32)
+        version = VERSION if self.rng.random() > 0.02 else self.rng.getrandbits(32)
         status = 0 if self.rng.random() > 0.05 else self.rng.randrange(8)
         arena = 1 << 19 if self.rng.random() > 0.05 else self.rng.getrandbits(32)
         fields = struct.pack("<4sIIIQ16sQ16s", b"CFDH", version, status, arena, 1, b"t", 7, b"")
@@ -78,14 +83,14 @@ class Channel(threading.Thread):
             fields = fields[: self.rng.randrange(64)]
         fds = [fd] * self.rng.choice([1, 1, 1, 1, 1, 1, 1, 2, 0])
         self.memory = mmap.mmap(fd, SIZE) if os.fstat(fd).st_size == SIZE else bytearray(SIZE)
-        struct.pack_into("<4sI", self.memory, 0, b"CFDR", 1)
+        struct.pack_into("<4sI", self.memory, 0, b"CFDR", VERSION)
         socket.send_fds(self.connection, [fields], fds)
         os.close(fd)
 
     def take(self, count):
         """Bytes of the request ring, None when the backend is gone."""
         deadline = time.monotonic() + 5
-        while self.word(REQUEST + WRITTEN) - self.read < count:
+        while (self.word(REQUEST + WRITTEN) & BELOW_TAG) - self.read < count:
             if time.monotonic() > deadline:
                 return None
             time.sleep(0.0002)
@@ -104,13 +109,27 @@ class Channel(threading.Thread):
             self.connection.send(b"w")
         return data
 
+    def beside(self, part):
+        """Puts bytes beside the position, right ones or others; gives the tag."""
+        kind = self.rng.choice(["none", "right", "right", "other", "wild"])
+        if kind == "none" or len(part) > 49:
+            return 0
+        count = len(part) if kind == "right" else self.rng.randrange(64)
+        tag = count | self.rng.randrange(4) << 6
+        data = part if kind == "right" else self.rng.randbytes(49)
+        for i in range(7):
+            seven = data[7 * i : 7 * i + 7].ljust(7, b"\0")
+            mark = tag if kind != "wild" or self.rng.random() < 0.9 else self.rng.randrange(256)
+            self.word(ANSWER + BESIDE + 8 * i, int.from_bytes(seven, "little") | mark << TAG)
+        return tag << TAG
+
     def give(self, data):
         for start in range(0, len(data), 4096):
             part = data[start : start + 4096]
             for i, byte in enumerate(part):
                 self.memory[HEADER + RING + (self.written + i) % RING] = byte
             self.written += len(part)
-            self.word(ANSWER + WRITTEN, self.written)
+            self.word(ANSWER + WRITTEN, self.written | self.beside(part))
             if self.word(ANSWER + READER_SLEEPS, form="<I"):
                 self.word(ANSWER + READER_SLEEPS, 0, "<I")
                 self.connection.send(b"w")

@@ -129,7 +129,7 @@ fn calls(end: &mut BackendEnd, n: u64) -> Result<Duration, Box<dyn std::error::E
     }
     let start = Instant::now();
     for _ in 0..n {
-        let answer = end.call(Kind::Ping, &[&[0; 40]])?;
+        let answer = end.call(Kind::Ping, &[&[0; 32]])?;
         debug_assert_eq!(answer, Answer::Ok(Vec::new()));
     }
     Ok(start.elapsed())

@@ -104,23 +104,38 @@ impl BackendEnd {
 
     /// Sends an answered request and waits for its answer.
     pub fn call(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<Answer, Error> {
+        let mut body = Vec::new();
+        let failed = self.call_into(kind, parts, &mut body)?;
+        Ok(failed.unwrap_or(Answer::Ok(body)))
+    }
+
+    /// As [`BackendEnd::call`], with the result's bytes in `body` (replacing what is
+    /// there), unless an error is given.
+    #[inline]
+    pub fn call_into(
+        &mut self,
+        kind: Kind,
+        parts: &[&[u8]],
+        body: &mut Vec<u8>,
+    ) -> Result<Option<Answer>, Error> {
         self.send(kind, parts)?;
-        let result = self.answer();
+        let result = self.answer(body);
         self.checked(result)
     }
 
-    fn answer(&mut self) -> Result<Answer, Error> {
-        let mut body = Vec::new();
-        let header = take(&mut self.answers, &mut self.bell, &mut body, |kind| {
+    #[inline]
+    fn answer(&mut self, body: &mut Vec<u8>) -> Result<Option<Answer>, Error> {
+        let header = take(&mut self.answers, &mut self.bell, body, |kind| {
             matches!(kind, Kind::Answer | Kind::Error)
         })?;
         if header.sequence != self.sequence {
             return Err(Error::Violation(Violation::Sequence));
         }
         if header.kind == Kind::Answer as u16 {
-            return Ok(Answer::Ok(body));
+            return Ok(None);
         }
-        failure(&body).ok_or(Error::Violation(Violation::Short))
+        let failed = failure(body).ok_or(Error::Violation(Violation::Short))?;
+        Ok(Some(failed))
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! Invariant: after a violation the channel is closed and stays so.
 
 use crate::mapping::{Mapping, Ring};
-use crate::ring::{Reader, Writer};
+use crate::ring::{Reader, SMALL_BYTES, Writer};
 use crate::socket::{Line, Role, SocketBell};
 use crate::{Error, Violation};
 use contract::message::{BODY_MAX, HEADER_BYTES};
@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// A body's allocation above this is given back when a small message follows.
 const KEEP_BYTES: usize = 1024 * 1024;
+/// What comes with a body above this is likely to take long.
+const SHORT_BYTES: usize = 1024;
 
 /// The keeper's end of one channel; a thread of its own serves it.
 pub struct KeeperEnd {
@@ -154,6 +156,20 @@ pub(crate) fn send(
         kind: kind as u16,
         sequence,
     };
+    if HEADER_BYTES + length <= SMALL_BYTES {
+        let mut bytes = [0; SMALL_BYTES];
+        bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+        let mut end = HEADER_BYTES;
+        for part in parts {
+            bytes[end..end + part.len()].copy_from_slice(part);
+            end += part.len();
+        }
+        if kind.is_answered() || matches!(kind, Kind::Answer | Kind::Error) {
+            return writer.send(bell, &bytes, end);
+        }
+        writer.write(bell, &bytes[..end])?;
+        return writer.publish(bell);
+    }
     writer.write(bell, &header.encode())?;
     for part in parts {
         writer.write(bell, part)?;
@@ -181,6 +197,9 @@ pub(crate) fn take(
         .ok_or(Error::Violation(Violation::Kind))?;
     if length < kind.fixed_bytes() {
         return Err(Error::Violation(Violation::Short));
+    }
+    if length > SHORT_BYTES {
+        bell.rest();
     }
     body.clear();
     if body.capacity() > KEEP_BYTES && length <= KEEP_BYTES {

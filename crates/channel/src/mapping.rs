@@ -8,8 +8,8 @@
 
 use crate::ring::{Memory, Position, Side};
 use contract::ring::{
-    ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, MAGIC, MAGIC_OFFSET, MAPPING_BYTES,
-    REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES, VERSION_OFFSET, control,
+    ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
+    MAPPING_BYTES, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES, VERSION_OFFSET, control,
 };
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -195,6 +195,14 @@ impl Ring {
     }
 
     #[inline]
+    fn beside(&self, word: usize) -> &AtomicU64 {
+        assert!(word < BESIDE_WORDS);
+        let offset = control::BESIDE + 8 * word;
+        // SAFETY: between the words checked in `new`; see `Mapping::word32`.
+        unsafe { AtomicU64::from_ptr(self.words.as_ptr().add(offset).cast()) }
+    }
+
+    #[inline]
     fn flag(&self, side: Side) -> &AtomicU32 {
         let offset = match side {
             Side::Reader => control::READER_SLEEPS,
@@ -264,14 +272,18 @@ impl Memory for Ring {
     }
 
     #[inline]
-    fn expect(&self, at: u64) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let (offset, _) = self.place(at, 0);
-            // SAFETY: a hint, which is allowed any address; this one is inside.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.data.as_ptr().add(offset).cast()) };
-        }
+    fn load_beside(&self, word: usize) -> u64 {
+        self.beside(word).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn store_beside(&self, word: usize, value: u64) {
+        self.beside(word).store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn order(&self, order: Ordering) {
+        fence(order);
     }
 
     #[inline]

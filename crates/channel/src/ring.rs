@@ -4,20 +4,27 @@
 //! ([`Bell`]), so that the same code runs over a memfd and a socket and under
 //! the model checker (`tests/loom.rs`). It knows bytes, not messages.
 //!
+//! A small message that somebody waits for stands in the ring and, too, beside the
+//! writer's position (contract, `ring`): one cache line then brings both.
+//!
 //! Invariants. A side never reads its own position back from shared memory. The
 //! peer's position is checked each time it is loaded. A side sleeps only after
 //! it has (1) published everything it did, (2) set its sleep flag, (3) passed a
 //! sequentially consistent fence, (4) looked at the peer's position once more;
 //! the peer moves its position, passes a fence, then looks at the flag. So at
-//! least one of the two sees what the other did.
+//! least one of the two sees what the other did. Words from beside a position count
+//! only if they have its tag, and it was the same before and after they were copied:
+//! the tag tells the words of the next message, whose position is not there yet, and
+//! the position those of any later one.
 
 use crate::{Error, Violation};
+use contract::ring::{BESIDE_BYTES, BESIDE_WORDS, TAG_BYTES, TAG_SHIFT, tag};
 use std::sync::atomic::Ordering;
 
 /// The two positions of a ring, in bytes since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
-    /// Bytes written; stored by the writer.
+    /// Bytes written, and a tag; stored by the writer.
     Written,
     /// Bytes read; stored by the reader.
     Read,
@@ -44,10 +51,14 @@ pub trait Memory {
     fn sleeps(&self, side: Side) -> bool;
     /// Sets or clears the sleep flag of a side (relaxed).
     fn set_sleeps(&self, side: Side, sleeps: bool);
-    /// Hints that the bytes at a position will be wanted soon.
-    fn expect(&self, _at: u64) {}
+    /// Loads a word of the bytes beside the writer's position (relaxed).
+    fn load_beside(&self, word: usize) -> u64;
+    /// Stores a word of the bytes beside the writer's position (relaxed).
+    fn store_beside(&self, word: usize, value: u64);
     /// A sequentially consistent fence.
     fn fence(&self);
+    /// A fence of another order.
+    fn order(&self, order: Ordering);
     /// Copies bytes, no more than the ring's size, in at a position.
     fn put(&self, at: u64, bytes: &[u8]);
     /// Copies bytes, no more than the ring's size, out from a position.
@@ -81,11 +92,42 @@ pub trait Bell {
 /// A side publishes its position at the latest after this part of the ring.
 const PUBLISH_PART: u64 = 4;
 
+/// Room for bytes that may stand beside a position.
+pub const SMALL_BYTES: usize = 8 * BESIDE_WORDS;
+
+/// The part of a word below its tag.
+const BELOW_TAG: u64 = (1 << TAG_SHIFT) - 1;
+
+/// Words of 8 bytes as words of 7.
+#[inline]
+fn spread(eights: &[u64; BESIDE_WORDS]) -> [u64; BESIDE_WORDS] {
+    let mut before = 0;
+    std::array::from_fn(|n| {
+        let here = eights[n];
+        let shift = 8 * n as u32;
+        let low = if n == 0 { 0 } else { before >> (64 - shift) };
+        before = here;
+        (here << shift | low) & BELOW_TAG
+    })
+}
+
+/// Words of 7 bytes as words of 8.
+#[inline]
+fn gather(sevens: &[u64; BESIDE_WORDS]) -> [u64; BESIDE_WORDS] {
+    std::array::from_fn(|n| {
+        let shift = 8 * n as u32;
+        let next = sevens.get(n + 1).copied().unwrap_or(0);
+        (sevens[n] & BELOW_TAG) >> shift | next << (TAG_SHIFT - shift)
+    })
+}
+
 /// The writing side of a ring.
 pub struct Writer<M> {
     memory: M,
     written: u64,
     published: u64,
+    /// How many messages have stood beside the position.
+    besides: u64,
     /// The reader's position as last loaded.
     read: u64,
 }
@@ -97,6 +139,7 @@ impl<M: Memory> Writer<M> {
             memory,
             written: 0,
             published: 0,
+            besides: 0,
             read: 0,
         }
     }
@@ -157,9 +200,41 @@ impl<M: Memory> Writer<M> {
         if self.published == self.written {
             return Ok(());
         }
+        self.publish_with(bell, 0)
+    }
+
+    /// Writes and publishes bytes for which the reader waits, the first `count` of a
+    /// buffer that ends in zeros: if they are few, they travel with the position.
+    #[inline]
+    pub fn send(
+        &mut self,
+        bell: &mut impl Bell,
+        bytes: &[u8; SMALL_BYTES],
+        count: usize,
+    ) -> Result<(), Error> {
+        self.write(bell, &bytes[..count])?;
+        let alone = self.written - self.published == count as u64;
+        if !alone || count == 0 || count > BESIDE_BYTES {
+            return self.publish(bell);
+        }
+        self.besides += 1;
+        let tag = tag(count, self.besides) << TAG_SHIFT;
+        let (eights, _) = bytes.as_chunks();
+        let eights = std::array::from_fn(|n| u64::from_le_bytes(eights[n]));
+        // Whoever sees one of these words sees all that was published before.
+        self.memory.order(Ordering::Release);
+        for (n, word) in spread(&eights).iter().enumerate() {
+            self.memory.store_beside(n, word | tag);
+        }
+        self.publish_with(bell, tag)
+    }
+
+    #[inline]
+    fn publish_with(&mut self, bell: &mut impl Bell, tag: u64) -> Result<(), Error> {
         self.published = self.written;
+        let word = self.written & BELOW_TAG | tag;
         self.memory
-            .store(Position::Written, self.written, Ordering::Release);
+            .store(Position::Written, word, Ordering::Release);
         self.memory.fence();
         if self.memory.sleeps(Side::Reader) {
             self.memory.set_sleeps(Side::Reader, false);
@@ -200,6 +275,10 @@ pub struct Reader<M> {
     published: u64,
     /// The writer's position as last loaded.
     written: u64,
+    /// Bytes that stood beside it, how many, and the position of the first.
+    beside: [u8; SMALL_BYTES],
+    beside_count: usize,
+    beside_at: u64,
     /// The peer is gone: what it had written by then is all there will be.
     ended: bool,
 }
@@ -212,6 +291,9 @@ impl<M: Memory> Reader<M> {
             read: 0,
             published: 0,
             written: 0,
+            beside: [0; SMALL_BYTES],
+            beside_count: 0,
+            beside_at: 0,
             ended: false,
         }
     }
@@ -222,16 +304,51 @@ impl<M: Memory> Reader<M> {
 
     /// Loads and checks the writer's position. Acquire: the writer's copies into
     /// the bytes before its position come before our copies out of them.
+    #[inline]
     fn refresh(&mut self) -> Result<(), Error> {
         if self.ended {
             return Ok(());
         }
-        let written = self.memory.load(Position::Written, Ordering::Acquire);
-        if written < self.written || written - self.read > self.memory.size() {
+        let word = self.memory.load(Position::Written, Ordering::Acquire);
+        let written = word & BELOW_TAG;
+        let beside = (word >> TAG_SHIFT & TAG_BYTES) as usize;
+        if written < self.written
+            || written - self.read > self.memory.size()
+            || beside > BESIDE_BYTES
+        {
             return Err(Error::Violation(Violation::Position));
+        }
+        if beside > 0 && written > self.written && written - self.read == beside as u64 {
+            self.copy_beside(word, beside);
         }
         self.written = written;
         Ok(())
+    }
+
+    /// Copies the bytes beside the writer's position, which are what comes next, if
+    /// the writer leaves them alone.
+    #[inline]
+    fn copy_beside(&mut self, word: u64, count: usize) {
+        self.beside_count = 0;
+        let sevens = std::array::from_fn(|n| self.memory.load_beside(n));
+        let other = sevens.iter().fold(0, |other, seven| other | seven ^ word) & !BELOW_TAG;
+        self.memory.order(Ordering::Acquire);
+        if other == 0 && self.memory.load(Position::Written, Ordering::Relaxed) == word {
+            let (beside, _) = self.beside.as_chunks_mut();
+            for (to, eight) in beside.iter_mut().zip(gather(&sevens)) {
+                *to = eight.to_le_bytes();
+            }
+            self.beside_count = count;
+            self.beside_at = self.read;
+        }
+    }
+
+    /// The next bytes, where they are here already.
+    #[inline]
+    fn here(&self, count: usize) -> Option<&[u8]> {
+        let skip = usize::try_from(self.read - self.beside_at).ok()?;
+        let here = self.beside.get(..self.beside_count)?;
+        here.get(skip..skip.checked_add(count)?)
     }
 
     fn look(&mut self) -> Result<bool, Error> {
@@ -256,7 +373,10 @@ impl<M: Memory> Reader<M> {
         let mut done = 0;
         while let Some(rest) = to.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let count = self.ready(bell, rest.len())?;
-            self.memory.take(self.read, &mut rest[..count]);
+            match self.here(count) {
+                Some(bytes) => rest[..count].copy_from_slice(bytes),
+                None => self.memory.take(self.read, &mut rest[..count]),
+            }
             self.advance(bell, count);
             done += count;
         }
@@ -275,7 +395,10 @@ impl<M: Memory> Reader<M> {
         let mut missing = length;
         while missing > 0 {
             let count = self.ready(bell, missing)?;
-            self.memory.append(self.read, count, to);
+            match self.here(count) {
+                Some(bytes) => to.extend_from_slice(bytes),
+                None => self.memory.append(self.read, count, to),
+            }
             self.advance(bell, count);
             missing -= count;
         }
@@ -317,18 +440,14 @@ impl<M: Memory> Reader<M> {
 
     /// Waits until there is something to read.
     fn wait(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
-        self.publish(bell);
         if self.ended {
             return Err(Error::Closed);
         }
-        // Looking also fetches the bytes: both cache lines travel at once.
-        let mut look = || {
-            self.memory.expect(self.read);
-            self.look()
-        };
-        if bell.spin(Side::Reader, &mut look)? {
+        if bell.spin(Side::Reader, &mut || self.look())? {
             return Ok(());
         }
+        // Not earlier: the writer has had three quarters of the ring.
+        self.publish(bell);
         loop {
             self.memory.set_sleeps(Side::Reader, true);
             self.memory.fence();

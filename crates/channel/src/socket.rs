@@ -279,8 +279,8 @@ impl Line {
     }
 }
 
-/// How many keeper threads of this process spin now. Others may need their
-/// processors more.
+/// How many keeper threads of this process spin, or did so last before what they
+/// do now. Others may need their processors more.
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
 /// How many threads of this process may spin: half the processors in a keeper; in
@@ -311,6 +311,9 @@ pub(crate) struct SocketBell {
     reader: Spin,
     writer: Spin,
     role: Role,
+    /// Counted in [`SPINNING`]. Kept from one wait to the next, because to give it
+    /// back between would delay what was waited for.
+    counted: bool,
 }
 
 impl SocketBell {
@@ -320,6 +323,27 @@ impl SocketBell {
             reader: Spin::new(),
             writer: Spin::new(),
             role,
+            counted: false,
+        }
+    }
+
+    /// Counts this thread among those that spin, if there is room for one more.
+    fn may_spin(&mut self) -> bool {
+        let most = spinners_max(self.role);
+        if self.role == Role::Backend || self.counted {
+            return most > 0;
+        }
+        self.counted = SPINNING.fetch_add(1, Ordering::Relaxed) < most;
+        if !self.counted {
+            SPINNING.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.counted
+    }
+
+    /// Lets others spin: this thread sleeps, or has something longer to do.
+    pub(crate) fn rest(&mut self) {
+        if std::mem::take(&mut self.counted) {
+            SPINNING.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -368,25 +392,20 @@ impl Bell for SocketBell {
         side: Side,
         look: &mut dyn FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        let most = spinners_max(self.role);
-        if self.role == Role::Backend {
-            return if most > 0 {
-                self.spin_of(side).spin(look)
-            } else {
-                Ok(false)
-            };
+        if self.may_spin() && self.spin_of(side).spin(look)? {
+            return Ok(true);
         }
-        let others = SPINNING.fetch_add(1, Ordering::Relaxed);
-        let result = if others < most {
-            self.spin_of(side).spin(look)
-        } else {
-            Ok(false)
-        };
-        SPINNING.fetch_sub(1, Ordering::Relaxed);
-        result
+        self.rest();
+        Ok(false)
     }
 
     fn woken(&mut self, side: Side) {
         self.spin_of(side).woken();
+    }
+}
+
+impl Drop for SocketBell {
+    fn drop(&mut self) {
+        self.rest();
     }
 }

@@ -9,8 +9,8 @@ use channel::{BackendEnd, ConnectError, Error, KeeperEnd, Listener, Violation};
 use common::{Raw, SOON, fill, hello, keeper, memfd, pair, read_hello, send_fd, welcome};
 use contract::message::BODY_MAX;
 use contract::ring::{
-    ANSWER_CONTROL, MAGIC, MAPPING_BYTES, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
-    control,
+    ANSWER_CONTROL, BESIDE_BYTES, BESIDE_WORDS, MAGIC, MAPPING_BYTES, REQUEST_CONTROL,
+    REQUEST_DATA, REQUEST_RING_BYTES, TAG_SHIFT, control, tag,
 };
 use contract::{Header, Kind};
 use std::io::Write;
@@ -57,7 +57,7 @@ fn assert_closed(keeper: &mut KeeperEnd, raw: &Raw) {
 
 #[test]
 fn positions_beyond_the_ring() {
-    for written in [REQUEST_RING_BYTES as u64 + 1, u64::MAX, 1 << 63] {
+    for written in [REQUEST_RING_BYTES as u64 + 1, u64::MAX, 1 << 55] {
         let (mut keeper, raw) = Raw::pair();
         raw.store(REQUEST_WRITTEN, written);
         raw.wake();
@@ -79,6 +79,75 @@ fn positions_running_backwards() {
         .map(|bytes| Header::decode(&bytes));
     assert_eq!(violation(result), Violation::Position);
     assert_closed(&mut keeper, &raw);
+}
+
+/// Bytes beside the position: the words' tags, the word at `WRITTEN`, the ring's.
+fn say_beside(raw: &Raw, bytes: &[u8], tags: [u64; 2], ring: &[u8]) {
+    raw.put(REQUEST_DATA, ring);
+    for n in 0..BESIDE_WORDS {
+        let seven = bytes.iter().skip(7 * n).take(7).rev();
+        let word = seven.fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let at = REQUEST_CONTROL + control::BESIDE + 8 * n;
+        raw.store(at, word | tags[0] << TAG_SHIFT);
+    }
+    raw.store(REQUEST_WRITTEN, ring.len() as u64 | tags[1] << TAG_SHIFT);
+    raw.wake();
+}
+
+fn ping(content: u8) -> Vec<u8> {
+    let mut bytes = header(8, Kind::Ping as u16).to_vec();
+    bytes.extend_from_slice(&[content; 8]);
+    bytes
+}
+
+/// What stands beside the position is delivered if it is whole, and the ring's
+/// bytes if not.
+#[test]
+fn bytes_beside_the_position() {
+    let right = tag(24, 1);
+    for (tags, content) in [
+        ([right, right], 1),
+        ([tag(24, 0), right], 2),
+        ([tag(23, 1), right], 2),
+        ([right, tag(0, 1)], 2),
+        ([tag(25, 1), tag(25, 1)], 2),
+        ([tag(17, 1), tag(17, 1)], 2),
+    ] {
+        let (mut keeper, raw) = Raw::pair();
+        say_beside(&raw, &ping(1), tags, &ping(2));
+        let mut body = Vec::new();
+        keeper.next(&mut body).unwrap();
+        assert_eq!(body, [content; 8], "{tags:?}");
+    }
+}
+
+/// More bytes beside the position than there is room for.
+#[test]
+fn impossible_tags() {
+    for bytes in [BESIDE_BYTES + 1, 63] {
+        let (mut keeper, raw) = Raw::pair();
+        say_beside(&raw, &ping(1), [tag(bytes, 1); 2], &[0; 64][..bytes]);
+        let result = keeper.next(&mut Vec::new());
+        assert_eq!(violation(result), Violation::Position);
+        assert_closed(&mut keeper, &raw);
+    }
+}
+
+/// Lies beside the position are found like lies in the ring.
+#[test]
+fn lies_beside_the_position() {
+    let whole = tag(24, 1);
+    for (lie, found) in [
+        (header(u32::MAX, Kind::Ping as u16), Violation::Length),
+        (header(8, 7), Violation::Kind),
+        (header(8, Kind::Declassify as u16), Violation::Short),
+    ] {
+        let (mut keeper, raw) = Raw::pair();
+        say_beside(&raw, &[&lie[..], &[0; 8]].concat(), [whole; 2], &ping(1));
+        let result = keeper.next(&mut Vec::new());
+        assert_eq!(violation(result), found);
+        assert_closed(&mut keeper, &raw);
+    }
 }
 
 /// The reader of answers lies about how much it has read.

@@ -20,7 +20,8 @@
 #![allow(clippy::arc_with_non_send_sync)]
 
 use channel::Error;
-use channel::ring::{Bell, Gone, Memory, Position, Reader, Side, Writer};
+use channel::ring::{Bell, Gone, Memory, Position, Reader, SMALL_BYTES, Side, Writer};
+use contract::ring::TAG_SHIFT;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
@@ -35,11 +36,15 @@ enum Fault {
     NoSecondLook,
     RelaxedStores,
     RelaxedLoads,
+    FewTags,
+    NoThirdLook,
+    NoTag,
 }
 
 struct Shared {
     positions: [AtomicU64; 2],
     flags: [AtomicU32; 2],
+    beside: AtomicU64,
     bytes: Vec<UnsafeCell<u8>>,
 }
 
@@ -48,10 +53,13 @@ impl Shared {
         Arc::new(Shared {
             positions: [AtomicU64::new(0), AtomicU64::new(0)],
             flags: [AtomicU32::new(0), AtomicU32::new(0)],
+            beside: AtomicU64::new(0),
             bytes: (0..size).map(|_| UnsafeCell::new(0)).collect(),
         })
     }
 }
+
+const BELOW_TAG: u64 = (1 << TAG_SHIFT) - 1;
 
 /// One side's view of the shared memory.
 struct View {
@@ -60,6 +68,7 @@ struct View {
     fenced_to_sleep: Cell<bool>,
     flag_set: Cell<bool>,
     last: Cell<u64>,
+    third: Cell<bool>,
 }
 
 impl View {
@@ -70,6 +79,16 @@ impl View {
             fenced_to_sleep: Cell::new(false),
             flag_set: Cell::new(false),
             last: Cell::new(0),
+            third: Cell::new(false),
+        }
+    }
+
+    /// With two tags instead of four, three messages are enough to come round to
+    /// the same tag.
+    fn blurred(&self, word: u64) -> u64 {
+        match self.fault {
+            Fault::FewTags | Fault::NoThirdLook => word & !(1 << 63),
+            _ => word,
         }
     }
 
@@ -88,6 +107,9 @@ impl Memory for View {
         if second && self.fault == Fault::NoSecondLook {
             return self.last.get();
         }
+        if self.third.take() && self.fault == Fault::NoThirdLook {
+            return self.last.get();
+        }
         let order = match self.fault {
             Fault::RelaxedLoads => Ordering::Relaxed,
             _ => order,
@@ -102,7 +124,33 @@ impl Memory for View {
             Fault::RelaxedStores => Ordering::Relaxed,
             _ => order,
         };
+        let value = self.blurred(value);
         self.shared.positions[position as usize].store(value, order);
+    }
+
+    /// Messages here are of one word; the others need no checking.
+    fn load_beside(&self, n: usize) -> u64 {
+        let tag = self.last.get() & !BELOW_TAG;
+        if n > 0 {
+            return tag;
+        }
+        let word = self.shared.beside.load(Ordering::Relaxed);
+        match self.fault {
+            Fault::NoTag => word & BELOW_TAG | tag,
+            _ => word,
+        }
+    }
+
+    fn store_beside(&self, n: usize, value: u64) {
+        if n == 0 {
+            let value = self.blurred(value);
+            self.shared.beside.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn order(&self, order: Ordering) {
+        self.third.set(order == Ordering::Acquire);
+        fence(order);
     }
 
     fn sleeps(&self, side: Side) -> bool {
@@ -283,6 +331,52 @@ fn calls(times: usize, length: usize) -> impl Fn() + Sync + Send + 'static {
         }
         keeper.join().unwrap();
     }
+}
+
+/// The writer sends messages that may travel beside its position, some of them
+/// while the reader has not taken the last one.
+fn beside(lengths: &'static [usize], fault: Fault) -> impl Fn() + Sync + Send + 'static {
+    move || {
+        let shared = Shared::new(4);
+        let (mut here, mut there) = Socket::pair();
+        let mut writer = Writer::new(View::new(&shared, fault));
+        let mut reader = Reader::new(View::new(&shared, fault));
+        let thread = loom::thread::spawn(move || {
+            let mut next = 1..;
+            for length in lengths {
+                let bytes: Vec<u8> = next.by_ref().take(*length).collect();
+                let mut small = [0; SMALL_BYTES];
+                small[..bytes.len()].copy_from_slice(&bytes);
+                writer.send(&mut there, &small, bytes.len()).unwrap();
+            }
+        });
+        let mut bytes = Vec::new();
+        for length in lengths {
+            reader.append(&mut here, *length, &mut bytes).unwrap();
+        }
+        let right: Vec<u8> = (1..).take(lengths.iter().sum()).collect();
+        assert_eq!(bytes, right);
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn bytes_beside_arrive() {
+    check(4, beside(&[1, 1], Fault::None));
+    check(3, beside(&[2, 1, 2], Fault::None));
+    check(3, beside(&[1, 1, 1], Fault::FewTags));
+}
+
+#[test]
+#[should_panic(expected = "left == right")]
+fn without_the_third_look_bytes_beside_are_another_messages() {
+    check(3, beside(&[1, 1, 1], Fault::NoThirdLook));
+}
+
+#[test]
+#[should_panic(expected = "left == right")]
+fn without_tags_bytes_beside_are_the_next_messages() {
+    check(4, beside(&[1, 1], Fault::NoTag));
 }
 
 #[test]

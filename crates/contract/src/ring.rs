@@ -7,6 +7,14 @@
 //! start and never wrap (64 bits); the place in the ring is the position modulo
 //! its size, a power of two. A message may be longer than the ring: it streams.
 //!
+//! A small message for which somebody waits stands, besides, right beside the
+//! writer's position in the same cache line, so that one line brings both: in
+//! words of 7 bytes and a tag. The word at `WRITTEN` has a tag, too: how many bytes
+//! stand beside (0: none), and a count, so that two such messages after one another
+//! have different tags. The reader copies the words, then loads the word at
+//! `WRITTEN` again: only if that is the same, and all tags are, has it the message;
+//! else, and whenever it has not read all that comes before, it reads the ring.
+//!
 //! Each ring has two sleep flags. A side that is about to sleep sets its flag,
 //! then looks at the ring once more, then waits for a byte on the Unix socket
 //! of the channel; the other side, after it has moved its position, clears a
@@ -26,8 +34,12 @@ pub const MAPPING_BYTES: usize = HEADER_BYTES + REQUEST_RING_BYTES + ANSWER_RING
 /// Offsets of one ring's control words from the start of its control block.
 /// Each word has a cache line of its own.
 pub mod control {
-    /// `u64`: bytes written since the start; only the writer stores it.
+    /// `u64`: bytes written since the start, and a [`tag`](super::tag); only the
+    /// writer stores it.
     pub const WRITTEN: usize = 0;
+    /// [`BESIDE_WORDS`](super::BESIDE_WORDS) times `u64`: bytes and a tag; only the
+    /// writer stores them.
+    pub const BESIDE: usize = 8;
     /// `u32`: the reader sleeps until there is something to read.
     pub const READER_SLEEPS: usize = 64;
     /// `u64`: bytes read since the start; only the reader stores it.
@@ -36,6 +48,21 @@ pub mod control {
     pub const WRITER_SLEEPS: usize = 192;
     /// Size of one control block.
     pub const BYTES: usize = 256;
+}
+
+/// Words beside `WRITTEN`: the rest of its cache line.
+pub const BESIDE_WORDS: usize = 7;
+/// Bytes that may stand beside `WRITTEN`.
+pub const BESIDE_BYTES: usize = 7 * BESIDE_WORDS;
+/// Where the tag begins in a word; what is below is a position, or bytes.
+pub const TAG_SHIFT: u32 = 56;
+/// The part of a tag that is a number of bytes.
+pub const TAG_BYTES: u64 = 63;
+
+/// The tag of the `count`th message that stands beside its position.
+#[inline]
+pub const fn tag(bytes: usize, count: u64) -> u64 {
+    bytes as u64 & TAG_BYTES | (count & 3) << 6
 }
 
 /// Offset of the `u32` magic number in the header page.
@@ -54,6 +81,8 @@ pub const REQUEST_DATA: usize = HEADER_BYTES;
 pub const ANSWER_DATA: usize = HEADER_BYTES + REQUEST_RING_BYTES;
 
 const _: () = {
+    assert!(control::BESIDE + 8 * BESIDE_WORDS == control::READER_SLEEPS);
+    assert!(BESIDE_BYTES as u64 <= TAG_BYTES);
     assert!(REQUEST_RING_BYTES.is_power_of_two());
     assert!(ANSWER_RING_BYTES.is_power_of_two());
     assert!(ANSWER_CONTROL + control::BYTES <= HEADER_BYTES);

@@ -35,7 +35,7 @@ CfdChannel	cfd_channel = {.link.sock = -1};
 #define ch cfd_channel
 
 static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
-							 const void *tail, uint64 tail_length);
+							 const void *tail, uint64 tail_length, bool awaited);
 
 bool
 cfd_parallel(void)
@@ -153,7 +153,7 @@ tell_settings(void)
 		appendBinaryStringInfo(&body, names[i], strlen(names[i]) + 1);
 		appendBinaryStringInfo(&body, value, strlen(value) + 1);
 	}
-	write_prepared(CFD_KIND_SETTINGS, NULL, 0, body.data, body.len);
+	write_prepared(CFD_KIND_SETTINGS, NULL, 0, body.data, body.len, false);
 	pfree(body.data);
 	ch.settings.timezone = session_timezone;
 	ch.settings.date_style = DateStyle;
@@ -179,7 +179,7 @@ cfd_channel_prepare(void)
 	}
 	if (ch.forget)
 	{
-		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0);
+		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0, false);
 		ch.forget = false;
 	}
 	if (!cfd_settings_told())
@@ -222,9 +222,9 @@ static void
 wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
 {
 	publish_requests();
-	publish_answers();
 	if (cfd_spin(spin, look, arg))
 		return;
+	publish_answers();
 	while (!ch.ended)
 	{
 		WaitEvent	event;
@@ -438,12 +438,37 @@ too_long(void)
 					CFD_MESSAGE_BODY_MAX)));
 }
 
+/* Writes a message for which there is room, and publishes it. */
+static inline void
+write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
+			const void *tail, uint32 tail_length, bool awaited)
+{
+	uint64		bytes[CFD_BESIDE_WORDS] = {0};
+	uint64		total = CFD_MESSAGE_HEADER_BYTES + fixed_length + tail_length;
+	char	   *to = (char *) bytes + CFD_MESSAGE_HEADER_BYTES;
+	bool		wake;
+
+	memcpy(bytes, header, CFD_MESSAGE_HEADER_BYTES);
+	if (fixed_length > 0)
+		memcpy(to, fixed, fixed_length);
+	if (tail_length > 0)
+		memcpy(to + fixed_length, tail, tail_length);
+	cfd_ring_put(&ch.requests, bytes, total);
+	if (awaited && total <= CFD_BESIDE_BYTES && ch.requests.mine - ch.requests.published == total)
+		wake = cfd_ring_publish_beside(&ch.requests, bytes, total);
+	else
+		wake = cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS);
+	if (unlikely(wake))
+		wake_keeper();
+}
+
 /*
  * Writes a message and publishes it; gives its number. The channel is open and
- * looked after.
+ * looked after. "Awaited": somebody waits for what the keeper does with it.
  */
 static uint32
-write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
+			   bool awaited)
 {
 	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
 	uint64		body = (uint64) fixed_length + tail_length;
@@ -454,6 +479,11 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 		await_room(total);		/* a cancel here leaves nothing half written */
 	sequence = ++ch.sequence;
 	cfd_encode_header(header, body, kind, sequence);
+	if (likely(total <= CFD_SMALL_BYTES && total <= cfd_ring_room(&ch.requests)))
+	{
+		write_small(header, fixed, fixed_length, tail, tail_length, awaited);
+		return sequence;
+	}
 	if (likely(total <= cfd_ring_room(&ch.requests)))
 	{
 		cfd_ring_put(&ch.requests, header, sizeof(header));
@@ -475,18 +505,19 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 }
 
 static inline uint32
-write_message(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+write_message(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
+			  bool awaited)
 {
 	if (unlikely((uint64) fixed_length + tail_length > CFD_MESSAGE_BODY_MAX))
 		too_long();
 	cfd_begin();
-	return write_prepared(kind, fixed, fixed_length, tail, tail_length);
+	return write_prepared(kind, fixed, fixed_length, tail, tail_length, awaited);
 }
 
 void
 cfd_send(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
 {
-	write_message(kind, fixed, fixed_length, tail, tail_length);
+	write_message(kind, fixed, fixed_length, tail, tail_length, false);
 	ch.outstanding = true;
 }
 
@@ -494,7 +525,7 @@ const char *
 cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
 		 const void *tail, uint64 tail_length, uint32 *length)
 {
-	uint32		sequence = write_message(kind, fixed, fixed_length, tail, tail_length);
+	uint32		sequence = write_message(kind, fixed, fixed_length, tail, tail_length, true);
 
 	ch.due++;
 	receive_answer(sequence, length);

@@ -16,7 +16,6 @@
 
 #define SHORT_SLEEP_US 90
 #define LEAST_NS 500
-#define EAGER_LOOKS 16
 #define PROBE_FIRST 4
 #define PROBE_LAST 1024
 
@@ -91,14 +90,10 @@ cfd_spin(CfdSpin *spin, bool (*look) (void *), void *arg)
 	uint32		budget = spin->probing ? CFD_SPIN_LIMIT_NS : spin->budget_ns;
 	uint32		rounds = budget / pause;
 
-	for (int i = 0; budget > 0 && i < EAGER_LOOKS; i++)
-	{
-		if (look(arg))
-		{
-			hit(spin, 0);
-			return true;
-		}
-	}
+	/*
+	 * Whoever spins has just looked in vain: a pause comes first. Looks without
+	 * pauses steal the keeper's cache line and cost it more than they bring.
+	 */
 	for (uint32 n = 0; n < rounds; n++)
 	{
 		SPIN_DELAY();

@@ -83,6 +83,11 @@ fn rings(h: &mut Header) {
     h.define("ANSWER_DATA", ring::ANSWER_DATA);
     h.define("ANSWER_RING_BYTES", ring::ANSWER_RING_BYTES);
     h.define("CONTROL_WRITTEN", ring::control::WRITTEN);
+    h.define("CONTROL_BESIDE", ring::control::BESIDE);
+    h.define("BESIDE_BYTES", ring::BESIDE_BYTES);
+    h.define("BESIDE_WORDS", ring::BESIDE_WORDS);
+    h.define("TAG_SHIFT", ring::TAG_SHIFT);
+    h.define("TAG_BYTES", ring::TAG_BYTES);
     h.define("CONTROL_READER_SLEEPS", ring::control::READER_SLEEPS);
     h.define("CONTROL_READ", ring::control::READ);
     h.define("CONTROL_WRITER_SLEEPS", ring::control::WRITER_SLEEPS);

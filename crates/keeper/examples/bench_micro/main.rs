@@ -1,8 +1,9 @@
 //! What the keeper's parts cost by themselves, each beside its floor.
 //!
-//! `cargo run --release -p keeper --example bench_micro [-- --json]`. Commit and
-//! parameters come first. Times are the best of several rounds: other load on
-//! the machine only ever adds.
+//! `cargo run --release -p keeper --example bench_micro [-- [--one] [--json]]`
+//! (`--one`: single operations only). Commit and parameters come first. A time is the
+//! median of the better half of many short rounds, because other load on the
+//! machine only ever adds; what is compared with the floor alternates with it.
 
 mod costs;
 mod process;
@@ -25,13 +26,15 @@ fn commit() -> String {
 }
 
 fn main() -> ExitCode {
-    let json = std::env::args().any(|a| a == "--json");
+    let option = |name: &str| std::env::args().any(|a| a == name);
+    let (json, one) = (option("--json"), option("--one"));
     let mut report = Report::new(json);
     report.parameter("commit", &commit());
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     report.parameter("processors", &processors.to_string());
     report.parameter("rounds", &ROUNDS.to_string());
     report.parameter("messages_per_round", &MESSAGES.to_string());
+    report.parameter("times", "median of the better half of the rounds");
     report.parameter(
         "profile",
         if cfg!(debug_assertions) {
@@ -40,7 +43,7 @@ fn main() -> ExitCode {
             "release"
         },
     );
-    match costs::all(&mut report) {
+    match costs::all(&mut report, one) {
         Ok(()) => {
             report.finish();
             ExitCode::SUCCESS

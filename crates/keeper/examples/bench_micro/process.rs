@@ -101,10 +101,10 @@ impl Process {
         let path = self.dir.path().join("socket");
         let mut end = BackendEnd::connect(&path, hello, Duration::from_secs(5))?;
         let (mut initiator, first) = Initiator::new(&self.client)?;
-        let second = answer(end.call(Kind::Handshake, &[&step(1), &first])?)?;
+        let second = answer_of(end.call(Kind::Handshake, &[&step(1), &first])?)?;
         initiator.receive(&second)?;
         let (third, keys) = initiator.finish()?;
-        answer(end.call(Kind::Handshake, &[&step(3), &third])?)?;
+        answer_of(end.call(Kind::Handshake, &[&step(3), &third])?)?;
         let (sealer, opener) = keys.into_client()?;
         Ok(Backend {
             arena: end.welcome().arena,
@@ -127,7 +127,7 @@ pub fn step(step: u64) -> [u8; 8] {
     step.to_le_bytes()
 }
 
-fn answer(answer: Answer) -> Result<Vec<u8>> {
+fn answer_of(answer: Answer) -> Result<Vec<u8>> {
     match answer {
         Answer::Ok(body) => Ok(body),
         Answer::Err { message, .. } => Err(message.into()),
@@ -145,7 +145,15 @@ pub struct Backend {
 
 impl Backend {
     pub fn call(&mut self, kind: Kind, body: &[u8]) -> Result<Vec<u8>> {
-        answer(self.end.call(kind, &[body])?)
+        answer_of(self.end.call(kind, &[body])?)
+    }
+
+    /// As `call`, into a buffer that is used again, as the real backend has one.
+    pub fn call_into(&mut self, kind: Kind, body: &[u8], answer: &mut Vec<u8>) -> Result<()> {
+        match self.end.call_into(kind, &[body], answer)? {
+            None => Ok(()),
+            Some(other) => answer_of(other).map(drop),
+        }
     }
 
     pub fn slots(&mut self, count: u64) -> Fid {
