@@ -36,6 +36,11 @@ pub struct Config {
     /// File of the counter that tells old copies of `data_dir` from the newest;
     /// empty: `data_dir` with the extension `freshness`.
     pub freshness_file: PathBuf,
+    /// A TPM 2.0 (`/dev/tpmrm0`, or the socket of swtpm) whose NV counter is used
+    /// instead of a file; empty: the file.
+    pub freshness_tpm: PathBuf,
+    /// The counter's NV index.
+    pub freshness_tpm_index: u32,
     /// Public keys and names of the clients that may hold a session.
     pub clients_file: PathBuf,
     /// Where the process id is written when the keeper is ready; empty: nowhere.
@@ -61,6 +66,8 @@ impl Default for Config {
             root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
             freshness_file: PathBuf::new(),
+            freshness_tpm: PathBuf::new(),
+            freshness_tpm_index: 0x0180_c0fd,
             clients_file: "/etc/confide/clients".into(),
             pid_file: PathBuf::new(),
             memory_limit: Bytes(4 << 30),

@@ -30,6 +30,26 @@ pub enum Error {
         /// Version that the counter demands.
         expected: u64,
     },
+    /// The counter is not the one that the files were written with.
+    #[error(
+        "freshness counter: it says {expected}, but {name} is of version {found}: exchanged, cleared, or put back"
+    )]
+    Counter {
+        /// The file.
+        name: String,
+        /// Its version.
+        found: u64,
+        /// What the counter says.
+        expected: u64,
+    },
+    /// There is no file, although the counter says that there was.
+    #[error("{name}: missing (the freshness counter says {expected})")]
+    Gone {
+        /// The file.
+        name: String,
+        /// What the counter says.
+        expected: u64,
+    },
     /// The file has a format that this version does not read.
     #[error("{name}: format version {found} is not supported")]
     Version {

@@ -2,7 +2,7 @@
 //! can put back older copies of the vault's files cannot put it back.
 //!
 //! [`CounterFile`] is for development: a file elsewhere, which such an attacker
-//! may well put back, too. A TPM's NV counter belongs behind the same trait.
+//! may well put back, too. A TPM's NV counter is in `tpm`.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,6 +11,10 @@ use std::path::PathBuf;
 pub trait Freshness: Send {
     /// The counter's value; 0 when it has never been advanced.
     fn read(&self) -> io::Result<u64>;
+    /// Makes the counter, before it is advanced for the first time; its value.
+    fn create(&mut self) -> io::Result<u64> {
+        Ok(0)
+    }
     /// Moves the counter to `value`, which is one more than it was.
     fn advance(&mut self, value: u64) -> io::Result<()>;
 }

@@ -17,6 +17,10 @@
 //! failed operation the vault refuses to go on: what a failed sync has done is
 //! unknown.
 //!
+//! A manifest that was written but never became current (a crash before 3) must not
+//! become so later, when the counter has come to its number: so the first checkpoint
+//! after opening publishes the current state once more, which uses that number up.
+//!
 //! Data files that are mostly outdated are rewritten along with a checkpoint, so
 //! that the space stays within a factor of two of the content.
 //!
@@ -31,10 +35,12 @@ mod error;
 mod files;
 mod freshness;
 mod manifest;
+mod tpm;
 
 pub use error::Error;
 pub use files::{Directory, Files};
 pub use freshness::{CounterFile, Freshness};
+pub use tpm::TpmCounter;
 
 use crypt::VaultKey;
 use manifest::{HEADER_BYTES, Manifest, Place};
@@ -62,6 +68,8 @@ pub struct Vault {
     freshness: Box<dyn Freshness>,
     key: VaultKey,
     current: Manifest,
+    /// Whether this opening has published anything.
+    published: bool,
     failed: bool,
 }
 
@@ -122,6 +130,7 @@ impl Vault {
             freshness,
             key,
             current: Manifest::default(),
+            published: false,
             failed: false,
         };
         let expected = vault
@@ -156,11 +165,22 @@ impl Vault {
                     .map_err(Error::io(MANIFEST))?;
                 Ok(next)
             }
-            _ => Err(Error::Stale {
-                name: MANIFEST.to_owned(),
-                found: older.map_or(0, |m| m.version),
-                expected,
-            }),
+            _ => {
+                let name = MANIFEST.to_owned();
+                Err(match older.map(|m| m.version) {
+                    None => Error::Gone { name, expected },
+                    Some(found) if found > expected => Error::Counter {
+                        name,
+                        found,
+                        expected,
+                    },
+                    Some(found) => Error::Stale {
+                        name,
+                        found,
+                        expected,
+                    },
+                })
+            }
         }
     }
 
@@ -230,6 +250,7 @@ impl Vault {
     }
 
     fn try_commit(&mut self, mut change: Checkpoint, meta: Vec<u8>) -> Result<(), Error> {
+        self.begin()?;
         self.rewrite_outdated(&mut change)?;
         let mut next = self.current.clone();
         next.version += 1;
@@ -242,6 +263,24 @@ impl Vault {
         }
         self.publish(next)?;
         self.sweep()
+    }
+
+    /// Before the first checkpoint: makes the counter, or uses up the number that an
+    /// unfinished checkpoint may have taken.
+    fn begin(&mut self) -> Result<(), Error> {
+        if self.published {
+            return Ok(());
+        }
+        if self.current.version == 0 {
+            let made = self.freshness.create();
+            self.current.version = made.map_err(Error::io("freshness counter"))?;
+        } else {
+            let mut again = self.current.clone();
+            again.version += 1;
+            self.publish(again)?;
+        }
+        self.published = true;
+        Ok(())
     }
 
     /// Step 1.

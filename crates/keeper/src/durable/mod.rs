@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Layout, Listed, PartitionKey, Store};
 use values::Error;
-use vault::{CounterFile, Directory, Vault};
+use vault::{CounterFile, Directory, Freshness, TpmCounter, Vault};
 use zeroize::Zeroizing;
 
 /// What makes a store durable.
@@ -54,7 +54,7 @@ struct State {
 /// Where the vault is.
 struct Place {
     directory: PathBuf,
-    freshness: PathBuf,
+    freshness: Counter,
     root: Zeroizing<[u8; 32]>,
 }
 
@@ -68,6 +68,12 @@ pub enum Mode {
     Serves = message::STANDING_SERVES,
     /// Serves a standby, and takes the WAL as that replays it.
     Follows = message::STANDING_FOLLOWS,
+}
+
+/// Which freshness counter.
+enum Counter {
+    File(PathBuf),
+    Tpm(PathBuf, u32),
 }
 
 /// What the recovery worker is told first.
@@ -110,9 +116,13 @@ pub struct At {
 impl Place {
     fn of(config: &Config, root: &[u8; 32]) -> Place {
         let directory = config.data_dir.clone();
-        let freshness = match config.freshness_file.as_os_str().is_empty() {
-            true => directory.with_extension("freshness"),
-            false => config.freshness_file.clone(),
+        let given = |path: &Path| !path.as_os_str().is_empty();
+        let freshness = if given(&config.freshness_tpm) {
+            Counter::Tpm(config.freshness_tpm.clone(), config.freshness_tpm_index)
+        } else if given(&config.freshness_file) {
+            Counter::File(config.freshness_file.clone())
+        } else {
+            Counter::File(directory.with_extension("freshness"))
         };
         Place {
             directory,
@@ -123,9 +133,11 @@ impl Place {
 
     fn open(&self) -> Result<(Vault, Meta), String> {
         let files = Directory::open(&self.directory).map_err(|e| e.to_string())?;
-        let counter = CounterFile::new(&self.freshness);
-        let vault = Vault::open(Box::new(files), Box::new(counter), &self.root)
-            .map_err(|e| e.to_string())?;
+        let counter: Box<dyn Freshness> = match &self.freshness {
+            Counter::File(path) => Box::new(CounterFile::new(path)),
+            Counter::Tpm(device, index) => Box::new(TpmCounter::new(device, *index)),
+        };
+        let vault = Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
         let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
         Ok((vault, meta))
     }

@@ -1,0 +1,177 @@
+//! The TPM's counter, with Debian's swtpm. Right answer: checkpoints survive restarts of
+//! keeper and TPM; an older copy of the files is refused, also after the counter's index
+//! was removed and made anew; a crash around the increment leaves the old or the new state.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use vault::{Checkpoint, Directory, Error, Freshness, SegmentId, TpmCounter, Vault};
+
+const INDEX: u32 = 0x0180_c0fd;
+const ID: SegmentId = SegmentId {
+    partition: 1,
+    number: 0,
+};
+
+struct Machine {
+    dir: TempDir,
+    tpm: Child,
+}
+
+fn power_on(dir: &Path) -> Child {
+    std::fs::create_dir_all(dir.join("state")).unwrap();
+    let socket = dir.join("tpm");
+    let _ = std::fs::remove_file(&socket);
+    let child = Command::new("swtpm")
+        .args(["socket", "--tpm2", "--flags", "not-need-init,startup-clear"])
+        .arg("--server")
+        .arg(format!("type=unixio,path={}", socket.display()))
+        .arg("--tpmstate")
+        .arg(format!("dir={}", dir.join("state").display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("package swtpm is needed");
+    let until = Instant::now() + Duration::from_secs(10);
+    while !socket.exists() {
+        assert!(Instant::now() < until, "swtpm does not start");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let dir = tempfile::tempdir().unwrap();
+        let tpm = power_on(dir.path());
+        Machine { dir, tpm }
+    }
+
+    fn restart(&mut self) {
+        self.tpm.kill().unwrap();
+        self.tpm.wait().unwrap();
+        self.tpm = power_on(self.dir.path());
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn counter(&self) -> TpmCounter {
+        TpmCounter::new(self.path("tpm"), INDEX)
+    }
+
+    fn open(&self) -> Result<Vault, Error> {
+        let files = Directory::open(self.path("data")).unwrap();
+        Vault::open(Box::new(files), Box::new(self.counter()), &[7; 32])
+    }
+
+    fn commit(&self, content: &str) {
+        let mut change = Checkpoint::new();
+        change.write(ID, content.as_bytes().to_vec());
+        self.open().unwrap().commit(change, vec![1]).unwrap();
+    }
+
+    fn content(&self) -> Result<String, Error> {
+        let bytes = self.open()?.read(ID)?.unwrap_or_default();
+        Ok(String::from_utf8(bytes).unwrap())
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let _ = std::fs::remove_dir_all(self.path(to));
+        std::fs::create_dir(self.path(to)).unwrap();
+        for entry in std::fs::read_dir(self.path(from)).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), self.path(to).join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.tpm.kill();
+        let _ = self.tpm.wait();
+    }
+}
+
+#[test]
+fn an_older_copy_is_refused() {
+    let mut machine = Machine::new();
+    assert_eq!(machine.counter().read().unwrap(), 0, "not made by reading");
+    assert_eq!(machine.content().unwrap(), "");
+    machine.commit("one");
+    machine.copy("data", "older");
+    machine.commit("two");
+    machine.restart();
+    assert_eq!(machine.content().unwrap(), "two");
+    machine.copy("data", "newest");
+    machine.copy("older", "data");
+    let error = machine.content().unwrap_err();
+    assert!(matches!(error, Error::Stale { .. }), "{error}");
+    // The owner removes the index and makes it anew: it does not begin at 1 again.
+    let before = machine.counter().read().unwrap();
+    undefine(&machine.path("tpm"));
+    assert_eq!(machine.counter().read().unwrap(), 0);
+    let error = machine.content().unwrap_err();
+    assert!(matches!(error, Error::Counter { .. }), "{error}");
+    assert!(machine.counter().create().unwrap() > before);
+    let error = machine.content().unwrap_err();
+    assert!(matches!(error, Error::Stale { .. }), "{error}");
+    std::fs::remove_dir_all(machine.path("data")).unwrap();
+    let error = machine.content().unwrap_err();
+    assert!(matches!(error, Error::Gone { .. }), "{error}");
+}
+
+/// A crash after the manifest was written: before the increment the old state counts,
+/// after it the new one.
+#[test]
+fn a_crash_around_the_increment() {
+    let machine = Machine::new();
+    machine.commit("one");
+    machine.copy("data", "before");
+    let mut vault = machine.open().unwrap();
+    let mut change = Checkpoint::new();
+    change.write(ID, b"two".to_vec());
+    vault.commit(change, vec![1]).unwrap();
+    drop(vault);
+    // As it was before step 4, the rename: counter and manifest.next are new.
+    let manifest = machine.path("data/manifest");
+    std::fs::rename(&manifest, machine.path("data/manifest.next")).unwrap();
+    std::fs::copy(machine.path("before/manifest"), &manifest).unwrap();
+    assert_eq!(machine.content().unwrap(), "two");
+    // Before step 3: manifest.next is one ahead of the counter. It must never count.
+    machine.copy("data", "forked");
+    let ahead = machine.path("data/manifest.next");
+    std::fs::write(&ahead, b"of the future").unwrap();
+    assert_eq!(machine.content().unwrap(), "two");
+    machine.commit("three");
+    assert_eq!(machine.content().unwrap(), "three");
+}
+
+#[test]
+fn what_is_no_tpm_is_named() {
+    let machine = Machine::new();
+    let gone = TpmCounter::new(machine.path("nothing"), INDEX);
+    assert!(gone.read().is_err());
+    // An index of the endorsement key's certificate range, defined by nobody.
+    assert_eq!(
+        TpmCounter::new(machine.path("tpm"), 0x0180_0001)
+            .read()
+            .unwrap(),
+        0
+    );
+}
+
+/// TPM2_NV_UndefineSpace with the owner's empty password.
+fn undefine(socket: &Path) {
+    use std::io::{Read, Write};
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let mut command = vec![0x80, 2, 0, 0, 0, 31, 0, 0, 1, 0x22, 0x40, 0, 0, 1];
+    command.extend(INDEX.to_be_bytes());
+    command.extend([0, 0, 0, 9, 0x40, 0, 0, 9, 0, 0, 0, 0, 0]);
+    stream.write_all(&command).unwrap();
+    let mut response = [0; 256];
+    let length = stream.read(&mut response).unwrap();
+    assert_eq!(response[6..10], [0; 4], "{:?}", &response[..length]);
+}
