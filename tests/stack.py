@@ -1,5 +1,6 @@
 """A stack (PostgreSQL, keeper, proxy) of the tests' own, beside that of `make up`."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -110,6 +111,28 @@ class Stack:
 
     def kill_keeper(self) -> None:
         kill(self.keeper_pid())
+
+    def kill_postgres(self) -> None:
+        """The postmaster first, then every process of it."""
+        postmaster = self.postmaster_pid()
+        os.kill(postmaster, signal.SIGSTOP)  # starts no other process
+        processes = children(postmaster)
+        kill(postmaster)
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
 
 
 def kill(pid: int) -> None:

@@ -45,6 +45,15 @@ CREATE FUNCTION confide.stat_recovery(OUT state text, OUT reason text, OUT store
 	OUT failures int8, OUT applied_lsn pg_lsn, OUT wal_bytes int8)
 	AS 'MODULE_PATHNAME', 'cfd_stat_recovery' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.stat_recovery() IS 'how the keeper stands to this cluster''s WAL';
+CREATE FUNCTION confide.store_copy(OUT number int4, OUT name text, OUT length int8,
+	OUT checkpoint_lsn pg_lsn, OUT timeline int4) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_store_copy' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.store_copy() IS
+	'begins a copy of the keeper''s sealed files in this session; for "confide backup"';
+CREATE FUNCTION confide.store_read(number int4, at int8) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'cfd_store_read' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.store_read(int4, int8) IS
+	'a part of a file of the copy, at most a MB; for "confide backup"';
 CREATE VIEW confide.confide_stat_recovery AS
 	SELECT r.*, s.restart_lsn AS slot_lsn, s.wal_status AS slot_status, s.safe_wal_size
 	FROM confide.stat_recovery() r
@@ -57,7 +66,8 @@ CREATE FUNCTION confide.bench_oneway(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_oneway' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_oneway(int8) IS 'nanoseconds that the backend spends on a one-way message';
 
-REVOKE ALL ON FUNCTION confide.stat_keeper(), confide.stat_recovery(), confide.checkpoint(), confide.bench_answered(int8),
+REVOKE ALL ON FUNCTION confide.stat_keeper(), confide.stat_recovery(), confide.checkpoint(),
+	confide.store_copy(), confide.store_read(int4, int8), confide.bench_answered(int8),
 	confide.bench_oneway(int8) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION confide.stat_keeper(), confide.stat_recovery() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION confide.checkpoint() TO pg_checkpoint;

@@ -5,16 +5,12 @@ The seed decides what clients do and what is killed when; it is printed. Longer 
 `make torture CYCLES=100 SEED=7`.
 """
 
-import contextlib
 import os
 import random
-import signal
 import time
-from pathlib import Path
 
 import psycopg
 import pytest
-from stack import kill
 from workload import Load
 
 SEED = os.environ.get("CONFIDE_SEED", "1")
@@ -23,34 +19,11 @@ CYCLES = int(os.environ.get("CONFIDE_CYCLES", "0"))
 SECONDS = 100
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def kill_postgres(stack) -> None:
-    """The postmaster first, then every process of it."""
-    postmaster = stack.postmaster_pid()
-    os.kill(postmaster, signal.SIGSTOP)  # starts no other process
-    processes = children(postmaster)
-    kill(postmaster)
-    for pid in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
 def crash(stack, what: str) -> None:
     if what in ("keeper", "both"):
         stack.kill_keeper()
     if what in ("postgres", "both"):
-        kill_postgres(stack)
+        stack.kill_postgres()
 
 
 def checkpoint(stack) -> None:

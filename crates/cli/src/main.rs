@@ -1,8 +1,9 @@
-//! `confide`: makes keys, wraps the root key, shows public keys and versions.
+//! `confide`: makes keys, wraps the root key, backs up, shows public keys and versions.
 //!
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod root_key;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ enum Command {
     /// keeper's configuration.
     #[command(subcommand)]
     RootKey(root_key::Command),
+    /// Backs up a cluster and its keeper's store as a pair (docs/operations.md).
+    Backup(backup::Arguments),
     /// Prints the version.
     Version,
 }
@@ -96,6 +99,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::RootKey(command) => {
             root_key::run(command).map_err(|e| Failure(3, format!("{e}\nHint: {}", e.hint())))
         }
+        Command::Backup(arguments) => Ok(backup::run(&arguments)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",
             env!("CARGO_PKG_VERSION"),

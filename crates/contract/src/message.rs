@@ -194,6 +194,15 @@ kinds! {
     /// is a standby, and more will come. The keeper may serve, but promotes nothing.
     /// Body: LSN `u64` 0..8, timeline `u32` 8..12, zero 12..16. Answer: empty.
     Follow = 100, true, 16;
+    /// Begins a copy of the store's files, sealed as they are, for a backup. Answer: LSN
+    /// `u64` 0..8 and timeline `u32` 8..12 of the checkpoint that they are of, number of
+    /// files `u32` 12..16; then for each: length `u64`, length of its name `u32`, zero
+    /// `u32`, name.
+    StoreCopy = 101, true, 0;
+    /// Bytes of a file of the copy that this channel has begun. Body: the file's place
+    /// among them `u32` 0..4, zero 4..8, offset `u64` 8..16. Answer: at most a MB, none
+    /// at the end.
+    StoreRead = 102, true, 16;
 }
 
 /// The first [`HEADER_BYTES`] bytes of a message.

@@ -33,6 +33,7 @@ mod space;
 pub use clients::Clients;
 pub use config::{Bytes, Config, Mode};
 pub use dispatch::Connection;
+pub use durable::accept_backup;
 pub use keeper::Keeper;
 pub use keys::{Keys, Trouble};
 pub use server::Server;

@@ -26,6 +26,10 @@ struct Arguments {
     /// Print the settings in effect as a configuration file, and exit.
     #[arg(long)]
     print_config: bool,
+    /// Accept the files in the data directory, restored from a backup, as the newest that
+    /// there are, and exit.
+    #[arg(long)]
+    accept_backup: bool,
 }
 
 fn main() -> ExitCode {
@@ -43,7 +47,10 @@ fn main() -> ExitCode {
     }
     logging::quiet_panics();
     let started = logging::start(&config.log).map_err(End::Failed);
-    match started.and_then(|()| run(config)) {
+    match started.and_then(|()| match arguments.accept_backup {
+        true => accept(&config),
+        false => run(config),
+    }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(end) => {
             let (code, what) = match end {
@@ -83,6 +90,16 @@ impl From<Trouble> for End {
 /// The environment, as far as it is text.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+}
+
+/// An operator says that a restored copy is the newest.
+fn accept(config: &Config) -> Result<(), End> {
+    harden::harden()?;
+    let keys = Keys::of(config)?;
+    let done = keeper::accept_backup(config, keys.root())?;
+    tracing::warn!(directory = %config.data_dir.display(), "accepted a backup: {done}");
+    println!("confide-keeper: {done}");
+    Ok(())
 }
 
 fn run(config: Config) -> Result<(), End> {

@@ -30,6 +30,7 @@
 //! wrote, or it is an error.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod crypt;
 mod error;
 mod files;
@@ -37,6 +38,7 @@ mod freshness;
 mod manifest;
 mod tpm;
 
+pub use backup::Copy;
 pub use error::Error;
 pub use files::{Directory, Files};
 pub use freshness::{CounterFile, Freshness};
@@ -45,6 +47,7 @@ pub use tpm::TpmCounter;
 use crypt::VaultKey;
 use manifest::{HEADER_BYTES, Manifest, Place};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Name of the current manifest.
 const MANIFEST: &str = "manifest";
@@ -71,6 +74,8 @@ pub struct Vault {
     /// Whether this opening has published anything.
     published: bool,
     failed: bool,
+    /// Shared with copies: while there is one, no data file goes.
+    hold: Arc<()>,
 }
 
 /// What a checkpoint changes.
@@ -132,6 +137,7 @@ impl Vault {
             current: Manifest::default(),
             published: false,
             failed: false,
+            hold: Arc::new(()),
         };
         let expected = vault
             .freshness
@@ -364,6 +370,9 @@ impl Vault {
 
     /// Step 5: removes data files that hold nothing current.
     fn sweep(&mut self) -> Result<(), Error> {
+        if Arc::strong_count(&self.hold) > 1 {
+            return Ok(());
+        }
         let current: BTreeSet<String> = self
             .current
             .places

@@ -92,6 +92,8 @@
 #define CFD_KIND_RECOVERY_DONE 98
 #define CFD_KIND_CHECKPOINT 99
 #define CFD_KIND_FOLLOW 100
+#define CFD_KIND_STORE_COPY 101
+#define CFD_KIND_STORE_READ 102
 
 /* Sizes of the fixed parts of bodies */
 #define CFD_FIXED_ANSWER 0
@@ -129,6 +131,8 @@
 #define CFD_FIXED_RECOVERY_DONE 8
 #define CFD_FIXED_CHECKPOINT 24
 #define CFD_FIXED_FOLLOW 16
+#define CFD_FIXED_STORE_COPY 0
+#define CFD_FIXED_STORE_READ 16
 
 /* Ranks */
 #define CFD_RANK_DESCENDING 1

@@ -53,6 +53,8 @@ pub struct Connection {
     pending: Option<Arc<Error>>,
     /// A handshake that has begun.
     responder: Option<Responder>,
+    /// A copy of the store's files that a backup is made of.
+    copy: Option<vault::Copy>,
     reply: Vec<u8>,
     scratch: Vec<u8>,
     plain: Zeroizing<Vec<u8>>,
@@ -90,6 +92,7 @@ impl Connection {
             clock_is_old: true,
             pending: None,
             responder: None,
+            copy: None,
             reply: Vec::new(),
             scratch: Vec::new(),
             plain: Zeroizing::new(Vec::new()),
@@ -160,6 +163,8 @@ impl Connection {
             Kind::RecoveryState => self.recovery_state(body),
             Kind::RecoveryDone => self.recovery_done(body),
             Kind::Follow => self.follow(body),
+            Kind::StoreCopy => self.store_copy(),
+            Kind::StoreRead => self.store_read(body),
             Kind::Checkpoint => self.checkpoint(body),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }

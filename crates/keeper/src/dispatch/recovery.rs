@@ -1,5 +1,6 @@
 //! What the recovery worker says (docs/durability.md): `RecoveryState`, `Redo`,
-//! `RecoveryDone`, `Follow`, `Checkpoint`.
+//! `RecoveryDone`, `Follow`, `Checkpoint`; and what a backup asks for: `StoreCopy`,
+//! `StoreRead`.
 //!
 //! Invariants: the worker's channel does nothing else, and no other channel does
 //! these; what follows [`Kind::RecoveryState`] is refused on a channel on which
@@ -103,6 +104,35 @@ impl Connection {
         let mut body = Body::new(body);
         let (position, timeline) = (body.u64()?, body.u32()?);
         Ok(self.durable()?.follow(position, timeline)?)
+    }
+
+    /// Any backend may copy the store: the files are sealed, and lie on a disk anyway.
+    pub(super) fn store_copy(&mut self) -> Result<(), Failure> {
+        let (copy, position, timeline) = self.durable()?.copy()?;
+        self.reply.extend_from_slice(&position.to_le_bytes());
+        self.reply.extend_from_slice(&timeline.to_le_bytes());
+        let count = u32::try_from(copy.files().len()).unwrap_or(u32::MAX);
+        self.reply.extend_from_slice(&count.to_le_bytes());
+        for (name, length) in copy.files() {
+            self.reply.extend_from_slice(&length.to_le_bytes());
+            self.reply
+                .extend_from_slice(&(name.len() as u64).to_le_bytes());
+            self.reply.extend_from_slice(name.as_bytes());
+        }
+        self.copy = Some(copy);
+        Ok(())
+    }
+
+    pub(super) fn store_read(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let number = body.u32()? as usize;
+        body.skip::<4>()?;
+        let offset = body.u64()?;
+        let copy = self.copy.as_ref();
+        let copy = copy.ok_or_else(|| fail::malformed("No copy has been begun."))?;
+        let bytes = self.durable()?.read_copy(copy, number, offset)?;
+        self.reply.extend_from_slice(&bytes);
+        Ok(())
     }
 
     pub(super) fn checkpoint(&mut self, body: &[u8]) -> Result<(), Failure> {

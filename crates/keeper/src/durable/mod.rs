@@ -10,8 +10,11 @@
 //! that any redo record before that LSN says; a failed checkpoint changes nothing
 //! but what the next one writes.
 
+mod backup;
 mod checkpoint;
 mod meta;
+
+pub use backup::accept_backup;
 
 use crate::config::Config;
 use contract::{Fid, message};

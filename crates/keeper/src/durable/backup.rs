@@ -1,0 +1,56 @@
+//! Copies of the store for backups, and the operator's word that a copy is the newest.
+//!
+//! Invariant: what leaves the keeper is sealed, as it is on its disk.
+
+use super::{Durable, Place};
+use crate::config::Config;
+use values::Error;
+use vault::{Copy, CounterFile, Directory, Vault};
+
+/// Bytes of a file that are read at a time.
+const PART_BYTES: usize = 1024 * 1024;
+
+fn failed(what: &impl std::fmt::Display) -> Error {
+    Error::new(b"58030", "confide: the keeper's store cannot be copied").detail(what.to_string())
+}
+
+impl Durable {
+    /// Begins a copy of what the last checkpoint wrote; its LSN and timeline.
+    pub fn copy(&self) -> Result<(Copy, u64, u32), Error> {
+        let state = self.state();
+        let vault = state.vault.as_ref();
+        let vault = vault.ok_or_else(|| failed(&"the last checkpoint failed"))?;
+        let meta = super::Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
+        let copy = vault.copy().map_err(|e| failed(&e))?;
+        Ok((copy, meta.position, meta.timeline))
+    }
+
+    /// Bytes of a file of a copy; none at its end.
+    pub fn read_copy(&self, copy: &Copy, number: usize, offset: u64) -> Result<Vec<u8>, Error> {
+        let state = self.state();
+        let vault = state.vault.as_ref();
+        let vault = vault.ok_or_else(|| failed(&"a checkpoint failed meanwhile"))?;
+        let bytes = vault.read_copy(copy, number, offset, PART_BYTES);
+        bytes.map_err(|e| failed(&e))
+    }
+}
+
+/// Makes the files in the data directory the newest that there are, which without this
+/// the freshness counter denies. What was done, for the log.
+///
+/// # Errors
+/// When the files are not authentic, or a keeper uses them.
+pub fn accept_backup(config: &Config, root: &[u8; 32]) -> Result<String, String> {
+    let place = Place::of(config, root);
+    let accept = || -> Result<String, String> {
+        let _held = super::lock(&place.directory)?;
+        let files = Directory::open(&place.directory).map_err(|e| e.to_string())?;
+        let counter = CounterFile::new(&place.freshness);
+        let (from, to) =
+            Vault::accept(Box::new(files), Box::new(counter), root).map_err(|e| e.to_string())?;
+        Ok(format!(
+            "the copy of version {from} is now the newest, as version {to}"
+        ))
+    };
+    accept().map_err(|e| format!("data directory {}: {e}", config.data_dir.display()))
+}

@@ -1,0 +1,115 @@
+//! Copies of a vault's files for backups, and what is done with a copy: an operator
+//! says that it is the newest there is.
+//!
+//! Invariants: a copy is of one checkpoint; no copy becomes the newest unless its every
+//! block is authentic.
+
+use crate::{Error, Files, Freshness, MANIFEST, Manifest, Vault, VaultKey, data_name};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The files of one checkpoint, which stay as long as this lives.
+pub struct Copy {
+    manifest: Vec<u8>,
+    files: Vec<(String, u64)>,
+    _hold: Arc<()>,
+}
+
+impl Copy {
+    /// Names and lengths; the manifest is the last.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
+        self.files
+            .iter()
+            .map(|(name, length)| (name.as_str(), *length))
+    }
+}
+
+impl Vault {
+    /// Begins a copy of what the last finished checkpoint wrote.
+    ///
+    /// # Errors
+    /// When there was no checkpoint yet, or the manifest cannot be read.
+    pub fn copy(&self) -> Result<Copy, Error> {
+        let manifest = self.files.read(MANIFEST).map_err(Error::io(MANIFEST))?;
+        let manifest = manifest.ok_or(Error::Refused("there was no checkpoint yet"))?;
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        for place in self.current.places.values() {
+            let end = place.offset.saturating_add(u64::from(place.length));
+            let size = sizes.entry(place.file).or_default();
+            *size = (*size).max(end);
+        }
+        let mut files: Vec<(String, u64)> = sizes
+            .into_iter()
+            .map(|(file, size)| (data_name(file), size))
+            .collect();
+        files.push((MANIFEST.to_owned(), manifest.len() as u64));
+        Ok(Copy {
+            manifest,
+            files,
+            _hold: Arc::clone(&self.hold),
+        })
+    }
+
+    /// At most `most` bytes of a file of a copy.
+    ///
+    /// # Errors
+    /// When there is no such file, or it cannot be read.
+    pub fn read_copy(
+        &self,
+        copy: &Copy,
+        number: usize,
+        offset: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let found = copy.files.get(number);
+        let (name, size) = found.ok_or(Error::Refused("no such file in the copy"))?;
+        let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let length = left.min(most);
+        if name == MANIFEST {
+            let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+            let rest = copy.manifest.get(offset..).unwrap_or_default();
+            return Ok(rest.get(..length).unwrap_or_default().to_vec());
+        }
+        self.files
+            .read_at(name, offset, length)
+            .map_err(Error::io(name))
+    }
+
+    /// Makes whatever the files hold the newest there is: the counter says so from now
+    /// on. Gives the version before and after.
+    ///
+    /// # Errors
+    /// When there is nothing, or any of it is not authentic: then nothing is changed.
+    pub fn accept(
+        files: Box<dyn Files>,
+        freshness: Box<dyn Freshness>,
+        root_key: &[u8; 32],
+    ) -> Result<(u64, u64), Error> {
+        let mut vault = Vault {
+            files,
+            freshness,
+            key: VaultKey::new(root_key),
+            current: Manifest::default(),
+            failed: false,
+            hold: Arc::new(()),
+        };
+        let found = vault.load(MANIFEST)?;
+        vault.current = found.ok_or(Error::Refused("there is no manifest"))?;
+        for id in vault.segments().collect::<Vec<_>>() {
+            vault.read(id)?;
+        }
+        let counter = vault.freshness.read();
+        let counter = counter.map_err(Error::io("freshness counter"))?;
+        let version = vault.current.version;
+        for next in counter.saturating_add(1)..=version {
+            let advanced = vault.freshness.advance(next);
+            advanced.map_err(Error::io("freshness counter"))?;
+        }
+        if counter > version {
+            let mut next = vault.current.clone();
+            next.version = counter.saturating_add(1);
+            vault.publish(next)?;
+        }
+        Ok((version, vault.current.version))
+    }
+}

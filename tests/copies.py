@@ -1,0 +1,87 @@
+"""Stacks made from a backup of another: standbys and restored clusters, each with a keeper of
+its own that has the same root key. What an operator does is in docs/operations.md; this does the
+same with the stack's names."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from stack import PG_BIN, POSTGRES, Stack
+
+
+def place(run: Path) -> Path:
+    """Where scripts/lib.sh puts the state of a stack."""
+    if os.geteuid() != 0:
+        return run
+    name = hashlib.sha256(str(run).encode()).hexdigest()[:10]
+    return Path(f"/var/lib/confide/dev-{name}")
+
+
+def owned(user: str, *paths: Path) -> None:
+    if os.geteuid() == 0:
+        subprocess.run(["chown", "-R", f"{user}:", *paths], check=True)
+
+
+def run_as(user: str, *command, **environment) -> str:
+    if os.geteuid() == 0:
+        switch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"]
+        command = (*switch, *command)
+    done = subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, **environment},
+        cwd="/",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def backup(stack: Stack, directory: Path, *more: str) -> str:
+    """`confide backup`, as the operator of the primary."""
+    confide = place(stack.run) / "bin" / "confide"
+    done = subprocess.run(
+        [confide, "backup", directory, "--dbname", stack.dba_url, "--bindir", PG_BIN, "--", *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+class Copy(Stack):
+    """A stack whose cluster and store come from a backup."""
+
+    def __init__(self, origin: Stack, name: str, directory: Path, settings: str = ""):
+        super().__init__(origin.run.with_name(f"{origin.run.name}-{name}"), POSTGRES + settings)
+        state, source = place(self.run), place(origin.run)
+        for folder in (state, state / "keeper", self.run):
+            folder.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(directory / "pgdata", state / "pgdata", symlinks=True)
+        shutil.copytree(directory / "keeper" / "data", state / "keeper" / "data")
+        shutil.copy(source / "app.password", state)
+        for file in (source / "keeper").glob("root.key*"):
+            shutil.copy(file, state / "keeper")
+        os.chmod(state / "pgdata", 0o700)
+        owned("postgres", state / "pgdata")
+        owned("confide-keeper", state / "keeper")
+        self.keeper_home = state / "keeper"
+        self.binaries = source / "bin"
+
+    def accept(self) -> str:
+        """An operator says that the copy of the store is the newest."""
+        return run_as(
+            "confide-keeper",
+            place(self.run.with_name("-".join(self.run.name.split("-")[:2])))
+            / "bin/confide-keeper",
+            "--accept-backup",
+            CONFIDE_KEEPER_DATA_DIR=str(self.keeper_home / "data"),
+            CONFIDE_KEEPER_ROOT_KEY_FILE=str(self.keeper_home / "root.key"),
+            CONFIDE_KEEPER_KEY_FILE=str(self.keeper_home / "keeper.key"),
+        )

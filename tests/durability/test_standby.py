@@ -1,0 +1,157 @@
+"""A replica with a keeper of its own: it answers queries on protected columns while it follows,
+and goes on alone after the primary and its keeper were killed."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from copies import Copy, backup
+from results import run
+from stack import ROOT
+
+TPCH = ROOT / "tests" / "tpch"
+TIMEOUT = 30
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tpch")
+    command = [ROOT / ".venv/bin/tpchgen-cli", "--quiet", "-s", "0.01", "--output-dir", directory]
+    subprocess.run(command, check=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def primary(stack):
+    """A stack of its own, since it is killed in the end."""
+    with stack.connect_app() as app:
+        app.execute("DROP SCHEMA IF EXISTS replica CASCADE")
+        app.execute("CREATE SCHEMA replica")
+        app.execute("CREATE TABLE replica.early (id int PRIMARY KEY, v enc_text)")
+        app.execute("INSERT INTO replica.early SELECT g, g::text FROM generate_series(1, 100) g")
+    return stack
+
+
+@pytest.fixture(scope="module")
+def replica(primary, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("backup") / "standby"
+    backup(primary, directory, "--write-recovery-conf")
+    copy = Copy(primary, "replica", directory)
+    try:
+        yield copy
+    finally:
+        copy.down("--remove")
+
+
+def caught_up(primary, replica) -> None:
+    with primary.connect_dba() as one, replica.connect_dba() as other:
+        end = one.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
+        until = time.monotonic() + TIMEOUT
+        while not other.execute("SELECT pg_last_wal_replay_lsn() >= %s", (end,)).fetchone()[0]:
+            assert time.monotonic() < until, "the standby does not catch up"
+            time.sleep(0.02)
+
+
+def test_not_without_an_operator(primary, replica):
+    """A restored store is not the newest before somebody says so."""
+    with pytest.raises(AssertionError) as error:
+        replica.up()
+    log = (Path(replica.keeper_home).parent / "log" / "keeper.log").read_text()
+    assert "manifest" in log, (error.value, log)
+    assert "is now the newest" in replica.accept()
+    replica.up()
+    row = ("", None)
+    with replica.connect_dba() as dba:
+        row = dba.execute("SELECT state, reason FROM confide.confide_stat_recovery").fetchone()
+    assert row == ("following", None)
+
+
+def test_follows(primary, replica):
+    """Rows that are written while the standby is asked. Bug: an identifier on a replayed page
+    names nothing yet in the standby's keeper."""
+    with primary.connect_app() as one, replica.connect_app() as other:
+        one.execute("CREATE TABLE replica.late (id int PRIMARY KEY, v enc_int4, s enc_text)")
+        one.execute("CREATE INDEX ON replica.late (v)")
+        caught_up(primary, replica)
+        query = "SELECT count(*), coalesce(sum(v), 0), count(s) FROM replica.late"
+        for n in range(150):
+            rows = f"generate_series({n * 20 + 1}, {n * 20 + 20}) g"
+            one.execute(f"INSERT INTO replica.late SELECT g, g, repeat('x', g % 50) FROM {rows}")
+            count, total, texts = other.execute(query).fetchone()
+            assert total == count * (count + 1) // 2
+            assert texts == count
+        caught_up(primary, replica)
+        assert other.execute(query).fetchone() == one.execute(query).fetchone()
+        found = other.execute("SELECT id FROM replica.late WHERE v = 2999").fetchall()
+        assert found == [(2999,)]
+        assert other.execute("SELECT count(*) FROM replica.early").fetchone() == (100,)
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            other.execute("INSERT INTO replica.late VALUES (-1, 1, 'x')")
+    with replica.connect_dba() as dba:
+        position = dba.execute("SELECT confide.checkpoint()").fetchone()[0]
+    replica.kill_keeper()
+    replica.up()
+    with replica.connect_app() as other, primary.connect_app() as one:
+        assert other.execute(query).fetchone() == one.execute(query).fetchone()
+    with replica.connect_dba() as dba:
+        sql = "SELECT state, checkpoint_lsn FROM confide.confide_stat_recovery"
+        assert dba.execute(sql).fetchone() == ("following", position)
+
+
+def test_tpch(primary, replica, data):
+    sys.path.insert(0, str(TPCH))
+    from test_queries import load
+
+    with primary.connect_app() as one, replica.connect_app() as other:
+        load(one, "replica_tpch", (TPCH / "schema.sql").read_text(), data)
+        caught_up(primary, replica)
+        for connection in (one, other):
+            connection.execute("SET search_path = replica_tpch")
+            connection.execute("SET statement_timeout = '120s'")
+        for number in range(1, 23):
+            text = (TPCH / "queries" / f"{number:02}.sql").read_text()
+            if "create view" in text.lower():
+                # A standby makes no view: the primary makes it, both read it.
+                first, query, last = [s for s in text.split(";\n") if s.strip()]
+                one.execute(first)
+                caught_up(primary, replica)
+            else:
+                query, last = text, None
+            expected = run(one, query)
+            found = run(other, query)
+            assert expected.sqlstate is None, (number, expected)
+            assert found.sqlstate is None, (number, found)
+            assert found.rows == expected.rows, number
+            if last:
+                one.execute(last)
+
+
+def test_promoted(primary, replica):
+    """The primary and its keeper are killed at once; the standby goes on writing."""
+    with primary.connect_app() as one:
+        one.execute("INSERT INTO replica.late VALUES (1000000, 7, 'the last one')")
+        rows = one.execute("SELECT id, v, s FROM replica.late ORDER BY id").fetchall()
+    caught_up(primary, replica)
+    primary.kill_postgres()
+    primary.kill_keeper()
+    with replica.connect_dba() as dba:
+        dba.execute("SELECT pg_promote()")
+    with replica.connect_app() as other:
+        other.execute("INSERT INTO replica.late VALUES (1000001, 8, 'after promotion')")
+        other.execute("UPDATE replica.late SET v = v + 1 WHERE id = 1000000")
+        found = other.execute("SELECT id, v, s FROM replica.late ORDER BY id").fetchall()
+        rows[-1] = (1000000, 8, "the last one")
+        assert found == [*rows, (1000001, 8, "after promotion")]
+    with replica.connect_dba() as dba:
+        row = dba.execute("SELECT state FROM confide.confide_stat_recovery").fetchone()
+        assert row == ("serving",)
+        dba.execute("SELECT confide.checkpoint()")
+    replica.kill_keeper()
+    replica.up()
+    with replica.connect_app() as other:
+        assert other.execute("SELECT id, v, s FROM replica.late ORDER BY id").fetchall() == found
+        other.execute("DROP SCHEMA replica CASCADE")
+    primary.up()
