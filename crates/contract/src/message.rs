@@ -174,6 +174,32 @@ kinds! {
     /// Body: destination FID `u64` 0..8, state FID `u64` 8..16.
     AggregateFinal = 82, false, 16;
 
+    /// Registers an aggregation over batches ([`crate::message::aggregation`]).
+    /// Answer: its handle `u32`.
+    AggregateRegister = 83, true, 24;
+    /// Rows of an aggregation. Body: handle `u32` 0..4, rows `u32` 4..8; then the
+    /// columns ([`crate::message::column`]).
+    AggregateRows = 84, false, 8;
+    /// Takes back rows that found no group, because there is no room for another one.
+    /// Body: handle `u32` 0..4, zero 4..8. Answer: rows that may be sent before the
+    /// next such request `u64` 0..8, rows given back `u32` 8..12, 1 if there are more
+    /// `u32` 12..16; then each column: FIDs `u64`, or, where it is not protected,
+    /// values `u64` and for each a byte: 1 if it is NULL.
+    AggregateReturn = 85, true, 8;
+    /// Finishes groups. Body: handle `u32` 0..4, the largest number of groups `u32`
+    /// 4..8, first slot for results `u64` 8..16; then FIDs `u64` of constants for the
+    /// condition on groups. Answer: groups `u32` 0..4, flags
+    /// `u32` 4..8 (1: there may be more groups, 2: rows are to be taken back), groups
+    /// in this pass `u64` 8..16; then for each key and aggregate a column: FIDs `u64`
+    /// (0 for NULL), counts `u64`, or raw keys `u64` and for each a byte: 1 if NULL.
+    /// Results take the slots, a group after the other.
+    AggregateFetch = 86, true, 16;
+    /// Begins an aggregation anew. Body: handle `u32` 0..4, zero 4..8.
+    AggregateReset = 87, false, 8;
+    /// Forgets an aggregation. Body: as [`Kind::AggregateReset`]. The release of
+    /// the statement arena forgets all.
+    AggregateForget = 88, false, 8;
+
     /// Recovery worker only. Body: system identifier of the cluster `u64` 0..8.
     /// Answer: how the keeper stands `u32` 0..4 ([`STANDING_SERVES`] and others);
     /// timeline `u32` 4..8 (of the later LSN); LSN of its checkpoint `u64` 8..16 (0: its
@@ -299,6 +325,9 @@ pub mod column {
     /// `count` booleans `u8` that the database knows, one for each row: 0, 1, or 2
     /// for NULL.
     pub const BOOLS: u32 = 2;
+    /// `count` values `u64` that are not protected, one for each row, then for each a
+    /// byte: 1 if it is NULL. Group keys only (`AggregateRows`).
+    pub const RAW: u32 = 3;
     /// Size of a run in bytes.
     pub const RUN_BYTES: usize = 16;
 }
@@ -317,4 +346,29 @@ pub mod rank {
     pub const SETS_MAX: usize = 256;
     /// Rank of rows beyond the limit.
     pub const BEYOND: u32 = u32::MAX;
+}
+
+/// Aggregations over batches.
+///
+/// Bytes of a registration: number of columns `u16`, of expressions `u16`, of group
+/// keys `u16`, of aggregates `u16`, the filter's expression `u16` or [`NONE`], zero
+/// 10..16, bytes that groups may take `u64` 16..24; then for each column its type
+/// code `u8`, 0 if it is not protected; for each expression its program `u32` (0: a
+/// column as it is) and the columns it takes, a number `u16` and so many `u16`; for
+/// each key its expression `u16`; for each aggregate its signature `u16` (0: count),
+/// its argument's expression `u16` or [`NONE`], its filter's expression `u16` or
+/// [`NONE`], flags `u16`; then the program of the condition on groups `u32` (0:
+/// none) and what it takes, a number `u16` and so many outputs `u16`, keys first,
+/// then aggregates; from [`CONSTANT`] on, constants that come with each fetch.
+///
+/// [`CONSTANT`]: aggregation::CONSTANT
+///
+/// [`NONE`]: aggregation::NONE
+pub mod aggregation {
+    /// No expression.
+    pub const NONE: u16 = u16::MAX;
+    /// The first number of constants of the condition on groups.
+    pub const CONSTANT: u16 = 1 << 15;
+    /// Flag of an aggregate: of equal values only one counts.
+    pub const DISTINCT: u16 = 1;
 }

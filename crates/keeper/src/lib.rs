@@ -3,7 +3,8 @@
 //!
 //! `server` accepts channels and gives each a thread; `dispatch` carries out
 //! requests, one file for each family of messages, within the policy of
-//! `dispatch::policy`; `program` evaluates; `space` resolves identifiers;
+//! `dispatch::policy`; `program` evaluates, `aggregation`
+//! groups and aggregates; `space` resolves identifiers;
 //! `session` is what the channels of one session share; `durable` makes values
 //! outlive the keeper. Values lie in crate
 //! `store`, what operations compute is in crate `values`.
@@ -13,6 +14,7 @@
 //! or errors.
 #![forbid(unsafe_code)]
 
+mod aggregation;
 mod body;
 mod clients;
 mod config;

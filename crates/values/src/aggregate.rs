@@ -162,6 +162,49 @@ impl AggregateState {
         Ok(())
     }
 
+    /// The state after `count` whole numbers of this sum; for sums and averages of
+    /// integers only.
+    pub fn of_integers(
+        agg: Aggregate,
+        input: TypeCode,
+        sum: i128,
+        count: u64,
+    ) -> Result<AggregateState> {
+        let mut state = AggregateState::new(agg, input)?;
+        match &mut state.state {
+            State::Int(total, _) => *total = sum,
+            _ => return Err(no_such_operation()),
+        }
+        state.count = count;
+        Ok(state)
+    }
+
+    /// The state after `count` numerics, the largest scale of which is `scale` and
+    /// which sum up to `sum` of 10^-`scale`.
+    pub fn of_numerics(
+        agg: Aggregate,
+        sum: i128,
+        scale: u16,
+        count: u64,
+    ) -> Result<AggregateState> {
+        let mut state = AggregateState::new(agg, TypeCode::Numeric)?;
+        match &mut state.state {
+            State::Numeric(total) => *total = Numeric::from_i128_scaled(sum, scale),
+            _ => return Err(no_such_operation()),
+        }
+        state.count = count;
+        Ok(state)
+    }
+
+    /// This state, for another aggregate whose states change in the same way: sum
+    /// and average of integers or numerics.
+    pub fn to_end_as(mut self, agg: Aggregate) -> AggregateState {
+        if matches!(self.state, State::Int(..) | State::Numeric(_)) {
+            self.agg = agg;
+        }
+        self
+    }
+
     /// Whether no value has been seen: the result is null then.
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -205,8 +248,15 @@ impl AggregateState {
 /// new. Of equal values that look different (1.0 and 1.00) the last is kept,
 /// except by `char(n)`.
 fn replaces(agg: Aggregate, new: &Value, order: Ordering) -> bool {
+    replaces_extreme(agg, new.type_code(), order)
+}
+
+/// Whether a new value takes the place of the old minimum or maximum, by the order
+/// of old and new.
+#[inline]
+pub fn replaces_extreme(agg: Aggregate, t: TypeCode, order: Ordering) -> bool {
     match (agg, order) {
-        (_, Ordering::Equal) => !matches!(new, Value::Bpchar(_)),
+        (_, Ordering::Equal) => t != TypeCode::Bpchar,
         (Aggregate::Max, order) => order.is_lt(),
         (_, order) => order.is_gt(),
     }

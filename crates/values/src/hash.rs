@@ -1,4 +1,4 @@
-//! Keyed hash.
+//! Keyed hash, and the form of values that it is taken of.
 
 use crate::{Value, text};
 use siphasher::sip::SipHasher24;
@@ -8,33 +8,43 @@ use std::hash::Hasher;
 /// under it. Families are the integers, the floats, and each other type alone.
 pub fn hash(v: &Value, key: &[u8; 16]) -> u64 {
     let mut h = SipHasher24::new_with_key(key);
-    match v {
-        Value::Bool(b) => feed(&mut h, 1, &[u8::from(*b)]),
-        Value::Int2(n) => feed(&mut h, 2, &i64::from(*n).to_le_bytes()),
-        Value::Int4(n) => feed(&mut h, 2, &i64::from(*n).to_le_bytes()),
-        Value::Int8(n) => feed(&mut h, 2, &n.to_le_bytes()),
-        Value::Float4(x) => feed(&mut h, 3, &float_bits(f64::from(*x))),
-        Value::Float8(x) => feed(&mut h, 3, &float_bits(*x)),
-        Value::Numeric(n) => {
-            h.write_u8(4);
-            n.canonical(&mut |bytes| h.write(bytes));
-        }
-        Value::Text(s) => feed(&mut h, 5, s),
-        Value::Bpchar(s) => feed(&mut h, 6, text::trim_blanks(s)),
-        Value::Bytea(b) => feed(&mut h, 7, b),
-        Value::Date(d) => feed(&mut h, 8, &d.to_le_bytes()),
-        Value::Time(t) => feed(&mut h, 9, &t.to_le_bytes()),
-        Value::Timestamp(t) => feed(&mut h, 10, &t.to_le_bytes()),
-        Value::Timestamptz(t) => feed(&mut h, 11, &t.to_le_bytes()),
-        Value::Interval(i) => feed(&mut h, 12, &i.linear().to_le_bytes()),
-        Value::Uuid(u) => feed(&mut h, 13, u),
-    }
+    feed_value(v, &mut |bytes| h.write(bytes));
     h.finish()
 }
 
-fn feed(h: &mut SipHasher24, family: u8, bytes: &[u8]) {
-    h.write_u8(family);
-    h.write(bytes);
+/// Appends a form of the value: two values of one type are equal exactly if their
+/// forms are.
+pub fn key(v: &Value, out: &mut Vec<u8>) {
+    feed_value(v, &mut |bytes| out.extend_from_slice(bytes));
+}
+
+fn feed_value(v: &Value, h: &mut dyn FnMut(&[u8])) {
+    match v {
+        Value::Bool(b) => feed(h, 1, &[u8::from(*b)]),
+        Value::Int2(n) => feed(h, 2, &i64::from(*n).to_le_bytes()),
+        Value::Int4(n) => feed(h, 2, &i64::from(*n).to_le_bytes()),
+        Value::Int8(n) => feed(h, 2, &n.to_le_bytes()),
+        Value::Float4(x) => feed(h, 3, &float_bits(f64::from(*x))),
+        Value::Float8(x) => feed(h, 3, &float_bits(*x)),
+        Value::Numeric(n) => {
+            h(&[4]);
+            n.canonical(h);
+        }
+        Value::Text(s) => feed(h, 5, s),
+        Value::Bpchar(s) => feed(h, 6, text::trim_blanks(s)),
+        Value::Bytea(b) => feed(h, 7, b),
+        Value::Date(d) => feed(h, 8, &d.to_le_bytes()),
+        Value::Time(t) => feed(h, 9, &t.to_le_bytes()),
+        Value::Timestamp(t) => feed(h, 10, &t.to_le_bytes()),
+        Value::Timestamptz(t) => feed(h, 11, &t.to_le_bytes()),
+        Value::Interval(i) => feed(h, 12, &i.linear().to_le_bytes()),
+        Value::Uuid(u) => feed(h, 13, u),
+    }
+}
+
+fn feed(h: &mut dyn FnMut(&[u8]), family: u8, bytes: &[u8]) {
+    h(&[family]);
+    h(bytes);
 }
 
 /// One form for all NaNs, and for both zeros.

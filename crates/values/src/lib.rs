@@ -25,12 +25,12 @@ mod scan;
 mod text;
 mod value;
 
-pub use aggregate::AggregateState;
+pub use aggregate::{AggregateState, replaces_extreme};
 pub use apply::apply;
 pub use compare::{compare, test};
 pub use env::Env;
 pub use error::Error;
-pub use hash::hash;
+pub use hash::{hash, key};
 pub use io::{apply_typmod, decode_binary, encode_binary, format_text, parse_text};
 pub use numeric::Numeric;
 pub use value::{Interval, Value};

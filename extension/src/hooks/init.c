@@ -13,6 +13,7 @@
 #include "fmgr.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
+#include "nodes/aggregate/aggregate.h"
 #include "storage/ipc.h"
 #include "types/types.h"
 #include "utils/guc.h"
@@ -90,4 +91,5 @@ _PG_init(void)
 	cfd_transaction_init();
 	cfd_refusals_init();
 	cfd_parse_init();
+	cfd_aggregate_init();
 }

@@ -128,6 +128,9 @@ fn messages(h: &mut Header) {
         format_args!("UINT32_C({})", message::rank::BEYOND),
     );
     h.section("Programs");
+    h.define("AGGREGATION_NONE", message::aggregation::NONE);
+    h.define("AGGREGATION_CONSTANT", message::aggregation::CONSTANT);
+    h.define("AGGREGATION_DISTINCT", message::aggregation::DISTINCT);
     h.define("PROGRAM_FIRST_HANDLE", message::program::FIRST_HANDLE);
     h.define("PROGRAM_INPUT", message::program::INPUT);
     h.define("PROGRAM_CONSTANT", message::program::CONSTANT);
@@ -151,6 +154,7 @@ fn messages(h: &mut Header) {
     h.define("COLUMN_LIST", message::column::LIST);
     h.define("COLUMN_RUNS", message::column::RUNS);
     h.define("COLUMN_BOOLS", message::column::BOOLS);
+    h.define("COLUMN_RAW", message::column::RAW);
     h.define("COLUMN_RUN_BYTES", message::column::RUN_BYTES);
 }
 

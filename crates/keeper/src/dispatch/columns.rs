@@ -181,6 +181,10 @@ impl Connection {
             window.is_empty() && arena == own.first()
         };
         self.clock_is_old = true;
+        if ended {
+            // No statement runs: the aggregations left were given up by an error.
+            self.aggregations.clear();
+        }
         if ended && self.leads {
             self.space.session.end_statement();
         }

@@ -8,6 +8,7 @@
 //! an answer exactly if its kind is answered.
 
 mod aggregate;
+mod aggregation;
 mod batches;
 mod columns;
 mod envelopes;
@@ -21,6 +22,7 @@ mod recovery;
 mod settings;
 mod stats;
 
+use crate::aggregation::Aggregation;
 use crate::fail::{self, Failure};
 use crate::keeper::Keeper;
 use crate::session::{Client, Shared};
@@ -29,6 +31,7 @@ use contract::hello::{Hello, Status, Welcome};
 use contract::{Fid, Kind};
 use envelope::handshake::Responder;
 use recovery::Worker;
+use std::collections::HashMap;
 use std::sync::Arc;
 use values::{Env, Error};
 use zeroize::Zeroizing;
@@ -63,6 +66,9 @@ pub struct Connection {
     sets: rank::Sets,
     /// Answered requests.
     answered: u64,
+    /// Aggregations of the running statements.
+    aggregations: HashMap<u32, Aggregation>,
+    next_aggregation: u32,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -99,6 +105,8 @@ impl Connection {
             fids: Vec::new(),
             sets: rank::Sets::new(),
             answered: 0,
+            aggregations: HashMap::new(),
+            next_aggregation: 0,
         })
     }
 
@@ -157,6 +165,9 @@ impl Connection {
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::PartitionOpen => self.partition_open(body),
             Kind::ProgramRegister => self.program_register(body),
+            Kind::AggregateRegister => self.aggregate_register(body),
+            Kind::AggregateReturn => self.aggregate_return(body),
+            Kind::AggregateFetch => self.aggregate_fetch(body),
             Kind::Handshake => self.handshake(body),
             Kind::Stats => self.stats(),
             Kind::Resolve => self.resolve(body),
@@ -182,6 +193,9 @@ impl Connection {
             Kind::AggregateFinal => self.aggregate_final(body),
             Kind::RankAdd => self.rank_add(body),
             Kind::RankForget => self.rank_forget(body),
+            Kind::AggregateRows => self.aggregate_rows(body),
+            Kind::AggregateReset => self.aggregate_reset(body),
+            Kind::AggregateForget => self.aggregate_forget(body),
             Kind::ProgramForget => self.program_forget(body),
             Kind::PartitionDrop => self.partition_drop(body),
             Kind::Settings => self.settings(body),

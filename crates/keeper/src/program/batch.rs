@@ -62,6 +62,7 @@ impl Wide<'_> {
             for (column, t) in self.columns.iter().zip(&first.inputs) {
                 inputs.push(column.load(space, part, *t, touched, &meter)?);
             }
+            let inputs: Vec<&Column> = inputs.iter().collect();
             for (number, program) in self.programs.iter().enumerate() {
                 let column = run(space, program, &inputs, part.1 - part.0, context)?;
                 if !take(column, number, part)? {

@@ -37,6 +37,8 @@ pub struct Program {
     pub code: Vec<Instruction>,
     /// What it gives back.
     pub result: OpResult,
+    /// Type of the value that it gives back, where it is one and no NULL.
+    pub value: Option<TypeCode>,
 }
 
 fn broken(what: &'static str) -> Error {
@@ -79,11 +81,16 @@ impl Program {
             checker.step(instruction)?;
         }
         let result = checker.result()?;
+        let value = match checker.stack.as_slice() {
+            [Kind::Value(t)] => Some(*t),
+            _ => None,
+        };
         Ok(Program {
             inputs,
             constants,
             code,
             result,
+            value,
         })
     }
 }

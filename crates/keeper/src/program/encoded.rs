@@ -10,7 +10,7 @@ use super::vector::Meter;
 use crate::body::Body;
 use crate::fail::{self, Failure, malformed};
 use crate::space::Space;
-use contract::message::column::{BOOLS, LIST, RUN_BYTES, RUNS};
+use contract::message::column::{BOOLS, LIST, RAW, RUN_BYTES, RUNS};
 use contract::{Fid, TypeCode};
 use values::Error;
 
@@ -22,6 +22,16 @@ pub enum Encoded<'a> {
     Runs(Vec<Run>),
     /// Booleans that the database knows.
     Bools(&'a [u8]),
+    /// Values that are not protected, 8 bytes each, and which are NULL.
+    Raw(&'a [u8], &'a [u8]),
+}
+
+/// FIDs of a column.
+pub enum Fids {
+    /// One for each row.
+    Each(Vec<Fid>),
+    /// One for all rows.
+    Same(Fid),
 }
 
 /// FIDs that count up, or are all the same.
@@ -44,6 +54,7 @@ impl<'a> Encoded<'a> {
         match form {
             LIST => Ok(Encoded::List(body.bytes(count * 8)?)),
             BOOLS => Ok(Encoded::Bools(body.bytes(count)?)),
+            RAW => Ok(Encoded::Raw(body.bytes(count * 8)?, body.bytes(count)?)),
             RUNS => runs(body.bytes(count * RUN_BYTES)?, rows).map(Encoded::Runs),
             _ => Err(malformed("There is no such form of a column.")),
         }
@@ -65,9 +76,23 @@ impl<'a> Encoded<'a> {
                 _ => Err(misfit()),
             };
         };
+        let fids = match self.fids((from, to))? {
+            Fids::Each(fids) => fids,
+            Fids::Same(fid) => {
+                if !fid.is_temporary() && fid != Fid::INVALID {
+                    touched.add(fid.partition(), to - from - 1);
+                }
+                vec![fid]
+            }
+        };
+        load(space, &fids, want, touched, meter)
+    }
+
+    /// The FIDs of rows `from..to`.
+    pub fn fids(&self, (from, to): (usize, usize)) -> Result<Fids, Failure> {
         let mut fids = Vec::new();
         match self {
-            Encoded::Bools(_) => return Err(misfit()),
+            Encoded::Bools(_) | Encoded::Raw(..) => return Err(misfit()),
             Encoded::List(bytes) => {
                 let words = bytes.get(from * 8..to * 8).unwrap_or(&[]).chunks_exact(8);
                 let words = words.filter_map(<[u8]>::first_chunk);
@@ -75,14 +100,11 @@ impl<'a> Encoded<'a> {
             }
             Encoded::Runs(runs) => {
                 if let Some(fid) = expand(runs, from, to, &mut fids) {
-                    if !fid.is_temporary() && fid != Fid::INVALID {
-                        touched.add(fid.partition(), to - from - 1);
-                    }
-                    fids = vec![fid];
+                    return Ok(Fids::Same(fid));
                 }
             }
         }
-        load(space, &fids, want, touched, meter)
+        Ok(Fids::Each(fids))
     }
 }
 

@@ -110,7 +110,10 @@ impl Batch<'_> {
                 let args: Vec<&Column> = inputs.iter().collect();
                 Ok(call(operation, immediate, &args, to - from, context))
             }
-            Target::Program(program) => run(space, program, &inputs, to - from, context),
+            Target::Program(program) => {
+                let inputs: Vec<&Column> = inputs.iter().collect();
+                run(space, program, &inputs, to - from, context)
+            }
         }
     }
 
@@ -155,11 +158,11 @@ impl Batch<'_> {
     }
 }
 
-/// Evaluates a program over a part.
-pub(super) fn run(
+/// Evaluates a program over a part: one column for each of its inputs, of its type.
+pub fn run(
     space: &Space,
     program: &Program,
-    inputs: &[Column],
+    inputs: &[&Column],
     rows: usize,
     context: Context<'_>,
 ) -> Result<Column, Failure> {
@@ -275,7 +278,7 @@ impl<'a> Element<'a> {
 
 struct Run<'a> {
     table: &'a Table,
-    inputs: &'a [Column],
+    inputs: &'a [&'a Column],
     constants: &'a [Column],
     rows: usize,
     context: Context<'a>,
@@ -331,11 +334,8 @@ impl<'a> Run<'a> {
         let mut pop = || stack.pop().ok_or_else(unchecked);
         let made = match instruction.code {
             code::INPUT => {
-                return self
-                    .inputs
-                    .get(operand)
-                    .map(Element::There)
-                    .ok_or_else(unchecked);
+                let input = self.inputs.get(operand).copied();
+                return input.map(Element::There).ok_or_else(unchecked);
             }
             code::CONSTANT => {
                 let constant = self.constants.get(operand);

@@ -12,11 +12,12 @@ pub mod column;
 pub mod encoded;
 pub mod eval;
 pub mod load;
-mod logic;
+pub mod logic;
 mod parse;
 pub mod scalar;
 mod table;
 pub mod vector;
 
 pub use check::Program;
+pub use parse::Instruction;
 pub use table::{Operation, Table};

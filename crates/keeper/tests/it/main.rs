@@ -1,6 +1,7 @@
 //! The keeper as a backend meets it: over a real channel, with a real handshake.
 
 mod aggregates;
+mod aggregations;
 mod batches;
 mod columns;
 mod common;

@@ -78,4 +78,30 @@ impl Numeric {
     pub(crate) fn from_i128_scaled(coef: i128, scale: u16) -> Numeric {
         Numeric::from_small(coef, u32::from(scale)).unwrap_or(Numeric::NAN)
     }
+
+    /// The number as a coefficient of 64 bits and the least scale that it can have;
+    /// `None` if there are none. Equal numbers have equal ones.
+    pub fn reduced(&self) -> Option<(i64, u16)> {
+        let (mut coef, mut scale) = match &self.0 {
+            Repr::Small(s) => (s.coef(), s.scale),
+            Repr::Big(b) => {
+                let zeros = {
+                    let text = magnitude(&b.coef).to_string();
+                    (text.len() - text.trim_end_matches('0').len()) as u32
+                };
+                let strip = zeros.min(u32::from(b.scale));
+                let coef = i128::try_from(&(b.coef.clone() / IBig::from(big_pow10(strip)))).ok()?;
+                (coef, b.scale - strip as u16)
+            }
+            _ => return None,
+        };
+        while scale > 0 && coef % 10 == 0 {
+            coef /= 10;
+            scale -= 1;
+            if coef == 0 {
+                scale = 0;
+            }
+        }
+        Some((i64::try_from(coef).ok()?, scale))
+    }
 }

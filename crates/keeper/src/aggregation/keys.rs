@@ -1,0 +1,435 @@
+//! Groups: from the keys of a row to the number of its group.
+//!
+//! Keys are compared by a form that is the same for equal values, one byte string
+//! for all keys of a row: no allocation for a row whose group is known.
+//!
+//! Invariants: equal keys, as PostgreSQL has it (NULL equals NULL, 1.0 equals 1.00,
+//! char(n) without its blanks), have one group; a group's keys are those of its
+//! first row.
+
+use super::part::Part;
+use super::plan::{Key, Plan};
+use super::purse::Purse;
+use super::{Input, NO_GROUP};
+use crate::fail::{self, Failure};
+use crate::program::column::Column;
+use contract::{Fid, TypeCode};
+use store::Scalar;
+use values::Value;
+
+/// A set of byte strings, numbered in the order of arrival.
+pub struct Strings {
+    /// Number + 1 of a string, by its hash; 0 where there is none.
+    places: Vec<u32>,
+    hashes: Vec<u64>,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    seed: u64,
+}
+
+/// What a string takes besides its bytes, with room for growth.
+const STRING_BYTES: usize = 48;
+const PLACES_MIN: usize = 64;
+
+impl Default for Strings {
+    fn default() -> Strings {
+        use std::hash::BuildHasher;
+        Strings {
+            places: vec![0; PLACES_MIN],
+            hashes: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            // Values come from clients: nobody shall know what collides.
+            seed: std::hash::RandomState::new().hash_one(0u8),
+        }
+    }
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+impl Strings {
+    #[inline]
+    fn hash(&self, bytes: &[u8]) -> u64 {
+        const K: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut hash = self.seed ^ (bytes.len() as u64).wrapping_mul(K);
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            hash = fold(
+                hash ^ u64::from_le_bytes(*word),
+                K ^ self.seed.rotate_left(32),
+            );
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            for (to, from) in last.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            hash = fold(
+                hash ^ u64::from_le_bytes(last),
+                K ^ self.seed.rotate_left(32),
+            );
+        }
+        fold(hash, K)
+    }
+
+    #[inline]
+    fn string(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = match number {
+            0 => 0,
+            n => self.ends.get(n - 1).copied().unwrap_or(0),
+        };
+        let end = self.ends.get(number).copied().unwrap_or(0);
+        self.bytes.get(start..end).unwrap_or(&[])
+    }
+
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The number of a string, or its hash if it is new.
+    #[inline]
+    pub fn find(&self, string: &[u8]) -> Result<u32, u64> {
+        let hash = self.hash(string);
+        let mask = self.places.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            match self.places.get(at) {
+                None | Some(0) => return Err(hash),
+                Some(number) => {
+                    let number = number - 1;
+                    if self.hashes.get(number as usize) == Some(&hash)
+                        && self.string(number) == string
+                    {
+                        return Ok(number);
+                    }
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds a string that is not there; its number.
+    pub fn add(&mut self, hash: u64, string: &[u8]) -> u32 {
+        let number = self.ends.len() as u32;
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+        self.hashes.push(hash);
+        if self.hashes.len() * 2 > self.places.len() {
+            self.places = vec![0; self.places.len() * 2];
+            for number in 0..self.hashes.len() as u32 {
+                self.place(number);
+            }
+        } else {
+            self.place(number);
+        }
+        number
+    }
+
+    fn place(&mut self, number: u32) {
+        let mask = self.places.len() - 1;
+        let mut at = self.hashes.get(number as usize).copied().unwrap_or(0) as usize & mask;
+        // There is always an empty place: no more than half are taken.
+        while self.places.get(at).is_some_and(|p| *p != 0) {
+            at = (at + 1) & mask;
+        }
+        if let Some(place) = self.places.get_mut(at) {
+            *place = number + 1;
+        }
+    }
+
+    /// What adding a string will take, with room for growth.
+    pub fn cost(&self, string: &[u8]) -> usize {
+        STRING_BYTES + 2 * string.len()
+    }
+}
+
+/// Appends the form of a value, its end known.
+pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
+    out.push(1);
+    match scalar {
+        Scalar::Int(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Scalar::Float(v) => values::key(&Value::Float8(*v), out),
+        Scalar::Bytes(b) => {
+            let trimmed = match t {
+                TypeCode::Bpchar => {
+                    let blanks = b.iter().rev().take_while(|c| **c == b' ').count();
+                    b.get(..b.len() - blanks).unwrap_or(b)
+                }
+                _ => b,
+            };
+            out.extend_from_slice(&(trimmed.len() as u32).to_le_bytes());
+            out.extend_from_slice(trimmed);
+        }
+        Scalar::Uuid(v) => out.extend_from_slice(v),
+        Scalar::Interval(v) => values::key(&Value::Interval(*v), out),
+        Scalar::Scaled(v, scale) => {
+            let (mut v, mut scale) = (*v, *scale);
+            while scale > 0 && v % 10 == 0 {
+                v /= 10;
+                scale -= 1;
+                if v == 0 {
+                    scale = 0;
+                }
+            }
+            out.extend_from_slice(&(scale).to_le_bytes());
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+        Scalar::Numeric(n) => {
+            // Those that have the other form must not come with this one.
+            if let Some((v, scale)) = n.reduced() {
+                return encode_reduced(v, scale, out);
+            }
+            out.extend_from_slice(&u16::MAX.to_le_bytes());
+            let start = out.len();
+            out.extend_from_slice(&[0; 4]);
+            values::key(&Value::Numeric(n.as_ref().clone()), out);
+            let length = (out.len() - start - 4) as u32;
+            if let Some(place) = out.get_mut(start..start + 4) {
+                place.copy_from_slice(&length.to_le_bytes());
+            }
+        }
+    }
+}
+
+fn encode_reduced(v: i64, scale: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(&scale.to_le_bytes());
+    out.extend_from_slice(&v.to_le_bytes());
+}
+
+/// Appends the form of a row of a column.
+pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) {
+    match column.scalar(row).filter(|_| !column.is_null(row)) {
+        Some(scalar) => encode(column.t, &scalar, out),
+        None => out.push(0),
+    }
+}
+
+/// Appends the form of a row of raw values.
+pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) {
+    match input.raw(row) {
+        Some(v) => {
+            out.push(1);
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+        None => out.push(0),
+    }
+}
+
+/// A key of all groups.
+enum Kept {
+    Raw(Vec<u64>, Vec<u8>),
+    Fids(Vec<Fid>),
+    Values(Vec<Option<Value>>),
+}
+
+/// All groups.
+pub struct Groups {
+    strings: Strings,
+    kept: Vec<Kept>,
+    /// What a group takes besides its string.
+    group_bytes: usize,
+    /// The forms of a part's rows, one after the other, and where each ends.
+    forms: Vec<u8>,
+    ends: Vec<usize>,
+    only: bool,
+}
+
+/// A column as a key reads it.
+enum Reading<'a> {
+    Raw(&'a Input),
+    Column(&'a Column),
+}
+
+fn lost() -> Failure {
+    fail::internal("an aggregation has lost a key").into()
+}
+
+impl Groups {
+    /// No groups.
+    pub fn new(plan: &Plan) -> Groups {
+        let kept = plan.keys.iter().map(|key| match key {
+            Key::Raw(_) => Kept::Raw(Vec::new(), Vec::new()),
+            Key::Column(..) => Kept::Fids(Vec::new()),
+            Key::Value(..) => Kept::Values(Vec::new()),
+        });
+        Groups {
+            strings: Strings::default(),
+            kept: kept.collect(),
+            group_bytes: plan.keys.len() * 48 + plan.states.len() * 64,
+            forms: Vec::new(),
+            ends: Vec::new(),
+            only: false,
+        }
+    }
+
+    /// The one group of an aggregation without keys.
+    pub fn insert_only(&mut self) {
+        self.only = true;
+    }
+
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        match self.only {
+            true => 1,
+            false => self.strings.len(),
+        }
+    }
+
+    /// Appends the group of each row of a part.
+    pub fn find(
+        &mut self,
+        plan: &Plan,
+        part: &Part<'_>,
+        purse: &mut Purse,
+        full: &mut bool,
+        numbers: &mut Vec<u32>,
+    ) -> Result<(), Failure> {
+        let readings = self.read(plan, part)?;
+        self.encode(part, &readings);
+        let forms = std::mem::take(&mut self.forms);
+        let ends = std::mem::take(&mut self.ends);
+        let mut start = 0;
+        let mut last: (&[u8], u32) = (&[], NO_GROUP);
+        for (row, end) in ends.iter().enumerate() {
+            let form = forms.get(start..*end).unwrap_or(&[]);
+            start = *end;
+            // Rows of one group often follow each other.
+            if last.1 == NO_GROUP || last.0 != form {
+                let number = match self.strings.find(form) {
+                    Ok(number) => number,
+                    Err(_) if *full => NO_GROUP,
+                    Err(hash) => self.add(plan, &readings, part, row, hash, form, purse, full)?,
+                };
+                last = (form, number);
+            }
+            numbers.push(last.1);
+        }
+        (self.forms, self.ends) = (forms, ends);
+        // An unusually long text is not kept room for.
+        self.forms.shrink_to(1 << 20);
+        Ok(())
+    }
+
+    fn read<'p>(&self, plan: &Plan, part: &'p Part<'_>) -> Result<Vec<Reading<'p>>, Failure> {
+        let mut readings = Vec::with_capacity(plan.keys.len());
+        for key in &plan.keys {
+            let expression = key.expression();
+            if let Key::Raw(_) = key {
+                readings.push(Reading::Raw(part.raw_column(expression).ok_or_else(lost)?));
+                continue;
+            }
+            let column = part.expression(expression)?;
+            if let Some((_, failure)) = column.failures.first_key_value() {
+                return Err(failure.clone());
+            }
+            readings.push(Reading::Column(column));
+        }
+        Ok(readings)
+    }
+
+    fn encode(&mut self, part: &Part<'_>, readings: &[Reading<'_>]) {
+        self.forms.clear();
+        self.ends.clear();
+        for row in 0..part.rows() {
+            for reading in readings {
+                match reading {
+                    Reading::Raw(input) => encode_raw(input, part.first() + row, &mut self.forms),
+                    Reading::Column(column) => encode_row(column, row, &mut self.forms),
+                }
+            }
+            self.ends.push(self.forms.len());
+        }
+    }
+
+    /// Adds a group, if there is room.
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &mut self,
+        plan: &Plan,
+        readings: &[Reading<'_>],
+        part: &Part<'_>,
+        row: usize,
+        hash: u64,
+        form: &[u8],
+        purse: &mut Purse,
+        full: &mut bool,
+    ) -> Result<u32, Failure> {
+        let bytes = self.strings.cost(form) + self.group_bytes + form.len();
+        let first = self.strings.len() == 0;
+        if let Err(error) = purse.take(bytes) {
+            if first {
+                // Without any group there is no progress.
+                return Err(error.into());
+            }
+            *full = true;
+            return Ok(NO_GROUP);
+        }
+        if self.strings.len() >= NO_GROUP as usize - 1 {
+            *full = true;
+            return Ok(NO_GROUP);
+        }
+        for ((kept, key), reading) in self.kept.iter_mut().zip(&plan.keys).zip(readings) {
+            match (kept, reading) {
+                (Kept::Raw(to, nulls), Reading::Raw(input)) => {
+                    let value = input.raw(part.first() + row);
+                    to.push(value.unwrap_or(0));
+                    nulls.push(u8::from(value.is_none()));
+                }
+                (Kept::Fids(to), _) => {
+                    let fids = part.fid_column(key.expression()).ok_or_else(lost)?;
+                    to.push(fids.fid(part.first() + row));
+                }
+                (Kept::Values(to), Reading::Column(column)) => {
+                    let value = match column.is_null(row) {
+                        true => None,
+                        false => column.value(row).map(|v| v.into_owned()),
+                    };
+                    to.push(value);
+                }
+                _ => return Err(lost()),
+            }
+        }
+        Ok(self.strings.add(hash, form))
+    }
+
+    /// The FID of a key of a group.
+    pub fn fid(&self, key: usize, group: usize) -> Fid {
+        match self.kept.get(key) {
+            Some(Kept::Fids(v)) => v.get(group).copied().unwrap_or(Fid::INVALID),
+            _ => Fid::INVALID,
+        }
+    }
+
+    /// The FIDs of a key of some groups.
+    pub fn fids(&self, key: usize, groups: std::ops::Range<usize>) -> &[Fid] {
+        match self.kept.get(key) {
+            Some(Kept::Fids(v)) => v.get(groups).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
+    /// The raw value of a key of a group, and whether it is NULL.
+    pub fn raw(&self, key: usize, group: usize) -> (u64, bool) {
+        match self.kept.get(key) {
+            Some(Kept::Raw(v, nulls)) => (
+                v.get(group).copied().unwrap_or(0),
+                nulls.get(group).is_none_or(|null| *null != 0),
+            ),
+            _ => (0, true),
+        }
+    }
+
+    /// The computed value of a key of a group; none for NULL.
+    pub fn value(&self, key: usize, group: usize) -> Option<&Value> {
+        match self.kept.get(key) {
+            Some(Kept::Values(v)) => v.get(group)?.as_ref(),
+            _ => None,
+        }
+    }
+}

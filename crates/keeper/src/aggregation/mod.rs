@@ -1,0 +1,494 @@
+//! Grouped aggregation over batches: the backend registers what is to be grouped
+//! and aggregated, sends rows as columns of FIDs, and fetches groups and results.
+//! What a row's group is, whether it passes the filter, and what its values are
+//! never leaves the keeper.
+//!
+//! [`plan`] is what was registered, checked; [`part`] evaluates expressions over a
+//! part of a batch; [`keys`] finds groups; [`states`] holds transition states; here
+//! they come together.
+//!
+//! Invariants: results are those of [`values::AggregateState`] fed row by row in
+//! the order of arrival; memory is charged to the session before it is taken; a
+//! group has either all its rows in one pass or none: once there is no room for
+//! another group there is none until the next pass, and the rows without a group
+//! are handed back.
+
+mod keys;
+mod part;
+mod plan;
+mod purse;
+mod states;
+
+pub use part::Input;
+pub use plan::Plan;
+
+use crate::fail::{self, Failure};
+use crate::program::column::{Column, Data};
+use crate::program::eval::{self, Tools};
+use crate::program::load::{Touched, load};
+use crate::program::vector::{Context, Meter};
+use contract::{Fid, OpResult};
+use keys::Groups;
+use part::Part;
+use plan::{Key, Operand, Output};
+use purse::Purse;
+use states::States;
+use std::sync::Arc;
+use store::{Budget, Entry, Scalar};
+use values::{Error, Value};
+
+/// Rows that are evaluated at a time.
+const PART: usize = 1024;
+/// Groups that are finished at a time.
+pub const FETCH_MAX: usize = 4096;
+/// What rows without a group may take, about, until they are handed back.
+const RETURNED_BYTES: usize = 8 * 1024 * 1024;
+/// Rows that are handed back in one answer.
+const RETURNED_MAX: usize = 32_768;
+/// A row that belongs to no group, or that an aggregate does not see.
+pub(crate) const NO_GROUP: u32 = u32::MAX;
+
+/// An aggregation that runs.
+pub struct Aggregation {
+    plan: Plan,
+    groups: Groups,
+    states: Vec<States>,
+    purse: Purse,
+    /// There is no room for another group.
+    full: bool,
+    /// Rows that found no group, to be handed back.
+    returned: Vec<Input>,
+    returned_rows: usize,
+    /// Groups already fetched.
+    fetched: usize,
+    failure: Option<Failure>,
+    numbers: Vec<u32>,
+}
+
+/// What a fetch gives: for each output the values of some groups.
+#[derive(Default)]
+pub struct Fetched {
+    /// Groups of this fetch.
+    pub groups: usize,
+    /// There may be more groups.
+    pub more: bool,
+    /// Rows wait to be handed back.
+    pub returned: bool,
+    /// Groups of this pass.
+    pub total: u64,
+    /// Column by column: FIDs, raw values or counts; and which raw ones are NULL.
+    pub columns: Vec<(Vec<u64>, Option<Vec<u8>>)>,
+}
+
+impl Aggregation {
+    /// An aggregation without rows.
+    pub fn new(plan: Plan, budget: &Arc<Budget>) -> Aggregation {
+        let limit = plan.limit.min(budget.limit() / 2);
+        let mut aggregation = Aggregation {
+            groups: Groups::new(&plan),
+            states: Vec::new(),
+            purse: Purse::new(budget, limit),
+            full: false,
+            returned: plan.no_rows(),
+            returned_rows: 0,
+            fetched: 0,
+            failure: None,
+            numbers: Vec::new(),
+            plan,
+        };
+        aggregation.reset();
+        aggregation
+    }
+
+    /// What was registered.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Begins anew, for a rescan or another pass.
+    pub fn reset(&mut self) {
+        self.groups = Groups::new(&self.plan);
+        self.states = self.plan.states.iter().map(States::new).collect();
+        self.returned = self.plan.no_rows();
+        self.returned_rows = 0;
+        self.purse.empty();
+        self.full = false;
+        self.fetched = 0;
+        self.failure = None;
+        if self.plan.keys.is_empty() {
+            // Without GROUP BY there is one group, also of no rows.
+            self.groups.insert_only();
+            for state in &mut self.states {
+                state.grow(1);
+            }
+        }
+    }
+
+    /// Takes in a batch.
+    pub fn rows(&mut self, tools: Tools<'_>, inputs: &[Input], rows: usize) -> Result<(), Failure> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let mut from = 0;
+        while from < rows {
+            let to = rows.min(from + PART);
+            if let Err(failure) = self.part(tools, inputs, from, to) {
+                self.failure = Some(failure.clone());
+                return Err(failure);
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        tools: Tools<'_>,
+        inputs: &[Input],
+        from: usize,
+        to: usize,
+    ) -> Result<(), Failure> {
+        let meter = Meter::new(&tools.space.session.budget);
+        let context = Context {
+            env: tools.env,
+            hash_key: &tools.space.keeper.keys.hash,
+            meter: &meter,
+        };
+        let all = Part::new(tools.space, &self.plan, inputs, from, to, context);
+        let Some(filter) = self.plan.filter else {
+            return aggregate(
+                &self.plan,
+                &mut self.groups,
+                &mut self.states,
+                &mut self.purse,
+                &mut self.numbers,
+                &mut self.full,
+                (&mut self.returned, &mut self.returned_rows),
+                &all,
+            );
+        };
+        let passing = all.passing(filter)?;
+        let gathered;
+        let part = if passing.len() == to - from {
+            &all
+        } else {
+            gathered = inputs
+                .iter()
+                .map(|input| input.gather(from, &passing))
+                .collect::<Vec<_>>();
+            &Part::new(
+                tools.space,
+                &self.plan,
+                &gathered,
+                0,
+                passing.len(),
+                context,
+            )
+        };
+        aggregate(
+            &self.plan,
+            &mut self.groups,
+            &mut self.states,
+            &mut self.purse,
+            &mut self.numbers,
+            &mut self.full,
+            (&mut self.returned, &mut self.returned_rows),
+            part,
+        )
+    }
+
+    /// How many rows may be sent before rows are taken back.
+    pub fn allowance(&self) -> u64 {
+        (RETURNED_BYTES / self.plan.row_bytes()).max(1) as u64
+    }
+
+    /// Takes rows that found no group: their columns, their number, and whether
+    /// there are more.
+    pub fn take_back(&mut self) -> (Vec<Input>, usize, bool) {
+        let rows = self.returned_rows.min(RETURNED_MAX);
+        let some = self.returned.iter_mut().map(|i| i.split(rows)).collect();
+        self.returned_rows -= rows;
+        self.purse.give(rows.saturating_mul(self.plan.row_bytes()));
+        (some, rows, self.returned_rows > 0)
+    }
+
+    /// Finishes some groups: results go to slots from `first` on, a group after
+    /// the other.
+    pub fn fetch(
+        &mut self,
+        tools: Tools<'_>,
+        first: Fid,
+        max: usize,
+        constants: &[Fid],
+    ) -> Result<Fetched, Failure> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let mut fetched = Fetched {
+            returned: self.returned_rows > 0,
+            total: self.groups.len() as u64,
+            columns: self.plan.outputs().map(|o| o.column()).collect(),
+            ..Fetched::default()
+        };
+        let mut slot = first.slot();
+        while fetched.groups < max && self.fetched < self.groups.len() {
+            let room = max - fetched.groups;
+            let to = self.groups.len().min(self.fetched + room.min(PART));
+            let at = Fid::new(first.partition(), slot);
+            self.fetch_part(tools, to, at, constants, &mut fetched)?;
+            slot = first
+                .slot()
+                .saturating_add((fetched.groups * self.plan.stored()) as u64);
+            self.fetched = to;
+        }
+        fetched.more = self.fetched < self.groups.len();
+        Ok(fetched)
+    }
+
+    fn fetch_part(
+        &self,
+        tools: Tools<'_>,
+        to: usize,
+        first: Fid,
+        constants: &[Fid],
+        fetched: &mut Fetched,
+    ) -> Result<(), Failure> {
+        let meter = Meter::new(&tools.space.session.budget);
+        let range = self.fetched..to;
+        let results = self.results(range.clone())?;
+        let kept: Vec<usize> = match self.plan.having {
+            Some(_) => self.having(tools, range, &results, constants, &meter)?,
+            None => range.collect(),
+        };
+        let mut entries = Vec::with_capacity(kept.len() * self.plan.stored());
+        for group in &kept {
+            self.output(tools, *group, &results, first, &mut entries, fetched)?;
+        }
+        fetched.groups += kept.len();
+        let mut window = tools.space.own_arena(first.partition())?.write();
+        window.set_all(first.slot(), entries)?;
+        Ok(())
+    }
+
+    /// The aggregates' results: none for counts.
+    fn results(&self, range: std::ops::Range<usize>) -> Result<Vec<Vec<Option<Value>>>, Failure> {
+        let mut all = Vec::with_capacity(self.plan.aggregates.len());
+        for aggregate in &self.plan.aggregates {
+            let state = self.states.get(aggregate.state).ok_or_else(lost)?;
+            let mut column = Vec::new();
+            if aggregate.result.is_some() {
+                for group in range.clone() {
+                    column.push(state.finish(aggregate.aggregate, group)?);
+                }
+            }
+            all.push(column);
+        }
+        Ok(all)
+    }
+
+    /// The groups that pass the condition on groups.
+    fn having(
+        &self,
+        tools: Tools<'_>,
+        range: std::ops::Range<usize>,
+        results: &[Vec<Option<Value>>],
+        constants: &[Fid],
+        meter: &Meter<'_>,
+    ) -> Result<Vec<usize>, Failure> {
+        let Some((program, operands)) = &self.plan.having else {
+            return Ok(range.collect());
+        };
+        let mut columns = Vec::with_capacity(operands.len());
+        for operand in operands {
+            let output = match operand {
+                Operand::Output(output) => *output,
+                Operand::Constant(n, t) => {
+                    let fid = constants.get(*n).ok_or_else(no_constant)?;
+                    let fids = std::slice::from_ref(fid);
+                    let mut touched = Touched::default();
+                    columns.push(load(tools.space, fids, *t, &mut touched, meter)?);
+                    continue;
+                }
+            };
+            columns.push(match output {
+                Output::Key(n, Key::Column(_, t)) => {
+                    let fids = self.groups.fids(n, range.clone());
+                    load(tools.space, fids, t, &mut Touched::default(), meter)?
+                }
+                Output::Key(n, Key::Value(_, t)) => {
+                    let mut column = Column::of(t, Data::for_type(t, range.len()));
+                    for group in range.clone() {
+                        push(&mut column, self.groups.value(n, group));
+                    }
+                    column
+                }
+                Output::Result(n, t) => {
+                    let mut column = Column::of(t, Data::for_type(t, range.len()));
+                    for value in results.get(n).ok_or_else(lost)? {
+                        push(&mut column, value.as_ref());
+                    }
+                    column
+                }
+                Output::Key(_, Key::Raw(_)) | Output::Count(_) => return Err(lost()),
+            });
+        }
+        let context = Context {
+            env: tools.env,
+            hash_key: &tools.space.keeper.keys.hash,
+            meter,
+        };
+        let inputs: Vec<&Column> = columns.iter().collect();
+        let truth = eval::run(tools.space, program, &inputs, range.len(), context)?;
+        let mut kept = Vec::new();
+        for (row, group) in range.enumerate() {
+            if let Some(failure) = truth.failure(row) {
+                return Err(failure.clone());
+            }
+            if !truth.is_null(row) && truth.truth(row) {
+                kept.push(group);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Appends a group to what is fetched; values that need a slot to `entries`.
+    fn output(
+        &self,
+        tools: Tools<'_>,
+        group: usize,
+        results: &[Vec<Option<Value>>],
+        first: Fid,
+        entries: &mut Vec<Entry>,
+        fetched: &mut Fetched,
+    ) -> Result<(), Failure> {
+        let mut store = |value: Option<Value>| match value {
+            Some(value) => {
+                let slot = first.slot().saturating_add(entries.len() as u64);
+                entries.push(Entry::Value(value));
+                Fid::new(first.partition(), slot).0
+            }
+            None => {
+                // Keeps the stride; 0 says NULL.
+                entries.push(Entry::Null);
+                0
+            }
+        };
+        for (output, column) in self.plan.outputs().zip(&mut fetched.columns) {
+            let value = match output {
+                Output::Key(n, Key::Column(..)) => {
+                    let fid = self.groups.fid(n, group);
+                    reveal(tools, fid);
+                    fid.0
+                }
+                Output::Key(n, Key::Raw(_)) => {
+                    let (value, null) = self.groups.raw(n, group);
+                    if let Some(nulls) = &mut column.1 {
+                        nulls.push(u8::from(null));
+                    }
+                    value
+                }
+                Output::Key(n, Key::Value(..)) => store(self.groups.value(n, group).cloned()),
+                Output::Count(n) => {
+                    let state = self.plan.aggregates.get(n).map(|a| a.state);
+                    let state = state.and_then(|s| self.states.get(s));
+                    state.ok_or_else(lost)?.count(group)
+                }
+                Output::Result(n, _) => {
+                    let column = results.get(n).ok_or_else(lost)?;
+                    let value = column.get(group - self.fetched).ok_or_else(lost)?;
+                    store(value.clone())
+                }
+            };
+            column.0.push(value);
+        }
+        Ok(())
+    }
+}
+
+/// The group's row tells which rows are equal, one row of each group.
+fn reveal(tools: Tools<'_>, fid: Fid) {
+    if !fid.is_temporary()
+        && let Some(partition) = tools.space.keeper.store.get(fid.partition())
+    {
+        partition.reveal(OpResult::Hash, 1);
+    }
+}
+
+fn push(column: &mut Column, value: Option<&Value>) {
+    match value {
+        Some(value) => column.push(&Scalar::of(value)),
+        None => column.push_null(),
+    }
+}
+
+fn no_constant() -> Failure {
+    misfit("The condition on groups lacks a constant.").into()
+}
+
+/// What the check of the plan has found cannot be lost.
+fn lost() -> Failure {
+    fail::internal("an aggregation has lost a part").into()
+}
+
+/// Takes rows in: groups first, then states.
+#[allow(clippy::too_many_arguments)]
+fn aggregate(
+    plan: &Plan,
+    groups: &mut Groups,
+    states: &mut [States],
+    purse: &mut Purse,
+    numbers: &mut Vec<u32>,
+    full: &mut bool,
+    (returned, returned_rows): (&mut [Input], &mut usize),
+    part: &Part<'_>,
+) -> Result<(), Failure> {
+    numbers.clear();
+    if part.rows() == 0 {
+        return Ok(());
+    }
+    if plan.keys.is_empty() {
+        numbers.resize(part.rows(), 0);
+    } else {
+        let known = groups.len();
+        groups.find(plan, part, purse, full, numbers)?;
+        if groups.len() > known {
+            for state in states.iter_mut() {
+                state.grow(groups.len());
+            }
+        }
+        if *full {
+            give_back(plan, part, numbers, purse, returned, returned_rows)?;
+        }
+    }
+    for (state, spec) in states.iter_mut().zip(&plan.states) {
+        state.step(spec, part, numbers, purse)?;
+    }
+    Ok(())
+}
+
+/// Keeps the rows that found no group.
+fn give_back(
+    plan: &Plan,
+    part: &Part<'_>,
+    numbers: &[u32],
+    purse: &mut Purse,
+    returned: &mut [Input],
+    returned_rows: &mut usize,
+) -> Result<(), Failure> {
+    for (row, group) in numbers.iter().enumerate() {
+        if *group != NO_GROUP {
+            continue;
+        }
+        purse.take_beyond(plan.row_bytes())?;
+        for (input, to) in part.inputs().iter().zip(returned.iter_mut()) {
+            to.push(input, part.first() + row);
+        }
+        *returned_rows += 1;
+    }
+    Ok(())
+}
+
+/// An error that the plan does not allow.
+pub(crate) fn misfit(what: &'static str) -> Error {
+    fail::misused_program(what)
+}

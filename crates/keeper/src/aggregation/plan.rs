@@ -1,0 +1,461 @@
+//! What was registered ([`contract::Kind::AggregateRegister`]), taken apart and
+//! checked.
+//!
+//! Invariant: every number that a [`Plan`] holds names something in it, and every
+//! expression has the kind that its use asks for. What runs relies on it.
+
+use super::misfit;
+use super::part::Input;
+use crate::body::Body;
+use crate::fail;
+use crate::program::{Instruction, Program, Table};
+use contract::message::COLUMNS_MAX;
+use contract::message::aggregation::{CONSTANT, DISTINCT, NONE};
+use contract::message::program::{FIRST_HANDLE, INPUT};
+use contract::{Aggregate, OpResult, TypeCode};
+use std::sync::Arc;
+use values::{AggregateState, Error};
+
+/// Expressions, keys or aggregates.
+const PARTS_MAX: usize = 1024;
+
+/// Where the values of an expression come from.
+pub enum Source {
+    /// A column as it is.
+    Column(usize),
+    /// A program over columns; none where it does not look at its input.
+    Program(Arc<Program>, Vec<Option<usize>>),
+}
+
+/// What the values of an expression are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Not protected: eight bytes.
+    Raw,
+    /// Of a type.
+    Value(TypeCode),
+    /// Truth, of a condition.
+    Truth,
+}
+
+/// An expression over the columns of a batch.
+pub struct Expression {
+    /// Where from.
+    pub source: Source,
+    /// What.
+    pub kind: Kind,
+}
+
+/// What a group is known by; the number is an expression's.
+#[derive(Clone, Copy)]
+pub enum Key {
+    /// Values that are not protected.
+    Raw(usize),
+    /// A column: a group has the FID of its first row.
+    Column(usize, TypeCode),
+    /// Computed values.
+    Value(usize, TypeCode),
+}
+
+impl Key {
+    /// Its expression.
+    pub fn expression(&self) -> usize {
+        match self {
+            Key::Raw(e) | Key::Column(e, _) | Key::Value(e, _) => *e,
+        }
+    }
+}
+
+/// How states change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// Counts rows, or values that are not NULL.
+    Count,
+    /// Sum and number of integers.
+    Integers,
+    /// Sum and number of numerics.
+    Numerics,
+    /// The least or the greatest.
+    Extreme(Aggregate),
+    /// As crate `values` does it.
+    General(Aggregate),
+}
+
+/// Transition states: aggregates that differ in their end only share them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateSpec {
+    /// How they change.
+    pub family: Family,
+    /// Type of the values.
+    pub input: TypeCode,
+    /// Expression of the values.
+    pub argument: Option<usize>,
+    /// Expression that says which rows count.
+    pub filter: Option<usize>,
+    /// Of equal values only one counts.
+    pub distinct: bool,
+}
+
+/// An aggregate.
+pub struct AggregateSpec {
+    /// Which; of no meaning for counts.
+    pub aggregate: Aggregate,
+    /// Its states.
+    pub state: usize,
+    /// Type of the result; none for counts.
+    pub result: Option<TypeCode>,
+}
+
+/// What a group gives back; the number is the key's or the aggregate's.
+#[derive(Clone, Copy)]
+pub enum Output {
+    /// A key.
+    Key(usize, Key),
+    /// A count.
+    Count(usize),
+    /// A result of a type.
+    Result(usize, TypeCode),
+}
+
+impl Output {
+    /// An empty column for it.
+    pub fn column(&self) -> (Vec<u64>, Option<Vec<u8>>) {
+        let raw = matches!(self, Output::Key(_, Key::Raw(_)));
+        (Vec::new(), raw.then(Vec::new))
+    }
+}
+
+/// What a condition on groups takes.
+#[derive(Clone, Copy)]
+pub enum Operand {
+    /// A key or a result.
+    Output(Output),
+    /// A constant that comes with the fetch, and its type.
+    Constant(usize, TypeCode),
+}
+
+/// A condition on groups.
+pub type Condition = (Arc<Program>, Vec<Operand>);
+
+/// What is to be grouped and aggregated.
+pub struct Plan {
+    /// Types of the columns; none where they are not protected.
+    pub columns: Vec<Option<TypeCode>>,
+    /// Expressions over them.
+    pub expressions: Vec<Expression>,
+    /// Group keys.
+    pub keys: Vec<Key>,
+    /// Expression that says which rows count.
+    pub filter: Option<usize>,
+    /// Transition states.
+    pub states: Vec<StateSpec>,
+    /// Aggregates.
+    pub aggregates: Vec<AggregateSpec>,
+    /// Which groups count: a program over outputs.
+    pub having: Option<Condition>,
+    /// Bytes that groups may take.
+    pub limit: usize,
+}
+
+/// The numbers at the beginning.
+struct Sizes {
+    columns: usize,
+    expressions: usize,
+    keys: usize,
+    aggregates: usize,
+}
+
+impl Plan {
+    /// Takes a registration apart. `program_of` gives registered programs.
+    pub fn new(
+        bytes: &[u8],
+        table: &Table,
+        program_of: impl Fn(u32) -> Option<Arc<Program>>,
+    ) -> Result<Plan, Error> {
+        let mut body = Body::new(bytes);
+        let sizes = Sizes {
+            columns: usize::from(body.u16()?),
+            expressions: usize::from(body.u16()?),
+            keys: usize::from(body.u16()?),
+            aggregates: usize::from(body.u16()?),
+        };
+        let filter = optional(body.u16()?);
+        body.skip::<6>()?;
+        let limit = usize::try_from(body.u64()?).unwrap_or(usize::MAX);
+        let many = sizes.expressions.max(sizes.keys).max(sizes.aggregates);
+        if sizes.columns > COLUMNS_MAX || many > PARTS_MAX {
+            return Err(fail::program_limit(
+                "It has too many columns, expressions, keys or aggregates.",
+            ));
+        }
+        let mut plan = Plan {
+            columns: Vec::with_capacity(sizes.columns),
+            expressions: Vec::with_capacity(sizes.expressions),
+            keys: Vec::with_capacity(sizes.keys),
+            filter: None,
+            states: Vec::new(),
+            aggregates: Vec::with_capacity(sizes.aggregates),
+            having: None,
+            limit,
+        };
+        plan.read(&mut body, &sizes, filter, table, program_of)?;
+        if !body.is_empty() {
+            return Err(fail::malformed("There are bytes after the aggregation."));
+        }
+        Ok(plan)
+    }
+
+    fn read(
+        &mut self,
+        body: &mut Body<'_>,
+        sizes: &Sizes,
+        filter: Option<usize>,
+        table: &Table,
+        program_of: impl Fn(u32) -> Option<Arc<Program>>,
+    ) -> Result<(), Error> {
+        for _ in 0..sizes.columns {
+            self.columns.push(match body.u8()? {
+                0 => None,
+                code => Some(type_code(code)?.stored()),
+            });
+        }
+        for _ in 0..sizes.expressions {
+            let expression = self.expression(body, &program_of)?;
+            self.expressions.push(expression);
+        }
+        for _ in 0..sizes.keys {
+            let key = self.key(usize::from(body.u16()?))?;
+            self.keys.push(key);
+        }
+        self.filter = self.condition(filter)?;
+        for _ in 0..sizes.aggregates {
+            self.aggregate(body, table)?;
+        }
+        self.having = self.read_having(body, program_of)?;
+        Ok(())
+    }
+
+    fn expression(
+        &self,
+        body: &mut Body<'_>,
+        program_of: impl Fn(u32) -> Option<Arc<Program>>,
+    ) -> Result<Expression, Error> {
+        let handle = body.u32()?;
+        let columns = numbers(body)?;
+        if handle < FIRST_HANDLE {
+            let [column] = columns.as_slice() else {
+                return Err(misfit("A column by itself is one column."));
+            };
+            let t = self.columns.get(*column).ok_or_else(no_such_part)?;
+            return Ok(Expression {
+                source: Source::Column(*column),
+                kind: t.map_or(Kind::Raw, Kind::Value),
+            });
+        }
+        let program = program_of(handle).ok_or_else(fail::no_such_program)?;
+        let mut types = Vec::with_capacity(columns.len());
+        for column in &columns {
+            types.push(*self.columns.get(*column).ok_or_else(no_such_part)?);
+        }
+        fits(&program, &types)?;
+        let kind = match (program.result, program.value) {
+            (OpResult::Bool, _) => Kind::Truth,
+            (OpResult::Fid, Some(t)) => Kind::Value(t),
+            _ => return Err(misfit("An aggregation takes values and conditions.")),
+        };
+        let looks = |input: &usize| {
+            let same = |i: &Instruction| i.code == INPUT && usize::from(i.operand) == *input;
+            program.code.iter().any(same)
+        };
+        let columns = columns.iter().enumerate();
+        let columns = columns.map(|(input, column)| looks(&input).then_some(*column));
+        let columns = columns.collect();
+        Ok(Expression {
+            source: Source::Program(program, columns),
+            kind,
+        })
+    }
+
+    fn kind(&self, expression: usize) -> Result<Kind, Error> {
+        let found = self.expressions.get(expression).map(|e| e.kind);
+        found.ok_or_else(no_such_part)
+    }
+
+    fn key(&self, expression: usize) -> Result<Key, Error> {
+        let found = self.expressions.get(expression).ok_or_else(no_such_part)?;
+        match (&found.source, found.kind) {
+            (_, Kind::Raw) => Ok(Key::Raw(expression)),
+            (Source::Column(_), Kind::Value(t)) => Ok(Key::Column(expression, t)),
+            (_, Kind::Value(t)) => Ok(Key::Value(expression, t)),
+            (_, Kind::Truth) => Err(misfit("A condition is no group key.")),
+        }
+    }
+
+    fn condition(&self, expression: Option<usize>) -> Result<Option<usize>, Error> {
+        match expression.map(|e| self.kind(e)).transpose()? {
+            None | Some(Kind::Raw | Kind::Truth | Kind::Value(TypeCode::Bool)) => Ok(expression),
+            Some(Kind::Value(_)) => Err(misfit("A filter is not a condition.")),
+        }
+    }
+
+    fn aggregate(&mut self, body: &mut Body<'_>, table: &Table) -> Result<(), Error> {
+        let number = body.u16()?;
+        let argument = optional(body.u16()?);
+        let filter = self.condition(optional(body.u16()?))?;
+        let distinct = body.u16()? & DISTINCT != 0;
+        let kind = argument.map(|a| self.kind(a)).transpose()?;
+        let mut spec = StateSpec {
+            family: Family::Count,
+            input: TypeCode::Int8,
+            argument,
+            filter,
+            distinct,
+        };
+        let mut result = None;
+        let mut aggregate = Aggregate::Sum;
+        if number == 0 {
+            if kind == Some(Kind::Truth) || (distinct && kind.is_none()) {
+                return Err(misfit("This cannot be counted."));
+            }
+        } else {
+            let signature = table.aggregate(number).ok_or_else(fail::no_such_program)?;
+            if kind != Some(Kind::Value(signature.input.stored())) {
+                return Err(misfit("An aggregate takes values of another type."));
+            }
+            aggregate = signature.aggregate;
+            spec.input = signature.input.stored();
+            spec.family = family(aggregate, spec.input)?;
+            result = Some(signature.result.stored());
+        }
+        let known = self.states.iter().position(|s| *s == spec);
+        let state = known.unwrap_or(self.states.len());
+        if known.is_none() {
+            self.states.push(spec);
+        }
+        self.aggregates.push(AggregateSpec {
+            aggregate,
+            state,
+            result,
+        });
+        Ok(())
+    }
+
+    fn read_having(
+        &self,
+        body: &mut Body<'_>,
+        program_of: impl Fn(u32) -> Option<Arc<Program>>,
+    ) -> Result<Option<Condition>, Error> {
+        let handle = body.u32()?;
+        let outputs = numbers(body)?;
+        if handle == 0 {
+            return Ok(None);
+        }
+        let program = program_of(handle).ok_or_else(fail::no_such_program)?;
+        let mut operands = Vec::with_capacity(outputs.len());
+        for (output, t) in outputs.iter().zip(&program.inputs) {
+            operands.push(match output.checked_sub(usize::from(CONSTANT)) {
+                Some(constant) => {
+                    let t = t.ok_or_else(|| misfit("A constant is not protected."))?;
+                    Operand::Constant(constant, t)
+                }
+                None => Operand::Output(self.operand(*output, *t)?),
+            });
+        }
+        if outputs.len() != program.inputs.len() {
+            return Err(misfit("The condition on groups takes something else."));
+        }
+        if program.result != OpResult::Bool {
+            return Err(misfit("The condition on groups is none."));
+        }
+        Ok(Some((program, operands)))
+    }
+
+    /// An output of the type that the condition on groups takes.
+    fn operand(&self, output: usize, want: Option<TypeCode>) -> Result<Output, Error> {
+        let output = self.output(output).ok_or_else(no_such_part)?;
+        let t = match output {
+            Output::Key(_, Key::Column(_, t) | Key::Value(_, t)) => Some(t),
+            Output::Result(_, t) => Some(t),
+            Output::Key(_, Key::Raw(_)) | Output::Count(_) => None,
+        };
+        if t.is_none() || t != want {
+            return Err(misfit("The condition on groups takes something else."));
+        }
+        Ok(output)
+    }
+
+    /// What a group gives back: keys, then aggregates.
+    pub fn outputs(&self) -> impl Iterator<Item = Output> + '_ {
+        let all = self.keys.len() + self.aggregates.len();
+        (0..all).filter_map(|n| self.output(n))
+    }
+
+    /// The output with this number.
+    pub fn output(&self, number: usize) -> Option<Output> {
+        if let Some(key) = self.keys.get(number) {
+            return Some(Output::Key(number, *key));
+        }
+        let number = number - self.keys.len();
+        let aggregate = self.aggregates.get(number)?;
+        Some(match aggregate.result {
+            None => Output::Count(number),
+            Some(t) => Output::Result(number, t),
+        })
+    }
+
+    /// Slots that a group takes.
+    pub fn stored(&self) -> usize {
+        let stored = |o: &Output| matches!(o, Output::Result(..) | Output::Key(_, Key::Value(..)));
+        self.outputs().filter(stored).count()
+    }
+
+    /// Columns without rows.
+    pub fn no_rows(&self) -> Vec<Input> {
+        self.columns.iter().map(|t| Input::none(*t)).collect()
+    }
+
+    /// What a row that is handed back takes, about.
+    pub fn row_bytes(&self) -> usize {
+        (self.columns.len() + 1) * 16
+    }
+}
+
+fn family(aggregate: Aggregate, input: TypeCode) -> Result<Family, Error> {
+    // Refuses what does not exist.
+    AggregateState::new(aggregate, input)?;
+    Ok(match (aggregate, input) {
+        (Aggregate::Min | Aggregate::Max, _) => Family::Extreme(aggregate),
+        (_, TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8) => Family::Integers,
+        (_, TypeCode::Numeric) => Family::Numerics,
+        _ => Family::General(aggregate),
+    })
+}
+
+/// A program must take values of these types.
+fn fits(program: &Program, types: &[Option<TypeCode>]) -> Result<(), Error> {
+    if program.inputs != types {
+        return Err(misfit("A program takes columns of other types."));
+    }
+    Ok(())
+}
+
+fn type_code(code: u8) -> Result<TypeCode, Error> {
+    TypeCode::from_u8(code).ok_or_else(|| fail::malformed("There is no such type."))
+}
+
+fn no_such_part() -> Error {
+    misfit("It names a part that it does not have.")
+}
+
+fn optional(number: u16) -> Option<usize> {
+    (number != NONE).then_some(usize::from(number))
+}
+
+/// A counted list of numbers.
+fn numbers(body: &mut Body<'_>) -> Result<Vec<usize>, Error> {
+    let count = usize::from(body.u16()?);
+    if count > COLUMNS_MAX {
+        return Err(fail::program_limit("It takes too many columns."));
+    }
+    (0..count).map(|_| Ok(usize::from(body.u16()?))).collect()
+}

@@ -1,0 +1,101 @@
+//! What an aggregation has charged to its session, in larger pieces than it needs,
+//! because charging costs atomic operations.
+
+use std::sync::Arc;
+use store::{Budget, out_of_memory};
+use values::Error;
+
+/// What is charged at a time.
+const PIECE: usize = 64 * 1024;
+
+/// An aggregation's memory.
+pub struct Purse {
+    budget: Arc<Budget>,
+    limit: usize,
+    charged: usize,
+    used: usize,
+}
+
+impl Purse {
+    /// Nothing is charged yet.
+    pub fn new(budget: &Arc<Budget>, limit: usize) -> Purse {
+        Purse {
+            budget: Arc::clone(budget),
+            limit,
+            charged: 0,
+            used: 0,
+        }
+    }
+
+    /// Takes bytes within the aggregation's limit, or none.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        if self.used.saturating_add(bytes) > self.limit {
+            return Err(out_of_memory("session_memory_limit"));
+        }
+        self.take_beyond(bytes)
+    }
+
+    /// Takes bytes whatever the aggregation's limit: within the session's.
+    #[inline]
+    pub fn take_beyond(&mut self, bytes: usize) -> Result<(), Error> {
+        let used = self.used.saturating_add(bytes);
+        if used > self.charged {
+            self.charge(used - self.charged)?;
+        }
+        self.used = used;
+        Ok(())
+    }
+
+    #[cold]
+    fn charge(&mut self, missing: usize) -> Result<(), Error> {
+        let piece = missing.max(PIECE);
+        if self.budget.take(piece).is_ok() {
+            self.charged += piece;
+            return Ok(());
+        }
+        self.budget.take(missing)?;
+        self.charged += missing;
+        Ok(())
+    }
+
+    /// Gives bytes back, for use by the same aggregation.
+    pub fn give(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// Gives everything back.
+    pub fn empty(&mut self) {
+        self.budget.give(self.charged);
+        self.charged = 0;
+        self.used = 0;
+    }
+}
+
+impl Drop for Purse {
+    fn drop(&mut self) {
+        self.empty();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All that was charged comes back; with the bug a session that aggregates often
+    /// runs out of memory.
+    #[test]
+    fn comes_back() {
+        let budget = Budget::new(100_000, "x");
+        let mut purse = Purse::new(&budget, 90_000);
+        assert!(purse.take(80_000).is_ok());
+        assert!(purse.take(20_000).is_err());
+        assert!(purse.take_beyond(20_000).is_ok());
+        assert!(purse.take_beyond(1).is_err());
+        purse.give(50_000);
+        assert!(purse.take(40_000).is_ok());
+        assert_eq!(budget.used(), 100_000);
+        drop(purse);
+        assert_eq!(budget.used(), 0);
+    }
+}

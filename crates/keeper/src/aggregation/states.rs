@@ -1,0 +1,404 @@
+//! Transition states of all groups, an array for each aggregate.
+//!
+//! Invariant: what comes out is what [`AggregateState`] gives for the same values
+//! in the same order. Sums of integers and decimals do not depend on the order, so
+//! those that need more than whole numbers of one scale lie aside and are added at
+//! the end.
+
+use super::NO_GROUP;
+use super::keys::{Strings, encode_raw, encode_row};
+use super::part::Part;
+use super::plan::{Family, StateSpec};
+use super::purse::Purse;
+use crate::fail::{self, Failure};
+use crate::program::column::{Column, Data};
+use crate::program::scalar::order_floats;
+use contract::{Aggregate, Fid, TypeCode};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use store::Scalar;
+use values::{AggregateState, Env, Value, replaces_extreme};
+
+/// What a state that lies aside takes.
+const ASIDE_BYTES: usize = 256;
+
+/// Sums and numbers of values.
+#[derive(Default)]
+struct Sums {
+    sums: Vec<i128>,
+    counts: Vec<u64>,
+}
+
+enum Held {
+    Counts(Vec<u64>),
+    Integers(Sums),
+    /// Decimals of one scale, and others aside.
+    Numerics(Sums, Option<u16>, BTreeMap<u32, AggregateState>),
+    Extremes(Aggregate, Vec<Option<Value>>),
+    General(Aggregate, Vec<AggregateState>),
+}
+
+/// The states of one aggregate.
+pub struct States {
+    held: Held,
+    input: TypeCode,
+    /// Values seen, with their group, where equal ones count once.
+    seen: Option<Strings>,
+    form: Vec<u8>,
+    groups: Vec<u32>,
+}
+
+fn lost() -> Failure {
+    fail::internal("an aggregation has lost a state").into()
+}
+
+impl States {
+    /// States of no groups.
+    pub fn new(spec: &StateSpec) -> States {
+        let held = match spec.family {
+            Family::Count => Held::Counts(Vec::new()),
+            Family::Integers => Held::Integers(Sums::default()),
+            Family::Numerics => Held::Numerics(Sums::default(), None, BTreeMap::new()),
+            Family::Extreme(aggregate) => Held::Extremes(aggregate, Vec::new()),
+            Family::General(aggregate) => Held::General(aggregate, Vec::new()),
+        };
+        States {
+            held,
+            input: spec.input,
+            seen: spec.distinct.then(Strings::default),
+            form: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Makes room for new groups.
+    pub fn grow(&mut self, groups: usize) {
+        match &mut self.held {
+            Held::Counts(v) => v.resize(groups, 0),
+            Held::Integers(s) | Held::Numerics(s, ..) => {
+                s.sums.resize(groups, 0);
+                s.counts.resize(groups, 0);
+            }
+            Held::Extremes(_, v) => v.resize(groups, None),
+            Held::General(aggregate, v) => {
+                if let Ok(new) = AggregateState::new(*aggregate, self.input) {
+                    v.resize(groups, new);
+                }
+            }
+        }
+    }
+
+    /// Takes in a part: the value of each row into the state of its group.
+    pub fn step(
+        &mut self,
+        spec: &StateSpec,
+        part: &Part<'_>,
+        numbers: &[u32],
+        purse: &mut Purse,
+    ) -> Result<(), Failure> {
+        if spec.filter.is_none() && spec.argument.is_none() {
+            return self.count_rows(numbers);
+        }
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.clear();
+        groups.extend_from_slice(numbers);
+        let done = self.step_some(spec, part, &mut groups, purse);
+        self.groups = groups;
+        done
+    }
+
+    fn step_some(
+        &mut self,
+        spec: &StateSpec,
+        part: &Part<'_>,
+        groups: &mut [u32],
+        purse: &mut Purse,
+    ) -> Result<(), Failure> {
+        if let Some(filter) = spec.filter {
+            part.condition(filter, |row, truth| {
+                if !truth && let Some(group) = groups.get_mut(row) {
+                    *group = NO_GROUP;
+                }
+            })?;
+        }
+        let Some(argument) = spec.argument else {
+            return self.count_rows(groups);
+        };
+        if let Some(raw) = part.raw_column(argument) {
+            for (row, group) in groups.iter_mut().enumerate() {
+                if raw.raw(part.first() + row).is_none() {
+                    *group = NO_GROUP;
+                }
+            }
+            self.once(groups, purse, |row, out| {
+                encode_raw(raw, part.first() + row, out);
+            })?;
+            return self.count_rows(groups);
+        }
+        let counts = matches!(self.held, Held::Counts(_));
+        if counts
+            && self.seen.is_none()
+            && let Some(fids) = part.fid_column(argument)
+        {
+            // Whether a field is NULL is known without its value.
+            for (row, group) in groups.iter_mut().enumerate() {
+                if fids.fid(part.first() + row) == Fid::INVALID {
+                    *group = NO_GROUP;
+                }
+            }
+            return self.count_rows(groups);
+        }
+        let column = part.expression(argument)?;
+        for (row, failure) in &column.failures {
+            // A constant that failed has failed for all rows.
+            let counted = match column.is_constant() {
+                true => groups.iter().any(|g| *g != NO_GROUP),
+                false => groups.get(*row as usize).is_some_and(|g| *g != NO_GROUP),
+            };
+            if counted {
+                return Err(failure.clone());
+            }
+        }
+        if !column.nulls.is_empty() {
+            for (row, group) in groups.iter_mut().enumerate() {
+                if column.is_null(row) {
+                    *group = NO_GROUP;
+                }
+            }
+        }
+        self.once(groups, purse, |row, out| encode_row(column, row, out))?;
+        if counts {
+            return self.count_rows(groups);
+        }
+        self.take(column, groups, part.context().env, purse)
+    }
+
+    /// Lets each value of a group pass once, where equal ones count once.
+    fn once(
+        &mut self,
+        groups: &mut [u32],
+        purse: &mut Purse,
+        encode: impl Fn(usize, &mut Vec<u8>),
+    ) -> Result<(), Failure> {
+        let Some(seen) = &mut self.seen else {
+            return Ok(());
+        };
+        for (row, group) in groups.iter_mut().enumerate() {
+            if *group == NO_GROUP {
+                continue;
+            }
+            self.form.clear();
+            self.form.extend_from_slice(&group.to_le_bytes());
+            encode(row, &mut self.form);
+            match seen.find(&self.form) {
+                Ok(_) => *group = NO_GROUP,
+                Err(hash) => {
+                    purse.take_beyond(seen.cost(&self.form))?;
+                    seen.add(hash, &self.form);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count_rows(&mut self, groups: &[u32]) -> Result<(), Failure> {
+        let Held::Counts(counts) = &mut self.held else {
+            return Err(lost());
+        };
+        for group in groups {
+            if let Some(count) = counts.get_mut(*group as usize) {
+                *count += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in values; rows without a group are to be passed over.
+    fn take(
+        &mut self,
+        column: &Column,
+        groups: &[u32],
+        env: &Env,
+        purse: &mut Purse,
+    ) -> Result<(), Failure> {
+        if let (Held::Numerics(_, scale @ None, _), Data::Scaled(_, s)) =
+            (&mut self.held, &column.data)
+        {
+            *scale = Some(*s);
+        }
+        match (&mut self.held, &column.data) {
+            (Held::Integers(sums), Data::Int(v)) => sums.add_all(v, groups),
+            (Held::Numerics(sums, Some(scale), _), Data::Scaled(v, s)) if scale == s => {
+                sums.add_all(v, groups);
+            }
+            (Held::Extremes(aggregate, kept), _) => {
+                extremes(*aggregate, self.input, kept, column, groups, env, purse)?;
+            }
+            _ => {
+                for (row, group) in groups.iter().enumerate() {
+                    if *group != NO_GROUP {
+                        self.take_one(column, row, *group, env, purse)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_one(
+        &mut self,
+        column: &Column,
+        row: usize,
+        group: u32,
+        env: &Env,
+        purse: &mut Purse,
+    ) -> Result<(), Failure> {
+        let value = column.value(row).ok_or_else(lost)?;
+        match &mut self.held {
+            Held::Numerics(sums, scale, aside) => {
+                if let Scalar::Scaled(v, s) = Scalar::of(&value)
+                    && *scale.get_or_insert(s) == s
+                {
+                    sums.add(v, group);
+                    return Ok(());
+                }
+                let state = match aside.entry(group) {
+                    Entry::Occupied(place) => place.into_mut(),
+                    Entry::Vacant(place) => {
+                        purse.take_beyond(ASIDE_BYTES)?;
+                        let new = AggregateState::new(Aggregate::Sum, TypeCode::Numeric)?;
+                        place.insert(new)
+                    }
+                };
+                let before = state.heap_bytes();
+                state.step(&value, env)?;
+                purse.give(before);
+                purse.take_beyond(state.heap_bytes())?;
+            }
+            Held::General(_, states) => {
+                let state = states.get_mut(group as usize).ok_or_else(lost)?;
+                state.step(&value, env)?;
+            }
+            Held::Integers(_) | Held::Counts(_) | Held::Extremes(..) => return Err(lost()),
+        }
+        Ok(())
+    }
+
+    /// The number of a group's rows or values.
+    pub fn count(&self, group: usize) -> u64 {
+        match &self.held {
+            Held::Counts(v) => v.get(group).copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The result of a group; none for NULL.
+    pub fn finish(&self, aggregate: Aggregate, group: usize) -> Result<Option<Value>, Failure> {
+        let state = match &self.held {
+            Held::Counts(_) => return Err(lost()),
+            Held::Extremes(_, kept) => return Ok(kept.get(group).cloned().flatten()),
+            Held::General(_, states) => states.get(group).cloned(),
+            Held::Integers(sums) => {
+                let (sum, count) = sums.get(group);
+                Some(AggregateState::of_integers(
+                    aggregate, self.input, sum, count,
+                )?)
+            }
+            Held::Numerics(sums, scale, aside) => {
+                let (sum, count) = sums.get(group);
+                let mut state = match count {
+                    0 => AggregateState::new(aggregate, self.input)?,
+                    _ => AggregateState::of_numerics(aggregate, sum, scale.unwrap_or(0), count)?,
+                };
+                if let Some(other) = aside.get(&(group as u32)) {
+                    state.combine(&other.clone().to_end_as(aggregate))?;
+                }
+                Some(state)
+            }
+        };
+        let state = state.ok_or_else(lost)?;
+        if state.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(state.finish()?))
+    }
+}
+
+impl Sums {
+    #[inline]
+    fn add(&mut self, value: i64, group: u32) {
+        let at = group as usize;
+        if let (Some(sum), Some(count)) = (self.sums.get_mut(at), self.counts.get_mut(at)) {
+            // 2^64 values of 64 bits fit.
+            *sum = sum.wrapping_add(i128::from(value));
+            *count += 1;
+        }
+    }
+
+    fn add_all(&mut self, values: &[i64], groups: &[u32]) {
+        match values {
+            [one] if groups.len() != 1 => groups.iter().for_each(|g| self.add(*one, *g)),
+            _ => {
+                for (value, group) in values.iter().zip(groups) {
+                    self.add(*value, *group);
+                }
+            }
+        }
+    }
+
+    fn get(&self, group: usize) -> (i128, u64) {
+        let sum = self.sums.get(group).copied().unwrap_or(0);
+        (sum, self.counts.get(group).copied().unwrap_or(0))
+    }
+}
+
+fn extremes(
+    aggregate: Aggregate,
+    t: TypeCode,
+    kept: &mut [Option<Value>],
+    column: &Column,
+    groups: &[u32],
+    env: &Env,
+    purse: &mut Purse,
+) -> Result<(), Failure> {
+    for (row, group) in groups.iter().enumerate() {
+        let Some(place) = kept.get_mut(*group as usize) else {
+            continue;
+        };
+        let new = column.scalar(row).ok_or_else(lost)?;
+        let replace = match place {
+            None => true,
+            Some(old) => {
+                let order = match quick_order(t, &Scalar::of(old), &new) {
+                    Some(order) => order,
+                    None => {
+                        let new = column.value(row).ok_or_else(lost)?;
+                        values::compare(old, &new, env)?
+                    }
+                };
+                replaces_extreme(aggregate, t, order)
+            }
+        };
+        if replace {
+            let value = new.to_value(t).ok_or_else(lost)?;
+            purse.take_beyond(value.heap_bytes())?;
+            if let Some(old) = place.replace(value) {
+                purse.give(old.heap_bytes());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The order of values that compare as they lie.
+#[inline]
+fn quick_order(t: TypeCode, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Ordering> {
+    match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(b)),
+        (Scalar::Float(a), Scalar::Float(b)) => Some(order_floats(*a, *b)),
+        (Scalar::Scaled(a, x), Scalar::Scaled(b, y)) if x == y => Some(a.cmp(b)),
+        (Scalar::Bytes(a), Scalar::Bytes(b)) if t == TypeCode::Text => Some(a.cmp(b)),
+        _ => None,
+    }
+}
