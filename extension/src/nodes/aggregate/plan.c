@@ -1,0 +1,598 @@
+/*
+ * plan.c
+ *	  When aggregation is offered in the keeper, and its plan: see aggregate.h.
+ *
+ * The node is offered if all keys, aggregates and conditions can be done exactly;
+ * else nothing is. Where the child is the scan of one table, its protected quals
+ * become the aggregation's filter, so that nobody learns which rows pass.
+ *
+ * Invariant: as in aggregate.h.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "nodes/aggregate/aggregate.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planmain.h"
+#include "optimizer/planner.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "planner/compile.h"
+#include "planner/functions.h"
+#include "types/types.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+bool		cfd_enable_batch_aggregate = true;
+int			cfd_aggregate_memory = 256 * 1024;
+
+static create_upper_paths_hook_type previous_upper_paths = NULL;
+
+/* What is to be grouped and aggregated. */
+typedef struct Wanted
+{
+	List	   *keys;			/* expressions */
+	List	   *aggrefs;
+	List	   *having;			/* in the keeper */
+	bool		protected;		/* something of it is */
+	bool		careful;		/* arguments may be evaluated although a row is left out */
+	bool		impossible;
+} Wanted;
+
+/* ---------- what can be done ---------- */
+
+bool
+cfd_is_raw_type(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID:
+		case CHAROID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case OIDOID:
+		case DATEOID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Whether a row's value can be had: protected, or equal by its bytes. */
+static bool
+can_group(Wanted *wanted, Node *expr)
+{
+	Oid			type = exprType(expr);
+
+	if (contain_subplans(expr) || contain_volatile_functions(expr))
+		return false;
+	if (cfd_type_code(type) == 0)
+		return cfd_is_raw_type(type);
+	wanted->protected = true;
+	return true;
+}
+
+/* Number of an aggregate of the keeper's; 0 for count, -1 for any other. */
+static int
+aggregate_number(const Aggref *aggref)
+{
+	HeapTuple	tuple;
+	const CfdFunction *step = NULL;
+
+	if (aggref->aggfnoid == F_COUNT_ || aggref->aggfnoid == F_COUNT_ANY)
+		return 0;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggref->aggfnoid));
+	if (HeapTupleIsValid(tuple))
+	{
+		step = cfd_function(((Form_pg_aggregate) GETSTRUCT(tuple))->aggtransfn);
+		ReleaseSysCache(tuple);
+	}
+	return step != NULL && step->call == CFD_CALL_AGGREGATE_STEP ? step->signature : -1;
+}
+
+/* Of equal values PostgreSQL takes any one, and adds them up in their order. */
+static bool
+distinct_is_exact(Node *argument)
+{
+	switch (cfd_type_code(exprType(argument)))
+	{
+		case CFD_TYPE_FLOAT4:
+		case CFD_TYPE_FLOAT8:
+		case CFD_TYPE_INTERVAL:
+			return false;
+		case CFD_TYPE_NUMERIC:
+			return exprTypmod(argument) >= 0;
+		default:
+			return true;
+	}
+}
+
+static bool
+can_aggregate(Wanted *wanted, const Aggref *aggref)
+{
+	int			number = aggregate_number(aggref);
+	Node	   *argument = NULL;
+
+	if (number < 0 || aggref->aggkind != AGGKIND_NORMAL || aggref->aggdirectargs != NIL ||
+		aggref->aggorder != NIL || aggref->aggvariadic || aggref->agglevelsup != 0 ||
+		aggref->aggsplit != AGGSPLIT_SIMPLE || list_length(aggref->args) > 1)
+		return false;
+	if (aggref->args != NIL)
+		argument = (Node *) linitial_node(TargetEntry, aggref->args)->expr;
+	if (aggref->aggfilter != NULL)
+	{
+		if (contain_subplans((Node *) aggref->aggfilter) || contain_volatile_functions((Node *) aggref->aggfilter))
+			return false;
+		wanted->careful = true;
+		wanted->protected |= cfd_compilable((Node *) aggref->aggfilter);
+	}
+	if (argument == NULL)
+		return true;
+	if (contain_subplans(argument) || contain_volatile_functions(argument))
+		return false;
+	if (number == 0 && aggref->aggdistinct == NIL && cfd_type_code(exprType(argument)) == 0)
+		return true;			/* only whether it is NULL matters */
+	if (!can_group(wanted, argument))
+		return false;
+	return aggref->aggdistinct == NIL || number == 0 || distinct_is_exact(argument);
+}
+
+/* Collects what stands in the target list and in HAVING. */
+static bool
+collect(Node *node, Wanted *wanted)
+{
+	if (node == NULL || wanted->impossible)
+		return false;
+	if (list_member(wanted->keys, node))
+		return false;
+	if (IsA(node, Aggref))
+	{
+		if (!can_aggregate(wanted, (Aggref *) node))
+			wanted->impossible = true;
+		wanted->aggrefs = list_append_unique(wanted->aggrefs, node);
+		return false;
+	}
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+	{
+		/* Depends on the keys: as another key it makes no other groups. */
+		if (!can_group(wanted, node))
+			wanted->impossible = true;
+		wanted->keys = lappend(wanted->keys, node);
+		return false;
+	}
+	if (IsA(node, GroupingFunc))
+	{
+		wanted->impossible = true;
+		return false;
+	}
+	return expression_tree_walker(node, collect, wanted);
+}
+
+static bool
+collect_keys(PlannerInfo *root, Wanted *wanted)
+{
+	ListCell   *cell;
+
+	foreach(cell, root->parse->groupClause)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, cell);
+		Node	   *key = get_sortgroupclause_expr(clause, root->processed_tlist);
+		TypeCacheEntry *entry = lookup_type_cache(exprType(key), TYPECACHE_EQ_OPR);
+
+		if (clause->eqop != entry->eq_opr || !can_group(wanted, key))
+			return false;
+		wanted->keys = list_append_unique(wanted->keys, key);
+	}
+	return true;
+}
+
+/* Inputs that are there anyway, whether a row is left out or not. */
+static bool
+inputs_are_columns(CfdCompiler *compiler, Node *expr)
+{
+	if (IsA(expr, Var) || IsA(expr, Const) || IsA(expr, Param))
+		return true;
+	if (cfd_compile(compiler, expr) == NULL)
+		return false;
+	for (int i = 0; i < compiler->count; i++)
+	{
+		if (!compiler->inputs[i].constant && !IsA(compiler->inputs[i].expr, Var))
+			return false;
+	}
+	return true;
+}
+
+static bool
+arguments_are_columns(Wanted *wanted)
+{
+	CfdCompiler *compiler = cfd_compiler();
+	ListCell   *cell;
+
+	foreach(cell, wanted->aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, cell);
+
+		if (aggref->args != NIL &&
+			!inputs_are_columns(compiler, (Node *) linitial_node(TargetEntry, aggref->args)->expr))
+			return false;
+	}
+	return true;
+}
+
+static bool
+keys_are_columns(Wanted *wanted)
+{
+	CfdCompiler *compiler = cfd_compiler();
+	ListCell   *cell;
+
+	foreach(cell, wanted->keys)
+	{
+		if (!inputs_are_columns(compiler, lfirst(cell)))
+			return false;
+	}
+	return true;
+}
+
+/* ---------- the child ---------- */
+
+/* A qual that the keeper evaluates, of columns only. */
+static bool
+is_filter(Node *qual)
+{
+	CfdCompiler *compiler = cfd_compiler();
+
+	return !contain_subplans(qual) && !contain_volatile_functions(qual) &&
+		cfd_compilable(qual) && inputs_are_columns(compiler, qual);
+}
+
+static bool
+is_plain_scan(PlannerInfo *root, RelOptInfo *rel)
+{
+	RangeTblEntry *entry;
+
+	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION || root->qual_security_level > 0)
+		return false;
+	entry = planner_rt_fetch(rel->relid, root);
+	return !entry->inh && entry->tablesample == NULL && entry->relkind == RELKIND_RELATION;
+}
+
+static Path *
+without_projection(Path *path)
+{
+	while (IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	return path;
+}
+
+/* What the quals that the keeper evaluates add to a scan's cost. */
+static Cost
+cost_of_filters(PlannerInfo *root, RelOptInfo *rel, bool *any)
+{
+	QualCost	cost;
+	List	   *filters = NIL;
+	ListCell   *cell;
+
+	foreach(cell, rel->baserestrictinfo)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (!info->pseudoconstant && is_filter((Node *) info->clause))
+			filters = lappend(filters, info->clause);
+	}
+	cost_qual_eval(&cost, filters, root);
+	*any = filters != NIL;
+	return cost.per_tuple;
+}
+
+/*
+ * The cheapest scan of a table without its protected quals, and its cost; NULL
+ * where the child is something else.
+ */
+static Path *
+scan_path(PlannerInfo *root, RelOptInfo *rel, Wanted *wanted, Cost *cost)
+{
+	Path	   *best;
+	Cost		filters;
+	bool		any;
+	ListCell   *cell;
+
+	if (!is_plain_scan(root, rel) || !arguments_are_columns(wanted) || !keys_are_columns(wanted))
+		return NULL;
+	filters = cost_of_filters(root, rel, &any);
+	if (!any && (rel->cheapest_total_path == NULL || !IsA(without_projection(rel->cheapest_total_path), Path)))
+		return NULL;
+	best = create_seqscan_path(root, rel, rel->lateral_relids, 0);
+	*cost = best->total_cost - filters * rel->tuples;
+	foreach(cell, rel->pathlist)
+	{
+		Path	   *path = without_projection(lfirst(cell));
+
+		if ((path->pathtype == T_IndexScan || path->pathtype == T_BitmapHeapScan) &&
+			path->param_info == NULL && path->total_cost < *cost)
+		{
+			best = path;
+			*cost = path->total_cost;
+		}
+	}
+	wanted->protected |= any;
+	return best;
+}
+
+/* Whether the child gives all columns that the expressions need. */
+static bool
+child_gives(Path *child, Wanted *wanted)
+{
+	List	   *exprs = list_concat_copy(wanted->keys, wanted->aggrefs);
+	List	   *needed = pull_var_clause((Node *) exprs, PVC_RECURSE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS);
+
+	return list_difference(needed, child->pathtarget->exprs) == NIL;
+}
+
+/* ---------- the path ---------- */
+
+static Plan *plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+							List *clauses, List *children);
+
+static const CustomPathMethods path_methods = {
+	.CustomName = "ConfideAggregate",
+	.PlanCustomPath = plan_aggregate
+};
+
+static const CustomScanMethods scan_methods = {
+	.CustomName = "ConfideAggregate",
+	.CreateCustomScanState = cfd_aggregate_create_state
+};
+
+/* Whether a condition on groups is one for the keeper. */
+static bool
+is_having(Node *qual)
+{
+	return !contain_subplans(qual) && !contain_volatile_functions(qual) && cfd_compilable(qual);
+}
+
+static void
+add_aggregate_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wanted *wanted, List *quals)
+{
+	CustomPath *path = makeNode(CustomPath);
+	Cost		child_cost = 0;
+	Path	   *child = scan_path(root, input, wanted, &child_cost);
+	bool		fused = child != NULL;
+	double		rows;
+	double		groups;
+	ListCell   *cell;
+
+	if (!fused)
+	{
+		child = without_projection(input->cheapest_total_path);
+		child_cost = child->total_cost;
+		if (!child_gives(child, wanted))
+			return;
+	}
+	if (!wanted->protected || child->param_info != NULL)
+		return;
+	foreach(cell, quals)
+	{
+		if (is_having(lfirst(cell)))
+			wanted->having = lappend(wanted->having, lfirst(cell));
+	}
+	rows = child->rows;
+	groups = wanted->keys == NIL ? 1 : estimate_num_groups(root, wanted->keys, Max(rows, 1), NULL, NULL);
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = output;
+	path->path.pathtarget = output->reltarget;
+	path->path.rows = clamp_row_est(groups * clauselist_selectivity(root, quals, 0, JOIN_INNER, NULL));
+	path->path.startup_cost = child_cost +
+		rows * (list_length(wanted->keys) + list_length(wanted->aggrefs) + 1) * cpu_operator_cost * 0.2;
+	path->path.total_cost = path->path.startup_cost + groups * cpu_tuple_cost + output->reltarget->cost.startup +
+		output->reltarget->cost.per_tuple * path->path.rows;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_paths = list_make1(child);
+	path->custom_private = list_make5(wanted->keys, wanted->aggrefs, wanted->having,
+									  list_difference_ptr(quals, wanted->having), makeBoolean(fused));
+	path->methods = &path_methods;
+	add_path(output, &path->path);
+}
+
+static void
+upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOptInfo *output, void *extra)
+{
+	Query	   *parse = root->parse;
+	Wanted		wanted = {0};
+	List	   *quals;
+
+	if (previous_upper_paths)
+		previous_upper_paths(root, stage, input, output, extra);
+	if (stage != UPPERREL_GROUP_AGG || !cfd_enable_batch_aggregate || extra == NULL)
+		return;
+	if (parse->groupingSets != NIL || parse->hasTargetSRFs || input->cheapest_total_path == NULL)
+		return;
+	if (!parse->hasAggs && parse->groupClause == NIL)
+		return;
+	quals = (List *) ((GroupPathExtraData *) extra)->havingQual;
+	if (!collect_keys(root, &wanted))
+		return;
+	collect((Node *) output->reltarget->exprs, &wanted);
+	collect((Node *) quals, &wanted);
+	if (wanted.impossible || (wanted.careful && !arguments_are_columns(&wanted)))
+		return;
+	add_aggregate_path(root, input, output, &wanted, quals);
+}
+
+/* ---------- the plan ---------- */
+
+typedef struct Translation
+{
+	List	   *targets;		/* target entries */
+	int			varno;
+} Translation;
+
+/* Replaces what the target entries give by references to them. */
+static Node *
+translate(Node *node, Translation *translation)
+{
+	ListCell   *cell;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Const) && !IsA(node, List) && !IsA(node, TargetEntry))
+	{
+		foreach(cell, translation->targets)
+		{
+			TargetEntry *target = lfirst_node(TargetEntry, cell);
+
+			if (equal(target->expr, node))
+				return (Node *) makeVarFromTargetEntry(translation->varno, target);
+		}
+	}
+	if (IsA(node, Var) || IsA(node, Aggref))
+		elog(ERROR, "confide: a column of an aggregation is not there");
+	return expression_tree_mutator(node, translate, translation);
+}
+
+static Node *
+over(List *targets, int varno, Node *expr)
+{
+	Translation translation = {targets, varno};
+	Node	   *translated = translate(expr, &translation);
+
+	fix_opfuncids(translated);
+	return translated;
+}
+
+static List *
+call_of(Aggref *aggref, List *targets)
+{
+	Node	   *argument = NULL;
+
+	if (aggref->args != NIL)
+		argument = over(targets, OUTER_VAR, (Node *) linitial_node(TargetEntry, aggref->args)->expr);
+	return list_make4(makeInteger(aggregate_number(aggref)),
+					  makeInteger(aggref->aggdistinct != NIL),
+					  argument,
+					  over(targets, OUTER_VAR, (Node *) aggref->aggfilter));
+}
+
+/* Takes from a scan the quals that the keeper evaluates; it gives whole rows then. */
+static List *
+take_quals(PlannerInfo *root, Plan *child, List *exprs)
+{
+	List	   *taken = NIL;
+	List	   *left = NIL;
+	RelOptInfo *rel = find_base_rel(root, ((Scan *) child)->scanrelid);
+	ListCell   *cell;
+
+	foreach(cell, child->qual)
+	{
+		if (is_filter(lfirst(cell)))
+			taken = lappend(taken, lfirst(cell));
+		else
+			left = lappend(left, lfirst(cell));
+	}
+	child->qual = left;
+	child->targetlist = build_physical_tlist(root, rel);
+	if (child->targetlist == NIL)
+	{
+		List	   *needed = pull_var_clause((Node *) list_concat_copy(exprs, taken), PVC_RECURSE_AGGREGATES);
+
+		child->targetlist = add_to_flat_tlist(NIL, needed);
+	}
+	return taken;
+}
+
+static bool
+find_params(Node *node, List **params)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Integer))
+		return false;
+	if (IsA(node, Param))
+		*params = list_append_unique(*params, node);
+	return expression_tree_walker(node, find_params, params);
+}
+
+static List *
+params_of(Node *node)
+{
+	List	   *params = NIL;
+
+	find_params(node, &params);
+	return params;
+}
+
+static Plan *
+plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+			   List *clauses, List *children)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *child = linitial(children);
+	List	   *keys = linitial(path->custom_private);
+	List	   *aggrefs = lsecond(path->custom_private);
+	List	   *outputs = list_concat_copy(keys, aggrefs);
+	List	   *quals = NIL;
+	List	   *calls = NIL;
+	List	   *having;
+	ListCell   *cell;
+
+	(void) rel;
+	(void) clauses;
+	if (boolVal(list_nth(path->custom_private, 4)))
+		quals = take_quals(root, child, outputs);
+	foreach(cell, outputs)
+		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist,
+										  makeTargetEntry(copyObject(lfirst(cell)),
+														  list_length(scan->custom_scan_tlist) + 1, NULL, false));
+	foreach(cell, aggrefs)
+		calls = lappend(calls, call_of(lfirst_node(Aggref, cell), child->targetlist));
+	having = (List *) over(scan->custom_scan_tlist, INDEX_VAR, lthird(path->custom_private));
+	scan->custom_private = list_make4(over(child->targetlist, OUTER_VAR, (Node *) keys),
+									  calls,
+									  over(child->targetlist, OUTER_VAR, (Node *) quals),
+									  having);
+	/* Who needs parameters must say so where PostgreSQL looks. */
+	scan->custom_exprs = params_of((Node *) scan->custom_private);
+	scan->scan.plan.targetlist = tlist;
+	scan->scan.plan.qual = list_nth(path->custom_private, 3);
+	scan->custom_plans = children;
+	scan->flags = path->flags;
+	scan->methods = &scan_methods;
+	return &scan->scan.plan;
+}
+
+void
+cfd_aggregate_init(void)
+{
+	DefineCustomBoolVariable("confide.enable_batch_aggregate",
+							 "Groups and aggregates protected values in the keeper.",
+							 NULL,
+							 &cfd_enable_batch_aggregate,
+							 true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.batch_aggregate_memory",
+							"Memory of the keeper for the groups of one aggregation; more groups take more passes.",
+							NULL,
+							&cfd_aggregate_memory,
+							256 * 1024, 16, MAX_KILOBYTES,
+							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN, NULL, NULL, NULL);
+	RegisterCustomScanMethods(&scan_methods);
+	previous_upper_paths = create_upper_paths_hook;
+	create_upper_paths_hook = upper_paths;
+}
