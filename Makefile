@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc torture fuzz-sql clean
+.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench torture fuzz-sql clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -59,6 +59,10 @@ bench-durability: ## commits, COPY, WAL and recovery beside plaintext: SECONDS=4
 bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak,strong SECONDS=4
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpcc
+
+bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WORKLOADS=...
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench sysbench
 
 clean: ## stop, and remove what was built and stored
 	@scripts/clean

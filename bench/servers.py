@@ -23,6 +23,7 @@ SETTINGS = {
     "max_wal_size": "8GB",
     "checkpoint_timeout": "30min",
     "autovacuum": "off",
+    "deadlock_timeout": "100ms",
     "jit": "off",
 }
 

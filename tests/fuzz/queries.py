@@ -187,7 +187,9 @@ class Generator:
         rng = self.rng
         if depth > 0 and rng.random() < 0.45:
             parts = (self.predicate(depth - 1), self.predicate(depth - 1))
-            form = rng.choice(["({0} AND {1})", "({0} AND {1})", "({0} OR {1})", "NOT ({0})"])
+            # PostgreSQL sorts what is joined by AND by cost, and protected operators cost more.
+            forms = ["({0} AND {1})", "({0} AND {1})", "NOT ({0})"] if self.risk is None else []
+            form = rng.choice([*forms, "({0} OR {1})"])
             return Node(form, parts if "{1}" in form else parts[:1], "bool", simpler=("true",))
         type_ = rng.choice([s.type for s in self.scope])
         node = self.choose(
@@ -254,7 +256,8 @@ class Generator:
     def where(self, chance: float = 0.8, word: str = "WHERE") -> Node:
         if self.rng.random() > chance:
             return Node("")
-        wheres = [self.predicate() for _ in range(self.rng.choice([1, 1, 2, 3]))]
+        count = 1 if self.risk else self.rng.choice([1, 1, 2, 3])
+        wheres = [self.predicate() for _ in range(count)]
         if self.rng.random() < 0.2:
             wheres.append(self.subquery())
         return Node(f" {word} {{0}}", (listing(wheres, " AND "),), "", optional=True)
