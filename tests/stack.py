@@ -23,6 +23,7 @@ log_parameter_max_length = -1
 log_parameter_max_length_on_error = -1
 log_error_verbosity = verbose
 debug_print_parse = off
+max_prepared_transactions = 10
 """
 
 

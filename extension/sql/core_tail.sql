@@ -59,6 +59,24 @@ CREATE VIEW confide.confide_stat_recovery AS
 	FROM confide.stat_recovery() r
 	LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = 'confide';
 
+CREATE FUNCTION confide.gc(target regclass, OUT name text, OUT found int8, OUT swept int8,
+		OUT postponed text) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_gc_table' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.gc(regclass) IS
+	'frees values of a table in the keeper that nothing names any more';
+CREATE FUNCTION confide.gc(OUT relation oid, OUT swept int8, OUT postponed text) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_gc_orphans' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.gc() IS 'frees values in the keeper of tables that do not exist any more';
+CREATE FUNCTION confide.stat_progress_gc(OUT pid int4, OUT datid oid, OUT relid oid, OUT phase text,
+		OUT pages_total int8, OUT pages_done int8, OUT identifiers_found int8, OUT values_swept int8)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_stat_progress_gc' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+CREATE VIEW confide.confide_stat_progress_gc AS
+	SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.pages_total, p.pages_done,
+		p.identifiers_found, p.values_swept
+	FROM confide.stat_progress_gc() p LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
+GRANT SELECT ON confide.confide_stat_progress_gc TO PUBLIC;
+
 CREATE FUNCTION confide.bench_answered(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_answered' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_answered(int8) IS 'nanoseconds of a round trip to the keeper';
@@ -66,7 +84,7 @@ CREATE FUNCTION confide.bench_oneway(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_oneway' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_oneway(int8) IS 'nanoseconds that the backend spends on a one-way message';
 
-REVOKE ALL ON FUNCTION confide.stat_keeper(), confide.stat_recovery(), confide.checkpoint(),
+REVOKE ALL ON FUNCTION confide.gc(), confide.stat_keeper(), confide.stat_recovery(), confide.checkpoint(),
 	confide.store_copy(), confide.store_read(int4, int8), confide.bench_answered(int8),
 	confide.bench_oneway(int8) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION confide.stat_keeper(), confide.stat_recovery() TO pg_monitor;

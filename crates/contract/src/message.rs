@@ -112,6 +112,27 @@ kinds! {
     /// The redo record of a partition's making is in the WAL. Body: partition
     /// `u32` 0..4, zero 4..8.
     PartitionLogged = 51, false, 8;
+    /// Begins to collect the garbage of a relation's partitions: what is in them now
+    /// and is not marked before [`Kind::GarbageSweep`] is garbage; what is put into
+    /// them from now on is not. Body: database OID `u32` 0..4, relation OID `u32`
+    /// 4..8; then its columns that are alive: attribute number `i32`, type modifier
+    /// `i32`, type code `u8`, zeros to 12 bytes. Answer: for each partition, attribute
+    /// number `i32`, 1 if its column is alive `u32`, values in it `u64`. With relation
+    /// OID 0 nothing begins; the answer is the OIDs of the relations of the database
+    /// that have partitions, `u32` each.
+    GarbageBegin = 52, true, 8;
+    /// FIDs that are still in use. Those of other partitions are ignored. Body: count
+    /// `u32` 0..4, zero 4..8; then FIDs `u64`.
+    GarbageMark = 53, false, 8;
+    /// The next batch of garbage. Nothing is freed before [`Kind::GarbageSwept`].
+    /// Body: empty. Answer: number of values `u64` 0..8, 1 if there was a batch `u64`
+    /// 8..16; then a redo record (may be empty).
+    GarbageSweep = 54, true, 0;
+    /// The redo record of the last batch is in the WAL and on disk: its slots may be
+    /// used again. Body: empty.
+    GarbageSwept = 55, false, 0;
+    /// Ends a collection, wherever it stands. Body: empty.
+    GarbageEnd = 56, false, 0;
     /// Whether identifiers resolve. Body: count `u32` 0..4, zero 4..8; then FIDs
     /// `u64`. Answer: how many of them name nothing, `u64`.
     Resolve = 57, true, 8;

@@ -29,6 +29,10 @@ pub struct Counters {
     pub handshakes_total: AtomicU64,
     /// Handshakes that failed.
     pub handshakes_failed_total: AtomicU64,
+    /// Collections of garbage that began.
+    pub collections_total: AtomicU64,
+    /// Values that were garbage.
+    pub swept_total: AtomicU64,
 }
 
 /// The keeper.

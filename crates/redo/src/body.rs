@@ -3,7 +3,9 @@
 //! A promotion is a list of items: difference of the FID to the one before (the
 //! first: to 0) as a zigzag varint, type code `u8`, length as a varint, bytes.
 //! Differences are taken modulo 2^64. A partition is its number and key in 20
-//! bytes.
+//! bytes. A sweep is a list of runs: difference of the first FID to the end of the
+//! run before (the first: to 0) as a zigzag varint, number of FIDs as a varint.
+//! A drop is the number of a partition in 4 bytes.
 
 use crate::Error;
 
@@ -130,6 +132,62 @@ impl Items {
             last = item.fid;
             Some(item)
         })
+    }
+}
+
+/// FIDs in one sweep at most.
+const SWEEP_MAX: u64 = 1 << 20;
+
+/// FIDs that name nothing any more: runs of a first one and a number.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sweep(Vec<(u64, u64)>);
+
+impl Sweep {
+    /// Adds a FID.
+    pub fn push(&mut self, fid: u64) {
+        match self.0.last_mut() {
+            Some((first, count)) if first.wrapping_add(*count) == fid => *count += 1,
+            _ => self.0.push((fid, 1)),
+        }
+    }
+
+    /// The FIDs in order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        let run = |(first, count): &(u64, u64)| {
+            let first = *first;
+            (0..*count).map(move |n| first.wrapping_add(n))
+        };
+        self.0.iter().flat_map(run)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut end = 0u64;
+        for (first, count) in &self.0 {
+            let delta = first.wrapping_sub(end) as i64;
+            put_varint(&mut out, ((delta << 1) ^ (delta >> 63)) as u64);
+            put_varint(&mut out, *count);
+            end = first.wrapping_add(*count);
+        }
+        out
+    }
+
+    pub(crate) fn parse(mut rest: &[u8]) -> Result<Sweep, Error> {
+        let mut runs = Vec::new();
+        let (mut end, mut total) = (0u64, 0u64);
+        while !rest.is_empty() {
+            let zigzag = take_varint(&mut rest).ok_or(Error::Malformed)?;
+            let count = take_varint(&mut rest).ok_or(Error::Malformed)?;
+            let delta = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
+            total = total.saturating_add(count);
+            if count == 0 || total > SWEEP_MAX {
+                return Err(Error::Malformed);
+            }
+            let first = end.wrapping_add(delta);
+            runs.push((first, count));
+            end = first.wrapping_add(count);
+        }
+        Ok(Sweep(runs))
     }
 }
 

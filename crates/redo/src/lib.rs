@@ -18,7 +18,7 @@
 mod body;
 mod seal;
 
-pub use body::{Item, Items, Partition, Promotion};
+pub use body::{Item, Items, Partition, Promotion, Sweep};
 pub use seal::{Opener, Sealer};
 
 /// Version of the format.
@@ -32,6 +32,10 @@ pub enum Kind {
     Promotion = 1,
     /// A column got its partition.
     Partition = 2,
+    /// FIDs name nothing any more.
+    Sweep = 3,
+    /// A partition is no more, and nothing in it.
+    Drop = 4,
 }
 
 impl Kind {
@@ -39,6 +43,8 @@ impl Kind {
         match code {
             1 => Some(Kind::Promotion),
             2 => Some(Kind::Partition),
+            3 => Some(Kind::Sweep),
+            4 => Some(Kind::Drop),
             _ => None,
         }
     }
@@ -51,6 +57,10 @@ pub enum Record {
     Promotion(Items),
     /// A column got its partition.
     Partition(Partition),
+    /// FIDs name nothing any more.
+    Sweep(Sweep),
+    /// The partition with this number is no more.
+    Drop(u32),
 }
 
 /// Why a record is refused.

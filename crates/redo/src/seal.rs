@@ -1,6 +1,6 @@
 //! Sealing and opening.
 
-use crate::{Error, Items, Kind, Partition, Promotion, Record, VERSION};
+use crate::{Error, Items, Kind, Partition, Promotion, Record, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, rand};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +71,22 @@ impl Sealer {
     /// As [`Sealer::promotion`].
     pub fn partition(&self, partition: &Partition) -> Result<Vec<u8>, Error> {
         self.seal(Kind::Partition, &partition.encode())
+    }
+
+    /// Seals a sweep.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn sweep(&self, sweep: &Sweep) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Sweep, &sweep.encode())
+    }
+
+    /// Seals the drop of a partition.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn drop(&self, partition: u32) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Drop, &partition.to_le_bytes())
     }
 
     fn seal(&self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, Error> {
@@ -152,6 +168,11 @@ impl Opener {
         match Kind::from_u8(*kind).ok_or(Error::Malformed)? {
             Kind::Promotion => Items::parse(body).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
+            Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
+            Kind::Drop => match body.first_chunk() {
+                Some(number) if body.len() == 4 => Ok(Record::Drop(u32::from_le_bytes(*number))),
+                _ => Err(Error::Malformed),
+            },
         }
     }
 }
@@ -182,8 +203,30 @@ mod tests {
                 layout: 0x103,
             })
             .unwrap();
-        let found = format!("{}\n{}\n", hex(&promotion), hex(&partition));
+        let mut sweep = Sweep::default();
+        for fid in [1 << 44, (1 << 44) + 1, (1 << 44) + 9, 1 << 45] {
+            sweep.push(fid);
+        }
+        let sweep = sealer.sweep(&sweep).unwrap();
+        let dropped = sealer.drop(7).unwrap();
+        let records = [promotion, partition, sweep, dropped];
+        let found: String = records.iter().map(|r| hex(r) + "\n").collect();
         assert_eq!(found, include_str!("../tests/golden.txt"));
+    }
+
+    /// What is swept is what was named, also across partitions; a body that asks
+    /// for more than a batch is refused.
+    #[test]
+    fn sweeps() {
+        let fids = [5, 6, 7, 9, 1 << 44, (1 << 44) + 1, 3];
+        let mut sweep = Sweep::default();
+        fids.iter().for_each(|fid| sweep.push(*fid));
+        let again = Sweep::parse(&sweep.encode()).unwrap();
+        assert_eq!(again.iter().collect::<Vec<_>>(), fids);
+        assert_eq!(Sweep::parse(&[2, 0]), Err(Error::Malformed));
+        assert_eq!(Sweep::parse(&[2]), Err(Error::Malformed));
+        let huge = [2, 0xff, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(Sweep::parse(&huge), Err(Error::Malformed));
     }
 
     /// Two runs, or two records of one run, must not share key and nonce; with

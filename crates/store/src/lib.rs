@@ -21,6 +21,7 @@ mod image;
 mod journal;
 mod layout;
 mod lock;
+mod marks;
 mod occupancy;
 mod partition;
 mod registry;

@@ -10,6 +10,7 @@ use crate::error;
 use crate::image::{self, Dirty, SEGMENT_SLOTS};
 use crate::layout::{Layout, PartitionKey};
 use crate::lock;
+use crate::marks::Marks;
 use crate::occupancy::Occupancy;
 use crate::scalar::Scalar;
 use contract::{Fid, OpResult, TypeCode};
@@ -32,6 +33,8 @@ struct Inner {
     taken: Occupancy,
     account: Account,
     dirty: Dirty,
+    /// While garbage is collected.
+    marks: Option<Marks>,
 }
 
 impl Inner {
@@ -48,6 +51,9 @@ impl Inner {
         self.data.put(slot, value, &mut self.account)?;
         self.taken.take(slot);
         self.dirty.mark(slot);
+        if let Some(marks) = &mut self.marks {
+            marks.mark(slot);
+        }
         Ok(())
     }
 }
@@ -101,6 +107,7 @@ impl Partition {
             taken: Occupancy::default(),
             account: Account::new(Arc::clone(budget)),
             dirty: Dirty::default(),
+            marks: None,
         });
     }
 
@@ -210,6 +217,57 @@ impl Partition {
         });
         inner.dirty = before;
         result
+    }
+
+    /// Begins to collect garbage: from now on every value that is put is marked.
+    /// Gives the number of values; none, and nothing begins, while another
+    /// collection runs or there is no partition.
+    pub fn begin_marks(&self) -> Result<Option<u64>, Error> {
+        let mut guard = lock::write(&self.inner);
+        let Some(inner) = guard.as_mut().filter(|inner| inner.marks.is_none()) else {
+            return Ok(None);
+        };
+        let marks = Marks::new(inner.taken.capacity());
+        inner.account.take(marks.bytes())?;
+        inner.marks = Some(marks);
+        Ok(Some(inner.taken.count()))
+    }
+
+    /// Marks values as in use.
+    pub fn mark(&self, slots: impl Iterator<Item = u64>) {
+        let mut guard = lock::write(&self.inner);
+        if let Some(marks) = guard.as_mut().and_then(|inner| inner.marks.as_mut()) {
+            slots.for_each(|slot| marks.mark(slot));
+        }
+    }
+
+    /// Whether a collection runs in which nothing was marked or put.
+    pub fn is_unmarked(&self) -> bool {
+        let guard = lock::read(&self.inner);
+        let marks = guard.as_ref().and_then(|inner| inner.marks.as_ref());
+        marks.is_some_and(Marks::is_empty)
+    }
+
+    /// Up to `limit` values from a slot on that are not marked.
+    pub fn unmarked(&self, from: u64, limit: usize) -> Vec<u64> {
+        let guard = lock::read(&self.inner);
+        let Some(inner) = guard.as_ref() else {
+            return Vec::new();
+        };
+        let Some(marks) = &inner.marks else {
+            return Vec::new();
+        };
+        marks.garbage(&inner.taken, from).take(limit).collect()
+    }
+
+    /// Ends the collection of garbage.
+    pub fn end_marks(&self) {
+        let mut guard = lock::write(&self.inner);
+        if let Some(inner) = guard.as_mut()
+            && let Some(marks) = inner.marks.take()
+        {
+            inner.account.give(marks.bytes());
+        }
     }
 
     /// Counts rows whose declassified result depends on this column.

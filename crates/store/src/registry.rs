@@ -169,6 +169,22 @@ impl Store {
         numbers.len()
     }
 
+    /// Drops a partition by its number. False if it is not in use.
+    pub fn drop_partition(&self, number: u32) -> bool {
+        let mut names = self.names();
+        let Some(partition) = self.get(number) else {
+            return false;
+        };
+        let Some(key) = partition.key() else {
+            return false;
+        };
+        names.by_key.remove(&key);
+        partition.close();
+        names.dropped.push_back(number);
+        self.journal.dropped(number);
+        true
+    }
+
     /// Copies a value into a column.
     pub fn promote(&self, number: u32, value: &Scalar<'_>) -> Result<Fid, Error> {
         let partition = self.get(number).ok_or_else(error::unresolved)?;

@@ -121,6 +121,25 @@ cfd_arena_portals_open(void)
 	return false;
 }
 
+bool
+cfd_arena_held_cursors(void)
+{
+	MemoryContext top = portals_context();
+
+	if (top == NULL)
+		return false;
+	for (MemoryContext c = top->firstchild; c != NULL; c = c->nextchild)
+	{
+		Portal		portal = NULL;
+
+		if (strcmp(c->name, "PortalContext") == 0 && c->ident != NULL)
+			portal = GetPortalByName(c->ident);
+		if (PortalIsValid(portal) && (portal->cursorOptions & CURSOR_OPT_HOLD) != 0)
+			return true;
+	}
+	return false;
+}
+
 /* The client's message is done. */
 static void
 boundary(void *arg)

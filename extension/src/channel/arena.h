@@ -26,4 +26,7 @@ extern bool cfd_arena_portals_open(void);
 /* Releases everything numbered so far in the statement arena. */
 extern void cfd_arena_release(void);
 
+/* Whether there is a cursor WITH HOLD. */
+extern bool cfd_arena_held_cursors(void);
+
 #endif

@@ -54,4 +54,11 @@
 #define CFD_NAMED_WAIT_EVENTS
 #endif
 
+/* Rows of a table that are alive, as the statistics system knows. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_LIVE_TUPLES(entry) ((entry)->live_tuples)
+#else
+#define CFD_LIVE_TUPLES(entry) ((entry)->n_live_tuples)
+#endif
+
 #endif

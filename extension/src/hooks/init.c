@@ -11,6 +11,8 @@
 #include "channel/connect.h"
 #include "channel/session.h"
 #include "fmgr.h"
+#include "gc/collect.h"
+#include "gc/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
@@ -32,6 +34,7 @@ shmem_request(void)
 	if (previous_shmem_request)
 		previous_shmem_request();
 	cfd_session_request_shmem();
+	cfd_pins_request_shmem();
 }
 
 static void
@@ -40,6 +43,7 @@ shmem_startup(void)
 	if (previous_shmem_startup)
 		previous_shmem_startup();
 	cfd_session_init_shmem();
+	cfd_pins_init_shmem();
 }
 
 static void
@@ -69,6 +73,7 @@ define_settings(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+	cfd_gc_init();
 	MarkGUCPrefixReserved("confide");
 }
 

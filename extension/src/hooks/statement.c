@@ -17,9 +17,11 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "channel/arena.h"
 #include "channel/channel.h"
 #include "compat/compat.h"
 #include "executor/executor.h"
+#include "gc/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "tableam/am.h"
@@ -209,6 +211,26 @@ builds_protected_index(const Node *statement)
 	return found;
 }
 
+/*
+ * What may keep FIDs in memory beyond the end of the transaction that read them:
+ * garbage collection must not free them meanwhile.
+ */
+static bool
+may_outlive_transaction(const Node *statement)
+{
+	if (IsA(statement, DeclareCursorStmt))
+		return (((const DeclareCursorStmt *) statement)->options & CURSOR_OPT_HOLD) != 0;
+	return IsA(statement, CallStmt) || IsA(statement, DoStmt);
+}
+
+/* After an outermost statement. */
+static void
+unpin_holder(void)
+{
+	if (depth == 0 && cfd_is_holder() && !cfd_arena_held_cursors())
+		cfd_unpin_holder();
+}
+
 static void
 process_utility(PlannedStmt *statement, const char *text, bool read_only,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -229,6 +251,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_copy_begin();
 	if (builds_protected_index(adapted->utilityStmt))
 		max_parallel_maintenance_workers = 0;
+	if (may_outlive_transaction(adapted->utilityStmt))
+		cfd_pin_holder();
 	depth++;
 	PG_TRY();
 	{
@@ -244,6 +268,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		max_parallel_maintenance_workers = workers;
 		if (outermost_copy)
 			cfd_copy_end();
+		unpin_holder();
 	}
 	PG_END_TRY();
 	after_outermost();

@@ -13,6 +13,7 @@
 
 #include "access/xact.h"
 #include "channel/channel.h"
+#include "gc/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -154,6 +155,7 @@ transaction_event(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
+			cfd_unpin_writer();
 			forget();
 			move_drops(1, -1);
 			break;
@@ -183,6 +185,7 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			move_drops(level, level - 1);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
+			cfd_unpin_writer();
 			forget();
 			move_drops(level, -1);
 			break;

@@ -16,6 +16,8 @@
 #include "catalog/pg_am.h"
 #include "compat/compat.h"
 #include "fmgr.h"
+#include "gc/collect.h"
+#include "gc/pins.h"
 #include "tableam/am.h"
 #include "tableam/slots.h"
 #include "utils/rel.h"
@@ -28,6 +30,7 @@ tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options
 {
 	cfd_promote_slots(relation, &slot, 1);
 	heap->tuple_insert(relation, slot, cid, options, bistate);
+	cfd_unpin_writer();
 }
 
 static void
@@ -36,6 +39,7 @@ tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid,
 {
 	cfd_promote_slots(relation, &slot, 1);
 	heap->tuple_insert_speculative(relation, slot, cid, options, bistate, token);
+	cfd_unpin_writer();
 }
 
 static void
@@ -44,6 +48,7 @@ multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid
 {
 	cfd_promote_slots(relation, slots, count);
 	heap->multi_insert(relation, slots, count, cid, options, bistate);
+	cfd_unpin_writer();
 	cfd_copy_batch_done(relation);
 }
 
@@ -52,9 +57,21 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 			 Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
 			 LockTupleMode *lockmode, CfdUpdateIndexes *update_indexes)
 {
+	TM_Result	result;
+
 	cfd_promote_slots(relation, &slot, 1);
-	return heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
-							  lockmode, update_indexes);
+	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
+								lockmode, update_indexes);
+	cfd_unpin_writer();
+	return result;
+}
+
+/* What vacuum has removed may have been the last to name values in the keeper. */
+static void
+relation_vacuum(Relation relation, struct VacuumParams *params, BufferAccessStrategy strategy)
+{
+	heap->relation_vacuum(relation, params, strategy);
+	cfd_vacuum_garbage(relation, params, strategy);
 }
 
 /*
@@ -122,6 +139,7 @@ routine(void)
 		confide.tuple_update = tuple_update;
 		confide.index_build_range_scan = index_build_range_scan;
 		confide.index_validate_scan = index_validate_scan;
+		confide.relation_vacuum = relation_vacuum;
 		confide.relation_toast_am = relation_toast_am;
 	}
 	return &confide;

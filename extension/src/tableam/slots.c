@@ -11,6 +11,7 @@
 
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
+#include "gc/pins.h"
 #include "tableam/promote.h"
 #include "tableam/slots.h"
 
@@ -180,6 +181,7 @@ cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 	{
 		int			done = 0;
 
+		cfd_pin_writer();
 		cfd_promote(relation, items, total);
 		for (int i = 0; i < count; i++)
 			done += replace(columns, slots[i], items + done);

@@ -5,6 +5,9 @@
  *
  * Does not write rows.
  *
+ * The caller calls cfd_unpin_writer once the rows are on their pages: until then
+ * garbage collection waits.
+ *
  * Invariant: afterwards every FID in the slots is of its column's partition, and
  * the slots hold the same row otherwise; so indexes see what heap sees.
  */

@@ -25,6 +25,8 @@
 #define KIND_OFFSET 1
 #define KIND_PROMOTION 1
 #define KIND_PARTITION 2
+#define KIND_SWEEP 3
+#define KIND_DROP 4
 /* The upper half of the info byte is the resource manager's own. */
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
@@ -45,6 +47,10 @@ identify(uint8 info)
 			return "PROMOTION";
 		case KIND_PARTITION:
 			return "PARTITION";
+		case KIND_SWEEP:
+			return "SWEEP";
+		case KIND_DROP:
+			return "DROP";
 		default:
 			return NULL;
 	}

@@ -1,29 +1,242 @@
-//! Garbage collection (docs/durability.md): `Resolve`.
+//! Garbage collection (docs/durability.md): `GarbageBegin`, `GarbageMark`,
+//! `GarbageSweep`, `GarbageSwept`, `GarbageEnd`; and `Resolve`.
 //!
-//! Invariant: what a backend says here changes no value that a FID names.
+//! What is in use is the backend's to say: it reads the pages. A sweep has two
+//! steps, so that no slot is used again before its sweep is in the WAL.
+//!
+//! Invariants: nothing that was put since a collection began is swept by it; a
+//! partition is in one collection at a time; a collection that ends, however it
+//! ends, frees no slot whose sweep was not confirmed.
 
 use super::Connection;
 use crate::body::Body;
 use crate::fail::{self, Failure};
+use contract::Fid;
 use contract::fid::ARENA_BASE;
+use redo::Sweep;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+use store::{Layout, PartitionKey, Store};
+use values::Error;
+
+/// Values in one batch of a sweep.
+const BATCH: usize = 65_536;
+
+/// A collection of garbage of one relation.
+pub(super) struct Collection {
+    partitions: Vec<Collected>,
+    /// The one that is being swept, and from which slot on.
+    at: usize,
+    from: u64,
+    /// What `GarbageSwept` confirms.
+    batch: Batch,
+}
+
+struct Collected {
+    number: u32,
+    /// Whether its column exists.
+    alive: bool,
+}
+
+enum Batch {
+    Nothing,
+    Values(Vec<Fid>),
+    Partition(u32, u64),
+}
+
+fn busy() -> Error {
+    Error::new(
+        b"55006",
+        "confide: the relation's garbage is being collected already",
+    )
+}
+
+fn not_begun() -> Error {
+    Error::new(b"55000", "confide: no collection of garbage has begun")
+        .detail("The keeper may have been restarted meanwhile.")
+        .hint("Try again.")
+}
+
+impl Collection {
+    /// The next batch; empty when there is no more.
+    fn next(&mut self, store: &Store) -> Batch {
+        while let Some(Collected { number, alive }) = self.partitions.get(self.at) {
+            let Some(partition) = store.get(*number) else {
+                self.at += 1;
+                continue;
+            };
+            if !alive && self.from == 0 && partition.is_unmarked() {
+                self.at += 1;
+                let live = partition.statistics().map_or(0, |s| s.live);
+                return Batch::Partition(*number, live);
+            }
+            let slots = partition.unmarked(self.from, BATCH);
+            if let Some(last) = slots.last() {
+                self.from = last + 1;
+                return Batch::Values(slots.iter().map(|s| Fid::new(*number, *s)).collect());
+            }
+            self.at += 1;
+            self.from = 0;
+        }
+        Batch::Nothing
+    }
+}
+
+/// The FIDs that make up the rest of a body.
+fn fids<'a>(body: &mut Body<'a>) -> Result<impl Iterator<Item = Fid> + use<'a>, Error> {
+    let count = body.u32()? as usize;
+    body.skip::<4>()?;
+    let (words, rest) = body.rest().as_chunks::<8>();
+    if words.len() != count || !rest.is_empty() {
+        return Err(fail::malformed(
+            "The message has not as many FIDs as it says.",
+        ));
+    }
+    Ok(words.iter().map(|w| Fid(u64::from_le_bytes(*w))))
+}
 
 impl Connection {
     pub(super) fn resolve(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let count = body.u32()? as usize;
-        body.skip::<4>()?;
-        if count.checked_mul(8) != Some(body.rest().len()) {
-            return Err(fail::malformed("The message has not as many FIDs as it says.").into());
-        }
-        let mut unresolved = 0u64;
-        for _ in 0..count {
-            let fid = body.fid()?;
-            let partition = self.space.keeper.store.get(fid.partition());
+        let store = &self.space.keeper.store;
+        let unresolved = fids(&mut Body::new(body))?.filter(|fid| {
+            let partition = store.get(fid.partition());
             let found = fid.partition() < ARENA_BASE
                 && partition.is_some_and(|p| p.read().get(fid.slot()).is_some());
-            unresolved += u64::from(!found);
-        }
+            !found
+        });
+        let unresolved = unresolved.count() as u64;
         self.reply.extend_from_slice(&unresolved.to_le_bytes());
         Ok(())
+    }
+
+    pub(super) fn garbage_begin(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (database, relation) = (body.u32()?, body.u32()?);
+        if relation == 0 {
+            self.list_relations(database);
+            return Ok(());
+        }
+        let mut alive = BTreeSet::new();
+        while !body.rest().is_empty() {
+            let (attribute, typmod) = (body.i32()?, body.i32()?);
+            let layout = Layout::of(body.type_code()?, typmod);
+            body.skip::<3>()?;
+            alive.insert((attribute, layout.code()));
+        }
+        self.garbage_end();
+        let keeper = &self.space.keeper;
+        let list = keeper.store.list();
+        let of = |key: &PartitionKey| key.database == database && key.relation == relation;
+        let mut collection = Collection {
+            partitions: Vec::new(),
+            at: 0,
+            from: 0,
+            batch: Batch::Nothing,
+        };
+        let mut begun = Ok(());
+        for listed in list.iter().filter(|l| of(&l.key)) {
+            let count = match keeper.store.get(listed.number).map(|p| p.begin_marks()) {
+                Some(Ok(Some(count))) => count,
+                Some(Err(error)) => {
+                    begun = Err(error);
+                    break;
+                }
+                _ => {
+                    begun = Err(busy());
+                    break;
+                }
+            };
+            let column = (listed.key.attribute, listed.key.layout.code());
+            let alive = alive.contains(&column);
+            self.reply.extend_from_slice(&column.0.to_le_bytes());
+            self.reply
+                .extend_from_slice(&u32::from(alive).to_le_bytes());
+            self.reply.extend_from_slice(&count.to_le_bytes());
+            let number = listed.number;
+            collection.partitions.push(Collected { number, alive });
+        }
+        keeper.counters.collections_total.fetch_add(1, Relaxed);
+        self.collection = Some(collection);
+        if begun.is_err() {
+            self.garbage_end();
+        }
+        Ok(begun?)
+    }
+
+    fn list_relations(&mut self, database: u32) {
+        let list = self.space.keeper.store.list();
+        let of = list.iter().filter(|l| l.key.database == database);
+        let relations: BTreeSet<u32> = of.map(|l| l.key.relation).filter(|r| *r != 0).collect();
+        let bytes = relations.iter().flat_map(|r| r.to_le_bytes());
+        self.reply.extend(bytes);
+    }
+
+    pub(super) fn garbage_mark(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let collection = self.collection.as_ref().ok_or_else(not_begun)?;
+        let marked: Vec<Fid> = fids(&mut Body::new(body))?.collect();
+        for Collected { number, .. } in &collection.partitions {
+            let of = marked.iter().filter(|fid| fid.partition() == *number);
+            let mut slots = of.map(|fid| fid.slot()).peekable();
+            if slots.peek().is_some()
+                && let Some(partition) = self.space.keeper.store.get(*number)
+            {
+                partition.mark(slots);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn garbage_sweep(&mut self) -> Result<(), Failure> {
+        let keeper = &self.space.keeper;
+        let collection = self.collection.as_mut().ok_or_else(not_begun)?;
+        if !matches!(collection.batch, Batch::Nothing) {
+            return Err(fail::malformed("The batch before was not confirmed.").into());
+        }
+        collection.batch = collection.next(&keeper.store);
+        let durable = keeper.durable.as_ref();
+        let (count, record) = match &collection.batch {
+            Batch::Nothing => (0, None),
+            Batch::Values(values) => {
+                let mut sweep = Sweep::default();
+                values.iter().for_each(|fid| sweep.push(fid.0));
+                let record = durable.map(|d| d.log_sweep(&sweep)).transpose()?;
+                (values.len() as u64, record)
+            }
+            Batch::Partition(number, live) => {
+                let record = durable.map(|d| d.log_drop(*number)).transpose()?;
+                (*live, record)
+            }
+        };
+        let more = !matches!(collection.batch, Batch::Nothing);
+        self.reply.extend_from_slice(&count.to_le_bytes());
+        self.reply.extend_from_slice(&u64::from(more).to_le_bytes());
+        self.reply.extend_from_slice(&record.unwrap_or_default());
+        Ok(())
+    }
+
+    pub(super) fn garbage_swept(&mut self) -> Result<(), Failure> {
+        let keeper = &self.space.keeper;
+        let collection = self.collection.as_mut().ok_or_else(not_begun)?;
+        let swept = match std::mem::replace(&mut collection.batch, Batch::Nothing) {
+            Batch::Nothing => return Err(fail::malformed("There is no batch to confirm.").into()),
+            Batch::Values(values) => {
+                let freed = values.iter().filter(|fid| keeper.store.free(**fid));
+                freed.count() as u64
+            }
+            Batch::Partition(number, live) => {
+                keeper.store.drop_partition(number);
+                live
+            }
+        };
+        keeper.counters.swept_total.fetch_add(swept, Relaxed);
+        Ok(())
+    }
+
+    pub(super) fn garbage_end(&mut self) {
+        for Collected { number, .. } in self.collection.take().iter().flat_map(|c| &c.partitions) {
+            if let Some(partition) = self.space.keeper.store.get(*number) {
+                partition.end_marks();
+            }
+        }
     }
 }

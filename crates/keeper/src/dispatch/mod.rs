@@ -30,6 +30,7 @@ use crate::space::Space;
 use contract::hello::{Hello, Status, Welcome};
 use contract::{Fid, Kind};
 use envelope::handshake::Responder;
+use garbage::Collection;
 use recovery::Worker;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Connection {
     responder: Option<Responder>,
     /// A copy of the store's files that a backup is made of.
     copy: Option<vault::Copy>,
+    /// A collection of garbage that has begun.
+    collection: Option<Collection>,
     reply: Vec<u8>,
     scratch: Vec<u8>,
     plain: Zeroizing<Vec<u8>>,
@@ -99,6 +102,7 @@ impl Connection {
             pending: None,
             responder: None,
             copy: None,
+            collection: None,
             reply: Vec::new(),
             scratch: Vec::new(),
             plain: Zeroizing::new(Vec::new()),
@@ -171,6 +175,8 @@ impl Connection {
             Kind::Handshake => self.handshake(body),
             Kind::Stats => self.stats(),
             Kind::Resolve => self.resolve(body),
+            Kind::GarbageBegin => self.garbage_begin(body),
+            Kind::GarbageSweep => self.garbage_sweep(),
             Kind::RecoveryState => self.recovery_state(body),
             Kind::RecoveryDone => self.recovery_done(body),
             Kind::Follow => self.follow(body),
@@ -205,6 +211,12 @@ impl Connection {
             }
             Kind::PartitionLogged => self.partition_logged(body),
             Kind::Redo => self.redo(body),
+            Kind::GarbageMark => self.garbage_mark(body),
+            Kind::GarbageSwept => self.garbage_swept(),
+            Kind::GarbageEnd => {
+                self.garbage_end();
+                Ok(())
+            }
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }
@@ -231,6 +243,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.garbage_end();
         self.space.session.leave(&self.space.own);
         if self.leads {
             self.space.keeper.end(&self.space.session);

@@ -41,6 +41,8 @@ impl Connection {
                 "handshakes_failed_total",
                 load(&counters.handshakes_failed_total),
             ),
+            ("collections_total", load(&counters.collections_total)),
+            ("swept_total", load(&counters.swept_total)),
             ("partitions", keeper.store.partitions() as u64),
             ("memory_bytes", budget.used() as u64),
             ("memory_limit_bytes", budget.limit() as u64),

@@ -275,6 +275,16 @@ impl Durable {
         self.sealer.promotion(promotion).map_err(of_redo)
     }
 
+    /// Seals a record of a sweep.
+    pub fn log_sweep(&self, sweep: &redo::Sweep) -> Result<Vec<u8>, Error> {
+        self.sealer.sweep(sweep).map_err(of_redo)
+    }
+
+    /// Seals a record of a partition's end.
+    pub fn log_drop(&self, partition: u32) -> Result<Vec<u8>, Error> {
+        self.sealer.drop(partition).map_err(of_redo)
+    }
+
     /// Applies a redo record.
     pub fn redo(&self, store: &Store, record: &[u8]) -> Result<(), Error> {
         if self.mode() == Mode::Serves {
@@ -283,6 +293,12 @@ impl Durable {
         let mut state = self.state();
         match state.opener.open(record).map_err(of_redo)? {
             Record::Partition(partition) => redo_partition(store, &partition)?,
+            Record::Sweep(sweep) => sweep.iter().for_each(|fid| {
+                store.free(Fid(fid));
+            }),
+            Record::Drop(number) => {
+                store.drop_partition(number);
+            }
             Record::Promotion(items) => {
                 for item in items.iter() {
                     if !redo_item(store, &item)? {

@@ -1,0 +1,426 @@
+/*
+ * collect.c
+ *	  Mark and sweep of one table's partitions: see collect.h.
+ *
+ * The order of steps, and what each is for:
+ *
+ * 1. The table is locked as by VACUUM: no rewrite, ANALYZE, index build, truncation
+ *	  or other collection runs. Reading and writing goes on.
+ * 2. The keeper takes the boundary: what is in the partitions now may be garbage;
+ *	  what comes later is not.
+ * 3. Rows that were being written at that moment get onto their pages.
+ * 4. A snapshot is taken and registered, and VACUUM's flag that makes others ignore
+ *	  it is taken off. From now on no version of a row that anybody could still
+ *	  update or index is removed from its page. Without it an UPDATE could carry a
+ *	  FID from a page that is still to be read to one that has been read, while
+ *	  pruning takes the old version away: a living value would be swept.
+ * 5. FIDs that outlive transactions in memory (cursors WITH HOLD, procedures) are
+ *	  found on no page: while a backend has some, nothing is swept. Those that are
+ *	  read after the snapshot are of rows that the snapshot keeps.
+ * 6. All FIDs are marked: table, then indexes, then statistics (gc/places.h).
+ * 7. What a logical replication slot still has to decode names FIDs, too: while one
+ *	  lags behind, nothing is swept.
+ * 8. The keeper names what is not marked; its redo record goes into the WAL and to
+ *	  disk, and only then are slots free to be used again. So a record of another
+ *	  value in such a slot comes later in the WAL; and what removed the rows, which is
+ *	  earlier, is on disk before a value is forgotten.
+ *
+ * Invariant: see collect.h. Any error before step 8 leaves everything as it was; one
+ * within leaves some garbage for the next time.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_statistic.h"
+#include "channel/channel.h"
+#include "channel/events.h"
+#include "gc/collect.h"
+#include "gc/pins.h"
+#include "gc/places.h"
+#include "miscadmin.h"
+#include "replication/slot.h"
+#include "storage/bufmgr.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+#include "types/types.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "wal/rmgr.h"
+
+#define WRITERS_LIMIT_MS 10000
+#define SLOTS_LIMIT_MS 5000
+/* Garbage that is collected at all, as a part of what is alive. */
+#define GARBAGE_PART 0.1
+/* What precedes the redo record in the answer to GarbageSweep. */
+#define SWEEP_ANSWER_BYTES 16
+
+/* A column in GarbageBegin, and a partition in its answer. */
+typedef struct Column
+{
+	int32		attribute;
+	int32		typmod;
+	uint8		type;
+	uint8		zero[3];
+} Column;
+
+typedef struct Partition
+{
+	int32		attribute;
+	uint32		alive;
+	uint64		values;
+} Partition;
+
+StaticAssertDecl(sizeof(Column) == 12 && sizeof(Partition) == 16, "as in the contract");
+
+/* FIDs on their way to the keeper. */
+typedef struct Marks
+{
+	volatile CfdGcProgress *progress;
+	int			count;
+	CfdFid		fids[4096];
+} Marks;
+
+bool		cfd_gc_enabled = true;
+static int	threshold = 1000;
+
+/* ---------- marking ---------- */
+
+static void
+send_marks(Marks *marks)
+{
+	unsigned char body[CFD_FIXED_GARBAGE_MARK];
+
+	if (marks->count == 0)
+		return;
+	cfd_put32(body, marks->count);
+	cfd_put32(body + 4, 0);
+	cfd_send(CFD_KIND_GARBAGE_MARK, body, sizeof(body), marks->fids, marks->count * sizeof(CfdFid));
+	marks->count = 0;
+}
+
+static void
+mark(void *arg, const CfdFid *fids, int count)
+{
+	Marks	   *marks = arg;
+
+	if (count > lengthof(marks->fids) - marks->count)
+		send_marks(marks);
+	memcpy(marks->fids + marks->count, fids, count * sizeof(CfdFid));
+	marks->count += count;
+	marks->progress->found += count;
+}
+
+static void
+count_page(void *arg)
+{
+	((Marks *) arg)->progress->pages_done++;
+}
+
+static void
+mark_indexes(const CfdSearch *search, Relation table)
+{
+	ListCell   *cell;
+
+	foreach(cell, RelationGetIndexList(table))
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		cfd_search_index(search, index);
+		index_close(index, AccessShareLock);
+	}
+}
+
+/* An error here ends the collection before anything is swept. */
+static void
+mark_all(Relation table, BufferAccessStrategy strategy, Snapshot snapshot)
+{
+	Marks	   *marks = palloc(sizeof(Marks));
+	volatile CfdGcProgress *progress = cfd_gc_progress();
+	CfdSearch	search = {.sink = mark,.arg = marks,.page_done = count_page,.strategy = strategy,.snapshot = snapshot};
+
+	marks->progress = progress;
+	marks->count = 0;
+	if (table != NULL)
+	{
+		progress->phase = CFD_GC_TABLE;
+		cfd_search_heap(&search, table);
+		progress->phase = CFD_GC_INDEXES;
+		mark_indexes(&search, table);
+	}
+	progress->phase = CFD_GC_STATISTICS;
+	cfd_search_statistics(&search, InvalidOid);
+	send_marks(marks);
+	pfree(marks);
+}
+
+/* ---------- what stands in the way of a sweep ---------- */
+
+/*
+ * VACUUM has itself ignored when others decide what can be removed. From here on
+ * our snapshot must count.
+ */
+static void
+count_for_others(void)
+{
+	if ((MyProc->statusFlags & PROC_IN_VACUUM) == 0)
+		return;
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	MyProc->statusFlags &= ~PROC_IN_VACUUM;
+	ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
+	LWLockRelease(ProcArrayLock);
+}
+
+/* A logical slot of this database that has not confirmed the record at a position. */
+static const char *
+lagging_slot(XLogRecPtr position)
+{
+	const char *name = NULL;
+
+	if (max_replication_slots <= 0)
+		return NULL;
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	for (int i = 0; i < max_replication_slots && name == NULL; i++)
+	{
+		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+		bool		lags;
+
+		if (!slot->in_use)
+			continue;
+		SpinLockAcquire(&slot->mutex);
+		/* One that has lost its WAL decodes nothing any more. */
+		lags = slot->data.database == MyDatabaseId && !XLogRecPtrIsInvalid(slot->data.restart_lsn) &&
+			slot->data.confirmed_flush <= position;
+		SpinLockRelease(&slot->mutex);
+		if (lags)
+			name = pstrdup(NameStr(slot->data.name));
+	}
+	LWLockRelease(ReplicationSlotControlLock);
+	return name;
+}
+
+static const char *
+wait_for_slots(void)
+{
+	XLogRecPtr	position = GetLastImportantRecPtr();
+	const char *name = NULL;
+
+	for (int waited = 0; waited <= SLOTS_LIMIT_MS; waited += 100)
+	{
+		name = lagging_slot(position);
+		if (name == NULL)
+			return NULL;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100, cfd_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return psprintf("replication slot \"%s\" has not confirmed what was written before", name);
+}
+
+/* ---------- sweeping ---------- */
+
+/* One batch; false when there is none. */
+static bool
+sweep_batch(volatile CfdGcProgress *progress)
+{
+	uint32		length;
+	const char *answer = cfd_call(CFD_KIND_GARBAGE_SWEEP, NULL, 0, NULL, 0, &length);
+	uint64		count;
+
+	if (length < SWEEP_ANSWER_BYTES)
+		cfd_violation("answer to a sweep is too short");
+	count = cfd_get64(answer);
+	if (cfd_get64(answer + 8) == 0)
+		return false;
+	if (length > SWEEP_ANSWER_BYTES)
+	{
+		if (length - SWEEP_ANSWER_BYTES < CFD_WAL_RECORD_MIN)
+			cfd_violation("redo record is too short");
+		cfd_wal_log(answer + SWEEP_ANSWER_BYTES, length - SWEEP_ANSWER_BYTES, true);
+		XLogFlush(XactLastRecEnd);
+	}
+	cfd_send(CFD_KIND_GARBAGE_SWEPT, NULL, 0, NULL, 0);
+	progress->swept += count;
+	return true;
+}
+
+static void
+sweep(volatile CfdGcProgress *progress)
+{
+	progress->phase = CFD_GC_SWEEPING;
+	while (sweep_batch(progress))
+		CHECK_FOR_INTERRUPTS();
+}
+
+/* ---------- one collection ---------- */
+
+/* Begins in the keeper; gives its partitions. */
+static const Partition *
+begin(Oid relation, Relation table, uint32 *count)
+{
+	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
+	TupleDesc	desc = table != NULL ? RelationGetDescr(table) : NULL;
+	Column	   *columns = palloc0(sizeof(Column) * (desc != NULL ? desc->natts : 1));
+	const char *answer;
+	uint32		length;
+	int			alive = 0;
+
+	for (int i = 0; desc != NULL && i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		uint8		type = attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
+
+		if (type != 0)
+			columns[alive++] = (Column) {.attribute = i + 1,.typmod = attribute->atttypmod,.type = type};
+	}
+	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body + 4, relation);
+	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), columns, alive * sizeof(Column), &length);
+	if (length % sizeof(Partition) != 0)
+		cfd_violation("answer about garbage has the wrong length");
+	pfree(columns);
+	*count = length / sizeof(Partition);
+	return (const Partition *) answer;
+}
+
+/* The part of a column's values that are NULL, as statistics say. */
+static double
+null_fraction(Oid relation, int attribute)
+{
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(relation), Int16GetDatum(attribute),
+										BoolGetDatum(false));
+	double		result = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		result = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
+		ReleaseSysCache(tuple);
+	}
+	return result;
+}
+
+static bool
+worth_it(Oid relation, const Partition *partitions, uint32 count, double rows)
+{
+	double		garbage = 0;
+	double		used = 0;
+
+	if (rows < 0)
+		return true;
+	/* Looking statistics up sends nothing to the keeper: its answer stays. */
+	for (uint32 i = 0; i < count; i++)
+	{
+		double		expected = 0;
+
+		if (partitions[i].alive)
+			expected = rows * (1 - null_fraction(relation, partitions[i].attribute));
+		garbage += Max(0, partitions[i].values - expected);
+		used += expected;
+	}
+	return threshold == 0 || (garbage >= threshold && garbage >= used * GARBAGE_PART);
+}
+
+static uint64
+pages_of(Relation table)
+{
+	uint64		pages = RelationGetNumberOfBlocks(table);
+	ListCell   *cell;
+
+	foreach(cell, RelationGetIndexList(table))
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		if (cfd_index_holds_fids(index))
+			pages += RelationGetNumberOfBlocks(index);
+		index_close(index, AccessShareLock);
+	}
+	return pages;
+}
+
+static const char *
+mark_and_sweep(Relation table, BufferAccessStrategy strategy)
+{
+	volatile CfdGcProgress *progress = cfd_gc_progress();
+	Snapshot	snapshot;
+	const char *postponed;
+	int			holder;
+
+	progress->phase = CFD_GC_WAITING;
+	if (!cfd_wait_for_writers(WRITERS_LIMIT_MS))
+		return "a row has been on its way into a table for long";
+	count_for_others();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	holder = cfd_any_holder();
+	if (holder != 0)
+	{
+		UnregisterSnapshot(snapshot);
+		return psprintf("process %d runs a procedure or has a cursor WITH HOLD", holder);
+	}
+	mark_all(table, strategy, snapshot);
+	UnregisterSnapshot(snapshot);
+	postponed = wait_for_slots();
+	if (postponed == NULL)
+		sweep(progress);
+	return postponed;
+}
+
+static CfdCollected
+collect(Oid relation, Relation table, BufferAccessStrategy strategy, double rows)
+{
+	volatile CfdGcProgress *progress = cfd_gc_progress();
+	volatile CfdCollected result = {0};
+	const Partition *partitions;
+	uint32		count;
+
+	progress->pid = MyProcPid;
+	progress->database = MyDatabaseId;
+	progress->relation = relation;
+	progress->pages_total = table != NULL ? pages_of(table) : 0;
+	progress->pages_done = progress->found = progress->swept = 0;
+	PG_TRY();
+	{
+		partitions = begin(relation, table, &count);
+		if (count > 0 && worth_it(relation, partitions, count, rows))
+			result.postponed = mark_and_sweep(table, strategy);
+		result.found = progress->found;
+		result.swept = progress->swept;
+	}
+	PG_FINALLY();
+	{
+		cfd_try_send(CFD_KIND_GARBAGE_END, NULL, 0);
+		memset((void *) progress, 0, sizeof(*progress));
+	}
+	PG_END_TRY();
+	return result;
+}
+
+CfdCollected
+cfd_collect(Relation table, BufferAccessStrategy strategy, double rows)
+{
+	return collect(RelationGetRelid(table), table, strategy, rows);
+}
+
+CfdCollected
+cfd_collect_orphans(Oid relation)
+{
+	return collect(relation, NULL, NULL, -1);
+}
+
+void
+cfd_gc_init(void)
+{
+	DefineCustomBoolVariable("confide.gc",
+							 "Whether VACUUM frees values in the keeper that nothing names.",
+							 NULL, &cfd_gc_enabled, true, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.gc_threshold",
+							"Sets the number of values from which on VACUUM frees them.",
+							"There must also be a tenth as many as there are in use. With 0 it always does.",
+							&threshold, 1000, 0, INT_MAX, PGC_SUSET, 0, NULL, NULL, NULL);
+}

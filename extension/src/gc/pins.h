@@ -1,0 +1,67 @@
+/*
+ * pins.h
+ *	  What backends tell a collection of garbage, in shared memory: that they hold
+ *	  FIDs which neither a page nor a snapshot keeps alive; and how far their own
+ *	  collection is.
+ *
+ * Such FIDs are those of a row that is about to be written (promoted, and on no page
+ * yet), and those in cursors WITH HOLD and in procedures, which may outlive the
+ * transaction that read them.
+ *
+ * Invariants: telling costs two writes to a line of one's own, and never fails; what
+ * is told ends with the transaction, the statement or the backend.
+ */
+#ifndef CFD_PINS_H
+#define CFD_PINS_H
+
+#include "postgres.h"
+
+/* For a view. */
+typedef enum CfdGcPhase
+{
+	CFD_GC_IDLE,
+	CFD_GC_WAITING,				/* for writers */
+	CFD_GC_TABLE,
+	CFD_GC_INDEXES,
+	CFD_GC_STATISTICS,
+	CFD_GC_SWEEPING
+} CfdGcPhase;
+
+typedef struct CfdGcProgress
+{
+	int			pid;
+	Oid			database;
+	Oid			relation;
+	CfdGcPhase	phase;
+	uint64		pages_total;	/* of table and indexes */
+	uint64		pages_done;
+	uint64		found;			/* FIDs */
+	uint64		swept;			/* values */
+} CfdGcProgress;
+
+extern void cfd_pins_request_shmem(void);
+extern void cfd_pins_init_shmem(void);
+
+/* Before a promotion; and after the row is on its page. */
+extern void cfd_pin_writer(void);
+extern void cfd_unpin_writer(void);
+
+/* FIDs may be held across the end of a transaction from now on; or not any more. */
+extern void cfd_pin_holder(void);
+extern void cfd_unpin_holder(void);
+extern bool cfd_is_holder(void);
+
+/*
+ * Waits until every row that was being written when this was called has been; false
+ * if that takes longer than the limit.
+ */
+extern bool cfd_wait_for_writers(int limit_ms);
+/* A backend of this database that holds FIDs, 0 without any. */
+extern int	cfd_any_holder(void);
+
+/* This backend's own. Set a field, or all to zero at the end. */
+extern volatile CfdGcProgress *cfd_gc_progress(void);
+/* A copy of that of the n-th backend; false when there are no more. */
+extern bool cfd_gc_progress_of(int n, CfdGcProgress *copy);
+
+#endif

@@ -1,0 +1,248 @@
+/*
+ * vacuum.c
+ *	  Who asks for garbage collection: VACUUM (by hand and by autovacuum), and the
+ *	  functions of schema confide; what is shown of it.
+ *
+ * Invariant: VACUUM does not fail because the keeper cannot be reached.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "channel/channel.h"
+#include "commands/vacuum.h"
+#include "compat/compat.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "gc/collect.h"
+#include "gc/pins.h"
+#include "gc/target.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "tableam/promote.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
+
+/* ---------- VACUUM ---------- */
+
+/* Opens the channel; false, and a line in the log, if the keeper is away. */
+static bool
+reach_keeper(int level)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool reached = false;
+
+	PG_TRY();
+	{
+		cfd_begin();
+		reached = true;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN)
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(level,
+				(errmsg("garbage in Confide's keeper is not collected now: %s", error->message)));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	return reached;
+}
+
+/* Rows of a table, as its vacuum has just told. */
+static double
+live_rows(Relation table)
+{
+	PgStat_StatTabEntry *entry = pgstat_fetch_stat_tabentry(RelationGetRelid(table));
+
+	return entry != NULL ? CFD_LIVE_TUPLES(entry) : -1;
+}
+
+void
+cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStrategy strategy)
+{
+	int			level = (params->options & VACOPT_VERBOSE) != 0 ? INFO : DEBUG1;
+	CfdCollected result;
+
+	if (!cfd_gc_enabled || params->is_wraparound || cfd_columns(table)->count == 0 || !reach_keeper(level))
+		return;
+	result = cfd_collect(table, strategy, live_rows(table));
+	if (result.postponed != NULL)
+		ereport(level,
+				(errmsg("garbage of \"%s\" in Confide's keeper is not collected now: %s",
+						RelationGetRelationName(table), result.postponed)));
+	else
+		ereport(level,
+				(errmsg("garbage of \"%s\" in Confide's keeper: " INT64_FORMAT " identifiers found, " INT64_FORMAT " values freed",
+						RelationGetRelationName(table), result.found, result.swept)));
+}
+
+/* ---------- functions ---------- */
+
+/* As VACUUM, at the pace that the vacuum_cost settings ask for. */
+static CfdCollected
+collect_slowly(Relation table, Oid orphan)
+{
+	CfdCollected result;
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_VACUUM);
+
+	VacuumCostActive = VacuumCostDelay > 0;
+	VacuumCostBalance = 0;
+	PG_TRY();
+	{
+		result = table != NULL ? cfd_collect(table, strategy, -1) : cfd_collect_orphans(orphan);
+	}
+	PG_FINALLY();
+	{
+		VacuumCostActive = false;
+	}
+	PG_END_TRY();
+	FreeAccessStrategy(strategy);
+	return result;
+}
+
+static Datum
+text_or_null(const char *text, bool *null)
+{
+	*null = text == NULL;
+	return text != NULL ? CStringGetTextDatum(text) : (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(cfd_gc_table);
+Datum
+cfd_gc_table(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *cell;
+
+	PreventCommandDuringRecovery("confide.gc()");
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(cell, cfd_target_tables(PG_GETARG_OID(0)))
+	{
+		Relation	table = cfd_target_open(lfirst_oid(cell), ShareUpdateExclusiveLock);
+		CfdCollected collected = collect_slowly(table, InvalidOid);
+		Datum		values[4];
+		bool		nulls[4] = {false};
+
+		values[0] = CStringGetTextDatum(RelationGetRelationName(table));
+		values[1] = Int64GetDatum(collected.found);
+		values[2] = Int64GetDatum(collected.swept);
+		values[3] = text_or_null(collected.postponed, &nulls[3]);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		/* The lock stays: the sweep is in the WAL, and this transaction may end later. */
+		table_close(table, NoLock);
+	}
+	return (Datum) 0;
+}
+
+/* Whether a relation exists, or could: others' transactions count as both. */
+static bool
+may_exist(Oid relation)
+{
+	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
+	SnapshotData dirty;
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool		found;
+
+	InitDirtySnapshot(dirty);
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+	scan = systable_beginscan(catalog, ClassOidIndexId, true, &dirty, 1, &key);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/* The relations of this database that have partitions in the keeper. */
+static uint32 *
+relations_in_keeper(int *count)
+{
+	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
+	const char *answer;
+	uint32		length;
+	uint32	   *copy;
+
+	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body + 4, 0);
+	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), NULL, 0, &length);
+	copy = palloc(Max(length, 1));
+	memcpy(copy, answer, length);
+	*count = length / sizeof(uint32);
+	return copy;
+}
+
+PG_FUNCTION_INFO_V1(cfd_gc_orphans);
+Datum
+cfd_gc_orphans(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	int			count;
+	uint32	   *relations;
+
+	PreventCommandDuringRecovery("confide.gc()");
+	InitMaterializedSRF(fcinfo, 0);
+	relations = relations_in_keeper(&count);
+	for (int i = 0; i < count; i++)
+	{
+		CfdCollected collected;
+		Datum		values[3];
+		bool		nulls[3] = {false};
+
+		CHECK_FOR_INTERRUPTS();
+		if (may_exist(relations[i]))
+			continue;
+		collected = collect_slowly(NULL, relations[i]);
+		values[0] = ObjectIdGetDatum(relations[i]);
+		values[1] = Int64GetDatum(collected.swept);
+		values[2] = text_or_null(collected.postponed, &nulls[2]);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(cfd_stat_progress_gc);
+Datum
+cfd_stat_progress_gc(PG_FUNCTION_ARGS)
+{
+	static const char *const phases[] = {
+		[CFD_GC_IDLE] = "initializing",
+		[CFD_GC_WAITING] = "waiting for writers",
+		[CFD_GC_TABLE] = "marking table",
+		[CFD_GC_INDEXES] = "marking indexes",
+		[CFD_GC_STATISTICS] = "marking statistics",
+		[CFD_GC_SWEEPING] = "sweeping",
+	};
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	CfdGcProgress p;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; cfd_gc_progress_of(i, &p); i++)
+	{
+		Datum		values[8];
+		bool		nulls[8] = {false};
+
+		if (p.pid == 0 || p.phase < 0 || p.phase >= lengthof(phases))
+			continue;
+		values[0] = Int32GetDatum(p.pid);
+		values[1] = ObjectIdGetDatum(p.database);
+		values[2] = ObjectIdGetDatum(p.relation);
+		values[3] = CStringGetTextDatum(phases[p.phase]);
+		values[4] = Int64GetDatum(p.pages_total);
+		values[5] = Int64GetDatum(p.pages_done);
+		values[6] = Int64GetDatum(p.found);
+		values[7] = Int64GetDatum(p.swept);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
