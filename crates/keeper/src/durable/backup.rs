@@ -5,7 +5,7 @@
 use super::{Durable, Place};
 use crate::config::Config;
 use values::Error;
-use vault::{Copy, CounterFile, Directory, Vault};
+use vault::{Copy, Directory, Vault};
 
 /// Bytes of a file that are read at a time.
 const PART_BYTES: usize = 1024 * 1024;
@@ -45,9 +45,9 @@ pub fn accept_backup(config: &Config, root: &[u8; 32]) -> Result<String, String>
     let accept = || -> Result<String, String> {
         let _held = super::lock(&place.directory)?;
         let files = Directory::open(&place.directory).map_err(|e| e.to_string())?;
-        let counter = CounterFile::new(&place.freshness);
+        let counter = place.freshness.open();
         let (from, to) =
-            Vault::accept(Box::new(files), Box::new(counter), root).map_err(|e| e.to_string())?;
+            Vault::accept(Box::new(files), counter, root).map_err(|e| e.to_string())?;
         Ok(format!(
             "the copy of version {from} is now the newest, as version {to}"
         ))

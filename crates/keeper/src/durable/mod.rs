@@ -79,6 +79,15 @@ enum Counter {
     Tpm(PathBuf, u32),
 }
 
+impl Counter {
+    fn open(&self) -> Box<dyn Freshness> {
+        match self {
+            Counter::File(path) => Box::new(CounterFile::new(path)),
+            Counter::Tpm(device, index) => Box::new(TpmCounter::new(device, *index)),
+        }
+    }
+}
+
 /// What the recovery worker is told first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
@@ -136,10 +145,7 @@ impl Place {
 
     fn open(&self) -> Result<(Vault, Meta), String> {
         let files = Directory::open(&self.directory).map_err(|e| e.to_string())?;
-        let counter: Box<dyn Freshness> = match &self.freshness {
-            Counter::File(path) => Box::new(CounterFile::new(path)),
-            Counter::Tpm(device, index) => Box::new(TpmCounter::new(device, *index)),
-        };
+        let counter = self.freshness.open();
         let vault = Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
         let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
         Ok((vault, meta))
