@@ -150,6 +150,168 @@ def test_spill(both, stats):
     assert counter(app) - before >= 2 * ROWS
 
 
+def explain(connection, query):
+    return "\n".join(r[0] for r in connection.execute("EXPLAIN (COSTS off) " + query))
+
+
+def test_several_keys(both):
+    """Protected and plain keys, in any order and direction."""
+    same(both, "SELECT i, t, n FROM s ORDER BY c, n DESC NULLS LAST, i")
+    same(both, "SELECT i FROM s ORDER BY i % 7 DESC, t NULLS FIRST, d DESC, i")
+    same(both, "SELECT i FROM s ORDER BY nullif(i % 5, 3), c DESC, nullif(i, 7) DESC NULLS FIRST")
+    same(both, "SELECT n FROM s ORDER BY n")
+    same(both, "SELECT n, t FROM s ORDER BY 1 DESC, 2 DESC OFFSET 2990")
+
+
+def test_who_sorts(both):
+    """Mixed keys that have no number, and the setting, leave PostgreSQL's Sort."""
+    app, _ = both
+    assert "ConfideSort" in explain(app, "SELECT i FROM s ORDER BY n, i")
+    assert "ConfideSort" not in explain(app, "SELECT i FROM s ORDER BY n, i::text")
+    same(both, "SELECT i FROM s ORDER BY n, i::text")
+    app.execute("SET confide.enable_bulk_sort = off")
+    assert "ConfideSort" not in explain(app, "SELECT i FROM s ORDER BY n, i")
+
+
+def test_top_n(both, stats):
+    """Rows beyond the limit are dropped as they come; the keeper must be asked in batches
+    (one exchange for 8192 rows), and again for other parameters."""
+    app, _ = both
+    app.execute(
+        "INSERT INTO s (i, n) SELECT i, n FROM (SELECT i + 10000 * j AS i, n FROM s,"
+        " generate_series(1, 9) j) x"
+    )
+    both[1].execute(
+        "INSERT INTO s (i, n) SELECT i, n FROM (SELECT i + 10000 * j AS i, n FROM s,"
+        " generate_series(1, 9) j) x"
+    )
+    before = counter(app, "channel.answered_total")
+    same(both, "SELECT i FROM s ORDER BY n DESC NULLS LAST, i LIMIT 1")
+    same(both, "SELECT i, n FROM s ORDER BY n, i LIMIT 10 OFFSET 5")
+    same(both, "SELECT i FROM s ORDER BY n NULLS FIRST, i DESC LIMIT 100")
+    assert counter(app, "channel.answered_total") - before < 100
+    same(both, "SELECT i FROM s ORDER BY n, i LIMIT 20000")
+    same(both, "SELECT count(*) FROM (SELECT i FROM s ORDER BY n LIMIT 0) x")
+    same(
+        both,
+        "SELECT x.j, y.i FROM generate_series(0, 3) x(j),"
+        " LATERAL (SELECT i FROM s WHERE i < 500 ORDER BY n, i LIMIT x.j) y",
+    )
+    for connection in both:
+        connection.execute("PREPARE p(int) AS SELECT i FROM s ORDER BY n, i LIMIT $1")
+    for n in (3, 1, 7000):
+        same(both, f"EXECUTE p({n})")
+
+
+def test_cursor(both):
+    """Backwards, forwards, past both ends; in memory and on disk."""
+    for memory in ("4MB", "64kB"):
+        for connection in both:
+            connection.execute(f"SET work_mem = '{memory}'")
+            connection.execute("BEGIN")
+            connection.execute("DECLARE c SCROLL CURSOR FOR SELECT i, t FROM s ORDER BY t DESC, i")
+        for move in (
+            "3",
+            "BACKWARD 2",
+            "BACKWARD 5",
+            "ABSOLUTE 2990",
+            "FORWARD 100",
+            "BACKWARD 3",
+            "RELATIVE -1",
+            "LAST",
+            "NEXT",
+            "PRIOR",
+            "FIRST",
+        ):
+            expected = run(both[1], f"FETCH {move} FROM c")
+            assert run(both[0], f"FETCH {move} FROM c").same(expected), (memory, move)
+        for connection in both:
+            connection.execute("COMMIT")
+
+
+def test_above(both):
+    """What wants sorted rows: merge joins (mark and restore), groups, windows, DISTINCT,
+    parameters from outside, workers."""
+    for connection in both:
+        for setting in ("enable_hashjoin", "enable_nestloop", "enable_hashagg"):
+            connection.execute(f"SET {setting} = off")
+    same(
+        both,
+        "SELECT a.i, b.i FROM s a JOIN s b ON a.n = b.n WHERE a.i < 900 AND b.i < 1200"
+        " ORDER BY 1, 2",
+    )
+    same(both, "SELECT DISTINCT c FROM s WHERE i < 300 ORDER BY c")
+    same(both, "SELECT c, count(*) FROM s WHERE i < 300 GROUP BY c ORDER BY c")
+    same(
+        both,
+        "SELECT i, rank() OVER (PARTITION BY c ORDER BY n DESC) FROM s WHERE i < 300 ORDER BY i",
+    )
+    same(
+        both,
+        "SELECT j, (SELECT string_agg(i::text, ' ') FROM (SELECT i FROM s WHERE i < j"
+        " ORDER BY n, i) x) FROM generate_series(5, 50, 9) j",
+    )
+    for connection in both:
+        for setting in (
+            "parallel_setup_cost",
+            "parallel_tuple_cost",
+            "min_parallel_table_scan_size",
+        ):
+            connection.execute(f"SET {setting} = 0")
+    query = "SELECT i, t FROM s WHERE i % 2 = 0 ORDER BY t, i"
+    plan = explain(both[0], query)
+    assert "Gather" in plan
+    assert "Gather Merge" not in plan
+    same(both, query)
+
+
+def test_errors(both, stack):
+    """An error among the keys, a refusal for memory and a cancel leave the session usable."""
+    app, _ = both
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        app.execute("SELECT i FROM s ORDER BY 10 / (n - n), i")
+    assert app.execute("SELECT count(*) FROM s").fetchone() == (ROWS,)
+    app.execute("SET statement_timeout = '300ms'")
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        app.execute("SELECT a.i FROM s a, s b ORDER BY a.n, b.n")
+    app.execute("SET statement_timeout = '60s'")
+    same(both, "SELECT i FROM s ORDER BY n, i")
+
+
+def test_keeper_dies(both, stack):
+    app, _ = both
+    app.execute("BEGIN")
+    app.execute("DECLARE c CURSOR FOR SELECT a.i FROM s a, s b ORDER BY a.n, b.n, 1")
+    stack.kill_keeper()
+    try:
+        with pytest.raises(psycopg.Error) as caught:
+            app.execute("FETCH c")
+        assert caught.value.sqlstate[:2] in ("08", "57", "58")
+    finally:
+        stack.up()
+
+
+def test_analyze(both, stats, dba):
+    """Statistics are those of the plain twin where they tell of order and frequency, and
+    cost few exchanges."""
+    _, plain_twin = both
+    before = counter(dba, "channel.answered_total")
+    dba.execute("ANALYZE s")
+    assert counter(dba, "channel.answered_total") - before < 20 * len(COLUMNS)
+    plain_twin.execute("ANALYZE s")
+    query = (
+        "SELECT attname, null_frac, n_distinct, correlation, most_common_freqs::text"
+        " FROM pg_stats WHERE schemaname = current_schema() AND tablename = 's' ORDER BY 1"
+    )
+    bulk = dba.execute(query).fetchall()
+    dba.execute("SET confide.enable_bulk_sort = off")
+    dba.execute("ANALYZE s")
+    assert bulk == dba.execute(query).fetchall()
+    plain_twin.execute("ANALYZE s")
+    for ours, theirs in zip(bulk, plain_twin.execute(query).fetchall(), strict=True):
+        assert ours[:3] == theirs[:3]
+
+
 def test_parallel_build(both, dba):
     """Ranks of several processes do not compare: the build must not take workers, and the
     index must be right."""

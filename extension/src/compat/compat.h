@@ -42,6 +42,13 @@
 #define CFD_RUN_ARGUMENTS direction, count, execute_once
 #endif
 
+/* Root page of a B-tree, locked for reading; needs access/nbtree.h. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_BT_ROOT(index) _bt_getroot(index, NULL, BT_READ)
+#else
+#define CFD_BT_ROOT(index) _bt_getroot(index, BT_READ)
+#endif
+
 /* A wait event set, owned by nobody. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_CREATE_WAIT_SET(n) CreateWaitEventSet(NULL, n)

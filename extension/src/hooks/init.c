@@ -8,6 +8,8 @@
 #include "postgres.h"
 
 #include "bulk/ranks.h"
+#include "bulk/search.h"
+#include "bulk/sort_plan.h"
 #include "channel/connect.h"
 #include "channel/session.h"
 #include "fmgr.h"
@@ -74,6 +76,14 @@ define_settings(void)
 							 0,
 							 NULL, NULL, NULL);
 	cfd_gc_init();
+	DefineCustomBoolVariable("confide.enable_index_search",
+							 "B-trees on protected columns are searched a page at a time.",
+							 NULL,
+							 &cfd_enable_index_search,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("confide");
 }
 
@@ -97,4 +107,5 @@ _PG_init(void)
 	cfd_refusals_init();
 	cfd_parse_init();
 	cfd_aggregate_init();
+	cfd_sort_plan_init();
 }

@@ -14,6 +14,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "bulk/ranks.h"
+#include "bulk/search.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
@@ -82,6 +83,8 @@ static void
 after_outermost(void)
 {
 	if (depth == 0)
+		cfd_search_forget();
+	if (depth == 0)
 		cfd_fence_outstanding();
 }
 
@@ -93,6 +96,8 @@ executor_start(QueryDesc *query, int eflags)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
+	cfd_search_forget();
+	cfd_search_plan(query->planstate);
 }
 
 static void
@@ -242,6 +247,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	int			workers = max_parallel_maintenance_workers;
 
 	cfd_flush_dropped();
+	cfd_search_forget();
 	adapted = cfd_adapt_ddl(statement);
 	if (adapted != statement)
 		read_only = false;

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "bulk/ranks.h"
+#include "bulk/search.h"
 #include "channel/channel.h"
 #include "common/hashfn.h"
 #include "ops/evaluate.h"
@@ -147,8 +148,12 @@ cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, 
 Datum
 cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 {
-	unsigned char answer = *declassify(fcinfo, program, operands, 1);
+	unsigned char answer;
+	bool		holds;
 
+	if (operands == 2 && cfd_search_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds))
+		PG_RETURN_BOOL(holds);
+	answer = *declassify(fcinfo, program, operands, 1);
 	if (unlikely(answer > 1))
 	{
 		if (answer != 2)
@@ -178,6 +183,10 @@ cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
 Datum
 cfd_order(FunctionCallInfo fcinfo, uint32 program)
 {
+	int			order;
+
+	if (cfd_search_order(operand(fcinfo, 0), operand(fcinfo, 1), &order))
+		PG_RETURN_INT32(order);
 	PG_RETURN_INT32(cfd_order_fids(program, operand(fcinfo, 0), operand(fcinfo, 1)));
 }
 

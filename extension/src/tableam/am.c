@@ -13,6 +13,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "bulk/search.h"
 #include "catalog/pg_am.h"
 #include "compat/compat.h"
 #include "fmgr.h"
@@ -29,6 +30,7 @@ static void
 tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate)
 {
 	cfd_promote_slots(relation, &slot, 1);
+	cfd_search_indexes(relation);
 	heap->tuple_insert(relation, slot, cid, options, bistate);
 	cfd_unpin_writer();
 }
@@ -38,6 +40,7 @@ tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid,
 						 BulkInsertState bistate, uint32 token)
 {
 	cfd_promote_slots(relation, &slot, 1);
+	cfd_search_indexes(relation);
 	heap->tuple_insert_speculative(relation, slot, cid, options, bistate, token);
 	cfd_unpin_writer();
 }
@@ -47,6 +50,7 @@ multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid
 			 BulkInsertState bistate)
 {
 	cfd_promote_slots(relation, slots, count);
+	cfd_search_indexes(relation);
 	heap->multi_insert(relation, slots, count, cid, options, bistate);
 	cfd_unpin_writer();
 	cfd_copy_batch_done(relation);
@@ -60,6 +64,7 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 	TM_Result	result;
 
 	cfd_promote_slots(relation, &slot, 1);
+	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
 								lockmode, update_indexes);
 	cfd_unpin_writer();

@@ -53,6 +53,7 @@ fn volatility(args: &[TypeCode], ret: Option<TypeCode>) -> &'static str {
 }
 
 fn type_definitions(out: &mut String) {
+    out.push_str("\nCREATE FUNCTION pg_catalog.enc_typanalyze(internal) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_analyze' LANGUAGE C STRICT;\n");
     for t in types() {
         let (name, enc) = (t.code.plain_name(), t.code.enc_name());
         let _ = writeln!(out, "\nCREATE TYPE pg_catalog.{enc};");
@@ -94,7 +95,7 @@ fn type_definitions(out: &mut String) {
         };
         let _ = writeln!(
             out,
-            "CREATE TYPE pg_catalog.{enc} (INPUT = pg_catalog.{enc}_in, OUTPUT = pg_catalog.{enc}_out, RECEIVE = pg_catalog.{enc}_recv, SEND = pg_catalog.{enc}_send, {typmod}INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, STORAGE = plain, CATEGORY = '{}', PREFERRED = {});",
+            "CREATE TYPE pg_catalog.{enc} (INPUT = pg_catalog.{enc}_in, OUTPUT = pg_catalog.{enc}_out, RECEIVE = pg_catalog.{enc}_recv, SEND = pg_catalog.{enc}_send, {typmod}INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, STORAGE = plain, ANALYZE = pg_catalog.enc_typanalyze, CATEGORY = '{}', PREFERRED = {});",
             t.category, t.preferred
         );
     }

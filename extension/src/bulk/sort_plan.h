@@ -1,0 +1,32 @@
+/*
+ * sort_plan.h
+ *	  How a plan describes a sort in bulk to the node that executes it.
+ *
+ * Invariant: what is in a plan can be copied, written out and read back (parallel
+ * workers get it so).
+ */
+#ifndef CFD_SORT_PLAN_H
+#define CFD_SORT_PLAN_H
+
+#include "postgres.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* Members of custom_private, lists of integers: one entry for each sort column. */
+typedef enum CfdSortPart
+{
+	CFD_SORT_COLUMN = 0,		/* number in the rows, from 1 */
+	CFD_SORT_TYPE,				/* code of the protected type, or 0 */
+	CFD_SORT_PLAIN,				/* OID of a plain type, or 0 */
+	CFD_SORT_DESCENDING,
+	CFD_SORT_NULLS_FIRST,
+	CFD_SORT_PARTS
+} CfdSortPart;
+
+extern void cfd_sort_plan_init(void);
+/* sort_node.c */
+extern const CustomScanMethods cfd_sort_methods;
+/* Whether the order of a plain type's values can be told as a number. */
+extern bool cfd_plain_key(Oid type);
+
+#endif

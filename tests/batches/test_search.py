@@ -1,0 +1,151 @@
+"""B-trees on protected columns are searched a page at a time: the rows are plaintext's, and a
+lookup takes few exchanges.
+"""
+
+import psycopg
+import pytest
+from results import plain, run
+
+ROWS = 20000
+DDL = """
+CREATE TABLE k (i int, n enc_int4, t enc_text, m enc_numeric(12, 2));
+CREATE INDEX k_n ON k (n);
+CREATE INDEX k_t ON k (t DESC, n);
+CREATE INDEX k_m ON k (m NULLS FIRST);
+"""
+
+
+@pytest.fixture
+def both(app, second):
+    """The protected table, and its plain twin under the same name in another schema."""
+    app.execute(DDL)
+    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
+    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+    second.execute(f"CREATE SCHEMA {name}")
+    second.execute(f"SET search_path = {name}")
+    second.execute(plain(DDL))
+    for connection in (app, second):
+        with connection.cursor().copy("COPY k FROM STDIN") as copy:
+            for i in range(ROWS):
+                k = i * 7919 % 19997 // 2
+                copy.write_row(
+                    [i, k if i % 50 else None, f"t{k % 5000:05}" if i % 70 else None, k / 4]
+                )
+        connection.execute("SET enable_seqscan = off")
+    yield app, second
+    second.execute("SET client_min_messages = warning")
+    second.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture
+def answered(app, dba):
+    """Exchanges of the application's channel so far."""
+    dba.execute("GRANT pg_monitor TO app")
+    name = "channel.answered_total"
+    query = "SELECT value FROM confide.confide_stat_keeper WHERE name = %s"
+    yield lambda: int(app.execute(query, [name]).fetchone()[0])
+    dba.execute("REVOKE pg_monitor FROM app")
+
+
+def same(both, query):
+    expected = run(both[1], query)
+    assert run(both[0], query).same(expected), query
+    return expected.rows
+
+
+CONDITIONS = [
+    "n = 4711",
+    "n = 0",
+    "n = -5",
+    "n = 10000000",
+    "n IS NULL",
+    "n < 40",
+    "n <= 40",
+    "n > 9950",
+    "n >= 9950",
+    "n BETWEEN 400 AND 900",
+    "n > 400 AND n < 900",
+    "n = 5 AND t = 't00005'",
+    "n IN (1, 77, 5000, 9000)",
+    "t = 't00100'",
+    "t < 't00030'",
+    "t >= 't04980'",
+    "t BETWEEN 't00100' AND 't00300' AND n > 50",
+    "m = 12.25",
+    "m <= 5",
+    "m > 2495.75",
+    "n < 50 AND n < 30",
+    "n > 50 AND n < 30",
+    "n = 40 AND n > 39",
+    "n::int8 = 77",
+    "n = 77.0",
+]
+
+
+@pytest.mark.parametrize("scan", ["index", "bitmap"])
+def test_conditions(both, scan):
+    for connection in both:
+        connection.execute(f"SET enable_{'bitmap' if scan == 'index' else 'index'}scan = off")
+        connection.execute("SET enable_indexonlyscan = off")
+    for condition in CONDITIONS:
+        same(both, f"SELECT i FROM k WHERE {condition} ORDER BY i")
+        if scan == "index":
+            for order in ("n", "n DESC", "t", "t DESC"):
+                same(
+                    both,
+                    f"SELECT count(*) FROM (SELECT n, t FROM k WHERE {condition}"
+                    f" ORDER BY {order} LIMIT 70) x",
+                )
+
+
+def test_order_and_join(both):
+    same(both, "SELECT n, count(*) FROM k WHERE n > 500 AND n < 600 GROUP BY n ORDER BY n DESC")
+    for connection in both:
+        connection.execute("SET enable_hashjoin = off")
+        connection.execute("SET enable_mergejoin = off")
+    same(both, "SELECT a.i, b.i FROM k a JOIN k b ON a.n = b.n WHERE a.i < 300 ORDER BY 1, 2")
+    same(
+        both,
+        "SELECT a.i, (SELECT min(b.n) FROM k b WHERE b.n > a.n) FROM k a WHERE a.i < 50 ORDER BY 1",
+    )
+
+
+def test_exchanges(both, answered):
+    """A lookup in a tree of two levels costs a question a level, with its result in an
+    envelope; one by one it would be twenty comparisons."""
+    app, _ = both
+    query = "SELECT i FROM k WHERE n = 4711"
+    same(both, query)
+    idle = answered()
+    idle = answered() - idle
+    before = answered()
+    for _ in range(10):
+        app.execute(query)
+    assert (answered() - before - idle) / 10 <= 4
+    app.execute("SET confide.enable_index_search = off")
+    before = answered()
+    app.execute(query)
+    assert answered() - before - idle > 10
+
+
+def test_insert(both, answered, dba):
+    """Insertions find their place; unique and foreign keys hold."""
+    for connection in both:
+        connection.execute("DELETE FROM k a USING k b WHERE a.n = b.n AND a.i > b.i")
+        connection.execute("CREATE UNIQUE INDEX k_u ON k (n)")
+        for i in range(200):
+            connection.execute(
+                f"INSERT INTO k VALUES ({100000 + i}, {20000 + i * 7919 % 997}, 'x', 1)"
+            )
+        for statement in (
+            "INSERT INTO k VALUES (1, 20001)",
+            "UPDATE k SET n = 20001 WHERE i = 100000",
+        ):
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                connection.execute(statement)
+                connection.execute(statement)
+        connection.execute("INSERT INTO k VALUES (1, 20002), (2, 30000) ON CONFLICT DO NOTHING")
+    same(both, "SELECT i FROM k WHERE n >= 19000 ORDER BY n")
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    for index in ("k_n", "k_t", "k_m", "k_u"):
+        dba.execute("SELECT bt_index_check(%s, true)", [index])
