@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench torture fuzz-sql clean
+.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-instructions bench-docs torture fuzz-sql clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -63,6 +63,14 @@ bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak
 bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WORKLOADS=...
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench sysbench
+
+bench-instructions: ## instructions of the hot paths (callgrind), fails when they grew by 5 %
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench instructions
+
+bench-docs: ## figures of bench/results into docs/benchmarks.md
+	@scripts/venv
+	@PYTHONPATH=bench:tests .venv/bin/python bench/document.py
 
 clean: ## stop, and remove what was built and stored
 	@scripts/clean

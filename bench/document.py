@@ -1,0 +1,167 @@
+"""`make bench-docs`: puts the figures of bench/results into docs/benchmarks.md, between its markers
+`<!-- figures NAME -->` and `<!-- end -->`. What stands outside them is written by hand, and has
+no figures. With --check: says whether the page is what the results give.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from report import ROOT, shown
+
+PAGE = ROOT / "docs/benchmarks.md"
+RESULTS = ROOT / "bench/results"
+POLICIES = {"customer": "Customer", "weak": "Strong/Weak", "strong": "Strong/Strong"}
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
+    return lines + ["| " + " | ".join(map(shown, row)) + " |" for row in rows]
+
+
+def origin(content: dict) -> list[str]:
+    """Where the figures are from."""
+    m = content["machine"]
+    changed = " with changes" if content["changed_since"] else ""
+    command, day = content["command"].strip(), content["date"][:10]
+    parameters = ", ".join(f"{k} {v}" for k, v in content["parameters"].items())
+    return [
+        f"`{command}`, commit {content['commit']}{changed}, {day},"
+        f" {m['cores']} × {m['cpu']}, {m['memory_gb']} GB, load before {m['load']:.1f}.",
+        f"Parameters: {parameters}.",
+        "",
+    ]
+
+
+def tpch(results: dict) -> list[str]:
+    modes = list(results["summary"])
+    head = ["query", "plain s", *(f"{m} s" for m in modes), *(f"{m} / plain" for m in modes)]
+    rows = []
+    for name, query in results["queries"].items():
+        seconds = query["seconds"]
+        ratios = [seconds[m] / seconds["plain"] if seconds[m] else None for m in modes]
+        mark = "" if query["same"] and not query["errors"] else " (differs)"
+        rows.append([name + mark, seconds["plain"], *(seconds[m] for m in modes), *ratios])
+    lines = grid(head, rows)
+    names = ["queries", "plain_total", "total", "geometric_mean", "worst"]
+    summary = [[f"batches {m}", *(t[n] for n in names)] for m, t in results["summary"].items()]
+    head = ["", "queries", "plaintext s", "protected s", "geometric mean of ratios", "worst"]
+    lines += ["", *grid(head, summary)]
+    plain, protected = results["load"]["plain"], results["load"]["protected"]
+    rows = [
+        [k, plain[k], protected[k], protected[k] / plain[k]]
+        for k in ("lineitem", "constraints", "vacuum", "analyze")
+    ]
+    lines += ["", *grid(["load", "plain s", "protected s", "ratio"], rows)]
+    storage = results["storage"]
+    parts = ["tables", "indexes", "keeper", "total"]
+    rows = [
+        [side, *(storage[side].get(p, 0) / 1e6 for p in parts), storage[side]["bytes_per_row"]]
+        for side in ("plain", "protected")
+    ]
+    lines += ["", *grid(["storage, MB", *parts, "bytes a row"], rows)]
+    memory = storage["protected"]["keeper_memory"] / 1e6
+    lines += ["", f"Total of both sides: {storage['ratio']:.2f} times plaintext."]
+    return [*lines, f"Resident memory of the keeper: {memory:.0f} MB."]
+
+
+def durability(results: dict) -> list[str]:
+    keys = ["kind", "synchronous_commit", "clients", "plain", "protected", "ratio"]
+    head = ["commits a second", *keys[1:]]
+    lines = grid(head, [[entry[k] for k in keys] for entry in results["commits"]])
+    copy, sides = results["copy"], ("plain", "protected")
+    wal = copy["wal_bytes_per_row"]
+    rows = [
+        ["seconds", *(copy[s] for s in sides), copy["ratio"]],
+        ["WAL bytes a row", *(wal[s] for s in sides), wal["protected"] / wal["plain"]],
+    ]
+    lines += ["", *grid(["COPY of lineitem", *sides, "ratio"], rows)]
+    found = results["recovery"]
+    names = {
+        "wal_mb": "MB of WAL",
+        "postgres_redo_seconds": "PostgreSQL's redo, s",
+        "up_seconds": "all processes up, s",
+        "first_answer_seconds": "first answer, s",
+    }
+    rows = [[name, *(found[s][k] for s in sides)] for k, name in names.items()]
+    return [*lines, "", *grid(["recovery after kill -9 of all", *sides], rows)]
+
+
+def tpcc(results: dict) -> list[str]:
+    head = ["policy", "path", "clients", "plain/s", "protected/s", "ratio"]
+    head += ["plain p50 ms", "p50 ms", "plain p99 ms", "p99 ms"]
+    rows = [
+        [
+            *(POLICIES[c["policy"]], c["path"], c["clients"], c["plain"], c["protected"]),
+            *(c["ratio"], c["plain_ms"]["p50"], c["protected_ms"]["p50"]),
+            *(c["plain_ms"]["p99"], c["protected_ms"]["p99"]),
+        ]
+        for c in sorted(
+            results["cells"], key=lambda c: (list(POLICIES).index(c["policy"]), c["path"])
+        )
+    ]
+    violated = {k: v for k, v in results["conditions"].items() if v}
+    told = f"Violated: {violated}." if violated else "All consistency conditions hold afterwards."
+    return [*grid(head, rows), "", told]
+
+
+def sysbench(results: dict) -> list[str]:
+    keys = ["workload", "distribution", "path", "clients", "plain", "protected", "ratio"]
+    keys += ["plain_p99", "protected_p99"]
+    head = [*keys[:4], "plain/s", "protected/s", "ratio", "plain p99 ms", "p99 ms"]
+    lines = grid(head, [[cell[k] for k in keys] for cell in results["cells"]])
+    means = ", ".join(f"{path} {shown(m)}" for path, m in results["geometric_mean"].items())
+    return [*lines, "", f"Geometric mean of the ratios: {means}."]
+
+
+def instructions(results: dict) -> list[str]:
+    rows = [[name, entry["instructions"]] for name, entry in results["cases"].items()]
+    return grid(["path", "instructions"], rows)
+
+
+RENDER: dict[str, Callable[[dict], list[str]]] = {
+    "tpch": tpch,
+    "durability": durability,
+    "tpcc": tpcc,
+    "sysbench": sysbench,
+    "instructions": instructions,
+}
+
+
+def figures(name: str) -> list[str]:
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return ["Not measured yet."]
+    content = json.loads(path.read_text())
+    lines = origin(content) + RENDER[name.split("-")[0]](content["results"])
+    if (ROOT / f"docs/plots/{name}.png").exists():
+        lines += ["", f"![{name}](plots/{name}.png)"]
+    return lines
+
+
+def filled(page: str) -> str:
+    out, skipping = [], False
+    for line in page.splitlines():
+        if line == "<!-- end -->":
+            skipping = False
+        if not skipping:
+            out.append(line)
+        if line.startswith("<!-- figures "):
+            out += figures(line.removeprefix("<!-- figures ").removesuffix(" -->"))
+            skipping = True
+    return "\n".join(out) + "\n"
+
+
+def main() -> None:
+    page = PAGE.read_text()
+    made = filled(page)
+    if "--check" in sys.argv:
+        if page != made:
+            raise SystemExit("docs/benchmarks.md is stale: make bench-docs")
+        return
+    Path(PAGE).write_text(made)
+
+
+if __name__ == "__main__":
+    main()
