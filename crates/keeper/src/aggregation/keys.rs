@@ -12,7 +12,7 @@ use super::plan::{Key, Plan};
 use super::purse::Purse;
 use super::{Input, NO_GROUP};
 use crate::fail::{self, Failure};
-use crate::program::column::Column;
+use crate::program::column::{Column, Data, string};
 use contract::{Fid, TypeCode};
 use store::Scalar;
 use values::Value;
@@ -149,22 +149,56 @@ impl Strings {
     }
 }
 
-/// Appends the form of a value, its end known.
+/// Strings up to this length are one word.
+const SHORT: usize = 7;
+
+/// A short string as a word: its length in the highest byte.
+#[inline]
+fn short(bytes: &[u8]) -> Option<u64> {
+    if bytes.len() > SHORT {
+        return None;
+    }
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    word[SHORT] = bytes.len() as u8;
+    Some(u64::from_le_bytes(word))
+}
+
+#[inline]
+fn float_word(v: f64) -> u64 {
+    match v {
+        _ if v.is_nan() => f64::NAN.to_bits(),
+        0.0 => 0,
+        _ => v.to_bits(),
+    }
+}
+
+#[inline]
+fn without_padding(t: TypeCode, bytes: &[u8]) -> &[u8] {
+    if t != TypeCode::Bpchar {
+        return bytes;
+    }
+    let blanks = bytes.iter().rev().take_while(|c| **c == b' ').count();
+    bytes.get(..bytes.len() - blanks).unwrap_or(bytes)
+}
+
+/// Appends the form of a value, from which its end is known.
 pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
-    out.push(1);
     match scalar {
         Scalar::Int(v) => out.extend_from_slice(&v.to_le_bytes()),
-        Scalar::Float(v) => values::key(&Value::Float8(*v), out),
+        Scalar::Float(v) => out.extend_from_slice(&float_word(*v).to_le_bytes()),
         Scalar::Bytes(b) => {
-            let trimmed = match t {
-                TypeCode::Bpchar => {
-                    let blanks = b.iter().rev().take_while(|c| **c == b' ').count();
-                    b.get(..b.len() - blanks).unwrap_or(b)
+            let trimmed = without_padding(t, b);
+            match short(trimmed) {
+                Some(word) => out.extend_from_slice(&word.to_le_bytes()),
+                None => {
+                    let word = u64::MAX << 56 | trimmed.len() as u64;
+                    out.extend_from_slice(&word.to_le_bytes());
+                    out.extend_from_slice(trimmed);
                 }
-                _ => b,
-            };
-            out.extend_from_slice(&(trimmed.len() as u32).to_le_bytes());
-            out.extend_from_slice(trimmed);
+            }
         }
         Scalar::Uuid(v) => out.extend_from_slice(v),
         Scalar::Interval(v) => values::key(&Value::Interval(*v), out),
@@ -172,20 +206,16 @@ pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
             let (mut v, mut scale) = (*v, *scale);
             while scale > 0 && v % 10 == 0 {
                 v /= 10;
-                scale -= 1;
-                if v == 0 {
-                    scale = 0;
-                }
+                scale = if v == 0 { 0 } else { scale - 1 };
             }
-            out.extend_from_slice(&(scale).to_le_bytes());
-            out.extend_from_slice(&v.to_le_bytes());
+            encode_reduced(v, scale, out);
         }
         Scalar::Numeric(n) => {
             // Those that have the other form must not come with this one.
             if let Some((v, scale)) = n.reduced() {
                 return encode_reduced(v, scale, out);
             }
-            out.extend_from_slice(&u16::MAX.to_le_bytes());
+            encode_reduced(0, u16::MAX, out);
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             values::key(&Value::Numeric(n.as_ref().clone()), out);
@@ -198,26 +228,29 @@ pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
 }
 
 fn encode_reduced(v: i64, scale: u16, out: &mut Vec<u8>) {
-    out.extend_from_slice(&scale.to_le_bytes());
     out.extend_from_slice(&v.to_le_bytes());
+    out.extend_from_slice(&scale.to_le_bytes());
 }
 
-/// Appends the form of a row of a column.
-pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) {
+/// Appends the form of a row of a column; false, and nothing, if it is NULL.
+pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
     match column.scalar(row).filter(|_| !column.is_null(row)) {
-        Some(scalar) => encode(column.t, &scalar, out),
-        None => out.push(0),
+        Some(scalar) => {
+            encode(column.t, &scalar, out);
+            true
+        }
+        None => false,
     }
 }
 
-/// Appends the form of a row of raw values.
-pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) {
+/// As [`encode_row`], of raw values.
+pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) -> bool {
     match input.raw(row) {
         Some(v) => {
-            out.push(1);
             out.extend_from_slice(&v.to_le_bytes());
+            true
         }
-        None => out.push(0),
+        None => false,
     }
 }
 
@@ -248,6 +281,73 @@ enum Reading<'a> {
 
 fn lost() -> Failure {
     fail::internal("an aggregation has lost a key").into()
+}
+
+/// Bytes of the words that say which keys are NULL.
+fn head_bytes(keys: usize) -> usize {
+    keys.div_ceil(64) * 8
+}
+
+fn mark_null(form: &mut [u8], key: usize) {
+    if let Some(byte) = form.get_mut(key / 8) {
+        *byte |= 1 << (key % 8);
+    }
+}
+
+/// Writes a word into each row; false if `word` has none that is neither a word nor
+/// NULL.
+#[inline]
+fn put_words<'f>(
+    rows: impl Iterator<Item = &'f mut [u8]>,
+    at: usize,
+    key: usize,
+    word: impl Fn(usize) -> Option<Option<u64>>,
+) -> bool {
+    for (row, form) in rows.enumerate() {
+        match word(row) {
+            Some(Some(word)) => {
+                if let Some(place) = form.get_mut(at..at + 8) {
+                    place.copy_from_slice(&word.to_le_bytes());
+                }
+            }
+            Some(None) => mark_null(form, key),
+            None => return false,
+        }
+    }
+    true
+}
+
+fn column_words<'f>(
+    rows: impl Iterator<Item = &'f mut [u8]>,
+    at: usize,
+    key: usize,
+    column: &Column,
+) -> bool {
+    let there = |row| !column.is_null(row);
+    match &column.data {
+        Data::Int(v) => put_words(rows, at, key, |row| {
+            Some(
+                v.get(column.at(row))
+                    .filter(|_| there(row))
+                    .map(|v| *v as u64),
+            )
+        }),
+        Data::Float(v) => put_words(rows, at, key, |row| {
+            Some(
+                v.get(column.at(row))
+                    .filter(|_| there(row))
+                    .map(|v| float_word(*v)),
+            )
+        }),
+        Data::Bytes(bytes, ends) => put_words(rows, at, key, |row| {
+            if !there(row) {
+                return Some(None);
+            }
+            let bytes = string(bytes, ends, column.at(row));
+            short(without_padding(column.t, bytes)).map(Some)
+        }),
+        _ => false,
+    }
 }
 
 impl Groups {
@@ -333,18 +433,54 @@ impl Groups {
         Ok(readings)
     }
 
+    /// The form of each row: a word that says which keys are NULL (several, if there
+    /// are more than 64), then the forms of the others.
     fn encode(&mut self, part: &Part<'_>, readings: &[Reading<'_>]) {
+        if self.encode_words(part, readings) {
+            return;
+        }
         self.forms.clear();
         self.ends.clear();
         for row in 0..part.rows() {
-            for reading in readings {
-                match reading {
+            let head = self.forms.len();
+            self.forms.resize(head + head_bytes(readings.len()), 0);
+            for (number, reading) in readings.iter().enumerate() {
+                let there = match reading {
                     Reading::Raw(input) => encode_raw(input, part.first() + row, &mut self.forms),
                     Reading::Column(column) => encode_row(column, row, &mut self.forms),
+                };
+                if !there {
+                    mark_null(self.forms.get_mut(head..).unwrap_or(&mut []), number);
+                    self.forms.extend_from_slice(&[0; 8]);
                 }
             }
             self.ends.push(self.forms.len());
         }
+    }
+
+    /// The same, column by column, where each value is one word: false where one is
+    /// not.
+    fn encode_words(&mut self, part: &Part<'_>, readings: &[Reading<'_>]) -> bool {
+        let head = head_bytes(readings.len());
+        let stride = head + readings.len() * 8;
+        self.forms.clear();
+        self.forms.resize(part.rows() * stride, 0);
+        for (number, reading) in readings.iter().enumerate() {
+            let at = head + number * 8;
+            let rows = self.forms.chunks_exact_mut(stride);
+            let done = match reading {
+                Reading::Raw(input) => {
+                    put_words(rows, at, number, |row| Some(input.raw(part.first() + row)))
+                }
+                Reading::Column(column) => column_words(rows, at, number, column),
+            };
+            if !done {
+                return false;
+            }
+        }
+        self.ends.clear();
+        self.ends.extend((1..=part.rows()).map(|row| row * stride));
+        true
     }
 
     /// Adds a group, if there is room.

@@ -132,7 +132,7 @@ impl States {
                 }
             }
             self.once(groups, purse, |row, out| {
-                encode_raw(raw, part.first() + row, out);
+                encode_raw(raw, part.first() + row, out)
             })?;
             return self.count_rows(groups);
         }
@@ -179,7 +179,7 @@ impl States {
         &mut self,
         groups: &mut [u32],
         purse: &mut Purse,
-        encode: impl Fn(usize, &mut Vec<u8>),
+        encode: impl Fn(usize, &mut Vec<u8>) -> bool,
     ) -> Result<(), Failure> {
         let Some(seen) = &mut self.seen else {
             return Ok(());
@@ -189,7 +189,8 @@ impl States {
                 continue;
             }
             self.form.clear();
-            self.form.extend_from_slice(&group.to_le_bytes());
+            self.form
+                .extend_from_slice(&u64::from(*group).to_le_bytes());
             encode(row, &mut self.form);
             match seen.find(&self.form) {
                 Ok(_) => *group = NO_GROUP,

@@ -127,6 +127,10 @@ fn permanents(
             reader.ints(run, out, &mut missing)
         }
         Data::Float(out) => reader.floats(run, out, &mut missing),
+        Data::Bytes(bytes, ends) => {
+            strings(reader, run, bytes, ends, &mut missing, meter)?;
+            true
+        }
         _ => false,
     };
     if !whole {
@@ -153,6 +157,27 @@ fn permanents(
         }
         let failure = store::unresolved().into();
         column.failures.insert(row as u32, failure);
+    }
+    Ok(())
+}
+
+fn strings(
+    reader: &Reader<'_>,
+    run: &[Fid],
+    bytes: &mut Vec<u8>,
+    ends: &mut Vec<usize>,
+    missing: &mut Vec<u32>,
+    meter: &Meter<'_>,
+) -> Result<(), Failure> {
+    for (index, fid) in run.iter().enumerate() {
+        match reader.get(fid.slot()) {
+            Some((_, Scalar::Bytes(string))) => {
+                meter.take(string.len())?;
+                bytes.extend_from_slice(string);
+            }
+            _ => missing.push(index as u32),
+        }
+        ends.push(bytes.len());
     }
     Ok(())
 }

@@ -89,6 +89,14 @@ pub fn integer(op: Op, ret: TypeCode, a: i64, b: i64) -> Option<i64> {
 /// Days that are surely a date and surely no infinity.
 const DAYS_MAX: i64 = 700_000;
 
+/// The timestamp at which an ordinary date begins.
+#[inline]
+pub fn midnight(days: i64) -> Option<i64> {
+    (-DAYS_MAX..=DAYS_MAX)
+        .contains(&days)
+        .then_some(days * 86_400_000_000)
+}
+
 /// The result of an operation on dates and days, if all are ordinary.
 #[inline]
 pub fn days(op: Op, a: i64, b: i64) -> Option<i64> {

@@ -15,6 +15,8 @@ pub enum Kernel {
     Ordered,
     /// As `Ordered`, without trailing blanks.
     OrderedPadded,
+    /// A date and a timestamp that are compared.
+    Dated,
     /// Whole numbers with the range of the result type.
     Integer,
     /// A date and a number of days, or two dates.
@@ -72,6 +74,7 @@ fn kernel(op: Op, args: &[TypeCode], ret: Option<TypeCode>) -> Kernel {
             [Bpchar, Bpchar] => Kernel::OrderedPadded,
             [Interval, Interval] => Kernel::General,
             [a, b] if a == b => Kernel::Ordered,
+            [Date, Timestamp] | [Timestamp, Date] => Kernel::Dated,
             _ if all(&INTEGERS) || all(&[Float4, Float8]) => Kernel::Ordered,
             _ => Kernel::General,
         },

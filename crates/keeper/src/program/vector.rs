@@ -26,11 +26,16 @@ pub struct Context<'a> {
     pub meter: &'a Meter<'a>,
 }
 
-/// Charges a session for what an evaluation holds, until the evaluation ends.
+/// Charges a session for what an evaluation holds, until the evaluation ends, in
+/// larger pieces than it needs: charging costs atomic operations.
 pub struct Meter<'a> {
     budget: &'a Budget,
     taken: Cell<usize>,
+    used: Cell<usize>,
 }
+
+/// What is charged at a time.
+const PIECE: usize = 16 * 1024;
 
 impl<'a> Meter<'a> {
     /// Nothing is charged yet.
@@ -38,16 +43,30 @@ impl<'a> Meter<'a> {
         Meter {
             budget,
             taken: Cell::new(0),
+            used: Cell::new(0),
         }
     }
 
     /// Charges bytes.
     #[inline]
     pub fn take(&self, bytes: usize) -> Result<(), Error> {
-        if bytes > 0 {
-            self.budget.take(bytes)?;
-            self.taken.set(self.taken.get() + bytes);
+        let used = self.used.get().saturating_add(bytes);
+        if used > self.taken.get() {
+            self.charge(used - self.taken.get())?;
         }
+        self.used.set(used);
+        Ok(())
+    }
+
+    #[cold]
+    fn charge(&self, missing: usize) -> Result<(), Error> {
+        let piece = missing.max(PIECE);
+        if self.budget.take(piece).is_ok() {
+            self.taken.set(self.taken.get() + piece);
+            return Ok(());
+        }
+        self.budget.take(missing)?;
+        self.taken.set(self.taken.get() + missing);
         Ok(())
     }
 }
@@ -196,6 +215,7 @@ impl<'a> Frame<'a> {
         let data = match (self.operation.kernel, self.args) {
             (Kernel::Truth, [a]) => truth(a),
             (Kernel::Ordered | Kernel::OrderedPadded, [a, b]) => self.ordered(a, b),
+            (Kernel::Dated, [a, b]) => self.dated(a, b),
             (Kernel::Integer, [a, b]) => return self.integers(a, b),
             (Kernel::Days, [a, b]) => self.days(a, b),
             (Kernel::Numeric, [a, b]) => self.numerics(a, b),
@@ -231,6 +251,21 @@ impl<'a> Frame<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Dates beside timestamps.
+    fn dated(&self, a: &Column, b: &Column) -> Option<Data> {
+        let (Data::Int(x), Data::Int(y)) = (&a.data, &b.data) else {
+            return None;
+        };
+        let micros = |column: &Column, v: &[i64]| -> Option<Vec<i64>> {
+            match column.t {
+                TypeCode::Date => v.iter().map(|days| scalar::midnight(*days)).collect(),
+                _ => Some(v.to_vec()),
+            }
+        };
+        let (x, y) = (micros(a, x)?, micros(b, y)?);
+        compare(self.operation.op, &Pair::new(&x, &y, self.rows)?)
     }
 
     fn integers(mut self, a: &Column, b: &Column) -> Result<Column, Frame<'a>> {

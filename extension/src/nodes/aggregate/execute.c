@@ -89,6 +89,7 @@ typedef struct AggregateState
 	int			output_count;
 	int			stored;
 	int			last_attribute;
+	bool		evaluates;		/* some column is an expression */
 
 	uint32		handle;
 	uint32		generation;		/* of the connection the handle is from; 0: none */
@@ -293,7 +294,6 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	PlanState  *child = ExecInitNode(linitial(plan->custom_plans), estate, eflags);
 	List	   *having = list_nth(plan->custom_private, CFD_AGG_HAVING);
 
-	outerPlanState(node) = child;
 	node->custom_ps = list_make1(child);
 	describe(state, plan);
 	describe_outputs(state);
@@ -314,7 +314,10 @@ begin(CustomScanState *node, EState *estate, int eflags)
 			state->last_attribute = Max(state->last_attribute, column->attribute);
 		}
 		else
+		{
 			column->state = ExecInitExpr(column->expr, &node->ss.ps);
+			state->evaluates |= column->form != FORM_CONSTANT;
+		}
 		if (column->form != FORM_CONSTANT)
 		{
 			column->values = palloc(BATCH_ROWS * sizeof(CfdFid));
@@ -346,7 +349,7 @@ end(CustomScanState *node)
 		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, body, sizeof(body));
 	state->generation = 0;
 	close_stores(state);
-	ExecEndNode(outerPlanState(node));
+	ExecEndNode(linitial(node->custom_ps));
 }
 
 /* ---------- registration ---------- */
@@ -726,6 +729,7 @@ static void
 fill(AggregateState *state)
 {
 	ExprContext *context = state->css.ss.ps.ps_ExprContext;
+	PlanState  *child = linitial(state->css.custom_ps);
 
 	open_aggregation(state);
 	state->allowance = FIRST_ALLOWANCE;
@@ -742,13 +746,14 @@ fill(AggregateState *state)
 		}
 		else
 		{
-			TupleTableSlot *slot = ExecProcNode(outerPlanState(state));
+			TupleTableSlot *slot = ExecProcNode(child);
 
 			if (TupIsNull(slot))
 				break;
 			add_row(state, slot);
 			/* What expressions allocated, a row's at a time. */
-			ResetExprContext(context);
+			if (state->evaluates)
+				ResetExprContext(context);
 		}
 		if (state->rows == BATCH_ROWS)
 		{
@@ -913,7 +918,7 @@ static void
 rescan(CustomScanState *node)
 {
 	AggregateState *state = (AggregateState *) node;
-	PlanState  *child = outerPlanState(node);
+	PlanState  *child = linitial(node->custom_ps);
 
 	close_stores(state);
 	state->filled = state->done = false;
