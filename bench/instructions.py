@@ -1,0 +1,91 @@
+"""`make bench-instructions`: instructions of the hot paths of keeper and channel, counted
+by callgrind, beside the committed baseline (bench/results/instructions.json). Fails when one
+has grown by more than LIMIT percent. PUBLISH=1 makes what is measured the baseline.
+
+Counts do not depend on load or clock; they do on compiler and C library, which is why the
+baseline names the compiler and is not compared under another one.
+"""
+
+import json
+import re
+import subprocess
+
+import plots
+from report import ROOT, Report, parameter, progress, ratio, table
+from stack import ROOT as PROJECT
+
+LIMIT = parameter("LIMIT", 5.0)
+BASELINE = ROOT / "bench/results/instructions.json"
+# What is counted, how often, and per what.
+CASES = {
+    "ring": ("a message through the ring, written and read", 64_000, 1),
+    "compare-one": ("one answered int4 < int4, in the keeper", 20_000, 1),
+    "add-one": ("one one-way int4 + int4, in the keeper", 20_000, 1),
+    "compare-int4": ("a row of int4 < int4, batch of 4096", 50, 4096),
+    "compare-text": ("a row of text < text, batch of 4096", 10, 4096),
+    "multiply-numeric": ("a row of numeric * numeric into slots, batch of 4096", 10, 4096),
+    "envelope": ("an int4 sealed and opened", 2_000, 1),
+}
+
+
+def build() -> str:
+    """The example's path."""
+    command = ["cargo", "build", "--release", "--quiet", "-p", "keeper", "--example"]
+    subprocess.run([*command, "instructions"], cwd=PROJECT, check=True)
+    return str(PROJECT / "target/release/examples/instructions")
+
+
+def count(binary: str, case: str, times: int) -> int:
+    done = subprocess.run(
+        [
+            *("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"),
+            *(binary, case, str(times)),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode != 0 or not found:
+        raise SystemExit(f"{case}: " + "\n".join(done.stderr.splitlines()[-5:]))
+    return int(found.group(1))
+
+
+def baseline(compiler: str) -> dict:
+    if not BASELINE.exists():
+        return {}
+    content = json.loads(BASELINE.read_text())
+    if content["parameters"]["compiler"] != compiler:
+        print(f"  the baseline is of {content['parameters']['compiler']}: not compared")
+        return {}
+    return content["results"]["cases"]
+
+
+def main() -> None:
+    compiler = subprocess.run(["rustc", "-V"], capture_output=True, text=True, cwd=PROJECT)
+    compiler = compiler.stdout.strip()
+    report = Report("instructions", {"LIMIT": LIMIT, "compiler": compiler})
+    before = baseline(compiler)
+    binary = build()
+    report.results["cases"] = cases = {}
+    grown, rows = [], []
+    for case, (name, times, divisor) in CASES.items():
+        once, thrice = count(binary, case, times), count(binary, case, 3 * times)
+        found = (thrice - once) / (2 * times * divisor)
+        known = before.get(name, {}).get("instructions")
+        growth = ratio(found, known)
+        cases[name] = {"instructions": round(found, 2)}
+        rows.append([name, found, known, growth])
+        progress(f"{name}: {found:.1f}")
+        if growth and growth > 1 + LIMIT / 100:
+            grown.append(name)
+    table(["path", "instructions", "baseline", "ratio"], rows)
+    values = [entry["instructions"] for entry in cases.values()]
+    labels = [case.replace("-", "\n") for case in CASES]
+    plots.bars(report.plot(), "Instructions", labels, {"now": values}, "instructions", log=True)
+    report.write()
+    if grown:
+        raise SystemExit(f"more than {LIMIT:g} % above the baseline: {', '.join(grown)}")
+
+
+if __name__ == "__main__":
+    main()
