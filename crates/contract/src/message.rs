@@ -156,14 +156,16 @@ kinds! {
     /// rows `u32` 0..4, columns `u32` 4..8, programs `u32` 8..12, zero 12..16; then
     /// for each program: its handle `u32`, zero `u32`, destination FID of the first
     /// row `u64`; then the columns ([`crate::message::column`]). Answer: number of
-    /// rows before the first that failed `u32`, zero `u32`; then, if one failed, its
-    /// error as in the body of [`Kind::Error`]. Does not tell earlier errors of
-    /// one-way requests.
+    /// rows before the first that failed `u32`, zero `u32`; then for each program how
+    /// many results are NULL `u32`, and if some are, for each row of the batch a `u8`,
+    /// 1 for NULL; then, if a row failed, its error as in the body of [`Kind::Error`].
+    /// Does not tell earlier errors of one-way requests.
     EvalBatch = 68, true, 16;
     /// Evaluates a registered program whose result is declassified. Body: program
     /// `u32` 0..4, rows `u32` 4..8, columns `u32` 8..12, zero 12..16; then the columns.
-    /// Answer: as of [`Kind::EvalBatch`], with the results of the rows before the
-    /// first that failed, as in [`Kind::Declassify`], ahead of the error.
+    /// Answer: number of rows before the first that failed `u32`, zero `u32`; then the
+    /// results of these rows as in [`Kind::Declassify`]; then, if a row failed, its
+    /// error. Does not tell earlier errors, either.
     DeclassifyBatch = 69, true, 16;
 
     /// Adds rows to a set that shall be ranked, and makes the set when there is

@@ -9,6 +9,9 @@
  * writing a message that is longer than the ring leaves `sending` set; the
  * channel is then opened anew at its next use.
  *
+ * Requests that are awaited later stand in a list; their answers are taken from
+ * the ring, into buffers of their own, by whoever waits for something else.
+ *
  * Invariant: whatever the keeper writes, we copy it once, check the copy, and
  * end with an error at worst.
  */
@@ -37,6 +40,8 @@ CfdChannel	cfd_channel = {.link.sock = -1};
 static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
 							 const void *tail, uint64 tail_length, bool awaited);
 
+static void lose_pending(void);
+
 bool
 cfd_parallel(void)
 {
@@ -58,6 +63,7 @@ cfd_channel_close(void)
 	ch.sending = ch.ended = ch.violated = false;
 	ch.outstanding = ch.forget = false;
 	ch.due = ch.body_left = 0;
+	lose_pending();
 	memset(&ch.settings, 0, sizeof(ch.settings));
 	cfd_arena_reset();
 	cfd_session_clear();
@@ -280,6 +286,86 @@ await_bytes(uint64 wanted)
 		cfd_violation("impossible ring position");
 }
 
+/* ---------- requests awaited later ---------- */
+
+static void
+unlink_pending(CfdRequest *request)
+{
+	for (CfdRequest **at = &ch.pending; *at != NULL; at = &(*at)->next)
+	{
+		if (*at == request)
+		{
+			*at = request->next;
+			break;
+		}
+	}
+	if (ch.taker == request)
+		ch.taker = NULL;
+}
+
+static void
+settle(CfdRequest *request, CfdRequestState state)
+{
+	unlink_pending(request);
+	request->state = state;
+}
+
+static void
+lose_pending(void)
+{
+	while (ch.pending != NULL)
+		settle(ch.pending, CFD_REQUEST_LOST);
+}
+
+/* The answer to a request that is awaited later begins: there must be room for it. */
+static void
+begin_taking(const CfdHeader *header)
+{
+	CfdRequest *request = ch.pending;
+
+	while (request != NULL && request->sequence != header->sequence)
+		request = request->next;
+	ch.taker = request;
+	if (request == NULL)
+		return;
+	if (request->size < header->length)
+	{
+		char	   *larger = MemoryContextAllocExtended(request->context, header->length,
+														MCXT_ALLOC_NO_OOM);
+
+		if (larger == NULL)
+		{
+			settle(request, CFD_REQUEST_LOST);
+			return;
+		}
+		pfree(request->answer);
+		request->answer = larger;
+		request->size = header->length;
+	}
+	request->length = 0;
+	/* Told apart once all of it is there. */
+	request->state = header->kind == CFD_KIND_ERROR ? CFD_REQUEST_REFUSED : CFD_REQUEST_ANSWERED;
+	if (header->length == 0)
+		unlink_pending(request);
+}
+
+/* Takes bytes that are there of the body that nobody waits for. */
+static void
+take_part(uint32 part)
+{
+	CfdRequest *taker = ch.taker;
+
+	cfd_ring_take(&ch.answers, taker != NULL ? taker->answer + taker->length : NULL, part);
+	ch.body_left -= part;
+	if (taker == NULL)
+		return;
+	taker->length += part;
+	if (ch.body_left == 0)
+		unlink_pending(taker);
+}
+
+/* ---------- answers, continued ---------- */
+
 /* Takes the header of an answer whose bytes are there, and checks it. */
 static CfdHeader
 take_header(void)
@@ -313,21 +399,34 @@ skip_answers(void)
 		uint64		available = cfd_ring_available(&ch.answers);
 
 		if (ch.body_left > 0 && available > 0)
-		{
-			uint64		part = Min(available, ch.body_left);
-
-			cfd_ring_take(&ch.answers, NULL, part);
-			ch.body_left -= part;
-		}
+			take_part(Min(available, ch.body_left));
 		else if (ch.body_left == 0 && ch.due > 0 && available >= CFD_MESSAGE_HEADER_BYTES)
-			take_header();
+		{
+			CfdHeader	header = take_header();
+
+			if (!ch.violated)
+				begin_taking(&header);
+		}
 		else
 			break;
 	}
 	publish_answers();
 }
 
-/* Copies bytes of the current answer's body, as they come; "to" may be NULL. */
+/* Takes the rest of an answer that nobody waits for, as it comes. */
+static void
+take_rest(void)
+{
+	while (ch.body_left > 0)
+	{
+		await_bytes(1);
+		take_part(Min(cfd_ring_available(&ch.answers), ch.body_left));
+		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
+			publish_answers();
+	}
+}
+
+/* Copies bytes of the current answer's body, as they come. */
 static void
 take_body(char *to, uint32 length)
 {
@@ -338,8 +437,7 @@ take_body(char *to, uint32 length)
 		await_bytes(1);
 		part = Min(cfd_ring_available(&ch.answers), length);
 		cfd_ring_take(&ch.answers, to, part);
-		if (to != NULL)
-			to += part;
+		to += part;
 		length -= part;
 		ch.body_left -= part;
 		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
@@ -369,8 +467,7 @@ receive_answer(uint32 sequence, uint32 *length)
 	{
 		CfdHeader	header;
 
-		if (ch.body_left > 0)
-			take_body(NULL, ch.body_left);
+		take_rest();
 		await_bytes(CFD_MESSAGE_HEADER_BYTES);
 		header = take_header();
 		if (unlikely(ch.violated))
@@ -379,8 +476,10 @@ receive_answer(uint32 sequence, uint32 *length)
 		{
 			if ((int32) (sequence - header.sequence) <= 0)
 				cfd_violation("answer to a request that was not sent");
-			continue;			/* to a request that was given up */
+			begin_taking(&header);	/* awaited later, or given up */
+			continue;
 		}
+		ch.taker = NULL;
 		reserve_answer(header.length);
 		take_body(ch.answer, header.length);
 		ch.outstanding = false;
@@ -530,6 +629,90 @@ cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
 	ch.due++;
 	receive_answer(sequence, length);
 	return ch.answer;
+}
+
+static void
+drop_callback(void *request)
+{
+	((CfdRequest *) request)->answer = NULL;
+	cfd_drop(request);
+}
+
+void
+cfd_request_init(CfdRequest *request)
+{
+	memset(request, 0, sizeof(*request));
+	request->context = CurrentMemoryContext;
+	request->callback.func = drop_callback;
+	request->callback.arg = request;
+	MemoryContextRegisterResetCallback(request->context, &request->callback);
+}
+
+void
+cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_length,
+			const void *tail, uint64 tail_length, uint32 expected)
+{
+	CfdRequest **last = &ch.pending;
+
+	cfd_drop(request);
+	if (request->size < expected)
+	{
+		if (request->answer != NULL)
+			pfree(request->answer);
+		request->size = 0;
+		request->answer = MemoryContextAlloc(request->context, expected);
+		request->size = expected;
+	}
+	request->sequence = write_message(kind, fixed, fixed_length, tail, tail_length);
+	ch.due++;
+	while (*last != NULL)
+		last = &(*last)->next;
+	request->next = NULL;
+	request->state = CFD_REQUEST_SENT;
+	*last = request;
+}
+
+static bool
+is_pending(const CfdRequest *request)
+{
+	for (const CfdRequest *at = ch.pending; at != NULL; at = at->next)
+	{
+		if (at == request)
+			return true;
+	}
+	return false;
+}
+
+const char *
+cfd_await(CfdRequest *request, uint32 *length)
+{
+	while (is_pending(request))
+	{
+		CfdHeader	header;
+
+		take_rest();
+		if (!is_pending(request))
+			break;
+		await_bytes(CFD_MESSAGE_HEADER_BYTES);
+		header = take_header();
+		if (unlikely(ch.violated))
+			cfd_violation("impossible answer");
+		if ((int32) (request->sequence - header.sequence) < 0)
+			cfd_violation("answer to a request that was not sent");
+		begin_taking(&header);
+	}
+	if (request->state == CFD_REQUEST_REFUSED)
+		cfd_raise_error(request->answer, request->length);
+	if (request->state != CFD_REQUEST_ANSWERED)
+		keeper_is_gone();
+	*length = request->length;
+	return request->answer;
+}
+
+void
+cfd_drop(CfdRequest *request)
+{
+	settle(request, CFD_REQUEST_IDLE);
 }
 
 void

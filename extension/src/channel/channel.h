@@ -23,6 +23,7 @@
 #include "pgtime.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/palloc.h"
 #include "utils/float.h"
 #include "wal/state.h"
 
@@ -32,6 +33,28 @@ typedef enum CfdArena
 	CFD_STATEMENT = 0,
 	CFD_PLAN = 1
 } CfdArena;
+
+typedef enum CfdRequestState
+{
+	CFD_REQUEST_IDLE,
+	CFD_REQUEST_SENT,
+	CFD_REQUEST_ANSWERED,
+	CFD_REQUEST_REFUSED,		/* answered with an error */
+	CFD_REQUEST_LOST			/* no answer can come, or there was no memory for it */
+} CfdRequestState;
+
+/* An answered request that is awaited later than it is sent. */
+typedef struct CfdRequest
+{
+	CfdRequestState state;
+	uint32		sequence;
+	char	   *answer;
+	uint32		length;			/* of what has come of the answer */
+	uint32		size;			/* of its buffer */
+	MemoryContext context;		/* of its buffer */
+	MemoryContextCallback callback;
+	struct CfdRequest *next;	/* sent later */
+} CfdRequest;
 
 /* What of the SQL session's settings the keeper has been told. */
 typedef struct CfdSettings
@@ -57,7 +80,9 @@ typedef struct CfdChannel
 	uint32		generation;		/* counts connections of this backend */
 	uint32		sequence;		/* of the last request */
 	uint32		due;			/* answers not taken from the ring yet */
-	uint32		body_left;		/* rest of an answer that nobody wants */
+	uint32		body_left;		/* rest of an answer that nobody waits for */
+	CfdRequest *taker;			/* whom it is for; NULL: nobody wants it */
+	CfdRequest *pending;		/* sent, and not answered yet */
 	uint64		next[2];		/* next FID of each arena */
 	uint64		kept;			/* first FID of the statement arena not released */
 	CfdSettings settings;
@@ -111,6 +136,19 @@ extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
  */
 extern const char *cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
 							const void *tail, uint64 tail_length, uint32 *length);
+/*
+ * Sends an answered request now, and waits for it later; in between, others may be
+ * sent and answered. A request lives in the context that is current at its
+ * initialisation, and is given up when that is reset. "expected": bytes of
+ * the answer. cfd_await raises an error answer; the answer stays valid until the
+ * request is used again.
+ */
+extern void cfd_request_init(CfdRequest *request);
+extern void cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_length,
+						const void *tail, uint64 tail_length, uint32 expected);
+extern const char *cfd_await(CfdRequest *request, uint32 *length);
+/* Gives a request up, if it was sent. Does not wait. */
+extern void cfd_drop(CfdRequest *request);
 /* Waits until everything sent is done; raises the errors of one-way requests. */
 extern void cfd_fence(void);
 /* Fences if there is anything to wait for. Does not open a channel. */

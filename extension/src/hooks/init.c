@@ -18,6 +18,7 @@
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
+#include "nodes/scan/scan.h"
 #include "storage/ipc.h"
 #include "types/types.h"
 #include "utils/guc.h"
@@ -84,7 +85,6 @@ define_settings(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
-	MarkGUCPrefixReserved("confide");
 }
 
 void
@@ -106,6 +106,8 @@ _PG_init(void)
 	cfd_transaction_init();
 	cfd_refusals_init();
 	cfd_parse_init();
+	cfd_scan_init();
 	cfd_aggregate_init();
 	cfd_sort_plan_init();
+	MarkGUCPrefixReserved("confide");
 }

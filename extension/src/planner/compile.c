@@ -812,6 +812,12 @@ cfd_compile_call(CfdCompiler *compiler, Oid oid, List *args)
 }
 
 bool
+cfd_harmless(Node *expr)
+{
+	return is_harmless(expr);
+}
+
+bool
 cfd_compilable(Node *expr)
 {
 	if (exprType(expr) != BOOLOID && cfd_type_code(exprType(expr)) == 0)

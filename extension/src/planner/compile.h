@@ -69,6 +69,8 @@ extern CfdProgram *cfd_compile_quals(CfdCompiler *compiler, List *quals);
 extern CfdProgram *cfd_compile_call(CfdCompiler *compiler, Oid function, List *args);
 /* Whether cfd_compile would give a program. */
 extern bool cfd_compilable(Node *expr);
+/* Whether an expression has no effects and raises no errors. */
+extern bool cfd_harmless(Node *expr);
 /* The keeper's number for the program; registers it where it is not yet. */
 extern uint32 cfd_program_handle(CfdProgram *program);
 

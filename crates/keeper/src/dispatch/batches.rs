@@ -68,8 +68,14 @@ impl Connection {
             columns: &columns,
             rows,
         };
-        let failed = wide.store(self.tools(), &places as &[Fid])?;
+        let (failed, nulls) = wide.store(self.tools(), &places as &[Fid])?;
         self.reply_rows(rows, &failed);
+        for nulls in nulls {
+            self.reply.extend_from_slice(&nulls.count.to_le_bytes());
+            if nulls.count > 0 {
+                self.reply.extend_from_slice(&nulls.rows);
+            }
+        }
         self.reply_error(failed);
         Ok(())
     }

@@ -103,14 +103,23 @@ impl Wide<'_> {
         Ok(failed)
     }
 
-    /// Evaluates, and stores the results of each program in consecutive slots.
-    pub fn store(&self, tools: Tools<'_>, to: &[Fid]) -> Result<FirstFailure, Failure> {
+    /// Evaluates, and stores the results of each program in consecutive slots. Gives
+    /// which rows are NULL, too, by program.
+    pub fn store(
+        &self,
+        tools: Tools<'_>,
+        to: &[Fid],
+    ) -> Result<(FirstFailure, Vec<Nulls>), Failure> {
         let mut failed: FirstFailure = None;
+        let mut nulls: Vec<Nulls> = to.iter().map(|_| Nulls::default()).collect();
         self.each(tools, &mut Touched::default(), |column, number, part| {
             let first = *to
                 .get(number)
                 .ok_or_else(|| fail::internal("no destination"))?;
             store(tools.space, &column, first, part.0, part.1)?;
+            if let Some(nulls) = nulls.get_mut(number) {
+                nulls.note(&column, part, self.rows);
+            }
             if let Some((row, failure)) = first_failure(&column) {
                 let row = part.0 + row;
                 if failed.as_ref().is_none_or(|(before, _)| row < *before) {
@@ -119,7 +128,32 @@ impl Wide<'_> {
             }
             Ok(true)
         })?;
-        Ok(failed)
+        Ok((failed, nulls))
+    }
+}
+
+/// Which results of a program are NULL.
+#[derive(Default)]
+pub struct Nulls {
+    /// How many.
+    pub count: u32,
+    /// For each row 1 if it is; empty if none is.
+    pub rows: Vec<u8>,
+}
+
+impl Nulls {
+    fn note(&mut self, column: &Column, (from, to): (usize, usize), rows: usize) {
+        if column.nulls.is_empty() {
+            return;
+        }
+        let out = &mut self.rows;
+        out.resize(rows, 0);
+        for (row, place) in out.iter_mut().take(to).skip(from).enumerate() {
+            if column.is_null(row) && column.failure(row).is_none() {
+                *place = 1;
+                self.count += 1;
+            }
+        }
     }
 }
 

@@ -191,12 +191,20 @@ fn several_programs() {
     );
     let columns = [
         runs(&[(first, 5, 1)]),
-        list(&[1, 2, 3, 0, 4].map(|n| Fid(first.0 + n))),
+        list(&[
+            Fid(first.0 + 1),
+            Fid::INVALID,
+            Fid(first.0 + 3),
+            first,
+            Fid(first.0 + 4),
+        ]),
     ];
     let to = [backend.slots(5), backend.slots(5)];
     let answer = eval(&mut backend, &[(a, to[0]), (b, to[1])], 5, &columns).unwrap();
     assert_eq!(answer[..8], words(&[3, 0])[..]);
-    assert_eq!(answer[8..13], *b"22012");
+    let nulls = [vec![1, 0, 0, 0], vec![0, 1, 0, 0, 0]].concat();
+    assert_eq!(answer[8..26], [nulls.clone(), nulls].concat()[..]);
+    assert_eq!(answer[26..31], *b"22012");
     let at = |to: Fid, row: u64| Fid::new(to.partition(), to.slot() + row);
     let last = backend.get(at(to[0], 4), Int4).unwrap();
     assert_eq!(last.as_deref(), Some("16"));

@@ -1,0 +1,53 @@
+/*
+ * buffer.h
+ *	  A batch of rows: the columns that are needed once the keeper has answered, the
+ *	  inputs of the quals, and the two requests that go with a batch.
+ *
+ * Holds rows; what is computed with them is node.c's business.
+ *
+ * Invariant: what a row refers to lives until the buffer is emptied.
+ */
+#ifndef CFD_NODES_SCAN_BUFFER_H
+#define CFD_NODES_SCAN_BUFFER_H
+
+#include "postgres.h"
+#include "channel/channel.h"
+#include "executor/tuptable.h"
+#include "planner/inputs.h"
+
+typedef struct CfdBuffer
+{
+	int			rows;
+	int			capacity;
+	int			columns;		/* attributes of a row */
+	const bool *kept;			/* which of them are kept */
+	Datum	  **values;			/* by attribute, then by row */
+	bool	  **nulls;
+	MemoryContext own;			/* what lives as long as the buffer */
+	MemoryContext referred;		/* what rows refer to */
+
+	CfdInputs  *quals;			/* NULL: there are none */
+	CfdInputs  *projected;		/* NULL: nothing is computed */
+	CfdRequest	filter;
+	CfdRequest	project;
+
+	int		   *passing;		/* numbers of the rows that pass */
+	int			good;			/* those that can be given out, of them ... */
+	int			next;			/* ... this one next */
+	CfdFid	   *first;			/* of each computed column; one after the other */
+	const char **computed_nulls;	/* which of them are NULL, by row; or NULL */
+	const char *error;			/* raised once the good ones are given out; or NULL */
+	uint32		error_length;
+} CfdBuffer;
+
+extern void cfd_buffer_init(CfdBuffer *buffer, int columns, const bool *kept, int computed);
+extern void cfd_buffer_reserve(CfdBuffer *buffer, int rows);
+/* Keeps a row of the slot, which is deformed. */
+extern void cfd_buffer_add(CfdBuffer *buffer, TupleTableSlot *slot);
+/* Puts a row's attributes into a virtual slot. */
+extern void cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot);
+/* Whether rows refer to so much that the batch should end. */
+extern bool cfd_buffer_is_full(const CfdBuffer *buffer);
+extern void cfd_buffer_empty(CfdBuffer *buffer);
+
+#endif

@@ -1,0 +1,605 @@
+/*
+ * node.c
+ *	  Execution of the batched scan: see scan.h.
+ *
+ * Two buffers take turns. While rows of one are given out, the quals of the other are
+ * with the keeper; before a buffer's first row is given out, the expressions over
+ * its rows are sent, then the next batch is read and its quals are sent, and only
+ * then the answer about the expressions is awaited. The first batches are small
+ * and read nothing ahead, so that a LIMIT costs little.
+ *
+ * An error of a row comes with the answer and is raised when its turn comes, if it
+ * does.
+ *
+ * Invariant: as of scan.h.
+ */
+#include "postgres.h"
+
+#include "channel/error.h"
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/scan/buffer.h"
+#include "nodes/scan/scan.h"
+#include "optimizer/optimizer.h"
+#include "planner/compile.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* Bytes of an answer beside the rows: head, and most errors. */
+#define ANSWER_BYTES (8 + 512)
+/* Smaller batches are not read ahead. */
+#define AHEAD_ROWS 512
+
+typedef struct CfdScanState
+{
+	CustomScanState css;
+	CfdCompiler *qual_inputs;
+	CfdProgram *filter;			/* NULL: none */
+	CfdCompiler *project_inputs;
+	List	   *computed;		/* CfdProgram, column by column */
+	List	   *computed_types; /* OIDs of their SQL types */
+	TupleTableSlot *row;		/* child's attributes, then computed ones */
+	ProjectionInfo *projection; /* NULL: the row as it is */
+	ExprContext *inputs_context;
+	CfdBuffer	buffers[2];
+	int			current;		/* buffer whose rows are given out */
+	bool		ahead;			/* the other one is filled */
+	bool		ended;			/* the child has no more rows */
+	int			batch_rows;		/* of the next batch */
+	int			last_attribute; /* of the child's slot, that is needed */
+	StringInfoData body;
+	/* for EXPLAIN ANALYZE */
+	uint64		batches;
+	uint64		exchanges;
+	uint64		rows_in;
+	uint64		removed;
+	uint64		values;
+	instr_time	waited;
+} CfdScanState;
+
+/* ---------- beginning ---------- */
+
+typedef struct Lift
+{
+	CfdScanState *state;
+	int			columns;		/* of the child */
+} Lift;
+
+/*
+ * Makes programs of the protected expressions in the target list, which are always
+ * evaluated; their places are taken by Vars of the computed columns.
+ */
+static Node *
+lift(Node *node, void *context)
+{
+	Lift	   *lifted = context;
+	CfdProgram *program;
+
+	if (node == NULL)
+		return NULL;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+		case T_Param:
+			return node;
+			/* These evaluate their arguments always. */
+		case T_TargetEntry:
+		case T_List:
+			return expression_tree_mutator(node, lift, context);
+		default:
+			break;
+	}
+	program = cfd_compile(lifted->state->project_inputs, node);
+	if (program != NULL && program->result == CFD_RESULT_FID)
+	{
+		lifted->state->computed = lappend(lifted->state->computed, program);
+		lifted->state->computed_types = lappend_oid(lifted->state->computed_types, exprType(node));
+		return (Node *) makeVar(INDEX_VAR, lifted->columns + list_length(lifted->state->computed),
+								exprType(node), exprTypmod(node), exprCollation(node), 0);
+	}
+	if (IsA(node, FuncExpr) || IsA(node, OpExpr))
+		return expression_tree_mutator(node, lift, context);
+	return node;
+}
+
+/* The child's columns that are needed after the keeper's answer. */
+static bool *
+kept_columns(CfdScanState *state, List *targets, int columns)
+{
+	bool	   *kept = palloc0(columns * sizeof(bool));
+	List	   *vars = pull_var_clause((Node *) targets, PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+	ListCell   *cell;
+
+	vars = list_concat(vars, pull_var_clause((Node *) state->css.ss.ps.plan->qual, PVC_RECURSE_PLACEHOLDERS));
+	for (int i = 0; i < state->project_inputs->count; i++)
+		vars = list_concat(vars, pull_var_clause((Node *) state->project_inputs->inputs[i].expr, PVC_RECURSE_PLACEHOLDERS));
+	foreach(cell, vars)
+	{
+		Var		   *var = lfirst(cell);
+
+		if (var->varno == INDEX_VAR && var->varattno > 0 && var->varattno <= columns)
+			kept[var->varattno - 1] = true;
+	}
+	return kept;
+}
+
+/* The child's row, then the computed columns. */
+static TupleDesc
+row_description(CfdScanState *state, TupleDesc child)
+{
+	TupleDesc	row = CreateTemplateTupleDesc(child->natts + list_length(state->computed));
+	ListCell   *cell;
+
+	for (int i = 0; i < child->natts; i++)
+		TupleDescCopyEntry(row, i + 1, child, i + 1);
+	foreach(cell, state->computed_types)
+		TupleDescInitEntry(row, child->natts + 1 + foreach_current_index(cell), NULL, lfirst_oid(cell), -1, 0);
+	return row;
+}
+
+static void
+last_needed(CfdScanState *state, const bool *kept, int columns)
+{
+	List	   *vars = NIL;
+	ListCell   *cell;
+
+	for (int i = 0; i < columns; i++)
+	{
+		if (kept[i])
+			state->last_attribute = i + 1;
+	}
+	for (int i = 0; i < state->qual_inputs->count; i++)
+		vars = list_concat(vars, pull_var_clause((Node *) state->qual_inputs->inputs[i].expr, PVC_RECURSE_PLACEHOLDERS));
+	foreach(cell, vars)
+		state->last_attribute = Max(state->last_attribute, ((Var *) lfirst(cell))->varattno);
+}
+
+static void
+make_buffers(CfdScanState *state, const bool *kept, int columns)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		CfdBuffer  *buffer = &state->buffers[i];
+
+		cfd_buffer_init(buffer, columns, kept, list_length(state->computed));
+		if (state->filter != NULL)
+			buffer->quals = cfd_inputs_create(state->qual_inputs, &state->css.ss.ps);
+		if (state->computed != NIL)
+			buffer->projected = cfd_inputs_create(state->project_inputs, &state->css.ss.ps);
+	}
+}
+
+static void
+begin_scan(CustomScanState *node, EState *estate, int eflags)
+{
+	CfdScanState *state = (CfdScanState *) node;
+	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
+	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
+	TupleDesc	rows = ExecGetResultType(child);
+	Lift		lifted = {.state = state,.columns = rows->natts};
+	List	   *targets;
+	bool	   *kept;
+
+	node->custom_ps = list_make1(child);
+	state->qual_inputs = cfd_compiler();
+	state->project_inputs = cfd_compiler();
+	if (scan->custom_exprs != NIL)
+	{
+		state->filter = cfd_compile_quals(state->qual_inputs, scan->custom_exprs);
+		if (state->filter == NULL)
+			elog(ERROR, "confide: quals do not compile any more");
+	}
+	targets = (List *) lift((Node *) scan->scan.plan.targetlist, &lifted);
+	kept = kept_columns(state, targets, rows->natts);
+	last_needed(state, kept, rows->natts);
+	if (node->ss.ps.ps_ProjInfo == NULL)
+	{
+		/* The child's row is the result: all of it. */
+		memset(kept, true, rows->natts);
+		state->last_attribute = rows->natts;
+	}
+	state->row = ExecAllocTableSlot(&estate->es_tupleTable, row_description(state, rows), &TTSOpsVirtual);
+	if (node->ss.ps.ps_ProjInfo != NULL)
+		state->projection = ExecBuildProjectionInfo(targets, node->ss.ps.ps_ExprContext,
+													node->ss.ps.ps_ResultTupleSlot, &node->ss.ps,
+													state->row->tts_tupleDescriptor);
+	state->inputs_context = CreateExprContext(estate);
+	make_buffers(state, kept, rows->natts);
+	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+	initStringInfo(&state->body);
+	INSTR_TIME_SET_ZERO(state->waited);
+}
+
+/* ---------- a batch ---------- */
+
+static void
+send_filter(CfdScanState *state, CfdBuffer *buffer)
+{
+	unsigned char fixed[CFD_FIXED_DECLASSIFY_BATCH] = {0};
+
+	cfd_put32(fixed, cfd_program_handle(state->filter));
+	cfd_put32(fixed + 4, buffer->rows);
+	cfd_put32(fixed + 8, buffer->quals->count);
+	resetStringInfo(&state->body);
+	cfd_inputs_put(buffer->quals, &state->body, buffer->rows);
+	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_BATCH, fixed, sizeof(fixed),
+				state->body.data, state->body.len, ANSWER_BYTES + buffer->rows);
+	state->exchanges++;
+}
+
+/* Reads a batch from the child, and asks the keeper which rows pass. False: no rows. */
+static bool
+read_batch(CfdScanState *state, CfdBuffer *buffer)
+{
+	PlanState  *child = linitial(state->css.custom_ps);
+	ExprContext *context = state->inputs_context;
+
+	cfd_buffer_empty(buffer);
+	cfd_buffer_reserve(buffer, state->batch_rows);
+	while (!state->ended && buffer->rows < state->batch_rows && !cfd_buffer_is_full(buffer))
+	{
+		TupleTableSlot *slot = ExecProcNode(child);
+
+		if (TupIsNull(slot))
+		{
+			state->ended = true;
+			break;
+		}
+		slot_getsomeattrs(slot, state->last_attribute);
+		if (buffer->quals != NULL)
+		{
+			if (buffer->quals->evaluates)
+				ResetExprContext(context);
+			context->ecxt_scantuple = slot;
+			cfd_inputs_row(buffer->quals, slot, context, buffer->rows);
+		}
+		cfd_buffer_add(buffer, slot);
+	}
+	if (buffer->rows == 0)
+		return false;
+	state->batches++;
+	state->rows_in += buffer->rows;
+	state->batch_rows = Min(state->batch_rows * 2, CFD_SCAN_MOST_ROWS);
+	if (state->filter != NULL)
+		send_filter(state, buffer);
+	return true;
+}
+
+/* An answer, and how many rows of it are good. */
+static const char *
+await_rows(CfdScanState *state, CfdRequest *request, int rows, uint32 *good, uint32 *length)
+{
+	bool		timed = state->css.ss.ps.instrument != NULL;
+	instr_time	start;
+	instr_time	end;
+	const char *answer;
+
+	if (timed)
+		INSTR_TIME_SET_CURRENT(start);
+	answer = cfd_await(request, length);
+	if (timed)
+	{
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_ACCUM_DIFF(state->waited, end, start);
+	}
+	if (*length < 8)
+		cfd_violation("answer about a batch is too short");
+	*good = cfd_get32(answer);
+	*length -= 8;
+	if (*good > rows)
+		cfd_violation("answer about a batch has too many rows");
+	return answer + 8;
+}
+
+/* Takes bytes from an answer. */
+static const char *
+take(const char **answer, uint32 *length, uint32 bytes)
+{
+	const char *taken = *answer;
+
+	if (*length < bytes)
+		cfd_violation("answer about a batch is too short");
+	*answer += bytes;
+	*length -= bytes;
+	return taken;
+}
+
+/* What is left of the answer: the error of the first row that is not good. */
+static void
+take_error(CfdBuffer *buffer, bool failed, const char *answer, uint32 length)
+{
+	if (!failed && length != 0)
+		cfd_violation("answer about a batch is too long");
+	if (!failed)
+		return;
+	buffer->error = answer;
+	buffer->error_length = length;
+}
+
+/* Notes which rows pass. */
+static void
+take_passing(CfdScanState *state, CfdBuffer *buffer)
+{
+	const char *answer;
+	const char *truths;
+	uint32		good;
+	uint32		length;
+
+	if (state->filter == NULL)
+	{
+		for (int row = 0; row < buffer->rows; row++)
+			buffer->passing[row] = row;
+		buffer->good = buffer->rows;
+		return;
+	}
+	answer = await_rows(state, &buffer->filter, buffer->rows, &good, &length);
+	truths = take(&answer, &length, good);
+	buffer->good = 0;
+	for (int row = 0; row < good; row++)
+	{
+		if (truths[row] == 1)
+			buffer->passing[buffer->good++] = row;
+	}
+	state->removed += good - buffer->good;
+	take_error(buffer, good < buffer->rows, answer, length);
+}
+
+/* Has the expressions over the passing rows computed. */
+static void
+send_project(CfdScanState *state, CfdBuffer *buffer)
+{
+	unsigned char fixed[CFD_FIXED_EVAL_BATCH] = {0};
+	ExprContext *context = state->inputs_context;
+	ListCell   *cell;
+
+	for (int i = 0; i < buffer->good; i++)
+	{
+		cfd_buffer_show(buffer, buffer->passing[i], state->row);
+		if (buffer->projected->evaluates)
+			ResetExprContext(context);
+		context->ecxt_scantuple = state->row;
+		cfd_inputs_row(buffer->projected, state->row, context, i);
+	}
+	resetStringInfo(&state->body);
+	foreach(cell, state->computed)
+	{
+		unsigned char program[16] = {0};
+
+		cfd_put32(program, cfd_program_handle(lfirst(cell)));
+		buffer->first[foreach_current_index(cell)] = cfd_channel.next[CFD_STATEMENT];
+		cfd_put64(program + 8, cfd_channel.next[CFD_STATEMENT]);
+		cfd_channel.next[CFD_STATEMENT] += buffer->good;
+		appendBinaryStringInfo(&state->body, (const char *) program, sizeof(program));
+	}
+	cfd_put32(fixed, buffer->good);
+	cfd_put32(fixed + 4, buffer->projected->count);
+	cfd_put32(fixed + 8, list_length(state->computed));
+	cfd_inputs_put(buffer->projected, &state->body, buffer->good);
+	cfd_request(&buffer->project, CFD_KIND_EVAL_BATCH, fixed, sizeof(fixed),
+				state->body.data, state->body.len,
+				ANSWER_BYTES + list_length(state->computed) * (buffer->good + sizeof(uint32)));
+	state->exchanges++;
+	state->values += (uint64) buffer->good * list_length(state->computed);
+}
+
+static void
+take_projected(CfdScanState *state, CfdBuffer *buffer)
+{
+	uint32		good;
+	uint32		length;
+	const char *answer = await_rows(state, &buffer->project, buffer->good, &good, &length);
+
+	for (int i = 0; i < list_length(state->computed); i++)
+	{
+		bool		some = cfd_get32(take(&answer, &length, sizeof(uint32))) != 0;
+
+		buffer->computed_nulls[i] = some ? take(&answer, &length, buffer->good) : NULL;
+	}
+	/* An error of the quals is in a later row. */
+	if (good < buffer->good || length != 0)
+		take_error(buffer, good < buffer->good, answer, length);
+	buffer->good = good;
+}
+
+/* Makes the next batch the current one. False: there is none. */
+static bool
+next_batch(CfdScanState *state)
+{
+	CfdBuffer  *buffer = &state->buffers[1 - state->current];
+	CfdBuffer  *other = &state->buffers[state->current];
+	bool		project;
+
+	if (!state->ahead && (state->ended || !read_batch(state, buffer)))
+		return false;
+	state->ahead = false;
+	state->current = 1 - state->current;
+	take_passing(state, buffer);
+	project = state->computed != NIL && buffer->good > 0;
+	if (project)
+		send_project(state, buffer);
+	if (!state->ended && buffer->error == NULL && state->batch_rows > AHEAD_ROWS)
+		state->ahead = read_batch(state, other);
+	if (project)
+		take_projected(state, buffer);
+	return true;
+}
+
+/* ---------- execution ---------- */
+
+/* The next row that passes; NULL at the end. */
+static TupleTableSlot *
+next_row(CfdScanState *state)
+{
+	for (;;)
+	{
+		CfdBuffer  *buffer = &state->buffers[state->current];
+
+		if (buffer->next < buffer->good)
+		{
+			int			computed = list_length(state->computed);
+
+			cfd_buffer_show(buffer, buffer->passing[buffer->next], state->row);
+			for (int i = 0; i < computed; i++)
+			{
+				state->row->tts_values[buffer->columns + i] = UInt64GetDatum(buffer->first[i] + buffer->next);
+				state->row->tts_isnull[buffer->columns + i] = buffer->computed_nulls[i] != NULL &&
+					buffer->computed_nulls[i][buffer->next] != 0;
+			}
+			buffer->next++;
+			return ExecStoreVirtualTuple(state->row);
+		}
+		if (buffer->error != NULL)
+			cfd_raise_error(buffer->error, buffer->error_length);
+		CHECK_FOR_INTERRUPTS();
+		if (!next_batch(state))
+			return NULL;
+	}
+}
+
+static TupleTableSlot *
+exec_scan(CustomScanState *node)
+{
+	CfdScanState *state = (CfdScanState *) node;
+	ExprContext *context = node->ss.ps.ps_ExprContext;
+
+	for (;;)
+	{
+		TupleTableSlot *row = next_row(state);
+
+		if (row == NULL)
+			return state->projection != NULL ? ExecClearTuple(node->ss.ps.ps_ResultTupleSlot) : NULL;
+		ResetExprContext(context);
+		context->ecxt_scantuple = row;
+		if (node->ss.ps.qual != NULL && !ExecQual(node->ss.ps.qual, context))
+		{
+			InstrCountFiltered1(node, 1);
+			continue;
+		}
+		return state->projection != NULL ? ExecProject(state->projection) : row;
+	}
+}
+
+static void
+forget_batches(CfdScanState *state)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		cfd_buffer_empty(&state->buffers[i]);
+		if (state->buffers[i].quals != NULL)
+			cfd_inputs_forget_constants(state->buffers[i].quals);
+		if (state->buffers[i].projected != NULL)
+			cfd_inputs_forget_constants(state->buffers[i].projected);
+	}
+	state->ahead = state->ended = false;
+	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+}
+
+static void
+rescan(CustomScanState *node)
+{
+	PlanState  *child = linitial(node->custom_ps);
+
+	forget_batches((CfdScanState *) node);
+	if (node->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(child, node->ss.ps.chgParam);
+	if (child->chgParam == NULL)
+		ExecReScan(child);
+}
+
+static void
+end_scan(CustomScanState *node)
+{
+	forget_batches((CfdScanState *) node);
+	ExecEndNode(linitial(node->custom_ps));
+}
+
+/* ---------- EXPLAIN ---------- */
+
+/* Name of the table's column behind a column of the child. */
+static const char *
+column_name(EState *estate, List *columns, AttrNumber number)
+{
+	TargetEntry *entry = list_nth(columns, number - 1);
+	Var		   *var = (Var *) entry->expr;
+
+	if (!IsA(var, Var) || IS_SPECIAL_VARNO(var->varno))
+		return "expression";
+	return get_attname(exec_rt_fetch(var->varno, estate)->relid, var->varattno, false);
+}
+
+static void
+explain_inputs(CfdScanState *state, const CfdCompiler *compiler, List *columns, ExplainState *es)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	List	   *inputs = NIL;
+
+	for (int i = 0; i < compiler->count; i++)
+	{
+		const CfdInput *input = &compiler->inputs[i];
+
+		if (IsA(input->expr, Var))
+			inputs = lappend(inputs, psprintf("#%d %s", i + 1, column_name(estate, columns, ((Var *) input->expr)->varattno)));
+		else if (!input->constant)
+			inputs = lappend(inputs, psprintf("#%d expression", i + 1));
+	}
+	ExplainPropertyList("Inputs", inputs, es);
+}
+
+static void
+explain_counters(CfdScanState *state, ExplainState *es)
+{
+	ExplainPropertyUInteger("Batches", NULL, state->batches, es);
+	ExplainPropertyUInteger("Exchanges", NULL, state->exchanges, es);
+	if (state->filter != NULL)
+	{
+		ExplainPropertyUInteger("Rows Removed by Program", NULL, state->removed, es);
+		ExplainPropertyUInteger("Bits Declassified", NULL, state->rows_in, es);
+	}
+	if (state->computed != NIL)
+		ExplainPropertyUInteger("Values Computed", NULL, state->values, es);
+	if (es->timing)
+		ExplainPropertyFloat("Time Waited", "ms", INSTR_TIME_GET_MILLISEC(state->waited), 3, es);
+}
+
+static void
+explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	CfdScanState *state = (CfdScanState *) node;
+	List	   *columns = ((CustomScan *) node->ss.ps.plan)->custom_scan_tlist;
+	ListCell   *cell;
+
+	(void) ancestors;
+	if (state->filter != NULL)
+	{
+		ExplainPropertyText("Program", state->filter->text, es);
+		explain_inputs(state, state->qual_inputs, columns, es);
+	}
+	foreach(cell, state->computed)
+		ExplainPropertyText("Output Program", ((CfdProgram *) lfirst(cell))->text, es);
+	if (es->analyze)
+		explain_counters(state, es);
+}
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "ConfideScan",
+	.BeginCustomScan = begin_scan,
+	.ExecCustomScan = exec_scan,
+	.EndCustomScan = end_scan,
+	.ReScanCustomScan = rescan,
+	.ExplainCustomScan = explain_scan,
+};
+
+Node *
+cfd_scan_create_state(CustomScan *scan)
+{
+	CfdScanState *state = palloc0(sizeof(CfdScanState));
+
+	(void) scan;
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}

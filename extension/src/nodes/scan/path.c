@@ -1,0 +1,354 @@
+/*
+ * path.c
+ *	  Paths and plans of the batched scan: see scan.h.
+ *
+ * Each path of a table with a protected qual gets a twin: the same path, without
+ * that qual, below our node. Left to the row-at-a-time way are cursors (WHERE CURRENT
+ * OF needs the scan's own position), FOR UPDATE, volatile quals (a batch reads ahead),
+ * and quals of several security levels.
+ *
+ * Invariant: quals are evaluated in PostgreSQL's order, as far as one could tell.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/scan/scan.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "planner/compile.h"
+#include "types/types.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+bool		cfd_enable_batch_scan = true;
+double		cfd_exchange_cost = 0.1;
+double		cfd_batch_row_cost = 0.001;
+
+static set_rel_pathlist_hook_type previous_pathlist = NULL;
+static planner_hook_type previous_planner = NULL;
+
+/* Whether a cursor is planned. */
+static bool in_cursor = false;
+
+static Plan *plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
+					   List *tlist, List *clauses, List *children);
+
+static const CustomPathMethods path_methods = {
+	.CustomName = "ConfideScan",
+	.PlanCustomPath = plan_scan,
+};
+
+static const CustomScanMethods scan_methods = {
+	.CustomName = "ConfideScan",
+	.CreateCustomScanState = cfd_scan_create_state,
+};
+
+/* ---------- which quals ---------- */
+
+/* Quals of a path that the keeper can evaluate. */
+static List *
+protected_quals(RelOptInfo *rel, const Path *path)
+{
+	List	   *all = rel->baserestrictinfo;
+	List	   *quals = NIL;
+	ListCell   *cell;
+
+	if (path->param_info != NULL)
+		all = list_concat_copy(all, path->param_info->ppi_clauses);
+	foreach(cell, all)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (IsA(path, IndexPath) && is_redundant_with_indexclauses(info, ((IndexPath *) path)->indexclauses))
+			continue;
+		if (cfd_compilable((Node *) info->clause))
+			quals = lappend(quals, info->clause);
+	}
+	return quals;
+}
+
+static bool
+is_suitable(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
+{
+	ListCell   *cell;
+
+	if (!cfd_enable_batch_scan || in_cursor || !OidIsValid(cfd_access_method()))
+		return false;
+	if (entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != NULL)
+		return false;
+	if (root->parse->rowMarks != NIL)
+		return false;
+	foreach(cell, rel->baserestrictinfo)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (info->pseudoconstant || info->security_level > 0 ||
+			contain_volatile_functions((Node *) info->clause))
+			return false;
+	}
+	return true;
+}
+
+/* ---------- costs ---------- */
+
+/* Rows that the child's quals are evaluated for. */
+static double
+rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
+{
+	double		part = rel->rows > 0 && path->param_info == NULL ? Min(path->rows / rel->rows, 1) : 1;
+	Cost		cost;
+	Selectivity selectivity = 1;
+
+	switch (path->pathtype)
+	{
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+			selectivity = ((IndexPath *) path)->indexselectivity;
+			break;
+		case T_BitmapHeapScan:
+			cost_bitmap_tree_node(((BitmapHeapPath *) path)->bitmapqual, &cost, &selectivity);
+			break;
+		case T_TidScan:
+			return 1;
+		default:
+			break;
+	}
+	return clamp_row_est(rel->tuples * selectivity * part);
+}
+
+static int
+count_operations(List *quals)
+{
+	CfdProgram *program = cfd_compile_quals(cfd_compiler(), quals);
+
+	return program != NULL ? program->calls : list_length(quals);
+}
+
+static void
+set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, Path *child, List *quals)
+{
+	double		rows = rows_scanned(root, rel, child);
+	double		exchanges = ceil(rows / CFD_SCAN_MOST_ROWS) + log2(Max(Min(rows, CFD_SCAN_MOST_ROWS) / CFD_SCAN_FIRST_ROWS, 1));
+	QualCost	saved;
+	Cost		run;
+
+	cost_qual_eval(&saved, quals, root);
+	run = child->total_cost - child->startup_cost - saved.per_tuple * rows;
+	run = Max(run, 0) + exchanges * cfd_exchange_cost +
+		rows * count_operations(quals) * cfd_batch_row_cost;
+	custom->path.startup_cost = child->startup_cost + cfd_exchange_cost;
+	custom->path.total_cost = custom->path.startup_cost + run;
+}
+
+/* ---------- paths ---------- */
+
+static Path *
+copy_path(const Path *path)
+{
+	Size		size;
+	Path	   *copy;
+
+	switch (path->pathtype)
+	{
+		case T_SeqScan:
+			size = sizeof(Path);
+			break;
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+			size = sizeof(IndexPath);
+			break;
+		case T_BitmapHeapScan:
+			size = sizeof(BitmapHeapPath);
+			break;
+		case T_TidScan:
+			size = sizeof(TidPath);
+			break;
+		case T_TidRangeScan:
+			size = sizeof(TidRangePath);
+			break;
+		default:
+			return NULL;
+	}
+	copy = palloc(size);
+	memcpy(copy, path, size);
+	return copy;
+}
+
+/* The table's own columns in the quals; those of others are parameters of a join. */
+static List *
+own_columns(RelOptInfo *rel, List *quals)
+{
+	List	   *vars = pull_var_clause((Node *) quals, PVC_RECURSE_PLACEHOLDERS);
+	List	   *own = NIL;
+	ListCell   *cell;
+
+	foreach(cell, vars)
+	{
+		if (((Var *) lfirst(cell))->varno == rel->relid)
+			own = lappend(own, lfirst(cell));
+	}
+	return own;
+}
+
+static Path *
+wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
+{
+	List	   *quals = protected_quals(rel, path);
+	Path	   *child = quals == NIL ? NULL : copy_path(path);
+	CustomPath *custom;
+
+	if (child == NULL)
+		return NULL;
+	/* The child must deliver what its protected quals look at. */
+	child->pathtarget = copy_pathtarget(rel->reltarget);
+	add_new_columns_to_pathtarget(child->pathtarget, own_columns(rel, quals));
+	custom = makeNode(CustomPath);
+	custom->path.pathtype = T_CustomScan;
+	custom->path.parent = rel;
+	custom->path.pathtarget = rel->reltarget;
+	custom->path.param_info = path->param_info;
+	custom->path.parallel_safe = path->parallel_safe;
+	custom->path.parallel_workers = path->parallel_workers;
+	custom->path.rows = path->rows;
+	custom->path.pathkeys = path->pathkeys;
+	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	custom->custom_paths = list_make1(child);
+	custom->methods = &path_methods;
+	set_costs(root, rel, custom, path, quals);
+	return &custom->path;
+}
+
+static void
+add_paths(PlannerInfo *root, RelOptInfo *rel, List *paths, void (*add) (RelOptInfo *, Path *))
+{
+	ListCell   *cell;
+
+	foreach(cell, paths)
+	{
+		Path	   *path = wrap(root, rel, lfirst(cell));
+
+		if (path != NULL)
+			add(rel, path);
+	}
+}
+
+static void
+set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index number, RangeTblEntry *entry)
+{
+	if (previous_pathlist)
+		previous_pathlist(root, rel, number, entry);
+	if (!is_suitable(root, rel, entry))
+		return;
+	/* Adding changes the lists. */
+	add_paths(root, rel, list_copy(rel->pathlist), add_path);
+	if (rel->consider_parallel)
+		add_paths(root, rel, list_copy(rel->partial_pathlist), add_partial_path);
+}
+
+/* ---------- the plan ---------- */
+
+/*
+ * Divides the child's quals, which are in order: what the child keeps, what becomes
+ * the program, and what is left to be evaluated after it.
+ */
+static void
+divide_quals(List *all, List **kept, List **moved, List **rest)
+{
+	ListCell   *cell;
+
+	*kept = *moved = *rest = NIL;
+	foreach(cell, all)
+	{
+		Node	   *qual = lfirst(cell);
+
+		if (*rest == NIL && cfd_compilable(qual))
+			*moved = lappend(*moved, qual);
+		else if (*rest == NIL && (*moved == NIL || cfd_harmless(qual)))
+			*kept = lappend(*kept, qual);
+		else
+			*rest = lappend(*rest, qual);
+	}
+	/* Together they may be too much. */
+	while (*moved != NIL && cfd_compile_quals(cfd_compiler(), *moved) == NULL)
+	{
+		*rest = lcons(llast(*moved), *rest);
+		*moved = list_delete_last(*moved);
+	}
+}
+
+static Plan *
+plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
+		  List *tlist, List *clauses, List *children)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *child = linitial(children);
+	List	   *kept;
+
+	divide_quals(child->qual, &kept, &scan->custom_exprs, &scan->scan.plan.qual);
+	child->qual = kept;
+	scan->scan.plan.targetlist = tlist;
+	scan->custom_scan_tlist = copyObject(child->targetlist);
+	scan->custom_plans = children;
+	scan->flags = path->flags;
+	scan->methods = &scan_methods;
+	return &scan->scan.plan;
+}
+
+/* ---------- hooks ---------- */
+
+static PlannedStmt *
+plan_query(Query *query, const char *text, int options, ParamListInfo params)
+{
+	bool		before = in_cursor;
+	PlannedStmt *plan;
+
+	in_cursor = (options & (CURSOR_OPT_FAST_PLAN | CURSOR_OPT_SCROLL)) != 0;
+	PG_TRY();
+	{
+		if (previous_planner)
+			plan = previous_planner(query, text, options, params);
+		else
+			plan = standard_planner(query, text, options, params);
+	}
+	PG_FINALLY();
+	{
+		in_cursor = before;
+	}
+	PG_END_TRY();
+	return plan;
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomBoolVariable("confide.enable_batch_scan",
+							 "Enables the planner's use of batched scans of protected columns.",
+							 NULL, &cfd_enable_batch_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomRealVariable("confide.exchange_cost",
+							 "Sets the planner's estimate of the cost of an exchange with the keeper.",
+							 NULL, &cfd_exchange_cost, 0.1, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomRealVariable("confide.batch_row_cost",
+							 "Sets the planner's estimate of the cost of an operation on a row within a batch.",
+							 NULL, &cfd_batch_row_cost, 0.001, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+}
+
+void
+cfd_scan_init(void)
+{
+	define_settings();
+	RegisterCustomScanMethods(&scan_methods);
+	previous_pathlist = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = set_pathlist;
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+}

@@ -1,0 +1,319 @@
+"""Batched scans: batched == row at a time == plaintext, errors and their rows included.
+
+Mechanism: the quals of thousands of rows are evaluated in one exchange, ahead of the rows
+that are wanted. With a bug a row is lost or doubled at the edge of a batch, an error of a
+row appears that PostgreSQL would not have come to, NULL becomes a value, or a parameter's old
+value is used after a rescan.
+"""
+
+import psycopg
+import pytest
+from results import plain, run
+
+DDL = """
+CREATE TABLE t (i int PRIMARY KEY, a enc_int4, b enc_int4, n enc_numeric(12, 2), s enc_text,
+                d enc_date, f enc_bool, p int, q text);
+CREATE TABLE u (i int PRIMARY KEY, k enc_int4, p int);
+CREATE INDEX t_p ON t (p);
+CREATE INDEX t_a ON t (a);
+"""
+ROWS = 1500
+
+
+def rows():
+    for i in range(ROWS):
+        day = f"2024-{1 + i % 12:02}-{1 + i % 28:02}"
+        row = [i, i * 7 % 500, i % 5, f"{i % 90}.25", f"key {i % 40:02}", day, i % 3 == 0]
+        row += [i % 20, f"plain {i}" * (i % 4)]
+        yield [v if (i + n) % 17 or n in (0, 7) else None for n, v in enumerate(row)]
+
+
+@pytest.fixture
+def both(app, second):
+    """The protected tables, and the plain ones under the same names in another schema."""
+    app.execute(DDL)
+    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
+    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+    second.execute(f"CREATE SCHEMA {name}")
+    second.execute(f"SET search_path = {name}")
+    second.execute(plain(DDL))
+    for connection in (app, second):
+        with connection.cursor().copy("COPY t FROM STDIN") as copy:
+            for row in rows():
+                copy.write_row(row)
+        with connection.cursor().copy("COPY u FROM STDIN") as copy:
+            for i in range(40):
+                copy.write_row([i, None if i % 9 == 4 else i * 3, i % 20])
+        connection.execute("ANALYZE t; ANALYZE u" if connection is second else "ANALYZE t")
+        connection.execute("ANALYZE u")
+    # Also where row at a time would be as good.
+    app.execute("SET confide.exchange_cost = 0")
+    yield app, second
+    second.execute("SET client_min_messages = warning")
+    second.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+def explain(connection, query, options="COSTS off"):
+    return "\n".join(r[0] for r in connection.execute(f"EXPLAIN ({options}) {query}"))
+
+
+def agree(both, query, batched=True):
+    """All three ways; whether the first is the batched one is EXPLAIN's word."""
+    app, second = both
+    expected = run(second, query)
+    assert ("ConfideScan" in explain(app, query)) == batched
+    assert run(app, query).same(expected), query
+    app.execute("SET confide.enable_batch_scan = off")
+    assert "ConfideScan" not in explain(app, query)
+    one_by_one = run(app, query)
+    app.execute("RESET confide.enable_batch_scan")
+    assert one_by_one.same(expected), query
+    return expected
+
+
+def in_order_of_table(both):
+    for connection in both:
+        connection.execute("SET enable_indexscan = off")
+        connection.execute("SET enable_bitmapscan = off")
+
+
+QUERIES = [
+    "SELECT i, a, q FROM t WHERE a > 250 ORDER BY i",
+    "SELECT i FROM t WHERE a > 250 AND b <> 3 AND p < 7 ORDER BY i",
+    "SELECT i, a + b, n * 2, q FROM t WHERE a < 300 ORDER BY i",
+    "SELECT i, a + b IS NULL, count(a + b) OVER () FROM t WHERE n > 10 ORDER BY i",
+    "SELECT i FROM t WHERE a > 490 OR s = 'key 03' OR p = 3 ORDER BY i",
+    "SELECT i FROM t WHERE NOT (a > 20 AND s LIKE 'key 1%') ORDER BY i",
+    "SELECT i FROM t WHERE (a > 100) IS NOT TRUE ORDER BY i",
+    "SELECT i FROM t WHERE (a > 100) IS UNKNOWN OR f ORDER BY i",
+    "SELECT i FROM t WHERE a IN (7, 14, 21, NULL) ORDER BY i",
+    "SELECT i FROM t WHERE a NOT IN (7, 14, 21) ORDER BY i",
+    "SELECT i FROM t WHERE a IS DISTINCT FROM b AND n < 50 ORDER BY i",
+    "SELECT i FROM t WHERE nullif(a, b) > 480 ORDER BY i",
+    "SELECT i FROM t WHERE coalesce(a, b, 499) > 480 ORDER BY i",
+    "SELECT i FROM t WHERE CASE b WHEN 1 THEN a WHEN 2 THEN b ELSE 300 END > 200 ORDER BY i",
+    "SELECT i FROM t WHERE CASE WHEN p > 5 THEN a > 3 WHEN f THEN n > 1 ELSE false END ORDER BY i",
+    "SELECT i, CASE WHEN b > 2 THEN a END FROM t WHERE a > 10 ORDER BY i",
+    "SELECT i FROM t WHERE extract(month FROM d) = 5 ORDER BY i",
+    "SELECT i FROM t WHERE d >= date '2024-03-01' AND d < date '2024-03-01' + interval '1 month'"
+    " ORDER BY i",
+    "SELECT i FROM t WHERE (a + b) * (a + b) > 90000 AND (a + b) < 480 ORDER BY i",
+    "SELECT i FROM t WHERE a > p ORDER BY i",
+    "SELECT i FROM t WHERE substring(s, 5, 2) = '07' ORDER BY i",
+    "SELECT i FROM t WHERE a > (SELECT max(k) FROM u) ORDER BY i",
+    "SELECT i FROM t WHERE a > 1 AND EXISTS (SELECT FROM u WHERE u.p = t.p) ORDER BY i",
+    "SELECT count(*), min(q) FROM t WHERE n BETWEEN 20 AND 60",
+    "SELECT t.i, u.i FROM t JOIN u ON t.i = u.i * 3 WHERE t.a > 50 AND u.k < 90 ORDER BY 1",
+    "SELECT i FROM t WHERE a > 480 UNION ALL SELECT i FROM u WHERE k > 20 ORDER BY 1",
+    "SELECT i, a FROM t WHERE p = 3 AND a > 100 ORDER BY i",
+]
+
+
+def test_queries(both):
+    for query in QUERIES:
+        assert agree(both, query).rows, query
+
+
+ERRORS = [
+    # A qual before it removes the rows that would fail.
+    ("SELECT i FROM t WHERE b <> 0 AND a / b > 100 ORDER BY i", None),
+    ("SELECT i FROM t WHERE p > 30 AND a / b > 100", None),
+    ("SELECT i FROM t WHERE CASE WHEN b <> 0 THEN a / b > 100 ELSE false END ORDER BY i", None),
+    ("SELECT i FROM t WHERE b = 0 OR a / b > 100 ORDER BY i", None),
+    ("SELECT i, a / b FROM t WHERE b <> 0 ORDER BY i", None),
+    ("SELECT i, CASE WHEN b = 0 THEN a ELSE a / b END FROM t WHERE a > 1 ORDER BY i", None),
+    # Nothing does.
+    ("SELECT i FROM t WHERE a / b > 100", "22012"),
+    ("SELECT i FROM t WHERE a > 10 AND (b = 1 AND a / (b - 1) > 0)", "22012"),
+    ("SELECT i, a / b FROM t WHERE a >= 0", "22012"),
+    ("SELECT i, a * 2000000000 FROM t WHERE b > 1", "22003"),
+    # Rows before the first error are enough. (Row 5 is the first one with b = 0.)
+    ("SELECT i FROM t WHERE i > 0 AND 10 / b > 0 LIMIT 4", None),
+    ("SELECT i FROM t WHERE i > 0 AND 10 / b > 0 LIMIT 5", "22012"),
+    ("SELECT i, 10 / b FROM t WHERE i > 0 AND b >= 0 LIMIT 4", None),
+    ("SELECT i, 10 / b FROM t WHERE i > 0 AND b >= 0 LIMIT 5", "22012"),
+]
+
+
+def test_errors(both):
+    in_order_of_table(both)
+    for query, state in ERRORS:
+        assert agree(both, query).sqlstate == state, query
+
+
+def test_limits(both):
+    """A LIMIT takes what it needs: the first batch is small."""
+    app, _ = both
+    for connection in both:
+        # Rows of one size, so that they lie in the same order in both.
+        connection.execute("CREATE TABLE v AS SELECT i, a FROM t ORDER BY i")
+        connection.execute("ANALYZE v")
+    for limit in (0, 1, 31, 32, 33, 95, 96, 97, 1000, 5000):
+        agree(both, f"SELECT i, a FROM v WHERE a >= 0 AND i >= 0 LIMIT {limit}")
+    shown = explain(app, "SELECT i FROM v WHERE a >= 0 LIMIT 1", "ANALYZE, TIMING off, COSTS off")
+    assert "Batches: 1\n" in shown
+
+
+def test_rescans(both):
+    for connection in both:
+        connection.execute("SET enable_hashjoin = off")
+        connection.execute("SET enable_mergejoin = off")
+        connection.execute("SET enable_material = off")
+        connection.execute("SET enable_memoize = off")
+    in_order_of_table(both)
+    agree(both, "SELECT u.i, t.i FROM u, t WHERE t.p = u.p AND t.a > 400 AND u.i < 9 ORDER BY 1, 2")
+    agree(both, "SELECT u.i, t.i FROM u LEFT JOIN t ON t.a = u.k + 1 AND t.n > 5 ORDER BY 1, 2")
+    agree(both, "SELECT i, (SELECT count(*) FROM t WHERE t.a < u.k) FROM u ORDER BY 1")
+    agree(
+        both,
+        "SELECT i, (SELECT t.a + u.k FROM t WHERE t.a > u.k AND t.i = u.i * 2) FROM u ORDER BY 1",
+    )
+
+
+def test_prepared(both):
+    """Custom and generic plans, the parameter on either side of the protection."""
+    app, _ = both
+    for mode in ("force_custom_plan", "force_generic_plan"):
+        results = []
+        for connection in both:
+            connection.execute(f"SET plan_cache_mode = {mode}")
+            cursor = connection.cursor()
+            out = []
+            for low, p in ((10, 3), (450, 5), (None, 1), (499, 19)):
+                query = "SELECT i, a + %s FROM t WHERE a > %s AND p <> %s ORDER BY i"
+                cursor.execute(query, (low, low, p), prepare=True)
+                out.append(cursor.fetchall())
+            results.append(out)
+        assert results[0] == results[1]
+    app.execute("PREPARE s AS SELECT i FROM t WHERE a > 480 AND b < $1")
+    assert "ConfideScan" in explain(app, "EXECUTE s (3)")
+    first = app.execute("EXECUTE s (3)").fetchall()
+    assert first == app.execute("EXECUTE s (3)").fetchall() != []
+
+
+def test_cursors(both):
+    """Cursors go row by row: backwards, and UPDATE ... WHERE CURRENT OF."""
+    for connection in both:
+        connection.execute("BEGIN")
+        connection.execute("DECLARE c CURSOR FOR SELECT i FROM t WHERE a > 480 AND i > 0")
+        assert connection.execute("FETCH 3 FROM c").rowcount == 3
+        connection.execute("UPDATE t SET p = 77 WHERE CURRENT OF c")
+        connection.execute("COMMIT")
+    agree(both, "SELECT i FROM t WHERE p = 77 AND a > 0")
+
+
+def test_portals_in_parts(both):
+    query = "SELECT i, a + b FROM t WHERE a > 100 ORDER BY i"
+    results = []
+    for connection in both:
+        with connection.transaction():
+            cursor = connection.cursor(name="c")
+            cursor.itersize = 7
+            cursor.execute(query)
+            results.append(list(cursor))
+    assert results[0] == results[1]
+    assert len(results[0]) > 500
+
+
+def test_writes(both):
+    """The rows that UPDATE and DELETE find, and those of other sessions in between."""
+    for connection in both:
+        connection.execute("UPDATE t SET a = a + 1000, q = 'new' WHERE a > 450 AND b < 3")
+        connection.execute("DELETE FROM t WHERE a BETWEEN 100 AND 120 OR n > 80")
+        connection.execute("INSERT INTO u SELECT i + 1000, a, p FROM t WHERE a > 1400")
+        connection.execute("UPDATE t SET p = u.p FROM u WHERE t.a = u.k AND u.i < 20")
+    agree(both, "SELECT i, a, b, p, q FROM t WHERE a >= 0 ORDER BY i")
+    agree(both, "SELECT i, k, p FROM u WHERE k >= 0 ORDER BY i")
+
+
+def test_recheck(both, stack, schema):
+    """UPDATE that waits for another transaction looks at the new version of the row."""
+    import threading
+
+    app, _ = both
+    assert "ConfideScan" in explain(app, "UPDATE t SET p = p + 100 WHERE a < 8 AND i < 4")
+    with stack.connect_app() as other:
+        other.execute(f'SET search_path = "{schema}"')
+        other.execute("BEGIN")
+        other.execute("UPDATE t SET a = 499 WHERE i = 0")
+        other.execute("UPDATE t SET q = 'other' WHERE i = 1")
+        done = []
+        query = "UPDATE t SET p = p + 100 WHERE a < 8 AND i < 4 RETURNING i, q"
+        waiting = threading.Thread(target=lambda: done.extend(app.execute(query).fetchall()))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        other.execute("COMMIT")
+        waiting.join(10)
+    assert done == [(1, "other")]
+
+
+def test_index_and_bitmap(both):
+    app, second = both
+    query = "SELECT i FROM t WHERE p BETWEEN 3 AND 5 AND a > 250 ORDER BY i"
+    for off, on in (
+        ("seqscan, enable_bitmapscan", "Index Scan"),
+        ("seqscan, enable_indexscan", "Bitmap"),
+    ):
+        for name in off.split(", enable_"):
+            app.execute(f"SET enable_{name} = off")
+        assert on in explain(app, query)
+        agree(both, query)
+        app.execute("RESET ALL")
+        app.execute(
+            f"SET search_path = {run(second, 'SHOW search_path').rows[0][0].removesuffix('_plain')}"
+        )
+
+
+def test_parallel(both):
+    app, _ = both
+    app.execute("SET parallel_setup_cost = 0")
+    app.execute("SET parallel_tuple_cost = 0")
+    app.execute("SET min_parallel_table_scan_size = 0")
+    query = "SELECT i, a + b FROM t WHERE n > 20 AND b <> 0 AND a / b > 3 ORDER BY i"
+    assert "Parallel Seq Scan" in explain(app, query)
+    agree(both, query)
+
+
+def test_partitions(both):
+    for connection, int4 in zip(both, ("enc_int4", "int"), strict=True):
+        connection.execute(f"CREATE TABLE m (i int, k {int4}) PARTITION BY RANGE (i)")
+        connection.execute("CREATE TABLE m1 PARTITION OF m FOR VALUES FROM (0) TO (200)")
+        connection.execute("CREATE TABLE m2 PARTITION OF m FOR VALUES FROM (200) TO (900)")
+        connection.execute("INSERT INTO m SELECT i, a FROM t WHERE i < 900")
+    agree(both, "SELECT i, k FROM m WHERE k > 250 AND i < 600 ORDER BY i")
+
+
+def test_explain(both):
+    app, _ = both
+    in_order_of_table(both)
+    query = "SELECT i, a + b FROM t WHERE a > 250 AND (a + b) * (a + b) < 90000"
+    lines = [line.strip() for line in explain(app, query).splitlines()]
+    assert lines == [
+        "Custom Scan (ConfideScan)",
+        "Program: and(holds(gt_int4_int4(#1, $2)), "
+        "holds(lt_int4_int4(mul_int4_int4(@1:=add_int4_int4(#1, #3), @1), $4)))",
+        "Inputs: #1 a, #3 b",
+        "Output Program: add_int4_int4(#1, #2)",
+        "->  Seq Scan on t",
+    ]
+    shown = explain(app, query, "ANALYZE, COSTS off, TIMING off")
+    for line in (
+        "Batches: 6",
+        "Exchanges: ",
+        "Rows Removed by Program: ",
+        "Values Computed: ",
+        f"Bits Declassified: {ROWS}",
+    ):
+        assert line in shown
+
+
+def test_timeout_and_cancel(both):
+    """A statement that waits for the keeper ends when it must; the session goes on."""
+    app, _ = both
+    app.execute("SET statement_timeout = '150ms'")
+    slow = "SELECT count(*) FROM t x, t y, t z WHERE x.a + y.a > z.a"
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        app.execute(slow)
+    app.execute("SET statement_timeout = '60s'")
+    agree(both, "SELECT i FROM t WHERE a > 250 ORDER BY i")
