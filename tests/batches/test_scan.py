@@ -291,6 +291,7 @@ def test_explain(both):
     lines = [line.strip() for line in explain(app, query).splitlines()]
     assert lines == [
         "Custom Scan (ConfideScan)",
+        "Protected Filter: ((a > '250'::enc_int4) AND (((a + b) * (a + b)) < '90000'::enc_int4))",
         "Program: and(holds(gt_int4_int4(#1, $2)), "
         "holds(lt_int4_int4(mul_int4_int4(@1:=add_int4_int4(#1, #3), @1), $4)))",
         "Inputs: #1 a, #3 b",

@@ -27,6 +27,7 @@
 #include "planner/compile.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/ruleutils.h"
 
 /* Bytes of an answer beside the rows: head, and most errors. */
 #define ANSWER_BYTES (8 + 512)
@@ -549,6 +550,18 @@ explain_inputs(CfdScanState *state, const CfdCompiler *compiler, List *columns, 
 	ExplainPropertyList("Inputs", inputs, es);
 }
 
+/* The quals as SQL has them. */
+static void
+explain_quals(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	Plan	   *plan = node->ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+	Node	   *all = (Node *) make_ands_explicit(((CustomScan *) plan)->custom_exprs);
+	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+
+	ExplainPropertyText("Protected Filter", deparse_expression(all, context, prefix, false), es);
+}
+
 static void
 explain_counters(CfdScanState *state, ExplainState *es)
 {
@@ -572,9 +585,9 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	List	   *columns = ((CustomScan *) node->ss.ps.plan)->custom_scan_tlist;
 	ListCell   *cell;
 
-	(void) ancestors;
 	if (state->filter != NULL)
 	{
+		explain_quals(node, ancestors, es);
 		ExplainPropertyText("Program", state->filter->text, es);
 		explain_inputs(state, state->qual_inputs, columns, es);
 	}
