@@ -194,7 +194,10 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 		if (state->filter == NULL)
 			elog(ERROR, "confide: quals do not compile any more");
 	}
-	targets = (List *) lift((Node *) scan->scan.plan.targetlist, &lifted);
+	targets = scan->scan.plan.targetlist;
+	/* Quals that are evaluated row by row come first: expressions may rely on them. */
+	if (scan->scan.plan.qual == NIL)
+		targets = (List *) lift((Node *) targets, &lifted);
 	kept = kept_columns(state, targets, rows->natts);
 	last_needed(state, kept, rows->natts);
 	if (node->ss.ps.ps_ProjInfo == NULL)

@@ -184,11 +184,31 @@ copy_path(const Path *path)
 	return copy;
 }
 
-/* The table's own columns in the quals; those of others are parameters of a join. */
+/* Quals of a path that are surely evaluated by the child are not among these. */
 static List *
-own_columns(RelOptInfo *rel, List *quals)
+quals_above(RelOptInfo *rel, const Path *path)
 {
-	List	   *vars = pull_var_clause((Node *) quals, PVC_RECURSE_PLACEHOLDERS);
+	List	   *all = rel->baserestrictinfo;
+	List	   *quals = NIL;
+	ListCell   *cell;
+
+	if (path->param_info != NULL)
+		all = list_concat_copy(all, path->param_info->ppi_clauses);
+	foreach(cell, all)
+	{
+		Node	   *qual = (Node *) lfirst_node(RestrictInfo, cell)->clause;
+
+		if (cfd_compilable(qual) || !cfd_harmless(qual))
+			quals = lappend(quals, qual);
+	}
+	return quals;
+}
+
+/* The table's own columns in them; those of others are parameters of a join. */
+static List *
+columns_above(RelOptInfo *rel, const Path *path)
+{
+	List	   *vars = pull_var_clause((Node *) quals_above(rel, path), PVC_RECURSE_PLACEHOLDERS);
 	List	   *own = NIL;
 	ListCell   *cell;
 
@@ -209,9 +229,9 @@ wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
 
 	if (child == NULL)
 		return NULL;
-	/* The child must deliver what its protected quals look at. */
+	/* The child must deliver what the quals look at that move up. */
 	child->pathtarget = copy_pathtarget(rel->reltarget);
-	add_new_columns_to_pathtarget(child->pathtarget, own_columns(rel, quals));
+	add_new_columns_to_pathtarget(child->pathtarget, columns_above(rel, path));
 	custom = makeNode(CustomPath);
 	custom->path.pathtype = T_CustomScan;
 	custom->path.parent = rel;
