@@ -128,7 +128,7 @@ ERRORS = [
     ("SELECT i FROM t WHERE b = 0 OR a / b > 100 ORDER BY i", None),
     ("SELECT i, a / b FROM t WHERE b <> 0 ORDER BY i", None),
     # ... one that the keeper cannot evaluate, too.
-    ("SELECT a / b FROM t WHERE a >= 0 AND greatest(b, b) > 0", None),
+    ("SELECT i, a / b FROM t WHERE a >= 0 AND greatest(b, b) > 0 ORDER BY i", None),
     ("SELECT i, CASE WHEN b = 0 THEN a ELSE a / b END FROM t WHERE a > 1 ORDER BY i", None),
     # Nothing does.
     ("SELECT i FROM t WHERE a / b > 100", "22012"),
