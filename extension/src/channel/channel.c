@@ -663,7 +663,7 @@ cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_le
 		request->answer = MemoryContextAlloc(request->context, expected);
 		request->size = expected;
 	}
-	request->sequence = write_message(kind, fixed, fixed_length, tail, tail_length);
+	request->sequence = write_message(kind, fixed, fixed_length, tail, tail_length, false);
 	ch.due++;
 	while (*last != NULL)
 		last = &(*last)->next;
