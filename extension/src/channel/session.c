@@ -73,7 +73,7 @@ cfd_session_publish(const CfdWelcome *welcome)
 		return;
 	if (!exit_registered)
 	{
-		before_shmem_exit(clear_at_exit, (Datum) 0);
+		on_shmem_exit(clear_at_exit, (Datum) 0);
 		exit_registered = true;
 	}
 	entry->id = welcome->session;

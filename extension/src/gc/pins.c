@@ -86,7 +86,7 @@ own(void)
 	{
 		if (pins == NULL || MyBackendId <= 0 || MyBackendId > MaxBackends)
 			elog(ERROR, "confide: this process cannot hold identifiers");
-		before_shmem_exit(at_exit, (Datum) 0);
+		on_shmem_exit(at_exit, (Datum) 0);
 		mine = &pins[MyBackendId];
 		mine->pid = MyProcPid;
 	}

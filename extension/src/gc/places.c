@@ -32,6 +32,7 @@
 #include "types/types.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -419,4 +420,20 @@ cfd_search_statistics(const CfdSearch *search, Oid relation)
 {
 	search_catalog(search, StatisticRelationId, relation);
 	search_catalog(search, StatisticExtDataRelationId, relation);
+}
+
+bool
+cfd_any_inherited_statistics(void)
+{
+	Relation	table = table_open(StatisticRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool		found;
+
+	ScanKeyInit(&key, Anum_pg_statistic_stainherit, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
+	scan = systable_beginscan(table, InvalidOid, false, NULL, 1, &key);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(table, AccessShareLock);
+	return found;
 }

@@ -48,4 +48,7 @@ extern void cfd_search_index(const CfdSearch *search, Relation index);
  */
 extern void cfd_search_statistics(const CfdSearch *search, Oid relation);
 
+/* Whether the database has statistics of a parent table with its children. */
+extern bool cfd_any_inherited_statistics(void);
+
 #endif

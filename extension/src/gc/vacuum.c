@@ -21,12 +21,79 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "tableam/promote.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
+
+/* ---------- what dropped tables left ---------- */
+
+/* Whether a relation exists, or could: others' transactions count as both. */
+static bool
+may_exist(Oid relation)
+{
+	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
+	SnapshotData dirty;
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool		found;
+
+	InitDirtySnapshot(dirty);
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+	scan = systable_beginscan(catalog, ClassOidIndexId, true, &dirty, 1, &key);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/* The relations of this database that have partitions in the keeper. */
+static uint32 *
+relations_in_keeper(int *count)
+{
+	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
+	const char *answer;
+	uint32		length;
+	uint32	   *copy;
+
+	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body + 4, 0);
+	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), NULL, 0, &length);
+	copy = palloc(Max(length, 1));
+	memcpy(copy, answer, length);
+	*count = length / sizeof(uint32);
+	return copy;
+}
+
+typedef void (*OrphanSink) (void *arg, Oid relation, const CfdCollected *collected);
+
+/*
+ * Relations that do not exist in any transaction; those whose garbage somebody else
+ * collects just now are left out.
+ */
+static void
+collect_orphans(OrphanSink sink, void *arg)
+{
+	int			count;
+	uint32	   *relations = relations_in_keeper(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		CfdCollected collected;
+
+		CHECK_FOR_INTERRUPTS();
+		if (may_exist(relations[i]) || !ConditionalLockRelationOid(relations[i], ShareUpdateExclusiveLock))
+			continue;
+		collected = cfd_collect_orphans(relations[i]);
+		UnlockRelationOid(relations[i], ShareUpdateExclusiveLock);
+		if (sink != NULL)
+			sink(arg, relations[i], &collected);
+	}
+	pfree(relations);
+}
 
 /* ---------- VACUUM ---------- */
 
@@ -85,13 +152,14 @@ cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStra
 		ereport(level,
 				(errmsg("garbage of \"%s\" in Confide's keeper: " INT64_FORMAT " identifiers found, " INT64_FORMAT " values freed",
 						RelationGetRelationName(table), result.found, result.swept)));
+	collect_orphans(NULL, NULL);
 }
 
 /* ---------- functions ---------- */
 
 /* As VACUUM, at the pace that the vacuum_cost settings ask for. */
 static CfdCollected
-collect_slowly(Relation table, Oid orphan)
+collect_slowly(Relation table)
 {
 	CfdCollected result;
 	BufferAccessStrategy strategy = GetAccessStrategy(BAS_VACUUM);
@@ -100,7 +168,7 @@ collect_slowly(Relation table, Oid orphan)
 	VacuumCostBalance = 0;
 	PG_TRY();
 	{
-		result = table != NULL ? cfd_collect(table, strategy, -1) : cfd_collect_orphans(orphan);
+		result = cfd_collect(table, strategy, -1);
 	}
 	PG_FINALLY();
 	{
@@ -130,7 +198,7 @@ cfd_gc_table(PG_FUNCTION_ARGS)
 	foreach(cell, cfd_target_tables(PG_GETARG_OID(0)))
 	{
 		Relation	table = cfd_target_open(lfirst_oid(cell), ShareUpdateExclusiveLock);
-		CfdCollected collected = collect_slowly(table, InvalidOid);
+		CfdCollected collected = collect_slowly(table);
 		Datum		values[4];
 		bool		nulls[4] = {false};
 
@@ -145,69 +213,26 @@ cfd_gc_table(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Whether a relation exists, or could: others' transactions count as both. */
-static bool
-may_exist(Oid relation)
+static void
+put_orphan(void *arg, Oid relation, const CfdCollected *collected)
 {
-	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
-	SnapshotData dirty;
-	ScanKeyData key;
-	SysScanDesc scan;
-	bool		found;
+	ReturnSetInfo *result = arg;
+	Datum		values[3];
+	bool		nulls[3] = {false};
 
-	InitDirtySnapshot(dirty);
-	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-	scan = systable_beginscan(catalog, ClassOidIndexId, true, &dirty, 1, &key);
-	found = HeapTupleIsValid(systable_getnext(scan));
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-/* The relations of this database that have partitions in the keeper. */
-static uint32 *
-relations_in_keeper(int *count)
-{
-	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
-	const char *answer;
-	uint32		length;
-	uint32	   *copy;
-
-	cfd_put32(body, MyDatabaseId);
-	cfd_put32(body + 4, 0);
-	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), NULL, 0, &length);
-	copy = palloc(Max(length, 1));
-	memcpy(copy, answer, length);
-	*count = length / sizeof(uint32);
-	return copy;
+	values[0] = ObjectIdGetDatum(relation);
+	values[1] = Int64GetDatum(collected->swept);
+	values[2] = text_or_null(collected->postponed, &nulls[2]);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 PG_FUNCTION_INFO_V1(cfd_gc_orphans);
 Datum
 cfd_gc_orphans(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int			count;
-	uint32	   *relations;
-
 	PreventCommandDuringRecovery("confide.gc()");
 	InitMaterializedSRF(fcinfo, 0);
-	relations = relations_in_keeper(&count);
-	for (int i = 0; i < count; i++)
-	{
-		CfdCollected collected;
-		Datum		values[3];
-		bool		nulls[3] = {false};
-
-		CHECK_FOR_INTERRUPTS();
-		if (may_exist(relations[i]))
-			continue;
-		collected = collect_slowly(NULL, relations[i]);
-		values[0] = ObjectIdGetDatum(relations[i]);
-		values[1] = Int64GetDatum(collected.swept);
-		values[2] = text_or_null(collected.postponed, &nulls[2]);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-	}
+	collect_orphans(put_orphan, fcinfo->resultinfo);
 	return (Datum) 0;
 }
 

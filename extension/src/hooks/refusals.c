@@ -19,6 +19,7 @@
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
@@ -166,6 +167,14 @@ check_attributes(const Target *target, AttrNumber number, const int2vector *keys
 					 errmsg("index \"%s\" on an expression of protected type %s is not supported",
 							target->name, format_type_be(attribute->atttypid)),
 					 errhint("Index the column, or a generated column with the expression.")));
+		else if (attribute->attnum >= 1 && cfd_type_contains(attribute->atttypid) &&
+				 target->method != BTREE_AM_OID && target->method != HASH_AM_OID)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("index \"%s\" cannot hold protected type %s", target->name,
+							format_type_be(attribute->atttypid)),
+					 errdetail("Of indexes that hold protected columns, garbage collection can read B-trees only."),
+					 errhint("Use btree or hash, or leave the column out of INCLUDE.")));
 	}
 	systable_endscan(scan);
 	table_close(relation, AccessShareLock);

@@ -14,6 +14,7 @@
 #include "access/xact.h"
 #include "channel/channel.h"
 #include "gc/pins.h"
+#include "gc/places.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -52,6 +53,9 @@ cfd_flush_dropped(void)
 
 	if (likely(dropped_count == 0) || !cfd_channel.connected)
 		return;
+	/* A cursor WITH HOLD may name values of a table that is gone. */
+	if (cfd_any_holder() != 0)
+		return;
 	for (int i = 0; i < dropped_count; i++)
 	{
 		unsigned char body[CFD_FIXED_PARTITION_DROP];
@@ -75,12 +79,22 @@ dropped_in_transaction(void)
 	return false;
 }
 
-/* Opens the channel for the drops. A keeper that is down does not stop them. */
+static void move_drops(int from, int to);
+
+/*
+ * Opens the channel for the drops. A keeper that is down does not stop them.
+ * Statistics of a parent table may name values of a dropped child: then garbage
+ * collection finds out which.
+ */
 static void
 reach_keeper(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 
+	if (!dropped_in_transaction())
+		return;
+	if (cfd_any_inherited_statistics())
+		move_drops(1, -1);
 	if (cfd_channel.connected || !dropped_in_transaction())
 		return;
 	PG_TRY();
