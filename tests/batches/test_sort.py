@@ -111,6 +111,24 @@ def test_create_index(both, stats, dba):
         same(both, f"SELECT count(*) FROM s WHERE {column} IS NOT NULL")
 
 
+def test_index_orders(both, dba):
+    """Builds hand rows on in the order of the first key, wherever NULLs are, and as they come
+    when there are too many; the index must be right either way."""
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    for memory in ("64MB", "1MB"):
+        dba.execute(f"SET maintenance_work_mem = '{memory}'")
+        dba.execute("UPDATE s SET i = -i")
+        for number, order in enumerate(
+            ("n DESC", "n NULLS FIRST, t", "t DESC NULLS LAST, n", "n, i DESC")
+        ):
+            dba.execute(f"CREATE INDEX s_{number} ON s ({order})")
+            dba.execute("SELECT bt_index_check(%s, true)", [f"s_{number}"])
+        dba.execute("REINDEX TABLE s")
+        for number in range(4):
+            dba.execute("SELECT bt_index_check(%s, true)", [f"s_{number}"])
+            dba.execute(f"DROP INDEX s_{number}")
+
+
 def test_unique_index(both):
     app, _ = both
     with pytest.raises(psycopg.errors.UniqueViolation):

@@ -235,3 +235,16 @@ cfd_ranks_compare(CfdRanks *ranks, CfdFid a, CfdFid b, int *order)
 			return false;
 	}
 }
+
+void
+cfd_ranks_complete(CfdRanks *ranks)
+{
+	if (!ranks->full && ranks->count > 0)
+		rank_from(ranks, 0);
+}
+
+uint32
+cfd_ranks_of(const CfdRanks *ranks, CfdFid fid)
+{
+	return find(&ranks->map, fid);
+}

@@ -46,7 +46,9 @@ announce(Datum original, SortSupport ssup)
 
 	if (unlikely(fid == 0))
 		cfd_invalid_fid();
-	cfd_ranks_announce(sorter->ranks, fid);
+	/* The order of an index build's rows is known already (bulk/build.h). */
+	if (cfd_ranks_scope == NULL || cfd_ranks_of(cfd_ranks_scope, fid) == CFD_RANK_BEYOND)
+		cfd_ranks_announce(sorter->ranks, fid);
 	return original;
 }
 

@@ -272,6 +272,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		depth--;
 		cfd_mode = mode;
 		max_parallel_maintenance_workers = workers;
+		cfd_ranks_scope = NULL;
 		if (outermost_copy)
 			cfd_copy_end();
 		unpin_holder();

@@ -13,6 +13,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "bulk/build.h"
 #include "bulk/search.h"
 #include "catalog/pg_am.h"
 #include "compat/compat.h"
@@ -89,19 +90,23 @@ index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, b
 					   IndexBuildCallback callback, void *state, TableScanDesc scan)
 {
 	const TableAmRoutine *own = table->rd_tableam;
+	CfdBuild   *build = scan == NULL && callback != NULL ? cfd_build_begin(index, callback, state) : NULL;
 	double		tuples;
 
 	table->rd_tableam = heap;
 	PG_TRY();
 	{
 		tuples = heap->index_build_range_scan(table, index, info, allow_sync, anyvisible, progress,
-											  start, blocks, callback, state, scan);
+											  start, blocks, build != NULL ? cfd_build_row : callback,
+											  build != NULL ? (void *) build : state, scan);
 	}
 	PG_FINALLY();
 	{
 		table->rd_tableam = own;
 	}
 	PG_END_TRY();
+	if (build != NULL)
+		cfd_build_end(build);
 	return tuples;
 }
 
