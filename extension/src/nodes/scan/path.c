@@ -30,9 +30,13 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
+/*
+ * Measured: a row of a plain scan costs 58 ns, which the planner calls 0.018; an
+ * exchange 0.6 us; an operation on a row 17 to 33 ns, its column's way included.
+ */
 bool		cfd_enable_batch_scan = true;
-double		cfd_exchange_cost = 0.1;
-double		cfd_batch_row_cost = 0.001;
+double		cfd_exchange_cost = 0.2;
+double		cfd_batch_row_cost = 0.005;
 
 static set_rel_pathlist_hook_type previous_pathlist = NULL;
 static planner_hook_type previous_planner = NULL;
@@ -356,10 +360,10 @@ define_settings(void)
 							 NULL, &cfd_enable_batch_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomRealVariable("confide.exchange_cost",
 							 "Sets the planner's estimate of the cost of an exchange with the keeper.",
-							 NULL, &cfd_exchange_cost, 0.1, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							 NULL, &cfd_exchange_cost, 0.2, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomRealVariable("confide.batch_row_cost",
 							 "Sets the planner's estimate of the cost of an operation on a row within a batch.",
-							 NULL, &cfd_batch_row_cost, 0.001, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							 NULL, &cfd_batch_row_cost, 0.005, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 }
 
 void
