@@ -167,7 +167,7 @@ pub(crate) fn send(
         if kind.is_answered() || matches!(kind, Kind::Answer | Kind::Error) {
             return writer.send(bell, &bytes, end);
         }
-        writer.write(bell, &bytes[..end])?;
+        writer.write_small(bell, &bytes, end)?;
         return writer.publish(bell);
     }
     writer.write(bell, &header.encode())?;

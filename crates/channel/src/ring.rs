@@ -61,6 +61,11 @@ pub trait Memory {
     fn order(&self, order: Ordering);
     /// Copies bytes, no more than the ring's size, in at a position.
     fn put(&self, at: u64, bytes: &[u8]);
+    /// Copies the first `count` bytes of a buffer in at a position. There is room for
+    /// the whole buffer, whose rest may be copied, too.
+    fn put_small(&self, at: u64, bytes: &[u8; SMALL_BYTES], count: usize) {
+        self.put(at, &bytes[..count]);
+    }
     /// Copies bytes, no more than the ring's size, out from a position.
     fn take(&self, at: u64, to: &mut [u8]);
     /// Appends `count` bytes, no more than the ring's size, from a position.
@@ -83,7 +88,7 @@ pub trait Bell {
     fn spin(
         &mut self,
         side: Side,
-        look: &mut dyn FnMut() -> Result<bool, Error>,
+        look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error>;
     /// Tells that the sleep after the last spin is over.
     fn woken(&mut self, _side: Side) {}
@@ -172,6 +177,22 @@ impl<M: Memory> Writer<M> {
         self.stream(bell, bytes)
     }
 
+    /// As [`Writer::write`], of the first `count` bytes of a buffer.
+    #[inline]
+    pub fn write_small(
+        &mut self,
+        bell: &mut impl Bell,
+        bytes: &[u8; SMALL_BYTES],
+        count: usize,
+    ) -> Result<(), Error> {
+        if self.room() < SMALL_BYTES as u64 || count > SMALL_BYTES {
+            return self.write(bell, &bytes[..count]);
+        }
+        self.memory.put_small(self.written, bytes, count);
+        self.written += count as u64;
+        Ok(())
+    }
+
     #[cold]
     fn stream(&mut self, bell: &mut impl Bell, mut bytes: &[u8]) -> Result<(), Error> {
         let part = (self.memory.size() / PUBLISH_PART).max(1);
@@ -212,7 +233,7 @@ impl<M: Memory> Writer<M> {
         bytes: &[u8; SMALL_BYTES],
         count: usize,
     ) -> Result<(), Error> {
-        self.write(bell, &bytes[..count])?;
+        self.write_small(bell, bytes, count)?;
         let alone = self.written - self.published == count as u64;
         if !alone || count == 0 || count > BESIDE_BYTES {
             return self.publish(bell);
@@ -251,7 +272,7 @@ impl<M: Memory> Writer<M> {
     /// Waits until there is room.
     fn wait(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
         self.publish(bell)?;
-        if bell.spin(Side::Writer, &mut || self.look())? {
+        if bell.spin(Side::Writer, || self.look())? {
             return Ok(());
         }
         loop {
@@ -273,8 +294,9 @@ pub struct Reader<M> {
     memory: M,
     read: u64,
     published: u64,
-    /// The writer's position as last loaded.
+    /// The writer's position as last loaded, and with its tag.
     written: u64,
+    word: u64,
     /// Bytes that stood beside it, how many, and the position of the first.
     beside: [u8; SMALL_BYTES],
     beside_count: usize,
@@ -291,6 +313,7 @@ impl<M: Memory> Reader<M> {
             read: 0,
             published: 0,
             written: 0,
+            word: 0,
             beside: [0; SMALL_BYTES],
             beside_count: 0,
             beside_at: 0,
@@ -310,6 +333,14 @@ impl<M: Memory> Reader<M> {
             return Ok(());
         }
         let word = self.memory.load(Position::Written, Ordering::Acquire);
+        if word == self.word {
+            return Ok(());
+        }
+        self.arrived(word)
+    }
+
+    /// Checks a new position.
+    fn arrived(&mut self, word: u64) -> Result<(), Error> {
         let written = word & BELOW_TAG;
         let beside = (word >> TAG_SHIFT & TAG_BYTES) as usize;
         if written < self.written
@@ -321,6 +352,7 @@ impl<M: Memory> Reader<M> {
         if beside > 0 && written > self.written && written - self.read == beside as u64 {
             self.copy_beside(word, beside);
         }
+        self.word = word;
         self.written = written;
         Ok(())
     }
@@ -351,6 +383,7 @@ impl<M: Memory> Reader<M> {
         here.get(skip..skip.checked_add(count)?)
     }
 
+    #[inline]
     fn look(&mut self) -> Result<bool, Error> {
         self.refresh()?;
         Ok(self.available() > 0)
@@ -443,7 +476,7 @@ impl<M: Memory> Reader<M> {
         if self.ended {
             return Err(Error::Closed);
         }
-        if bell.spin(Side::Reader, &mut || self.look())? {
+        if bell.spin(Side::Reader, || self.look())? {
             return Ok(());
         }
         // Not earlier: the writer has had three quarters of the ring.

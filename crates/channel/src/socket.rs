@@ -390,7 +390,7 @@ impl Bell for SocketBell {
     fn spin(
         &mut self,
         side: Side,
-        look: &mut dyn FnMut() -> Result<bool, Error>,
+        look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         if self.may_spin() && self.spin_of(side).spin(look)? {
             return Ok(true);

@@ -62,7 +62,8 @@ impl Spin {
     }
 
     /// Looks until a look is true, fails, or the budget is used up.
-    pub(crate) fn spin<E>(&mut self, look: &mut dyn FnMut() -> Result<bool, E>) -> Result<bool, E> {
+    #[inline]
+    pub(crate) fn spin<E>(&mut self, mut look: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
         let pause = pause_ns();
         let budget = if self.probing {
             LIMIT_NS
@@ -134,12 +135,12 @@ mod tests {
     fn misses_end_spinning() {
         let mut spin = Spin::new();
         for _ in 0..20 {
-            assert_eq!(spin.spin(&mut never(0)), Ok(false));
+            assert_eq!(spin.spin(never(0)), Ok(false));
             std::thread::sleep(2 * SHORT);
             spin.woken();
         }
         let mut looks = 0;
-        let found = spin.spin::<()>(&mut || {
+        let found = spin.spin::<()>(|| {
             looks += 1;
             Ok(false)
         });
@@ -154,13 +155,13 @@ mod tests {
         spin.budget_ns = 0;
         for _ in 0..PROBE_FIRST {
             assert!(!spin.probing);
-            assert_eq!(spin.spin(&mut never(0)), Ok(false));
+            assert_eq!(spin.spin(never(0)), Ok(false));
             spin.missed = Some(Instant::now());
             spin.woken();
         }
         assert!(spin.probing);
         let mut looks = 0;
-        let found = spin.spin::<()>(&mut || {
+        let found = spin.spin::<()>(|| {
             looks += 1;
             Ok(looks == 100)
         });

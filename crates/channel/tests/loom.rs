@@ -251,7 +251,7 @@ impl Bell for Socket {
     fn spin(
         &mut self,
         _side: Side,
-        _look: &mut dyn FnMut() -> Result<bool, Error>,
+        _look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         Ok(false)
     }

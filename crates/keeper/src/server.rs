@@ -294,6 +294,7 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         if sent.is_err() {
             return messages;
         }
+        connection.settle();
     }
 }
 

@@ -25,7 +25,7 @@ struct Request<'a> {
 
 /// Operands of a single row of one operation; the second one may not be there.
 #[derive(Clone, Copy)]
-struct Single {
+pub(super) struct Single {
     fids: [Fid; 2],
     columns: usize,
 }
@@ -245,9 +245,8 @@ impl Connection {
         let mut body = Body::new(body);
         let (program, immediate) = (body.u32()?, body.i32()?);
         let request = Request::new(program, immediate, body)?;
-        let rows = request.rows as u64;
         match request.single() {
-            Some(single) => self.declassify_one(&request, single)?,
+            Some(single) => return self.declassify_one(&request, single),
             None => self.with_batch(&request, |this, batch, reply| {
                 match batch.target {
                     Target::One(operation, _) => this.may_declassify(operation, batch.fids)?,
@@ -260,7 +259,9 @@ impl Connection {
             })?,
         }
         let counters = &self.space.session.counters;
-        counters.declassified.fetch_add(rows, Relaxed);
+        counters
+            .declassified
+            .fetch_add(request.rows as u64, Relaxed);
         Ok(())
     }
 
@@ -269,7 +270,9 @@ impl Connection {
         let mut scratch = std::mem::take(&mut self.scratch);
         let done = self.reveal(request, single, &mut scratch);
         self.scratch = scratch;
-        match done? {
+        let (revealed, result) = done?;
+        self.unsettled = Some((single, result));
+        match (revealed, result) {
             (Revealed::Null, OpResult::Hash) => self.reply.extend_from_slice(&[0; 8]),
             (Revealed::Null, _) => self.reply.push(2),
             (Revealed::Bool(v), _) => self.reply.push(u8::from(v)),
@@ -277,6 +280,17 @@ impl Connection {
             (Revealed::Hash(h), _) => self.reply.extend_from_slice(&h.to_le_bytes()),
         }
         Ok(())
+    }
+
+    /// Counts what was revealed last. The backend need not wait for that: it comes
+    /// after the answer, at the latest with the next request.
+    #[inline]
+    pub fn settle(&mut self) {
+        if let Some((Single { fids, columns }, result)) = self.unsettled.take() {
+            self.count(fids.get(..columns).unwrap_or(&[]), result);
+            let counters = &self.space.session.counters;
+            counters.declassified.fetch_add(1, Relaxed);
+        }
     }
 
     #[inline]
@@ -294,7 +308,6 @@ impl Connection {
             ([t], 1) => self.reveal_single(operation, single.fids, *t)?,
             _ => return Err(misfit()),
         };
-        self.count(fids, operation.result());
         Ok((revealed, operation.result()))
     }
 

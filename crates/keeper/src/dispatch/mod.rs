@@ -28,7 +28,7 @@ use crate::keeper::Keeper;
 use crate::session::{Client, Shared};
 use crate::space::Space;
 use contract::hello::{Hello, Status, Welcome};
-use contract::{Fid, Kind};
+use contract::{Fid, Kind, OpResult};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use recovery::Worker;
@@ -65,6 +65,8 @@ pub struct Connection {
     scratch: Vec<u8>,
     plain: Zeroizing<Vec<u8>>,
     fids: Vec<Fid>,
+    /// A row that was revealed and is not counted yet.
+    unsettled: Option<(evaluate::Single, OpResult)>,
     /// Rows on their way to be ranked.
     sets: rank::Sets,
     /// Answered requests.
@@ -107,6 +109,7 @@ impl Connection {
             scratch: Vec::new(),
             plain: Zeroizing::new(Vec::new()),
             fids: Vec::new(),
+            unsettled: None,
             sets: rank::Sets::new(),
             answered: 0,
             aggregations: HashMap::new(),
@@ -134,6 +137,7 @@ impl Connection {
     /// Carries out a request. Gives what it is to be answered with, if it is.
     #[inline]
     pub fn handle(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
+        self.settle();
         if self.version != self.space.session.version() {
             self.refresh();
         }
@@ -244,6 +248,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.garbage_end();
+        self.settle();
         self.space.session.leave(&self.space.own);
         if self.leads {
             self.space.keeper.end(&self.space.session);
