@@ -93,6 +93,11 @@ kinds! {
     /// Body: FID `u64` 0..8, type code `u8` 8, zeros 9..16. Answer: an envelope
     /// for the session's client, or an export envelope.
     GetEnvelope = 34, true, 16;
+    /// Body: as [`Kind::GetEnvelope`], again and again. Answer: for each, in order, an
+    /// envelope's length `u32` and the envelope; it ends early at a value that has
+    /// none, or when it gets long. Tells no errors: whoever misses an envelope asks
+    /// for it alone.
+    GetEnvelopes = 36, true, 0;
 
     /// The partition of a column, made when there is none. Body: database OID
     /// `u32` 0..4, relation OID `u32` 4..8 (0: constants in catalogs), attribute

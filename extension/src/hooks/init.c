@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "bulk/ranks.h"
+#include "bulk/results.h"
 #include "bulk/search.h"
 #include "bulk/sort_plan.h"
 #include "channel/connect.h"
@@ -76,6 +77,14 @@ define_settings(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.result_batch",
+							"Most rows of a result that wait for their envelopes together.",
+							"0: each value is asked for alone.",
+							&cfd_result_batch,
+							1024, 0, 4096,
+							PGC_USERSET,
+							0,
+							NULL, NULL, NULL);
 	cfd_gc_init();
 	DefineCustomBoolVariable("confide.enable_index_search",
 							 "B-trees on protected columns are searched a page at a time.",

@@ -14,6 +14,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "bulk/ranks.h"
+#include "bulk/results.h"
 #include "bulk/search.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
@@ -104,9 +105,13 @@ static void
 executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 {
 	CfdMode		mode = cfd_mode;
+	DestReceiver *dest = query->dest;
+	bool		held_back;
 
 	before_parallel(query->plannedstmt);
 	cfd_mode = CFD_MODE_QUERY;
+	query->dest = cfd_results_receiver(query);
+	held_back = query->dest != dest;
 	depth++;
 	PG_TRY();
 	{
@@ -119,6 +124,9 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	{
 		depth--;
 		cfd_mode = mode;
+		query->dest = dest;
+		if (held_back)
+			cfd_results_end();
 	}
 	PG_END_TRY();
 	after_outermost();

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "bulk/results.h"
 #include "channel/channel.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
@@ -155,6 +156,8 @@ get_envelope(CfdFid fid, uint8 type, uint32 *length)
 	unsigned char body[CFD_FIXED_GET_ENVELOPE];
 	const char *envelope;
 
+	if (cfd_results_envelope(fid, type, &envelope, length))
+		return envelope;
 	memset(body, 0, sizeof(body));
 	cfd_put64(body, fid);
 	body[8] = type;

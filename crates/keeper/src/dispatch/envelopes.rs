@@ -1,15 +1,20 @@
-//! Values that come in and go out: `PutEnvelope`, `PutPlain`, `GetEnvelope`.
+//! Values that come in and go out: `PutEnvelope`, `PutPlain`, `GetEnvelope`,
+//! `GetEnvelopes`.
 
 use super::{Connection, KEEP_BYTES};
 use crate::body::Body;
 use crate::fail::{self, Failure};
 use contract::envelope::Origin;
+use contract::message::ROWS_MAX;
 use contract::{Fid, TypeCode};
 use envelope::{Envelope, Error as Envelopes};
 use std::sync::atomic::Ordering::Relaxed;
 use store::Entry;
 use values::{Error, Value};
 use zeroize::Zeroize;
+
+/// An answer of many envelopes ends when it is longer than this.
+const ENVELOPES_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where a value goes and as what.
 struct Target {
@@ -144,8 +149,37 @@ impl Connection {
     pub(super) fn get_envelope(&mut self, body: &[u8]) -> Result<(), Failure> {
         let mut body = Body::new(body);
         let (fid, t) = (body.fid()?, body.type_code()?);
+        self.seal(fid, t)
+    }
+
+    /// Envelopes up to the first value that has none.
+    pub(super) fn get_envelopes(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        for _ in 0..ROWS_MAX {
+            if body.is_empty() || self.reply.len() > ENVELOPES_BYTES {
+                break;
+            }
+            let (fid, t) = (body.fid()?, body.type_code()?);
+            body.skip::<7>()?;
+            let start = self.reply.len();
+            self.reply.extend_from_slice(&[0; 4]);
+            let sealed = self.seal(fid, t);
+            let length = self.reply.len() - start - 4;
+            if sealed.is_err() || length == 0 {
+                self.reply.truncate(start);
+                break;
+            }
+            if let Some(place) = self.reply.get_mut(start..start + 4) {
+                place.copy_from_slice(&(length as u32).to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a value's envelope to the reply; nothing for NULL.
+    fn seal(&mut self, fid: Fid, t: TypeCode) -> Result<(), Failure> {
         let Some(value) = self.space.value(fid, Some(t.stored()))? else {
-            // NULL has no envelope: the answer is empty.
+            // NULL has no envelope.
             return Ok(());
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));

@@ -79,8 +79,11 @@ pub struct Connection {
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
 /// to batches may be given up when enough rows have been found.
 fn tells_errors(kind: Kind) -> bool {
-    use Kind::{DeclassifyBatch, EvalBatch, Handshake, Ping};
-    !matches!(kind, Ping | Handshake | DeclassifyBatch | EvalBatch)
+    use Kind::{DeclassifyBatch, EvalBatch, GetEnvelopes, Handshake, Ping};
+    !matches!(
+        kind,
+        Ping | Handshake | DeclassifyBatch | EvalBatch | GetEnvelopes
+    )
 }
 
 impl Connection {
@@ -167,6 +170,7 @@ impl Connection {
             Kind::DeclassifyBatch => self.declassify_batch(body),
             Kind::EvalBatch => self.eval_batch(body),
             Kind::GetEnvelope => self.get_envelope(body),
+            Kind::GetEnvelopes => self.get_envelopes(body),
             Kind::Promote => self.promote(body),
             Kind::Search => self.search(body),
             Kind::Rank => self.rank(body),

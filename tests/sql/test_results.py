@@ -1,0 +1,96 @@
+"""Results whose envelopes are fetched by the batch.
+
+Right answer: the same rows whatever the batch, as many as there are, in text, binary and
+COPY; the error of a row that has one; and a few answered messages for thousands of values.
+"""
+
+import pytest
+from results import run
+
+ROWS = 3000
+BATCHES = [0, 1, 7, 1024, 4096]
+
+
+@pytest.fixture
+def filled(app):
+    app.execute("CREATE TABLE r (i int PRIMARY KEY, a enc_int4, t enc_text, p text)")
+    with app.cursor().copy("COPY r FROM STDIN") as copy:
+        for i in range(ROWS):
+            row = (i, i * 7 % 1009, "x" * (i % 50), f"plain {i}")
+            copy.write_row([v if i % 11 or v == i else None for v in row])
+    return app
+
+
+def answered(connection):
+    query = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'channel.answered_total'"
+    return int(connection.execute(query).fetchone()[0])
+
+
+QUERIES = [
+    "SELECT * FROM r ORDER BY i",
+    "SELECT t, i, a, a, p FROM r WHERE i < 2500 ORDER BY i DESC",
+    "SELECT a + 1, NULL::enc_text, t || t FROM r WHERE i % 3 = 0 ORDER BY i",
+    "SELECT a FROM r WHERE i < 0",
+    "SELECT a FROM r WHERE i = 5",
+    "SELECT i, a FROM r ORDER BY i LIMIT 8",
+    "UPDATE r SET a = a WHERE i < 20 RETURNING i, a, t",
+]
+
+
+def test_batches_do_not_change_results(filled):
+    for query in QUERIES:
+        outcomes = []
+        for batch in BATCHES:
+            filled.execute(f"SET confide.result_batch = {batch}")
+            outcomes.append(run(filled, query))
+        assert outcomes[0].sqlstate is None
+        assert all(outcome == outcomes[0] for outcome in outcomes[1:]), query
+
+
+@pytest.fixture
+def stats(dba):
+    dba.execute("GRANT pg_monitor TO app")
+    yield
+    dba.execute("REVOKE pg_monitor FROM app")
+
+
+@pytest.mark.usefixtures("stats")
+def test_many_values_cost_few_messages(filled):
+    for batch, least, most in ((0, 2 * ROWS * 0.9, 3 * ROWS), (1024, 1, 20)):
+        filled.execute(f"SET confide.result_batch = {batch}")
+        before = answered(filled)
+        rows = filled.execute("SELECT a, t FROM r").fetchall()
+        assert len(rows) == ROWS
+        assert least <= answered(filled) - before <= most, batch
+
+
+def test_binary_copy_and_cursors(filled):
+    expected = filled.execute("SELECT i, a, t FROM r ORDER BY i").fetchall()
+    assert expected[1] == (1, 7, "x")
+    with filled.cursor(binary=True) as cursor:
+        assert cursor.execute("SELECT i, a, t FROM r ORDER BY i").fetchall() == expected
+    with filled.transaction(), filled.cursor(name="c") as cursor:
+        cursor.itersize = 300
+        assert list(cursor.execute("SELECT i, a, t FROM r ORDER BY i")) == expected
+
+
+def test_copy_of_a_query(filled, dba):
+    """The superuser's COPY: export envelopes, one for each value that is not NULL."""
+    counts = []
+    for batch in (0, 500):
+        dba.execute(f"SET confide.result_batch = {batch}")
+        with dba.cursor().copy("COPY (SELECT a, i FROM r ORDER BY i) TO STDOUT") as copy:
+            counts.append([(len(row[0] or ""), row[1]) for row in copy.rows()])
+    assert counts[0] == counts[1]
+    assert len(counts[0]) == ROWS
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_errors_of_a_row(filled, batch):
+    """Row 1009 divides by zero."""
+    filled.execute(f"SET confide.result_batch = {batch}")
+    assert run(filled, "SELECT i, 1000 / a FROM r WHERE i > 0 ORDER BY i").sqlstate == "22012"
+    assert run(filled, "SELECT a FROM r WHERE i = 5").rows == [("35",)]
+    assert run(filled, "SELECT i, 1000 / a FROM r WHERE i = 1009").sqlstate == "22012"
+    assert run(filled, "SELECT i, 1 / (i - 9), a FROM r ORDER BY i").sqlstate == "22012"
+    assert len(run(filled, "SELECT a FROM r").rows) == ROWS
