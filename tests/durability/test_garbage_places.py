@@ -129,6 +129,28 @@ def test_variable_across_a_commit(t, dba, second):
     assert slots(dba) == 0
 
 
+def test_row_on_its_way(t, dba, second):
+    """An update has its new identifier and waits for another transaction's lock: it is on no page
+    yet. Bug: a collection that does not wait frees it, and the row comes without its value."""
+    t.execute("BEGIN")
+    t.execute("UPDATE t SET v = -1 WHERE id = 7")
+    update = threading.Thread(
+        target=second.execute, args=["UPDATE t SET v = -2 WHERE id IN (7, 8)"]
+    )
+    update.start()
+    time.sleep(0.5)
+    collection = threading.Thread(target=dba.execute, args=["SELECT confide.gc('t')"])
+    collection.start()
+    time.sleep(1)
+    assert collection.is_alive()
+    t.execute("ROLLBACK")  # the update goes on with what it has
+    update.join(20)
+    collection.join(20)
+    sound(dba)
+    rows = t.execute("SELECT v FROM t WHERE id IN (7, 8)").fetchall()
+    assert rows == [(-2,), (-2,)]
+
+
 def test_portal_fetched_in_parts(t, dba, second):
     """Its snapshot keeps the rows."""
     second.execute("BEGIN")

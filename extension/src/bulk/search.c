@@ -20,6 +20,7 @@
 #include "channel/channel.h"
 #include "compat/compat.h"
 #include "executor/executor.h"
+#include "gc/pins.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
@@ -71,6 +72,8 @@ bool		cfd_search_active = false;
 static Wanted wanted[WANTED_MAX];
 static int	wanted_count = 0;
 static uint32 stamp = 0;
+/* Sweeps of garbage before anything was remembered. */
+static uint64 sweeps = 0;
 static Keys page;
 
 /* ---------- what is known ---------- */
@@ -123,9 +126,21 @@ remember(Wanted *value, CfdFid key, int order)
 	entry->stamp = stamp;
 }
 
+/*
+ * A page may be read again after garbage was swept and an identifier on it given to
+ * another value: what is remembered of it counts no more.
+ */
+static inline bool
+outdated(void)
+{
+	return unlikely(cfd_sweeps() != sweeps);
+}
+
 bool
 cfd_search_find_order(CfdFid key, CfdFid fid, int *order)
 {
+	if (outdated())
+		return false;
 	for (int i = 0; i < wanted_count; i++)
 	{
 		if (wanted[i].fid == fid)
@@ -137,6 +152,8 @@ cfd_search_find_order(CfdFid key, CfdFid fid, int *order)
 bool
 cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
 {
+	if (outdated())
+		return false;
 	for (int i = 0; i < wanted_count; i++)
 	{
 		int			order;
@@ -172,6 +189,7 @@ cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
 static void
 forget_orders(void)
 {
+	sweeps = cfd_sweeps();
 	stamp++;
 	if (stamp == 0)
 	{

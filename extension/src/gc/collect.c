@@ -246,6 +246,7 @@ sweep_batch(volatile CfdGcProgress *progress)
 		cfd_wal_log(answer + SWEEP_ANSWER_BYTES, length - SWEEP_ANSWER_BYTES, true);
 		XLogFlush(XactLastRecEnd);
 	}
+	cfd_note_sweep();
 	cfd_send(CFD_KIND_GARBAGE_SWEPT, NULL, 0, NULL, 0);
 	progress->swept += count;
 	return true;

@@ -33,6 +33,7 @@ typedef struct Pin
 	char		padding[PG_CACHE_LINE_SIZE];
 } Pin;
 
+/* The first one is nobody's: its `writes` counts sweeps. */
 static Pin *pins = NULL;
 static Pin *mine = NULL;
 
@@ -181,6 +182,18 @@ cfd_any_holder(void)
 			return pins[i].pid;
 	}
 	return 0;
+}
+
+uint64
+cfd_sweeps(void)
+{
+	return pins != NULL ? pg_atomic_read_u64(&pins[0].writes) : 0;
+}
+
+void
+cfd_note_sweep(void)
+{
+	(void) pg_atomic_fetch_add_u64(&pins[0].writes, 1);
 }
 
 /* ---------- progress ---------- */

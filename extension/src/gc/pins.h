@@ -59,6 +59,14 @@ extern bool cfd_wait_for_writers(int limit_ms);
 /* A backend of this database that holds FIDs, 0 without any. */
 extern int	cfd_any_holder(void);
 
+/*
+ * Counts sweeps. A backend that remembers something by FID (a place in an index) must
+ * forget it when this has changed: the FID may be another value's. It changes before
+ * any slot that was swept is used again.
+ */
+extern uint64 cfd_sweeps(void);
+extern void cfd_note_sweep(void);
+
 /* This backend's own. Set a field, or all to zero at the end. */
 extern volatile CfdGcProgress *cfd_gc_progress(void);
 /* A copy of that of the n-th backend; false when there are no more. */

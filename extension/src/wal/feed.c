@@ -12,6 +12,7 @@
 #include "access/xlogrecovery.h"
 #include "access/xlogutils.h"
 #include "channel/channel.h"
+#include "gc/pins.h"
 #include "wal/feed.h"
 #include "wal/rmgr.h"
 
@@ -50,6 +51,9 @@ send_record(XLogReaderState *reader)
 {
 	unsigned char lsn[CFD_FIXED_REDO];
 
+	/* At a standby backends may remember something by FID. */
+	if (cfd_wal_is_sweep(XLogRecGetInfo(reader)))
+		cfd_note_sweep();
 	cfd_put64(lsn, reader->EndRecPtr);
 	cfd_send(CFD_KIND_REDO, lsn, sizeof(lsn), XLogRecGetData(reader), XLogRecGetDataLen(reader));
 }

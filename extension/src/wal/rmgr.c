@@ -56,6 +56,12 @@ identify(uint8 info)
 	}
 }
 
+bool
+cfd_wal_is_sweep(uint8 info)
+{
+	return KIND_OF_INFO(info) == KIND_SWEEP;
+}
+
 static void
 desc(StringInfo out, XLogReaderState *record)
 {

@@ -30,4 +30,7 @@ extern void cfd_rmgr_register(void);
  */
 extern void cfd_wal_log(const void *record, Size length, bool permanent);
 
+/* Whether a record of ours with this info byte is a sweep of garbage. */
+extern bool cfd_wal_is_sweep(uint8 info);
+
 #endif
