@@ -202,22 +202,22 @@ impl Connection {
         fids: &[Fid],
     ) -> Result<(usize, usize), Failure> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut less = |limit: Ordering| -> Result<usize, Failure> {
-            let (mut low, mut high) = (0, fids.len());
-            while low < high {
-                let middle = low + (high - low) / 2;
-                let fid = fids.get(middle).copied().unwrap_or(Fid::INVALID);
-                let order = self.order_of(program, fid, wanted, &mut scratch)?;
-                if order < limit {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            Ok(low)
+        let mut before = |at: usize, limit: Ordering| -> Result<bool, Failure> {
+            let fid = fids.get(at).copied().unwrap_or(Fid::INVALID);
+            Ok(self.order_of(program, fid, wanted, &mut scratch)? < limit)
         };
-        let done = less(Ordering::Equal)
-            .and_then(|lower| less(Ordering::Greater).map(|upper| (lower, upper.max(lower))));
+        let done =
+            partition_point(0, fids.len(), |at| before(at, Ordering::Equal)).and_then(|less| {
+                // Few are equal as a rule: look close by first.
+                let (mut low, mut step) = (less, 1);
+                while low + step <= fids.len() && before(low + step - 1, Ordering::Greater)? {
+                    low += step;
+                    step *= 2;
+                }
+                let high = fids.len().min(low + step - 1);
+                let up_to = partition_point(low, high, |at| before(at, Ordering::Greater))?;
+                Ok((less, up_to))
+            });
         self.scratch = scratch;
         done
     }
@@ -233,6 +233,23 @@ impl Connection {
         self.reveal_order(program, [a, b], scratch)?
             .ok_or_else(|| fail::malformed("NULL has no place among values.").into())
     }
+}
+
+/// The first place from `low` up to `high` where a test fails that fails from there on.
+fn partition_point(
+    mut low: usize,
+    mut high: usize,
+    mut holds: impl FnMut(usize) -> Result<bool, Failure>,
+) -> Result<usize, Failure> {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
 }
 
 /// The column that permanent FIDs are of, if there is one only.
