@@ -46,7 +46,16 @@ class Side:
     def open(self) -> None:
         if self.connection is not None:
             self.connection.close()
-        self.connection = self.connect()
+        # After a crash PostgreSQL needs a while.
+        until = time.monotonic() + 60
+        while True:
+            try:
+                self.connection = self.connect()
+                break
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.3)
         self.off: list[str] | None = None
         self.connection.execute(f"SET statement_timeout = '{LIMIT}'")
         self.connection.execute(f"SET search_path = {self.schema}")
@@ -208,6 +217,7 @@ def test_random_queries(stack, report):
             counts[expected.sqlstate or "rows"] += 1
             counts["not empty"] += len(expected.rows) > 0
             if told:
+                print(f"seed {SEED}, query {number}/{place}: {told}\n  {query.tree.text()}")
                 failures.append(failure(sides, query, off, told, f"{number}/{place}", made))
                 print(failures[-1], flush=True)
         for side in sides:
