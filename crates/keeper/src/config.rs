@@ -47,6 +47,9 @@ pub struct Config {
     pub pid_file: PathBuf,
     /// Memory for values of columns and sessions together.
     pub memory_limit: Bytes,
+    /// Memory for values above which those of columns that were not used lately are
+    /// kept in `data_dir` only; 0: all stay in memory.
+    pub memory_budget: Bytes,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Channels open at a time.
@@ -71,6 +74,7 @@ impl Default for Config {
             clients_file: "/etc/confide/clients".into(),
             pid_file: PathBuf::new(),
             memory_limit: Bytes(4 << 30),
+            memory_budget: Bytes(0),
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             log: "info".into(),

@@ -7,6 +7,7 @@ use crate::durable::Durable;
 use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::program::Table;
+use crate::room::Signal;
 use crate::session::Session;
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
@@ -53,6 +54,8 @@ pub struct Keeper {
     pub counters: Counters,
     /// Random number of this run.
     pub incarnation: u64,
+    /// Rings when values take more memory than they should.
+    pub(crate) room: Arc<Signal>,
     numbers: Arc<Numbers>,
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
 }
@@ -62,6 +65,9 @@ impl Keeper {
     pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, String> {
         let budget = Budget::new(config.memory_limit.0, "memory_limit");
         let store = Store::new(budget, Box::new(NoJournal));
+        let room = Arc::new(Signal::default());
+        let ring = Arc::clone(&room);
+        store.set_bound(config.memory_budget.0, Box::new(move || ring.ring()));
         let durable = if config.data_dir.as_os_str().is_empty() {
             tracing::warn!("no data_dir is configured: ALL VALUES ARE LOST when the keeper ends");
             None
@@ -75,6 +81,7 @@ impl Keeper {
             keys,
             clients,
             counters: Counters::default(),
+            room,
             incarnation: u64::from_le_bytes(random().map_err(|e| e.to_string())?),
             numbers: Arc::new(Numbers::default()),
             sessions: Mutex::new(HashMap::new()),

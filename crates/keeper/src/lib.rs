@@ -28,6 +28,7 @@ pub mod logging;
 mod numbers;
 mod program;
 mod rank;
+mod room;
 mod server;
 mod session;
 mod space;

@@ -71,8 +71,10 @@ impl Server {
         let users = user_ids(config)?;
         let listener = Listener::bind(&config.socket, config.socket_mode.0)
             .map_err(|e| format!("cannot listen on {}: {e}", config.socket.display()))?;
+        let keeper = Arc::new(keeper);
+        crate::room::keep(&keeper)?;
         Ok(Arc::new(Server {
-            keeper: Arc::new(keeper),
+            keeper,
             listener,
             users,
             ending: AtomicBool::new(false),

@@ -81,7 +81,9 @@ impl Space {
         }
         let partition = self.keeper.store.get(fid.partition());
         let reader = partition.ok_or_else(store::unresolved)?.read();
-        let (t, scalar) = reader.get(fid.slot()).ok_or_else(store::unresolved)?;
+        let (t, scalar) = reader
+            .get(fid.slot())
+            .ok_or_else(|| reader.why(fid.slot()))?;
         if t != want {
             return Err(fail::wrong_type(t, want).into());
         }
@@ -121,8 +123,8 @@ impl Space {
     ) -> Result<R, Failure> {
         let partition = self.keeper.store.get(a.partition());
         let reader = partition.ok_or_else(store::unresolved)?.read();
-        let (t, x) = reader.get(a.slot()).ok_or_else(store::unresolved)?;
-        let (_, y) = reader.get(b.slot()).ok_or_else(store::unresolved)?;
+        let (t, x) = reader.get(a.slot()).ok_or_else(|| reader.why(a.slot()))?;
+        let (_, y) = reader.get(b.slot()).ok_or_else(|| reader.why(b.slot()))?;
         if t != want_a || t != want_b {
             return Err(fail::wrong_type(t, if t != want_a { want_a } else { want_b }).into());
         }

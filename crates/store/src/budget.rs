@@ -86,15 +86,36 @@ impl Budget {
 pub(crate) struct Account {
     budget: Arc<Budget>,
     charged: usize,
+    forced: bool,
 }
 
 impl Account {
     pub(crate) fn new(budget: Arc<Budget>) -> Account {
-        Account { budget, charged: 0 }
+        Account {
+            budget,
+            charged: 0,
+            forced: false,
+        }
+    }
+
+    /// An account that is never refused: for what must be read back.
+    pub(crate) fn forced(budget: Arc<Budget>) -> Account {
+        Account {
+            budget,
+            charged: 0,
+            forced: true,
+        }
+    }
+
+    /// From now on it can be refused.
+    pub(crate) fn unforce(&mut self) {
+        self.forced = false;
     }
 
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Error> {
-        if bytes > 0 {
+        if self.forced {
+            self.force(bytes);
+        } else if bytes > 0 {
             self.budget.take(bytes)?;
             self.charged += bytes;
         }

@@ -62,20 +62,21 @@ impl<T: Copy + Default> Chunks<T> {
         self.at(slot).copied().unwrap_or_default()
     }
 
-    /// Appends what is under each FID (of this partition), converted. Where a slot
-    /// is not taken, a default is appended and the index noted.
+    /// Appends what is under each FID (of this segment, which begins at slot `base`),
+    /// converted. Where a slot is not taken, a default is appended and the index
+    /// noted, counted from `start`.
     pub(crate) fn gather<U: Default>(
         &self,
         fids: &[Fid],
+        (base, start): (u64, usize),
         taken: &Occupancy,
         convert: impl Fn(T) -> U,
         out: &mut Vec<U>,
         missing: &mut Vec<u32>,
     ) {
-        let start = out.len();
         let mut rest = fids;
         while let Some(first) = rest.first() {
-            let (chunk, at) = place(first.slot());
+            let (chunk, at) = place(first.slot() - base);
             let limit = rest.len().min(CHUNK - at);
             let run = run_length(rest, limit);
             let (now, later) = rest.split_at(run);
@@ -90,7 +91,7 @@ impl<T: Copy + Default> Chunks<T> {
             }
             for fid in now {
                 if taken.has(fid.slot()) {
-                    out.push(convert(self.get(fid.slot())));
+                    out.push(convert(self.get(fid.slot() - base)));
                 } else {
                     missing.push((out.len() - start) as u32);
                     out.push(U::default());

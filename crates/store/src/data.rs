@@ -1,4 +1,5 @@
-//! The values of one partition, in the arrays its layout asks for. Which slots
+//! The values of one segment, in the arrays its layout asks for; slots count from the
+//! segment's first. Which slots
 //! are taken is known to the caller.
 
 use crate::budget::Account;
@@ -193,17 +194,18 @@ impl Data {
     pub(crate) fn ints(
         &self,
         fids: &[Fid],
+        at: (u64, usize),
         taken: &Occupancy,
         out: &mut Vec<i64>,
         missing: &mut Vec<u32>,
     ) -> bool {
         match self {
-            Data::Byte(c) => c.gather(fids, taken, i64::from, out, missing),
-            Data::Int2(c) => c.gather(fids, taken, i64::from, out, missing),
-            Data::Int4(c) => c.gather(fids, taken, i64::from, out, missing),
-            Data::Int8(c) => c.gather(fids, taken, |v| v, out, missing),
+            Data::Byte(c) => c.gather(fids, at, taken, i64::from, out, missing),
+            Data::Int2(c) => c.gather(fids, at, taken, i64::from, out, missing),
+            Data::Int4(c) => c.gather(fids, at, taken, i64::from, out, missing),
+            Data::Int8(c) => c.gather(fids, at, taken, |v| v, out, missing),
             Data::Scaled(s) if s.side.0.is_empty() => {
-                s.values.gather(fids, taken, |v| v, out, missing);
+                s.values.gather(fids, at, taken, |v| v, out, missing);
             }
             _ => return false,
         }
@@ -214,13 +216,14 @@ impl Data {
     pub(crate) fn floats(
         &self,
         fids: &[Fid],
+        at: (u64, usize),
         taken: &Occupancy,
         out: &mut Vec<f64>,
         missing: &mut Vec<u32>,
     ) -> bool {
         match self {
-            Data::Float4(c) => c.gather(fids, taken, f64::from, out, missing),
-            Data::Float8(c) => c.gather(fids, taken, |v| v, out, missing),
+            Data::Float4(c) => c.gather(fids, at, taken, f64::from, out, missing),
+            Data::Float8(c) => c.gather(fids, at, taken, |v| v, out, missing),
             _ => return false,
         }
         true

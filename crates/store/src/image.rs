@@ -30,6 +30,11 @@ pub(crate) fn segment_of(slot: u64) -> u32 {
     (slot / SEGMENT_SLOTS) as u32
 }
 
+/// The first slot of a segment.
+pub(crate) fn first_slot(segment: u32) -> u64 {
+    u64::from(segment) * SEGMENT_SLOTS
+}
+
 /// Segments that changed since they were last written.
 #[derive(Default)]
 pub(crate) struct Dirty(Vec<u64>);
@@ -44,6 +49,12 @@ impl Dirty {
         if let Some(word) = self.0.get_mut(segment / 64) {
             *word |= 1 << (segment % 64);
         }
+    }
+
+    /// Whether a segment is among them.
+    pub(crate) fn has(&self, segment: u32) -> bool {
+        let word = self.0.get(segment as usize / 64);
+        word.is_some_and(|w| w >> (segment % 64) & 1 == 1)
     }
 
     /// Their numbers; from now on none is.

@@ -6,6 +6,8 @@
 //! Nothing here knows sessions, policy, messages, files or cryptography; values
 //! become bytes and come back by [`encode`], [`decode`] and a partition's segments.
 //!
+//! Values that were not used lately may be out of memory; a [`Backing`] reads them back.
+//!
 //! Invariants: a FID that does not resolve is an error, never another value; no
 //! input makes this crate panic; whatever is allocated is charged to a [`Budget`]
 //! first.
@@ -26,6 +28,7 @@ mod occupancy;
 mod partition;
 mod registry;
 mod scalar;
+mod segment;
 mod slabs;
 
 pub use arena::{Arena, Entry, State, Window};
@@ -36,5 +39,6 @@ pub use image::SEGMENT_SLOTS;
 pub use journal::{Journal, NoJournal};
 pub use layout::{Layout, PartitionKey};
 pub use partition::{Partition, PartitionStatistics, Reader, Revealed};
-pub use registry::{Listed, Store};
+pub use registry::{Listed, Paging, Store};
 pub use scalar::Scalar;
+pub use segment::Backing;

@@ -4,15 +4,16 @@
 //! that is free holds zeros; what is charged to the budget goes back when the
 //! partition is dropped.
 
-use crate::budget::{Account, Budget};
-use crate::data::{self, Data};
+use crate::budget::Account;
+use crate::data;
 use crate::error;
-use crate::image::{self, Dirty, SEGMENT_SLOTS};
+use crate::image::{self, Dirty, SEGMENT_SLOTS, first_slot, segment_of};
 use crate::layout::{Layout, PartitionKey};
 use crate::lock;
 use crate::marks::Marks;
 use crate::occupancy::Occupancy;
 use crate::scalar::Scalar;
+use crate::segment::{Memory, Resident, Segments};
 use contract::{Fid, OpResult, TypeCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
@@ -29,7 +30,7 @@ pub struct Partition {
 struct Inner {
     key: PartitionKey,
     t: TypeCode,
-    data: Data,
+    segments: Segments,
     taken: Occupancy,
     account: Account,
     dirty: Dirty,
@@ -37,18 +38,30 @@ struct Inner {
     marks: Option<Marks>,
 }
 
+/// Between finding a segment absent and reading it back it may go again.
+const TRIES: u32 = 1000;
+
+/// Only for segments that are present.
 impl Inner {
     fn clear(&mut self, slot: u64) -> bool {
-        if !self.taken.free(slot) {
+        if !self.taken.has(slot) {
             return false;
         }
-        self.data.clear(slot, &mut self.account);
+        let segment = segment_of(slot);
+        let Some(Resident { data, account }) = self.segments.change(segment) else {
+            return false;
+        };
+        data.clear(slot - first_slot(segment), account);
+        self.taken.free(slot);
         self.dirty.mark(slot);
         true
     }
 
     fn put(&mut self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
-        self.data.put(slot, value, &mut self.account)?;
+        let segment = segment_of(slot);
+        let present = self.segments.change(segment);
+        let Resident { data, account } = present.ok_or_else(error::unresolved)?;
+        data.put(slot - first_slot(segment), value, account)?;
         self.taken.take(slot);
         self.dirty.mark(slot);
         if let Some(marks) = &mut self.marks {
@@ -95,7 +108,7 @@ impl Partition {
     }
 
     /// Begins to be the partition of a column.
-    pub(crate) fn open(&self, key: PartitionKey, budget: &Arc<Budget>) {
+    pub(crate) fn open(&self, key: PartitionKey, memory: &Arc<Memory>) {
         for counter in &self.revealed {
             counter.store(0, Ordering::Relaxed);
         }
@@ -103,9 +116,9 @@ impl Partition {
         *lock::write(&self.inner) = Some(Inner {
             key,
             t: key.layout.stored_type(),
-            data: Data::new(key.layout),
+            segments: Segments::new(self.number, key.layout, Arc::clone(memory)),
             taken: Occupancy::default(),
-            account: Account::new(Arc::clone(budget)),
+            account: Account::new(Arc::clone(&memory.budget)),
             dirty: Dirty::default(),
             marks: None,
         });
@@ -130,29 +143,57 @@ impl Partition {
         }
     }
 
+    /// Lets `act` change the slot that `pick` says, whose segment is in memory then.
+    fn change<R>(
+        &self,
+        pick: impl Fn(&mut Inner) -> u64,
+        act: impl FnOnce(&mut Inner, u64) -> R,
+    ) -> Result<R, Error> {
+        for _ in 0..TRIES {
+            let segment = {
+                let mut guard = lock::write(&self.inner);
+                let inner = guard.as_mut().ok_or_else(error::unresolved)?;
+                let slot = pick(inner);
+                let segment = segment_of(slot);
+                if inner.segments.is_present(segment) {
+                    return Ok(act(inner, slot));
+                }
+                segment
+            };
+            if let Some(inner) = lock::read(&self.inner).as_ref() {
+                inner.segments.get(segment)?;
+            }
+        }
+        Err(error::unresolved())
+    }
+
     /// Copies a value into the lowest free slot. `note` is called with the FID
     /// before anybody else can see it.
     pub fn put(&self, value: &Scalar<'_>, note: impl FnOnce(Fid)) -> Result<Fid, Error> {
-        let mut guard = lock::write(&self.inner);
-        let inner = guard.as_mut().ok_or_else(error::unresolved)?;
-        let slot = inner.taken.next();
-        inner.put(slot, value)?;
-        let fid = Fid::new(self.number, slot);
-        note(fid);
-        Ok(fid)
+        self.change(
+            |inner| inner.taken.next(),
+            |inner, slot| {
+                inner.put(slot, value)?;
+                let fid = Fid::new(self.number, slot);
+                note(fid);
+                Ok(fid)
+            },
+        )?
     }
 
-    /// Frees a slot. False if nothing was in it.
+    /// Frees a slot. False if nothing was in it, or its segment cannot be read back.
     pub fn free(&self, slot: u64, note: impl FnOnce(Fid)) -> bool {
-        let mut guard = lock::write(&self.inner);
-        let Some(inner) = guard.as_mut() else {
-            return false;
-        };
-        if !inner.clear(slot) {
-            return false;
-        }
-        note(Fid::new(self.number, slot));
-        true
+        let freed = self.change(
+            |_| slot,
+            |inner, slot| {
+                let cleared = inner.clear(slot);
+                if cleared {
+                    note(Fid::new(self.number, slot));
+                }
+                cleared
+            },
+        );
+        freed.unwrap_or(false)
     }
 
     /// What it belongs to; `None` if the number is unused.
@@ -162,10 +203,13 @@ impl Partition {
 
     /// Puts back what was in a slot, whatever is there now.
     pub fn restore(&self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
-        let mut guard = lock::write(&self.inner);
-        let inner = guard.as_mut().ok_or_else(error::unresolved)?;
-        inner.clear(slot);
-        inner.put(slot, value)
+        self.change(
+            |_| slot,
+            |inner, slot| {
+                inner.clear(slot);
+                inner.put(slot, value)
+            },
+        )?
     }
 
     /// Whether the partition's making is on record somewhere durable.
@@ -194,16 +238,66 @@ impl Partition {
     }
 
     /// A segment's bytes; `None` when it is empty, or there is no partition.
-    pub fn write_segment(&self, segment: u32) -> Option<Vec<u8>> {
+    ///
+    /// # Errors
+    /// When it had to be read back, and could not.
+    pub fn write_segment(&self, segment: u32) -> Result<Option<Vec<u8>>, Error> {
         let guard = lock::read(&self.inner);
-        let inner = guard.as_ref()?;
+        let Some(inner) = guard.as_ref() else {
+            return Ok(None);
+        };
         let words = (SEGMENT_SLOTS / 64) as usize;
-        let taken = inner
-            .taken
-            .words((segment as usize).checked_mul(words)?, words);
-        image::write(inner.key.layout, segment, taken, |slot| {
-            inner.data.get(slot)
-        })
+        let at = (segment as usize).checked_mul(words);
+        let taken = inner.taken.words(at.ok_or_else(error::unresolved)?, words);
+        let Some(Resident { data, .. }) = inner.segments.get(segment)? else {
+            return Ok(None);
+        };
+        let first = first_slot(segment);
+        let value = |slot: u64| data.get(slot - first);
+        Ok(image::write(inner.key.layout, segment, taken, value))
+    }
+
+    /// Whether a segment is in the vault only.
+    pub fn is_evicted(&self, segment: u32) -> bool {
+        let guard = lock::read(&self.inner);
+        let inner = guard.as_ref();
+        inner.is_some_and(|inner| !inner.segments.is_present(segment))
+    }
+
+    /// Whether the vault holds a segment just as it is.
+    pub fn is_stored(&self, segment: u32) -> bool {
+        let guard = lock::read(&self.inner);
+        let inner = guard.as_ref();
+        inner.is_some_and(|inner| inner.segments.is_stored(segment))
+    }
+
+    /// The vault holds what [`Partition::write_segment`] or [`Partition::read_segment`]
+    /// had; of no effect if it was changed since.
+    pub fn set_stored(&self, segment: u32) {
+        if let Some(inner) = lock::write(&self.inner).as_mut()
+            && !inner.dirty.has(segment)
+        {
+            inner.segments.set_stored(segment);
+        }
+    }
+
+    /// Takes values out of memory that the vault holds; how many bytes.
+    pub(crate) fn evict(&self, enough: usize, mercy: bool) -> usize {
+        let mut gone = Vec::new();
+        let mut guard = lock::write(&self.inner);
+        let freed = guard
+            .as_mut()
+            .map_or(0, |inner| inner.segments.evict(enough, mercy, &mut gone));
+        drop(guard); // before what is gone is dropped
+        freed
+    }
+
+    /// Segments in memory, and those in the vault only.
+    pub(crate) fn segment_counts(&self) -> [u64; 2] {
+        let guard = lock::read(&self.inner);
+        guard
+            .as_ref()
+            .map_or([0; 2], |inner| inner.segments.counts())
     }
 
     /// Puts back a segment. It is not dirty afterwards.
@@ -294,7 +388,7 @@ impl Partition {
         });
         Some(PartitionStatistics {
             key: inner.key,
-            bytes: inner.account.charged(),
+            bytes: inner.account.charged() + inner.segments.bytes(),
             live: inner.taken.count(),
             free: inner.taken.capacity() - inner.taken.count(),
             revealed: Revealed {
@@ -324,18 +418,34 @@ impl Reader<'_> {
         self.guard.as_ref().map(|inner| inner.key.layout)
     }
 
-    /// The value in a slot, and its type.
+    /// The values of a slot's segment, and the slot within it.
+    #[inline]
+    fn resident(&self, slot: u64) -> Result<Option<(&Inner, &Resident, u64)>, Error> {
+        let Some(inner) = self.guard.as_ref().filter(|i| i.taken.has(slot)) else {
+            return Ok(None);
+        };
+        let segment = segment_of(slot);
+        let resident = inner.segments.get(segment)?;
+        Ok(resident.map(|r| (inner, r, slot - first_slot(segment))))
+    }
+
+    /// The value in a slot, and its type; `None` where [`Reader::why`] says why.
     #[inline]
     pub fn get(&self, slot: u64) -> Option<(TypeCode, Scalar<'_>)> {
-        let inner = self.guard.as_ref().filter(|i| i.taken.has(slot))?;
-        Some((inner.t, inner.data.get(slot)))
+        let (inner, resident, at) = self.resident(slot).ok()??;
+        Some((inner.t, resident.data.get(at)))
+    }
+
+    /// Why there is no value in a slot.
+    pub fn why(&self, slot: u64) -> Error {
+        self.resident(slot).err().unwrap_or_else(error::unresolved)
     }
 
     /// The value in a slot, as a value.
     pub fn value(&self, slot: u64) -> Result<Value, Error> {
-        let inner = self.guard.as_ref().filter(|i| i.taken.has(slot));
-        let inner = inner.ok_or_else(error::unresolved)?;
-        data::to_value(&inner.data.get(slot), inner.key.layout)
+        let found = self.resident(slot)?;
+        let (inner, resident, at) = found.ok_or_else(error::unresolved)?;
+        data::to_value(&resident.data.get(at), inner.key.layout)
     }
 
     /// Appends the values under the FIDs as whole numbers where the layout has
@@ -344,15 +454,65 @@ impl Reader<'_> {
     /// name nothing.
     #[inline]
     pub fn ints(&self, fids: &[Fid], out: &mut Vec<i64>, missing: &mut Vec<u32>) -> bool {
-        debug_assert!(fids.iter().all(|fid| fid.partition() == self.number));
-        let inner = self.guard.as_ref();
-        inner.is_some_and(|i| i.data.ints(fids, &i.taken, out, missing))
+        self.gather(
+            fids,
+            out,
+            missing,
+            |resident, run, at, taken, out, missing| {
+                resident.data.ints(run, at, taken, out, missing)
+            },
+        )
     }
 
     /// As [`Reader::ints`], for floats.
     #[inline]
     pub fn floats(&self, fids: &[Fid], out: &mut Vec<f64>, missing: &mut Vec<u32>) -> bool {
-        let inner = self.guard.as_ref();
-        inner.is_some_and(|i| i.data.floats(fids, &i.taken, out, missing))
+        self.gather(
+            fids,
+            out,
+            missing,
+            |resident, run, at, taken, out, missing| {
+                resident.data.floats(run, at, taken, out, missing)
+            },
+        )
+    }
+
+    /// Gathers segment by segment.
+    #[inline]
+    fn gather<T: Default>(
+        &self,
+        fids: &[Fid],
+        out: &mut Vec<T>,
+        missing: &mut Vec<u32>,
+        each: impl Fn(&Resident, &[Fid], (u64, usize), &Occupancy, &mut Vec<T>, &mut Vec<u32>) -> bool,
+    ) -> bool {
+        debug_assert!(fids.iter().all(|fid| fid.partition() == self.number));
+        let Some(inner) = self.guard.as_ref() else {
+            return false;
+        };
+        let (start, missed) = (out.len(), missing.len());
+        let mut rest = fids;
+        while let Some(first) = rest.first() {
+            let segment = segment_of(first.slot());
+            let other = rest.iter().position(|f| segment_of(f.slot()) != segment);
+            let (run, later) = rest.split_at(other.unwrap_or(rest.len()));
+            rest = later;
+            match inner.segments.get(segment) {
+                Ok(Some(resident)) => {
+                    let at = (first_slot(segment), start);
+                    if !each(resident, run, at, &inner.taken, out, missing) {
+                        out.truncate(start);
+                        missing.truncate(missed);
+                        return false;
+                    }
+                }
+                _ => {
+                    let from = out.len() - start;
+                    missing.extend((from..from + run.len()).map(|n| n as u32));
+                    out.resize_with(out.len() + run.len(), T::default);
+                }
+            }
+        }
+        true
     }
 }

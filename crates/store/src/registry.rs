@@ -9,9 +9,11 @@ use crate::journal::Journal;
 use crate::layout::PartitionKey;
 use crate::partition::{Partition, PartitionStatistics};
 use crate::scalar::Scalar;
+use crate::segment::{Backing, Memory};
 use contract::Fid;
 use contract::fid::ARENA_BASE;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use values::Error;
 
@@ -25,7 +27,7 @@ type Leaf = Box<[OnceLock<Box<Partition>>]>;
 pub struct Store {
     table: Box<[OnceLock<Leaf>]>,
     names: Mutex<Names>,
-    budget: Arc<Budget>,
+    memory: Arc<Memory>,
     journal: Box<dyn Journal>,
 }
 
@@ -36,6 +38,19 @@ pub struct Listed {
     pub number: u32,
     /// What it belongs to.
     pub key: PartitionKey,
+}
+
+/// How values go out of memory and come back, in segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Paging {
+    /// In memory now.
+    pub resident: u64,
+    /// In the vault only.
+    pub evicted: u64,
+    /// Read back since the start.
+    pub faults: u64,
+    /// Taken out of memory since the start.
+    pub evictions: u64,
 }
 
 struct Names {
@@ -58,7 +73,7 @@ impl Store {
                 next: 1,
                 dropped: VecDeque::new(),
             }),
-            budget,
+            memory: Arc::new(Memory::new(budget)),
             journal,
         }
     }
@@ -96,7 +111,7 @@ impl Store {
             oldest.ok_or_else(error::no_partitions_left)?
         };
         let partition = self.make(number).ok_or_else(error::no_partitions_left)?;
-        partition.open(key, &self.budget);
+        partition.open(key, &self.memory);
         names.by_key.insert(key, number);
         self.journal.opened(number, &key);
         Ok(number)
@@ -123,7 +138,7 @@ impl Store {
             older.close();
         }
         names.next = names.next.max(number + 1);
-        partition.open(key, &self.budget);
+        partition.open(key, &self.memory);
         Ok(())
     }
 
@@ -214,6 +229,51 @@ impl Store {
 
     /// What the store's memory is charged to.
     pub fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+        &self.memory.budget
+    }
+
+    /// Where segments are read back from.
+    pub fn set_backing(&self, backing: Arc<dyn Backing>) {
+        self.memory.set_backing(backing);
+    }
+
+    /// Bounds the memory that is wanted; `wake` is called whenever there is more, and
+    /// must soon lead to [`Store::make_room`]. Of effect once.
+    pub fn set_bound(&self, bound: usize, wake: Box<dyn Fn() + Send + Sync>) {
+        self.memory.set_bound(bound, wake);
+    }
+
+    /// Takes values out of memory that the vault holds, until the bound is kept; how
+    /// many bytes beyond it are left.
+    pub fn make_room(&self) -> usize {
+        let numbers: Vec<u32> = self.names().by_key.values().copied().collect();
+        for round in 0..5 {
+            for number in &numbers {
+                let excess = self.memory.excess();
+                if excess == 0 {
+                    return 0;
+                }
+                if let Some(partition) = self.get(*number) {
+                    partition.evict(excess, round < 2);
+                }
+            }
+        }
+        self.memory.excess()
+    }
+
+    /// How values go out of memory and come back.
+    pub fn paging(&self) -> Paging {
+        let numbers: Vec<u32> = self.names().by_key.values().copied().collect();
+        let mut paging = Paging {
+            faults: self.memory.faults.load(Ordering::Relaxed),
+            evictions: self.memory.evicted.load(Ordering::Relaxed),
+            ..Paging::default()
+        };
+        for partition in numbers.iter().filter_map(|n| self.get(*n)) {
+            let [resident, evicted] = partition.segment_counts();
+            paging.resident += resident;
+            paging.evicted += evicted;
+        }
+        paging
     }
 }

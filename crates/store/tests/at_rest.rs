@@ -97,11 +97,11 @@ fn copy(from: &Store, number: u32) -> Store {
     }
     let (old, new) = (from.get(number).unwrap(), to.get(number).unwrap());
     for segment in old.all_segments() {
-        if let Some(bytes) = old.write_segment(segment) {
+        if let Some(bytes) = old.write_segment(segment).unwrap() {
             // Twice is the same as once.
             new.read_segment(segment, &bytes).unwrap();
             new.read_segment(segment, &bytes).unwrap();
-            assert!(new.write_segment(segment) == Some(bytes));
+            assert!(new.write_segment(segment).unwrap() == Some(bytes));
         }
     }
     assert!(new.take_dirty().is_empty());
@@ -168,8 +168,8 @@ fn dirty_segments() {
     assert!(partition.take_dirty().is_empty());
     assert!(store.free(Fid::new(number, SEGMENT_SLOTS * 3 + 5)));
     assert_eq!(partition.take_dirty(), [3]);
-    assert!(partition.write_segment(3).is_none());
-    assert!(partition.write_segment(u32::MAX).is_none());
+    assert!(partition.write_segment(3).unwrap().is_none());
+    assert!(partition.write_segment(u32::MAX).unwrap().is_none());
 }
 
 /// The later of two partitions of a column counts.
@@ -208,7 +208,7 @@ proptest! {
             store.promote(number, &Scalar::of(&value)).unwrap();
         }
         let partition = store.get(number).unwrap();
-        let mut bytes = partition.write_segment(0).unwrap();
+        let mut bytes = partition.write_segment(0).unwrap().unwrap();
         let whole = bytes.clone();
         for (at, byte) in noise {
             let at = at % bytes.len();

@@ -93,6 +93,7 @@ impl Vault {
             failed: false,
             published: false,
             hold: Arc::new(()),
+            index: None,
         };
         let found = vault.load(MANIFEST)?;
         vault.current = found.ok_or(Error::Refused("there is no manifest"))?;

@@ -36,12 +36,14 @@ mod error;
 mod files;
 mod freshness;
 mod manifest;
+mod reader;
 mod tpm;
 
 pub use backup::Copy;
 pub use error::Error;
 pub use files::{Directory, Files};
 pub use freshness::{CounterFile, Freshness};
+pub use reader::{Index, Reader};
 pub use tpm::TpmCounter;
 
 use crypt::VaultKey;
@@ -76,6 +78,8 @@ pub struct Vault {
     failed: bool,
     /// Shared with copies: while there is one, no data file goes.
     hold: Arc<()>,
+    /// Kept up to date for readers beside.
+    index: Option<Arc<Index>>,
 }
 
 /// What a checkpoint changes.
@@ -138,6 +142,7 @@ impl Vault {
             published: false,
             failed: false,
             hold: Arc::new(()),
+            index: None,
         };
         let expected = vault
             .freshness
@@ -200,6 +205,19 @@ impl Vault {
         &self.current.meta
     }
 
+    /// From now on tells readers where segments are.
+    pub fn serve(&mut self, index: &Arc<Index>) {
+        self.index = Some(Arc::clone(index));
+        self.tell_readers();
+    }
+
+    /// Before data files are removed that readers may know.
+    fn tell_readers(&self) {
+        if let Some(index) = &self.index {
+            index.set(self.current.places.clone());
+        }
+    }
+
     /// All segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentId> {
         self.current.places.keys().copied()
@@ -218,27 +236,7 @@ impl Vault {
     }
 
     fn read_block(&self, id: SegmentId, place: Place) -> Result<Vec<u8>, Error> {
-        let name = data_name(place.file);
-        let altered = |what| Error::altered(&name, what);
-        let read = |offset, length| {
-            self.files
-                .read_at(&name, offset, length)
-                .map_err(|e| match e.kind() {
-                    std::io::ErrorKind::UnexpectedEof => altered("cut short"),
-                    std::io::ErrorKind::NotFound => altered("missing"),
-                    _ => Error::io(&name)(e),
-                })
-        };
-        let salt = manifest::check_header(&name, DATA_MAGIC, &read(0, HEADER_BYTES)?)?;
-        let length = usize::try_from(place.length).map_err(|_| altered("length"))?;
-        let sealed = read(place.offset, length)?;
-        if crypt::hash(&sealed) != place.hash {
-            return Err(altered("hash of a block"));
-        }
-        self.key
-            .file(&salt)?
-            .open(place.number, &bound(id, place.file), sealed)
-            .ok_or_else(|| altered("seal of a block"))
+        reader::read_block(&*self.files, &self.key, id, place)
     }
 
     /// Makes a change durable, together with a meta that replaces the last one.
@@ -342,6 +340,7 @@ impl Vault {
             .and_then(|()| self.files.sync_names())
             .map_err(Error::io(MANIFEST))?;
         self.current = next;
+        self.tell_readers();
         Ok(())
     }
 

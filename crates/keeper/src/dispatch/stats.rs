@@ -28,6 +28,7 @@ impl Connection {
         let counters = &keeper.counters;
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         let budget = keeper.store.budget();
+        let paging = keeper.store.paging();
         for (name, value) in [
             ("version", u64::from(contract::VERSION)),
             ("incarnation", keeper.incarnation),
@@ -46,6 +47,11 @@ impl Connection {
             ("partitions", keeper.store.partitions() as u64),
             ("memory_bytes", budget.used() as u64),
             ("memory_limit_bytes", budget.limit() as u64),
+            ("memory_budget_bytes", keeper.config.memory_budget.0 as u64),
+            ("segments_resident", paging.resident),
+            ("segments_evicted", paging.evicted),
+            ("segment_faults_total", paging.faults),
+            ("segment_evictions_total", paging.evictions),
         ] {
             let _ = writeln!(text, "{name} {value}");
         }

@@ -20,14 +20,14 @@ use vault::{Checkpoint, SegmentId, Vault};
 /// Bytes of segments that one commit takes, about.
 const PIECE_BYTES: usize = 64 * 1024 * 1024;
 
-fn failed(what: &impl std::fmt::Display) -> Error {
+pub(super) fn failed(what: &impl std::fmt::Display) -> Error {
     Error::new(b"58030", "confide: the keeper's checkpoint failed")
         .detail(what.to_string())
         .hint("Values are safe in PostgreSQL's WAL. Check the keeper's data directory.")
 }
 
 /// A checkpoint being written.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     vault: &'a mut Vault,
     /// Meta of all pieces but the last.
     between: Vec<u8>,
@@ -36,8 +36,22 @@ struct Writer<'a> {
     written: u64,
 }
 
-impl Writer<'_> {
-    fn segment(&mut self, id: SegmentId, content: Option<Vec<u8>>) -> Result<(), vault::Error> {
+impl<'a> Writer<'a> {
+    pub(super) fn new(vault: &'a mut Vault, between: Vec<u8>) -> Writer<'a> {
+        Writer {
+            vault,
+            between,
+            change: Checkpoint::new(),
+            bytes: 0,
+            written: 0,
+        }
+    }
+
+    pub(super) fn segment(
+        &mut self,
+        id: SegmentId,
+        content: Option<Vec<u8>>,
+    ) -> Result<(), vault::Error> {
         match content {
             Some(content) => {
                 self.bytes += content.len();
@@ -52,6 +66,13 @@ impl Writer<'_> {
         self.bytes = 0;
         let change = std::mem::take(&mut self.change);
         self.vault.commit(change, self.between.clone())
+    }
+
+    /// Writes the rest, with the meta of a whole checkpoint if it is one.
+    pub(super) fn finish(self, meta: Option<Vec<u8>>) -> Result<u64, vault::Error> {
+        let meta = meta.unwrap_or(self.between);
+        self.vault.commit(self.change, meta)?;
+        Ok(self.written)
     }
 }
 
@@ -118,8 +139,7 @@ impl Durable {
             next: store.next_number(),
             partitions: store.list(),
         };
-        let written = write_segments(vault, &before, &meta, store, whole);
-        let written = written.map_err(|e| failed(&e))?;
+        let written = write_segments(vault, &before, &meta, store, whole)?;
         for listed in &meta.partitions {
             if let Some(partition) = store.get(listed.number) {
                 partition.set_logged();
@@ -135,23 +155,24 @@ fn write_segments(
     now: &Meta,
     store: &Store,
     whole: bool,
-) -> Result<u64, vault::Error> {
+) -> Result<u64, Error> {
     let keys = |meta: &Meta| -> BTreeMap<u32, PartitionKey> {
         meta.partitions.iter().map(|l| (l.number, l.key)).collect()
     };
     let (old, new) = (keys(before), keys(now));
     let stays = |number: &u32| new.contains_key(number) && old.get(number) == new.get(number);
-    let (kept, gone): (Vec<SegmentId>, Vec<SegmentId>) =
-        vault.segments().partition(|id| stays(&id.partition));
+    // What was written early is of the column that has the number now.
+    let early = |id: &SegmentId| {
+        let partition = store.get(id.partition);
+        partition.is_some_and(|p| p.is_stored(id.number))
+    };
+    let (kept, gone): (Vec<SegmentId>, Vec<SegmentId>) = vault
+        .segments()
+        .partition(|id| stays(&id.partition) || early(id));
     let mut between = before.clone();
     between.partitions.retain(|l| stays(&l.number));
-    let mut writer = Writer {
-        between: between.encode(),
-        change: Checkpoint::new(),
-        bytes: 0,
-        written: 0,
-        vault,
-    };
+    let mut writer = Writer::new(vault, between.encode());
+    let mut stored = Vec::new();
     for id in gone {
         writer.change.remove(id);
     }
@@ -170,15 +191,18 @@ fn write_segments(
                 partition: *number,
                 number: segment,
             };
-            writer.segment(id, partition.write_segment(segment))?;
+            if whole && partition.is_evicted(segment) {
+                continue;
+            }
+            let content = partition.write_segment(segment).map_err(|e| failed(&e))?;
+            if content.is_some() {
+                stored.push(id);
+            }
+            writer.segment(id, content).map_err(|e| failed(&e))?;
         }
     }
-    let Writer {
-        vault,
-        change,
-        written,
-        ..
-    } = writer;
-    vault.commit(change, now.encode())?;
+    let written = writer.finish(Some(now.encode()));
+    let written = written.map_err(|e| failed(&e))?;
+    super::pages::stored(store, &stored);
     Ok(written)
 }

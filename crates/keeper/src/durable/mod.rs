@@ -13,6 +13,7 @@
 mod backup;
 mod checkpoint;
 mod meta;
+mod pages;
 
 pub use backup::accept_backup;
 
@@ -23,10 +24,10 @@ use redo::{Opener, Record, Sealer};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Layout, Listed, PartitionKey, Store};
 use values::Error;
-use vault::{CounterFile, Directory, Freshness, TpmCounter, Vault};
+use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault};
 use zeroize::Zeroizing;
 
 /// What makes a store durable.
@@ -59,6 +60,7 @@ struct Place {
     directory: PathBuf,
     freshness: Counter,
     root: Zeroizing<[u8; 32]>,
+    index: Arc<Index>,
 }
 
 /// What a keeper does.
@@ -140,13 +142,16 @@ impl Place {
             directory,
             freshness,
             root: Zeroizing::new(*root),
+            index: Arc::default(),
         }
     }
 
     fn open(&self) -> Result<(Vault, Meta), String> {
         let files = Directory::open(&self.directory).map_err(|e| e.to_string())?;
         let counter = self.freshness.open();
-        let vault = Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
+        let mut vault =
+            Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
+        vault.serve(&self.index);
         let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
         Ok((vault, meta))
     }
@@ -193,6 +198,7 @@ impl Durable {
     fn open_at(place: Place, store: &Store) -> Result<Durable, String> {
         let held = lock(&place.directory)?;
         let (vault, meta) = place.open()?;
+        store.set_backing(Arc::new(pages::Pages::of(&place)?));
         load(&vault, &meta, store)?;
         let sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
         let id = match meta.store {
@@ -382,6 +388,8 @@ fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
         partition
             .read_segment(id.number, &bytes)
             .map_err(|e| format!("partition {}: {}", id.partition, e.message))?;
+        partition.set_stored(id.number);
+        store.make_room();
         segments += 1;
     }
     tracing::info!(

@@ -142,7 +142,7 @@ fn permanents(
                     }
                     column.push(&scalar);
                 }
-                None => column.push_failure(store::unresolved().into()),
+                None => column.push_failure(reader.why(fid.slot()).into()),
             }
         }
         return Ok(());
@@ -155,7 +155,9 @@ fn permanents(
         if let Some(null) = column.nulls.get_mut(row) {
             *null = true;
         }
-        let failure = store::unresolved().into();
+        let fid = run.get(index as usize);
+        let why = fid.map_or_else(store::unresolved, |fid| reader.why(fid.slot()));
+        let failure = why.into();
         column.failures.insert(row as u32, failure);
     }
     Ok(())
