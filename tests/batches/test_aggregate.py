@@ -175,6 +175,18 @@ def test_generated(sides):
     assert used > QUERIES * 0.8
 
 
+def test_other_columns(sides):
+    """System columns and whole rows; columns that come after one of varying length."""
+    for sql in [
+        "SELECT count(r), count(r.ctid), count(DISTINCT r.tableoid), max(k) FROM r WHERE i > 0",
+        "SELECT tableoid IS NULL, count(*), sum(n) FROM r GROUP BY tableoid",
+        "SELECT id, d, sum(n) FROM r GROUP BY id, d HAVING id > 690",
+        "SELECT sum(i) FROM r WHERE i > 0 AND id > 10 AND k IS NOT NULL",
+    ]:
+        agree(sides, sql)
+        assert uses_node(sides[2], sql)
+
+
 def test_passes(sides):
     """With little memory groups come in several passes, each whole and once."""
     sql = "SELECT id, k, sum(n), count(*), sum(f) FROM r GROUP BY id, k"

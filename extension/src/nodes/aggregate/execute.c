@@ -13,6 +13,8 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "channel/channel.h"
 #include "channel/columns.h"
@@ -49,6 +51,8 @@ typedef struct Column
 	Form		form;
 	uint8		type;			/* type code; 0 if it is not protected */
 	int			attribute;		/* of the child's rows; 0: an expression */
+	int			offset;			/* of the attribute in a stored tuple; -1: it varies */
+	int			length;			/* of the attribute */
 	Expr	   *expr;
 	ExprState  *state;
 	bool		null_only;		/* a raw value of which only NULL matters */
@@ -90,6 +94,8 @@ typedef struct AggregateState
 	int			stored;
 	int			last_attribute;
 	bool		evaluates;		/* some column is an expression */
+	TupleDesc	described;		/* of the rows whose offsets are known */
+	bool		direct;			/* all attributes lie at known offsets */
 
 	uint32		handle;
 	uint32		generation;		/* of the connection the handle is from; 0: none */
@@ -308,7 +314,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	{
 		Column	   *column = &state->columns[i];
 
-		if (IsA(column->expr, Var) && ((Var *) column->expr)->varno == OUTER_VAR)
+		if (IsA(column->expr, Var) && ((Var *) column->expr)->varno == OUTER_VAR &&
+			((Var *) column->expr)->varattno > 0)
 		{
 			column->attribute = ((Var *) column->expr)->varattno;
 			state->last_attribute = Max(state->last_attribute, column->attribute);
@@ -539,13 +546,83 @@ evaluate_constants(AggregateState *state)
 	}
 }
 
+/* Where attributes lie in stored tuples without NULLs: those before the first of varying length. */
+static void
+find_offsets(AggregateState *state, TupleDesc desc)
+{
+	int			offset = 0;
+
+	state->described = desc;
+	state->direct = !state->evaluates;
+	for (int i = 0; i < state->column_count; i++)
+		state->columns[i].offset = -1;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (attribute->attlen <= 0)
+			break;
+		offset = att_align_nominal(offset, attribute->attalign);
+		for (int j = 0; j < state->column_count; j++)
+		{
+			if (state->columns[j].attribute == i + 1 && attribute->attbyval)
+			{
+				state->columns[j].offset = offset;
+				state->columns[j].length = attribute->attlen;
+			}
+		}
+		offset += attribute->attlen;
+	}
+	for (int i = 0; i < state->column_count; i++)
+	{
+		if (state->columns[i].attribute > 0 && state->columns[i].offset < 0)
+			state->direct = false;
+	}
+}
+
+/*
+ * Appends a row that lies in a buffer as it is stored, without taking apart what
+ * is not needed of it; false if it is not such a row.
+ */
+static inline bool
+add_stored_tuple(AggregateState *state, TupleTableSlot *slot)
+{
+	HeapTuple	tuple;
+	char	   *data;
+	int			row = state->rows;
+
+	if (!TTS_IS_BUFFERTUPLE(slot))
+		return false;
+	if (unlikely(state->described != slot->tts_tupleDescriptor))
+		find_offsets(state, slot->tts_tupleDescriptor);
+	tuple = ((HeapTupleTableSlot *) slot)->tuple;
+	if (!state->direct || tuple == NULL || HeapTupleHasNulls(tuple) ||
+		HeapTupleHeaderGetNatts(tuple->t_data) < state->last_attribute)
+		return false;
+	data = (char *) tuple->t_data + tuple->t_data->t_hoff;
+	for (int i = 0; i < state->column_count; i++)
+	{
+		Column	   *column = &state->columns[i];
+
+		if (column->form == FORM_FID)
+			column->values[row] = fid_of(*(Datum *) (data + column->offset), false);
+		else if (column->form != FORM_CONSTANT)
+			put_value(column, row, fetch_att(data + column->offset, true, column->length), false);
+	}
+	state->rows++;
+	return true;
+}
+
 /* Appends a row of the child to the batch. */
 static inline void
 add_row(AggregateState *state, TupleTableSlot *slot)
 {
 	ExprContext *context = state->css.ss.ps.ps_ExprContext;
-	int			row = state->rows++;
+	int			row;
 
+	if (add_stored_tuple(state, slot))
+		return;
+	row = state->rows++;
 	slot_getsomeattrs(slot, state->last_attribute);
 	context->ecxt_outertuple = slot;
 	for (int i = 0; i < state->column_count; i++)

@@ -491,12 +491,27 @@ call_of(Aggref *aggref, List *targets)
 					  over(targets, OUTER_VAR, (Node *) aggref->aggfilter));
 }
 
+/* System columns and whole rows are not among the columns of a table. */
+static bool
+has_other_columns(List *vars)
+{
+	ListCell   *cell;
+
+	foreach(cell, vars)
+	{
+		if (lfirst_node(Var, cell)->varattno <= 0)
+			return true;
+	}
+	return false;
+}
+
 /* Takes from a scan the quals that the keeper evaluates; it gives whole rows then. */
 static List *
 take_quals(PlannerInfo *root, Plan *child, List *exprs)
 {
 	List	   *taken = NIL;
 	List	   *left = NIL;
+	List	   *needed;
 	RelOptInfo *rel = find_base_rel(root, ((Scan *) child)->scanrelid);
 	ListCell   *cell;
 
@@ -508,13 +523,10 @@ take_quals(PlannerInfo *root, Plan *child, List *exprs)
 			left = lappend(left, lfirst(cell));
 	}
 	child->qual = left;
-	child->targetlist = build_physical_tlist(root, rel);
+	needed = pull_var_clause((Node *) list_concat_copy(exprs, taken), PVC_RECURSE_AGGREGATES);
+	child->targetlist = has_other_columns(needed) ? NIL : build_physical_tlist(root, rel);
 	if (child->targetlist == NIL)
-	{
-		List	   *needed = pull_var_clause((Node *) list_concat_copy(exprs, taken), PVC_RECURSE_AGGREGATES);
-
 		child->targetlist = add_to_flat_tlist(NIL, needed);
-	}
 	return taken;
 }
 
