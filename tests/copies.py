@@ -72,6 +72,7 @@ class Copy(Stack):
         owned("postgres", state / "pgdata")
         owned("confide-keeper", state / "keeper")
         self.keeper_home = state / "keeper"
+        self.data_home = state / "pgdata"
         self.binaries = source / "bin"
 
     def accept(self) -> str:

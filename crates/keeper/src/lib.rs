@@ -21,6 +21,7 @@ mod config;
 mod dispatch;
 mod durable;
 mod fail;
+mod fault;
 pub mod harden;
 mod keeper;
 mod keys;

@@ -90,6 +90,7 @@ impl Vault {
             freshness,
             key: VaultKey::new(root_key),
             current: Manifest::default(),
+            published: true,
             failed: false,
             published: false,
             hold: Arc::new(()),
@@ -100,7 +101,10 @@ impl Vault {
         for id in vault.segments().collect::<Vec<_>>() {
             vault.read(id)?;
         }
-        let counter = vault.freshness.read();
+        let counter = match vault.freshness.read() {
+            Ok(0) => vault.freshness.create(),
+            other => other,
+        };
         let counter = counter.map_err(Error::io("freshness counter"))?;
         let version = vault.current.version;
         for next in counter.saturating_add(1)..=version {

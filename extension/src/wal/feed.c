@@ -13,6 +13,7 @@
 #include "access/xlogutils.h"
 #include "channel/channel.h"
 #include "gc/pins.h"
+#include "wal/fault.h"
 #include "wal/feed.h"
 #include "wal/rmgr.h"
 
@@ -92,6 +93,7 @@ read_and_send(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr until)
 		if (XLogRecGetRmid(reader) == CFD_RMGR_ID)
 		{
 			send_record(reader);
+			cfd_fault("feed");
 			sent++;
 		}
 	} while (reader->EndRecPtr < until);

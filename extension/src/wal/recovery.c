@@ -34,6 +34,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "wal/fault.h"
 #include "wal/feed.h"
 #include "wal/marker.h"
 #include "wal/recovery.h"
@@ -180,10 +181,13 @@ checkpoint(void)
 	words[0] = position;
 	words[1] = GetSystemIdentifier();
 	words[2] = timeline;
+	cfd_fault("before-checkpoint");
 	call(CFD_KIND_CHECKPOINT, words, 3, 0);
+	cfd_fault("after-checkpoint");
 	if (MyReplicationSlot == NULL)
 		cfd_slot_hold(position);
 	cfd_slot_move(position);
+	cfd_fault("after-slot");
 	if (cfd_marker_read() == 0)
 		cfd_marker_write(keeper.store);
 	keeper.checkpoint = position;
@@ -313,7 +317,9 @@ begin_to_serve(void)
 {
 	uint64		word = keeper.applied;
 
+	cfd_fault("before-done");
 	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
+	cfd_fault("after-done");
 	keeper.standing = CFD_STANDING_SERVES;
 	admit(PG_UINT64_MAX, false);
 }
@@ -658,6 +664,10 @@ define_settings(void)
 							"Sets the amount of WAL that triggers a checkpoint of the keeper.",
 							NULL, &checkpoint_wal, 256, 1, MAX_KILOBYTES / 1024,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomStringVariable("confide.fault_point",
+							   "For tests: where a process is to die.",
+							   NULL, &cfd_fault_point, "", PGC_SUSET,
+							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 	DefineCustomIntVariable("confide.wal_lag_warning",
 							"Sets the amount of WAL held for the keeper that is warned of.",
 							"Zero: never.", &wal_lag_warning, 1024, 0, MAX_KILOBYTES / 1024,

@@ -18,6 +18,7 @@
 #include "access/xlog_internal.h"
 #include "access/xloginsert.h"
 #include "channel/channel.h"
+#include "wal/fault.h"
 #include "wal/rmgr.h"
 #include "wal/state.h"
 
@@ -100,6 +101,7 @@ cfd_wal_log(const void *record, Size length, bool permanent)
 	Assert(length >= CFD_WAL_RECORD_MIN);
 	if (!cfd_state_enter(cfd_channel.link.welcome.incarnation))
 		keeper_restarted();
+	cfd_fault("before-log");
 	XLogBeginInsert();
 	XLogRegisterData((char *) record, length);
 	end = XLogInsert(CFD_RMGR_ID, INFO_OF_KIND(((const uint8 *) record)[KIND_OFFSET]));
@@ -107,4 +109,5 @@ cfd_wal_log(const void *record, Size length, bool permanent)
 	if (!permanent)
 		XactLastRecEnd = commit_needs;
 	cfd_state_note_wal(end);
+	cfd_fault("after-log");
 }

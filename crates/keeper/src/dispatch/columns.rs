@@ -4,6 +4,7 @@
 use super::Connection;
 use crate::body::Body;
 use crate::fail::{self, Failure};
+use crate::fault;
 use contract::Fid;
 use contract::fid::ARENA_BASE;
 use contract::message::{BODY_MAX, NOT_PROMOTED};
@@ -115,7 +116,9 @@ impl Connection {
                 Err(failure) => return Err(self.unmake(&made, failure)),
             }
         }
-        self.log(log).map_err(|failure| self.unmake(&made, failure))
+        let logged = self.log(log).map_err(|failure| self.unmake(&made, failure));
+        fault::at("promoted");
+        logged
     }
 
     /// Adds a promoted value to the redo record in the making.

@@ -11,6 +11,7 @@
 
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
+use crate::fault;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use store::{Listed, PartitionKey, Store};
@@ -65,7 +66,9 @@ impl<'a> Writer<'a> {
         }
         self.bytes = 0;
         let change = std::mem::take(&mut self.change);
-        self.vault.commit(change, self.between.clone())
+        self.vault.commit(change, self.between.clone())?;
+        fault::at("checkpoint-piece");
+        Ok(())
     }
 
     /// Writes the rest, with the meta of a whole checkpoint if it is one.
@@ -201,8 +204,10 @@ fn write_segments(
             writer.segment(id, content).map_err(|e| failed(&e))?;
         }
     }
+    fault::at("checkpoint-begun");
     let written = writer.finish(Some(now.encode()));
     let written = written.map_err(|e| failed(&e))?;
+    fault::at("checkpoint-committed");
     super::pages::stored(store, &stored);
     Ok(written)
 }

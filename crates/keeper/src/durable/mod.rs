@@ -302,6 +302,7 @@ impl Durable {
         if self.mode() == Mode::Serves {
             return Err(not_recovering());
         }
+        crate::fault::at("redo");
         let mut state = self.state();
         match state.opener.open(record).map_err(of_redo)? {
             Record::Partition(partition) => redo_partition(store, &partition)?,
@@ -347,6 +348,7 @@ impl Durable {
                 "confide: the WAL that was sent ends before the keeper's checkpoint",
             ));
         }
+        crate::fault::at("up-to-date");
         self.applied.store(position, Ordering::Release);
         self.mode.store(mode as u8, Ordering::Release);
         if before == mode {

@@ -1,0 +1,31 @@
+//! Points at which tests have the keeper die (tests/durability): `CONFIDE_FAULT_POINT`
+//! in the environment, "name" or "name/N" for one time in N.
+//!
+//! Invariant: without the variable nothing happens.
+
+use std::sync::LazyLock;
+
+struct Point {
+    name: String,
+    one_in: u64,
+}
+
+static POINT: LazyLock<Option<Point>> = LazyLock::new(|| {
+    let text = std::env::var("CONFIDE_FAULT_POINT").ok()?;
+    let (name, one_in) = text.split_once('/').unwrap_or((&text, "1"));
+    Some(Point {
+        name: name.to_owned(),
+        one_in: one_in.parse().unwrap_or(1).max(1),
+    })
+});
+
+/// Dies here, if tests want it: at once, as if by SIGKILL.
+pub fn at(name: &str) {
+    let Some(point) = POINT.as_ref().filter(|p| p.name == name) else {
+        return;
+    };
+    let chance = crate::keeper::random().map_or(0, u64::from_le_bytes);
+    if chance % point.one_in == 0 {
+        std::process::abort();
+    }
+}
