@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from stack import PG_BIN, POSTGRES, Stack
+from stack import PG_BIN, POSTGRES, Stack, as_user
 
 
 def place(run: Path) -> Path:
@@ -25,11 +25,8 @@ def owned(user: str, *paths: Path) -> None:
 
 
 def run_as(user: str, *command, **environment) -> str:
-    if os.geteuid() == 0:
-        switch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"]
-        command = (*switch, *command)
     done = subprocess.run(
-        [str(part) for part in command],
+        as_user(user, list(command)),
         env={**os.environ, **environment},
         cwd="/",
         stdout=subprocess.PIPE,

@@ -121,7 +121,69 @@ class Stack:
         kill(postmaster)
         for pid in processes:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                kill(pid)
+
+    # What scripts/up does, without looking at everything.
+    def keeper_runs(self) -> bool:
+        return self.runs(self.keeper_pid)
+
+    def postgres_runs(self) -> bool:
+        return self.runs(self.postmaster_pid)
+
+    def runs(self, pid) -> bool:
+        try:
+            return alive(pid())
+        except (FileNotFoundError, IndexError, ValueError):
+            return False
+
+    def start_keeper(self, **environment: str) -> None:
+        state = self.data.parent
+        sock = state / "ks" / "keeper.sock"
+        sock.unlink(missing_ok=True)
+        command = [state / "bin" / "confide-keeper", "--config", state / "keeper" / "keeper.toml"]
+        with (self.logs / "keeper.log").open("a") as log:
+            process = subprocess.Popen(
+                as_user("confide-keeper", command),
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+            )
+        Path(self.env["KEEPER_PID_FILE"]).write_text(f"{process.pid}\n")
+        until = time.monotonic() + 15
+        while not sock.exists() and process.poll() is None:
+            assert time.monotonic() < until, "the keeper does not start"
+            time.sleep(0.01)
+
+    def start_postgres(self) -> None:
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        for left in (self.data.parent / "pg").glob(".s.PGSQL.*"):
+            left.unlink()
+        command = [PG_BIN / "pg_ctl", "start", "-s", "-w", "-t", "60", "-D", self.data]
+        subprocess.run(
+            as_user("postgres", [*command, "-l", self.logs / "postgres.log"]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            timeout=90,
+            check=True,
+        )
+
+
+def as_user(user: str, command: list) -> list:
+    if os.geteuid() != 0:
+        return command
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--", *command]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def children(pid: int) -> list[int]:
@@ -140,12 +202,6 @@ def kill(pid: int) -> None:
     """Kills a process and waits until it is gone."""
     os.kill(pid, signal.SIGKILL)
     until = time.monotonic() + 10
-    while time.monotonic() < until:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        if state == "Z":
-            return
+    while alive(pid):
+        assert time.monotonic() < until, f"process {pid} does not end"
         time.sleep(0.01)
-    raise AssertionError(f"process {pid} does not end")

@@ -1,4 +1,5 @@
 """Clients that change tables of their own at random, and remember what must be there.
+Some of it is not rows: two-phase commits, rewrites, TRUNCATE, VACUUM, a table that comes and goes.
 
 Each transaction also writes its number into a plain table. So when a crash comes while
 it commits, the database itself says afterwards whether it did.
@@ -11,15 +12,36 @@ from decimal import Decimal
 import psycopg
 
 TABLES = """
-CREATE TABLE t{c} (id int PRIMARY KEY, v enc_int4, n enc_numeric(12, 2), s enc_text);
+CREATE TABLE t{c} (id int PRIMARY KEY, v enc_int4, n enc_numeric(14, 2), s enc_text);
 CREATE TABLE done{c} (x int PRIMARY KEY);
 CREATE INDEX t{c}_v ON t{c} (v);
 """
 BALANCE = 1000
 
 
+# More rows than this are not kept, so that looking at all of them stays quick.
+ROWS_MAX = 300
+
+
 class Rollback(Exception):
     """The transaction is to be given up."""
+
+
+class Rows(dict):
+    """What must be there: rows of the table by id, and those of a second table, which is made
+    and dropped; None while there is none."""
+
+    side: dict[int, int] | None = None
+
+    def copy(self) -> "Rows":
+        made = Rows(self)
+        made.side = None if self.side is None else dict(self.side)
+        return made
+
+    def become(self, other: "Rows") -> None:
+        self.clear()
+        self.update(other)
+        self.side = other.side
 
 
 class Client(threading.Thread):
@@ -31,10 +53,12 @@ class Client(threading.Thread):
         self.schema = schema
         self.number = number
         self.random = random.Random(f"{seed}/{number}")
-        self.rows: dict[int, tuple] = {}
+        self.rows = Rows()
         self.next_id = 1
         self.transaction = 0
-        self.uncertain: dict[int, tuple] | None = None
+        self.uncertain: Rows | None = None
+        self.prepares = False
+        self.checks = 0
         self.stopping = threading.Event()
         self.commits = 0
         self.errors: dict[str, int] = {}
@@ -54,6 +78,8 @@ class Client(threading.Thread):
                     connection.execute("SET statement_timeout = '20s'")
                     connection.execute(f"SET search_path = {self.schema}")
                     while not self.stopping.is_set():
+                        if self.random.random() < 0.06:
+                            self.maintain(connection)
                         self.one(connection)
             except psycopg.Error as error:
                 state = error.sqlstate or "connection"
@@ -64,7 +90,7 @@ class Client(threading.Thread):
 
     def one(self, connection) -> None:
         self.transaction += 1
-        rows = dict(self.rows)
+        rows = self.rows.copy()
         connection.execute("BEGIN")
         connection.execute(f"INSERT INTO done{self.number} VALUES ({self.transaction})")
         try:
@@ -76,13 +102,42 @@ class Client(threading.Thread):
             connection.execute("ROLLBACK")
             return
         self.uncertain = rows
+        if self.prepares and self.random.random() < 0.15:
+            self.in_two_phases(connection, rows)
+            return
         connection.execute("COMMIT")
         self.rows, self.uncertain = rows, None
         self.commits += 1
 
-    def step(self, connection, rows: dict[int, tuple]) -> None:
-        steps = [self.insert, self.update, self.delete, self.transfer, self.savepoint]
-        steps += [self.copy, self.index, self.insert, self.update]
+    @property
+    def gid(self) -> str:
+        return f"{self.schema} {self.number} {self.transaction}"
+
+    def in_two_phases(self, connection, rows: Rows) -> None:
+        connection.execute(f"PREPARE TRANSACTION '{self.gid}'")
+        if self.random.random() < 0.3:
+            connection.execute(f"ROLLBACK PREPARED '{self.gid}'")
+        else:
+            connection.execute(f"COMMIT PREPARED '{self.gid}'")
+            self.rows = rows
+            self.commits += 1
+        self.uncertain = None
+
+    def maintain(self, connection) -> None:
+        """What changes no row."""
+        table = f"t{self.number}"
+        statements = [f"VACUUM {table}", f"ANALYZE {table}", f"VACUUM (FULL) {table}"]
+        statements += [f"CLUSTER {table} USING {table}_pkey", f"REINDEX TABLE {table}"]
+        statements += [f"VACUUM (ANALYZE) {table}"]
+        connection.execute(self.random.choice(statements))
+
+    def step(self, connection, rows: Rows) -> None:
+        if len(rows) > ROWS_MAX:
+            self.prune(connection, rows)
+        steps = [self.insert, self.update, self.delete, self.transfer, self.savepoint] * 2
+        steps += [self.copy, self.index, self.insert, self.update, self.side]
+        if self.random.random() < 0.1:
+            steps = [self.truncate, self.rewrite]
         self.random.choice(steps)(connection, rows)
 
     def insert(self, connection, rows) -> None:
@@ -118,7 +173,7 @@ class Client(threading.Thread):
             rows[key] = (rows[key][0] + change, *rows[key][1:])
 
     def savepoint(self, connection, rows) -> None:
-        inner = dict(rows)
+        inner = rows.copy()
         connection.execute("SAVEPOINT s")
         self.insert(connection, inner)
         self.update(connection, inner)
@@ -126,8 +181,7 @@ class Client(threading.Thread):
             connection.execute("ROLLBACK TO s")
             return
         connection.execute("RELEASE s")
-        rows.clear()
-        rows.update(inner)
+        rows.become(inner)
 
     def copy(self, connection, rows) -> None:
         count = self.random.randrange(1, 50)
@@ -145,9 +199,46 @@ class Client(threading.Thread):
             connection.execute(f"DROP INDEX IF EXISTS extra{self.number}")
             connection.execute(f"CREATE INDEX extra{self.number} ON t{self.number} ({column})")
 
+    def prune(self, connection, rows: Rows) -> None:
+        last = sorted(rows)[-ROWS_MAX // 2]
+        connection.execute(f"DELETE FROM t{self.number} WHERE id < {last}")
+        for key in [k for k in rows if k < last]:
+            del rows[key]
+
+    def truncate(self, connection, rows: Rows) -> None:
+        connection.execute(f"TRUNCATE t{self.number}")
+        rows.clear()
+
+    def rewrite(self, connection, rows: Rows) -> None:
+        """Another scale, or back: all rows are written anew."""
+        scale = self.random.choice([2, 4])
+        sql = f"ALTER TABLE t{self.number} ALTER n TYPE enc_numeric(14, {scale})"
+        connection.execute(sql)
+
+    def side(self, connection, rows: Rows) -> None:
+        """A second table is made, filled, or dropped."""
+        table = f"side{self.number}"
+        if rows.side is None:
+            connection.execute(f"CREATE TABLE {table} (id int, v enc_int8)")
+            rows.side = {}
+        elif len(rows.side) > 20:
+            connection.execute(f"DROP TABLE {table}")
+            rows.side = None
+            return
+        for _ in range(self.random.randrange(1, 8)):
+            key, value = self.next_id, self.random.randrange(10**12)
+            self.next_id += 1
+            connection.execute(f"INSERT INTO {table} VALUES (%s, %s)", (key, value))
+            rows.side[key] = value
+
     # Afterwards.
     def settle(self, connection) -> None:
         """Finds out about the transaction whose commit was not answered."""
+        sql = "SELECT gid FROM pg_prepared_xacts WHERE gid LIKE %s"
+        mine = f"{self.schema} {self.number} %"
+        for (gid,) in connection.execute(sql, (mine,)).fetchall():
+            end = self.random.choice(["COMMIT", "ROLLBACK"])
+            connection.execute(f"{end} PREPARED '{gid}'")
         if self.uncertain is None:
             return
         sql = f"SELECT count(*) FROM done{self.number} WHERE x = {self.transaction}"
@@ -164,10 +255,37 @@ class Client(threading.Thread):
         count, total = connection.execute(f"SELECT count(*), sum(v) FROM {name}").fetchone()
         assert count == len(self.rows)
         assert (total or 0) == sum(row[0] for row in self.rows.values())
+        self.checks += 3
         self.verify_index(connection)
         sql = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass"
         for (index,) in dba.execute(sql, (f"{self.schema}.{name}",)).fetchall():
             dba.execute("SELECT bt_index_check(%s::regclass, true)", (index,))
+            self.checks += 1
+        self.verify_side(connection)
+        self.verify_identifiers(dba, name)
+
+    def verify_side(self, connection) -> None:
+        sql = "SELECT to_regclass(%s) IS NOT NULL"
+        there = connection.execute(sql, (f"side{self.number}",)).fetchone()[0]
+        assert there == (self.rows.side is not None), "the second table"
+        if there:
+            found = dict(connection.execute(f"SELECT id, v FROM side{self.number}").fetchall())
+            assert found == self.rows.side, "rows of the second table"
+        self.checks += 1
+
+    def verify_identifiers(self, dba, name: str) -> None:
+        """Each identifier in heap, indexes and statistics names a value, also after a
+        collection of garbage, and a second one finds nothing more."""
+        sql = "SELECT place, name, unresolved FROM confide.verify(%s) WHERE unresolved > 0"
+        assert dba.execute(sql, (name,)).fetchall() == []
+        self.checks += 1
+        if self.random.random() < 0.2:
+            dba.execute(f"VACUUM {name}")
+            for wanted in (None, 0):
+                swept = dba.execute("SELECT sum(swept) FROM confide.gc(%s)", (name,)).fetchone()[0]
+                assert wanted is None or (swept or 0) == wanted, f"{swept} orphans were left"
+            assert dba.execute(sql, (name,)).fetchall() == []
+            self.checks += 2
 
     def verify_index(self, connection) -> None:
         low = self.random.randrange(-1000, 500)
@@ -179,6 +297,7 @@ class Client(threading.Thread):
             connection.execute(f"SET enable_bitmapscan = {others}")
             got = [row[0] for row in connection.execute(query, (low, low + 300))]
             assert got == wanted, f"seqscan {seqscan}"
+            self.checks += 1
         for setting in ("seqscan", "indexscan", "bitmapscan"):
             connection.execute(f"RESET enable_{setting}")
 
@@ -228,6 +347,9 @@ class Load:
                 client.settle(connection)
                 client.verify(connection, dba)
 
+    def checks(self) -> int:
+        return sum(client.checks for client in self.clients)
+
     def counts(self) -> tuple[int, int]:
         commits = sum(client.commits for client in self.clients)
         return commits, sum(len(client.rows) for client in self.clients)
@@ -236,6 +358,7 @@ class Load:
 def renewed(old: Client) -> Client:
     """A thread runs once; the next one goes on with the same model."""
     client = Client(old.stack, old.schema, old.number, "")
-    for name in ("random", "rows", "next_id", "transaction", "uncertain", "commits", "errors"):
+    kept = ["random", "rows", "next_id", "transaction", "uncertain", "commits", "errors"]
+    for name in [*kept, "prepares", "checks"]:
         setattr(client, name, getattr(old, name))
     return client

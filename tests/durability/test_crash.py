@@ -1,12 +1,10 @@
 """Crashes under load: keeper, PostgreSQL or both are killed with SIGKILL, and afterwards
 every acknowledged commit is there with its values, and nothing else.
 
-The seed decides what clients do and what is killed when; it is printed. Longer runs:
-`make torture CYCLES=100 SEED=7`.
+The plain cases; test_torture.py does it at random.
 """
 
 import os
-import random
 import time
 
 import psycopg
@@ -14,9 +12,6 @@ import pytest
 from workload import Load
 
 SEED = os.environ.get("CONFIDE_SEED", "1")
-CYCLES = int(os.environ.get("CONFIDE_CYCLES", "0"))
-# Without CYCLES: as many as fit into this time.
-SECONDS = 100
 
 
 def crash(stack, what: str) -> None:
@@ -24,27 +19,6 @@ def crash(stack, what: str) -> None:
         stack.kill_keeper()
     if what in ("postgres", "both"):
         stack.kill_postgres()
-
-
-def checkpoint(stack) -> None:
-    """PostgreSQL's own: pages with FIDs go to disk, old WAL may go."""
-    with stack.connect_dba() as dba:
-        dba.execute("CHECKPOINT")
-        dba.execute("SELECT pg_switch_wal()")
-
-
-@pytest.fixture
-def eager(stack):
-    """Checkpoints of the keeper every second, so that crashes meet them."""
-    with stack.connect_dba() as dba:
-        dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1s'")
-        dba.execute("ALTER SYSTEM SET checkpoint_timeout = '30s'")
-        dba.execute("SELECT pg_reload_conf()")
-    yield
-    stack.up()
-    with stack.connect_dba() as dba:
-        dba.execute("ALTER SYSTEM RESET ALL")
-        dba.execute("SELECT pg_reload_conf()")
 
 
 @pytest.mark.parametrize("what", ["keeper", "postgres", "both"])
@@ -91,36 +65,3 @@ def test_no_identifier_twice(stack, app, schema):
     commits, rows = load.counts()
     print(f"{commits} commits, {rows} rows")
     assert commits > 100
-
-
-def test_torture(stack, eager):
-    chance = random.Random(f"{SEED}/crashes")
-    load = Load(stack, "torture", SEED)
-    began = time.monotonic()
-    crashes = {"keeper": 0, "postgres": 0, "both": 0}
-    cycle = 0
-    while cycle < CYCLES or (CYCLES == 0 and time.monotonic() - began < SECONDS):
-        cycle += 1
-        what = chance.choice(sorted(crashes))
-        load.start()
-        for _ in range(chance.randrange(1, 5)):
-            time.sleep(chance.uniform(0.1, 1.0))
-            if chance.random() < 0.3:
-                checkpoint(stack)
-        crash(stack, what)
-        if chance.random() < 0.5:
-            load.stop()
-            stack.up()
-        else:  # clients meet the recovery
-            stack.up()
-            time.sleep(chance.uniform(0, 1))
-            load.stop()
-        try:
-            load.verify()
-        except AssertionError as error:
-            raise AssertionError(f"seed {SEED}, cycle {cycle}, {what}: {error}") from error
-        crashes[what] += 1
-    commits, rows = load.counts()
-    errors = [client.errors for client in load.clients]
-    print(f"seed {SEED}: {crashes}, {commits} commits, {rows} rows, errors {errors}")
-    assert commits > 10 * cycle

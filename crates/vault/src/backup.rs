@@ -90,7 +90,6 @@ impl Vault {
             freshness,
             key: VaultKey::new(root_key),
             current: Manifest::default(),
-            published: true,
             failed: false,
             published: false,
             hold: Arc::new(()),

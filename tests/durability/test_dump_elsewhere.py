@@ -1,0 +1,56 @@
+"""pg_dump goes into another cluster whose keeper has the same root key; into one with another key
+it fails, and says why."""
+
+import shutil
+import subprocess
+
+import pytest
+from copies import owned, place
+from stack import PG_BIN, Stack
+
+
+def tool(name, *args, stdin=None) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [PG_BIN / name, *args], input=stdin, capture_output=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def dump(stack, app, schema):
+    app.execute("CREATE TABLE t (id int PRIMARY KEY, v enc_text UNIQUE, n enc_numeric(10, 2))")
+    app.execute("INSERT INTO t SELECT g, 'value ' || g, g / 4.0 FROM generate_series(1, 50) g")
+    done = tool("pg_dump", "-d", stack.dba_url, "-n", schema)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(params=["same key", "another key"])
+def other(stack, request):
+    """Another cluster with another keeper."""
+    made = Stack(run=stack.run.with_name(f"{stack.run.name}-elsewhere"))
+    if request.param == "same key":
+        home = place(made.run) / "keeper"
+        home.mkdir(parents=True)
+        for file in (place(stack.run) / "keeper").glob("root.key*"):
+            shutil.copy(file, home)
+        owned("confide-keeper", home)
+    made.up()
+    yield request.param, made
+    made.down("--remove")
+
+
+def test_restore(dump, other, schema):
+    key, elsewhere = other
+    done = tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", elsewhere.dba_url, stdin=dump)
+    if key == "another key":
+        assert done.returncode != 0
+        assert b"of a keeper with another root key" in done.stderr
+        assert b"value 1" not in done.stderr
+        with elsewhere.connect_dba() as dba:
+            assert dba.execute(f"SELECT count(*) FROM {schema}.t").fetchone() == (0,)
+        return
+    assert done.returncode == 0, done.stderr
+    with elsewhere.connect_app(options=f"-c search_path={schema}") as app:
+        row = app.execute("SELECT count(*), sum(n), max(v) FROM t").fetchone()
+        assert row == (50, 50 * 51 / 8, "value 9")
+        app.execute("INSERT INTO t VALUES (51, 'value 51', 1)")
