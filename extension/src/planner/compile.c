@@ -822,5 +822,8 @@ cfd_compilable(Node *expr)
 {
 	if (exprType(expr) != BOOLOID && cfd_type_code(exprType(expr)) == 0)
 		return false;
+	/* A sub-select is most of the work, and not the keeper's. */
+	if (contain_subplans(expr))
+		return false;
 	return has_our_functions(expr, NULL) && cfd_compile(cfd_compiler(), expr) != NULL;
 }
