@@ -567,7 +567,8 @@ plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist
 
 	(void) rel;
 	(void) clauses;
-	if (boolVal(list_nth(path->custom_private, 4)))
+	/* Quals without columns put a Result above the scan; the scan then keeps its quals. */
+	if (boolVal(list_nth(path->custom_private, 4)) && !IsA(child, Result))
 		quals = take_quals(root, child, outputs);
 	foreach(cell, outputs)
 		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist,
