@@ -168,6 +168,21 @@ def test_spill(both, stats):
     assert counter(app) - before >= 2 * ROWS
 
 
+@pytest.mark.parametrize("memory", ["64kB", "64MB"])
+def test_more_rows_than_are_ranked(both, memory):
+    """A larger sort is left to PostgreSQL's, which compares; it is no error."""
+    app, _ = both
+    for connection in both:
+        connection.execute(f"SET work_mem = '{memory}'")
+    app.execute("SET confide.bulk_sort_rows = 100")
+    same(both, "SELECT i, n, t FROM s WHERE i < 700 ORDER BY c, n DESC NULLS LAST, i")
+    same(both, "SELECT i, d FROM s WHERE i < 700 ORDER BY i % 7 DESC, d NULLS FIRST, i")
+    analyzed = app.execute(
+        "EXPLAIN (ANALYZE, COSTS off) SELECT n FROM s WHERE i < 700 ORDER BY n"
+    ).fetchall()
+    assert any("Rows Kept: disk" in line for (line,) in analyzed)
+
+
 def explain(connection, query):
     return "\n".join(r[0] for r in connection.execute("EXPLAIN (COSTS off) " + query))
 

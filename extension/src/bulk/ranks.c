@@ -48,6 +48,7 @@ struct CfdRanks
 };
 
 bool		cfd_enable_bulk_sort = true;
+int			cfd_bulk_sort_rows = CFD_RANK_ROWS_MAX;
 CfdRanks   *cfd_ranks_scope = NULL;
 
 static void
@@ -101,7 +102,7 @@ cfd_ranks_announce(CfdRanks *ranks, CfdFid fid)
 {
 	if (ranks->full)
 		return;
-	if (ranks->count >= CFD_RANK_ROWS_MAX)
+	if (ranks->count >= (uint32) cfd_bulk_sort_rows)
 	{
 		ranks->full = true;
 		cfd_set_reset(&ranks->set);

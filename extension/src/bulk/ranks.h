@@ -20,6 +20,8 @@ typedef struct CfdRanks CfdRanks;
 
 /* confide.enable_bulk_sort */
 extern bool cfd_enable_bulk_sort;
+/* confide.bulk_sort_rows */
+extern int	cfd_bulk_sort_rows;
 
 /* Lives as long as the memory context, in the keeper too. */
 extern CfdRanks *cfd_ranks_create(MemoryContext context, uint8 type);

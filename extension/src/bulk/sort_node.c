@@ -6,13 +6,15 @@
  * Keys go to the keeper as rows come; plain keys go as numbers. Under a LIMIT the
  * keeper is asked for the first so many of what is there, again and again, and the
  * other rows are dropped, as PostgreSQL's bounded sort does. What exceeds work_mem
- * goes to a tuplestore, and is sorted by rank with PostgreSQL's own sort.
+ * goes to a tuplestore, and is sorted by rank with PostgreSQL's own sort. More rows
+ * than the keeper ranks at once are left to that sort altogether, which compares.
  *
  * Invariants: the order is that of the Sort this node stands for, but for equal
  * rows; the keeper is told of no row that PostgreSQL would not have sorted.
  */
 #include "postgres.h"
 
+#include "bulk/ranks.h"
 #include "bulk/set.h"
 #include "bulk/sort_plan.h"
 #include "catalog/pg_operator.h"
@@ -43,6 +45,7 @@ typedef struct Key
 {
 	AttrNumber	column;
 	Oid			plain;			/* type if not protected */
+	Oid			operator;
 	bool		descending;
 	bool		nulls_first;
 } Key;
@@ -73,6 +76,7 @@ typedef struct CfdSortState
 	int64		at;				/* rows given */
 	int64		mark;
 	Tuplestorestate *store;		/* what did not fit into memory */
+	bool		compares;		/* too many rows to be ranked */
 	Tuplesortstate *sorter;
 	TupleTableSlot *wide;		/* rank and row */
 	TupleTableSlot *kept;		/* a row in memory */
@@ -112,6 +116,7 @@ read_keys(CfdSortState *state, const List *description)
 
 		key->column = list_nth_int(parts[CFD_SORT_COLUMN], i);
 		key->plain = (Oid) list_nth_int(parts[CFD_SORT_PLAIN], i);
+		key->operator = (Oid) list_nth_int(parts[CFD_SORT_OPERATOR], i);
 		key->descending = list_nth_int(parts[CFD_SORT_DESCENDING], i);
 		key->nulls_first = list_nth_int(parts[CFD_SORT_NULLS_FIRST], i);
 		/* A plain key is two numbers: whether it is NULL, and its value. */
@@ -356,6 +361,17 @@ take_rows_bounded(CfdSortState *state)
 	}
 }
 
+/* The order will be found by comparisons, as without this node. */
+static void
+give_up_ranks(CfdSortState *state)
+{
+	state->compares = true;
+	state->word_rows = 0;
+	cfd_set_reset(&state->set);
+	if (state->store == NULL)
+		spill(state);
+}
+
 static void
 take_rows(CfdSortState *state)
 {
@@ -364,15 +380,15 @@ take_rows(CfdSortState *state)
 
 	while ((slot = next_input(state)) != NULL)
 	{
-		if (unlikely(state->set.rows + state->word_rows >= CFD_RANK_ROWS_MAX))
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("more than %d rows cannot be sorted by protected columns in bulk",
-							CFD_RANK_ROWS_MAX),
-					 errhint("Set confide.enable_bulk_sort to off, and be patient.")));
-		take_keys(state, slot);
-		if (state->word_rows == state->word_room)
-			send_words(state);
+		if (!state->compares)
+		{
+			if (unlikely(state->set.rows + state->word_rows >= (uint32) cfd_bulk_sort_rows))
+				give_up_ranks(state);
+			else
+				take_keys(state, slot);
+			if (state->word_rows == state->word_room)
+				send_words(state);
+		}
 		if (state->store != NULL)
 			tuplestore_puttupleslot(state->store, slot);
 		else
@@ -437,12 +453,48 @@ sort_store(CfdSortState *state)
 	tuplesort_performsort(state->sorter);
 }
 
+/* PostgreSQL's sort of the rows as they are. */
+static void
+compare_store(CfdSortState *state)
+{
+	int			keys = state->key_count;
+	AttrNumber *columns = palloc(sizeof(AttrNumber) * keys);
+	Oid		   *operators = palloc(sizeof(Oid) * keys);
+	Oid		   *collations = palloc0(sizeof(Oid) * keys);
+	bool	   *nulls_first = palloc(sizeof(bool) * keys);
+
+	for (int i = 0; i < keys; i++)
+	{
+		columns[i] = state->keys[i].column;
+		operators[i] = state->keys[i].operator;
+		nulls_first[i] = state->keys[i].nulls_first;
+	}
+	state->sorter = tuplesort_begin_heap(state->kept->tts_tupleDescriptor, keys, columns, operators,
+										 collations, nulls_first, work_mem, NULL,
+										 state->random_access ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE);
+	while (tuplestore_gettupleslot(state->store, true, false, state->kept))
+	{
+		tuplesort_puttupleslot(state->sorter, state->kept);
+		CHECK_FOR_INTERRUPTS();
+	}
+	ExecClearTuple(state->kept);
+	tuplestore_end(state->store);
+	state->store = NULL;
+	tuplesort_performsort(state->sorter);
+}
+
 static TupleTableSlot *
 next_spilled(CfdSortState *state, bool forward)
 {
 	TupleTableSlot *slot = state->spilled;
 	int			natts = slot->tts_tupleDescriptor->natts;
 
+	if (state->compares)
+	{
+		/* Clears the slot at the end. */
+		(void) tuplesort_gettupleslot(state->sorter, forward, false, state->kept, NULL);
+		return state->kept;
+	}
 	ExecClearTuple(slot);
 	if (!tuplesort_gettupleslot(state->sorter, forward, false, state->wide, NULL))
 		return slot;
@@ -496,7 +548,7 @@ drop_all(CfdSortState *state)
 	state->count = state->room = state->word_rows = 0;
 	state->used = 0;
 	state->at = state->mark = 0;
-	state->done = state->ended = false;
+	state->done = state->ended = state->compares = false;
 	MemoryContextReset(state->context);
 }
 
@@ -516,7 +568,9 @@ sort_rows(CfdSortState *state)
 		take_rows_bounded(state);
 	else
 		take_rows(state);
-	if (state->store != NULL)
+	if (state->compares)
+		compare_store(state);
+	else if (state->store != NULL)
 		sort_store(state);
 	cfd_set_reset(&state->set);
 	MemoryContextSwitchTo(before);

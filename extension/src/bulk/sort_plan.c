@@ -81,6 +81,7 @@ describe(int count, const AttrNumber *columns, const Oid *operators, const bool 
 		parts[CFD_SORT_COLUMN] = lappend_int(parts[CFD_SORT_COLUMN], columns[i]);
 		parts[CFD_SORT_TYPE] = lappend_int(parts[CFD_SORT_TYPE], code);
 		parts[CFD_SORT_PLAIN] = lappend_int(parts[CFD_SORT_PLAIN], code != 0 ? 0 : (int) type);
+		parts[CFD_SORT_OPERATOR] = lappend_int(parts[CFD_SORT_OPERATOR], (int) operators[i]);
 		parts[CFD_SORT_DESCENDING] = lappend_int(parts[CFD_SORT_DESCENDING],
 												 strategy == BTGreaterStrategyNumber);
 		parts[CFD_SORT_NULLS_FIRST] = lappend_int(parts[CFD_SORT_NULLS_FIRST], nulls_first[i]);

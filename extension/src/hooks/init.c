@@ -77,6 +77,14 @@ define_settings(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.bulk_sort_rows",
+							"Most rows of a sort that are ranked at once; larger sorts compare.",
+							NULL,
+							&cfd_bulk_sort_rows,
+							CFD_RANK_ROWS_MAX, 0, CFD_RANK_ROWS_MAX,
+							PGC_USERSET,
+							0,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("confide.result_batch",
 							"Most rows of a result that wait for their envelopes together.",
 							"0: each value is asked for alone.",
