@@ -29,8 +29,11 @@ impl Shelf {
     fn take(&self, store: &Store, partition: u32, segment: u32) {
         let from = store.get(partition).unwrap();
         let bytes = from.write_segment(segment).unwrap().unwrap();
-        let mut all = self.segments.lock().unwrap();
-        all.insert((partition, segment), bytes);
+        // Let go of before the partition is locked: a reader holds that, and waits for us.
+        self.segments
+            .lock()
+            .unwrap()
+            .insert((partition, segment), bytes);
         from.set_stored(segment);
     }
 
