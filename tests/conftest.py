@@ -57,6 +57,19 @@ def second(stack, app, schema):
         yield connected(connection, schema)
 
 
+@pytest.fixture
+def plain_twin(schema, second):
+    """The second connection in an empty schema of its own, for plain tables under the names
+    of the test's protected ones."""
+    name = schema + "_plain"
+    second.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+    second.execute(f'CREATE SCHEMA "{name}"')
+    second.execute(f'SET search_path = "{name}"')
+    yield second
+    second.execute("SET client_min_messages = warning")
+    second.execute(f'DROP SCHEMA "{name}" CASCADE')
+
+
 LINES = pytest.StashKey[list]()
 
 

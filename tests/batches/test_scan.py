@@ -29,28 +29,22 @@ def rows():
 
 
 @pytest.fixture
-def both(app, second):
+def both(app, plain_twin):
     """The protected tables, and the plain ones under the same names in another schema."""
     app.execute(DDL)
-    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
-    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
-    second.execute(f"CREATE SCHEMA {name}")
-    second.execute(f"SET search_path = {name}")
-    second.execute(plain(DDL))
-    for connection in (app, second):
+    plain_twin.execute(plain(DDL))
+    for connection in (app, plain_twin):
         with connection.cursor().copy("COPY t FROM STDIN") as copy:
             for row in rows():
                 copy.write_row(row)
         with connection.cursor().copy("COPY u FROM STDIN") as copy:
             for i in range(40):
                 copy.write_row([i, None if i % 9 == 4 else i * 3, i % 20])
-        connection.execute("ANALYZE t; ANALYZE u" if connection is second else "ANALYZE t")
+        connection.execute("ANALYZE t; ANALYZE u" if connection is plain_twin else "ANALYZE t")
         connection.execute("ANALYZE u")
     # Also where row at a time would be as good.
     app.execute("SET confide.exchange_cost = 0")
-    yield app, second
-    second.execute("SET client_min_messages = warning")
-    second.execute(f"DROP SCHEMA {name} CASCADE")
+    return app, plain_twin
 
 
 def explain(connection, query, options="COSTS off"):

@@ -16,15 +16,11 @@ CREATE INDEX k_m ON k (m NULLS FIRST);
 
 
 @pytest.fixture
-def both(app, second):
+def both(app, plain_twin):
     """The protected table, and its plain twin under the same name in another schema."""
     app.execute(DDL)
-    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
-    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
-    second.execute(f"CREATE SCHEMA {name}")
-    second.execute(f"SET search_path = {name}")
-    second.execute(plain(DDL))
-    for connection in (app, second):
+    plain_twin.execute(plain(DDL))
+    for connection in (app, plain_twin):
         with connection.cursor().copy("COPY k FROM STDIN") as copy:
             for i in range(ROWS):
                 k = i * 7919 % 19997 // 2
@@ -32,9 +28,7 @@ def both(app, second):
                     [i, k if i % 50 else None, f"t{k % 5000:05}" if i % 70 else None, k / 4]
                 )
         connection.execute("SET enable_seqscan = off")
-    yield app, second
-    second.execute("SET client_min_messages = warning")
-    second.execute(f"DROP SCHEMA {name} CASCADE")
+    return app, plain_twin
 
 
 @pytest.fixture

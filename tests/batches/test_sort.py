@@ -46,21 +46,15 @@ def row(i):
 
 
 @pytest.fixture
-def both(app, second):
+def both(app, plain_twin):
     """The protected table, and its plain twin under the same name in another schema."""
     app.execute(DDL)
-    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
-    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
-    second.execute(f"CREATE SCHEMA {name}")
-    second.execute(f"SET search_path = {name}")
-    second.execute(plain(DDL))
-    for connection in (app, second):
+    plain_twin.execute(plain(DDL))
+    for connection in (app, plain_twin):
         with connection.cursor().copy("COPY s FROM STDIN") as copy:
             for i in range(ROWS):
                 copy.write_row(row(i))
-    yield app, second
-    second.execute("SET client_min_messages = warning")
-    second.execute(f"DROP SCHEMA {name} CASCADE")
+    return app, plain_twin
 
 
 def counter(connection, name="session.ranked_rows_total"):

@@ -19,15 +19,11 @@ CREATE INDEX b_hash ON b USING hash (t);
 
 
 @pytest.fixture
-def both(app, second):
+def both(app, plain_twin):
     """The protected tables, and the plain ones under the same names in another schema."""
     app.execute(DDL)
-    name = app.execute("SELECT current_schema()").fetchone()[0] + "_plain"
-    second.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
-    second.execute(f"CREATE SCHEMA {name}")
-    second.execute(f"SET search_path = {name}")
-    second.execute(plain(DDL))
-    for connection in (app, second):
+    plain_twin.execute(plain(DDL))
+    for connection in (app, plain_twin):
         for table, rows, step in (("a", 300, 7), ("b", 200, 5)):
             with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
                 for i in range(rows):
@@ -36,9 +32,7 @@ def both(app, second):
                     row = (i, k, f"key {k:03}", f"{k}.50", day)
                     copy.write_row([v if i % 23 or v == i else None for v in row])
             connection.execute(f"ANALYZE {table}")
-    yield app, second
-    second.execute("SET client_min_messages = warning")
-    second.execute(f"DROP SCHEMA {name} CASCADE")
+    return app, plain_twin
 
 
 def force(connection, **settings):
