@@ -30,10 +30,10 @@ BEGIN, END = "<!-- torture: written by make torture -->\n", "<!-- end of torture
 
 KILLS = ["keeper", "postgres", "both", "backend", "worker"]
 # Where backends and the recovery worker die, and how often they pass there.
-POINTS = ["before-log/40", "after-log/40", "before-checkpoint/2", "after-checkpoint/2"]
-POINTS += ["after-slot/2", "feed/300", "before-done/2", "after-done/2"]
+POINTS = ["before-log/8", "after-log/8", "before-checkpoint/2", "after-checkpoint/2"]
+POINTS += ["after-slot/2", "feed/30", "before-done/2", "after-done/2"]
 # Where the keeper dies. It is restarted at once, so that it meets recovery, too.
-KEEPER_POINTS = ["promoted/60", "checkpoint-begun/2", "checkpoint-committed/2", "redo/400"]
+KEEPER_POINTS = ["promoted/10", "checkpoint-begun/2", "checkpoint-committed/2", "redo/40"]
 KEEPER_POINTS += ["up-to-date/2"]
 
 
@@ -51,10 +51,14 @@ class Torture:
         self.load.start()
         for _ in range(self.chance.randrange(1, 3)):
             time.sleep(self.chance.uniform(0.05, 0.3))
-            if self.chance.random() < 0.3:
+            if self.chance.random() < 0.3 or "checkpoint" in what or "slot" in what:
                 self.checkpoint()
         if what in KILLS:
             self.kill(what)
+        elif "done" in what or "feed" in what:  # the worker passes there when it recovers
+            self.kill("keeper")
+            self.restart()
+            time.sleep(0.1)
         self.keeper_died = not self.stack.keeper_runs()
         if self.chance.random() < 0.5:  # clients meet the recovery
             self.restart()
@@ -102,8 +106,9 @@ class Torture:
             os.kill(self.stack.postmaster_pid(), signal.SIGHUP)
 
     def checkpoint(self) -> None:
-        """PostgreSQL's own: pages with FIDs go to disk, old WAL may go."""
+        """The keeper's, and PostgreSQL's own: pages with FIDs go to disk, old WAL may go."""
         with contextlib.suppress(psycopg.Error), self.stack.connect_dba() as dba:
+            dba.execute("SELECT confide.checkpoint()")
             dba.execute("CHECKPOINT")
             dba.execute("SELECT pg_switch_wal()")
 
