@@ -4,6 +4,7 @@ lookup takes few exchanges.
 
 import psycopg
 import pytest
+from garbage import collect, slots
 from results import plain, run
 
 ROWS = 20000
@@ -143,3 +144,23 @@ def test_insert(both, answered, dba):
     dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
     for index in ("k_n", "k_t", "k_m", "k_u"):
         dba.execute("SELECT bt_index_check(%s, true)", [index])
+
+
+def test_empty_index(app, second, dba):
+    """An empty index has no page to search. What the scan before has read, of another index, is
+    not asked about: neither if it was swept since, nor if it is of another type."""
+    app.execute("CREATE TABLE filled (v enc_int4); CREATE INDEX ON filled (v)")
+    app.execute("CREATE TABLE words (v enc_text); CREATE INDEX ON words (v)")
+    app.execute("CREATE TABLE empty (v enc_int4); CREATE INDEX ON empty (v)")
+    app.execute("INSERT INTO filled VALUES (1), (2), (3)")
+    app.execute("INSERT INTO words VALUES ('a'), ('b')")
+    app.execute("SET enable_seqscan = off")
+    numbers = "SELECT v FROM {} WHERE v BETWEEN 1 AND 3"
+    assert len(app.execute("SELECT v FROM words WHERE v BETWEEN 'a' AND 'b'").fetchall()) == 2
+    assert app.execute(numbers.format("empty")).fetchall() == []
+    assert len(app.execute(numbers.format("filled")).fetchall()) == 3
+    second.execute("DELETE FROM filled")
+    dba.execute("VACUUM filled")
+    collect(dba, "filled")
+    assert slots(dba, "filled") == 0
+    assert app.execute(numbers.format("empty")).fetchall() == []

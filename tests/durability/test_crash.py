@@ -65,3 +65,30 @@ def test_no_identifier_twice(stack, app, schema):
     commits, rows = load.counts()
     print(f"{commits} commits, {rows} rows")
     assert commits > 100
+
+
+def test_record_of_a_column_is_lost(stack, app, schema):
+    """The first row of a column is not committed when PostgreSQL dies, and what was in its WAL
+    buffers is lost; the keeper lives on. Bug: it believes that the WAL knows the column, nobody
+    writes that any more, and the next run of the keeper finds values of no column."""
+    with stack.connect_dba() as dba:
+        dba.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        dba.execute("SELECT pg_reload_conf()")
+    try:
+        app.execute("CREATE TABLE t (id int, v enc_int4, s enc_text)")
+        app.execute("BEGIN")
+        app.execute("INSERT INTO t VALUES (1, 1, 'lost')")
+        stack.kill_postgres()
+        stack.up()
+        app.close()
+        options = f"-c search_path={schema} -c statement_timeout=20s"
+        with stack.connect_app(options=options) as connection:
+            connection.execute("INSERT INTO t VALUES (2, 22, 'kept')")
+        stack.kill_keeper()
+        stack.up()
+        with stack.connect_app(options=options) as connection:
+            assert connection.execute("SELECT * FROM t").fetchall() == [(2, 22, "kept")]
+    finally:
+        with stack.connect_dba() as dba:
+            dba.execute("ALTER SYSTEM RESET wal_writer_delay")
+            dba.execute("SELECT pg_reload_conf()")

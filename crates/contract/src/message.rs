@@ -114,8 +114,8 @@ kinds! {
     /// first); then a redo record, which must be in the WAL before any record that
     /// contains one of the FIDs (may be empty).
     Promote = 50, true, 8;
-    /// The redo record of a partition's making is in the WAL. Body: partition
-    /// `u32` 0..4, zero 4..8.
+    /// The redo record of a partition's making is in the WAL and on disk. Body:
+    /// partition `u32` 0..4, zero 4..8.
     PartitionLogged = 51, false, 8;
     /// Begins to collect the garbage of a relation's partitions: what is in them now
     /// and is not marked before [`Kind::GarbageSweep`] is garbage; what is put into
@@ -190,7 +190,8 @@ kinds! {
     /// Where a value belongs among values in ascending order. Body: signature of
     /// their comparison with it `u32` 0..4, count `u32` 4..8, FID of the value
     /// `u64` 8..16; then the FIDs, `u64` each, none NULL. Answer: how many are less
-    /// `u32` 0..4, how many are less or equal `u32` 4..8.
+    /// `u32` 0..4, how many are less or equal `u32` 4..8; both are
+    /// [`crate::message::rank::UNKNOWN`] if one of the FIDs that counted names nothing.
     Search = 75, true, 16;
 
     /// Adds a value to an aggregate's state. Body: state FID `u64` 0..8, value
@@ -374,6 +375,8 @@ pub mod rank {
     pub const SETS_MAX: usize = 256;
     /// Rank of rows beyond the limit.
     pub const BEYOND: u32 = u32::MAX;
+    /// Place of a value ([`Kind::Search`]) that cannot be told.
+    pub const UNKNOWN: u32 = u32::MAX;
 }
 
 /// Aggregations over batches.

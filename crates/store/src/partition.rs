@@ -212,7 +212,8 @@ impl Partition {
         )?
     }
 
-    /// Whether the partition's making is on record somewhere durable.
+    /// Whether the partition's making is in the WAL for good. That a checkpoint lists it
+    /// is not enough: a standby and older copies of the store have only the WAL.
     pub fn is_logged(&self) -> bool {
         self.logged.load(Ordering::Relaxed)
     }

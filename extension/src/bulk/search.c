@@ -251,7 +251,9 @@ read_page(Relation index, Buffer buffer)
 /*
  * Asks where a value belongs among the page's keys, and remembers their orders.
  * Gives how many come before it on the page; if `behind_equals`, those that equal
- * it count, too.
+ * it count, too. Less than 0: not known, since a key names nothing any more. We have
+ * let go of the page, so VACUUM may have taken that entry away; if it has not,
+ * PostgreSQL's own comparison on the page says so.
  */
 static int
 ask(Relation index, Wanted *value, bool behind_equals)
@@ -276,6 +278,8 @@ ask(Relation index, Wanted *value, bool behind_equals)
 					  sizeof(CfdFid) * count, &length);
 	if (length != 8)
 		cfd_violation("place of a value has the wrong length");
+	if (cfd_get32(answer) == CFD_SEARCH_UNKNOWN)
+		return -1;
 	less = (int) Min(cfd_get32(answer), (uint32) count);
 	up_to = (int) Min(cfd_get32(answer + 4), (uint32) count);
 	for (int i = 0; i < count; i++)
@@ -294,6 +298,8 @@ descend(Relation index, Wanted *value, bool behind_equals, bool at_end)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
 
+	/* An empty index has no root; what `page` holds is of another scan. */
+	page.count = 0;
 	for (int pages = 0; BufferIsValid(buffer) && pages < PAGES_MAX; pages++)
 	{
 		BlockNumber child = P_NONE;
@@ -303,6 +309,8 @@ descend(Relation index, Wanted *value, bool behind_equals, bool at_end)
 		if (page.ignore)
 			return;
 		before = value != NULL ? ask(index, value, behind_equals) : at_end ? page.count : 0;
+		if (before < 0)
+			return;
 		if (page.next != P_NONE && page.count > 0 && before == page.count)
 			child = page.next;	/* beyond the high key */
 		else if (page.leaf)

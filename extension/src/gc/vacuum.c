@@ -27,6 +27,7 @@
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
 /* ---------- what dropped tables left ---------- */
@@ -72,7 +73,10 @@ typedef void (*OrphanSink) (void *arg, Oid relation, const CfdCollected *collect
 
 /*
  * Relations that do not exist in any transaction; those whose garbage somebody else
- * collects just now are left out.
+ * collects just now are left out. The first look may miss a relation: it finds the
+ * old row of pg_class in the index, and the new one of a TRUNCATE that commits at this
+ * moment is not there yet. With the lock nobody is about to make or drop the relation,
+ * and the second look, with a snapshot, sees it if it is there.
  */
 static void
 collect_orphans(OrphanSink sink, void *arg)
@@ -83,13 +87,16 @@ collect_orphans(OrphanSink sink, void *arg)
 	for (int i = 0; i < count; i++)
 	{
 		CfdCollected collected;
+		bool		exists;
 
 		CHECK_FOR_INTERRUPTS();
 		if (may_exist(relations[i]) || !ConditionalLockRelationOid(relations[i], ShareUpdateExclusiveLock))
 			continue;
-		collected = cfd_collect_orphans(relations[i]);
+		exists = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relations[i]));
+		if (!exists)
+			collected = cfd_collect_orphans(relations[i]);
 		UnlockRelationOid(relations[i], ShareUpdateExclusiveLock);
-		if (sink != NULL)
+		if (!exists && sink != NULL)
 			sink(arg, relations[i], &collected);
 	}
 	pfree(relations);

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 3
+#define CFD_CONTRACT_VERSION 4
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -164,6 +164,7 @@
 #define CFD_RANK_ROWS_MAX 8388608
 #define CFD_RANK_COLUMNS_MAX 32
 #define CFD_RANK_BEYOND UINT32_C(4294967295)
+#define CFD_SEARCH_UNKNOWN UINT32_C(4294967295)
 
 /* Programs */
 #define CFD_AGGREGATION_NONE 65535

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "channel/channel.h"
 #include "miscadmin.h"
 #include "tableam/promote.h"
@@ -44,9 +45,34 @@ is_permanent(Relation relation)
 	return relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
 }
 
-/* The partition of a column (relation 0: constants in catalogs). */
+/*
+ * Says which partitions' records are on disk: to get them there is cheap, once for
+ * a table. A record that were only in memory would be lost when PostgreSQL crashes,
+ * while the keeper lives on, and nobody would write it any more.
+ */
+static void
+tell_logged(const uint32 *partitions, int count)
+{
+	if (count == 0)
+		return;
+	XLogFlush(XactLastRecEnd);
+	for (int i = 0; i < count; i++)
+	{
+		unsigned char logged[CFD_FIXED_PARTITION_LOGGED];
+
+		/* If it does not get there, somebody logs the partition once more. */
+		cfd_put32(logged, partitions[i]);
+		cfd_put32(logged + 4, 0);
+		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged));
+	}
+}
+
+/*
+ * The partition of a column (relation 0: constants in catalogs); `*logged` if its
+ * record was written.
+ */
 static uint32
-open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent)
+open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent, bool *logged)
 {
 	unsigned char body[CFD_FIXED_PARTITION_OPEN];
 	const char *answer;
@@ -66,15 +92,7 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 	partition = cfd_get32(answer);
 	if (partition == 0 || partition >= CFD_ARENA_BASE)
 		cfd_violation("impossible partition");
-	if (log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES, permanent))
-	{
-		unsigned char logged[CFD_FIXED_PARTITION_LOGGED];
-
-		/* If it does not get there, somebody logs the partition once more. */
-		cfd_put32(logged, partition);
-		cfd_put32(logged + 4, 0);
-		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged));
-	}
+	*logged = log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES, permanent);
 	return partition;
 }
 
@@ -131,7 +149,9 @@ cfd_open_columns(Relation relation)
 	TupleDesc	desc = RelationGetDescr(relation);
 	CfdColumns *columns = (CfdColumns *) cfd_columns(relation);
 	uint32	   *partitions;
+	uint32	   *fresh;
 	uint32		generation;
+	int			fresh_count = 0;
 	int			count = columns->count;
 
 	cfd_begin();
@@ -139,20 +159,28 @@ cfd_open_columns(Relation relation)
 	if (columns->generation == generation)
 		return columns;
 	partitions = palloc(count * sizeof(uint32));
+	fresh = palloc(count * sizeof(uint32));
 	for (int n = 0; n < count; n++)
 	{
 		int			i = columns->column[n].index;
+		bool		logged;
 
 		partitions[n] = open_partition(owner_of(relation), i + 1,
 									   TupleDescAttr(desc, i)->atttypmod, type_of(desc, i),
-									   is_permanent(relation));
+									   is_permanent(relation), &logged);
+		if (logged)
+			fresh[fresh_count++] = partitions[n];
 		/* The cache may have been freed meanwhile; the columns are the same. */
 		columns = (CfdColumns *) cfd_columns(relation);
 	}
+	/* The records of others wait for no disk, and are written again. */
+	if (is_permanent(relation))
+		tell_logged(fresh, fresh_count);
 	for (int n = 0; n < count; n++)
 		columns->column[n].partition = partitions[n];
 	columns->generation = generation;
 	pfree(partitions);
+	pfree(fresh);
 	return columns;
 }
 
@@ -211,7 +239,13 @@ cfd_make_constant(CfdFid fid, uint8 type)
 		generation = cfd_channel.generation;
 	}
 	if (partitions[type] == 0)
-		partitions[type] = open_partition(InvalidOid, 0, -1, type, true);
+	{
+		bool		logged;
+		uint32		partition = open_partition(InvalidOid, 0, -1, type, true, &logged);
+
+		tell_logged(&partition, logged ? 1 : 0);
+		partitions[type] = partition;
+	}
 	item.partition = partitions[type];
 	cfd_promote(NULL, &item, 1);
 	return item.fid;

@@ -127,6 +127,10 @@ fn messages(h: &mut Header) {
         "RANK_BEYOND",
         format_args!("UINT32_C({})", message::rank::BEYOND),
     );
+    h.define(
+        "SEARCH_UNKNOWN",
+        format_args!("UINT32_C({})", message::rank::UNKNOWN),
+    );
     h.section("Programs");
     h.define("AGGREGATION_NONE", message::aggregation::NONE);
     h.define("AGGREGATION_CONSTANT", message::aggregation::CONSTANT);

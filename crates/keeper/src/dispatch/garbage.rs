@@ -97,16 +97,17 @@ fn fids<'a>(body: &mut Body<'a>) -> Result<impl Iterator<Item = Fid> + use<'a>, 
 
 impl Connection {
     pub(super) fn resolve(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let store = &self.space.keeper.store;
-        let unresolved = fids(&mut Body::new(body))?.filter(|fid| {
-            let partition = store.get(fid.partition());
-            let found = fid.partition() < ARENA_BASE
-                && partition.is_some_and(|p| p.read().get(fid.slot()).is_some());
-            !found
-        });
+        let unresolved = fids(&mut Body::new(body))?.filter(|fid| !self.resolves(*fid));
         let unresolved = unresolved.count() as u64;
         self.reply.extend_from_slice(&unresolved.to_le_bytes());
         Ok(())
+    }
+
+    /// Whether a permanent FID names a value.
+    pub(super) fn resolves(&self, fid: Fid) -> bool {
+        let partition = self.space.keeper.store.get(fid.partition());
+        fid.partition() < ARENA_BASE
+            && partition.is_some_and(|p| p.read().get(fid.slot()).is_some())
     }
 
     pub(super) fn garbage_begin(&mut self, body: &[u8]) -> Result<(), Failure> {

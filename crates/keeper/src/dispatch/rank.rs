@@ -15,7 +15,7 @@ use crate::program::load::{Touched, load};
 use crate::program::vector::Meter;
 use crate::rank::{Key, Set};
 use contract::message::ROWS_MAX;
-use contract::message::rank::{COLUMNS_MAX, DESCENDING, NULLS_FIRST, SETS_MAX};
+use contract::message::rank::{COLUMNS_MAX, DESCENDING, NULLS_FIRST, SETS_MAX, UNKNOWN};
 use contract::{Fid, OpResult, TypeCode};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -186,12 +186,19 @@ impl Connection {
             .fids(count, &mut fids)
             .map_err(Failure::from)
             .and_then(|()| self.search_among(program, wanted, &fids));
+        // The keys were copied from a page; garbage may have been swept since.
+        let swept = |fid: &Fid| *fid != Fid::INVALID && !fid.is_temporary() && !self.resolves(*fid);
+        let done = match done {
+            Err(_) if fids.iter().any(swept) => Ok((UNKNOWN, UNKNOWN)),
+            Ok((less, up_to)) => Ok((less as u32, up_to as u32)),
+            Err(failure) => Err(failure),
+        };
         self.fids = fids;
         let (less, up_to) = done?;
         let counters = &self.space.session.counters;
         counters.searches.fetch_add(1, Relaxed);
-        self.reply.extend_from_slice(&(less as u32).to_le_bytes());
-        self.reply.extend_from_slice(&(up_to as u32).to_le_bytes());
+        self.reply.extend_from_slice(&less.to_le_bytes());
+        self.reply.extend_from_slice(&up_to.to_le_bytes());
         Ok(())
     }
 

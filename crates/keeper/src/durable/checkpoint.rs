@@ -142,13 +142,7 @@ impl Durable {
             next: store.next_number(),
             partitions: store.list(),
         };
-        let written = write_segments(vault, &before, &meta, store, whole)?;
-        for listed in &meta.partitions {
-            if let Some(partition) = store.get(listed.number) {
-                partition.set_logged();
-            }
-        }
-        Ok(written)
+        write_segments(vault, &before, &meta, store, whole)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Columns: promotion, and what becomes of partitions.
 
-use crate::common::{DATABASE, Running, state};
+use crate::common::{Backend, DATABASE, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Int8, Text, Varchar};
-use contract::{Fid, Kind, TypeCode};
+use contract::message::rank::UNKNOWN;
+use contract::{Fid, Kind, Op, TypeCode};
 
 /// A column's partition is found again; another type is another one, another
 /// length is not.
@@ -83,4 +84,35 @@ fn memory_limit() {
     let used = backend.stats()["memory_bytes"];
     assert_eq!(state(backend.promote(&[(a, p), (a, p)])), "53200");
     assert_eq!(backend.stats()["memory_bytes"], used);
+}
+
+/// Where a value belongs among keys of a page; if one of them was swept meanwhile this is
+/// not known, and no error: the backend looks at the page itself.
+#[test]
+fn search() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let p = backend.open(1, Int4, -1);
+    let items: Vec<_> = [10, 20, 30]
+        .map(|v| (backend.put(&Value::Int4(v)), p))
+        .to_vec();
+    let mut keys = backend.promote(&items).unwrap();
+    let wanted = backend.put(&Value::Int4(20));
+    let stale = backend.put(&Value::Text(Box::from(*b"of another type")));
+    let program = backend.number(Op::Cmp, &[Int4, Int4], None);
+    let ask = |backend: &mut Backend, wanted: Fid, keys: &[Fid]| {
+        let mut body = program.to_le_bytes().to_vec();
+        body.extend_from_slice(&(keys.len() as u32).to_le_bytes());
+        body.extend_from_slice(&wanted.0.to_le_bytes());
+        body.extend(keys.iter().flat_map(|fid| fid.0.to_le_bytes()));
+        let answer = backend
+            .call(Kind::Search, &body)
+            .map_err(|e| state(Err::<(), _>(e)))?;
+        let (halves, _) = answer.as_chunks::<4>();
+        Ok::<Vec<u32>, String>(halves.iter().map(|h| u32::from_le_bytes(*h)).collect())
+    };
+    assert_eq!(ask(&mut backend, wanted, &keys).unwrap(), [1, 2]);
+    assert!(ask(&mut backend, stale, &keys).is_err());
+    keys[1] = Fid::new(p, 99);
+    assert_eq!(ask(&mut backend, wanted, &keys).unwrap(), [UNKNOWN; 2]);
 }
