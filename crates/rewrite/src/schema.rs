@@ -35,16 +35,17 @@ pub const SCHEMA_QUERIES: [&str; 5] = [
      SELECT t.oid, t.typarray FROM pg_catalog.pg_type t \
      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace \
      WHERE n.nspname OPERATOR(pg_catalog.=) 'pg_catalog' AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')), \
-     holds AS (SELECT oid FROM enc UNION \
-     SELECT d.oid FROM holds h, LATERAL (\
-     SELECT t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.=) h.oid OR \
-     (t.typelem OPERATOR(pg_catalog.=) h.oid AND t.typcategory OPERATOR(pg_catalog.=) 'A') UNION ALL \
-     SELECT c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
+     edge (part, whole) AS MATERIALIZED (\
+     SELECT t.typbasetype, t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0 UNION ALL \
+     SELECT t.typelem, t.oid FROM pg_catalog.pg_type t WHERE t.typelem OPERATOR(pg_catalog.<>) 0 \
+     AND t.typcategory OPERATOR(pg_catalog.=) 'A' UNION ALL \
+     SELECT a.atttypid, c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
      ON c.oid OPERATOR(pg_catalog.=) a.attrelid \
-     WHERE a.atttypid OPERATOR(pg_catalog.=) h.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped \
-     AND c.reltype OPERATOR(pg_catalog.<>) 0 UNION ALL \
-     SELECT r.rngtypid FROM pg_catalog.pg_range r WHERE r.rngsubtype OPERATOR(pg_catalog.=) h.oid UNION ALL \
-     SELECT r.rngmultitypid FROM pg_catalog.pg_range r WHERE r.rngsubtype OPERATOR(pg_catalog.=) h.oid) d) \
+     WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND c.reltype OPERATOR(pg_catalog.<>) 0 UNION ALL \
+     SELECT r.rngsubtype, r.rngtypid FROM pg_catalog.pg_range r UNION ALL \
+     SELECT r.rngsubtype, r.rngmultitypid FROM pg_catalog.pg_range r), \
+     holds AS (SELECT oid FROM enc UNION \
+     SELECT e.whole FROM holds h JOIN edge e ON e.part OPERATOR(pg_catalog.=) h.oid) \
      SELECT t.oid, n.nspname, t.typname, CASE \
      WHEN t.oid IN (SELECT oid FROM enc) THEN 'p' WHEN t.oid IN (SELECT typarray FROM enc) THEN 'a' \
      WHEN t.oid IN (SELECT oid FROM holds) THEN 'o' ELSE 't' END, t.typrelid, t.typtype \
@@ -52,17 +53,21 @@ pub const SCHEMA_QUERIES: [&str; 5] = [
      WHERE t.typtype OPERATOR(pg_catalog.<>) 'p'",
     // Functions of users: all of a name, when one of that name has something
     // protected in its signature.
-    "WITH RECURSIVE holds AS (\
-     SELECT t.oid FROM pg_catalog.pg_type t \
+    "WITH RECURSIVE enc AS (\
+     SELECT t.oid, t.typarray FROM pg_catalog.pg_type t \
      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace \
-     WHERE n.nspname OPERATOR(pg_catalog.=) 'pg_catalog' AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_') UNION \
-     SELECT d.oid FROM holds h, LATERAL (\
-     SELECT t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.=) h.oid OR \
-     (t.typelem OPERATOR(pg_catalog.=) h.oid AND t.typcategory OPERATOR(pg_catalog.=) 'A') UNION ALL \
-     SELECT c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
+     WHERE n.nspname OPERATOR(pg_catalog.=) 'pg_catalog' AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')), \
+     edge (part, whole) AS MATERIALIZED (\
+     SELECT t.typbasetype, t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0 UNION ALL \
+     SELECT t.typelem, t.oid FROM pg_catalog.pg_type t WHERE t.typelem OPERATOR(pg_catalog.<>) 0 \
+     AND t.typcategory OPERATOR(pg_catalog.=) 'A' UNION ALL \
+     SELECT a.atttypid, c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
      ON c.oid OPERATOR(pg_catalog.=) a.attrelid \
-     WHERE a.atttypid OPERATOR(pg_catalog.=) h.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped \
-     AND c.reltype OPERATOR(pg_catalog.<>) 0) d), \
+     WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND c.reltype OPERATOR(pg_catalog.<>) 0 UNION ALL \
+     SELECT r.rngsubtype, r.rngtypid FROM pg_catalog.pg_range r UNION ALL \
+     SELECT r.rngsubtype, r.rngmultitypid FROM pg_catalog.pg_range r), \
+     holds AS (SELECT oid FROM enc UNION \
+     SELECT e.whole FROM holds h JOIN edge e ON e.part OPERATOR(pg_catalog.=) h.oid), \
      f AS (SELECT p.oid, n.nspname, p.proname, p.proargtypes::pg_catalog.oid[] AS inargs, p.prorettype, \
      p.proallargtypes, p.proargmodes, p.proargnames, p.provariadic, p.pronargdefaults, p.prokind, p.proretset, \
      EXISTS (SELECT FROM holds h WHERE h.oid OPERATOR(pg_catalog.=) p.prorettype \
