@@ -259,7 +259,7 @@ class Client(threading.Thread):
         self.verify_index(connection)
         sql = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass"
         for (index,) in dba.execute(sql, (f"{self.schema}.{name}",)).fetchall():
-            dba.execute("SELECT bt_index_check(%s::regclass, true)", (index,))
+            dba.execute("SELECT public.bt_index_check(%s::regclass, true)", (index,))
             self.checks += 1
         self.verify_side(connection)
         self.verify_identifiers(dba, name)
@@ -324,7 +324,7 @@ class Load:
                 for statement in TABLES.format(c=client.number).strip().split(";\n"):
                     connection.execute(statement.rstrip(";"))
         with stack.connect_dba() as dba:
-            dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+            dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
 
     def start(self) -> None:
         for client in self.clients:

@@ -141,9 +141,9 @@ def test_insert(both, answered, dba):
                 connection.execute(statement)
         connection.execute("INSERT INTO k VALUES (1, 20002), (2, 30000) ON CONFLICT DO NOTHING")
     same(both, "SELECT i FROM k WHERE n >= 19000 ORDER BY n")
-    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
     for index in ("k_n", "k_t", "k_m", "k_u"):
-        dba.execute("SELECT bt_index_check(%s, true)", [index])
+        dba.execute("SELECT public.bt_index_check(%s, true)", [index])
 
 
 def test_empty_index(app, second, dba):

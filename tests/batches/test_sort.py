@@ -91,15 +91,15 @@ def test_create_index(both, stats, dba):
     """Built by the application and by the superuser, who has no client session; the index is
     in the order that row-at-a-time comparisons find."""
     app, _ = both
-    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
     before = counter(dba)
     for column in COLUMNS:
         dba.execute(f"CREATE INDEX s_{column} ON s ({column})")
-        dba.execute("SELECT bt_index_check(%s, true)", [f"s_{column}"])
+        dba.execute("SELECT public.bt_index_check(%s, true)", [f"s_{column}"])
     assert counter(dba) - before >= len(COLUMNS) * ROWS * 0.9
     dba.execute("REINDEX TABLE s")
     app.execute("CREATE UNIQUE INDEX s_ni ON s (n DESC, i)")
-    dba.execute("SELECT bt_index_check('s_ni', true)")
+    dba.execute("SELECT public.bt_index_check('s_ni', true)")
     app.execute("SET enable_seqscan = off")
     for column in COLUMNS:
         same(both, f"SELECT count(*) FROM s WHERE {column} IS NOT NULL")
@@ -108,7 +108,7 @@ def test_create_index(both, stats, dba):
 def test_index_orders(both, dba):
     """Builds hand rows on in the order of the first key, wherever NULLs are, and as they come
     when there are too many; the index must be right either way."""
-    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
     for memory in ("64MB", "1MB"):
         dba.execute(f"SET maintenance_work_mem = '{memory}'")
         dba.execute("UPDATE s SET i = -i")
@@ -116,10 +116,10 @@ def test_index_orders(both, dba):
             ("n DESC", "n NULLS FIRST, t", "t DESC NULLS LAST, n", "n, i DESC")
         ):
             dba.execute(f"CREATE INDEX s_{number} ON s ({order})")
-            dba.execute("SELECT bt_index_check(%s, true)", [f"s_{number}"])
+            dba.execute("SELECT public.bt_index_check(%s, true)", [f"s_{number}"])
         dba.execute("REINDEX TABLE s")
         for number in range(4):
-            dba.execute("SELECT bt_index_check(%s, true)", [f"s_{number}"])
+            dba.execute("SELECT public.bt_index_check(%s, true)", [f"s_{number}"])
             dba.execute(f"DROP INDEX s_{number}")
 
 
@@ -344,6 +344,6 @@ def test_parallel_build(both, dba):
     index must be right."""
     dba.execute("ALTER TABLE s SET (parallel_workers = 2)")
     dba.execute("CREATE INDEX s_p ON s (t)")
-    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
-    dba.execute("SELECT bt_index_check('s_p', true)")
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
+    dba.execute("SELECT public.bt_index_check('s_p', true)")
     assert dba.execute("SHOW max_parallel_maintenance_workers").fetchone() != ("0",)
