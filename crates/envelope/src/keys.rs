@@ -48,6 +48,11 @@ impl SessionKeys {
         ))
     }
 
+    /// Opens, at the keeper, what the keeper itself sealed for this session.
+    pub fn echo(&self) -> Result<Opener, Error> {
+        Opener::new(&self.keeper_to_client, Origin::Keeper)
+    }
+
     /// What the keeper seals with and opens with.
     pub fn into_keeper(self) -> Result<(Sealer, Opener), Error> {
         Ok((

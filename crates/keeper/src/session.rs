@@ -28,6 +28,10 @@ pub struct Client {
     pub sealer: Sealer,
     /// Opens what it sealed.
     pub opener: Opener,
+    /// Opens what was sealed for it: PostgreSQL prints constants of a check, an index or a
+    /// default and reads them again when a column's type changes. The database gains
+    /// nothing by it: it holds the value's FID in this session already.
+    pub echo: Opener,
 }
 
 /// What a session has done, in numbers.

@@ -45,10 +45,6 @@ fn unopened(error: Envelopes) -> Error {
             "The envelope is of a version that this keeper does not know.",
             "Use a proxy of the keeper's version.",
         ),
-        Envelopes::WrongOrigin => fail::wrong_key(
-            "The envelope was made by a keeper for its client, not by the client.",
-            PROXY,
-        ),
         Envelopes::WrongKeyOrAltered => fail::wrong_key(
             "The envelope is under another key than the session's, or was altered.",
             "Envelopes are good for the session in which they were made.",
@@ -110,8 +106,11 @@ impl Connection {
             }
             _ => {
                 let client = self.client.as_ref().ok_or_else(fail::no_client)?;
-                client
-                    .opener
+                let opener = match parsed.origin {
+                    Origin::Keeper => &client.echo,
+                    _ => &client.opener,
+                };
+                opener
                     .open_parsed(&parsed, &mut self.plain)
                     .map_err(unopened)?;
             }

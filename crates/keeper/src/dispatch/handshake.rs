@@ -57,6 +57,7 @@ impl Connection {
                 .detail(format!("Its public key is {key}."))
                 .hint("Add the key to the keeper's file of authorised clients."));
         };
+        let echo = keys.echo().map_err(failed)?;
         let (sealer, opener) = keys.into_keeper().map_err(failed)?;
         tracing::info!(%key, name, session = self.space.session.id, "client session");
         let client = Client {
@@ -64,6 +65,7 @@ impl Connection {
             key,
             sealer,
             opener,
+            echo,
         };
         self.space
             .session
