@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/scan/scan.h"
+#include "planner/hash_keys.h"
 #include "storage/ipc.h"
 #include "types/types.h"
 #include "utils/guc.h"
@@ -126,5 +127,6 @@ _PG_init(void)
 	cfd_scan_init();
 	cfd_aggregate_init();
 	cfd_sort_plan_init();
+	cfd_hash_keys_init();
 	MarkGUCPrefixReserved("confide");
 }

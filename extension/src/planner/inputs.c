@@ -126,6 +126,22 @@ cfd_inputs_row(CfdInputs *inputs, TupleTableSlot *slot, ExprContext *context, in
 	}
 }
 
+void
+cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *context, int row)
+{
+	if (unlikely(!inputs->constants_known))
+		evaluate_constants(inputs, context);
+	for (int i = 0; i < inputs->count; i++)
+	{
+		CfdInputColumn *column = &inputs->columns[i];
+
+		if (column->attribute > 0 && column->type == 0)
+			cfd_stored_bools(stored, column->attribute, column->bools + row);
+		else if (column->attribute > 0)
+			cfd_stored_fids(stored, column->attribute, column->fids + row);
+	}
+}
+
 static void
 put_constant_bool(StringInfo body, unsigned char value, int rows)
 {

@@ -14,6 +14,7 @@
 #include "channel/wire.h"
 #include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
+#include "nodes/stored.h"
 #include "planner/compile.h"
 
 typedef struct CfdInputColumn
@@ -44,6 +45,8 @@ extern void cfd_inputs_reserve(CfdInputs *inputs, int rows);
 extern void cfd_inputs_forget_constants(CfdInputs *inputs);
 /* The slot, deformed, is the scan tuple of the context, too. */
 extern void cfd_inputs_row(CfdInputs *inputs, TupleTableSlot *slot, ExprContext *context, int row);
+/* Rows as they are stored, from a row on; only where nothing is evaluated but constants. */
+extern void cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *context, int row);
 /* The columns of rows 0 to rows - 1, encoded. */
 extern void cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int rows);
 

@@ -32,8 +32,8 @@ fn function(out: &mut String, head: &str, ret: &str, volatility: &str, cost: u32
 /// Answered operations make the backend wait, one-way operations do not.
 const fn cost(result: OpResult) -> u32 {
     match result {
-        OpResult::Fid => 4,
-        OpResult::Bool | OpResult::Order | OpResult::Hash => 16,
+        OpResult::Fid => 16,
+        OpResult::Bool | OpResult::Order | OpResult::Hash => 64,
     }
 }
 

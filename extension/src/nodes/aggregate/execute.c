@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "channel/channel.h"
 #include "channel/columns.h"
@@ -23,6 +21,7 @@
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/stored.h"
 #include "ops/evaluate.h"
 #include "planner/compile.h"
 #include "types/types.h"
@@ -51,8 +50,6 @@ typedef struct Column
 	Form		form;
 	uint8		type;			/* type code; 0 if it is not protected */
 	int			attribute;		/* of the child's rows; 0: an expression */
-	int			offset;			/* of the attribute in a stored tuple; -1: it varies */
-	int			length;			/* of the attribute */
 	Expr	   *expr;
 	ExprState  *state;
 	bool		null_only;		/* a raw value of which only NULL matters */
@@ -94,8 +91,7 @@ typedef struct AggregateState
 	int			stored;
 	int			last_attribute;
 	bool		evaluates;		/* some column is an expression */
-	TupleDesc	described;		/* of the rows whose offsets are known */
-	bool		direct;			/* all attributes lie at known offsets */
+	CfdStored  *as_stored;		/* rows as they are stored; NULL: from slots only */
 
 	uint32		handle;
 	uint32		generation;		/* of the connection the handle is from; 0: none */
@@ -331,6 +327,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 			column->nulls = palloc(BATCH_ROWS);
 		}
 	}
+	if (!state->evaluates)
+		state->as_stored = cfd_stored_create(state->last_attribute);
 	initStringInfo(&state->body);
 }
 
@@ -546,82 +544,45 @@ evaluate_constants(AggregateState *state)
 	}
 }
 
-/* Where attributes lie in stored tuples without NULLs: those before the first of varying length. */
+/* Appends rows as they are stored. */
 static void
-find_offsets(AggregateState *state, TupleDesc desc)
+add_stored(AggregateState *state)
 {
-	int			offset = 0;
+	const CfdStored *stored = state->as_stored;
 
-	state->described = desc;
-	state->direct = !state->evaluates;
-	for (int i = 0; i < state->column_count; i++)
-		state->columns[i].offset = -1;
-	for (int i = 0; i < desc->natts; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(desc, i);
-
-		if (attribute->attlen <= 0)
-			break;
-		offset = att_align_nominal(offset, attribute->attalign);
-		for (int j = 0; j < state->column_count; j++)
-		{
-			if (state->columns[j].attribute == i + 1 && attribute->attbyval)
-			{
-				state->columns[j].offset = offset;
-				state->columns[j].length = attribute->attlen;
-			}
-		}
-		offset += attribute->attlen;
-	}
-	for (int i = 0; i < state->column_count; i++)
-	{
-		if (state->columns[i].attribute > 0 && state->columns[i].offset < 0)
-			state->direct = false;
-	}
-}
-
-/*
- * Appends a row that lies in a buffer as it is stored, without taking apart what
- * is not needed of it; false if it is not such a row.
- */
-static inline bool
-add_stored_tuple(AggregateState *state, TupleTableSlot *slot)
-{
-	HeapTuple	tuple;
-	char	   *data;
-	int			row = state->rows;
-
-	if (!TTS_IS_BUFFERTUPLE(slot))
-		return false;
-	if (unlikely(state->described != slot->tts_tupleDescriptor))
-		find_offsets(state, slot->tts_tupleDescriptor);
-	tuple = ((HeapTupleTableSlot *) slot)->tuple;
-	if (!state->direct || tuple == NULL || HeapTupleHasNulls(tuple) ||
-		HeapTupleHeaderGetNatts(tuple->t_data) < state->last_attribute)
-		return false;
-	data = (char *) tuple->t_data + tuple->t_data->t_hoff;
 	for (int i = 0; i < state->column_count; i++)
 	{
 		Column	   *column = &state->columns[i];
 
 		if (column->form == FORM_FID)
-			column->values[row] = fid_of(*(Datum *) (data + column->offset), false);
-		else if (column->form != FORM_CONSTANT)
-			put_value(column, row, fetch_att(data + column->offset, true, column->length), false);
+			cfd_stored_fids(stored, column->attribute, column->values + state->rows);
+		else if (column->form == FORM_BOOL)
+			cfd_stored_bools(stored, column->attribute, column->nulls + state->rows);
+		else if (column->form == FORM_RAW)
+		{
+			if (column->null_only)
+				memset(column->values + state->rows, 0, stored->count * sizeof(CfdFid));
+			else
+				cfd_stored_datums(stored, column->attribute, column->values + state->rows);
+			memset(column->nulls + state->rows, 0, stored->count);
+		}
 	}
-	state->rows++;
-	return true;
+	state->rows += stored->count;
 }
 
-/* Appends a row of the child to the batch. */
-static inline void
+/* Appends a row of the child to the batch, and perhaps those after it on its page. */
+static void
 add_row(AggregateState *state, TupleTableSlot *slot)
 {
 	ExprContext *context = state->css.ss.ps.ps_ExprContext;
 	int			row;
 
-	if (add_stored_tuple(state, slot))
+	if (state->as_stored != NULL &&
+		cfd_stored_take(state->as_stored, linitial(state->css.custom_ps), slot, BATCH_ROWS - state->rows) > 0)
+	{
+		add_stored(state);
 		return;
+	}
 	row = state->rows++;
 	slot_getsomeattrs(slot, state->last_attribute);
 	context->ecxt_outertuple = slot;

@@ -17,6 +17,7 @@
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/whole.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -491,28 +492,12 @@ call_of(Aggref *aggref, List *targets)
 					  over(targets, OUTER_VAR, (Node *) aggref->aggfilter));
 }
 
-/* System columns and whole rows are not among the columns of a table. */
-static bool
-has_other_columns(List *vars)
-{
-	ListCell   *cell;
-
-	foreach(cell, vars)
-	{
-		if (lfirst_node(Var, cell)->varattno <= 0)
-			return true;
-	}
-	return false;
-}
-
 /* Takes from a scan the quals that the keeper evaluates; it gives whole rows then. */
 static List *
 take_quals(PlannerInfo *root, Plan *child, List *exprs)
 {
 	List	   *taken = NIL;
 	List	   *left = NIL;
-	List	   *needed;
-	RelOptInfo *rel = find_base_rel(root, ((Scan *) child)->scanrelid);
 	ListCell   *cell;
 
 	foreach(cell, child->qual)
@@ -523,10 +508,7 @@ take_quals(PlannerInfo *root, Plan *child, List *exprs)
 			left = lappend(left, lfirst(cell));
 	}
 	child->qual = left;
-	needed = pull_var_clause((Node *) list_concat_copy(exprs, taken), PVC_RECURSE_AGGREGATES);
-	child->targetlist = has_other_columns(needed) ? NIL : build_physical_tlist(root, rel);
-	if (child->targetlist == NIL)
-		child->targetlist = add_to_flat_tlist(NIL, needed);
+	cfd_whole_rows(root, child, pull_var_clause((Node *) list_concat_copy(exprs, taken), PVC_RECURSE_AGGREGATES));
 	return taken;
 }
 

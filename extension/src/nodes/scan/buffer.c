@@ -86,6 +86,19 @@ cfd_buffer_add(CfdBuffer *buffer, TupleTableSlot *slot)
 }
 
 void
+cfd_buffer_add_stored(CfdBuffer *buffer, const CfdStored *stored)
+{
+	for (int i = 0; i < buffer->columns; i++)
+	{
+		if (!buffer->kept[i])
+			continue;
+		cfd_stored_datums(stored, i + 1, buffer->values[i] + buffer->rows);
+		memset(buffer->nulls[i] + buffer->rows, false, stored->count);
+	}
+	buffer->rows += stored->count;
+}
+
+void
 cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot)
 {
 	ExecClearTuple(slot);

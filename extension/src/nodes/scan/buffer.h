@@ -13,6 +13,7 @@
 #include "postgres.h"
 #include "channel/channel.h"
 #include "executor/tuptable.h"
+#include "nodes/stored.h"
 #include "planner/inputs.h"
 
 typedef struct CfdBuffer
@@ -44,6 +45,8 @@ extern void cfd_buffer_init(CfdBuffer *buffer, int columns, const bool *kept, in
 extern void cfd_buffer_reserve(CfdBuffer *buffer, int rows);
 /* Keeps a row of the slot, which is deformed. */
 extern void cfd_buffer_add(CfdBuffer *buffer, TupleTableSlot *slot);
+/* Keeps rows as they are stored. */
+extern void cfd_buffer_add_stored(CfdBuffer *buffer, const CfdStored *stored);
 /* Puts a row's attributes into a virtual slot. */
 extern void cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot);
 /* Whether rows refer to so much that the batch should end. */

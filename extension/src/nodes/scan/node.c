@@ -51,6 +51,7 @@ typedef struct CfdScanState
 	bool		ended;			/* the child has no more rows */
 	int			batch_rows;		/* of the next batch */
 	int			last_attribute; /* of the child's slot, that is needed */
+	CfdStored  *stored;			/* rows as they are stored; NULL: from slots only */
 	StringInfoData body;
 	/* for EXPLAIN ANALYZE */
 	uint64		batches;
@@ -213,6 +214,8 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 													state->row->tts_tupleDescriptor);
 	state->inputs_context = CreateExprContext(estate);
 	make_buffers(state, kept, rows->natts);
+	if (state->filter == NULL || !state->buffers[0].quals->evaluates)
+		state->stored = cfd_stored_create(state->last_attribute);
 	state->batch_rows = CFD_SCAN_FIRST_ROWS;
 	initStringInfo(&state->body);
 	INSTR_TIME_SET_ZERO(state->waited);
@@ -235,12 +238,44 @@ send_filter(CfdScanState *state, CfdBuffer *buffer)
 	state->exchanges++;
 }
 
+static void
+add_row(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
+{
+	ExprContext *context = state->inputs_context;
+
+	slot_getsomeattrs(slot, state->last_attribute);
+	if (buffer->quals != NULL)
+	{
+		if (buffer->quals->evaluates)
+			ResetExprContext(context);
+		context->ecxt_scantuple = slot;
+		cfd_inputs_row(buffer->quals, slot, context, buffer->rows);
+	}
+	cfd_buffer_add(buffer, slot);
+}
+
+/* Adds a row of the child, and perhaps those after it on its page. */
+static void
+add_rows(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
+{
+	PlanState  *child = linitial(state->css.custom_ps);
+
+	if (state->stored == NULL ||
+		cfd_stored_take(state->stored, child, slot, state->batch_rows - buffer->rows) == 0)
+	{
+		add_row(state, buffer, slot);
+		return;
+	}
+	if (buffer->quals != NULL)
+		cfd_inputs_stored(buffer->quals, state->stored, state->inputs_context, buffer->rows);
+	cfd_buffer_add_stored(buffer, state->stored);
+}
+
 /* Reads a batch from the child, and asks the keeper which rows pass. False: no rows. */
 static bool
 read_batch(CfdScanState *state, CfdBuffer *buffer)
 {
 	PlanState  *child = linitial(state->css.custom_ps);
-	ExprContext *context = state->inputs_context;
 
 	cfd_buffer_empty(buffer);
 	cfd_buffer_reserve(buffer, state->batch_rows);
@@ -253,15 +288,7 @@ read_batch(CfdScanState *state, CfdBuffer *buffer)
 			state->ended = true;
 			break;
 		}
-		slot_getsomeattrs(slot, state->last_attribute);
-		if (buffer->quals != NULL)
-		{
-			if (buffer->quals->evaluates)
-				ResetExprContext(context);
-			context->ecxt_scantuple = slot;
-			cfd_inputs_row(buffer->quals, slot, context, buffer->rows);
-		}
-		cfd_buffer_add(buffer, slot);
+		add_rows(state, buffer, slot);
 	}
 	if (buffer->rows == 0)
 		return false;

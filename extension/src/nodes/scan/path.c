@@ -17,6 +17,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/scan/scan.h"
+#include "nodes/whole.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -310,14 +311,37 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 	}
 }
 
+/* Columns of a child that is a scan of the table itself; NIL if it gives more than columns. */
+static List *
+columns_of_scan(Plan *child)
+{
+	List	   *columns = NIL;
+	ListCell   *cell;
+
+	if (!IsA(child, SeqScan) && !IsA(child, IndexScan) && !IsA(child, BitmapHeapScan))
+		return NIL;
+	foreach(cell, child->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, cell)->expr;
+
+		if (!IsA(expr, Var))
+			return NIL;
+		columns = lappend(columns, expr);
+	}
+	return columns;
+}
+
 static Plan *
 plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 		  List *tlist, List *clauses, List *children)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *child = linitial(children);
+	List	   *columns = columns_of_scan(child);
 	List	   *kept;
 
+	if (columns != NIL)
+		cfd_whole_rows(root, child, columns);
 	divide_quals(child->qual, &kept, &scan->custom_exprs, &scan->scan.plan.qual);
 	child->qual = kept;
 	scan->scan.plan.targetlist = tlist;
