@@ -52,7 +52,7 @@ bench-tpch: ## TPC-H beside plaintext: SF=0.1 ROUNDS=3 MODES=on,off
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpch
 
-bench-durability: ## commits, COPY, WAL and recovery beside plaintext: SECONDS=4 SF=0.1 WAL_MB=300
+bench-durability: ## space, commits, COPY, WAL and recovery beside plaintext: SECONDS=3 SF=0.1 WAL_MB=300
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench durability
 

@@ -67,6 +67,18 @@ def tpch(results: dict) -> list[str]:
 
 
 def durability(results: dict) -> list[str]:
+    storage = results["storage"]
+    parts = ["tables", "indexes", "keeper", "total", "wal"]
+    rows = [
+        [
+            side,
+            *(storage[side].get(p, 0) / 1e6 for p in parts),
+            *(storage[side][k] for k in ("bytes_per_row", "wal_bytes_per_row")),
+        ]
+        for side in ("plain", "protected")
+    ]
+    space = grid(["TPC-H, MB", *parts, "bytes a row", "WAL bytes a row"], rows)
+    space += ["", f"Total of both sides: {storage['ratio']:.2f} times plaintext.", ""]
     keys = ["kind", "synchronous_commit", "clients", "plain", "protected", "ratio"]
     head = ["commits a second", *keys[1:]]
     lines = grid(head, [[entry[k] for k in keys] for entry in results["commits"]])
@@ -85,7 +97,7 @@ def durability(results: dict) -> list[str]:
         "first_answer_seconds": "first answer, s",
     }
     rows = [[name, *(found[s][k] for s in sides)] for k, name in names.items()]
-    return [*lines, "", *grid(["recovery after kill -9 of all", *sides], rows)]
+    return [*space, *lines, "", *grid(["recovery after kill -9 of all", *sides], rows)]
 
 
 def tpcc(results: dict) -> list[str]:

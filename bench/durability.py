@@ -1,10 +1,11 @@
-"""`make bench-durability`: what a durable row costs: commits of single rows, COPY, WAL, recovery.
+"""`make bench-durability`: what a durable row costs: space, commits of single rows, COPY, WAL,
+recovery.
 
 Plaintext and protected stand in the same PostgreSQL with fsync on, in alternation; protected runs
 through the client library, so that no proxy's hop is in the figures.
 
-Parameters: SECONDS of each measurement, ROUNDS, CLIENTS, SF of the lineitem that COPY loads,
-WAL_MB before the kill.
+Parameters: SECONDS of each measurement, ROUNDS, CLIENTS, SF of TPC-H for space and COPY, WAL_MB
+before the kill.
 """
 
 import os
@@ -19,27 +20,61 @@ from driver import driver
 from report import Report, median, parameter, progress, ratio, table
 from stack import kill
 
-SECONDS = parameter("SECONDS", 4.0)
+SECONDS = parameter("SECONDS", 3.0)
 ROUNDS = parameter("ROUNDS", 3)
 CLIENTS = [int(n) for n in parameter("CLIENTS", "1,4").split(",")]
 SCALE = parameter("SF", 0.1)
 WAL_MB = parameter("WAL_MB", 300)
 ROWS = 10_000
 SIDES = {"plain": ("direct", "d_plain"), "protected": ("library", "d_protected")}
+PARTS = ["tables", "indexes", "keeper", "total"]
+
+
+def load(stack, path: str, schema: str, table: str, file: Path) -> tuple[float, int]:
+    """Seconds, and bytes of WAL."""
+    with stack.connect_dba() as dba:
+        before = wal_position(dba)
+        figures = driver(stack, path, schema, "copy", "--table", table, "--file", file)
+        return figures["seconds"], wal_position(dba) - before
+
+
+def space(stack, report: Report) -> None:
+    """Bytes on disk of TPC-H with its indexes, on both sides, and of the WAL of its loading."""
+    files = tpch_data.generate(SCALE)
+    found = {}
+    with stack.connect_dba() as dba, servers.connect(stack.app_url) as app:
+        for name, (path, schema) in SIDES.items():
+            app.execute(f"CREATE SCHEMA {schema}")
+            app.execute(f"SET search_path = {schema}")
+            app.execute(tpch_data.ddl(name == "protected"))
+            dba.execute("CHECKPOINT")
+            wal = sum(
+                load(stack, path, schema, table, files / f"{table}.tbl")[1]
+                for table in tpch_data.TABLES
+            )
+            tpch_data.finish(app)
+            found[name] = {"wal": wal, **tpch_data.storage(dba, schema)}
+    found["protected"]["keeper"] = servers.keeper_files(stack)
+    found["protected"]["keeper_memory"] = servers.keeper_memory(stack)
+    for side in found.values():
+        side["total"] = sum(side.get(part, 0) for part in PARTS[:3])
+        side["bytes_per_row"] = side["total"] / side["rows"]
+        side["wal_bytes_per_row"] = side["wal"] / side["rows"]
+    found["ratio"] = found["protected"]["total"] / found["plain"]["total"]
+    report.results["storage"] = found
+    progress(f"space: {found['ratio']:.2f} times plaintext")
 
 
 def make_tables(stack) -> None:
     with servers.connect(stack.app_url) as app:
         for name, (_, schema) in SIDES.items():
             enc = "enc_" if name == "protected" else ""
-            app.execute(f"CREATE SCHEMA {schema}")
             app.execute(f"SET search_path = {schema}")
             app.execute(f"CREATE TABLE commits (id serial PRIMARY KEY, n {enc}int4, s {enc}text)")
             app.execute(
                 "INSERT INTO commits (n, s) SELECT i, md5(i::text)"
                 f" FROM generate_series(1, {ROWS}) i"
             )
-            app.execute(tpch_data.ddl(bool(enc)))
 
 
 def commits(stack, report: Report) -> None:
@@ -71,24 +106,33 @@ def wal_position(dba) -> int:
     return dba.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::int8").fetchone()[0]
 
 
+def unbind(stack) -> None:
+    """Takes constraints and indexes off lineitem: what is timed is COPY."""
+    with servers.connect(stack.app_url) as app:
+        for _, schema in SIDES.values():
+            app.execute(f"DROP TABLE {schema}.lineitem CASCADE")
+            app.execute(f"SET search_path = {schema}")
+            ddl = tpch_data.ddl(schema == SIDES["protected"][1])
+            app.execute(next(part for part in ddl.split(";") if "TABLE lineitem" in part))
+
+
 def copy(stack, report: Report) -> None:
     """Seconds and bytes of WAL to load lineitem."""
     file = tpch_data.generate(SCALE) / "lineitem.tbl"
     rows = sum(1 for _ in file.open("rb"))
     runs = {name: [] for name in SIDES}
     wal = {}
-    with stack.connect_dba() as dba:
-        for _ in range(ROUNDS):
-            for name, (path, schema) in SIDES.items():
+    for _ in range(ROUNDS):
+        for name, (path, schema) in SIDES.items():
+            with stack.connect_dba() as dba:
                 dba.execute(f"TRUNCATE {schema}.lineitem")
                 dba.execute("CHECKPOINT")
-                before = wal_position(dba)
-                figures = driver(stack, path, schema, "copy", "--table", "lineitem", "--file", file)
-                wal[name] = (wal_position(dba) - before) / rows
-                runs[name].append(figures["seconds"])
-            progress(f"lineitem: {', '.join(f'{n} {r[-1]:.2f} s' for n, r in runs.items())}")
+            seconds, written = load(stack, path, schema, "lineitem", file)
+            wal[name] = written / rows
+            runs[name].append(seconds)
+        progress(f"lineitem: {', '.join(f'{n} {r[-1]:.2f} s' for n, r in runs.items())}")
     entry = {name: median(values) for name, values in runs.items()}
-    entry |= {"ratio": ratio(entry["protected"], entry["plain"]), "runs": runs, "rows": int(rows)}
+    entry |= {"ratio": ratio(entry["protected"], entry["plain"]), "runs": runs, "rows": rows}
     entry["wal_bytes_per_row"] = wal
     report.results["copy"] = entry
 
@@ -150,6 +194,14 @@ def redo_seconds(stack) -> float | None:
 
 
 def print_tables(report: Report) -> None:
+    storage = report.results["storage"]
+    keys = [*PARTS, "wal"]
+    rows = [
+        [name, *(storage[name].get(k, 0) / 1e6 for k in keys), storage[name]["bytes_per_row"]]
+        for name in SIDES
+    ]
+    table(["TPC-H, MB", *keys, "bytes a row"], rows)
+    print(f"  total of both sides: {storage['ratio']:.2f} times plaintext")
     head = ["commits/s", "synchronous_commit", "clients", "plain", "protected", "ratio"]
     keys = ["kind", "synchronous_commit", "clients", "plain", "protected", "ratio"]
     table(head, [[entry[k] for k in keys] for entry in report.results["commits"]])
@@ -187,8 +239,10 @@ def main() -> None:
         },
     )
     with servers.running(log_checkpoints="off") as stack:
+        space(stack, report)
         make_tables(stack)
         commits(stack, report)
+        unbind(stack)
         copy(stack, report)
         recovery(stack, report)
     print_tables(report)

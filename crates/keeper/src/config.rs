@@ -33,6 +33,9 @@ pub struct Config {
     pub root_key_source: String,
     /// Directory of checkpoints; empty: values are lost when the keeper ends.
     pub data_dir: PathBuf,
+    /// Whether segments in `data_dir` and long redo records are compressed before they are
+    /// sealed: lengths then tell how well values compress (docs/leakage.md).
+    pub compress_at_rest: bool,
     /// File of the counter that tells old copies of `data_dir` from the newest;
     /// empty: `data_dir` with the extension `freshness`.
     pub freshness_file: PathBuf,
@@ -68,6 +71,7 @@ impl Default for Config {
             root_key_file: "/var/lib/confide/root.key".into(),
             root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
+            compress_at_rest: true,
             freshness_file: PathBuf::new(),
             freshness_tpm: PathBuf::new(),
             freshness_tpm_index: 0x0180_c0fd,
@@ -198,6 +202,12 @@ fn overlay(
                 let number = text.trim().parse();
                 Value::Integer(number.map_err(|_| format!("environment: {name} is no number"))?)
             }
+            Some(Value::Boolean(_)) => {
+                let word = text.trim().parse();
+                Value::Boolean(
+                    word.map_err(|_| format!("environment: {name} is not true or false"))?,
+                )
+            }
             Some(_) => Value::String(text),
         };
         table.insert(key, value);
@@ -227,6 +237,7 @@ mod tests {
                 ("CONFIDE_KEEPER_SOCKET", "/tmp/b"),
                 ("CONFIDE_KEEPER_USERS", "alice, 1000"),
                 ("CONFIDE_KEEPER_MAX_CHANNELS", "7"),
+                ("CONFIDE_KEEPER_COMPRESS_AT_REST", "false"),
                 ("OTHER", "x"),
             ],
         );
@@ -236,6 +247,7 @@ mod tests {
             memory_limit: Bytes(10 << 20),
             users: vec!["alice".into(), "1000".into()],
             max_channels: 7,
+            compress_at_rest: false,
             ..Config::default()
         };
         assert_eq!(config, Ok(wanted));
@@ -249,6 +261,7 @@ mod tests {
         assert!(load("socket_mode = \"0990\"", &[]).is_err());
         assert!(load("memory_limit = \"1XB\"", &[]).is_err());
         assert!(load("memory_limit = -1", &[]).is_err());
+        assert!(load("", &[("CONFIDE_KEEPER_COMPRESS_AT_REST", "yes")]).is_err());
     }
 
     /// What is printed reads back as the same.

@@ -1,13 +1,15 @@
 //! Bodies of redo records: bytes in the clear, before sealing and after opening.
 //!
-//! A promotion is a list of items: difference of the FID to the one before (the
-//! first: to 0) as a zigzag varint, type code `u8`, length as a varint, bytes.
-//! Differences are taken modulo 2^64. A partition is its number and key in 20
+//! A promotion is a list of items, as it is or compressed (crate `pack`): differences of
+//! partition and slot of the FID to those of the one before (the first: to 0) as zigzag
+//! varints, type code `u8`, length as a varint, bytes. A partition is its number and key in 20
 //! bytes. A sweep is a list of runs: difference of the first FID to the end of the
 //! run before (the first: to 0) as a zigzag varint, number of FIDs as a varint.
 //! A drop is the number of a partition in 4 bytes.
 
 use crate::Error;
+use contract::Fid;
+use contract::fid::{PARTITION_END, SLOT_MAX};
 
 /// One value and the permanent FID that it got.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,17 @@ fn put_varint(out: &mut Vec<u8>, mut v: u64) {
     out.push(v as u8);
 }
 
+/// A difference modulo 2^64, small where the two numbers are near each other.
+fn put_zigzag(out: &mut Vec<u8>, to: u64, from: u64) {
+    let delta = to.wrapping_sub(from) as i64;
+    put_varint(out, ((delta << 1) ^ (delta >> 63)) as u64);
+}
+
+fn take_zigzag(bytes: &mut &[u8], from: u64) -> Option<u64> {
+    let zigzag = take_varint(bytes)?;
+    Some(from.wrapping_add((zigzag >> 1) ^ (zigzag & 1).wrapping_neg()))
+}
+
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut v = 0u64;
     for shift in (0..64).step_by(7) {
@@ -79,9 +92,11 @@ impl Promotion {
 
     /// Adds a value.
     pub fn push(&mut self, fid: u64, type_code: u8, bytes: &[u8]) {
-        let delta = fid.wrapping_sub(self.last) as i64;
-        self.last = fid;
-        put_varint(&mut self.body, ((delta << 1) ^ (delta >> 63)) as u64);
+        let (fid, last) = (Fid(fid), Fid(self.last));
+        let [to, from] = [fid, last].map(|f| u64::from(f.partition()));
+        put_zigzag(&mut self.body, to, from);
+        put_zigzag(&mut self.body, fid.slot(), last.slot());
+        self.last = fid.0;
         self.body.push(type_code);
         put_varint(&mut self.body, bytes.len() as u64);
         self.body.extend_from_slice(bytes);
@@ -99,22 +114,26 @@ impl Promotion {
 }
 
 fn take_item<'a>(bytes: &mut &'a [u8], last: u64) -> Option<Item<'a>> {
-    let zigzag = take_varint(bytes)?;
-    let delta = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
+    let last = Fid(last);
+    let partition = take_zigzag(bytes, u64::from(last.partition()))?;
+    let slot = take_zigzag(bytes, last.slot())?;
+    let partition = u32::try_from(partition).ok();
+    let partition = partition.filter(|p| *p < PARTITION_END)?;
     let (&type_code, rest) = bytes.split_first()?;
     *bytes = rest;
     let length = usize::try_from(take_varint(bytes)?).ok()?;
     let (value, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(Item {
-        fid: last.wrapping_add(delta),
+        fid: Fid::new(partition, Some(slot).filter(|s| *s <= SLOT_MAX)?).0,
         type_code,
         bytes: value,
     })
 }
 
 impl Items {
-    pub(crate) fn parse(body: Vec<u8>) -> Result<Items, Error> {
+    pub(crate) fn parse(packed: &[u8]) -> Result<Items, Error> {
+        let body = pack::unpack(packed).ok_or(Error::Malformed)?;
         let mut rest = body.as_slice();
         let mut last = 0;
         while !rest.is_empty() {
@@ -164,8 +183,7 @@ impl Sweep {
         let mut out = Vec::new();
         let mut end = 0u64;
         for (first, count) in &self.0 {
-            let delta = first.wrapping_sub(end) as i64;
-            put_varint(&mut out, ((delta << 1) ^ (delta >> 63)) as u64);
+            put_zigzag(&mut out, *first, end);
             put_varint(&mut out, *count);
             end = first.wrapping_add(*count);
         }
@@ -176,14 +194,12 @@ impl Sweep {
         let mut runs = Vec::new();
         let (mut end, mut total) = (0u64, 0u64);
         while !rest.is_empty() {
-            let zigzag = take_varint(&mut rest).ok_or(Error::Malformed)?;
+            let first = take_zigzag(&mut rest, end).ok_or(Error::Malformed)?;
             let count = take_varint(&mut rest).ok_or(Error::Malformed)?;
-            let delta = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
             total = total.saturating_add(count);
             if count == 0 || total > SWEEP_MAX {
                 return Err(Error::Malformed);
             }
-            let first = end.wrapping_add(delta);
             runs.push((first, count));
             end = first.wrapping_add(count);
         }

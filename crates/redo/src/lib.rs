@@ -22,7 +22,7 @@ pub use body::{Item, Items, Partition, Promotion, Sweep};
 pub use seal::{Opener, Sealer};
 
 /// Version of the format.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// What a record is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -36,6 +36,7 @@ pub struct Sealer {
     epoch: Epoch,
     key: LessSafeKey,
     counter: AtomicU64,
+    compress: bool,
 }
 
 impl Sealer {
@@ -54,7 +55,13 @@ impl Sealer {
             epoch,
             key: key_of(&pseudorandom(root), &epoch).ok_or(Error::Refused)?,
             counter: AtomicU64::new(0),
+            compress: true,
         })
+    }
+
+    /// Whether long promotions are compressed; they are, unless this says no.
+    pub fn compress(&mut self, on: bool) {
+        self.compress = on;
     }
 
     /// Seals a promotion.
@@ -62,7 +69,7 @@ impl Sealer {
     /// # Errors
     /// [`Error::Refused`] when the run has sealed 2^48 records.
     pub fn promotion(&self, promotion: Promotion) -> Result<Vec<u8>, Error> {
-        self.seal(Kind::Promotion, &promotion.body)
+        self.seal(Kind::Promotion, &pack::pack(&promotion.body, self.compress))
     }
 
     /// Seals a partition.
@@ -166,7 +173,7 @@ impl Opener {
             .len();
         body.truncate(length);
         match Kind::from_u8(*kind).ok_or(Error::Malformed)? {
-            Kind::Promotion => Items::parse(body).map(Record::Promotion),
+            Kind::Promotion => Items::parse(&body).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
             Kind::Drop => match body.first_chunk() {

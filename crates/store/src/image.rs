@@ -3,26 +3,24 @@
 //!
 //! Bytes of a segment: format version `u8`, zeros 1..4, code of the layout `u32`,
 //! number of words `u32`; then a bitmap of the slots taken in that many words
-//! `u64`; then the values in order of their slots, each preceded by its length as
-//! a varint where the type has no fixed width.
+//! `u64`; then the values in order of their slots (module `columns`).
 //!
 //! Not here: where segments are kept, and when (the keeper).
 //!
 //! Invariants: reading back what was written gives the same partition; reading
 //! back twice, or after redo records of the same values, changes nothing.
 
-use crate::codec;
+use crate::columns;
 use crate::error;
 use crate::layout::Layout;
 use crate::scalar::Scalar;
-use contract::TypeCode;
 use values::Error;
 
 /// Slots of one segment.
 pub const SEGMENT_SLOTS: u64 = 1 << 16;
 /// Number of words of a full segment's bitmap.
 const WORDS: usize = (SEGMENT_SLOTS / 64) as usize;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 12;
 
 /// The segment that a slot is in.
@@ -68,34 +66,13 @@ impl Dirty {
     }
 }
 
-fn put_length(out: &mut Vec<u8>, mut n: usize) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-fn take_length(bytes: &mut &[u8]) -> Option<usize> {
-    let mut n = 0usize;
-    for shift in (0..35).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        n |= usize::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(n);
-        }
-    }
-    None
-}
-
 /// A segment; `None` when no slot of it is taken. `words` is its bitmap, `value`
 /// gives what is in a slot of the partition.
 pub(crate) fn write<'a>(
     layout: Layout,
     segment: u32,
     words: &[u64],
-    value: impl Fn(u64) -> Scalar<'a>,
+    value: impl Fn(u64) -> Scalar<'a> + Clone,
 ) -> Option<Vec<u8>> {
     let used = words.len() - words.iter().rev().take_while(|w| **w == 0).count();
     let words = words.get(..used.min(WORDS)).filter(|w| !w.is_empty())?;
@@ -103,24 +80,12 @@ pub(crate) fn write<'a>(
     out.extend_from_slice(&layout.code().to_le_bytes());
     out.extend_from_slice(&(words.len() as u32).to_le_bytes());
     out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
-    let t = layout.stored_type();
-    let fixed = codec::width(t).is_some();
-    let mut scratch = Vec::new();
-    for slot in slots(segment, words) {
-        if fixed {
-            codec::encode(&value(slot), t, &mut out);
-        } else {
-            scratch.clear();
-            codec::encode(&value(slot), t, &mut scratch);
-            put_length(&mut out, scratch.len());
-            out.extend_from_slice(&scratch);
-        }
-    }
+    columns::write(layout, slots(segment, words).map(value), &mut out);
     Some(out)
 }
 
 /// The slots of the partition that a segment's bitmap says are taken.
-fn slots(segment: u32, words: &[u64]) -> impl Iterator<Item = u64> {
+fn slots(segment: u32, words: &[u64]) -> impl Iterator<Item = u64> + Clone {
     let first = u64::from(segment) * SEGMENT_SLOTS;
     words.iter().enumerate().flat_map(move |(at, word)| {
         let mut left = *word;
@@ -139,17 +104,13 @@ pub(crate) fn read(
     bytes: &[u8],
     mut set: impl FnMut(u64, &Scalar<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (words, mut rest) = header(layout, bytes).ok_or_else(error::bad_segment)?;
-    let t = layout.stored_type();
-    for slot in slots(segment, &words) {
-        let value = take_value(t, &mut rest).ok_or_else(error::bad_segment)?;
-        set(slot, &value)?;
-    }
-    if rest.is_empty() {
-        Ok(())
-    } else {
-        Err(error::bad_segment())
-    }
+    let (words, values) = header(layout, bytes).ok_or_else(error::bad_segment)?;
+    let count = words.iter().map(|w| w.count_ones() as usize).sum();
+    let mut slots = slots(segment, &words);
+    let read = columns::read(layout, count, values, |value| {
+        set(slots.next().ok_or_else(error::bad_segment)?, value)
+    });
+    read.unwrap_or_else(|| Err(error::bad_segment()))
 }
 
 fn header(layout: Layout, bytes: &[u8]) -> Option<(Vec<u64>, &[u8])> {
@@ -164,14 +125,4 @@ fn header(layout: Layout, bytes: &[u8]) -> Option<(Vec<u64>, &[u8])> {
     let (bitmap, rest) = rest.split_at_checked(count * 8)?;
     let (words, _) = bitmap.as_chunks::<8>();
     Some((words.iter().map(|w| u64::from_le_bytes(*w)).collect(), rest))
-}
-
-fn take_value<'a>(t: TypeCode, rest: &mut &'a [u8]) -> Option<Scalar<'a>> {
-    let length = match codec::width(t) {
-        Some(width) => width,
-        None => take_length(rest)?,
-    };
-    let (bytes, after) = rest.split_at_checked(length)?;
-    *rest = after;
-    codec::decode(t, bytes)
 }

@@ -17,6 +17,7 @@ mod arena;
 mod budget;
 mod chunks;
 mod codec;
+mod columns;
 mod data;
 mod error;
 mod image;

@@ -91,6 +91,7 @@ impl Vault {
             key: VaultKey::new(root_key),
             current: Manifest::default(),
             failed: false,
+            compress: true,
             published: false,
             hold: Arc::new(()),
             index: None,

@@ -40,10 +40,10 @@ impl FileKey {
         Nonce::assume_unique_for_key(bytes)
     }
 
-    /// Ciphertext and tag of block `number` of the file.
-    pub(crate) fn seal(&self, number: u32, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, Error> {
-        let mut sealed = Vec::with_capacity(plain.len() + TAG_BYTES);
-        sealed.extend_from_slice(plain);
+    /// Ciphertext and tag of block `number` of the file, in the place of what is sealed.
+    pub(crate) fn seal(&self, number: u32, bound: &[u8], plain: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let mut sealed = plain;
+        sealed.reserve_exact(TAG_BYTES);
         self.0
             .seal_in_place_append_tag(Self::nonce(number), Aad::from(bound), &mut sealed)
             .map_err(|_| Error::Refused("a block could not be sealed"))?;

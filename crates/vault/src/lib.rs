@@ -21,6 +21,8 @@
 //! become so later, when the counter has come to its number: so the first checkpoint
 //! after opening publishes the current state once more, which uses that number up.
 //!
+//! Segments are compressed before they are sealed, unless the vault is told not to.
+//!
 //! Data files that are mostly outdated are rewritten along with a checkpoint, so
 //! that the space stays within a factor of two of the content.
 //!
@@ -50,6 +52,7 @@ use crypt::VaultKey;
 use manifest::{HEADER_BYTES, Manifest, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Name of the current manifest.
 const MANIFEST: &str = "manifest";
@@ -76,6 +79,7 @@ pub struct Vault {
     /// Whether this opening has published anything.
     published: bool,
     failed: bool,
+    compress: bool,
     /// Shared with copies: while there is one, no data file goes.
     hold: Arc<()>,
     /// Kept up to date for readers beside.
@@ -141,6 +145,7 @@ impl Vault {
             current: Manifest::default(),
             published: false,
             failed: false,
+            compress: true,
             hold: Arc::new(()),
             index: None,
         };
@@ -205,6 +210,11 @@ impl Vault {
         &self.current.meta
     }
 
+    /// Whether what is written from now on is compressed; it is, unless this says no.
+    pub fn compress(&mut self, on: bool) {
+        self.compress = on;
+    }
+
     /// From now on tells readers where segments are.
     pub fn serve(&mut self, index: &Arc<Index>) {
         self.index = Some(Arc::clone(index));
@@ -263,7 +273,7 @@ impl Vault {
             next.places.remove(id);
         }
         if !change.written.is_empty() {
-            self.write_data(next.version, &change.written, &mut next.places)?;
+            self.write_data(next.version, change.written, &mut next.places)?;
         }
         self.publish(next)?;
         self.sweep()
@@ -291,7 +301,7 @@ impl Vault {
     fn write_data(
         &mut self,
         file: u64,
-        written: &BTreeMap<SegmentId, Vec<u8>>,
+        written: BTreeMap<SegmentId, Vec<u8>>,
         places: &mut BTreeMap<SegmentId, Place>,
     ) -> Result<(), Error> {
         let salt = crypt::salt()?;
@@ -299,8 +309,9 @@ impl Vault {
         let header = manifest::header(DATA_MAGIC, &salt);
         let mut offset = HEADER_BYTES as u64;
         let mut blocks = Vec::with_capacity(written.len());
-        for (number, (&id, content)) in (0..).zip(written) {
-            let sealed = key.seal(number, &bound(id, file), content)?;
+        for (number, (id, content)) in (0..).zip(written) {
+            let packed = pack::pack(&Zeroizing::new(content), self.compress);
+            let sealed = key.seal(number, &bound(id, file), packed)?;
             let length = u32::try_from(sealed.len());
             let length = length.map_err(|_| Error::Refused("a segment is too long"))?;
             let place = Place {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// Magic number of a manifest.
 const MAGIC: &[u8; 4] = b"CFDM";
 /// Version of the formats of manifest and data files.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 /// Size of the header of manifest and data files in bytes.
 pub(crate) const HEADER_BYTES: usize = 8 + SALT_BYTES;
 /// The largest meta in bytes.
@@ -121,7 +121,7 @@ impl Manifest {
         }
         let salt = crypt::salt()?;
         let mut out = header(MAGIC, &salt).to_vec();
-        out.extend(key.file(&salt)?.seal(0, MAGIC, &body)?);
+        out.extend(key.file(&salt)?.seal(0, MAGIC, body)?);
         Ok(out)
     }
 

@@ -9,6 +9,7 @@ use crate::manifest::{self, HEADER_BYTES, Place};
 use crate::{DATA_MAGIC, Directory, Error, Files, SegmentId, bound, data_name};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use zeroize::Zeroizing;
 
 /// A file may go between looking a segment up and reading it.
 const TRIES: u32 = 5;
@@ -88,7 +89,9 @@ pub(crate) fn read_block(
     if crypt::hash(&sealed) != place.hash {
         return Err(altered("hash of a block"));
     }
-    key.file(&salt)?
+    let packed = key
+        .file(&salt)?
         .open(place.number, &bound(id, place.file), sealed)
-        .ok_or_else(|| altered("seal of a block"))
+        .ok_or_else(|| altered("seal of a block"))?;
+    pack::unpack(&Zeroizing::new(packed)).ok_or_else(|| altered("content of a block"))
 }

@@ -59,6 +59,7 @@ struct State {
 struct Place {
     directory: PathBuf,
     freshness: Counter,
+    compress: bool,
     root: Zeroizing<[u8; 32]>,
     index: Arc<Index>,
 }
@@ -141,6 +142,7 @@ impl Place {
         Place {
             directory,
             freshness,
+            compress: config.compress_at_rest,
             root: Zeroizing::new(*root),
             index: Arc::default(),
         }
@@ -151,6 +153,7 @@ impl Place {
         let counter = self.freshness.open();
         let mut vault =
             Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
+        vault.compress(self.compress);
         vault.serve(&self.index);
         let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
         Ok((vault, meta))
@@ -200,7 +203,8 @@ impl Durable {
         let (vault, meta) = place.open()?;
         store.set_backing(Arc::new(pages::Pages::of(&place)?));
         load(&vault, &meta, store)?;
-        let sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
+        let mut sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
+        sealer.compress(place.compress);
         let id = match meta.store {
             0 => u64::from_le_bytes(crate::keeper::random().map_err(|e| e.to_string())?).max(1),
             id => id,
