@@ -9,7 +9,7 @@
 use contract::TypeCode;
 use std::time::{Duration, Instant};
 use store::{Budget, Layout, NoJournal, PartitionKey, Scalar, Store};
-use values::{Env, Interval, Value};
+use values::{Env, Value};
 use vault::{Checkpoint, CounterFile, Directory, SegmentId, Vault};
 
 /// Values of each kind: full segments.
