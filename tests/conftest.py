@@ -27,6 +27,7 @@ def schema(stack, request):
     yield name
     with stack.connect_dba() as connection:
         connection.execute("SET client_min_messages = warning")
+        connection.execute("SET lock_timeout = '20s'")  # of what a failed test has left
         connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 

@@ -66,7 +66,7 @@ COMMENT ON FUNCTION confide.gc(regclass) IS
 	'frees values of a table in the keeper that nothing names any more';
 CREATE FUNCTION confide.gc(OUT relation oid, OUT swept int8, OUT postponed text) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'cfd_gc_orphans' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION confide.gc() IS 'frees values in the keeper of tables that do not exist any more';
+COMMENT ON FUNCTION confide.gc() IS 'frees values in the keeper of tables and databases that do not exist any more';
 CREATE FUNCTION confide.stat_progress_gc(OUT pid int4, OUT datid oid, OUT relid oid, OUT phase text,
 		OUT pages_total int8, OUT pages_done int8, OUT identifiers_found int8, OUT values_swept int8)
 	RETURNS SETOF record

@@ -31,6 +31,8 @@ BESIDE, TAG, BELOW_TAG = 8, 56, (1 << 56) - 1
 F_ADD_SEALS, SEALS = 1033, 7
 HEADER_FILE = pathlib.Path(__file__).parent.parent / "src/generated/contract.h"
 VERSION = int(re.search(r"CONTRACT_VERSION (\d+)", HEADER_FILE.read_text())[1])
+MESSAGES = pathlib.Path(__file__).parent.parent.parent / "crates/contract/src/message.rs"
+ANSWERED = {int(k) for k in re.findall(r"\w+ = (\d+), true, \d+;", MESSAGES.read_text())}
 
 ENVELOPE = "cfd1.zwIHAAAAAAAYAAAAAAAAANrPLxNmlh8ZNIwQNqOTkVkK8ZiAIUOuFhS5"
 STATEMENTS = [
@@ -47,6 +49,20 @@ STATEMENTS = [
     r"SELECT confide.handshake(1, '\x00'), confide.handshake(3, '\x00')",
     "SELECT confide.bench_answered(50)",
     "ANALYZE hostile",
+    f"SELECT count(*) FROM hostile WHERE a < '{ENVELOPE}'::enc_int4",
+    f"SELECT a + a, b FROM hostile WHERE a * a > '{ENVELOPE}'::enc_int4",
+    "SELECT a, count(*), sum(a), max(b) FROM hostile GROUP BY a",
+    "SELECT sum(a), avg(a), count(b) FROM hostile",
+    "SELECT b FROM hostile ORDER BY b, a LIMIT 3",
+    "SELECT b FROM hostile ORDER BY b DESC",
+    "COPY hostile TO STDOUT",
+    "BEGIN; CREATE INDEX ON hostile (a); ROLLBACK",
+    f"SET enable_seqscan = off; SELECT * FROM hostile WHERE b = '{ENVELOPE}'::enc_text",
+    f"INSERT INTO hostile SELECT '{ENVELOPE}', '{ENVELOPE}' FROM generate_series(1, 300)",
+    "DELETE FROM hostile WHERE random() < 0.2",
+    "VACUUM hostile",
+    "SELECT * FROM confide.gc('hostile'), confide.gc()",
+    "SELECT * FROM confide.verify('hostile')",
     "SELECT count(repeat('x', 500000 + g)::enc_text) FROM generate_series(1, 3) g",
 ]
 
@@ -134,8 +150,39 @@ class Channel(threading.Thread):
                 self.word(ANSWER + READER_SLEEPS, 0, "<I")
                 self.connection.send(b"w")
 
-    def body(self, kind):
+    def batch(self, kind, request):
+        """An answer of the right form, or nearly, to a request about rows."""
         rng = self.rng
+        words = struct.unpack_from("<4I", request.ljust(16, b"\0"))
+        rows = min(rng.choice([*words, 1, 7]), 40_000)
+        head = struct.pack("<II", rows, 0)
+        if kind == 36:
+            envelope = b"\xcf\x02\x03\0" + rng.randbytes(32)
+            one = struct.pack("<I", rng.choice([36, 36, 36, 35, 0, 1 << 31])) + envelope
+            return one * (len(request) // 16)
+        if kind in (66, 83):
+            return struct.pack("<I", rng.choice([1, 2, 0, 1 << 31]))
+        if kind == 68:
+            return head + struct.pack("<I", rng.choice([0, 1, rows])) + rng.randbytes(rows)
+        if kind == 69:
+            return head + bytes(rng.choice([0, 1, 2, 255]) for _ in range(rows))
+        if kind == 73:
+            return b"".join(rng.randrange(9).to_bytes(4, "little") for _ in range(rows))
+        if kind == 75:
+            below = rng.randrange(9)
+            return struct.pack("<II", below, below + rng.choice([0, 1, 1 << 30]))
+        if kind == 85:
+            return struct.pack("<QII", rng.choice([1, 1000]), rows, rng.choice([0, 0, 1]))
+        if kind == 86:
+            return struct.pack("<IIQ", rows, rng.choice([0, 0, 1, 2]), 1) + rng.randbytes(8 * rows)
+        if kind == 54:
+            return struct.pack("<QQ", 1, rng.choice([0, 0, 1])) + rng.randbytes(rng.choice([0, 60]))
+        return None
+
+    def body(self, kind, request):
+        rng = self.rng
+        if rng.random() < 0.8 and (found := self.batch(kind, request)) is not None:
+            return found
         lengths = {48: 8, 50: 8 * rng.randrange(1, 5), 65: rng.choice([1, 8]), 17: 0, 16: 0}
         length = lengths.get(kind, rng.randrange(0, 60))
         if rng.random() < 0.2:
@@ -155,9 +202,9 @@ class Channel(threading.Thread):
         texts = b"\0".join(self.rng.randbytes(self.rng.randrange(30)) for _ in range(4))
         return (state + b"\0\0\0" + b"%s %n %d " + texts)[: self.rng.choice([3, 8, 9, 100])]
 
-    def answer(self, kind, sequence):
+    def answer(self, kind, sequence, request):
         rng = self.rng
-        code, body = (1, self.body(kind)) if rng.random() < 0.85 else (2, self.error())
+        code, body = (1, self.body(kind, request)) if rng.random() < 0.85 else (2, self.error())
         length = len(body)
         if self.mode == "wild":
             code = rng.choice([code, code, 0, 3, 77])
@@ -174,16 +221,18 @@ class Channel(threading.Thread):
             self.welcome()
             while (header := self.take(16)) is not None:
                 length, kind, _, sequence = struct.unpack("<IHHIxxxx", header)
+                request = b""
                 while length > 0:
                     part = min(length, RING // 2)
-                    if self.take(part) is None:
+                    if (taken := self.take(part)) is None:
                         return
+                    request = request or taken
                     length -= part
-                answered = kind in (16, 17, 18, 21, 34, 48, 50, 65, 66, 96, 98, 99, 100)
+                answered = kind in ANSWERED
                 if self.mode == "silent" and self.rng.random() < 0.3:
                     time.sleep(1.5)
                 if answered and not (self.mode == "silent" and self.rng.random() < 0.3):
-                    self.answer(kind, sequence)
+                    self.answer(kind, sequence, request)
                 if self.rng.random() < 0.01:
                     return
         except (OSError, BrokenPipeError, ValueError, struct.error):

@@ -5,7 +5,10 @@ The plain cases; test_torture.py does it at random.
 """
 
 import os
+import signal
+import threading
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -65,6 +68,59 @@ def test_no_identifier_twice(stack, app, schema):
     commits, rows = load.counts()
     print(f"{commits} commits, {rows} rows")
     assert commits > 100
+
+
+def stopped_backend(dba) -> int:
+    """The pid of the application's backend that has stopped itself."""
+    until = time.monotonic() + 20
+    while True:
+        for (pid,) in dba.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'app'"):
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T":
+                return pid
+        assert time.monotonic() < until, "no backend has stopped"
+        time.sleep(0.05)
+
+
+def test_a_record_of_the_run_before(stack, app, second, dba, schema):
+    """A backend has a FID and its record, and stands still before it writes it. The keeper is
+    restarted, and gives the FID to another row. Bug: the record is written after all, and at the
+    next restart both rows have one value."""
+    app.execute("CREATE TABLE t (id int, v enc_int4)")
+    app.execute("INSERT INTO t VALUES (1, 1)")
+    failed = []
+
+    def insert():
+        dba.execute("ALTER ROLE app SET confide.fault_point = 'stop holds-record'")
+        with stack.connect_app(options=f"-c search_path={schema}") as connection:
+            dba.execute("ALTER ROLE app RESET confide.fault_point")
+            try:
+                connection.execute("INSERT INTO t VALUES (2, 2)")
+            except psycopg.Error as error:
+                failed.append(error.sqlstate)
+
+    thread = threading.Thread(target=insert)
+    thread.start()
+    time.sleep(0.2)
+    with stack.connect_dba() as watch:
+        pid = stopped_backend(watch)
+        try:
+            stack.kill_keeper()
+            stack.up()
+            options = f"-c search_path={schema}"
+            with stack.connect_app(options=options) as connection:
+                connection.execute("INSERT INTO t VALUES (3, 3)")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    thread.join(30)
+    rows = [(1, 1), (3, 3)]
+    for restart in (False, True):
+        if restart:
+            stack.kill_keeper()
+            stack.up()
+        with stack.connect_app(options=options) as connection:
+            found = connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
+            assert found == rows, restart
+    assert failed == ["08006"]
 
 
 def test_record_of_a_column_is_lost(stack, app, schema):

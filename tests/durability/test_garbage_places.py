@@ -7,7 +7,7 @@ import time
 
 import psycopg
 import pytest
-from garbage import collect, postponed, slots, sound
+from garbage import collect, postponed, slots, sound, verify
 
 
 @pytest.fixture
@@ -45,6 +45,22 @@ def test_keys_above_the_leaves(t, dba):
         (2000,),
     ]
     t.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 999) g")
+
+
+def test_entries_marked_dead(t, dba):
+    """A search marks entries of rows that are gone; later ones still compare with them, until
+    they are removed. The pages of the table have forgotten the rows by then."""
+    t.execute("CREATE INDEX t_v ON t (v)")
+    t.execute("DELETE FROM t WHERE id BETWEEN 1000 AND 1999")
+    query = "SELECT id FROM t WHERE v BETWEEN 999 AND 2000 ORDER BY id"
+    for method in ("seqscan", "bitmapscan"):
+        t.execute(f"SET enable_{method} = off")
+    for _ in range(3):
+        assert t.execute(query).fetchall() == [(999,), (2000,)]
+    assert verify(dba)["table t"][0] < 2500, "rows are still on their pages"
+    assert collect(dba) == 0
+    assert t.execute(query).fetchall() == [(999,), (2000,)]
+    t.execute("INSERT INTO t SELECT g, g FROM generate_series(1000, 1999, 7) g")
 
 
 @pytest.mark.parametrize("kind", ["plain", "extended"])
@@ -237,6 +253,55 @@ def test_index_that_cannot_be_read(t):
         t.execute("CREATE TABLE arrays (a enc_int4[])")
 
 
+REFUSED = [
+    "CREATE TABLE r (a enc_int4[])",
+    "CREATE TYPE pair AS (a enc_int4, b int); CREATE TABLE r (p pair)",
+    "CREATE TYPE span AS RANGE (subtype = enc_int4); CREATE TABLE r (p span)",
+    "CREATE DOMAIN small AS enc_int4; CREATE TABLE r (p small)",
+    "CREATE INDEX ON t ((v + v))",
+    "CREATE STATISTICS s ON (v + v) FROM t",
+    "CREATE TABLE r (v enc_int4) USING heap",
+    "ALTER TABLE t SET ACCESS METHOD heap",
+    "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER x FOREIGN DATA WRAPPER w;"
+    " CREATE FOREIGN TABLE r (v enc_int4) SERVER x",
+]
+
+
+@pytest.mark.usefixtures("t")
+@pytest.mark.parametrize("sql", REFUSED)
+def test_refused_places(dba, sql):
+    """Where no collection looks, no identifier may be stored."""
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as error, dba.transaction():
+        for statement in sql.split(";"):
+            dba.execute(statement)
+    assert error.value.diag.message_hint or "expressions" in str(error.value)
+
+
+@pytest.fixture
+def logical(stack):
+    """PostgreSQL with WAL that can be decoded."""
+    for change in ("SET wal_level = logical", "RESET wal_level"):
+        with stack.connect_dba() as dba:
+            dba.execute(f"ALTER SYSTEM {change}")
+        stack.kill_postgres()
+        stack.up()
+        if change.startswith("SET"):
+            yield
+
+
+def test_logical_slot(logical, t, dba):
+    """The rows of a slot that lags behind are in the WAL only, with their identifiers. Bug: who
+    decodes them finds others' values, or none."""
+    dba.execute("SELECT pg_create_logical_replication_slot('lagging', 'pgoutput')")
+    t.execute("DELETE FROM t")
+    dba.execute("SET confide.gc = off")
+    dba.execute("VACUUM t")
+    waits = postponed(dba)
+    dba.execute("SELECT pg_drop_replication_slot('lagging')")
+    assert '"lagging"' in waits
+    assert collect(dba) == 3000
+
+
 def test_dropped_tables(t, dba, stack):
     """What tables dropped before a restart of the keeper held comes back with its checkpoint, and
     goes with the next look for such tables."""
@@ -255,6 +320,58 @@ def test_dropped_tables(t, dba, stack):
     swept = dict(dba.execute("SELECT relation, swept FROM confide.gc()").fetchall())
     assert swept[oid] == 3000
     assert dba.execute(count, [oid]).fetchone() == (0,)
+
+
+@pytest.fixture
+def elsewhere(stack):
+    """Another database, which the superuser fills with values of the first one."""
+    url = stack.dba_url.removesuffix("/app") + "/elsewhere"
+    with stack.connect_dba() as dba:
+        dba.execute("DROP DATABASE IF EXISTS elsewhere")
+        dba.execute("CREATE DATABASE elsewhere")
+        yield url
+        dba.execute("DROP DATABASE IF EXISTS elsewhere")
+
+
+def fill(url: str, exports: list) -> int:
+    """The database's OID."""
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("CREATE EXTENSION confide")
+        other.execute("CREATE TABLE t (v enc_int4)")
+        other.cursor().executemany("INSERT INTO t VALUES (%s)", exports)
+        sql = "SELECT oid FROM pg_database WHERE datname = current_database()"
+        return other.execute(sql).fetchone()[0]
+
+
+def partitions(dba, database: int) -> int:
+    sql = "SELECT count(*) FROM confide.stat_keeper() WHERE name LIKE 'column.' || %s || '.%%.live'"
+    return dba.execute(sql, [database]).fetchone()[0]
+
+
+def test_dropped_database(t, dba, elsewhere, stack):
+    """Its partitions go with the next look, also after a restart of the keeper; those of the others
+    stay. Bug: they stay for ever."""
+    oid = fill(elsewhere, dba.execute("SELECT v FROM t LIMIT 5").fetchall())
+    dba.execute("SELECT confide.gc()")
+    assert partitions(dba, oid) == 1
+    dba.execute("SELECT confide.checkpoint()")
+    dba.execute("DROP DATABASE elsewhere")
+    assert partitions(dba, oid) == 1
+    found = dba.execute("SELECT relation, swept FROM confide.gc()").fetchall()
+    assert (None, 5) in found
+    assert partitions(dba, oid) == 0
+    stack.kill_keeper()
+    stack.up()
+    assert partitions(dba, oid) == 0
+    assert slots(dba) == 3000
+
+
+def test_copied_database(t, dba, elsewhere):
+    """CREATE DATABASE would copy identifiers. Bug: what one of the two databases deletes is lost
+    for the other."""
+    fill(elsewhere, dba.execute("SELECT v FROM t LIMIT 5").fetchall())
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot be copied"):
+        dba.execute("CREATE DATABASE copied TEMPLATE elsewhere")
 
 
 def test_table_of_a_running_transaction(app, dba, second):

@@ -193,6 +193,69 @@ def test_another_store(stack, table):
     served(stack, table)
 
 
+def test_another_store_that_serves(stack, table):
+    """The keeper was not restarted, and serves whoever asks. Bug: backends ask before the recovery
+    worker has looked whose it is."""
+    change(stack, table)
+    marker = stack.data / "confide.store"
+    ours = marker.read_text()
+    marker.write_text("confide store 00000000deadbeef\n")
+    stack.kill_postgres()
+    up_in_vain(stack)
+    assert "is not that of this cluster" in refusal(stack, table)
+    marker.write_text(ours)
+    served(stack, table)
+
+
+def test_no_store(stack, table):
+    """A keeper that keeps values in memory only, for a cluster that has some. Bug: it gives out
+    identifiers that pages hold already."""
+    stack.environment["CONFIDE_KEEPER_DATA_DIR"] = ""
+    try:
+        with without_keeper(stack):
+            pass
+        assert "has no store" in refusal(stack, table)
+    finally:
+        del stack.environment["CONFIDE_KEEPER_DATA_DIR"]
+    served(stack, table)
+
+
+def test_damaged_marker(stack, table):
+    change(stack, table)
+    marker = stack.data / "confide.store"
+    ours = marker.read_text()
+    for damaged in ("", ours[:20], ours.replace(" store ", " stores ")):
+        marker.write_text(damaged)
+        with without_keeper(stack):
+            pass
+        assert '"confide.store" of the cluster is damaged' in refusal(stack, table), damaged
+    marker.write_text(ours)
+    served(stack, table)
+
+
+def test_wal_damaged(stack, table):
+    """A byte of a record that the keeper needs is another. Bug: it serves without what came
+    after."""
+    with stack.connect_dba() as dba, stack.connect_app() as app:
+        dba.execute("SELECT confide.checkpoint()")
+        app.execute(f"INSERT INTO {table} VALUES (3, 44)")
+        sql = """SELECT file_name, file_offset
+                 FROM pg_walfile_name_offset(pg_current_wal_insert_lsn())"""
+        name, end = dba.execute(sql).fetchone()
+        dba.execute("SELECT pg_switch_wal()")
+    segment = stack.data / "pg_wal" / name
+    good = segment.read_bytes()
+    bad = bytearray(good)
+    bad[end - 16] ^= 1  # of the commit, after the value's record
+    with without_keeper(stack):
+        segment.write_bytes(bad)
+    assert "could not read the WAL at" in refusal(stack, table)
+    segment.write_bytes(good)
+    served(stack, table)
+    with stack.connect_app() as app:
+        assert app.execute(f"SELECT v FROM {table} WHERE id = 3").fetchone() == (44,)
+
+
 def test_lag_is_shown_and_warned_of(stack, table):
     with stack.connect_dba() as dba:
         dba.execute("ALTER SYSTEM SET confide.wal_lag_warning = '1MB'")

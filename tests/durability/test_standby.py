@@ -101,6 +101,31 @@ def test_follows(primary, replica):
         assert dba.execute(sql).fetchone() == ("following", position)
 
 
+def test_held_cursor(primary, replica):
+    """A standby's cursor WITH HOLD has identifiers of rows that the primary deletes and collects.
+    Right answer: what can still be read, then an error of the kind that says "again"."""
+    with primary.connect_app() as one, primary.connect_dba() as dba, replica.connect_app() as other:
+        one.execute("CREATE TABLE replica.held (id int, v enc_int4)")
+        one.execute("INSERT INTO replica.held SELECT g, g FROM generate_series(1, 100) g")
+        caught_up(primary, replica)
+        other.execute("BEGIN")
+        other.execute("DECLARE c CURSOR WITH HOLD FOR SELECT v FROM replica.held ORDER BY id")
+        other.execute("COMMIT")
+        assert other.execute("FETCH 2 FROM c").fetchall() == [(1,), (2,)]
+        one.execute("DELETE FROM replica.held WHERE id % 10 > 0")
+        dba.execute("SET confide.gc = off")
+        dba.execute("VACUUM replica.held")
+        assert dba.execute("SELECT swept FROM confide.gc('replica.held')").fetchone() == (90,)
+        caught_up(primary, replica)
+        with pytest.raises(psycopg.errors.SerializationFailure) as error:
+            other.execute("FETCH ALL FROM c")
+        assert "Run the query again" in error.value.diag.message_hint
+        other.execute("CLOSE c")
+        found = other.execute("SELECT v FROM replica.held ORDER BY id").fetchall()
+        assert found == [(10 * g,) for g in range(1, 11)]
+        one.execute("DROP TABLE replica.held")
+
+
 def test_tpch(primary, replica, data):
     sys.path.insert(0, str(TPCH))
     from test_queries import load

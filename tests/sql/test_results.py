@@ -94,3 +94,16 @@ def test_errors_of_a_row(filled, batch):
     assert run(filled, "SELECT i, 1000 / a FROM r WHERE i = 1009").sqlstate == "22012"
     assert run(filled, "SELECT i, 1 / (i - 9), a FROM r ORDER BY i").sqlstate == "22012"
     assert len(run(filled, "SELECT a FROM r").rows) == ROWS
+
+
+def test_output_in_between(filled):
+    """The output of a row within a row asks for a value's envelope before that value's turn has
+    come. Bug: the next column gets the envelope of the one after it."""
+    query = "SELECT i, row(a), a, t, a FROM r WHERE i BETWEEN 1 AND 60 ORDER BY i"
+    found = {}
+    for batch in (0, 1024):
+        filled.execute(f"SET confide.result_batch = {batch}")
+        rows = filled.execute(query).fetchall()
+        found[batch] = [(i, a, t, again) for i, _, a, t, again in rows]
+    assert found[0][1] == (2, 14, "xx", 14)
+    assert found[1024] == found[0]

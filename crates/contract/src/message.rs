@@ -18,6 +18,8 @@ pub const ROWS_MAX: usize = 65_536;
 /// In the answer to a promotion: this value and those after it were not promoted,
 /// because the redo record has become long; ask for them again.
 pub const NOT_PROMOTED: u64 = u64::MAX;
+/// In [`Kind::GarbageBegin`]: all partitions of a database that is no more.
+pub const WHOLE_DATABASE: u32 = u32::MAX;
 /// What [`Kind::RecoveryState`] answers: the keeper needs the WAL from its checkpoint on.
 pub const STANDING_RECOVERS: u32 = 0;
 /// ...: it serves a cluster that writes, and needs no WAL.
@@ -124,7 +126,8 @@ kinds! {
     /// `i32`, type code `u8`, zeros to 12 bytes. Answer: for each partition, attribute
     /// number `i32`, 1 if its column is alive `u32`, values in it `u64`. With relation
     /// OID 0 nothing begins; the answer is the OIDs of the relations of the database
-    /// that have partitions, `u32` each.
+    /// that have partitions, `u32` each (with database OID 0, too: of the databases). With
+    /// relation OID [`WHOLE_DATABASE`] it is about all partitions of the database.
     GarbageBegin = 52, true, 8;
     /// FIDs that are still in use. Those of other partitions are ignored. Body: count
     /// `u32` 0..4, zero 4..8; then FIDs `u64`.

@@ -182,3 +182,51 @@ fn rotation() {
     assert!(place.file.open(&*second).is_err());
     assert_eq!(place.file.open(&*third).unwrap().name(), made.name());
 }
+
+/// The file's name for the root key and the wrapped key belong together also where the source
+/// itself binds nothing. Bug: a key under another name is taken for the store's.
+#[test]
+fn another_name() {
+    struct Careless;
+    impl rootkey::KeySource for Careless {
+        fn kind(&self) -> &'static str {
+            "careless"
+        }
+        fn name(&self) -> String {
+            "a careless source".into()
+        }
+        fn prepare(&self) -> Result<(), Error> {
+            Ok(())
+        }
+        fn wrap(&self, root: &rootkey::RootKey, _: &[u8]) -> Result<rootkey::Wrapped, Error> {
+            Ok(rootkey::Wrapped {
+                parameters: String::new(),
+                sealed: root.expose().to_vec(),
+            })
+        }
+        fn unwrap(
+            &self,
+            wrapped: &rootkey::Wrapped,
+            _: &[u8],
+        ) -> Result<Option<rootkey::RootKey>, Error> {
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(&wrapped.sealed);
+            bytes[0] ^= u8::from(wrapped.parameters == "other");
+            Ok(Some(rootkey::RootKey::from_bytes(bytes.into())))
+        }
+    }
+    let place = Place::new();
+    place.file.create(&Careless).unwrap();
+    assert!(place.file.open(&Careless).is_ok());
+    let text = fs::read_to_string(place.path("root.key")).unwrap();
+    let (body, _) = text.split_once("check ").unwrap();
+    let body = body.replace("source careless ", "source careless other");
+    let check = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, body.as_bytes());
+    let check: String = check.as_ref()[..8]
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    place.private("root.key", &format!("{body}check {check}\n"));
+    let error = place.file.open(&Careless).unwrap_err();
+    assert!(matches!(error, Error::Wrong { .. }), "{error}");
+}

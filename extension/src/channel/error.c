@@ -9,12 +9,15 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "channel/channel.h"
 #include "channel/error.h"
 #include "mb/pg_wchar.h"
 
 /* The keeper's message when an operation needs a client and there is none. */
 #define NO_CLIENT "confide: no client session"
+/* ... and when a permanent FID names nothing. */
+#define UNRESOLVED "confide: identifier does not resolve"
 
 /* The next zero-terminated text of the body, in the server's encoding, or "". */
 static char *
@@ -49,6 +52,20 @@ error_code(const char *state)
 	return MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
 }
 
+/*
+ * At a standby a held cursor may name values whose sweep has been replayed since. As
+ * with PostgreSQL's own conflicts with recovery, the query can be run again.
+ */
+static void
+removed_by_recovery(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("a value that is asked for was removed by recovery"),
+			 errdetail("A cursor WITH HOLD at a standby does not keep values of rows that the primary has deleted."),
+			 errhint("Run the query again; read it to its end in one transaction, or at the primary.")));
+}
+
 void
 cfd_raise_error(const char *body, uint32 length)
 {
@@ -71,6 +88,8 @@ cfd_raise_error(const char *body, uint32 length)
 		code = ERRCODE_CONNECTION_DOES_NOT_EXIST;
 		hint = "The keeper was restarted; shake hands again.";
 	}
+	if (code == ERRCODE_DATA_CORRUPTED && strcmp(message, UNRESOLVED) == 0 && RecoveryInProgress())
+		removed_by_recovery();
 	ereport(ERROR,
 			(errcode(code),
 			 errmsg_internal("%s", message[0] != '\0' ? message : "Confide's keeper reports an error"),

@@ -264,7 +264,7 @@ sweep(volatile CfdGcProgress *progress)
 
 /* Begins in the keeper; gives its partitions. */
 static const Partition *
-begin(Oid relation, Relation table, uint32 *count)
+begin(Oid database, Oid relation, Relation table, uint32 *count)
 {
 	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
 	TupleDesc	desc = table != NULL ? RelationGetDescr(table) : NULL;
@@ -281,7 +281,7 @@ begin(Oid relation, Relation table, uint32 *count)
 		if (type != 0)
 			columns[alive++] = (Column) {.attribute = i + 1,.typmod = attribute->atttypmod,.type = type};
 	}
-	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body, database);
 	cfd_put32(body + 4, relation);
 	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), columns, alive * sizeof(Column), &length);
 	if (length % sizeof(Partition) != 0)
@@ -373,7 +373,7 @@ mark_and_sweep(Relation table, BufferAccessStrategy strategy)
 }
 
 static CfdCollected
-collect(Oid relation, Relation table, BufferAccessStrategy strategy, double rows)
+collect(Oid database, Oid relation, Relation table, BufferAccessStrategy strategy, double rows)
 {
 	volatile CfdGcProgress *progress = cfd_gc_progress();
 	volatile CfdCollected result = {0};
@@ -381,14 +381,16 @@ collect(Oid relation, Relation table, BufferAccessStrategy strategy, double rows
 	uint32		count;
 
 	progress->pid = MyProcPid;
-	progress->database = MyDatabaseId;
+	progress->database = database;
 	progress->relation = relation;
 	progress->pages_total = table != NULL ? pages_of(table) : 0;
 	progress->pages_done = progress->found = progress->swept = 0;
 	PG_TRY();
 	{
-		partitions = begin(relation, table, &count);
-		if (count > 0 && worth_it(relation, partitions, count, rows))
+		partitions = begin(database, relation, table, &count);
+		if (database != MyDatabaseId)
+			sweep(progress);	/* nothing is left that could name a value */
+		else if (count > 0 && worth_it(relation, partitions, count, rows))
 			result.postponed = mark_and_sweep(table, strategy);
 		result.found = progress->found;
 		result.swept = progress->swept;
@@ -405,13 +407,19 @@ collect(Oid relation, Relation table, BufferAccessStrategy strategy, double rows
 CfdCollected
 cfd_collect(Relation table, BufferAccessStrategy strategy, double rows)
 {
-	return collect(RelationGetRelid(table), table, strategy, rows);
+	return collect(MyDatabaseId, RelationGetRelid(table), table, strategy, rows);
 }
 
 CfdCollected
 cfd_collect_orphans(Oid relation)
 {
-	return collect(relation, NULL, NULL, -1);
+	return collect(MyDatabaseId, relation, NULL, NULL, -1);
+}
+
+CfdCollected
+cfd_collect_database(Oid database)
+{
+	return collect(database, CFD_WHOLE_DATABASE, NULL, NULL, -1);
 }
 
 void

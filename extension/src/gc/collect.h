@@ -25,8 +25,16 @@ typedef struct CfdCollected
  * unknown) only if enough garbage is likely.
  */
 extern CfdCollected cfd_collect(Relation table, BufferAccessStrategy strategy, double rows);
-/* Frees what is left of a relation that does not exist any more. */
+/* Frees what is left of a relation of this database that does not exist any more. */
 extern CfdCollected cfd_collect_orphans(Oid relation);
+/* Frees what is left of a database that does not exist any more. */
+extern CfdCollected cfd_collect_database(Oid database);
+
+/*
+ * vacuum.c: the relations of a database (0: the databases) that have partitions in
+ * the keeper; as many as is said, allocated.
+ */
+extern uint32 *cfd_listed_in_keeper(Oid database, int *count);
 
 /* vacuum.c: after heap's vacuum of a table. Never fails because the keeper is away. */
 struct VacuumParams;

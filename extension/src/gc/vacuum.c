@@ -10,6 +10,7 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "channel/channel.h"
 #include "commands/vacuum.h"
 #include "compat/compat.h"
@@ -30,37 +31,39 @@
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
-/* ---------- what dropped tables left ---------- */
+/* ---------- what dropped tables and databases left ---------- */
 
-/* Whether a relation exists, or could: others' transactions count as both. */
+/*
+ * Whether a row with this OID is in a catalog, or could be: others' transactions
+ * count as both.
+ */
 static bool
-may_exist(Oid relation)
+may_exist(Oid class, Oid index, AttrNumber column, Oid oid)
 {
-	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
+	Relation	catalog = table_open(class, AccessShareLock);
 	SnapshotData dirty;
 	ScanKeyData key;
 	SysScanDesc scan;
 	bool		found;
 
 	InitDirtySnapshot(dirty);
-	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-	scan = systable_beginscan(catalog, ClassOidIndexId, true, &dirty, 1, &key);
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+	scan = systable_beginscan(catalog, index, true, &dirty, 1, &key);
 	found = HeapTupleIsValid(systable_getnext(scan));
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
 	return found;
 }
 
-/* The relations of this database that have partitions in the keeper. */
-static uint32 *
-relations_in_keeper(int *count)
+uint32 *
+cfd_listed_in_keeper(Oid database, int *count)
 {
 	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
 	const char *answer;
 	uint32		length;
 	uint32	   *copy;
 
-	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body, database);
 	cfd_put32(body + 4, 0);
 	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), NULL, 0, &length);
 	copy = palloc(Max(length, 1));
@@ -82,7 +85,7 @@ static void
 collect_orphans(OrphanSink sink, void *arg)
 {
 	int			count;
-	uint32	   *relations = relations_in_keeper(&count);
+	uint32	   *relations = cfd_listed_in_keeper(MyDatabaseId, &count);
 
 	for (int i = 0; i < count; i++)
 	{
@@ -90,7 +93,8 @@ collect_orphans(OrphanSink sink, void *arg)
 		bool		exists;
 
 		CHECK_FOR_INTERRUPTS();
-		if (may_exist(relations[i]) || !ConditionalLockRelationOid(relations[i], ShareUpdateExclusiveLock))
+		if (may_exist(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, relations[i]) ||
+			!ConditionalLockRelationOid(relations[i], ShareUpdateExclusiveLock))
 			continue;
 		exists = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relations[i]));
 		if (!exists)
@@ -100,6 +104,33 @@ collect_orphans(OrphanSink sink, void *arg)
 			sink(arg, relations[i], &collected);
 	}
 	pfree(relations);
+}
+
+/*
+ * Databases that do not exist in any transaction. As with relations, the second look
+ * sees one whose row has just been replaced. No number is given to another database
+ * between the looks and the sweep: OIDs come round too slowly.
+ */
+static void
+collect_databases(OrphanSink sink, void *arg)
+{
+	int			count;
+	uint32	   *databases = cfd_listed_in_keeper(InvalidOid, &count);
+
+	for (int i = 0; i < count; i++)
+	{
+		CfdCollected collected;
+
+		CHECK_FOR_INTERRUPTS();
+		if (databases[i] == MyDatabaseId ||
+			may_exist(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, databases[i]) ||
+			SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(databases[i])))
+			continue;
+		collected = cfd_collect_database(databases[i]);
+		if (sink != NULL)
+			sink(arg, InvalidOid, &collected);
+	}
+	pfree(databases);
 }
 
 /* ---------- VACUUM ---------- */
@@ -160,6 +191,7 @@ cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStra
 				(errmsg("garbage of \"%s\" in Confide's keeper: " INT64_FORMAT " identifiers found, " INT64_FORMAT " values freed",
 						RelationGetRelationName(table), result.found, result.swept)));
 	collect_orphans(NULL, NULL);
+	collect_databases(NULL, NULL);
 }
 
 /* ---------- functions ---------- */
@@ -227,7 +259,9 @@ put_orphan(void *arg, Oid relation, const CfdCollected *collected)
 	Datum		values[3];
 	bool		nulls[3] = {false};
 
+	/* What is left of a database has no relation. */
 	values[0] = ObjectIdGetDatum(relation);
+	nulls[0] = !OidIsValid(relation);
 	values[1] = Int64GetDatum(collected->swept);
 	values[2] = text_or_null(collected->postponed, &nulls[2]);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
@@ -240,6 +274,7 @@ cfd_gc_orphans(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("confide.gc()");
 	InitMaterializedSRF(fcinfo, 0);
 	collect_orphans(put_orphan, fcinfo->resultinfo);
+	collect_databases(put_orphan, fcinfo->resultinfo);
 	return (Datum) 0;
 }
 

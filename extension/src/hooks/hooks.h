@@ -9,6 +9,7 @@
 #define CFD_HOOKS_H
 
 #include "postgres.h"
+#include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
 
 /* statement.c: depth, mode, fences */
@@ -21,6 +22,8 @@ extern void cfd_flush_dropped(void);
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
 /* refusals.c: where protected types cannot be stored */
 extern void cfd_refusals_init(void);
+/* databases.c: refuses copies of databases that have protected values */
+extern void cfd_check_createdb(const CreatedbStmt *create);
 /* parse.c: casts by way of text, plaintext constants */
 extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);

@@ -263,6 +263,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	outermost_copy = depth == 0 && cfd_mode == CFD_MODE_COPY;
 	if (outermost_copy)
 		cfd_copy_begin();
+	if (IsA(adapted->utilityStmt, CreatedbStmt))
+		cfd_check_createdb((const CreatedbStmt *) adapted->utilityStmt);
 	if (builds_protected_index(adapted->utilityStmt))
 		max_parallel_maintenance_workers = 0;
 	if (may_outlive_transaction(adapted->utilityStmt))

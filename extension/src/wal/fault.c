@@ -1,6 +1,6 @@
 /*
  * fault.c
- *	  Deaths for tests: see fault.h.
+ *	  Deaths and stops for tests: see fault.h.
  *
  * Invariant: see fault.h.
  */
@@ -14,15 +14,19 @@
 
 char	   *cfd_fault_point = NULL;
 
+#define STOP "stop "
+
 void
 cfd_fault_at(const char *name)
 {
+	bool		stops = strncmp(cfd_fault_point, STOP, strlen(STOP)) == 0;
+	const char *point = cfd_fault_point + (stops ? strlen(STOP) : 0);
 	size_t		length = strlen(name);
-	const char *rest = cfd_fault_point + length;
+	const char *rest = point + length;
 
-	if (strncmp(cfd_fault_point, name, length) != 0 || (*rest != '\0' && *rest != '/'))
+	if (strncmp(point, name, length) != 0 || (*rest != '\0' && *rest != '/'))
 		return;
 	if (*rest == '/' && pg_prng_double(&pg_global_prng_state) * atoi(rest + 1) >= 1)
 		return;
-	kill(getpid(), SIGKILL);
+	kill(getpid(), stops ? SIGSTOP : SIGKILL);
 }

@@ -10,7 +10,7 @@
 
 #include "postgres.h"
 
-/* GUC: "name" or "name/N": one time in N. */
+/* GUC: "name" or "name/N": one time in N; "stop name": it stops there (SIGSTOP). */
 extern char *cfd_fault_point;
 
 extern void cfd_fault_at(const char *name);

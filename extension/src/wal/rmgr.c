@@ -99,6 +99,7 @@ cfd_wal_log(const void *record, Size length, bool permanent)
 	XLogRecPtr	end;
 
 	Assert(length >= CFD_WAL_RECORD_MIN);
+	cfd_fault("holds-record");
 	if (!cfd_state_enter(cfd_channel.link.welcome.incarnation))
 		keeper_restarted();
 	cfd_fault("before-log");

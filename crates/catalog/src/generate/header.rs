@@ -108,6 +108,7 @@ fn messages(h: &mut Header) {
     h.define("MESSAGE_BODY_MAX", message::BODY_MAX);
     h.define("ROWS_MAX", message::ROWS_MAX);
     h.define("NOT_PROMOTED", "UINT64_MAX");
+    h.define("WHOLE_DATABASE", "UINT32_MAX");
     h.define("STANDING_RECOVERS", message::STANDING_RECOVERS);
     h.define("STANDING_SERVES", message::STANDING_SERVES);
     h.define("STANDING_FOLLOWS", message::STANDING_FOLLOWS);

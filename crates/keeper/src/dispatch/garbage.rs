@@ -13,6 +13,7 @@ use crate::body::Body;
 use crate::fail::{self, Failure};
 use contract::Fid;
 use contract::fid::ARENA_BASE;
+use contract::message::WHOLE_DATABASE;
 use redo::Sweep;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -114,7 +115,7 @@ impl Connection {
         let mut body = Body::new(body);
         let (database, relation) = (body.u32()?, body.u32()?);
         if relation == 0 {
-            self.list_relations(database);
+            self.list(database);
             return Ok(());
         }
         let mut alive = BTreeSet::new();
@@ -127,7 +128,9 @@ impl Connection {
         self.garbage_end();
         let keeper = &self.space.keeper;
         let list = keeper.store.list();
-        let of = |key: &PartitionKey| key.database == database && key.relation == relation;
+        let of = |key: &PartitionKey| {
+            key.database == database && [key.relation, WHOLE_DATABASE].contains(&relation)
+        };
         let mut collection = Collection {
             partitions: Vec::new(),
             at: 0,
@@ -164,11 +167,18 @@ impl Connection {
         Ok(begun?)
     }
 
-    fn list_relations(&mut self, database: u32) {
+    /// The relations of a database, or all databases.
+    fn list(&mut self, database: u32) {
         let list = self.space.keeper.store.list();
-        let of = list.iter().filter(|l| l.key.database == database);
-        let relations: BTreeSet<u32> = of.map(|l| l.key.relation).filter(|r| *r != 0).collect();
-        let bytes = relations.iter().flat_map(|r| r.to_le_bytes());
+        let found: BTreeSet<u32> = match database {
+            0 => list.iter().map(|l| l.key.database).collect(),
+            _ => {
+                let of = list.iter().filter(|l| l.key.database == database);
+                of.map(|l| l.key.relation).collect()
+            }
+        };
+        let found = found.iter().filter(|oid| **oid != 0);
+        let bytes = found.flat_map(|oid| oid.to_le_bytes());
         self.reply.extend(bytes);
     }
 

@@ -373,3 +373,46 @@ fn plain_values() {
     backend.send(Kind::PutPlain, &body);
     assert_eq!(backend.get(to, Float8).unwrap().as_deref(), Some("2.5"));
 }
+
+/// Envelopes of many values in one answer: each is its value's; the answer ends before the first
+/// value that has none, and when it is long. Bug: values after that get the envelope of another.
+#[test]
+fn envelopes_of_many() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let ask = |backend: &mut Backend, fids: &[(Fid, TypeCode)]| -> Vec<usize> {
+        let entry = |&(fid, t): &(Fid, TypeCode)| [fid.0, t as u64].map(u64::to_le_bytes).concat();
+        let body: Vec<u8> = fids.iter().flat_map(entry).collect();
+        let answer = backend.call(Kind::GetEnvelopes, &body).unwrap();
+        let mut rest = &answer[..];
+        let mut lengths = Vec::new();
+        while let Some((length, more)) = rest.split_first_chunk::<4>() {
+            let length = u32::from_le_bytes(*length) as usize;
+            lengths.push(length);
+            rest = &more[length..];
+        }
+        lengths
+    };
+    let one = backend.put(&Value::Int4(1));
+    let two = backend.put(&text("two, which is longer"));
+    let whole = ask(
+        &mut backend,
+        &[(one, TypeCode::Int4), (two, TypeCode::Text)],
+    );
+    assert_eq!(whole.len(), 2);
+    assert!(whole[0] < whole[1]);
+    let gone = Fid(1 << 44 | 77);
+    for without in [Fid::INVALID, gone] {
+        let list = [
+            (one, TypeCode::Int4),
+            (without, TypeCode::Int4),
+            (two, TypeCode::Text),
+        ];
+        assert_eq!(ask(&mut backend, &list), whole[..1]);
+    }
+    let other = [(two, TypeCode::Int4), (one, TypeCode::Int4)];
+    assert_eq!(ask(&mut backend, &other), [0; 0], "of another type");
+    let long = backend.put(&text(&"x".repeat(1 << 20)));
+    let found = ask(&mut backend, &[(long, TypeCode::Text); 20]).len();
+    assert!((1..8).contains(&found), "{found}");
+}
