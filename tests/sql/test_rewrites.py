@@ -71,7 +71,9 @@ def test_alter_type(t, second):
 
 def test_alter_type_with_constants(t, second):
     """Checks, indexes and defaults of the column are printed and read again."""
-    t.execute("ALTER TABLE t ADD CHECK (n < 4000), ALTER COLUMN n SET DEFAULT 5, ADD CHECK (s <> '')")
+    t.execute(
+        "ALTER TABLE t ADD CHECK (n < 4000), ALTER COLUMN n SET DEFAULT 5, ADD CHECK (s <> '')"
+    )
     t.execute("CREATE INDEX few ON t (i) WHERE n > 30")
     t.execute("ALTER TABLE t ALTER COLUMN n TYPE enc_int8, ALTER COLUMN s TYPE enc_varchar(50)")
     assert run(second, "INSERT INTO t (i, n) VALUES (8000, 4000)").sqlstate == "23514"
