@@ -53,6 +53,8 @@ pub struct BackendEnd {
     bell: SocketBell,
     welcome: Welcome,
     sequence: u32,
+    /// For answers.
+    buffer: Vec<u8>,
 }
 
 impl BackendEnd {
@@ -85,6 +87,7 @@ impl BackendEnd {
             bell: SocketBell::new(Line::new(stream), Role::Backend),
             welcome,
             sequence: 0,
+            buffer: Vec::new(),
         })
     }
 
@@ -125,16 +128,18 @@ impl BackendEnd {
 
     #[inline]
     fn answer(&mut self, body: &mut Vec<u8>) -> Result<Option<Answer>, Error> {
-        let header = take(&mut self.answers, &mut self.bell, body, |kind| {
-            matches!(kind, Kind::Answer | Kind::Error)
-        })?;
+        let is_answer = |kind| matches!(kind, Kind::Answer | Kind::Error);
+        let (answers, bell) = (&mut self.answers, &mut self.bell);
+        let (header, bytes) = take(answers, bell, &mut self.buffer, is_answer)?;
         if header.sequence != self.sequence {
             return Err(Error::Violation(Violation::Sequence));
         }
         if header.kind == Kind::Answer as u16 {
+            body.clear();
+            body.extend_from_slice(bytes);
             return Ok(None);
         }
-        let failed = failure(body).ok_or(Error::Violation(Violation::Short))?;
+        let failed = failure(bytes).ok_or(Error::Violation(Violation::Short))?;
         Ok(Some(failed))
     }
 

@@ -5,10 +5,11 @@
 //! Invariant: after a violation the channel is closed and stays so.
 
 use crate::mapping::{Mapping, Ring};
-use crate::ring::{Reader, SMALL_BYTES, Writer};
+use crate::ring::{Reader, SMALL_BYTES, Words, Writer};
 use crate::socket::{Line, Role, SocketBell};
 use crate::{Error, Violation};
 use contract::message::{BODY_MAX, HEADER_BYTES};
+use contract::ring::BESIDE_WORDS;
 use contract::{Header, Kind};
 use std::sync::Arc;
 
@@ -50,16 +51,28 @@ impl KeeperEnd {
         Shutdown(Arc::clone(self.bell.line()))
     }
 
-    /// Waits for the next request and copies its body into `body` (replacing what
-    /// is there). Its kind is one that a backend may send, and the body has at
-    /// least that kind's fixed part. What a backend has sent completely is still
+    /// Waits for the next request and gives its body, which may stand in `buffer`
+    /// (replacing what is there). Its kind is one that a backend may send, and the body
+    /// has at least that kind's fixed part. What a backend has sent completely is still
     /// delivered after it is gone; then [`Error::Closed`].
     #[inline]
+    pub fn request<'a>(&'a mut self, buffer: &'a mut Vec<u8>) -> Result<(Header, &'a [u8]), Error> {
+        if self.bell.line().is_down() {
+            return Err(Error::Closed);
+        }
+        let result = take(&mut self.requests, &mut self.bell, buffer, is_request);
+        if let Err(Error::Closed | Error::Violation(_)) = result {
+            self.bell.line().shut_down();
+        }
+        result
+    }
+
+    /// As [`KeeperEnd::request`], with the body always in `body`.
     pub fn next(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
         }
-        let result = self.take(body);
+        let result = self.copy(body);
         self.checked(result)
     }
 
@@ -70,7 +83,7 @@ impl KeeperEnd {
             return Err(Error::Closed);
         }
         let result = match self.requests.has_bytes(&mut self.bell) {
-            Ok(true) => self.take(body).map(Some),
+            Ok(true) => self.copy(body).map(Some),
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
@@ -113,10 +126,8 @@ impl KeeperEnd {
         self.checked(result)
     }
 
-    fn take(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
-        take(&mut self.requests, &mut self.bell, body, |kind| {
-            !matches!(kind, Kind::Answer | Kind::Error)
-        })
+    fn copy(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
+        copy(&mut self.requests, &mut self.bell, body, is_request)
     }
 
     #[inline]
@@ -157,17 +168,12 @@ pub(crate) fn send(
         sequence,
     };
     if HEADER_BYTES + length <= SMALL_BYTES {
-        let mut bytes = [0; SMALL_BYTES];
-        bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
-        let mut end = HEADER_BYTES;
-        for part in parts {
-            bytes[end..end + part.len()].copy_from_slice(part);
-            end += part.len();
-        }
+        let words = small(&header, parts);
+        let count = HEADER_BYTES + length;
         if kind.is_answered() || matches!(kind, Kind::Answer | Kind::Error) {
-            return writer.send(bell, &bytes, end);
+            return writer.send(bell, &words, count);
         }
-        writer.write_small(bell, &bytes, end)?;
+        writer.write_small(bell, &words, count)?;
         return writer.publish(bell);
     }
     writer.write(bell, &header.encode())?;
@@ -177,17 +183,45 @@ pub(crate) fn send(
     writer.publish(bell)
 }
 
-/// Takes one message: header, checks, body.
+/// The words of a small message.
 #[inline]
-pub(crate) fn take(
-    reader: &mut Reader<Ring>,
-    bell: &mut SocketBell,
-    body: &mut Vec<u8>,
-    expected: impl Fn(Kind) -> bool,
-) -> Result<Header, Error> {
-    let mut bytes = [0; HEADER_BYTES];
-    reader.read(bell, &mut bytes)?;
-    let header = Header::decode(&bytes);
+fn small(header: &Header, parts: &[&[u8]]) -> Words {
+    let mut words = [0; BESIDE_WORDS];
+    let word = |eight: &[u8; 8]| u64::from_le_bytes(*eight);
+    let header = header.encode();
+    let (eights, _) = header.as_chunks();
+    let (start, body) = words.split_at_mut(eights.len());
+    for (to, eight) in start.iter_mut().zip(eights) {
+        *to = word(eight);
+    }
+    let joined;
+    let bytes = match parts {
+        [one] => one,
+        _ => {
+            joined = parts.concat();
+            &*joined
+        }
+    };
+    let (eights, rest) = bytes.as_chunks();
+    for (to, eight) in body.iter_mut().zip(eights) {
+        *to = word(eight);
+    }
+    if let Some(to) = body.get_mut(eights.len()) {
+        *to = rest
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte));
+    }
+    words
+}
+
+fn is_request(kind: Kind) -> bool {
+    !matches!(kind, Kind::Answer | Kind::Error)
+}
+
+/// Checks a header.
+#[inline]
+fn check(header: &Header, expected: impl Fn(Kind) -> bool) -> Result<(), Error> {
     let length = header.length as usize;
     if length > BODY_MAX {
         return Err(Error::Violation(Violation::Length));
@@ -198,6 +232,47 @@ pub(crate) fn take(
     if length < kind.fixed_bytes() {
         return Err(Error::Violation(Violation::Short));
     }
+    Ok(())
+}
+
+/// Takes one message: checks the header, gives the body, from `buffer` unless it stood
+/// beside the position.
+#[inline]
+pub(crate) fn take<'a>(
+    reader: &'a mut Reader<Ring>,
+    bell: &mut SocketBell,
+    buffer: &'a mut Vec<u8>,
+    expected: impl Fn(Kind) -> bool,
+) -> Result<(Header, &'a [u8]), Error> {
+    let whole = |bytes: &[u8]| {
+        let header = bytes.first_chunk().map(Header::decode);
+        header.is_some_and(|header| HEADER_BYTES + header.length as usize == bytes.len())
+    };
+    if let Some(count) = reader.take_beside(bell, whole)? {
+        let (header, body) = reader
+            .beside()
+            .split_first_chunk()
+            .unwrap_or((&[0; HEADER_BYTES], &[]));
+        let header = Header::decode(header);
+        check(&header, expected)?;
+        return Ok((header, body.get(..count - HEADER_BYTES).unwrap_or(&[])));
+    }
+    let header = copy(reader, bell, buffer, expected)?;
+    Ok((header, buffer))
+}
+
+/// Takes one message: header, checks, body.
+pub(crate) fn copy(
+    reader: &mut Reader<Ring>,
+    bell: &mut SocketBell,
+    body: &mut Vec<u8>,
+    expected: impl Fn(Kind) -> bool,
+) -> Result<Header, Error> {
+    let mut bytes = [0; HEADER_BYTES];
+    reader.read(bell, &mut bytes)?;
+    let header = Header::decode(&bytes);
+    check(&header, expected)?;
+    let length = header.length as usize;
     if length > SHORT_BYTES {
         bell.rest();
     }

@@ -6,7 +6,7 @@
 //! whatever the peer does, and the seals keep the mapping as long as it was made.
 #![allow(unsafe_code)]
 
-use crate::ring::{Memory, Position, SMALL_BYTES, Side};
+use crate::ring::{Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
     MAPPING_BYTES, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES, VERSION_OFFSET, control,
@@ -317,15 +317,29 @@ impl Memory for Ring {
     }
 
     #[inline]
-    fn put_small(&self, at: u64, bytes: &[u8; SMALL_BYTES], count: usize) {
+    fn put_small(&self, at: u64, words: &Words, count: usize) {
         let (offset, first) = self.place(at, SMALL_BYTES);
         if first < SMALL_BYTES {
-            return self.put(at, &bytes[..count]);
+            return self.put(at, &bytes_of(words)[..count]);
         }
         // SAFETY: as for `put`; whole, because a copy of known length is quicker.
-        unsafe {
-            let to = self.data.as_ptr().add(offset);
-            to.copy_from_nonoverlapping(bytes.as_ptr(), SMALL_BYTES);
+        let to = unsafe { self.data.as_ptr().add(offset) };
+        for (n, word) in words.iter().enumerate() {
+            // SAFETY: within the bytes that `place` has found room for.
+            unsafe { to.cast::<u64>().add(n).write_unaligned(word.to_le()) };
+        }
+    }
+
+    #[inline]
+    fn prepare(&self, at: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let (offset, _) = self.place(at, SMALL_BYTES);
+            // SAFETY: inside the ring; and a hint changes nothing.
+            let at = unsafe { self.data.as_ptr().add(offset) };
+            // SAFETY: any address will do.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
         }
     }
 

@@ -61,11 +61,13 @@ pub trait Memory {
     fn order(&self, order: Ordering);
     /// Copies bytes, no more than the ring's size, in at a position.
     fn put(&self, at: u64, bytes: &[u8]);
-    /// Copies the first `count` bytes of a buffer in at a position. There is room for
-    /// the whole buffer, whose rest may be copied, too.
-    fn put_small(&self, at: u64, bytes: &[u8; SMALL_BYTES], count: usize) {
-        self.put(at, &bytes[..count]);
+    /// Copies the first `count` bytes of a small message in at a position. There is room
+    /// for all its words, whose rest may be copied, too.
+    fn put_small(&self, at: u64, words: &Words, count: usize) {
+        self.put(at, &bytes_of(words)[..count]);
     }
+    /// Bytes will soon be copied in at a position.
+    fn prepare(&self, _at: u64) {}
     /// Copies bytes, no more than the ring's size, out from a position.
     fn take(&self, at: u64, to: &mut [u8]);
     /// Appends `count` bytes, no more than the ring's size, from a position.
@@ -100,12 +102,28 @@ const PUBLISH_PART: u64 = 4;
 /// Room for bytes that may stand beside a position.
 pub const SMALL_BYTES: usize = 8 * BESIDE_WORDS;
 
+/// A small message, and zeros behind its end. Words, because a message that is made in
+/// registers and looked at in registers is there earlier: the processor cannot load a
+/// word that it has just stored in other pieces before the stores are done.
+pub type Words = [u64; BESIDE_WORDS];
+
+/// The bytes of a small message.
+#[inline]
+pub(crate) fn bytes_of(words: &Words) -> [u8; SMALL_BYTES] {
+    let mut bytes = [0; SMALL_BYTES];
+    let (eights, _) = bytes.as_chunks_mut();
+    for (to, word) in eights.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
+    bytes
+}
+
 /// The part of a word below its tag.
 const BELOW_TAG: u64 = (1 << TAG_SHIFT) - 1;
 
 /// Words of 8 bytes as words of 7.
 #[inline]
-fn spread(eights: &[u64; BESIDE_WORDS]) -> [u64; BESIDE_WORDS] {
+fn spread(eights: &Words) -> Words {
     let mut before = 0;
     std::array::from_fn(|n| {
         let here = eights[n];
@@ -118,7 +136,7 @@ fn spread(eights: &[u64; BESIDE_WORDS]) -> [u64; BESIDE_WORDS] {
 
 /// Words of 7 bytes as words of 8.
 #[inline]
-fn gather(sevens: &[u64; BESIDE_WORDS]) -> [u64; BESIDE_WORDS] {
+fn gather(sevens: &Words) -> Words {
     std::array::from_fn(|n| {
         let shift = 8 * n as u32;
         let next = sevens.get(n + 1).copied().unwrap_or(0);
@@ -177,18 +195,18 @@ impl<M: Memory> Writer<M> {
         self.stream(bell, bytes)
     }
 
-    /// As [`Writer::write`], of the first `count` bytes of a buffer.
+    /// As [`Writer::write`], of the first `count` bytes of a small message.
     #[inline]
     pub fn write_small(
         &mut self,
         bell: &mut impl Bell,
-        bytes: &[u8; SMALL_BYTES],
+        words: &Words,
         count: usize,
     ) -> Result<(), Error> {
-        if self.room() < SMALL_BYTES as u64 || count > SMALL_BYTES {
-            return self.write(bell, &bytes[..count]);
+        if self.room() < SMALL_BYTES as u64 {
+            return self.write(bell, &bytes_of(words)[..count]);
         }
-        self.memory.put_small(self.written, bytes, count);
+        self.memory.put_small(self.written, words, count);
         self.written += count as u64;
         Ok(())
     }
@@ -224,30 +242,25 @@ impl<M: Memory> Writer<M> {
         self.publish_with(bell, 0)
     }
 
-    /// Writes and publishes bytes for which the reader waits, the first `count` of a
-    /// buffer that ends in zeros: if they are few, they travel with the position.
+    /// Writes and publishes a small message of `count` bytes for which the reader
+    /// waits: if they are few, they travel with the position.
     #[inline]
-    pub fn send(
-        &mut self,
-        bell: &mut impl Bell,
-        bytes: &[u8; SMALL_BYTES],
-        count: usize,
-    ) -> Result<(), Error> {
-        self.write_small(bell, bytes, count)?;
+    pub fn send(&mut self, bell: &mut impl Bell, words: &Words, count: usize) -> Result<(), Error> {
+        self.write_small(bell, words, count)?;
         let alone = self.written - self.published == count as u64;
         if !alone || count == 0 || count > BESIDE_BYTES {
             return self.publish(bell);
         }
         self.besides += 1;
         let tag = tag(count, self.besides) << TAG_SHIFT;
-        let (eights, _) = bytes.as_chunks();
-        let eights = std::array::from_fn(|n| u64::from_le_bytes(eights[n]));
         // Whoever sees one of these words sees all that was published before.
         self.memory.order(Ordering::Release);
-        for (n, word) in spread(&eights).iter().enumerate() {
+        for (n, word) in spread(words).iter().enumerate() {
             self.memory.store_beside(n, word | tag);
         }
-        self.publish_with(bell, tag)
+        self.publish_with(bell, tag)?;
+        self.memory.prepare(self.written);
+        Ok(())
     }
 
     #[inline]
@@ -366,13 +379,37 @@ impl<M: Memory> Reader<M> {
         let other = sevens.iter().fold(0, |other, seven| other | seven ^ word) & !BELOW_TAG;
         self.memory.order(Ordering::Acquire);
         if other == 0 && self.memory.load(Position::Written, Ordering::Relaxed) == word {
-            let (beside, _) = self.beside.as_chunks_mut();
-            for (to, eight) in beside.iter_mut().zip(gather(&sevens)) {
-                *to = eight.to_le_bytes();
-            }
+            self.beside = bytes_of(&gather(&sevens));
             self.beside_count = count;
             self.beside_at = self.read;
         }
+    }
+
+    /// Waits for bytes. Takes them if they are all that there is, stand beside the
+    /// position, and are wanted: how many. They are in [`Reader::beside`] until more are
+    /// read.
+    #[inline]
+    pub fn take_beside(
+        &mut self,
+        bell: &mut impl Bell,
+        wanted: impl FnOnce(&[u8]) -> bool,
+    ) -> Result<Option<usize>, Error> {
+        if self.available() == 0 && !self.look()? {
+            self.wait(bell)?;
+        }
+        let count = self.beside_count;
+        let alone = self.beside_at == self.read && self.available() == count as u64;
+        if !alone || count == 0 || !self.beside.get(..count).is_some_and(wanted) {
+            return Ok(None);
+        }
+        self.advance(bell, count);
+        Ok(Some(count))
+    }
+
+    /// The bytes that stood beside the position last, and zeros.
+    #[inline]
+    pub fn beside(&self) -> &[u8; SMALL_BYTES] {
+        &self.beside
     }
 
     /// The next bytes, where they are here already.

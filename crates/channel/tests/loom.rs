@@ -20,8 +20,8 @@
 #![allow(clippy::arc_with_non_send_sync)]
 
 use channel::Error;
-use channel::ring::{Bell, Gone, Memory, Position, Reader, SMALL_BYTES, Side, Writer};
-use contract::ring::TAG_SHIFT;
+use channel::ring::{Bell, Gone, Memory, Position, Reader, Side, Writer};
+use contract::ring::{BESIDE_WORDS, TAG_SHIFT};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
@@ -344,15 +344,23 @@ fn beside(lengths: &'static [usize], fault: Fault) -> impl Fn() + Sync + Send + 
         let thread = loom::thread::spawn(move || {
             let mut next = 1..;
             for length in lengths {
-                let bytes: Vec<u8> = next.by_ref().take(*length).collect();
-                let mut small = [0; SMALL_BYTES];
-                small[..bytes.len()].copy_from_slice(&bytes);
-                writer.send(&mut there, &small, bytes.len()).unwrap();
+                let mut eight = [0; 8];
+                eight
+                    .iter_mut()
+                    .zip(next.by_ref().take(*length))
+                    .for_each(|(to, byte)| *to = byte);
+                let mut words = [0; BESIDE_WORDS];
+                words[0] = u64::from_le_bytes(eight);
+                writer.send(&mut there, &words, *length).unwrap();
             }
         });
         let mut bytes = Vec::new();
         for length in lengths {
-            reader.append(&mut here, *length, &mut bytes).unwrap();
+            let wanted = |bytes: &[u8]| bytes.len() == *length;
+            match reader.take_beside(&mut here, wanted).unwrap() {
+                Some(count) => bytes.extend_from_slice(&reader.beside()[..count]),
+                None => reader.append(&mut here, *length, &mut bytes).unwrap(),
+            }
         }
         let right: Vec<u8> = (1..).take(lengths.iter().sum()).collect();
         assert_eq!(bytes, right);

@@ -41,16 +41,19 @@ macro_rules! kinds {
             pub const ALL: &'static [Kind] = &[$(Kind::$variant),*];
 
             /// The kind with this code, if there is one.
+            #[inline]
             pub const fn from_u16(code: u16) -> Option<Kind> {
                 match code { $($code => Some(Kind::$variant),)* _ => None }
             }
 
             /// Whether a request of this kind is answered.
+            #[inline]
             pub const fn is_answered(self) -> bool {
                 match self { $(Kind::$variant => $answered,)* }
             }
 
             /// Size of the body's fixed part in bytes.
+            #[inline]
             pub const fn fixed_bytes(self) -> usize {
                 match self { $(Kind::$variant => $fixed,)* }
             }
@@ -279,6 +282,7 @@ pub struct Header {
 
 impl Header {
     /// Bytes in the ring.
+    #[inline]
     pub const fn encode(&self) -> [u8; HEADER_BYTES] {
         let l = self.length.to_le_bytes();
         let k = self.kind.to_le_bytes();
@@ -290,6 +294,7 @@ impl Header {
 
     /// The header from the ring's bytes. Any bytes decode; the reader checks
     /// length and kind.
+    #[inline]
     pub const fn decode(b: &[u8; HEADER_BYTES]) -> Header {
         Header {
             length: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),

@@ -34,6 +34,7 @@ macro_rules! ops {
             }
 
             /// What the operation gives back.
+            #[inline]
             pub const fn result(self) -> Result {
                 match self { $(Op::$variant => Result::$result,)* }
             }

@@ -267,11 +267,11 @@ impl Server {
 
 /// Answers requests until the channel ends; how many there were.
 fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
-    let mut body = Vec::new();
+    let mut buffer = Vec::new();
     let mut messages = 0;
     loop {
-        let header = match end.next(&mut body) {
-            Ok(header) => header,
+        let (header, body) = match end.request(&mut buffer) {
+            Ok(request) => request,
             Err(channel::Error::Closed) => return messages,
             Err(error) => {
                 tracing::warn!(%error, "channel closed");
@@ -282,7 +282,7 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         let Some(kind) = Kind::from_u16(header.kind) else {
             return messages;
         };
-        let sent = match connection.handle(kind, &body) {
+        let sent = match connection.handle(kind, body) {
             None => continue,
             Some(Ok(())) => end.answer(header.sequence, &[connection.reply()]),
             Some(Err(error)) => tell(&mut end, header.sequence, &error),

@@ -113,6 +113,31 @@ impl Space {
         .map(Option::flatten)
     }
 
+    /// Two integers of these types; `None` if one is anything else, NULL, or not to be
+    /// had here: [`Space::look_at_two`] tells. (A [`Scalar`] is large, and moving it
+    /// costs more than all else.)
+    #[inline]
+    pub fn two_ints(&self, [a, b]: [Fid; 2], [want_a, want_b]: [TypeCode; 2]) -> Option<[i64; 2]> {
+        if a.partition() == b.partition() && !a.is_temporary() {
+            let reader = self.keeper.store.get(a.partition())?.read();
+            return Some([reader.int(a.slot(), want_a)?, reader.int(b.slot(), want_b)?]);
+        }
+        Some([self.int(a, want_a)?, self.int(b, want_b)?])
+    }
+
+    #[inline]
+    fn int(&self, fid: Fid, want: TypeCode) -> Option<i64> {
+        if !fid.is_temporary() {
+            let reader = self.keeper.store.get(fid.partition())?.read();
+            return reader.int(fid.slot(), want);
+        }
+        let window = self.own.get(fid.partition())?.read();
+        match window.get(fid.slot()).ok()? {
+            Entry::Value(value) if value.type_code() == want => Scalar::int(value),
+            _ => None,
+        }
+    }
+
     /// Hands two values of one column to `use_it`, under one lock.
     #[inline]
     fn look_within_column<R>(

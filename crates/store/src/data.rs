@@ -167,6 +167,18 @@ impl Data {
         }
     }
 
+    /// The value in a slot that is taken, where the layout is one of integers.
+    #[inline]
+    pub(crate) fn int(&self, slot: u64) -> Option<i64> {
+        match self {
+            Data::Byte(c) => Some(i64::from(c.get(slot))),
+            Data::Int2(c) => Some(i64::from(c.get(slot))),
+            Data::Int4(c) => Some(i64::from(c.get(slot))),
+            Data::Int8(c) => Some(c.get(slot)),
+            _ => None,
+        }
+    }
+
     /// Wipes a slot.
     pub(crate) fn clear(&mut self, slot: u64, account: &mut Account) {
         match self {

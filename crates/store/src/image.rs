@@ -24,11 +24,13 @@ const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 12;
 
 /// The segment that a slot is in.
+#[inline]
 pub(crate) fn segment_of(slot: u64) -> u32 {
     (slot / SEGMENT_SLOTS) as u32
 }
 
 /// The first slot of a segment.
+#[inline]
 pub(crate) fn first_slot(segment: u32) -> u64 {
     u64::from(segment) * SEGMENT_SLOTS
 }

@@ -437,6 +437,19 @@ impl Reader<'_> {
         Some((inner.t, resident.data.get(at)))
     }
 
+    /// The value in a slot of a column of integers; `None` if it is not one of this type
+    /// in memory: [`Reader::get`] tells more.
+    #[inline]
+    pub fn int(&self, slot: u64, want: TypeCode) -> Option<i64> {
+        let inner = self.guard.as_ref()?;
+        if inner.t != want || !inner.taken.has(slot) {
+            return None;
+        }
+        let segment = segment_of(slot);
+        let resident = inner.segments.here(segment)?;
+        resident.data.int(slot - first_slot(segment))
+    }
+
     /// Why there is no value in a slot.
     pub fn why(&self, slot: u64) -> Error {
         self.resident(slot).err().unwrap_or_else(error::unresolved)

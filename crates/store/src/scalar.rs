@@ -24,6 +24,20 @@ pub enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
+    /// The value of a type of integers.
+    #[inline]
+    pub fn int(value: &Value) -> Option<i64> {
+        match value {
+            Value::Bool(v) => Some(i64::from(*v)),
+            Value::Int2(v) => Some(i64::from(*v)),
+            Value::Int4(v) | Value::Date(v) => Some(i64::from(*v)),
+            Value::Int8(v) | Value::Time(v) | Value::Timestamp(v) | Value::Timestamptz(v) => {
+                Some(*v)
+            }
+            _ => None,
+        }
+    }
+
     /// Looks at a value.
     #[inline]
     pub fn of(value: &'a Value) -> Scalar<'a> {

@@ -88,6 +88,7 @@ impl Memory {
         }
     }
 
+    #[inline]
     fn now(&self) -> u32 {
         self.tick.load(Ordering::Relaxed)
     }
@@ -147,26 +148,32 @@ impl Segments {
     /// A segment's values, read back if need be; `None` where there never were any.
     #[inline]
     pub(crate) fn get(&self, segment: u32) -> Result<Option<&Resident>, Error> {
-        let Some(found) = self.all.get(segment as usize) else {
-            return Ok(None);
-        };
-        if let Some(resident) = found.resident.get() {
-            let now = self.memory.now();
-            if found.used.load(Ordering::Relaxed) != now {
-                found.used.store(now, Ordering::Relaxed);
-                let uses = found.uses.load(Ordering::Relaxed);
-                found
-                    .uses
-                    .store((uses + 1).min(USES_MAX), Ordering::Relaxed);
-            }
+        if let Some(resident) = self.here(segment) {
             return Ok(Some(resident));
         }
-        match found.stored {
-            true => self.read_back(segment, found).map(Some),
-            false => Ok(None),
+        match self.all.get(segment as usize) {
+            Some(found) if found.stored => self.read_back(segment, found).map(Some),
+            _ => Ok(None),
         }
     }
 
+    /// A segment's values, if they are in memory.
+    #[inline]
+    pub(crate) fn here(&self, segment: u32) -> Option<&Resident> {
+        let found = self.all.get(segment as usize)?;
+        let resident = found.resident.get()?;
+        let now = self.memory.now();
+        if found.used.load(Ordering::Relaxed) != now {
+            found.used.store(now, Ordering::Relaxed);
+            let uses = found.uses.load(Ordering::Relaxed);
+            found
+                .uses
+                .store((uses + 1).min(USES_MAX), Ordering::Relaxed);
+        }
+        Some(resident)
+    }
+
+    #[cold]
     fn read_back<'a>(&self, segment: u32, found: &'a Segment) -> Result<&'a Resident, Error> {
         let _held = self.loading.lock().unwrap_or_else(|e| e.into_inner());
         if found.resident.get().is_none() {

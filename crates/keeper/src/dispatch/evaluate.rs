@@ -5,7 +5,7 @@ use super::Connection;
 use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::program::eval::{Batch, Target, Tools};
-use crate::program::{Operation, scalar, vector};
+use crate::program::{Kernel, Operation, scalar, vector};
 use contract::message::program::FIRST_HANDLE;
 use contract::message::{COLUMNS_MAX, ROWS_MAX};
 use contract::{Fid, Op, OpResult, TypeCode};
@@ -200,6 +200,12 @@ impl Connection {
         let [a, b] = single.fids;
         match (operation.args.as_slice(), single.columns) {
             ([ta, tb], 2) => {
+                if operation.whole
+                    && let Some([a, b]) = self.space.two_ints([a, b], [*ta, *tb])
+                    && let Some(value) = scalar::whole(operation, a, b)
+                {
+                    return Ok(Entry::Value(value));
+                }
                 let fast = self
                     .space
                     .look_at_two([a, b], [*ta, *tb], scratch, |a, b| {
@@ -320,9 +326,14 @@ impl Connection {
         scratch: &mut Vec<u8>,
     ) -> Result<Revealed, Failure> {
         let op = operation.op;
-        let order = self.space.look_at_two(fids, types, scratch, |a, b| {
-            scalar::order(operation.kernel, a, b)
-        })?;
+        let ints = match operation.whole {
+            true => self.space.two_ints(fids, types),
+            false => None,
+        };
+        let order = match ints {
+            Some([a, b]) => Some(Some(a.cmp(&b))),
+            None => self.look_at_order(operation.kernel, fids, types, scratch)?,
+        };
         match order {
             None => return Ok(Revealed::Null),
             Some(Some(order)) if op == Op::Cmp => return Ok(Revealed::Order(order)),
@@ -342,6 +353,18 @@ impl Connection {
             OpResult::Bool => Ok(Revealed::Bool(values::test(op, &a, &b, &self.env)?)),
             _ => Err(misfit()),
         }
+    }
+
+    #[inline(never)]
+    fn look_at_order(
+        &self,
+        kernel: Kernel,
+        fids: [Fid; 2],
+        types: [TypeCode; 2],
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Option<Ordering>>, Failure> {
+        self.space
+            .look_at_two(fids, types, scratch, |a, b| scalar::order(kernel, a, b))
     }
 
     /// The order of two values, by the signature of a comparison; `None` if one is

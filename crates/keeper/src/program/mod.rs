@@ -20,4 +20,4 @@ pub mod vector;
 
 pub use check::Program;
 pub use parse::Instruction;
-pub use table::{Operation, Table};
+pub use table::{Kernel, Operation, Table};

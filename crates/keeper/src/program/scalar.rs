@@ -159,17 +159,24 @@ where
     })
 }
 
+/// The value that an operation on two integers gives, by its fast path.
+#[inline]
+pub fn whole(operation: &Operation, a: i64, b: i64) -> Option<Value> {
+    let ret = operation.ret?;
+    let v = match operation.kernel {
+        Kernel::Integer => integer(operation.op, ret, a, b)?,
+        Kernel::Days => days(operation.op, a, b)?,
+        _ => return None,
+    };
+    Scalar::Int(v).to_value(ret)
+}
+
 /// The value that an operation on two values gives, by its fast path.
 #[inline]
 pub fn apply(operation: &Operation, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Value> {
     let ret = operation.ret?;
     match (operation.kernel, a, b) {
-        (Kernel::Integer, Scalar::Int(a), Scalar::Int(b)) => {
-            Scalar::Int(integer(operation.op, ret, *a, *b)?).to_value(ret)
-        }
-        (Kernel::Days, Scalar::Int(a), Scalar::Int(b)) => {
-            Scalar::Int(days(operation.op, *a, *b)?).to_value(ret)
-        }
+        (_, Scalar::Int(a), Scalar::Int(b)) => whole(operation, *a, *b),
         (Kernel::Numeric, Scalar::Scaled(a, sa), Scalar::Scaled(b, sb)) => {
             let (v, scale) = scaled(operation.op, *a, *sa, *b, *sb)?;
             Some(Value::Numeric(Numeric::from_scaled(v, scale)))

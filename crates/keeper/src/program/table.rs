@@ -40,16 +40,20 @@ pub struct Operation {
     pub ret: Option<TypeCode>,
     /// Its fast path.
     pub kernel: Kernel,
+    /// Whether that is one over two integers.
+    pub whole: bool,
 }
 
 impl Operation {
     /// What the operation gives back.
+    #[inline]
     pub fn result(&self) -> OpResult {
         self.op.result()
     }
 
     /// Whether it only compares two values: allowed without a client within one
     /// column.
+    #[inline]
     pub fn is_comparison(&self) -> bool {
         matches!(
             self.op,
@@ -90,6 +94,14 @@ fn kernel(op: Op, args: &[TypeCode], ret: Option<TypeCode>) -> Kernel {
     }
 }
 
+fn whole(kernel: Kernel, args: &[TypeCode]) -> bool {
+    use TypeCode::*;
+    let integers = [Bool, Int2, Int4, Int8, Date, Time, Timestamp, Timestamptz];
+    matches!(kernel, Kernel::Ordered | Kernel::Integer | Kernel::Days)
+        && args.len() == 2
+        && args.iter().all(|t| integers.contains(t))
+}
+
 impl Default for Table {
     fn default() -> Table {
         Table::new()
@@ -103,9 +115,11 @@ impl Table {
             .iter()
             .map(|(_, s)| {
                 let args: Vec<_> = s.args.iter().map(|t| t.stored()).collect();
+                let kernel = kernel(s.op, &args, s.ret);
                 Operation {
                     op: s.op,
-                    kernel: kernel(s.op, &args, s.ret),
+                    kernel,
+                    whole: whole(kernel, &args),
                     args,
                     ret: s.ret,
                 }
