@@ -328,3 +328,55 @@ fn agree(direct: &mut Direct, number: u16, case: &Case, env: &Env, relation: &mu
     }
     count
 }
+
+/// Mechanism: two integers of one column, of two columns, and of a column and an arena
+/// are looked at by ways of their own, one row at a time. With a bug a comparison is of
+/// other values than it names, of the wrong order, or of a type that was not asked for.
+#[test]
+fn integers_where_they_lie() {
+    let running = Running::start();
+    let mut direct = Direct::new(&running);
+    let values = [i32::MIN, -7, 0, 7, 70_000, i32::MAX];
+    let temporary: Vec<Fid> = values
+        .iter()
+        .map(|v| direct.put(&Value::Int4(*v)))
+        .collect();
+    let columns = [1, 2].map(|relation| {
+        let partition = direct.open(relation, Int4, -1);
+        direct.promote(&temporary, partition)
+    });
+    let [one, other] = &columns;
+    let number = |op, t| {
+        let signature = Signature {
+            op,
+            args: vec![t, t],
+            ret: None,
+        };
+        u32::from(catalog::signatures().number(&signature).unwrap())
+    };
+    let body = |number: u32, a: Fid, b: Fid| {
+        let head = [number, 0, 1, 2].map(u32::to_le_bytes).concat();
+        [head, a.0.to_le_bytes().to_vec(), b.0.to_le_bytes().to_vec()].concat()
+    };
+    let (less, order) = (number(Op::Lt, Int4), number(Op::Cmp, Int4));
+    for (m, a) in values.iter().enumerate() {
+        for (n, b) in values.iter().enumerate() {
+            for (x, y) in [
+                (one, one),
+                (one, other),
+                (one, &temporary),
+                (&temporary, one),
+            ] {
+                let found = direct.call(Kind::Declassify, &body(less, x[m], y[n]));
+                assert_eq!(found, Ok(vec![u8::from(a < b)]), "{a} < {b}");
+                let found = direct.call(Kind::Declassify, &body(order, x[m], y[n]));
+                assert_eq!(found, Ok(vec![a.cmp(b) as i8 as u8]), "{a} <=> {b}");
+            }
+        }
+    }
+    let wrong = body(number(Op::Lt, Int8), one[0], one[1]);
+    assert_eq!(direct.call(Kind::Declassify, &wrong), Err("42804".into()));
+    let beyond = Fid::new(one[0].partition(), 1 << 20);
+    let nothing = direct.call(Kind::Declassify, &body(less, one[0], beyond));
+    assert!(nothing.is_err());
+}
