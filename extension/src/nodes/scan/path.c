@@ -26,6 +26,7 @@
 #include "optimizer/planner.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "planner/compile.h"
 #include "types/types.h"
 #include "utils/guc.h"
@@ -82,9 +83,10 @@ protected_quals(RelOptInfo *rel, const Path *path)
 	return quals;
 }
 
-static bool
-is_suitable(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
+bool
+cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel)
 {
+	RangeTblEntry *entry = planner_rt_fetch(rel->relid, root);
 	ListCell   *cell;
 
 	if (!cfd_enable_batch_scan || in_cursor || !OidIsValid(cfd_access_method()))
@@ -106,9 +108,8 @@ is_suitable(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 
 /* ---------- costs ---------- */
 
-/* Rows that the child's quals are evaluated for. */
-static double
-rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
+double
+cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
 {
 	double		part = rel->rows > 0 && path->param_info == NULL ? Min(path->rows / rel->rows, 1) : 1;
 	Cost		cost;
@@ -139,18 +140,24 @@ count_operations(List *quals)
 	return program != NULL ? program->calls : list_length(quals);
 }
 
+Cost
+cfd_batch_cost(double rows, List *quals)
+{
+	double		exchanges = ceil(rows / CFD_SCAN_MOST_ROWS) + log2(Max(Min(rows, CFD_SCAN_MOST_ROWS) / CFD_SCAN_FIRST_ROWS, 1));
+
+	return exchanges * cfd_exchange_cost + rows * count_operations(quals) * cfd_batch_row_cost;
+}
+
 static void
 set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, Path *child, List *quals)
 {
-	double		rows = rows_scanned(root, rel, child);
-	double		exchanges = ceil(rows / CFD_SCAN_MOST_ROWS) + log2(Max(Min(rows, CFD_SCAN_MOST_ROWS) / CFD_SCAN_FIRST_ROWS, 1));
+	double		rows = cfd_rows_scanned(root, rel, child);
 	QualCost	saved;
 	Cost		run;
 
 	cost_qual_eval(&saved, quals, root);
 	run = child->total_cost - child->startup_cost - saved.per_tuple * rows;
-	run = Max(run, 0) + exchanges * cfd_exchange_cost +
-		rows * count_operations(quals) * cfd_batch_row_cost;
+	run = Max(run, 0) + cfd_batch_cost(rows, quals);
 	custom->path.startup_cost = child->startup_cost + cfd_exchange_cost;
 	custom->path.total_cost = custom->path.startup_cost + run;
 }
@@ -272,7 +279,7 @@ set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index number, RangeTblEntry *en
 {
 	if (previous_pathlist)
 		previous_pathlist(root, rel, number, entry);
-	if (!is_suitable(root, rel, entry))
+	if (!cfd_scan_suits(root, rel))
 		return;
 	/* Adding changes the lists. */
 	add_paths(root, rel, list_copy(rel->pathlist), add_path);
@@ -344,12 +351,26 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 		cfd_whole_rows(root, child, columns);
 	divide_quals(child->qual, &kept, &scan->custom_exprs, &scan->scan.plan.qual);
 	child->qual = kept;
+	return cfd_scan_above(scan, child, tlist);
+}
+
+Plan *
+cfd_scan_above(CustomScan *scan, Plan *child, List *tlist)
+{
 	scan->scan.plan.targetlist = tlist;
 	scan->custom_scan_tlist = copyObject(child->targetlist);
-	scan->custom_plans = children;
-	scan->flags = path->flags;
+	scan->custom_plans = list_make1(child);
+	scan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	scan->methods = &scan_methods;
 	return &scan->scan.plan;
+}
+
+Path *
+cfd_scan_below(Path *path)
+{
+	if (IsA(path, CustomPath) && ((CustomPath *) path)->methods == &path_methods)
+		return linitial(((CustomPath *) path)->custom_paths);
+	return path;
 }
 
 /* ---------- hooks ---------- */
@@ -395,6 +416,7 @@ cfd_scan_init(void)
 {
 	define_settings();
 	RegisterCustomScanMethods(&scan_methods);
+	cfd_join_filter_init();
 	previous_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_pathlist;
 	previous_planner = planner_hook;

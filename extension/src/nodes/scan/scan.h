@@ -3,7 +3,7 @@
  *	  The batched scan: a plan node above a scan of a table that has the protected
  *	  quals evaluated, and protected expressions computed, by the batch.
  *
- * path.c makes the paths and the plan, node.c executes, buffer.c holds a batch of
+ * path.c makes the paths and the plan, join.c those that stand above a nested loop, node.c executes, buffer.c holds a batch of
  * rows. The child is PostgreSQL's own scan, with the plain quals; access methods
  * are not known here.
  *
@@ -16,6 +16,7 @@
 
 #include "postgres.h"
 #include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
 
 /* Rows of a batch, at first and at most. */
 #define CFD_SCAN_FIRST_ROWS 32
@@ -26,6 +27,16 @@ extern double cfd_exchange_cost;
 extern double cfd_batch_row_cost;
 
 extern void cfd_scan_init(void);
+extern void cfd_join_filter_init(void);
+/* Whether quals of a table may be evaluated by the batch, ahead of the rows wanted. */
+extern bool cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel);
+/* Rows of a table that the quals of a path to it are evaluated for. */
+extern double cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path);
+extern Cost cfd_batch_cost(double rows, List *quals);
+/* The scan that a batched one stands above; any other path as it is. */
+extern Path *cfd_scan_below(Path *path);
+/* Completes a plan whose quals are known. */
+extern Plan *cfd_scan_above(CustomScan *scan, Plan *child, List *tlist);
 extern Node *cfd_scan_create_state(CustomScan *scan);
 
 #endif

@@ -1,0 +1,217 @@
+/*
+ * join.c
+ *	  Protected quals above a nested loop: see scan.h.
+ *
+ * A nested loop asks the inner table's index once for each outer row, for few rows at
+ * a time: a batched scan there would be an exchange for each of them. So the inner
+ * table's protected quals, and those of the join, move above the loop, where pairs come by
+ * the thousand. Inner joins only: for these it is the same which qual is evaluated
+ * first, if the others raise no errors; pairs are those that the quals would have
+ * been evaluated for one by one.
+ *
+ * Invariant: as of scan.h.
+ */
+#include "postgres.h"
+
+#include "nodes/scan/scan.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "planner/compile.h"
+
+static set_join_pathlist_hook_type previous_join_pathlist = NULL;
+
+/* What is divided of the quals at and below a join. */
+typedef struct Quals
+{
+	List	   *moved;			/* RestrictInfo: evaluated above the join */
+	List	   *saved;			/* those of them that the inner scan would have evaluated */
+	List	   *at_join;		/* RestrictInfo: left at the join */
+	bool		impossible;
+} Quals;
+
+/* Whether a qual moves; one that stays must raise no errors for pairs that it has not seen. */
+static bool
+moves(Quals *quals, RestrictInfo *info)
+{
+	Node	   *clause = (Node *) info->clause;
+
+	if (info->pseudoconstant || info->security_level > 0 || contain_volatile_functions(clause))
+		quals->impossible = true;
+	else if (cfd_compilable(clause))
+	{
+		quals->moved = lappend(quals->moved, info);
+		return true;
+	}
+	else if (!cfd_harmless(clause))
+		quals->impossible = true;
+	return false;
+}
+
+static void
+divide_inner(Quals *quals, List *infos, IndexPath *path)
+{
+	ListCell   *cell;
+
+	foreach(cell, infos)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (!is_redundant_with_indexclauses(info, path->indexclauses) && moves(quals, info))
+			quals->saved = lappend(quals->saved, info);
+	}
+}
+
+static void
+divide_joined(Quals *quals, List *infos, Relids inner, Relids both)
+{
+	ListCell   *cell;
+
+	foreach(cell, infos)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		/* Those below are known already. */
+		if (!join_clause_is_movable_into(info, inner, both) && !moves(quals, info))
+			quals->at_join = lappend(quals->at_join, info);
+	}
+}
+
+/* What moved quals look at, of some tables, or of all. */
+static PathTarget *
+target_with(PathTarget *target, List *moved, Relids relids)
+{
+	PathTarget *copy = copy_pathtarget(target);
+	List	   *vars = pull_var_clause((Node *) extract_actual_clauses(moved, false), PVC_RECURSE_PLACEHOLDERS);
+	ListCell   *cell;
+
+	foreach(cell, vars)
+	{
+		if (bms_is_member(((Var *) lfirst(cell))->varno, relids))
+			add_new_columns_to_pathtarget(copy, list_make1(lfirst(cell)));
+	}
+	return copy;
+}
+
+/* The inner scan without the quals that move. */
+static Path *
+inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
+{
+	IndexPath  *copy = palloc(sizeof(IndexPath));
+	ParamPathInfo *info = palloc(sizeof(ParamPathInfo));
+	QualCost	saved;
+
+	*copy = *path;
+	*info = *path->path.param_info;
+	info->ppi_clauses = list_difference_ptr(info->ppi_clauses, quals->moved);
+	copy->path.param_info = info;
+	copy->path.rows = info->ppi_rows = cfd_rows_scanned(root, rel, &path->path);
+	copy->path.pathtarget = target_with(rel->reltarget, quals->moved, rel->relids);
+	cost_qual_eval(&saved, quals->saved, root);
+	copy->path.total_cost -= saved.per_tuple * copy->path.rows;
+	copy->path.total_cost = Max(copy->path.total_cost, copy->path.startup_cost);
+	return &copy->path;
+}
+
+static NestPath *
+nested_loop(PlannerInfo *root, RelOptInfo *joined, Path *outer, Path *inner, Quals *quals, JoinPathExtraData *extra)
+{
+	JoinPathExtraData own = *extra;
+	JoinCostWorkspace workspace;
+	NestPath   *path;
+
+	/* What makes an inner row the only one may be among the quals that moved. */
+	own.inner_unique = false;
+	own.restrictlist = quals->at_join;
+	initial_cost_nestloop(root, &workspace, JOIN_INNER, outer, inner, &own);
+	path = create_nestloop_path(root, joined, JOIN_INNER, &workspace, &own, outer, inner, quals->at_join,
+								build_join_pathkeys(root, joined, JOIN_INNER, outer->pathkeys), NULL);
+	path->jpath.path.rows = clamp_row_est(outer->rows * inner->rows);
+	path->jpath.path.pathtarget = target_with(joined->reltarget, quals->moved, joined->relids);
+	return path;
+}
+
+static Plan *
+plan_join(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path, List *tlist, List *clauses, List *children)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *child = linitial(children);
+
+	(void) root;
+	(void) rel;
+	(void) clauses;
+	scan->custom_exprs = extract_actual_clauses(path->custom_private, false);
+	if (IsA(child, NestLoop))
+		innerPlan(child)->qual = list_difference(innerPlan(child)->qual, scan->custom_exprs);
+	return cfd_scan_above(scan, child, tlist);
+}
+
+static const CustomPathMethods path_methods = {
+	.CustomName = "ConfideScan",
+	.PlanCustomPath = plan_join,
+};
+
+static void
+add_join(PlannerInfo *root, RelOptInfo *joined, Path *outer, RelOptInfo *inner, IndexPath *index,
+		 JoinPathExtraData *extra)
+{
+	Quals		quals = {0};
+	CustomPath *custom;
+	Path	   *loop;
+	List	   *clauses;
+
+	divide_inner(&quals, inner->baserestrictinfo, index);
+	divide_inner(&quals, index->path.param_info->ppi_clauses, index);
+	divide_joined(&quals, extra->restrictlist, inner->relids, joined->relids);
+	clauses = extract_actual_clauses(quals.moved, false);
+	if (quals.impossible || quals.moved == NIL || cfd_compile_quals(cfd_compiler(), clauses) == NULL)
+		return;
+	loop = &nested_loop(root, joined, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
+	custom = makeNode(CustomPath);
+	custom->path.pathtype = T_CustomScan;
+	custom->path.parent = joined;
+	custom->path.pathtarget = joined->reltarget;
+	custom->path.parallel_safe = loop->parallel_safe;
+	custom->path.rows = joined->rows;
+	custom->path.pathkeys = loop->pathkeys;
+	custom->path.startup_cost = loop->startup_cost + cfd_exchange_cost;
+	custom->path.total_cost = loop->total_cost + cfd_batch_cost(loop->rows, clauses);
+	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	custom->custom_paths = list_make1(loop);
+	custom->custom_private = quals.moved;
+	custom->methods = &path_methods;
+	add_path(joined, &custom->path);
+}
+
+static void
+join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+			  JoinType type, JoinPathExtraData *extra)
+{
+	Path	   *from = outer->cheapest_total_path;
+	ListCell   *cell;
+
+	if (previous_join_pathlist)
+		previous_join_pathlist(root, joined, outer, inner, type, extra);
+	if (type != JOIN_INNER || joined->reloptkind != RELOPT_JOINREL || inner->reloptkind != RELOPT_BASEREL ||
+		joined->lateral_relids != NULL || from == NULL || from->param_info != NULL || !cfd_scan_suits(root, inner))
+		return;
+	foreach(cell, inner->pathlist)
+	{
+		Path	   *path = cfd_scan_below(lfirst(cell));
+
+		if (path->pathtype == T_IndexScan && path->param_info != NULL &&
+			bms_is_subset(PATH_REQ_OUTER(path), outer->relids))
+			add_join(root, joined, from, inner, (IndexPath *) path, extra);
+	}
+}
+
+void
+cfd_join_filter_init(void)
+{
+	previous_join_pathlist = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist;
+}
