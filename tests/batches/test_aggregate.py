@@ -175,6 +175,22 @@ def test_generated(sides):
     assert used > QUERIES * 0.8
 
 
+def test_conditional_sums(sides):
+    """A sum of ones and zeros counts the rows of a condition, in the keeper. Without groups it is
+    NULL where there are no rows, as a count is not."""
+    ones = "sum(CASE WHEN {} THEN 1 ELSE 0 END)"
+    for condition in CONDITIONS:
+        sql = f"SELECT g, k, {ones.format(condition)}, count(*) FROM r GROUP BY g, k"
+        agree(sides, sql)
+        assert uses_node(sides[2], sql)
+    agree(sides, f"SELECT g, {ones.format('i > 0')}, sum(n) FROM r WHERE n > 1 GROUP BY g")
+    agree(sides, f"SELECT g, {ones.format('10 / i > 1')} FROM r WHERE i <> 0 GROUP BY g")
+    agree(sides, f"SELECT g, {ones.format('10 / i > 1')} FROM r GROUP BY g")
+    agree(sides, f"SELECT {ones.format('i > 0')}, max(n) FROM r WHERE id < 0")
+    agree(sides, "SELECT g, sum(CASE WHEN i > 0 THEN 1 ELSE 2 END) FROM r GROUP BY g")
+    agree(sides, "SELECT g, sum(CASE WHEN i > 0 THEN 1 END), max(n) FROM r GROUP BY g")
+
+
 def test_other_columns(sides):
     """System columns and whole rows; columns that come after one of varying length."""
     for sql in [

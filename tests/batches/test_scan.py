@@ -6,6 +6,8 @@ row appears that PostgreSQL would not have come to, NULL becomes a value, or a p
 value is used after a rescan.
 """
 
+import re
+
 import psycopg
 import pytest
 from results import plain, run
@@ -320,3 +322,50 @@ def test_timeout_and_cancel(both):
         app.execute(slow)
     app.execute("SET statement_timeout = '60s'")
     agree(both, "SELECT i FROM t WHERE a > 250 ORDER BY i")
+
+
+JOINS = [
+    "SELECT t.i, u.i, t.a FROM u JOIN t ON t.p = u.p WHERE t.a > 250 AND t.n < 50 ORDER BY 1, 2",
+    "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p AND t.a > u.k WHERE u.i < 30 ORDER BY 1, 2",
+    "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p WHERE t.a = u.k OR t.b < 2 ORDER BY 1, 2",
+    "SELECT t.i, u.i, v.i FROM u JOIN t ON t.p = u.p JOIN t v ON v.i = t.i + 1 AND v.a < t.a"
+    " WHERE t.n > 60 ORDER BY 1, 2, 3",
+    "SELECT count(*), sum(t.a + u.k) FROM u JOIN t ON t.p = u.p WHERE t.a > 100",
+    "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p WHERE t.b <> 0 AND t.a / t.b > 90 ORDER BY 1, 2",
+    "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p WHERE t.a / t.b > 90 ORDER BY 1, 2",
+    "SELECT i, (SELECT count(*) FROM u JOIN t x ON x.p = u.p AND x.a > t.a WHERE u.i < t.p)"
+    " FROM t WHERE i < 30 ORDER BY i",
+]
+
+
+def test_above_nested_loops(both):
+    """Quals of a nested loop's inner table, and the join's, are evaluated above it, by the batch.
+    With a bug a pair is lost or doubled, a parameter is not there above the loop, or an outer or
+    semi join loses rows to a qual that does not belong above it."""
+    app, _ = both
+    for connection in both:
+        for name in ("hashjoin", "mergejoin", "seqscan", "bitmapscan", "material", "memoize"):
+            connection.execute(f"SET enable_{name} = off")
+        connection.execute("DROP INDEX t_a")
+    app.execute("RESET confide.exchange_cost")
+    for query in JOINS:
+        agree(both, query)
+        plan = explain(app, query)
+        assert re.search(r"\(ConfideScan\)(\n +\w[^\n]*){3,4}\n +->  Nested Loop\n", plan), plan
+    # Where above a loop would be the cheapest place, if it were right.
+    app.execute("SET confide.exchange_cost = 5")
+    for query in (
+        "SELECT t.i, u.i FROM u LEFT JOIN t ON t.p = u.p AND t.a > 497 ORDER BY 1, 2",
+        "SELECT u.i FROM u WHERE EXISTS (SELECT FROM t WHERE t.p = u.p AND t.a > u.k) ORDER BY 1",
+        "SELECT u.i FROM u WHERE NOT EXISTS (SELECT FROM t WHERE t.p = u.p AND t.a > 497)"
+        " ORDER BY 1",
+    ):
+        assert run(app, query).same(run(both[1], query)), explain(app, query)
+    for change in (
+        "UPDATE t SET q = 'new' FROM u WHERE t.p = u.p AND t.a > 480 AND u.i < 15",
+        "DELETE FROM t USING u WHERE t.p = u.p AND t.a < u.k AND u.i > 25",
+    ):
+        for connection in both:
+            connection.execute(change)
+        query = "SELECT i, q FROM t ORDER BY i"
+        assert run(app, query).same(run(both[1], query))

@@ -128,10 +128,52 @@ distinct_is_exact(Node *argument)
 }
 
 static bool
+is_int4(Node *expr, int32 value)
+{
+	return expr != NULL && IsA(expr, Const) && !((Const *) expr)->constisnull &&
+		((Const *) expr)->consttype == INT4OID && DatumGetInt32(((Const *) expr)->constvalue) == value;
+}
+
+/*
+ * The condition of sum(CASE WHEN condition THEN 1 ELSE 0 END), which counts the rows
+ * that it holds for, if there are rows; NULL for any other aggregate.
+ */
+static Expr *
+counted_condition(const Aggref *aggref, bool grouped)
+{
+	CaseExpr   *expr;
+
+	if (!grouped || aggref->aggfnoid != F_SUM_INT4 || aggref->aggdistinct != NIL ||
+		aggref->aggorder != NIL || aggref->aggfilter != NULL)
+		return NULL;
+	expr = (CaseExpr *) linitial_node(TargetEntry, aggref->args)->expr;
+	if (!IsA(expr, CaseExpr) || expr->arg != NULL || list_length(expr->args) != 1 ||
+		!is_int4((Node *) linitial_node(CaseWhen, expr->args)->result, 1) ||
+		!is_int4((Node *) expr->defresult, 0))
+		return NULL;
+	return linitial_node(CaseWhen, expr->args)->expr;
+}
+
+/* Whether rows can be counted that a condition holds for. */
+static bool
+can_filter(Wanted *wanted, Expr *condition)
+{
+	if (contain_subplans((Node *) condition) || contain_volatile_functions((Node *) condition))
+		return false;
+	wanted->careful = true;
+	wanted->protected |= cfd_compilable((Node *) condition);
+	return true;
+}
+
+static bool
 can_aggregate(Wanted *wanted, const Aggref *aggref)
 {
 	int			number = aggregate_number(aggref);
+	Expr	   *counted = counted_condition(aggref, wanted->keys != NIL);
 	Node	   *argument = NULL;
+
+	if (counted != NULL && aggref->agglevelsup == 0 && aggref->aggsplit == AGGSPLIT_SIMPLE)
+		return can_filter(wanted, counted);
 
 	if (number < 0 || aggref->aggkind != AGGKIND_NORMAL || aggref->aggdirectargs != NIL ||
 		aggref->aggorder != NIL || aggref->aggvariadic || aggref->agglevelsup != 0 ||
@@ -139,13 +181,8 @@ can_aggregate(Wanted *wanted, const Aggref *aggref)
 		return false;
 	if (aggref->args != NIL)
 		argument = (Node *) linitial_node(TargetEntry, aggref->args)->expr;
-	if (aggref->aggfilter != NULL)
-	{
-		if (contain_subplans((Node *) aggref->aggfilter) || contain_volatile_functions((Node *) aggref->aggfilter))
-			return false;
-		wanted->careful = true;
-		wanted->protected |= cfd_compilable((Node *) aggref->aggfilter);
-	}
+	if (aggref->aggfilter != NULL && !can_filter(wanted, aggref->aggfilter))
+		return false;
 	if (argument == NULL)
 		return true;
 	if (contain_subplans(argument) || contain_volatile_functions(argument))
@@ -232,7 +269,7 @@ arguments_are_columns(Wanted *wanted)
 	{
 		Aggref	   *aggref = lfirst_node(Aggref, cell);
 
-		if (aggref->args != NIL &&
+		if (aggref->args != NIL && counted_condition(aggref, wanted->keys != NIL) == NULL &&
 			!inputs_are_columns(compiler, (Node *) linitial_node(TargetEntry, aggref->args)->expr))
 			return false;
 	}
@@ -480,10 +517,13 @@ over(List *targets, int varno, Node *expr)
 }
 
 static List *
-call_of(Aggref *aggref, List *targets)
+call_of(Aggref *aggref, List *targets, bool grouped)
 {
+	Expr	   *counted = counted_condition(aggref, grouped);
 	Node	   *argument = NULL;
 
+	if (counted != NULL)
+		return list_make4(makeInteger(0), makeInteger(0), NULL, over(targets, OUTER_VAR, (Node *) counted));
 	if (aggref->args != NIL)
 		argument = over(targets, OUTER_VAR, (Node *) linitial_node(TargetEntry, aggref->args)->expr);
 	return list_make4(makeInteger(aggregate_number(aggref)),
@@ -557,7 +597,7 @@ plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist
 										  makeTargetEntry(copyObject(lfirst(cell)),
 														  list_length(scan->custom_scan_tlist) + 1, NULL, false));
 	foreach(cell, aggrefs)
-		calls = lappend(calls, call_of(lfirst_node(Aggref, cell), child->targetlist));
+		calls = lappend(calls, call_of(lfirst_node(Aggref, cell), child->targetlist, keys != NIL));
 	having = (List *) over(scan->custom_scan_tlist, INDEX_VAR, lthird(path->custom_private));
 	scan->custom_private = list_make4(over(child->targetlist, OUTER_VAR, (Node *) keys),
 									  calls,
