@@ -155,36 +155,18 @@ impl Aggregation {
             meter: &meter,
         };
         let all = Part::new(tools.space, &self.plan, inputs, from, to, context);
-        let Some(filter) = self.plan.filter else {
-            return aggregate(
-                &self.plan,
-                &mut self.groups,
-                &mut self.states,
-                &mut self.purse,
-                &mut self.numbers,
-                &mut self.full,
-                (&mut self.returned, &mut self.returned_rows),
-                &all,
-            );
-        };
-        let passing = all.passing(filter)?;
-        let gathered;
-        let part = if passing.len() == to - from {
-            &all
-        } else {
-            gathered = inputs
-                .iter()
-                .map(|input| input.gather(from, &passing))
-                .collect::<Vec<_>>();
-            &Part::new(
-                tools.space,
-                &self.plan,
-                &gathered,
-                0,
-                passing.len(),
-                context,
-            )
-        };
+        let gathered: Vec<Input>;
+        let selected;
+        let mut part = &all;
+        if let Some(filter) = self.plan.filter {
+            let passing = all.passing(filter)?;
+            if passing.len() < to - from {
+                gathered = inputs.iter().map(|i| i.gather(from, &passing)).collect();
+                let rows = passing.len();
+                selected = Part::new(tools.space, &self.plan, &gathered, 0, rows, context);
+                part = &selected;
+            }
+        }
         aggregate(
             &self.plan,
             &mut self.groups,

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "bulk/sort_plan.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -60,22 +61,7 @@ typedef struct Wanted
 bool
 cfd_is_raw_type(Oid type)
 {
-	switch (type)
-	{
-		case BOOLOID:
-		case CHAROID:
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case OIDOID:
-		case DATEOID:
-		case TIMEOID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			return true;
-		default:
-			return false;
-	}
+	return type == CHAROID || cfd_plain_key(type);
 }
 
 /* Whether a row's value can be had: protected, or equal by its bytes. */

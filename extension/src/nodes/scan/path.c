@@ -61,17 +61,23 @@ static const CustomScanMethods scan_methods = {
 
 /* ---------- which quals ---------- */
 
+/* All quals of a path: those of the table, and of joins whose other side is a parameter. */
+static List *
+quals_of(RelOptInfo *rel, const Path *path)
+{
+	if (path->param_info == NULL)
+		return rel->baserestrictinfo;
+	return list_concat_copy(rel->baserestrictinfo, path->param_info->ppi_clauses);
+}
+
 /* Quals of a path that the keeper can evaluate. */
 static List *
 protected_quals(RelOptInfo *rel, const Path *path)
 {
-	List	   *all = rel->baserestrictinfo;
 	List	   *quals = NIL;
 	ListCell   *cell;
 
-	if (path->param_info != NULL)
-		all = list_concat_copy(all, path->param_info->ppi_clauses);
-	foreach(cell, all)
+	foreach(cell, quals_of(rel, path))
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
 
@@ -200,13 +206,10 @@ copy_path(const Path *path)
 static List *
 quals_above(RelOptInfo *rel, const Path *path)
 {
-	List	   *all = rel->baserestrictinfo;
 	List	   *quals = NIL;
 	ListCell   *cell;
 
-	if (path->param_info != NULL)
-		all = list_concat_copy(all, path->param_info->ppi_clauses);
-	foreach(cell, all)
+	foreach(cell, quals_of(rel, path))
 	{
 		Node	   *qual = (Node *) lfirst_node(RestrictInfo, cell)->clause;
 
