@@ -158,6 +158,24 @@ def test_limits(both):
     assert "Batches: 1\n" in shown
 
 
+def test_rows_nobody_reads(app):
+    """What ends early learns nothing of the rows after, and of few when it goes on."""
+    app.execute("CREATE TABLE v (i int, a enc_int4)")
+    app.execute("INSERT INTO v SELECT g, g FROM generate_series(0, 9999) g")
+
+    def bits(query: str) -> int:
+        shown = explain(app, query, "ANALYZE, TIMING off, COSTS off")
+        return sum(int(n) for n in re.findall(r"Bits Declassified: (\d+)", shown))
+
+    assert bits("SELECT i FROM v WHERE a >= 0 LIMIT 1") == 1
+    assert bits("SELECT i FROM v WHERE a >= 5000 LIMIT 1") == 5001
+    assert bits("SELECT EXISTS (SELECT FROM v WHERE a >= 70)") == 71
+    assert bits("SELECT i FROM v WHERE a >= 70 LIMIT 2") == 73  # one, then two
+    assert bits("SELECT i FROM v WHERE a >= 0 LIMIT 40") < 80
+    assert bits("SELECT i FROM v WHERE a >= 0 LIMIT 9000") <= 10000
+    assert bits("SELECT i FROM v WHERE a >= 0") == 10000
+
+
 def test_rescans(both):
     for connection in both:
         connection.execute("SET enable_hashjoin = off")

@@ -173,10 +173,12 @@ kinds! {
     /// Does not tell earlier errors of one-way requests.
     EvalBatch = 68, true, 16;
     /// Evaluates a registered program whose result is declassified. Body: program
-    /// `u32` 0..4, rows `u32` 4..8, columns `u32` 8..12, zero 12..16; then the columns.
-    /// Answer: number of rows before the first that failed `u32`, zero `u32`; then the
-    /// results of these rows as in [`Kind::Declassify`]; then, if a row failed, its
-    /// error. Does not tell earlier errors, either.
+    /// `u32` 0..4, rows `u32` 4..8, columns `u32` 8..12, wanted `u32` 12..16; then the
+    /// columns. Answer: number of rows that it is about `u32`, zero `u32`; then the
+    /// results of these rows as in [`Kind::Declassify`]; then, if the next row failed, its
+    /// error. It is about all rows, or those before the first that failed, or, when wanted is
+    /// not 0, those up to the one with which so many booleans are true: nothing is told of
+    /// rows that nobody wants. Does not tell earlier errors, either.
     DeclassifyBatch = 69, true, 16;
 
     /// Adds rows to a set that shall be ranked, and makes the set when there is

@@ -153,7 +153,7 @@ put_constant_bool(StringInfo body, unsigned char value, int rows)
 }
 
 void
-cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int rows)
+cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int from, int rows)
 {
 	for (int i = 0; i < inputs->count; i++)
 	{
@@ -164,8 +164,8 @@ cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int rows)
 		else if (column->constant)
 			cfd_put_constant(body, column->fids[0], rows);
 		else if (column->type == 0)
-			cfd_put_bools(body, column->bools, rows);
+			cfd_put_bools(body, column->bools + from, rows);
 		else
-			cfd_put_column(body, column->fids, rows);
+			cfd_put_column(body, column->fids + from, rows);
 	}
 }

@@ -47,7 +47,7 @@ extern void cfd_inputs_forget_constants(CfdInputs *inputs);
 extern void cfd_inputs_row(CfdInputs *inputs, TupleTableSlot *slot, ExprContext *context, int row);
 /* Rows as they are stored, from a row on; only where nothing is evaluated but constants. */
 extern void cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *context, int row);
-/* The columns of rows 0 to rows - 1, encoded. */
-extern void cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int rows);
+/* The columns of so many rows, encoded. */
+extern void cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int from, int rows);
 
 #endif

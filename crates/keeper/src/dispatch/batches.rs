@@ -76,7 +76,7 @@ impl Connection {
                 self.reply.extend_from_slice(&nulls.rows);
             }
         }
-        self.reply_error(failed);
+        self.reply_error(failed.as_ref().map(|(_, failure)| failure));
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Connection {
         let mut body = Body::new(body);
         let program = self.registered(body.u32()?)?;
         let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
-        body.skip::<4>()?;
+        let wanted = body.u32()? as usize;
         shape(rows, count)?;
         if program.result == OpResult::Fid {
             return Err(misfit());
@@ -99,14 +99,13 @@ impl Connection {
         };
         let mut reply = std::mem::take(&mut self.reply);
         reply.extend_from_slice(&[0; 8]);
-        let done = wide.declassify(self.tools(), &mut reply);
+        let done = wide.declassify(self.tools(), wanted, &mut reply);
         self.reply = reply;
-        let failed = done?;
-        let good = failed.as_ref().map_or(rows, |(row, _)| *row);
+        let (good, failed) = done?;
         if let Some(head) = self.reply.first_chunk_mut() {
             *head = (good as u32).to_le_bytes();
         }
-        self.reply_error(failed);
+        self.reply_error(failed.as_ref());
         let counters = &self.space.session.counters;
         counters.declassified.fetch_add(good as u64, Relaxed);
         Ok(())
@@ -119,8 +118,8 @@ impl Connection {
     }
 
     /// The error of the first row that is not.
-    fn reply_error(&mut self, failed: FirstFailure) {
-        if let Some((_, failure)) = failed {
+    fn reply_error(&mut self, failed: Option<&Failure>) {
+        if let Some(failure) = failed {
             fail::encode(&failure.error, &mut self.reply);
         }
     }

@@ -11,7 +11,7 @@ use super::eval::{PART, Tools, run, store, write};
 use super::load::Touched;
 use super::vector::{Context, Meter};
 use crate::fail::{self, Failure};
-use contract::Fid;
+use contract::{Fid, OpResult};
 use std::sync::Arc;
 
 /// A batch.
@@ -74,25 +74,36 @@ impl Wide<'_> {
         Ok(())
     }
 
-    /// Evaluates the first program, and appends what is declassified, up to the first
-    /// row that failed.
-    pub fn declassify(&self, tools: Tools<'_>, out: &mut Vec<u8>) -> Result<FirstFailure, Failure> {
+    /// Evaluates the first program, and appends what is declassified: up to the first
+    /// row that failed, or, when `wanted` is not 0, up to the row with which so many
+    /// booleans are true. Gives the number of these rows, and why the next one failed.
+    pub fn declassify(
+        &self,
+        tools: Tools<'_>,
+        wanted: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Option<Failure>), Failure> {
+        let program = self.programs.first();
+        let counts = wanted > 0 && program.is_some_and(|p| p.result == OpResult::Bool);
+        let mut left = wanted;
         let mut failed = None;
         let mut done = 0;
         let mut touched = Touched::default();
         self.each(tools, &mut touched, |column, _, (from, to)| {
-            let rows = match first_failure(&column) {
-                Some((row, failure)) => {
-                    failed = Some((from + row, failure));
-                    row
-                }
-                None => to - from,
-            };
+            let failure = first_failure(&column);
+            let mut rows = failure.as_ref().map_or(to - from, |(row, _)| *row);
+            let start = out.len();
             write(&column, rows, out)?;
+            if counts && let Some(enough) = up_to_true(out.get(start..), &mut left) {
+                out.truncate(start + enough);
+                rows = enough;
+            } else {
+                failed = failure.map(|(_, failure)| failure);
+            }
             done = from + rows;
-            Ok(failed.is_none())
+            Ok(rows == to - from && !(counts && left == 0))
         })?;
-        if let Some(program) = self.programs.first() {
+        if let Some(program) = program {
             for (partition, rows) in touched.iter() {
                 if let Some(partition) = tools.space.keeper.store.get(partition) {
                     // Rows of a column that come to nothing reveal nothing.
@@ -100,7 +111,7 @@ impl Wide<'_> {
                 }
             }
         }
-        Ok(failed)
+        Ok((done, failed))
     }
 
     /// Evaluates, and stores the results of each program in consecutive slots. Gives
@@ -155,6 +166,18 @@ impl Nulls {
             }
         }
     }
+}
+
+/// How many booleans there are up to the one with which `left` of them are true; counts
+/// `left` down by those that are.
+fn up_to_true(booleans: Option<&[u8]>, left: &mut usize) -> Option<usize> {
+    for (row, boolean) in booleans.unwrap_or_default().iter().enumerate() {
+        *left -= usize::from(*boolean == 1);
+        if *left == 0 {
+            return Some(row + 1);
+        }
+    }
+    None
 }
 
 fn first_failure(column: &Column) -> FirstFailure {

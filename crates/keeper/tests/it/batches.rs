@@ -37,7 +37,17 @@ fn declassify(
     rows: u32,
     columns: &[Vec<u8>],
 ) -> Result<Vec<u8>, Refused> {
-    let head = words(&[program, rows, columns.len() as u32, 0]);
+    declassify_wanted(backend, program, rows, columns, 0)
+}
+
+fn declassify_wanted(
+    backend: &mut Backend,
+    program: u32,
+    rows: u32,
+    columns: &[Vec<u8>],
+    wanted: u32,
+) -> Result<Vec<u8>, Refused> {
+    let head = words(&[program, rows, columns.len() as u32, wanted]);
     backend.call(Kind::DeclassifyBatch, &[head, columns.concat()].concat())
 }
 
@@ -106,6 +116,53 @@ fn runs_and_lists() {
     let answer = declassify(&mut backend, handle, rows, &[list(&fids), constant]).unwrap();
     let wanted: Vec<u8> = (0..rows).rev().map(|v| u8::from(v < 1100)).collect();
     assert_eq!(answer[8..], wanted[..]);
+}
+
+/// Nothing is told of rows after the last that is wanted, also not that one fails.
+#[test]
+fn rows_that_are_wanted() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let rows = 1500u32;
+    let first = column(&mut backend, rows as i32);
+    let (limit, hundred) = (
+        backend.put(&Value::Int4(-1)),
+        backend.put(&Value::Int4(100)),
+    );
+    let div = ints(Op::Div, &backend, Some(Int4));
+    let lt = ints(Op::Lt, &backend, None);
+    // limit < 100 / x - which x = 0, the last row, does not survive - is true up to row 1498.
+    let program = Builder {
+        inputs: vec![Int4, Int4, Int4],
+        code: vec![
+            (INPUT, 2, 0),
+            (INPUT, 1, 0),
+            (INPUT, 0, 0),
+            (CALL, div, 0),
+            (CALL, lt, 0),
+        ],
+        ..Builder::default()
+    };
+    let handle = backend.register(&program).unwrap();
+    let backwards: Vec<Fid> = (0..u64::from(rows))
+        .rev()
+        .map(|n| Fid(first.0 + n))
+        .collect();
+    let columns = [
+        list(&backwards),
+        runs(&[(hundred, rows, 0)]),
+        runs(&[(limit, rows, 0)]),
+    ];
+    let mut told =
+        |wanted| declassify_wanted(&mut backend, handle, rows, &columns, wanted).unwrap();
+    for wanted in [1, 2, 1100, 1499] {
+        let answer = told(wanted);
+        assert_eq!(answer[..8], words(&[wanted, 0])[..]);
+        assert_eq!(answer[8..], vec![1; wanted as usize]);
+    }
+    let all = told(1500);
+    assert_eq!(all[..8], words(&[1499, 0])[..]);
+    assert!(all.len() > 8 + 1499, "the error of the last row");
 }
 
 /// Mechanism: `b and 5 / x > 1` row by row. The answer ends before the first row that

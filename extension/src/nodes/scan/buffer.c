@@ -125,7 +125,8 @@ cfd_buffer_empty(CfdBuffer *buffer)
 {
 	cfd_drop(&buffer->filter);
 	cfd_drop(&buffer->project);
-	buffer->rows = buffer->good = buffer->next = 0;
+	buffer->asked = false;
+	buffer->rows = buffer->decided = buffer->good = buffer->next = 0;
 	buffer->error = NULL;
 	MemoryContextReset(buffer->referred);
 }

@@ -32,7 +32,9 @@ typedef struct CfdBuffer
 	CfdRequest	filter;
 	CfdRequest	project;
 
-	int		   *passing;		/* numbers of the rows that pass */
+	bool		asked;			/* the keeper is asked about the rows after these: */
+	int			decided;		/* rows of which the keeper has told whether they pass */
+	int		   *passing;		/* numbers of those of them that pass */
 	int			good;			/* those that can be given out, of them ... */
 	int			next;			/* ... this one next */
 	CfdFid	   *first;			/* of each computed column; one after the other */

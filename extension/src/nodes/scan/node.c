@@ -50,13 +50,15 @@ typedef struct CfdScanState
 	bool		ahead;			/* the other one is filled */
 	bool		ended;			/* the child has no more rows */
 	int			batch_rows;		/* of the next batch */
+	bool		ends_early;		/* rows may be left unread */
+	uint32		wanted;			/* passing rows to be told of next; 0: all */
 	int			last_attribute; /* of the child's slot, that is needed */
 	CfdStored  *stored;			/* rows as they are stored; NULL: from slots only */
 	StringInfoData body;
 	/* for EXPLAIN ANALYZE */
 	uint64		batches;
 	uint64		exchanges;
-	uint64		rows_in;
+	uint64		bits;
 	uint64		removed;
 	uint64		values;
 	instr_time	waited;
@@ -217,24 +219,32 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	if (state->filter == NULL || !state->buffers[0].quals->evaluates)
 		state->stored = cfd_stored_create(state->last_attribute);
 	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+	state->ends_early = boolVal(linitial(scan->custom_private));
+	state->wanted = state->ends_early ? 1 : 0;
 	initStringInfo(&state->body);
 	INSTR_TIME_SET_ZERO(state->waited);
 }
 
 /* ---------- a batch ---------- */
 
+/* Asks which of the rows that are not decided yet pass, unless that has been done. */
 static void
 send_filter(CfdScanState *state, CfdBuffer *buffer)
 {
 	unsigned char fixed[CFD_FIXED_DECLASSIFY_BATCH] = {0};
+	int			rows = buffer->rows - buffer->decided;
 
+	if (state->filter == NULL || buffer->asked)
+		return;
 	cfd_put32(fixed, cfd_program_handle(state->filter));
-	cfd_put32(fixed + 4, buffer->rows);
+	cfd_put32(fixed + 4, rows);
 	cfd_put32(fixed + 8, buffer->quals->count);
+	cfd_put32(fixed + 12, state->wanted);
 	resetStringInfo(&state->body);
-	cfd_inputs_put(buffer->quals, &state->body, buffer->rows);
+	cfd_inputs_put(buffer->quals, &state->body, buffer->decided, rows);
 	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_BATCH, fixed, sizeof(fixed),
-				state->body.data, state->body.len, ANSWER_BYTES + buffer->rows);
+				state->body.data, state->body.len, ANSWER_BYTES + rows);
+	buffer->asked = true;
 	state->exchanges++;
 }
 
@@ -271,7 +281,7 @@ add_rows(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 	cfd_buffer_add_stored(buffer, state->stored);
 }
 
-/* Reads a batch from the child, and asks the keeper which rows pass. False: no rows. */
+/* Reads a batch from the child. False: no rows. */
 static bool
 read_batch(CfdScanState *state, CfdBuffer *buffer)
 {
@@ -293,10 +303,7 @@ read_batch(CfdScanState *state, CfdBuffer *buffer)
 	if (buffer->rows == 0)
 		return false;
 	state->batches++;
-	state->rows_in += buffer->rows;
 	state->batch_rows = Min(state->batch_rows * 2, CFD_SCAN_MOST_ROWS);
-	if (state->filter != NULL)
-		send_filter(state, buffer);
 	return true;
 }
 
@@ -351,32 +358,42 @@ take_error(CfdBuffer *buffer, bool failed, const char *answer, uint32 length)
 	buffer->error_length = length;
 }
 
-/* Notes which rows pass. */
+/* Notes which rows pass, of all or of those that the keeper has told of. */
 static void
 take_passing(CfdScanState *state, CfdBuffer *buffer)
 {
 	const char *answer;
 	const char *truths;
+	uint32		asked = buffer->rows - buffer->decided;
 	uint32		good;
 	uint32		length;
 
+	buffer->good = buffer->next = 0;
 	if (state->filter == NULL)
 	{
 		for (int row = 0; row < buffer->rows; row++)
 			buffer->passing[row] = row;
-		buffer->good = buffer->rows;
+		buffer->good = buffer->decided = buffer->rows;
 		return;
 	}
-	answer = await_rows(state, &buffer->filter, buffer->rows, &good, &length);
+	answer = await_rows(state, &buffer->filter, asked, &good, &length);
 	truths = take(&answer, &length, good);
-	buffer->good = 0;
 	for (int row = 0; row < good; row++)
 	{
 		if (truths[row] == 1)
-			buffer->passing[buffer->good++] = row;
+			buffer->passing[buffer->good++] = buffer->decided + row;
 	}
+	buffer->decided += good;
+	state->bits += good;
 	state->removed += good - buffer->good;
-	take_error(buffer, good < buffer->rows, answer, length);
+	buffer->asked = false;
+	/* Without an error the rest is not told of yet. */
+	if (good == 0 && length == 0)
+		cfd_violation("answer about a batch has no rows");
+	if (buffer->good == state->wanted)
+		state->wanted = state->wanted < CFD_SCAN_MOST_ROWS ? state->wanted * 2 : 0;
+	if (good == asked || length != 0)
+		take_error(buffer, good < asked, answer, length);
 }
 
 /* Has the expressions over the passing rows computed. */
@@ -409,7 +426,7 @@ send_project(CfdScanState *state, CfdBuffer *buffer)
 	cfd_put32(fixed, buffer->good);
 	cfd_put32(fixed + 4, buffer->projected->count);
 	cfd_put32(fixed + 8, list_length(state->computed));
-	cfd_inputs_put(buffer->projected, &state->body, buffer->good);
+	cfd_inputs_put(buffer->projected, &state->body, 0, buffer->good);
 	cfd_request(&buffer->project, CFD_KIND_EVAL_BATCH, fixed, sizeof(fixed),
 				state->body.data, state->body.len,
 				ANSWER_BYTES + list_length(state->computed) * (buffer->good + sizeof(uint32)));
@@ -438,22 +455,48 @@ take_projected(CfdScanState *state, CfdBuffer *buffer)
 
 /* Makes the next batch the current one. False: there is none. */
 static bool
-next_batch(CfdScanState *state)
+turn(CfdScanState *state)
 {
-	CfdBuffer  *buffer = &state->buffers[1 - state->current];
-	CfdBuffer  *other = &state->buffers[state->current];
-	bool		project;
-
-	if (!state->ahead && (state->ended || !read_batch(state, buffer)))
+	if (!state->ahead && (state->ended || !read_batch(state, &state->buffers[1 - state->current])))
 		return false;
 	state->ahead = false;
 	state->current = 1 - state->current;
+	return true;
+}
+
+/*
+ * Has the keeper decide the rest of the current batch, or the next one. False: there is
+ * none. The batch after it is read meanwhile, and asked about in advance if all rows are
+ * wanted.
+ */
+static bool
+next_rows(CfdScanState *state)
+{
+	CfdBuffer  *buffer = &state->buffers[state->current];
+	CfdBuffer  *other = &state->buffers[1 - state->current];
+	bool		project;
+
+	if (buffer->decided < buffer->rows)
+	{
+		cfd_drop(&buffer->filter);
+		cfd_drop(&buffer->project);
+	}
+	else if (turn(state))
+	{
+		buffer = other;
+		other = &state->buffers[1 - state->current];
+	}
+	else
+		return false;
+	send_filter(state, buffer);
+	if (!state->ahead && !state->ended && state->batch_rows > AHEAD_ROWS)
+		state->ahead = read_batch(state, other);
 	take_passing(state, buffer);
 	project = state->computed != NIL && buffer->good > 0;
 	if (project)
 		send_project(state, buffer);
-	if (!state->ended && buffer->error == NULL && state->batch_rows > AHEAD_ROWS)
-		state->ahead = read_batch(state, other);
+	if (state->ahead && state->wanted == 0 && buffer->error == NULL)
+		send_filter(state, other);
 	if (project)
 		take_projected(state, buffer);
 	return true;
@@ -486,7 +529,7 @@ next_row(CfdScanState *state)
 		if (buffer->error != NULL)
 			cfd_raise_error(buffer->error, buffer->error_length);
 		CHECK_FOR_INTERRUPTS();
-		if (!next_batch(state))
+		if (!next_rows(state))
 			return NULL;
 	}
 }
@@ -527,6 +570,7 @@ forget_batches(CfdScanState *state)
 	}
 	state->ahead = state->ended = false;
 	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+	state->wanted = state->ends_early ? 1 : 0;
 }
 
 static void
@@ -600,7 +644,7 @@ explain_counters(CfdScanState *state, ExplainState *es)
 	if (state->filter != NULL)
 	{
 		ExplainPropertyUInteger("Rows Removed by Program", NULL, state->removed, es);
-		ExplainPropertyUInteger("Bits Declassified", NULL, state->rows_in, es);
+		ExplainPropertyUInteger("Bits Declassified", NULL, state->bits, es);
 	}
 	if (state->computed != NIL)
 		ExplainPropertyUInteger("Values Computed", NULL, state->values, es);

@@ -341,6 +341,27 @@ columns_of_scan(Plan *child)
 	return columns;
 }
 
+/* Whether rows may be left unread. Merge joins are not foreseen. */
+static bool
+may_end_early(const PlannerInfo *root)
+{
+	for (; root != NULL; root = root->parent_root)
+	{
+		ListCell   *cell;
+
+		if (root->tuple_fraction > 0)
+			return true;
+		foreach(cell, root->join_info_list)
+		{
+			JoinType	type = lfirst_node(SpecialJoinInfo, cell)->jointype;
+
+			if (type == JOIN_SEMI || type == JOIN_ANTI)
+				return true;
+		}
+	}
+	return false;
+}
+
 static Plan *
 plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 		  List *tlist, List *clauses, List *children)
@@ -354,15 +375,16 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 		cfd_whole_rows(root, child, columns);
 	divide_quals(child->qual, &kept, &scan->custom_exprs, &scan->scan.plan.qual);
 	child->qual = kept;
-	return cfd_scan_above(scan, child, tlist);
+	return cfd_scan_above(root, scan, child, tlist);
 }
 
 Plan *
-cfd_scan_above(CustomScan *scan, Plan *child, List *tlist)
+cfd_scan_above(const PlannerInfo *root, CustomScan *scan, Plan *child, List *tlist)
 {
 	scan->scan.plan.targetlist = tlist;
 	scan->custom_scan_tlist = copyObject(child->targetlist);
 	scan->custom_plans = list_make1(child);
+	scan->custom_private = list_make1(makeBoolean(may_end_early(root)));
 	scan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	scan->methods = &scan_methods;
 	return &scan->scan.plan;

@@ -9,7 +9,11 @@
  *
  * Invariants: rows and errors are those of the child with all quals and
  * expressions evaluated row by row; what is declassified is whether a row
- * passes the quals, which is less.
+ * passes the quals, which is less. Where the query may end before the table does
+ * (LIMIT, EXISTS, semijoins, cursors) the keeper tells it only up to the first row that
+ * passes, then up to the second after that, the fourth, and so on.
+ *
+ * custom_private of the plan: a boolean, whether the query may end early.
  */
 #ifndef CFD_NODES_SCAN_H
 #define CFD_NODES_SCAN_H
@@ -36,7 +40,7 @@ extern Cost cfd_batch_cost(double rows, List *quals);
 /* The scan that a batched one stands above; any other path as it is. */
 extern Path *cfd_scan_below(Path *path);
 /* Completes a plan whose quals are known. */
-extern Plan *cfd_scan_above(CustomScan *scan, Plan *child, List *tlist);
+extern Plan *cfd_scan_above(const PlannerInfo *root, CustomScan *scan, Plan *child, List *tlist);
 extern Node *cfd_scan_create_state(CustomScan *scan);
 
 #endif
