@@ -8,7 +8,7 @@ error in building, or in what a test needs, counts for nothing.
 
 A text that is not found exactly once is stale: an error, before anything is run.
 
-    run.py [--only WORD]... [--check] [--list] [--trust-clean] [--publish]
+    run.py [--only WORD]... [--missing] [--check] [--list] [--trust-clean] [--publish]
 """
 
 import argparse
@@ -274,20 +274,27 @@ def shown(test: str) -> str:
     return f"{Path(file.split('::')[0]).name}: `{name}`"
 
 
+def published() -> dict[str, str]:
+    """The rows of the table, by defence."""
+    rows = MARK.search(PAGE.read_text())[0].splitlines()
+    rows = [row for row in rows if row.startswith("| ")][1:]
+    return {row.split(" | ")[0].removeprefix("| "): row for row in rows}
+
+
 def publish(results: list[tuple[Mutant, str]]) -> None:
+    """Rows of what was run are new, the others stay as long as there is such a mutant."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
-    noticed = sum(verdict == "noticed" for _, verdict in results)
-    lines = [f"{noticed} of {len(results)} at {commit}.\n", "\n"]
-    lines += ["| defence taken out | in | test that fails |\n", "|---|---|---|\n"]
+    rows = published()
     for m, verdict in results:
-        what = "" if verdict == "noticed" else f" (**{verdict}**)"
-        lines.append(f"| {m.defence}{what} | `{m.file}` | {shown(m.test)} |\n")
+        where = commit if verdict == "noticed" else f"**{verdict}** {commit}"
+        rows[m.defence] = f"| {m.defence} | `{m.file}` | {shown(m.test)} | {where} |"
+    rows = [rows[m.defence] for m in read_lists() if m.defence in rows]
+    head = ["| defence taken out | in | test that fails | shown at |", "|---|---|---|---|"]
+    table = "\n".join([*head, *rows, ""])
     text = PAGE.read_text()
-    new, count = MARK.subn(lambda m: m[1] + "".join(lines) + m[2], text)
-    assert count == 1, "docs/reliability.md has no place for the table"
-    PAGE.write_text(new)
+    PAGE.write_text(MARK.sub(lambda found: found[1] + table + found[2], text))
 
 
 def examine(workshop: Workshop, mutant: Mutant) -> tuple[str, str]:
@@ -311,12 +318,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only whether all texts are found")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--trust-clean", action="store_true", help="tests pass without mutants")
+    parser.add_argument("--missing", action="store_true", help="those without a row in the table")
     parser.add_argument("--publish", action="store_true", help="the table into docs/reliability.md")
     options = parser.parse_args()
 
     def wanted(m: Mutant) -> bool:
         text = f"{m.list} {m.defence} {m.file} {m.test}"
-        return all(word in text for word in options.only)
+        shown_before = options.missing and "**" not in published().get(m.defence, "**")
+        return all(word in text for word in options.only) and not shown_before
 
     mutants = in_order([m for m in read_lists() if wanted(m)])
     wrong = stale(mutants, ROOT)
