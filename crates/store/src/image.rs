@@ -115,6 +115,12 @@ pub(crate) fn read(
     read.unwrap_or_else(|| Err(error::bad_segment()))
 }
 
+/// The slots of the partition that a segment says are taken.
+pub(crate) fn taken(layout: Layout, segment: u32, bytes: &[u8]) -> Result<Vec<u64>, Error> {
+    let (words, _) = header(layout, bytes).ok_or_else(error::bad_segment)?;
+    Ok(slots(segment, &words).collect())
+}
+
 fn header(layout: Layout, bytes: &[u8]) -> Option<(Vec<u64>, &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let [VERSION, 0, 0, 0, a, b, c, d, e, f, g, h] = *header else {

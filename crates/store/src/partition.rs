@@ -314,6 +314,21 @@ impl Partition {
         result
     }
 
+    /// Takes note of a segment that is in the vault with these bytes: its slots are taken,
+    /// its values are read back when one of them is needed. Of a new partition only.
+    pub fn adopt_segment(&self, segment: u32, bytes: &[u8]) -> Result<(), Error> {
+        let mut guard = lock::write(&self.inner);
+        let inner = guard.as_mut().ok_or_else(error::unresolved)?;
+        let slots = image::taken(inner.key.layout, segment, bytes)?;
+        if !inner.segments.adopt(segment) {
+            return Err(error::bad_segment());
+        }
+        for slot in slots {
+            inner.taken.take(slot);
+        }
+        Ok(())
+    }
+
     /// Begins to collect garbage: from now on every value that is put is marked.
     /// Gives the number of values; none, and nothing begins, while another
     /// collection runs or there is no partition.

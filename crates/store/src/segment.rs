@@ -233,6 +233,20 @@ impl Segments {
         found.resident.get_mut().map(Box::as_mut)
     }
 
+    /// A segment is in the vault; false when it is in memory already.
+    pub(crate) fn adopt(&mut self, segment: u32) -> bool {
+        let at = segment as usize;
+        if at >= self.all.len() {
+            self.all.resize_with(at + 1, Segment::default);
+        }
+        let found = self.all.get_mut(at);
+        let Some(found) = found.filter(|s| s.resident.get().is_none()) else {
+            return false;
+        };
+        found.stored = true;
+        true
+    }
+
     /// The vault holds a segment as it is now.
     pub(crate) fn set_stored(&mut self, segment: u32) {
         if let Some(found) = self.all.get_mut(segment as usize) {

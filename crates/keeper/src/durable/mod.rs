@@ -373,7 +373,10 @@ fn of_redo(error: redo::Error) -> Error {
         .hint("The WAL and the keeper's root key may be of different clusters.")
 }
 
+/// Reads every segment once, to check it and to know which slots are taken; values come
+/// into memory when they are needed.
 fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
+    let began = std::time::Instant::now();
     let mut segments = 0u64;
     for listed in &meta.partitions {
         store.restore(*listed).map_err(|e| e.message.to_string())?;
@@ -389,17 +392,16 @@ fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
         };
         let bytes = Zeroizing::new(bytes);
         partition
-            .read_segment(id.number, &bytes)
+            .adopt_segment(id.number, &bytes)
             .map_err(|e| format!("partition {}: {}", id.partition, e.message))?;
-        partition.set_stored(id.number);
-        store.make_room();
         segments += 1;
     }
     tracing::info!(
         version = vault.version(),
         partitions = meta.partitions.len(),
         segments,
-        "store loaded; waiting for the WAL since its checkpoint"
+        took = ?began.elapsed(),
+        "store checked; waiting for the WAL since its checkpoint"
     );
     Ok(())
 }
