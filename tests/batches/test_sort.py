@@ -347,3 +347,43 @@ def test_parallel_build(both, dba):
     dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
     dba.execute("SELECT public.bt_index_check('s_p', true)")
     assert dba.execute("SHOW max_parallel_maintenance_workers").fetchone() != ("0",)
+
+
+def test_neighbours(both, stats):
+    """Nodes above a sort by one key learn from it which neighbours are equal: a DISTINCT asks
+    nothing (one by one it asked for each row). Sorts that take turns, or go back, are not
+    taken for each other."""
+    app, _ = both
+    for connection in both:
+        connection.execute("SET enable_hashagg = off")
+        connection.execute("SET enable_hashjoin = off")
+        connection.execute("SET enable_nestloop = off")
+    query = "SELECT DISTINCT n FROM s WHERE i < 700 ORDER BY n"
+    same(both, query)
+    before = counter(app, "channel.answered_total")
+    app.execute(query)
+    assert counter(app, "channel.answered_total") - before < 20
+    same(both, "SELECT n, count(*), min(i) FROM s WHERE i < 700 GROUP BY n ORDER BY n DESC")
+    same(
+        both,
+        "SELECT * FROM (SELECT DISTINCT n FROM s WHERE i < 500 ORDER BY n) a"
+        " JOIN (SELECT DISTINCT n FROM s WHERE i < 900 ORDER BY n) b ON a.n = b.n ORDER BY 1, 2",
+    )
+    for connection in both:
+        connection.execute("SET enable_mergejoin = off")
+        connection.execute("SET enable_nestloop = on")
+    same(
+        both,
+        "SELECT a.n FROM (SELECT DISTINCT n FROM s WHERE i < 60 ORDER BY n) a,"
+        " (SELECT DISTINCT n FROM s WHERE i < 70 ORDER BY n) b WHERE a.n = b.n ORDER BY 1",
+    )
+    same(
+        both,
+        "SELECT j, (SELECT count(*) FROM (SELECT DISTINCT n FROM s WHERE i < 40 * j) x)"
+        " FROM generate_series(1, 4) j",
+    )
+    same(
+        both,
+        "SELECT i, rank() OVER (ORDER BY n), sum(i) OVER (PARTITION BY n) FROM s WHERE i < 400"
+        " ORDER BY 2, 1",
+    )

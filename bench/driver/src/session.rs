@@ -41,6 +41,30 @@ pub struct Statement {
     name: String,
     parameters: Vec<Option<Protected>>,
     columns: Vec<Option<Protected>>,
+    /// Envelopes are sent in binary format, all else as text; empty: all is text.
+    parameter_formats: Vec<i16>,
+    column_formats: Vec<i16>,
+}
+
+impl Statement {
+    fn new(
+        name: String,
+        parameters: Vec<Option<Protected>>,
+        columns: Vec<Option<Protected>>,
+    ) -> Statement {
+        let formats = |all: &[Option<Protected>]| {
+            all.iter()
+                .map(|p| i16::from(matches!(p, Some(Protected::Scalar(_)))))
+                .collect::<Vec<_>>()
+        };
+        Statement {
+            parameter_formats: formats(&parameters),
+            column_formats: formats(&columns),
+            name,
+            parameters,
+            columns,
+        }
+    }
 }
 
 /// A value of a parameter.
@@ -98,6 +122,12 @@ impl Session {
         let mut bound = Vec::with_capacity(values.len());
         for (value, protected) in values.iter().zip(&statement.parameters) {
             bound.push(match (&value.0, protected, &self.library) {
+                (Some(value), Some(Protected::Scalar(code)), Some(library)) => {
+                    let mut sealed = Vec::with_capacity(value.len() + 64);
+                    let session = &library.session;
+                    session.seal_text_as_binary(*code, value.as_bytes(), &mut sealed)?;
+                    Some(sealed)
+                }
                 (Some(value), Some(target), Some(library)) => {
                     let mut sealed = Vec::new();
                     let session = &library.session;
@@ -107,7 +137,12 @@ impl Session {
                 (value, _, _) => value.as_ref().map(|v| v.clone().into_bytes()),
             });
         }
-        let (rows, touched) = self.connection.execute(&statement.name, &bound)?;
+        let (rows, touched) = self.connection.execute(
+            &statement.name,
+            &bound,
+            &statement.parameter_formats,
+            &statement.column_formats,
+        )?;
         let mut opened = Vec::with_capacity(rows.len());
         for row in rows {
             opened.push(open_row(self.library.as_ref(), statement, row)?);
@@ -118,11 +153,9 @@ impl Session {
     fn prepare(&mut self, name: String, sql: &str) -> Result<Statement> {
         let Some(library) = &self.library else {
             self.connection.prepare(&name, sql)?;
-            return Ok(Statement {
-                name,
-                parameters: vec![None; 64],
-                columns: Vec::new(),
-            });
+            let mut statement = Statement::new(name, vec![None; 64], Vec::new());
+            statement.parameter_formats.clear();
+            return Ok(statement);
         };
         let text = rewritten(library, sql)?.0;
         let (mut parameters, mut rows) = self.connection.prepare(&name, &text)?;
@@ -131,14 +164,12 @@ impl Session {
             true => Vec::new(),
             false => description::rows(&mut rows, types)?,
         };
-        Ok(Statement {
+        let parameters = description::parameters(&mut parameters, types)?;
+        Ok(Statement::new(
             name,
-            parameters: description::parameters(&mut parameters, types)?
-                .into_iter()
-                .map(|oid| types.get(oid))
-                .collect(),
-            columns: columns.into_iter().map(|c| c.protected).collect(),
-        })
+            parameters.into_iter().map(|oid| types.get(oid)).collect(),
+            columns.into_iter().map(|c| c.protected).collect(),
+        ))
     }
 
     /// Loads what `fill` gives, piece by piece (text format), into a table.
@@ -188,6 +219,12 @@ fn open_row(
     for (at, field) in row.into_iter().enumerate() {
         let protected = statement.columns.get(at).copied().flatten();
         let field = match (field, protected, library) {
+            (Some(field), Some(Protected::Scalar(code)), Some(library)) => {
+                let mut plain = Vec::with_capacity(field.len());
+                let session = &library.session;
+                session.open_binary_as_text(code, &field, &mut plain)?;
+                Some(plain)
+            }
             (Some(field), Some(source), Some(library)) => {
                 let mut plain = Vec::new();
                 library.session.open(source, 0, &field, &mut plain)?;

@@ -218,17 +218,19 @@ impl Connection {
         Ok((parameters, rows))
     }
 
-    /// Runs a prepared statement with parameters as text; rows as text, and how many
-    /// rows it touched.
+    /// Runs a prepared statement with parameters and rows in these formats (none: all is
+    /// text); rows, and how many rows it touched.
     pub fn execute(
         &mut self,
         name: &str,
         values: &[Option<Vec<u8>>],
+        formats: &[i16],
+        row_formats: &[i16],
     ) -> Result<(Vec<Fields>, u64)> {
         self.message(b'B', |out| {
             cstr(out, "");
             cstr(out, name);
-            out.extend_from_slice(&[0, 0]);
+            codes(out, formats);
             out.extend_from_slice(&(values.len() as u16).to_be_bytes());
             for value in values {
                 match value {
@@ -239,7 +241,7 @@ impl Connection {
                     }
                 }
             }
-            out.extend_from_slice(&[0, 0]);
+            codes(out, row_formats);
         });
         self.message(b'E', |out| out.extend_from_slice(&[0; 5]));
         self.message(b'S', |_| {});
@@ -284,6 +286,13 @@ impl Connection {
         self.message(b'c', |_| {});
         self.flush()?;
         self.until_ready(|_, _| Ok(()))
+    }
+}
+
+fn codes(out: &mut Vec<u8>, formats: &[i16]) {
+    out.extend_from_slice(&(formats.len() as u16).to_be_bytes());
+    for format in formats {
+        out.extend_from_slice(&format.to_be_bytes());
     }
 }
 

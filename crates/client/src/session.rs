@@ -132,6 +132,28 @@ impl Session {
         Ok(())
     }
 
+    /// Appends the envelope of a value that the client has as text, for a parameter that is
+    /// sent in binary format: shorter than text, and quicker at both ends.
+    pub fn seal_text_as_binary(
+        &self,
+        code: TypeCode,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let (sealer, _) = self.keys()?;
+        Ok(sealer.seal(code as u8, FLAG_TEXT, value, out)?)
+    }
+
+    /// Appends as text the value of a result's field that came in binary format.
+    pub fn open_binary_as_text(
+        &self,
+        code: TypeCode,
+        field: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        self.open_envelope(code, field, TEXT, out)
+    }
+
     /// Appends the value of a result's field in the format that it came in.
     pub fn open(
         &self,
@@ -219,15 +241,25 @@ impl Session {
         field: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
+        if format != TEXT {
+            return self.open_envelope(code, field, format, out);
+        }
+        let mut binary = Vec::with_capacity(field.len());
+        format::from_text(field, &mut binary)?;
+        self.open_envelope(code, &binary, TEXT, out)
+    }
+
+    /// The value of an envelope as bytes, in the format wanted.
+    fn open_envelope(
+        &self,
+        code: TypeCode,
+        envelope: &[u8],
+        format: i16,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
         let (_, opener) = self.keys()?;
-        let mut plain = Vec::new();
-        let opened = if format == TEXT {
-            let mut binary = Vec::with_capacity(field.len());
-            format::from_text(field, &mut binary)?;
-            describe(&opener.open(&binary, &mut plain)?)
-        } else {
-            describe(&opener.open(field, &mut plain)?)
-        };
+        let mut plain = Vec::with_capacity(envelope.len());
+        let opened = describe(&opener.open(envelope, &mut plain)?);
         if opened.0.map(TypeCode::stored) != Some(code.stored()) {
             return Err(Failure::new(
                 "XX001",

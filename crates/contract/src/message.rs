@@ -195,12 +195,15 @@ kinds! {
     Rank = 73, true, 16;
     /// A set goes. Body: set `u32` 0..4, zero 4..8.
     RankForget = 74, false, 8;
-    /// Where a value belongs among values in ascending order. Body: signature of
-    /// their comparison with it `u32` 0..4, count `u32` 4..8, FID of the value
-    /// `u64` 8..16; then the FIDs, `u64` each, none NULL. Answer: how many are less
-    /// `u32` 0..4, how many are less or equal `u32` 4..8; both are
-    /// [`crate::message::rank::UNKNOWN`] if one of the FIDs that counted names nothing.
-    Search = 75, true, 16;
+    /// Where values belong among the keys of an index's page. Body: values `u32` 0..4, keys
+    /// `u32` 4..8; then for each value: signature of a key's comparison with it `u32`, flags
+    /// `u32` ([`crate::message::search`]), its FID `u64`; then the keys, column by column, `u64`
+    /// each: FIDs, or [`crate::message::search::BELOW`] or [`crate::message::search::ABOVE`].
+    /// The first value is sought in the first column, each other one in the next, among the
+    /// keys that equal the values before it. Answer: for each value how many keys come before
+    /// it `u32`, how many come before or equal it `u32`; all are
+    /// [`crate::message::search::UNKNOWN`] if one of the FIDs that counted names nothing.
+    Search = 78, true, 8;
 
     /// Adds a value to an aggregate's state. Body: state FID `u64` 0..8, value
     /// FID `u64` 8..16, aggregate signature `u16` 16..18, `u8` 18: 1 if the state
@@ -385,7 +388,21 @@ pub mod rank {
     pub const SETS_MAX: usize = 256;
     /// Rank of rows beyond the limit.
     pub const BEYOND: u32 = u32::MAX;
-    /// Place of a value ([`Kind::Search`]) that cannot be told.
+}
+
+/// Places among the keys of an index's page.
+pub mod search {
+    /// Flag of a value: its column descends.
+    pub const DESCENDING: u32 = 1;
+    /// Flag of a value: sought where the value before it is, not in a column of its own.
+    pub const BESIDE: u32 = 2;
+    /// The largest number of values.
+    pub const VALUES_MAX: usize = 32;
+    /// A key that comes before all values: cut off, or NULL.
+    pub const BELOW: u64 = 0;
+    /// A key that comes after all values: NULL.
+    pub const ABOVE: u64 = u64::MAX;
+    /// Place of a value that cannot be told.
     pub const UNKNOWN: u32 = u32::MAX;
 }
 

@@ -29,8 +29,8 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* Both bounds of a range. */
-#define WANTED_MAX 2
+/* Conditions that PostgreSQL descends by, and the other bound of a range. */
+#define WANTED_MAX 8
 /* Entries for each wanted value; a power of two, larger than some pages' keys. */
 #define ORDERS 4096
 /* Pages read for one descent: height, and steps to the right. */
@@ -44,33 +44,50 @@ typedef struct Order
 	int8		order;			/* key compared with the wanted value */
 } Order;
 
+/* Keys of a page that equal a value, where they are or would be. */
+typedef struct Place
+{
+	int			less;			/* how many come before it */
+	int			up_to;			/* how many come before or equal it */
+} Place;
+
+/* What a scan looks for in a column of the index. */
 typedef struct Wanted
 {
-	CfdFid		fid;
+	AttrNumber	column;
+	bool		descending;
+	CfdFid		fid;			/* 0: not protected */
 	uint32		program;		/* comparison of a key with it */
+	Datum		plain;
 	Oid			test;			/* function of the scan's condition, or 0 */
 	StrategyNumber strategy;	/* of the condition */
+	Place		place;			/* on the page, among those that equal the values before it */
 	uint32		known;			/* orders remembered */
 	Order		orders[ORDERS];
 } Wanted;
 
-/* What a page holds of the index's first column. */
+/* A copy of a page; no lock is held while it is looked at. */
 typedef struct Keys
 {
 	bool		leaf;
 	bool		ignore;
 	BlockNumber next;			/* to the right, or P_NONE */
-	BlockNumber first_child;
-	int			count;			/* keys, in the order of the page; the last may be the high key */
-	CfdFid		keys[KEYS_MAX];
-	BlockNumber children[KEYS_MAX];
+	OffsetNumber first;			/* item of the first key */
+	int			items;			/* keys without the high key */
+	int			count;			/* keys in the order of the page; the last may be the high key */
+	PGAlignedBlock image;
 } Keys;
 
 bool		cfd_enable_index_search = true;
 bool		cfd_search_active = false;
 
+/*
+ * The first "starts" of them are what PostgreSQL descends by, column by column, then
+ * perhaps the other bound of the last column's range.
+ */
 static Wanted wanted[WANTED_MAX];
 static int	wanted_count = 0;
+static int	starts = 0;
 static uint32 stamp = 0;
 /* Sweeps of garbage before anything was remembered. */
 static uint64 sweeps = 0;
@@ -82,7 +99,7 @@ void
 cfd_search_forget(void)
 {
 	cfd_search_active = false;
-	wanted_count = 0;
+	wanted_count = starts = 0;
 }
 
 static inline Order *
@@ -143,8 +160,8 @@ cfd_search_find_order(CfdFid key, CfdFid fid, int *order)
 		return false;
 	for (int i = 0; i < wanted_count; i++)
 	{
-		if (wanted[i].fid == fid)
-			return find(&wanted[i], key, order);
+		if (wanted[i].fid == fid && find(&wanted[i], key, order))
+			return true;
 	}
 	return false;
 }
@@ -161,7 +178,7 @@ cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
 		if (wanted[i].fid != fid || wanted[i].test != function)
 			continue;
 		if (!find(&wanted[i], key, &order))
-			return false;
+			continue;
 		switch (wanted[i].strategy)
 		{
 			case BTLessStrategyNumber:
@@ -186,6 +203,7 @@ cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
 	return false;
 }
 
+/* Forgets all orders, and what was wanted. */
 static void
 forget_orders(void)
 {
@@ -195,245 +213,456 @@ forget_orders(void)
 	{
 		memset(wanted, 0, sizeof(wanted));
 		stamp = 1;
-		wanted_count = 0;
 	}
-	for (int i = 0; i < wanted_count; i++)
-		wanted[i].known = 0;
+	wanted_count = starts = 0;
+	cfd_search_active = false;
 }
 
 /* ---------- pages ---------- */
 
-static void
-take_key(Relation index, IndexTuple tuple, BlockNumber child)
-{
-	bool		null;
-	Datum		key;
-
-	if (page.count == KEYS_MAX || BTreeTupleGetNAtts(tuple, index) < 1)
-		return;
-	key = index_getattr(tuple, 1, RelationGetDescr(index), &null);
-	if (null)
-		return;
-	page.keys[page.count] = DatumGetUInt64(key);
-	page.children[page.count++] = child;
-}
-
-/* Copies a page's keys, and lets go of it. */
+/* Copies a page, and lets go of it. */
 static void
 read_page(Relation index, Buffer buffer)
 {
-	Keys	   *to = &page;
 	Page		from = BufferGetPage(buffer);
-	BTPageOpaque opaque = BTPageGetOpaque(from);
-	OffsetNumber last = PageGetMaxOffsetNumber(from);
+	BTPageOpaque opaque;
+	int			last;
 
-	to->leaf = P_ISLEAF(opaque);
-	to->ignore = P_IGNORE(opaque);
-	to->next = opaque->btpo_next;
-	to->first_child = P_NONE;
-	to->count = 0;
-	for (OffsetNumber at = P_FIRSTDATAKEY(opaque); at <= last && !to->ignore; at++)
-	{
-		IndexTuple	tuple = (IndexTuple) PageGetItem(from, PageGetItemId(from, at));
-		BlockNumber child = to->leaf ? P_NONE : BTreeTupleGetDownLink(tuple);
-
-		/* The first child of an inner page has no key: it is below all. */
-		if (!to->leaf && at == P_FIRSTDATAKEY(opaque))
-			to->first_child = child;
-		else
-			take_key(index, tuple, child);
-	}
-	if (!to->ignore && !P_RIGHTMOST(opaque))
-		take_key(index, (IndexTuple) PageGetItem(from, PageGetItemId(from, P_HIKEY)), P_NONE);
+	memcpy(page.image.data, from, BLCKSZ);
 	_bt_relbuf(index, buffer);
+	opaque = BTPageGetOpaque(page.image.data);
+	last = PageGetMaxOffsetNumber(page.image.data);
+	page.leaf = P_ISLEAF(opaque);
+	page.ignore = P_IGNORE(opaque);
+	page.next = opaque->btpo_next;
+	/* The first child of an inner page has no key: it is below all. */
+	page.first = P_FIRSTDATAKEY(opaque) + (page.leaf ? 0 : 1);
+	page.items = Min(Max(last - page.first + 1, 0), KEYS_MAX - 1);
+	page.count = page.items + (P_RIGHTMOST(opaque) ? 0 : 1);
 }
 
-/*
- * Asks where a value belongs among the page's keys, and remembers their orders.
- * Gives how many come before it on the page; if `behind_equals`, those that equal
- * it count, too. Less than 0: not known, since a key names nothing any more. We have
- * let go of the page, so VACUUM may have taken that entry away; if it has not,
- * PostgreSQL's own comparison on the page says so.
- */
-static int
-ask(Relation index, Wanted *value, bool behind_equals)
+static IndexTuple
+item(OffsetNumber at)
 {
-	unsigned char body[CFD_FIXED_SEARCH];
-	bool		descending = (index->rd_indoption[0] & INDOPTION_DESC) != 0;
-	CfdFid		turned[KEYS_MAX];
-	const char *answer;
-	uint32		length;
-	int			count = page.count;
-	int			less;
-	int			up_to;
+	return (IndexTuple) PageGetItem(page.image.data, PageGetItemId(page.image.data, at));
+}
 
-	if (count == 0)
-		return 0;
-	for (int i = 0; descending && i < count; i++)
-		turned[i] = page.keys[count - 1 - i];
-	cfd_put32(body, value->program);
-	cfd_put32(body + 4, count);
-	cfd_put64(body + 8, value->fid);
-	answer = cfd_call(CFD_KIND_SEARCH, body, sizeof(body), descending ? turned : page.keys,
-					  sizeof(CfdFid) * count, &length);
-	if (length != 8)
-		cfd_violation("place of a value has the wrong length");
-	if (cfd_get32(answer) == CFD_SEARCH_UNKNOWN)
-		return -1;
-	less = (int) Min(cfd_get32(answer), (uint32) count);
-	up_to = (int) Min(cfd_get32(answer + 4), (uint32) count);
-	for (int i = 0; i < count; i++)
-		remember(value, descending ? turned[i] : page.keys[i], i < less ? -1 : i < up_to ? 0 : 1);
-	if (descending)
-		return behind_equals ? count - less : count - up_to;
-	return behind_equals ? up_to : less;
+/* A column of a key; false: cut off (below all values), or NULL. */
+static inline bool
+key_column(Relation index, int number, AttrNumber column, Datum *key, bool *below)
+{
+	IndexTuple	tuple = item(number < page.items ? page.first + number : P_HIKEY);
+	bool		null;
+
+	*below = true;
+	if (BTreeTupleGetNAtts(tuple, index) < column)
+		return false;
+	*key = index_getattr(tuple, column, RelationGetDescr(index), &null);
+	*below = (index->rd_indoption[column - 1] & INDOPTION_NULLS_FIRST) != 0;
+	return !null;
+}
+
+static CfdFid
+key_fid(Relation index, int number, AttrNumber column)
+{
+	Datum		key;
+	bool		below;
+
+	if (key_column(index, number, column, &key, &below))
+		return DatumGetUInt64(key);
+	return below ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
+}
+
+/* A key of the page compared with a value that is not protected, in the index's order. */
+static int
+compare_plain(Relation index, int number, const Wanted *value)
+{
+	FmgrInfo   *order = index_getprocinfo(index, value->column, BTORDER_PROC);
+	Datum		key;
+	bool		below;
+	int			result;
+
+	if (!key_column(index, number, value->column, &key, &below))
+		return below ? -1 : 1;
+	result = DatumGetInt32(FunctionCall2Coll(order, index->rd_indcollation[value->column - 1],
+											 key, value->plain));
+	return value->descending ? -result : result;
+}
+
+static void
+place_plain(Relation index, Wanted *value, Place within)
+{
+	Place		place = {within.less, within.less};
+
+	for (int limit = 0; limit <= 1; limit++)
+	{
+		int			low = place.less;
+		int			high = within.up_to;
+
+		while (low < high)
+		{
+			int			middle = low + (high - low) / 2;
+
+			if (compare_plain(index, middle, value) < limit)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (limit == 0)
+			place.less = low;
+		place.up_to = low;
+	}
+	value->place = place;
+}
+
+/* The other bound of a range whose first bound is before it. */
+static inline bool
+is_beside(int number)
+{
+	return number > 0 && wanted[number].column == wanted[number - 1].column;
 }
 
 /*
- * Descends to the leaf where a scan for a value begins, or one without a lower
- * bound: at the first leaf, or the last.
+ * Asks the keeper where protected values from "first" up to "end" belong among keys of
+ * the page. False: not known, since a key names nothing any more. We have let go of the page, so VACUUM may have taken that
+ * entry away; if it has not, PostgreSQL's own comparison on the page says so.
  */
+static bool
+place_protected(Relation index, int first, int end, Place within)
+{
+	static CfdFid keys[WANTED_MAX * KEYS_MAX];
+	unsigned char body[CFD_FIXED_SEARCH + WANTED_MAX * 16];
+	uint32		rows = within.up_to - within.less;
+	uint32		length;
+	const char *answer;
+	unsigned char *value = body + CFD_FIXED_SEARCH;
+	CfdFid	   *to = keys;
+
+	cfd_put32(body, end - first);
+	cfd_put32(body + 4, rows);
+	for (int i = first; i < end; i++, value += 16)
+	{
+		cfd_put32(value, wanted[i].program);
+		cfd_put32(value + 4, (wanted[i].descending ? CFD_SEARCH_DESCENDING : 0) |
+				  (is_beside(i) ? CFD_SEARCH_BESIDE : 0));
+		cfd_put64(value + 8, wanted[i].fid);
+		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
+			*to++ = key_fid(index, key, wanted[i].column);
+	}
+	answer = cfd_call(CFD_KIND_SEARCH, body, value - body, keys, (char *) to - (char *) keys, &length);
+	if (length != 8 * (end - first))
+		cfd_violation("place of a value has the wrong length");
+	for (int i = first; i < end; i++, answer += 8)
+	{
+		uint32		less = cfd_get32(answer);
+		uint32		up_to = cfd_get32(answer + 4);
+
+		if (less == CFD_SEARCH_UNKNOWN)
+			return false;
+		if (less > up_to || up_to > rows)
+			cfd_violation("impossible place of a value");
+		wanted[i].place = (Place) {within.less + less, within.less + up_to};
+	}
+	return true;
+}
+
+/* Places the wanted values on the page: column by column, protected neighbours at once. */
+static bool
+place_values(Relation index, int count)
+{
+	Place		within = {0, page.count};
+
+	for (int i = 0; i < count;)
+	{
+		int			end = i + 1;
+
+		if (within.less == within.up_to)
+			wanted[i].place = within;
+		else if (wanted[i].fid == 0)
+			place_plain(index, &wanted[i], within);
+		else
+		{
+			while (end < count && wanted[end].fid != 0)
+				end++;
+			if (!place_protected(index, i, end, within))
+				return false;
+		}
+		within = wanted[end - 1].place;
+		i = end;
+	}
+	return true;
+}
+
+/* ---------- what PostgreSQL will compare ---------- */
+
+/* Remembers how a key of the page compares, column by column as far as columns are equal. */
 static void
-descend(Relation index, Wanted *value, bool behind_equals, bool at_end)
+remember_key(Relation index, int number)
+{
+	Place		within = {0, page.count};
+
+	for (int i = 0; i < wanted_count; i++)
+	{
+		Wanted	   *value = &wanted[i];
+		int			order = number < value->place.less ? -1 : number < value->place.up_to ? 0 : 1;
+
+		if (number < within.less || number >= within.up_to)
+			return;
+		if (value->fid != 0)
+		{
+			CfdFid		key = key_fid(index, number, value->column);
+
+			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
+				remember(value, key, value->descending ? -order : order);
+		}
+		if (i + 1 < wanted_count && !is_beside(i + 1))
+			within = value->place;
+	}
+}
+
+static void
+remember_keys(Relation index, int first, int last)
+{
+	for (int i = Max(first, 0); i <= Min(last, page.count - 1); i++)
+		remember_key(index, i);
+}
+
+/* Remembers what PostgreSQL's binary search for the key after the first "before" looks at. */
+static void
+remember_path(Relation index, int before)
+{
+	int			shift = page.leaf ? 0 : 1;
+	int			low = 0;
+	int			high = page.items + shift;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (middle >= shift)
+			remember_key(index, middle - shift);
+		if (middle - shift < before)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (page.count > page.items)
+		remember_key(index, page.items);
+}
+
+/*
+ * Descends to the leaf where PostgreSQL will, by the first "starts" wanted values or,
+ * without any, to the first leaf, or the last; remembers what will be compared on the
+ * way. False: this leaf is not known.
+ */
+static bool
+descend(Relation index, bool behind_equals, bool at_end)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
 
-	/* An empty index has no root; what `page` holds is of another scan. */
-	page.count = 0;
 	for (int pages = 0; BufferIsValid(buffer) && pages < PAGES_MAX; pages++)
 	{
-		BlockNumber child = P_NONE;
+		BlockNumber child;
 		int			before;
 
 		read_page(index, buffer);
 		if (page.ignore)
-			return;
-		before = value != NULL ? ask(index, value, behind_equals) : at_end ? page.count : 0;
-		if (before < 0)
-			return;
+			return false;
+		before = at_end ? page.count : 0;
+		if (starts > 0)
+		{
+			if (!place_values(index, page.leaf ? wanted_count : starts))
+				return false;
+			before = behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
+		}
 		if (page.next != P_NONE && page.count > 0 && before == page.count)
 			child = page.next;	/* beyond the high key */
 		else if (page.leaf)
-			return;
+			return starts > 0 || place_values(index, wanted_count);
 		else
-			child = before > 0 ? page.children[before - 1] : page.first_child;
-		if (child == P_NONE)
-			return;
+			child = BTreeTupleGetDownLink(item(page.first - 1 + Min(before, page.items)));
+		if (starts > 0)
+		{
+			/* The other bound is not placed yet. */
+			int			all = wanted_count;
+
+			wanted_count = starts;
+			remember_path(index, before);
+			wanted_count = all;
+		}
 		CHECK_FOR_INTERRUPTS();
 		buffer = _bt_getbuf(index, child, BT_READ);
 	}
+	/* The index is empty, or something is wrong with it. */
 	if (BufferIsValid(buffer))
 		_bt_relbuf(index, buffer);
-}
-
-/* The other bound, on the leaf that `page` holds. */
-static void
-ask_others(Relation index, const Wanted *asked)
-{
-	for (int i = 0; i < wanted_count; i++)
-	{
-		if (&wanted[i] != asked)
-			ask(index, &wanted[i], false);
-	}
+	return false;
 }
 
 /* ---------- scans and insertions ---------- */
 
+/* Adds a value; false if there is no room or no way to compare it. */
 static bool
-want(CfdFid fid, Oid comparison, Oid test, StrategyNumber strategy)
+want(Relation index, AttrNumber column, Datum argument, Oid type, Oid test, StrategyNumber strategy)
 {
-	const CfdFunction *function = cfd_function(comparison);
-	Wanted	   *value;
+	Oid			own = index->rd_opcintype[column - 1];
+	Wanted	   *value = &wanted[wanted_count];
 
-	if (function == NULL || function->call != CFD_CALL_ORDER || fid == 0 || wanted_count == WANTED_MAX)
+	if (wanted_count == WANTED_MAX)
 		return false;
-	value = &wanted[wanted_count++];
-	value->fid = fid;
-	value->program = function->signature;
+	value->fid = 0;
+	if (cfd_type_code(own) != 0)
+	{
+		const CfdFunction *function =
+			cfd_function(get_opfamily_proc(index->rd_opfamily[column - 1], own, type, BTORDER_PROC));
+
+		if (function == NULL || function->call != CFD_CALL_ORDER || DatumGetUInt64(argument) == 0)
+			return false;
+		value->fid = DatumGetUInt64(argument);
+		value->program = function->signature;
+		cfd_search_active = true;
+	}
+	else if (type != own)
+		return false;
+	value->column = column;
+	value->descending = (index->rd_indoption[column - 1] & INDOPTION_DESC) != 0;
+	value->plain = argument;
 	value->test = test;
 	value->strategy = strategy;
 	value->known = 0;
+	wanted_count++;
 	return true;
 }
 
-/* The scan's conditions on the first column, as far as there is room. */
+static bool
+want_key(Relation index, const ScanKeyData *key)
+{
+	Oid			type = OidIsValid(key->sk_subtype) ? key->sk_subtype : index->rd_opcintype[key->sk_attno - 1];
+
+	return want(index, key->sk_attno, key->sk_argument, type, key->sk_func.fn_oid, key->sk_strategy);
+}
+
+/* The scan's condition on a column: equality, or a bound below or above. */
+static const ScanKeyData *
+condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below)
+{
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		const ScanKeyData *key = &scan->keyData[i];
+		StrategyNumber strategy = key->sk_strategy;
+
+		if (key->sk_attno != column || key->sk_flags != 0)
+			continue;
+		if (equal ? strategy == BTEqualStrategyNumber :
+			below ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber)
+			return key;
+	}
+	return NULL;
+}
+
+/*
+ * The conditions by which PostgreSQL descends: equalities on the first columns, and a
+ * bound on the next one; then the other bound of that.
+ */
 static void
-want_keys(IndexScanDesc scan)
+want_keys(IndexScanDesc scan, bool forward)
 {
 	Relation	index = scan->indexRelation;
 
-	wanted_count = 0;
-	for (int i = 0; i < scan->numberOfKeys; i++)
+	forget_orders();
+	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
 	{
-		ScanKey		key = &scan->keyData[i];
-		Oid			type = OidIsValid(key->sk_subtype) ? key->sk_subtype : index->rd_opcintype[0];
+		bool		ascending = forward == ((index->rd_indoption[column - 1] & INDOPTION_DESC) == 0);
+		const ScanKeyData *key = condition(scan, column, true, false);
 
-		if (key->sk_attno != 1 || key->sk_flags != 0)
+		if (key != NULL)
+		{
+			if (!want_key(index, key))
+				return;
+			starts = wanted_count;
 			continue;
-		want(DatumGetUInt64(key->sk_argument),
-			 get_opfamily_proc(index->rd_opfamily[0], index->rd_opcintype[0], type, BTORDER_PROC),
-			 key->sk_func.fn_oid, key->sk_strategy);
+		}
+		key = condition(scan, column, false, ascending);
+		if (key != NULL && want_key(index, key))
+			starts = wanted_count;
+		key = condition(scan, column, false, !ascending);
+		if (key != NULL && cfd_type_code(index->rd_opcintype[column - 1]) != 0)
+			want_key(index, key);
+		return;
 	}
 }
 
-/* By which condition PostgreSQL descends. */
-static Wanted *
-starting_point(bool ascending)
+/* Whether PostgreSQL descends to the key behind those that equal what is wanted. */
+static bool
+is_behind_equals(bool forward)
 {
-	for (int i = 0; i < wanted_count; i++)
-	{
-		StrategyNumber strategy = wanted[i].strategy;
+	StrategyNumber strategy;
 
-		if (strategy == BTEqualStrategyNumber ||
-			(ascending ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber))
-			return &wanted[i];
+	if (starts == 0)
+		return false;
+	strategy = wanted[starts - 1].strategy;
+	return forward ? strategy == BTGreaterStrategyNumber || strategy == BTLessStrategyNumber :
+		strategy == BTLessEqualStrategyNumber || strategy == BTEqualStrategyNumber ||
+		strategy == BTGreaterEqualStrategyNumber;
+}
+
+/* Remembers the keys of a leaf from which rows are read, from "begin" on. */
+static void
+remember_rows(Relation index, bool forward, int begin)
+{
+	Place		end = {0, page.count};
+
+	if (wanted_count > starts || (starts > 0 && wanted[starts - 1].strategy == BTEqualStrategyNumber))
+		end = wanted[wanted_count - 1].place;
+	if (forward)
+	{
+		remember_keys(index, begin - 1, end.up_to);
+		/* PostgreSQL looks at the high key, too, if all rows before it are wanted. */
+		if (end.up_to >= page.items)
+			remember_keys(index, page.items, page.items);
 	}
-	return NULL;
+	else
+		remember_keys(index, end.less - 1, begin);
 }
 
 static void
 before_first(IndexScanDesc scan, bool forward)
 {
 	Relation	index = scan->indexRelation;
-	bool		ascending = forward == ((index->rd_indoption[0] & INDOPTION_DESC) == 0);
-	Wanted	   *start;
 	bool		behind_equals;
+	int			begin;
 
-	forget_orders();
-	want_keys(scan);
-	cfd_search_active = wanted_count > 0;
-	if (wanted_count == 0)
+	want_keys(scan, forward);
+	if (!cfd_search_active)
 		return;
-	start = starting_point(ascending);
-	behind_equals = start != NULL &&
-		(forward ? start->strategy == BTGreaterStrategyNumber || start->strategy == BTLessStrategyNumber :
-		 start->strategy == BTLessEqualStrategyNumber || start->strategy == BTEqualStrategyNumber ||
-		 start->strategy == BTGreaterEqualStrategyNumber);
-	descend(index, start, behind_equals, !forward);
-	ask_others(index, start);
+	behind_equals = is_behind_equals(forward);
+	if (!descend(index, behind_equals, !forward))
+		return;
+	if (starts > 0)
+		begin = behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
+	else
+		begin = forward ? 0 : page.count;
+	if (starts > 0)
+		remember_path(index, begin);
+	remember_rows(index, forward, begin);
 }
 
 static void
 before_next(IndexScanDesc scan, bool forward)
 {
+	Relation	index = scan->indexRelation;
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	BlockNumber next;
 
-	if (wanted_count == 0 || (forward ? so->currPos.itemIndex < so->currPos.lastItem || !so->currPos.moreRight :
-							  so->currPos.itemIndex > so->currPos.firstItem || !so->currPos.moreLeft))
-		return;
 	/* To the left PostgreSQL finds its way by itself. */
-	next = forward ? so->currPos.nextPage : P_NONE;
-	if (next == P_NONE)
+	if (!forward || so->currPos.itemIndex < so->currPos.lastItem || !so->currPos.moreRight ||
+		so->currPos.nextPage == P_NONE)
 		return;
-	forget_orders();
-	want_keys(scan);
-	cfd_search_active = wanted_count > 0;
-	if (wanted_count == 0)
+	want_keys(scan, forward);
+	if (!cfd_search_active)
 		return;
-	read_page(scan->indexRelation, _bt_getbuf(scan->indexRelation, next, BT_READ));
-	if (!page.ignore)
-		ask_others(scan->indexRelation, NULL);
+	read_page(index, _bt_getbuf(index, so->currPos.nextPage, BT_READ));
+	if (!page.ignore && place_values(index, wanted_count))
+		remember_rows(index, true, 0);
 }
 
 static bool
@@ -471,30 +700,50 @@ static bool
 insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation heap,
 	   IndexUniqueCheck check, bool unchanged, struct IndexInfo *info)
 {
-	if (cfd_enable_index_search && !nulls[0])
+	if (cfd_enable_index_search)
 	{
-		Oid			type = index->rd_opcintype[0];
-
 		forget_orders();
-		wanted_count = 0;
-		cfd_search_active = want(DatumGetUInt64(values[0]),
-								 get_opfamily_proc(index->rd_opfamily[0], type, type, BTORDER_PROC),
-								 InvalidOid, InvalidStrategy);
-		if (cfd_search_active)
-			descend(index, &wanted[0], false, false);
+		for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
+		{
+			if (nulls[column - 1] ||
+				!want(index, column, values[column - 1], index->rd_opcintype[column - 1],
+					  InvalidOid, InvalidStrategy))
+				break;
+		}
+		starts = wanted_count;
+		if (cfd_search_active && descend(index, false, false))
+		{
+			Place		place = wanted[starts - 1].place;
+
+			/* Among equals the row's own place decides; the first key, if it may be the last page. */
+			remember_path(index, place.less);
+			remember_path(index, place.up_to);
+			remember_keys(index, place.less - 1, place.up_to);
+			remember_keys(index, 0, 0);
+		}
 	}
 	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
 }
 
 /* ---------- installation ---------- */
 
+static bool
+has_protected_key(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (cfd_type_code(index->rd_opcintype[i]) != 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 search_index(Relation index)
 {
 	IndexAmRoutine *routine = index->rd_indam;
 
-	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple ||
-		cfd_type_code(index->rd_opcintype[0]) == 0)
+	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
 		return;
 	routine->amgettuple = get_tuple;
 	routine->amgetbitmap = get_bitmap;

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "bulk/neighbours.h"
 #include "bulk/ranks.h"
 #include "bulk/set.h"
 #include "bulk/sort_plan.h"
@@ -73,8 +74,10 @@ typedef struct CfdSortState
 	uint32		room;
 	Size		used;
 	uint32	   *order;			/* places of rows in the output */
+	bool	   *same;			/* whether the row at a place equals the one before; or NULL */
 	int64		at;				/* rows given */
 	int64		mark;
+	Oid			equality;		/* function, if the only key is protected; or 0 */
 	Tuplestorestate *store;		/* what did not fit into memory */
 	bool		compares;		/* too many rows to be ranked */
 	Tuplesortstate *sorter;
@@ -87,6 +90,8 @@ typedef struct CfdSortState
 } CfdSortState;
 
 static const CustomExecMethods exec_methods;
+
+CfdNeighbours cfd_neighbours;
 
 /* ---------- start ---------- */
 
@@ -127,6 +132,8 @@ read_keys(CfdSortState *state, const List *description)
 		words++->nulls_first = key->nulls_first;
 	}
 	state->set.columns = words - state->set.keys;
+	if (state->key_count == 1 && !OidIsValid(state->keys[0].plain))
+		state->equality = get_opcode(get_equality_op_for_ordering_op(state->keys[0].operator, NULL));
 }
 
 static void
@@ -291,6 +298,11 @@ place_rows(CfdSortState *state, const uint32 *ranks)
 	for (uint32 i = 0; i < count; i++)
 		state->order[starts[ranks[i]]++] = i;
 	pfree(starts);
+	if (!OidIsValid(state->equality))
+		return;
+	state->same = MemoryContextAllocHuge(CurrentMemoryContext, Max(count, 1));
+	for (uint32 i = 0; i < count; i++)
+		state->same[i] = i > 0 && ranks[state->order[i]] == ranks[state->order[i - 1]];
 }
 
 /* Nodes below keep what they allocate at their first call: not with our rows. */
@@ -544,6 +556,7 @@ drop_all(CfdSortState *state)
 	state->wide = NULL;
 	state->rows = NULL;
 	state->order = NULL;
+	state->same = NULL;
 	state->words = NULL;
 	state->count = state->room = state->word_rows = 0;
 	state->used = 0;
@@ -595,6 +608,16 @@ move(CfdSortState *state, bool forward)
 	return state->at > 0;
 }
 
+/* Nodes above ask whether the row equals the one before: the ranks have told. */
+static void
+tell_neighbour(CfdSortState *state, int64 place)
+{
+	bool		null;
+	Datum		value = slot_getattr(state->kept, state->keys[0].column, &null);
+
+	cfd_neighbour_next(state, place, state->equality, null ? 0 : DatumGetUInt64(value), state->same[place]);
+}
+
 static TupleTableSlot *
 next_kept(CfdSortState *state, bool forward)
 {
@@ -605,6 +628,8 @@ next_kept(CfdSortState *state, bool forward)
 	place = state->at - 1;
 	ExecStoreMinimalTuple(state->rows[state->order != NULL ? state->order[place] : place],
 						  state->kept, false);
+	if (forward && state->same != NULL)
+		tell_neighbour(state, place);
 	return state->kept;
 }
 

@@ -13,6 +13,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "bulk/neighbours.h"
 #include "bulk/ranks.h"
 #include "bulk/results.h"
 #include "bulk/search.h"
@@ -80,13 +81,21 @@ before_parallel(const PlannedStmt *plan)
 	cfd_fence_outstanding();
 }
 
+/* What is remembered of orders is of one statement. */
+static void
+forget_known(void)
+{
+	cfd_search_forget();
+	cfd_neighbour_forget();
+}
+
 static void
 after_outermost(void)
 {
-	if (depth == 0)
-		cfd_search_forget();
-	if (depth == 0)
-		cfd_fence_outstanding();
+	if (depth > 0)
+		return;
+	forget_known();
+	cfd_fence_outstanding();
 }
 
 static void
@@ -97,7 +106,7 @@ executor_start(QueryDesc *query, int eflags)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	cfd_search_forget();
+	forget_known();
 	cfd_search_plan(query->planstate);
 }
 
@@ -255,7 +264,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	int			workers = max_parallel_maintenance_workers;
 
 	cfd_flush_dropped();
-	cfd_search_forget();
+	forget_known();
 	adapted = cfd_adapt_ddl(statement);
 	if (adapted != statement)
 		read_only = false;

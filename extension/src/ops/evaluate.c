@@ -6,11 +6,13 @@
  */
 #include "postgres.h"
 
+#include "bulk/neighbours.h"
 #include "bulk/ranks.h"
 #include "bulk/search.h"
 #include "channel/channel.h"
 #include "common/hashfn.h"
 #include "ops/evaluate.h"
+#include "planner/estimate.h"
 #include "tableam/promote.h"
 #include "types/place.h"
 #include "types/types.h"
@@ -151,7 +153,10 @@ cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 	unsigned char answer;
 	bool		holds;
 
-	if (operands == 2 && cfd_search_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds))
+	if (operands == 2 &&
+		(cfd_search_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds) ||
+		 cfd_neighbour_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds) ||
+		 cfd_estimate_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds)))
 		PG_RETURN_BOOL(holds);
 	answer = *declassify(fcinfo, program, operands, 1);
 	if (unlikely(answer > 1))

@@ -128,9 +128,18 @@ fn messages(h: &mut Header) {
         "RANK_BEYOND",
         format_args!("UINT32_C({})", message::rank::BEYOND),
     );
+    h.section("Searches");
+    h.define("SEARCH_DESCENDING", message::search::DESCENDING);
+    h.define("SEARCH_BESIDE", message::search::BESIDE);
+    h.define("SEARCH_VALUES_MAX", message::search::VALUES_MAX);
+    h.define("SEARCH_BELOW", message::search::BELOW);
+    h.define(
+        "SEARCH_ABOVE",
+        format_args!("UINT64_C({})", message::search::ABOVE),
+    );
     h.define(
         "SEARCH_UNKNOWN",
-        format_args!("UINT32_C({})", message::rank::UNKNOWN),
+        format_args!("UINT32_C({})", message::search::UNKNOWN),
     );
     h.section("Programs");
     h.define("AGGREGATION_NONE", message::aggregation::NONE);

@@ -19,6 +19,7 @@ mod policy;
 mod programs;
 mod rank;
 mod recovery;
+mod search;
 mod settings;
 mod stats;
 

@@ -1,5 +1,4 @@
-//! `RankAdd`, `Rank`, `RankForget`: the order of many rows in one exchange; and
-//! `Search`: the place of a value among many.
+//! `RankAdd`, `Rank`, `RankForget`: the order of many rows in one exchange.
 //!
 //! Sets belong to the channel. A set that a row could not be added to stays, and
 //! gives that error when it is ranked.
@@ -15,9 +14,8 @@ use crate::program::load::{Touched, load};
 use crate::program::vector::Meter;
 use crate::rank::{Key, Set};
 use contract::message::ROWS_MAX;
-use contract::message::rank::{COLUMNS_MAX, DESCENDING, NULLS_FIRST, SETS_MAX, UNKNOWN};
+use contract::message::rank::{COLUMNS_MAX, DESCENDING, NULLS_FIRST, SETS_MAX};
 use contract::{Fid, OpResult, TypeCode};
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
@@ -173,90 +171,6 @@ impl Connection {
         self.sets.remove(&Body::new(body).u32()?);
         Ok(())
     }
-
-    pub(super) fn search(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (program, count) = (body.u32()?, body.u32()? as usize);
-        let wanted = body.fid()?;
-        if count > ROWS_MAX {
-            return Err(fail::malformed("There are too many rows or columns.").into());
-        }
-        let mut fids = std::mem::take(&mut self.fids);
-        let done = body
-            .fids(count, &mut fids)
-            .map_err(Failure::from)
-            .and_then(|()| self.search_among(program, wanted, &fids));
-        // The keys were copied from a page; garbage may have been swept since.
-        let swept = |fid: &Fid| *fid != Fid::INVALID && !fid.is_temporary() && !self.resolves(*fid);
-        let done = match done {
-            Err(_) if fids.iter().any(swept) => Ok((UNKNOWN, UNKNOWN)),
-            Ok((less, up_to)) => Ok((less as u32, up_to as u32)),
-            Err(failure) => Err(failure),
-        };
-        self.fids = fids;
-        let (less, up_to) = done?;
-        let counters = &self.space.session.counters;
-        counters.searches.fetch_add(1, Relaxed);
-        self.reply.extend_from_slice(&less.to_le_bytes());
-        self.reply.extend_from_slice(&up_to.to_le_bytes());
-        Ok(())
-    }
-
-    fn search_among(
-        &mut self,
-        program: u32,
-        wanted: Fid,
-        fids: &[Fid],
-    ) -> Result<(usize, usize), Failure> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let mut before = |at: usize, limit: Ordering| -> Result<bool, Failure> {
-            let fid = fids.get(at).copied().unwrap_or(Fid::INVALID);
-            Ok(self.order_of(program, fid, wanted, &mut scratch)? < limit)
-        };
-        let done =
-            partition_point(0, fids.len(), |at| before(at, Ordering::Equal)).and_then(|less| {
-                // Few are equal as a rule: look close by first.
-                let (mut low, mut step) = (less, 1);
-                while low + step <= fids.len() && before(low + step - 1, Ordering::Greater)? {
-                    low += step;
-                    step *= 2;
-                }
-                let high = fids.len().min(low + step - 1);
-                let up_to = partition_point(low, high, |at| before(at, Ordering::Greater))?;
-                Ok((less, up_to))
-            });
-        self.scratch = scratch;
-        done
-    }
-
-    /// One declassified comparison.
-    fn order_of(
-        &self,
-        program: u32,
-        a: Fid,
-        b: Fid,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Ordering, Failure> {
-        self.reveal_order(program, [a, b], scratch)?
-            .ok_or_else(|| fail::malformed("NULL has no place among values.").into())
-    }
-}
-
-/// The first place from `low` up to `high` where a test fails that fails from there on.
-fn partition_point(
-    mut low: usize,
-    mut high: usize,
-    mut holds: impl FnMut(usize) -> Result<bool, Failure>,
-) -> Result<usize, Failure> {
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle)? {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }
 
 /// The column that permanent FIDs are of, if there is one only.

@@ -3,7 +3,7 @@
 use crate::common::{Backend, DATABASE, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Int8, Text, Varchar};
-use contract::message::rank::UNKNOWN;
+use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, UNKNOWN};
 use contract::{Fid, Kind, Op, TypeCode};
 
 /// A column's partition is found again; another type is another one, another
@@ -100,10 +100,16 @@ fn search() {
     let wanted = backend.put(&Value::Int4(20));
     let stale = backend.put(&Value::Text(Box::from(*b"of another type")));
     let program = backend.number(Op::Cmp, &[Int4, Int4], None);
-    let ask = |backend: &mut Backend, wanted: Fid, keys: &[Fid]| {
-        let mut body = program.to_le_bytes().to_vec();
-        body.extend_from_slice(&(keys.len() as u32).to_le_bytes());
-        body.extend_from_slice(&wanted.0.to_le_bytes());
+    let ask = |backend: &mut Backend, wanted: &[(u32, Fid)], keys: &[Fid]| {
+        let columns = wanted.iter().filter(|(flags, _)| flags & BESIDE == 0);
+        let count = (keys.len() / columns.count().max(1)) as u32;
+        let mut body = (wanted.len() as u32).to_le_bytes().to_vec();
+        body.extend_from_slice(&count.to_le_bytes());
+        for (flags, fid) in wanted {
+            body.extend_from_slice(&program.to_le_bytes());
+            body.extend_from_slice(&flags.to_le_bytes());
+            body.extend_from_slice(&fid.0.to_le_bytes());
+        }
         body.extend(keys.iter().flat_map(|fid| fid.0.to_le_bytes()));
         let answer = backend
             .call(Kind::Search, &body)
@@ -111,8 +117,27 @@ fn search() {
         let (halves, _) = answer.as_chunks::<4>();
         Ok::<Vec<u32>, String>(halves.iter().map(|h| u32::from_le_bytes(*h)).collect())
     };
-    assert_eq!(ask(&mut backend, wanted, &keys).unwrap(), [1, 2]);
-    assert!(ask(&mut backend, stale, &keys).is_err());
+    assert_eq!(ask(&mut backend, &[(0, wanted)], &keys).unwrap(), [1, 2]);
+    assert!(ask(&mut backend, &[(0, stale)], &keys).is_err());
+    // The second column is looked at where the first is equal; there it descends.
+    let [ten, twenty, thirty] = [keys[0], keys[1], keys[2]];
+    let (first, second) = (
+        [Fid(BELOW), twenty, twenty, twenty, twenty, thirty],
+        [thirty, thirty, twenty, ten, Fid(ABOVE), thirty],
+    );
+    let pairs = [first, second].concat();
+    let both = [(0, wanted), (DESCENDING, wanted)];
+    assert_eq!(ask(&mut backend, &both, &pairs).unwrap(), [1, 5, 2, 3]);
+    let high = backend.put(&Value::Int4(25));
+    let bounds = [(0, wanted), (BESIDE, high)];
+    assert_eq!(ask(&mut backend, &bounds, &keys).unwrap(), [1, 2, 2, 2]);
+    let absent = [(0, high), (0, wanted)];
+    assert_eq!(ask(&mut backend, &absent, &pairs).unwrap(), [5; 4]);
+    assert!(ask(&mut backend, &[(0, wanted); 33], &[]).is_err());
+    assert!(ask(&mut backend, &both, &keys[..1]).is_err());
     keys[1] = Fid::new(p, 99);
-    assert_eq!(ask(&mut backend, wanted, &keys).unwrap(), [UNKNOWN; 2]);
+    assert_eq!(
+        ask(&mut backend, &[(0, wanted)], &keys).unwrap(),
+        [UNKNOWN; 2]
+    );
 }

@@ -1,0 +1,178 @@
+//! `Search`: where values belong among the keys of an index's page.
+//!
+//! The keys are in the index's order, column by column: what is sought in a column is sought
+//! only among the keys that equal the values before it, as PostgreSQL would compare.
+//!
+//! Invariant: each comparison is one that the session may have declassified alone.
+
+use super::Connection;
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use contract::Fid;
+use contract::message::ROWS_MAX;
+use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, UNKNOWN, VALUES_MAX};
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A value, and how keys are compared with it.
+struct Sought {
+    program: u32,
+    flags: u32,
+    fid: Fid,
+}
+
+impl Connection {
+    pub(super) fn search(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (values, count) = (body.u32()? as usize, body.u32()? as usize);
+        if values > VALUES_MAX || count > ROWS_MAX {
+            return Err(fail::malformed("There are too many rows or columns.").into());
+        }
+        let head = body;
+        body.bytes(values * 16)?;
+        let mut keys = std::mem::take(&mut self.fids);
+        let done = self.places(head, values, body, count, &mut keys);
+        self.fids = keys;
+        done?;
+        self.space.session.counters.searches.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Replies with the place of each value.
+    fn places(
+        &mut self,
+        mut head: Body<'_>,
+        values: usize,
+        body: Body<'_>,
+        count: usize,
+        keys: &mut Vec<Fid>,
+    ) -> Result<(), Failure> {
+        let mut flags = head;
+        let mut columns = 0;
+        for _ in 0..values {
+            flags.u32()?;
+            columns += usize::from(flags.u32()? & BESIDE == 0);
+            flags.u64()?;
+        }
+        body.fids(columns * count, keys)?;
+        let mut rest = keys.as_slice();
+        let mut column: &[Fid] = &[];
+        let (mut within, mut found) = (0..count, 0..count);
+        for at in 0..values {
+            let sought = Sought {
+                program: head.u32()?,
+                flags: head.u32()?,
+                fid: head.fid()?,
+            };
+            if sought.flags & BESIDE == 0 {
+                (column, rest) = rest.split_at_checked(count).unwrap_or_default();
+                within = found;
+            }
+            match self.place_among(&sought, column, within.clone(), at + 1 < values) {
+                Ok(place) => found = place,
+                // The keys were copied from a page; garbage may have been swept since.
+                Err(_) if keys.iter().any(|fid| self.is_swept(*fid)) => {
+                    self.reply.clear();
+                    self.reply.extend(UNKNOWN.to_le_bytes().repeat(values * 2));
+                    return Ok(());
+                }
+                Err(failure) => return Err(failure),
+            }
+            for place in [found.start, found.end] {
+                self.reply.extend_from_slice(&(place as u32).to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_swept(&self, fid: Fid) -> bool {
+        ![BELOW, ABOVE].contains(&fid.0) && !fid.is_temporary() && !self.resolves(fid)
+    }
+
+    /// The keys that equal a value, where they are or would be. `many`: perhaps all do.
+    fn place_among(
+        &mut self,
+        sought: &Sought,
+        keys: &[Fid],
+        within: Range<usize>,
+        many: bool,
+    ) -> Result<Range<usize>, Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut before = |at: usize, limit: Ordering| -> Result<bool, Failure> {
+            let key = keys.get(at).copied().unwrap_or(Fid::INVALID);
+            Ok(self.order_of(sought, key, &mut scratch)? < limit)
+        };
+        let done = find(within, many, &mut before);
+        self.scratch = scratch;
+        done
+    }
+
+    /// One declassified comparison of a key with a value, in the index's order.
+    fn order_of(
+        &self,
+        sought: &Sought,
+        key: Fid,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Ordering, Failure> {
+        match key.0 {
+            BELOW => return Ok(Ordering::Less),
+            ABOVE => return Ok(Ordering::Greater),
+            _ => {}
+        }
+        let order = self
+            .reveal_order(sought.program, [key, sought.fid], scratch)?
+            .ok_or_else(|| fail::malformed("NULL has no place among values."))?;
+        Ok(if sought.flags & DESCENDING == 0 {
+            order
+        } else {
+            order.reverse()
+        })
+    }
+}
+
+/// The first place that is not less, and the first that is greater.
+fn find(
+    within: Range<usize>,
+    many: bool,
+    before: &mut impl FnMut(usize, Ordering) -> Result<bool, Failure>,
+) -> Result<Range<usize>, Failure> {
+    let Range { start, end } = within;
+    if start >= end {
+        return Ok(start..start);
+    }
+    // All keys of a page have the same first columns more often than not.
+    let less = match many && !before(start, Ordering::Equal)? {
+        true => start,
+        false => partition_point(start, end, |at| before(at, Ordering::Equal))?,
+    };
+    if many && less < end && before(end - 1, Ordering::Greater)? {
+        return Ok(less..end);
+    }
+    // Few are equal as a rule: look close by first.
+    let (mut low, mut step) = (less, 1);
+    while low + step <= end && before(low + step - 1, Ordering::Greater)? {
+        low += step;
+        step *= 2;
+    }
+    let high = end.min(low + step - 1);
+    let up_to = partition_point(low, high, |at| before(at, Ordering::Greater))?;
+    Ok(less..up_to)
+}
+
+/// The first place from `low` up to `high` where a test fails that fails from there on.
+fn partition_point(
+    mut low: usize,
+    mut high: usize,
+    mut holds: impl FnMut(usize) -> Result<bool, Failure>,
+) -> Result<usize, Failure> {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

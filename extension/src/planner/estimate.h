@@ -1,0 +1,44 @@
+/*
+ * estimate.h
+ *	  Selectivity of conditions on protected columns: PostgreSQL's own estimators,
+ *	  preceded by one exchange that tests all values of the column's statistics.
+ *
+ * Invariant: what is remembered are tests that the estimator makes itself, or that
+ * follow from those; nothing is remembered beyond the estimate.
+ */
+#ifndef CFD_PLANNER_ESTIMATE_H
+#define CFD_PLANNER_ESTIMATE_H
+
+#include "postgres.h"
+#include "channel/wire.h"
+#include "fmgr.h"
+
+/* The estimate that is being made; 0 tests: none. */
+typedef struct CfdEstimate
+{
+	int			count;
+	int			next;			/* where the next test is looked for first */
+	Oid			function;
+	CfdFid		constant;
+	bool		constant_first;
+	CfdFid	   *values;
+	char	   *answers;
+} CfdEstimate;
+
+extern CfdEstimate cfd_estimate;
+extern bool cfd_estimate_find(CfdFid value, bool *holds);
+
+/* Whether a test was made beforehand; then what it gave. */
+static inline bool
+cfd_estimate_test(const FmgrInfo *function, CfdFid a, CfdFid b, bool *holds)
+{
+	const CfdEstimate *made = &cfd_estimate;
+
+	if (likely(made->count == 0) || function == NULL || function->fn_oid != made->function)
+		return false;
+	if (made->constant_first)
+		return a == made->constant && cfd_estimate_find(b, holds);
+	return b == made->constant && cfd_estimate_find(a, holds);
+}
+
+#endif
