@@ -167,6 +167,15 @@ impl Data {
         }
     }
 
+    /// The bytes in a slot that is taken, where the layout is one of strings.
+    #[inline]
+    pub(crate) fn string(&self, slot: u64) -> Option<&[u8]> {
+        match self {
+            Data::Bytes(slabs) => Some(slabs.get(slot)),
+            _ => None,
+        }
+    }
+
     /// The value in a slot that is taken, where the layout is one of integers.
     #[inline]
     pub(crate) fn int(&self, slot: u64) -> Option<i64> {

@@ -506,6 +506,33 @@ impl Reader<'_> {
         )
     }
 
+    /// Hands the strings under the FIDs of a column of strings to `each`, one after the
+    /// other; `None` for a FID that names nothing.
+    #[inline]
+    pub fn strings<E>(
+        &self,
+        fids: &[Fid],
+        mut each: impl FnMut(Option<&[u8]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut at: Option<(u32, Option<&Resident>)> = None;
+        for fid in fids {
+            let (slot, segment) = (fid.slot(), segment_of(fid.slot()));
+            let resident = match at {
+                Some((same, resident)) if same == segment => resident,
+                _ => {
+                    let inner = self.guard.as_ref();
+                    let found = inner.and_then(|i| i.segments.get(segment).ok().flatten());
+                    at = Some((segment, found));
+                    found
+                }
+            };
+            let taken = self.guard.as_ref().is_some_and(|i| i.taken.has(slot));
+            let string = resident.filter(|_| taken);
+            each(string.and_then(|r| r.data.string(slot - first_slot(segment))))?;
+        }
+        Ok(())
+    }
+
     /// Gathers segment by segment.
     #[inline]
     fn gather<T: Default>(

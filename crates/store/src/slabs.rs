@@ -50,6 +50,7 @@ impl Slab {
         (BLOCK_BYTES / size).max(1) as u64
     }
 
+    #[inline]
     fn cell(&self, size: usize, index: u64) -> Option<&[u8]> {
         let per = Slab::cells_per_block(size);
         let at = (index % per) as usize * size;

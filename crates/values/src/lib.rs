@@ -32,6 +32,7 @@ pub use env::Env;
 pub use error::Error;
 pub use hash::{hash, key};
 pub use io::{apply_typmod, decode_binary, encode_binary, format_text, parse_text};
+pub use like::Pattern;
 pub use numeric::Numeric;
 pub use value::{Interval, Value};
 

@@ -86,6 +86,14 @@ pub fn string<'a>(bytes: &'a [u8], ends: &[usize], at: usize) -> &'a [u8] {
     bytes.get(start..end).unwrap_or(&[])
 }
 
+/// All strings.
+pub fn strings<'a>(bytes: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    let starts = std::iter::once(&0).chain(ends);
+    starts
+        .zip(ends)
+        .map(|(start, end)| bytes.get(*start..*end).unwrap_or(&[]))
+}
+
 impl Column {
     /// A column without failures or NULLs.
     pub fn of(t: TypeCode, data: Data) -> Column {

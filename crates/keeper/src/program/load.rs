@@ -171,17 +171,19 @@ fn strings(
     missing: &mut Vec<u32>,
     meter: &Meter<'_>,
 ) -> Result<(), Failure> {
-    for (index, fid) in run.iter().enumerate() {
-        match reader.get(fid.slot()) {
-            Some((_, Scalar::Bytes(string))) => {
+    let before = ends.len();
+    ends.reserve(run.len());
+    reader.strings(run, |string| {
+        match string {
+            Some(string) => {
                 meter.take(string.len())?;
                 bytes.extend_from_slice(string);
             }
-            _ => missing.push(index as u32),
+            None => missing.push((ends.len() - before) as u32),
         }
         ends.push(bytes.len());
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Joins failures: those of the first operand come first.

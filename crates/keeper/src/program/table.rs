@@ -15,6 +15,8 @@ pub enum Kernel {
     Ordered,
     /// As `Ordered`, without trailing blanks.
     OrderedPadded,
+    /// `LIKE` or `NOT LIKE` of characters.
+    Like,
     /// A date and a timestamp that are compared.
     Dated,
     /// Whole numbers with the range of the result type.
@@ -87,6 +89,10 @@ fn kernel(op: Op, args: &[TypeCode], ret: Option<TypeCode>) -> Kernel {
             Some(Date | Int4) if all(&[Date, Int4]) => Kernel::Days,
             Some(Numeric) if op != Op::Div => Kernel::Numeric,
             Some(Float4 | Float8) => Kernel::Float,
+            _ => Kernel::General,
+        },
+        Op::Like | Op::NotLike => match args {
+            [Text | Bpchar, Text] => Kernel::Like,
             _ => Kernel::General,
         },
         Op::IsTrue => Kernel::Truth,

@@ -2,7 +2,7 @@
 //! NULL too (their elements mean nothing), and leave single rows that are unusual
 //! (overflow, division by zero) to crate `values`, which has PostgreSQL's errors.
 
-use super::column::{Column, Data, string};
+use super::column::{Column, Data, string, strings};
 use super::load::join;
 use super::scalar;
 use super::table::{ARITY_MAX, Kernel, Operation};
@@ -215,6 +215,7 @@ impl<'a> Frame<'a> {
         let data = match (self.operation.kernel, self.args) {
             (Kernel::Truth, [a]) => truth(a),
             (Kernel::Ordered | Kernel::OrderedPadded, [a, b]) => self.ordered(a, b),
+            (Kernel::Like, [a, b]) => return self.like(a, b),
             (Kernel::Dated, [a, b]) => self.dated(a, b),
             (Kernel::Integer, [a, b]) => return self.integers(a, b),
             (Kernel::Days, [a, b]) => self.days(a, b),
@@ -241,16 +242,34 @@ impl<'a> Frame<'a> {
                 by_order(op, pair.map(scalar::order_floats).into_iter())
             }
             (Data::Bytes(ba, ea), Data::Bytes(bb, eb)) => {
-                let kernel = self.operation.kernel;
-                let orders = (0..self.rows).map(|row| {
-                    let x = store::Scalar::Bytes(string(ba, ea, a.at(row)));
-                    let y = store::Scalar::Bytes(string(bb, eb, b.at(row)));
-                    scalar::order(kernel, &x, &y).unwrap_or(Ordering::Equal)
-                });
-                by_order(op, orders)
+                let mut x: Vec<&[u8]> = strings(ba, ea).collect();
+                let mut y: Vec<&[u8]> = strings(bb, eb).collect();
+                if self.operation.kernel == Kernel::OrderedPadded {
+                    let texts = x.iter_mut().chain(&mut y);
+                    texts.for_each(|text| *text = scalar::without_blanks(text));
+                }
+                compare(op, &Pair::new(&x, &y, self.rows)?)
             }
             _ => None,
         }
+    }
+
+    /// A pattern that is the same for all rows is looked at once.
+    fn like(mut self, a: &Column, b: &Column) -> Result<Column, Frame<'a>> {
+        let (Data::Bytes(texts, ends), Data::Bytes(patterns, pattern_ends)) = (&a.data, &b.data)
+        else {
+            return Err(self);
+        };
+        if !b.is_constant() {
+            return Err(self);
+        }
+        let pattern = values::Pattern::new(string(patterns, pattern_ends, 0));
+        let wanted = self.operation.op == Op::Like;
+        let out = self.each(|_, row| {
+            let matches = pattern.matches(string(texts, ends, a.at(row)))?;
+            Ok(u8::from(matches == wanted))
+        });
+        Ok(self.finish(Data::Bool(out)))
     }
 
     /// Dates beside timestamps.

@@ -3,7 +3,7 @@
 
 use crate::common::{Backend, Builder, Refused, Running, state};
 use ::values::Value;
-use TypeCode::Int4;
+use TypeCode::{Bpchar, Int4, Text};
 use contract::message::column::{BOOLS, LIST, RUNS};
 use contract::message::program::{AND, CALL, HOLDS, INPUT, LOAD, STORE};
 use contract::{Fid, Kind, Op, TypeCode};
@@ -306,4 +306,69 @@ fn hostile() {
     assert_eq!(state(declassify(&mut backend, handle, 5, &[])), "42804");
     let good = declassify(&mut backend, handle, 5, &[runs(&[(first, 5, 1)])]);
     assert_eq!(good, Ok([words(&[5, 0]), vec![0; 5]].concat()));
+}
+
+/// Mechanism: `LIKE` with a pattern that is the same for all rows looks at it once, and
+/// strings are compared where they were copied to. With a bug a batch finds other rows
+/// than the same operation one row at a time, or a bad pattern is no error.
+#[test]
+fn strings_as_one_by_one() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let texts = [
+        "",
+        "a",
+        "ab",
+        "abc",
+        "b  ",
+        "é",
+        "aéa",
+        "a%b",
+        "ab\\",
+        "abcabcabc1",
+    ];
+    let patterns = [
+        "%", "a%", "%b", "%é%", "a_%", "a\\%b", "%b%a%", "ab", "", "ab\\",
+    ];
+    for (t, op) in [
+        (Text, Op::Like),
+        (Text, Op::NotLike),
+        (Bpchar, Op::Like),
+        (Text, Op::Ilike),
+        (Text, Op::Lt),
+        (Text, Op::Eq),
+    ] {
+        let p = backend.open(8, t, -1);
+        let put = |backend: &mut Backend, t, text: &str| match t {
+            Bpchar => backend.put(&Value::Bpchar(text.as_bytes().into())),
+            _ => backend.put(&Value::Text(text.as_bytes().into())),
+        };
+        let items: Vec<_> = texts.iter().map(|s| (put(&mut backend, t, s), p)).collect();
+        let mut fids = backend.promote(&items).unwrap();
+        fids.insert(3, Fid::INVALID);
+        let number = backend.number(op, &[t, Text], None);
+        let program = Builder {
+            inputs: vec![t, Text],
+            code: vec![(INPUT, 0, 0), (INPUT, 1, 0), (CALL, number as u16, 0)],
+            ..Builder::default()
+        };
+        let handle = backend.register(&program).unwrap();
+        for pattern in patterns {
+            let pattern = put(&mut backend, Text, pattern);
+            let rows = fids.len() as u32;
+            let columns = [list(&fids), runs(&[(pattern, rows, 0)])];
+            let batch = declassify(&mut backend, handle, rows, &columns).unwrap();
+            let one = |fid| backend.declassify(number, 1, &[fid, pattern]);
+            let singles: Vec<_> = fids
+                .iter()
+                .copied()
+                .map(one)
+                .map_while(Result::ok)
+                .collect();
+            let good = singles.len();
+            assert_eq!(batch[..8], words(&[good as u32, 0])[..]);
+            assert_eq!(batch[8..8 + good], singles.concat()[..]);
+            assert_eq!(batch.len() > 8 + good, good < fids.len());
+        }
+    }
 }
