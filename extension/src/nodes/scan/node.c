@@ -52,6 +52,7 @@ typedef struct CfdScanState
 	int			batch_rows;		/* of the next batch */
 	bool		ends_early;		/* rows may be left unread */
 	uint32		wanted;			/* passing rows to be told of next; 0: all */
+	uint64		scanned;		/* rows of the child since it began anew */
 	int			last_attribute; /* of the child's slot, that is needed */
 	CfdStored  *stored;			/* rows as they are stored; NULL: from slots only */
 	StringInfoData body;
@@ -303,6 +304,7 @@ read_batch(CfdScanState *state, CfdBuffer *buffer)
 	if (buffer->rows == 0)
 		return false;
 	state->batches++;
+	state->scanned += buffer->rows;
 	state->batch_rows = Min(state->batch_rows * 2, CFD_SCAN_MOST_ROWS);
 	return true;
 }
@@ -568,8 +570,12 @@ forget_batches(CfdScanState *state)
 		if (state->buffers[i].projected != NULL)
 			cfd_inputs_forget_constants(state->buffers[i].projected);
 	}
-	state->ahead = state->ended = false;
+	/* What comes after a scan that was read to its end will be, too, and is about as long. */
 	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+	if (state->ended)
+		state->batch_rows = Max(state->batch_rows, Min(state->scanned + state->scanned / 4, CFD_SCAN_MOST_ROWS));
+	state->scanned = 0;
+	state->ahead = state->ended = false;
 	state->wanted = state->ends_early ? 1 : 0;
 }
 
