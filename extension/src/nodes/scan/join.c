@@ -141,12 +141,11 @@ plan_join(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path, List *tli
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *child = linitial(children);
 
-	(void) rel;
 	(void) clauses;
 	scan->custom_exprs = extract_actual_clauses(path->custom_private, false);
 	if (IsA(child, NestLoop))
 		innerPlan(child)->qual = list_difference(innerPlan(child)->qual, scan->custom_exprs);
-	return cfd_scan_above(root, scan, child, tlist);
+	return cfd_scan_above(root, rel->relids, scan, child, tlist);
 }
 
 static const CustomPathMethods path_methods = {

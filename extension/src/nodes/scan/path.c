@@ -341,21 +341,33 @@ columns_of_scan(Plan *child)
 	return columns;
 }
 
-/* Whether rows may be left unread. Merge joins are not foreseen. */
+/* Whether the first key of ORDER BY is an aggregate: then no row comes before all groups are made. */
 static bool
-may_end_early(const PlannerInfo *root)
+orders_by_aggregate(const PlannerInfo *root)
 {
-	for (; root != NULL; root = root->parent_root)
+	List	   *order = root->parse->sortClause;
+
+	return order != NIL &&
+		contain_agg_clause(get_sortgroupclause_expr(linitial_node(SortGroupClause, order), root->parse->targetList));
+}
+
+/* Whether rows of these tables may be left unread. Merge joins are not foreseen. */
+static bool
+may_end_early(const PlannerInfo *root, Relids relids)
+{
+	for (const PlannerInfo *at = root; at != NULL; at = at->parent_root)
 	{
 		ListCell   *cell;
 
-		if (root->tuple_fraction > 0)
+		if (at->tuple_fraction > 0 && !orders_by_aggregate(at))
 			return true;
-		foreach(cell, root->join_info_list)
+		foreach(cell, at->join_info_list)
 		{
-			JoinType	type = lfirst_node(SpecialJoinInfo, cell)->jointype;
+			SpecialJoinInfo *join = lfirst_node(SpecialJoinInfo, cell);
 
-			if (type == JOIN_SEMI || type == JOIN_ANTI)
+			/* The side that is looked up ends with the first match. */
+			if ((join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI) &&
+				(at != root || bms_overlap(join->syn_righthand, relids)))
 				return true;
 		}
 	}
@@ -375,16 +387,16 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 		cfd_whole_rows(root, child, columns);
 	divide_quals(child->qual, &kept, &scan->custom_exprs, &scan->scan.plan.qual);
 	child->qual = kept;
-	return cfd_scan_above(root, scan, child, tlist);
+	return cfd_scan_above(root, rel->relids, scan, child, tlist);
 }
 
 Plan *
-cfd_scan_above(const PlannerInfo *root, CustomScan *scan, Plan *child, List *tlist)
+cfd_scan_above(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *child, List *tlist)
 {
 	scan->scan.plan.targetlist = tlist;
 	scan->custom_scan_tlist = copyObject(child->targetlist);
 	scan->custom_plans = list_make1(child);
-	scan->custom_private = list_make1(makeBoolean(may_end_early(root)));
+	scan->custom_private = list_make1(makeBoolean(may_end_early(root, relids)));
 	scan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	scan->methods = &scan_methods;
 	return &scan->scan.plan;

@@ -40,7 +40,7 @@ extern Cost cfd_batch_cost(double rows, List *quals);
 /* The scan that a batched one stands above; any other path as it is. */
 extern Path *cfd_scan_below(Path *path);
 /* Completes a plan whose quals are known. */
-extern Plan *cfd_scan_above(const PlannerInfo *root, CustomScan *scan, Plan *child, List *tlist);
+extern Plan *cfd_scan_above(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *child, List *tlist);
 extern Node *cfd_scan_create_state(CustomScan *scan);
 
 #endif
