@@ -12,6 +12,7 @@
 #include "access/xlog.h"
 #include "channel/channel.h"
 #include "channel/error.h"
+#include "gc/pins.h"
 #include "mb/pg_wchar.h"
 
 /* The keeper's message when an operation needs a client and there is none. */
@@ -88,7 +89,8 @@ cfd_raise_error(const char *body, uint32 length)
 		code = ERRCODE_CONNECTION_DOES_NOT_EXIST;
 		hint = "The keeper was restarted; shake hands again.";
 	}
-	if (code == ERRCODE_DATA_CORRUPTED && strcmp(message, UNRESOLVED) == 0 && RecoveryInProgress())
+	if (code == ERRCODE_DATA_CORRUPTED && strcmp(message, UNRESOLVED) == 0 &&
+		cfd_is_holder() && RecoveryInProgress())
 		removed_by_recovery();
 	ereport(ERROR,
 			(errcode(code),
