@@ -114,6 +114,29 @@ impl Session {
         }
     }
 
+    /// Appends a batch: `count` values, in the form that [`contract::envelope`] says,
+    /// each in the given format.
+    pub(crate) fn seal_batch(
+        &self,
+        code: TypeCode,
+        format: i16,
+        count: u32,
+        values: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let (sealer, _) = self.keys()?;
+        if format == TEXT {
+            let mut binary = Vec::new();
+            sealer.seal_batch(code as u8, FLAG_TEXT, count, values, &mut binary)?;
+            let mut text = String::new();
+            envelope::format::to_text(&binary, &mut text);
+            out.extend_from_slice(text.as_bytes());
+        } else {
+            sealer.seal_batch(code as u8, 0, count, values, out)?;
+        }
+        Ok(())
+    }
+
     fn seal_scalar(
         &self,
         code: TypeCode,

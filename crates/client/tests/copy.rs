@@ -2,13 +2,43 @@
 //! stream is split.
 mod common;
 
+use std::collections::HashMap;
+
 use client::copy::CopyStream;
 use common::{Keeper, session};
 use contract::TypeCode;
+use envelope::format;
 use proptest::prelude::*;
 use rewrite::{
     ColumnType, CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Options, Source,
 };
+
+impl Keeper {
+    /// Whether an envelope text is a batch.
+    pub fn is_batch(&self, envelope: &[u8]) -> bool {
+        let mut binary = Vec::new();
+        format::from_text(envelope, &mut binary).unwrap();
+        envelope::Envelope::parse(&binary).unwrap().count.is_some()
+    }
+
+    /// The texts in a client's batch.
+    pub fn open_batch(&self, envelope: &[u8]) -> Vec<String> {
+        let mut binary = Vec::new();
+        format::from_text(envelope, &mut binary).unwrap();
+        let mut out = Vec::new();
+        let seen = self.opener.open(&binary, &mut out).unwrap();
+        let mut values = Vec::new();
+        let mut rest = out.as_slice();
+        while let [length, tail @ ..] = rest {
+            // Test values are shorter than 128 bytes.
+            let (value, tail) = tail.split_at(*length as usize);
+            values.push(String::from_utf8(value.to_vec()).unwrap());
+            rest = tail;
+        }
+        assert_eq!(seen.count, Some(values.len() as u32));
+        values
+    }
+}
 
 /// Columns: plain, protected text, plain, protected text.
 fn plan(direction: Direction, format: Format) -> CopyPlan {
@@ -58,8 +88,18 @@ fn simple_fields(out: &[u8], delimiter: char) -> Vec<Vec<String>> {
         .collect()
 }
 
-fn opened(keeper: &Keeper, field: &str) -> String {
-    keeper.open_text(field.as_bytes())
+/// The values of the columns' batches.
+type Batches = HashMap<usize, Vec<String>>;
+
+/// The value of a field to the server: the first one of a batch, or one of a batch.
+fn opened(keeper: &Keeper, batches: &mut Batches, column: usize, field: &str) -> String {
+    if let Some(number) = field.strip_prefix('@') {
+        return batches[&column][number.parse::<usize>().unwrap()].clone();
+    }
+    let values = keeper.open_batch(field.as_bytes());
+    let first = values[0].clone();
+    batches.insert(column, values);
+    first
 }
 
 #[test]
@@ -68,12 +108,14 @@ fn text_from_client() {
     let data = b"1\tse\\tcr\\\\et\\n\tx\\ty\t\\N\n2\t\\x41\\101\t\\N\t\n\\.\n";
     let out = run(&plan(Direction::From, Format::Text), &session, &[data]).unwrap();
     let rows = simple_fields(&out, '\t');
+    let all = &mut Batches::new();
     assert_eq!(rows[0][0], "1");
-    assert_eq!(opened(&keeper, &rows[0][1]), "se\tcr\\et\n");
+    assert_eq!(opened(&keeper, all, 1, &rows[0][1]), "se\tcr\\et\n");
     assert_eq!(rows[0][2..], ["x\\ty", "\\N"]);
-    assert_eq!(opened(&keeper, &rows[1][1]), "AA");
+    assert_eq!(rows[1][1], "@1");
+    assert_eq!(opened(&keeper, all, 1, &rows[1][1]), "AA");
     assert_eq!(rows[1][2], "\\N");
-    assert_eq!(opened(&keeper, &rows[1][3]), "");
+    assert_eq!(opened(&keeper, all, 3, &rows[1][3]), "");
     assert_eq!(rows[2], ["\\."]);
 }
 
@@ -102,11 +144,12 @@ fn csv_from_client() {
     let lines: Vec<&str> = text.split("\r\n").collect();
     assert_eq!(lines[0], "a,b,c,d");
     let first: Vec<&str> = lines[1].splitn(3, ',').collect();
-    assert_eq!(opened(&keeper, first[1]), "se\"cr,\r\net");
+    let all = &mut Batches::new();
+    assert_eq!(opened(&keeper, all, 1, first[1]), "se\"cr,\r\net");
     assert_eq!(first[2], "\"x,y\",");
     let second: Vec<&str> = lines[2].split(',').collect();
-    assert_eq!(opened(&keeper, second[1]), "");
-    assert_eq!(opened(&keeper, second[3]), "abc,d");
+    assert_eq!(opened(&keeper, all, 1, second[1]), "");
+    assert_eq!(opened(&keeper, all, 3, second[3]), "abc,d");
 }
 
 #[test]
@@ -119,7 +162,55 @@ fn csv_nulls() {
     let out = run(&plan, &session, &[b"1,\"nil\",x,nil\n"]).unwrap();
     let row = &simple_fields(&out, ',')[0];
     assert_eq!(row[1], "\"nil\"");
-    assert_eq!(opened(&keeper, &row[3]), "nil");
+    assert_eq!(opened(&keeper, &mut Batches::new(), 3, &row[3]), "nil");
+}
+
+/// Every value arrives at its row, over the ends of batches; one that its type does not
+/// take, or that is long, goes alone; no reference is what stands for NULL.
+#[test]
+fn batches() {
+    let (session, keeper) = session();
+    let mut plan = plan(Direction::From, Format::Text);
+    plan.columns[1].ty = Some(ColumnType::Enc(TypeCode::Int4));
+    plan.options.null = "@9".into();
+    let value = |row: usize| match row % 100 {
+        7 => "bad".to_owned(),
+        8 => "@9".to_owned(),
+        _ => row.to_string(),
+    };
+    let long = |row: usize| {
+        if row % 1000 == 999 {
+            "z".repeat(70_000)
+        } else {
+            format!("v{row}")
+        }
+    };
+    let mut data = String::new();
+    for row in 0..3000 {
+        data += &format!("{row}\t{}\tx\t{}\n", value(row), long(row));
+    }
+    let out = run(&plan, &session, &[data.as_bytes()]).unwrap();
+    let rows = simple_fields(&out, '\t');
+    let mut all = Batches::new();
+    let mut alone = 0;
+    for (row, fields) in rows.iter().enumerate() {
+        for (column, expected) in [(1, value(row)), (3, long(row))] {
+            let field = &fields[column];
+            let found = match field.as_str() {
+                "@9" => "@9".to_owned(),
+                _ if field.starts_with("cfd1.") && !keeper.is_batch(field.as_bytes()) => {
+                    alone += 1;
+                    keeper.open_text(field.as_bytes())
+                }
+                _ => opened(&keeper, &mut all, column, field),
+            };
+            assert_eq!(found, expected, "row {row}");
+        }
+    }
+    // Thirty bad ones, three long ones.
+    assert_eq!(alone, 33);
+    let envelopes = out.windows(5).filter(|w| w == b"cfd1.").count();
+    assert_eq!(envelopes, alone + 6);
 }
 
 /// A delimiter that envelopes may contain must not split them.
@@ -224,7 +315,7 @@ fn binary_from_client_and_bad_data() {
         .opener
         .open(&out[30..30 + length], &mut plain)
         .unwrap();
-    assert_eq!(plain, b"secret");
+    assert_eq!(plain, b"\x06secret");
     for end in 1..data.len() - 2 {
         let told = run(&plan, &session, &[&data[..end]]);
         assert!(told.is_err() || end == 19, "{end}");

@@ -12,6 +12,13 @@
 //! send function gives), or with [`FLAG_TEXT`] in its text format, to be read by
 //! the input function of whatever type it meets.
 //!
+//! With [`FLAG_BATCH`] an envelope holds the values of many rows of a COPY in one
+//! column: after the header stands their number (`u32`, not 0, authenticated), and the
+//! plaintext is, for each, its length as a varint (7 bits a byte, lowest first) and
+//! its bytes. It stands in the column's field of the first of these rows; the others
+//! refer to their value by its number: in text [`REFERENCE`] and decimal digits, in
+//! binary format the same byte and a `u32`.
+//!
 //! In text (literals, COPY, results) an envelope is [`TEXT_PREFIX`] followed by
 //! unpadded URL-safe base64 of these bytes.
 
@@ -27,6 +34,12 @@ pub const EPOCH_BYTES: usize = 8;
 pub const NONCE_BYTES: usize = 12;
 /// Size of the tag in bytes.
 pub const TAG_BYTES: usize = 16;
+/// Size of the number of values in a batch in bytes.
+pub const COUNT_BYTES: usize = 4;
+/// First byte of a field that refers to a value in the batch of its column.
+pub const REFERENCE: u8 = b'@';
+/// The largest number of values in a batch.
+pub const BATCH_MAX: usize = crate::message::ROWS_MAX;
 /// The largest plaintext in bytes.
 pub const PLAINTEXT_MAX: usize = crate::message::BODY_MAX - 1024;
 
@@ -36,6 +49,8 @@ pub const FLAG_TEXT: u8 = 1;
 /// Flag: the value lives as long as a prepared statement may, until the session
 /// ends; without it, until the statement ends.
 pub const FLAG_HANDLE: u8 = 2;
+/// Flag: the values of many rows of a COPY in one column. Clients only.
+pub const FLAG_BATCH: u8 = 4;
 
 /// Who made an envelope, and so, under which key it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

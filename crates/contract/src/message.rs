@@ -26,6 +26,8 @@ pub const STANDING_RECOVERS: u32 = 0;
 pub const STANDING_SERVES: u32 = 1;
 /// ...: it serves a standby, and needs the WAL as that replays it.
 pub const STANDING_FOLLOWS: u32 = 2;
+/// The largest number of values in one [`Kind::PromoteRuns`].
+pub const PROMOTE_RUNS_MAX: usize = 1 << 21;
 /// The largest number of operand columns of one evaluation.
 pub const COLUMNS_MAX: usize = 256;
 
@@ -239,6 +241,18 @@ kinds! {
     /// Forgets an aggregation. Body: as [`Kind::AggregateReset`]. The release of
     /// the statement arena forgets all.
     AggregateForget = 88, false, 8;
+
+    /// Stores the values of a batch ([`crate::envelope::FLAG_BATCH`]) in consecutive slots.
+    /// Body: as [`Kind::PutEnvelope`], the FID being that of the first value. A value that
+    /// cannot be read is poisoned, the others are stored.
+    PutBatch = 93, false, 16;
+    /// Copies the values of many rows into columns, column by column. Body: columns `u32`
+    /// 0..4, values of all columns `u32` 4..8; then for each column: partition `u32`,
+    /// number of runs `u32`, and runs of source FIDs: first FID `u64`, length `u32` (not
+    /// 0), zero `u32`. Answer: 1 `u32` (0: nothing was promoted, ask with
+    /// [`Kind::Promote`]), zero `u32`; then for each column the number of runs `u32`, zero
+    /// `u32`, and runs of permanent FIDs; then a redo record as in [`Kind::Promote`].
+    PromoteRuns = 94, true, 8;
 
     /// Recovery worker only. Body: system identifier of the cluster `u64` 0..8.
     /// Answer: how the keeper stands `u32` 0..4 ([`STANDING_SERVES`] and others);

@@ -3,8 +3,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
 use contract::envelope::{
-    EPOCH_BYTES, FLAG_HANDLE, FLAG_TEXT, HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES,
-    TEXT_PREFIX,
+    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_HANDLE, FLAG_TEXT, HEADER_BYTES, MAGIC,
+    NONCE_BYTES, Origin, TAG_BYTES, TEXT_PREFIX,
 };
 
 use crate::Error;
@@ -20,6 +20,8 @@ pub struct Envelope<'a> {
     pub flags: u8,
     /// Key epoch of an export envelope.
     pub epoch: Option<[u8; EPOCH_BYTES]>,
+    /// How many values there are, in a batch only.
+    pub count: Option<u32>,
     pub(crate) associated: &'a [u8],
     pub(crate) nonce: [u8; NONCE_BYTES],
     pub(crate) sealed: &'a [u8],
@@ -36,7 +38,7 @@ impl<'a> Envelope<'a> {
             .ok_or(Error::Truncated)?;
         let [_, origin, type_code, flags] = *header;
         let origin = Origin::from_u8(origin).ok_or(Error::UnsupportedVersion)?;
-        if flags & !(FLAG_TEXT | FLAG_HANDLE) != 0 {
+        if flags & !(FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH) != 0 {
             return Err(Error::UnsupportedVersion);
         }
         let type_code = match type_code {
@@ -53,6 +55,19 @@ impl<'a> Envelope<'a> {
             associated = &bytes[..HEADER_BYTES + EPOCH_BYTES];
             rest = tail;
         }
+        let mut count = None;
+        if flags & FLAG_BATCH != 0 {
+            let (head, tail) = rest
+                .split_first_chunk::<COUNT_BYTES>()
+                .ok_or(Error::Truncated)?;
+            let values = u32::from_le_bytes(*head);
+            if origin != Origin::Client || values == 0 || values as usize > BATCH_MAX {
+                return Err(Error::UnsupportedVersion);
+            }
+            count = Some(values);
+            associated = &bytes[..HEADER_BYTES + COUNT_BYTES];
+            rest = tail;
+        }
         let (nonce, sealed) = rest
             .split_first_chunk::<NONCE_BYTES>()
             .ok_or(Error::Truncated)?;
@@ -64,6 +79,7 @@ impl<'a> Envelope<'a> {
             type_code,
             flags,
             epoch,
+            count,
             associated,
             nonce: *nonce,
             sealed,

@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use contract::envelope::{
-    EPOCH_BYTES, HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, PLAINTEXT_MAX, TAG_BYTES,
+    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, PLAINTEXT_MAX,
+    TAG_BYTES,
 };
 
 use crate::keys::Key;
@@ -46,6 +47,30 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        self.seal_with(type_code, flags & !FLAG_BATCH, None, plaintext, out)
+    }
+
+    /// Appends the binary form of a batch: `count` values, in the form that
+    /// [`contract::envelope`] says.
+    pub fn seal_batch(
+        &self,
+        type_code: u8,
+        flags: u8,
+        count: u32,
+        plaintext: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.seal_with(type_code, flags | FLAG_BATCH, Some(count), plaintext, out)
+    }
+
+    fn seal_with(
+        &self,
+        type_code: u8,
+        flags: u8,
+        count: Option<u32>,
+        plaintext: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         if plaintext.len() > PLAINTEXT_MAX {
             return Err(Error::TooLong);
         }
@@ -59,10 +84,15 @@ impl Sealer {
         nonce[4..].copy_from_slice(&counter.to_le_bytes());
 
         let start = out.len();
-        out.reserve(HEADER_BYTES + EPOCH_BYTES + NONCE_BYTES + plaintext.len() + TAG_BYTES);
+        out.reserve(
+            HEADER_BYTES + EPOCH_BYTES + COUNT_BYTES + NONCE_BYTES + plaintext.len() + TAG_BYTES,
+        );
         out.extend_from_slice(&[MAGIC, self.origin as u8, type_code, flags]);
         if let Some(epoch) = &self.epoch {
             out.extend_from_slice(epoch);
+        }
+        if let Some(count) = count {
+            out.extend_from_slice(&count.to_le_bytes());
         }
         let associated_end = out.len();
         out.extend_from_slice(&nonce);

@@ -178,6 +178,37 @@ impl Space {
         }
     }
 
+    /// Hands the values under consecutive FIDs to `use_it`, until it says false. False if
+    /// it did, or one is NULL.
+    pub fn look_at_run(
+        &self,
+        first: Fid,
+        count: u32,
+        want: TypeCode,
+        mut use_it: impl FnMut(&Scalar<'_>) -> bool,
+    ) -> Result<bool, Failure> {
+        let slots = first.slot()..first.slot() + u64::from(count);
+        if first.is_temporary() {
+            return self.with_arena(first.partition(), |arena| {
+                let window = arena.read();
+                for slot in slots {
+                    match value_of(window.get(slot)?, Some(want))? {
+                        Some(value) if use_it(&Scalar::of(value)) => {}
+                        _ => return Ok(false),
+                    }
+                }
+                Ok(true)
+            })?;
+        }
+        for slot in slots {
+            let fid = Fid::new(first.partition(), slot);
+            if self.look(fid, want, &mut use_it)? != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Stores into a slot of the channel's own arenas.
     #[inline]
     pub fn set(&self, fid: Fid, entry: Entry) -> Result<(), Error> {

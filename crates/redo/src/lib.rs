@@ -18,7 +18,7 @@
 mod body;
 mod seal;
 
-pub use body::{Item, Items, Partition, Promotion, Sweep};
+pub use body::{Item, Items, Partition, Promotion, Runs, Sweep};
 pub use seal::{Opener, Sealer};
 
 /// Version of the format.
@@ -36,6 +36,8 @@ pub enum Kind {
     Sweep = 3,
     /// A partition is no more, and nothing in it.
     Drop = 4,
+    /// Values of many rows got permanent FIDs.
+    Runs = 5,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
             2 => Some(Kind::Partition),
             3 => Some(Kind::Sweep),
             4 => Some(Kind::Drop),
+            5 => Some(Kind::Runs),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Sealing and opening.
 
-use crate::{Error, Items, Kind, Partition, Promotion, Record, Sweep, VERSION};
+use crate::{Error, Items, Kind, Partition, Promotion, Record, Runs, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, rand};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +70,14 @@ impl Sealer {
     /// [`Error::Refused`] when the run has sealed 2^48 records.
     pub fn promotion(&self, promotion: Promotion) -> Result<Vec<u8>, Error> {
         self.seal(Kind::Promotion, &pack::pack(&promotion.body, self.compress))
+    }
+
+    /// Seals a promotion by runs.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn runs(&self, runs: &Runs) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Runs, &pack::pack(&runs.body, self.compress))
     }
 
     /// Seals a partition.
@@ -173,7 +181,8 @@ impl Opener {
             .len();
         body.truncate(length);
         match Kind::from_u8(*kind).ok_or(Error::Malformed)? {
-            Kind::Promotion => Items::parse(&body).map(Record::Promotion),
+            Kind::Promotion => Items::parse(&body, false).map(Record::Promotion),
+            Kind::Runs => Items::parse(&body, true).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
             Kind::Drop => match body.first_chunk() {

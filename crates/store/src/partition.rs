@@ -181,6 +181,34 @@ impl Partition {
         )?
     }
 
+    /// Copies values into the lowest free slots, as [`Partition::put`] one after the
+    /// other. What was copied before an error stays.
+    pub fn put_all<'v>(
+        &self,
+        values: impl Iterator<Item = Scalar<'v>>,
+        mut note: impl FnMut(Fid, &Scalar<'_>),
+    ) -> Result<(), Error> {
+        let mut values = values.peekable();
+        while values.peek().is_some() {
+            self.change(
+                |inner| inner.taken.next(),
+                |inner, mut slot| {
+                    while let Some(value) = values.peek() {
+                        if !inner.segments.is_present(segment_of(slot)) {
+                            break;
+                        }
+                        inner.put(slot, value)?;
+                        note(Fid::new(self.number, slot), value);
+                        values.next();
+                        slot = inner.taken.next();
+                    }
+                    Ok(())
+                },
+            )??;
+        }
+        Ok(())
+    }
+
     /// Frees a slot. False if nothing was in it, or its segment cannot be read back.
     pub fn free(&self, slot: u64, note: impl FnOnce(Fid)) -> bool {
         let freed = self.change(

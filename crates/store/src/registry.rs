@@ -206,6 +206,20 @@ impl Store {
         partition.put(value, |fid| self.journal.promoted(fid, value))
     }
 
+    /// Copies values into a column; `made` is told of each.
+    pub fn promote_all<'v>(
+        &self,
+        number: u32,
+        values: impl Iterator<Item = Scalar<'v>>,
+        mut made: impl FnMut(Fid),
+    ) -> Result<(), Error> {
+        let partition = self.get(number).ok_or_else(error::unresolved)?;
+        partition.put_all(values, |fid, value| {
+            self.journal.promoted(fid, value);
+            made(fid);
+        })
+    }
+
     /// Frees a permanent FID. False if nothing was under it.
     pub fn free(&self, fid: Fid) -> bool {
         self.get(fid.partition())

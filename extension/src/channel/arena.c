@@ -71,6 +71,13 @@ cfd_arena_release(void)
 		release(NEXT_STATEMENT);
 }
 
+void
+cfd_arena_release_below(uint64 limit)
+{
+	if (limit > cfd_channel.kept)
+		release(limit);
+}
+
 /* The context below which every portal has one of its own. */
 static MemoryContext
 portals_context(void)

@@ -25,6 +25,8 @@ extern void cfd_arena_watch(void);
 extern bool cfd_arena_portals_open(void);
 /* Releases everything numbered so far in the statement arena. */
 extern void cfd_arena_release(void);
+/* Releases the slots of the statement arena below a FID. */
+extern void cfd_arena_release_below(uint64 limit);
 
 /* Whether there is a cursor WITH HOLD. */
 extern bool cfd_arena_held_cursors(void);

@@ -127,6 +127,16 @@ cfd_new_slot(CfdArena arena)
 	return cfd_channel.next[arena]++;
 }
 
+/* Numbers slots, one after the other; gives the first. */
+static inline CfdFid
+cfd_new_slots(CfdArena arena, uint32 count)
+{
+	CfdFid		first = cfd_channel.next[arena];
+
+	cfd_channel.next[arena] += count;
+	return first;
+}
+
 /* Sends a one-way request: fixed part and tail (may be NULL). */
 extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
 					 const void *tail, uint64 tail_length);

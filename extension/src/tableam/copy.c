@@ -4,7 +4,8 @@
  *
  * While COPY fills one table, all rows read so far are in the batch that has just
  * been written, and nothing else names their temporary values: constants of the
- * statement are in the plan arena (types/place.c). Partitions of one table have
+ * statement are in the plan arena (types/place.c). But for values of rows to come that are in
+ * a batch already (types/batch.c): what is older than these goes. Partitions of one table have
  * a batch each, so there nothing is released before the end.
  *
  * Invariant: nothing is released while a portal is open.
@@ -13,6 +14,7 @@
 
 #include "channel/arena.h"
 #include "tableam/am.h"
+#include "types/batch.h"
 #include "types/place.h"
 #include "utils/rel.h"
 
@@ -34,5 +36,5 @@ void
 cfd_copy_batch_done(Relation relation)
 {
 	if (copying && cfd_mode == CFD_MODE_COPY && !relation->rd_rel->relispartition)
-		cfd_arena_release();
+		cfd_arena_release_below(cfd_unread());
 }

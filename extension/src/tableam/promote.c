@@ -225,6 +225,12 @@ cfd_promote(Relation relation, CfdPromotion *items, int count)
 		done += promote_part(items + done, Min(count - done, CFD_ROWS_MAX), permanent);
 }
 
+void
+cfd_log_promotion(Relation relation, const char *record, uint32 length)
+{
+	log_redo_record(record, length, is_permanent(relation));
+}
+
 CfdFid
 cfd_make_constant(CfdFid fid, uint8 type)
 {

@@ -43,6 +43,8 @@ extern const CfdColumns *cfd_columns(Relation relation);
 extern const CfdColumns *cfd_open_columns(Relation relation);
 /* Relation NULL: constants in catalogs. */
 extern void cfd_promote(Relation relation, CfdPromotion *items, int count);
+/* Writes the redo record of a promotion into the WAL; it may be empty. */
+extern void cfd_log_promotion(Relation relation, const char *record, uint32 length);
 /* Copies a value into the partition of constants in catalogs. */
 extern CfdFid cfd_make_constant(CfdFid fid, uint8 type);
 

@@ -13,9 +13,13 @@
 #include "access/tupmacs.h"
 #include "gc/pins.h"
 #include "tableam/promote.h"
+#include "tableam/runs.h"
 #include "tableam/slots.h"
 
 #define STACK_ITEMS 64
+/* So many rows, and no more values, are promoted column by column. */
+#define RUNS_MIN 16
+#define RUNS_MAX (1024 * 1024)
 
 /* The physical tuple in a slot, NULL when there are only values. */
 static HeapTuple
@@ -161,6 +165,70 @@ has_values(const CfdColumns *columns, TupleTableSlot **slots, int count)
 	return false;
 }
 
+/* Writes out the FIDs to promote column by column; 0 where there is none. */
+static int
+collect_columns(const CfdColumns *columns, TupleTableSlot **slots, int rows, CfdFid *fids)
+{
+	int			total = 0;
+
+	for (int row = 0; row < rows; row++)
+	{
+		TupleTableSlot *slot = slots[row];
+
+		slot_getsomeattrs(slot, columns->column[columns->count - 1].index + 1);
+		for (int n = 0; n < columns->count; n++)
+		{
+			const CfdColumn *column = &columns->column[n];
+			CfdFid		fid = 0;
+
+			if (!slot->tts_isnull[column->index])
+				fid = DatumGetUInt64(slot->tts_values[column->index]);
+			if (cfd_fid_partition(fid) == column->partition)
+				fid = 0;
+			total += fid != 0;
+			fids[(Size) n * rows + row] = fid;
+		}
+	}
+	return total;
+}
+
+/* Promotes many rows at once; false if they must go one by one. */
+static bool
+promote_columns(Relation relation, const CfdColumns *columns, TupleTableSlot **slots, int rows)
+{
+	Size		cells = (Size) columns->count * rows;
+	CfdPromotion *items;
+	CfdFid	   *fids;
+	bool		done = true;
+
+	if (rows < RUNS_MIN || cells > RUNS_MAX)
+		return false;
+	items = palloc(sizeof(CfdPromotion) * columns->count);
+	fids = palloc(sizeof(CfdFid) * cells);
+	if (collect_columns(columns, slots, rows, fids) > 0)
+	{
+		cfd_pin_writer();
+		done = cfd_promote_runs(relation, columns, fids, rows);
+		for (int row = 0; done && row < rows; row++)
+		{
+			int			count = 0;
+
+			for (int n = 0; n < columns->count; n++)
+			{
+				CfdFid		fid = fids[(Size) n * rows + row];
+
+				if (fid != 0)
+					items[count++].fid = fid;
+			}
+			if (count > 0)
+				replace(columns, slots[row], items);
+		}
+	}
+	pfree(fids);
+	pfree(items);
+	return done;
+}
+
 void
 cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 {
@@ -172,6 +240,8 @@ cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 	if (!has_values(columns, slots, count))
 		return;
 	columns = cfd_open_columns(relation);
+	if (promote_columns(relation, columns, slots, count))
+		return;
 	if ((int64) columns->count * count > STACK_ITEMS)
 		items = MemoryContextAllocHuge(CurrentMemoryContext,
 									   sizeof(CfdPromotion) * (Size) columns->count * count);

@@ -16,6 +16,7 @@
 #include "ops/evaluate.h"
 #include "tableam/promote.h"
 #include "types/base64.h"
+#include "types/batch.h"
 #include "types/cache.h"
 #include "types/io.h"
 #include "types/place.h"
@@ -23,6 +24,8 @@
 
 #define PREFIX_LENGTH (sizeof(CFD_ENVELOPE_PREFIX) - 1)
 #define STACK_BYTES 1024
+/* A reference to a value of a batch, in binary format. */
+#define REFERENCE_BYTES (1 + sizeof(uint32))
 
 static void
 refuse_plaintext(uint8 type)
@@ -56,6 +59,7 @@ well_formed(const unsigned char *envelope, size_t length)
 	switch (envelope[1])
 	{
 		case CFD_ORIGIN_CLIENT:
+			return length >= least + ((envelope[3] & CFD_ENVELOPE_FLAG_BATCH) != 0 ? CFD_ENVELOPE_COUNT_BYTES : 0);
 		case CFD_ORIGIN_KEEPER:
 			return true;
 		case CFD_ORIGIN_EXPORT:
@@ -85,14 +89,31 @@ put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typ
 	return fid;
 }
 
+/*
+ * While COPY reads rows its client sends alone what the type will not take: so the
+ * error is raised here, where COPY can say the line and the column.
+ */
+static void
+raise_at_once(const unsigned char *envelope)
+{
+	if (cfd_mode == CFD_MODE_COPY && envelope[1] == CFD_ORIGIN_CLIENT)
+		cfd_fence();
+}
+
 static CfdFid
 take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, uint8 type, int32 typmod)
 {
 	CfdPlace	place = cfd_place_input(flinfo, envelope[1], envelope[3]);
 	CfdFid		fid;
 
+	if (cfd_is_batch(envelope))
+		return cfd_take_batch(flinfo, envelope, length, type, typmod);
 	if (!cfd_first_call(flinfo))
-		return put_envelope(envelope, length, type, typmod, place);
+	{
+		fid = put_envelope(envelope, length, type, typmod, place);
+		raise_at_once(envelope);
+		return fid;
+	}
 	/* A literal, perhaps: the same one again must be the same FID. */
 	cfd_begin();
 	cfd_mark_called(flinfo);
@@ -100,9 +121,24 @@ take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, ui
 	if (fid == 0)
 	{
 		fid = put_envelope(envelope, length, type, typmod, place);
+		raise_at_once(envelope);
 		cfd_cache_add((const char *) envelope, length, type, typmod, place, fid);
 	}
 	return fid;
+}
+
+/* The value that a text refers to; 0 if it refers to none. */
+static CfdFid
+of_reference(FmgrInfo *flinfo, const char *text, uint8 type)
+{
+	uint32		number = 0;
+	const char *digit = text + 1;
+
+	if (text[0] != CFD_ENVELOPE_REFERENCE || *digit == '\0')
+		return 0;
+	for (; *digit >= '0' && *digit <= '9' && number < CFD_BATCH_MAX; digit++)
+		number = number * 10 + (*digit - '0');
+	return *digit == '\0' ? cfd_of_batch(flinfo, number, type) : 0;
 }
 
 Datum
@@ -116,6 +152,9 @@ cfd_type_in(FunctionCallInfo fcinfo, uint8 type)
 	size_t		bytes;
 	CfdFid		fid;
 
+	fid = of_reference(fcinfo->flinfo, text, type);
+	if (fid != 0)
+		return UInt64GetDatum(fid);
 	if (strncmp(text, CFD_ENVELOPE_PREFIX, PREFIX_LENGTH) != 0)
 		refuse_plaintext(type);
 	text += PREFIX_LENGTH;
@@ -130,6 +169,8 @@ cfd_type_in(FunctionCallInfo fcinfo, uint8 type)
 	if (!cfd_base64_decode(envelope, text, length) || !well_formed(envelope, bytes))
 		refuse_envelope(type, ERRCODE_INVALID_TEXT_REPRESENTATION);
 	fid = take_envelope(fcinfo->flinfo, envelope, bytes, type, typmod);
+	if (fid == 0)
+		refuse_envelope(type, ERRCODE_INVALID_TEXT_REPRESENTATION);
 	if (envelope != stack)
 		pfree(envelope);
 	return UInt64GetDatum(fid);
@@ -142,12 +183,22 @@ cfd_type_recv(FunctionCallInfo fcinfo, uint8 type)
 	int32		typmod = PG_GETARG_INT32(2);
 	int			bytes = buffer->len - buffer->cursor;
 	const unsigned char *envelope = (const unsigned char *) pq_getmsgbytes(buffer, bytes);
+	CfdFid		fid;
 
+	if (bytes == REFERENCE_BYTES && envelope[0] == CFD_ENVELOPE_REFERENCE)
+	{
+		fid = cfd_of_batch(fcinfo->flinfo, cfd_get32(envelope + 1), type);
+		if (fid != 0)
+			return UInt64GetDatum(fid);
+	}
 	if (bytes == 0 || envelope[0] != CFD_ENVELOPE_MAGIC)
 		refuse_plaintext(type);
 	if (!well_formed(envelope, bytes))
 		refuse_envelope(type, ERRCODE_INVALID_BINARY_REPRESENTATION);
-	return UInt64GetDatum(take_envelope(fcinfo->flinfo, envelope, bytes, type, typmod));
+	fid = take_envelope(fcinfo->flinfo, envelope, bytes, type, typmod);
+	if (fid == 0)
+		refuse_envelope(type, ERRCODE_INVALID_BINARY_REPRESENTATION);
+	return UInt64GetDatum(fid);
 }
 
 static const char *

@@ -17,11 +17,17 @@
 
 CfdMode		cfd_mode = CFD_MODE_QUERY;
 
+static char called;
+
+bool
+cfd_is_mark(const void *extra)
+{
+	return extra == &called;
+}
+
 void
 cfd_mark_called(FmgrInfo *flinfo)
 {
-	static char called;
-
 	if (flinfo != NULL)
 		flinfo->fn_extra = &called;
 }

@@ -41,6 +41,8 @@ cfd_first_call(const FmgrInfo *flinfo)
 }
 
 extern void cfd_mark_called(FmgrInfo *flinfo);
+/* Whether fn_extra says only that there was a call. */
+extern bool cfd_is_mark(const void *extra);
 extern CfdPlace cfd_place_input(FmgrInfo *flinfo, uint8 origin, uint8 flags);
 /* For the first call of an operation; later calls go to the statement arena. */
 extern CfdPlace cfd_place_result(FmgrInfo *flinfo, const CfdFid *operands, int count);

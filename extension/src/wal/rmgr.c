@@ -28,6 +28,7 @@
 #define KIND_PARTITION 2
 #define KIND_SWEEP 3
 #define KIND_DROP 4
+#define KIND_RUNS 5
 /* The upper half of the info byte is the resource manager's own. */
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
@@ -46,6 +47,8 @@ identify(uint8 info)
 	{
 		case KIND_PROMOTION:
 			return "PROMOTION";
+		case KIND_RUNS:
+			return "PROMOTION_RUNS";
 		case KIND_PARTITION:
 			return "PARTITION";
 		case KIND_SWEEP:

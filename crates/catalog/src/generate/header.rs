@@ -185,6 +185,10 @@ fn envelopes(h: &mut Header) {
     h.define("ENVELOPE_TAG_BYTES", envelope::TAG_BYTES);
     h.define("ENVELOPE_FLAG_TEXT", envelope::FLAG_TEXT);
     h.define("ENVELOPE_FLAG_HANDLE", envelope::FLAG_HANDLE);
+    h.define("ENVELOPE_FLAG_BATCH", envelope::FLAG_BATCH);
+    h.define("ENVELOPE_COUNT_BYTES", envelope::COUNT_BYTES);
+    h.define("ENVELOPE_REFERENCE", envelope::REFERENCE);
+    h.define("BATCH_MAX", envelope::BATCH_MAX);
     h.define("ORIGIN_CLIENT", envelope::Origin::Client as u8);
     h.define("ORIGIN_KEEPER", envelope::Origin::Keeper as u8);
     h.define("ORIGIN_EXPORT", envelope::Origin::Export as u8);

@@ -1,6 +1,5 @@
 //! COPY's binary format.
-use super::{ROW_MAX, Shape, too_long};
-use crate::array::with_length;
+use super::{ROW_MAX, Shape, Sheet, too_long};
 use crate::{Failure, Session};
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -19,27 +18,28 @@ impl Tuples {
         shape: &Shape,
         session: &Session,
         data: &[u8],
-        out: &mut Vec<u8>,
+        sheet: &mut Sheet,
     ) -> Result<(), Failure> {
         self.pending.extend_from_slice(data);
         let buffer = std::mem::take(&mut self.pending);
         let mut rest = buffer.as_slice();
         loop {
             let before = rest;
-            let kept = out.len();
+            let kept = sheet.rows.len();
             let done = if self.over {
                 // PostgreSQL allows nothing after the trailer.
                 rest.is_empty() || return Err(bad())
             } else if self.begun {
-                self.tuple(shape, session, &mut rest, out)?
+                self.tuple(shape, session, &mut rest, sheet)?
             } else {
-                self.header(&mut rest, out)?
+                self.header(&mut rest, &mut sheet.rows)?
             };
             if done {
                 rest = before;
-                out.truncate(kept);
+                sheet.rows.truncate(kept);
                 break;
             }
+            sheet.end_row(shape, session)?;
         }
         let left = rest.len();
         self.pending = buffer;
@@ -85,12 +85,12 @@ impl Tuples {
         shape: &Shape,
         session: &Session,
         rest: &mut &[u8],
-        out: &mut Vec<u8>,
+        sheet: &mut Sheet,
     ) -> Result<bool, Failure> {
         let Some((count, mut tail)) = rest.split_first_chunk::<2>() else {
             return Ok(true);
         };
-        out.extend_from_slice(count);
+        sheet.rows.extend_from_slice(count);
         let count = i16::from_be_bytes(*count);
         if count == -1 {
             self.over = true;
@@ -102,22 +102,21 @@ impl Tuples {
         if !complete(tail, shape.columns.len())? {
             return Ok(true);
         }
-        for target in &shape.columns {
+        for (at, target) in shape.columns.iter().enumerate() {
             let (length, after) = tail.split_first_chunk::<4>().ok_or_else(bad)?;
             tail = after;
-            let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
-                out.extend_from_slice(length);
+            let Ok(bytes) = usize::try_from(i32::from_be_bytes(*length)) else {
+                sheet.rows.extend_from_slice(length);
                 continue;
             };
-            let (field, after) = tail.split_at_checked(length).ok_or_else(bad)?;
+            let (field, after) = tail.split_at_checked(bytes).ok_or_else(bad)?;
             tail = after;
-            with_length(out, |out| match target {
-                Some(target) => shape.field(session, *target, 1, field, out),
-                None => {
-                    out.extend_from_slice(field);
-                    Ok(())
-                }
-            })?;
+            if target.is_some() {
+                sheet.field(shape, session, at, field, false)?;
+            } else {
+                sheet.rows.extend_from_slice(length);
+                sheet.rows.extend_from_slice(field);
+            }
         }
         *rest = tail;
         Ok(false)

@@ -1,146 +1,69 @@
 //! COPY's csv format.
 use rewrite::Direction;
 
-use super::{End, LineEnd, ROW_MAX, Shape, too_long};
+use super::lines::{Next, Rows};
+use super::{Shape, Sheet};
 use crate::{Failure, Session};
 
-/// Rows of the stream; a row may have line ends within quotes.
-pub(crate) struct Rows {
-    pending: Vec<u8>,
-    scanned: usize,
+/// Rows in csv; a row may have line ends within quotes.
+#[derive(Default)]
+pub(crate) struct Csv {
     quoted: bool,
     escaped: bool,
-    end: LineEnd,
-    header: bool,
-    over: bool,
 }
 
-impl Rows {
-    pub(crate) fn new(header: bool) -> Rows {
-        Rows {
-            pending: Vec::new(),
-            scanned: 0,
-            quoted: false,
-            escaped: false,
-            end: LineEnd::Unknown,
-            header,
-            over: false,
-        }
-    }
-
-    pub(crate) fn push(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        data: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.pending.extend_from_slice(data);
-        self.run(shape, session, out, false)
-    }
-
-    pub(crate) fn finish(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.run(shape, session, out, true)?;
-        let rest = std::mem::take(&mut self.pending);
-        self.scanned = 0;
-        if rest.is_empty() {
-            return Ok(());
-        }
-        if self.quoted {
-            return Err(Failure::new("22P04", "unterminated CSV quoted field"));
-        }
-        self.row(shape, session, &rest, out)
-    }
-
-    fn run(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        out: &mut Vec<u8>,
-        last: bool,
-    ) -> Result<(), Failure> {
+impl Rows for Csv {
+    /// As `CopyReadLineText`: a line end counts outside quotes only.
+    fn step(&mut self, shape: &Shape, buffer: &[u8], at: usize, _: bool) -> Next {
         let (quote, escape) = (shape.options.quote, shape.options.escape);
-        let buffer = std::mem::take(&mut self.pending);
-        let (mut start, mut at) = (0, self.scanned);
-        while let Some(&byte) = buffer.get(at) {
-            // As `CopyReadLineText`: a line end counts outside quotes only.
-            if !self.quoted {
-                match self.end.at(&buffer, at, last) {
-                    End::No => {}
-                    End::Wait => break,
-                    End::Yes(length) => {
-                        let row = buffer.get(start..at).unwrap_or_default();
-                        self.row(shape, session, row, out)?;
-                        out.extend_from_slice(buffer.get(at..at + length).unwrap_or_default());
-                        at += length;
-                        start = at;
-                        self.escaped = false;
-                        continue;
-                    }
-                }
-            }
-            if self.quoted && byte == escape && escape != quote {
-                self.escaped = !self.escaped;
-            }
-            if byte == quote && !self.escaped {
-                self.quoted = !self.quoted;
-            }
-            if byte != escape || escape == quote {
-                self.escaped = false;
-            }
-            at += 1;
+        let Some(&byte) = buffer.get(at) else {
+            return Next::Wait;
+        };
+        if !self.quoted && (byte == b'\n' || byte == b'\r') {
+            return Next::Look;
         }
-        self.scanned = at - start;
-        self.pending = buffer;
-        self.pending.drain(..start);
-        if self.pending.len() > ROW_MAX {
-            return Err(too_long());
+        if self.quoted && byte == escape && escape != quote {
+            self.escaped = !self.escaped;
         }
-        Ok(())
+        if byte == quote && !self.escaped {
+            self.quoted = !self.quoted;
+        }
+        if byte != escape || escape == quote {
+            self.escaped = false;
+        }
+        Next::Skip(1)
     }
 
-    /// One row without its line end.
-    fn row(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        row: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        if std::mem::take(&mut self.header) {
-            out.extend_from_slice(row);
-            return Ok(());
+    fn reset(&mut self) {
+        self.escaped = false;
+    }
+
+    fn check_end(&self) -> Result<(), Failure> {
+        match self.quoted {
+            true => Err(Failure::new("22P04", "unterminated CSV quoted field")),
+            false => Ok(()),
         }
-        if self.over {
-            return Ok(());
-        }
-        if row == b"\\." && shape.direction == Direction::From {
-            self.over = true;
-            out.extend_from_slice(row);
-            return Ok(());
-        }
+    }
+
+    fn is_end(shape: &Shape, row: &[u8]) -> bool {
+        row == b"\\." && shape.direction == Direction::From
+    }
+
+    fn row(shape: &Shape, session: &Session, row: &[u8], sheet: &mut Sheet) -> Result<(), Failure> {
         let (mut found, mut at) = (0, 0);
         let mut value = Vec::new();
         loop {
             value.clear();
             let field = read(shape, row, at, &mut value)?;
             if found > 0 {
-                out.push(shape.options.delimiter);
+                sheet.rows.push(shape.options.delimiter);
             }
             let raw = row.get(at..field.end).unwrap_or_default();
             match shape.columns.get(found) {
-                Some(Some(target)) if !is_null(shape, found, raw, &value, field.quoted) => {
-                    let mut mapped = Vec::new();
-                    shape.field(session, *target, 0, &value, &mut mapped)?;
-                    let force = shape.direction == Direction::To && field.quoted;
-                    write(shape, &mapped, force, out);
+                Some(Some(_)) if !is_null(shape, found, raw, &value, field.quoted) => {
+                    sheet.field(shape, session, found, &value, field.quoted)?;
                 }
-                Some(_) => out.extend_from_slice(raw),
+                Some(_) => sheet.rows.extend_from_slice(raw),
                 None => return shape.count(found + 1),
             }
             found += 1;
@@ -226,7 +149,7 @@ fn is_null(shape: &Shape, column: usize, raw: &[u8], value: &[u8], quoted: bool)
 }
 
 /// Writes a field, as `CopyAttributeOutCSV`.
-fn write(shape: &Shape, value: &[u8], force: bool, out: &mut Vec<u8>) {
+pub(crate) fn write(shape: &Shape, value: &[u8], force: bool, out: &mut Vec<u8>) {
     let (delimiter, quote, escape) = (
         shape.options.delimiter,
         shape.options.quote,

@@ -5,11 +5,14 @@
 //! a row that does not have the plan's columns fails.
 mod binary;
 mod csv;
+mod lines;
+mod sheet;
 mod text;
 
 use rewrite::{CopyPlan, Direction, Format, Header};
 
 use crate::{Failure, Protected, Session};
+use sheet::Sheet;
 
 /// No row may be longer than this (PostgreSQL's own limit is 1 GB).
 pub const ROW_MAX: usize = 1 << 30;
@@ -27,11 +30,54 @@ pub(crate) enum Target {
 pub(crate) struct Shape {
     pub(crate) direction: Direction,
     pub(crate) columns: Vec<Option<Target>>,
+    pub(crate) typmods: Vec<i32>,
     pub(crate) names: Vec<String>,
+    pub(crate) format: Format,
     pub(crate) options: rewrite::Options,
 }
 
 impl Shape {
+    /// Format code of the values within the stream.
+    fn value_format(&self) -> i16 {
+        i16::from(self.format == Format::Binary)
+    }
+
+    /// Whether the column's type takes a value. Only a forecast: the keeper decides.
+    fn accepts(&self, session: &Session, at: usize, value: &[u8]) -> bool {
+        let Some(Some(Target::Typed(Protected::Scalar(code)))) = self.columns.get(at) else {
+            return false;
+        };
+        let typmod = self.typmods.get(at).copied().unwrap_or(-1);
+        if self.format == Format::Binary {
+            let value = values::decode_binary(*code, -1, value);
+            return value.is_ok_and(|v| {
+                typmod == -1 || values::apply_typmod(v, *code, typmod, false).is_ok()
+            });
+        }
+        values::parse_text(*code, typmod, value, &session.env).is_ok()
+    }
+
+    /// Whether envelopes and references can be written as they are.
+    fn spells_plainly(&self) -> bool {
+        let ours = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+        let options = &self.options;
+        match self.format {
+            Format::Text => !ours(options.delimiter),
+            Format::Csv => ![options.delimiter, options.quote, options.escape]
+                .map(ours)
+                .contains(&true),
+            Format::Binary => false,
+        }
+    }
+
+    /// Whether a field stands for NULL or for a default.
+    fn is_special(&self, field: &[u8]) -> bool {
+        let options = &self.options;
+        let default = options.default.as_ref().map(String::as_bytes);
+        self.format != Format::Binary
+            && (field == options.null.as_bytes() || Some(field) == default)
+    }
+
     /// Seals or opens one field in the given format.
     fn field(
         &self,
@@ -75,11 +121,12 @@ impl Shape {
 pub struct CopyStream {
     shape: Shape,
     state: State,
+    sheet: Sheet,
 }
 
 enum State {
-    Text(text::Lines),
-    Csv(csv::Rows),
+    Text(lines::Lines<text::Text>),
+    Csv(lines::Lines<csv::Csv>),
     Binary(binary::Tuples),
 }
 
@@ -113,86 +160,59 @@ impl CopyStream {
             shape: Shape {
                 direction: plan.direction,
                 columns,
+                typmods: plan.columns.iter().map(|c| c.typmod).collect(),
+                format: plan.format,
                 names: plan.columns.iter().map(|c| c.name.clone()).collect(),
                 options: plan.options.clone(),
             },
             state: match plan.format {
-                Format::Text => State::Text(text::Lines::new(header)),
-                Format::Csv => State::Csv(csv::Rows::new(header)),
+                Format::Text => State::Text(lines::Lines::new(text::Text, header)),
+                Format::Csv => State::Csv(lines::Lines::new(csv::Csv::default(), header)),
                 Format::Binary => State::Binary(binary::Tuples::default()),
             },
+            sheet: Sheet::default(),
         }))
     }
 
-    /// Takes a piece of data and appends what is complete to `out`.
+    /// Takes a piece of data and appends what is to be sent to `out`, also if it fails:
+    /// then the rows before the one that is wrong.
     pub fn push(
         &mut self,
         session: &Session,
         data: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        match &mut self.state {
-            State::Text(lines) => lines.push(&self.shape, session, data, out),
-            State::Csv(rows) => rows.push(&self.shape, session, data, out),
-            State::Binary(tuples) => tuples.push(&self.shape, session, data, out),
-        }
+        let (shape, sheet) = (&self.shape, &mut self.sheet);
+        let done = match &mut self.state {
+            State::Text(lines) => lines.push(shape, session, data, sheet),
+            State::Csv(rows) => rows.push(shape, session, data, sheet),
+            State::Binary(tuples) => tuples.push(shape, session, data, sheet),
+        };
+        let done = done.or_else(|failure| {
+            sheet.give_up_row(shape, session)?;
+            Err(failure)
+        });
+        out.append(&mut sheet.ready);
+        done
     }
 
     /// The data has ended: appends what is left.
     pub fn finish(&mut self, session: &Session, out: &mut Vec<u8>) -> Result<(), Failure> {
-        match &mut self.state {
-            State::Text(lines) => lines.finish(&self.shape, session, out),
-            State::Csv(rows) => rows.finish(&self.shape, session, out),
+        let (shape, sheet) = (&self.shape, &mut self.sheet);
+        let done = match &mut self.state {
+            State::Text(lines) => lines.finish(shape, session, sheet),
+            State::Csv(rows) => rows.finish(shape, session, sheet),
             State::Binary(tuples) => tuples.finish(),
-        }
+        };
+        let done = match done {
+            Ok(()) => sheet.flush(shape, session),
+            Err(failure) => sheet.give_up_row(shape, session).and(Err(failure)),
+        };
+        out.append(&mut sheet.ready);
+        done
     }
 }
 
 fn too_long() -> Failure {
     Failure::new("54000", "confide: COPY row is too long")
-}
-
-/// The kind of line end of a stream: that of its first line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LineEnd {
-    Unknown,
-    Newline,
-    Return,
-    ReturnNewline,
-}
-
-/// What stands at an offset of the input.
-enum End {
-    /// No line end.
-    No,
-    /// A line end of this many bytes.
-    Yes(usize),
-    /// A return at the end of the input so far: undecided.
-    Wait,
-}
-
-impl LineEnd {
-    /// Whether a line ends at `at`; settles the kind with the first one.
-    fn at(&mut self, buffer: &[u8], at: usize, last: bool) -> End {
-        match (buffer.get(at), *self) {
-            (Some(b'\n'), LineEnd::Unknown | LineEnd::Newline) => {
-                *self = LineEnd::Newline;
-                End::Yes(1)
-            }
-            (Some(b'\r'), LineEnd::Unknown | LineEnd::ReturnNewline) => match buffer.get(at + 1) {
-                Some(b'\n') => {
-                    *self = LineEnd::ReturnNewline;
-                    End::Yes(2)
-                }
-                None if !last => End::Wait,
-                _ if *self == LineEnd::Unknown => {
-                    *self = LineEnd::Return;
-                    End::Yes(1)
-                }
-                _ => End::No,
-            },
-            (Some(b'\r'), LineEnd::Return) => End::Yes(1),
-            _ => End::No,
-        }
-    }
 }

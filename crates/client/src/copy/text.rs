@@ -1,131 +1,52 @@
 //! COPY's text format.
-use super::{End, LineEnd, ROW_MAX, Shape, too_long};
+use super::lines::{Next, Rows};
+use super::{Shape, Sheet};
 use crate::{Failure, Session};
 
-/// Lines of the stream.
-pub(crate) struct Lines {
-    pending: Vec<u8>,
-    scanned: usize,
-    end: LineEnd,
-    header: bool,
-    over: bool,
-}
+/// Rows in text.
+pub(crate) struct Text;
 
-impl Lines {
-    pub(crate) fn new(header: bool) -> Lines {
-        Lines {
-            pending: Vec::new(),
-            scanned: 0,
-            end: LineEnd::Unknown,
-            header,
-            over: false,
+impl Rows for Text {
+    fn step(&mut self, _: &Shape, buffer: &[u8], at: usize, last: bool) -> Next {
+        match buffer.get(at) {
+            // The next byte is escaped, whatever it is; one before a line end of a `\.`
+            // line is not special.
+            Some(b'\\') if at + 1 >= buffer.len() && !last => Next::Wait,
+            Some(b'\\') => Next::Skip(2),
+            Some(b'\n' | b'\r') => Next::Look,
+            _ => Next::Skip(1),
         }
     }
 
-    pub(crate) fn push(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        data: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.pending.extend_from_slice(data);
-        self.run(shape, session, out, false)
-    }
+    fn reset(&mut self) {}
 
-    pub(crate) fn finish(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.run(shape, session, out, true)?;
-        let rest = std::mem::take(&mut self.pending);
-        self.scanned = 0;
-        if rest.is_empty() {
-            return Ok(());
-        }
-        self.line(shape, session, &rest, out)
-    }
-
-    fn run(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        out: &mut Vec<u8>,
-        last: bool,
-    ) -> Result<(), Failure> {
-        let buffer = std::mem::take(&mut self.pending);
-        let (mut start, mut at) = (0, self.scanned);
-        while let Some(&byte) = buffer.get(at) {
-            if byte == b'\\' {
-                // The next byte is escaped, whatever it is.
-                if at + 1 >= buffer.len() && !last {
-                    break;
-                }
-                // `\` before a line end of a `\.` line is not special.
-                at += 2;
-                continue;
-            }
-            match self.end.at(&buffer, at, last) {
-                End::No => at += 1,
-                End::Wait => break,
-                End::Yes(length) => {
-                    let line = buffer.get(start..at).unwrap_or_default();
-                    self.line(shape, session, line, out)?;
-                    out.extend_from_slice(buffer.get(at..at + length).unwrap_or_default());
-                    at += length;
-                    start = at;
-                }
-            }
-        }
-        let at = at.min(buffer.len());
-        self.scanned = at - start;
-        self.pending = buffer;
-        self.pending.drain(..start);
-        if self.pending.len() > ROW_MAX {
-            return Err(too_long());
-        }
+    fn check_end(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// One line without its end.
-    fn line(
-        &mut self,
-        shape: &Shape,
-        session: &Session,
-        line: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        if std::mem::take(&mut self.header) {
-            out.extend_from_slice(line);
-            return Ok(());
-        }
-        if self.over {
-            // PostgreSQL ignores what follows the end marker; so it is not sent.
-            return Ok(());
-        }
-        if line == b"\\." {
-            self.over = true;
-            out.extend_from_slice(line);
-            return Ok(());
-        }
+    fn is_end(_: &Shape, row: &[u8]) -> bool {
+        row == b"\\."
+    }
+
+    fn row(shape: &Shape, session: &Session, row: &[u8], sheet: &mut Sheet) -> Result<(), Failure> {
         let mut found = 0;
         let mut value = Vec::new();
-        let mut mapped = Vec::new();
-        for raw in split(line, shape.options.delimiter) {
+        let escaped = row.contains(&b'\\');
+        for raw in split(row, shape.options.delimiter) {
             if found > 0 {
-                out.push(shape.options.delimiter);
+                sheet.rows.push(shape.options.delimiter);
             }
             match shape.columns.get(found) {
-                Some(Some(target)) if raw != shape.options.null.as_bytes() => {
-                    value.clear();
-                    unescape(raw, &mut value);
-                    mapped.clear();
-                    shape.field(session, *target, 0, &value, &mut mapped)?;
-                    escape(&mapped, shape.options.delimiter, out);
+                Some(Some(_)) if raw != shape.options.null.as_bytes() => {
+                    let mut plain = raw;
+                    if escaped {
+                        value.clear();
+                        unescape(raw, &mut value);
+                        plain = &value;
+                    }
+                    sheet.field(shape, session, found, plain, false)?;
                 }
-                Some(_) => out.extend_from_slice(raw),
+                Some(_) => sheet.rows.extend_from_slice(raw),
                 None => return shape.count(found + 1),
             }
             found += 1;
@@ -205,7 +126,7 @@ fn unescape(raw: &[u8], out: &mut Vec<u8>) {
 }
 
 /// As `CopyAttributeOutText`.
-fn escape(value: &[u8], delimiter: u8, out: &mut Vec<u8>) {
+pub(crate) fn escape(value: &[u8], delimiter: u8, out: &mut Vec<u8>) {
     for &byte in value {
         let letter = match byte {
             8 => b'b',

@@ -69,7 +69,7 @@ impl Connection {
     }
 
     /// At a standby values come from the WAL only.
-    fn may_write(&self) -> Result<(), Failure> {
+    pub(super) fn may_write(&self) -> Result<(), Failure> {
         let durable = self.space.keeper.durable.as_ref();
         match durable.is_some_and(|durable| durable.follows()) {
             true => Err(fail::standby().into()),

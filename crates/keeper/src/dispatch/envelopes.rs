@@ -17,14 +17,14 @@ use zeroize::Zeroize;
 const ENVELOPES_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where a value goes and as what.
-struct Target {
-    fid: Fid,
-    typmod: i32,
-    t: TypeCode,
+pub(super) struct Target {
+    pub(super) fid: Fid,
+    pub(super) typmod: i32,
+    pub(super) t: TypeCode,
 }
 
 impl Target {
-    fn take(body: &mut Body<'_>) -> Result<Target, Error> {
+    pub(super) fn take(body: &mut Body<'_>) -> Result<Target, Error> {
         let target = Target {
             fid: body.fid()?,
             typmod: body.i32()?,
@@ -36,7 +36,7 @@ impl Target {
 }
 
 /// Why an envelope does not open, for its sender.
-fn unopened(error: Envelopes) -> Error {
+pub(super) fn unopened(error: Envelopes) -> Error {
     const PROXY: &str = "Send values through the Confide proxy.";
     match error {
         Envelopes::NotAnEnvelope => fail::bad_envelope("This is not an envelope.", PROXY),
@@ -96,6 +96,12 @@ impl Connection {
 
     fn open_envelope(&mut self, target: &Target, bytes: &[u8]) -> Result<Value, Error> {
         let parsed = Envelope::parse(bytes).map_err(unopened)?;
+        if parsed.count.is_some() {
+            return Err(fail::bad_envelope(
+                "A batch of values stands where one value is expected.",
+                "Send values through the Confide proxy.",
+            ));
+        }
         match (parsed.origin, parsed.epoch) {
             (Origin::Export, Some(epoch)) => {
                 let opener = self.space.keeper.keys.export_opener(epoch);
@@ -199,7 +205,7 @@ impl Connection {
 }
 
 /// Makes a value of the target's type and modifier, as an assignment does.
-fn coerce(value: Value, target: &Target) -> Result<Value, Error> {
+pub(super) fn coerce(value: Value, target: &Target) -> Result<Value, Error> {
     match target.typmod {
         -1 => Ok(value),
         typmod => values::apply_typmod(value, target.t, typmod, false),

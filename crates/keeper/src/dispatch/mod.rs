@@ -15,6 +15,7 @@ mod envelopes;
 mod evaluate;
 mod garbage;
 mod handshake;
+mod load;
 mod policy;
 mod programs;
 mod rank;
@@ -173,6 +174,7 @@ impl Connection {
             Kind::GetEnvelope => self.get_envelope(body),
             Kind::GetEnvelopes => self.get_envelopes(body),
             Kind::Promote => self.promote(body),
+            Kind::PromoteRuns => self.promote_runs(body),
             Kind::Search => self.search(body),
             Kind::Rank => self.rank(body),
             Kind::Ping | Kind::Fence => Ok(()),
@@ -201,6 +203,7 @@ impl Connection {
         match kind {
             Kind::Eval => self.eval(body),
             Kind::PutEnvelope => self.put_envelope(body),
+            Kind::PutBatch => self.put_batch(body),
             Kind::PutPlain => self.put_plain(body),
             Kind::Release => self.release(body),
             Kind::AggregateStep => self.aggregate_step(body),

@@ -291,6 +291,11 @@ impl Durable {
         self.sealer.promotion(promotion).map_err(of_redo)
     }
 
+    /// Seals a record of a promotion by runs.
+    pub fn log_runs(&self, runs: &redo::Runs) -> Result<Vec<u8>, Error> {
+        self.sealer.runs(runs).map_err(of_redo)
+    }
+
     /// Seals a record of a sweep.
     pub fn log_sweep(&self, sweep: &redo::Sweep) -> Result<Vec<u8>, Error> {
         self.sealer.sweep(sweep).map_err(of_redo)

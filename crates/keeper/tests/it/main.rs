@@ -7,6 +7,7 @@ mod columns;
 mod common;
 mod equality;
 mod hostile;
+mod load;
 mod process;
 mod programs;
 mod recovery;

@@ -39,14 +39,14 @@ impl Core {
             b'c' => stream.finish(&self.session, &mut out),
             _ => Ok(()),
         };
+        if !out.is_empty() {
+            frontend::copy_data(&mut self.to_server, &out);
+        }
         if let Err(failure) = made {
             frontend::copy_fail(&mut self.to_server, "confide: refused");
             self.override_error = Some(failure);
             self.copy_in = None;
             return Ok(Flow::Done);
-        }
-        if !out.is_empty() {
-            frontend::copy_data(&mut self.to_server, &out);
         }
         if tag != b'd' {
             self.to_server.extend_from_slice(message);

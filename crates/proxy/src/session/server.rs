@@ -15,6 +15,9 @@ use crate::wire::{backend, frame};
 /// How the server says that the keeper has forgotten the session.
 const NO_SESSION: &[u8] = b"confide: no client session";
 
+/// What the server answers to CopyFail.
+const COPY_FAILED: &[u8] = b"57014";
+
 impl Core {
     /// One frame of the server.
     pub(super) fn on_server(&mut self, message: &mut BytesMut) -> Step {
@@ -91,7 +94,9 @@ impl Core {
             self.session.lose();
         }
         let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
+        // What the server says of the rows before the refused one comes first.
         let ours = self.override_error.take();
+        let ours = ours.filter(|_| field(b'C') == Some(COPY_FAILED));
         match self.queue.front_mut() {
             Some(Expect::Internal(state)) if !fatal => {
                 state.error = Some(server_failure(&fields));

@@ -1,0 +1,308 @@
+//! Many rows at once: `PutBatch`, the values of a column from one envelope; and
+//! `PromoteRuns`, the values of many rows into their columns.
+//!
+//! Does what `PutEnvelope` and `Promote` do, with one decryption for a column's
+//! values, one lock for each of its runs, and one redo record.
+//!
+//! Invariant: a value is stored as it is by the row-at-a-time way, or its slot is
+//! poisoned; a promotion is whole, or leaves nothing behind.
+
+use super::envelopes::{Target, coerce, unopened};
+use super::{Connection, KEEP_BYTES};
+use crate::body::Body;
+use crate::fail::{self, Failure};
+use crate::fault;
+use contract::Fid;
+use contract::envelope::{FLAG_TEXT, Origin};
+use contract::fid::ARENA_BASE;
+use contract::message::{BODY_MAX, PROMOTE_RUNS_MAX};
+use envelope::Envelope;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use store::Entry;
+use values::{Env, Error, Value};
+use zeroize::Zeroize;
+
+/// More bytes of values are promoted with several redo records: by `Promote`.
+const RECORD_BYTES: usize = 4 * 1024 * 1024;
+
+/// No table has more columns.
+const COLUMNS_MAX: usize = 1600;
+
+/// What goes into one column.
+struct Column {
+    partition: u32,
+    /// First FIDs and lengths.
+    sources: Vec<(Fid, u32)>,
+    /// Lengths of the values, which stand one after the other.
+    lengths: Vec<u32>,
+    t: contract::TypeCode,
+}
+
+impl Connection {
+    pub(super) fn put_batch(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let target = Target::take(&mut body)?;
+        let parsed = Envelope::parse(body.rest()).map_err(unopened)?;
+        let count = parsed.count.ok_or_else(|| {
+            fail::malformed("The envelope has one value where a batch is expected.")
+        })? as usize;
+        let entries = self.open_batch(&target, &parsed, count);
+        self.plain.as_mut_slice().zeroize();
+        self.plain.shrink_to(KEEP_BYTES);
+        let stored = entries.and_then(|(entries, failure)| {
+            let arena = self.space.own_arena(target.fid.partition())?;
+            arena.write().set_all(target.fid.slot(), entries)?;
+            Ok(failure)
+        });
+        match stored {
+            Ok(None) => Ok(()),
+            Ok(Some(failure)) => Err(failure),
+            Err(error) => {
+                let failure = Failure::from(error);
+                self.space.poison(target.fid, count, &failure);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The values of a batch, and the first failure among them.
+    fn open_batch(
+        &mut self,
+        target: &Target,
+        parsed: &Envelope<'_>,
+        count: usize,
+    ) -> Result<(Vec<Entry>, Option<Failure>), Error> {
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        debug_assert!(parsed.origin == Origin::Client);
+        let opened = client.opener.open_parsed(parsed, &mut self.plain);
+        opened.map_err(unopened)?;
+        let session = &self.space.session;
+        session.counters.opened.fetch_add(count as u64, Relaxed);
+        let t = parsed.type_code.unwrap_or(target.t);
+        if t.stored() != target.t.stored() {
+            return Err(fail::wrong_type(t, target.t));
+        }
+        if parsed.is_text() {
+            self.tick();
+        }
+        let mut rest = self.plain.as_slice();
+        let mut entries = Vec::with_capacity(count);
+        let mut failure: Option<Failure> = None;
+        for _ in 0..count {
+            let bytes = take_value(&mut rest).ok_or_else(bad_batch)?;
+            entries.push(match read(target, parsed.flags, t, bytes, &self.env) {
+                Ok(value) => Entry::Value(value),
+                Err(error) => {
+                    let error = Arc::new(error);
+                    failure.get_or_insert_with(|| Failure {
+                        error: Arc::clone(&error),
+                        told: false,
+                    });
+                    Entry::Poison(error)
+                }
+            });
+        }
+        match rest {
+            [] => Ok((entries, failure)),
+            _ => Err(bad_batch()),
+        }
+    }
+
+    pub(super) fn promote_runs(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.may_write()?;
+        let mut columns = take_columns(&mut Body::new(body))?;
+        let gathered = self.gather(&mut columns);
+        let promoted = match gathered {
+            Ok(true) => self.promote_gathered(&columns),
+            Ok(false) => {
+                self.reply.extend_from_slice(&[0; 8]);
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        };
+        self.plain.as_mut_slice().zeroize();
+        self.plain.shrink_to(KEEP_BYTES);
+        promoted
+    }
+
+    /// Writes out all values, encoded. False if that is not for here: a NULL, too long.
+    fn gather(&mut self, columns: &mut [Column]) -> Result<bool, Failure> {
+        self.plain.clear();
+        for column in columns {
+            if column.partition >= ARENA_BASE {
+                return Err(fail::malformed("The partition is not one of a column.").into());
+            }
+            let partition = self.space.keeper.store.get(column.partition);
+            let partition = partition.ok_or_else(store::unresolved)?;
+            column.t = partition
+                .read()
+                .stored_type()
+                .ok_or_else(store::unresolved)?;
+            for (first, count) in &column.sources {
+                if !first.is_temporary() {
+                    self.need_client()?;
+                }
+                let (plain, lengths, t) = (&mut self.plain, &mut column.lengths, column.t);
+                let whole = self.space.look_at_run(*first, *count, t, |scalar| {
+                    let start = plain.len();
+                    store::encode(scalar, t, plain);
+                    lengths.push((plain.len() - start) as u32);
+                    plain.len() <= RECORD_BYTES
+                })?;
+                if !whole {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn promote_gathered(&mut self, columns: &[Column]) -> Result<(), Failure> {
+        let store = &self.space.keeper.store;
+        let mut made: Vec<(Fid, u32)> = Vec::new();
+        let mut log = redo::Runs::new();
+        let mut rest = self.plain.as_slice();
+        let mut done = Ok(());
+        self.reply.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        for column in columns {
+            let start = made.len();
+            let mut bytes = rest;
+            let values = column.lengths.iter().map_while(|length| {
+                let (value, tail) = bytes.split_at_checked(*length as usize)?;
+                bytes = tail;
+                store::decode(column.t, value)
+            });
+            done = store.promote_all(column.partition, values, |fid| {
+                match made.get_mut(start..).and_then(<[_]>::last_mut) {
+                    Some((first, count)) if first.0 + u64::from(*count) == fid.0 => *count += 1,
+                    _ => made.push((fid, 1)),
+                }
+            });
+            let runs = made.get(start..).unwrap_or_default();
+            let stored: u64 = runs.iter().map(|(_, count)| u64::from(*count)).sum();
+            if done.is_ok() && stored != column.lengths.len() as u64 {
+                done = Err(fail::internal("a value did not come back from its bytes"));
+            }
+            if done.is_err() {
+                break;
+            }
+            put_runs(&mut self.reply, runs);
+            let mut lengths = column.lengths.as_slice();
+            for (first, count) in runs {
+                let (these, others) = lengths.split_at(*count as usize);
+                lengths = others;
+                log.push(first.0, column.t as u8, these, &mut rest);
+            }
+        }
+        let sealed = done
+            .map_err(Failure::from)
+            .and_then(|()| self.log_runs(&log));
+        sealed.inspect_err(|_| {
+            for (first, count) in &made {
+                let fids = (0..u64::from(*count)).map(|n| Fid(first.0 + n));
+                fids.for_each(|fid| {
+                    self.space.keeper.store.free(fid);
+                });
+            }
+        })?;
+        fault::at("promoted");
+        Ok(())
+    }
+
+    /// Appends the redo record to the answer.
+    fn log_runs(&mut self, log: &redo::Runs) -> Result<(), Failure> {
+        if let Some(durable) = &self.space.keeper.durable
+            && !log.is_empty()
+        {
+            self.reply.extend_from_slice(&durable.log_runs(log)?);
+        }
+        if self.reply.len() > BODY_MAX {
+            return Err(fail::answer_too_long().into());
+        }
+        Ok(())
+    }
+}
+
+fn bad_batch() -> Error {
+    fail::bad_envelope(
+        "The batch does not have as many values as it says.",
+        "Send values through the Confide proxy.",
+    )
+}
+
+/// Takes one value of a batch: its length, then its bytes.
+fn take_value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let mut length = 0_usize;
+    for shift in [0, 7, 14, 21] {
+        let (byte, tail) = rest.split_first()?;
+        *rest = tail;
+        length |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            let (value, tail) = rest.split_at_checked(length)?;
+            *rest = tail;
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// One value, as from an envelope of its own.
+fn read(
+    target: &Target,
+    flags: u8,
+    t: contract::TypeCode,
+    bytes: &[u8],
+    env: &Env,
+) -> Result<Value, Error> {
+    if flags & FLAG_TEXT != 0 {
+        return values::parse_text(target.t, target.typmod, bytes, env);
+    }
+    coerce(values::decode_binary(t, -1, bytes)?, target)
+}
+
+fn take_columns(body: &mut Body<'_>) -> Result<Vec<Column>, Error> {
+    let (count, values) = (body.u32()? as usize, body.u32()? as usize);
+    if count > COLUMNS_MAX || values > PROMOTE_RUNS_MAX {
+        return Err(fail::malformed("The message has too many values."));
+    }
+    let mut columns = Vec::with_capacity(count);
+    let mut left = values;
+    for _ in 0..count {
+        let (partition, runs) = (body.u32()?, body.u32()? as usize);
+        let mut sources = Vec::new();
+        let mut total = 0;
+        for _ in 0..runs {
+            let (first, length) = (body.fid()?, body.u32()?);
+            body.skip::<4>()?;
+            if length == 0 || length as usize > left {
+                return Err(fail::malformed("A run's length is impossible."));
+            }
+            left -= length as usize;
+            total += length as usize;
+            sources.push((first, length));
+        }
+        columns.push(Column {
+            partition,
+            sources,
+            lengths: Vec::with_capacity(total),
+            t: contract::TypeCode::Bool,
+        });
+    }
+    if left != 0 || !body.is_empty() {
+        return Err(fail::malformed(
+            "The message has not as many values as it says.",
+        ));
+    }
+    Ok(columns)
+}
+
+fn put_runs(reply: &mut Vec<u8>, runs: &[(Fid, u32)]) {
+    reply.extend_from_slice(&(runs.len() as u32).to_le_bytes());
+    reply.extend_from_slice(&[0; 4]);
+    for (first, count) in runs {
+        reply.extend_from_slice(&first.0.to_le_bytes());
+        reply.extend_from_slice(&count.to_le_bytes());
+        reply.extend_from_slice(&[0; 4]);
+    }
+}
