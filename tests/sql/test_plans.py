@@ -159,6 +159,8 @@ def test_parallel(both, query):
         min_parallel_index_scan_size=0,
         max_parallel_workers_per_gather=2,
         parallel_leader_participation="off",
+        enable_indexscan="off",
+        enable_bitmapscan="off",
     )
     assert "Gather" in explain(app, query)
     expected = run(second, query)
