@@ -218,7 +218,7 @@ impl<'a> Rest<'a> {
             self.bytes = rest;
             let width = take_varint(&mut self.bytes)?;
             // Values without any bytes would cost nothing: 1 is not written.
-            if count == 0 || width == 1 {
+            if count == 0 || width == 1 || count - 1 > SLOT_MAX - Fid(fid).slot() {
                 return None;
             }
             self.run = (count, type_code, width);
@@ -346,5 +346,102 @@ impl Partition {
             }),
             _ => Err(Error::Malformed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run in the clear: the difference to 0 of its first FID, then what is given.
+    fn run(partition: u32, slot: u64, count: u64, width: u64, rest: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_fid(&mut body, Fid::new(partition, slot).0, 0);
+        put_varint(&mut body, count);
+        body.push(3);
+        put_varint(&mut body, width);
+        body.extend_from_slice(rest);
+        body
+    }
+
+    fn parse(body: &[u8]) -> Result<Vec<u64>, Error> {
+        let items = Items::parse(&pack::pack(body, false), true)?;
+        Ok(items.iter().map(|item| item.fid).collect())
+    }
+
+    /// A body that ends early is refused, unless a run ends there. Bug: a run that says
+    /// more values than it has loses the rest at a replay.
+    #[test]
+    fn runs_cut_short() {
+        let mut runs = Runs::new();
+        let mut ends = vec![0];
+        runs.push(Fid::new(1, 0).0, 3, &[4, 4, 4], &mut [7; 12].as_slice());
+        ends.push(runs.body.len());
+        runs.push(Fid::new(9, 70).0, 8, &[2, 0, 3], &mut [7; 5].as_slice());
+        ends.push(runs.body.len());
+        runs.push(Fid::new(9, 73).0, 8, &[0, 0], &mut [].as_slice());
+        for length in 0..runs.body.len() {
+            let found = parse(&runs.body[..length]);
+            assert_eq!(found.is_ok(), ends.contains(&length), "{length}");
+        }
+        assert_eq!(parse(&runs.body).map(|fids| fids.len()), Ok(8));
+    }
+
+    /// Numbers that do not fit what follows. Bug: a loop without end over values that have
+    /// no bytes, or an overflow.
+    #[test]
+    fn runs_that_say_too_much() {
+        assert!(parse(&run(1, 0, 1, 2, &[5])).is_ok());
+        assert!(parse(&run(1, 0, 2, 0, &[0, 0])).is_ok());
+        let wrong = [
+            run(1, 0, 0, 2, &[]),
+            run(1, 0, 0, 2, &[5]),
+            run(1, 0, 5, 1, &[]),
+            run(1, 0, 2, 2, &[5]),
+            run(1, 0, u64::MAX, 2, &[5]),
+            run(1, 0, 1 << 44, 2, &[5; 300]),
+            run(1, 0, 1, 3, &[5]),
+            run(1, 0, 1, u64::MAX, &[5]),
+            run(1, 0, 3, 0, &[0, 0]),
+            run(1, 0, 1, 0, &[2, 5]),
+            run(1, 0, 1, 0, &[0xff; 9]),
+            // One, and a bit that has no place.
+            run(
+                1,
+                0,
+                1,
+                0,
+                &[0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 5],
+            ),
+        ];
+        for (n, body) in wrong.iter().enumerate() {
+            assert_eq!(parse(body), Err(Error::Malformed), "{n}");
+        }
+    }
+
+    /// A run ends in the partition where it begins. Bug: its last values would be put into
+    /// the partition after it, or, after the last one, under the FID that names nothing.
+    #[test]
+    fn runs_stay_in_their_partition() {
+        for partition in [1, PARTITION_END - 1] {
+            let last = Fid::new(partition, SLOT_MAX).0;
+            let found = parse(&run(partition, SLOT_MAX - 1, 2, 2, &[5; 2]));
+            assert_eq!(found, Ok(vec![last - 1, last]));
+            for (slot, count) in [(SLOT_MAX, 2), (SLOT_MAX - 1, 3)] {
+                let beyond = run(partition, slot, count, 2, &[5; 3][..count as usize]);
+                assert_eq!(parse(&beyond), Err(Error::Malformed), "{partition} {slot}");
+                let empty = run(partition, slot, count, 0, &[0; 3][..count as usize]);
+                assert_eq!(parse(&empty), Err(Error::Malformed), "{partition} {slot}");
+            }
+        }
+        let mut beyond = Vec::new();
+        put_zigzag(&mut beyond, u64::from(PARTITION_END), 0);
+        beyond.extend_from_slice(&[0, 1, 3, 2, 5]);
+        assert_eq!(parse(&beyond), Err(Error::Malformed));
+        beyond.clear();
+        put_zigzag(&mut beyond, 1, 0);
+        put_zigzag(&mut beyond, SLOT_MAX + 1, 0);
+        beyond.extend_from_slice(&[1, 3, 2, 5]);
+        assert_eq!(parse(&beyond), Err(Error::Malformed));
     }
 }

@@ -225,7 +225,12 @@ mod tests {
         }
         let sweep = sealer.sweep(&sweep).unwrap();
         let dropped = sealer.drop(7).unwrap();
-        let records = [promotion, partition, sweep, dropped];
+        let mut runs = Runs::new();
+        let mut values = [1, 2, 3, 4, 5, 6, 7, 8, b's', b'e'].as_slice();
+        runs.push(1 << 44, 3, &[4, 4], &mut values);
+        runs.push(1 << 45, 8, &[2, 0], &mut values);
+        let runs = sealer.runs(&runs).unwrap();
+        let records = [promotion, partition, sweep, dropped, runs];
         let found: String = records.iter().map(|r| hex(r) + "\n").collect();
         assert_eq!(found, include_str!("../tests/golden.txt"));
     }

@@ -1,7 +1,7 @@
 //! Values that come in and go out: `PutEnvelope`, `PutPlain`, `GetEnvelope`,
 //! `GetEnvelopes`.
 
-use super::{Connection, KEEP_BYTES};
+use super::Connection;
 use crate::body::Body;
 use crate::fail::{self, Failure};
 use contract::envelope::Origin;
@@ -11,7 +11,6 @@ use envelope::{Envelope, Error as Envelopes};
 use std::sync::atomic::Ordering::Relaxed;
 use store::Entry;
 use values::{Error, Value};
-use zeroize::Zeroize;
 
 /// An answer of many envelopes ends when it is longer than this.
 const ENVELOPES_BYTES: usize = 4 * 1024 * 1024;
@@ -68,9 +67,7 @@ impl Connection {
         let mut body = Body::new(body);
         let target = Target::take(&mut body)?;
         let value = self.open_envelope(&target, body.rest());
-        // Nothing of the plaintext stays behind.
-        self.plain.as_mut_slice().zeroize();
-        self.plain.shrink_to(KEEP_BYTES);
+        self.wipe();
         self.keep(target.fid, value)
     }
 

@@ -7,8 +7,8 @@
 //! Invariant: a value is stored as it is by the row-at-a-time way, or its slot is
 //! poisoned; a promotion is whole, or leaves nothing behind.
 
+use super::Connection;
 use super::envelopes::{Target, coerce, unopened};
-use super::{Connection, KEEP_BYTES};
 use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::fault;
@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Entry;
 use values::{Env, Error, Value};
-use zeroize::Zeroize;
 
 /// More bytes of values are promoted with several redo records: by `Promote`.
 const RECORD_BYTES: usize = 4 * 1024 * 1024;
@@ -48,8 +47,7 @@ impl Connection {
             fail::malformed("The envelope has one value where a batch is expected.")
         })? as usize;
         let entries = self.open_batch(&target, &parsed, count);
-        self.plain.as_mut_slice().zeroize();
-        self.plain.shrink_to(KEEP_BYTES);
+        self.wipe();
         let stored = entries.and_then(|(entries, failure)| {
             let arena = self.space.own_arena(target.fid.partition())?;
             arena.write().set_all(target.fid.slot(), entries)?;
@@ -121,8 +119,7 @@ impl Connection {
             }
             Err(failure) => Err(failure),
         };
-        self.plain.as_mut_slice().zeroize();
-        self.plain.shrink_to(KEEP_BYTES);
+        self.wipe();
         promoted
     }
 

@@ -37,7 +37,7 @@ use recovery::Worker;
 use std::collections::HashMap;
 use std::sync::Arc;
 use values::{Env, Error};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// A buffer larger than this is given back when its request is done.
 const KEEP_BYTES: usize = 1024 * 1024;
@@ -242,6 +242,13 @@ impl Connection {
         self.env = env;
         self.env.set_now(now);
         self.version = version;
+    }
+
+    /// Nothing of the plaintext stays behind, nor the room that an unusually long one took.
+    fn wipe(&mut self) {
+        self.plain.as_mut_slice().zeroize();
+        self.plain.clear();
+        self.plain.shrink_to(KEEP_BYTES);
     }
 
     /// Gives back what an unusually large request made the buffers grow to.

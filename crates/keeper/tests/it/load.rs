@@ -4,6 +4,7 @@ use crate::common::{Backend, Refused, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Text};
 use contract::envelope::FLAG_TEXT;
+use contract::fid::SLOT_MAX;
 use contract::message::PROMOTE_RUNS_MAX;
 use contract::{Fid, Kind, TypeCode};
 
@@ -26,9 +27,11 @@ fn put(backend: &mut Backend, first: Fid, code: TypeCode, envelope: &[u8]) {
     backend.send(Kind::PutBatch, &[&head, envelope].concat());
 }
 
-type Runs = Vec<(u64, u32)>;
+/// First FIDs and lengths.
+pub type Runs = Vec<(u64, u32)>;
 
-fn body(values: u32, columns: &[(u32, Runs)]) -> Vec<u8> {
+/// The body of a `PromoteRuns`.
+pub fn body(values: u32, columns: &[(u32, Runs)]) -> Vec<u8> {
     let mut body = [(columns.len() as u32).to_le_bytes(), values.to_le_bytes()].concat();
     for (partition, runs) in columns {
         body.extend_from_slice(&partition.to_le_bytes());
@@ -178,4 +181,64 @@ fn wrong_runs() {
         backend.get(Fid::new(p, 0), Int4).unwrap().as_deref(),
         Some("1")
     );
+}
+
+/// Runs that begin with a value and end where there is none: beyond what is there, the last
+/// slot, or in slots that were released. Bug: another partition's value, or an old one.
+#[test]
+fn runs_of_nothing() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (p, q) = (backend.open(1, Int4, -1), backend.open(2, Int4, -1));
+    let arena = backend.end.welcome().arena;
+    let a = backend.put(&Value::Int4(1));
+    let first = backend.promote(&[(a, p)]).unwrap()[0];
+    let refused = |backend: &mut Backend, first: Fid, count: u32| {
+        let refused = state(promote(backend, &[(q, vec![(first.0, count)])]));
+        assert!(backend.get(Fid::new(q, 0), Int4).is_err());
+        refused
+    };
+    assert_eq!(refused(&mut backend, a, 2), "XX000");
+    assert_eq!(refused(&mut backend, first, 2), "XX001");
+    for (partition, told) in [(p, "XX001"), (arena, "XX000"), (arena + 1, "XX000")] {
+        let last = Fid::new(partition, SLOT_MAX);
+        assert_eq!(refused(&mut backend, last, 2), told, "{partition}");
+    }
+    let others = running.session().end.welcome().arena;
+    assert_eq!(refused(&mut backend, Fid::new(others, 0), 1), "42501");
+    let b = backend.put(&Value::Int4(2));
+    backend.release(b);
+    assert_eq!(refused(&mut backend, a, 2), "55000");
+    assert!(promote(&mut backend, &[(q, vec![(b.0, 1), (first.0, 1)])]).is_ok());
+}
+
+/// Batches that do not fit where they should go. Bug: values in a column without a redo
+/// record, in another session, or in slots that are gone.
+#[test]
+fn batches_in_wrong_places() {
+    let running = Running::start();
+    let (mut backend, mut other) = (running.session(), running.session());
+    let p = backend.open(1, Int4, -1);
+    let arena = backend.end.welcome().arena;
+    let others = other.end.welcome().arena;
+    backend.release(Fid::new(arena, 5));
+    for fid in [
+        Fid::new(p, 7),
+        Fid::new(others, 7),
+        Fid::new(arena, 4),
+        Fid::new(arena, SLOT_MAX),
+        Fid(u64::MAX),
+        Fid::INVALID,
+    ] {
+        let values = batch(&backend, Int4, 2, &[b"1", b"2"]);
+        put(&mut backend, fid, Int4, &values);
+        assert!(backend.fence().is_err(), "{fid:?}");
+        assert!(backend.get(fid, Int4).is_err() || fid == Fid::INVALID);
+    }
+    assert!(backend.get(Fid::new(arena, 5), Int4).is_err());
+    assert!(other.get(Fid::new(others, 7), Int4).is_err());
+    let values = batch(&backend, Int4, 2, &[b"1", b"2"]);
+    put(&mut backend, Fid::new(arena, 5), Int4, &values);
+    let found = backend.get(Fid::new(arena, 6), Int4).unwrap();
+    assert_eq!(found.as_deref(), Some("2"));
 }
