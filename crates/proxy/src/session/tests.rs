@@ -571,27 +571,28 @@ fn schema_is_loaded_again_after_ddl() {
     assert_eq!(after, loads + 1);
 }
 
-/// COPY data is sealed; a row that does not fit fails the COPY with our error.
+/// COPY data is held back until there is a batch of it, and sealed; a row that does not fit
+/// fails the COPY with our error, after the rows before it.
 #[test]
 fn copy_in() {
     let mut w = World::new();
     w.client(|b| frontend::query(b, "COPY t FROM STDIN"));
     w.server(|b| frame::write(b, b'G', |b| b.put_slice(&[0, 0, 2, 0, 0, 0, 0])));
-    let sent = w.client(|b| {
+    let held = w.client(|b| {
         frontend::copy_data(b, b"1\tSEKRIT\n2\t");
         frontend::copy_data(b, b"\\N\n");
     });
-    let data: Vec<u8> = sent.iter().flat_map(|(_, body)| body.clone()).collect();
-    let text = String::from_utf8(data).unwrap();
-    assert!(
-        !text.contains(SECRET) && text.ends_with("2\t\\N\n"),
-        "{text}"
-    );
+    assert_eq!(tags(&held), "");
     let sent = w.client(|b| {
         frontend::copy_data(b, b"3\tSEKRIT\tSEKRIT\n");
         frontend::bare(b, b'c');
     });
-    assert_eq!(tags(&sent), "f");
+    assert_eq!(tags(&sent), "df");
+    let text = String::from_utf8(sent[0].1.to_vec()).unwrap();
+    assert!(
+        !text.contains(SECRET) && text.starts_with("1\tcfd1.") && text.ends_with("2\t\\N\n"),
+        "{text}"
+    );
     w.server(|b| {
         error(b, "57014", "COPY from stdin failed", None);
         backend::ready(b, b'I');
