@@ -42,9 +42,8 @@ def insert(app, first: int, last: int) -> None:
 def before_the_mistake(stack, tmp_path):
     """A backup and an archive; the point is named, and after it a table is dropped, its
     partition's place taken by others."""
-    os.chmod(tmp_path, 0o755)
-    for parent in tmp_path.parents[:3]:
-        os.chmod(parent, 0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own; PostgreSQL's user looks in
+        os.chmod(folder, 0o755)
     with stack.connect_app() as app, stack.connect_dba() as dba:
         app.execute("DROP SCHEMA IF EXISTS point CASCADE")
         app.execute("CREATE SCHEMA point")
