@@ -45,7 +45,7 @@ LONG = {
         "app",
         "SET enable_seqscan = off; SET enable_bitmapscan = off",
         "SELECT count(*) FROM big a, generate_series(1, 1000) g,"
-        " LATERAL (SELECT b.i FROM big b WHERE b.n = a.n OFFSET 0) x",
+        " LATERAL (SELECT b.i FROM big b WHERE b.n = a.n AND b.i > g - 2000 OFFSET 0) x",
         "big_n",
     ),
     "results": ("app", "", "SELECT b.n, b.s FROM big a, big b", ""),
