@@ -97,9 +97,12 @@ def test_row_that_moves_while_it_is_looked_for(stack, app, dba, second):
 
     dba.execute("ALTER SYSTEM SET confide.gc_threshold = 0")
     dba.execute("SELECT pg_reload_conf()")
+    until = time.monotonic() + 20
+    while second.execute("SHOW confide.gc_threshold").fetchone()[0] != "0":
+        assert time.monotonic() < until
+        time.sleep(0.01)
     thread = threading.Thread(target=run)
     thread.start()
-    until = time.monotonic() + 20
     sql = "SELECT pages_done FROM confide.confide_stat_progress_gc WHERE phase = 'marking table'"
     while not (rows := dba.execute(sql).fetchall()) or rows[0][0] < 2:
         assert time.monotonic() < until
