@@ -197,6 +197,7 @@ def test_other_columns(sides):
         "SELECT count(r), count(r.ctid), count(DISTINCT r.tableoid), max(k) FROM r WHERE i > 0",
         "SELECT tableoid IS NULL, count(*), sum(n) FROM r GROUP BY tableoid",
         "SELECT id, d, sum(n) FROM r GROUP BY id, d HAVING id > 690",
+        "SELECT d FROM r GROUP BY d HAVING max(n) + 1 <> count(*)",
         "SELECT sum(i) FROM r WHERE i > 0 AND id > 10 AND k IS NOT NULL",
     ]:
         agree(sides, sql)

@@ -386,11 +386,26 @@ static const CustomScanMethods scan_methods = {
 	.CreateCustomScanState = cfd_aggregate_create_state
 };
 
-/* Whether a condition on groups is one for the keeper. */
+/*
+ * Whether a condition on groups is one for the keeper: over keys, results and constants,
+ * nothing that PostgreSQL makes of them (a count that is cast, say).
+ */
 static bool
-is_having(Node *qual)
+is_having(Node *qual, const List *keys)
 {
-	return !contain_subplans(qual) && !contain_volatile_functions(qual) && cfd_compilable(qual);
+	CfdCompiler *compiler = cfd_compiler();
+
+	if (contain_subplans(qual) || contain_volatile_functions(qual) ||
+		cfd_compile_quals(compiler, list_make1(qual)) == NULL)
+		return false;
+	for (int i = 0; i < compiler->count; i++)
+	{
+		const CfdInput *input = &compiler->inputs[i];
+
+		if (!input->constant && !IsA(input->expr, Aggref) && !list_member(keys, input->expr))
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -415,7 +430,7 @@ add_aggregate_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wan
 		return;
 	foreach(cell, quals)
 	{
-		if (is_having(lfirst(cell)))
+		if (is_having(lfirst(cell), wanted->keys))
 			wanted->having = lappend(wanted->having, lfirst(cell));
 	}
 	rows = child->rows;
