@@ -324,8 +324,9 @@ is_beside(int number)
 
 /*
  * Asks the keeper where protected values from "first" up to "end" belong among keys of
- * the page. False: not known, since a key names nothing any more. We have let go of the page, so VACUUM may have taken that
- * entry away; if it has not, PostgreSQL's own comparison on the page says so.
+ * the page. False: not known, since a key names nothing any more. We have let go of the
+ * page, so VACUUM may have taken that entry away; if it has not, PostgreSQL's own comparison
+ * on the page says so.
  */
 static bool
 place_protected(Relation index, int first, int end, Place within)

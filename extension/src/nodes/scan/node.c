@@ -2,11 +2,12 @@
  * node.c
  *	  Execution of the batched scan: see scan.h.
  *
- * Two buffers take turns. While rows of one are given out, the quals of the other are
- * with the keeper; before a buffer's first row is given out, the expressions over
- * its rows are sent, then the next batch is read and its quals are sent, and only
- * then the answer about the expressions is awaited. The first batches are small
- * and read nothing ahead, so that a LIMIT costs little.
+ * Two buffers take turns. While the keeper has the quals of one, the other is filled. Then the
+ * expressions over the passing rows are sent, then, if all rows are wanted, the quals of
+ * the other buffer, and only then the answer about the expressions is awaited. Where rows
+ * may be left unread, the keeper decides a buffer in pieces, and nothing is asked about
+ * in advance. The first batches are small and nothing is read ahead of them, so that a
+ * LIMIT costs little.
  *
  * An error of a row comes with the answer and is raised when its turn comes, if it
  * does.
