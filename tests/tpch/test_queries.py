@@ -1,93 +1,92 @@
-"""The 22 TPC-H queries on plain and on protected columns give the same rows.
+"""The 22 TPC-H queries give the same rows on plain columns, on protected columns in batches, and
+on protected columns row at a time.
 
-The data are loaded twice through the proxy by COPY; the texts are the standard's
-with its validation parameters.
+The data are loaded twice through the proxy by COPY; the texts are the standard's with its
+validation parameters. Loading is that of the benchmark (bench/tpch_data.py).
 """
 
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
-from results import plain, run
-from stack import ROOT
+import tpch_data
+from results import run
+from tpch_data import PRIMARY, QUERIES, TABLES
 
-HERE = Path(__file__).parent
-TABLES = ["region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem"]
-KEYS = {"partsupp": "1, 2", "lineitem": "1, 4"}
+SCALES = (0.01, 0.1)
+# Seconds for one query in batches.
 LIMIT = 60
+SIDES = ("plain", "batches", "row at a time")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("tpch")
-    subprocess.run(
-        [ROOT / ".venv/bin/tpchgen-cli", "--quiet", "-s", "0.01", "--output-dir", directory],
-        check=True,
-    )
-    return directory
+class Loaded:
+    """Connections to the plain and the protected tables of one scale."""
+
+    def __init__(self, stack, scale: float):
+        self.scale = scale
+        directory = tpch_data.generate(scale)
+        self.sides = {side: stack.connect_app() for side in SIDES}
+        for side, connection in self.sides.items():
+            connection.execute(f"SET statement_timeout = '{2 * LIMIT}s'")
+            kind = "plain" if side == "plain" else "protected"
+            schema = f"tpch_{kind}_{scale:g}".replace(".", "_")
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            connection.execute(f"SET search_path = {schema}")
+        for side in SIDES[:2]:
+            connection = self.sides[side]
+            connection.execute(tpch_data.ddl(side != "plain"))
+            for table in TABLES:
+                tpch_data.copy(connection, table, directory)
+            tpch_data.finish(connection)
+        slow = self.sides["row at a time"]
+        switches = run(slow, "SELECT name FROM pg_settings WHERE name LIKE 'confide.enable%'").rows
+        assert switches
+        for (switch,) in switches:
+            slow.execute(f"SET {switch} = off")
+
+    def close(self) -> None:
+        for connection in self.sides.values():
+            connection.close()
 
 
-def load(connection, schema, ddl, data):
-    connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-    connection.execute(f"CREATE SCHEMA {schema}")
-    connection.execute(f"SET search_path = {schema}")
-    connection.execute(ddl)
-    for table in TABLES:
-        rows = (data / f"{table}.tbl").read_bytes().replace(b"|\n", b"\n")
-        with connection.cursor().copy(f"COPY {table} FROM STDIN WITH (DELIMITER '|')") as copy:
-            copy.write(rows)
-    connection.execute("SET default_statistics_target = 20")
-    connection.execute("ANALYZE " + ", ".join(TABLES))
-
-
-@pytest.fixture(scope="module")
-def loaded(stack, data):
-    """Two connections: where the search path finds the plain and the protected tables."""
-    ddl = (HERE / "schema.sql").read_text()
-    with stack.connect_app() as plaintext, stack.connect_app() as protected:
-        load(plaintext, "tpch_plain", plain(ddl), data)
-        load(protected, "tpch_protected", ddl, data)
-        yield plaintext, protected
+@pytest.fixture(scope="module", params=SCALES, ids=lambda scale: f"scale-{scale:g}")
+def loaded(stack, request):
+    loaded = Loaded(stack, request.param)
+    yield loaded
+    loaded.close()
 
 
 @pytest.fixture(scope="module")
 def times(report):
+    """Seconds of each side, by scale and number of the query."""
     measured = {}
     yield measured
-    report("TPC-H at scale 0.01: query, plain s, protected s, ratio")
-    for number, (before, after) in sorted(measured.items()):
-        report(f"  Q{number:02} {before:7.3f} {after:7.3f} {after / before:7.1f}")
+    report(f"TPC-H: scale, query, seconds of {', '.join(SIDES)}")
+    for (scale, number), seconds in sorted(measured.items()):
+        report(f"  {scale:4g} Q{number:02} " + " ".join(f"{s:8.3f}" for s in seconds))
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_rows(loaded, table):
     """What was loaded is there, in every column."""
-    plaintext, protected = loaded
-    query = f"SELECT * FROM {table} ORDER BY {KEYS.get(table, '1')}"
-    expected = run(plaintext, query)
+    query = f"SELECT * FROM {table} ORDER BY {PRIMARY[table]}"
+    expected = run(loaded.sides["plain"], query)
     assert len(expected.rows) > 0
-    assert run(protected, query).same(expected)
+    assert run(loaded.sides["batches"], query).same(expected)
 
 
-@pytest.mark.parametrize("number", range(1, 23))
+@pytest.mark.parametrize("number", QUERIES)
 def test_query(loaded, times, number):
-    text = (HERE / "queries" / f"{number:02}.sql").read_text()
-    taken = []
-    outcomes = []
-    for connection in loaded:
-        connection.execute(f"SET statement_timeout = '{2 * LIMIT}s'")
-        statements = [s for s in text.split(";\n") if s.strip()]
-        results = []
+    outcomes, seconds = [], []
+    for connection in loaded.sides.values():
         start = time.monotonic()
-        for statement in statements:
-            results.append(run(connection, statement))
-        taken.append(time.monotonic() - start)
-        outcomes.append(results)
-    times[number] = taken
-    for before, after in zip(*outcomes, strict=True):
-        assert before.sqlstate is None, before
-        assert after.sqlstate is None, after
-        assert after.types == before.types
-        assert after.rows == before.rows
-    assert taken[1] < LIMIT
+        outcomes.append([run(connection, part) for part in tpch_data.query(number, loaded.scale)])
+        seconds.append(time.monotonic() - start)
+    times[loaded.scale, number] = seconds
+    expected, *others = outcomes
+    assert all(result.sqlstate is None for result in expected), expected
+    for side, found in zip(SIDES[1:], others, strict=True):
+        for before, after in zip(expected, found, strict=True):
+            assert after.sqlstate is None, f"{side}: {after}"
+            assert after.types == before.types, side
+            assert after.rows == before.rows, side
+    assert seconds[1] < LIMIT
