@@ -8,6 +8,28 @@
 use contract::TypeCode;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// Common table expressions of the queries below: protected types and their arrays (`enc`), and all
+/// types that are or contain one (`holds`).
+macro_rules! holders {
+    () => {
+        "WITH RECURSIVE enc AS (\
+         SELECT t.oid, t.typarray FROM pg_catalog.pg_type t \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace \
+         WHERE n.nspname OPERATOR(pg_catalog.=) 'pg_catalog' AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')), \
+         edge (part, whole) AS MATERIALIZED (\
+         SELECT t.typbasetype, t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0 UNION ALL \
+         SELECT t.typelem, t.oid FROM pg_catalog.pg_type t WHERE t.typelem OPERATOR(pg_catalog.<>) 0 \
+         AND t.typcategory OPERATOR(pg_catalog.=) 'A' UNION ALL \
+         SELECT a.atttypid, c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
+         ON c.oid OPERATOR(pg_catalog.=) a.attrelid \
+         WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND c.reltype OPERATOR(pg_catalog.<>) 0 UNION ALL \
+         SELECT r.rngsubtype, r.rngtypid FROM pg_catalog.pg_range r UNION ALL \
+         SELECT r.rngsubtype, r.rngmultitypid FROM pg_catalog.pg_range r), \
+         holds AS (SELECT oid FROM enc UNION \
+         SELECT e.whole FROM holds h JOIN edge e ON e.part OPERATOR(pg_catalog.=) h.oid)"
+    };
+}
+
 /// The queries, in the order in which [`Schema::from_rows`] wants their rows.
 pub const SCHEMA_QUERIES: [&str; 5] = [
     // Settings: the effective search path in order, and the temporary schema.
@@ -31,44 +53,19 @@ pub const SCHEMA_QUERIES: [&str; 5] = [
     // Types: kind 'p' a protected type, 'a' its array type, 'o' any other type
     // that contains one (domain, composite, range, their arrays), 't' the rest
     // of the types that columns have.
-    "WITH RECURSIVE enc AS (\
-     SELECT t.oid, t.typarray FROM pg_catalog.pg_type t \
-     JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace \
-     WHERE n.nspname OPERATOR(pg_catalog.=) 'pg_catalog' AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')), \
-     edge (part, whole) AS MATERIALIZED (\
-     SELECT t.typbasetype, t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0 UNION ALL \
-     SELECT t.typelem, t.oid FROM pg_catalog.pg_type t WHERE t.typelem OPERATOR(pg_catalog.<>) 0 \
-     AND t.typcategory OPERATOR(pg_catalog.=) 'A' UNION ALL \
-     SELECT a.atttypid, c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
-     ON c.oid OPERATOR(pg_catalog.=) a.attrelid \
-     WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND c.reltype OPERATOR(pg_catalog.<>) 0 UNION ALL \
-     SELECT r.rngsubtype, r.rngtypid FROM pg_catalog.pg_range r UNION ALL \
-     SELECT r.rngsubtype, r.rngmultitypid FROM pg_catalog.pg_range r), \
-     holds AS (SELECT oid FROM enc UNION \
-     SELECT e.whole FROM holds h JOIN edge e ON e.part OPERATOR(pg_catalog.=) h.oid) \
-     SELECT t.oid, n.nspname, t.typname, CASE \
+    concat!(
+        holders!(),
+        " SELECT t.oid, n.nspname, t.typname, CASE \
      WHEN t.oid IN (SELECT oid FROM enc) THEN 'p' WHEN t.oid IN (SELECT typarray FROM enc) THEN 'a' \
      WHEN t.oid IN (SELECT oid FROM holds) THEN 'o' ELSE 't' END, t.typrelid, t.typtype \
      FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace \
-     WHERE t.typtype OPERATOR(pg_catalog.<>) 'p'",
+     WHERE t.typtype OPERATOR(pg_catalog.<>) 'p'"
+    ),
     // Functions of users: all of a name, when one of that name has something
     // protected in its signature.
-    "WITH RECURSIVE enc AS (\
-     SELECT t.oid, t.typarray FROM pg_catalog.pg_type t \
-     JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace \
-     WHERE n.nspname OPERATOR(pg_catalog.=) 'pg_catalog' AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')), \
-     edge (part, whole) AS MATERIALIZED (\
-     SELECT t.typbasetype, t.oid FROM pg_catalog.pg_type t WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0 UNION ALL \
-     SELECT t.typelem, t.oid FROM pg_catalog.pg_type t WHERE t.typelem OPERATOR(pg_catalog.<>) 0 \
-     AND t.typcategory OPERATOR(pg_catalog.=) 'A' UNION ALL \
-     SELECT a.atttypid, c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c \
-     ON c.oid OPERATOR(pg_catalog.=) a.attrelid \
-     WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND c.reltype OPERATOR(pg_catalog.<>) 0 UNION ALL \
-     SELECT r.rngsubtype, r.rngtypid FROM pg_catalog.pg_range r UNION ALL \
-     SELECT r.rngsubtype, r.rngmultitypid FROM pg_catalog.pg_range r), \
-     holds AS (SELECT oid FROM enc UNION \
-     SELECT e.whole FROM holds h JOIN edge e ON e.part OPERATOR(pg_catalog.=) h.oid), \
-     f AS (SELECT p.oid, n.nspname, p.proname, p.proargtypes::pg_catalog.oid[] AS inargs, p.prorettype, \
+    concat!(
+        holders!(),
+        ", f AS (SELECT p.oid, n.nspname, p.proname, p.proargtypes::pg_catalog.oid[] AS inargs, p.prorettype, \
      p.proallargtypes, p.proargmodes, p.proargnames, p.provariadic, p.pronargdefaults, p.prokind, p.proretset, \
      EXISTS (SELECT FROM holds h WHERE h.oid OPERATOR(pg_catalog.=) p.prorettype \
      OR h.oid OPERATOR(pg_catalog.=) ANY (p.proargtypes::pg_catalog.oid[]) \
@@ -78,7 +75,8 @@ pub const SCHEMA_QUERIES: [&str; 5] = [
      SELECT oid, nspname, proname, pg_catalog.array_to_string(inargs, ','), prorettype, \
      pg_catalog.array_to_string(proallargtypes, ','), pg_catalog.array_to_string(proargmodes, ','), \
      pg_catalog.array_to_string(proargnames, pg_catalog.chr(31)), provariadic, pronargdefaults, prokind, proretset \
-     FROM f WHERE proname IN (SELECT proname FROM f WHERE holds)",
+     FROM f WHERE proname IN (SELECT proname FROM f WHERE holds)"
+    ),
 ];
 
 /// The type of a column or argument.
