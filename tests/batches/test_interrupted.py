@@ -27,6 +27,13 @@ LONG = {
     "sequential": ("app", "", SCANS, "ConfideScan"),
     "index": ("app", "SET enable_seqscan = off; SET enable_bitmapscan = off", SCANS, "Index Scan"),
     "bitmap": ("app", "SET enable_seqscan = off; SET enable_indexscan = off", SCANS, "Bitmap"),
+    "anti join": (
+        "app",
+        "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_material = off",
+        "SELECT count(*) FROM big a, generate_series(1, 1000) g WHERE NOT EXISTS"
+        " (SELECT FROM big b WHERE b.i > a.i - g AND b.n * a.n < 0)",
+        "Nested Loop Anti Join",
+    ),
     "parallel": (
         "app",
         PARALLEL,

@@ -306,6 +306,8 @@ class Generator:
         ids = self.ids
         self.scope, self.ids = inner, [f"{alias}.id"]
         where = self.where(0.6)
+        self.scope, self.ids = outer + inner, [*ids, f"{alias}.id"]
+        of_pairs = self.predicate(1)
         self.scope, self.ids = outer, ids
         head = f"FROM {table.name} {alias}"
         a, b = one.node(), other.node()
@@ -314,12 +316,23 @@ class Generator:
             lambda: Node(f"{{0}} IN (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
             lambda: Node(f"{{0}} NOT IN (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
             lambda: Node(f"EXISTS (SELECT 1 {head} WHERE {{0}} = {{1}})", (a, b), "bool"),
+            lambda: self.looked_up(head, f"{alias}.id", of_pairs),
+            lambda: self.looked_up(head, f"{alias}.id", of_pairs),
             lambda: Node(f"NOT EXISTS (SELECT 1 {head} WHERE {{0}} = {{1}})", (a, b), "bool"),
             lambda: Node(
                 f"{{0}} >= (SELECT {aggregate}({{1}}) {head}{{2}})", (a, b, where), "bool"
             ),
             lambda: Node(f"{{0}} > ALL (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
         )
+
+    def looked_up(self, head: str, key: str, condition: Node) -> Node:
+        """By a plain key, with a condition on what is found."""
+        by = self.rng.choice(self.ids or ["3"])
+        found = self.rng.choice(
+            [f"{key} = {by}", f"{key} BETWEEN {by} - 2 AND {by} + 5", f"{key} > {by}"]
+        )
+        no = self.rng.choice(["", "NOT "])
+        return Node(f"{no}EXISTS (SELECT 1 {head} WHERE {found} AND {{0}})", (condition,), "bool")
 
     # Queries.
     def rows(self) -> Query:

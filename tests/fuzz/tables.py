@@ -103,7 +103,7 @@ def table(number: int, rows: int, rng: random.Random) -> Table:
         return rng.choice(column.values)
 
     made = tuple(tuple(cell(c, row) for c in columns) for row in range(rows))
-    indexes = tuple(c.name for c in columns if rng.random() < 0.3)
+    indexes = tuple(c.name for c in columns if rng.random() < (0.7 if c.name == "id" else 0.3))
     return Table(f"t{number}", tuple(columns), made, indexes)
 
 

@@ -182,6 +182,14 @@ kinds! {
     /// not 0, those up to the one with which so many booleans are true: nothing is told of
     /// rows that nobody wants. Does not tell earlier errors, either.
     DeclassifyBatch = 69, true, 16;
+    /// Which groups of rows pass: the pairs of a row of a semi or anti join. Body: program
+    /// `u32` 0..4, rows `u32` 4..8, columns `u32` 8..12, wanted `u32` 12..16, groups `u32`
+    /// 16..20, `u32` 20..24: 0 if a group passes of which a row is true, 1 if one of which none
+    /// is; then for each group its number of rows `u32`, all rows together; then the columns.
+    /// Answer: as of [`Kind::DeclassifyBatch`], with a group for each row there, and a boolean
+    /// `u8` as its result. Rows of a group after the first that is true do not count, nor does
+    /// their failure.
+    DeclassifyGroups = 70, true, 24;
 
     /// Adds rows to a set that shall be ranked, and makes the set when there is
     /// none of this number. Body: set `u32` 0..4, columns `u32` 4..8, rows `u32`
@@ -369,7 +377,7 @@ pub mod program {
     pub const LOCALS_MAX: usize = 64;
 }
 
-/// Columns of a batch (`EvalBatch`, `DeclassifyBatch`), one after the other: form
+/// Columns of a batch (`EvalBatch`, `DeclassifyBatch`, `DeclassifyGroups`), one after the other: form
 /// `u32`, count `u32`, then as the form says.
 pub mod column {
     /// `count` FIDs `u64`, one for each row.

@@ -124,9 +124,10 @@ _PG_init(void)
 	cfd_transaction_init();
 	cfd_refusals_init();
 	cfd_parse_init();
+	/* First: what is not hashed, scans above joins evaluate. */
+	cfd_hash_keys_init();
 	cfd_scan_init();
 	cfd_aggregate_init();
 	cfd_sort_plan_init();
-	cfd_hash_keys_init();
 	MarkGUCPrefixReserved("confide");
 }

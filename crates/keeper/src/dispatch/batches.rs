@@ -1,5 +1,5 @@
-//! `EvalBatch` and `DeclassifyBatch`: registered programs over columns as a scan
-//! has them.
+//! `EvalBatch`, `DeclassifyBatch` and `DeclassifyGroups`: registered programs over columns as
+//! a scan, or a join, has them.
 //!
 //! Invariant: an error of a row is in the answer, with the rows before it; it is no
 //! error of the request, and not kept for later.
@@ -10,6 +10,7 @@ use crate::fail::{self, Failure};
 use crate::program::Program;
 use crate::program::batch::{FirstFailure, Wide};
 use crate::program::encoded::Encoded;
+use crate::program::groups::Groups;
 use contract::message::{COLUMNS_MAX, ROWS_MAX};
 use contract::{Fid, OpResult};
 use std::sync::Arc;
@@ -97,9 +98,46 @@ impl Connection {
             columns: &columns,
             rows,
         };
+        self.reply_revealed(|this, reply| wide.declassify(this.tools(), wanted, reply))
+    }
+
+    pub(super) fn declassify_groups(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.need_client()?;
+        let mut body = Body::new(body);
+        let program = self.registered(body.u32()?)?;
+        let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
+        let wanted = body.u32()? as usize;
+        let (number, none) = (body.u32()? as usize, body.u32()? != 0);
+        shape(rows.max(number), count)?;
+        if program.result != OpResult::Bool {
+            return Err(misfit());
+        }
+        let lengths: Result<Vec<u32>, Error> = (0..number).map(|_| body.u32()).collect();
+        let lengths = lengths?;
+        if lengths.iter().map(|n| u64::from(*n)).sum::<u64>() != rows as u64 {
+            return Err(fail::malformed("The groups have other rows than the batch.").into());
+        }
+        let columns = columns(&mut body, rows, count)?;
+        self.tick();
+        let wide = Wide {
+            programs: &[program],
+            columns: &columns,
+            rows,
+        };
+        self.reply_revealed(|this, reply| {
+            let groups = Groups::new(&lengths, none, wanted, reply);
+            wide.declassify_groups(this.tools(), groups)
+        })
+    }
+
+    /// Answers with what is appended, how much that is, and the error after it.
+    fn reply_revealed(
+        &mut self,
+        reveal: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<(usize, Option<Failure>), Failure>,
+    ) -> Result<(), Failure> {
         let mut reply = std::mem::take(&mut self.reply);
         reply.extend_from_slice(&[0; 8]);
-        let done = wide.declassify(self.tools(), wanted, &mut reply);
+        let done = reveal(self, &mut reply);
         self.reply = reply;
         let (good, failed) = done?;
         if let Some(head) = self.reply.first_chunk_mut() {

@@ -81,10 +81,10 @@ pub struct Connection {
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
 /// to batches may be given up when enough rows have been found.
 fn tells_errors(kind: Kind) -> bool {
-    use Kind::{DeclassifyBatch, EvalBatch, GetEnvelopes, Handshake, Ping};
+    use Kind::{DeclassifyBatch, DeclassifyGroups, EvalBatch, GetEnvelopes, Handshake, Ping};
     !matches!(
         kind,
-        Ping | Handshake | DeclassifyBatch | EvalBatch | GetEnvelopes
+        Ping | Handshake | DeclassifyBatch | DeclassifyGroups | EvalBatch | GetEnvelopes
     )
 }
 
@@ -170,6 +170,7 @@ impl Connection {
         match kind {
             Kind::Declassify => self.declassify(body),
             Kind::DeclassifyBatch => self.declassify_batch(body),
+            Kind::DeclassifyGroups => self.declassify_groups(body),
             Kind::EvalBatch => self.eval_batch(body),
             Kind::GetEnvelope => self.get_envelope(body),
             Kind::GetEnvelopes => self.get_envelopes(body),

@@ -8,6 +8,7 @@ use super::check::Program;
 use super::column::Column;
 use super::encoded::Encoded;
 use super::eval::{PART, Tools, run, store, write};
+use super::groups::Groups;
 use super::load::Touched;
 use super::vector::{Context, Meter};
 use crate::fail::{self, Failure};
@@ -103,15 +104,36 @@ impl Wide<'_> {
             done = from + rows;
             Ok(rows == to - from && !(counts && left == 0))
         })?;
-        if let Some(program) = program {
-            for (partition, rows) in touched.iter() {
-                if let Some(partition) = tools.space.keeper.store.get(partition) {
-                    // Rows of a column that come to nothing reveal nothing.
-                    partition.reveal(program.result, rows.min(done as u64));
-                }
+        self.count(tools, &touched, done);
+        Ok((done, failed))
+    }
+
+    /// Evaluates the first program, and has the groups decided by it: as many as are wanted,
+    /// or those before the first that failed. Gives their number, and why the next one failed.
+    pub fn declassify_groups(
+        &self,
+        tools: Tools<'_>,
+        mut groups: Groups<'_>,
+    ) -> Result<(usize, Option<Failure>), Failure> {
+        let mut touched = Touched::default();
+        self.each(tools, &mut touched, |column, _, (from, to)| {
+            Ok(groups.take(&column, to - from))
+        })?;
+        self.count(tools, &touched, groups.done);
+        Ok((groups.done, groups.failed))
+    }
+
+    /// Counts what was declassified: so many booleans. Rows of a column that come to nothing
+    /// reveal nothing.
+    fn count(&self, tools: Tools<'_>, touched: &Touched, done: usize) {
+        let Some(program) = self.programs.first() else {
+            return;
+        };
+        for (partition, rows) in touched.iter() {
+            if let Some(partition) = tools.space.keeper.store.get(partition) {
+                partition.reveal(program.result, rows.min(done as u64));
             }
         }
-        Ok((done, failed))
     }
 
     /// Evaluates, and stores the results of each program in consecutive slots. Gives

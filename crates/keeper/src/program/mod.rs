@@ -11,6 +11,7 @@ mod check;
 pub mod column;
 pub mod encoded;
 pub mod eval;
+pub mod groups;
 pub mod load;
 pub mod logic;
 mod parse;

@@ -1,4 +1,4 @@
-//! `EvalBatch` and `DeclassifyBatch`: columns as lists, runs and plain booleans, several
+//! `EvalBatch`, `DeclassifyBatch`, `DeclassifyGroups`: columns as lists, runs and plain booleans, several
 //! programs over them, errors in the row they belong to.
 
 use crate::common::{Backend, Builder, Refused, Running, state};
@@ -163,6 +163,73 @@ fn rows_that_are_wanted() {
     let all = told(1500);
     assert_eq!(all[..8], words(&[1499, 0])[..]);
     assert!(all.len() > 8 + 1499, "the error of the last row");
+}
+
+/// Bug: a group is decided by a row after its first that is true, or fails by one; what is told
+/// goes on after the group with the last that is wanted, or that fails.
+#[test]
+fn groups() {
+    let running = Running::start();
+    let mut backend = running.session();
+    // 1 < 10 / x: false for NULL and from 10 on, fails for 0.
+    let first = column(&mut backend, 1500);
+    let (one, ten) = (backend.put(&Value::Int4(1)), backend.put(&Value::Int4(10)));
+    let div = ints(Op::Div, &backend, Some(Int4));
+    let lt = ints(Op::Lt, &backend, None);
+    let program = Builder {
+        inputs: vec![Int4, Int4, Int4],
+        code: vec![
+            (INPUT, 2, 0),
+            (INPUT, 1, 0),
+            (INPUT, 0, 0),
+            (CALL, div, 0),
+            (CALL, lt, 0),
+        ],
+        ..Builder::default()
+    };
+    let handle = backend.register(&program).unwrap();
+    let fid = |n: u64| Fid(first.0 + n);
+    let mut told = |values: &[Fid], lengths: &[u32], wanted: u32, none: u32| {
+        let rows = values.len() as u32;
+        let same = |fid: Fid| list(&vec![fid; values.len()]);
+        let columns = [list(values), same(ten), same(one)];
+        let head = [handle, rows, 3, wanted, lengths.len() as u32, none];
+        let body = [words(&head), words(lengths), columns.concat()].concat();
+        backend.call(Kind::DeclassifyGroups, &body)
+    };
+    let answer = |bits: &[u8]| [words(&[bits.len() as u32, 0]), bits.to_vec()].concat();
+    let (yes, no, bad, null) = (fid(2), fid(20), fid(0), Fid::INVALID);
+    let rows = [yes, bad, no, null, no, no, yes, bad, bad];
+    let lengths = [0, 2, 2, 0, 5, 0];
+    let all = [0, 1, 0, 0, 1, 0];
+    assert_eq!(told(&rows, &lengths, 0, 0), Ok(answer(&all)));
+    assert_eq!(told(&rows, &lengths, 1, 0), Ok(answer(&all[..2])));
+    assert_eq!(told(&rows, &lengths, 2, 0), Ok(answer(&all[..5])));
+    assert_eq!(told(&rows, &lengths, 3, 0), Ok(answer(&all)));
+    let others = all.map(|b| 1 - b);
+    assert_eq!(told(&rows, &lengths, 0, 1), Ok(answer(&others)));
+    for (wanted, groups) in [(1, 1), (2, 3), (3, 4), (4, 6)] {
+        let expected = answer(&others[..groups]);
+        assert_eq!(told(&rows, &lengths, wanted, 1), Ok(expected));
+    }
+    // The second group fails: the first is told of, and why.
+    let failing = [no, no, bad, yes];
+    let found = told(&failing, &[1, 2, 1], 0, 0).unwrap();
+    assert_eq!(found[..9], answer(&[0])[..]);
+    assert_eq!(found[9..14], *b"22012");
+    assert_eq!(told(&failing, &[1, 2, 1], 1, 1), Ok(answer(&[1])));
+    // A group over the edge of a part; one that is true in its first row fails in none.
+    let mut long = vec![no; 1400];
+    long[1300] = yes;
+    long[1301] = bad;
+    assert_eq!(told(&long, &[1000, 400], 0, 0), Ok(answer(&[0, 1])));
+    long[1100] = bad;
+    assert_eq!(told(&long, &[1000, 400], 0, 0).unwrap()[9..14], *b"22012");
+    assert_eq!(told(&[], &[], 0, 0), Ok(answer(&[])));
+    assert_eq!(told(&[], &[0, 0], 0, 1), Ok(answer(&[1, 1])));
+    for lengths in [&[][..], &[1], &[3], &[1, 2], &[u32::MAX, 3]] {
+        assert_eq!(state(told(&[yes, no], lengths, 0, 0)), "08P01");
+    }
 }
 
 /// Mechanism: `b and 5 / x > 1` row by row. The answer ends before the first row that

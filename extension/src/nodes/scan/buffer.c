@@ -51,6 +51,8 @@ cfd_buffer_reserve(CfdBuffer *buffer, int rows)
 		buffer->nulls[i] = grown(buffer->nulls[i], rows * sizeof(bool));
 	}
 	buffer->passing = grown(buffer->passing, rows * sizeof(int));
+	if (buffer->paired)
+		buffer->ends = grown(buffer->ends, rows * sizeof(int));
 	buffer->capacity = rows;
 	MemoryContextSwitchTo(old);
 	if (buffer->quals != NULL)
@@ -98,6 +100,12 @@ cfd_buffer_add_stored(CfdBuffer *buffer, const CfdStored *stored)
 	buffer->rows += stored->count;
 }
 
+int
+cfd_buffer_pairs_before(const CfdBuffer *buffer, int row)
+{
+	return row == 0 ? 0 : buffer->ends[row - 1];
+}
+
 void
 cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot)
 {
@@ -126,7 +134,8 @@ cfd_buffer_empty(CfdBuffer *buffer)
 	cfd_drop(&buffer->filter);
 	cfd_drop(&buffer->project);
 	buffer->asked = false;
-	buffer->rows = buffer->decided = buffer->good = buffer->next = 0;
+	buffer->rows = buffer->pairs = buffer->decided = buffer->good = buffer->next = 0;
+	buffer->cut = false;
 	buffer->error = NULL;
 	MemoryContextReset(buffer->referred);
 }

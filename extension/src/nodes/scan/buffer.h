@@ -1,7 +1,8 @@
 /*
  * buffer.h
  *	  A batch of rows: the columns that are needed once the keeper has answered, the
- *	  inputs of the quals, and the two requests that go with a batch.
+ *	  inputs of the quals, and the two requests that go with a batch. Quals are of the
+ *	  rows, or, of a semi or anti join, of each row's pairs.
  *
  * Holds rows; what is computed with them is node.c's business.
  *
@@ -27,6 +28,11 @@ typedef struct CfdBuffer
 	MemoryContext own;			/* what lives as long as the buffer */
 	MemoryContext referred;		/* what rows refer to */
 
+	bool		paired;			/* quals are of pairs: */
+	int			pairs;
+	int		   *ends;			/* those of each row and of the rows before it */
+	bool		cut;			/* there are more of the last row */
+
 	CfdInputs  *quals;			/* NULL: there are none */
 	CfdInputs  *projected;		/* NULL: nothing is computed */
 	CfdRequest	filter;
@@ -49,6 +55,8 @@ extern void cfd_buffer_reserve(CfdBuffer *buffer, int rows);
 extern void cfd_buffer_add(CfdBuffer *buffer, TupleTableSlot *slot);
 /* Keeps rows as they are stored. */
 extern void cfd_buffer_add_stored(CfdBuffer *buffer, const CfdStored *stored);
+/* Pairs of all rows before one. */
+extern int	cfd_buffer_pairs_before(const CfdBuffer *buffer, int row);
 /* Puts a row's attributes into a virtual slot. */
 extern void cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot);
 /* Whether rows refer to so much that the batch should end. */

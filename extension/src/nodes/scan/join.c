@@ -1,13 +1,17 @@
 /*
  * join.c
- *	  Protected quals above a nested loop: see scan.h.
+ *	  Protected quals above a join: see scan.h.
  *
  * A nested loop asks the inner table's index once for each outer row, for few rows at
  * a time: a batched scan there would be an exchange for each of them. So the inner
  * table's protected quals, and those of the join, move above the loop, where pairs come by
- * the thousand. Inner joins only: for these it is the same which qual is evaluated
- * first, if the others raise no errors; pairs are those that the quals would have
- * been evaluated for one by one.
+ * the thousand. It is the same which qual is evaluated first, if the others raise no
+ * errors; pairs are those that the quals would have been evaluated for one by one. Of a
+ * semi or anti join, which would have left a row at its first match, all pairs are read
+ * (pairs.c), and the keeper passes over those after the first match. Other outer joins are
+ * left alone.
+ *
+ * What an inner hash join does not hash is lifted above it, too.
  *
  * Invariant: as of scan.h.
  */
@@ -117,19 +121,22 @@ inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
 	return &copy->path;
 }
 
+/* Costs are those of an inner join: all pairs are read. */
 static NestPath *
-nested_loop(PlannerInfo *root, RelOptInfo *joined, Path *outer, Path *inner, Quals *quals, JoinPathExtraData *extra)
+nested_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Path *inner, Quals *quals,
+			JoinPathExtraData *extra)
 {
 	JoinPathExtraData own = *extra;
 	JoinCostWorkspace workspace;
 	NestPath   *path;
 
-	/* What makes an inner row the only one may be among the quals that moved. */
+	/* What makes an inner row the only one may be among the quals that move. */
 	own.inner_unique = false;
 	own.restrictlist = quals->at_join;
 	initial_cost_nestloop(root, &workspace, JOIN_INNER, outer, inner, &own);
 	path = create_nestloop_path(root, joined, JOIN_INNER, &workspace, &own, outer, inner, quals->at_join,
 								build_join_pathkeys(root, joined, JOIN_INNER, outer->pathkeys), NULL);
+	path->jpath.jointype = type;
 	path->jpath.path.rows = clamp_row_est(outer->rows * inner->rows);
 	path->jpath.path.pathtarget = target_with(joined->reltarget, quals->moved, joined->relids);
 	return path;
@@ -153,49 +160,84 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_join,
 };
 
-static void
-add_join(PlannerInfo *root, RelOptInfo *joined, Path *outer, RelOptInfo *inner, IndexPath *index,
-		 JoinPathExtraData *extra)
+/* A batched scan above a join of so many rows; NULL: the quals do not compile. */
+static Path *
+scan_above(RelOptInfo *joined, Path *join, List *moved)
 {
-	Quals		quals = {0};
+	List	   *clauses = extract_actual_clauses(moved, false);
 	CustomPath *custom;
-	Path	   *loop;
-	List	   *clauses;
 
-	divide_inner(&quals, inner->baserestrictinfo, index);
-	divide_inner(&quals, index->path.param_info->ppi_clauses, index);
-	divide_joined(&quals, extra->restrictlist, inner->relids, joined->relids);
-	clauses = extract_actual_clauses(quals.moved, false);
-	if (quals.impossible || quals.moved == NIL || cfd_compile_quals(cfd_compiler(), clauses) == NULL)
-		return;
-	loop = &nested_loop(root, joined, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
+	if (cfd_compile_quals(cfd_compiler(), clauses) == NULL)
+		return NULL;
 	custom = makeNode(CustomPath);
 	custom->path.pathtype = T_CustomScan;
 	custom->path.parent = joined;
 	custom->path.pathtarget = joined->reltarget;
-	custom->path.parallel_safe = loop->parallel_safe;
+	custom->path.parallel_safe = join->parallel_safe;
 	custom->path.rows = joined->rows;
-	custom->path.pathkeys = loop->pathkeys;
-	custom->path.startup_cost = loop->startup_cost + cfd_exchange_cost;
-	custom->path.total_cost = loop->total_cost + cfd_batch_cost(loop->rows, clauses);
+	custom->path.pathkeys = join->pathkeys;
+	custom->path.startup_cost = join->startup_cost + cfd_exchange_cost;
+	custom->path.total_cost = join->total_cost + cfd_batch_cost(join->rows, clauses);
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	custom->custom_paths = list_make1(loop);
-	custom->custom_private = quals.moved;
+	custom->custom_paths = list_make1(join);
+	custom->custom_private = moved;
 	custom->methods = &path_methods;
-	add_path(joined, &custom->path);
+	return &custom->path;
+}
+
+/* ---------- nested loops ---------- */
+
+static void
+add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelOptInfo *inner, IndexPath *index,
+		 JoinPathExtraData *extra)
+{
+	Quals		quals = {0};
+	Path	   *loop;
+	Path	   *path;
+
+	divide_inner(&quals, inner->baserestrictinfo, index);
+	divide_inner(&quals, index->path.param_info->ppi_clauses, index);
+	divide_joined(&quals, extra->restrictlist, inner->relids, joined->relids);
+	if (quals.impossible || quals.moved == NIL)
+		return;
+	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
+	path = scan_above(joined, loop, quals.moved);
+	if (path != NULL)
+		add_path(joined, path);
+}
+
+/* Whether all quals are about pairs, and nothing but columns comes out. */
+static bool
+is_suited(JoinType type, RelOptInfo *joined, List *infos)
+{
+	ListCell   *cell;
+
+	if (type == JOIN_INNER)
+		return true;
+	if (type != JOIN_SEMI && type != JOIN_ANTI)
+		return false;
+	foreach(cell, infos)
+	{
+		/* One that is evaluated after an anti join. */
+		if (type == JOIN_ANTI && RINFO_IS_PUSHED_DOWN(lfirst_node(RestrictInfo, cell), joined->relids))
+			return false;
+	}
+	foreach(cell, joined->reltarget->exprs)
+	{
+		if (!IsA(lfirst(cell), Var))
+			return false;
+	}
+	return true;
 }
 
 static void
-join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-			  JoinType type, JoinPathExtraData *extra)
+add_loops(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType type,
+		  JoinPathExtraData *extra)
 {
 	Path	   *from = outer->cheapest_total_path;
 	ListCell   *cell;
 
-	if (previous_join_pathlist)
-		previous_join_pathlist(root, joined, outer, inner, type, extra);
-	if (type != JOIN_INNER || joined->reloptkind != RELOPT_JOINREL || inner->reloptkind != RELOPT_BASEREL ||
-		joined->lateral_relids != NULL || from == NULL || from->param_info != NULL || !cfd_scan_suits(root, inner))
+	if (from == NULL || from->param_info != NULL)
 		return;
 	foreach(cell, inner->pathlist)
 	{
@@ -203,8 +245,90 @@ join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptIn
 
 		if (path->pathtype == T_IndexScan && path->param_info != NULL &&
 			bms_is_subset(PATH_REQ_OUTER(path), outer->relids))
-			add_join(root, joined, from, inner, (IndexPath *) path, extra);
+			add_loop(root, joined, type, from, inner, (IndexPath *) path, extra);
 	}
+}
+
+/* ---------- hash joins ---------- */
+
+/* Pairs that the hashed keys leave. */
+static double
+pairs_found(PlannerInfo *root, const HashPath *path, SpecialJoinInfo *join)
+{
+	double		selectivity = clauselist_selectivity(root, path->path_hashclauses, 0, JOIN_INNER, join);
+
+	return clamp_row_est(path->jpath.outerjoinpath->rows * path->jpath.innerjoinpath->rows * selectivity);
+}
+
+/* A batched scan above the same hash join, without the quals that move; NULL: there are none. */
+static Path *
+above_hash_join(PlannerInfo *root, RelOptInfo *joined, const HashPath *path, JoinPathExtraData *extra)
+{
+	Quals		quals = {0};
+	HashPath   *copy;
+	QualCost	saved;
+	ListCell   *cell;
+
+	foreach(cell, path->jpath.joinrestrictinfo)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (list_member_ptr(path->path_hashclauses, info) || !moves(&quals, info))
+			quals.at_join = lappend(quals.at_join, info);
+	}
+	if (quals.impossible || quals.moved == NIL)
+		return NULL;
+	copy = palloc(sizeof(HashPath));
+	*copy = *path;
+	/* What makes an inner row the only one may be among the quals that move. */
+	copy->jpath.inner_unique = false;
+	copy->jpath.joinrestrictinfo = quals.at_join;
+	copy->jpath.path.rows = pairs_found(root, path, extra->sjinfo);
+	copy->jpath.path.pathtarget = target_with(joined->reltarget, quals.moved, joined->relids);
+	cost_qual_eval(&saved, quals.moved, root);
+	copy->jpath.path.total_cost -= saved.per_tuple * copy->jpath.path.rows;
+	copy->jpath.path.total_cost = Max(copy->jpath.path.total_cost, copy->jpath.path.startup_cost);
+	return scan_above(joined, &copy->jpath.path, quals.moved);
+}
+
+static void
+add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+			   JoinPathExtraData *extra)
+{
+	List	   *paths = NIL;
+	ListCell   *cell;
+
+	foreach(cell, joined->pathlist)
+	{
+		HashPath   *path = lfirst(cell);
+
+		if (IsA(path, HashPath) && path->jpath.jointype == JOIN_INNER && path->jpath.path.param_info == NULL &&
+			path->jpath.outerjoinpath->parent == outer && path->jpath.innerjoinpath->parent == inner)
+			paths = lappend(paths, above_hash_join(root, joined, path, extra));
+	}
+	/* Adding frees others. */
+	foreach(cell, paths)
+	{
+		if (lfirst(cell) != NULL)
+			add_path(joined, lfirst(cell));
+	}
+}
+
+/* ---------- all joins ---------- */
+
+static void
+join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+			  JoinType type, JoinPathExtraData *extra)
+{
+	if (previous_join_pathlist)
+		previous_join_pathlist(root, joined, outer, inner, type, extra);
+	if (!is_suited(type, joined, extra->restrictlist) || joined->reloptkind != RELOPT_JOINREL ||
+		joined->lateral_relids != NULL || !cfd_may_scan(root))
+		return;
+	if (inner->reloptkind == RELOPT_BASEREL && cfd_scan_suits(root, inner))
+		add_loops(root, joined, outer, inner, type, extra);
+	if (type == JOIN_INNER)
+		add_hash_joins(root, joined, outer, inner, extra);
 }
 
 void

@@ -12,6 +12,9 @@
  * An error of a row comes with the answer and is raised when its turn comes, if it
  * does.
  *
+ * Of a semi or anti join the rows are the outer ones; the keeper is sent their pairs, and tells
+ * only which of the rows have a match.
+ *
  * Invariant: as of scan.h.
  */
 #include "postgres.h"
@@ -23,6 +26,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/scan/buffer.h"
+#include "nodes/scan/pairs.h"
 #include "nodes/scan/scan.h"
 #include "optimizer/optimizer.h"
 #include "planner/compile.h"
@@ -40,6 +44,7 @@ typedef struct CfdScanState
 	CustomScanState css;
 	CfdCompiler *qual_inputs;
 	CfdProgram *filter;			/* NULL: none */
+	NestLoopState *loop;		/* of a semi or anti join, or NULL */
 	CfdCompiler *project_inputs;
 	List	   *computed;		/* CfdProgram, column by column */
 	List	   *computed_types; /* OIDs of their SQL types */
@@ -172,6 +177,7 @@ make_buffers(CfdScanState *state, const bool *kept, int columns)
 		CfdBuffer  *buffer = &state->buffers[i];
 
 		cfd_buffer_init(buffer, columns, kept, list_length(state->computed));
+		buffer->paired = state->loop != NULL;
 		if (state->filter != NULL)
 			buffer->quals = cfd_inputs_create(state->qual_inputs, &state->css.ss.ps);
 		if (state->computed != NIL)
@@ -191,6 +197,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	bool	   *kept;
 
 	node->custom_ps = list_make1(child);
+	state->loop = cfd_pairs_begin(child);
 	state->qual_inputs = cfd_compiler();
 	state->project_inputs = cfd_compiler();
 	if (scan->custom_exprs != NIL)
@@ -229,15 +236,12 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 
 /* ---------- a batch ---------- */
 
-/* Asks which of the rows that are not decided yet pass, unless that has been done. */
+/* Asks which rows pass by their own inputs. */
 static void
-send_filter(CfdScanState *state, CfdBuffer *buffer)
+ask_about_rows(CfdScanState *state, CfdBuffer *buffer, int rows)
 {
 	unsigned char fixed[CFD_FIXED_DECLASSIFY_BATCH] = {0};
-	int			rows = buffer->rows - buffer->decided;
 
-	if (state->filter == NULL || buffer->asked)
-		return;
 	cfd_put32(fixed, cfd_program_handle(state->filter));
 	cfd_put32(fixed + 4, rows);
 	cfd_put32(fixed + 8, buffer->quals->count);
@@ -246,6 +250,44 @@ send_filter(CfdScanState *state, CfdBuffer *buffer)
 	cfd_inputs_put(buffer->quals, &state->body, buffer->decided, rows);
 	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_BATCH, fixed, sizeof(fixed),
 				state->body.data, state->body.len, ANSWER_BYTES + rows);
+}
+
+/* Asks which rows pass by those of their pairs. */
+static void
+ask_about_pairs(CfdScanState *state, CfdBuffer *buffer, int rows)
+{
+	unsigned char fixed[CFD_FIXED_DECLASSIFY_GROUPS] = {0};
+	int			before = cfd_buffer_pairs_before(buffer, buffer->decided);
+
+	cfd_put32(fixed, cfd_program_handle(state->filter));
+	cfd_put32(fixed + 4, buffer->pairs - before);
+	cfd_put32(fixed + 8, buffer->quals->count);
+	cfd_put32(fixed + 12, state->wanted);
+	cfd_put32(fixed + 16, rows);
+	cfd_put32(fixed + 20, state->loop->js.jointype == JOIN_ANTI);
+	resetStringInfo(&state->body);
+	for (int row = buffer->decided; row < buffer->rows; row++)
+	{
+		unsigned char length[sizeof(uint32)];
+
+		cfd_put32(length, buffer->ends[row] - cfd_buffer_pairs_before(buffer, row));
+		appendBinaryStringInfo(&state->body, (const char *) length, sizeof(length));
+	}
+	cfd_inputs_put(buffer->quals, &state->body, before, buffer->pairs - before);
+	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_GROUPS, fixed, sizeof(fixed),
+				state->body.data, state->body.len, ANSWER_BYTES + rows);
+}
+
+/* Asks which of the rows that are not decided yet pass, unless that has been done. */
+static void
+send_filter(CfdScanState *state, CfdBuffer *buffer)
+{
+	if (state->filter == NULL || buffer->asked)
+		return;
+	if (state->loop != NULL)
+		ask_about_pairs(state, buffer, buffer->rows - buffer->decided);
+	else
+		ask_about_rows(state, buffer, buffer->rows - buffer->decided);
 	buffer->asked = true;
 	state->exchanges++;
 }
@@ -283,29 +325,37 @@ add_rows(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 	cfd_buffer_add_stored(buffer, state->stored);
 }
 
-/* Reads a batch from the child. False: no rows. */
+/* Fills a buffer with rows of the child. False: there are no more. */
 static bool
-read_batch(CfdScanState *state, CfdBuffer *buffer)
+read_rows(CfdScanState *state, CfdBuffer *buffer)
 {
 	PlanState  *child = linitial(state->css.custom_ps);
 
-	cfd_buffer_empty(buffer);
-	cfd_buffer_reserve(buffer, state->batch_rows);
-	while (!state->ended && buffer->rows < state->batch_rows && !cfd_buffer_is_full(buffer))
+	while (buffer->rows < state->batch_rows && !cfd_buffer_is_full(buffer))
 	{
 		TupleTableSlot *slot = ExecProcNode(child);
 
 		if (TupIsNull(slot))
-		{
-			state->ended = true;
-			break;
-		}
+			return false;
 		add_rows(state, buffer, slot);
 	}
+	return true;
+}
+
+/* Reads a batch from the child. False: no rows. */
+static bool
+read_batch(CfdScanState *state, CfdBuffer *buffer)
+{
+	cfd_buffer_empty(buffer);
+	cfd_buffer_reserve(buffer, state->batch_rows);
+	if (state->loop != NULL)
+		state->ended = !cfd_pairs_read(state->loop, buffer, state->inputs_context, state->batch_rows);
+	else
+		state->ended = !read_rows(state, buffer);
 	if (buffer->rows == 0)
 		return false;
 	state->batches++;
-	state->scanned += buffer->rows;
+	state->scanned += Max(buffer->rows, buffer->pairs);
 	state->batch_rows = Min(state->batch_rows * 2, CFD_SCAN_MOST_ROWS);
 	return true;
 }
@@ -361,6 +411,19 @@ take_error(CfdBuffer *buffer, bool failed, const char *answer, uint32 length)
 	buffer->error_length = length;
 }
 
+/* What becomes of the last row, of whose pairs some are still to be read. */
+static void
+take_cut(CfdScanState *state, CfdBuffer *buffer)
+{
+	bool		passes = buffer->good > 0 && buffer->passing[buffer->good - 1] == buffer->rows - 1;
+	bool		matched = passes == (state->loop->js.jointype == JOIN_SEMI);
+
+	if (matched)
+		cfd_pairs_leave_row(state->loop);
+	else
+		buffer->good -= passes;
+}
+
 /* Notes which rows pass, of all or of those that the keeper has told of. */
 static void
 take_passing(CfdScanState *state, CfdBuffer *buffer)
@@ -393,10 +456,12 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 	/* Without an error the rest is not told of yet. */
 	if (good == 0 && length == 0)
 		cfd_violation("answer about a batch has no rows");
-	if (buffer->good == state->wanted)
-		state->wanted = state->wanted < CFD_SCAN_MOST_ROWS ? state->wanted * 2 : 0;
 	if (good == asked || length != 0)
 		take_error(buffer, good < asked, answer, length);
+	if (buffer->cut && buffer->decided == buffer->rows)
+		take_cut(state, buffer);
+	if (buffer->good == state->wanted)
+		state->wanted = state->wanted < CFD_SCAN_MOST_ROWS ? state->wanted * 2 : 0;
 }
 
 /* Has the expressions over the passing rows computed. */
@@ -492,7 +557,7 @@ next_rows(CfdScanState *state)
 	else
 		return false;
 	send_filter(state, buffer);
-	if (!state->ahead && !state->ended && state->batch_rows > AHEAD_ROWS)
+	if (!state->ahead && !state->ended && !buffer->cut && state->batch_rows > AHEAD_ROWS)
 		state->ahead = read_batch(state, other);
 	take_passing(state, buffer);
 	project = state->computed != NIL && buffer->good > 0;

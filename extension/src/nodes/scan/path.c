@@ -90,16 +90,18 @@ protected_quals(RelOptInfo *rel, const Path *path)
 }
 
 bool
+cfd_may_scan(PlannerInfo *root)
+{
+	return cfd_enable_batch_scan && !in_cursor && root->parse->rowMarks == NIL && OidIsValid(cfd_access_method());
+}
+
+bool
 cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel)
 {
 	RangeTblEntry *entry = planner_rt_fetch(rel->relid, root);
 	ListCell   *cell;
 
-	if (!cfd_enable_batch_scan || in_cursor || !OidIsValid(cfd_access_method()))
-		return false;
-	if (entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != NULL)
-		return false;
-	if (root->parse->rowMarks != NIL)
+	if (!cfd_may_scan(root) || entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != NULL)
 		return false;
 	foreach(cell, rel->baserestrictinfo)
 	{
@@ -266,14 +268,16 @@ wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
 static void
 add_paths(PlannerInfo *root, RelOptInfo *rel, List *paths, void (*add) (RelOptInfo *, Path *))
 {
+	List	   *made = NIL;
 	ListCell   *cell;
 
 	foreach(cell, paths)
+		made = lappend(made, wrap(root, rel, lfirst(cell)));
+	/* Adding changes the list, and frees paths of it. */
+	foreach(cell, made)
 	{
-		Path	   *path = wrap(root, rel, lfirst(cell));
-
-		if (path != NULL)
-			add(rel, path);
+		if (lfirst(cell) != NULL)
+			add(rel, lfirst(cell));
 	}
 }
 
@@ -284,10 +288,9 @@ set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index number, RangeTblEntry *en
 		previous_pathlist(root, rel, number, entry);
 	if (!cfd_scan_suits(root, rel))
 		return;
-	/* Adding changes the lists. */
-	add_paths(root, rel, list_copy(rel->pathlist), add_path);
+	add_paths(root, rel, rel->pathlist, add_path);
 	if (rel->consider_parallel)
-		add_paths(root, rel, list_copy(rel->partial_pathlist), add_partial_path);
+		add_paths(root, rel, rel->partial_pathlist, add_partial_path);
 }
 
 /* ---------- the plan ---------- */
@@ -365,9 +368,10 @@ may_end_early(const PlannerInfo *root, Relids relids)
 		{
 			SpecialJoinInfo *join = lfirst_node(SpecialJoinInfo, cell);
 
-			/* The side that is looked up ends with the first match. */
-			if ((join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI) &&
-				(at != root || bms_overlap(join->syn_righthand, relids)))
+			if (join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI)
+				continue;
+			/* The side that is looked up ends with the first match; a join below does not matter. */
+			if (at != root || (bms_overlap(join->syn_righthand, relids) && !bms_overlap(join->syn_lefthand, relids)))
 				return true;
 		}
 	}

@@ -3,15 +3,16 @@
  *	  The batched scan: a plan node above a scan of a table that has the protected
  *	  quals evaluated, and protected expressions computed, by the batch.
  *
- * path.c makes the paths and the plan, join.c those that stand above a nested loop, node.c executes, buffer.c holds a batch of
- * rows. The child is PostgreSQL's own scan, with the plain quals; access methods
- * are not known here.
+ * path.c makes the paths and the plan, join.c those that stand above a nested loop, node.c
+ * executes, pairs.c reads the pairs of a semi or anti join, buffer.c holds a batch of rows. The
+ * child is PostgreSQL's own scan or loop, with the plain quals; access methods are not
+ * known here.
  *
  * Invariants: rows and errors are those of the child with all quals and
  * expressions evaluated row by row; what is declassified is whether a row
- * passes the quals, which is less. Where the query may end before the table does
- * (LIMIT, EXISTS, semijoins, cursors) the keeper tells it only up to the first row that
- * passes, then up to the second after that, the fourth, and so on.
+ * passes the quals, which is less, or whether an outer row has a match. Where the query may
+ * end before the table does (LIMIT, EXISTS, semijoins, cursors) the keeper tells it only up
+ * to the first row that passes, then up to the second after that, the fourth, and so on.
  *
  * custom_private of the plan: a boolean, whether the query may end early.
  */
@@ -32,6 +33,8 @@ extern double cfd_batch_row_cost;
 
 extern void cfd_scan_init(void);
 extern void cfd_join_filter_init(void);
+/* Whether anything of a query may be evaluated by the batch. */
+extern bool cfd_may_scan(PlannerInfo *root);
 /* Whether quals of a table may be evaluated by the batch, ahead of the rows wanted. */
 extern bool cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel);
 /* Rows of a table that the quals of a path to it are evaluated for. */
