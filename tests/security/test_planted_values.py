@@ -393,3 +393,32 @@ def test_activity_and_statements(stack, planted):
             seen = dba.execute("SELECT string_agg(query, ' ') FROM pg_stat_activity").fetchone()[0]
     assert text_of(700) not in seen
     assert "cfd1." in seen
+
+
+def test_search_path_changed_by_a_function(stack):
+    """The same name is a plain table or a protected one; only the server sees the change."""
+    with stack.connect_app() as app, stack.connect_dba() as dba:
+        for schema, kind in (("path_open", "text"), ("path_shut", "enc_text")):
+            app.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            app.execute(f"CREATE SCHEMA {schema}")
+            app.execute(f"CREATE TABLE {schema}.named (v {kind})")
+        app.execute(
+            "CREATE FUNCTION path_open.move(p text) RETURNS text LANGUAGE plpgsql AS"
+            " $$BEGIN RETURN set_config('search_path', p, false); END$$"
+        )
+        app.execute("SET search_path = path_open")
+        for number, schema in enumerate(["path_shut", "path_open", "path_shut"]):
+            app.execute("INSERT INTO named VALUES ('before')")
+            app.execute(f"SELECT path_open.move('{schema}')")
+            app.execute(f"INSERT INTO named VALUES ('{schema}')")
+            with app.transaction(force_rollback=number == 1):
+                app.execute(f"SELECT path_open.move('{schema}')")
+                app.execute(f"INSERT INTO named VALUES ('{schema}')")
+        stored = {v for (v,) in dba.execute("SELECT v FROM path_shut.named")}
+        assert all(v.startswith("cfd1.") for v in stored), stored
+        for schema, expected in (
+            ("path_shut", ["before", "path_shut", "path_shut", "path_shut", "path_shut"]),
+            ("path_open", ["before", "before", "path_open"]),
+        ):
+            rows = app.execute(f"SELECT v FROM {schema}.named ORDER BY 1").fetchall()
+            assert [v for (v,) in rows] == expected

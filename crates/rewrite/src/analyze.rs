@@ -19,6 +19,14 @@ use std::ops::Range;
 /// known to be protected grows each time.
 const RUNS: usize = 8;
 
+/// One statement, and what those behind it and [`crate::Memo`] need of it.
+pub(crate) struct Analysis {
+    pub statement: Statement,
+    effects: Vec<Effect>,
+    /// See [`Infer::free`].
+    pub free: Vec<Range<usize>>,
+}
+
 /// Analyses a text of one or more statements.
 pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
     analyze_with(sql, schema, &Prepared::default())
@@ -30,6 +38,15 @@ pub fn analyze_with(
     schema: &Schema,
     prepared: &Prepared,
 ) -> Result<Vec<Statement>, Refusal> {
+    let list = analyses(sql, schema, prepared)?;
+    Ok(list.into_iter().map(|a| a.statement).collect())
+}
+
+pub(crate) fn analyses(
+    sql: &str,
+    schema: &Schema,
+    prepared: &Prepared,
+) -> Result<Vec<Analysis>, Refusal> {
     if sql.contains('\0') || i32::try_from(sql.len()).is_err() {
         return Err(Refusal::new(
             "22021",
@@ -58,25 +75,25 @@ fn statements(
     tokens: &Tokens,
     schema: &Schema,
     prepared: &Prepared,
-) -> Res<Vec<Statement>> {
+) -> Res<Vec<Analysis>> {
     let parsed = pg_query::parse(sql, 0).map_err(|e| syntax_error(sql, tokens, &e))?;
     let mut schema = Cow::Borrowed(schema);
     let mut prepared = Cow::Borrowed(prepared);
     let mut list = Vec::new();
     let last = parsed.protobuf.stmts.len().saturating_sub(1);
     for (index, raw) in parsed.protobuf.stmts.iter().enumerate() {
-        let (statement, effects) = statement(sql, tokens, raw, &schema, &prepared)?;
+        let mut one = statement(sql, tokens, raw, &schema, &prepared)?;
         if index < last {
-            for effect in effects {
+            for effect in one.effects.drain(..) {
                 apply(effect, schema.to_mut());
             }
             if let (StatementKind::Prepare { name }, Some(info)) =
-                (&statement.kind, &statement.prepare)
+                (&one.statement.kind, &one.statement.prepare)
             {
                 prepared.to_mut().insert(name.clone(), info.clone());
             }
         }
-        list.push(statement);
+        list.push(one);
     }
     Ok(list)
 }
@@ -106,10 +123,10 @@ fn statement(
     raw: &RawStmt,
     schema: &Schema,
     prepared: &Prepared,
-) -> Res<(Statement, Vec<Effect>)> {
+) -> Res<Analysis> {
     let range = statement_range(sql, tokens, raw);
     let Some(node) = raw.stmt.as_deref() else {
-        return Ok((bare(range, Traits::of(StatementKind::Empty)), Vec::new()));
+        return Ok(bare(range, Traits::of(StatementKind::Empty)));
     };
     let traits = traits(node);
     let mut infer = Infer::new(sql, tokens, schema);
@@ -126,12 +143,19 @@ fn statement(
         result = infer.statement(node, prepared);
     }
     let result = result.and_then(|extra| Ok((extra, infer.finish(&range)?)));
-    let (extra, Outcome { edits, params }) = match result {
+    let (
+        extra,
+        Outcome {
+            edits,
+            params,
+            free,
+        },
+    ) = match result {
         Ok(done) => done,
         Err(refusal) if harmless(&refusal, sql, tokens, &range, schema) => {
-            let mut statement = bare(range.clone(), traits);
-            statement.params = parameters(sql, tokens, &range);
-            return Ok((statement, Vec::new()));
+            let mut bare = bare(range.clone(), traits);
+            bare.statement.params = parameters(sql, tokens, &range);
+            return Ok(bare);
         }
         Err(refusal) => return Err(refusal.at(i32::try_from(range.start).unwrap_or(-1))),
     };
@@ -156,11 +180,15 @@ fn statement(
         copy: extra.copy,
         prepare,
     };
-    Ok((statement, extra.effects))
+    Ok(Analysis {
+        statement,
+        effects: extra.effects,
+        free,
+    })
 }
 
-fn bare(range: Range<usize>, traits: Traits) -> Statement {
-    Statement {
+fn bare(range: Range<usize>, traits: Traits) -> Analysis {
+    let statement = Statement {
         range,
         kind: traits.kind,
         edits: Vec::new(),
@@ -171,6 +199,11 @@ fn bare(range: Range<usize>, traits: Traits) -> Statement {
         depends_on_search_path: false,
         copy: None,
         prepare: None,
+    };
+    Analysis {
+        statement,
+        effects: Vec::new(),
+        free: Vec::new(),
     }
 }
 

@@ -46,6 +46,18 @@ pub enum Form {
     Typed(TypeCode, i32, Vec<u8>),
 }
 
+impl Secret {
+    pub(crate) fn text(&self) -> &[u8] {
+        let (Form::Text(text, _) | Form::Typed(_, _, text)) = &self.form;
+        text
+    }
+
+    pub(crate) fn set_text(&mut self, new: Vec<u8>) {
+        let (Form::Text(text, _) | Form::Typed(_, _, text)) = &mut self.form;
+        *text = new;
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secret({:?} at {})", self.form, self.position)

@@ -15,6 +15,8 @@ use std::ops::Range;
 pub(crate) struct Outcome {
     pub edits: Vec<Edit>,
     pub params: BTreeMap<u32, ParamUse>,
+    /// See [`Infer::free`].
+    pub free: Vec<Range<usize>>,
 }
 
 impl Infer<'_> {
@@ -57,7 +59,41 @@ impl Infer<'_> {
         Ok(Outcome {
             edits: ordered(edits),
             params,
+            free: self.free(),
         })
+    }
+
+    /// Literals of which nothing but the value matters: each is one constant of an
+    /// expression, in no other leaf, and its text is its value. What the inference makes
+    /// of such a leaf depends on its kind only.
+    fn free(&self) -> Vec<Range<usize>> {
+        let mut leaves: Vec<&Leaf> = (0..self.leaves.len())
+            .map(|id| self.leaves.get(id))
+            .filter(|leaf| !leaf.range.is_empty())
+            .collect();
+        leaves.sort_by_key(|leaf| leaf.range.start);
+        let mut free = Vec::new();
+        let mut reached = 0;
+        for (at, leaf) in leaves.iter().enumerate() {
+            let behind = leaves
+                .get(at + 1)
+                .is_none_or(|l| l.range.start >= leaf.range.end);
+            if leaf.range.start >= reached && behind && self.says_its_value(leaf) {
+                free.push(leaf.range.clone());
+            }
+            reached = reached.max(leaf.range.end);
+        }
+        free
+    }
+
+    fn says_its_value(&self, leaf: &Leaf) -> bool {
+        let text = self.sql.get(leaf.range.clone()).unwrap_or_default();
+        let inner = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
+        match &leaf.kind {
+            LeafKind::Str(value, _) => inner.unwrap_or(text).as_bytes() == value,
+            LeafKind::Typed(TypeCode::Int4, -1, value) => text.as_bytes() == value,
+            _ => false,
+        }
     }
 
     fn leaf_edit(&self, leaf: &Leaf) -> Res<Option<Edit>> {

@@ -1,7 +1,7 @@
 //! What kind of statement a parse tree is, and what may be stale after it.
 
 use crate::statement::{StatementKind, Transaction};
-use pg_query::protobuf::{DiscardMode, TransactionStmtKind, VariableSetKind};
+use pg_query::protobuf::{DiscardMode, ObjectType, TransactionStmtKind, VariableSetKind};
 use pg_query::{Node, NodeEnum};
 
 /// What is known without looking at expressions.
@@ -72,6 +72,15 @@ pub(crate) fn traits(node: &Node) -> Traits {
             changes_schema: true,
             changes_search_path: true,
             kind: StatementKind::Do,
+        },
+        // Who may use a schema has it in the search path.
+        NodeEnum::GrantStmt(g) if g.objtype() == ObjectType::ObjectSchema => Traits {
+            changes_schema: true,
+            ..Traits::of(StatementKind::Other)
+        },
+        NodeEnum::GrantRoleStmt(_) => Traits {
+            changes_schema: true,
+            ..Traits::of(StatementKind::Other)
         },
         other if passes(other) => Traits::of(StatementKind::Other),
         _ => Traits::of(StatementKind::Ddl),

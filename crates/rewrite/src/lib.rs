@@ -34,11 +34,13 @@ mod finish;
 mod infer;
 mod kind;
 mod known;
+mod memo;
 mod naming;
 mod refusal;
 mod routine;
 mod schema;
 mod scope;
+mod shape;
 mod statement;
 mod tokens;
 mod utility;
@@ -49,6 +51,7 @@ pub use copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Option
 pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
+pub use memo::Memo;
 pub use refusal::Refusal;
 pub use schema::{Column, ColumnType, Relation, Row, SCHEMA_QUERIES, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};

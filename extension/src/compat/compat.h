@@ -42,6 +42,13 @@
 #define CFD_RUN_ARGUMENTS direction, count, execute_once
 #endif
 
+/* All settings, and how many; needs utils/guc_tables.h. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_SETTINGS(count) get_guc_variables(&(count))
+#else
+#define CFD_SETTINGS(count) ((count) = GetNumConfigOptions(), get_guc_variables())
+#endif
+
 /* Root page of a B-tree, locked for reading; needs access/nbtree.h. */
 #if PG_VERSION_NUM >= 160000
 #define CFD_BT_ROOT(index) _bt_getroot(index, NULL, BT_READ)

@@ -27,5 +27,7 @@ extern void cfd_check_createdb(const CreatedbStmt *create);
 /* parse.c: casts by way of text, plaintext constants */
 extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);
+/* report.c: the client is told of search_path and role */
+extern void cfd_report_init(void);
 
 #endif

@@ -124,6 +124,7 @@ _PG_init(void)
 	cfd_transaction_init();
 	cfd_refusals_init();
 	cfd_parse_init();
+	cfd_report_init();
 	/* First: what is not hashed, scans above joins evaluate. */
 	cfd_hash_keys_init();
 	cfd_scan_init();

@@ -47,7 +47,7 @@ impl Core {
         }
         let failed = self.status == b'E' && !self.pipeline && self.queue.is_empty();
         let schema = self.schema.clone().unwrap_or_default();
-        let analysed = rewrite::analyze_with(sql, &schema, &self.registry);
+        let analysed = self.memo.analyze(sql, &schema, &self.registry);
         if failed {
             let ends = |s: &rewrite::Statement| matches!(s.kind, StatementKind::TransactionControl(t) if t != Transaction::Begin);
             if !analysed
@@ -63,9 +63,12 @@ impl Core {
                 .iter()
                 .all(|s| !needs_schema(&s.kind) && !s.depends_on_search_path),
         };
-        let depends = analysed
-            .as_ref()
-            .is_ok_and(|all| all.iter().any(|s| s.depends_on_search_path));
+        // A function may have changed the path, unless the server would have said so.
+        let told = self.path_reported && !self.pipeline && self.queue.is_empty();
+        let depends = !told
+            && analysed
+                .as_ref()
+                .is_ok_and(|all| all.iter().any(|s| s.depends_on_search_path));
         let unknown = analysed.as_ref().is_err_and(|r| r.needs_schema_refresh);
         if !self.tried.refresh && ((!fresh && self.is_stale()) || depends || unknown) {
             if failed {

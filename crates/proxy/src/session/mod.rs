@@ -107,9 +107,13 @@ pub struct Core {
     generation: u64,
     stale: bool,
     path_stale: bool,
+    /// The server reports changes of the search path, at the end of the message
+    /// that made them.
+    path_reported: bool,
     changed_schema: bool,
     changed_path: bool,
     registry: rewrite::Prepared,
+    memo: rewrite::Memo,
     task: Option<internal::Task>,
     /// What was already tried for the frame at hand.
     tried: Tried,
@@ -155,9 +159,11 @@ impl Core {
             generation: 0,
             stale: true,
             path_stale: true,
+            path_reported: false,
             changed_schema: false,
             changed_path: false,
             registry: rewrite::Prepared::default(),
+            memo: rewrite::Memo::default(),
             task: None,
             tried: Tried::default(),
             known_types: HashMap::new(),

@@ -48,6 +48,11 @@ impl Core {
             self.utf8 =
                 value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("sql_ascii");
         }
+        if matches!(name, "search_path" | "role") {
+            self.path_stale = true;
+            // Only Confide's library has this one reported, and the other with it.
+            self.path_reported |= name == "role";
+        }
         self.session.parameter_status(name, value);
     }
 

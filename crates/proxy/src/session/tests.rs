@@ -26,6 +26,8 @@ struct World {
     rest: BytesMut,
     /// The test itself answers the proxy's own queries.
     manual: bool,
+    /// How often the proxy asked for the search path.
+    path_asked: usize,
 }
 
 type Frames = Vec<(u8, Vec<u8>)>;
@@ -67,6 +69,7 @@ impl World {
             keeper_down: false,
             rest: BytesMut::new(),
             manual: false,
+            path_asked: 0,
         };
         let mut out = BytesMut::new();
         frame::write(&mut out, b'R', |b| b.put_i32(0));
@@ -144,12 +147,19 @@ impl World {
             .iter()
             .position(|q| *q == sql)
             .unwrap();
+        self.path_asked += usize::from(at == 0);
         Some(match at {
             0 => rows(&[&["path", "pg_catalog"], &["path", "public"]]),
-            1 => rows(&[&["1000", "public", "t", "r"]]),
+            1 => rows(&[
+                &["1000", "public", "t", "r"],
+                &["1001", "public", "two", "r"],
+                &["1002", "elsewhere", "two", "r"],
+            ]),
             2 => rows(&[
                 &["1000", "1", "id", "23", "-1", "", ""],
                 &["1000", "2", "s", "90008", "-1", "", ""],
+                &["1001", "1", "s", "90008", "-1", "", ""],
+                &["1002", "1", "s", "25", "-1", "", ""],
             ]),
             3 => rows(&[
                 &["23", "pg_catalog", "int4", "t", "0", "b"],
@@ -542,6 +552,44 @@ fn forged_results_are_fatal() {
     backend::text_row(&mut input, &["forged".into()]);
     assert!(w.core.server_input(&mut input).is_err());
     assert_eq!(tags(&w.told()), "T");
+}
+
+/// A name that means tables of different protection: the path is asked for before
+/// each statement, unless the server reports its changes.
+#[test]
+fn path_is_asked_for_unless_it_is_reported() {
+    let sql = "SELECT s FROM two WHERE s = 'SEKRIT'";
+    let mut w = World::new();
+    let asked = |w: &mut World| {
+        let before = w.path_asked;
+        let sent = w.client(|b| frontend::query(b, sql));
+        assert!(!sql_of(&sent[0]).contains(SECRET));
+        w.server(|b| {
+            columns(b, ENC_TEXT);
+            backend::complete(b, "SELECT 0");
+            backend::ready(b, b'I');
+        });
+        w.path_asked - before
+    };
+    assert_eq!((asked(&mut w), asked(&mut w)), (1, 1));
+    let report = |w: &mut World, name: &str| {
+        w.server(|b| backend::parameter(b, name, "other"));
+    };
+    report(&mut w, "search_path");
+    assert_eq!((asked(&mut w), asked(&mut w)), (1, 1), "the role is not");
+    report(&mut w, "role");
+    assert_eq!((asked(&mut w), asked(&mut w)), (1, 0));
+    report(&mut w, "search_path");
+    assert_eq!((asked(&mut w), asked(&mut w)), (1, 0));
+    // What runs before it in a pipeline may have changed the path without a word yet.
+    w.manual = true;
+    let sent = w.client(|b| {
+        frontend::parse(b, "", "SELECT f()", &[]);
+        frontend::bind(b, "", "", &[], &[], &[]);
+        frontend::execute(b, "");
+        frontend::parse(b, "", sql, &[]);
+    });
+    assert_eq!(tags(&sent), "PBECCPBEH");
 }
 
 /// Changes of the schema are seen by the next statement, in the same pipeline

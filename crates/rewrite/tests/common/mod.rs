@@ -3,10 +3,11 @@
 
 use contract::TypeCode;
 use rewrite::{
-    Column, ColumnType, Form, Refusal, Relation, Schema, Secret, Statement, UserFunction, analyze,
-    apply_edits,
+    Column, ColumnType, Form, Memo, Prepared, Refusal, Relation, Schema, Secret, Statement,
+    UserFunction, analyze, apply_edits,
 };
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// A type by name: `enc_text`, `enc_text[]`, `int4`; `?x` is a type over a
 /// protected one.
@@ -155,9 +156,70 @@ pub fn show(sql: &str, statement: &Statement) -> String {
 }
 
 pub fn one(sql: &str, schema: &Schema) -> Result<Statement, Refusal> {
+    remembered(sql, schema);
     let mut list = analyze(sql, schema)?;
     assert_eq!(list.len(), 1, "{sql}");
     Ok(list.remove(0))
+}
+
+/// What is remembered of a text is right for texts with other literals.
+pub fn remembered(sql: &str, schema: &Schema) {
+    let schema = Arc::new(schema.clone());
+    let (mut memo, prepared) = (Memo::default(), Prepared::default());
+    for text in [sql.to_owned(), sql.to_owned()]
+        .into_iter()
+        .chain(variants(sql))
+    {
+        let (found, right) = (
+            memo.analyze(&text, &schema, &prepared),
+            analyze(&text, &schema),
+        );
+        assert_eq!(found, right, "{text}, after {sql}");
+        let secrets =
+            |all: Vec<Statement>| -> Vec<String> { all.iter().map(|s| show(&text, s)).collect() };
+        assert_eq!(found.map(secrets).ok(), right.map(secrets).ok(), "{text}");
+    }
+}
+
+/// The text with other literals in the place of its own.
+fn variants(sql: &str) -> impl Iterator<Item = String> {
+    let strings = [
+        "",
+        "{x,y}",
+        "a%_\\b",
+        "year",
+        "-7",
+        "longer than what was there",
+        "ä",
+    ];
+    let numbers = ["1", "7", "2147483647", "2147483648", "0", "007", "32768"];
+    let sql = sql.to_owned();
+    strings
+        .into_iter()
+        .zip(numbers)
+        .map(move |(string, number)| {
+            let mut out = String::new();
+            for (at, part) in sql.split('\'').enumerate() {
+                match at % 2 {
+                    0 => out.push_str(&other_numbers(part, number)),
+                    _ => out.extend(["'", string, "'"]),
+                }
+            }
+            out
+        })
+}
+
+fn other_numbers(text: &str, number: &str) -> String {
+    let mut out = String::new();
+    for word in text.split_inclusive(|c: char| !(c.is_alphanumeric() || "_.$".contains(c))) {
+        let digits = word.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        match word.strip_prefix(digits).filter(|_| whole) {
+            Some(rest) => out.extend([number, rest]),
+            None => out.push_str(word),
+        }
+    }
+    out
 }
 
 /// Each pair: a statement, and what it becomes.

@@ -1,0 +1,330 @@
+//! Remembers analyses: a text that differs from one before only in literals of which
+//! nothing but the value matters need not be parsed again.
+//!
+//! An analysis is remembered under the shape of its text (`shape`). Of the literals that
+//! the shape leaves out, some were *free* (`Infer::free`): constants of expressions, whose
+//! value the inference does not look at. For the others the remembered analysis holds
+//! only while they read the same.
+//!
+//! Invariant: what is given is what [`analyze_with`](crate::analyze_with) gives of the
+//! same text, schema and prepared statements. Nothing that is remembered has the value of
+//! a free literal.
+
+use crate::analyze::{Analysis, analyses};
+use crate::edit::Piece;
+use crate::refusal::Refusal;
+use crate::schema::Schema;
+use crate::shape::Shape;
+use crate::statement::{Prepared, Statement, StatementKind};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How many analyses are remembered, and how many of them of one shape.
+const ALL_MAX: usize = 256;
+const SHAPE_MAX: usize = 4;
+
+/// Analyses under one schema.
+#[derive(Default)]
+pub struct Memo {
+    schema: Option<Arc<Schema>>,
+    known: HashMap<String, Vec<Known>>,
+    count: usize,
+}
+
+/// An analysis of a text of some shape.
+struct Known {
+    statement: Statement,
+    /// Which of its edits seal a free literal.
+    sealed: Vec<usize>,
+    /// The marked literals of its text.
+    literals: Vec<Marked>,
+}
+
+struct Marked {
+    range: Range<usize>,
+    /// What it must be; none: anything.
+    fixed: Option<String>,
+}
+
+impl Memo {
+    /// As [`analyze_with`](crate::analyze_with).
+    pub fn analyze(
+        &mut self,
+        sql: &str,
+        schema: &Arc<Schema>,
+        prepared: &Prepared,
+    ) -> Result<Vec<Statement>, Refusal> {
+        if !self.schema.as_ref().is_some_and(|s| Arc::ptr_eq(s, schema)) {
+            self.forget();
+            self.schema = Some(schema.clone());
+        }
+        let shape = Shape::of(sql);
+        if let Some(found) = shape.as_ref().and_then(|s| self.find(sql, s)) {
+            return Ok(vec![found]);
+        }
+        let found = analyses(sql, schema, prepared)?;
+        if let (Some(shape), [only]) = (shape, found.as_slice())
+            && let Some(known) = Known::of(sql, &shape, only)
+        {
+            self.remember(shape.key, known);
+        }
+        Ok(found.into_iter().map(|a| a.statement).collect())
+    }
+
+    fn forget(&mut self) {
+        self.known.clear();
+        self.count = 0;
+    }
+
+    fn find(&self, sql: &str, shape: &Shape) -> Option<Statement> {
+        let known = self.known.get(&shape.key)?;
+        known.iter().find_map(|k| k.instance(sql, &shape.literals))
+    }
+
+    fn remember(&mut self, key: String, known: Known) {
+        if self.count >= ALL_MAX {
+            self.forget();
+        }
+        let same = self.known.entry(key).or_default();
+        if same.len() >= SHAPE_MAX {
+            self.count -= same.len();
+            same.clear();
+        }
+        same.push(known);
+        self.count += 1;
+    }
+}
+
+impl Known {
+    /// None for statements whose analysis may depend on more than text and schema, and for
+    /// edits that have more of a free literal in them than its value.
+    fn of(sql: &str, shape: &Shape, analysis: &Analysis) -> Option<Known> {
+        let statement = &analysis.statement;
+        if !matches!(
+            statement.kind,
+            StatementKind::Select | StatementKind::Dml | StatementKind::TransactionControl(_)
+        ) {
+            return None;
+        }
+        let free = |literal: &&Range<usize>| {
+            let whole = analysis.free.iter().find(|f| f.end == literal.end);
+            whole.is_some_and(|f| matches!(sql.get(f.start..literal.start), Some("" | "-" | "+")))
+        };
+        let mut statement = statement.clone();
+        let mut sealed = Vec::new();
+        for (at, edit) in statement.edits.iter_mut().enumerate() {
+            let range = edit.range.clone();
+            let over = |l: &&Range<usize>| l.start < range.end && range.start < l.end;
+            if !shape.literals.iter().filter(over).any(|l| free(&l)) {
+                continue;
+            }
+            match edit.pieces.as_mut_slice() {
+                [Piece::Envelope(secret), rest @ ..]
+                    if analysis.free.contains(&range)
+                        && rest.iter().all(|p| matches!(p, Piece::Text(_)))
+                        && secret.text() == value(sql, &range).as_bytes() =>
+                {
+                    secret.set_text(Vec::new());
+                    sealed.push(at);
+                }
+                _ => return None,
+            }
+        }
+        let marked = |literal: &Range<usize>| Marked {
+            range: literal.clone(),
+            fixed: (!free(&literal))
+                .then(|| sql.get(literal.clone()).unwrap_or_default().to_owned()),
+        };
+        Some(Known {
+            statement,
+            sealed,
+            literals: shape.literals.iter().map(marked).collect(),
+        })
+    }
+
+    /// The analysis of another text of the shape, unless a literal is another that must
+    /// not be.
+    fn instance(&self, sql: &str, literals: &[Range<usize>]) -> Option<Statement> {
+        let differs = |(known, here): (&Marked, &Range<usize>)| {
+            let text = sql.get(here.clone());
+            known
+                .fixed
+                .as_deref()
+                .is_some_and(|fixed| text != Some(fixed))
+        };
+        if self.literals.iter().zip(literals).any(differs) {
+            return None;
+        }
+        let moved = |range: &Range<usize>| {
+            Some(self.moved(range.start, literals)?..self.moved(range.end, literals)?)
+        };
+        let mut statement = self.statement.clone();
+        statement.range = moved(&statement.range)?;
+        for edit in &mut statement.edits {
+            edit.range = moved(&edit.range)?;
+            for piece in &mut edit.pieces {
+                if let Piece::Envelope(secret) = piece {
+                    secret.position = self.moved(secret.position, literals)?;
+                }
+            }
+        }
+        for at in &self.sealed {
+            let edit = statement.edits.get_mut(*at)?;
+            if let Some(Piece::Envelope(secret)) = edit.pieces.first_mut() {
+                secret.set_text(value(sql, &edit.range).as_bytes().to_vec());
+            }
+        }
+        Some(statement)
+    }
+
+    /// Where in a text with these literals the place is that was here in the remembered one.
+    fn moved(&self, offset: usize, literals: &[Range<usize>]) -> Option<usize> {
+        let before = self.literals.partition_point(|l| l.range.end <= offset);
+        match before.checked_sub(1) {
+            None => Some(offset),
+            Some(last) => {
+                let (was, is) = (&self.literals.get(last)?.range, literals.get(last)?);
+                Some(is.end + (offset - was.end))
+            }
+        }
+    }
+}
+
+/// What a literal of the shape says, with the sign before it.
+fn value<'a>(sql: &'a str, range: &Range<usize>) -> &'a str {
+    sql.get(range.clone())
+        .unwrap_or_default()
+        .trim_matches('\'')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Column, ColumnType, Relation};
+    use contract::TypeCode;
+
+    fn schema() -> Arc<Schema> {
+        let column = |name: &str, ty| Column {
+            name: name.into(),
+            attnum: 1,
+            ty,
+            typmod: -1,
+            generated: false,
+            identity: false,
+        };
+        let mut schema = Schema::default();
+        schema.set_search_path(["public"]);
+        schema.add_relation(Relation {
+            oid: 1,
+            schema: "public".into(),
+            name: "t".into(),
+            kind: 'r',
+            columns: Some(vec![
+                column("id", ColumnType::Plain(23, "int4".into())),
+                column("k", ColumnType::Enc(TypeCode::Int4)),
+                column("c", ColumnType::Enc(TypeCode::Text)),
+            ]),
+        });
+        Arc::new(schema)
+    }
+
+    /// How many of the texts are remembered apart from each other.
+    fn kept(texts: &[&str]) -> usize {
+        let (mut memo, schema, prepared) = (Memo::default(), schema(), Prepared::default());
+        for sql in texts {
+            let found = memo.analyze(sql, &schema, &prepared);
+            assert_eq!(found, crate::analyze(sql, &schema), "{sql}");
+        }
+        memo.count
+    }
+
+    /// Texts that differ in free literals are one; what else differs keeps them apart, or
+    /// they are not remembered at all.
+    #[test]
+    fn what_is_remembered() {
+        for (texts, count) in [
+            (
+                [
+                    "INSERT INTO t VALUES (-5, 7, 'a')",
+                    "INSERT INTO t VALUES (-123456, 8, 'b-c')",
+                ],
+                1,
+            ),
+            (
+                [
+                    "INSERT INTO t VALUES (5, -7, 'a')",
+                    "INSERT INTO t VALUES (2147483647, -8, '')",
+                ],
+                1,
+            ),
+            (
+                [
+                    "INSERT INTO t VALUES (5, 7, 9)",
+                    "INSERT INTO t VALUES (5, 7, 10)",
+                ],
+                1,
+            ),
+            (
+                [
+                    "SELECT k FROM t WHERE id = 5 LIMIT 3",
+                    "SELECT k FROM t WHERE id = 6 LIMIT 4",
+                ],
+                1,
+            ),
+            (["BEGIN", "BEGIN"], 1),
+            (
+                [
+                    "INSERT INTO t (id, k, c) VALUES (-371926275, 13117, '22377640566-88143502341')",
+                    "INSERT INTO t (id, k, c) VALUES (-2111753750, 82, '99216428758-51390698702-24500651175')",
+                ],
+                1,
+            ),
+            (
+                [
+                    "INSERT INTO t (id, k, c) VALUES (1649688298, 13117, '22377640566-88143502341')",
+                    "INSERT INTO t (id, k, c) VALUES (815581190, 82, '99216428758-51390698702-24500651175')",
+                ],
+                1,
+            ),
+            (["SELECT '1'::numeric(9,2)", "SELECT '1'::numeric(8,2)"], 2),
+            (
+                [
+                    "SELECT k FROM t WHERE c LIKE 'a' ESCAPE '#'",
+                    "SELECT k FROM t WHERE c LIKE 'a' ESCAPE '!'",
+                ],
+                2,
+            ),
+            (["CREATE TABLE u (x varchar(5))", "DO 'BEGIN END'"], 0),
+            (["PREPARE p AS SELECT 5", "EXECUTE p (5)"], 0),
+            (["SELECT 5; SELECT 6", "SELECT k FROM nowhere"], 0),
+        ] {
+            assert_eq!(kept(&texts), count, "{texts:?}");
+        }
+    }
+
+    /// Memory stays bounded, and no value of a free literal stays in it.
+    #[test]
+    fn bounds() {
+        let (mut memo, schema, prepared) = (Memo::default(), schema(), Prepared::default());
+        for n in 0..2 * ALL_MAX {
+            let name = format!("a{n}");
+            let sql = format!("INSERT INTO t VALUES (1, 2, 'SEKRIT') RETURNING id AS {name}");
+            memo.analyze(&sql, &schema, &prepared).expect("insert");
+            let sql = format!("SELECT '1'::numeric({}, 2)", 10 + n % 20);
+            memo.analyze(&sql, &schema, &prepared).expect("select");
+            assert!(memo.count <= ALL_MAX);
+            assert_eq!(memo.count, memo.known.values().map(Vec::len).sum::<usize>());
+        }
+        let secrets = memo
+            .known
+            .values()
+            .flatten()
+            .flat_map(|k| &k.statement.edits);
+        for piece in secrets.flat_map(|e| &e.pieces) {
+            if let Piece::Envelope(secret) = piece {
+                assert!(secret.text().is_empty());
+            }
+        }
+    }
+}
