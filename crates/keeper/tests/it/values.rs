@@ -162,6 +162,33 @@ fn bad_envelopes() {
     assert_eq!(backend.fence(), Ok(()));
 }
 
+/// An envelope that the keeper gave out is taken back in the session that it was made for, as
+/// a value of its type; in another session, of the same client, it opens nothing. Bug: who has
+/// seen an envelope pass reads it in a session of their own.
+#[test]
+fn envelopes_that_come_back() {
+    let running = Running::start();
+    let (mut owner, mut other) = (running.session(), running.session());
+    let value = owner.put(&Value::Int4(77));
+    let envelope = owner.get_envelope(value, Int4).unwrap();
+    let back = owner.slot();
+    owner.put_bytes(back, Int4, -1, &envelope);
+    assert_eq!(owner.get(back, Int4).unwrap().as_deref(), Some("77"));
+    let wrong = owner.slot();
+    owner.put_bytes(wrong, Int8, -1, &envelope);
+    assert_eq!(state(owner.fence()), "42804");
+
+    let to = other.slot();
+    other.put_bytes(to, Int4, -1, &envelope);
+    assert_eq!(state(other.fence()), "28000");
+    assert_eq!(state(other.get(to, Int4)), "28000");
+    let mut altered = envelope.clone();
+    *altered.last_mut().unwrap() ^= 1;
+    let to = owner.slot();
+    owner.put_bytes(to, Int4, -1, &altered);
+    assert_eq!(state(owner.fence()), "28000");
+}
+
 #[test]
 fn operations() {
     let running = Running::start();
