@@ -5,7 +5,7 @@ Plaintext and protected stand in the same PostgreSQL with fsync on, in alternati
 through the client library, so that no proxy's hop is in the figures.
 
 Parameters: SECONDS of each measurement, ROUNDS, CLIENTS, SF of TPC-H for space and COPY, WAL_MB
-before the kill.
+before the kill; PARTS of space, commits, copy, recovery (not all: printed, not kept).
 """
 
 import os
@@ -17,7 +17,7 @@ import plots
 import servers
 import tpch_data
 from driver import driver
-from report import Report, median, parameter, progress, ratio, table
+from report import Report, median, parameter, parameters, progress, ratio, table
 from stack import kill
 
 SECONDS = parameter("SECONDS", 3.0)
@@ -25,9 +25,11 @@ ROUNDS = parameter("ROUNDS", 3)
 CLIENTS = [int(n) for n in parameter("CLIENTS", "1,4").split(",")]
 SCALE = parameter("SF", 0.1)
 WAL_MB = parameter("WAL_MB", 300)
+ALL_PARTS = "space,commits,copy,recovery"
+PARTS = parameters("PARTS", ALL_PARTS)
 ROWS = 10_000
 SIDES = {"plain": ("direct", "d_plain"), "protected": ("library", "d_protected")}
-PARTS = ["tables", "indexes", "keeper", "total"]
+PLACES = ["tables", "indexes", "keeper", "total"]
 
 
 def load(stack, path: str, schema: str, table: str, file: Path) -> tuple[float, int]:
@@ -44,7 +46,6 @@ def space(stack, report: Report) -> None:
     found = {}
     with stack.connect_dba() as dba, servers.connect(stack.app_url) as app:
         for name, (path, schema) in SIDES.items():
-            app.execute(f"CREATE SCHEMA {schema}")
             app.execute(f"SET search_path = {schema}")
             app.execute(tpch_data.ddl(name == "protected"))
             dba.execute("CHECKPOINT")
@@ -57,7 +58,7 @@ def space(stack, report: Report) -> None:
     found["protected"]["keeper"] = servers.keeper_files(stack)
     found["protected"]["keeper_memory"] = servers.keeper_memory(stack)
     for side in found.values():
-        side["total"] = sum(side.get(part, 0) for part in PARTS[:3])
+        side["total"] = sum(side.get(place, 0) for place in PLACES[:3])
         side["bytes_per_row"] = side["total"] / side["rows"]
         side["wal_bytes_per_row"] = side["wal"] / side["rows"]
     found["ratio"] = found["protected"]["total"] / found["plain"]["total"]
@@ -106,11 +107,11 @@ def wal_position(dba) -> int:
     return dba.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::int8").fetchone()[0]
 
 
-def unbind(stack) -> None:
-    """Takes constraints and indexes off lineitem: what is timed is COPY."""
+def make_lineitem(stack) -> None:
+    """Without constraints and indexes: what is timed is COPY."""
     with servers.connect(stack.app_url) as app:
         for _, schema in SIDES.values():
-            app.execute(f"DROP TABLE {schema}.lineitem CASCADE")
+            app.execute(f"DROP TABLE IF EXISTS {schema}.lineitem CASCADE")
             app.execute(f"SET search_path = {schema}")
             ddl = tpch_data.ddl(schema == SIDES["protected"][1])
             app.execute(next(part for part in ddl.split(";") if "TABLE lineitem" in part))
@@ -139,38 +140,48 @@ def copy(stack, report: Report) -> None:
 
 def recovery(stack, report: Report) -> None:
     """Kills PostgreSQL and the keeper with WAL_MB of WAL since the checkpoint of both, and waits
-    for the first query. PostgreSQL's own part is in its log; what is above is the keeper's."""
+    for the first row. PostgreSQL's own part is in its log. Medians over the rounds."""
+    runs = {name: [recover(stack, name) for _ in range(ROUNDS)] for name in SIDES}
+    report.results["recovery"] = {
+        name: {key: median([run[key] for run in all_runs]) for key in all_runs[0]}
+        for name, all_runs in runs.items()
+    }
+
+
+def recover(stack, name: str) -> dict:
+    path, schema = SIDES[name]
     file = tpch_data.generate(SCALE) / "lineitem.tbl"
-    report.results["recovery"] = found = {}
-    for name, (path, schema) in SIDES.items():
-        servers.keeper_files(stack)  # a checkpoint of both
-        with stack.connect_dba() as dba:
-            dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1d'")
-            dba.execute("ALTER SYSTEM SET confide.checkpoint_wal = '8GB'")
-            dba.execute("SELECT pg_reload_conf()")
-            dba.execute(f"TRUNCATE {schema}.lineitem")
-            before, loads = wal_position(dba), 0
-            while wal_position(dba) - before < WAL_MB * 2**20:
-                driver(stack, path, schema, "copy", "--table", "lineitem", "--file", file)
-                loads += 1
-            written = wal_position(dba) - before
-        crash(stack)
-        start = time.monotonic()
-        stack.up()
-        postgres = time.monotonic() - start
-        with servers.connect(stack.app_url, schema) as app:
-            rows = app.execute("SELECT count(l_comment) FROM lineitem").fetchone()[0]
-            app.execute("SELECT l_comment FROM lineitem LIMIT 1").fetchone()
+    with stack.connect_dba() as dba:
+        dba.execute(f"TRUNCATE {schema}.lineitem")
+    servers.keeper_files(stack)  # a checkpoint of both
+    with stack.connect_dba() as dba:
+        dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1d'")
+        dba.execute("ALTER SYSTEM SET confide.checkpoint_wal = '8GB'")
+        dba.execute("SELECT pg_reload_conf()")
+        before, loads = wal_position(dba), 0
+        while wal_position(dba) - before < WAL_MB * 2**20:
+            driver(stack, path, schema, "copy", "--table", "lineitem", "--file", file)
+            loads += 1
+        written = wal_position(dba) - before
+    rows = loads * sum(1 for _ in file.open("rb"))
+    crash(stack)
+    start = time.monotonic()
+    stack.up()
+    up = time.monotonic() - start
+    with servers.connect(stack.app_url, schema) as app:
+        app.execute("SELECT l_comment FROM lineitem LIMIT 1").fetchone()
         answered = time.monotonic() - start
-        redo = redo_seconds(stack)
-        found[name] = {
-            "wal_mb": written / 2**20,
-            "up_seconds": postgres,
-            "first_answer_seconds": answered,
-            "postgres_redo_seconds": redo,
-            "rows": rows,
-        }
-        progress(f"{name}: {written / 2**20:.0f} MB of WAL, first answer after {answered:.2f} s")
+        found = app.execute("SELECT count(l_comment) FROM lineitem").fetchone()[0]
+        if found != rows:
+            raise RuntimeError(f"{found} of {rows} rows came back")
+    progress(f"{name}: {written / 2**20:.0f} MB of WAL, first answer after {answered:.2f} s")
+    return {
+        "wal_mb": written / 2**20,
+        "up_seconds": up,
+        "first_answer_seconds": answered,
+        "postgres_redo_seconds": redo_seconds(stack),
+        "rows": rows,
+    }
 
 
 def crash(stack) -> None:
@@ -193,19 +204,24 @@ def redo_seconds(stack) -> float | None:
     return float(done[-1].rsplit("elapsed:", 1)[1].split()[0]) if done else None
 
 
-def print_tables(report: Report) -> None:
-    storage = report.results["storage"]
-    keys = [*PARTS, "wal"]
+def print_space(storage: dict) -> None:
+    keys = [*PLACES, "wal"]
     rows = [
         [name, *(storage[name].get(k, 0) / 1e6 for k in keys), storage[name]["bytes_per_row"]]
         for name in SIDES
     ]
     table(["TPC-H, MB", *keys, "bytes a row"], rows)
     print(f"  total of both sides: {storage['ratio']:.2f} times plaintext")
+
+
+def print_commits(entries: list[dict]) -> None:
     head = ["commits/s", "synchronous_commit", "clients", "plain", "protected", "ratio"]
     keys = ["kind", "synchronous_commit", "clients", "plain", "protected", "ratio"]
-    table(head, [[entry[k] for k in keys] for entry in report.results["commits"]])
-    entry, sides = report.results["copy"], list(SIDES)
+    table(head, [[entry[k] for k in keys] for entry in entries])
+
+
+def print_copy(entry: dict) -> None:
+    sides = list(SIDES)
     table(
         ["COPY of lineitem", *sides, "ratio"],
         [
@@ -218,9 +234,19 @@ def print_tables(report: Report) -> None:
             ],
         ],
     )
-    found = report.results["recovery"]
-    keys = ["wal_mb", "up_seconds", "first_answer_seconds", "postgres_redo_seconds"]
-    table(["recovery", *sides], [[k, *(found[n][k] for n in sides)] for k in keys])
+
+
+def print_recovery(found: dict) -> None:
+    keys = ["wal_mb", "postgres_redo_seconds", "up_seconds", "first_answer_seconds"]
+    table(["recovery", *SIDES], [[k, *(found[n][k] for n in SIDES)] for k in keys])
+
+
+PRINTED = {
+    "storage": print_space,
+    "commits": print_commits,
+    "copy": print_copy,
+    "recovery": print_recovery,
+}
 
 
 def plot(report: Report) -> None:
@@ -239,15 +265,24 @@ def main() -> None:
         },
     )
     with servers.running(log_checkpoints="off") as stack:
-        space(stack, report)
-        make_tables(stack)
-        commits(stack, report)
-        unbind(stack)
-        copy(stack, report)
-        recovery(stack, report)
-    print_tables(report)
-    plot(report)
-    report.write()
+        with servers.connect(stack.app_url) as app:
+            for _, schema in SIDES.values():
+                app.execute(f"CREATE SCHEMA {schema}")
+        if "space" in PARTS:
+            space(stack, report)
+        if "commits" in PARTS:
+            make_tables(stack)
+            commits(stack, report)
+        make_lineitem(stack)
+        if "copy" in PARTS:
+            copy(stack, report)
+        if "recovery" in PARTS:
+            recovery(stack, report)
+    for key, found in report.results.items():
+        PRINTED[key](found)
+    if set(PARTS) == set(ALL_PARTS.split(",")):
+        plot(report)
+        report.write()
 
 
 if __name__ == "__main__":
