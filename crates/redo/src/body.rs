@@ -16,15 +16,18 @@ use crate::Error;
 use contract::Fid;
 use contract::fid::{PARTITION_END, SLOT_MAX};
 
-/// One value and the permanent FID that it got.
+/// Values of one type, and the consecutive permanent FIDs that they got.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Item<'a> {
-    /// The FID.
-    pub fid: u64,
-    /// Code of the value's type.
+pub struct Run<'a> {
+    /// The first FID.
+    pub first: u64,
+    /// How many there are; not 0.
+    pub count: u64,
+    /// Code of the values' type.
     pub type_code: u8,
-    /// The value, in a form that only the keeper knows.
-    pub bytes: &'a [u8],
+    /// Length of each value plus one; 0: each has its own before it.
+    width: u64,
+    bytes: &'a [u8],
 }
 
 /// The body of a promotion while it is being written.
@@ -41,9 +44,9 @@ pub struct Runs {
     pub(crate) body: Vec<u8>,
 }
 
-/// The items of a promotion, checked to be well formed.
+/// The values of a promotion, checked to be well formed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Items {
+pub struct Promoted {
     body: Vec<u8>,
     by_runs: bool,
 }
@@ -141,20 +144,6 @@ impl Promotion {
     }
 }
 
-fn take_item<'a>(bytes: &mut &'a [u8], last: u64) -> Option<Item<'a>> {
-    let fid = take_fid(bytes, last)?;
-    let (&type_code, rest) = bytes.split_first()?;
-    *bytes = rest;
-    let length = usize::try_from(take_varint(bytes)?).ok()?;
-    let (value, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(Item {
-        fid,
-        type_code,
-        bytes: value,
-    })
-}
-
 impl Runs {
     /// An empty one.
     pub fn new() -> Runs {
@@ -189,83 +178,78 @@ impl Runs {
     }
 }
 
-/// What is left of a promotion's body.
-struct Rest<'a> {
-    bytes: &'a [u8],
-    last: u64,
-    by_runs: bool,
-    /// Values left in the run, their type, and their length plus one or 0.
-    run: (u64, u8, u64),
-}
-
-impl<'a> Rest<'a> {
-    fn take(&mut self) -> Option<Item<'a>> {
-        let item = if self.by_runs {
-            self.take_of_run()?
-        } else {
-            take_item(&mut self.bytes, self.last)?
-        };
-        self.last = item.fid;
-        Some(item)
-    }
-
-    fn take_of_run(&mut self) -> Option<Item<'a>> {
-        let mut fid = self.last.wrapping_add(1);
-        if self.run.0 == 0 {
-            fid = take_fid(&mut self.bytes, self.last)?;
-            let count = take_varint(&mut self.bytes)?;
-            let (&type_code, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            let width = take_varint(&mut self.bytes)?;
-            // Values without any bytes would cost nothing: 1 is not written.
-            if count == 0 || width == 1 || count - 1 > SLOT_MAX - Fid(fid).slot() {
-                return None;
-            }
-            self.run = (count, type_code, width);
+impl<'a> Run<'a> {
+    fn take(rest: &mut &'a [u8], last: u64, by_runs: bool) -> Option<Run<'a>> {
+        let first = take_fid(rest, last)?;
+        let count = if by_runs { take_varint(rest)? } else { 1 };
+        let &type_code = rest.split_off_first()?;
+        let width = take_varint(rest)?;
+        let width = width.checked_add(u64::from(!by_runs))?;
+        // Values without any bytes would cost nothing: a run of them is not written.
+        let empty = by_runs && (count == 0 || width == 1);
+        if empty || count - 1 > SLOT_MAX - Fid(first).slot() {
+            return None;
         }
-        self.run.0 -= 1;
-        let length = match self.run.2 {
-            0 => take_varint(&mut self.bytes)?,
-            width => width - 1,
-        };
-        let (bytes, rest) = self.bytes.split_at_checked(usize::try_from(length).ok()?)?;
-        self.bytes = rest;
-        Some(Item {
-            fid,
-            type_code: self.run.1,
+        let mut behind = *rest;
+        if width > 0 {
+            take_bytes(&mut behind, count.checked_mul(width - 1)?)?;
+        } else {
+            for _ in 0..count {
+                let length = take_varint(&mut behind)?;
+                take_bytes(&mut behind, length)?;
+            }
+        }
+        let bytes = rest.split_off(..rest.len() - behind.len())?;
+        Some(Run {
+            first,
+            count,
+            type_code,
+            width,
             bytes,
         })
     }
 
-    fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.run.0 == 0
+    /// The last FID.
+    fn last(&self) -> u64 {
+        self.first.wrapping_add(self.count).wrapping_sub(1)
+    }
+
+    /// The values in order, in a form that only the keeper knows.
+    pub fn values(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (mut rest, width) = (self.bytes, self.width);
+        (0..self.count).map_while(move |_| {
+            let length = match width {
+                0 => take_varint(&mut rest)?,
+                width => width - 1,
+            };
+            take_bytes(&mut rest, length)
+        })
     }
 }
 
-impl Items {
-    pub(crate) fn parse(packed: &[u8], by_runs: bool) -> Result<Items, Error> {
+fn take_bytes<'a>(rest: &mut &'a [u8], length: u64) -> Option<&'a [u8]> {
+    rest.split_off(..usize::try_from(length).ok()?)
+}
+
+impl Promoted {
+    pub(crate) fn parse(packed: &[u8], by_runs: bool) -> Result<Promoted, Error> {
         let body = pack::unpack(packed).ok_or(Error::Malformed)?;
-        let items = Items { body, by_runs };
-        let mut rest = items.rest();
+        let (mut rest, mut last) = (body.as_slice(), 0);
         while !rest.is_empty() {
-            rest.take().ok_or(Error::Malformed)?;
+            let run = Run::take(&mut rest, last, by_runs).ok_or(Error::Malformed)?;
+            last = run.last();
         }
-        Ok(items)
+        Ok(Promoted { body, by_runs })
     }
 
-    fn rest(&self) -> Rest<'_> {
-        Rest {
-            bytes: &self.body,
-            last: 0,
-            by_runs: self.by_runs,
-            run: (0, 0, 0),
-        }
-    }
-
-    /// The items in order.
-    pub fn iter(&self) -> impl Iterator<Item = Item<'_>> {
-        let mut rest = self.rest();
-        std::iter::from_fn(move || rest.take())
+    /// The values by runs, in order.
+    pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        let (mut rest, mut last) = (self.body.as_slice(), 0);
+        std::iter::from_fn(move || {
+            let run = Run::take(&mut rest, last, self.by_runs)?;
+            last = run.last();
+            Some(run)
+        })
     }
 }
 
@@ -365,8 +349,12 @@ mod tests {
     }
 
     fn parse(body: &[u8]) -> Result<Vec<u64>, Error> {
-        let items = Items::parse(&pack::pack(body, false), true)?;
-        Ok(items.iter().map(|item| item.fid).collect())
+        let promoted = Promoted::parse(&pack::pack(body, false), true)?;
+        let fids = |run: Run<'_>| {
+            assert_eq!(run.values().count() as u64, run.count);
+            run.first..=run.last()
+        };
+        Ok(promoted.runs().flat_map(fids).collect())
     }
 
     /// A body that ends early is refused, unless a run ends there. Bug: a run that says

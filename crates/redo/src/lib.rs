@@ -18,7 +18,7 @@
 mod body;
 mod seal;
 
-pub use body::{Item, Items, Partition, Promotion, Runs, Sweep};
+pub use body::{Partition, Promoted, Promotion, Run, Runs, Sweep};
 pub use seal::{Opener, Sealer};
 
 /// Version of the format.
@@ -57,7 +57,7 @@ impl Kind {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Record {
     /// Values got permanent FIDs.
-    Promotion(Items),
+    Promotion(Promoted),
     /// A column got its partition.
     Partition(Partition),
     /// FIDs name nothing any more.

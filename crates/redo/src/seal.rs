@@ -1,6 +1,6 @@
 //! Sealing and opening.
 
-use crate::{Error, Items, Kind, Partition, Promotion, Record, Runs, Sweep, VERSION};
+use crate::{Error, Kind, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, rand};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -181,8 +181,8 @@ impl Opener {
             .len();
         body.truncate(length);
         match Kind::from_u8(*kind).ok_or(Error::Malformed)? {
-            Kind::Promotion => Items::parse(&body, false).map(Record::Promotion),
-            Kind::Runs => Items::parse(&body, true).map(Record::Promotion),
+            Kind::Promotion => Promoted::parse(&body, false).map(Record::Promotion),
+            Kind::Runs => Promoted::parse(&body, true).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
             Kind::Drop => match body.first_chunk() {

@@ -41,8 +41,17 @@ struct Inner {
 /// Between finding a segment absent and reading it back it may go again.
 const TRIES: u32 = 1000;
 
-/// Only for segments that are present.
 impl Inner {
+    /// Whether it is of a type: the number may have become another column's since somebody
+    /// looked at its type.
+    fn expect(&self, t: TypeCode) -> Result<(), Error> {
+        match self.t == t {
+            true => Ok(()),
+            false => Err(error::unresolved()),
+        }
+    }
+
+    /// Only for segments that are present.
     fn clear(&mut self, slot: u64) -> bool {
         if !self.taken.has(slot) {
             return false;
@@ -57,6 +66,7 @@ impl Inner {
         true
     }
 
+    /// Only for segments that are present.
     fn put(&mut self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
         let segment = segment_of(slot);
         let present = self.segments.change(segment);
@@ -68,6 +78,34 @@ impl Inner {
             marks.mark(slot);
         }
         Ok(())
+    }
+
+    /// Puts values into the slots of a segment that is present, from one on, whatever is
+    /// there now; the slot after the last one.
+    fn put_back<'v>(
+        &mut self,
+        first: u64,
+        values: &mut impl Iterator<Item = Scalar<'v>>,
+    ) -> Result<u64, Error> {
+        let segment = segment_of(first);
+        let (start, end) = (first_slot(segment), first_slot(segment + 1));
+        let present = self.segments.change(segment);
+        let Resident { data, account } = present.ok_or_else(error::unresolved)?;
+        self.dirty.mark(first);
+        for slot in first..end {
+            let Some(value) = values.next() else {
+                return Ok(slot);
+            };
+            if self.taken.free(slot) {
+                data.clear(slot - start, account);
+            }
+            data.put(slot - start, &value, account)?;
+            self.taken.take(slot);
+            if let Some(marks) = &mut self.marks {
+                marks.mark(slot);
+            }
+        }
+        Ok(end)
     }
 }
 
@@ -167,12 +205,18 @@ impl Partition {
         Err(error::unresolved())
     }
 
-    /// Copies a value into the lowest free slot. `note` is called with the FID
+    /// Copies a value of a type into the lowest free slot. `note` is called with the FID
     /// before anybody else can see it.
-    pub fn put(&self, value: &Scalar<'_>, note: impl FnOnce(Fid)) -> Result<Fid, Error> {
+    pub fn put(
+        &self,
+        t: TypeCode,
+        value: &Scalar<'_>,
+        note: impl FnOnce(Fid),
+    ) -> Result<Fid, Error> {
         self.change(
             |inner| inner.taken.next(),
             |inner, slot| {
+                inner.expect(t)?;
                 inner.put(slot, value)?;
                 let fid = Fid::new(self.number, slot);
                 note(fid);
@@ -185,6 +229,7 @@ impl Partition {
     /// other. What was copied before an error stays.
     pub fn put_all<'v>(
         &self,
+        t: TypeCode,
         values: impl Iterator<Item = Scalar<'v>>,
         mut note: impl FnMut(Fid, &Scalar<'_>),
     ) -> Result<(), Error> {
@@ -193,6 +238,7 @@ impl Partition {
             self.change(
                 |inner| inner.taken.next(),
                 |inner, mut slot| {
+                    inner.expect(t)?;
                     while let Some(value) = values.peek() {
                         if !inner.segments.is_present(segment_of(slot)) {
                             break;
@@ -229,15 +275,26 @@ impl Partition {
         lock::read(&self.inner).as_ref().map(|inner| inner.key)
     }
 
-    /// Puts back what was in a slot, whatever is there now.
-    pub fn restore(&self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
-        self.change(
-            |_| slot,
-            |inner, slot| {
-                inner.clear(slot);
-                inner.put(slot, value)
-            },
-        )?
+    /// Puts values of a type back into consecutive slots, whatever is there now; how many.
+    pub fn restore<'v>(
+        &self,
+        t: TypeCode,
+        first: u64,
+        values: impl Iterator<Item = Scalar<'v>>,
+    ) -> Result<u64, Error> {
+        let mut values = values.peekable();
+        let mut next = first;
+        while values.peek().is_some() {
+            let from = next;
+            next = self.change(
+                |_| from,
+                |inner, slot| {
+                    inner.expect(t)?;
+                    inner.put_back(slot, &mut values)
+                },
+            )??;
+        }
+        Ok(next - first)
     }
 
     /// Whether the partition's making is in the WAL for good. That a checkpoint lists it

@@ -10,8 +10,8 @@ use crate::layout::PartitionKey;
 use crate::partition::{Partition, PartitionStatistics};
 use crate::scalar::Scalar;
 use crate::segment::{Backing, Memory};
-use contract::Fid;
 use contract::fid::ARENA_BASE;
+use contract::{Fid, TypeCode};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -200,21 +200,22 @@ impl Store {
         true
     }
 
-    /// Copies a value into a column.
-    pub fn promote(&self, number: u32, value: &Scalar<'_>) -> Result<Fid, Error> {
+    /// Copies a value into a column of this type.
+    pub fn promote(&self, number: u32, t: TypeCode, value: &Scalar<'_>) -> Result<Fid, Error> {
         let partition = self.get(number).ok_or_else(error::unresolved)?;
-        partition.put(value, |fid| self.journal.promoted(fid, value))
+        partition.put(t, value, |fid| self.journal.promoted(fid, value))
     }
 
-    /// Copies values into a column; `made` is told of each.
+    /// Copies values into a column of this type; `made` is told of each.
     pub fn promote_all<'v>(
         &self,
         number: u32,
+        t: TypeCode,
         values: impl Iterator<Item = Scalar<'v>>,
         mut made: impl FnMut(Fid),
     ) -> Result<(), Error> {
         let partition = self.get(number).ok_or_else(error::unresolved)?;
-        partition.put_all(values, |fid, value| {
+        partition.put_all(t, values, |fid, value| {
             self.journal.promoted(fid, value);
             made(fid);
         })

@@ -96,7 +96,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Put(value) => {
-                    let fid = store.promote(number, &Scalar::of(&value)).unwrap();
+                    let fid = store.promote(number, value.type_code(), &Scalar::of(&value)).unwrap();
                     let lowest = (0..).find(|slot| !model.contains_key(slot)).unwrap_or(0);
                     prop_assert_eq!(fid, Fid::new(number, lowest));
                     model.insert(lowest, value);
@@ -177,7 +177,9 @@ fn threads() {
                     let number = store.open(key).unwrap();
                     let text =
                         Value::Text(format!("{relation} {n} and some more").into_bytes().into());
-                    let fid = store.promote(number, &Scalar::of(&text)).unwrap();
+                    let fid = store
+                        .promote(number, text.type_code(), &Scalar::of(&text))
+                        .unwrap();
                     let back = store.get(number).unwrap().read().value(fid.slot()).unwrap();
                     assert_eq!(encode_binary(&back), encode_binary(&text));
                     if n % 3 == 0 {

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::{Backing, Budget, Layout, NoJournal, PartitionKey, SEGMENT_SLOTS, Scalar, Store};
+use store::{
+    Backing, Budget, Layout, NoJournal, Partition, PartitionKey, SEGMENT_SLOTS, Scalar, Store,
+};
 use values::Error;
 
 #[derive(Default)]
@@ -62,6 +64,11 @@ fn open(store: &Store, relation: u32, t: TypeCode) -> u32 {
     store.open(key).unwrap()
 }
 
+fn restore(partition: &Partition, slot: u64, value: i64) {
+    let value = [Scalar::Int(value)].into_iter();
+    partition.restore(TypeCode::Int8, slot, value).unwrap();
+}
+
 const SEGMENTS: u64 = 6;
 const SLOTS: u64 = SEGMENTS * SEGMENT_SLOTS;
 
@@ -70,7 +77,9 @@ fn numbers() {
     let (store, shelf) = store(1 << 20);
     let number = open(&store, 1, TypeCode::Int8);
     for n in 0..SLOTS {
-        store.promote(number, &Scalar::Int(n as i64 * 3)).unwrap();
+        store
+            .promote(number, TypeCode::Int8, &Scalar::Int(n as i64 * 3))
+            .unwrap();
     }
     // Nothing can go that is nowhere else.
     assert!(store.make_room() > 0);
@@ -92,16 +101,14 @@ fn numbers() {
     assert!(out.iter().zip(0..).all(|(found, n)| *found == n * 3));
     // Changed where it is not in memory: a slot freed, taken again, put back.
     assert!(store.free(Fid::new(number, 5)));
-    let fid = store.promote(number, &Scalar::Int(-7)).unwrap();
-    assert_eq!(fid.slot(), 5);
-    partition
-        .restore(SEGMENT_SLOTS + 9, &Scalar::Int(-8))
+    let fid = store
+        .promote(number, TypeCode::Int8, &Scalar::Int(-7))
         .unwrap();
+    assert_eq!(fid.slot(), 5);
+    restore(partition, SEGMENT_SLOTS + 9, -8);
     store.make_room();
     shelf.take_dirty(&store, number);
-    partition
-        .restore(2 * SEGMENT_SLOTS, &Scalar::Int(-9))
-        .unwrap();
+    restore(partition, 2 * SEGMENT_SLOTS, -9);
     assert_eq!(store.make_room(), 0);
     for (slot, value) in [
         (4, 12),
@@ -125,7 +132,8 @@ fn adopted() {
     let (old, shelf) = store(0);
     let number = open(&old, 1, TypeCode::Int4);
     for n in 0..2 * SEGMENT_SLOTS {
-        old.promote(number, &Scalar::Int(n as i64)).unwrap();
+        old.promote(number, TypeCode::Int4, &Scalar::Int(n as i64))
+            .unwrap();
     }
     assert!(old.free(Fid::new(number, 7)));
     shelf.take_dirty(&old, number);
@@ -148,7 +156,9 @@ fn adopted() {
     assert_eq!(value(SEGMENT_SLOTS + 3), Some(SEGMENT_SLOTS as i64 + 3));
     assert_eq!((new.paging().resident, new.paging().faults), (1, 1));
     assert_eq!(value(7), None);
-    let fid = new.promote(number, &Scalar::Int(-7)).unwrap();
+    let fid = new
+        .promote(number, TypeCode::Int4, &Scalar::Int(-7))
+        .unwrap();
     assert_eq!((fid.slot(), value(7), value(8)), (7, Some(-7), Some(8)));
     // What is in memory is not the vault's to say any more.
     let bytes = shelf.read(number, 0).unwrap();
@@ -163,7 +173,7 @@ fn lost() {
     for n in 0..3 * SEGMENT_SLOTS {
         let text = format!("this is the text of number {n}");
         store
-            .promote(number, &Scalar::Bytes(text.as_bytes()))
+            .promote(number, TypeCode::Text, &Scalar::Bytes(text.as_bytes()))
             .unwrap();
     }
     shelf.take_dirty(&store, number);
@@ -183,7 +193,8 @@ fn lost() {
     assert_eq!(&reader.value(3).unwrap_err().sqlstate, b"58030");
     assert_ne!(&reader.why(1 << 30).sqlstate, b"58030");
     drop(reader);
-    let error = partition.restore(3, &Scalar::Bytes(b"x")).unwrap_err();
+    let value = [Scalar::Bytes(b"x")].into_iter();
+    let error = partition.restore(TypeCode::Text, 3, value).unwrap_err();
     assert_eq!(&error.sqlstate, b"58030");
     assert!(
         partition.write_segment(0).is_err(),
@@ -204,10 +215,14 @@ fn scans_push_out_themselves() {
         open(&store, 2, TypeCode::Int8),
     );
     for n in 0..16 * SEGMENT_SLOTS {
-        store.promote(large, &Scalar::Int(n as i64)).unwrap();
+        store
+            .promote(large, TypeCode::Int8, &Scalar::Int(n as i64))
+            .unwrap();
     }
     for n in 0..SEGMENT_SLOTS {
-        store.promote(small, &Scalar::Int(n as i64)).unwrap();
+        store
+            .promote(small, TypeCode::Int8, &Scalar::Int(n as i64))
+            .unwrap();
     }
     for number in [large, small] {
         shelf.take_dirty(&store, number);
@@ -238,7 +253,9 @@ fn together() {
     let (store, shelf) = store(1 << 20);
     let number = open(&store, 1, TypeCode::Int8);
     for n in 0..SLOTS {
-        store.promote(number, &Scalar::Int(n as i64)).unwrap();
+        store
+            .promote(number, TypeCode::Int8, &Scalar::Int(n as i64))
+            .unwrap();
     }
     shelf.take_dirty(&store, number);
     let done = AtomicU64::new(0);
@@ -264,7 +281,7 @@ fn together() {
                     let wanted = slot as i64;
                     assert!(matches!(found, Some(Some(values::Value::Int8(v))) if v == wanted));
                     if (x >> 20) & 1023 == 0 {
-                        partition.restore(slot, &Scalar::Int(slot as i64)).unwrap();
+                        restore(partition, slot, slot as i64);
                     }
                 }
                 done.fetch_add(1, Ordering::SeqCst);

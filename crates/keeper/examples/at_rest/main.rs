@@ -169,8 +169,9 @@ fn main() {
         let number = store.open(key).expect("a partition");
         let mut random = Random(1);
         for _ in 0..VALUES {
+            let value = draw(&mut random);
             store
-                .promote(number, &Scalar::of(&draw(&mut random)))
+                .promote(number, value.type_code(), &Scalar::of(&value))
                 .expect("a slot");
         }
         let partition = store.get(number).expect("the partition");

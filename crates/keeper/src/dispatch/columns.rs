@@ -99,12 +99,11 @@ impl Connection {
             match self.promote_one(source, partition) {
                 Ok(Source::Stays(fid)) => self.reply.extend_from_slice(&fid.0.to_le_bytes()),
                 Ok(Source::Moves(partition, value)) => {
-                    match self
-                        .space
-                        .keeper
-                        .store
-                        .promote(partition, &Scalar::of(&value))
-                    {
+                    match self.space.keeper.store.promote(
+                        partition,
+                        value.type_code(),
+                        &Scalar::of(&value),
+                    ) {
                         Ok(fid) => {
                             made.push(fid);
                             self.note(&mut log, fid, &value);

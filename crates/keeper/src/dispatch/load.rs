@@ -170,7 +170,7 @@ impl Connection {
                 bytes = tail;
                 store::decode(column.t, value)
             });
-            done = store.promote_all(column.partition, values, |fid| {
+            done = store.promote_all(column.partition, column.t, values, |fid| {
                 match made.get_mut(start..).and_then(<[_]>::last_mut) {
                     Some((first, count)) if first.0 + u64::from(*count) == fid.0 => *count += 1,
                     _ => made.push((fid, 1)),

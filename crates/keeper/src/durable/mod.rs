@@ -321,11 +321,9 @@ impl Durable {
             Record::Drop(number) => {
                 store.drop_partition(number);
             }
-            Record::Promotion(items) => {
-                for item in items.iter() {
-                    if !redo_item(store, &item)? {
-                        state.skipped += 1;
-                    }
+            Record::Promotion(promoted) => {
+                for run in promoted.runs() {
+                    state.skipped += redo_run(store, &run)?;
                 }
             }
         }
@@ -426,19 +424,19 @@ fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Erro
     Ok(())
 }
 
-/// False when the column is no more.
-fn redo_item(store: &Store, item: &redo::Item<'_>) -> Result<bool, Error> {
-    let fid = Fid(item.fid);
-    let Some(partition) = store.get(fid.partition()) else {
-        return Ok(false);
+/// How many of the values were of a column that is no more.
+fn redo_run(store: &Store, run: &redo::Run<'_>) -> Result<u64, Error> {
+    let first = Fid(run.first);
+    let column = store.get(first.partition());
+    let Some((partition, t)) = column.and_then(|p| Some((p, p.read().stored_type()?))) else {
+        return Ok(run.count);
     };
-    let Some(t) = partition.read().stored_type() else {
-        return Ok(false);
-    };
-    let value = Some(item.bytes)
-        .filter(|_| t as u8 == item.type_code)
-        .and_then(|bytes| store::decode(t, bytes))
-        .ok_or_else(store::bad_segment)?;
-    partition.restore(fid.slot(), &value)?;
-    Ok(true)
+    if t as u8 != run.type_code {
+        return Err(store::bad_segment());
+    }
+    let values = run.values().map_while(|bytes| store::decode(t, bytes));
+    match partition.restore(t, first.slot(), values)? {
+        restored if restored == run.count => Ok(0),
+        _ => Err(store::bad_segment()),
+    }
 }
