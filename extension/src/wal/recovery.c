@@ -4,11 +4,12 @@
  *
  * One background worker, connected to no database. It opens a channel, announces
  * the keeper's run to the backends, looks whether keeper and cluster belong together,
- * sends the WAL if the keeper needs it, and admits the run. Then it sleeps until the
- * keeper hangs up, a checkpoint is due, or PostgreSQL ends; at a standby it also sends
- * what is replayed, until the standby is promoted. Any
- * error is told in the server's log (once, however often it comes again) and to
- * backends that wait, and is followed by another attempt.
+ * sends the WAL if the keeper needs it, and admits the run. After a crash it does so while
+ * PostgreSQL still replays the WAL: what has been replayed it sends, the rest when all has
+ * been. Then it sleeps until the keeper hangs up, a checkpoint is due, or PostgreSQL ends;
+ * at a standby it also sends what is replayed, until the standby is promoted. Any error is
+ * told in the server's log (once, however often it comes again) and to backends that wait,
+ * and is followed by another attempt.
  *
  * Invariants: what was begun on one connection is never continued on another;
  * the slot moves only after the keeper has answered a checkpoint; nothing the
@@ -44,7 +45,7 @@
 
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 1000
-#define AWAIT_REPLAY_MS 20
+#define AWAIT_REPLAY_MS 10
 #define FOLLOW_SOON_MS 1
 #define FOLLOW_IDLE_MS 500
 #define RECOVERING "The keeper is being brought up to date from the WAL."
@@ -291,6 +292,58 @@ check_volatile(void)
 	ereport(LOG, (errmsg("Confide's keeper keeps values in memory only: they are lost when it ends")));
 }
 
+/* ---------- PostgreSQL's own recovery ---------- */
+
+/*
+ * Waits until slots and WAL can be looked at: PostgreSQL is up, a standby that takes
+ * queries, or replays the WAL after a crash.
+ */
+static void
+await_postgres(void)
+{
+	for (;;)
+	{
+		RecoveryState state = GetRecoveryState();
+		TimeLineID	timeline;
+
+		if (state == RECOVERY_STATE_DONE ||
+			(state == RECOVERY_STATE_ARCHIVE && HotStandbyActive()) ||
+			(state == RECOVERY_STATE_CRASH && !XLogRecPtrIsInvalid(GetXLogReplayRecPtr(&timeline))))
+			return;
+		nap(AWAIT_REPLAY_MS);
+	}
+}
+
+/* Gives PostgreSQL time to replay more. */
+static void
+nap_attached(void)
+{
+	nap(AWAIT_REPLAY_MS);
+	if (hung_up())
+		ereport(ERROR, (errcode(ERRCODE_CONNECTION_FAILURE), errmsg("the keeper is gone")));
+}
+
+/* The keeper was ahead when PostgreSQL was restarted: it replays what it had. */
+static void
+await_replay(void)
+{
+	TimeLineID	timeline;
+
+	cfd_state_set_reason("PostgreSQL has not replayed the WAL as far as its keeper has it.");
+	while (RecoveryInProgress() && GetXLogReplayRecPtr(&timeline) < keeper.applied)
+		nap_attached();
+}
+
+/* Whether there is more to replay after a crash; waits for some of it. */
+static bool
+replays_after_crash(void)
+{
+	if (GetRecoveryState() != RECOVERY_STATE_CRASH)
+		return false;
+	nap_attached();
+	return true;
+}
+
 /* ---------- bringing the keeper up to date ---------- */
 
 static void
@@ -346,21 +399,6 @@ new_store(void)
 	ereport(LOG, (errmsg("Confide's keeper has begun a new store, number %016" INT64_MODIFIER "x", keeper.store)));
 }
 
-/* The keeper was ahead when the standby was restarted: it replays what it had. */
-static void
-await_replay(void)
-{
-	TimeLineID	timeline;
-
-	cfd_state_set_reason("The standby has not replayed the WAL as far as its keeper has it.");
-	while (RecoveryInProgress() && GetXLogReplayRecPtr(&timeline) < keeper.applied)
-	{
-		nap(AWAIT_REPLAY_MS);
-		if (hung_up())
-			ereport(ERROR, (errcode(ERRCODE_CONNECTION_FAILURE), errmsg("the keeper is gone")));
-	}
-}
-
 /* The keeper has started: sends it what happened since its checkpoint. */
 static void
 recover(void)
@@ -369,17 +407,23 @@ recover(void)
 	XLogRecPtr	from = keeper.applied;
 	TimeLineID	timeline;
 	XLogRecPtr	until;
+	bool		more;
 	bool		standby;
-	uint64		sent;
+	uint64		sent = 0;
 
 	await_replay();
 	cfd_state_set_reason(RECOVERING);
-	standby = RecoveryInProgress();
 	until = cfd_feed_position(&timeline);
 	check_history(timeline);
 	check_positions(until);
 	cfd_slot_hold(keeper.checkpoint);
-	sent = feed(until);
+	do
+	{
+		more = replays_after_crash();
+		standby = RecoveryInProgress();
+		until = cfd_feed_position(&timeline);
+		sent += feed(until);
+	} while (more);
 	if (standby)
 		begin_to_follow(timeline);
 	else
@@ -414,9 +458,14 @@ static void
 attach(void)
 {
 	cfd_channel_close();
+	await_postgres();
 	cfd_begin();
 	cfd_state_announce(cfd_channel.link.welcome.incarnation);
 	ask();
+	/* Only a keeper that needs the WAL can do anything with a part of it. */
+	if (keeper.standing == CFD_STANDING_SERVES || keeper.checkpoint == 0)
+		while (replays_after_crash())
+			;
 	if (keeper.store == 0)
 	{
 		check_volatile();
@@ -693,7 +742,8 @@ cfd_wal_init(void)
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	/* It waits for the rest itself. */
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "confide", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "cfd_recovery_main", sizeof(worker.bgw_function_name));

@@ -302,7 +302,8 @@ cfd_state_note_replayed(XLogRecPtr end)
 	pg_atomic_write_u64(&state->standby.replayed, end);
 	/* The change of a page that comes next is seen after this. */
 	pg_memory_barrier();
-	wake_worker();
+	if (pg_atomic_read_u32(&state->standby.follows) != 0)
+		wake_worker();
 }
 
 XLogRecPtr
