@@ -150,6 +150,9 @@ estimate(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
 		cfd_estimate.count = 0;
 	}
 	PG_END_TRY();
+	if (kind == OF_RANGE)
+		return Float8GetDatum(cfd_estimate_bound((PlannerInfo *) PG_GETARG_POINTER(0), (List *) PG_GETARG_POINTER(2),
+												 PG_GETARG_INT32(3), DatumGetFloat8(result)));
 	return result;
 }
 

@@ -12,6 +12,7 @@
 #include "postgres.h"
 #include "channel/wire.h"
 #include "fmgr.h"
+#include "nodes/pathnodes.h"
 
 /* The estimate that is being made; 0 tests: none. */
 typedef struct CfdEstimate
@@ -27,6 +28,8 @@ typedef struct CfdEstimate
 
 extern CfdEstimate cfd_estimate;
 extern bool cfd_estimate_find(CfdFid value, bool *holds);
+/* Selectivity of a bound with these arguments, beside other bounds of its column (ranges.c). */
+extern Selectivity cfd_estimate_bound(PlannerInfo *root, List *args, int relid, Selectivity selectivity);
 
 /* Whether a test was made beforehand; then what it gave. */
 static inline bool

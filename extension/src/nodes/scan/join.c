@@ -121,7 +121,7 @@ inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
 	return &copy->path;
 }
 
-/* Costs are those of an inner join: all pairs are read. */
+/* Pairs after a row's first match are read, too: their pages are those of the first, mostly. */
 static NestPath *
 nested_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Path *inner, Quals *quals,
 			JoinPathExtraData *extra)
@@ -133,11 +133,12 @@ nested_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, P
 	/* What makes an inner row the only one may be among the quals that move. */
 	own.inner_unique = false;
 	own.restrictlist = quals->at_join;
-	initial_cost_nestloop(root, &workspace, JOIN_INNER, outer, inner, &own);
-	path = create_nestloop_path(root, joined, JOIN_INNER, &workspace, &own, outer, inner, quals->at_join,
-								build_join_pathkeys(root, joined, JOIN_INNER, outer->pathkeys), NULL);
-	path->jpath.jointype = type;
+	initial_cost_nestloop(root, &workspace, type, outer, inner, &own);
+	path = create_nestloop_path(root, joined, type, &workspace, &own, outer, inner, quals->at_join,
+								build_join_pathkeys(root, joined, type, outer->pathkeys), NULL);
 	path->jpath.path.rows = clamp_row_est(outer->rows * inner->rows);
+	if (type != JOIN_INNER)
+		path->jpath.path.total_cost += path->jpath.path.rows * (cpu_tuple_cost + cpu_index_tuple_cost);
 	path->jpath.path.pathtarget = target_with(joined->reltarget, quals->moved, joined->relids);
 	return path;
 }
