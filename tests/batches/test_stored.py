@@ -81,7 +81,7 @@ def test_hash_join_by_the_plain_key(app, plain_twin):
         connection.execute("SET enable_mergejoin = off; SET enable_nestloop = off")
     plan = "\n".join(r[0] for r in app.execute(f"EXPLAIN (COSTS OFF) {query}"))
     assert "Hash Cond: (x.k = y.k)" in plan
-    assert "Join Filter: (x.v = y.v)" in plan
+    assert "Protected Filter: (x.v = y.v)" in plan
     assert run(app, query).same(run(plain_twin, query))
     # All rows have the same k: then the protected key is the better one.
     for connection in (app, plain_twin):
