@@ -378,6 +378,20 @@ impl Bell for SocketBell {
         if self.line.is_down() {
             return Err(Gone);
         }
+        // Not by reading: whenever the peer takes a byte of ours from the socket, there is
+        // room to write, and the system wakes readers for that, too; not those that poll.
+        let mut poll = libc::pollfd {
+            fd: self.line.stream.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: the pointer is to one valid pollfd.
+        if unsafe { libc::poll(&raw mut poll, 1, -1) } < 0 {
+            return match io::Error::last_os_error().kind() {
+                ErrorKind::Interrupted => Ok(()),
+                _ => Err(Gone),
+            };
+        }
         let mut bytes = [0u8; 64];
         match (&self.line.stream).read(&mut bytes) {
             Ok(0) => Err(Gone),

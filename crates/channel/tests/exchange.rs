@@ -6,7 +6,7 @@
 mod common;
 
 use channel::{Answer, BackendEnd, ConnectError, Error, KeeperEnd, Listener};
-use common::{SOON, hello, keeper, pair, thread_time, welcome};
+use common::{SOON, hello, keeper, pair, sleeps, thread_time, welcome};
 use contract::Kind;
 use contract::hello::Status;
 use contract::message::BODY_MAX;
@@ -228,6 +228,30 @@ fn idle_costs_nothing() {
     let spent = thread.join().unwrap();
     assert!(spent < Duration::from_millis(5), "{spent:?}");
     drop(backend);
+}
+
+/// Mechanism: who sleeps is woken for what it sleeps for. With the bug a side that sleeps
+/// is woken, too, when the other takes the byte from the socket that it was woken with.
+#[test]
+fn taking_a_wake_up_wakes_nobody() {
+    const CALLS: u64 = 50;
+    let (mut keeper, mut backend) = pair();
+    let thread = std::thread::spawn(move || {
+        let before = sleeps();
+        for _ in 0..CALLS {
+            let header = keeper.next(&mut Vec::new()).unwrap();
+            rest(1000);
+            keeper.answer(header.sequence, &[]).unwrap();
+        }
+        sleeps() - before
+    });
+    for _ in 0..CALLS {
+        rest(1000);
+        backend.call(Kind::Ping, &[]).unwrap();
+    }
+    // One for the message and one for the rest, and some for chance.
+    let slept = thread.join().unwrap();
+    assert!(slept <= CALLS * 5 / 2, "{slept}");
 }
 
 /// Another thread ends a channel: both sides see it, waiting or not, and what is

@@ -19,8 +19,10 @@
 //! then looks at the ring once more, then waits for a byte on the Unix socket
 //! of the channel; the other side, after it has moved its position, clears a
 //! set flag and sends one byte. Sequentially consistent fences between the store and
-//! the look make a lost wake-up impossible. End of file on the socket means
-//! that the peer is gone.
+//! the look make a lost wake-up impossible. A writer may put off the look, for messages that
+//! nobody waits for, until its next message that somebody does wait for: a reader that is
+//! awake has seen them by then, and one that sleeps is woken once for all. End of file on
+//! the socket means that the peer is gone.
 
 /// Size of the header page in bytes.
 pub const HEADER_BYTES: usize = 4096;

@@ -25,12 +25,12 @@ cfd_set_alive(const CfdSet *set)
 }
 
 static bool
-try_forget(uint32 number)
+try_forget(const CfdSet *set)
 {
 	unsigned char body[CFD_FIXED_RANK_FORGET] = {0};
 
-	cfd_put32(body, number);
-	return cfd_try_send(CFD_KIND_RANK_FORGET, body, sizeof(body));
+	cfd_put32(body, set->number);
+	return cfd_try_send(CFD_KIND_RANK_FORGET, body, sizeof(body), set->rows > CFD_FEW_VALUES);
 }
 
 static void
@@ -60,7 +60,7 @@ forget_old(void)
 void
 cfd_set_reset(CfdSet *set)
 {
-	if (cfd_set_alive(set) && !try_forget(set->number))
+	if (cfd_set_alive(set) && !try_forget(set))
 		forget_later(set->number);
 	set->number = 0;
 	set->rows = 0;

@@ -60,7 +60,7 @@ release(uint64 limit)
 	memset(body, 0, sizeof(body));
 	cfd_put32(body, cfd_fid_partition(limit));
 	cfd_put64(body + 8, cfd_fid_slot(limit));
-	if (cfd_try_send(CFD_KIND_RELEASE, body, sizeof(body)))
+	if (cfd_try_send(CFD_KIND_RELEASE, body, sizeof(body), limit - cfd_channel.kept > CFD_FEW_VALUES))
 		cfd_channel.kept = limit;
 }
 

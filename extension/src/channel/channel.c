@@ -31,6 +31,8 @@
 #include "utils/memutils.h"
 
 #define ANSWER_KEEP_BYTES (1024 * 1024)
+/* So much may lie in the ring before a keeper that sleeps is woken for it. */
+#define QUIET_BYTES 4096
 #define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
 
 CfdChannel	cfd_channel = {.link.sock = -1};
@@ -211,6 +213,20 @@ publish_requests(void)
 {
 	if (cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS))
 		wake_keeper();
+}
+
+/*
+ * Lets the keeper see messages that nobody waits for yet. To wake it costs two switches
+ * of tasks. Where spinning has paid lately processors are free, and it shall begin at
+ * once; else it finds them when it is woken for a message that somebody waits for.
+ */
+static void
+publish_one_way(void)
+{
+	if (ch.spin_read.budget_ns > 0 || ch.requests.mine - ch.requests.announced > QUIET_BYTES)
+		publish_requests();
+	else
+		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
 }
 
 static void
@@ -553,7 +569,12 @@ write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
 	if (tail_length > 0)
 		memcpy(to + fixed_length, tail, tail_length);
 	cfd_ring_put(&ch.requests, bytes, total);
-	if (awaited && total <= CFD_BESIDE_BYTES && ch.requests.mine - ch.requests.published == total)
+	if (!awaited)
+	{
+		publish_one_way();
+		return;
+	}
+	if (total <= CFD_BESIDE_BYTES && ch.requests.mine - ch.requests.published == total)
 		wake = cfd_ring_publish_beside(&ch.requests, bytes, total);
 	else
 		wake = cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS);
@@ -590,7 +611,10 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 			cfd_ring_put(&ch.requests, fixed, fixed_length);
 		if (tail_length > 0)
 			cfd_ring_put(&ch.requests, tail, tail_length);
-		publish_requests();
+		if (awaited)
+			publish_requests();
+		else
+			publish_one_way();
 		return sequence;
 	}
 	ch.sending = true;
@@ -663,7 +687,7 @@ cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_le
 		request->answer = MemoryContextAlloc(request->context, expected);
 		request->size = expected;
 	}
-	request->sequence = write_message(kind, fixed, fixed_length, tail, tail_length, false);
+	request->sequence = write_message(kind, fixed, fixed_length, tail, tail_length, true);
 	ch.due++;
 	while (*last != NULL)
 		last = &(*last)->next;
@@ -731,7 +755,7 @@ cfd_fence_outstanding(void)
 }
 
 bool
-cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length)
+cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bool soon)
 {
 	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
 	uint64		total = sizeof(header) + fixed_length;
@@ -743,6 +767,9 @@ cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length)
 	cfd_encode_header(header, fixed_length, kind, ++ch.sequence);
 	cfd_ring_put(&ch.requests, header, sizeof(header));
 	cfd_ring_put(&ch.requests, fixed, fixed_length);
-	publish_requests();
+	if (soon)
+		publish_requests();
+	else
+		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
 	return true;
 }

@@ -163,8 +163,13 @@ extern void cfd_drop(CfdRequest *request);
 extern void cfd_fence(void);
 /* Fences if there is anything to wait for. Does not open a channel. */
 extern void cfd_fence_outstanding(void);
-/* Sends a small message if that takes no waiting; never raises an error. */
-extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length);
+/* What so few values take need not be given back soon. */
+#define CFD_FEW_VALUES 256
+/*
+ * Sends a small message if that takes no waiting; never raises an error. Unless it is to
+ * be done soon, a keeper that sleeps is not woken, and finds it with the next one.
+ */
+extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bool soon);
 /* Raises the error that the keeper broke the contract, and closes the channel. */
 extern void cfd_violation(const char *what) pg_attribute_noreturn();
 extern void cfd_channel_close(void);

@@ -16,6 +16,7 @@ cfd_ring_init(CfdRing *ring, char *base, int control, int data, uint64 size)
 	ring->size = size;
 	ring->mine = 0;
 	ring->published = 0;
+	ring->announced = 0;
 	ring->peer = 0;
 	ring->beside_at = 0;
 	ring->beside_count = 0;

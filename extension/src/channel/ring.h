@@ -24,6 +24,7 @@ typedef struct CfdRing
 	uint64		size;			/* a power of two */
 	uint64		mine;			/* own position, in bytes since the start */
 	uint64		published;		/* own position as the peer sees it */
+	uint64		announced;		/* ... as it was when the peer was last found awake, or woken */
 	uint64		peer;			/* the peer's position as last loaded */
 	/* Reader: bytes that stood beside it, and where they belong. */
 	uint64		beside_at;
@@ -56,7 +57,7 @@ cfd_ring_sleeps(CfdRing *ring, int flag, bool sleeps)
 static inline bool
 cfd_ring_publish_with(CfdRing *ring, int position, int peer_flag, uint64 tag)
 {
-	ring->published = ring->mine;
+	ring->published = ring->announced = ring->mine;
 	__atomic_store_n(CFD_WORD64(ring, position), (ring->mine & CFD_BELOW_TAG) | tag, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (likely(__atomic_load_n(CFD_WORD32(ring, peer_flag), __ATOMIC_RELAXED) == 0))
@@ -68,9 +69,20 @@ cfd_ring_publish_with(CfdRing *ring, int position, int peer_flag, uint64 tag)
 static inline bool
 cfd_ring_publish(CfdRing *ring, int position, int peer_flag)
 {
-	if (ring->published == ring->mine)
+	if (ring->announced == ring->mine)
 		return false;
 	return cfd_ring_publish_with(ring, position, peer_flag, 0);
+}
+
+/*
+ * Publishes the own position for a peer that is awake: one that sleeps need not be
+ * woken before the next time.
+ */
+static inline void
+cfd_ring_publish_quietly(CfdRing *ring, int position)
+{
+	ring->published = ring->mine;
+	__atomic_store_n(CFD_WORD64(ring, position), ring->mine & CFD_BELOW_TAG, __ATOMIC_RELEASE);
 }
 
 /* Writer: bytes that can be put now, as far as we know. */

@@ -397,7 +397,7 @@ collect(Oid database, Oid relation, Relation table, BufferAccessStrategy strateg
 	}
 	PG_FINALLY();
 	{
-		cfd_try_send(CFD_KIND_GARBAGE_END, NULL, 0);
+		cfd_try_send(CFD_KIND_GARBAGE_END, NULL, 0, true);
 		memset((void *) progress, 0, sizeof(*progress));
 	}
 	PG_END_TRY();

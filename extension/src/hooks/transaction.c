@@ -62,7 +62,7 @@ cfd_flush_dropped(void)
 
 		cfd_put32(body, MyDatabaseId);
 		cfd_put32(body + 4, dropped[i].relation);
-		if (dropped[i].level != 0 || !cfd_try_send(CFD_KIND_PARTITION_DROP, body, sizeof(body)))
+		if (dropped[i].level != 0 || !cfd_try_send(CFD_KIND_PARTITION_DROP, body, sizeof(body), true))
 			dropped[kept++] = dropped[i];
 	}
 	dropped_count = kept;

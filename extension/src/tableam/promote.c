@@ -63,7 +63,7 @@ tell_logged(const uint32 *partitions, int count)
 		/* If it does not get there, somebody logs the partition once more. */
 		cfd_put32(logged, partitions[i]);
 		cfd_put32(logged + 4, 0);
-		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged));
+		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged), true);
 	}
 }
 

@@ -52,6 +52,15 @@ pub fn pair() -> (KeeperEnd, BackendEnd) {
     (keeper, backend.join().unwrap())
 }
 
+/// How often this thread has gone to sleep.
+pub fn sleeps() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
 /// A backend that does what it likes.
 pub struct Raw {
     pub stream: UnixStream,

@@ -73,7 +73,7 @@ end(CustomScanState *node)
 	/* What is not told now the keeper forgets with the statement's values. */
 	cfd_put32(body, state->handle);
 	if (state->generation != 0 && state->generation == cfd_channel.generation)
-		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, body, sizeof(body));
+		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, body, sizeof(body), state->total_rows > CFD_FEW_VALUES);
 	state->generation = 0;
 	close_stores(state);
 	ExecEndNode(linitial(node->custom_ps));
