@@ -3,15 +3,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::Failure;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::shared::{Shared, Stats};
 use crate::startup;
+use crate::workers::Workers;
 
 /// Serves until `stop` becomes true and connections have ended, or until their
 /// time is up.
-pub async fn run(shared: Arc<Shared>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+pub async fn run(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    workers: Workers,
+    mut stop: watch::Receiver<bool>,
+) {
     let limit = shared.config.max_clients;
     let slots = Arc::new(Semaphore::new(limit));
     loop {
@@ -38,8 +44,12 @@ pub async fn run(shared: Arc<Shared>, listener: TcpListener, mut stop: watch::Re
             continue;
         };
         let (shared, stop) = (shared.clone(), stop.clone());
-        tokio::spawn(async move {
-            startup::serve(shared, client, address, stop).await;
+        // The socket leaves this thread's event loop for the worker's.
+        let client = client.into_std();
+        workers.spawn(async move {
+            if let Ok(client) = client.and_then(TcpStream::from_std) {
+                startup::serve(shared, client, address, stop).await;
+            }
             drop(slot);
         });
     }

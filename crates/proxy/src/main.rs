@@ -16,6 +16,7 @@ mod session;
 mod shared;
 mod startup;
 mod wire;
+mod workers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::shared::Shared;
+use crate::workers::Workers;
 
 /// PostgreSQL wire proxy of Confide.
 #[derive(Parser)]
@@ -56,7 +58,7 @@ fn main() -> ExitCode {
         Ok(shared) => shared,
         Err(message) => return wrong(&message),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = match runtime {
@@ -114,7 +116,8 @@ async fn serve(shared: Arc<Shared>) -> Result<(), String> {
     let (stop, stopped) = watch::channel(false);
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!(%address, "ready to accept connections");
-    let run = listener::run(shared, listener, stopped);
+    let workers = Workers::start().map_err(|e| format!("cannot start threads: {e}"))?;
+    let run = listener::run(shared, listener, workers, stopped);
     tokio::pin!(run);
     tokio::select! {
         () = &mut run => return Ok(()),

@@ -183,6 +183,13 @@ fn kinds() {
             .expect("create")
             .changes_schema
     );
+    for (sql, changes) in [
+        ("GRANT USAGE ON SCHEMA other TO someone", true),
+        ("GRANT someone TO another", true),
+        ("GRANT SELECT ON emp TO someone", false),
+    ] {
+        assert_eq!(one(sql, &schema).expect("grant").changes_schema, changes);
+    }
     let statement = one("SELECT * FROM emp", &schema).expect("select");
     assert!(
         statement.depends_on_search_path
