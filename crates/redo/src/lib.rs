@@ -70,7 +70,7 @@ pub enum Record {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
     /// Written by a later version.
-    #[error("format version {0} of a redo record is not supported")]
+    #[error("format version {0} of a redo record is not supported, only {known}", known = VERSION)]
     Version(u8),
     /// Not a record of this root key, or changed.
     #[error("a redo record is altered, or was written under another root key")]

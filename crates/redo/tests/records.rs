@@ -130,6 +130,20 @@ fn tampering_is_noticed() {
     assert_eq!(other.err(), Some(Error::Altered));
 }
 
+/// A record of another format is not taken for an altered one.
+#[test]
+fn other_formats_are_named() {
+    let mut record = sealed(&[(1 << 44, 3, vec![1, 2, 3, 4])]);
+    for found in [redo::VERSION - 1, redo::VERSION + 1] {
+        record[0] = found;
+        let error = Opener::new(&[3; 32]).open(&record).err();
+        assert_eq!(error, Some(Error::Version(found)));
+        let known = redo::VERSION;
+        let both = format!("version {found} of a redo record is not supported, only {known}");
+        assert_eq!(error.map(|e| e.to_string()), Some(format!("format {both}")));
+    }
+}
+
 /// Every bit and the length count in a promotion by runs, too.
 #[test]
 fn tampering_with_runs_is_noticed() {

@@ -51,7 +51,7 @@ pub enum Error {
         expected: u64,
     },
     /// The file has a format that this version does not read.
-    #[error("{name}: format version {found} is not supported")]
+    #[error("{name}: format version {found} is not supported, only {known}", known = crate::manifest::FORMAT)]
     Version {
         /// The file.
         name: String,
