@@ -127,6 +127,55 @@ def sysbench(results: dict) -> list[str]:
     return [*lines, "", f"Geometric mean of the ratios: {means}."]
 
 
+def ablations(results: dict) -> list[str]:
+    plain = results["plain"]
+    queries, workloads = list(plain["seconds"]), list(plain["per_second"])
+    rows = [[*plain["seconds"].values(), *plain["per_second"].values()]]
+    lines = grid(
+        ["plaintext", *(f"{q} s" for q in queries), *(f"{w}/s" for w in workloads)],
+        [["", *rows[0]]],
+    )
+    names = [*queries, *workloads]
+    head = ["times plaintext's time", "mean of Q", *names]
+    rows = [
+        [name, c["mean"], *(c["times"][n] for n in names)]
+        for name, c in results["switches"].items()
+    ]
+    lines += ["", *grid(head, rows)]
+    if "ahead" in results:
+        counters = {"faults": "read while waiting", "read_ahead": "ahead", "used_of_it": "used"}
+        rows = [
+            [switch, *c["seconds"].values(), *(c[k] for k in counters)]
+            for switch, c in results["ahead"].items()
+        ]
+        head_ahead = ["cold, read-ahead", *(f"{q} s" for q in queries), *counters.values()]
+        lines += ["", *grid(head_ahead, rows)]
+    if "memory" in results:
+        lines += ["", *memory(results["memory"], head, names)]
+    return lines
+
+
+def memory(results: dict, head: list[str], names: list[str]) -> list[str]:
+    counters = {"faults": "segments read", "read_ahead": "ahead", "evictions": "evicted"}
+    sizes = {"limit_mb": "limit MB", "peak_mb": "peak MB"}
+    rows = [
+        [
+            *(f"{share} %", c["mean"], *(c["times"][n] for n in names)),
+            *(c[k] for k in counters),
+            *(c.get(k) for k in sizes),
+        ]
+        for share, c in results["shares"].items()
+        if "times" in c
+    ]
+    lines = grid(["memory", *head[1:], *counters.values(), *sizes.values()], rows)
+    failed = [f"{s} %: {c['failed']}." for s, c in results["shares"].items() if "failed" in c]
+    mb = results["values_mb"]
+    told = (
+        f"Values in memory: {mb:.0f} MB. Limit on the keeper's memory: cgroup {results['cgroup']}."
+    )
+    return [*lines, "", " ".join([told, *failed])]
+
+
 def instructions(results: dict) -> list[str]:
     rows = [[name, entry["instructions"]] for name, entry in results["cases"].items()]
     return grid(["path", "instructions"], rows)
@@ -137,6 +186,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "durability": durability,
     "tpcc": tpcc,
     "sysbench": sysbench,
+    "ablations": ablations,
     "instructions": instructions,
 }
 

@@ -55,6 +55,7 @@ def small(stack):
     stack.up()
     yield stack
     del stack.environment["CONFIDE_KEEPER_MEMORY_BUDGET"]
+    stack.environment.pop("CONFIDE_KEEPER_READ_AHEAD", None)
     stack.up()
     with stack.connect_dba() as dba:
         dba.execute("ALTER SYSTEM RESET ALL")
@@ -89,12 +90,14 @@ def test_larger_than_memory(small, schema):
     compare(stack, schema)
     after = settled(stack)
     assert after["segment_faults_total"] > 10, after
+    assert after["segments_ahead_used_total"] > 5, after
     with stack.connect_app() as app:  # changes of what is not in memory
         app.execute(f"UPDATE {schema}.t SET v = v + 1 WHERE id % 1000 = 0")
         app.execute(f"UPDATE {schema}_plain.t SET v = v + 1 WHERE id % 1000 = 0")
     stack.kill_keeper()
+    stack.environment["CONFIDE_KEEPER_READ_AHEAD"] = "false"
     stack.up()
     compare(stack, schema)
-    settled(stack)
+    assert settled(stack)["segments_ahead_total"] == 0
     with stack.connect_app() as app:
         app.execute(f"DROP SCHEMA {schema}_plain CASCADE")

@@ -53,6 +53,9 @@ pub struct Config {
     /// Memory for values above which those of columns that were not used lately are
     /// kept in `data_dir` only; 0: all stay in memory.
     pub memory_budget: Bytes,
+    /// Whether values are read back from `data_dir` before they are needed, where a column
+    /// is read in order.
+    pub read_ahead: bool,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Channels open at a time.
@@ -79,6 +82,7 @@ impl Default for Config {
             pid_file: PathBuf::new(),
             memory_limit: Bytes(4 << 30),
             memory_budget: Bytes(0),
+            read_ahead: true,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             log: "info".into(),

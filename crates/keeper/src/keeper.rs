@@ -1,13 +1,13 @@
 //! What all channels share: the store, the keys, the table of operations, and
 //! the sessions.
 
+use crate::background::Signal;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::durable::Durable;
 use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::program::Table;
-use crate::room::Signal;
 use crate::session::Session;
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
@@ -56,6 +56,8 @@ pub struct Keeper {
     pub incarnation: u64,
     /// Rings when values take more memory than they should.
     pub(crate) room: Arc<Signal>,
+    /// Rings when values will be needed that are not in memory.
+    pub(crate) ahead: Arc<Signal>,
     numbers: Arc<Numbers>,
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
 }
@@ -82,6 +84,7 @@ impl Keeper {
             clients,
             counters: Counters::default(),
             room,
+            ahead: Arc::default(),
             incarnation: u64::from_le_bytes(random().map_err(|e| e.to_string())?),
             numbers: Arc::new(Numbers::default()),
             sessions: Mutex::new(HashMap::new()),

@@ -15,6 +15,8 @@
 #![forbid(unsafe_code)]
 
 mod aggregation;
+mod ahead;
+mod background;
 mod body;
 mod clients;
 mod config;

@@ -73,6 +73,7 @@ impl Server {
             .map_err(|e| format!("cannot listen on {}: {e}", config.socket.display()))?;
         let keeper = Arc::new(keeper);
         crate::room::keep(&keeper)?;
+        crate::ahead::keep(&keeper)?;
         Ok(Arc::new(Server {
             keeper,
             listener,

@@ -6,13 +6,15 @@
 //! Nothing here knows sessions, policy, messages, files or cryptography; values
 //! become bytes and come back by [`encode`], [`decode`] and a partition's segments.
 //!
-//! Values that were not used lately may be out of memory; a [`Backing`] reads them back.
+//! Values that were not used lately may be out of memory; a [`Backing`] reads them back,
+//! before they are needed where they are read in order.
 //!
 //! Invariants: a FID that does not resolve is an error, never another value; no
 //! input makes this crate panic; whatever is allocated is charged to a [`Budget`]
 //! first.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod arena;
 mod budget;
 mod chunks;

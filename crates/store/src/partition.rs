@@ -4,6 +4,7 @@
 //! that is free holds zeros; what is charged to the budget goes back when the
 //! partition is dropped.
 
+use crate::ahead::Hint;
 use crate::budget::Account;
 use crate::data;
 use crate::error;
@@ -13,7 +14,7 @@ use crate::lock;
 use crate::marks::Marks;
 use crate::occupancy::Occupancy;
 use crate::scalar::Scalar;
-use crate::segment::{Memory, Resident, Segments};
+use crate::segment::{Haste, Memory, Resident, Segments};
 use contract::{Fid, OpResult, TypeCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
@@ -368,14 +369,26 @@ impl Partition {
     }
 
     /// Takes values out of memory that the vault holds; how many bytes.
-    pub(crate) fn evict(&self, enough: usize, mercy: bool) -> usize {
+    pub(crate) fn evict(&self, enough: usize, haste: Haste) -> usize {
         let mut gone = Vec::new();
         let mut guard = lock::write(&self.inner);
         let freed = guard
             .as_mut()
-            .map_or(0, |inner| inner.segments.evict(enough, mercy, &mut gone));
+            .map_or(0, |inner| inner.segments.evict(enough, haste, &mut gone));
         drop(guard); // before what is gone is dropped
         freed
+    }
+
+    /// Reads a segment ahead, if it is still to be read. Others use the partition meanwhile.
+    pub(crate) fn read_ahead(&self, hint: Hint, memory: &Memory) {
+        let layout = {
+            let guard = lock::read(&self.inner);
+            let inner = guard.as_ref();
+            inner.and_then(|inner| inner.segments.begin_ahead(hint))
+        };
+        if let Some(layout) = layout {
+            memory.read_ahead(hint.place, layout);
+        }
     }
 
     /// Segments in memory, and those in the vault only.

@@ -9,7 +9,7 @@ use crate::journal::Journal;
 use crate::layout::PartitionKey;
 use crate::partition::{Partition, PartitionStatistics};
 use crate::scalar::Scalar;
-use crate::segment::{Backing, Memory};
+use crate::segment::{Backing, Haste, Memory, USES_MAX};
 use contract::fid::ARENA_BASE;
 use contract::{Fid, TypeCode};
 use std::collections::{HashMap, VecDeque};
@@ -47,10 +47,14 @@ pub struct Paging {
     pub resident: u64,
     /// In the vault only.
     pub evicted: u64,
-    /// Read back since the start.
+    /// Read back while somebody waited since the start.
     pub faults: u64,
     /// Taken out of memory since the start.
     pub evictions: u64,
+    /// Read ahead since the start.
+    pub ahead: u64,
+    /// Of those, needed later.
+    pub ahead_used: u64,
 }
 
 struct Names {
@@ -258,18 +262,46 @@ impl Store {
         self.memory.set_bound(bound, wake);
     }
 
+    /// Switches reading ahead on; `wake` is called when a segment will be needed, and must
+    /// soon lead to [`Store::read_ahead`]. Of effect once.
+    pub fn set_read_ahead(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        self.memory.shelf.switch_on(wake);
+    }
+
+    /// Reads the segment that was last found to be needed soon. False: there is none.
+    pub fn read_ahead(&self) -> bool {
+        let Some(hint) = self.memory.shelf.next() else {
+            return false;
+        };
+        if let Some(partition) = self.get(hint.place.partition) {
+            partition.read_ahead(hint, &self.memory);
+        }
+        true
+    }
+
+    /// Time goes by: a use after this is another one than those before.
+    pub fn tick(&self) {
+        self.memory.tick();
+    }
+
     /// Takes values out of memory that the vault holds, until the bound is kept; how
     /// many bytes beyond it are left.
     pub fn make_room(&self) -> usize {
         let numbers: Vec<u32> = self.names().by_key.values().copied().collect();
-        for round in 0..5 {
+        self.memory.shelf.drop_stale(self.memory.now());
+        let aged = std::iter::repeat_n(Haste::Aged, usize::from(USES_MAX) + 1);
+        let rounds = [Haste::Passed].into_iter().chain(aged).chain([Haste::Any]);
+        for haste in rounds {
+            if haste == Haste::Any {
+                self.memory.shelf.clear();
+            }
             for number in &numbers {
                 let excess = self.memory.excess();
                 if excess == 0 {
                     return 0;
                 }
                 if let Some(partition) = self.get(*number) {
-                    partition.evict(excess, round < 2);
+                    partition.evict(excess, haste);
                 }
             }
         }
@@ -282,6 +314,8 @@ impl Store {
         let mut paging = Paging {
             faults: self.memory.faults.load(Ordering::Relaxed),
             evictions: self.memory.evicted.load(Ordering::Relaxed),
+            ahead: self.memory.shelf.read.load(Ordering::Relaxed),
+            ahead_used: self.memory.shelf.used.load(Ordering::Relaxed),
             ..Paging::default()
         };
         for partition in numbers.iter().filter_map(|n| self.get(*n)) {

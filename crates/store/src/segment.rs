@@ -4,13 +4,15 @@
 //! Reading back happens under the partition's read lock, so other readers go on; giving
 //! up memory needs its write lock, for a moment.
 //!
-//! Which segments go first: those that were not used again after the while in which they
-//! were read back. So a scan of a large column pushes out what it has read itself, not
-//! what others use again and again.
+//! Which segments go first: those that were not used again after the while (*tick*) in which
+//! they were read back. So a scan of a large column pushes out what it has read itself. What
+//! was used in several ticks stays, whatever is scanned, up to three quarters of the bound;
+//! beyond that, and after a long time, it has to be used again.
 //!
 //! Invariants: a segment leaves memory only when the vault holds exactly its content;
 //! what cannot be read back is an error, never another value.
 
+use crate::ahead::{Hint, Place, Reading, Shelf};
 use crate::budget::{Account, Budget};
 use crate::data::Data;
 use crate::error;
@@ -34,7 +36,8 @@ pub trait Backing: Send + Sync {
 pub(crate) struct Memory {
     pub(crate) budget: Arc<Budget>,
     backing: RwLock<Option<Arc<dyn Backing>>>,
-    /// Counts up as segments are read back: "now", to tell one use from the next.
+    /// Counts up as segments are read back, and as time goes by: "now", to tell one use
+    /// from the next.
     tick: AtomicU32,
     loaded: AtomicU64,
     pub(crate) faults: AtomicU64,
@@ -42,12 +45,30 @@ pub(crate) struct Memory {
     /// Bytes of values that are wanted in memory at most; 0: no bound.
     bound: OnceLock<usize>,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    pub(crate) shelf: Shelf,
+    /// Numbers columns, for as long as they are in use.
+    columns: AtomicU64,
 }
 
 /// A tick passes when this part of the bound was read back.
 const TICKS: u64 = 4;
 /// Uses in different ticks that count.
-const USES_MAX: u8 = 3;
+pub(crate) const USES_MAX: u8 = 3;
+/// After so many ticks without a use, one use less counts.
+const AGE_TICKS: u32 = 16;
+/// What is read ahead and not used yet may take this part of the memory for values.
+const AHEAD_PART: usize = 4;
+
+/// How far making room goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Haste {
+    /// What was used in one tick only goes.
+    Passed,
+    /// What was used again goes, too, once it was looked at as often.
+    Aged,
+    /// Everything goes.
+    Any,
+}
 
 impl Memory {
     pub(crate) fn new(budget: Arc<Budget>) -> Memory {
@@ -60,6 +81,8 @@ impl Memory {
             evicted: AtomicU64::new(0),
             bound: OnceLock::new(),
             waker: OnceLock::new(),
+            shelf: Shelf::default(),
+            columns: AtomicU64::new(0),
         }
     }
 
@@ -89,18 +112,60 @@ impl Memory {
     }
 
     #[inline]
-    fn now(&self) -> u32 {
+    pub(crate) fn now(&self) -> u32 {
         self.tick.load(Ordering::Relaxed)
     }
 
+    /// A use from now on is another one than before.
+    pub(crate) fn tick(&self) {
+        self.tick.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a segment may be read ahead; if so, it is on its way.
+    fn begin_ahead(&self, hint: Hint) -> bool {
+        let most = self.budget.limit();
+        let bound = self.bound.get().copied().unwrap_or(most).min(most);
+        self.budget.used().saturating_add(hint.bytes) <= most
+            && self.shelf.begin(hint, bound / AHEAD_PART, self.now())
+    }
+
+    /// Reads a segment that is on its way.
+    pub(crate) fn read_ahead(&self, place: Place, layout: Layout) {
+        let mut reading = Reading {
+            shelf: &self.shelf,
+            place,
+            resident: None,
+        };
+        // An error is for whoever needs the values.
+        reading.resident = self.read(place, layout).ok().map(Box::new);
+        drop(reading);
+        self.grown();
+    }
+
+    fn read(&self, place: Place, layout: Layout) -> Result<Resident, Error> {
+        let backing = lock::read(&self.backing).clone();
+        let backing = backing.ok_or_else(error::unresolved)?;
+        let bytes = backing.read(place.partition, place.segment)?;
+        let mut resident = Resident {
+            data: Data::new(layout),
+            account: Account::forced(Arc::clone(&self.budget)),
+        };
+        let first = image::first_slot(place.segment);
+        image::read(layout, place.segment, &bytes, |slot, value| {
+            let Resident { data, account } = &mut resident;
+            data.put(slot - first, value, account)
+        })?;
+        resident.account.unforce();
+        Ok(resident)
+    }
+
     fn read_back(&self, bytes: usize) {
-        self.faults.fetch_add(1, Ordering::Relaxed);
         let bytes = bytes as u64;
         let before = self.loaded.fetch_add(bytes, Ordering::Relaxed);
         let bound = self.bound.get().copied().unwrap_or(usize::MAX) as u64;
         let part = (bound / TICKS).max(1);
         if before / part != (before + bytes) / part {
-            self.tick.fetch_add(1, Ordering::Relaxed);
+            self.tick();
         }
     }
 }
@@ -127,21 +192,32 @@ pub(crate) struct Segment {
 /// The segments of a partition.
 pub(crate) struct Segments {
     number: u32,
+    column: u64,
     layout: Layout,
     memory: Arc<Memory>,
     all: Vec<Segment>,
     /// Held while one is read back: no two readers do the same work.
     loading: Mutex<()>,
+    /// One more than the segment that was read back last.
+    after: AtomicU32,
+}
+
+impl Drop for Segments {
+    fn drop(&mut self) {
+        self.memory.shelf.forget(self.column);
+    }
 }
 
 impl Segments {
     pub(crate) fn new(number: u32, layout: Layout, memory: Arc<Memory>) -> Segments {
         Segments {
             number,
+            column: memory.columns.fetch_add(1, Ordering::Relaxed),
             layout,
             memory,
             all: Vec::new(),
             loading: Mutex::new(()),
+            after: AtomicU32::new(0),
         }
     }
 
@@ -177,32 +253,63 @@ impl Segments {
     fn read_back<'a>(&self, segment: u32, found: &'a Segment) -> Result<&'a Resident, Error> {
         let _held = self.loading.lock().unwrap_or_else(|e| e.into_inner());
         if found.resident.get().is_none() {
-            let backing = lock::read(&self.memory.backing).clone();
-            let backing = backing.ok_or_else(error::unresolved)?;
-            let bytes = backing.read(self.number, segment)?;
-            let resident = self.decode(segment, &bytes)?;
-            self.memory.read_back(resident.account.charged());
+            let in_order = self.is_in_order(segment);
+            let place = self.place(segment);
+            let resident = match self.memory.shelf.take(place) {
+                Some(resident) => resident,
+                None => {
+                    self.memory.faults.fetch_add(1, Ordering::Relaxed);
+                    Box::new(self.memory.read(place, self.layout)?)
+                }
+            };
+            let bytes = resident.account.charged();
+            self.memory.read_back(bytes);
             found.used.store(self.memory.now(), Ordering::Relaxed);
             found.uses.store(0, Ordering::Relaxed);
-            let _ = found.resident.set(Box::new(resident));
+            let _ = found.resident.set(resident);
             self.memory.grown();
+            self.after.store(segment + 1, Ordering::Relaxed);
+            if in_order && let Some(next) = self.absent_from(segment + 1) {
+                let place = self.place(next);
+                self.memory.shelf.hint(Hint { place, bytes });
+            }
         }
         let resident = found.resident.get().map(Box::as_ref);
         resident.ok_or_else(error::unresolved)
     }
 
-    fn decode(&self, segment: u32, bytes: &[u8]) -> Result<Resident, Error> {
-        let mut resident = Resident {
-            data: Data::new(self.layout),
-            account: Account::forced(Arc::clone(&self.memory.budget)),
-        };
-        let first = image::first_slot(segment);
-        image::read(self.layout, segment, bytes, |slot, value| {
-            let Resident { data, account } = &mut resident;
-            data.put(slot - first, value, account)
-        })?;
-        resident.account.unforce();
-        Ok(resident)
+    fn place(&self, segment: u32) -> Place {
+        Place {
+            column: self.column,
+            partition: self.number,
+            segment,
+        }
+    }
+
+    /// The first segment from one on that is in the vault only.
+    fn absent_from(&self, segment: u32) -> Option<u32> {
+        let from = segment as usize;
+        let rest = self.all.get(from..)?.iter();
+        let absent = |s: &Segment| s.stored && s.resident.get().is_none();
+        rest.zip(segment..)
+            .find_map(|(s, number)| absent(s).then_some(number))
+    }
+
+    /// Whether the column is read in order: this segment is the first one that is not in
+    /// memory, of all or after the one that was read back last.
+    fn is_in_order(&self, segment: u32) -> bool {
+        [0, self.after.load(Ordering::Relaxed)]
+            .into_iter()
+            .any(|from| self.absent_from(from) == Some(segment))
+    }
+
+    /// The layout of a segment that is now on its way; `None` if it is not to be read.
+    pub(crate) fn begin_ahead(&self, hint: Hint) -> Option<Layout> {
+        let Place {
+            column, segment, ..
+        } = hint.place;
+        let wanted = column == self.column && self.absent_from(segment) == Some(segment);
+        (wanted && self.memory.begin_ahead(hint)).then_some(self.layout)
     }
 
     /// Whether a segment's values are in memory, or there are none.
@@ -275,22 +382,22 @@ impl Segments {
         [resident.count() as u64, evicted.count() as u64]
     }
 
-    /// Takes out of memory what was not used lately, until `enough` bytes are free; the
-    /// others age. With `mercy` those of this tick stay, and the others age once in it. The caller drops what it
-    /// gets without the lock.
-    pub(crate) fn evict(&mut self, enough: usize, mercy: bool, gone: &mut Vec<Resident>) -> usize {
+    /// Takes out of memory what was not used lately, until `enough` bytes are free. The
+    /// caller drops what it gets without the lock.
+    pub(crate) fn evict(&mut self, enough: usize, haste: Haste, gone: &mut Vec<Resident>) -> usize {
         let now = self.memory.now();
         let mut freed = 0;
         for segment in self.all.iter_mut().filter(|s| s.stored) {
             if freed >= enough {
                 break;
             }
-            let uses = *segment.uses.get_mut();
-            if mercy && *segment.used.get_mut() == now {
+            let (used, uses) = (*segment.used.get_mut(), *segment.uses.get_mut());
+            if haste != Haste::Any && used == now {
                 continue;
             }
-            if uses > 0 {
-                if !mercy || segment.aged != now {
+            if haste != Haste::Any && uses > 0 {
+                let rested = now.wrapping_sub(used.max(segment.aged));
+                if haste == Haste::Aged || rested >= AGE_TICKS {
                     segment.aged = now;
                     *segment.uses.get_mut() = uses - 1;
                 }

@@ -8,6 +8,7 @@
 
 #include "bulk/set.h"
 #include "channel/channel.h"
+#include "channel/columns.h"
 #include "miscadmin.h"
 
 /* Sets whose forgetting did not fit into the ring, of one channel. */
@@ -98,6 +99,7 @@ add_part(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 			   sizeof(uint64) * rows);
 	}
 	cfd_send(CFD_KIND_RANK_ADD, body, size, NULL, 0);
+	cfd_after_batch();
 	pfree(body);
 	set->rows += rows;
 }
@@ -105,7 +107,7 @@ add_part(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 void
 cfd_set_add(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 {
-	const uint32 part = Min(CFD_ROWS_MAX, 8192);
+	const uint32 part = cfd_batch_rows;
 
 	if (set->number == 0)
 		begin(set);

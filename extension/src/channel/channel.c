@@ -44,10 +44,15 @@ static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length
 
 static void lose_pending(void);
 
-bool
-cfd_parallel(void)
+bool		cfd_one_way = true;
+
+void
+cfd_after_operation(void)
 {
-	return IsInParallelMode();
+	if (unlikely(IsInParallelMode()))
+		cfd_fence();
+	else
+		cfd_after_batch();
 }
 
 /* ---------- opening and closing ---------- */

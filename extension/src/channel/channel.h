@@ -176,7 +176,21 @@ extern void cfd_channel_close(void);
 /* Closes the channel if it cannot be used any more. */
 extern void cfd_channel_close_broken(void);
 
-/* Operations of processes of a parallel query are fenced one by one. */
-extern bool cfd_parallel(void);
+/*
+ * What one-way messages are worth is measured without them: confide.one_way = off has the
+ * keeper's answer awaited after each message about rows or values.
+ */
+extern bool cfd_one_way;
+
+/* After a one-way message about many rows. */
+static inline void
+cfd_after_batch(void)
+{
+	if (unlikely(!cfd_one_way))
+		cfd_fence();
+}
+
+/* After a one-way operation. Those of processes of a parallel query are fenced one by one. */
+extern void cfd_after_operation(void);
 
 #endif

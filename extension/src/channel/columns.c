@@ -8,6 +8,8 @@
 
 #include "channel/columns.h"
 
+int			cfd_batch_rows = CFD_BATCH_ROWS_MAX;
+
 static void
 put_head(StringInfo body, uint32 form, uint32 count)
 {

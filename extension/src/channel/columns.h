@@ -14,6 +14,10 @@
 #include "channel/wire.h"
 #include "lib/stringinfo.h"
 
+/* Rows of a batch at most, and what confide.batch_rows makes of it. */
+#define CFD_BATCH_ROWS_MAX 4096
+extern int	cfd_batch_rows;
+
 /* FIDs, 0 for NULL: as runs where that is shorter, else as a list. */
 extern void cfd_put_column(StringInfo body, const CfdFid *fids, int rows);
 /* One FID for all rows. */

@@ -11,6 +11,8 @@
 #include "bulk/results.h"
 #include "bulk/search.h"
 #include "bulk/sort_plan.h"
+#include "channel/channel.h"
+#include "channel/columns.h"
 #include "channel/connect.h"
 #include "channel/session.h"
 #include "fmgr.h"
@@ -91,6 +93,22 @@ define_settings(void)
 							"0: each value is asked for alone.",
 							&cfd_result_batch,
 							1024, 0, 4096,
+							PGC_USERSET,
+							0,
+							NULL, NULL, NULL);
+	DefineCustomBoolVariable("confide.one_way",
+							 "Operations whose result stays in the keeper are sent without waiting for an answer.",
+							 "Off only to measure what that is worth.",
+							 &cfd_one_way,
+							 true,
+							 PGC_USERSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.batch_rows",
+							"Most rows that batched scans, aggregates and sorts send to the keeper at once.",
+							NULL,
+							&cfd_batch_rows,
+							CFD_BATCH_ROWS_MAX, 1, CFD_BATCH_ROWS_MAX,
 							PGC_USERSET,
 							0,
 							NULL, NULL, NULL);

@@ -23,13 +23,6 @@ check_context(FunctionCallInfo fcinfo)
 				 errmsg("aggregate function called in non-aggregate context")));
 }
 
-static void
-after_step(void)
-{
-	if (unlikely(cfd_parallel()))
-		cfd_fence();
-}
-
 Datum
 cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate)
 {
@@ -52,7 +45,7 @@ cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate)
 	cfd_put16(body + 16, aggregate);
 	body[18] = new_state;
 	cfd_send(CFD_KIND_AGGREGATE_STEP, body, sizeof(body), NULL, 0);
-	after_step();
+	cfd_after_operation();
 	return UInt64GetDatum(state);
 }
 
@@ -74,7 +67,7 @@ cfd_aggregate_combine(PG_FUNCTION_ARGS)
 	cfd_put64(body, DatumGetUInt64(PG_GETARG_DATUM(0)));
 	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(1)));
 	cfd_send(CFD_KIND_AGGREGATE_COMBINE, body, sizeof(body), NULL, 0);
-	after_step();
+	cfd_after_operation();
 	return PG_GETARG_DATUM(0);
 }
 
@@ -91,7 +84,7 @@ cfd_aggregate_final(PG_FUNCTION_ARGS)
 	cfd_put64(body, fid);
 	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(0)));
 	cfd_send(CFD_KIND_AGGREGATE_FINAL, body, sizeof(body), NULL, 0);
-	after_step();
+	cfd_after_operation();
 	return UInt64GetDatum(fid);
 }
 

@@ -90,8 +90,8 @@ cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid
 	cfd_send(CFD_KIND_EVAL, body, CFD_FIXED_EVAL + count * sizeof(CfdFid), NULL, 0);
 	if (unlikely(place == CFD_PLACE_PERMANENT))
 		fid = cfd_make_constant(fid, type);
-	else if (unlikely(cfd_parallel()))
-		cfd_fence();
+	else
+		cfd_after_operation();
 	return fid;
 }
 

@@ -109,7 +109,7 @@ cfd_from_plain(FunctionCallInfo fcinfo, uint8 type, uint32 cast)
 	cfd_mark_called(fcinfo->flinfo);
 	if (place == CFD_PLACE_PERMANENT)
 		fid = cfd_make_constant(fid, type);
-	else if (unlikely(cfd_parallel()))
-		cfd_fence();
+	else
+		cfd_after_operation();
 	return UInt64GetDatum(fid);
 }

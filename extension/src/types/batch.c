@@ -82,6 +82,7 @@ cfd_take_batch(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, u
 	cfd_put32(body + 8, (uint32) typmod);
 	cfd_put32(body + 12, type);
 	cfd_send(CFD_KIND_PUT_BATCH, body, sizeof(body), envelope, length);
+	cfd_after_batch();
 	batch->count = count;
 	return batch->first;
 }

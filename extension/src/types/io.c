@@ -84,8 +84,8 @@ put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typ
 	cfd_send(CFD_KIND_PUT_ENVELOPE, body, sizeof(body), envelope, length);
 	if (place == CFD_PLACE_PERMANENT)
 		fid = cfd_make_constant(fid, type);
-	else if (unlikely(cfd_parallel()))
-		cfd_fence();
+	else
+		cfd_after_operation();
 	return fid;
 }
 

@@ -52,6 +52,8 @@ impl Connection {
             ("segments_evicted", paging.evicted),
             ("segment_faults_total", paging.faults),
             ("segment_evictions_total", paging.evictions),
+            ("segments_ahead_total", paging.ahead),
+            ("segments_ahead_used_total", paging.ahead_used),
         ] {
             let _ = writeln!(text, "{name} {value}");
         }

@@ -45,8 +45,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 		}
 		if (column->form != FORM_CONSTANT)
 		{
-			column->values = palloc(BATCH_ROWS * sizeof(CfdFid));
-			column->nulls = palloc(BATCH_ROWS);
+			column->values = palloc(CFD_BATCH_ROWS_MAX * sizeof(CfdFid));
+			column->nulls = palloc(CFD_BATCH_ROWS_MAX);
 		}
 	}
 	if (!state->evaluates)

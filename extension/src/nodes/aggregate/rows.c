@@ -91,7 +91,7 @@ add_row(AggregateState *state, TupleTableSlot *slot)
 	int			row;
 
 	if (state->as_stored != NULL &&
-		cfd_stored_take(state->as_stored, linitial(state->css.custom_ps), slot, BATCH_ROWS - state->rows) > 0)
+		cfd_stored_take(state->as_stored, linitial(state->css.custom_ps), slot, state->batch_rows - state->rows) > 0)
 	{
 		add_stored(state);
 		return;
@@ -223,7 +223,7 @@ cfd_aggregate_take_back(AggregateState *state)
 
 		if (length < 16)
 			cfd_violation("rows handed back are too short");
-		state->allowance = Max(cfd_get64(answer), BATCH_ROWS);
+		state->allowance = Max(cfd_get64(answer), CFD_BATCH_ROWS_MAX);
 		more = cfd_get32(answer + 12) != 0;
 		if (cfd_get32(answer + 8) == 0)
 			break;
@@ -260,6 +260,7 @@ send_batch(AggregateState *state)
 	if (state->css.ss.ps.instrument != NULL)
 		INSTR_TIME_SET_CURRENT(from);
 	cfd_send(CFD_KIND_AGGREGATE_ROWS, fixed, sizeof(fixed), state->body.data, state->body.len);
+	cfd_after_batch();
 	if (state->css.ss.ps.instrument != NULL)
 	{
 		INSTR_TIME_SET_CURRENT(to);
@@ -285,6 +286,7 @@ cfd_aggregate_fill(AggregateState *state)
 	cfd_aggregate_open(state);
 	state->allowance = FIRST_ALLOWANCE;
 	state->rows = 0;
+	state->batch_rows = cfd_batch_rows;
 	if (state->passes++ == 0)
 		evaluate_constants(state);
 	for (;;)
@@ -306,7 +308,7 @@ cfd_aggregate_fill(AggregateState *state)
 			if (state->evaluates)
 				ResetExprContext(context);
 		}
-		if (state->rows == BATCH_ROWS)
+		if (state->rows == state->batch_rows)
 		{
 			CHECK_FOR_INTERRUPTS();
 			send_batch(state);

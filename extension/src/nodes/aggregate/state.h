@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "channel/columns.h"
 #include "channel/wire.h"
 #include "lib/stringinfo.h"
 #include "nodes/aggregate/aggregate.h"
@@ -22,10 +23,9 @@
 #include "portability/instr_time.h"
 #include "utils/tuplestore.h"
 
-#define BATCH_ROWS 4096
 #define FETCH_GROUPS 1024
 /* Rows before the keeper is first asked whether it has rows to hand back. */
-#define FIRST_ALLOWANCE (16 * BATCH_ROWS)
+#define FIRST_ALLOWANCE (16 * CFD_BATCH_ROWS_MAX)
 #define FLAG_MORE 1
 #define FLAG_RETURNED 2
 
@@ -91,6 +91,7 @@ typedef struct AggregateState
 	bool		filled;
 	bool		done;
 	int			rows;			/* of the batch that is being made */
+	int			batch_rows;		/* when it is sent */
 	uint64		allowance;
 	Tuplestorestate *input;		/* rows of this pass, if it is not the first */
 	Tuplestorestate *left;		/* rows for the next pass */

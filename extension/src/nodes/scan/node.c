@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "channel/columns.h"
 #include "channel/error.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
@@ -227,7 +228,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	make_buffers(state, kept, rows->natts);
 	if (state->filter == NULL || !state->buffers[0].quals->evaluates)
 		state->stored = cfd_stored_create(state->last_attribute);
-	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+	state->batch_rows = Min(CFD_SCAN_FIRST_ROWS, cfd_batch_rows);
 	state->ends_early = boolVal(linitial(scan->custom_private));
 	state->wanted = state->ends_early ? 1 : 0;
 	initStringInfo(&state->body);
@@ -356,7 +357,7 @@ read_batch(CfdScanState *state, CfdBuffer *buffer)
 		return false;
 	state->batches++;
 	state->scanned += Max(buffer->rows, buffer->pairs);
-	state->batch_rows = Min(state->batch_rows * 2, CFD_SCAN_MOST_ROWS);
+	state->batch_rows = Min(state->batch_rows * 2, cfd_batch_rows);
 	return true;
 }
 
@@ -461,7 +462,7 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 	if (buffer->cut && buffer->decided == buffer->rows)
 		take_cut(state, buffer);
 	if (buffer->good == state->wanted)
-		state->wanted = state->wanted < CFD_SCAN_MOST_ROWS ? state->wanted * 2 : 0;
+		state->wanted = state->wanted < CFD_BATCH_ROWS_MAX ? state->wanted * 2 : 0;
 }
 
 /* Has the expressions over the passing rows computed. */
@@ -557,7 +558,8 @@ next_rows(CfdScanState *state)
 	else
 		return false;
 	send_filter(state, buffer);
-	if (!state->ahead && !state->ended && !buffer->cut && state->batch_rows > AHEAD_ROWS)
+	if (!state->ahead && !state->ended && !buffer->cut &&
+		state->batch_rows > Min(AHEAD_ROWS, cfd_batch_rows / 2))
 		state->ahead = read_batch(state, other);
 	take_passing(state, buffer);
 	project = state->computed != NIL && buffer->good > 0;
@@ -637,9 +639,9 @@ forget_batches(CfdScanState *state)
 			cfd_inputs_forget_constants(state->buffers[i].projected);
 	}
 	/* What comes after a scan that was read to its end will be, too, and is about as long. */
-	state->batch_rows = CFD_SCAN_FIRST_ROWS;
+	state->batch_rows = Min(CFD_SCAN_FIRST_ROWS, cfd_batch_rows);
 	if (state->ended)
-		state->batch_rows = Max(state->batch_rows, Min(state->scanned + state->scanned / 4, CFD_SCAN_MOST_ROWS));
+		state->batch_rows = Max(state->batch_rows, Min(state->scanned + state->scanned / 4, cfd_batch_rows));
 	state->scanned = 0;
 	state->ahead = state->ended = false;
 	state->wanted = state->ends_early ? 1 : 0;

@@ -14,6 +14,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "channel/columns.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/scan/scan.h"
@@ -157,7 +158,7 @@ count_operations(List *quals)
 Cost
 cfd_batch_cost(double rows, List *quals)
 {
-	double		exchanges = ceil(rows / CFD_SCAN_MOST_ROWS) + log2(Max(Min(rows, CFD_SCAN_MOST_ROWS) / CFD_SCAN_FIRST_ROWS, 1));
+	double		exchanges = ceil(rows / cfd_batch_rows) + log2(Max(Min(rows, cfd_batch_rows) / CFD_SCAN_FIRST_ROWS, 1));
 
 	return exchanges * cfd_exchange_cost + rows * count_operations(quals) * cfd_batch_row_cost;
 }

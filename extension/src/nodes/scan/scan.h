@@ -23,9 +23,8 @@
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
-/* Rows of a batch, at first and at most. */
+/* Rows of the first batch, if batches may have so many. */
 #define CFD_SCAN_FIRST_ROWS 32
-#define CFD_SCAN_MOST_ROWS 4096
 
 extern bool cfd_enable_batch_scan;
 extern double cfd_exchange_cost;
