@@ -35,7 +35,7 @@ from results import run
 SCALE = parameter("SF", 0.1)
 QUERIES = [int(n) for n in parameters("QUERIES", "1,3,6,12,13,18")]
 ROUNDS = parameter("ROUNDS", 3)
-LIMIT = parameter("LIMIT", 60)
+LIMIT = parameter("LIMIT", 30)
 ROWS = parameter("ROWS", 20_000)
 WORKLOADS = parameters("WORKLOADS", "point-select,read-write")
 SECONDS = parameter("SECONDS", 1.0)
