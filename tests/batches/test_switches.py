@@ -22,6 +22,8 @@ QUERIES = [
     "SELECT i FROM t WHERE i > 0 AND 10 / b > 0 LIMIT 4",
     "SELECT i FROM t WHERE i > 0 AND 10 / b > 0 LIMIT 5",
     "SELECT i, a * 2000000000 FROM t WHERE b > 1",
+    "SELECT i FROM t x WHERE EXISTS (SELECT FROM t y WHERE y.i = x.p + 3 AND y.a > x.b) ORDER BY 1",
+    "SELECT i FROM t x WHERE NOT EXISTS (SELECT FROM t y WHERE y.p = x.i AND y.a > x.b) ORDER BY 1",
     "SELECT x.i, y.i FROM t x JOIN t y ON x.i = y.i + 1 AND x.a < y.b + 100 ORDER BY 1",
 ]
 SETTINGS = [
