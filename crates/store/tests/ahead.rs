@@ -61,7 +61,7 @@ impl Stand {
         let source = made.open(key).unwrap();
         for n in 0..u64::from(segments) * SEGMENT_SLOTS {
             let value = Scalar::Int(n as i64 * factor);
-            made.promote(source, &value).unwrap();
+            made.promote(source, TypeCode::Int8, &value).unwrap();
         }
         let number = self.store.open(key).unwrap();
         for segment in 0..segments {
@@ -258,8 +258,8 @@ fn together() {
                         }
                         if step % 100 == 0 {
                             let partition = stand.store.get(numbers[0]).unwrap();
-                            let value = Scalar::Int(slot as i64);
-                            partition.restore(slot, &value).unwrap();
+                            let value = [Scalar::Int(slot as i64)].into_iter();
+                            partition.restore(TypeCode::Int8, slot, value).unwrap();
                         }
                     }
                 })
