@@ -290,7 +290,8 @@ impl Store {
         let numbers: Vec<u32> = self.names().by_key.values().copied().collect();
         self.memory.shelf.drop_stale(self.memory.now());
         let aged = std::iter::repeat_n(Haste::Aged, usize::from(USES_MAX) + 1);
-        let rounds = [Haste::Passed].into_iter().chain(aged).chain([Haste::Any]);
+        let first = [Haste::Forgotten, Haste::Passed].into_iter();
+        let rounds = first.chain(aged).chain([Haste::Any]);
         for haste in rounds {
             if haste == Haste::Any {
                 self.memory.shelf.clear();

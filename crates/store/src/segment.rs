@@ -54,7 +54,7 @@ pub(crate) struct Memory {
 const TICKS: u64 = 4;
 /// Uses in different ticks that count.
 pub(crate) const USES_MAX: u8 = 3;
-/// After so many ticks without a use, one use less counts.
+/// A use is forgotten after so many ticks.
 const AGE_TICKS: u32 = 16;
 /// What is read ahead and not used yet may take this part of the memory for values.
 const AHEAD_PART: usize = 4;
@@ -62,7 +62,9 @@ const AHEAD_PART: usize = 4;
 /// How far making room goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Haste {
-    /// What was used in one tick only goes.
+    /// What was not used for long goes.
+    Forgotten,
+    /// What was used in one tick only goes, too.
     Passed,
     /// What was used again goes, too, once it was looked at as often.
     Aged,
@@ -184,9 +186,8 @@ pub(crate) struct Segment {
     stored: bool,
     /// The tick in which it was used last.
     used: AtomicU32,
-    /// In how many ticks it was used, less those in which it aged.
+    /// In how many ticks it was used, less the looks for room in which it aged.
     uses: AtomicU8,
-    aged: u32,
 }
 
 /// The segments of a partition.
@@ -395,12 +396,12 @@ impl Segments {
             if haste != Haste::Any && used == now {
                 continue;
             }
-            if haste != Haste::Any && uses > 0 {
-                let rested = now.wrapping_sub(used.max(segment.aged));
-                if haste == Haste::Aged || rested >= AGE_TICKS {
-                    segment.aged = now;
-                    *segment.uses.get_mut() = uses - 1;
-                }
+            let forgotten = now.wrapping_sub(used) >= AGE_TICKS * u32::from(uses.max(1));
+            if haste == Haste::Aged && uses > 0 {
+                *segment.uses.get_mut() = uses - 1;
+                continue;
+            }
+            if !forgotten && (haste == Haste::Forgotten || haste == Haste::Passed && uses > 0) {
                 continue;
             }
             if let Some(resident) = segment.resident.take() {
