@@ -17,6 +17,9 @@ use crate::wire::backend;
 /// Reading stops when this much waits for the other side.
 const HIGH_WATER: usize = 1 << 20;
 
+/// Room for what one read may bring: by itself a buffer offers 64 bytes.
+const READ_MAX: usize = 16 * 1024;
+
 /// What a connection is made of.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -55,6 +58,8 @@ pub async fn run(
         let read_client = core.to_server.len() < HIGH_WATER
             && !(core.blocked() && from_client.len() > HIGH_WATER);
         let read_server = core.to_client.len() < HIGH_WATER;
+        from_client.reserve(READ_MAX);
+        from_server.reserve(READ_MAX);
         tokio::select! {
             biased;
             n = client_write.write_buf(&mut core.to_client), if core.to_client.has_remaining() => {
