@@ -131,8 +131,12 @@ def copy_tree() -> None:
     if not (TREE / ".venv").exists():
         (TREE / ".venv").symlink_to((ROOT / ".venv").resolve())
     if not TARGET.exists() and (ROOT / "target").exists():
-        # Compiled dependencies are the same; hard links cost nothing.
+        # Compiled dependencies are the same; hard links cost nothing, but what cargo
+        # writes in place must not be shared.
         subprocess.run(["cp", "-al", ROOT / "target", TARGET], check=True)
+        for prints in TARGET.glob("*/.fingerprint"):
+            shutil.rmtree(prints)
+            shutil.copytree(ROOT / "target" / prints.relative_to(TARGET), prints)
 
 
 def pg_directory(what: str) -> Path:
