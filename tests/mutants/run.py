@@ -167,8 +167,7 @@ class Workshop:
             "CARGO_INCREMENTAL": "1",
             "CONFIDE_QUIET": "1",
         }
-        self.needs_stack = any(not m.cargo for m in mutants)
-        if self.needs_stack:
+        if any(not m.cargo for m in mutants):
             self.environment["PG_CONFIG"] = str(copy_postgres())
         self.changes_programs = any(not m.cargo and not m.in_extension for m in mutants)
 
@@ -205,9 +204,10 @@ class Workshop:
         if done.returncode != 0:
             raise Broken(f"{what}:\n{done.stdout[-2000:]}")
 
-    def build_for(self, mutant: Mutant) -> None:
-        if mutant.cargo:
-            command = self.cargo(mutant.test)
+    def build_for(self, test: str) -> None:
+        """What the test needs; its own time begins when that is there."""
+        if test.startswith("cargo "):
+            command = self.cargo(test)
             end = command.index("--") if "--" in command else len(command)
             self.must([*command[:end], "--no-run"], "it does not compile")
         else:
@@ -304,7 +304,7 @@ def publish(results: list[tuple[Mutant, str]]) -> None:
 def examine(workshop: Workshop, mutant: Mutant) -> tuple[str, str]:
     try:
         with applied(mutant):
-            workshop.build_for(mutant)
+            workshop.build_for(mutant.test)
             passed, said = workshop.passes(mutant.test)
     except Broken as error:
         return "BROKEN", str(error)
@@ -342,10 +342,9 @@ def main() -> int:
         return 0
 
     workshop = Workshop(mutants)
-    if workshop.needs_stack:
-        workshop.build_stack()
     if not options.trust_clean:
         for test in dict.fromkeys(m.test for m in mutants):
+            workshop.build_for(test)
             passed, said = workshop.passes(test)
             if not passed:
                 print(f"fails without any mutant: {test}\n{said[-3000:]}")
@@ -356,11 +355,11 @@ def main() -> int:
         began = time.monotonic()
         verdict, said = examine(workshop, m)
         results.append((m, verdict))
+        if options.publish:  # as it comes: a run that is ended early has shown something
+            publish(results[-1:])
         print(f"{verdict:8} {time.monotonic() - began:5.0f} s  {m.defence}: {said}", flush=True)
     bad = [m for m, verdict in results if verdict != "noticed"]
     print(f"{len(results) - len(bad)} of {len(results)} noticed")
-    if options.publish:
-        publish(results)
     return 1 if bad else 0
 
 
