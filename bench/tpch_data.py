@@ -100,6 +100,15 @@ def finish(connection: psycopg.Connection) -> dict[str, float]:
     }
 
 
+def load(connection: psycopg.Connection, scale: float, protected: bool) -> None:
+    """Makes all tables where the search path says, with their data and all that is finished."""
+    directory = generate(scale)
+    connection.execute(ddl(protected))
+    for table in TABLES:
+        copy(connection, table, directory)
+    finish(connection)
+
+
 def query(number: int, scale: float) -> list[str]:
     """The statements of a query, in the standard's text with its validation parameters."""
     text = (ROOT / f"tests/tpch/queries/{number:02}.sql").read_text()

@@ -1,27 +1,17 @@
 """A replica with a keeper of its own: it answers queries on protected columns while it follows,
 and goes on alone after the primary and its keeper were killed."""
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psycopg
 import pytest
+import tpch_data
 from copies import Copy, backup
 from results import run
-from stack import ROOT
 
-TPCH = ROOT / "tests" / "tpch"
+SCALE = 0.01
 TIMEOUT = 30
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("tpch")
-    command = [ROOT / ".venv/bin/tpchgen-cli", "--quiet", "-s", "0.01", "--output-dir", directory]
-    subprocess.run(command, check=True)
-    return directory
 
 
 @pytest.fixture(scope="module")
@@ -126,32 +116,28 @@ def test_held_cursor(primary, replica):
         one.execute("DROP TABLE replica.held")
 
 
-def test_tpch(primary, replica, data):
-    sys.path.insert(0, str(TPCH))
-    from test_queries import load
-
+def test_tpch(primary, replica):
     with primary.connect_app() as one, replica.connect_app() as other:
-        load(one, "replica_tpch", (TPCH / "schema.sql").read_text(), data)
-        caught_up(primary, replica)
+        one.execute("CREATE SCHEMA replica_tpch")
         for connection in (one, other):
             connection.execute("SET search_path = replica_tpch")
             connection.execute("SET statement_timeout = '120s'")
-        for number in range(1, 23):
-            text = (TPCH / "queries" / f"{number:02}.sql").read_text()
-            if "create view" in text.lower():
-                # A standby makes no view: the primary makes it, both read it.
-                first, query, last = [s for s in text.split(";\n") if s.strip()]
-                one.execute(first)
-                caught_up(primary, replica)
-            else:
-                query, last = text, None
+        tpch_data.load(one, SCALE, True)
+        caught_up(primary, replica)
+        for number in tpch_data.QUERIES:
+            match tpch_data.query(number, SCALE):
+                case [make_view, query, drop_view]:  # a standby makes none, but reads it
+                    one.execute(make_view)
+                    caught_up(primary, replica)
+                case [query]:
+                    drop_view = None
             expected = run(one, query)
             found = run(other, query)
             assert expected.sqlstate is None, (number, expected)
             assert found.sqlstate is None, (number, found)
             assert found.rows == expected.rows, number
-            if last:
-                one.execute(last)
+            if drop_view:
+                one.execute(drop_view)
 
 
 def test_promoted(primary, replica):

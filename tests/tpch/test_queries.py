@@ -23,7 +23,6 @@ class Loaded:
 
     def __init__(self, stack, scale: float):
         self.scale = scale
-        directory = tpch_data.generate(scale)
         self.sides = {side: stack.connect_app() for side in SIDES}
         for side, connection in self.sides.items():
             connection.execute(f"SET statement_timeout = '{2 * LIMIT}s'")
@@ -32,11 +31,7 @@ class Loaded:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             connection.execute(f"SET search_path = {schema}")
         for side in SIDES[:2]:
-            connection = self.sides[side]
-            connection.execute(tpch_data.ddl(side != "plain"))
-            for table in TABLES:
-                tpch_data.copy(connection, table, directory)
-            tpch_data.finish(connection)
+            tpch_data.load(self.sides[side], scale, side != "plain")
         slow = self.sides["row at a time"]
         switches = run(slow, "SELECT name FROM pg_settings WHERE name LIKE 'confide.enable%'").rows
         assert switches
