@@ -53,3 +53,25 @@ pub(crate) fn root_key(plain: &[u8]) -> Option<RootKey> {
     bytes.copy_from_slice(plain);
     Some(RootKey::from_bytes(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bug: what another key, other parameters or a changed text give is taken for a root key.
+    #[test]
+    fn only_what_was_sealed() {
+        let root = RootKey::from_bytes(Zeroizing::new([7; KEY_BYTES]));
+        let key = [1; KEY_BYTES];
+        let sealed = seal(&key, b"bound", &root).unwrap();
+        let opened = open(&key, b"bound", &sealed).unwrap();
+        assert_eq!(opened.expose(), root.expose());
+        assert!(open(&[2; KEY_BYTES], b"bound", &sealed).is_none());
+        assert!(open(&key, b"other", &sealed).is_none());
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(open(&key, b"bound", &changed).is_none(), "byte {at}");
+        }
+    }
+}

@@ -32,6 +32,15 @@ impl Place {
         self.dir.path().join(name)
     }
 
+    /// The files that hold values.
+    fn data_files(&self) -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(self.path("data")).unwrap();
+        files
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.to_string_lossy().contains("/data-"))
+            .collect()
+    }
+
     fn set(&self, config: &mut Config) {
         config.key_file = self.path("key");
         config.root_key_file = self.path("root");
@@ -336,10 +345,12 @@ fn dropped_columns() {
     let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
     let fids = promote(&mut backend, partition, &ints(0, 10), &mut log);
     worker.checkpoint(200, SYSTEM).unwrap();
+    assert!(!place.data_files().is_empty());
     let body = [DATABASE.to_le_bytes(), 7u32.to_le_bytes()].concat();
     backend.send(Kind::PartitionDrop, &body);
     backend.fence().unwrap();
     worker.checkpoint(300, SYSTEM).unwrap();
+    assert!(place.data_files().is_empty(), "values of a dropped column");
     drop((backend, worker, running));
     let (running, _worker) = place.again(300, &[]);
     let mut backend = running.session();
@@ -377,11 +388,7 @@ fn damage_is_named() {
     let what = place.refusal();
     assert!(what.contains("manifest: an older copy"), "{what}");
     copy(&place.path("good"), &place.path("data"));
-    let data = std::fs::read_dir(place.path("data")).unwrap();
-    let data = data
-        .map(|e| e.unwrap().path())
-        .find(|p| p.to_string_lossy().contains("/data-"));
-    let data = data.unwrap();
+    let data = place.data_files().remove(0);
     let mut bytes = std::fs::read(&data).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&data, bytes).unwrap();
