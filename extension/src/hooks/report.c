@@ -20,7 +20,7 @@
 void
 cfd_report_init(void)
 {
-	int count;
+	int			count;
 	struct config_generic **settings = CFD_SETTINGS(count);
 
 	for (int i = 0; i < count; i++)

@@ -3,9 +3,9 @@
  *	  The batched scan: a plan node above a scan of a table that has the protected
  *	  quals evaluated, and protected expressions computed, by the batch.
  *
- * path.c makes the paths and the plan, join.c those that stand above a nested loop, node.c
+ * path.c makes the paths and the plan, join.c those that stand above a join, node.c
  * executes, pairs.c reads the pairs of a semi or anti join, buffer.c holds a batch of rows. The
- * child is PostgreSQL's own scan or loop, with the plain quals; access methods are not
+ * child is PostgreSQL's own scan or join, with the plain quals; access methods are not
  * known here.
  *
  * Invariants: rows and errors are those of the child with all quals and
