@@ -83,7 +83,7 @@ wait_for() {
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$until" ] || return 1
-        sleep 0.1
+        sleep 0.05
     done
 }
 
