@@ -40,7 +40,7 @@ CfdChannel	cfd_channel = {.link.sock = -1};
 #define ch cfd_channel
 
 static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
-							 const void *tail, uint64 tail_length, bool awaited);
+							 const void *tail, uint64 tail_length, bool soon);
 
 static void lose_pending(void);
 
@@ -561,7 +561,7 @@ too_long(void)
 /* Writes a message for which there is room, and publishes it. */
 static inline void
 write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
-			const void *tail, uint32 tail_length, bool awaited)
+			const void *tail, uint32 tail_length, bool soon)
 {
 	uint64		bytes[CFD_BESIDE_WORDS] = {0};
 	uint64		total = CFD_MESSAGE_HEADER_BYTES + fixed_length + tail_length;
@@ -574,7 +574,7 @@ write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
 	if (tail_length > 0)
 		memcpy(to + fixed_length, tail, tail_length);
 	cfd_ring_put(&ch.requests, bytes, total);
-	if (!awaited)
+	if (!soon)
 	{
 		publish_one_way();
 		return;
@@ -589,11 +589,12 @@ write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
 
 /*
  * Writes a message and publishes it; gives its number. The channel is open and
- * looked after. "Awaited": somebody waits for what the keeper does with it.
+ * looked after. "Soon": somebody waits for what the keeper does with it, or it takes longer
+ * than waking.
  */
 static uint32
 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
-			   bool awaited)
+			   bool soon)
 {
 	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
 	uint64		body = (uint64) fixed_length + tail_length;
@@ -606,7 +607,7 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 	cfd_encode_header(header, body, kind, sequence);
 	if (likely(total <= CFD_SMALL_BYTES && total <= cfd_ring_room(&ch.requests)))
 	{
-		write_small(header, fixed, fixed_length, tail, tail_length, awaited);
+		write_small(header, fixed, fixed_length, tail, tail_length, soon);
 		return sequence;
 	}
 	if (likely(total <= cfd_ring_room(&ch.requests)))
@@ -616,7 +617,7 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 			cfd_ring_put(&ch.requests, fixed, fixed_length);
 		if (tail_length > 0)
 			cfd_ring_put(&ch.requests, tail, tail_length);
-		if (awaited)
+		if (soon)
 			publish_requests();
 		else
 			publish_one_way();
@@ -634,18 +635,26 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 
 static inline uint32
 write_message(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
-			  bool awaited)
+			  bool soon)
 {
 	if (unlikely((uint64) fixed_length + tail_length > CFD_MESSAGE_BODY_MAX))
 		too_long();
 	cfd_begin();
-	return write_prepared(kind, fixed, fixed_length, tail, tail_length, awaited);
+	return write_prepared(kind, fixed, fixed_length, tail, tail_length, soon);
 }
 
 void
 cfd_send(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
 {
 	write_message(kind, fixed, fixed_length, tail, tail_length, false);
+	ch.outstanding = true;
+}
+
+void
+cfd_send_rows(uint16 kind, const void *fixed, uint32 fixed_length,
+			  const void *tail, uint64 tail_length, int rows)
+{
+	write_message(kind, fixed, fixed_length, tail, tail_length, rows > CFD_FEW_VALUES);
 	ch.outstanding = true;
 }
 

@@ -141,6 +141,12 @@ cfd_new_slots(CfdArena arena, uint32 count)
 extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
 					 const void *tail, uint64 tail_length);
 /*
+ * The same about rows. Of many the keeper begins to take care at once, though it may sleep
+ * and the message, of runs, be short.
+ */
+extern void cfd_send_rows(uint16 kind, const void *fixed, uint32 fixed_length,
+						  const void *tail, uint64 tail_length, int rows);
+/*
  * Sends an answered request and waits. The answer stays valid until the next
  * call; an error answer is raised.
  */
@@ -163,7 +169,7 @@ extern void cfd_drop(CfdRequest *request);
 extern void cfd_fence(void);
 /* Fences if there is anything to wait for. Does not open a channel. */
 extern void cfd_fence_outstanding(void);
-/* What so few values take need not be given back soon. */
+/* For so few values it does not pay to wake a keeper that sleeps. */
 #define CFD_FEW_VALUES 256
 /*
  * Sends a small message if that takes no waiting; never raises an error. Unless it is to

@@ -74,6 +74,14 @@ plain_scan(PlanState *child)
 	return (HeapScanDesc) scan;
 }
 
+/* Has the rows of a page that is begun brought near the processor, all at once. */
+static void
+fetch_page(Page page)
+{
+	for (uint32 at = ((PageHeader) page)->pd_upper; at < BLCKSZ; at += PG_CACHE_LINE_SIZE / 2)
+		__builtin_prefetch(page + at);
+}
+
 static void
 take_page(CfdStored *stored, PlanState *child, int most)
 {

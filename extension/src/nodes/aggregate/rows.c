@@ -259,7 +259,7 @@ send_batch(AggregateState *state)
 	INSTR_TIME_SET_ZERO(from);
 	if (state->css.ss.ps.instrument != NULL)
 		INSTR_TIME_SET_CURRENT(from);
-	cfd_send(CFD_KIND_AGGREGATE_ROWS, fixed, sizeof(fixed), state->body.data, state->body.len);
+	cfd_send_rows(CFD_KIND_AGGREGATE_ROWS, fixed, sizeof(fixed), state->body.data, state->body.len, state->rows);
 	cfd_after_batch();
 	if (state->css.ss.ps.instrument != NULL)
 	{
