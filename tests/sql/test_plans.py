@@ -192,6 +192,8 @@ RANGES = [
     "t < 'key 040'",
     "k < 30 AND (k > 25 OR k > 28)",
     "k > 20 AND k > 30 AND k < 60",
+    "k BETWEEN 20 AND 29 OR k BETWEEN 60 AND 65 OR k = 90",
+    "n < 60 AND (k BETWEEN 20 AND 29 OR n > 10 AND k >= 70 AND k < 75)",
 ]
 
 

@@ -6,6 +6,8 @@
  * the shares of protected ones as if they were independent. So an upper bound is estimated
  * among the rows above the lower one: the product is what PostgreSQL makes of a pair.
  *
+ * A pair stands side by side in the query's condition, or in an arm of an OR in it.
+ *
  * Invariant: a bound that stands alone keeps its estimate.
  */
 #include "postgres.h"
@@ -31,11 +33,22 @@ without_relabel(Node *node)
 	return node;
 }
 
+/* A clause, with those of its arms in their RestrictInfos if it is an OR. */
+static Node *
+clause_of(Node *node)
+{
+	RestrictInfo *info = (RestrictInfo *) node;
+
+	if (!IsA(node, RestrictInfo))
+		return node;
+	return (Node *) (info->orclause != NULL ? info->orclause : info->clause);
+}
+
 /* Whether a clause bounds the column: from above, or from below. */
 static bool
-is_bound(const RestrictInfo *info, Node *column, bool above)
+is_bound(Node *node, Node *column, bool above)
 {
-	OpExpr	   *clause = (OpExpr *) info->clause;
+	OpExpr	   *clause = (OpExpr *) clause_of(node);
 	List	   *meanings;
 	int			strategy;
 	bool		first;
@@ -58,22 +71,54 @@ is_bound(const RestrictInfo *info, Node *column, bool above)
 	return false;
 }
 
+/*
+ * The clauses that hold together, among which is the one that has these arguments; NIL if
+ * it stands alone in an arm of an OR.
+ */
+static const List *
+neighbours(const List *clauses, const List *args)
+{
+	const List *found = NIL;
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		Node	   *clause = clause_of(lfirst(cell));
+
+		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == args)
+			return clauses;
+		if (is_orclause(clause))
+		{
+			ListCell   *arm;
+
+			foreach(arm, ((BoolExpr *) clause)->args)
+			{
+				Node	   *both = clause_of(lfirst(arm));
+
+				if (found == NIL && is_andclause(both))
+					found = neighbours(((BoolExpr *) both)->args, args);
+			}
+		}
+	}
+	return found;
+}
+
 /* The lower bound beside the upper one that has these arguments; NULL: there are not both. */
-static RestrictInfo *
+static Node *
 lower_bound(const VariableStatData *column, const List *args)
 {
-	RestrictInfo *lower = NULL;
+	Node	   *lower = NULL;
 	bool		found = false;
 	ListCell   *cell;
 
-	foreach(cell, column->rel != NULL ? column->rel->baserestrictinfo : NIL)
+	foreach(cell, column->rel != NULL ? neighbours(column->rel->baserestrictinfo, args) : NIL)
 	{
-		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+		Node	   *clause = clause_of(lfirst(cell));
 
-		if (IsA(info->clause, OpExpr) && ((OpExpr *) info->clause)->args == args)
-			found = is_bound(info, column->var, true);
-		else if (lower == NULL && is_bound(info, column->var, false))
-			lower = info;
+		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == args)
+			found = is_bound(clause, column->var, true);
+		else if (lower == NULL && is_bound(clause, column->var, false))
+			lower = lfirst(cell);
 	}
 	return found ? lower : NULL;
 }
@@ -97,7 +142,7 @@ Selectivity
 cfd_estimate_bound(PlannerInfo *root, List *args, int relid, Selectivity selectivity)
 {
 	VariableStatData column;
-	RestrictInfo *lower;
+	Node	   *lower;
 	Node	   *other;
 	bool		first;
 
@@ -106,7 +151,7 @@ cfd_estimate_bound(PlannerInfo *root, List *args, int relid, Selectivity selecti
 	lower = lower_bound(&column, args);
 	if (lower != NULL)
 	{
-		Selectivity above = clause_selectivity(root, (Node *) lower, 0, JOIN_INNER, NULL);
+		Selectivity above = clause_selectivity(root, lower, 0, JOIN_INNER, NULL);
 
 		if (above > 0)
 			selectivity = between(selectivity, above, &column) / above;
