@@ -123,6 +123,21 @@ def test_exchanges(both, answered):
     assert answered() - before - idle > 10
 
 
+def test_planning(both, answered):
+    """What the planner asks about a column's statistics it asks once for all conditions on the
+    column; one condition after the other it would be an exchange each."""
+    app, _ = both
+    app.execute("ANALYZE k")
+    ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(0, 10000, 1000))
+    query = f"EXPLAIN SELECT count(*) FROM k WHERE {ranges} OR n = 7"
+    app.execute(query)
+    before = answered()
+    idle = answered() - before
+    before = answered()
+    app.execute(query)
+    assert answered() - before - idle <= 4
+
+
 def test_insert(both, answered, dba):
     """Insertions find their place; unique and foreign keys hold."""
     for connection in both:

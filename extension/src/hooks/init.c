@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/scan/scan.h"
+#include "planner/estimate.h"
 #include "planner/hash_keys.h"
 #include "storage/ipc.h"
 #include "types/types.h"
@@ -144,6 +145,7 @@ _PG_init(void)
 	cfd_parse_init();
 	cfd_report_init();
 	/* First: what is not hashed, scans above joins evaluate. */
+	cfd_estimate_init();
 	cfd_hash_keys_init();
 	cfd_scan_init();
 	cfd_aggregate_init();

@@ -4,6 +4,7 @@
  *
  * A histogram's bounds are in order, so the place of a value among them, which
  * PostgreSQL finds by bisection, tells all tests; common values PostgreSQL tests one by one.
+ * The tests of all conditions on a column go out together with those of the first one.
  *
  * Invariant: as in estimate.h.
  */
@@ -12,7 +13,9 @@
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
 #include "channel/channel.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/planner.h"
 #include "planner/estimate.h"
 #include "planner/functions.h"
 #include "utils/fmgrprotos.h"
@@ -31,7 +34,30 @@ typedef enum Kind
 	OF_RANGE
 } Kind;
 
+/* Tests of a condition that were made before its estimator asks. */
+typedef struct Known
+{
+	const PlannerInfo *root;
+	Node	   *column;
+	CfdEstimate made;
+	struct Known *next;
+} Known;
+
+/* Tests that one message carries, all by the same function. */
+typedef struct Message
+{
+	const CfdFunction *function;
+	int			rows;
+	CfdRequest	request;
+	struct Message *next;
+} Message;
+
 CfdEstimate cfd_estimate;
+
+/* Of the planning that is going on. */
+static Known *known = NULL;
+static bool planning = false;
+static planner_hook_type previous_planner = NULL;
 
 bool
 cfd_estimate_find(CfdFid value, bool *holds)
@@ -69,46 +95,12 @@ add_values(CfdEstimate *made, HeapTuple statistics, int kind)
 	free_attstatsslot(&slot);
 }
 
-/* All tests in one exchange. */
+/* Describes the tests that an estimator of this kind will make; count 0: none, or too few. */
 static void
-make_tests(CfdEstimate *made, const CfdFunction *function)
+describe(CfdEstimate *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
 {
-	unsigned char body[CFD_FIXED_DECLASSIFY];
-	Size		column = sizeof(CfdFid) * made->count;
-	CfdFid	   *fids = palloc(2 * column);
-	CfdFid	   *constants = fids + (made->constant_first ? 0 : made->count);
-	const char *answer;
-	uint32		length;
-
-	memcpy(fids + (made->constant_first ? made->count : 0), made->values, column);
-	for (int i = 0; i < made->count; i++)
-		constants[i] = made->constant;
-	cfd_put32(body, function->signature);
-	cfd_put32(body + 4, 0);
-	cfd_put32(body + 8, made->count);
-	cfd_put32(body + 12, 2);
-	answer = cfd_call(CFD_KIND_DECLASSIFY, body, sizeof(body), fids, 2 * column, &length);
-	if (length != (uint32) made->count)
-		cfd_violation("declassified results have the wrong length");
-	made->answers = palloc(length);
-	memcpy(made->answers, answer, length);
-	pfree(fids);
-}
-
-/* The tests that an estimator will make of a restriction, if it is simple. */
-static void
-test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
-{
-	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
-	List	   *args = (List *) PG_GETARG_POINTER(2);
-	Oid			operator = PG_GETARG_OID(1);
 	const CfdFunction *function;
-	VariableStatData column;
-	Node	   *other;
-	bool		column_first;
 
-	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
-		return;
 	/* As PostgreSQL's estimators do. */
 	if (kind == OF_DIFFERENCE)
 		operator = get_negator(operator);
@@ -117,18 +109,219 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
 	made->function = get_opcode(operator);
 	made->constant_first = kind != OF_RANGE && !column_first;
 	function = cfd_function(made->function);
-	if (function != NULL && function->call == CFD_CALL_TEST && function->operands == 2 &&
-		IsA(other, Const) && !((Const *) other)->constisnull && HeapTupleIsValid(column.statsTuple))
+	if (function == NULL || function->call != CFD_CALL_TEST || function->operands != 2 ||
+		!IsA(other, Const) || ((Const *) other)->constisnull || !HeapTupleIsValid(statistics))
+		return;
+	made->constant = DatumGetUInt64(((Const *) other)->constvalue);
+	if (made->constant == 0)
+		return;
+	add_values(made, statistics, STATISTIC_KIND_MCV);
+	if (kind == OF_RANGE)
+		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM);
+	if (made->count < TESTS_MIN)
+		made->count = 0;
+}
+
+/* ---------- exchanges ---------- */
+
+static void
+send_message(Message *message, const List *tests)
+{
+	unsigned char body[CFD_FIXED_DECLASSIFY];
+	Size		column = sizeof(CfdFid) * message->rows;
+	CfdFid	   *fids = palloc(2 * column);
+	CfdFid	   *first = fids;
+	CfdFid	   *second = fids + message->rows;
+	ListCell   *cell;
+
+	foreach(cell, tests)
 	{
-		made->constant = DatumGetUInt64(((Const *) other)->constvalue);
-		add_values(made, column.statsTuple, STATISTIC_KIND_MCV);
-		if (kind == OF_RANGE)
-			add_values(made, column.statsTuple, STATISTIC_KIND_HISTOGRAM);
-		if (made->count < TESTS_MIN || made->constant == 0)
-			made->count = 0;
-		else
-			make_tests(made, function);
+		const CfdEstimate *made = lfirst(cell);
+
+		if (cfd_function(made->function) != message->function)
+			continue;
+		for (int i = 0; i < made->count; i++)
+		{
+			*first++ = made->constant_first ? made->constant : made->values[i];
+			*second++ = made->constant_first ? made->values[i] : made->constant;
+		}
 	}
+	cfd_put32(body, message->function->signature);
+	cfd_put32(body + 4, 0);
+	cfd_put32(body + 8, message->rows);
+	cfd_put32(body + 12, 2);
+	cfd_request(&message->request, CFD_KIND_DECLASSIFY, body, sizeof(body), fids, 2 * column, message->rows);
+}
+
+static void
+take_answer(Message *message, const List *tests)
+{
+	uint32		length;
+	const char *answer = cfd_await(&message->request, &length);
+	ListCell   *cell;
+
+	if (length != (uint32) message->rows)
+		cfd_violation("declassified results have the wrong length");
+	foreach(cell, tests)
+	{
+		CfdEstimate *made = lfirst(cell);
+
+		if (cfd_function(made->function) != message->function)
+			continue;
+		memcpy(made->answers, answer, made->count);
+		answer += made->count;
+	}
+}
+
+/* Makes tests: one message for each function, all sent before the first answer is awaited. */
+static void
+make_tests(const List *tests)
+{
+	MemoryContext own = AllocSetContextCreate(CurrentMemoryContext, "Confide estimates", ALLOCSET_SMALL_SIZES);
+	MemoryContext before = CurrentMemoryContext;
+	Message    *messages = NULL;
+	Message    *message;
+	ListCell   *cell;
+
+	foreach(cell, tests)
+	{
+		CfdEstimate *made = lfirst(cell);
+
+		made->answers = palloc(made->count);
+		for (message = messages; message != NULL; message = message->next)
+		{
+			if (message->function == cfd_function(made->function))
+				break;
+		}
+		MemoryContextSwitchTo(own);
+		if (message == NULL)
+		{
+			message = palloc0(sizeof(Message));
+			cfd_request_init(&message->request);
+			message->function = cfd_function(made->function);
+			message->next = messages;
+			messages = message;
+		}
+		message->rows += made->count;
+		MemoryContextSwitchTo(before);
+	}
+	MemoryContextSwitchTo(own);
+	for (message = messages; message != NULL; message = message->next)
+		send_message(message, tests);
+	for (message = messages; message != NULL; message = message->next)
+		take_answer(message, tests);
+	MemoryContextSwitchTo(before);
+	MemoryContextDelete(own);
+}
+
+/* ---------- other conditions on the column ---------- */
+
+static bool
+kind_of(Oid operator, Kind *kind)
+{
+	List	   *meanings = get_op_btree_interpretation(operator);
+	int			strategy;
+
+	if (meanings == NIL)
+		return false;
+	strategy = ((OpBtreeInterpretation *) linitial(meanings))->strategy;
+	*kind = strategy == BTEqualStrategyNumber ? OF_EQUALITY :
+		strategy == ROWCOMPARE_NE ? OF_DIFFERENCE : OF_RANGE;
+	list_free_deep(meanings);
+	return true;
+}
+
+/* Tests that were made of a column in this planning. */
+static bool
+find_known(const PlannerInfo *root, const VariableStatData *column, CfdEstimate *made)
+{
+	for (const Known *entry = known; entry != NULL; entry = entry->next)
+	{
+		if (entry->root == root && entry->made.function == made->function &&
+			entry->made.constant == made->constant && entry->made.constant_first == made->constant_first &&
+			entry->made.count == made->count && equal(entry->column, column->var))
+		{
+			*made = entry->made;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Adds the tests of what these clauses and their arms say of a column, as far as there is room. */
+static void
+add_tests(const PlannerInfo *root, const VariableStatData *column, const List *clauses, int *room, List **tests)
+{
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		OpExpr	   *clause = (OpExpr *) cfd_clause_of(lfirst(cell));
+		Known	   *entry = palloc0(sizeof(Known));
+		bool		column_first;
+		Kind		kind;
+
+		if (is_andclause(clause) || is_orclause(clause))
+			add_tests(root, column, ((BoolExpr *) clause)->args, room, tests);
+		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
+			continue;
+		column_first = IsA(lsecond(clause->args), Const);
+		if (!equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var) ||
+			!kind_of(clause->opno, &kind))
+			continue;
+		describe(&entry->made, kind, clause->opno, column_first,
+				 column_first ? lsecond(clause->args) : linitial(clause->args), column->statsTuple);
+		if (entry->made.count == 0 || entry->made.count > *room || find_known(root, column, &entry->made))
+			continue;
+		*room -= entry->made.count;
+		entry->root = root;
+		entry->column = column->var;
+		entry->next = known;
+		known = entry;
+		*tests = lappend(*tests, &entry->made);
+	}
+}
+
+/* Makes the tests of all simple conditions on a column. */
+static void
+make_all_tests(const PlannerInfo *root, const VariableStatData *column)
+{
+	MemoryContext before = MemoryContextSwitchTo(root->planner_cxt);
+	List	   *tests = NIL;
+	int			room = TESTS_MAX;
+
+	PG_TRY();
+	{
+		add_tests(root, column, column->rel->baserestrictinfo, &room, &tests);
+		make_tests(tests);
+	}
+	PG_CATCH();
+	{
+		/* Their answers have not come. */
+		known = NULL;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(before);
+}
+
+/* The tests that an estimator will make of a restriction, if it is simple. */
+static void
+test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
+{
+	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
+	List	   *args = (List *) PG_GETARG_POINTER(2);
+	VariableStatData column;
+	Node	   *other;
+	bool		column_first;
+
+	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
+		return;
+	describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
+	if (made->count > 0 && planning && column.rel != NULL && !find_known(root, &column, made))
+		make_all_tests(root, &column);
+	if (made->count > 0 && made->answers == NULL && !find_known(root, &column, made))
+		make_tests(list_make1(made));
 	ReleaseVariableStats(column);
 }
 
@@ -170,3 +363,35 @@ ESTIMATOR(scalarltsel, OF_RANGE)
 ESTIMATOR(scalarlesel, OF_RANGE)
 ESTIMATOR(scalargtsel, OF_RANGE)
 ESTIMATOR(scalargesel, OF_RANGE)
+
+/* ---------- the planning ---------- */
+
+static PlannedStmt *
+plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+{
+	Known	   *outer = known;
+	bool		nested = planning;
+	PlannedStmt *plan;
+
+	known = NULL;
+	planning = true;
+	PG_TRY();
+	{
+		plan = previous_planner != NULL ? previous_planner(parse, text, options, params) :
+			standard_planner(parse, text, options, params);
+	}
+	PG_FINALLY();
+	{
+		known = outer;
+		planning = nested;
+	}
+	PG_END_TRY();
+	return plan;
+}
+
+void
+cfd_estimate_init(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+}

@@ -1,10 +1,11 @@
 /*
  * estimate.h
  *	  Selectivity of conditions on protected columns: PostgreSQL's own estimators,
- *	  preceded by one exchange that tests all values of the column's statistics.
+ *	  preceded by an exchange that tests all values of the column's statistics, for all
+ *	  simple conditions on the column.
  *
- * Invariant: what is remembered are tests that the estimator makes itself, or that
- * follow from those; nothing is remembered beyond the estimate.
+ * Invariant: what is remembered are tests that the estimators make themselves, or that
+ * follow from those; nothing is remembered beyond the planning.
  */
 #ifndef CFD_PLANNER_ESTIMATE_H
 #define CFD_PLANNER_ESTIMATE_H
@@ -30,6 +31,10 @@ extern CfdEstimate cfd_estimate;
 extern bool cfd_estimate_find(CfdFid value, bool *holds);
 /* Selectivity of a bound with these arguments, beside other bounds of its column (ranges.c). */
 extern Selectivity cfd_estimate_bound(PlannerInfo *root, List *args, int relid, Selectivity selectivity);
+
+/* A clause, with its arms' RestrictInfos if it is an OR (ranges.c). */
+extern Node *cfd_clause_of(Node *node);
+extern void cfd_estimate_init(void);
 
 /* Whether a test was made beforehand; then what it gave. */
 static inline bool

@@ -33,9 +33,8 @@ without_relabel(Node *node)
 	return node;
 }
 
-/* A clause, with those of its arms in their RestrictInfos if it is an OR. */
-static Node *
-clause_of(Node *node)
+Node *
+cfd_clause_of(Node *node)
 {
 	RestrictInfo *info = (RestrictInfo *) node;
 
@@ -48,7 +47,7 @@ clause_of(Node *node)
 static bool
 is_bound(Node *node, Node *column, bool above)
 {
-	OpExpr	   *clause = (OpExpr *) clause_of(node);
+	OpExpr	   *clause = (OpExpr *) cfd_clause_of(node);
 	List	   *meanings;
 	int			strategy;
 	bool		first;
@@ -83,7 +82,7 @@ neighbours(const List *clauses, const List *args)
 
 	foreach(cell, clauses)
 	{
-		Node	   *clause = clause_of(lfirst(cell));
+		Node	   *clause = cfd_clause_of(lfirst(cell));
 
 		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == args)
 			return clauses;
@@ -93,7 +92,7 @@ neighbours(const List *clauses, const List *args)
 
 			foreach(arm, ((BoolExpr *) clause)->args)
 			{
-				Node	   *both = clause_of(lfirst(arm));
+				Node	   *both = cfd_clause_of(lfirst(arm));
 
 				if (found == NIL && is_andclause(both))
 					found = neighbours(((BoolExpr *) both)->args, args);
@@ -113,7 +112,7 @@ lower_bound(const VariableStatData *column, const List *args)
 
 	foreach(cell, column->rel != NULL ? neighbours(column->rel->baserestrictinfo, args) : NIL)
 	{
-		Node	   *clause = clause_of(lfirst(cell));
+		Node	   *clause = cfd_clause_of(lfirst(cell));
 
 		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == args)
 			found = is_bound(clause, column->var, true);
