@@ -74,6 +74,11 @@ CONDITIONS = [
     "n = 40 AND n > 39",
     "n::int8 = 77",
     "n = 77.0",
+    "n BETWEEN 10 AND 15 OR n BETWEEN 4000 AND 4300 OR n = 77 OR n > 9990",
+    "n < 5 OR n > 9995 OR n BETWEEN 9000 AND 8000 OR n BETWEEN 14 AND 20",
+    "n > 14 AND n < 20 OR n >= 18 AND n <= 30 OR n = 5 AND t = 't00005' OR n > 20000",
+    "t = 't00100' OR t BETWEEN 't00100' AND 't00120' OR t > 't04990'",
+    "m BETWEEN 5 AND 5.5 OR m = 12.25 OR n BETWEEN 5 AND 9 OR n BETWEEN 50 AND 59",
 ]
 
 
@@ -136,6 +141,43 @@ def test_planning(both, answered):
     before = answered()
     app.execute(query)
     assert answered() - before - idle <= 4
+
+
+def test_arms(both, answered):
+    """The scans of an OR ask together: once for a page that they have in common."""
+    app, _ = both
+    app.execute("ANALYZE k")
+    ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(0, 10000, 1000))
+    query = f"SELECT count(*), min(i), max(i) FROM k WHERE {ranges}"
+    plan = "\n".join(row for (row,) in app.execute(f"EXPLAIN {query}"))
+    assert plan.count("Bitmap Index Scan") == 10, plan
+    for connection in both:
+        connection.execute(f"PREPARE arms AS {query}")
+    rows = [connection.execute("EXECUTE arms").fetchall() for connection in both]
+    assert rows[0] == rows[1]
+    before = answered()
+    idle = answered() - before
+    before = answered()
+    app.execute("EXECUTE arms")
+    # The root, and a leaf or two of each arm.
+    assert answered() - before - idle <= 16
+
+
+def test_arms_change(both):
+    """Rows that come between two runs of the same plan, and while a run stands still."""
+    app, twin = both
+    ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(0, 10000, 1000))
+    for connection in both:
+        connection.execute("SET enable_indexscan = off")
+        connection.execute(f"PREPARE arms AS SELECT i, n FROM k WHERE {ranges} ORDER BY i")
+    for i in range(30):
+        for connection in both:
+            connection.execute(f"INSERT INTO k VALUES ({50000 + i}, {i % 10 * 1000 + i % 7}, 'x', 1)")
+            connection.execute(f"DELETE FROM k WHERE n = {i % 10 * 1000 + 3}")
+        rows = [connection.execute("EXECUTE arms").fetchall() for connection in both]
+        assert rows[0] == rows[1]
+    inner = f"(SELECT count(*) FROM k WHERE a.i >= 0 AND ({ranges}))"
+    same(both, f"SELECT a.i, {inner} FROM k a WHERE a.i BETWEEN 100 AND 104 ORDER BY a.i")
 
 
 def test_insert(both, answered, dba):

@@ -14,6 +14,7 @@
 #include "access/amapi.h"
 #include "access/nbtree.h"
 #include "access/relscan.h"
+#include "bulk/ahead.h"
 #include "bulk/search.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
@@ -322,6 +323,26 @@ is_beside(int number)
 	return number > 0 && wanted[number].column == wanted[number - 1].column;
 }
 
+/* Whether all places of values among keys of one column are known already. */
+static bool
+place_from_ahead(int first, int end, Place within, const CfdFid *keys, const CfdFid *keys_end)
+{
+	int			rows = within.up_to - within.less;
+
+	if (keys_end - keys != rows)
+		return false;
+	for (int i = first; i < end; i++)
+	{
+		uint32		less;
+		uint32		up_to;
+
+		if (!cfd_ahead_find(keys, rows, wanted[i].fid, wanted[i].program, &less, &up_to))
+			return false;
+		wanted[i].place = (Place) {within.less + less, within.less + up_to};
+	}
+	return true;
+}
+
 /*
  * Asks the keeper where protected values from "first" up to "end" belong among keys of
  * the page. False: not known, since a key names nothing any more. We have let go of the
@@ -350,6 +371,8 @@ place_protected(Relation index, int first, int end, Place within)
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
 			*to++ = key_fid(index, key, wanted[i].column);
 	}
+	if (place_from_ahead(first, end, within, keys, to))
+		return true;
 	answer = cfd_call(CFD_KIND_SEARCH, body, value - body, keys, (char *) to - (char *) keys, &length);
 	if (length != 8 * (end - first))
 		cfd_violation("place of a value has the wrong length");
@@ -689,6 +712,7 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 
 	if (!cfd_enable_index_search)
 		return btgetbitmap(scan, bitmap);
+	cfd_ahead_scan(scan);
 	while (get_tuple(scan, ForwardScanDirection))
 	{
 		tbm_add_tuples(bitmap, &scan->xs_heaptid, 1, false);
@@ -768,6 +792,9 @@ search_plan(PlanState *plan, void *context)
 			break;
 		case T_BitmapIndexScanState:
 			index = ((BitmapIndexScanState *) plan)->biss_RelationDesc;
+			break;
+		case T_BitmapOrState:
+			cfd_ahead_plan((BitmapOrState *) plan);
 			break;
 		default:
 			break;

@@ -1,0 +1,28 @@
+/*
+ * ahead.h
+ *	  Where the bounds of several scans belong in one B-tree, asked for together.
+ *
+ * The arms of a BitmapOr are scans that run one after the other. Before the first of
+ * them, all descend side by side: an exchange for each level of the tree, not for each
+ * level of each scan. What the keeper has said is found again when the scans search.
+ *
+ * Invariants: what is asked is what the scans of the statement will ask; an answer counts
+ * only for the very same value and keys, and no longer than no garbage is swept.
+ */
+#ifndef CFD_AHEAD_H
+#define CFD_AHEAD_H
+
+#include "postgres.h"
+#include "access/relscan.h"
+#include "channel/wire.h"
+#include "nodes/execnodes.h"
+
+/* A plan's BitmapOr has been started: its scans may be asked for together. */
+extern void cfd_ahead_plan(BitmapOrState *node);
+/* One of its scans begins. */
+extern void cfd_ahead_scan(IndexScanDesc scan);
+/* Where a value belongs among these keys, if that is known. */
+extern bool cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program,
+						   uint32 *less, uint32 *up_to);
+
+#endif
