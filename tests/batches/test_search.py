@@ -128,7 +128,7 @@ def test_exchanges(both, answered):
     assert answered() - before - idle > 10
 
 
-def test_planning(both, answered):
+def test_planning_of_arms(both, answered):
     """What the planner asks about a column's statistics it asks once for all conditions on the
     column; one condition after the other it would be an exchange each."""
     app, _ = both
@@ -172,7 +172,9 @@ def test_arms_change(both):
         connection.execute(f"PREPARE arms AS SELECT i, n FROM k WHERE {ranges} ORDER BY i")
     for i in range(30):
         for connection in both:
-            connection.execute(f"INSERT INTO k VALUES ({50000 + i}, {i % 10 * 1000 + i % 7}, 'x', 1)")
+            connection.execute(
+                f"INSERT INTO k VALUES ({50000 + i}, {i % 10 * 1000 + i % 7}, 'x', 1)"
+            )
             connection.execute(f"DELETE FROM k WHERE n = {i % 10 * 1000 + 3}")
         rows = [connection.execute("EXECUTE arms").fetchall() for connection in both]
         assert rows[0] == rows[1]
