@@ -134,13 +134,13 @@ def test_planning_of_arms(both, answered):
     app, _ = both
     app.execute("ANALYZE k")
     ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(0, 10000, 1000))
-    query = f"EXPLAIN SELECT count(*) FROM k WHERE {ranges} OR n = 7"
+    query = f"SELECT i FROM k WHERE {ranges} OR n = 7 LIMIT 0"
     app.execute(query)
     before = answered()
     idle = answered() - before
     before = answered()
     app.execute(query)
-    assert answered() - before - idle <= 4
+    assert answered() - before - idle <= 6
 
 
 def test_arms(both, answered):
@@ -165,7 +165,6 @@ def test_arms(both, answered):
 
 def test_arms_change(both):
     """Rows that come between two runs of the same plan, and while a run stands still."""
-    app, twin = both
     ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(0, 10000, 1000))
     for connection in both:
         connection.execute("SET enable_indexscan = off")
