@@ -4,7 +4,7 @@ runs through the proxy, as an application does.
 
 Parameters: SF scale, ROUNDS of each query, MODES of protected queries (on, off, no_x: see
 servers.py), QUERIES by number, PLANS to print of the slowest, WORKERS, WORK_MEM,
-SHARED_BUFFERS, LIMIT in seconds for one query.
+SHARED_BUFFERS, LIMIT in seconds for one query, PRIORITY (servers.py).
 """
 
 import time
@@ -21,6 +21,7 @@ ROUNDS = parameter("ROUNDS", 3)
 QUERIES = [int(n) for n in parameters("QUERIES", "")] or list(tpch_data.QUERIES)
 LIMIT = parameter("LIMIT", 120)
 PLANS = parameter("PLANS", 0)
+PRIORITY = parameter("PRIORITY", 0)
 SIDES = {"plain": "tpch_plain", "protected": "tpch_protected"}
 # Row at a time is the reference for results, not for speed: one run is enough.
 ROUNDS_OF = {"off": 1}
@@ -177,7 +178,7 @@ def plot(report: Report, queries: dict, modes) -> None:
 def main() -> None:
     report = Report(
         f"tpch-{SCALE:g}",
-        {"SF": SCALE, "ROUNDS": ROUNDS, "LIMIT": LIMIT, **servers.SETTINGS},
+        {"SF": SCALE, "ROUNDS": ROUNDS, "LIMIT": LIMIT, "PRIORITY": PRIORITY, **servers.SETTINGS},
     )
     with (
         servers.running() as stack,
@@ -186,6 +187,7 @@ def main() -> None:
     ):
         sides = {"plain": plain, "protected": protected}
         load(sides, report)
+        servers.prioritize(stack, sides.values(), PRIORITY)
         modes = servers.modes(protected)
         report.content["parameters"]["MODES"] = ",".join(mode.name for mode in modes)
         for connection in sides.values():

@@ -271,13 +271,18 @@ cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 
 	return answer;
 }
 
+/*
+ * Has the keeper empty its aggregation. It is not woken for that: the rows wake it, or what is
+ * fetched, and until there are some it would only go to sleep again.
+ */
 static void
-tell_handle(AggregateState *state, uint16 kind)
+tell_reset(AggregateState *state)
 {
 	unsigned char body[CFD_FIXED_AGGREGATE_RESET] = {0};
 
 	cfd_put32(body, state->handle);
-	cfd_send(kind, body, sizeof(body), NULL, 0);
+	if (!cfd_try_send(CFD_KIND_AGGREGATE_RESET, body, sizeof(body), false))
+		cfd_send(CFD_KIND_AGGREGATE_RESET, body, sizeof(body), NULL, 0);
 }
 
 /* The keeper's aggregation, empty. */
@@ -290,7 +295,7 @@ cfd_aggregate_open(AggregateState *state)
 	cfd_begin();
 	if (state->generation == cfd_channel.generation)
 	{
-		tell_handle(state, CFD_KIND_AGGREGATE_RESET);
+		tell_reset(state);
 		return;
 	}
 	/* Programs first: their registration uses the channel, too. */
