@@ -6,63 +6,177 @@ Bug: a backend that waits for ever, that takes the answer to a request given up 
 one, or a keeper that ends with the memory of all."""
 
 import os
+import re
 import signal
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 
+import psycopg
 import pytest
-from results import run
+from results import Outcome, run
 
 ROWS = 6000
 SOON = 4.0
 
+
+@dataclass(frozen=True)
+class Row:
+    """A statement that takes minutes, and how to tell that a node of ours is at work in it."""
+
+    query: str
+    # What its plan must show: nothing that PostgreSQL's own nodes show, too.
+    plan: str = ""
+    # Messages to the keeper that this work alone is made of; several must be sent each time.
+    messages: tuple[str, ...] = ()
+    settings: str = ""
+    who: str = "app"
+
+
+def above(child: str) -> str:
+    """A batched scan that evaluates quals right above this node."""
+    properties = r"[^\n]*(\n +\w[^\n]*)*\n +"
+    return rf"\(ConfideScan\){properties}Protected Filter:{properties}->  {child}"
+
+
+def off(*names: str) -> str:
+    return ";".join(f"SET enable_{name} = off" for name in names)
+
+
+# Each row of a has all of b scanned again, with two programs.
 SCANS = """SELECT count(*) FROM big a, LATERAL (SELECT b.n * a.n AS m FROM big b
-           WHERE b.i > -1 AND b.n * a.n + b.n > 0 OFFSET 0) x WHERE x.m IS NULL"""
+           WHERE {} AND b.n * a.n + b.n > 0 OFFSET 0) x WHERE x.m IS NULL"""
+BATCH = ("DeclassifyBatch", "EvalBatch")
+# About a millisecond for each row, and much memory.
+SLOW = "reverse(replace(replace(replace(s, 't', '{t}'), 't', '{t}'), 't', '{t}')) < 'a'".format(
+    t="t" * 20
+)
+FEW_ROWS = "SET confide.batch_rows = 16;"
 PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
               SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2"""
+# To read all candidates of a row costs nothing.
+LOOKED_UP = ";".join(
+    [
+        off(*"hashjoin mergejoin seqscan bitmapscan material memoize hashagg sort".split()),
+        *(f"SET {c}_cost = 0" for c in ("random_page", "seq_page", "cpu_tuple", "cpu_index_tuple")),
+        "SET confide.exchange_cost = 0.2; SET confide.batch_row_cost = 0",
+    ]
+)
+EXISTS = """SELECT count(*) FROM big a WHERE {}EXISTS
+            (SELECT FROM big b WHERE b.i > a.i - 9000 AND b.n * a.n + b.n < 0)"""
+LOOKUPS = """SELECT count(*) FROM big a, generate_series(1, 1000) g,
+             LATERAL (SELECT b.i FROM big b WHERE b.n = a.n AND b.i > g - 2000 OFFSET 0) x"""
+AGAIN = """SELECT count(*) FROM generate_series(1, 1000000) g, LATERAL ({} OFFSET 0) x
+           WHERE x.m IS NULL"""
 
-# Name: who runs it, settings, a statement that takes minutes, what its plan shows.
 LONG = {
-    "sequential": ("app", "", SCANS, "ConfideScan"),
-    "index": ("app", "SET enable_seqscan = off; SET enable_bitmapscan = off", SCANS, "Index Scan"),
-    "bitmap": ("app", "SET enable_seqscan = off; SET enable_indexscan = off", SCANS, "Bitmap"),
-    "anti join": (
-        "app",
-        "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_material = off",
-        "SELECT count(*) FROM big a, generate_series(1, 1000) g WHERE NOT EXISTS"
-        " (SELECT FROM big b WHERE b.i > a.i - g AND b.n * a.n < 0)",
-        "Nested Loop Anti Join",
+    "sequential": Row(SCANS.format("b.i > -1"), above("Seq Scan on big b"), BATCH),
+    "index": Row(
+        SCANS.format("b.i > -1"),
+        above("Index Scan using big_pkey on big b"),
+        BATCH,
+        off("seqscan", "bitmapscan"),
     ),
-    "parallel": (
-        "app",
-        PARALLEL,
-        "SELECT count(*) FROM big a, LATERAL (SELECT a.n * b AS m FROM generate_series(1, 100000) b"
-        " OFFSET 0) x WHERE a.n * a.n + a.n > 0 AND x.m > 0",
-        "Gather",
+    "bitmap": Row(
+        SCANS.format("b.i > -1"),
+        above("Bitmap Heap Scan on big b"),
+        BATCH,
+        off("seqscan", "indexscan"),
     ),
-    "aggregate": (
-        "app",
-        "",
+    "tid range": Row(
+        SCANS.format("b.ctid > '(0,0)'"), above("Tid Range Scan on big b"), BATCH, off("seqscan")
+    ),
+    "parallel": Row(
+        f"SELECT i FROM big WHERE {SLOW}",
+        r"Gather.*" + above("Parallel Seq Scan on big"),
+        ("DeclassifyBatch",),
+        FEW_ROWS + PARALLEL,
+    ),
+    "above a nested loop": Row(
+        "SELECT count(*) FROM big a JOIN big b ON b.i > a.i - 9000 AND b.n * a.n + b.n < 0",
+        above(r"Nested Loop\n"),
+        ("DeclassifyBatch",),
+        LOOKED_UP,
+    ),
+    "above a hash join": Row(
+        "SELECT count(*) FROM big a JOIN big b ON b.i % 2 = a.i % 2 AND b.n * a.n + b.n < 0",
+        above(r"Hash Join\n"),
+        ("DeclassifyBatch",),
+        off("nestloop", "mergejoin"),
+    ),
+    "semi join": Row(
+        EXISTS.format(""), above(r"Nested Loop Semi Join\n"), ("DeclassifyGroups",), LOOKED_UP
+    ),
+    "anti join": Row(
+        EXISTS.format("NOT "), above(r"Nested Loop Anti Join\n"), ("DeclassifyGroups",), LOOKED_UP
+    ),
+    "aggregate": Row(
+        "SELECT sum(a.n * b.n), max(a.s || b.s) FROM big a, big b",
+        r"\(ConfideAggregate\)",
+        ("AggregateRows",),
+    ),
+    "aggregate with a filter": Row(
+        AGAIN.format("SELECT sum(b.n) AS m FROM big b WHERE b.i > -g AND b.n + b.n > 5"),
+        r"\(ConfideAggregate\)[^\n]*\n +Keeper Filter",
+        ("AggregateRows", "AggregateFetch"),
+        off("indexscan", "bitmapscan") + "; SET confide.enable_batch_scan = off",
+    ),
+    "groups": Row(
         "SELECT a.i % 7, sum(a.n * b.n), max(a.s || b.s) FROM big a, big b GROUP BY 1",
-        "ConfideAggregate",
+        r"\(ConfideAggregate\)[^\n]*\n +Group Key",
+        ("AggregateRows",),
     ),
-    "sort": ("app", "", "SELECT a.i FROM big a, big b ORDER BY a.n * b.n", "ConfideSort"),
-    "search": (
-        "app",
-        "SET enable_seqscan = off; SET enable_bitmapscan = off",
-        "SELECT count(*) FROM big a, generate_series(1, 1000) g,"
-        " LATERAL (SELECT b.i FROM big b WHERE b.n = a.n AND b.i > g - 2000 OFFSET 0) x",
-        "big_n",
+    "groups in passes": Row(
+        AGAIN.format("SELECT count(*) AS m FROM big b GROUP BY b.s, b.n + g"),
+        r"\(ConfideAggregate\)[^\n]*\n +Group Key",
+        ("AggregateRows", "AggregateReturn"),
+        "SET confide.batch_aggregate_memory = 64",
     ),
-    "results": ("app", "", "SELECT b.n, b.s FROM big a, big b", ""),
-    "create index": (
-        "dba",
-        "",
+    "distinct aggregate": Row(
+        "SELECT count(DISTINCT a.s || b.s) FROM big a, big b",
+        r"\(ConfideAggregate\)",
+        ("AggregateRows",),
+    ),
+    "sort": Row(
+        "SELECT a.i FROM big a, big b ORDER BY a.n * b.n", r"\(ConfideSort\)", ("RankAdd",)
+    ),
+    "sorts": Row(
+        AGAIN.format("SELECT b.i AS m FROM big b ORDER BY b.n * g, b.s"),
+        r"\(ConfideSort\)",
+        ("RankAdd", "Rank"),
+    ),
+    "sort on disk": Row(
+        AGAIN.format("SELECT b.i AS m, b.s FROM big b ORDER BY b.n * g, b.s"),
+        r"\(ConfideSort\)",
+        ("RankAdd", "Rank"),
+        "SET work_mem = '64kB'",
+    ),
+    "top n": Row(
+        "SELECT a.i FROM big a, big b ORDER BY a.n * b.n LIMIT 5",
+        r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)",
+        ("RankAdd", "Rank"),
+    ),
+    "search": Row(
+        LOOKUPS, "Index Scan using big_n", ("Search",), off("seqscan", "bitmapscan", "memoize")
+    ),
+    "bitmap search": Row(
+        LOOKUPS,
+        "Bitmap Index Scan on big_n",
+        ("Search",),
+        off("seqscan", "indexscan", "memoize"),
+    ),
+    "results": Row("SELECT b.n, b.s FROM big a, big b", "", ("GetEnvelopes",)),
+    "copy": Row("COPY copied FROM STDIN", "", ("PutBatch", "PromoteRuns")),
+    "create index": Row(
         "DO $$BEGIN LOOP CREATE INDEX again ON big (s); DROP INDEX again; END LOOP; END$$",
-        "",
+        messages=("RankAdd", "Rank"),
+        who="dba",
     ),
-    "analyze": ("dba", "", "DO $$BEGIN LOOP ANALYZE big; END LOOP; END$$", ""),
+    "analyze": Row(
+        "DO $$BEGIN LOOP ANALYZE big; END LOOP; END$$", messages=("RankAdd", "Rank"), who="dba"
+    ),
 }
 
 
@@ -78,35 +192,50 @@ def filled(stack):
             for i in range(ROWS):
                 copy.write_row((i, i + 0.5, f"{'text ' * 20}{i}"))
         app.execute("CREATE INDEX big_n ON big (n)")
+        app.execute("CREATE TABLE copied (i int, n enc_numeric(12, 1), s enc_text)")
         app.execute("ANALYZE big")
+    with stack.connect_dba() as dba:
+        dba.execute("GRANT pg_monitor TO app")
     yield stack
     stack.up()
+    with stack.connect_dba() as dba:
+        dba.execute("REVOKE pg_monitor FROM app")
     with stack.connect_app() as app:
         app.execute("DROP SCHEMA interrupted CASCADE")
 
 
 class Session:
     def __init__(self, stack, name: str):
-        self.who, settings, self.query, self.shows = LONG[name]
-        connect = stack.connect_dba if self.who == "dba" else stack.connect_app
+        self.row = LONG[name]
+        connect = stack.connect_dba if self.row.who == "dba" else stack.connect_app
         self.connection = connect(options="-c search_path=interrupted")
-        for setting in settings.split(";") if settings else ():
+        for setting in self.row.settings.split(";") if self.row.settings else ():
             self.connection.execute(setting)
-        if self.shows:
-            plan = self.connection.execute(f"EXPLAIN {self.query}").fetchall()
-            assert self.shows in "\n".join(line for (line,) in plan), plan
+        if self.row.plan:
+            lines = self.connection.execute(f"EXPLAIN (COSTS off) {self.row.query}").fetchall()
+            plan = "\n".join(line for (line,) in lines)
+            assert re.search(self.row.plan, plan, re.DOTALL), plan
 
     def interrupted(self) -> str | None:
         """How the long statement ends."""
         began = time.monotonic()
-        state = run(self.connection, self.query).sqlstate
+        ended = copied if self.row.query.startswith("COPY") else run
+        state = ended(self.connection, self.row.query).sqlstate
         assert time.monotonic() - began < SOON
         return state
+
+    def sent(self) -> Counter:
+        """Messages of the session to the keeper, by kind."""
+        rows = self.connection.execute(
+            "SELECT replace(name, 'session.messages.', ''), value FROM confide.confide_stat_keeper"
+            " WHERE name LIKE 'session.messages.%'"
+        )
+        return Counter({name: int(value) for name, value in rows})
 
     def usable(self) -> None:
         self.connection.execute("RESET ALL")
         self.connection.execute("SET search_path = interrupted")
-        if self.who == "app":
+        if self.row.who == "app":
             query = "SELECT i, n, s FROM big WHERE n * 2 > %s ORDER BY n DESC LIMIT 2"
             rows = self.connection.execute(query % (2 * ROWS - 10)).fetchall()
             assert [row[0] for row in rows] == [ROWS - 1, ROWS - 2]
@@ -114,6 +243,19 @@ class Session:
             total = "SELECT sum(n) FROM big"
             assert self.connection.execute(total).fetchone() == (ROWS * ROWS / 2,)
         self.connection.execute("ANALYZE big")
+
+
+def copied(connection, statement: str) -> Outcome:
+    """Sends rows for a while: the client learns of an error when it ends."""
+    block = "".join(f"{ROWS + i}\t{i}.5\ttext {i}\n" for i in range(1000))
+    until = time.monotonic() + 0.8
+    try:
+        with connection.cursor().copy(statement) as copy:
+            while time.monotonic() < until:
+                copy.write(block)
+    except psycopg.Error as error:
+        return Outcome(sqlstate=error.sqlstate or "none")
+    return Outcome()
 
 
 @pytest.fixture(params=LONG)
@@ -132,20 +274,31 @@ def after(seconds, action):
 
 
 def test_timeout_and_cancel(session):
-    for timeout in (150, 333):
+    before = session.sent()
+    for timeout in (120, 280):
         session.connection.execute(f"SET statement_timeout = {timeout}")
         assert session.interrupted() == "57014"
     session.connection.execute("SET statement_timeout = 0")
-    with after(0.25, session.connection.cancel):
+    with after(0.2, session.connection.cancel):
         assert session.interrupted() == "57014"
+    # It was our node that was interrupted, each time in the middle of its work.
+    until = time.monotonic() + 2  # workers' channels are counted when they have ended
+    while missing := few(session.sent() - before, session.row.messages):
+        assert time.monotonic() < until, missing
+        time.sleep(0.05)
     session.usable()
+
+
+def few(sent: Counter, wanted) -> dict[str, int]:
+    """Which of the messages were sent less than often."""
+    return {kind: sent[kind] for kind in wanted if sent[kind] < 3 * 3}
 
 
 def test_keeper_stands_still(filled, session):
     pid = filled.keeper_pid()
-    session.connection.execute("SET statement_timeout = 500")
+    session.connection.execute("SET statement_timeout = 350")
     try:
-        with after(0.2, lambda: os.kill(pid, signal.SIGSTOP)):
+        with after(0.15, lambda: os.kill(pid, signal.SIGSTOP)):
             assert session.interrupted() == "57014"
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -154,12 +307,12 @@ def test_keeper_stands_still(filled, session):
 
 def test_keeper_dies(filled, session):
     try:
-        with after(0.25, filled.kill_keeper):
+        with after(0.15, filled.kill_keeper):
             assert session.interrupted()[:2] in ("08", "57", "58")
     finally:
         filled.start_keeper()
     assert run(session.connection, "SELECT 1").rows == [("1",)]
-    fresh = filled.connect_dba if session.who == "dba" else filled.connect_app
+    fresh = filled.connect_dba if session.row.who == "dba" else filled.connect_app
     session.connection.close()
     session.connection = fresh(options="-c search_path=interrupted")
     session.usable()

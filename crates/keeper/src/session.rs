@@ -6,12 +6,13 @@
 use crate::fail;
 use crate::numbers::{ArenaPair, Numbers};
 use crate::program::Program;
+use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
 use envelope::{Opener, PublicKey, Sealer};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::Budget;
 use values::{Env, Error};
 
@@ -47,6 +48,27 @@ pub struct Counters {
     pub opened: AtomicU64,
     /// Envelopes given out.
     pub sealed: AtomicU64,
+    /// Requests of channels that are closed, by kind.
+    messages: Mutex<HashMap<Kind, u64>>,
+}
+
+impl Counters {
+    /// Notes what a channel has sent that ends.
+    pub fn closed(&self, messages: impl Iterator<Item = (Kind, u64)>) {
+        let mut all = self.lock();
+        for (kind, count) in messages {
+            *all.entry(kind).or_default() += count;
+        }
+    }
+
+    /// All requests of a kind: those of the session's closed channels, and so many.
+    pub fn messages(&self, kind: Kind, open: u64) -> u64 {
+        self.lock().get(&kind).copied().unwrap_or(0) + open
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Kind, u64>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What channels keep copies of.

@@ -41,6 +41,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A buffer larger than this is given back when its request is done.
 const KEEP_BYTES: usize = 1024 * 1024;
+/// Codes of kinds are smaller.
+const KINDS: usize = 128;
 
 /// One channel of a session, as its requests see it.
 pub struct Connection {
@@ -71,8 +73,8 @@ pub struct Connection {
     unsettled: Option<(evaluate::Single, OpResult)>,
     /// Rows on their way to be ranked.
     sets: rank::Sets,
-    /// Answered requests.
-    answered: u64,
+    /// Requests, by the code of their kind.
+    messages: [u64; KINDS],
     /// Aggregations of the running statements.
     aggregations: HashMap<u32, Aggregation>,
     next_aggregation: u32,
@@ -116,7 +118,7 @@ impl Connection {
             fids: Vec::new(),
             unsettled: None,
             sets: rank::Sets::new(),
-            answered: 0,
+            messages: [0; KINDS],
             aggregations: HashMap::new(),
             next_aggregation: 0,
         })
@@ -146,9 +148,11 @@ impl Connection {
         if self.version != self.space.session.version() {
             self.refresh();
         }
+        if let Some(count) = self.messages.get_mut(usize::from(kind as u16)) {
+            *count += 1;
+        }
         if kind.is_answered() {
             self.reply.clear();
-            self.answered += 1;
             if self.pending.is_some() && tells_errors(kind) {
                 let error = self.pending.take()?;
                 return Some(Err(Arc::unwrap_or_clone(error)));
@@ -265,6 +269,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.garbage_end();
         self.settle();
+        self.space.session.counters.closed(self.messages());
         self.space.session.leave(&self.space.own);
         if self.leads {
             self.space.keeper.end(&self.space.session);

@@ -3,6 +3,7 @@
 
 use super::Connection;
 use crate::fail::Failure;
+use contract::Kind;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::PartitionStatistics;
@@ -78,7 +79,7 @@ impl Connection {
             ),
             ("session.ranked_rows_total", load(&session.counters.ranked)),
             ("session.searches_total", load(&session.counters.searches)),
-            ("channel.answered_total", self.answered),
+            ("channel.answered_total", self.answered_messages()),
             ("session.envelopes_in_total", load(&session.counters.opened)),
             (
                 "session.envelopes_out_total",
@@ -87,6 +88,24 @@ impl Connection {
         ] {
             let _ = writeln!(text, "{name} {value}");
         }
+        for (kind, open) in self.messages() {
+            let all = session.counters.messages(kind, open);
+            if all > 0 {
+                let _ = writeln!(text, "session.messages.{kind:?} {all}");
+            }
+        }
+    }
+
+    /// The channel's requests of each kind.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (Kind, u64)> {
+        let count = |kind: Kind| self.messages.get(usize::from(kind as u16)).copied();
+        let counts = Kind::ALL.iter().map(move |kind| (*kind, count(*kind)));
+        counts.filter_map(|(kind, count)| Some((kind, count?)))
+    }
+
+    fn answered_messages(&self) -> u64 {
+        let answered = self.messages().filter(|(kind, _)| kind.is_answered());
+        answered.map(|(_, count)| count).sum()
     }
 }
 
