@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
+from plans import above
 from results import Outcome, run
 
 ROWS = 6000
@@ -33,12 +34,6 @@ class Row:
     messages: tuple[str, ...] = ()
     settings: str = ""
     who: str = "app"
-
-
-def above(child: str) -> str:
-    """A batched scan that evaluates quals right above this node."""
-    properties = r"[^\n]*(\n +\w[^\n]*)*\n +"
-    return rf"\(ConfideScan\){properties}Protected Filter:{properties}->  {child}"
 
 
 def off(*names: str) -> str:

@@ -5,6 +5,8 @@ The counter `session.ranked_rows_total` says whether ranking took place: without
 would pass on row-at-a-time comparisons just as well.
 """
 
+import re
+
 import psycopg
 import pytest
 from results import plain, run
@@ -290,6 +292,28 @@ def test_above(both):
     assert "Gather" in plan
     assert "Gather Merge" not in plan
     same(both, query)
+
+
+def test_keys_of_gathered_rows(both):
+    """What workers give in order may have more columns than what is merged of it: keys that are
+    computed again above. With a bug the sort takes another column for the key, or one that is not
+    there (EXPLAIN died of it)."""
+    for connection in both:
+        for setting in (
+            *("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"),
+            *("enable_hashjoin", "enable_mergejoin", "enable_indexscan", "enable_bitmapscan"),
+        ):
+            connection.execute(f"SET {setting} = 0")
+    for keys in ("2 DESC, 1 DESC, 3", "2, 3", "3 DESC, 2"):
+        query = (
+            "SELECT length(s.t), s.n + s.n, s.i FROM s WHERE s.i % 3 = 0 AND EXISTS"
+            f" (SELECT FROM s b WHERE b.i > s.i AND b.n > 3) ORDER BY {keys} LIMIT 7"
+        )
+        same(both, query)
+    plan = explain(both[0], query)
+    assert re.search(
+        r"Result\n +->  Custom Scan \(ConfideSort\)[^\n]*\n[^\n]*\n +->  Gather", plan
+    ), plan
 
 
 def test_errors(both, stack):

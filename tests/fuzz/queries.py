@@ -288,12 +288,42 @@ class Generator:
             one = self.rng.choice([s for s in joined if s.column.name in ("k", "id")])
             other = next(s for s in sources if s.column.name == key)
         condition = Node("{0} = {1}", (one.node(), other.node()))
+        if key is not None and self.rng.random() < 0.4:
+            return self.lookup_join(left, table, alias, before)
         kind = self.rng.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
         extra = Node("")
         if kind != "FULL JOIN" and self.rng.random() < 0.25:
             extra = Node(" AND {0}", (self.predicate(1),), optional=True)
         text = f"{{0}} {kind} {table.name} {alias} ON {{1}}{{2}}"
         return Node(text, (left, condition, extra), "from")
+
+    def lookup_join(self, left: Node, table: Table, alias: str, before: list[Source]) -> Node:
+        """By plain keys, with a condition on the pairs; perhaps a query for each row."""
+        others, key = self.ids[:-1], f"{alias}.id"
+        kind = self.rng.choice(["JOIN", "JOIN", "JOIN", "LEFT JOIN"])
+        if self.rng.random() < 0.4:
+            inner = f"i{alias}"
+            scope, self.scope = (
+                self.scope,
+                before + self.visible([Source(inner, column) for column in table.columns]),
+            )
+            condition = self.predicate(1)
+            self.scope = scope
+            end = self.rng.choice(["", " OFFSET 0", " ORDER BY id LIMIT 2"])
+            found = self.found(f"{inner}.id", others)
+            text = (
+                f"{{0}} {kind} LATERAL (SELECT {inner}.* FROM {table.name} {inner}"
+                f" WHERE {found} AND {{1}}{end}) {alias} ON true"
+            )
+            return Node(text, (left, condition), "from")
+        text = f"{{0}} {kind} {table.name} {alias} ON {self.found(key, others)} AND {{1}}"
+        return Node(text, (left, self.predicate(1)), "from")
+
+    def found(self, key: str, others: list[str]) -> str:
+        """A condition by which rows are looked up in an index of plain keys."""
+        by = self.rng.choice(others or ["3"])
+        forms = [f"{key} = {by}", f"{key} BETWEEN {by} - 2 AND {by} + 5", f"{key} > {by}"]
+        return self.rng.choice([*forms, f"{key} > {by} AND {key} < {by} + 90"])
 
     def subquery(self) -> Node:
         outer = list(self.scope)
@@ -327,11 +357,11 @@ class Generator:
 
     def looked_up(self, head: str, key: str, condition: Node) -> Node:
         """By a plain key, with a condition on what is found."""
-        by = self.rng.choice(self.ids or ["3"])
-        found = self.rng.choice(
-            [f"{key} = {by}", f"{key} BETWEEN {by} - 2 AND {by} + 5", f"{key} > {by}"]
-        )
         no = self.rng.choice(["", "NOT "])
+        if self.ids and self.rng.random() < 0.2:
+            by = self.rng.choice(self.ids)
+            return Node(f"{by} IN (SELECT {key} {head} WHERE {{0}})", (condition,), "bool")
+        found = self.found(key, self.ids)
         return Node(f"{no}EXISTS (SELECT 1 {head} WHERE {found} AND {{0}})", (condition,), "bool")
 
     # Queries.

@@ -9,11 +9,13 @@ smaller, and what makes its tables.
 
 import os
 import random
+import re
 import time
 from collections import Counter
 
 import psycopg
 import pytest
+from plans import above
 from queries import Generator, Query
 from results import Outcome, plain, run
 from tables import tables
@@ -30,6 +32,42 @@ PLANNER = [
     *["enable_hashjoin", "enable_mergejoin", "enable_nestloop", "enable_seqscan"],
     *["enable_indexscan", "enable_bitmapscan", "enable_hashagg", "enable_sort"],
 ]
+# For some queries: what decides between plans costs nothing, or workers do, or above a nested loop
+# is the best place for a condition.
+FREE = dict.fromkeys(
+    ["random_page_cost", "seq_page_cost", "cpu_tuple_cost", "cpu_index_tuple_cost"], "0"
+)
+WORKERS = ["parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"]
+COSTS = {
+    "as they are": {},
+    "free rows": FREE,
+    "free workers": dict.fromkeys(WORKERS, "0"),
+    "pairs": {
+        **FREE,
+        **dict.fromkeys(["enable_material", "enable_memoize"], "off"),
+        "confide.batch_row_cost": "0",
+    },
+}
+WEIGHTS = [70, 8, 4, 18]
+FOR_PAIRS = [name for name in PLANNER if name not in ("enable_nestloop", "enable_indexscan")]
+# What the plans must have had, and how often in 1000 queries at least.
+NODES = {
+    "scan": (above("Seq Scan"), 20),
+    "index scan": (above("Index Scan"), 5),
+    "bitmap scan": (above("Bitmap Heap Scan"), 5),
+    "parallel scan": (above("Parallel Seq Scan"), 2),
+    "above a nested loop": (above(r"Nested Loop\n"), 5),
+    "above a hash join": (above(r"Hash Join\n"), 5),
+    "semi join by pairs": (above("Nested Loop Semi Join"), 3),
+    "anti join by pairs": (above("Nested Loop Anti Join"), 3),
+    "output program": ("Output Program:", 20),
+    "aggregate": (r"\(ConfideAggregate\)", 20),
+    "groups": (r"\(ConfideAggregate\)[^\n]*\n +Group Key", 20),
+    "filter of an aggregate": ("Keeper Filter:", 5),
+    "filter of groups": ("Keeper Group Filter:", 2),
+    "sort": (r"\(ConfideSort\)", 20),
+    "top n": (r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)", 5),
+}
 # What mixes plain and protected columns may find no operator or common type: a clear error, and
 # a known limit.
 REFUSED = ("0A000", "42501", "42725", "42804", "42846", "42883")
@@ -56,17 +94,27 @@ class Side:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.3)
-        self.off: list[str] | None = None
+        self.planned: tuple | None = None
         self.connection.execute(f"SET statement_timeout = '{LIMIT}'")
         self.connection.execute(f"SET search_path = {self.schema}")
         for switch, value in self.switches.items():
             self.connection.execute(f"SET {switch} = {value}")
 
-    def planner(self, off: list[str]) -> None:
-        if off != self.off:
-            values = (f"SET {s} = {'off' if s in off else 'on'}" for s in PLANNER)
+    def planner(self, off: list[str], costs: str) -> None:
+        if (off, costs) != self.planned:
+            values = [f"SET {s} = {'off' if s in off else 'on'}" for s in PLANNER]
+            values += [f"RESET {s}" for changed in COSTS.values() for s in changed]
+            values += [f"SET {s} = {value}" for s, value in COSTS[costs].items()]
             self.connection.execute("; ".join(values))
-            self.off = off
+            self.planned = off, costs
+
+    def nodes(self, query: Query) -> set[str]:
+        """Batched nodes in the query's plan. Cursors have none."""
+        if query.how == "cursor":
+            return set()
+        plan = run(self.connection, f"EXPLAIN (COSTS off) {query.tree.text()}")
+        text = "\n".join(line for (line,) in plan.rows)
+        return {name for name, (shown, _) in NODES.items() if re.search(shown, text)}
 
     def outcome(self, query: Query, text: str) -> Outcome:
         try:
@@ -129,11 +177,11 @@ def difference(one: Outcome, other: Outcome, ordered: bool) -> str | None:
     return None
 
 
-def compare(sides: list[Side], query: Query, off: list[str], tree: Node | None = None):
+def compare(sides: list[Side], query: Query, way: tuple, tree: Node | None = None):
     """The first side that differs from the first one, or whether it was refused."""
     text = (tree or query.tree).text()
     for side in sides:
-        side.planner(off)
+        side.planner(*way)
     expected = sides[0].outcome(query, text)
     for side in sides[1:]:
         found = side.outcome(query, text)
@@ -159,16 +207,16 @@ def make_tables(connection, schema: str, made, protected: bool) -> None:
     connection.execute("RESET default_statistics_target")
 
 
-def failure(sides, query, off, told, place, made) -> str:
+def failure(sides, query, way, told, place, made) -> str:
     kind = told.split(":")[0]
 
     def fails(tree: Node) -> bool:
-        again, _ = compare(sides, query, off, tree)
+        again, _ = compare(sides, query, way, tree)
         return again is not None and again.split(":")[0] == kind
 
     tree = shrunk(query.tree, fails)
-    told, _ = compare(sides, query, off, tree)
-    lines = [f"seed {SEED}, query {place} ({query.how}), off {off}", f"  {told}"]
+    told, _ = compare(sides, query, way, tree)
+    lines = [f"seed {SEED}, query {place} ({query.how}), off and costs {way}", f"  {told}"]
     text = tree.text()
     lines += [f"  {text}"]
     for table in made:
@@ -185,7 +233,7 @@ def batches(dba) -> list[str]:
 @pytest.mark.timeout(24 * 3600)
 def test_random_queries(stack, report):
     wanted = QUERIES or SHORT
-    counts, failures = Counter(), []
+    counts, nodes, failures = Counter(), Counter(), []
     began = time.monotonic()
     with stack.connect_dba() as dba:
         switches = batches(dba)
@@ -213,12 +261,17 @@ def test_random_queries(stack, report):
             rng = random.Random(f"{SEED}/{number}/{place}")
             query = Generator(made, rng).make()
             off = rng.sample(PLANNER, rng.choice([0, 0, 1, 2, 3]))
-            told, expected = compare(sides, query, off)
+            costs = rng.choices(list(COSTS), weights=WEIGHTS)[0]
+            off = FOR_PAIRS if costs == "pairs" else off
+            told, expected = compare(sides, query, (off, costs))
+            nodes.update(sides[-1].nodes(query))
             counts[expected.sqlstate or "rows"] += 1
             counts["not empty"] += len(expected.rows) > 0
             if told:
                 print(f"seed {SEED}, query {number}/{place}: {told}\n  {query.tree.text()}")
-                failures.append(failure(sides, query, off, told, f"{number}/{place}", made))
+                failures.append(
+                    failure(sides, query, (off, costs), told, f"{number}/{place}", made)
+                )
                 print(failures[-1], flush=True)
         for side in sides:
             side.connection.close()
@@ -233,8 +286,11 @@ def test_random_queries(stack, report):
         if len(failures) >= 20:
             break
     report(f"random queries: seed {SEED}, sides {list(every)}, {dict(counts)}")
+    report(f"batched nodes in their plans: {dict(nodes)}")
     assert not failures, f"{len(failures)} queries differ\n" + "\n".join(failures)
     if not ONLY:
         refused = sum(counts[state] for state in REFUSED)
         assert refused < wanted * 0.05, "so much is refused that little is tested"
         assert counts["not empty"] > wanted * 0.3
+        rare = {n: nodes[n] for n, (_, least) in NODES.items() if nodes[n] < least * wanted / 1000}
+        assert not rare, f"batched nodes that few queries reached: {rare}"

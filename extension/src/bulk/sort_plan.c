@@ -140,13 +140,47 @@ replace_sort(Sort *sort)
 	return description != NIL ? make_node(&sort->plan, outerPlan(sort), description) : &sort->plan;
 }
 
-/* Merging workers' rows compares them one by one: gather, then sort. */
+/* Whether a plan gives the columns of the one below as they are. */
+static bool
+gives_all(const Plan *plan, const Plan *below)
+{
+	ListCell   *cell;
+
+	foreach(cell, plan->targetlist)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, cell);
+		Var		   *var = (Var *) entry->expr;
+
+		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != entry->resno)
+			return false;
+	}
+	return list_length(plan->targetlist) == list_length(below->targetlist);
+}
+
+/* What a plan makes of the columns of the one below, in a node of its own. */
+static Plan *
+project(const Plan *plan, Plan *below)
+{
+	Result	   *result = makeNode(Result);
+
+	result->plan = *plan;
+	result->plan.type = T_Result;
+	result->plan.lefttree = below;
+	below->initPlan = NIL;
+	return &result->plan;
+}
+
+/*
+ * Merging workers' rows compares them one by one: gather, then sort. The keys are columns of
+ * what is sorted, some of which may be there for that only.
+ */
 static Plan *
 replace_merge(GatherMerge *merge)
 {
 	Sort	   *sort = (Sort *) outerPlan(merge);
 	List	   *description;
 	Gather	   *gather;
+	Plan		place = merge->plan;
 	Plan	   *node;
 
 	if (sort == NULL || !IsA(sort, Sort) || sort->plan.initPlan != NIL)
@@ -154,8 +188,9 @@ replace_merge(GatherMerge *merge)
 	description = describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->nullsFirst);
 	if (description == NIL)
 		return &merge->plan;
+	place.targetlist = sort->plan.targetlist;
 	gather = makeNode(Gather);
-	gather->plan = merge->plan;
+	gather->plan = place;
 	gather->plan.type = T_Gather;
 	gather->plan.initPlan = NIL;
 	gather->plan.lefttree = outerPlan(sort);
@@ -163,9 +198,9 @@ replace_merge(GatherMerge *merge)
 	gather->rescan_param = merge->rescan_param;
 	gather->initParam = merge->initParam;
 	/* The Sort's output is its input's, column by column. */
-	node = make_node(&merge->plan, &gather->plan, description);
+	node = make_node(&place, &gather->plan, description);
 	node->plan_node_id = sort->plan.plan_node_id;
-	return node;
+	return gives_all(&merge->plan, &sort->plan) ? node : project(&merge->plan, node);
 }
 
 static bool

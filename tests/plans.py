@@ -1,0 +1,7 @@
+"""What EXPLAIN shows of the batched nodes, as regular expressions."""
+
+
+def above(child: str) -> str:
+    """A batched scan that evaluates quals right above this node."""
+    properties = r"[^\n]*(\n +\w[^\n]*)*\n +"
+    return rf"\(ConfideScan\){properties}Protected Filter:{properties}->  {child}"
