@@ -96,7 +96,8 @@ class Generator:
             text = f"({value})" if value.startswith("-") else value
         else:
             text = f"{type_} {quoted(value)}"
-        return Node(text, (), type_)
+        # Beside a column, which has blanks at its end, it is an equal value of another text.
+        return Node(text, (), type_, stable=type_ != "bpchar")
 
     def leaf(self, type_: str) -> Node:
         found = self.columns([type_])
@@ -288,7 +289,7 @@ class Generator:
             one = self.rng.choice([s for s in joined if s.column.name in ("k", "id")])
             other = next(s for s in sources if s.column.name == key)
         condition = Node("{0} = {1}", (one.node(), other.node()))
-        if key is not None and self.rng.random() < 0.4:
+        if key is not None and self.rng.random() < 0.6:
             return self.lookup_join(left, table, alias, before)
         kind = self.rng.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
         extra = Node("")
@@ -302,13 +303,11 @@ class Generator:
         others, key = self.ids[:-1], f"{alias}.id"
         kind = self.rng.choice(["JOIN", "JOIN", "JOIN", "LEFT JOIN"])
         if self.rng.random() < 0.4:
-            inner = f"i{alias}"
-            scope, self.scope = (
-                self.scope,
-                before + self.visible([Source(inner, column) for column in table.columns]),
-            )
+            inner, scope, ids = f"i{alias}", self.scope, self.ids
+            self.scope = before + self.visible([Source(inner, c) for c in table.columns])
+            self.ids = [*others, f"{inner}.id"]
             condition = self.predicate(1)
-            self.scope = scope
+            self.scope, self.ids = scope, ids
             end = self.rng.choice(["", " OFFSET 0", " ORDER BY id LIMIT 2"])
             found = self.found(f"{inner}.id", others)
             text = (
@@ -379,6 +378,29 @@ class Generator:
         )
         how = self.rng.choice(["simple", "simple", "cursor", "prepared"])
         return Query(tree, ordered, how)
+
+    def matched(self) -> Query:
+        """Rows for which there are others, or are not, looked up by a plain key."""
+        table, alias = self.table()
+        self.enter(table, alias)
+        items = [self.any_expression() for _ in range(self.rng.randrange(1, 4))]
+        tests = [self.lookup() for _ in range(self.rng.choice([1, 1, 2]))]
+        if self.rng.random() < 0.3:
+            tests.append(self.predicate(1))
+        where = Node(" WHERE {0}", (listing(tests, " AND "),), "", optional=True)
+        limit = Node(self.rng.choice(["", "", " ORDER BY {0}.id LIMIT 3"]).format(alias))
+        tree = Node(
+            f"SELECT {{0}} FROM {table.name} {alias}{{1}}{{2}}", (listing(items), where, limit)
+        )
+        return Query(tree, "ORDER" in limit.template, self.rng.choice(["simple", "prepared"]))
+
+    def lookup(self) -> Node:
+        scope = self.scope
+        table, alias = self.table()
+        self.scope = scope + self.visible([Source(alias, column) for column in table.columns])
+        condition = self.predicate(1)
+        self.scope = scope
+        return self.looked_up(f"FROM {table.name} {alias}", f"{alias}.id", condition)
 
     def order(self, count: int) -> Node:
         """By all columns, so that ties are the same rows; so a limit may follow."""
@@ -479,6 +501,8 @@ class Generator:
         )
         if "TABLE" in form:
             limit = ""
+        elif limit:  # of any rows
+            form = form.replace("count(x)", "count(*)")
         inner = Node(f"SELECT {{0}} FROM {{1}}{{2}}{limit}", (listing(items), source, self.where()))
         return Query(Node(form, (inner,)), False, "simple")
 
@@ -499,6 +523,7 @@ class Generator:
 
     def make(self) -> Query:
         kinds = [self.rows] * 5 + [self.groups] * 5 + [self.windows, self.united, self.derived]
+        kinds += [self.matched] * 2 if self.risk is None else []
         return self.rng.choice([*kinds, self.change])()
 
 
