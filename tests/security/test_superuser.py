@@ -198,6 +198,37 @@ def test_forged_identifiers(emp, dba):
     assert run(emp, "SELECT pay FROM emp ORDER BY id").rows == [("5200",), ("4100",), ("5200",)]
 
 
+def test_modifiers_make_no_constants(emp, dba):
+    """An export envelope enters a column as it is, or not at all. Were it rounded or cut on the
+    way, a superuser had 0, 10, 100 and first letters, to compare a column's values with."""
+    emp.execute("CREATE TABLE exact (p enc_numeric(10, 2), s enc_varchar(8), t enc_timestamp(6))")
+    emp.execute("INSERT INTO exact VALUES (123.45, 'Ada', '2020-01-01 10:00:00.5')")
+    (row,) = run(dba, "SELECT p, s, t FROM exact").rows
+    dba.execute(
+        "CREATE TABLE bare (p enc_numeric(10, 2), p2 enc_numeric(4, -1), p3 enc_numeric(2, -9), "
+        "s enc_varchar(8), s2 enc_varchar(1), t enc_timestamp(6), t2 enc_timestamp(0))"
+    )
+    for column, value, kind in (
+        *(("p2", row[0], "enc_numeric(4, -1)"), ("p3", row[0], "enc_numeric(2, -9)")),
+        *(("s2", row[1], "enc_varchar(1)"), ("t2", row[2], "enc_timestamp(0)")),
+    ):
+        assert run(dba, f"INSERT INTO bare ({column}) VALUES ('{value}'::{kind})").sqlstate == "42501"
+        assert run(dba, f"SELECT '{value}'::{kind}").sqlstate == "42501"
+        refused = "22001" if column == "s2" else "42501"
+        assert run(dba, f"INSERT INTO bare ({column}) VALUES ('{value}')").sqlstate == refused
+        with pytest.raises(psycopg.Error), dba.cursor().copy(f"COPY bare ({column}) FROM STDIN") as c:
+            c.write(f"{value}\n")
+    assert run(dba, "SELECT count(*) FROM bare").rows == [("0",)]
+    # What a restore does, also into a wider column.
+    dba.execute("ALTER TABLE bare ADD w enc_numeric(14, 4), ADD x enc_varchar(99)")
+    values = ", ".join(f"'{row[i]}'" for i in (0, 1, 2, 0, 1))
+    assert run(dba, f"INSERT INTO bare (p, s, t, w, x) VALUES ({values})").sqlstate is None
+    dba.execute("GRANT SELECT ON bare TO app")
+    assert run(emp, "SELECT p, s, t, w, x FROM bare").rows == [
+        ("123.45", "Ada", "2020-01-01 10:00:00.5", "123.4500", "Ada")
+    ]
+
+
 def test_index_and_analyze_work(emp, dba):
     """What a superuser must be able to do: maintenance within one column."""
     for sql in (

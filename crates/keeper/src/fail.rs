@@ -67,6 +67,13 @@ pub fn no_client() -> Error {
         .hint("Connect through the Confide proxy.")
 }
 
+/// A value does not fit into its column as it is.
+pub fn no_client_to_change() -> Error {
+    Error::new(b"42501", "confide: no client session")
+        .detail("Without one a value enters a column only as it is: it is not rounded or cut.")
+        .hint("Restore into a column of the type that the value came from.")
+}
+
 /// At a standby nothing is written.
 pub fn standby() -> Error {
     Error::new(

@@ -136,7 +136,12 @@ impl Connection {
         // A typed envelope has a type, or it would not have been parsed.
         let t = parsed.type_code.unwrap_or(target.t);
         let value = values::decode_binary(t, -1, &self.plain)?;
-        coerce(value, target)
+        if target.typmod == -1 || self.client.is_some() {
+            return coerce(value, target);
+        }
+        let fitted = coerce(value.clone(), target)?;
+        self.may_fit(&value, &fitted)?;
+        Ok(fitted)
     }
 
     /// Reads the clock once for each statement: `now` does not move within one.

@@ -117,7 +117,8 @@ impl Connection {
     }
 
     /// Without a client session, a temporary value (from an export envelope) may be
-    /// fitted into its column's length or precision, as on its way in by COPY.
+    /// fitted into its column's length or precision, as on its way in by COPY, where
+    /// that leaves it as it is (`may_fit`).
     fn may_evaluate(&self, request: &Request<'_>) -> Result<(), Error> {
         let fits = |single: Single| {
             single.columns == 1
@@ -223,7 +224,13 @@ impl Connection {
             }
             ([t], 1) => match self.value(a, *t)? {
                 None => Ok(Entry::Null),
-                Some(a) => self.apply(operation, ret, request.immediate, &[&a]),
+                Some(a) => {
+                    let made = self.apply(operation, ret, request.immediate, &[&a])?;
+                    if let (None, Entry::Value(made)) = (&self.client, &made) {
+                        self.may_fit(&a, made)?; // all that is evaluated without a client
+                    }
+                    Ok(made)
+                }
             },
             _ => Err(misfit()),
         }

@@ -3,13 +3,14 @@
 //! Without a client session a backend may take in and give out export envelopes,
 //! promote them, manage partitions, and compare permanent FIDs within one column:
 //! enough for dump, restore, index builds and ANALYZE. No constants, no
-//! arithmetic: nothing to smuggle with.
+//! arithmetic, also none by way of a modifier: a value that `numeric(9,-4)` rounded
+//! or `varchar(1)` cut would be a constant, or a digit, to compare others with.
 
 use super::Connection;
 use crate::fail;
 use crate::program::Operation;
 use contract::Fid;
-use values::Error;
+use values::{Error, Value};
 
 impl Connection {
     /// Everything that computes needs a client session.
@@ -29,6 +30,21 @@ impl Connection {
             return Ok(());
         }
         Err(fail::no_client())
+    }
+
+    /// Whether a value may enter a column with a modifier, which makes this of it.
+    pub(super) fn may_fit(&self, value: &Value, fitted: &Value) -> Result<(), Error> {
+        let same = match (value, fitted) {
+            // Another scale, more blanks: still the same to every operator.
+            (Value::Numeric(_), Value::Numeric(_)) | (Value::Bpchar(_), Value::Bpchar(_)) => {
+                values::compare(value, fitted, &self.env)?.is_eq()
+            }
+            _ => values::encode_binary(value) == values::encode_binary(fitted),
+        };
+        if same || self.client.is_some() {
+            return Ok(());
+        }
+        Err(fail::no_client_to_change())
     }
 }
 
