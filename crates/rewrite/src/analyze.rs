@@ -5,6 +5,7 @@ use crate::depth;
 use crate::finish::Outcome;
 use crate::infer::{Infer, Res};
 use crate::kind::{Traits, traits};
+use crate::past::Past;
 use crate::refusal::Refusal;
 use crate::schema::{Relation, Schema};
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind};
@@ -80,10 +81,13 @@ fn statements(
     let mut schema = Cow::Borrowed(schema);
     let mut prepared = Cow::Borrowed(prepared);
     let mut list = Vec::new();
+    let mut past = Past::default();
     let last = parsed.protobuf.stmts.len().saturating_sub(1);
     for (index, raw) in parsed.protobuf.stmts.iter().enumerate() {
         let mut one = statement(sql, tokens, raw, &schema, &prepared)?;
+        past.check(&one.statement, sql, tokens)?;
         if index < last {
+            past.take(&one.statement, &mut one.effects, &schema);
             for effect in one.effects.drain(..) {
                 apply(effect, schema.to_mut());
             }
@@ -114,6 +118,7 @@ fn apply(effect: Effect, schema: &mut Schema) {
             } = relation;
             schema.remove_relation(&place, &name);
         }
+        Effect::Unsure(_) | Effect::Lost => {}
     }
 }
 
@@ -154,6 +159,7 @@ fn statement(
         Ok(done) => done,
         Err(refusal) if harmless(&refusal, sql, tokens, &range, schema) => {
             let mut bare = bare(range.clone(), traits);
+            bare.statement.clear_values = tokens.values(&range).next().is_some();
             bare.statement.params = parameters(sql, tokens, &range);
             return Ok(bare);
         }
@@ -163,9 +169,16 @@ fn statement(
         params: params.clone(),
         touches_protected: infer.touches_protected,
     });
+    let edited = |r: &Range<usize>| {
+        edits
+            .iter()
+            .any(|e| e.range.start <= r.start && r.end <= e.range.end)
+    };
+    let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
     let statement = Statement {
         range,
         kind: traits.kind.clone(),
+        clear_values,
         edits,
         // The parameters of PREPARE belong to the prepared statement.
         params: if prepare.is_some() {
@@ -193,6 +206,7 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         kind: traits.kind,
         edits: Vec::new(),
         params: BTreeMap::new(),
+        clear_values: false,
         touches_protected: false,
         changes_schema: traits.changes_schema,
         changes_search_path: traits.changes_search_path,

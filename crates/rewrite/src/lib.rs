@@ -36,6 +36,7 @@ mod kind;
 mod known;
 mod memo;
 mod naming;
+mod past;
 mod refusal;
 mod routine;
 mod schema;
@@ -52,6 +53,7 @@ pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
 pub use memo::Memo;
+pub use past::undone;
 pub use refusal::Refusal;
 pub use schema::{Column, ColumnType, Relation, Row, SCHEMA_QUERIES, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};

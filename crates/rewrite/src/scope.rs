@@ -18,6 +18,13 @@ pub(crate) struct Cols {
     pub open: Option<Val>,
 }
 
+impl Cols {
+    /// What one of them is made of, whichever it is.
+    pub fn any(&self) -> Val {
+        Val::unknown_of(self.list.iter().map(|c| &c.val).chain(&self.open))
+    }
+}
+
 /// A table, function or subquery in `FROM`.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {

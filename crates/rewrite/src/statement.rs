@@ -18,6 +18,8 @@ pub struct Statement {
     pub edits: Vec<Edit>,
     /// The parameters `$n` that it uses.
     pub params: BTreeMap<u32, ParamUse>,
+    /// It has constants that go to the server as they are.
+    pub clear_values: bool,
     /// It reads, writes or defines something protected.
     pub touches_protected: bool,
     /// The snapshot of the schema may be stale once it has run.

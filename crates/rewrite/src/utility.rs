@@ -9,8 +9,8 @@ use crate::scope::Cols;
 use crate::statement::{ParamUse, Prepared};
 use crate::value::{Class, Val};
 use pg_query::protobuf::{
-    CreateTableAsStmt, ExecuteStmt, IntoClause, PrepareStmt, RangeVar, VariableSetKind,
-    VariableSetStmt, ViewStmt, a_const,
+    AlterObjectSchemaStmt, CreateTableAsStmt, ExecuteStmt, IntoClause, ObjectType, PrepareStmt,
+    RangeVar, RenameStmt, VariableSetKind, VariableSetStmt, ViewStmt, a_const,
 };
 use pg_query::{Node, NodeEnum};
 
@@ -21,6 +21,10 @@ pub(crate) enum Effect {
     Temporary,
     Relation(Relation),
     Gone(Relation),
+    /// What goes by this name may be something else from here on.
+    Unsure(String),
+    /// What any name stands for may be.
+    Lost,
 }
 
 /// What is known of a statement besides its edits.
@@ -39,13 +43,17 @@ impl Infer<'_> {
         match kind {
             NodeEnum::SelectStmt(s) => {
                 let cols = self.select(s)?;
+                if s.into_clause.is_none() {
+                    self.shown(&cols, node)?;
+                }
                 Ok(self.created(s.into_clause.as_deref(), &cols))
             }
             NodeEnum::InsertStmt(_)
             | NodeEnum::UpdateStmt(_)
             | NodeEnum::DeleteStmt(_)
             | NodeEnum::MergeStmt(_) => {
-                self.query_node(node)?;
+                let cols = self.query_node(node)?;
+                self.shown(&cols, node)?;
                 Ok(Extra::default())
             }
             NodeEnum::ExplainStmt(e) => self.explained(e, prepared),
@@ -75,10 +83,36 @@ impl Infer<'_> {
             | NodeEnum::FetchStmt(_)
             | NodeEnum::ClosePortalStmt(_) => self.without_values(),
             NodeEnum::DropStmt(d) => self.dropped(d),
+            NodeEnum::RenameStmt(r) => self.renamed(r),
+            NodeEnum::AlterObjectSchemaStmt(a) => self.moved(a),
             other if passes(other) || passes_ddl(other) => self.without_values(),
-            NodeEnum::DoStmt(_) | NodeEnum::CreateFunctionStmt(_) => self.routine(kind),
+            NodeEnum::DoStmt(_) => self.routine(kind),
+            NodeEnum::CreateFunctionStmt(f) => {
+                let extra = self.routine(kind)?;
+                let name = crate::infer::names(&f.funcname)
+                    .last()
+                    .map(|n| (*n).to_owned());
+                let effects = match self.touches_protected {
+                    true => name.into_iter().map(Effect::Unsure).collect(),
+                    false => Vec::new(),
+                };
+                Ok(Extra { effects, ..extra })
+            }
             _ => self.definition(node),
         }
+    }
+
+    /// Columns for the client: of a row it would get the text, with envelopes in it.
+    fn shown(&self, cols: &Cols, node: &Node) -> Res<()> {
+        let row = |val: &Val| matches!(val.class, Class::Row(_)) && self.holds_enc(val);
+        if !cols.list.iter().any(|c| row(&c.val)) {
+            return Ok(());
+        }
+        Err(
+            Refusal::unsupported("a row of protected values cannot be given out as one value")
+                .at(location(node).max(i32::try_from(self.range.start).unwrap_or(0)))
+                .hint("Select its fields: t.*, (value).*, or SELECT * FROM function(...)."),
+        )
     }
 
     /// The constants of this statement are options, names and the like.
@@ -337,6 +371,60 @@ impl Infer<'_> {
                 effects.push(Effect::Gone(relation.clone()));
             }
         }
+        let extra = self.without_values()?;
+        Ok(Extra { effects, ..extra })
+    }
+
+    /// `ALTER … RENAME`: of tables and columns we follow what it does.
+    fn renamed(&mut self, r: &RenameStmt) -> Res<Extra> {
+        use ObjectType::{
+            ObjectColumn, ObjectForeignTable, ObjectMatview, ObjectTable, ObjectView,
+        };
+        let found = r.relation.as_ref().and_then(|name| {
+            let schema = Some(name.schemaname.as_str()).filter(|s| !s.is_empty());
+            self.schema.relation(schema, &name.relname).cloned()
+        });
+        let effects = match (r.rename_type(), found) {
+            (ObjectTable | ObjectView | ObjectMatview | ObjectForeignTable, Some(relation)) => {
+                let name = r.newname.clone();
+                let now = Relation {
+                    name,
+                    ..relation.clone()
+                };
+                vec![Effect::Gone(relation), Effect::Relation(now)]
+            }
+            (ObjectColumn, Some(mut relation)) => {
+                for column in relation.columns.iter_mut().flatten() {
+                    if column.name == r.subname {
+                        column.name.clone_from(&r.newname);
+                    }
+                }
+                vec![Effect::Relation(relation)]
+            }
+            (ObjectType::ObjectSchema, _) => vec![Effect::Lost],
+            _ => vec![Effect::Unsure(r.newname.clone())],
+        };
+        let extra = self.without_values()?;
+        Ok(Extra { effects, ..extra })
+    }
+
+    /// `ALTER … SET SCHEMA`.
+    fn moved(&mut self, a: &AlterObjectSchemaStmt) -> Res<Extra> {
+        let found = a.relation.as_ref().and_then(|name| {
+            let schema = Some(name.schemaname.as_str()).filter(|s| !s.is_empty());
+            self.schema.relation(schema, &name.relname).cloned()
+        });
+        let effects = match found {
+            Some(relation) => {
+                let schema = a.newschema.clone();
+                let now = Relation {
+                    schema,
+                    ..relation.clone()
+                };
+                vec![Effect::Gone(relation), Effect::Relation(now)]
+            }
+            None => vec![Effect::Lost],
+        };
         let extra = self.without_values()?;
         Ok(Extra { effects, ..extra })
     }

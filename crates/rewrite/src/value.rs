@@ -149,7 +149,8 @@ pub(crate) enum Class {
     Row(Rc<Vec<(String, Val)>>),
     /// An array of such elements.
     Array(Rc<Val>),
-    /// It may contain something protected, we cannot say what.
+    /// It may contain something protected, we cannot say what. Its leaves are all
+    /// the literals that are in it: none may be lost on the way to what it meets.
     Unknown,
 }
 
@@ -182,6 +183,14 @@ impl Val {
 
     pub fn unknown() -> Val {
         Val::of(Class::Unknown)
+    }
+
+    /// Unknown, with the literals of all that it may be made of.
+    pub fn unknown_of<'v>(vals: impl IntoIterator<Item = &'v Val>) -> Val {
+        Val {
+            class: Class::Unknown,
+            leaves: vals.into_iter().flat_map(Val::all_leaves).collect(),
+        }
     }
 
     pub fn row(fields: Vec<(String, Val)>) -> Val {

@@ -85,6 +85,9 @@ impl Core {
             Ok(statements) => statements,
             Err(refusal) => return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql))),
         };
+        if let Some(refusal) = rewrite::undone(&statements, self.changed_schema) {
+            return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql)));
+        }
         self.seal_text(sql, statements, handle, failed)
     }
 

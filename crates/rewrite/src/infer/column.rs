@@ -18,7 +18,7 @@ impl Infer<'_> {
                 Some(NodeEnum::String(s)) => path.push(s.sval.as_str()),
                 _ => {
                     return match self.star(&path, c.location)? {
-                        cols if cols.open.is_some() => Ok(Val::unknown()),
+                        cols if cols.open.is_some() => Ok(cols.any()),
                         cols => Ok(Val::row(
                             cols.list.into_iter().map(|c| (c.name, c.val)).collect(),
                         )),
@@ -198,7 +198,7 @@ impl Infer<'_> {
                 class: Class::Plain(None),
                 leaves: val.leaves.clone(),
             }),
-            _ => Ok(Val::unknown()),
+            _ => Ok(Val::unknown_of([val])),
         }
     }
 
@@ -209,7 +209,7 @@ impl Infer<'_> {
                 class: Class::Plain(None),
                 leaves: val.leaves.clone(),
             },
-            _ => Val::unknown(),
+            _ => Val::unknown_of([val]),
         }
     }
 }

@@ -242,13 +242,16 @@ impl Infer<'_> {
                 let cols = cols?;
                 match cols.list.get(at) {
                     Some(col) if cols.open.is_none() => Ok(self.settle(&col.val.clone())),
-                    _ => Ok(Val::unknown()),
+                    _ => Ok(cols.any()),
                 }
             }
-            _ => match self.expr(source)?.row_fields() {
-                Some(fields) if at < fields.len() => Ok(fields[at].1.clone()),
-                _ => Ok(Val::unknown()),
-            },
+            _ => {
+                let val = self.expr(source)?;
+                match val.row_fields() {
+                    Some(fields) if at < fields.len() => Ok(fields[at].1.clone()),
+                    _ => Ok(Val::unknown_of([&val])),
+                }
+            }
         }
     }
 

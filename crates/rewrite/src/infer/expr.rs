@@ -153,14 +153,19 @@ impl Infer<'_> {
 
     fn row(&mut self, r: &RowExpr) -> Res<Val> {
         let mut fields = Vec::new();
+        let mut open = false;
         for arg in &r.args {
             match self.star_of(arg)? {
                 Some(cols) if cols.open.is_some() => {
-                    return Ok(Val::unknown());
+                    fields.push((String::new(), cols.any()));
+                    open = true;
                 }
                 Some(cols) => fields.extend(cols.list.into_iter().map(|c| (c.name, c.val))),
                 None => fields.push((String::new(), self.expr(arg)?)),
             }
+        }
+        if open {
+            return Ok(Val::unknown_of(fields.iter().map(|(_, val)| val)));
         }
         for (at, (name, _)) in fields.iter_mut().enumerate() {
             *name = format!("f{}", at + 1);
@@ -245,10 +250,14 @@ impl Infer<'_> {
     }
 
     fn scalar(&mut self, cols: &Cols) -> Val {
-        match cols.list.first() {
-            Some(_) if cols.list.len() > 1 => Val::unknown(),
-            Some(col) => self.settle(&col.val.clone()),
-            None => Val::plain(None),
+        match cols.list.as_slice() {
+            [only] => self.settle(&only.val),
+            [] => Val::plain(None),
+            _ if cols.open.is_some() => cols.any(),
+            many => {
+                let fields = many.iter().map(|c| (c.name.clone(), self.settle(&c.val)));
+                Val::row(fields.collect())
+            }
         }
     }
 
@@ -267,7 +276,7 @@ impl Infer<'_> {
                 let open = cols.open.clone().unwrap_or(Val::plain(None));
                 self.meet(val, &open, location)
             }
-            _ => self.meet(val, &Val::unknown(), location),
+            _ => self.meet(val, &cols.any(), location),
         }
     }
 }

@@ -77,7 +77,7 @@ impl Infer<'_> {
             let cols: Vec<Val> = vals.iter().map(|v| self.element(v)).collect();
             return Ok(match cols.as_slice() {
                 [only] => only.clone(),
-                _ => Val::unknown(),
+                many => Val::unknown_of(many),
             });
         }
         if let Some(val) = self.polymorphic(name, vals, f.location)? {
@@ -209,7 +209,7 @@ impl Infer<'_> {
         let array = self.arrayed(val);
         match &array.class {
             Class::Array(element) => (**element).clone(),
-            _ => Val::unknown(),
+            _ => Val::unknown_of([&array]),
         }
     }
 

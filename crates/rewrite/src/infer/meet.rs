@@ -278,7 +278,7 @@ impl Infer<'_> {
                 _ => {
                     self.meet_opaque(&result.clone(), val, location)?;
                     if self.holds_enc(&result) || self.holds_enc(val) {
-                        Val::unknown()
+                        Val::unknown_of([&result, val])
                     } else {
                         Val::plain(None)
                     }
@@ -330,8 +330,11 @@ impl Infer<'_> {
         }
         if !val.literal() {
             return match val.class {
-                Class::Plain(_) => Val::array(Val::plain(None)),
-                _ => Val::unknown(),
+                Class::Plain(_) => Val::array(Val {
+                    class: Class::Plain(None),
+                    leaves: val.leaves.clone(),
+                }),
+                _ => Val::unknown_of([val]),
             };
         }
         for u in &val.leaves {

@@ -1,0 +1,120 @@
+//! What the statements of a text leave unknown to those behind them in the same text:
+//! names that may mean something else by then. A statement with constants in the clear
+//! that could meet such a thing is refused; by itself it would be analysed anew.
+//!
+//! Invariant: a statement of a text is analysed under what holds when it runs, or has
+//! no constants in the clear, or is refused.
+
+use crate::infer::Res;
+use crate::refusal::Refusal;
+use crate::schema::Schema;
+use crate::statement::{Statement, StatementKind, Transaction};
+use crate::tokens::{Tokens, identifier};
+use crate::utility::Effect;
+use std::collections::HashSet;
+
+/// What those before have left.
+#[derive(Default)]
+pub(crate) struct Past {
+    /// The search path may be another.
+    path: bool,
+    /// A rename of a schema, or the like.
+    lost: bool,
+    names: HashSet<String>,
+}
+
+impl Past {
+    /// Refuses a statement that may meet something else than it was analysed for.
+    pub fn check(&self, s: &Statement, sql: &str, tokens: &Tokens) -> Res<()> {
+        if !s.clear_values || !uses_names(&s.kind) {
+            return Ok(());
+        }
+        let named = || {
+            (tokens.next_from(s.range.start)..tokens.next_from(s.range.end)).any(|at| {
+                tokens.is_name(at)
+                    && self
+                        .names
+                        .contains(identifier(&sql[tokens.range(at)]).as_ref())
+            })
+        };
+        if self.lost
+            || (self.path && s.depends_on_search_path)
+            || (!self.names.is_empty() && named())
+        {
+            return Err(unfollowed(s));
+        }
+        Ok(())
+    }
+
+    /// Takes from the effects of a statement what the schema cannot say.
+    pub fn take(&mut self, s: &Statement, effects: &mut Vec<Effect>, schema: &Schema) {
+        self.path |= s.changes_search_path;
+        if let StatementKind::TransactionControl(kind) = s.kind {
+            // Temporary tables may go, which hid others; SET LOCAL ends.
+            self.path |= !matches!(kind, Transaction::Begin | Transaction::Savepoint);
+        }
+        effects.retain(|effect| match effect {
+            Effect::Unsure(name) => {
+                self.names.insert(name.clone());
+                false
+            }
+            Effect::Lost => {
+                self.lost = true;
+                false
+            }
+            // Made in another schema, perhaps, than the one that it is taken to be in.
+            Effect::Relation(new) if self.path && !new.protected() => {
+                let hides = schema.relation(Some(&new.schema), &new.name);
+                if hides.is_none_or(|old| !old.protected()) {
+                    return true;
+                }
+                self.names.insert(new.name.clone());
+                false
+            }
+            _ => true,
+        });
+    }
+}
+
+/// The first statement with constants in the clear behind one that takes changes of the
+/// schema back. `changed`: there were some before, in the same transaction.
+pub fn undone(statements: &[Statement], mut changed: bool) -> Option<Refusal> {
+    let mut back = false;
+    for s in statements {
+        if back && s.clear_values && uses_names(&s.kind) {
+            return Some(unfollowed(s));
+        }
+        changed |= s.changes_schema;
+        back |= changed
+            && matches!(
+                s.kind,
+                StatementKind::TransactionControl(Transaction::Rollback | Transaction::RollbackTo)
+            );
+    }
+    None
+}
+
+fn unfollowed(s: &Statement) -> Refusal {
+    Refusal::unsupported(
+        "cannot tell what a name means behind an earlier statement of the same text",
+    )
+    .at(i32::try_from(s.range.start).unwrap_or(-1))
+    .detail("A constant of it would be sent in the clear.")
+    .hint("Send it as a statement of its own.")
+    .for_good()
+}
+
+/// Whether the constants of such a statement can meet a column.
+fn uses_names(kind: &StatementKind) -> bool {
+    !matches!(
+        kind,
+        StatementKind::TransactionControl(_)
+            | StatementKind::Set { .. }
+            | StatementKind::Show
+            | StatementKind::Deallocate { .. }
+            | StatementKind::Fetch
+            | StatementKind::Close
+            | StatementKind::Discard { .. }
+            | StatementKind::Empty
+    )
+}
