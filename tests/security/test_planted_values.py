@@ -395,6 +395,41 @@ def test_activity_and_statements(stack, planted):
     assert "cfd1." in seen
 
 
+def test_schema_changed_by_a_function(stack):
+    """A function swaps a plain and a protected table, or lets a temporary one hide it; only the
+    server sees that. A proxy that is not told sends the next literals in the clear."""
+    with stack.connect_app() as app, stack.connect_dba() as dba:
+        app.execute("DROP SCHEMA IF EXISTS swapped CASCADE")
+        app.execute("CREATE SCHEMA swapped")
+        app.execute("SET search_path = swapped")
+        app.execute("CREATE TABLE a (v text)")
+        app.execute("CREATE TABLE b (v enc_text)")
+        app.execute(
+            "CREATE FUNCTION swap() RETURNS void LANGUAGE plpgsql AS $$BEGIN ALTER TABLE a RENAME"
+            " TO c; ALTER TABLE b RENAME TO a; ALTER TABLE c RENAME TO b; END$$"
+        )
+        app.execute(
+            "CREATE FUNCTION hide() RETURNS void LANGUAGE plpgsql AS"
+            " $$BEGIN CREATE TEMP TABLE b (v text); END$$"
+        )
+        app.execute(
+            "CREATE FUNCTION show() RETURNS void LANGUAGE plpgsql AS $$BEGIN DROP TABLE pg_temp.b; END$$"
+        )
+        for change in ("swap", "swap", "hide", "show"):
+            app.execute("INSERT INTO a VALUES ('before')")
+            app.execute("INSERT INTO b VALUES ('before')")
+            app.execute(f"SELECT {change}()")
+            app.execute("INSERT INTO a VALUES ('after')")
+            app.execute("INSERT INTO b VALUES ('after')")
+        with app.transaction(force_rollback=True):
+            app.execute("SELECT swap()")
+            app.execute("INSERT INTO a VALUES ('after')")
+        app.execute("INSERT INTO b VALUES ('after')")
+        stored = {v for (v,) in dba.execute("SELECT v FROM swapped.b")}
+        assert len(stored) > 6
+        assert all(v.startswith("cfd1.") for v in stored), stored
+
+
 def test_search_path_changed_by_a_function(stack):
     """The same name is a plain table or a protected one; only the server sees the change."""
     with stack.connect_app() as app, stack.connect_dba() as dba:

@@ -29,5 +29,6 @@ extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);
 /* report.c: the client is told of search_path and role */
 extern void cfd_report_init(void);
+extern void cfd_report_change(const Node *statement);
 
 #endif

@@ -297,6 +297,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		unpin_holder();
 	}
 	PG_END_TRY();
+	if (context == PROCESS_UTILITY_QUERY || context == PROCESS_UTILITY_QUERY_NONATOMIC)
+		cfd_report_change(adapted->utilityStmt);
 	after_outermost();
 }
 

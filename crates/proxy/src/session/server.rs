@@ -53,6 +53,11 @@ impl Core {
             // Only Confide's library has this one reported, and the other with it.
             self.path_reported |= name == "role";
         }
+        // A function has changed the schema. Zero is said of a new connection.
+        if name == "confide.schema_changes" && value != "0" {
+            self.stale = true;
+            self.changed_schema = true;
+        }
         self.session.parameter_status(name, value);
     }
 
