@@ -413,7 +413,8 @@ def test_schema_changed_by_a_function(stack):
             " $$BEGIN CREATE TEMP TABLE b (v text); END$$"
         )
         app.execute(
-            "CREATE FUNCTION show() RETURNS void LANGUAGE plpgsql AS $$BEGIN DROP TABLE pg_temp.b; END$$"
+            "CREATE FUNCTION show() RETURNS void LANGUAGE plpgsql AS"
+            " $$BEGIN DROP TABLE pg_temp.b; END$$"
         )
         for change in ("swap", "swap", "hide", "show"):
             app.execute("INSERT INTO a VALUES ('before')")

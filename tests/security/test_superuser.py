@@ -212,11 +212,16 @@ def test_modifiers_make_no_constants(emp, dba):
         *(("p2", row[0], "enc_numeric(4, -1)"), ("p3", row[0], "enc_numeric(2, -9)")),
         *(("s2", row[1], "enc_varchar(1)"), ("t2", row[2], "enc_timestamp(0)")),
     ):
-        assert run(dba, f"INSERT INTO bare ({column}) VALUES ('{value}'::{kind})").sqlstate == "42501"
+        assert (
+            run(dba, f"INSERT INTO bare ({column}) VALUES ('{value}'::{kind})").sqlstate == "42501"
+        )
         assert run(dba, f"SELECT '{value}'::{kind}").sqlstate == "42501"
         refused = "22001" if column == "s2" else "42501"
         assert run(dba, f"INSERT INTO bare ({column}) VALUES ('{value}')").sqlstate == refused
-        with pytest.raises(psycopg.Error), dba.cursor().copy(f"COPY bare ({column}) FROM STDIN") as c:
+        with (
+            pytest.raises(psycopg.Error),
+            dba.cursor().copy(f"COPY bare ({column}) FROM STDIN") as c,
+        ):
             c.write(f"{value}\n")
     assert run(dba, "SELECT count(*) FROM bare").rows == [("0",)]
     # What a restore does, also into a wider column.
