@@ -384,6 +384,12 @@ cfd_ahead_scan(IndexScanDesc scan)
 }
 
 bool
+cfd_ahead_asked(Relation index)
+{
+	return group != NULL && group->asked && group->index == index;
+}
+
+bool
 cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
 {
 	if (group == NULL || cfd_sweeps() != group->sweeps)

@@ -21,6 +21,8 @@
 extern void cfd_ahead_plan(BitmapOrState *node);
 /* One of its scans begins. */
 extern void cfd_ahead_scan(IndexScanDesc scan);
+/* Whether pages of this index were asked about: what is known is of single pages. */
+extern bool cfd_ahead_asked(Relation index);
 /* Where a value belongs among these keys, if that is known. */
 extern bool cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program,
 						   uint32 *less, uint32 *up_to);

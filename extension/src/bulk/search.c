@@ -15,6 +15,7 @@
 #include "access/nbtree.h"
 #include "access/relscan.h"
 #include "bulk/ahead.h"
+#include "bulk/pages.h"
 #include "bulk/search.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
@@ -34,9 +35,8 @@
 #define WANTED_MAX 8
 /* Entries for each wanted value; a power of two, larger than some pages' keys. */
 #define ORDERS 4096
-/* Pages read for one descent: height, and steps to the right. */
-#define PAGES_MAX 32
-#define KEYS_MAX (BLCKSZ / 16)
+/* Questions asked for one descent: height, and steps to the right. */
+#define STEPS_MAX 32
 
 typedef struct Order
 {
@@ -62,22 +62,11 @@ typedef struct Wanted
 	Datum		plain;
 	Oid			test;			/* function of the scan's condition, or 0 */
 	StrategyNumber strategy;	/* of the condition */
-	Place		place;			/* on the page, among those that equal the values before it */
+	Place		found;			/* among the keys asked about that equal the values before it */
+	Place		place;			/* the same on the page that is looked at */
 	uint32		known;			/* orders remembered */
 	Order		orders[ORDERS];
 } Wanted;
-
-/* A copy of a page; no lock is held while it is looked at. */
-typedef struct Keys
-{
-	bool		leaf;
-	bool		ignore;
-	BlockNumber next;			/* to the right, or P_NONE */
-	OffsetNumber first;			/* item of the first key */
-	int			items;			/* keys without the high key */
-	int			count;			/* keys in the order of the page; the last may be the high key */
-	PGAlignedBlock image;
-} Keys;
 
 bool		cfd_enable_index_search = true;
 bool		cfd_search_active = false;
@@ -92,7 +81,9 @@ static int	starts = 0;
 static uint32 stamp = 0;
 /* Sweeps of garbage before anything was remembered. */
 static uint64 sweeps = 0;
-static Keys page;
+static CfdPages pages;
+/* The one of them that is looked at. */
+static CfdKeys *page = &pages.page[0];
 
 /* ---------- what is known ---------- */
 
@@ -221,38 +212,10 @@ forget_orders(void)
 
 /* ---------- pages ---------- */
 
-/* Copies a page, and lets go of it. */
-static void
-read_page(Relation index, Buffer buffer)
-{
-	Page		from = BufferGetPage(buffer);
-	BTPageOpaque opaque;
-	int			last;
-
-	memcpy(page.image.data, from, BLCKSZ);
-	_bt_relbuf(index, buffer);
-	opaque = BTPageGetOpaque(page.image.data);
-	last = PageGetMaxOffsetNumber(page.image.data);
-	page.leaf = P_ISLEAF(opaque);
-	page.ignore = P_IGNORE(opaque);
-	page.next = opaque->btpo_next;
-	/* The first child of an inner page has no key: it is below all. */
-	page.first = P_FIRSTDATAKEY(opaque) + (page.leaf ? 0 : 1);
-	page.items = Min(Max(last - page.first + 1, 0), KEYS_MAX - 1);
-	page.count = page.items + (P_RIGHTMOST(opaque) ? 0 : 1);
-}
-
-static IndexTuple
-item(OffsetNumber at)
-{
-	return (IndexTuple) PageGetItem(page.image.data, PageGetItemId(page.image.data, at));
-}
-
 /* A column of a key; false: cut off (below all values), or NULL. */
 static inline bool
-key_column(Relation index, int number, AttrNumber column, Datum *key, bool *below)
+key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, bool *below)
 {
-	IndexTuple	tuple = item(number < page.items ? page.first + number : P_HIKEY);
 	bool		null;
 
 	*below = true;
@@ -264,26 +227,26 @@ key_column(Relation index, int number, AttrNumber column, Datum *key, bool *belo
 }
 
 static CfdFid
-key_fid(Relation index, int number, AttrNumber column)
+key_fid(Relation index, IndexTuple tuple, AttrNumber column)
 {
 	Datum		key;
 	bool		below;
 
-	if (key_column(index, number, column, &key, &below))
+	if (key_column(index, tuple, column, &key, &below))
 		return DatumGetUInt64(key);
 	return below ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
 }
 
-/* A key of the page compared with a value that is not protected, in the index's order. */
+/* A key compared with a value that is not protected, in the index's order. */
 static int
-compare_plain(Relation index, int number, const Wanted *value)
+compare_plain(Relation index, IndexTuple tuple, const Wanted *value)
 {
 	FmgrInfo   *order = index_getprocinfo(index, value->column, BTORDER_PROC);
 	Datum		key;
 	bool		below;
 	int			result;
 
-	if (!key_column(index, number, value->column, &key, &below))
+	if (!key_column(index, tuple, value->column, &key, &below))
 		return below ? -1 : 1;
 	result = DatumGetInt32(FunctionCall2Coll(order, index->rd_indcollation[value->column - 1],
 											 key, value->plain));
@@ -304,7 +267,7 @@ place_plain(Relation index, Wanted *value, Place within)
 		{
 			int			middle = low + (high - low) / 2;
 
-			if (compare_plain(index, middle, value) < limit)
+			if (compare_plain(index, pages.key[middle], value) < limit)
 				low = middle + 1;
 			else
 				high = middle;
@@ -313,7 +276,7 @@ place_plain(Relation index, Wanted *value, Place within)
 			place.less = low;
 		place.up_to = low;
 	}
-	value->place = place;
+	value->found = place;
 }
 
 /* The other bound of a range whose first bound is before it. */
@@ -338,21 +301,21 @@ place_from_ahead(int first, int end, Place within, const CfdFid *keys, const Cfd
 
 		if (!cfd_ahead_find(keys, rows, wanted[i].fid, wanted[i].program, &less, &up_to))
 			return false;
-		wanted[i].place = (Place) {within.less + less, within.less + up_to};
+		wanted[i].found = (Place) {within.less + less, within.less + up_to};
 	}
 	return true;
 }
 
 /*
- * Asks the keeper where protected values from "first" up to "end" belong among keys of
- * the page. False: not known, since a key names nothing any more. We have let go of the
+ * Asks the keeper where protected values from "first" up to "end" belong among the
+ * keys. False: not known, since a key names nothing any more. We have let go of its
  * page, so VACUUM may have taken that entry away; if it has not, PostgreSQL's own comparison
  * on the page says so.
  */
 static bool
 place_protected(Relation index, int first, int end, Place within)
 {
-	static CfdFid keys[WANTED_MAX * KEYS_MAX];
+	static CfdFid keys[WANTED_MAX * lengthof(pages.key)];
 	unsigned char body[CFD_FIXED_SEARCH + WANTED_MAX * 16];
 	uint32		rows = within.up_to - within.less;
 	uint32		length;
@@ -369,7 +332,7 @@ place_protected(Relation index, int first, int end, Place within)
 				  (is_beside(i) ? CFD_SEARCH_BESIDE : 0));
 		cfd_put64(value + 8, wanted[i].fid);
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
-			*to++ = key_fid(index, key, wanted[i].column);
+			*to++ = key_fid(index, pages.key[key], wanted[i].column);
 	}
 	if (place_from_ahead(first, end, within, keys, to))
 		return true;
@@ -385,23 +348,23 @@ place_protected(Relation index, int first, int end, Place within)
 			return false;
 		if (less > up_to || up_to > rows)
 			cfd_violation("impossible place of a value");
-		wanted[i].place = (Place) {within.less + less, within.less + up_to};
+		wanted[i].found = (Place) {within.less + less, within.less + up_to};
 	}
 	return true;
 }
 
-/* Places the wanted values on the page: column by column, protected neighbours at once. */
+/* Places the wanted values among the keys: column by column, protected neighbours at once. */
 static bool
 place_values(Relation index, int count)
 {
-	Place		within = {0, page.count};
+	Place		within = {0, pages.keys};
 
 	for (int i = 0; i < count;)
 	{
 		int			end = i + 1;
 
 		if (within.less == within.up_to)
-			wanted[i].place = within;
+			wanted[i].found = within;
 		else if (wanted[i].fid == 0)
 			place_plain(index, &wanted[i], within);
 		else
@@ -411,21 +374,34 @@ place_values(Relation index, int count)
 			if (!place_protected(index, i, end, within))
 				return false;
 		}
-		within = wanted[end - 1].place;
+		within = wanted[end - 1].found;
 		i = end;
 	}
 	return true;
 }
 
+/* Looks at a page: where on it values are that were placed among all keys. */
+static void
+look_at(CfdKeys *at, int count)
+{
+	page = at;
+	for (int i = 0; i < count; i++)
+		wanted[i].place = (Place) {cfd_page_place(page, wanted[i].found.less),
+		cfd_page_place(page, wanted[i].found.up_to)};
+}
+
 /* ---------- what PostgreSQL will compare ---------- */
 
-/* Remembers how a key of the page compares, column by column as far as columns are equal. */
+/*
+ * Remembers how a key of the page compares with the first "count" values, column by
+ * column as far as columns are equal.
+ */
 static void
-remember_key(Relation index, int number)
+remember_key(Relation index, int number, int count)
 {
-	Place		within = {0, page.count};
+	Place		within = {0, page->count};
 
-	for (int i = 0; i < wanted_count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		Wanted	   *value = &wanted[i];
 		int			order = number < value->place.less ? -1 : number < value->place.up_to ? 0 : 1;
@@ -434,12 +410,12 @@ remember_key(Relation index, int number)
 			return;
 		if (value->fid != 0)
 		{
-			CfdFid		key = key_fid(index, number, value->column);
+			CfdFid		key = key_fid(index, cfd_page_key(page, number), value->column);
 
 			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
 				remember(value, key, value->descending ? -order : order);
 		}
-		if (i + 1 < wanted_count && !is_beside(i + 1))
+		if (i + 1 < count && !is_beside(i + 1))
 			within = value->place;
 	}
 }
@@ -447,31 +423,69 @@ remember_key(Relation index, int number)
 static void
 remember_keys(Relation index, int first, int last)
 {
-	for (int i = Max(first, 0); i <= Min(last, page.count - 1); i++)
-		remember_key(index, i);
+	for (int i = Max(first, 0); i <= Min(last, page->count - 1); i++)
+		remember_key(index, i, wanted_count);
 }
 
 /* Remembers what PostgreSQL's binary search for the key after the first "before" looks at. */
 static void
-remember_path(Relation index, int before)
+remember_path(Relation index, int before, int count)
 {
-	int			shift = page.leaf ? 0 : 1;
+	int			shift = page->level == 0 ? 0 : 1;
 	int			low = 0;
-	int			high = page.items + shift;
+	int			high = page->items + shift;
 
 	while (low < high)
 	{
 		int			middle = low + (high - low) / 2;
 
 		if (middle >= shift)
-			remember_key(index, middle - shift);
+			remember_key(index, middle - shift, count);
 		if (middle - shift < before)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (page.count > page.items)
-		remember_key(index, page.items);
+	if (page->count > page->items)
+		remember_key(index, page->items, count);
+}
+
+/* How many keys of the page come before the place where PostgreSQL goes on. */
+static int
+place_of_descent(bool behind_equals, bool at_end)
+{
+	if (starts == 0)
+		return at_end ? page->count : 0;
+	return behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
+}
+
+/*
+ * Goes down from the first of the pages as far as they were read, and remembers what will
+ * be compared on the way. Gives the next page, or P_NONE at the leaf.
+ */
+static BlockNumber
+go_down(Relation index, bool behind_equals, bool at_end, int placed)
+{
+	CfdKeys    *at = &pages.page[0];
+	BlockNumber next = P_NONE;
+
+	for (int i = 0; at != NULL && i < CFD_PAGES_MAX; i++, at = cfd_pages_find(&pages, next))
+	{
+		int			before;
+
+		look_at(at, placed);
+		before = place_of_descent(behind_equals, at_end);
+		cfd_pages_reached(index, page);
+		if (page->next != P_NONE && page->count > 0 && before == page->count)
+			next = page->next;	/* beyond the high key */
+		else if (page->level == 0)
+			return P_NONE;
+		else
+			next = cfd_page_child(page, before);
+		if (starts > 0)
+			remember_path(index, before, starts);
+	}
+	return next;
 }
 
 /*
@@ -484,38 +498,33 @@ descend(Relation index, bool behind_equals, bool at_end)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
 
-	for (int pages = 0; BufferIsValid(buffer) && pages < PAGES_MAX; pages++)
+	for (int steps = 0; BufferIsValid(buffer) && steps < STEPS_MAX; steps++)
 	{
-		BlockNumber child;
-		int			before;
+		BlockNumber next;
+		int			placed = 0;
 
-		read_page(index, buffer);
-		if (page.ignore)
+		cfd_pages_read(&pages, index, buffer, starts > 0 && !cfd_ahead_asked(index));
+		if (pages.page[0].ignore)
 			return false;
-		before = at_end ? page.count : 0;
 		if (starts > 0)
 		{
-			if (!place_values(index, page.leaf ? wanted_count : starts))
+			/* The other bound is of interest on a leaf only. */
+			placed = pages.page[pages.pages - 1].level == 0 ? wanted_count : starts;
+			if (!place_values(index, placed))
 				return false;
-			before = behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
 		}
-		if (page.next != P_NONE && page.count > 0 && before == page.count)
-			child = page.next;	/* beyond the high key */
-		else if (page.leaf)
-			return starts > 0 || place_values(index, wanted_count);
-		else
-			child = BTreeTupleGetDownLink(item(page.first - 1 + Min(before, page.items)));
-		if (starts > 0)
+		next = go_down(index, behind_equals, at_end, placed);
+		if (next == P_NONE)
 		{
-			/* The other bound is not placed yet. */
-			int			all = wanted_count;
-
-			wanted_count = starts;
-			remember_path(index, before);
-			wanted_count = all;
+			if (starts > 0)
+				return true;
+			if (!place_values(index, wanted_count))
+				return false;
+			look_at(page, wanted_count);
+			return true;
 		}
 		CHECK_FOR_INTERRUPTS();
-		buffer = _bt_getbuf(index, child, BT_READ);
+		buffer = _bt_getbuf(index, next, BT_READ);
 	}
 	/* The index is empty, or something is wrong with it. */
 	if (BufferIsValid(buffer))
@@ -634,7 +643,7 @@ is_behind_equals(bool forward)
 static void
 remember_rows(Relation index, bool forward, int begin)
 {
-	Place		end = {0, page.count};
+	Place		end = {0, page->count};
 
 	if (wanted_count > starts || (starts > 0 && wanted[starts - 1].strategy == BTEqualStrategyNumber))
 		end = wanted[wanted_count - 1].place;
@@ -642,8 +651,8 @@ remember_rows(Relation index, bool forward, int begin)
 	{
 		remember_keys(index, begin - 1, end.up_to);
 		/* PostgreSQL looks at the high key, too, if all rows before it are wanted. */
-		if (end.up_to >= page.items)
-			remember_keys(index, page.items, page.items);
+		if (end.up_to >= page->items)
+			remember_keys(index, page->items, page->items);
 	}
 	else
 		remember_keys(index, end.less - 1, begin);
@@ -662,12 +671,9 @@ before_first(IndexScanDesc scan, bool forward)
 	behind_equals = is_behind_equals(forward);
 	if (!descend(index, behind_equals, !forward))
 		return;
+	begin = place_of_descent(behind_equals, !forward);
 	if (starts > 0)
-		begin = behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
-	else
-		begin = forward ? 0 : page.count;
-	if (starts > 0)
-		remember_path(index, begin);
+		remember_path(index, begin, wanted_count);
 	remember_rows(index, forward, begin);
 }
 
@@ -684,9 +690,12 @@ before_next(IndexScanDesc scan, bool forward)
 	want_keys(scan, forward);
 	if (!cfd_search_active)
 		return;
-	read_page(index, _bt_getbuf(index, so->currPos.nextPage, BT_READ));
-	if (!page.ignore && place_values(index, wanted_count))
-		remember_rows(index, true, 0);
+	cfd_pages_read(&pages, index, _bt_getbuf(index, so->currPos.nextPage, BT_READ), false);
+	page = &pages.page[0];
+	if (page->ignore || !place_values(index, wanted_count))
+		return;
+	look_at(page, wanted_count);
+	remember_rows(index, true, 0);
 }
 
 static bool
@@ -741,8 +750,8 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 			Place		place = wanted[starts - 1].place;
 
 			/* Among equals the row's own place decides; the first key, if it may be the last page. */
-			remember_path(index, place.less);
-			remember_path(index, place.up_to);
+			remember_path(index, place.less, wanted_count);
+			remember_path(index, place.up_to, wanted_count);
 			remember_keys(index, place.less - 1, place.up_to);
 			remember_keys(index, 0, 0);
 		}
