@@ -2,6 +2,8 @@
 lookup takes few exchanges.
 """
 
+import threading
+
 import psycopg
 import pytest
 from garbage import collect, slots
@@ -179,6 +181,70 @@ def test_arms_change(both):
         assert rows[0] == rows[1]
     inner = f"(SELECT count(*) FROM k WHERE a.i >= 0 AND ({ranges}))"
     same(both, f"SELECT a.i, {inner} FROM k a WHERE a.i BETWEEN 100 AND 104 ORDER BY a.i")
+
+
+def test_same_pages_again(both, answered):
+    """A descent that comes where the one before came asks once, not once a level."""
+    app, _ = both
+
+    def taken(statements):
+        idle = answered()
+        idle = answered() - idle
+        before = answered()
+        for statement in statements:
+            app.execute(statement)
+        return answered() - before - idle
+
+    lookups = [f"SELECT i FROM k WHERE n = {4711 + i}" for i in range(10)]
+    taken(lookups[:2])
+    assert taken(lookups) <= 13
+    # One promotion, and one search in each of three indexes; pages that split take more.
+    rows = [f"INSERT INTO k VALUES (0, {4711 + i}, 't04711', 9000.5)" for i in range(20)]
+    taken(rows[:2])
+    assert taken(rows[2:]) <= 18 * 5
+    # What is far is looked up as ever.
+    far = [f"SELECT i FROM k WHERE n = {i * 977 % 9999}" for i in range(20)]
+    assert taken(far) <= 20 * 3
+
+
+def test_pages_change_meanwhile(app, stack, schema, dba):
+    """Insertions, updates and lookups near by and far, by several backends, while pages split
+    and, after rows were deleted, are given up: the index stays in order, and nothing is lost."""
+    app.execute("CREATE TABLE c (w enc_int4, n enc_int4, who int, k enc_int4)")
+    app.execute("CREATE UNIQUE INDEX c_key ON c (w, n)")
+    app.execute("CREATE INDEX c_k ON c (k)")
+    failures = []
+
+    def work(who):
+        try:
+            with stack.connect_app() as own:
+                own.execute(f'SET search_path = "{schema}"')
+                own.execute("SET enable_seqscan = off")
+                for i in range(500):
+                    n = (i // 20 * 7919 % 1009) * 1000 + i % 20 * 10 + who
+                    own.execute("INSERT INTO c VALUES (1, %s, %s, %s)", [n, who, n % 97])
+                    if i % 5 == 0:
+                        found = own.execute("SELECT who FROM c WHERE w = 1 AND n = %s", [n])
+                        assert found.fetchall() == [(who,)]
+                        own.execute("UPDATE c SET k = k + 1 WHERE w = 1 AND n = %s", [n])
+                    if i % 100 == 99:
+                        own.execute("DELETE FROM c WHERE who = %s AND k < 60", [who])
+        except Exception as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=[who]) for who in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        dba.execute("VACUUM (INDEX_CLEANUP ON) c")
+        threads[0].join(0.05)
+    assert not failures, failures
+    rows = app.execute("SELECT w, n, who FROM c ORDER BY ctid").fetchall()
+    app.execute("SET enable_seqscan = off")
+    assert app.execute("SELECT w, n, who FROM c ORDER BY w, n").fetchall() == sorted(rows)
+    dba.execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")
+    for index in ("c_key", "c_k"):
+        dba.execute("SELECT public.bt_index_parent_check(%s, true)", [index])
 
 
 def test_insert(both, answered, dba):
