@@ -51,10 +51,11 @@ void
 cfd_pages_reached(Relation index, const CfdKeys *page)
 {
 	Path	   *path = path_of(index);
-	int8	   *score = &path->score[page->level];
+	int8	   *score;
 
 	if (page->level >= LEVELS)
 		return;
+	score = &path->score[page->level];
 	if (path->block[page->level] == page->block)
 		*score = Min(*score + SCORE_HIT, SCORE_MAX);
 	else
