@@ -99,7 +99,11 @@ def test_errors_of_a_row(filled, batch):
 def test_output_in_between(filled):
     """The output of a row within a row asks for a value's envelope before that value's turn has
     come. Bug: the next column gets the envelope of the one after it."""
-    query = "SELECT i, row(a), a, t, a FROM r WHERE i BETWEEN 1 AND 60 ORDER BY i"
+    # The proxy refuses rows as results where it sees them.
+    filled.execute(
+        "CREATE FUNCTION packed(a enc_int4) RETURNS record LANGUAGE sql AS 'SELECT row(a)'"
+    )
+    query = "SELECT i, packed(a), a, t, a FROM r WHERE i BETWEEN 1 AND 60 ORDER BY i"
     found = {}
     for batch in (0, 1024):
         filled.execute(f"SET confide.result_batch = {batch}")
