@@ -8,6 +8,7 @@ the way. The same search must find the values of a plain column: it can find.
 
 import base64
 import datetime as dt
+import re
 import struct
 import uuid
 from dataclasses import dataclass
@@ -393,6 +394,22 @@ def test_activity_and_statements(stack, planted):
             seen = dba.execute("SELECT string_agg(query, ' ') FROM pg_stat_activity").fetchone()[0]
     assert text_of(700) not in seen
     assert "cfd1." in seen
+
+
+def test_equal_values_of_an_insert(stack):
+    """Rows of one INSERT with the same value: the server is not told that they are equal. Where it
+    must recognise an expression, as in GROUP BY, equal literals are one envelope."""
+    with stack.connect_app() as app, stack.connect_dba() as dba:
+        app.execute("DROP TABLE IF EXISTS alike")
+        app.execute("CREATE TABLE alike (i int, v enc_text)")
+        app.execute("INSERT INTO alike VALUES (1, 'same'), (2, 'same'), (3, 'same')")
+        (text,) = dba.execute(
+            "SELECT query FROM pg_stat_activity WHERE query LIKE 'INSERT INTO alike%'"
+        ).fetchone()
+        envelopes = re.findall(r"cfd1\.[\w-]+", text)
+        assert len(set(envelopes)) == len(envelopes) == 3
+        grouped = "SELECT v || 'x', count(*) FROM alike GROUP BY v || 'x'"
+        assert app.execute(grouped).fetchall() == [("samex", 3)]
 
 
 def test_schema_changed_by_a_function(stack):

@@ -133,8 +133,10 @@ impl Core {
                 touches,
             })));
         }
-        let mut caches: Vec<LiteralCache> = Vec::new();
-        caches.resize_with(statements.len(), LiteralCache::default);
+        let mut caches: Vec<Option<LiteralCache>> = statements
+            .iter()
+            .map(|s| compares_expressions(sql.get(s.range.clone())?).then(LiteralCache::default))
+            .collect();
         let mut count = 0;
         let made = rewrite::apply_edits(sql, &edits, |secret| {
             let at = statements
@@ -145,10 +147,11 @@ impl Core {
                 || statements
                     .get(at)
                     .is_some_and(|s| matches!(s.kind, StatementKind::Prepare { .. }));
-            let mut spare = LiteralCache::default();
+            let mut own = LiteralCache::default();
+            let cache = caches.get_mut(at).and_then(Option::as_mut);
             count += 1;
             self.session
-                .seal_literal(secret, handle, caches.get_mut(at).unwrap_or(&mut spare))
+                .seal_literal(secret, handle, cache.unwrap_or(&mut own))
                 .map_err(|failure| Failure {
                     position: Some(rewrite::character_position(sql, secret.position)),
                     ..failure
@@ -229,6 +232,19 @@ impl Core {
             self.path_stale = true;
         }
     }
+}
+
+/// Whether PostgreSQL may have to recognise two expressions of a statement as the same:
+/// then equal literals get one envelope, by which the server knows that they are equal.
+/// The values of an `INSERT` it shall not know that of. A word too many does no harm.
+fn compares_expressions(statement: &str) -> bool {
+    let has = |word: &str| {
+        let mut windows = statement.as_bytes().windows(word.len());
+        windows.any(|w| w.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    ["group", "order", "distinct", "partition"]
+        .into_iter()
+        .any(has)
 }
 
 /// Whether the analysis of such a statement looks at the schema.
