@@ -259,7 +259,7 @@ class Generator:
             return Node("")
         count = 1 if self.risk else self.rng.choice([1, 1, 2, 3])
         wheres = [self.predicate() for _ in range(count)]
-        if self.rng.random() < 0.2:
+        if self.risk is None and self.rng.random() < 0.2:
             wheres.append(self.subquery())
         return Node(f" {word} {{0}}", (listing(wheres, " AND "),), "", optional=True)
 

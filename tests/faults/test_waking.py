@@ -1,0 +1,80 @@
+"""One-way messages wake a keeper that sleeps only when some kilobytes of them wait: it finds the
+others with the next message that is answered.
+
+Backend and keeper share one processor, and have learnt that spinning does not pay. With a bug
+the keeper sleeps while the ring is full, and nobody ever wakes it; or it begins only then.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+# Of each row two messages of some 40 bytes, which nobody waits for. The keeper sleeps before them.
+ROWS = """WITH p AS MATERIALIZED (SELECT pg_sleep(0.1)) SELECT count(x), pg_sleep({pause}) FROM
+          (SELECT g::enc_int4 + 1 AS x FROM p, generate_series(1, {rows}) g OFFSET 0) s"""
+
+
+def tasks(keeper: int) -> set[int]:
+    return {int(task.name) for task in Path(f"/proc/{keeper}/task").iterdir()}
+
+
+class Channel:
+    """The application's connection, and the keeper's task that serves it."""
+
+    def __init__(self, stack):
+        self.keeper = stack.keeper_pid()
+        before = tasks(self.keeper)
+        self.connection = stack.connect_app()
+        self.connection.execute("SET confide.enable_batch_aggregate = off")
+        self.compare(1)
+        (self.task,) = tasks(self.keeper) - before
+        backend = self.connection.execute("SELECT pg_backend_pid()").fetchone()[0]
+        processor = {min(os.sched_getaffinity(0))}
+        os.sched_setaffinity(backend, processor)
+        os.sched_setaffinity(self.task, processor)
+        self.connection.execute("SET statement_timeout = '20s'")
+        self.compare(100)
+
+    def compare(self, times: int) -> None:
+        """So many answered messages."""
+        query = f"SELECT count(*) FROM generate_series(1, {times}) g WHERE g::enc_int4 > 0"
+        assert self.connection.execute(query).fetchone() == (times,)
+
+    def send(self, rows: int, pause: float = 0) -> None:
+        query = ROWS.format(rows=rows, pause=pause)
+        assert self.connection.execute(query).fetchone()[0] == rows
+
+    def worked(self) -> float:
+        """Seconds of a processor that the keeper's task has taken."""
+        text = Path(f"/proc/{self.keeper}/task/{self.task}/schedstat").read_text()
+        return int(text.split()[0]) / 1e9
+
+
+@pytest.fixture
+def channel(stack):
+    stack.up()
+    channel = Channel(stack)
+    yield channel
+    channel.connection.close()
+
+
+def test_full_ring(channel):
+    """More than the ring takes: the backend waits for room, and the keeper makes it."""
+    channel.send(30000)
+    channel.compare(40)
+
+
+def test_before_the_ring_is_full(channel):
+    """It begins with what waits although nobody needs it yet."""
+    before = channel.worked()
+    sending = threading.Thread(target=channel.send, args=(2000, 1))
+    sending.start()
+    time.sleep(0.6)
+    assert sending.is_alive()
+    worked = channel.worked() - before
+    sending.join()
+    assert worked > 0.0002, worked
+    channel.compare(40)
