@@ -348,6 +348,7 @@ descend(void)
 	{
 		Question   *questions = NULL;
 
+		cfd_hold();
 		for (int i = 0; i < group->count; i++)
 		{
 			const Arm *arm = &group->scans[i];

@@ -68,7 +68,7 @@ cfd_channel_close(void)
 		ch.lost_client = true;
 	ch.had_client = false;
 	ch.sending = ch.ended = ch.violated = false;
-	ch.outstanding = ch.forget = false;
+	ch.outstanding = ch.forget = ch.held = false;
 	ch.due = ch.body_left = 0;
 	lose_pending();
 	memset(&ch.settings, 0, sizeof(ch.settings));
@@ -216,7 +216,9 @@ wake_keeper(void)
 static void
 publish_requests(void)
 {
-	if (cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS))
+	if (ch.held)
+		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
+	else if (cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS))
 		wake_keeper();
 }
 
@@ -248,6 +250,7 @@ publish_answers(void)
 static void
 wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
 {
+	ch.held = false;
 	publish_requests();
 	if (cfd_spin(spin, look, arg))
 		return;

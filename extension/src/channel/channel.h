@@ -75,6 +75,7 @@ typedef struct CfdChannel
 	bool		violated;		/* the keeper broke the contract */
 	bool		outstanding;	/* one-way requests since the last answer */
 	bool		forget;			/* Forget must be sent first */
+	bool		held;			/* a keeper that sleeps is not woken before we wait */
 	bool		had_client;		/* a handshake has succeeded */
 	bool		lost_client;	/* ... in a session that is gone */
 	uint32		generation;		/* counts connections of this backend */
@@ -163,6 +164,16 @@ extern void cfd_request_init(CfdRequest *request);
 extern void cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_length,
 						const void *tail, uint64 tail_length, uint32 expected);
 extern const char *cfd_await(CfdRequest *request, uint32 *length);
+/*
+ * Several requests follow: a keeper that sleeps is woken once, when the first of them is
+ * awaited, not for each of them.
+ */
+static inline void
+cfd_hold(void)
+{
+	cfd_channel.held = true;
+}
+
 /* Gives a request up, if it was sent. Does not wait. */
 extern void cfd_drop(CfdRequest *request);
 /* Waits until everything sent is done; raises the errors of one-way requests. */

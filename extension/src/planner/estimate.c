@@ -183,6 +183,7 @@ make_tests(const List *tests)
 	Message    *message;
 	ListCell   *cell;
 
+	Assert(tests != NIL);
 	foreach(cell, tests)
 	{
 		CfdEstimate *made = lfirst(cell);
@@ -206,6 +207,7 @@ make_tests(const List *tests)
 		MemoryContextSwitchTo(before);
 	}
 	MemoryContextSwitchTo(own);
+	cfd_hold();
 	for (message = messages; message != NULL; message = message->next)
 		send_message(message, tests);
 	for (message = messages; message != NULL; message = message->next)
@@ -293,7 +295,8 @@ make_all_tests(const PlannerInfo *root, const VariableStatData *column)
 	PG_TRY();
 	{
 		add_tests(root, column, column->rel->baserestrictinfo, &room, &tests);
-		make_tests(tests);
+		if (tests != NIL)
+			make_tests(tests);
 	}
 	PG_CATCH();
 	{
