@@ -181,6 +181,7 @@ replace_merge(GatherMerge *merge)
 	List	   *description;
 	Gather	   *gather;
 	Plan		place = merge->plan;
+	bool		all;
 	Plan	   *node;
 
 	if (sort == NULL || !IsA(sort, Sort) || sort->plan.initPlan != NIL)
@@ -188,7 +189,10 @@ replace_merge(GatherMerge *merge)
 	description = describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->nullsFirst);
 	if (description == NIL)
 		return &merge->plan;
-	place.targetlist = sort->plan.targetlist;
+	/* Which columns are there for sorting only the merge says, if it gives them at all. */
+	all = gives_all(&merge->plan, &sort->plan);
+	if (!all)
+		place.targetlist = sort->plan.targetlist;
 	gather = makeNode(Gather);
 	gather->plan = place;
 	gather->plan.type = T_Gather;
@@ -200,7 +204,7 @@ replace_merge(GatherMerge *merge)
 	/* The Sort's output is its input's, column by column. */
 	node = make_node(&place, &gather->plan, description);
 	node->plan_node_id = sort->plan.plan_node_id;
-	return gives_all(&merge->plan, &sort->plan) ? node : project(&merge->plan, node);
+	return all ? node : project(&merge->plan, node);
 }
 
 static bool
