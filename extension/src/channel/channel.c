@@ -727,6 +727,11 @@ is_pending(const CfdRequest *request)
 const char *
 cfd_await(CfdRequest *request, uint32 *length)
 {
+	if (ch.held)
+	{
+		ch.held = false;
+		publish_requests();
+	}
 	while (is_pending(request))
 	{
 		CfdHeader	header;
