@@ -26,7 +26,7 @@ pub(crate) struct Past {
 impl Past {
     /// Refuses a statement that may meet something else than it was analysed for.
     pub fn check(&self, s: &Statement, sql: &str, tokens: &Tokens) -> Res<()> {
-        if !s.clear_values || !uses_names(&s.kind) {
+        if !s.clear_values || !s.kind.uses_names() {
             return Ok(());
         }
         let named = || {
@@ -81,7 +81,7 @@ impl Past {
 pub fn undone(statements: &[Statement], mut changed: bool) -> Option<Refusal> {
     let mut back = false;
     for s in statements {
-        if back && s.clear_values && uses_names(&s.kind) {
+        if back && s.clear_values && s.kind.uses_names() {
             return Some(unfollowed(s));
         }
         changed |= s.changes_schema;
@@ -102,19 +102,4 @@ fn unfollowed(s: &Statement) -> Refusal {
     .detail("A constant of it would be sent in the clear.")
     .hint("Send it as a statement of its own.")
     .for_good()
-}
-
-/// Whether the constants of such a statement can meet a column.
-fn uses_names(kind: &StatementKind) -> bool {
-    !matches!(
-        kind,
-        StatementKind::TransactionControl(_)
-            | StatementKind::Set { .. }
-            | StatementKind::Show
-            | StatementKind::Deallocate { .. }
-            | StatementKind::Fetch
-            | StatementKind::Close
-            | StatementKind::Discard { .. }
-            | StatementKind::Empty
-    )
 }

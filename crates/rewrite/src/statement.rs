@@ -97,6 +97,24 @@ pub enum StatementKind {
     Other,
 }
 
+impl StatementKind {
+    /// Whether what such a statement means depends on the schema.
+    #[must_use]
+    pub fn uses_names(&self) -> bool {
+        !matches!(
+            self,
+            StatementKind::TransactionControl(_)
+                | StatementKind::Set { .. }
+                | StatementKind::Show
+                | StatementKind::Deallocate { .. }
+                | StatementKind::Fetch
+                | StatementKind::Close
+                | StatementKind::Discard { .. }
+                | StatementKind::Empty
+        )
+    }
+}
+
 /// Kinds of transaction control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transaction {

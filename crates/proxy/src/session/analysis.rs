@@ -61,7 +61,7 @@ impl Core {
             Err(_) => false,
             Ok(all) => all
                 .iter()
-                .all(|s| !needs_schema(&s.kind) && !s.depends_on_search_path),
+                .all(|s| !s.kind.uses_names() && !s.depends_on_search_path),
         };
         // A function may have changed the path, unless the server would have said so.
         let told = self.path_reported && !self.pipeline && self.queue.is_empty();
@@ -245,21 +245,6 @@ fn compares_expressions(statement: &str) -> bool {
     ["group", "order", "distinct", "partition"]
         .into_iter()
         .any(has)
-}
-
-/// Whether the analysis of such a statement looks at the schema.
-fn needs_schema(kind: &StatementKind) -> bool {
-    !matches!(
-        kind,
-        StatementKind::TransactionControl(_)
-            | StatementKind::Set { .. }
-            | StatementKind::Show
-            | StatementKind::Deallocate { .. }
-            | StatementKind::Fetch
-            | StatementKind::Close
-            | StatementKind::Discard { .. }
-            | StatementKind::Empty
-    )
 }
 
 fn aborted() -> Failure {
