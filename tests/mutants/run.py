@@ -2,9 +2,9 @@
 
 A mutant is a search and a replacement in one file (defences/*.toml), and the test that must
 notice. Everything happens in a private copy below .run/mutants: the tree, its target
-directory, and of PostgreSQL what the extension is installed into. First each test must pass
-in the clean copy, once; then each mutant must build, and its test must fail by itself: an
-error in building, or in what a test needs, counts for nothing.
+directory, and of PostgreSQL what the extension is installed into (root's in /var/lib/confide).
+First each test must pass in the clean copy, once; then each mutant must build, and its test must
+fail by itself: an error in building, or in what a test needs, counts for nothing.
 
 A text that is not found exactly once is stale: an error, before anything is run.
 
@@ -13,6 +13,7 @@ A text that is not found exactly once is stale: an error, before anything is run
 
 import argparse
 import dataclasses
+import hashlib
 import os
 import re
 import shlex
@@ -30,7 +31,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = Path(os.environ.get("CONFIDE_MUTANTS", ROOT / ".run" / "mutants"))
 TREE = HOME / "tree"
 TARGET = HOME / "target"
-POSTGRES = HOME / "postgres"
+# Root's copy of PostgreSQL is where its own user can reach it.
+POSTGRES = (
+    Path(f"/var/lib/confide/mutants-{hashlib.sha256(bytes(HOME)).hexdigest()[:10]}/postgres")
+    if os.geteuid() == 0
+    else HOME / "postgres"
+)
 PAGE = ROOT / "docs" / "reliability.md"
 MARK = re.compile(r"(<!-- mutants: [^\n]*-->\n).*?(<!-- end of mutants -->)", re.DOTALL)
 PG_CONFIG = os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config")
