@@ -201,7 +201,7 @@ def test_torture(stack, eager):
     print(f"seed {SEED}: {cycle} cycles, {dict(torture.kills)}, {commits} commits, {rows} rows, ")
     print(f"{load.checks()} checks, errors {dict(errors)}, {time.monotonic() - began:.0f} s")
     assert commits > 2 * cycle
-    if cycle >= REPORTED:
+    if CYCLES >= REPORTED:
         report(cycle, torture.kills, commits, load.checks(), errors, time.monotonic() - began)
 
 
