@@ -172,6 +172,7 @@ class Workshop:
             "CARGO_TARGET_DIR": str(TARGET),
             "CARGO_INCREMENTAL": "1",
             "CONFIDE_QUIET": "1",
+            "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1",  # what one mutant failed is not another's
         }
         if any(not m.cargo for m in mutants):
             self.environment["PG_CONFIG"] = str(copy_postgres())
