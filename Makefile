@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-ablations bench-instructions bench-docs torture fuzz-sql mutants clean
+.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -69,6 +69,10 @@ bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak
 bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WORKLOADS=...
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench sysbench
+
+bench-keys: ## index builds, ORDER BY and lookups by a protected key: ROWS=1000000 ROUNDS=3
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench keys
 
 bench-ablations: ## what each part of the design is worth: SF=0.1 ROUNDS=3 SHARES=100,50,25,10 PARTS=...
 	@scripts/deps

@@ -127,6 +127,12 @@ def sysbench(results: dict) -> list[str]:
     return [*lines, "", f"Geometric mean of the ratios: {means}."]
 
 
+def keys(results: dict) -> list[str]:
+    head = ["seconds, or a second", "plain", "protected", "times plaintext's time"]
+    rows = [[n, c["plain"], c["protected"], c["times"]] for n, c in results["cells"].items()]
+    return grid(head, rows)
+
+
 def ablations(results: dict) -> list[str]:
     plain = results["plain"]
     queries, workloads = list(plain["seconds"]), list(plain["per_second"])
@@ -186,6 +192,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "durability": durability,
     "tpcc": tpcc,
     "sysbench": sysbench,
+    "keys": keys,
     "ablations": ablations,
     "instructions": instructions,
 }
