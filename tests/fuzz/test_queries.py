@@ -24,7 +24,7 @@ from tree import Node, shrunk
 SEED = os.environ.get("CONFIDE_SEED", "1")
 QUERIES = int(os.environ.get("CONFIDE_QUERIES", "0"))
 ONLY = os.environ.get("CONFIDE_ONLY", "")
-SHORT = 1500
+SHORT = 2000
 PER_SCHEMA = 100
 LIMIT = "30s"
 # Plans of many kinds: each query switches some of these off, on both sides.
