@@ -13,6 +13,7 @@
 
 #include "access/nbtree.h"
 #include "bulk/ahead.h"
+#include "bulk/pages.h"
 #include "channel/channel.h"
 #include "compat/compat.h"
 #include "gc/pins.h"
@@ -27,7 +28,6 @@
 #define SCANS_MAX (CFD_SEARCH_VALUES_MAX / 2)
 /* Pages of one descent: height, and steps to the right. */
 #define STEPS_MAX 32
-#define KEYS_MAX (BLCKSZ / 16)
 
 /* A value, and how keys are compared with it. */
 typedef struct Value
@@ -206,7 +206,7 @@ read_page(Relation index, Buffer buffer)
 		question->next = opaque->btpo_next;
 		/* The first child of an inner page has no key: it is below all. */
 		first = P_FIRSTDATAKEY(opaque) + (question->leaf ? 0 : 1);
-		question->items = Min(Max(last - first + 1, 0), KEYS_MAX - 1);
+		question->items = Min(Max(last - first + 1, 0), CFD_PAGE_KEYS_MAX - 1);
 		question->count = question->items + (P_RIGHTMOST(opaque) ? 0 : 1);
 		question->keys = palloc(sizeof(CfdFid) * (question->count + 1));
 		question->children = palloc(sizeof(BlockNumber) * (question->items + 1));

@@ -27,8 +27,9 @@ extern void cfd_check_createdb(const CreatedbStmt *create);
 /* parse.c: casts by way of text, plaintext constants */
 extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);
-/* report.c: the client is told of search_path and role */
+/* report.c: the client is told of search_path and role, and of changes that functions make */
 extern void cfd_report_init(void);
+/* After a utility statement that another statement has run. */
 extern void cfd_report_change(const Node *statement);
 
 #endif

@@ -144,8 +144,8 @@ _PG_init(void)
 	cfd_refusals_init();
 	cfd_parse_init();
 	cfd_report_init();
-	/* First: what is not hashed, scans above joins evaluate. */
 	cfd_estimate_init();
+	/* First: what is not hashed, scans above joins evaluate. */
 	cfd_hash_keys_init();
 	cfd_scan_init();
 	cfd_aggregate_init();

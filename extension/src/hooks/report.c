@@ -8,7 +8,6 @@
  * name stands for tables of different protection (crates/proxy). From version
  * 18 on PostgreSQL reports search_path itself.
  *
- *
  * Reports, too, that a function has changed what a name stands for, in the setting
  * confide.schema_changes, a count: a client sees the function's call only.
  *
