@@ -101,6 +101,12 @@ LONG = {
         ("DeclassifyBatch",),
         off("nestloop", "mergejoin"),
     ),
+    "above a hash join in workers": Row(
+        "SELECT a.i FROM big a JOIN big b ON b.i % 2 = a.i % 2 AND b.n * a.n + b.n < 0",
+        "Gather.*" + above(r"(Parallel )?Hash Join\n"),
+        ("DeclassifyBatch",),
+        off("nestloop", "mergejoin") + ";" + PARALLEL,
+    ),
     "semi join": Row(
         EXISTS.format(""), above(r"Nested Loop Semi Join\n"), ("DeclassifyGroups",), LOOKED_UP
     ),

@@ -572,3 +572,52 @@ def test_above_hash_joins(both):
         assert re.search(r"\(ConfideScan\)(\n +\w[^\n]*){3,4}\n +->  Hash Join\n", plan), plan
     query = "SELECT u.i, t.i FROM u LEFT JOIN t ON t.p = u.p AND t.a > u.k * 40 ORDER BY 1, 2"
     assert run(app, query).same(run(both[1], query))
+
+
+def in_workers(both, off):
+    """All rows are read by workers, which cost nothing."""
+    for connection in both:
+        for name in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"SET {name} = 0")
+        connection.execute("SET min_parallel_index_scan_size = 0; SET enable_seqscan = on")
+        for name in off:
+            connection.execute(f"SET enable_{name} = off")
+        for table in ("t", "u"):
+            connection.execute(f"ALTER TABLE {table} SET (parallel_workers = 2)")
+
+
+WORKERS = r"Gather[^\n]*\n.*\(ConfideScan\)(\n +\w[^\n]*){{3,4}}\n +->  {}"
+
+
+def test_joins_in_workers(both):
+    """Conditions of a join that workers divide are evaluated above it, too, in each worker. With
+    the bug they were evaluated row by row, as if a worker made it cheap; a pair is lost or comes
+    from each worker."""
+    app, second = both
+    in_workers(both, ("hashjoin", "mergejoin", "bitmapscan", "material", "memoize"))
+    for connection in both:
+        connection.execute("DROP INDEX t_a")
+        # The inner side by its index.
+        connection.execute("ALTER TABLE t SET (parallel_workers = 0); SET random_page_cost = 1")
+    app.execute("SET confide.exchange_cost = 0.2; SET confide.batch_row_cost = 0")
+    semi = [EXISTS.format(no, match) for match in MATCHES for no in ("", "NOT ")]
+    found = 0
+    for query in JOINS[:-1] + semi:
+        expected = run(second, query)
+        plan = explain(app, query)
+        assert run(app, query).same(expected), (query, plan)
+        found += re.search(WORKERS.format("Nested Loop"), plan, re.DOTALL) is not None
+    assert found > 10, found
+
+
+def test_hash_joins_in_workers(both):
+    """As above, of what a hash join does not hash; also where workers share the hash table."""
+    app, second = both
+    in_workers(both, ("nestloop", "mergejoin"))
+    app.execute("RESET confide.exchange_cost")
+    for shared in ("on", "off"):
+        app.execute(f"SET enable_parallel_hash = {shared}")
+        for query in (HASHED[0], HASHED[1], HASHED[2], HASHED[5]):
+            plan = explain(app, query)
+            assert run(app, query).same(run(second, query)), (query, plan)
+            assert re.search(WORKERS.format("(Parallel )?Hash Join"), plan, re.DOTALL), plan

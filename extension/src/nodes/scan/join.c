@@ -11,7 +11,8 @@
  * (pairs.c), and the keeper passes over those after the first match. Other outer joins are
  * left alone.
  *
- * What an inner hash join does not hash is lifted above it, too.
+ * What an inner hash join does not hash is lifted above it, too. Where the outer rows are
+ * those of a worker (a partial path), it is all done in the worker.
  *
  * Invariant: as of scan.h.
  */
@@ -161,9 +162,9 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_join,
 };
 
-/* A batched scan above a join of so many rows; NULL: the quals do not compile. */
+/* A batched scan above a join, for "part" of the rows; NULL: the quals do not compile. */
 static Path *
-scan_above(RelOptInfo *joined, Path *join, List *moved)
+scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
 {
 	List	   *clauses = extract_actual_clauses(moved, false);
 	CustomPath *custom;
@@ -175,7 +176,8 @@ scan_above(RelOptInfo *joined, Path *join, List *moved)
 	custom->path.parent = joined;
 	custom->path.pathtarget = joined->reltarget;
 	custom->path.parallel_safe = join->parallel_safe;
-	custom->path.rows = joined->rows;
+	custom->path.parallel_workers = join->parallel_workers;
+	custom->path.rows = clamp_row_est(joined->rows * part);
 	custom->path.pathkeys = join->pathkeys;
 	custom->path.startup_cost = join->startup_cost + cfd_exchange_cost;
 	custom->path.total_cost = join->total_cost + cfd_batch_cost(join->rows, clauses);
@@ -184,6 +186,23 @@ scan_above(RelOptInfo *joined, Path *join, List *moved)
 	custom->custom_private = moved;
 	custom->methods = &path_methods;
 	return &custom->path;
+}
+
+/* The part of a side's rows that a path of it gives: less than all where workers divide them. */
+static double
+part_of(const RelOptInfo *rel, const Path *path)
+{
+	return path->parallel_workers > 0 && rel->rows > 0 ? Min(path->rows / rel->rows, 1) : 1;
+}
+
+/* Adding frees others. */
+static void
+add_to(RelOptInfo *joined, Path *path)
+{
+	if (path->parallel_workers > 0)
+		add_partial_path(joined, path);
+	else
+		add_path(joined, path);
 }
 
 /* ---------- nested loops ---------- */
@@ -202,9 +221,9 @@ add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelO
 	if (quals.impossible || quals.moved == NIL)
 		return;
 	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
-	path = scan_above(joined, loop, quals.moved);
+	path = scan_above(joined, loop, quals.moved, part_of(outer->parent, outer));
 	if (path != NULL)
-		add_path(joined, path);
+		add_to(joined, path);
 }
 
 /* Whether all quals are about pairs, and nothing but columns comes out. */
@@ -231,23 +250,34 @@ is_suited(JoinType type, RelOptInfo *joined, List *infos)
 	return true;
 }
 
+/* All loops from an outer path; from a partial one only what workers may do. */
 static void
-add_loops(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType type,
-		  JoinPathExtraData *extra)
+add_loops_from(PlannerInfo *root, RelOptInfo *joined, Path *outer, RelOptInfo *inner, JoinType type,
+			   JoinPathExtraData *extra)
 {
-	Path	   *from = outer->cheapest_total_path;
 	ListCell   *cell;
 
-	if (from == NULL || from->param_info != NULL)
-		return;
 	foreach(cell, inner->pathlist)
 	{
 		Path	   *path = cfd_scan_below(lfirst(cell));
 
 		if (path->pathtype == T_IndexScan && path->param_info != NULL &&
-			bms_is_subset(PATH_REQ_OUTER(path), outer->relids))
-			add_loop(root, joined, type, from, inner, (IndexPath *) path, extra);
+			bms_is_subset(PATH_REQ_OUTER(path), outer->parent->relids) &&
+			(outer->parallel_workers == 0 || path->parallel_safe))
+			add_loop(root, joined, type, outer, inner, (IndexPath *) path, extra);
 	}
+}
+
+static void
+add_loops(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType type,
+		  JoinPathExtraData *extra)
+{
+	Path	   *from = outer->cheapest_total_path;
+
+	if (from != NULL && from->param_info == NULL)
+		add_loops_from(root, joined, from, inner, type, extra);
+	if (joined->consider_parallel && outer->partial_pathlist != NIL)
+		add_loops_from(root, joined, linitial(outer->partial_pathlist), inner, type, extra);
 }
 
 /* ---------- hash joins ---------- */
@@ -257,8 +287,9 @@ static double
 pairs_found(PlannerInfo *root, const HashPath *path, SpecialJoinInfo *join)
 {
 	double		selectivity = clauselist_selectivity(root, path->path_hashclauses, 0, JOIN_INNER, join);
+	double		inner = path->jpath.path.parallel_aware ? path->inner_rows_total : path->jpath.innerjoinpath->rows;
 
-	return clamp_row_est(path->jpath.outerjoinpath->rows * path->jpath.innerjoinpath->rows * selectivity);
+	return clamp_row_est(path->jpath.outerjoinpath->rows * inner * selectivity);
 }
 
 /* A batched scan above the same hash join, without the quals that move; NULL: there are none. */
@@ -289,17 +320,17 @@ above_hash_join(PlannerInfo *root, RelOptInfo *joined, const HashPath *path, Joi
 	cost_qual_eval(&saved, quals.moved, root);
 	copy->jpath.path.total_cost -= saved.per_tuple * copy->jpath.path.rows;
 	copy->jpath.path.total_cost = Max(copy->jpath.path.total_cost, copy->jpath.path.startup_cost);
-	return scan_above(joined, &copy->jpath.path, quals.moved);
+	return scan_above(joined, &copy->jpath.path, quals.moved, part_of(joined, &path->jpath.path));
 }
 
 static void
-add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, const List *known,
 			   JoinPathExtraData *extra)
 {
 	List	   *paths = NIL;
 	ListCell   *cell;
 
-	foreach(cell, joined->pathlist)
+	foreach(cell, known)
 	{
 		HashPath   *path = lfirst(cell);
 
@@ -307,11 +338,10 @@ add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptI
 			path->jpath.outerjoinpath->parent == outer && path->jpath.innerjoinpath->parent == inner)
 			paths = lappend(paths, above_hash_join(root, joined, path, extra));
 	}
-	/* Adding frees others. */
 	foreach(cell, paths)
 	{
 		if (lfirst(cell) != NULL)
-			add_path(joined, lfirst(cell));
+			add_to(joined, lfirst(cell));
 	}
 }
 
@@ -329,7 +359,10 @@ join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptIn
 	if (inner->reloptkind == RELOPT_BASEREL && cfd_scan_suits(root, inner))
 		add_loops(root, joined, outer, inner, type, extra);
 	if (type == JOIN_INNER)
-		add_hash_joins(root, joined, outer, inner, extra);
+	{
+		add_hash_joins(root, joined, outer, inner, joined->pathlist, extra);
+		add_hash_joins(root, joined, outer, inner, joined->partial_pathlist, extra);
+	}
 }
 
 void
