@@ -169,6 +169,11 @@ LONG = {
         off("seqscan", "indexscan", "memoize"),
     ),
     "results": Row("SELECT b.n, b.s FROM big a, big b", "", ("GetEnvelopes",)),
+    "stored results": Row(
+        "WITH c AS (DELETE FROM big WHERE i < 0) SELECT b.n, b.s FROM big a, big b WHERE a.i < 40",
+        "",
+        ("GetEnvelopes",),
+    ),
     "copy": Row("COPY copied FROM STDIN", "", ("PutBatch", "PromoteRuns")),
     "create index": Row(
         "DO $$BEGIN LOOP CREATE INDEX again ON big (s); DROP INDEX again; END LOOP; END$$",

@@ -11,6 +11,9 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.Objects;
 import java.util.Properties;
 
@@ -122,18 +125,26 @@ public class Client {
             same(e.getSQLState(), "22012");
         }
         connection.rollback();
-        try (PreparedStatement s = connection.prepareStatement("SELECT i4 FROM j ORDER BY i4")) {
-            s.setFetchSize(3);
-            try (ResultSet r = s.executeQuery()) {
-                int rows = 0;
-                while (r.next()) {
-                    rows++;
-                }
-                same(rows, 21);
-            }
-        }
+        List<Integer> all = inParts(connection, "SELECT i4 FROM j");
+        same(all.size(), 21);
+        same(inParts(connection, "UPDATE j SET i4 = i4 RETURNING i4"), all);
         connection.commit();
         System.out.println("ok");
+    }
+
+    /** Values of a result that is fetched three rows at a time, in order. */
+    static List<Integer> inParts(Connection connection, String query) throws SQLException {
+        List<Integer> values = new ArrayList<>();
+        try (PreparedStatement s = connection.prepareStatement(query)) {
+            s.setFetchSize(3);
+            try (ResultSet r = s.executeQuery()) {
+                while (r.next()) {
+                    values.add(r.getInt(1));
+                }
+            }
+        }
+        Collections.sort(values);
+        return values;
     }
 
     static void same(Object got, Object wanted) {

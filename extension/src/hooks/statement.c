@@ -40,6 +40,12 @@ static ProcessUtility_hook_type previous_utility = NULL;
 
 static int	depth = 0;
 
+int
+cfd_statement_depth(void)
+{
+	return depth;
+}
+
 static bool
 reads_confide_table(const PlannedStmt *plan)
 {
