@@ -301,3 +301,33 @@ def test_keeper_killed(stack, sides):
     for side in sides[1:]:
         run(side, "SELECT max(k) FROM r")  # may be told once that the keeper it knew is gone
     agree(sides, "SELECT k, sum(n) FROM r GROUP BY k")
+
+
+def test_small_sums(app, dba):
+    """Of few rows the result is the only thing that is waited for, where no more is told so.
+    Bug: three exchanges, of a registration, the result and its envelope."""
+    dba.execute("GRANT pg_monitor TO app")
+    app.execute("CREATE TABLE small (i int PRIMARY KEY, g int, n enc_numeric(9,2), k enc_text)")
+    with app.cursor().copy("COPY small FROM STDIN") as copy:
+        for i in range(1, 10001):
+            copy.write_row((i, i % 3, i, "k"))
+    app.execute("ANALYZE small")
+
+    def found(query: str) -> tuple[bool, int, list]:
+        node = NODE in str(app.execute(f"EXPLAIN {query}").fetchall())
+        before = answered(app)
+        rows = app.execute(query).fetchall()
+        return node, answered(app) - before - 1, rows
+
+    few = found("SELECT sum(n) FROM small WHERE i <= 10")
+    assert few == (False, 1, [(55,)])
+    assert found("SELECT sum(n) FROM small WHERE i <= 5000")[0]
+    assert found("SELECT sum(n) FILTER (WHERE k > 'a') FROM small WHERE i <= 10")[0]
+    assert found("SELECT k, sum(n) FROM small WHERE i <= 10 GROUP BY k")[0]
+    assert not found("SELECT g, sum(n) FROM small WHERE i <= 10 GROUP BY g")[0]
+    dba.execute("REVOKE pg_monitor FROM app")
+
+
+def answered(connection) -> int:
+    query = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'channel.answered_total'"
+    return int(connection.execute(query).fetchone()[0])

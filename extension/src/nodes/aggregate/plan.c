@@ -18,6 +18,7 @@
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/scan/scan.h"
 #include "nodes/whole.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -53,6 +54,7 @@ typedef struct Wanted
 	List	   *having;			/* in the keeper */
 	bool		protected;		/* something of it is */
 	bool		careful;		/* arguments may be evaluated although a row is left out */
+	bool		filtered;		/* by protected quals of the scan below */
 	bool		impossible;
 } Wanted;
 
@@ -357,6 +359,7 @@ scan_path(PlannerInfo *root, RelOptInfo *rel, Wanted *wanted, Cost *cost)
 			*cost = path->total_cost;
 		}
 	}
+	wanted->filtered = any;
 	wanted->protected |= any;
 	return best;
 }
@@ -372,6 +375,39 @@ child_gives(Path *child, Wanted *wanted)
 }
 
 /* ---------- the path ---------- */
+
+/*
+ * The keeper's answers to the registration and about the results are waited for with nothing to do
+ * meanwhile: together as much as so many exchanges. Measured: row at a time 100 rows take as long.
+ */
+#define WAITS 5
+
+/*
+ * Whether row at a time nothing would be declassified either: no protected keys or conditions,
+ * columns as arguments.
+ */
+static bool
+tells_nothing_by_row(const Wanted *wanted, const List *quals)
+{
+	ListCell   *cell;
+
+	if (wanted->filtered || quals != NIL)
+		return false;
+	foreach(cell, wanted->keys)
+	{
+		if (cfd_type_code(exprType(lfirst(cell))) != 0)
+			return false;
+	}
+	foreach(cell, wanted->aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, cell);
+
+		if (aggref->aggdistinct != NIL || aggref->aggfilter != NULL ||
+			(aggref->args != NIL && !IsA(linitial_node(TargetEntry, aggref->args)->expr, Var)))
+			return false;
+	}
+	return true;
+}
 
 static Plan *plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 							List *clauses, List *children);
@@ -441,6 +477,9 @@ add_aggregate_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wan
 	path->path.rows = clamp_row_est(groups * clauselist_selectivity(root, quals, 0, JOIN_INNER, NULL));
 	path->path.startup_cost = child_cost +
 		rows * (list_length(wanted->keys) + list_length(wanted->aggrefs) + 1) * cpu_operator_cost * 0.2;
+	/* Else it is worth more than time that nobody learns what the rows are. */
+	if (tells_nothing_by_row(wanted, quals))
+		path->path.startup_cost += WAITS * cfd_exchange_cost;
 	path->path.total_cost = path->path.startup_cost + groups * cpu_tuple_cost + output->reltarget->cost.startup +
 		output->reltarget->cost.per_tuple * path->path.rows;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
