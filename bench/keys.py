@@ -1,6 +1,7 @@
 """`make bench-keys`: what orders and finds rows by a protected key, beside its plain twin.
 
-A table of ROWS rows in random order, once plain and once all protected: building an index,
+A table of ROWS rows in random order, once plain and once protected but for two columns:
+building indexes,
 sorting the whole table by a column (the last row only is fetched, so that envelopes of
 results do not count), and lookups of single rows by the protected primary key with the client
 library, one client.
@@ -25,6 +26,9 @@ PATHS = {"plain": "direct", "protected": "library"}
 STATEMENTS = {
     "CREATE INDEX, one column": ("CREATE INDEX made ON sbtest1 (k)", "DROP INDEX made"),
     "CREATE INDEX, two columns": ("CREATE INDEX made ON sbtest1 (pad, k)", "DROP INDEX made"),
+    "behind a plain int": ("CREATE INDEX made ON sbtest1 (i, k)", "DROP INDEX made"),
+    "behind a plain text": ("CREATE INDEX made ON sbtest1 (t, k)", "DROP INDEX made"),
+    "before a plain int": ("CREATE INDEX made ON sbtest1 (pad, i)", "DROP INDEX made"),
     "ORDER BY": (f"SELECT id FROM sbtest1 ORDER BY k OFFSET {ROWS - 1}", "SELECT 1"),
 }
 LOOKUP = "lookups by key, a second"
@@ -35,14 +39,17 @@ def make_tables(stack) -> None:
     ids, keys = list(range(1, ROWS + 1)), list(range(1, ROWS + 1))
     chance.shuffle(ids)
     chance.shuffle(keys)
-    lines = "".join(f"{i}\t{k}\tc{i}\tp{k % 100}\n" for i, k in zip(ids, keys, strict=True))
+    lines = "".join(
+        f"{i}\t{k}\tc{i}\tp{k % 100}\t{k % 97}\tt{k % 97}\n"
+        for i, k in zip(ids, keys, strict=True)
+    )
     for side, enc in SIDES.items():
         with servers.connect(stack.app_url) as app:
             app.execute(f"CREATE SCHEMA {side}")
             app.execute(f"SET search_path = {side}")
             app.execute(
                 f"CREATE TABLE sbtest1 (id {enc}int4 PRIMARY KEY, k {enc}int4 NOT NULL,"
-                f" c {enc}text NOT NULL, pad {enc}text NOT NULL)"
+                f" c {enc}text NOT NULL, pad {enc}text NOT NULL, i int, t text)"
             )
             with app.cursor().copy("COPY sbtest1 FROM STDIN") as copy:
                 copy.write(lines)

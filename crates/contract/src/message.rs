@@ -198,10 +198,12 @@ kinds! {
     /// column by column: FIDs, or numbers.
     RankAdd = 72, false, 16;
     /// Ranks rows of a set by their columns, the first column first. Body: set
-    /// `u32` 0..4, first row `u32` 4..8, limit `u32` 8..12, `u32` 12..16: 1 if the
-    /// set goes. Answer: for each row from the first on a rank `u32`, dense from 0;
-    /// equal rows have equal ranks. With a limit other than 0 that many rows have
-    /// one, those that come first; others have [`crate::message::rank::BEYOND`].
+    /// `u32` 0..4, first row `u32` 4..8, limit `u32` 8..12, flags `u32` 12..16
+    /// ([`crate::message::rank`]). Answer: for each row from the first on a rank `u32`, dense
+    /// from 0; equal rows have equal ranks. With a limit other than 0 that many rows have
+    /// one, those that come first; others have [`crate::message::rank::BEYOND`]. Then, if
+    /// [`crate::message::rank::STEPS`] are wanted, for each rank the first column `u8` in which it
+    /// differs from the rank before (0 for the first rank).
     Rank = 73, true, 16;
     /// A set goes. Body: set `u32` 0..4, zero 4..8.
     RankForget = 74, false, 8;
@@ -402,6 +404,10 @@ pub mod rank {
     pub const DESCENDING: u8 = 1;
     /// Flag of a column: NULL comes before all values, not after them.
     pub const NULLS_FIRST: u8 = 2;
+    /// Flag of a ranking: the set goes.
+    pub const GOES: u32 = 1;
+    /// Flag of a ranking: in which columns neighbours differ is wanted, too.
+    pub const STEPS: u32 = 2;
     /// The largest number of rows in a set.
     pub const ROWS_MAX: usize = 1 << 23;
     /// The largest number of columns of a set.

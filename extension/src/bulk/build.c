@@ -3,7 +3,7 @@
  *	  Rows of an index build, sorted on their way: see build.h.
  *
  * PostgreSQL's sort sees at once that its input is sorted; then it compares
- * neighbours only. The ranks stay the scope of comparisons (bulk/ranks.h) until the
+ * neighbours only, whose order by column is known (bulk/row_order.h) until the
  * statement ends or the next index is built, since the sort comes after the scan.
  * What does not fit into maintenance_work_mem, which PostgreSQL's sort then takes once
  * more, is handed on as it comes.
@@ -14,10 +14,10 @@
 
 #include "bulk/build.h"
 #include "bulk/ranks.h"
+#include "bulk/row_order.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_index.h"
 #include "miscadmin.h"
-#include "types/types.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -25,7 +25,6 @@ typedef struct Row
 {
 	ItemPointerData tid;
 	bool		alive;
-	bool		null;			/* the leading key */
 } Row;
 
 struct CfdBuild
@@ -34,12 +33,15 @@ struct CfdBuild
 	IndexBuildCallback callback;
 	void	   *state;
 	MemoryContext context;		/* rows */
-	CfdRanks   *ranks;
+	CfdRowOrder *order;
 	int			columns;
-	uint32		limit;			/* rows that fit */
+	bool		by_value;		/* all of them */
+	bool		passing;		/* rows are handed on as they come */
+	bool		ascending;		/* rows come in the order of their places in the table */
+	Size		row_size;		/* memory for one, and for all that by_value leaves out */
+	Size		used;
 	uint32		count;
 	uint32		room;
-	bool		passing;		/* rows are handed on as they come */
 	Row		   *rows;
 	Datum	   *values;			/* row by row */
 	bool	   *nulls;
@@ -71,41 +73,62 @@ new_scope(void)
 	return scope_context;
 }
 
+static bool
+all_by_value(TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attbyval)
+			return false;
+	}
+	return true;
+}
+
 CfdBuild *
 cfd_build_begin(Relation index, IndexBuildCallback callback, void *state)
 {
 	TupleDesc	desc = RelationGetDescr(index);
-	Size		row = sizeof(Row) + desc->natts * (sizeof(Datum) + sizeof(bool)) + 4 * sizeof(uint64);
+	CfdRowOrder *order;
 	CfdBuild   *build;
-	uint8		type;
 
 	if (!cfd_enable_bulk_sort || index->rd_rel->relam != BTREE_AM_OID)
 		return NULL;
-	type = cfd_type_code(index->rd_opcintype[0]);
-	if (type == 0)
+	order = cfd_row_order_create(new_scope(), index);
+	if (order == NULL)
 		return NULL;
-	for (int i = 0; i < desc->natts; i++)
-	{
-		if (!TupleDescAttr(desc, i)->attbyval)
-			return NULL;
-	}
 	build = palloc0(sizeof(CfdBuild));
 	build->index = index;
 	build->callback = callback;
 	build->state = state;
 	build->context = AllocSetContextCreate(CurrentMemoryContext, "confide index rows",
 										   ALLOCSET_DEFAULT_SIZES);
-	build->ranks = cfd_ranks_create(new_scope(), type);
+	build->order = order;
 	build->columns = desc->natts;
-	build->limit = (uint32) Min(maintenance_work_mem * (Size) 1024 / row, CFD_RANK_ROWS_MAX);
+	build->by_value = all_by_value(desc);
+	build->ascending = true;
+	/* Rows are kept in arrays; when they are sorted each has two more numbers. */
+	build->row_size = sizeof(Row) + desc->natts * (sizeof(Datum) + sizeof(bool)) + 2 * sizeof(uint32) +
+		cfd_row_order_row_size(order);
 	return build;
+}
+
+static Datum *
+values_of(const CfdBuild *build, uint32 row)
+{
+	return build->values + (Size) row * build->columns;
+}
+
+static bool *
+nulls_of(const CfdBuild *build, uint32 row)
+{
+	return build->nulls + (Size) row * build->columns;
 }
 
 static void
 hand_on(CfdBuild *build, uint32 row)
 {
-	build->callback(build->index, &build->rows[row].tid, build->values + (Size) row * build->columns,
-					build->nulls + (Size) row * build->columns, build->rows[row].alive, build->state);
+	build->callback(build->index, &build->rows[row].tid, values_of(build, row), nulls_of(build, row),
+					build->rows[row].alive, build->state);
 }
 
 /* Too many rows: those that wait go on, and so do all that come. */
@@ -117,8 +140,8 @@ give_up(CfdBuild *build)
 	build->count = 0;
 	build->passing = true;
 	MemoryContextReset(build->context);
-	MemoryContextDelete(scope_context);
-	build->ranks = NULL;
+	cfd_row_order_drop(build->order);
+	build->order = NULL;
 }
 
 static void *
@@ -128,73 +151,130 @@ grow(CfdBuild *build, void *array, Size size)
 	return array == NULL ? MemoryContextAllocHuge(build->context, size) : repalloc_huge(array, size);
 }
 
+static void
+make_room(CfdBuild *build)
+{
+	build->room = Max(build->room * 2, 4096);
+	build->rows = grow(build, build->rows, sizeof(Row));
+	build->values = grow(build, build->values, sizeof(Datum) * build->columns);
+	build->nulls = grow(build, build->nulls, sizeof(bool) * build->columns);
+}
+
+/* Values that lie elsewhere do so until the scan goes on. */
+static void
+copy_values(CfdBuild *build, Datum *values, const bool *nulls)
+{
+	TupleDesc	desc = RelationGetDescr(build->index);
+	MemoryContext before = MemoryContextSwitchTo(build->context);
+
+	for (int i = 0; i < build->columns; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (nulls[i] || attribute->attbyval)
+			continue;
+		values[i] = datumCopy(values[i], false, attribute->attlen);
+		build->used += GetMemoryChunkSpace(DatumGetPointer(values[i]));
+	}
+	MemoryContextSwitchTo(before);
+}
+
+static void
+keep(CfdBuild *build, ItemPointer tid, const Datum *values, const bool *nulls, bool alive)
+{
+	Row		   *row;
+
+	if (build->count == build->room)
+		make_room(build);
+	row = &build->rows[build->count];
+	row->tid = *tid;
+	row->alive = alive;
+	build->ascending &= build->count == 0 || ItemPointerCompare(&row[-1].tid, tid) < 0;
+	memcpy(values_of(build, build->count), values, sizeof(Datum) * build->columns);
+	memcpy(nulls_of(build, build->count), nulls, sizeof(bool) * build->columns);
+	if (!build->by_value)
+		copy_values(build, values_of(build, build->count), nulls);
+	build->used += build->row_size;
+	build->count++;
+}
+
 void
 cfd_build_row(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive, void *arg)
 {
 	CfdBuild   *build = arg;
-	Row		   *row;
 
-	if (!build->passing && build->count == build->limit)
+	if (!build->passing && (build->used > maintenance_work_mem * (Size) 1024 ||
+							build->count >= (uint32) cfd_bulk_sort_rows))
 		give_up(build);
 	if (build->passing)
 	{
 		build->callback(index, tid, values, nulls, alive, build->state);
 		return;
 	}
-	if (build->count == build->room)
-	{
-		build->room = Max(build->room * 2, 4096);
-		build->rows = grow(build, build->rows, sizeof(Row));
-		build->values = grow(build, build->values, sizeof(Datum) * build->columns);
-		build->nulls = grow(build, build->nulls, sizeof(bool) * build->columns);
-	}
-	row = &build->rows[build->count];
-	row->tid = *tid;
-	row->alive = alive;
-	row->null = nulls[0];
-	memcpy(build->values + (Size) build->count * build->columns, values, sizeof(Datum) * build->columns);
-	memcpy(build->nulls + (Size) build->count * build->columns, nulls, sizeof(bool) * build->columns);
-	build->count++;
-	if (!nulls[0])
-		cfd_ranks_announce(build->ranks, DatumGetUInt64(values[0]));
+	keep(build, tid, values, nulls, alive);
+	cfd_row_order_add(build->order, values, nulls);
 }
 
-/* Hands rows on by rank, NULLs where the index has them. */
-static void
-hand_on_sorted(CfdBuild *build)
+static int
+compare_tids(const void *a, const void *b, void *arg)
 {
-	uint32		count = build->count;
-	bool		descending = (build->index->rd_indoption[0] & INDOPTION_DESC) != 0;
-	bool		nulls_first = (build->index->rd_indoption[0] & INDOPTION_NULLS_FIRST) != 0;
-	uint32	   *places = MemoryContextAllocHuge(build->context, sizeof(uint32) * (Size) count);
-	uint32	   *starts = MemoryContextAllocHuge(build->context, sizeof(uint32) * ((Size) count + 3));
-	uint32	   *order = MemoryContextAllocHuge(build->context, sizeof(uint32) * (Size) count);
+	const Row  *rows = ((const CfdBuild *) arg)->rows;
 
-	/* Groups: NULLs at 0 or count + 1, ranks between. */
-	memset(starts, 0, sizeof(uint32) * ((Size) count + 3));
-	for (uint32 i = 0; i < count; i++)
-	{
-		uint32		rank;
+	return ItemPointerCompare((ItemPointer) &rows[*(const uint32 *) a].tid,
+							  (ItemPointer) &rows[*(const uint32 *) b].tid);
+}
 
-		if (build->rows[i].null)
-			places[i] = nulls_first ? 0 : count + 1;
-		else
-		{
-			rank = cfd_ranks_of(build->ranks, DatumGetUInt64(build->values[(Size) i * build->columns]));
-			rank = Min(rank, count - 1);
-			places[i] = descending ? count - rank : rank + 1;
-		}
-		starts[places[i] + 1]++;
-	}
-	for (uint32 i = 1; i < count + 3; i++)
-		starts[i] += starts[i - 1];
-	for (uint32 i = 0; i < count; i++)
-		order[starts[places[i]]++] = i;
-	for (uint32 i = 0; i < count; i++)
+/* PostgreSQL's sort has equal rows in the order of their places; here `ends` of each rank. */
+static void
+sort_equal_rows(CfdBuild *build, uint32 *order, const uint32 *ends, uint32 distinct)
+{
+	uint32		start = 0;
+
+	for (uint32 i = 0; i < distinct; i++)
 	{
-		hand_on(build, order[i]);
+		if (ends[i] - start > 1)
+			qsort_arg(order + start, ends[i] - start, sizeof(uint32), compare_tids, build);
+		start = ends[i];
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/* Numbers of the rows in the order of their ranks; equal ones as they came. */
+static uint32 *
+order_rows(CfdBuild *build, const uint32 *ranks, uint32 distinct)
+{
+	uint32	   *starts = MemoryContextAllocHuge(build->context, sizeof(uint32) * ((Size) distinct + 1));
+	uint32	   *order = MemoryContextAllocHuge(build->context, sizeof(uint32) * (Size) build->count);
+
+	memset(starts, 0, sizeof(uint32) * ((Size) distinct + 1));
+	for (uint32 i = 0; i < build->count; i++)
+		starts[ranks[i] + 1]++;
+	for (uint32 i = 1; i <= distinct; i++)
+		starts[i] += starts[i - 1];
+	for (uint32 i = 0; i < build->count; i++)
+		order[starts[ranks[i]]++] = i;
+	if (!build->ascending)
+		sort_equal_rows(build, order, starts, distinct);
+	pfree(starts);
+	return order;
+}
+
+/* Has the rows ranked; then their values compare. */
+static uint32 *
+sort_rows(CfdBuild *build)
+{
+	const uint32 *ranks;
+	uint32		distinct;
+
+	if (cfd_row_order_waits(build->order))
+	{
+		for (uint32 i = 0; i < build->count; i++)
+			cfd_row_order_add_again(build->order, values_of(build, i), nulls_of(build, i));
+	}
+	ranks = cfd_row_order_rank(build->order, &distinct);
+	for (uint32 i = 0; i < build->count; i++)
+		cfd_row_order_place(build->order, values_of(build, i), nulls_of(build, i), ranks[i]);
+	return order_rows(build, ranks, distinct);
 }
 
 void
@@ -202,9 +282,14 @@ cfd_build_end(CfdBuild *build)
 {
 	if (build->count > 1)
 	{
-		cfd_ranks_complete(build->ranks);
-		cfd_ranks_scope = build->ranks;
-		hand_on_sorted(build);
+		uint32	   *order = sort_rows(build);
+
+		cfd_row_order_scope = build->order;
+		for (uint32 i = 0; i < build->count; i++)
+		{
+			hand_on(build, order[i]);
+			CHECK_FOR_INTERRUPTS();
+		}
 	}
 	else if (build->count == 1)
 		hand_on(build, 0);

@@ -1,7 +1,7 @@
 /*
  * build.h
  *	  Index builds: rows on their way from the table to the index's sort, handed on
- *	  in the order of their leading key, so that the sort finds them sorted.
+ *	  in the order of their keys, so that the sort finds them sorted.
  *
  * Does not read the table, nor write the index.
  *

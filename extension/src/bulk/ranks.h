@@ -28,9 +28,6 @@ extern CfdRanks *cfd_ranks_create(MemoryContext context, uint8 type);
 extern void cfd_ranks_announce(CfdRanks *ranks, CfdFid fid);
 /* Whether the order of the two is known, or could be found out; then gives it. */
 extern bool cfd_ranks_compare(CfdRanks *ranks, CfdFid a, CfdFid b, int *order);
-/* Ranks what was announced; then gives the rank of a value, or CFD_RANK_BEYOND. */
-extern void cfd_ranks_complete(CfdRanks *ranks);
-extern uint32 cfd_ranks_of(const CfdRanks *ranks, CfdFid fid);
 /* Comparison functions look here until the scope is set to what it was. */
 extern CfdRanks *cfd_ranks_scope;
 

@@ -123,12 +123,10 @@ cfd_set_add(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 	}
 }
 
-const uint32 *
-cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done)
+static const char *
+rank(CfdSet *set, uint32 first, uint32 limit, uint32 flags, uint32 *length)
 {
 	unsigned char body[CFD_FIXED_RANK];
-	uint32		rows = set->rows;
-	uint32		length;
 	const char *answer;
 
 	if (!cfd_set_alive(set))
@@ -136,11 +134,40 @@ cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done)
 	cfd_put32(body, set->number);
 	cfd_put32(body + 4, first);
 	cfd_put32(body + 8, limit);
-	cfd_put32(body + 12, done);
-	answer = cfd_call(CFD_KIND_RANK, body, sizeof(body), NULL, 0, &length);
-	if (done)
+	cfd_put32(body + 12, flags);
+	answer = cfd_call(CFD_KIND_RANK, body, sizeof(body), NULL, 0, length);
+	if (flags & CFD_RANK_GOES)
 		set->number = set->rows = 0;
-	if (length != sizeof(uint32) * (rows - first))
+	return answer;
+}
+
+const uint32 *
+cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done)
+{
+	uint32		rows = set->rows - first;
+	uint32		length;
+	const char *answer = rank(set, first, limit, done ? CFD_RANK_GOES : 0, &length);
+
+	if (length != sizeof(uint32) * rows)
 		cfd_violation("ranks of the wrong number of rows");
 	return (const uint32 *) answer;
+}
+
+const uint32 *
+cfd_set_order(CfdSet *set, const uint8 **steps, uint32 *distinct)
+{
+	uint32		rows = set->rows;
+	uint32		length;
+	const uint32 *ranks = (const uint32 *) rank(set, 0, 0, CFD_RANK_GOES | CFD_RANK_STEPS, &length);
+
+	if (length < sizeof(uint32) * rows || length - sizeof(uint32) * rows > rows)
+		cfd_violation("ranks of the wrong number of rows");
+	*distinct = length - sizeof(uint32) * rows;
+	*steps = (const uint8 *) (ranks + rows);
+	for (uint32 i = 0; i < rows; i++)
+	{
+		if (unlikely(ranks[i] >= *distinct))
+			cfd_violation("impossible rank");
+	}
+	return ranks;
 }

@@ -43,5 +43,10 @@ extern bool cfd_set_alive(const CfdSet *set);
  * `done` the set is empty afterwards.
  */
 extern const uint32 *cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done);
+/*
+ * Ranks all rows and empties the set. Beside the ranks, all of them less than `distinct`, tells
+ * for each rank the first column in which it differs from the one before.
+ */
+extern const uint32 *cfd_set_order(CfdSet *set, const uint8 **steps, uint32 *distinct);
 
 #endif

@@ -15,11 +15,11 @@
 #include "postgres.h"
 
 #include "bulk/neighbours.h"
+#include "bulk/plain.h"
 #include "bulk/ranks.h"
 #include "bulk/set.h"
 #include "bulk/sort_plan.h"
 #include "catalog/pg_operator.h"
-#include "catalog/pg_type.h"
 #include "channel/channel.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
@@ -159,34 +159,6 @@ begin(CustomScanState *node, EState *estate, int flags)
 
 /* ---------- keys ---------- */
 
-/* Order of a plain value as order of a number. */
-static uint64
-number_of(Datum value, Oid type)
-{
-	int64		number;
-
-	switch (type)
-	{
-		case BOOLOID:
-			number = DatumGetBool(value);
-			break;
-		case INT2OID:
-			number = DatumGetInt16(value);
-			break;
-		case INT4OID:
-		case DATEOID:
-			number = DatumGetInt32(value);
-			break;
-		case OIDOID:
-			number = (int64) DatumGetObjectId(value);
-			break;
-		default:
-			number = DatumGetInt64(value);
-			break;
-	}
-	return (uint64) number ^ (UINT64CONST(1) << 63);
-}
-
 static void
 send_words(CfdSortState *state)
 {
@@ -212,7 +184,7 @@ take_keys(CfdSortState *state, TupleTableSlot *slot)
 		{
 			*word = null;
 			word += stride;
-			*word = null ? 0 : number_of(value, key->plain);
+			*word = null ? 0 : cfd_plain_number(value, key->plain);
 		}
 		else
 		{

@@ -15,10 +15,9 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
-#include "access/transam.h"
+#include "bulk/plain.h"
 #include "bulk/ranks.h"
 #include "bulk/sort_plan.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -27,33 +26,6 @@
 #include "utils/lsyscache.h"
 
 static planner_hook_type previous_planner = NULL;
-
-bool
-cfd_plain_key(Oid type)
-{
-	switch (type)
-	{
-		case BOOLOID:
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case OIDOID:
-		case DATEOID:
-		case TIMEOID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/* PostgreSQL's own order of those types: it has one for each. */
-static bool
-plain_family(Oid family)
-{
-	return family < FirstNormalObjectId;
-}
 
 /* The sort's columns as custom_private; NIL if it is not one for us. */
 static List *
@@ -74,7 +46,7 @@ describe(int count, const AttrNumber *columns, const Oid *operators, const bool 
 		if (!get_ordering_op_properties(operators[i], &family, &type, &strategy))
 			return NIL;
 		code = cfd_type_code(type);
-		if (code == 0 && !(cfd_plain_key(type) && plain_family(family)))
+		if (code == 0 && !cfd_plain_order(type, family))
 			return NIL;
 		protected |= code != 0;
 		words += code != 0 ? 1 : 2;

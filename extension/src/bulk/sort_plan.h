@@ -27,7 +27,5 @@ typedef enum CfdSortPart
 extern void cfd_sort_plan_init(void);
 /* sort_node.c */
 extern const CustomScanMethods cfd_sort_methods;
-/* Whether the order of a plain type's values can be told as a number. */
-extern bool cfd_plain_key(Oid type);
 
 #endif

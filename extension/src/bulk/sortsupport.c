@@ -6,13 +6,15 @@
  * PostgreSQL offers each value of a leading sort column for abbreviation before
  * it compares any. A FID is its own abbreviation; being offered announces it.
  * Where nothing is offered (later columns, bounded sorts, merges of other
- * processes' runs) each comparison is an exchange, as without sort support.
+ * processes' runs) each comparison is an exchange, as without sort support; of an
+ * index build's rows the order is known before (bulk/row_order.h).
  *
  * Invariant: comparisons agree with the operator class's comparison function.
  */
 #include "postgres.h"
 
 #include "bulk/ranks.h"
+#include "bulk/row_order.h"
 #include "fmgr.h"
 #include "ops/evaluate.h"
 #include "utils/sortsupport.h"
@@ -46,8 +48,8 @@ announce(Datum original, SortSupport ssup)
 
 	if (unlikely(fid == 0))
 		cfd_invalid_fid();
-	/* The order of an index build's rows is known already (bulk/build.h). */
-	if (cfd_ranks_scope == NULL || cfd_ranks_of(cfd_ranks_scope, fid) == CFD_RANK_BEYOND)
+	/* The order of an index build's rows is known already. */
+	if (cfd_row_order_scope == NULL || !cfd_row_order_has(cfd_row_order_scope, fid))
 		cfd_ranks_announce(sorter->ranks, fid);
 	return original;
 }

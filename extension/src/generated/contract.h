@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 7
+#define CFD_CONTRACT_VERSION 8
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -168,6 +168,8 @@
 /* Ranks */
 #define CFD_RANK_DESCENDING 1
 #define CFD_RANK_NULLS_FIRST 2
+#define CFD_RANK_GOES 1
+#define CFD_RANK_STEPS 2
 #define CFD_RANK_ROWS_MAX 8388608
 #define CFD_RANK_COLUMNS_MAX 32
 #define CFD_RANK_BEYOND UINT32_C(4294967295)

@@ -16,6 +16,7 @@
 #include "bulk/neighbours.h"
 #include "bulk/ranks.h"
 #include "bulk/results.h"
+#include "bulk/row_order.h"
 #include "bulk/search.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
@@ -297,7 +298,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		depth--;
 		cfd_mode = mode;
 		max_parallel_maintenance_workers = workers;
-		cfd_ranks_scope = NULL;
+		cfd_row_order_scope = NULL;
 		if (outermost_copy)
 			cfd_copy_end();
 		unpin_holder();

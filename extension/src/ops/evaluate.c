@@ -8,6 +8,7 @@
 
 #include "bulk/neighbours.h"
 #include "bulk/ranks.h"
+#include "bulk/row_order.h"
 #include "bulk/search.h"
 #include "channel/channel.h"
 #include "common/hashfn.h"
@@ -177,6 +178,8 @@ cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
 
 	if (unlikely(a == 0 || b == 0))
 		cfd_invalid_fid();
+	if (unlikely(cfd_row_order_scope != NULL) && cfd_row_order_compare(cfd_row_order_scope, a, b, &order))
+		return order;
 	if (unlikely(cfd_ranks_scope != NULL) && cfd_ranks_compare(cfd_ranks_scope, a, b, &order))
 		return order;
 	answer = *declassify_fids(program, fids, 2, 1);

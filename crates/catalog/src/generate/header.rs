@@ -122,6 +122,8 @@ fn messages(h: &mut Header) {
     h.section("Ranks");
     h.define("RANK_DESCENDING", message::rank::DESCENDING);
     h.define("RANK_NULLS_FIRST", message::rank::NULLS_FIRST);
+    h.define("RANK_GOES", message::rank::GOES);
+    h.define("RANK_STEPS", message::rank::STEPS);
     h.define("RANK_ROWS_MAX", message::rank::ROWS_MAX);
     h.define("RANK_COLUMNS_MAX", message::rank::COLUMNS_MAX);
     h.define(

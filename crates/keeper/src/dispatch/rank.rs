@@ -12,9 +12,9 @@ use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::program::load::{Touched, load};
 use crate::program::vector::Meter;
-use crate::rank::{Key, Set};
+use crate::rank::{Key, Ranks, Set};
 use contract::message::ROWS_MAX;
-use contract::message::rank::{COLUMNS_MAX, DESCENDING, NULLS_FIRST, SETS_MAX};
+use contract::message::rank::{COLUMNS_MAX, DESCENDING, GOES, NULLS_FIRST, SETS_MAX, STEPS};
 use contract::{Fid, OpResult, TypeCode};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -137,7 +137,7 @@ impl Connection {
     pub(super) fn rank(&mut self, body: &[u8]) -> Result<(), Failure> {
         let mut body = Body::new(body);
         let (number, first) = (body.u32()?, body.u32()? as usize);
-        let (limit, goes) = (body.u32()? as usize, body.u32()? != 0);
+        let (limit, flags) = (body.u32()? as usize, body.u32()?);
         let ranked = self.sets.get_mut(&number).ok_or_else(no_such_set)?;
         let done = match &ranked.broken {
             Some(failure) => Err(failure.clone()),
@@ -153,16 +153,19 @@ impl Connection {
                 }
             }
         }
-        if goes || ranked.broken.is_some() {
+        if flags & GOES != 0 || ranked.broken.is_some() {
             self.sets.remove(&number);
         }
-        let ranks = done?;
+        let Ranks { ranks, steps } = done?;
         let counters = &self.space.session.counters;
         counters.declassified.fetch_add(ranks.len() as u64, Relaxed);
         counters.ranked.fetch_add(ranks.len() as u64, Relaxed);
         self.reply.reserve(ranks.len() * 4);
         for rank in ranks {
             self.reply.extend_from_slice(&rank.to_le_bytes());
+        }
+        if flags & STEPS != 0 {
+            self.reply.extend_from_slice(&steps);
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Rows that shall be ranked: their key columns, gathered by the batch, and the
-//! dense ranks that follow from their order.
+//! dense ranks that follow from their order; the column in which neighbours differ, if wanted.
 //!
 //! Knows no messages and no policy.
 //!
 //! Invariants: what a set holds is charged to its session until it goes; ranks say
 //! how rows compare and nothing else: equal rows have equal ranks, and ranks have
-//! no gaps that could tell how far apart values are.
+//! no gaps that could tell how far apart values are. Steps say where comparing two rows, column
+//! by column, comes to its end.
 
 mod keys;
 
@@ -47,6 +48,17 @@ pub struct Set {
     budget: Arc<Budget>,
     charged: usize,
 }
+
+/// The order of rows.
+pub struct Ranks {
+    /// For each row its rank.
+    pub ranks: Vec<u32>,
+    /// For each rank the first column in which it differs from the one before.
+    pub steps: Vec<u8>,
+}
+
+/// A row that equals the one before it.
+const SAME: u8 = u8::MAX;
 
 /// Bytes a row takes while ranks are made.
 const WORK_BYTES: usize = 32;
@@ -138,7 +150,7 @@ impl Set {
     }
 
     /// The ranks of the rows from `first` on; with a limit, of so many of them.
-    pub fn rank(&mut self, first: usize, limit: usize, env: &Env) -> Result<Vec<u32>, Error> {
+    pub fn rank(&mut self, first: usize, limit: usize, env: &Env) -> Result<Ranks, Error> {
         let count = self.rows.saturating_sub(first);
         let work = count * WORK_BYTES;
         self.budget.take(work)?;
@@ -147,34 +159,36 @@ impl Set {
         Ok(ranks)
     }
 
-    fn ranks(&self, first: u32, count: usize, limit: usize, env: &Env) -> Vec<u32> {
+    fn ranks(&self, first: u32, count: usize, limit: usize, env: &Env) -> Ranks {
         let mut order: Vec<u32> = (first..first + count as u32).collect();
-        let mut starts = vec![false; count];
-        if let Some(start) = starts.first_mut() {
-            *start = true;
+        let mut steps = vec![SAME; count];
+        if let Some(step) = steps.first_mut() {
+            *step = 0;
         }
-        for column in &self.columns {
+        for (index, column) in self.columns.iter().enumerate() {
             let mut at = 0;
-            while let Some(group) = next_group(&starts, at) {
+            while let Some(group) = next_group(&steps, at) {
                 at = group.end;
                 if group.len() < 2 {
                     continue;
                 }
-                let (Some(rows), Some(starts)) =
-                    (order.get_mut(group.clone()), starts.get_mut(group))
+                let (Some(rows), Some(steps)) =
+                    (order.get_mut(group.clone()), steps.get_mut(group))
                 else {
                     continue;
                 };
                 column.sort(rows, env);
-                let pairs = rows.windows(2).zip(starts.iter_mut().skip(1));
-                for (pair, start) in pairs {
-                    if let [a, b] = pair {
-                        *start = !column.equal(*a, *b, env);
+                let pairs = rows.windows(2).zip(steps.iter_mut().skip(1));
+                for (pair, step) in pairs {
+                    if let [a, b] = pair
+                        && !column.equal(*a, *b, env)
+                    {
+                        *step = index as u8;
                     }
                 }
             }
         }
-        dense(&order, &starts, first, limit)
+        dense(&order, &steps, first, limit)
     }
 }
 
@@ -185,23 +199,25 @@ impl Drop for Set {
 }
 
 /// Rows from `at` on that are equal so far.
-fn next_group(starts: &[bool], at: usize) -> Option<Range<usize>> {
-    let rest = starts.get(at + 1..)?;
-    let length = rest.iter().position(|start| *start).unwrap_or(rest.len());
-    Some(at..at + 1 + length)
+fn next_group(steps: &[u8], at: usize) -> Option<Range<usize>> {
+    let rest = steps.get(at + 1..)?;
+    let length = rest.iter().position(|step| *step != SAME);
+    Some(at..at + 1 + length.unwrap_or(rest.len()))
 }
 
-fn dense(order: &[u32], starts: &[bool], first: u32, limit: usize) -> Vec<u32> {
+fn dense(order: &[u32], steps: &[u8], first: u32, limit: usize) -> Ranks {
     let mut ranks = vec![BEYOND; order.len()];
+    let mut kept = Vec::new();
     let wanted = if limit == 0 { order.len() } else { limit };
-    let mut rank = 0;
-    for (place, (row, start)) in order.iter().zip(starts).take(wanted).enumerate() {
-        rank += u32::from(*start && place > 0);
+    for (row, step) in order.iter().zip(steps).take(wanted) {
+        if *step != SAME {
+            kept.push(*step);
+        }
         if let Some(to) = ranks.get_mut((row - first) as usize) {
-            *to = rank;
+            *to = kept.len() as u32 - 1;
         }
     }
-    ranks
+    Ranks { ranks, steps: kept }
 }
 
 impl KeyColumn {
@@ -262,8 +278,14 @@ mod tests {
         set
     }
 
+    fn order(set: &mut Set, first: usize, limit: usize) -> (Vec<u32>, Vec<u8>) {
+        set.rank(first, limit, &Env::default())
+            .map(|found| (found.ranks, found.steps))
+            .unwrap_or_default()
+    }
+
     fn ranks(set: &mut Set, first: usize, limit: usize) -> Vec<u32> {
-        set.rank(first, limit, &Env::default()).unwrap_or_default()
+        order(set, first, limit).0
     }
 
     /// Ranks have no gaps after equal rows: a gap would tell the number of equal
@@ -284,6 +306,19 @@ mod tests {
         let b = [Some(5), Some(5), Some(9), Some(1), None];
         let mut set = set(&[(true, true), (true, false)], &[&a, &b]);
         assert_eq!(ranks(&mut set, 0, 0), [4, 2, 3, 0, 1]);
+    }
+
+    /// A step names the column that decides between neighbours; of rows beyond the limit it
+    /// tells nothing.
+    #[test]
+    fn steps_between_neighbours() {
+        let a = [Some(1), Some(2), Some(1), None, None, Some(1)];
+        let b = [Some(5), Some(5), Some(9), Some(1), None, Some(9)];
+        let mut set = set(&[(false, false), (true, false)], &[&a, &b]);
+        let all = (vec![1, 2, 0, 3, 4, 0], vec![0, 1, 0, 0, 1]);
+        assert_eq!(order(&mut set, 0, 0), all);
+        let three = (vec![1, BEYOND, 0, BEYOND, BEYOND, 0], vec![0, 1]);
+        assert_eq!(order(&mut set, 0, 3), three);
     }
 
     /// Rows beyond the limit must look alike: ranks would tell their order.
@@ -309,7 +344,9 @@ mod tests {
         assert!(set.added(100).is_ok());
         assert!(budget.used() >= 800);
         assert_eq!(
-            set.rank(0, 0, &Env::default()).map_err(|e| e.sqlstate),
+            set.rank(0, 0, &Env::default())
+                .map(|_| ())
+                .map_err(|e| e.sqlstate),
             Err(*b"53200")
         );
         drop(set);

@@ -11,7 +11,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "bulk/sort_plan.h"
+#include "bulk/plain.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
