@@ -40,8 +40,7 @@ def make_tables(stack) -> None:
     chance.shuffle(ids)
     chance.shuffle(keys)
     lines = "".join(
-        f"{i}\t{k}\tc{i}\tp{k % 100}\t{k % 97}\tt{k % 97}\n"
-        for i, k in zip(ids, keys, strict=True)
+        f"{i}\t{k}\tc{i}\tp{k % 100}\t{k % 97}\tt{k % 97}\n" for i, k in zip(ids, keys, strict=True)
     )
     for side, enc in SIDES.items():
         with servers.connect(stack.app_url) as app:

@@ -180,6 +180,12 @@ LONG = {
         messages=("RankAdd", "Rank"),
         who="dba",
     ),
+    "create index of several": Row(
+        "DO $$BEGIN LOOP CREATE INDEX again ON big ((i % 7), s, (i::text), n); DROP INDEX again;"
+        " END LOOP; END$$",
+        messages=("RankAdd", "Rank"),
+        who="dba",
+    ),
     "analyze": Row(
         "DO $$BEGIN LOOP ANALYZE big; END LOOP; END$$", messages=("RankAdd", "Rank"), who="dba"
     ),
@@ -331,6 +337,7 @@ LARGE = [
     "SELECT s || s, count(*) FROM wide GROUP BY 1",
     "SELECT i FROM wide ORDER BY s || s, i",
     "SELECT s || s FROM wide",
+    "CREATE INDEX ON wide (i, s)",
 ]
 
 

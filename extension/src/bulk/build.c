@@ -6,7 +6,8 @@
  * neighbours only, whose order by column is known (bulk/row_order.h) until the
  * statement ends or the next index is built, since the sort comes after the scan.
  * What does not fit into maintenance_work_mem, which PostgreSQL's sort then takes once
- * more, is handed on as it comes.
+ * more, is sorted on disk (bulk/row_store.h). More rows than the keeper ranks at once are handed
+ * on as they come.
  *
  * Invariant: as in build.h.
  */
@@ -15,6 +16,7 @@
 #include "bulk/build.h"
 #include "bulk/ranks.h"
 #include "bulk/row_order.h"
+#include "bulk/row_store.h"
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
@@ -40,7 +42,8 @@ struct CfdBuild
 	bool		ascending;		/* rows come in the order of their places in the table */
 	Size		row_size;		/* memory for one, and for all that by_value leaves out */
 	Size		used;
-	uint32		count;
+	uint32		count;			/* rows that wait */
+	CfdRowStore *store;			/* has them, if they do not fit into memory */
 	uint32		room;
 	Row		   *rows;
 	Datum	   *values;			/* row by row */
@@ -131,17 +134,50 @@ hand_on(CfdBuild *build, uint32 row)
 					build->rows[row].alive, build->state);
 }
 
-/* Too many rows: those that wait go on, and so do all that come. */
+static void
+hand_on_stored(CfdBuild *build, CfdStoredRow *row)
+{
+	build->callback(build->index, row->tid, row->values, row->nulls, row->alive, build->state);
+}
+
+/* Too many rows to be ranked: those that wait go on, and so do all that come. */
 static void
 give_up(CfdBuild *build)
 {
-	for (uint32 i = 0; i < build->count; i++)
-		hand_on(build, i);
+	CfdStoredRow row;
+
+	if (build->store == NULL)
+	{
+		for (uint32 i = 0; i < build->count; i++)
+			hand_on(build, i);
+	}
+	else
+	{
+		cfd_row_store_rewind(build->store);
+		while (cfd_row_store_next(build->store, &row))
+			hand_on_stored(build, &row);
+		cfd_row_store_end(build->store);
+		build->store = NULL;
+	}
 	build->count = 0;
 	build->passing = true;
 	MemoryContextReset(build->context);
 	cfd_row_order_drop(build->order);
 	build->order = NULL;
+}
+
+/* Too much memory: rows go to disk. */
+static void
+spill(CfdBuild *build)
+{
+	MemoryContext before = MemoryContextSwitchTo(GetMemoryChunkContext(build));
+
+	build->store = cfd_row_store_create(build->index);
+	for (uint32 i = 0; i < build->count; i++)
+		cfd_row_store_put(build->store, &build->rows[i].tid, build->rows[i].alive, values_of(build, i),
+						  nulls_of(build, i));
+	MemoryContextSwitchTo(before);
+	MemoryContextReset(build->context);
 }
 
 static void *
@@ -195,7 +231,6 @@ keep(CfdBuild *build, ItemPointer tid, const Datum *values, const bool *nulls, b
 	if (!build->by_value)
 		copy_values(build, values_of(build, build->count), nulls);
 	build->used += build->row_size;
-	build->count++;
 }
 
 void
@@ -203,15 +238,20 @@ cfd_build_row(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool 
 {
 	CfdBuild   *build = arg;
 
-	if (!build->passing && (build->used > maintenance_work_mem * (Size) 1024 ||
-							build->count >= (uint32) cfd_bulk_sort_rows))
+	if (!build->passing && build->count >= (uint32) cfd_bulk_sort_rows)
 		give_up(build);
 	if (build->passing)
 	{
 		build->callback(index, tid, values, nulls, alive, build->state);
 		return;
 	}
-	keep(build, tid, values, nulls, alive);
+	if (build->store == NULL && build->used > maintenance_work_mem * (Size) 1024)
+		spill(build);
+	if (build->store != NULL)
+		cfd_row_store_put(build->store, tid, alive, values, nulls);
+	else
+		keep(build, tid, values, nulls, alive);
+	build->count++;
 	cfd_row_order_add(build->order, values, nulls);
 }
 
@@ -259,11 +299,12 @@ order_rows(CfdBuild *build, const uint32 *ranks, uint32 distinct)
 	return order;
 }
 
-/* Has the rows ranked; then their values compare. */
-static uint32 *
-sort_rows(CfdBuild *build)
+/* Has the rows in memory ranked, and hands them on by their ranks. */
+static void
+hand_on_sorted(CfdBuild *build)
 {
 	const uint32 *ranks;
+	uint32	   *order;
 	uint32		distinct;
 
 	if (cfd_row_order_waits(build->order))
@@ -274,23 +315,51 @@ sort_rows(CfdBuild *build)
 	ranks = cfd_row_order_rank(build->order, &distinct);
 	for (uint32 i = 0; i < build->count; i++)
 		cfd_row_order_place(build->order, values_of(build, i), nulls_of(build, i), ranks[i]);
-	return order_rows(build, ranks, distinct);
+	order = order_rows(build, ranks, distinct);
+	cfd_row_order_scope = build->order;
+	for (uint32 i = 0; i < build->count; i++)
+	{
+		hand_on(build, order[i]);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* The same of rows on disk. */
+static void
+hand_on_stored_sorted(CfdBuild *build)
+{
+	uint32	   *ranks = MemoryContextAllocHuge(build->context, sizeof(uint32) * (Size) build->count);
+	CfdStoredRow row;
+	uint32		distinct;
+
+	if (cfd_row_order_waits(build->order))
+	{
+		cfd_row_store_rewind(build->store);
+		while (cfd_row_store_next(build->store, &row))
+			cfd_row_order_add_again(build->order, row.values, row.nulls);
+	}
+	memcpy(ranks, cfd_row_order_rank(build->order, &distinct), sizeof(uint32) * (Size) build->count);
+	cfd_row_store_rewind(build->store);
+	for (uint32 i = 0; i < build->count && cfd_row_store_next(build->store, &row); i++)
+	{
+		cfd_row_order_place(build->order, row.values, row.nulls, ranks[i]);
+		cfd_row_store_rank(build->store, ranks[i]);
+	}
+	pfree(ranks);
+	cfd_row_store_sort(build->store);
+	cfd_row_order_scope = build->order;
+	while (cfd_row_store_next_sorted(build->store, &row))
+		hand_on_stored(build, &row);
+	cfd_row_store_end(build->store);
 }
 
 void
 cfd_build_end(CfdBuild *build)
 {
-	if (build->count > 1)
-	{
-		uint32	   *order = sort_rows(build);
-
-		cfd_row_order_scope = build->order;
-		for (uint32 i = 0; i < build->count; i++)
-		{
-			hand_on(build, order[i]);
-			CHECK_FOR_INTERRUPTS();
-		}
-	}
+	if (build->store != NULL)
+		hand_on_stored_sorted(build);
+	else if (build->count > 1)
+		hand_on_sorted(build);
 	else if (build->count == 1)
 		hand_on(build, 0);
 	MemoryContextDelete(build->context);

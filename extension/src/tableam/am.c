@@ -22,6 +22,7 @@
 #include "gc/pins.h"
 #include "tableam/am.h"
 #include "tableam/slots.h"
+#include "types/types.h"
 #include "utils/rel.h"
 
 static const TableAmRoutine *heap;
@@ -128,6 +129,33 @@ index_validate_scan(Relation table, Relation index, struct IndexInfo *info, Snap
 	PG_END_TRY();
 }
 
+/* Whether PostgreSQL's sort by an index's keys asks for comparisons one by one. */
+static bool
+compares_pairs(Relation index)
+{
+	for (int i = 1; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (cfd_type_code(index->rd_opcintype[i]) != 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Rows that CLUSTER sorts by several columns would be compared pair by pair: the index has them in
+ * order.
+ */
+static void
+relation_copy_for_cluster(Relation table, Relation copy, Relation index, bool use_sort,
+						  TransactionId oldest, TransactionId *frozen, MultiXactId *cutoff,
+						  double *tuples, double *vacuumed, double *recently_dead)
+{
+	if (use_sort && compares_pairs(index))
+		use_sort = false;
+	heap->relation_copy_for_cluster(table, copy, index, use_sort, oldest, frozen, cutoff, tuples,
+									vacuumed, recently_dead);
+}
+
 /* TOAST tables hold no FIDs. */
 static Oid
 relation_toast_am(Relation relation)
@@ -150,6 +178,7 @@ routine(void)
 		confide.index_build_range_scan = index_build_range_scan;
 		confide.index_validate_scan = index_validate_scan;
 		confide.relation_vacuum = relation_vacuum;
+		confide.relation_copy_for_cluster = relation_copy_for_cluster;
 		confide.relation_toast_am = relation_toast_am;
 	}
 	return &confide;
