@@ -6,15 +6,11 @@
  */
 #include "postgres.h"
 
-#include "access/nbtree.h"
 #include "bulk/plain_sort.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/sortsupport.h"
 #include "utils/tuplesort.h"
 
@@ -27,39 +23,24 @@ struct CfdPlainSort
 	uint32		rows;
 };
 
-/* The type of the values as they come from the table. */
-static Oid
-value_type(Relation index, int key)
-{
-	Oid			type = index->rd_opcintype[key];
-
-	return IsPolymorphicType(type) ? TupleDescAttr(RelationGetDescr(index), key)->atttypid : type;
-}
-
 CfdPlainSort *
-cfd_plain_sort_create(Relation index, int key)
+cfd_plain_sort_create(Oid type, Oid operator, Oid collation, bool nulls_first)
 {
 	CfdPlainSort *sort = palloc0(sizeof(CfdPlainSort));
 	TupleDesc	desc = CreateTemplateTupleDesc(2);
-	bool		descending = (index->rd_indoption[key] & INDOPTION_DESC) != 0;
-	bool		nulls_first = (index->rd_indoption[key] & INDOPTION_NULLS_FIRST) != 0;
-	int16		strategy = descending ? BTGreaterStrategyNumber : BTLessStrategyNumber;
-	Oid			operator = get_opfamily_member(index->rd_opfamily[key], index->rd_opcintype[key],
-											   index->rd_opcintype[key], strategy);
 	AttrNumber	column = 1;
 
-	TupleDescInitEntry(desc, 1, "value", value_type(index, key), -1, 0);
+	TupleDescInitEntry(desc, 1, "value", type, -1, 0);
 	TupleDescInitEntry(desc, 2, "row", INT4OID, -1, 0);
-	sort->sorter = tuplesort_begin_heap(desc, 1, &column, &operator, &index->rd_indcollation[key],
-										&nulls_first, work_mem, NULL, TUPLESORT_NONE);
+	sort->sorter = tuplesort_begin_heap(desc, 1, &column, &operator, &collation, &nulls_first, work_mem,
+										NULL, TUPLESORT_NONE);
 	sort->input = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	for (int i = 0; i < 2; i++)
 		sort->output[i] = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	sort->order.ssup_cxt = CurrentMemoryContext;
-	sort->order.ssup_collation = index->rd_indcollation[key];
+	sort->order.ssup_collation = collation;
 	sort->order.ssup_nulls_first = nulls_first;
-	sort->order.ssup_attno = key + 1;
-	PrepareSortSupportFromIndexRel(index, strategy, &sort->order);
+	PrepareSortSupportFromOrderingOp(operator, &sort->order);
 	return sort;
 }
 

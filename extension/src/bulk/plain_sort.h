@@ -1,23 +1,22 @@
 /*
  * plain_sort.h
- *	  Ranks of a plain key column of an index, found by PostgreSQL's own sort: what tells the
- *	  keeper the order of values that are no numbers (bulk/plain.h).
+ *	  Ranks of a plain key column, found by PostgreSQL's own sort: what tells the keeper the
+ *	  order of values that are no numbers (bulk/plain.h).
  *
  * Does not look at protected columns.
  *
- * Invariant: ranks compare as the index orders the values, NULLs and direction included;
+ * Invariant: ranks compare as the operator orders the values, NULLs and direction included;
  * equal values have equal ranks.
  */
 #ifndef CFD_PLAIN_SORT_H
 #define CFD_PLAIN_SORT_H
 
 #include "postgres.h"
-#include "utils/relcache.h"
 
 typedef struct CfdPlainSort CfdPlainSort;
 
-/* Sorts within work_mem; what does not fit goes to disk. */
-extern CfdPlainSort *cfd_plain_sort_create(Relation index, int key);
+/* In the current memory context; sorts within work_mem, what does not fit goes to disk. */
+extern CfdPlainSort *cfd_plain_sort_create(Oid type, Oid operator, Oid collation, bool nulls_first);
 extern void cfd_plain_sort_add(CfdPlainSort *sort, Datum value, bool null);
 /* After the last row: for each one its rank, in the current memory context. */
 extern uint32 *cfd_plain_sort_ranks(CfdPlainSort *sort);

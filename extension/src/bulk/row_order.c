@@ -19,9 +19,12 @@
 #include "bulk/plain_sort.h"
 #include "bulk/row_order.h"
 #include "bulk/set.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
 #include "channel/channel.h"
 #include "ops/evaluate.h"
 #include "types/types.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -108,6 +111,21 @@ describe_key(CfdRowOrder *order, Relation index, int number)
 	column->nulls_first = nulls_first;
 }
 
+/* PostgreSQL's sort of a plain key. */
+static CfdPlainSort *
+plain_sort(const Key *key, Relation index, int number)
+{
+	Oid			type = index->rd_opcintype[number];
+	int16		strategy = key->descending ? BTGreaterStrategyNumber : BTLessStrategyNumber;
+	Oid			operator = get_opfamily_member(index->rd_opfamily[number], type, type, strategy);
+
+	/* Otherwise values have the operators' type, and what the index stores may be another. */
+	if (IsPolymorphicType(type))
+		type = TupleDescAttr(RelationGetDescr(index), number)->atttypid;
+	return cfd_plain_sort_create(type, operator, index->rd_indcollation[number],
+								 (index->rd_indoption[number] & INDOPTION_NULLS_FIRST) != 0);
+}
+
 static bool
 any_protected(Relation index, int keys)
 {
@@ -140,7 +158,7 @@ cfd_row_order_create(MemoryContext context, Relation index)
 		for (int i = 0; i < keys; i++)
 		{
 			if (order->keys[i].type == 0 && !OidIsValid(order->keys[i].number))
-				order->keys[i].sort = cfd_plain_sort_create(index, i);
+				order->keys[i].sort = plain_sort(&order->keys[i], index, i);
 		}
 		order->words = palloc(sizeof(uint64) * SEND_ROWS * order->set.columns);
 		order->at_end.func = forget;

@@ -11,6 +11,7 @@
 #include "bulk/row_store.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
 #include "utils/tuplesort.h"
@@ -55,6 +56,7 @@ cfd_row_store_create(Relation index)
 
 	store->desc = row_desc(RelationGetDescr(index));
 	store->store = tuplestore_begin_heap(false, false, maintenance_work_mem / 2);
+	tuplestore_set_eflags(store->store, EXEC_FLAG_REWIND);
 	store->input = MakeSingleTupleTableSlot(store->desc, &TTSOpsVirtual);
 	store->output = MakeSingleTupleTableSlot(store->desc, &TTSOpsMinimalTuple);
 	return store;
