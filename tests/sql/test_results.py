@@ -109,6 +109,19 @@ def test_stored_results_cost_few_messages(filled, query):
     assert found[1024] <= (1 if len(rows) == 1 else 14), found
 
 
+@pytest.mark.parametrize("end", ["", " RETURNING i, s"])
+def test_answers_that_end_early(app, end):
+    """One answer is bounded (4 MB): what does not fit is asked for again. Bug: envelopes of the
+    second answer are read where those of the first ended."""
+    app.execute("CREATE TABLE wide (i int, s enc_text)")
+    rows = [(i, f"{i} " + "x" * 12000) for i in range(900)]
+    with app.cursor().copy("COPY wide FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+    query = "UPDATE wide SET i = i" + end if end else "SELECT i, s FROM wide"
+    assert sorted(app.execute(query).fetchall()) == rows
+
+
 def test_binary_copy_and_cursors(filled):
     expected = filled.execute("SELECT i, a, t FROM r ORDER BY i").fetchall()
     assert expected[1] == (1, 7, "x")

@@ -106,6 +106,7 @@ fetch(CfdEnvelopes *list)
 	if (list->answer != NULL)
 		pfree(list->answer);
 	list->answer = NULL;
+	list->length = list->used = 0;
 	list->answer = MemoryContextAllocHuge(list->context, length);
 	memcpy(list->answer, answer, length);
 	list->length = length;
