@@ -2,7 +2,7 @@
 //! here loses track of what a name means, and a literal goes in the clear.
 
 mod common;
-use common::{check, refused, schema, unchanged};
+use common::{check, one, refused, schema, unchanged};
 
 #[test]
 fn subqueries() {
@@ -300,4 +300,86 @@ fn column_names() {
             ),
         ],
     );
+}
+
+/// Constants that the grammar puts in stand nowhere in the text.
+#[test]
+fn constants_of_the_grammar() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT id FROM emp WHERE salary > 5 ORDER BY id FETCH FIRST ROW ONLY",
+                "SELECT id FROM emp WHERE salary > '<<int4:5>>'::enc_int4 ORDER BY id FETCH FIRST ROW ONLY",
+            ),
+            (
+                "WITH RECURSIVE t(id) AS (SELECT id FROM emp UNION ALL SELECT e.id FROM emp e, t WHERE e.salary = 7 AND e.dept = t.id) CYCLE id SET looped USING way SELECT id FROM t WHERE NOT looped",
+                "WITH RECURSIVE t(id) AS (SELECT id FROM emp UNION ALL SELECT e.id FROM emp e, t WHERE e.salary = '<<int4:7>>'::enc_int4 AND e.dept = t.id) CYCLE id SET looped USING way SELECT id FROM t WHERE NOT looped",
+            ),
+        ],
+    );
+}
+
+/// `WITH RECURSIVE` names what comes later; a table of the same name is another thing.
+/// A wrong proxy takes `plain` for the table, whose names are not protected.
+#[test]
+fn later_queries_of_with() {
+    check(
+        &schema(),
+        &[
+            (
+                "WITH RECURSIVE a AS (SELECT id FROM plain WHERE name = 's3cret'), plain AS (SELECT id, name FROM emp) SELECT id FROM a",
+                "WITH RECURSIVE a AS (SELECT id FROM plain WHERE name = '<<s3cret>>'), plain AS (SELECT id, name FROM emp) SELECT id FROM a",
+            ),
+            (
+                "WITH RECURSIVE a(x) AS (SELECT n FROM b UNION ALL SELECT x FROM a, emp WHERE x = 'p'), b(n) AS MATERIALIZED (SELECT name FROM emp) SELECT count(*) FROM a WHERE x = 'q'",
+                "WITH RECURSIVE a(x) AS (SELECT n FROM b UNION ALL SELECT x FROM a, emp WHERE x = '<<p>>'), b(n) AS MATERIALIZED (SELECT name FROM emp) SELECT count(*) FROM a WHERE x = '<<q>>'",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &[
+            "WITH a AS (SELECT id FROM plain WHERE name = 'open'), plain AS (SELECT id, name FROM emp) SELECT id FROM a",
+        ],
+    );
+    let mutual = "WITH RECURSIVE a AS (SELECT * FROM b WHERE name = 's3cret'), b AS (SELECT name FROM a, emp) SELECT 1";
+    let refusal = one(mutual, &schema()).unwrap_err();
+    assert_eq!(
+        refusal.message,
+        "mutual recursion between WITH items is not implemented"
+    );
+}
+
+/// What is missing has PostgreSQL's SQLSTATE.
+#[test]
+fn what_does_not_exist() {
+    for (sql, sqlstate, message) in [
+        (
+            "SELECT nobody FROM emp",
+            "42703",
+            "column \"nobody\" does not exist",
+        ),
+        (
+            "SELECT e.nobody FROM emp e",
+            "42703",
+            "column e.nobody does not exist",
+        ),
+        (
+            "SELECT emp.id FROM emp e",
+            "42P01",
+            "missing FROM-clause entry for table \"emp\"",
+        ),
+        (
+            "SELECT x.* FROM emp",
+            "42P01",
+            "missing FROM-clause entry for table \"x\"",
+        ),
+    ] {
+        let refusal = one(sql, &schema()).unwrap_err();
+        assert_eq!(
+            (refusal.sqlstate, refusal.message.as_str()),
+            (sqlstate, message)
+        );
+    }
 }

@@ -34,14 +34,18 @@ impl Infer<'_> {
             }
             _ => None,
         };
-        found.ok_or_else(|| {
-            Refusal::new(
-                "42703",
-                format!("column \"{}\" does not exist", path.join(".")),
-            )
-            .at(c.location)
-            .refresh()
-        })
+        found.ok_or_else(|| self.no_column(&path).at(c.location).refresh())
+    }
+
+    /// As PostgreSQL says it: of a table that is not in sight, that it is not.
+    fn no_column(&self, path: &[&str]) -> Refusal {
+        match path {
+            [name] => Refusal::new("42703", format!("column \"{name}\" does not exist")),
+            [.., table, _] if !self.scopes.iter().any(|f| f.entry(None, table).is_some()) => {
+                no_table(table)
+            }
+            _ => Refusal::new("42703", format!("column {} does not exist", path.join("."))),
+        }
     }
 
     fn unqualified(&self, name: &str) -> Option<Val> {
@@ -78,14 +82,7 @@ impl Infer<'_> {
 
     /// The columns that `*` or `t.*` stands for.
     fn star(&self, path: &[&str], at: i32) -> Res<Cols> {
-        let missing = || {
-            Refusal::new(
-                "42P01",
-                format!("missing FROM-clause entry for table \"{}\"", path.join(".")),
-            )
-            .at(at)
-            .refresh()
-        };
+        let missing = || no_table(&path.join(".")).at(at).refresh();
         match path {
             [] => {
                 let frame = self.scopes.last().ok_or_else(missing)?;
@@ -221,6 +218,13 @@ fn row_or_value(row: Val, entry: &crate::scope::Entry) -> Val {
         [only] if only.name == entry.alias => only.val.clone(),
         _ => row,
     }
+}
+
+fn no_table(name: &str) -> Refusal {
+    Refusal::new(
+        "42P01",
+        format!("missing FROM-clause entry for table \"{name}\""),
+    )
 }
 
 fn system_column(name: &str) -> Option<Val> {

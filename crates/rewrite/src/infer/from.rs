@@ -64,7 +64,11 @@ impl Infer<'_> {
         if r.schemaname.is_empty()
             && let Some((_, cols)) = self.ctes.iter().rev().find(|(n, _)| *n == r.relname)
         {
-            let cols = renamed((**cols).clone(), alias);
+            let known = cols.as_ref().ok_or_else(|| {
+                Refusal::unsupported("mutual recursion between WITH items is not implemented")
+                    .at(r.location)
+            })?;
+            let cols = renamed((**known).clone(), alias);
             return Ok(Entry {
                 alias: name,
                 schema: None,

@@ -15,6 +15,10 @@ impl Infer<'_> {
             let id = self.leaves.add(at..at, LeafKind::Null);
             return Ok(Val::leaf(id, None));
         };
+        if c.location < 0 {
+            // The grammar's own: the 1 of FETCH FIRST ROW, the marks of CYCLE.
+            return Ok(Val::plain(None));
+        }
         let range = self.constant_range(c)?;
         let (kind, code) = match val {
             a_const::Val::Sval(s) => (LeafKind::Str(s.sval.clone().into_bytes(), None), None),

@@ -15,6 +15,7 @@ mod merge;
 mod oper;
 mod range;
 mod select;
+mod with;
 
 use crate::edit::{Edit, Piece};
 use crate::naming::NamedTarget;
@@ -45,7 +46,8 @@ pub(crate) struct Infer<'a> {
     pub visited: HashSet<usize>,
     /// Innermost last.
     pub scopes: Vec<Rc<Frame>>,
-    pub ctes: Vec<(String, Rc<Cols>)>,
+    /// Queries of `WITH` by name; none for one that was not looked at yet.
+    pub ctes: Vec<(String, Option<Rc<Cols>>)>,
     pub touches_protected: bool,
     pub depends_on_search_path: bool,
     pub depth: usize,

@@ -1,11 +1,11 @@
-//! Queries: `SELECT`, `VALUES`, set operations, `WITH`.
+//! Queries: `SELECT`, `VALUES`, set operations. (`WITH`: with.rs.)
 
 use super::{Infer, Res, location, names};
 use crate::naming::figure_name;
 use crate::refusal::Refusal;
 use crate::scope::{Col, Cols, Frame};
 use crate::value::Val;
-use pg_query::protobuf::{CommonTableExpr, SelectStmt, SetOperation, WithClause};
+use pg_query::protobuf::{SelectStmt, SetOperation};
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
@@ -81,7 +81,7 @@ impl Infer<'_> {
     }
 
     /// `ORDER BY` behind `UNION` or `VALUES`: names of output columns.
-    fn output_order(&mut self, s: &SelectStmt, cols: &Cols) -> Res<()> {
+    pub fn output_order(&mut self, s: &SelectStmt, cols: &Cols) -> Res<()> {
         self.scopes.push(Rc::new(Frame {
             entries: Vec::new(),
             list: cols.list.clone(),
@@ -206,7 +206,7 @@ impl Infer<'_> {
         self.unite(&left, &right)
     }
 
-    fn unite(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
+    pub fn unite(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
         if left.open.is_some() || right.open.is_some() {
             return self.unite_open(left, right);
         }
@@ -235,85 +235,6 @@ impl Infer<'_> {
             };
         }
         Ok(left.clone())
-    }
-
-    /// Puts the tables of `WITH` into scope.
-    pub fn with(&mut self, with: Option<&WithClause>) -> Res<()> {
-        let Some(with) = with else { return Ok(()) };
-        for node in &with.ctes {
-            let Some(NodeEnum::CommonTableExpr(cte)) = &node.node else {
-                continue;
-            };
-            let cols = self.with_names(|infer| infer.common_table(cte, with.recursive))?;
-            self.ctes.push((cte.ctename.clone(), Rc::new(cols)));
-        }
-        Ok(())
-    }
-
-    fn common_table(&mut self, cte: &CommonTableExpr, recursive: bool) -> Res<Cols> {
-        let Some(query) = cte.ctequery.as_deref() else {
-            return Ok(Cols::default());
-        };
-        let mut cols = match &query.node {
-            Some(NodeEnum::SelectStmt(s)) if recursive && s.larg.is_some() => {
-                self.recursive_table(cte, s)?
-            }
-            _ => {
-                let cols = self.query_node(query)?;
-                self.named(cols, &cte.aliascolnames)
-            }
-        };
-        if let Some(search) = &cte.search_clause {
-            cols.list.push(Col {
-                name: search.search_seq_column.clone(),
-                val: Val::plain(None),
-            });
-        }
-        if let Some(cycle) = cte.cycle_clause.as_deref() {
-            for mark in [
-                cycle.cycle_mark_value.as_deref(),
-                cycle.cycle_mark_default.as_deref(),
-            ] {
-                if let Some(val) = self.maybe(mark)? {
-                    self.note_plain(&val);
-                }
-            }
-            for name in [&cycle.cycle_mark_column, &cycle.cycle_path_column] {
-                cols.list.push(Col {
-                    name: name.clone(),
-                    val: Val::plain(None),
-                });
-            }
-        }
-        Ok(cols)
-    }
-
-    /// The first arm gives the columns that the second one sees. The second is
-    /// looked at twice: what it adds is seen by itself.
-    fn recursive_table(&mut self, cte: &CommonTableExpr, s: &SelectStmt) -> Res<Cols> {
-        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
-        self.with(s.with_clause.as_ref())?;
-        let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
-            return Ok(Cols::default());
-        };
-        let cols = self.select(left)?;
-        let mut cols = self.named(cols, &cte.aliascolnames);
-        for _ in 0..2 {
-            let depth = self.ctes.len();
-            self.ctes.push((cte.ctename.clone(), Rc::new(cols.clone())));
-            let more = self.select(right)?;
-            self.ctes.truncate(depth);
-            cols = self.unite(&cols, &more)?;
-        }
-        for limit in [s.limit_offset.as_deref(), s.limit_count.as_deref()] {
-            if let Some(val) = self.maybe(limit)? {
-                self.note_plain(&val);
-            }
-        }
-        self.output_order(s, &cols)?;
-        self.ctes.truncate(ctes);
-        self.scopes.truncate(scopes);
-        Ok(cols)
     }
 
     /// Columns of a subquery with the names that an alias gives them; untyped

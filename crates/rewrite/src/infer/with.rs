@@ -1,0 +1,152 @@
+//! `WITH`: its queries as tables that can be named. In `WITH RECURSIVE` each can name
+//! those after it, so they are looked at in the order of what they name.
+//!
+//! Invariant: a name that stands for a query of `WITH` is never taken for a table of
+//! the schema. Where the order is not found, the statement is refused.
+
+use super::{Infer, Res};
+use crate::scope::{Col, Cols};
+use crate::tokens::identifier;
+use crate::value::Val;
+use pg_query::NodeEnum;
+use pg_query::protobuf::{CommonTableExpr, SelectStmt, Token, WithClause};
+use std::ops::Range;
+use std::rc::Rc;
+
+impl Infer<'_> {
+    /// Puts the tables of `WITH` into scope.
+    pub fn with(&mut self, with: Option<&WithClause>) -> Res<()> {
+        let Some(with) = with else { return Ok(()) };
+        let ctes: Vec<&CommonTableExpr> = with
+            .ctes
+            .iter()
+            .filter_map(|node| match &node.node {
+                Some(NodeEnum::CommonTableExpr(cte)) => Some(&**cte),
+                _ => None,
+            })
+            .collect();
+        if !with.recursive {
+            for cte in ctes {
+                let cols = self.with_names(|infer| infer.common_table(cte, false))?;
+                self.ctes.push((cte.ctename.clone(), Some(Rc::new(cols))));
+            }
+            return Ok(());
+        }
+        let base = self.ctes.len();
+        self.ctes
+            .extend(ctes.iter().map(|cte| (cte.ctename.clone(), None)));
+        for at in self.order(&ctes) {
+            let cols = self.with_names(|infer| infer.common_table(ctes[at], true))?;
+            self.ctes[base + at].1 = Some(Rc::new(cols));
+        }
+        Ok(())
+    }
+
+    /// The queries of a `WITH RECURSIVE`, each after those that it names, as written
+    /// where that leaves a choice. A name is any word, so one that is a column's can
+    /// seem to make a circle: then they come as written, too.
+    fn order(&self, ctes: &[&CommonTableExpr]) -> Vec<usize> {
+        let named: Vec<Vec<usize>> = ctes
+            .iter()
+            .map(|cte| {
+                let words: Vec<_> = self
+                    .query_tokens(cte)
+                    .map(|i| identifier(&self.sql[self.tokens.range(i)]))
+                    .collect();
+                (0..ctes.len())
+                    .filter(|&other| ctes[other].ctename != cte.ctename)
+                    .filter(|&other| words.iter().any(|w| *w == ctes[other].ctename))
+                    .collect()
+            })
+            .collect();
+        let mut order = Vec::new();
+        while order.len() < ctes.len() {
+            let mut left = (0..ctes.len()).filter(|at| !order.contains(at));
+            let first = left.clone().next().unwrap_or_default();
+            let free = left.find(|&at| named[at].iter().all(|other| order.contains(other)));
+            order.push(free.unwrap_or(first));
+        }
+        order
+    }
+
+    /// The tokens of its query: `name (columns) AS MATERIALIZED (query)`.
+    fn query_tokens(&self, cte: &CommonTableExpr) -> Range<usize> {
+        let name = usize::try_from(cte.location).unwrap_or_default();
+        let opening = |from: usize| {
+            (from..self.tokens.len()).find(|&i| self.tokens.kind(i) == Token::Ascii40)
+        };
+        let close = |open: usize| self.tokens.closing(open).unwrap_or(self.tokens.len());
+        let mut open = opening(self.tokens.next_from(name));
+        if !cte.aliascolnames.is_empty() {
+            open = open.and_then(|columns| opening(close(columns)));
+        }
+        open.map_or(0..0, |open| open..close(open))
+    }
+
+    fn common_table(&mut self, cte: &CommonTableExpr, recursive: bool) -> Res<Cols> {
+        let Some(query) = cte.ctequery.as_deref() else {
+            return Ok(Cols::default());
+        };
+        let mut cols = match &query.node {
+            Some(NodeEnum::SelectStmt(s)) if recursive && s.larg.is_some() => {
+                self.recursive_table(cte, s)?
+            }
+            _ => {
+                let cols = self.query_node(query)?;
+                self.named(cols, &cte.aliascolnames)
+            }
+        };
+        if let Some(search) = &cte.search_clause {
+            cols.list.push(Col {
+                name: search.search_seq_column.clone(),
+                val: Val::plain(None),
+            });
+        }
+        if let Some(cycle) = cte.cycle_clause.as_deref() {
+            for mark in [
+                cycle.cycle_mark_value.as_deref(),
+                cycle.cycle_mark_default.as_deref(),
+            ] {
+                if let Some(val) = self.maybe(mark)? {
+                    self.note_plain(&val);
+                }
+            }
+            for name in [&cycle.cycle_mark_column, &cycle.cycle_path_column] {
+                cols.list.push(Col {
+                    name: name.clone(),
+                    val: Val::plain(None),
+                });
+            }
+        }
+        Ok(cols)
+    }
+
+    /// The first arm gives the columns that the second one sees. The second is
+    /// looked at twice: what it adds is seen by itself.
+    fn recursive_table(&mut self, cte: &CommonTableExpr, s: &SelectStmt) -> Res<Cols> {
+        let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        self.with(s.with_clause.as_ref())?;
+        let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
+            return Ok(Cols::default());
+        };
+        let cols = self.select(left)?;
+        let mut cols = self.named(cols, &cte.aliascolnames);
+        for _ in 0..2 {
+            let depth = self.ctes.len();
+            self.ctes
+                .push((cte.ctename.clone(), Some(Rc::new(cols.clone()))));
+            let more = self.select(right)?;
+            self.ctes.truncate(depth);
+            cols = self.unite(&cols, &more)?;
+        }
+        for limit in [s.limit_offset.as_deref(), s.limit_count.as_deref()] {
+            if let Some(val) = self.maybe(limit)? {
+                self.note_plain(&val);
+            }
+        }
+        self.output_order(s, &cols)?;
+        self.ctes.truncate(ctes);
+        self.scopes.truncate(scopes);
+        Ok(cols)
+    }
+}
