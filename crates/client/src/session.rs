@@ -9,6 +9,15 @@ use values::Env;
 
 use crate::{Failure, Offer, Protected, TypeMap, array};
 
+/// Settings that text formats depend on; the server reports them.
+const FOLLOWED: [&str; 5] = [
+    "TimeZone",
+    "DateStyle",
+    "IntervalStyle",
+    "extra_float_digits",
+    "bytea_output",
+];
+
 /// Format code of text in the protocol.
 pub const TEXT: i16 = 0;
 
@@ -54,9 +63,7 @@ impl Session {
 
     /// Follows a ParameterStatus. Settings that do not matter are ignored.
     pub fn parameter_status(&mut self, name: &str, value: &str) {
-        if ["TimeZone", "DateStyle", "IntervalStyle"].contains(&name)
-            && self.env.set(name, value).is_err()
-        {
+        if FOLLOWED.contains(&name) && self.env.set(name, value).is_err() {
             // PostgreSQL accepted it; what we do not know we show in its default.
         }
     }

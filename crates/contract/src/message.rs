@@ -80,7 +80,7 @@ kinds! {
     Handshake = 18, true, 8;
     /// Settings of the SQL session that values depend on. Body: name and value,
     /// each ended by a zero byte, for each of `TimeZone`, `DateStyle`,
-    /// `IntervalStyle`, `extra_float_digits`.
+    /// `IntervalStyle`, `extra_float_digits`, `bytea_output`.
     Settings = 19, false, 0;
     /// Frees the slots of an arena below a limit. Body: arena `u32` 0..4, zero
     /// 4..8, first slot to keep `u64` 8..16.
@@ -90,6 +90,9 @@ kinds! {
     /// The backend has left a failed statement: forget untold errors of one-way
     /// requests. Body: empty.
     Forget = 22, false, 0;
+    /// What `now` means from here on: when the transaction began, for all of it. Body:
+    /// microseconds since 2000-01-01 UTC `i64` 0..8.
+    Clock = 23, false, 8;
 
     /// Stores the content of an envelope. Body: destination FID `u64` 0..8, type
     /// modifier `i32` 8..12, type code `u8` 12, zeros 13..16, envelope.

@@ -1,5 +1,5 @@
 //! Session settings that change what a value means in text: time zone, date
-//! style, interval style, float digits, and the clock.
+//! style, interval style, float digits, form of bytea, and the clock.
 
 use crate::datetime::zone::Zone;
 use crate::datetime::{UNIX_EPOCH, civil, zone};
@@ -40,11 +40,12 @@ pub struct Env {
     pub(crate) date_order: DateOrder,
     pub(crate) interval_style: IntervalStyle,
     pub(crate) extra_float_digits: i32,
+    pub(crate) bytea_escape: bool,
     now: i64,
 }
 
 impl Default for Env {
-    /// UTC, ISO with MDY, postgres, 1; the clock is the time of this call.
+    /// UTC, ISO with MDY, postgres, 1, hex; the clock is the time of this call.
     fn default() -> Env {
         let since = SystemTime::now()
             .duration_since(SYSTEM_EPOCH)
@@ -56,6 +57,7 @@ impl Default for Env {
             date_order: DateOrder::Mdy,
             interval_style: IntervalStyle::Postgres,
             extra_float_digits: 1,
+            bytea_escape: false,
             now: now.saturating_add(UNIX_EPOCH),
         }
     }
@@ -66,8 +68,8 @@ fn invalid(name: &str) -> Error {
 }
 
 impl Env {
-    /// Applies a setting: `TimeZone`, `DateStyle`, `IntervalStyle` or
-    /// `extra_float_digits` (any case). Other names are an error.
+    /// Applies a setting: `TimeZone`, `DateStyle`, `IntervalStyle`,
+    /// `extra_float_digits` or `bytea_output` (any case). Other names are an error.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         match name.to_ascii_lowercase().as_str() {
             "timezone" => self.zone = parse_zone(value).ok_or_else(|| invalid("TimeZone"))?,
@@ -84,6 +86,13 @@ impl Env {
             "extra_float_digits" => {
                 let digits = value.trim().parse().ok().filter(|d| (-15..=3).contains(d));
                 self.extra_float_digits = digits.ok_or_else(|| invalid("extra_float_digits"))?;
+            }
+            "bytea_output" => {
+                self.bytea_escape = match value.to_ascii_lowercase().as_str() {
+                    "hex" => false,
+                    "escape" => true,
+                    _ => return Err(invalid("bytea_output")),
+                }
             }
             _ => return Err(Error::new(b"42704", "unrecognized configuration parameter")),
         }

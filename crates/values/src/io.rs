@@ -54,6 +54,7 @@ pub fn format_text(v: &Value, env: &Env) -> Vec<u8> {
         Value::Float4(x) => float::format(*x, env.extra_float_digits),
         Value::Float8(x) => float::format(*x, env.extra_float_digits),
         Value::Numeric(n) => n.to_text(),
+        Value::Bytea(b) if env.bytea_escape => return text::escape_bytea(b),
         Value::Bytea(b) => text::format_bytea(b),
         Value::Date(d) => format::date(*d, env),
         Value::Time(t) => format::time(*t),

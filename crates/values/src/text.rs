@@ -420,6 +420,19 @@ pub(crate) fn format_bytea(b: &[u8]) -> String {
     out
 }
 
+/// PostgreSQL's escape format of `bytea`.
+pub(crate) fn escape_bytea(b: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(b.len());
+    for &b in b {
+        match b {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b' '..=b'~' => out.push(b),
+            _ => out.extend_from_slice(format!("\\{b:03o}").as_bytes()),
+        }
+    }
+    out
+}
+
 fn push_hex(out: &mut String, b: u8) {
     for digit in [b >> 4, b & 15] {
         out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));

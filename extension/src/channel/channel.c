@@ -67,7 +67,7 @@ cfd_channel_close(void)
 	if (ch.had_client)
 		ch.lost_client = true;
 	ch.had_client = false;
-	ch.sending = ch.ended = ch.violated = false;
+	ch.sending = ch.ended = ch.violated = ch.clock_told = false;
 	ch.outstanding = ch.forget = ch.held = false;
 	ch.due = ch.body_left = 0;
 	lose_pending();
@@ -156,7 +156,8 @@ static void
 tell_settings(void)
 {
 	StringInfoData body;
-	static const char *const names[] = {"TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits"};
+	static const char *const names[] = {"TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits",
+	"bytea_output"};
 
 	initStringInfo(&body);
 	for (int i = 0; i < lengthof(names); i++)
@@ -173,6 +174,20 @@ tell_settings(void)
 	ch.settings.date_order = DateOrder;
 	ch.settings.interval_style = IntervalStyle;
 	ch.settings.extra_float_digits = extra_float_digits;
+	ch.settings.bytea_output = bytea_output;
+}
+
+/* Outside a transaction (a background worker's messages) there is no time to tell. */
+static void
+tell_clock(void)
+{
+	unsigned char body[CFD_FIXED_CLOCK];
+
+	if (!IsTransactionState())
+		return;
+	cfd_put64(body, GetCurrentTransactionStartTimestamp());
+	write_prepared(CFD_KIND_CLOCK, body, sizeof(body), NULL, 0, false);
+	ch.clock_told = true;
 }
 
 void
@@ -197,6 +212,8 @@ cfd_channel_prepare(void)
 	}
 	if (!cfd_settings_told())
 		tell_settings();
+	if (!ch.clock_told)
+		tell_clock();
 }
 
 /* ---------- waking and waiting ---------- */

@@ -23,6 +23,7 @@
 #include "pgtime.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/bytea.h"
 #include "utils/palloc.h"
 #include "utils/float.h"
 #include "wal/state.h"
@@ -64,11 +65,13 @@ typedef struct CfdSettings
 	int			date_order;
 	int			interval_style;
 	int			extra_float_digits;
+	int			bytea_output;
 } CfdSettings;
 
 typedef struct CfdChannel
 {
 	bool		ready;			/* open, looked after in this message */
+	bool		clock_told;		/* when this transaction began */
 	bool		connected;
 	bool		sending;		/* a message is written in part */
 	bool		ended;			/* the keeper has hung up */
@@ -109,7 +112,8 @@ cfd_settings_told(void)
 		cfd_channel.settings.date_style == DateStyle &&
 		cfd_channel.settings.date_order == DateOrder &&
 		cfd_channel.settings.interval_style == IntervalStyle &&
-		cfd_channel.settings.extra_float_digits == extra_float_digits;
+		cfd_channel.settings.extra_float_digits == extra_float_digits &&
+		cfd_channel.settings.bytea_output == bytea_output;
 }
 
 /* Must come before slots are numbered for a message. */
@@ -117,7 +121,7 @@ static inline void
 cfd_begin(void)
 {
 	cfd_state_catch_up();
-	if (unlikely(!cfd_channel.ready || !cfd_settings_told()))
+	if (unlikely(!cfd_channel.ready || !cfd_channel.clock_told || !cfd_settings_told()))
 		cfd_channel_prepare();
 }
 

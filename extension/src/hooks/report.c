@@ -1,10 +1,10 @@
 /*
  * report.c
- *	  Has the server report search_path and role to its client whenever they
- *	  change, as it does with DateStyle and others.
+ *	  Has the server report search_path, role, extra_float_digits and bytea_output
+ *	  to its client whenever they change, as it does with DateStyle and others.
  *
- * Which table an unqualified name means depends on them, and functions can
- * change them. A client that is told need not ask before each statement whose
+ * Which table an unqualified name means depends on the first two, and functions can
+ * change them; how opened values are written, on the others. A client that is told need not ask before each statement whose
  * name stands for tables of different protection (crates/proxy). From version
  * 18 on PostgreSQL reports search_path itself.
  *
@@ -22,6 +22,9 @@
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/syscache.h"
+
+/* What names mean, and how the client writes values that it has opened. */
+static const char *const reported[] = {"search_path", "role", "extra_float_digits", "bytea_output"};
 
 static int	changes = 0;
 
@@ -109,6 +112,7 @@ cfd_report_init(void)
 							NULL, NULL, NULL);
 	settings = CFD_SETTINGS(count);
 	for (int i = 0; i < count; i++)
-		if (strcmp(settings[i]->name, "search_path") == 0 || strcmp(settings[i]->name, "role") == 0)
-			settings[i]->flags |= GUC_REPORT;
+		for (int k = 0; k < lengthof(reported); k++)
+			if (strcmp(settings[i]->name, reported[k]) == 0)
+				settings[i]->flags |= GUC_REPORT;
 }

@@ -164,20 +164,24 @@ transaction_event(XactEvent event, void *arg)
 			cfd_fence_outstanding();
 			break;
 		case XACT_EVENT_COMMIT:
+			cfd_channel.clock_told = false;
 			move_drops(1, 0);
 			cfd_flush_dropped();
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
+			cfd_channel.clock_told = false;
 			cfd_unpin_writer();
 			forget();
 			move_drops(1, -1);
 			break;
 		case XACT_EVENT_PREPARE:
+			cfd_channel.clock_told = false;
 			/* Orphans if the prepared transaction commits; garbage later. */
 			move_drops(1, -1);
 			break;
 		case XACT_EVENT_PARALLEL_COMMIT:
+			cfd_channel.clock_told = false;
 			break;
 	}
 }

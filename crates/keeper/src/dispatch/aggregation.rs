@@ -72,7 +72,6 @@ impl Connection {
         if rows > ROWS_MAX {
             return Err(fail::malformed("There are too many rows.").into());
         }
-        self.tick();
         self.with_aggregation(handle, |this, aggregation| {
             let inputs = inputs(aggregation.plan(), &mut body, rows)?;
             if !body.is_empty() {
@@ -115,7 +114,6 @@ impl Connection {
         let mut constants = Vec::new();
         body.fids(body.rest().len() / 8, &mut constants)?;
         self.space.own_arena(first.partition())?;
-        self.tick();
         self.with_aggregation(handle, |this, aggregation| {
             let fetched = aggregation.fetch(this.tools(), first, max.min(FETCH_MAX), &constants)?;
             let mut flags = 0;

@@ -63,7 +63,6 @@ impl Connection {
             places.push(first);
         }
         let columns = columns(&mut body, rows, count)?;
-        self.tick();
         let wide = Wide {
             programs: &targets,
             columns: &columns,
@@ -92,7 +91,6 @@ impl Connection {
             return Err(misfit());
         }
         let columns = columns(&mut body, rows, count)?;
-        self.tick();
         let wide = Wide {
             programs: &[program],
             columns: &columns,
@@ -118,7 +116,6 @@ impl Connection {
             return Err(fail::malformed("The groups have other rows than the batch.").into());
         }
         let columns = columns(&mut body, rows, count)?;
-        self.tick();
         let wide = Wide {
             programs: &[program],
             columns: &columns,

@@ -182,7 +182,6 @@ impl Connection {
             window.release(keep);
             window.is_empty() && arena == own.first()
         };
-        self.clock_is_old = true;
         if ended {
             // No statement runs: the aggregations left were given up by an error.
             self.aggregations.clear();

@@ -130,7 +130,6 @@ impl Connection {
             return Err(fail::wrong_type(t, target.t));
         }
         if parsed.is_text() {
-            self.tick();
             return values::parse_text(target.t, target.typmod, &self.plain, &self.env);
         }
         // A typed envelope has a type, or it would not have been parsed.
@@ -142,15 +141,6 @@ impl Connection {
         let fitted = coerce(value.clone(), target)?;
         self.may_fit(&value, &fitted)?;
         Ok(fitted)
-    }
-
-    /// Reads the clock once for each statement: `now` does not move within one.
-    #[inline]
-    pub(super) fn tick(&mut self) {
-        if self.clock_is_old {
-            self.clock_is_old = false;
-            self.env.set_now(now());
-        }
     }
 
     pub(super) fn get_envelope(&mut self, body: &[u8]) -> Result<(), Failure> {
@@ -212,11 +202,4 @@ pub(super) fn coerce(value: Value, target: &Target) -> Result<Value, Error> {
         -1 => Ok(value),
         typmod => values::apply_typmod(value, target.t, typmod, false),
     }
-}
-
-/// Microseconds since 2000-01-01 UTC.
-fn now() -> i64 {
-    const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX) - POSTGRES_EPOCH
 }

@@ -102,7 +102,6 @@ impl Connection {
     ) -> Result<Option<Failure>, Failure> {
         self.may_evaluate(request)?;
         self.space.own_arena(first.partition())?;
-        self.tick();
         if let Some(single) = request.single() {
             let entry = self.eval_one(request, single)?;
             self.space.set(first, entry)?;

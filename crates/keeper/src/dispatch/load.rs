@@ -81,9 +81,6 @@ impl Connection {
         if t.stored() != target.t.stored() {
             return Err(fail::wrong_type(t, target.t));
         }
-        if parsed.is_text() {
-            self.tick();
-        }
         let mut rest = self.plain.as_slice();
         let mut entries = Vec::with_capacity(count);
         let mut failure: Option<Failure> = None;

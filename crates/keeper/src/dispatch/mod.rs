@@ -55,8 +55,6 @@ pub struct Connection {
     client: Option<Arc<Client>>,
     env: Env,
     version: u64,
-    /// A statement has begun since the clock was read.
-    clock_is_old: bool,
     /// The first error of a one-way request that was not told yet.
     pending: Option<Arc<Error>>,
     /// A handshake that has begun.
@@ -107,7 +105,6 @@ impl Connection {
             client,
             env,
             version,
-            clock_is_old: true,
             pending: None,
             responder: None,
             copy: None,
@@ -222,6 +219,7 @@ impl Connection {
             Kind::ProgramForget => self.program_forget(body),
             Kind::PartitionDrop => self.partition_drop(body),
             Kind::Settings => self.settings(body),
+            Kind::Clock => self.clock(body),
             Kind::Forget => {
                 self.pending = None;
                 Ok(())

@@ -54,7 +54,13 @@ impl Worker {
             _ if kind == RecoveryState => Ok(()),
             _ if of_worker => Err(refused("The recovery worker must ask for the state first.")),
             _ => match kind {
-                Ping | Fence | Forget | Kind::Settings | Kind::Stats | Kind::Release => Ok(()),
+                Ping
+                | Fence
+                | Forget
+                | Kind::Settings
+                | Kind::Clock
+                | Kind::Stats
+                | Kind::Release => Ok(()),
                 _ => Err(refused("The recovery worker may not ask for it.")),
             },
         }

@@ -1,4 +1,4 @@
-//! `Settings`: what values in text depend on.
+//! `Settings` and `Clock`: what values in text depend on.
 
 use super::Connection;
 use crate::body::Body;
@@ -22,7 +22,13 @@ impl Connection {
                 .into_iter()
                 .try_for_each(|(name, value)| shared.env.set(name, value))
         });
-        self.clock_is_old = true;
         Ok(set?)
+    }
+
+    /// The database's clock, as for `now()`: what it says here is no secret, and a
+    /// wrong time tells it nothing.
+    pub(super) fn clock(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.env.set_now(Body::new(body).u64()? as i64);
+        Ok(())
     }
 }
