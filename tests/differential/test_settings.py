@@ -12,7 +12,8 @@ CREATE TABLE t (i int PRIMARY KEY, d enc_date, ts enc_timestamp, tz enc_timestam
 ROWS = [
     "1, '2024-02-03', '2024-02-03 04:05:06.7', '2024-07-03 04:05:06+02', '1 year 2 days 03:04:05',"
     " 0.1, '\\xdeadbeef', 'ab', 12.3456",
-    "3, 'infinity', '-infinity', 'epoch', '-1 day 3 hours', 0.30000000000000004, 'a\\001\\\\ ü', 'x', 1",
+    "3, 'infinity', '-infinity', 'epoch', '-1 day 3 hours', 0.30000000000000004,"
+    " 'a\\001\\\\ ü', 'x', 1",
     "2, '0044-03-15 BC', '1999-12-31 23:59:59', '1999-12-31 23:59:59-11', '-1 mon', 1e300,"
     " 'abc', 'abcdef', -0.0005",
 ]
