@@ -1,10 +1,9 @@
 """`make bench-keys`: what orders and finds rows by a protected key, beside its plain twin.
 
-A table of ROWS rows in random order, once plain and once protected but for two columns:
-building indexes,
-sorting the whole table by a column (the last row only is fetched, so that envelopes of
-results do not count), and lookups of single rows by the protected primary key with the client
-library, one client.
+A table of ROWS rows in random order, once plain and once protected but for two columns: building
+indexes, sorting the whole table by one or two columns (the last row only is fetched, so that
+envelopes of results do not count), and lookups of single rows by the protected primary key with
+the client library, one client.
 
 Parameters: ROWS, ROUNDS, SECONDS (of lookups).
 """
@@ -26,10 +25,17 @@ PATHS = {"plain": "direct", "protected": "library"}
 STATEMENTS = {
     "CREATE INDEX, one column": ("CREATE INDEX made ON sbtest1 (k)", "DROP INDEX made"),
     "CREATE INDEX, two columns": ("CREATE INDEX made ON sbtest1 (pad, k)", "DROP INDEX made"),
-    "behind a plain int": ("CREATE INDEX made ON sbtest1 (i, k)", "DROP INDEX made"),
-    "behind a plain text": ("CREATE INDEX made ON sbtest1 (t, k)", "DROP INDEX made"),
-    "before a plain int": ("CREATE INDEX made ON sbtest1 (pad, i)", "DROP INDEX made"),
+    "CREATE INDEX, behind a plain int": ("CREATE INDEX made ON sbtest1 (i, k)", "DROP INDEX made"),
+    "CREATE INDEX, behind a plain text": ("CREATE INDEX made ON sbtest1 (t, k)", "DROP INDEX made"),
+    "CREATE INDEX, before a plain int": (
+        "CREATE INDEX made ON sbtest1 (pad, i)",
+        "DROP INDEX made",
+    ),
     "ORDER BY": (f"SELECT id FROM sbtest1 ORDER BY k OFFSET {ROWS - 1}", "SELECT 1"),
+    "ORDER BY, a plain text first": (
+        f"SELECT id FROM sbtest1 ORDER BY t, k OFFSET {ROWS - 1}",
+        "SELECT 1",
+    ),
 }
 LOOKUP = "lookups by key, a second"
 

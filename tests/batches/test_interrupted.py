@@ -154,6 +154,21 @@ LONG = {
         ("RankAdd", "Rank"),
         "SET work_mem = '64kB'",
     ),
+    "sorts by plain texts": Row(
+        AGAIN.format(
+            "SELECT b.i AS m FROM big b WHERE b.i < 1500 ORDER BY (b.i % 7)::text, b.n * g, b.s"
+        ),
+        r"\(ConfideSort\)",
+        ("RankAdd", "Rank"),
+    ),
+    "sort by plain texts on disk": Row(
+        AGAIN.format(
+            "SELECT b.i AS m FROM big b WHERE b.i < 1500 ORDER BY b.n * g, (b.i % 7)::text"
+        ),
+        r"\(ConfideSort\)",
+        ("RankAdd", "Rank"),
+        "SET work_mem = '64kB'",
+    ),
     "top n": Row(
         "SELECT a.i FROM big a, big b ORDER BY a.n * b.n LIMIT 5",
         r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)",

@@ -193,13 +193,64 @@ def test_several_keys(both):
 
 
 def test_who_sorts(both):
-    """Mixed keys that have no number, and the setting, leave PostgreSQL's Sort."""
+    """Plain keys that have no number, where few rows are wanted, and the setting, leave
+    PostgreSQL's Sort."""
     app, _ = both
     assert "ConfideSort" in explain(app, "SELECT i FROM s ORDER BY n, i")
-    assert "ConfideSort" not in explain(app, "SELECT i FROM s ORDER BY n, i::text")
-    same(both, "SELECT i FROM s ORDER BY n, i::text")
+    query = "SELECT i FROM s ORDER BY n, i::text"
+    assert "ConfideSort" in explain(app, query)
+    assert "ConfideSort" not in explain(app, query + " LIMIT 3")
+    assert "ConfideSort" not in explain(app, "DECLARE c CURSOR FOR " + query)
+    same(both, query + " LIMIT 3")
+    grouped = "SELECT count(*) FROM (SELECT 1 FROM s ORDER BY n, i::text OFFSET 0) x LIMIT 1"
+    assert "ConfideSort" in explain(app, grouped)
     app.execute("SET confide.enable_bulk_sort = off")
     assert "ConfideSort" not in explain(app, "SELECT i FROM s ORDER BY n, i")
+
+
+PLAIN_KEYS = [
+    "nullif(i % 5, 3)::text DESC, n, i",
+    "c, (i % 7)::numeric DESC NULLS LAST, t DESC, i::name",
+    "nullif(i % 3, 2)::text NULLS FIRST, i % 4, b, array[i % 2, 1], i::text DESC",
+]
+
+
+@pytest.mark.parametrize("memory", ["64kB", "64MB"])
+def test_plain_keys(both, stats, memory):
+    """Plain keys that are no numbers take part by ranks that PostgreSQL finds: few exchanges."""
+    app, _ = both
+    for connection in both:
+        connection.execute(f"SET work_mem = '{memory}'")
+    for keys in PLAIN_KEYS:
+        query = f"SELECT i, t FROM s ORDER BY {keys}"
+        assert "ConfideSort" in explain(app, query)
+        before = counter(app, "channel.answered_total")
+        same(both, query)
+        assert counter(app, "channel.answered_total") - before < 20, keys
+    again = "(SELECT i FROM s WHERE i < 40 * j ORDER BY (i % 3)::text, n, i OFFSET 25) x"
+    same(both, f"SELECT j, x.i FROM generate_series(1, 3) j, LATERAL {again}")
+    app.execute("SET confide.bulk_sort_rows = 100")
+    same(both, f"SELECT i FROM s WHERE i < 500 ORDER BY {PLAIN_KEYS[0]}")
+
+
+def test_sorted_in_part(both, stats):
+    """Rows that come in the order of a plain key are ranked by all keys, unless few are wanted:
+    PostgreSQL's incremental sort compares them one by one."""
+    app, _ = both
+    for connection in both:
+        connection.execute("CREATE INDEX ON s ((i / 50)); ANALYZE s")
+        connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+    query = "SELECT i FROM s ORDER BY i / 50, n DESC, t, i"
+    app.execute("SET confide.enable_bulk_sort = off")
+    assert "Incremental Sort" in explain(app, query)
+    app.execute("RESET confide.enable_bulk_sort")
+    assert "ConfideSort" in explain(app, query)
+    assert "Incremental Sort" in explain(app, query + " LIMIT 9")
+    assert "Incremental Sort" in explain(app, "DECLARE c CURSOR FOR " + query)
+    before = counter(app, "channel.answered_total")
+    same(both, query)
+    assert counter(app, "channel.answered_total") - before < 20
+    same(both, query + " LIMIT 9")
 
 
 def test_top_n(both, stats):

@@ -3,7 +3,8 @@
  *	  Executes sorts in bulk: takes all rows, has the keeper rank them by all of
  *	  their keys at once, and gives them in that order.
  *
- * Keys go to the keeper as rows come; plain keys go as numbers. Under a LIMIT the
+ * Keys go to the keeper as rows come; plain keys go as numbers. Of plain keys that are none
+ * PostgreSQL's sort makes ranks first, and keys go when all rows are there. Under a LIMIT the
  * keeper is asked for the first so many of what is there, again and again, and the
  * other rows are dropped, as PostgreSQL's bounded sort does. What exceeds work_mem
  * goes to a tuplestore, and is sorted by rank with PostgreSQL's own sort. More rows
@@ -16,6 +17,7 @@
 
 #include "bulk/neighbours.h"
 #include "bulk/plain.h"
+#include "bulk/plain_sort.h"
 #include "bulk/ranks.h"
 #include "bulk/set.h"
 #include "bulk/sort_plan.h"
@@ -46,7 +48,11 @@ typedef struct Key
 {
 	AttrNumber	column;
 	Oid			plain;			/* type if not protected */
+	bool		number;			/* whose values can be told as numbers */
+	CfdPlainSort *sort;			/* of those that cannot */
+	const uint32 *ranks;		/* what it has found, by row */
 	Oid			operator;
+	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
 } Key;
@@ -59,6 +65,7 @@ typedef struct CfdSortState
 	Key		   *keys;
 	List	   *bounds;			/* ExprStates of count and offset */
 	bool		random_access;
+	bool		waits;			/* for ranks of plain keys */
 	/* what has been done */
 	bool		done;
 	bool		ended;			/* read past the last row */
@@ -66,6 +73,8 @@ typedef struct CfdSortState
 	int64		bound;			/* 0: none */
 	MemoryContext context;		/* everything below */
 	CfdSet		set;
+	uint32		taken;			/* rows whose keys have been looked at */
+	uint32		row;			/* rows whose keys are sent, or wait to be */
 	uint64	   *words;			/* keys not sent yet, column by column */
 	uint32		word_rows;
 	uint32		word_room;
@@ -121,14 +130,18 @@ read_keys(CfdSortState *state, const List *description)
 
 		key->column = list_nth_int(parts[CFD_SORT_COLUMN], i);
 		key->plain = (Oid) list_nth_int(parts[CFD_SORT_PLAIN], i);
+		key->number = list_nth_int(parts[CFD_SORT_NUMBER], i);
+		key->collation = (Oid) list_nth_int(parts[CFD_SORT_COLLATION], i);
 		key->operator = (Oid) list_nth_int(parts[CFD_SORT_OPERATOR], i);
 		key->descending = list_nth_int(parts[CFD_SORT_DESCENDING], i);
 		key->nulls_first = list_nth_int(parts[CFD_SORT_NULLS_FIRST], i);
-		/* A plain key is two numbers: whether it is NULL, and its value. */
-		if (OidIsValid(key->plain))
+		/* A number is two columns: whether it is NULL, and its value. */
+		if (key->number)
 			words++->descending = key->nulls_first;
 		words->type = (uint8) list_nth_int(parts[CFD_SORT_TYPE], i);
-		words->descending = key->descending;
+		/* Ranks of plain keys are in the order already. */
+		words->descending = key->descending && (words->type != 0 || key->number);
+		state->waits |= words->type == 0 && !key->number;
 		words++->nulls_first = key->nulls_first;
 	}
 	state->set.columns = words - state->set.keys;
@@ -180,12 +193,14 @@ take_keys(CfdSortState *state, TupleTableSlot *slot)
 		bool		null;
 		Datum		value = slot_getattr(slot, key->column, &null);
 
-		if (OidIsValid(key->plain))
+		if (key->number)
 		{
 			*word = null;
 			word += stride;
 			*word = null ? 0 : cfd_plain_number(value, key->plain);
 		}
+		else if (key->ranks != NULL)
+			*word = key->ranks[state->row];
 		else
 		{
 			if (unlikely(!null && DatumGetUInt64(value) == 0))
@@ -194,7 +209,52 @@ take_keys(CfdSortState *state, TupleTableSlot *slot)
 		}
 		word += stride;
 	}
+	state->row++;
 	state->word_rows++;
+}
+
+/* ---------- plain keys that are no numbers ---------- */
+
+static void
+begin_plain_sorts(CfdSortState *state)
+{
+	TupleDesc	desc = state->kept->tts_tupleDescriptor;
+
+	for (int i = 0; i < state->key_count; i++)
+	{
+		Key		   *key = &state->keys[i];
+
+		if (OidIsValid(key->plain) && !key->number)
+			key->sort = cfd_plain_sort_create(TupleDescAttr(desc, key->column - 1)->atttypid, key->operator,
+											  key->collation, key->nulls_first);
+	}
+}
+
+static void
+end_plain_sorts(CfdSortState *state)
+{
+	for (int i = 0; i < state->key_count; i++)
+	{
+		if (state->keys[i].sort != NULL)
+			cfd_plain_sort_end(state->keys[i].sort);
+		state->keys[i].sort = NULL;
+	}
+}
+
+static void
+look_at(CfdSortState *state, TupleTableSlot *slot)
+{
+	for (int i = 0; i < state->key_count; i++)
+	{
+		const Key  *key = &state->keys[i];
+		bool		null;
+		Datum		value;
+
+		if (key->sort == NULL)
+			continue;
+		value = slot_getattr(slot, key->column, &null);
+		cfd_plain_sort_add(key->sort, value, null);
+	}
 }
 
 /* ---------- rows ---------- */
@@ -223,6 +283,8 @@ static void
 spill(CfdSortState *state)
 {
 	state->store = tuplestore_begin_heap(false, false, work_mem);
+	if (state->waits)
+		tuplestore_set_eflags(state->store, EXEC_FLAG_REWIND);
 	for (uint32 i = 0; i < state->count; i++)
 	{
 		ExecStoreMinimalTuple(state->rows[i], state->kept, false);
@@ -351,9 +413,58 @@ give_up_ranks(CfdSortState *state)
 {
 	state->compares = true;
 	state->word_rows = 0;
+	end_plain_sorts(state);
 	cfd_set_reset(&state->set);
 	if (state->store == NULL)
 		spill(state);
+}
+
+/* Takes the keys of a row, or what must be known before. */
+static void
+take_row(CfdSortState *state, TupleTableSlot *slot)
+{
+	if (unlikely(state->taken >= (uint32) cfd_bulk_sort_rows))
+	{
+		give_up_ranks(state);
+		return;
+	}
+	state->taken++;
+	if (state->waits)
+		look_at(state, slot);
+	else
+		take_keys(state, slot);
+	if (state->word_rows == state->word_room)
+		send_words(state);
+}
+
+/* Ranks of plain keys are known when all rows are there: then these are gone through again. */
+static void
+take_waiting_keys(CfdSortState *state)
+{
+	for (int i = 0; i < state->key_count; i++)
+	{
+		Key		   *key = &state->keys[i];
+
+		if (key->sort != NULL)
+			key->ranks = cfd_plain_sort_ranks(key->sort);
+	}
+	end_plain_sorts(state);
+	if (state->store != NULL)
+		tuplestore_rescan(state->store);
+	for (uint32 i = 0; i < state->taken; i++)
+	{
+		if (state->store == NULL)
+			ExecStoreMinimalTuple(state->rows[i], state->kept, false);
+		else if (!tuplestore_gettupleslot(state->store, true, false, state->kept))
+			break;
+		take_keys(state, state->kept);
+		if (state->word_rows == state->word_room)
+			send_words(state);
+		CHECK_FOR_INTERRUPTS();
+	}
+	ExecClearTuple(state->kept);
+	if (state->store != NULL)
+		tuplestore_rescan(state->store);
 }
 
 static void
@@ -365,14 +476,7 @@ take_rows(CfdSortState *state)
 	while ((slot = next_input(state)) != NULL)
 	{
 		if (!state->compares)
-		{
-			if (unlikely(state->set.rows + state->word_rows >= (uint32) cfd_bulk_sort_rows))
-				give_up_ranks(state);
-			else
-				take_keys(state, slot);
-			if (state->word_rows == state->word_room)
-				send_words(state);
-		}
+			take_row(state, slot);
 		if (state->store != NULL)
 			tuplestore_puttupleslot(state->store, slot);
 		else
@@ -382,6 +486,8 @@ take_rows(CfdSortState *state)
 				spill(state);
 		}
 	}
+	if (state->waits && !state->compares)
+		take_waiting_keys(state);
 	if (state->store == NULL && state->count > 1)
 		place_rows(state, ask(state, 0));
 }
@@ -444,13 +550,14 @@ compare_store(CfdSortState *state)
 	int			keys = state->key_count;
 	AttrNumber *columns = palloc(sizeof(AttrNumber) * keys);
 	Oid		   *operators = palloc(sizeof(Oid) * keys);
-	Oid		   *collations = palloc0(sizeof(Oid) * keys);
+	Oid		   *collations = palloc(sizeof(Oid) * keys);
 	bool	   *nulls_first = palloc(sizeof(bool) * keys);
 
 	for (int i = 0; i < keys; i++)
 	{
 		columns[i] = state->keys[i].column;
 		operators[i] = state->keys[i].operator;
+		collations[i] = state->keys[i].collation;
 		nulls_first[i] = state->keys[i].nulls_first;
 	}
 	state->sorter = tuplesort_begin_heap(state->kept->tts_tupleDescriptor, keys, columns, operators,
@@ -515,6 +622,9 @@ static void
 drop_all(CfdSortState *state)
 {
 	cfd_set_reset(&state->set);
+	end_plain_sorts(state);
+	for (int i = 0; i < state->key_count; i++)
+		state->keys[i].ranks = NULL;
 	ExecClearTuple(state->kept);
 	ExecClearTuple(state->spilled);
 	if (state->store != NULL)
@@ -531,6 +641,7 @@ drop_all(CfdSortState *state)
 	state->same = NULL;
 	state->words = NULL;
 	state->count = state->room = state->word_rows = 0;
+	state->taken = state->row = 0;
 	state->used = 0;
 	state->at = state->mark = 0;
 	state->done = state->ended = state->compares = false;
@@ -549,6 +660,8 @@ sort_rows(CfdSortState *state)
 	state->bound = find_bound(state);
 	state->word_room = Max(SEND_ROWS, state->bound > 0 ? (uint32) state->bound + BOUND_ROWS : 0);
 	state->words = palloc(sizeof(uint64) * state->word_room * state->set.columns);
+	if (state->waits)
+		begin_plain_sorts(state);
 	if (state->bound > 0)
 		take_rows_bounded(state);
 	else

@@ -5,7 +5,8 @@
  *
  * Works on the finished plan: whatever wanted sorted rows (ORDER BY, merge joins,
  * grouping, windows, DISTINCT) gets them from the same place. A Sort with a key
- * that is neither protected nor a plain number or date stays as it is. Sorted
+ * that is neither protected nor a plain number or date stays as it is where few rows are wanted,
+ * since such a key is ranked first, of all rows (bulk/plain_sort.h). Sorted
  * streams of parallel workers that the leader would merge row by row are gathered
  * first and sorted then.
  *
@@ -29,7 +30,8 @@ static planner_hook_type previous_planner = NULL;
 
 /* The sort's columns as custom_private; NIL if it is not one for us. */
 static List *
-describe(int count, const AttrNumber *columns, const Oid *operators, const bool *nulls_first)
+describe(int count, const AttrNumber *columns, const Oid *operators, const Oid *collations,
+		 const bool *nulls_first, bool limited)
 {
 	List	   *parts[CFD_SORT_PARTS] = {NIL};
 	bool		protected = false;
@@ -42,17 +44,21 @@ describe(int count, const AttrNumber *columns, const Oid *operators, const bool 
 		Oid			type;
 		int16		strategy;
 		uint8		code;
+		bool		number;
 
 		if (!get_ordering_op_properties(operators[i], &family, &type, &strategy))
 			return NIL;
 		code = cfd_type_code(type);
-		if (code == 0 && !cfd_plain_order(type, family))
+		number = code == 0 && cfd_plain_order(type, family);
+		if (code == 0 && !number && limited)
 			return NIL;
 		protected |= code != 0;
-		words += code != 0 ? 1 : 2;
+		words += number ? 2 : 1;
 		parts[CFD_SORT_COLUMN] = lappend_int(parts[CFD_SORT_COLUMN], columns[i]);
 		parts[CFD_SORT_TYPE] = lappend_int(parts[CFD_SORT_TYPE], code);
 		parts[CFD_SORT_PLAIN] = lappend_int(parts[CFD_SORT_PLAIN], code != 0 ? 0 : (int) type);
+		parts[CFD_SORT_NUMBER] = lappend_int(parts[CFD_SORT_NUMBER], number);
+		parts[CFD_SORT_COLLATION] = lappend_int(parts[CFD_SORT_COLLATION], (int) collations[i]);
 		parts[CFD_SORT_OPERATOR] = lappend_int(parts[CFD_SORT_OPERATOR], (int) operators[i]);
 		parts[CFD_SORT_DESCENDING] = lappend_int(parts[CFD_SORT_DESCENDING],
 												 strategy == BTGreaterStrategyNumber);
@@ -104,10 +110,10 @@ make_node(const Plan *place, Plan *below, List *description)
 }
 
 static Plan *
-replace_sort(Sort *sort)
+replace_sort(Sort *sort, bool limited)
 {
 	List	   *description = describe(sort->numCols, sort->sortColIdx, sort->sortOperators,
-									   sort->nullsFirst);
+									   sort->collations, sort->nullsFirst, limited);
 
 	return description != NIL ? make_node(&sort->plan, outerPlan(sort), description) : &sort->plan;
 }
@@ -147,7 +153,7 @@ project(const Plan *plan, Plan *below)
  * what is sorted, some of which may be there for that only.
  */
 static Plan *
-replace_merge(GatherMerge *merge)
+replace_merge(GatherMerge *merge, bool limited)
 {
 	Sort	   *sort = (Sort *) outerPlan(merge);
 	List	   *description;
@@ -158,7 +164,8 @@ replace_merge(GatherMerge *merge)
 
 	if (sort == NULL || !IsA(sort, Sort) || sort->plan.initPlan != NIL)
 		return &merge->plan;
-	description = describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->nullsFirst);
+	description = describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->collations,
+						   merge->nullsFirst, limited);
 	if (description == NIL)
 		return &merge->plan;
 	/* Which columns are there for sorting only the merge says, if it gives them at all. */
@@ -202,45 +209,60 @@ tell_limit(const Limit *limit, Plan *below)
 	below->allParam = bms_union(below->allParam, limit->plan.allParam);
 }
 
-static Plan *replace(Plan *plan);
+static Plan *replace(Plan *plan, bool limited);
 
 static void
-replace_list(List *plans)
+replace_list(List *plans, bool limited)
 {
 	ListCell   *cell;
 
 	foreach(cell, plans)
-		lfirst(cell) = replace(lfirst(cell));
+		lfirst(cell) = replace(lfirst(cell), limited);
 }
 
+/* Whether a plan reads all rows of the one below before it gives any. */
+static bool
+reads_all(const Plan *plan)
+{
+	return IsA(plan, Sort) || IsA(plan, Hash) ||
+		(IsA(plan, Agg) && ((const Agg *) plan)->aggstrategy != AGG_SORTED);
+}
+
+/*
+ * `limited`: below a LIMIT, or of a cursor, which may read few rows. PostgreSQL's sort may then
+ * need fewer comparisons, one by one, than all rows have keys to be ranked.
+ */
 static Plan *
-replace(Plan *plan)
+replace(Plan *plan, bool limited)
 {
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
+	limited |= IsA(plan, Limit) && ((Limit *) plan)->limitCount != NULL;
 	if (IsA(plan, GatherMerge))
-		plan = replace_merge((GatherMerge *) plan);
-	plan->lefttree = replace(plan->lefttree);
-	plan->righttree = replace(plan->righttree);
+		plan = replace_merge((GatherMerge *) plan, limited);
+	plan->lefttree = replace(plan->lefttree, limited && !reads_all(plan));
+	plan->righttree = replace(plan->righttree, limited);
 	switch (nodeTag(plan))
 	{
 		case T_Sort:
-			return replace_sort((Sort *) plan);
+			return replace_sort((Sort *) plan, limited);
+		case T_IncrementalSort:
+			return limited ? plan : replace_sort(&((IncrementalSort *) plan)->sort, false);
 		case T_Limit:
 			tell_limit((Limit *) plan, plan->lefttree);
 			break;
 		case T_Append:
-			replace_list(((Append *) plan)->appendplans);
+			replace_list(((Append *) plan)->appendplans, limited);
 			break;
 		case T_MergeAppend:
-			replace_list(((MergeAppend *) plan)->mergeplans);
+			replace_list(((MergeAppend *) plan)->mergeplans, limited);
 			break;
 		case T_SubqueryScan:
-			((SubqueryScan *) plan)->subplan = replace(((SubqueryScan *) plan)->subplan);
+			((SubqueryScan *) plan)->subplan = replace(((SubqueryScan *) plan)->subplan, limited);
 			break;
 		case T_CustomScan:
-			replace_list(((CustomScan *) plan)->custom_plans);
+			replace_list(((CustomScan *) plan)->custom_plans, limited);
 			break;
 		default:
 			break;
@@ -257,8 +279,8 @@ plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 
 	if (cfd_enable_bulk_sort && OidIsValid(cfd_access_method()))
 	{
-		statement->planTree = replace(statement->planTree);
-		replace_list(statement->subplans);
+		statement->planTree = replace(statement->planTree, (options & CURSOR_OPT_FAST_PLAN) != 0);
+		replace_list(statement->subplans, false);
 	}
 	return statement;
 }

@@ -18,7 +18,9 @@ typedef enum CfdSortPart
 	CFD_SORT_COLUMN = 0,		/* number in the rows, from 1 */
 	CFD_SORT_TYPE,				/* code of the protected type, or 0 */
 	CFD_SORT_PLAIN,				/* OID of a plain type, or 0 */
+	CFD_SORT_NUMBER,			/* whether its values can be told as numbers */
 	CFD_SORT_OPERATOR,			/* its OID */
+	CFD_SORT_COLLATION,			/* its OID */
 	CFD_SORT_DESCENDING,
 	CFD_SORT_NULLS_FIRST,
 	CFD_SORT_PARTS
