@@ -189,6 +189,12 @@ LONG = {
         "",
         ("GetEnvelopes",),
     ),
+    "promote": Row(
+        "INSERT INTO copied SELECT a.i, a.n * b.n, b.s FROM big a, big b",
+        r"\(ConfidePromote\)",
+        ("PromoteRuns",),
+        "SET confide.batch_rows = 64",
+    ),
     "copy": Row("COPY copied FROM STDIN", "", ("PutBatch", "PromoteRuns")),
     "create index": Row(
         "DO $$BEGIN LOOP CREATE INDEX again ON big (s); DROP INDEX again; END LOOP; END$$",

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "channel/events.h"
 #include "gc/pins.h"
 #include "miscadmin.h"
@@ -32,6 +33,12 @@ typedef struct Pin
 	CfdGcProgress progress;
 	char		padding[PG_CACHE_LINE_SIZE];
 } Pin;
+
+/*
+ * Nesting level of the transaction in which a batch of rows is promoted, and not all of it
+ * written; 0: none. Until then unpinning has no effect.
+ */
+static int	held = 0;
 
 /* The first one is nobody's: its `writes` counts sweeps. */
 static Pin *pins = NULL;
@@ -73,7 +80,7 @@ at_exit(int code, Datum arg)
 {
 	(void) code;
 	(void) arg;
-	cfd_unpin_writer();
+	cfd_release_writer();
 	cfd_unpin_holder();
 	memset(&mine->progress, 0, sizeof(mine->progress));
 	mine = NULL;
@@ -113,13 +120,41 @@ cfd_unpin_writer(void)
 {
 	uint64		writes;
 
-	if (mine == NULL)
+	if (mine == NULL || held != 0)
 		return;
 	writes = pg_atomic_read_u64(&mine->writes);
 	if ((writes & 1) == 0)
 		return;
 	pg_write_barrier();			/* the row is on its page */
 	pg_atomic_write_u64(&mine->writes, writes + 1);
+}
+
+void
+cfd_hold_writer(void)
+{
+	cfd_pin_writer();
+	held = GetCurrentTransactionNestLevel();
+}
+
+bool
+cfd_writer_held(void)
+{
+	return held != 0;
+}
+
+void
+cfd_release_writer(void)
+{
+	held = 0;
+	cfd_unpin_writer();
+}
+
+void
+cfd_abort_writer(int level)
+{
+	if (held >= level)
+		held = 0;
+	cfd_unpin_writer();
 }
 
 void

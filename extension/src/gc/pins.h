@@ -45,6 +45,12 @@ extern void cfd_pins_init_shmem(void);
 /* Before a promotion; and after the row is on its page. */
 extern void cfd_pin_writer(void);
 extern void cfd_unpin_writer(void);
+/* Pins until a whole batch of rows is on its pages; not while another batch is held. */
+extern void cfd_hold_writer(void);
+extern bool cfd_writer_held(void);
+extern void cfd_release_writer(void);
+/* The transaction of this nesting level has failed, and all that was written in it. */
+extern void cfd_abort_writer(int level);
 
 /* FIDs may be held across the end of a transaction from now on; or not any more. */
 extern void cfd_pin_holder(void);

@@ -20,6 +20,7 @@
 #include "gc/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
+#include "nodes/promote/promote.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/scan/scan.h"
 #include "planner/estimate.h"
@@ -150,5 +151,6 @@ _PG_init(void)
 	cfd_scan_init();
 	cfd_aggregate_init();
 	cfd_sort_plan_init();
+	cfd_promote_plan_init();
 	MarkGUCPrefixReserved("confide");
 }

@@ -171,7 +171,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			cfd_channel.clock_told = false;
-			cfd_unpin_writer();
+			cfd_abort_writer(1);
 			forget();
 			move_drops(1, -1);
 			break;
@@ -203,7 +203,7 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			move_drops(level, level - 1);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
-			cfd_unpin_writer();
+			cfd_abort_writer(level);
 			forget();
 			move_drops(level, -1);
 			break;

@@ -31,7 +31,7 @@ static TableAmRoutine confide;
 static void
 tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate)
 {
-	cfd_promote_slots(relation, &slot, 1);
+	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	heap->tuple_insert(relation, slot, cid, options, bistate);
 	cfd_unpin_writer();
@@ -41,7 +41,7 @@ static void
 tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid, int options,
 						 BulkInsertState bistate, uint32 token)
 {
-	cfd_promote_slots(relation, &slot, 1);
+	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	heap->tuple_insert_speculative(relation, slot, cid, options, bistate, token);
 	cfd_unpin_writer();
@@ -51,7 +51,7 @@ static void
 multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid, int options,
 			 BulkInsertState bistate)
 {
-	cfd_promote_slots(relation, slots, count);
+	cfd_promote_slots(relation, NIL, slots, count);
 	cfd_search_indexes(relation);
 	heap->multi_insert(relation, slots, count, cid, options, bistate);
 	cfd_unpin_writer();
@@ -65,7 +65,7 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 {
 	TM_Result	result;
 
-	cfd_promote_slots(relation, &slot, 1);
+	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
 								lockmode, update_indexes);

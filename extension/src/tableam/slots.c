@@ -229,19 +229,41 @@ promote_columns(Relation relation, const CfdColumns *columns, TupleTableSlot **s
 	return done;
 }
 
-void
-cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
+/* The protected columns by their places in the slots. */
+static const CfdColumns *
+in_slots(const CfdColumns *columns, const List *numbers)
 {
-	const CfdColumns *columns = cfd_columns(relation);
+	CfdColumns *result;
+	int			index = 0;
+	ListCell   *cell;
+
+	if (numbers == NIL)
+		return columns;
+	result = palloc(offsetof(CfdColumns, column) + columns->count * sizeof(CfdColumn));
+	result->generation = columns->generation;
+	result->count = 0;
+	foreach(cell, numbers)
+	{
+		for (int n = 0; n < columns->count; n++)
+		{
+			if (columns->column[n].index == lfirst_int(cell) - 1)
+				result->column[result->count++] =
+					(CfdColumn) {.index = index, .partition = columns->column[n].partition};
+		}
+		index++;
+	}
+	return result;
+}
+
+/* Promotes rows in one message, each value by itself. */
+static void
+promote_values(Relation relation, const CfdColumns *columns, TupleTableSlot **slots, int count)
+{
 	CfdPromotion stack[STACK_ITEMS];
 	CfdPromotion *items = stack;
 	int			total = 0;
+	int			done = 0;
 
-	if (!has_values(columns, slots, count))
-		return;
-	columns = cfd_open_columns(relation);
-	if (promote_columns(relation, columns, slots, count))
-		return;
 	if ((int64) columns->count * count > STACK_ITEMS)
 		items = MemoryContextAllocHuge(CurrentMemoryContext,
 									   sizeof(CfdPromotion) * (Size) columns->count * count);
@@ -249,8 +271,6 @@ cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 		total += collect(columns, slots[i], items + total);
 	if (total > 0)
 	{
-		int			done = 0;
-
 		cfd_pin_writer();
 		cfd_promote(relation, items, total);
 		for (int i = 0; i < count; i++)
@@ -259,4 +279,16 @@ cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count)
 	}
 	if (items != stack)
 		pfree(items);
+}
+
+void
+cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots, int count)
+{
+	const CfdColumns *columns;
+
+	if (!has_values(in_slots(cfd_columns(relation), numbers), slots, count))
+		return;
+	columns = in_slots(cfd_open_columns(relation), numbers);
+	if (!promote_columns(relation, columns, slots, count))
+		promote_values(relation, columns, slots, count);
 }

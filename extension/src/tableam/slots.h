@@ -16,8 +16,13 @@
 
 #include "postgres.h"
 #include "executor/tuptable.h"
+#include "nodes/pg_list.h"
 #include "utils/relcache.h"
 
-extern void cfd_promote_slots(Relation relation, TupleTableSlot **slots, int count);
+/*
+ * The slots' columns are written to the attributes with these numbers; NIL: they are the
+ * relation's own.
+ */
+extern void cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots, int count);
 
 #endif
