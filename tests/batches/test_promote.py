@@ -191,7 +191,8 @@ CREATE TRIGGER slow BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION slow();
 
 def test_garbage_collection_waits(both, dba):
     """While a trigger takes its time between promotion and writing. Bug: values of rows that are
-    not written yet are garbage; a subtransaction that fails lets go of them, or an UPDATE within."""
+    not written yet are garbage; a subtransaction that fails, or an UPDATE within, lets go of
+    them."""
     app, twin = both
     for connection in both:
         connection.execute("INSERT INTO u (i, a) VALUES (1, 0), (2, 0)")
