@@ -22,6 +22,7 @@ QUERIES = [int(n) for n in parameters("QUERIES", "")] or list(tpch_data.QUERIES)
 LIMIT = parameter("LIMIT", 120)
 PLANS = parameter("PLANS", 0)
 PRIORITY = parameter("PRIORITY", 0)
+WORKERS = servers.SETTINGS["max_parallel_workers_per_gather"]
 SIDES = {"plain": "tpch_plain", "protected": "tpch_protected"}
 # Row at a time is the reference for results, not for speed: one run is enough.
 ROUNDS_OF = {"off": 1}
@@ -177,7 +178,7 @@ def plot(report: Report, queries: dict, modes) -> None:
 
 def main() -> None:
     report = Report(
-        f"tpch-{SCALE:g}",
+        f"tpch-{SCALE:g}" + (f"-workers-{WORKERS}" if WORKERS else ""),
         {"SF": SCALE, "ROUNDS": ROUNDS, "LIMIT": LIMIT, "PRIORITY": PRIORITY, **servers.SETTINGS},
     )
     with (

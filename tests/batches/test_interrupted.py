@@ -135,6 +135,26 @@ LONG = {
         ("AggregateRows", "AggregateReturn"),
         "SET confide.batch_aggregate_memory = 64",
     ),
+    "aggregate in workers": Row(
+        "SELECT sum(a.n * b.n), max(a.s || b.s) FROM big a, big b",
+        r"\(ConfideAggregate\).*Gather.*\(ConfidePartialAggregate\)",
+        ("AggregateRows",),
+        PARALLEL + "; RESET parallel_tuple_cost",
+    ),
+    "groups in workers": Row(
+        "SELECT a.i % 7, sum(a.n * b.n), max(a.s || b.s) FROM big a, big b GROUP BY 1",
+        r"\(ConfideAggregate\).*Group Key.*Gather.*\(ConfidePartialAggregate\)",
+        ("AggregateRows",),
+        PARALLEL + "; RESET parallel_tuple_cost",
+    ),
+    "merged again and again": Row(
+        """SELECT count(x.m) FROM generate_series(1, 1000000) g LEFT JOIN
+           (SELECT count(*) AS m FROM big b WHERE b.n + b.n > 5 OFFSET 0) x
+           ON x.m <> g""",
+        r"\(ConfideAggregate\).*Gather.*\(ConfidePartialAggregate\)",
+        ("AggregateMerge", "AggregateHandOver"),
+        PARALLEL + "; RESET parallel_tuple_cost;" + off("material", "hashjoin", "mergejoin"),
+    ),
     "distinct aggregate": Row(
         "SELECT count(DISTINCT a.s || b.s) FROM big a, big b",
         r"\(ConfideAggregate\)",

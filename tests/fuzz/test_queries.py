@@ -42,13 +42,15 @@ COSTS = {
     "as they are": {},
     "free rows": FREE,
     "free workers": dict.fromkeys(WORKERS, "0"),
+    # What they give is not free: they shall aggregate.
+    "few rows of workers": {**dict.fromkeys(WORKERS, "0"), "parallel_tuple_cost": "10"},
     "pairs": {
         **FREE,
         **dict.fromkeys(["enable_material", "enable_memoize"], "off"),
         "confide.batch_row_cost": "0",
     },
 }
-WEIGHTS = [66, 8, 4, 22]
+WEIGHTS = [60, 8, 4, 6, 22]
 FOR_PAIRS = [name for name in PLANNER if name not in ("enable_nestloop", "enable_indexscan")]
 # What the plans must have had, and how often in 1000 queries at least.
 NODES = {
@@ -63,6 +65,8 @@ NODES = {
     "output program": ("Output Program:", 20),
     "aggregate": (r"\(ConfideAggregate\)", 20),
     "groups": (r"\(ConfideAggregate\)[^\n]*\n +Group Key", 20),
+    "partial aggregate": (r"\(ConfidePartialAggregate\)", 2),
+    "groups of workers": (r"Group Key[^\n]*\n +(Keeper[^\n]*\n +)*->  Gather", 1),
     "filter of an aggregate": ("Keeper Filter:", 5),
     "filter of groups": ("Keeper Group Filter:", 2),
     "sort": (r"\(ConfideSort\)", 20),

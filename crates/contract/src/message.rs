@@ -244,16 +244,27 @@ kinds! {
     /// Finishes groups. Body: handle `u32` 0..4, the largest number of groups `u32`
     /// 4..8, first slot for results `u64` 8..16; then FIDs `u64` of constants for the
     /// condition on groups. Answer: groups `u32` 0..4, flags
-    /// `u32` 4..8 (1: there may be more groups, 2: rows are to be taken back), groups
+    /// `u32` 4..8 (1: there may be more groups, 2: rows are to be taken back, 4: groups
+    /// that were handed over found no room and wait for another pass), groups
     /// in this pass `u64` 8..16; then for each key and aggregate a column: FIDs `u64`
     /// (0 for NULL), counts `u64`, or raw keys `u64` and for each a byte: 1 if NULL.
     /// Results take the slots, a group after the other.
     AggregateFetch = 86, true, 16;
-    /// Begins an aggregation anew. Body: handle `u32` 0..4, zero 4..8.
+    /// Begins an aggregation anew. Body: handle `u32` 0..4, `u32` 4..8: 1 for another
+    /// pass, which the groups come into that were handed over and found no room.
     AggregateReset = 87, false, 8;
-    /// Forgets an aggregation. Body: as [`Kind::AggregateReset`]. The release of
+    /// Forgets an aggregation. Body: handle `u32` 0..4, zero 4..8. The release of
     /// the statement arena forgets all.
     AggregateForget = 88, false, 8;
+    /// Hands an aggregation over to the session: its handle ends, and one channel of the
+    /// session may merge it. No row may wait to be taken back. Body: as
+    /// [`Kind::AggregateForget`]. Answer: its number `u64`. The end of the leader's
+    /// statement forgets it.
+    AggregateHandOver = 89, true, 8;
+    /// Takes the groups and states of an aggregation that was handed over into another one
+    /// of the same registration (the condition on groups and the bytes apart). Body: handle
+    /// `u32` 0..4, zero 4..8, number `u64` 8..16.
+    AggregateMerge = 90, false, 16;
 
     /// Stores the values of a batch ([`crate::envelope::FLAG_BATCH`]) in consecutive slots.
     /// Body: as [`Kind::PutEnvelope`], the FID being that of the first value. A value that
@@ -440,8 +451,9 @@ pub mod search {
 /// Aggregations over batches.
 ///
 /// Bytes of a registration: number of columns `u16`, of expressions `u16`, of group
-/// keys `u16`, of aggregates `u16`, the filter's expression `u16` or [`NONE`], zero
-/// 10..16, bytes that groups may take `u64` 16..24; then for each column its type
+/// keys `u16`, of aggregates `u16`, the filter's expression `u16` or [`NONE`], how many
+/// aggregations share the bytes `u16` 10..12 (0 as 1), zero 12..16, bytes that groups may
+/// take `u64` 16..24; then for each column its type
 /// code `u8`, 0 if it is not protected; for each expression its program `u32` (0: a
 /// column as it is) and the columns it takes, a number `u16` and so many `u16`; for
 /// each key its expression `u16`; for each aggregate its signature `u16` (0: count),

@@ -3,6 +3,7 @@
 //! Invariants: arenas in the map belong to this session only; a change of client
 //! or settings moves `version`, so that channels may keep copies.
 
+use crate::aggregation::handed::Handed;
 use crate::fail;
 use crate::numbers::{ArenaPair, Numbers};
 use crate::program::Program;
@@ -92,6 +93,8 @@ pub struct Session {
     pub budget: Arc<Budget>,
     /// What it has done.
     pub counters: Counters,
+    /// Aggregations that its channels hand over to each other.
+    pub handed: Handed,
     numbers: Arc<Numbers>,
     version: AtomicU64,
     shared: RwLock<Shared>,
@@ -135,6 +138,7 @@ impl Session {
             database,
             budget,
             counters: Counters::default(),
+            handed: Handed::default(),
             numbers: Arc::clone(numbers),
             version: AtomicU64::new(0),
             shared: RwLock::new(Shared {
@@ -167,6 +171,7 @@ impl Session {
 
     /// The leader's statement has ended: what closed channels left goes.
     pub fn end_statement(&self) {
+        self.handed.end_statement();
         let someone_left = read(&self.arenas).values().any(|m| m.left);
         if someone_left {
             write(&self.arenas).retain(|_, member| !member.left);

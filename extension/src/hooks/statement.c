@@ -76,16 +76,18 @@ reads_confide_table(const PlannedStmt *plan)
 
 /*
  * Workers join the leader's session, so it must be there before they start, and
- * what they may be handed must have been done.
+ * what they may be handed must have been done. The release of an earlier statement's values,
+ * which does not wake the keeper, must not come after what workers leave for this one.
  */
 static void
 before_parallel(const PlannedStmt *plan)
 {
 	if (!plan->parallelModeNeeded || IsParallelWorker())
 		return;
-	if (!cfd_channel.connected && reads_confide_table(plan))
-		cfd_begin();
-	cfd_fence_outstanding();
+	if (reads_confide_table(plan))
+		cfd_fence();
+	else
+		cfd_fence_outstanding();
 }
 
 /* What is remembered of orders is of one statement. */

@@ -483,6 +483,74 @@ impl Groups {
         true
     }
 
+    /// Takes what another group takes, if there is room.
+    fn has_room(&self, form: &[u8], purse: &mut Purse, full: &mut bool) -> Result<bool, Failure> {
+        let bytes = self.strings.cost(form) + self.group_bytes + form.len();
+        let taken = purse.take(bytes);
+        if let Err(error) = taken {
+            if self.strings.len() == 0 {
+                // Without any group there is no progress.
+                return Err(error.into());
+            }
+            *full = true;
+        } else if self.strings.len() >= NO_GROUP as usize - 1 {
+            *full = true;
+        }
+        Ok(!*full)
+    }
+
+    /// Appends the group here of each of another's groups that wait; those that find no room
+    /// have none.
+    pub fn merge(
+        &mut self,
+        other: &Groups,
+        waiting: &[bool],
+        purse: &mut Purse,
+        full: &mut bool,
+        numbers: &mut Vec<u32>,
+    ) -> Result<(), Failure> {
+        if self.only {
+            numbers.push(0);
+            return Ok(());
+        }
+        for (group, waits) in waiting.iter().enumerate() {
+            let form = other.strings.string(group as u32);
+            let number = match self.strings.find(form) {
+                _ if !waits => NO_GROUP,
+                Ok(number) => number,
+                Err(_) if *full => NO_GROUP,
+                Err(_) if !self.has_room(form, purse, full)? => NO_GROUP,
+                Err(hash) => self.add_of(other, group, hash, form)?,
+            };
+            numbers.push(number);
+        }
+        Ok(())
+    }
+
+    /// Adds another's group.
+    fn add_of(
+        &mut self,
+        other: &Groups,
+        group: usize,
+        hash: u64,
+        form: &[u8],
+    ) -> Result<u32, Failure> {
+        for (to, from) in self.kept.iter_mut().zip(&other.kept) {
+            match (to, from) {
+                (Kept::Raw(to, to_nulls), Kept::Raw(from, nulls)) => {
+                    to.push(*from.get(group).ok_or_else(lost)?);
+                    to_nulls.push(*nulls.get(group).ok_or_else(lost)?);
+                }
+                (Kept::Fids(to), Kept::Fids(from)) => to.push(*from.get(group).ok_or_else(lost)?),
+                (Kept::Values(to), Kept::Values(from)) => {
+                    to.push(from.get(group).ok_or_else(lost)?.clone());
+                }
+                _ => return Err(lost()),
+            }
+        }
+        Ok(self.strings.add(hash, form))
+    }
+
     /// Adds a group, if there is room.
     #[allow(clippy::too_many_arguments)]
     fn add(
@@ -496,18 +564,7 @@ impl Groups {
         purse: &mut Purse,
         full: &mut bool,
     ) -> Result<u32, Failure> {
-        let bytes = self.strings.cost(form) + self.group_bytes + form.len();
-        let first = self.strings.len() == 0;
-        if let Err(error) = purse.take(bytes) {
-            if first {
-                // Without any group there is no progress.
-                return Err(error.into());
-            }
-            *full = true;
-            return Ok(NO_GROUP);
-        }
-        if self.strings.len() >= NO_GROUP as usize - 1 {
-            *full = true;
+        if !self.has_room(form, purse, full)? {
             return Ok(NO_GROUP);
         }
         for ((kept, key), reading) in self.kept.iter_mut().zip(&plan.keys).zip(readings) {

@@ -5,7 +5,8 @@
 //!
 //! [`plan`] is what was registered, checked; [`part`] evaluates expressions over a
 //! part of a batch; [`keys`] finds groups; [`states`] holds transition states; here
-//! they come together.
+//! they come together. Parallel workers hand theirs over ([`handed`]), and the leader has
+//! them merged ([`merge`]).
 //!
 //! Invariants: results are those of [`values::AggregateState`] fed row by row in
 //! the order of arrival; memory is charged to the session before it is taken; a
@@ -13,7 +14,9 @@
 //! another group there is none until the next pass, and the rows without a group
 //! are handed back.
 
+pub mod handed;
 mod keys;
+mod merge;
 mod part;
 mod plan;
 mod purse;
@@ -29,6 +32,7 @@ use crate::program::load::{Touched, load};
 use crate::program::vector::{Context, Meter};
 use contract::{Fid, OpResult};
 use keys::Groups;
+use merge::Partial;
 use part::Part;
 use plan::{Key, Operand, Output};
 use purse::Purse;
@@ -63,6 +67,8 @@ pub struct Aggregation {
     fetched: usize,
     failure: Option<Failure>,
     numbers: Vec<u32>,
+    /// Aggregations merged, of which some groups found no room.
+    partials: Vec<Partial>,
 }
 
 /// What a fetch gives: for each output the values of some groups.
@@ -74,6 +80,8 @@ pub struct Fetched {
     pub more: bool,
     /// Rows wait to be handed back.
     pub returned: bool,
+    /// Groups that were handed over wait for another pass.
+    pub unmerged: bool,
     /// Groups of this pass.
     pub total: u64,
     /// Column by column: FIDs, raw values or counts; and which raw ones are NULL.
@@ -83,7 +91,7 @@ pub struct Fetched {
 impl Aggregation {
     /// An aggregation without rows.
     pub fn new(plan: Plan, budget: &Arc<Budget>) -> Aggregation {
-        let limit = plan.limit.min(budget.limit() / 2);
+        let limit = plan.limit.min(budget.limit() / 2) / plan.share;
         let mut aggregation = Aggregation {
             groups: Groups::new(&plan),
             states: Vec::new(),
@@ -94,6 +102,7 @@ impl Aggregation {
             fetched: 0,
             failure: None,
             numbers: Vec::new(),
+            partials: Vec::new(),
             plan,
         };
         aggregation.reset();
@@ -105,8 +114,14 @@ impl Aggregation {
         &self.plan
     }
 
-    /// Begins anew, for a rescan or another pass.
+    /// Begins anew, for a rescan.
     pub fn reset(&mut self) {
+        self.partials = Vec::new();
+        self.empty();
+    }
+
+    /// Without groups.
+    fn empty(&mut self) {
         self.groups = Groups::new(&self.plan);
         self.states = self.plan.states.iter().map(States::new).collect();
         self.returned = self.plan.no_rows();
@@ -208,6 +223,7 @@ impl Aggregation {
         }
         let mut fetched = Fetched {
             returned: self.returned_rows > 0,
+            unmerged: !self.partials.is_empty(),
             total: self.groups.len() as u64,
             columns: self.plan.outputs().map(|o| o.column()).collect(),
             ..Fetched::default()

@@ -46,8 +46,22 @@ pub struct Expression {
     pub kind: Kind,
 }
 
+impl Expression {
+    /// Whether it gives the same; constants come with the rows.
+    fn same(&self, other: &Expression) -> bool {
+        let source = match (&self.source, &other.source) {
+            (Source::Column(a), Source::Column(b)) => a == b,
+            (Source::Program(a, x), Source::Program(b, y)) => {
+                x == y && a.code == b.code && a.constants == b.constants
+            }
+            _ => false,
+        };
+        source && self.kind == other.kind
+    }
+}
+
 /// What a group is known by; the number is an expression's.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// Values that are not protected.
     Raw(usize),
@@ -153,8 +167,10 @@ pub struct Plan {
     pub aggregates: Vec<AggregateSpec>,
     /// Which groups count: a program over outputs.
     pub having: Option<Condition>,
-    /// Bytes that groups may take.
+    /// Bytes that groups may take, together with those of other aggregations.
     pub limit: usize,
+    /// How many aggregations share them.
+    pub share: usize,
 }
 
 /// The numbers at the beginning.
@@ -180,7 +196,8 @@ impl Plan {
             aggregates: usize::from(body.u16()?),
         };
         let filter = optional(body.u16()?);
-        body.skip::<6>()?;
+        let share = usize::from(body.u16()?).max(1);
+        body.skip::<4>()?;
         let limit = usize::try_from(body.u64()?).unwrap_or(usize::MAX);
         let many = sizes.expressions.max(sizes.keys).max(sizes.aggregates);
         if sizes.columns > COLUMNS_MAX || many > PARTS_MAX {
@@ -197,6 +214,7 @@ impl Plan {
             aggregates: Vec::with_capacity(sizes.aggregates),
             having: None,
             limit,
+            share,
         };
         plan.read(&mut body, &sizes, filter, table, program_of)?;
         if !body.is_empty() {
@@ -401,6 +419,21 @@ impl Plan {
             None => Output::Count(number),
             Some(t) => Output::Result(number, t),
         })
+    }
+
+    /// Whether groups of another plan are groups of this one, and their states its states.
+    pub fn merges(&self, other: &Plan) -> bool {
+        self.columns == other.columns
+            && self.keys == other.keys
+            && self.filter == other.filter
+            && self.states == other.states
+            && self.states.iter().all(|state| !state.distinct)
+            && self.expressions.len() == other.expressions.len()
+            && self
+                .expressions
+                .iter()
+                .zip(&other.expressions)
+                .all(|(a, b)| a.same(b))
     }
 
     /// Slots that a group takes.

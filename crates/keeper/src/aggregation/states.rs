@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use store::Scalar;
-use values::{AggregateState, Env, Value, replaces_extreme};
+use values::{AggregateState, Env, Error, Value, replaces_extreme};
 
 /// What a state that lies aside takes.
 const ASIDE_BYTES: usize = 256;
@@ -264,24 +264,79 @@ impl States {
                     sums.add(v, group);
                     return Ok(());
                 }
-                let state = match aside.entry(group) {
-                    Entry::Occupied(place) => place.into_mut(),
-                    Entry::Vacant(place) => {
-                        purse.take_beyond(ASIDE_BYTES)?;
-                        let new = AggregateState::new(Aggregate::Sum, TypeCode::Numeric)?;
-                        place.insert(new)
-                    }
-                };
-                let before = state.heap_bytes();
-                state.step(&value, env)?;
-                purse.give(before);
-                purse.take_beyond(state.heap_bytes())?;
+                change_aside(aside, group, purse, |state| state.step(&value, env))?;
             }
             Held::General(_, states) => {
                 let state = states.get_mut(group as usize).ok_or_else(lost)?;
                 state.step(&value, env)?;
             }
             Held::Integers(_) | Held::Counts(_) | Held::Extremes(..) => return Err(lost()),
+        }
+        Ok(())
+    }
+
+    /// Takes in the states of another's groups: `numbers` says which group here each is of.
+    pub fn merge(
+        &mut self,
+        other: &States,
+        numbers: &[u32],
+        env: &Env,
+        purse: &mut Purse,
+    ) -> Result<(), Failure> {
+        match (&mut self.held, &other.held) {
+            (Held::Counts(to), Held::Counts(from)) => {
+                for (count, group) in from.iter().zip(numbers) {
+                    if let Some(to) = to.get_mut(*group as usize) {
+                        *to += count;
+                    }
+                }
+            }
+            (Held::Integers(to), Held::Integers(from)) => to.merge(from, numbers),
+            (Held::Numerics(to, scale, aside), Held::Numerics(from, other_scale, other_aside)) => {
+                if scale.is_none() {
+                    *scale = *other_scale;
+                }
+                match other_scale {
+                    Some(other) if Some(*other) != *scale => {
+                        for (number, group) in numbers.iter().enumerate() {
+                            let (sum, count) = from.get(number);
+                            if count > 0 && *group != NO_GROUP {
+                                let agg = Aggregate::Sum;
+                                let sum = AggregateState::of_numerics(agg, sum, *other, count)?;
+                                change_aside(aside, *group, purse, |state| state.combine(&sum))?;
+                            }
+                        }
+                    }
+                    _ => to.merge(from, numbers),
+                }
+                for (number, state) in other_aside {
+                    let group = *numbers.get(*number as usize).ok_or_else(lost)?;
+                    if group != NO_GROUP {
+                        change_aside(aside, group, purse, |to| to.combine(state))?;
+                    }
+                }
+            }
+            (Held::Extremes(aggregate, to), Held::Extremes(_, from)) => {
+                for (value, group) in from.iter().zip(numbers) {
+                    if let (Some(place), Some(value)) = (to.get_mut(*group as usize), value) {
+                        let order = match &place {
+                            Some(old) => Some(values::compare(old, value, env)?),
+                            None => None,
+                        };
+                        if order.is_none_or(|o| replaces_extreme(*aggregate, self.input, o)) {
+                            keep_extreme(place, value.clone(), purse)?;
+                        }
+                    }
+                }
+            }
+            (Held::General(_, to), Held::General(_, from)) => {
+                for (state, group) in from.iter().zip(numbers) {
+                    if let Some(to) = to.get_mut(*group as usize) {
+                        to.combine(state)?;
+                    }
+                }
+            }
+            _ => return Err(lost()),
         }
         Ok(())
     }
@@ -348,6 +403,17 @@ impl Sums {
         }
     }
 
+    fn merge(&mut self, other: &Sums, numbers: &[u32]) {
+        let others = other.sums.iter().zip(&other.counts);
+        for ((sum, count), group) in others.zip(numbers) {
+            let at = *group as usize;
+            if let (Some(to), Some(counted)) = (self.sums.get_mut(at), self.counts.get_mut(at)) {
+                *to = to.wrapping_add(*sum);
+                *counted += count;
+            }
+        }
+    }
+
     fn get(&self, group: usize) -> (i128, u64) {
         let sum = self.sums.get(group).copied().unwrap_or(0);
         (sum, self.counts.get(group).copied().unwrap_or(0))
@@ -383,12 +449,38 @@ fn extremes(
         };
         if replace {
             let value = new.to_value(t).ok_or_else(lost)?;
-            purse.take_beyond(value.heap_bytes())?;
-            if let Some(old) = place.replace(value) {
-                purse.give(old.heap_bytes());
-            }
+            keep_extreme(place, value, purse)?;
         }
     }
+    Ok(())
+}
+
+fn keep_extreme(place: &mut Option<Value>, value: Value, purse: &mut Purse) -> Result<(), Failure> {
+    purse.take_beyond(value.heap_bytes())?;
+    if let Some(old) = place.replace(value) {
+        purse.give(old.heap_bytes());
+    }
+    Ok(())
+}
+
+/// Changes the state of a group that lies aside.
+fn change_aside(
+    aside: &mut BTreeMap<u32, AggregateState>,
+    group: u32,
+    purse: &mut Purse,
+    change: impl FnOnce(&mut AggregateState) -> Result<(), Error>,
+) -> Result<(), Failure> {
+    let state = match aside.entry(group) {
+        Entry::Occupied(place) => place.into_mut(),
+        Entry::Vacant(place) => {
+            purse.take_beyond(ASIDE_BYTES)?;
+            place.insert(AggregateState::new(Aggregate::Sum, TypeCode::Numeric)?)
+        }
+    };
+    let before = state.heap_bytes();
+    change(state)?;
+    purse.give(before);
+    purse.take_beyond(state.heap_bytes())?;
     Ok(())
 }
 

@@ -17,6 +17,8 @@ const AGGREGATIONS_MAX: usize = 1024;
 const MORE: u32 = 1;
 /// Rows are to be taken back.
 const RETURNED: u32 = 2;
+/// Groups that were handed over wait for another pass.
+const UNMERGED: u32 = 4;
 
 fn unknown() -> Failure {
     Error::new(b"42883", "confide: no such aggregation").into()
@@ -119,6 +121,7 @@ impl Connection {
             let mut flags = 0;
             flags |= if fetched.more { MORE } else { 0 };
             flags |= if fetched.returned { RETURNED } else { 0 };
+            flags |= if fetched.unmerged { UNMERGED } else { 0 };
             let groups = fetched.groups as u64;
             let counters = &this.space.session.counters;
             counters.declassified.fetch_add(groups, Relaxed);
@@ -137,10 +140,38 @@ impl Connection {
     }
 
     pub(super) fn aggregate_reset(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let (handle, goes_on) = (body.u32()?, body.u32()? == 1);
+        self.with_aggregation(handle, |this, aggregation| match goes_on {
+            true => aggregation.next_pass(&this.env),
+            false => {
+                aggregation.reset();
+                Ok(())
+            }
+        })
+    }
+
+    pub(super) fn aggregate_hand_over(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.need_client()?;
         let handle = Body::new(body).u32()?;
-        self.with_aggregation(handle, |_, aggregation| {
-            aggregation.reset();
-            Ok(())
+        let aggregation = self.aggregations.get(&handle).ok_or_else(unknown)?;
+        aggregation.check_whole()?;
+        let aggregation = self.aggregations.remove(&handle).ok_or_else(unknown)?;
+        let statement = (!self.leads).then_some(self.statement);
+        let number = self.space.session.handed.put(aggregation, statement)?;
+        self.reply.extend_from_slice(&number.to_le_bytes());
+        Ok(())
+    }
+
+    pub(super) fn aggregate_merge(&mut self, body: &[u8]) -> Result<(), Failure> {
+        let mut body = Body::new(body);
+        let handle = body.u32()?;
+        body.skip::<4>()?;
+        let other = self.space.session.handed.take(body.u64()?);
+        self.with_aggregation(handle, |this, aggregation| match other {
+            Some(other) => aggregation.merge(other, &this.env),
+            // Without its groups the result would be wrong.
+            None => Err(aggregation.fail(unknown())),
         })
     }
 

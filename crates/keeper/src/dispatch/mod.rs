@@ -76,6 +76,8 @@ pub struct Connection {
     /// Aggregations of the running statements.
     aggregations: HashMap<u32, Aggregation>,
     next_aggregation: u32,
+    /// The statement that the channel began in, which is a worker's only one.
+    statement: u64,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -94,6 +96,7 @@ impl Connection {
         let (session, leads) = keeper.session(hello)?;
         let own = session.enter().ok_or(Status::TooManyChannels)?;
         let (Shared { client, env }, version) = session.shared();
+        let statement = session.handed.statement();
         Ok(Connection {
             space: Space {
                 keeper: Arc::clone(keeper),
@@ -118,6 +121,7 @@ impl Connection {
             messages: [0; KINDS],
             aggregations: HashMap::new(),
             next_aggregation: 0,
+            statement,
         })
     }
 
@@ -185,6 +189,7 @@ impl Connection {
             Kind::AggregateRegister => self.aggregate_register(body),
             Kind::AggregateReturn => self.aggregate_return(body),
             Kind::AggregateFetch => self.aggregate_fetch(body),
+            Kind::AggregateHandOver => self.aggregate_hand_over(body),
             Kind::Handshake => self.handshake(body),
             Kind::Stats => self.stats(),
             Kind::Resolve => self.resolve(body),
@@ -216,6 +221,7 @@ impl Connection {
             Kind::AggregateRows => self.aggregate_rows(body),
             Kind::AggregateReset => self.aggregate_reset(body),
             Kind::AggregateForget => self.aggregate_forget(body),
+            Kind::AggregateMerge => self.aggregate_merge(body),
             Kind::ProgramForget => self.program_forget(body),
             Kind::PartitionDrop => self.partition_drop(body),
             Kind::Settings => self.settings(body),

@@ -9,7 +9,7 @@ use contract::{Fid, TypeCode};
 use values::Error;
 
 /// An instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Instruction {
     /// What it does.
     pub code: u8,

@@ -235,7 +235,8 @@ put_registration(AggregateState *state, StringInfo body)
 	put16(body, list_length(state->key_sources));
 	put16(body, list_length(state->calls));
 	put16(body, filter);
-	appendBinaryStringInfo(body, "\0\0\0\0\0\0", 6);
+	put16(body, state->share);
+	put32(body, 0);
 	appendBinaryStringInfo(body, (const char *) &limit, sizeof(limit));
 	for (int i = 0; i < state->column_count; i++)
 		appendStringInfoChar(body, state->columns[i].type);
@@ -281,6 +282,7 @@ tell_reset(AggregateState *state)
 	unsigned char body[CFD_FIXED_AGGREGATE_RESET] = {0};
 
 	cfd_put32(body, state->handle);
+	cfd_put32(body + 4, state->passes > 0);
 	if (!cfd_try_send(CFD_KIND_AGGREGATE_RESET, body, sizeof(body), false))
 		cfd_send(CFD_KIND_AGGREGATE_RESET, body, sizeof(body), NULL, 0);
 }
@@ -298,6 +300,9 @@ cfd_aggregate_open(AggregateState *state)
 		tell_reset(state);
 		return;
 	}
+	/* Values that end with the statement have the keeper told of its end, also after an error. */
+	if (state->stage == CFD_AGG_FINAL)
+		cfd_new_slot(CFD_STATEMENT);
 	/* Programs first: their registration uses the channel, too. */
 	resetStringInfo(&state->body);
 	put_registration(state, &state->body);

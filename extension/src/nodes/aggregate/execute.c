@@ -20,6 +20,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	List	   *having = list_nth(plan->custom_private, CFD_AGG_HAVING);
 
 	node->custom_ps = list_make1(child);
+	state->stage = intVal(list_nth(plan->custom_private, CFD_AGG_STAGE));
+	state->share = intVal(list_nth(plan->custom_private, CFD_AGG_SHARE));
 	cfd_aggregate_describe(state, plan);
 	if (having != NIL)
 	{
@@ -49,7 +51,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 			column->nulls = palloc(CFD_BATCH_ROWS_MAX);
 		}
 	}
-	if (!state->evaluates)
+	if (!state->evaluates && state->stage != CFD_AGG_FINAL)
 		state->as_stored = cfd_stored_create(state->last_attribute);
 	initStringInfo(&state->body);
 }
@@ -93,6 +95,12 @@ execute(CustomScanState *node)
 	return ExecScan(&node->ss, cfd_aggregate_next, recheck);
 }
 
+static TupleTableSlot *
+execute_partial(CustomScanState *node)
+{
+	return ExecScan(&node->ss, cfd_partial_next, recheck);
+}
+
 static void
 rescan(CustomScanState *node)
 {
@@ -119,13 +127,35 @@ static const CustomExecMethods methods = {
 	.ExplainCustomScan = cfd_aggregate_explain
 };
 
-Node *
-cfd_aggregate_create_state(CustomScan *plan)
+static const CustomExecMethods partial_methods = {
+	.CustomName = "ConfidePartialAggregate",
+	.BeginCustomScan = begin,
+	.ExecCustomScan = execute_partial,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.ExplainCustomScan = cfd_aggregate_explain
+};
+
+static Node *
+create_state(const CustomExecMethods *of)
 {
 	AggregateState *state = palloc0(sizeof(AggregateState));
 
-	(void) plan;
 	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &methods;
+	state->css.methods = of;
 	return (Node *) state;
+}
+
+Node *
+cfd_aggregate_create_state(CustomScan *plan)
+{
+	(void) plan;
+	return create_state(&methods);
+}
+
+Node *
+cfd_partial_create_state(CustomScan *plan)
+{
+	(void) plan;
+	return create_state(&partial_methods);
 }

@@ -40,7 +40,7 @@ explain_programs(AggregateState *state, ExplainState *es)
 		if (source->program != NULL && source->program != state->filter)
 			texts = lappend(texts, source->program->text);
 	}
-	if (state->filter != NULL)
+	if (state->filter != NULL && state->stage != CFD_AGG_FINAL)
 		ExplainPropertyText("Keeper Filter", state->filter->text, es);
 	if (texts != NIL && es->verbose)
 		ExplainPropertyList("Keeper Programs", texts, es);
@@ -53,14 +53,18 @@ cfd_aggregate_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	AggregateState *state = (AggregateState *) node;
 
-	explain_keys(state, ancestors, es);
+	if (state->stage != CFD_AGG_PARTIAL)
+		explain_keys(state, ancestors, es);
 	explain_programs(state, es);
-	if (!es->analyze)
+	/* What a worker has counted is gone with it. */
+	if (!es->analyze || state->stage == CFD_AGG_PARTIAL)
 		return;
 	ExplainPropertyInteger("Batches", NULL, state->total_batches, es);
 	ExplainPropertyInteger("Rows Aggregated", NULL, state->total_rows, es);
 	ExplainPropertyInteger("Values", NULL, state->total_rows * state->column_count, es);
 	ExplainPropertyInteger("Bytes Sent", NULL, state->total_bytes, es);
+	if (state->stage == CFD_AGG_FINAL)
+		ExplainPropertyInteger("Aggregations Merged", NULL, state->total_merged, es);
 	ExplainPropertyInteger("Groups", NULL, state->total_groups, es);
 	if (state->passes > 1)
 		ExplainPropertyInteger("Passes", NULL, state->passes, es);

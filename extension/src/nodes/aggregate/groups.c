@@ -80,16 +80,18 @@ fetch(AggregateState *state)
 	state->total_groups += groups;
 }
 
-/* The next pass, over the rows that found no room; false if there are none. */
+/* The next pass, over the rows and merged groups that found no room; false if there are none. */
 static bool
 next_pass(AggregateState *state)
 {
-	if (!(state->flags & FLAG_RETURNED) && state->left == NULL)
+	bool		unmerged = (state->flags & FLAG_UNMERGED) != 0;
+
+	if (!(state->flags & FLAG_RETURNED) && state->left == NULL && !unmerged)
 		return false;
 	cfd_aggregate_take_back(state);
 	state->input = state->left;
 	state->left = NULL;
-	if (state->input == NULL)
+	if (state->input == NULL && !unmerged)
 		return false;
 	cfd_aggregate_fill(state);
 	return true;

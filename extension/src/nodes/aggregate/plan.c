@@ -4,7 +4,8 @@
  *
  * The node is offered if all keys, aggregates and conditions can be done exactly;
  * else nothing is. Where the child is the scan of one table, its protected quals
- * become the aggregation's filter, so that nobody learns which rows pass.
+ * become the aggregation's filter, so that nobody learns which rows pass. Where workers can
+ * divide the child's rows there is a parallel path, too.
  *
  * Invariant: as in aggregate.h.
  */
@@ -42,6 +43,7 @@
 #include "utils/typcache.h"
 
 bool		cfd_enable_batch_aggregate = true;
+bool		cfd_enable_partial_aggregate = true;
 int			cfd_aggregate_memory = 256 * 1024;
 
 static create_upper_paths_hook_type previous_upper_paths = NULL;
@@ -364,6 +366,27 @@ scan_path(PlannerInfo *root, RelOptInfo *rel, Wanted *wanted, Cost *cost)
 	return best;
 }
 
+/* As scan_path, of a scan that workers divide. */
+static Path *
+divided_scan_path(PlannerInfo *root, RelOptInfo *rel, Wanted *wanted, Cost *cost)
+{
+	Path	   *path;
+	Cost		filters;
+	bool		any;
+	int			workers;
+
+	if (!is_plain_scan(root, rel) || !arguments_are_columns(wanted) || !keys_are_columns(wanted) ||
+		rel->lateral_relids != NULL)
+		return NULL;
+	workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
+	filters = cost_of_filters(root, rel, &any);
+	if (workers <= 0 || (!any && !IsA(without_projection(linitial(rel->partial_pathlist)), Path)))
+		return NULL;
+	path = create_seqscan_path(root, rel, NULL, workers);
+	*cost = path->total_cost - filters * cfd_rows_scanned(root, rel, path);
+	return path;
+}
+
 /* Whether the child gives all columns that the expressions need. */
 static bool
 child_gives(Path *child, Wanted *wanted)
@@ -422,6 +445,11 @@ static const CustomScanMethods scan_methods = {
 	.CreateCustomScanState = cfd_aggregate_create_state
 };
 
+static const CustomScanMethods partial_methods = {
+	.CustomName = "ConfidePartialAggregate",
+	.CreateCustomScanState = cfd_partial_create_state
+};
+
 /*
  * Whether a condition on groups is one for the keeper: over keys, results and constants,
  * nothing that PostgreSQL makes of them (a count that is cast, say).
@@ -444,15 +472,138 @@ is_having(Node *qual, const List *keys)
 	return true;
 }
 
-static void
-add_aggregate_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wanted *wanted, List *quals)
+/* A path without costs; "rest" is what PostgreSQL evaluates on the groups. */
+static CustomPath *
+make_path(RelOptInfo *output, PathTarget *target, Path *child, Wanted *wanted, List *rest, bool fused)
 {
 	CustomPath *path = makeNode(CustomPath);
+
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = output;
+	path->path.pathtarget = target;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_paths = list_make1(child);
+	path->custom_private = list_make5(wanted->keys, wanted->aggrefs, wanted->having, rest, makeBoolean(fused));
+	path->methods = &path_methods;
+	return path;
+}
+
+static void
+set_stage(CustomPath *path, CfdAggregateStage stage, int share)
+{
+	path->custom_private = lappend(path->custom_private, makeInteger(stage));
+	path->custom_private = lappend(path->custom_private, makeInteger(share));
+}
+
+/* What the keeper does with rows, or with groups that come from workers. */
+static Cost
+cost_to_aggregate(const Wanted *wanted, double rows)
+{
+	return rows * (list_length(wanted->keys) + list_length(wanted->aggrefs) + 1) * cpu_operator_cost * 0.2;
+}
+
+static void
+add_with_cost(PlannerInfo *root, CustomPath *path, const Wanted *wanted, Cost startup, double groups, List *quals)
+{
+	PathTarget *target = path->path.pathtarget;
+
+	path->path.rows = clamp_row_est(groups * clauselist_selectivity(root, quals, 0, JOIN_INNER, NULL));
+	/* Else it is worth more than time that nobody learns what the rows are. */
+	if (tells_nothing_by_row(wanted, quals))
+		startup += WAITS * cfd_exchange_cost;
+	path->path.startup_cost = startup;
+	path->path.total_cost = startup + groups * cpu_tuple_cost + target->cost.startup +
+		target->cost.per_tuple * path->path.rows;
+	add_path(path->path.parent, &path->path);
+}
+
+static double
+number_of_groups(PlannerInfo *root, const Wanted *wanted, double rows)
+{
+	return wanted->keys == NIL ? 1 : estimate_num_groups(root, wanted->keys, Max(rows, 1), NULL, NULL);
+}
+
+static bool
+can_merge(const Wanted *wanted)
+{
+	ListCell   *cell;
+
+	foreach(cell, wanted->aggrefs)
+	{
+		if (lfirst_node(Aggref, cell)->aggdistinct != NIL)
+			return false;
+	}
+	return true;
+}
+
+/* A column of what workers give, which nothing computes: it is only to be found again. */
+static void
+add_placeholder(PathTarget *target, Oid type)
+{
+	Expr	   *nothing = (Expr *) makeNullConst(type, -1, InvalidOid);
+
+	nothing = (Expr *) makeRelabelType(nothing, type, -1, InvalidOid, COERCE_IMPLICIT_CAST);
+	add_column_to_pathtarget(target, nothing, 0);
+}
+
+/* What workers give: a number, or rows that found no room (partial.c). */
+static PathTarget *
+partial_target(void)
+{
+	PathTarget *target = create_empty_pathtarget();
+
+	add_placeholder(target, INT8OID);
+	add_placeholder(target, BYTEAOID);
+	target->width = 16;
+	return target;
+}
+
+/* Workers aggregate what they read, and the leader has their groups merged. */
+static void
+add_parallel_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wanted *wanted, List *quals, List *rest)
+{
+	Cost		child_cost = 0;
+	Path	   *child = divided_scan_path(root, input, wanted, &child_cost);
+	bool		fused = child != NULL;
+	CustomPath *path;
+	Path	   *gather;
+	double		processes;
+	double		rows;
+	double		groups;
+
+	if (!fused)
+	{
+		child = without_projection(linitial(input->partial_pathlist));
+		child_cost = child->total_cost;
+		if (!child_gives(child, wanted))
+			return;
+	}
+	processes = child->parallel_workers + 1;
+	rows = child->rows;
+	groups = number_of_groups(root, wanted, rows * processes);
+	path = make_path(output, partial_target(), child, wanted, NIL, fused);
+	set_stage(path, CFD_AGG_PARTIAL, 2 * processes);
+	path->path.rows = 1;
+	path->path.parallel_safe = true;
+	path->path.parallel_workers = child->parallel_workers;
+	path->path.startup_cost = child_cost + cost_to_aggregate(wanted, rows);
+	path->path.total_cost = path->path.startup_cost + cfd_exchange_cost;
+	gather = (Path *) create_gather_path(root, output, &path->path, path->path.pathtarget, NULL, &processes);
+	path = make_path(output, output->reltarget, gather, wanted, rest, fused);
+	set_stage(path, CFD_AGG_FINAL, 2);
+	rows = Min(rows, groups) * processes;
+	add_with_cost(root, path, wanted,
+				  gather->total_cost + cost_to_aggregate(wanted, rows) + rows * cpu_tuple_cost, groups, quals);
+}
+
+static void
+add_aggregate_paths(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wanted *wanted, List *quals)
+{
+	CustomPath *path;
 	Cost		child_cost = 0;
 	Path	   *child = scan_path(root, input, wanted, &child_cost);
 	bool		fused = child != NULL;
-	double		rows;
-	double		groups;
+	List	   *rest;
 	ListCell   *cell;
 
 	if (!fused)
@@ -469,25 +620,14 @@ add_aggregate_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wan
 		if (is_having(lfirst(cell), wanted->keys))
 			wanted->having = lappend(wanted->having, lfirst(cell));
 	}
-	rows = child->rows;
-	groups = wanted->keys == NIL ? 1 : estimate_num_groups(root, wanted->keys, Max(rows, 1), NULL, NULL);
-	path->path.pathtype = T_CustomScan;
-	path->path.parent = output;
-	path->path.pathtarget = output->reltarget;
-	path->path.rows = clamp_row_est(groups * clauselist_selectivity(root, quals, 0, JOIN_INNER, NULL));
-	path->path.startup_cost = child_cost +
-		rows * (list_length(wanted->keys) + list_length(wanted->aggrefs) + 1) * cpu_operator_cost * 0.2;
-	/* Else it is worth more than time that nobody learns what the rows are. */
-	if (tells_nothing_by_row(wanted, quals))
-		path->path.startup_cost += WAITS * cfd_exchange_cost;
-	path->path.total_cost = path->path.startup_cost + groups * cpu_tuple_cost + output->reltarget->cost.startup +
-		output->reltarget->cost.per_tuple * path->path.rows;
-	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->custom_paths = list_make1(child);
-	path->custom_private = list_make5(wanted->keys, wanted->aggrefs, wanted->having,
-									  list_difference_ptr(quals, wanted->having), makeBoolean(fused));
-	path->methods = &path_methods;
-	add_path(output, &path->path);
+	rest = list_difference_ptr(quals, wanted->having);
+	path = make_path(output, output->reltarget, child, wanted, rest, fused);
+	set_stage(path, CFD_AGG_WHOLE, 1);
+	add_with_cost(root, path, wanted, child_cost + cost_to_aggregate(wanted, child->rows),
+				  number_of_groups(root, wanted, child->rows), quals);
+	if (cfd_enable_partial_aggregate && output->consider_parallel && input->partial_pathlist != NIL &&
+		can_merge(wanted))
+		add_parallel_path(root, input, output, wanted, quals, rest);
 }
 
 static void
@@ -512,7 +652,7 @@ upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOp
 	collect((Node *) quals, &wanted);
 	if (wanted.impossible || (wanted.careful && !arguments_are_columns(&wanted)))
 		return;
-	add_aggregate_path(root, input, output, &wanted, quals);
+	add_aggregate_paths(root, input, output, &wanted, quals);
 }
 
 /* ---------- the plan ---------- */
@@ -613,43 +753,62 @@ params_of(Node *node)
 	return params;
 }
 
+/* What is sent to the keeper: keys, calls and quals, over what the child gives. */
+static List *
+plan_rows(PlannerInfo *root, CustomPath *path, Plan *child)
+{
+	List	   *keys = linitial(path->custom_private);
+	List	   *aggrefs = lsecond(path->custom_private);
+	List	   *quals = NIL;
+	List	   *calls = NIL;
+	ListCell   *cell;
+
+	/* Quals without columns put a Result above the scan; the scan then keeps its quals. */
+	if (boolVal(list_nth(path->custom_private, 4)) && !IsA(child, Result))
+		quals = take_quals(root, child, list_concat_copy(keys, aggrefs));
+	foreach(cell, aggrefs)
+		calls = lappend(calls, call_of(lfirst_node(Aggref, cell), child->targetlist, keys != NIL));
+	return list_make3(over(child->targetlist, OUTER_VAR, (Node *) keys),
+					  calls,
+					  over(child->targetlist, OUTER_VAR, (Node *) quals));
+}
+
 static Plan *
 plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 			   List *clauses, List *children)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *child = linitial(children);
-	List	   *keys = linitial(path->custom_private);
-	List	   *aggrefs = lsecond(path->custom_private);
-	List	   *outputs = list_concat_copy(keys, aggrefs);
-	List	   *quals = NIL;
-	List	   *calls = NIL;
-	List	   *having;
+	CfdAggregateStage stage = intVal(list_nth(path->custom_private, 5));
+	List	   *outputs = list_concat_copy(linitial(path->custom_private), lsecond(path->custom_private));
+	List	   *having = NIL;
 	ListCell   *cell;
 
 	(void) rel;
 	(void) clauses;
-	/* Quals without columns put a Result above the scan; the scan then keeps its quals. */
-	if (boolVal(list_nth(path->custom_private, 4)) && !IsA(child, Result))
-		quals = take_quals(root, child, outputs);
+	/* The final one's rows are those that the partial one below Gather describes. */
+	if (stage == CFD_AGG_FINAL)
+		scan->custom_private = list_truncate(copyObject(((CustomScan *) outerPlan(child))->custom_private),
+											 CFD_AGG_HAVING);
+	else
+		scan->custom_private = plan_rows(root, path, child);
+	if (stage == CFD_AGG_PARTIAL)
+		outputs = path->path.pathtarget->exprs;
 	foreach(cell, outputs)
 		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist,
 										  makeTargetEntry(copyObject(lfirst(cell)),
 														  list_length(scan->custom_scan_tlist) + 1, NULL, false));
-	foreach(cell, aggrefs)
-		calls = lappend(calls, call_of(lfirst_node(Aggref, cell), child->targetlist, keys != NIL));
-	having = (List *) over(scan->custom_scan_tlist, INDEX_VAR, lthird(path->custom_private));
-	scan->custom_private = list_make4(over(child->targetlist, OUTER_VAR, (Node *) keys),
-									  calls,
-									  over(child->targetlist, OUTER_VAR, (Node *) quals),
-									  having);
+	if (stage != CFD_AGG_PARTIAL)
+		having = (List *) over(scan->custom_scan_tlist, INDEX_VAR, lthird(path->custom_private));
+	scan->custom_private = lappend(scan->custom_private, having);
+	scan->custom_private = list_concat(scan->custom_private, list_copy_tail(path->custom_private, 5));
 	/* Who needs parameters must say so where PostgreSQL looks. */
 	scan->custom_exprs = params_of((Node *) scan->custom_private);
 	scan->scan.plan.targetlist = tlist;
 	scan->scan.plan.qual = list_nth(path->custom_private, 3);
 	scan->custom_plans = children;
 	scan->flags = path->flags;
-	scan->methods = &scan_methods;
+	scan->methods = stage == CFD_AGG_PARTIAL ? &partial_methods : &scan_methods;
 	return &scan->scan.plan;
 }
 
@@ -661,6 +820,11 @@ cfd_aggregate_init(void)
 							 NULL,
 							 &cfd_enable_batch_aggregate,
 							 true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("confide.enable_partial_aggregate",
+							 "Has parallel workers aggregate protected values in the keeper, each its part.",
+							 NULL,
+							 &cfd_enable_partial_aggregate,
+							 true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("confide.batch_aggregate_memory",
 							"Memory of the keeper for the groups of one aggregation; more groups take more passes.",
 							NULL,
@@ -668,6 +832,7 @@ cfd_aggregate_init(void)
 							256 * 1024, 16, MAX_KILOBYTES,
 							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&scan_methods);
+	RegisterCustomScanMethods(&partial_methods);
 	previous_upper_paths = create_upper_paths_hook;
 	create_upper_paths_hook = upper_paths;
 }

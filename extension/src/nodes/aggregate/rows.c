@@ -181,13 +181,22 @@ returned_column(const Column *column, const char *at, uint32 rows, const char *e
 	return at + bytes;
 }
 
-static void
-store_returned(AggregateState *state, const char *at, uint32 rows, const char *end)
+/* Keeps the rows of an answer, which is long enough for the numbers that it begins with. */
+void
+cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length)
 {
+	const char *at = answer + CFD_RETURN_HEAD;
+	const char *end = answer + length;
+	uint32		rows = cfd_get32(answer + 8);
 	const char **columns = palloc(state->column_count * sizeof(char *));
 	Datum	   *values = palloc(state->column_count * sizeof(Datum));
 	bool	   *nulls = palloc(state->column_count * sizeof(bool));
 
+	if (state->left == NULL)
+	{
+		prepare_store(state);
+		state->left = tuplestore_begin_heap(false, false, work_mem);
+	}
 	for (int i = 0; i < state->column_count; i++)
 	{
 		columns[i] = at;
@@ -221,21 +230,29 @@ cfd_aggregate_take_back(AggregateState *state)
 		uint32		length;
 		const char *answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_RETURN, body, sizeof(body), &length);
 
-		if (length < 16)
+		if (length < CFD_RETURN_HEAD)
 			cfd_violation("rows handed back are too short");
 		state->allowance = Max(cfd_get64(answer), CFD_BATCH_ROWS_MAX);
 		more = cfd_get32(answer + 12) != 0;
 		if (cfd_get32(answer + 8) == 0)
 			break;
-		if (state->left == NULL)
-		{
-			prepare_store(state);
-			state->left = tuplestore_begin_heap(false, false, work_mem);
-		}
-		store_returned(state, answer + 16, cfd_get32(answer + 8), answer + length);
+		if (state->stage == CFD_AGG_PARTIAL)
+			cfd_partial_store(state, answer, length);
+		else
+			cfd_aggregate_store(state, answer, length);
 		CHECK_FOR_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(old);
+}
+
+/* A handle of another keeper's life would name nothing, or another aggregation. */
+void
+cfd_aggregate_check(const AggregateState *state)
+{
+	if (state->generation != cfd_channel.generation)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("Confide's keeper was restarted during the statement")));
 }
 
 static void
@@ -252,10 +269,7 @@ send_batch(AggregateState *state)
 		put_column(&state->body, &state->columns[i], state->rows);
 	cfd_put32(fixed, state->handle);
 	cfd_put32(fixed + 4, state->rows);
-	if (state->generation != cfd_channel.generation)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONNECTION_FAILURE),
-				 errmsg("Confide's keeper was restarted during the statement")));
+	cfd_aggregate_check(state);
 	INSTR_TIME_SET_ZERO(from);
 	if (state->css.ss.ps.instrument != NULL)
 		INSTR_TIME_SET_CURRENT(from);
@@ -276,38 +290,48 @@ send_batch(AggregateState *state)
 	state->rows = 0;
 }
 
+/* Appends the next row of this pass, and perhaps others; false if there is none. */
+static bool
+next_row(AggregateState *state)
+{
+	TupleTableSlot *slot;
+
+	if (state->input != NULL)
+	{
+		if (!tuplestore_gettupleslot(state->input, true, false, state->stored_slot))
+			return false;
+		add_stored_row(state, state->stored_slot);
+		return true;
+	}
+	/* What workers have made is merged already. */
+	if (state->stage == CFD_AGG_FINAL)
+		return false;
+	slot = ExecProcNode(linitial(state->css.custom_ps));
+	if (TupIsNull(slot))
+		return false;
+	add_row(state, slot);
+	/* What expressions allocated, a row's at a time. */
+	if (state->evaluates)
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+	return true;
+}
+
 /* Sends all rows of this pass. */
 void
 cfd_aggregate_fill(AggregateState *state)
 {
-	ExprContext *context = state->css.ss.ps.ps_ExprContext;
-	PlanState  *child = linitial(state->css.custom_ps);
-
 	cfd_aggregate_open(state);
 	state->allowance = FIRST_ALLOWANCE;
 	state->rows = 0;
 	state->batch_rows = cfd_batch_rows;
 	if (state->passes++ == 0)
-		evaluate_constants(state);
-	for (;;)
 	{
-		if (state->input != NULL)
-		{
-			if (!tuplestore_gettupleslot(state->input, true, false, state->stored_slot))
-				break;
-			add_stored_row(state, state->stored_slot);
-		}
-		else
-		{
-			TupleTableSlot *slot = ExecProcNode(child);
-
-			if (TupIsNull(slot))
-				break;
-			add_row(state, slot);
-			/* What expressions allocated, a row's at a time. */
-			if (state->evaluates)
-				ResetExprContext(context);
-		}
+		evaluate_constants(state);
+		if (state->stage == CFD_AGG_FINAL)
+			cfd_partial_merge_all(state);
+	}
+	while (next_row(state))
+	{
 		if (state->rows == state->batch_rows)
 		{
 			CHECK_FOR_INTERRUPTS();

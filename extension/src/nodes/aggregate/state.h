@@ -1,8 +1,8 @@
 /*
  * state.h
  *	  An aggregation while it is executed: what its files share. describe.c says what goes to
- *	  the keeper and registers it, rows.c sends rows, groups.c fetches groups, explain.c shows,
- *	  execute.c is the plan node.
+ *	  the keeper and registers it, rows.c sends rows, groups.c fetches groups, partial.c hands
+ *	  them over and has them merged, explain.c shows, execute.c is the plan node.
  *
  * Invariants: nothing that the keeper sends is believed without a check of its form;
  * each row is aggregated in exactly one pass.
@@ -26,8 +26,11 @@
 #define FETCH_GROUPS 1024
 /* Rows before the keeper is first asked whether it has rows to hand back. */
 #define FIRST_ALLOWANCE (16 * CFD_BATCH_ROWS_MAX)
+/* Numbers before the rows that the keeper hands back. */
+#define CFD_RETURN_HEAD 16
 #define FLAG_MORE 1
 #define FLAG_RETURNED 2
+#define FLAG_UNMERGED 4
 
 typedef enum Form
 {
@@ -69,6 +72,8 @@ typedef struct Output
 typedef struct AggregateState
 {
 	CustomScanState css;
+	CfdAggregateStage stage;
+	int			share;			/* how many aggregations share the memory */
 	CfdCompiler *compiler;
 	CfdCompiler *having_compiler;
 	CfdProgram *having;
@@ -107,6 +112,7 @@ typedef struct AggregateState
 	uint64		total_batches;
 	uint64		total_groups;
 	uint64		total_bytes;
+	uint64		total_merged;
 	int			passes;
 	instr_time	waited;
 } AggregateState;
@@ -140,10 +146,16 @@ extern void cfd_aggregate_describe(AggregateState *state, CustomScan *plan);
 extern void cfd_aggregate_open(AggregateState *state);
 extern const char *cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 length, uint32 *answer_length);
 /* rows.c */
+extern void cfd_aggregate_check(const AggregateState *state);
 extern void cfd_aggregate_fill(AggregateState *state);
 extern void cfd_aggregate_take_back(AggregateState *state);
+extern void cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length);
 /* groups.c */
 extern TupleTableSlot *cfd_aggregate_next(ScanState *node);
+/* partial.c */
+extern TupleTableSlot *cfd_partial_next(ScanState *node);
+extern void cfd_partial_store(AggregateState *state, const char *answer, uint32 length);
+extern void cfd_partial_merge_all(AggregateState *state);
 /* explain.c */
 extern void cfd_aggregate_explain(CustomScanState *node, List *ancestors, struct ExplainState *es);
 

@@ -1,0 +1,73 @@
+//! Aggregations on their way from one channel of a session to another.
+//!
+//! Invariants: a number is given once in the life of the keeper, so one of another session, or of
+//! an earlier statement, names nothing; none outlives the statement of the leader that it was
+//! handed over in.
+
+use super::Aggregation;
+use crate::fail;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use values::Error;
+
+/// Aggregations that may be on their way in one session.
+const HANDED_MAX: usize = 1024;
+
+/// Of all sessions.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Those of a session.
+#[derive(Default)]
+pub struct Handed {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    statement: u64,
+    by_number: HashMap<u64, Aggregation>,
+}
+
+impl Handed {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The leader's statements so far.
+    pub fn statement(&self) -> u64 {
+        self.lock().statement
+    }
+
+    /// Takes one in, and gives its number. A worker names the statement that it began in: what it
+    /// does after that is in vain.
+    pub fn put(&self, aggregation: Aggregation, statement: Option<u64>) -> Result<u64, Error> {
+        let mut state = self.lock();
+        if statement.is_some_and(|s| s != state.statement) {
+            return Err(fail::misused_program("The statement has ended."));
+        }
+        if state.by_number.len() >= HANDED_MAX {
+            return Err(fail::program_limit(
+                "The statement has too many aggregations.",
+            ));
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        state.by_number.insert(number, aggregation);
+        Ok(number)
+    }
+
+    /// Gives one out.
+    pub fn take(&self, number: u64) -> Option<Aggregation> {
+        self.lock().by_number.remove(&number)
+    }
+
+    /// The leader's statement has ended.
+    pub fn end_statement(&self) {
+        let mut state = self.lock();
+        state.statement += 1;
+        let left = std::mem::take(&mut state.by_number);
+        drop(state);
+        // Large ones take a while.
+        drop(left);
+    }
+}
