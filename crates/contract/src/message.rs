@@ -220,6 +220,16 @@ kinds! {
     /// [`crate::message::search::UNKNOWN`] if one of the FIDs that counted names nothing.
     Search = 78, true, 8;
 
+    /// Tokens of rows, for joins and groups that PostgreSQL makes by hash. Body: number `u64`
+    /// 0..8, rows `u32` 8..12, columns `u16` 12..14, 1 if NULL equals NULL `u16` 14..16; then a
+    /// type code `u8` for each column; then the columns ([`crate::message::column`]). Answer:
+    /// number of rows that it is about `u32`, zero `u32`; then for each of them 16 bytes, zeros
+    /// if a column of it is NULL and NULL does not equal NULL; then, if the next row failed, its
+    /// error. Of one channel and one number two rows have one token exactly if they are equal
+    /// column by column (integers of all widths, and floats of both, are one type); other tokens
+    /// say nothing about each other. Does not tell earlier errors of one-way requests.
+    Tokens = 76, true, 16;
+
     /// Adds a value to an aggregate's state. Body: state FID `u64` 0..8, value
     /// FID `u64` 8..16, aggregate signature `u16` 16..18, `u8` 18: 1 if the state
     /// is new, zeros 19..24.
@@ -393,8 +403,8 @@ pub mod program {
     pub const LOCALS_MAX: usize = 64;
 }
 
-/// Columns of a batch (`EvalBatch`, `DeclassifyBatch`, `DeclassifyGroups`), one after the other: form
-/// `u32`, count `u32`, then as the form says.
+/// Columns of a batch (`EvalBatch`, `DeclassifyBatch`, `DeclassifyGroups`, `Tokens`), one after
+/// the other: form `u32`, count `u32`, then as the form says.
 pub mod column {
     /// `count` FIDs `u64`, one for each row.
     pub const LIST: u32 = 0;
@@ -410,6 +420,12 @@ pub mod column {
     pub const RAW: u32 = 3;
     /// Size of a run in bytes.
     pub const RUN_BYTES: usize = 16;
+}
+
+/// Tokens of rows ([`Kind::Tokens`]).
+pub mod token {
+    /// Size of a token in bytes.
+    pub const BYTES: usize = 16;
 }
 
 /// Ranks of rows ([`Kind::RankAdd`], [`Kind::Rank`]).

@@ -30,7 +30,7 @@ pub use apply::apply;
 pub use compare::{compare, test};
 pub use env::Env;
 pub use error::Error;
-pub use hash::{hash, key};
+pub use hash::{hash, key, token};
 pub use io::{apply_typmod, decode_binary, encode_binary, format_text, parse_text};
 pub use like::Pattern;
 pub use numeric::Numeric;

@@ -23,6 +23,7 @@
 #include "nodes/promote/promote.h"
 #include "nodes/aggregate/aggregate.h"
 #include "nodes/scan/scan.h"
+#include "nodes/tokens/tokens.h"
 #include "planner/estimate.h"
 #include "planner/hash_keys.h"
 #include "storage/ipc.h"
@@ -152,5 +153,6 @@ _PG_init(void)
 	cfd_aggregate_init();
 	cfd_sort_plan_init();
 	cfd_promote_plan_init();
+	cfd_tokens_init();
 	MarkGUCPrefixReserved("confide");
 }

@@ -172,6 +172,7 @@ fn messages(h: &mut Header) {
     h.define("COLUMN_BOOLS", message::column::BOOLS);
     h.define("COLUMN_RAW", message::column::RAW);
     h.define("COLUMN_RUN_BYTES", message::column::RUN_BYTES);
+    h.define("TOKEN_BYTES", message::token::BYTES);
 }
 
 fn envelopes(h: &mut Header) {

@@ -254,6 +254,27 @@ pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) -> bool {
     }
 }
 
+/// The form of a row of columns, in room that is used again.
+#[derive(Default)]
+pub struct RowForm(Vec<u8>);
+
+impl RowForm {
+    /// The same for rows that are equal, NULLs included; and whether some column is NULL.
+    pub fn of(&mut self, columns: &[&Column], row: usize) -> (&[u8], bool) {
+        let form = &mut self.0;
+        form.clear();
+        form.resize(head_bytes(columns.len()), 0);
+        let mut some_null = false;
+        for (number, column) in columns.iter().enumerate() {
+            if !encode_row(column, row, form) {
+                mark_null(form, number);
+                some_null = true;
+            }
+        }
+        (form, some_null)
+    }
+}
+
 /// A key of all groups.
 enum Kept {
     Raw(Vec<u64>, Vec<u8>),

@@ -22,6 +22,7 @@ mod plan;
 mod purse;
 mod states;
 
+pub use keys::RowForm;
 pub use part::Input;
 pub use plan::Plan;
 

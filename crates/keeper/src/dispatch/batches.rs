@@ -17,14 +17,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
 
-fn shape(rows: usize, columns: usize) -> Result<(), Error> {
+pub(super) fn shape(rows: usize, columns: usize) -> Result<(), Error> {
     if rows > ROWS_MAX || columns > COLUMNS_MAX {
         return Err(fail::malformed("There are too many rows or columns."));
     }
     Ok(())
 }
 
-fn columns<'a>(body: &mut Body<'a>, rows: usize, count: usize) -> Result<Vec<Encoded<'a>>, Error> {
+pub(super) fn columns<'a>(
+    body: &mut Body<'a>,
+    rows: usize,
+    count: usize,
+) -> Result<Vec<Encoded<'a>>, Error> {
     let columns: Result<Vec<_>, _> = (0..count).map(|_| Encoded::take(body, rows)).collect();
     match columns {
         Ok(_) if !body.is_empty() => Err(fail::malformed("There are bytes after the columns.")),
@@ -128,7 +132,7 @@ impl Connection {
     }
 
     /// Answers with what is appended, how much that is, and the error after it.
-    fn reply_revealed(
+    pub(super) fn reply_revealed(
         &mut self,
         reveal: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<(usize, Option<Failure>), Failure>,
     ) -> Result<(), Failure> {

@@ -23,6 +23,7 @@ mod recovery;
 mod search;
 mod settings;
 mod stats;
+mod tokens;
 
 use crate::aggregation::Aggregation;
 use crate::fail::{self, Failure};
@@ -78,15 +79,19 @@ pub struct Connection {
     next_aggregation: u32,
     /// The statement that the channel began in, which is a worker's only one.
     statement: u64,
+    /// Under which tokens are made; drawn when the first are asked for.
+    token_key: Option<Zeroizing<[u8; 16]>>,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
 /// to batches may be given up when enough rows have been found.
 fn tells_errors(kind: Kind) -> bool {
-    use Kind::{DeclassifyBatch, DeclassifyGroups, EvalBatch, GetEnvelopes, Handshake, Ping};
+    use Kind::{
+        DeclassifyBatch, DeclassifyGroups, EvalBatch, GetEnvelopes, Handshake, Ping, Tokens,
+    };
     !matches!(
         kind,
-        Ping | Handshake | DeclassifyBatch | DeclassifyGroups | EvalBatch | GetEnvelopes
+        Ping | Handshake | DeclassifyBatch | DeclassifyGroups | EvalBatch | GetEnvelopes | Tokens
     )
 }
 
@@ -122,6 +127,7 @@ impl Connection {
             aggregations: HashMap::new(),
             next_aggregation: 0,
             statement,
+            token_key: None,
         })
     }
 
@@ -183,6 +189,7 @@ impl Connection {
             Kind::PromoteRuns => self.promote_runs(body),
             Kind::Search => self.search(body),
             Kind::Rank => self.rank(body),
+            Kind::Tokens => self.tokens(body),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::PartitionOpen => self.partition_open(body),
             Kind::ProgramRegister => self.program_register(body),

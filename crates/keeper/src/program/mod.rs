@@ -17,6 +17,7 @@ pub mod logic;
 mod parse;
 pub mod scalar;
 mod table;
+pub mod tokens;
 pub mod vector;
 
 pub use check::Program;

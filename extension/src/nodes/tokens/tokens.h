@@ -1,0 +1,49 @@
+/*
+ * tokens.h
+ *	  A plan node that adds a column to its child's rows: the token of their protected keys,
+ *	  by which PostgreSQL's own hash join or hash aggregation above works then.
+ *
+ * plan.c puts it into finished plans, cost.c offers the joins that it makes cheap, node.c
+ * executes it. A token is a plain value of 16 bytes, of the type uuid; tokens come by the batch.
+ *
+ * Invariants: within one execution of the join or aggregation, tokens are equal exactly if the
+ * keys are; those of two executions do not compare. Of a join's rows the keeper is asked for
+ * no more than twice as many as are wanted, where the query may end early.
+ */
+#ifndef CFD_NODES_TOKENS_H
+#define CFD_NODES_TOKENS_H
+
+#include "postgres.h"
+#include "nodes/extensible.h"
+
+/* Members of custom_private. */
+typedef enum CfdTokensPart
+{
+	CFD_TOKENS_KEYS = 0,		/* expressions over the child's columns (INDEX_VAR) */
+	CFD_TOKENS_NUMBER,			/* parameter that the nodes of a join have in common, or -1 */
+	CFD_TOKENS_NULLS_EQUAL,		/* whether NULL equals NULL */
+	CFD_TOKENS_READING,			/* CfdTokensReading */
+	CFD_TOKENS_PARTS
+} CfdTokensPart;
+
+/* How many rows are wanted. */
+typedef enum CfdTokensReading
+{
+	CFD_TOKENS_ALL,				/* all of them, whatever comes */
+	CFD_TOKENS_MOST,			/* all, if there is anything to join them with */
+	CFD_TOKENS_SOME				/* the query may end early */
+} CfdTokensReading;
+
+/* confide.enable_hash_tokens */
+extern bool cfd_enable_hash_tokens;
+
+/* plan.c */
+extern void cfd_tokens_init(void);
+/* Whether tokens can stand for the values of this equality's operands. */
+extern bool cfd_has_tokens(Oid equality, Node *left, Node *right);
+/* cost.c */
+extern void cfd_token_cost_init(void);
+/* node.c */
+extern const CustomScanMethods cfd_tokens_methods;
+
+#endif
