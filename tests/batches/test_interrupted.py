@@ -194,6 +194,24 @@ LONG = {
         r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)",
         ("RankAdd", "Rank"),
     ),
+    "hash join": Row(
+        AGAIN.format("SELECT count(*) AS m FROM big a JOIN big b ON a.n = b.n WHERE b.i > -g"),
+        r"Hash Join\n.*\(ConfideTokens\)",
+        ("Tokens",),
+        off("mergejoin", "indexscan", "bitmapscan"),
+    ),
+    "hash join on disk": Row(
+        AGAIN.format("SELECT count(*) AS m FROM big a LEFT JOIN big b ON a.s = b.s AND b.i > -g"),
+        r"Hash Left Join\n.*\(ConfideTokens\)",
+        ("Tokens",),
+        off("mergejoin", "indexscan", "bitmapscan") + "; SET work_mem = '64kB'",
+    ),
+    "hash aggregate": Row(
+        AGAIN.format("SELECT max(b.i) AS m FROM big b WHERE b.i > -g GROUP BY b.s, b.n"),
+        r"HashAggregate\n.*\(ConfideTokens\)",
+        ("Tokens",),
+        off("sort", "indexscan", "bitmapscan"),
+    ),
     "search": Row(
         LOOKUPS, "Index Scan using big_n", ("Search",), off("seqscan", "bitmapscan", "memoize")
     ),
@@ -377,6 +395,8 @@ LARGE = [
     "SELECT i, max(s || s) FROM wide GROUP BY i",
     "SELECT s || s, count(*) FROM wide GROUP BY 1",
     "SELECT i FROM wide ORDER BY s || s, i",
+    "SELECT count(*) FROM wide a JOIN wide b ON a.s || a.s = b.s || b.s",
+    "SELECT count(*) FROM (SELECT DISTINCT s || s FROM wide) x",
     "SELECT s || s FROM wide",
     "CREATE INDEX ON wide (i, s)",
 ]

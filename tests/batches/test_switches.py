@@ -25,6 +25,9 @@ QUERIES = [
     "SELECT i FROM t x WHERE EXISTS (SELECT FROM t y WHERE y.i = x.p + 3 AND y.a > x.b) ORDER BY 1",
     "SELECT i FROM t x WHERE NOT EXISTS (SELECT FROM t y WHERE y.p = x.i AND y.a > x.b) ORDER BY 1",
     "SELECT x.i, y.i FROM t x JOIN t y ON x.i = y.i + 1 AND x.a < y.b + 100 ORDER BY 1",
+    "SELECT x.i, y.i FROM t x LEFT JOIN t y ON x.a = y.b + 10 ORDER BY 1, 2",
+    "SELECT x.i, y.i FROM t x JOIN t y ON 10 / x.b = y.a ORDER BY 1, 2",
+    "SELECT s, array_agg(i ORDER BY i) FROM t GROUP BY s, b ORDER BY s, 2",
 ]
 SETTINGS = [
     {"confide.batch_rows": "1"},
@@ -38,6 +41,7 @@ SETTINGS = [
         "confide.enable_batch_scan": "off",
         "confide.enable_batch_aggregate": "off",
         "confide.enable_bulk_sort": "off",
+        "confide.enable_hash_tokens": "off",
         "confide.result_batch": "0",
     },
 ]

@@ -15,7 +15,7 @@ from collections import Counter
 
 import psycopg
 import pytest
-from plans import above
+from plans import above, tokens
 from queries import Generator, Query
 from results import Outcome, plain, run
 from tables import tables
@@ -70,6 +70,8 @@ NODES = {
     "filter of an aggregate": ("Keeper Filter:", 5),
     "filter of groups": ("Keeper Group Filter:", 2),
     "sort": (r"\(ConfideSort\)", 20),
+    "hash join by tokens": (tokens(r"Hash (\w+ )*Join"), 10),
+    "hash aggregate by tokens": (tokens("HashAggregate"), 2),
     "top n": (r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)", 5),
 }
 # What mixes plain and protected columns may find no operator or common type: a clear error, and

@@ -1,6 +1,6 @@
 //! Every signature of the catalog over values at the edges of its types, three
 //! ways: crate `values` by itself, one row at a time, and as a batch, of temporary
-//! values and of columns. All must agree, to the digit and the SQLSTATE. With a
+//! values and of columns; equality also by tokens. All must agree, to the digit and the SQLSTATE. With a
 //! bug a fast path gives another answer than PostgreSQL, and only in batches.
 
 use crate::common::{Running, hello, step};
@@ -131,6 +131,23 @@ impl Direct {
             }
         }
     }
+}
+
+/// Tokens of values; a join of number 1.
+fn tokens(direct: &mut Direct, t: TypeCode, fids: &[Fid]) -> Vec<Vec<u8>> {
+    let mut body = 1u64.to_le_bytes().to_vec();
+    body.extend_from_slice(&(fids.len() as u32).to_le_bytes());
+    body.extend_from_slice(&[1, 0, 0, 0, t as u8]);
+    body.extend([0u32, fids.len() as u32].map(u32::to_le_bytes).concat());
+    body.extend(fids.iter().flat_map(|fid| fid.0.to_le_bytes()));
+    let answer = direct.call(Kind::Tokens, &body).unwrap();
+    answer[8..].chunks_exact(16).map(<[u8]>::to_vec).collect()
+}
+
+/// Whether PostgreSQL has hash joins of these types.
+fn hash_together(types: &[TypeCode]) -> bool {
+    let within = |all: &[TypeCode]| types.iter().all(|t| all.contains(t));
+    within(&types[..1]) || within(&[Int2, Int4, Int8]) || within(&[Float4, Float8])
 }
 
 struct Case {
@@ -308,6 +325,18 @@ fn agree(direct: &mut Direct, number: u16, case: &Case, env: &Env, relation: &mu
         let partition = direct.open(*relation, types[at], typmod);
         permanent.extend(direct.promote(&fids, partition));
         temporary.push(fids);
+    }
+    if case.signature.op == Op::Eq && hash_together(types) {
+        let columns: Vec<&[Fid]> = permanent.chunks_exact(count).collect();
+        for (one, other) in [(0, 1), (1, 0)] {
+            // A column on one side, temporary values on the other.
+            let left = tokens(direct, types[one], columns[one]);
+            let right = tokens(direct, types[other], &temporary[other]);
+            for (at, row) in rows.iter().enumerate() {
+                let equal = reference(case, row, env) == Some(Ok(vec![1]));
+                assert_eq!(left[at] == right[at], equal, "{name}({row:?}) by tokens");
+            }
+        }
     }
     let by_temporary = direct.evaluate(number, case, count, &temporary.concat());
     let by_column = direct.evaluate(number, case, count, &permanent);

@@ -12,4 +12,5 @@ mod process;
 mod programs;
 mod recovery;
 mod sessions;
+mod tokens;
 mod values;

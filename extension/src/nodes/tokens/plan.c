@@ -11,12 +11,9 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "bulk/sort_plan.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
-#include "channel/columns.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -151,11 +148,8 @@ shown(List *keys)
 static void
 set_costs(Plan *plan, const Plan *child, int keys)
 {
-	double		exchanges = ceil(child->plan_rows / cfd_batch_rows);
-
 	plan->startup_cost = child->startup_cost + cfd_exchange_cost;
-	plan->total_cost = child->total_cost + cfd_exchange_cost * (1 + exchanges) +
-		child->plan_rows * keys * cfd_batch_row_cost;
+	plan->total_cost = child->total_cost + cfd_token_cost(child->plan_rows, keys);
 	plan->plan_rows = child->plan_rows;
 	plan->plan_width = child->plan_width + CFD_TOKEN_BYTES;
 }
@@ -188,6 +182,52 @@ static Var *
 token_of(const Plan *plan, int varno)
 {
 	return makeVar(varno, list_length(plan->targetlist), UUIDOID, -1, InvalidOid, 0);
+}
+
+/* ---------- plans ---------- */
+
+/* Plans below a plan that are not its outer and inner one. */
+static List *
+other_children(Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return ((Append *) plan)->appendplans;
+		case T_MergeAppend:
+			return ((MergeAppend *) plan)->mergeplans;
+		case T_BitmapAnd:
+			return ((BitmapAnd *) plan)->bitmapplans;
+		case T_BitmapOr:
+			return ((BitmapOr *) plan)->bitmapplans;
+		case T_SubqueryScan:
+			return list_make1(((SubqueryScan *) plan)->subplan);
+		case T_CustomScan:
+			return ((CustomScan *) plan)->custom_plans;
+		default:
+			return NIL;
+	}
+}
+
+/* Whether it makes a difference that a plan is read further than its rows are wanted. */
+static bool
+has_effects(Plan *plan)
+{
+	ListCell   *cell;
+
+	if (plan == NULL)
+		return false;
+	if (IsA(plan, LockRows) || contain_volatile_functions((Node *) plan->targetlist) ||
+		contain_volatile_functions((Node *) plan->qual) ||
+		(IsA(plan, FunctionScan) && contain_volatile_functions((Node *) ((FunctionScan *) plan)->functions)) ||
+		has_effects(plan->lefttree) || has_effects(plan->righttree))
+		return true;
+	foreach(cell, other_children(plan))
+	{
+		if (has_effects(lfirst(cell)))
+			return true;
+	}
+	return false;
 }
 
 /* ---------- joins ---------- */
@@ -261,7 +301,7 @@ replace_join(Place *place, HashJoin *join, bool early)
 	List	   *kept = NIL;
 	int			number;
 
-	if (join->join.plan.parallel_aware || hash->plan.parallel_aware)
+	if (join->join.plan.parallel_aware || hash->plan.parallel_aware || (early && has_effects(outerPlan(join))))
 		return;
 	divide_keys(join, hash, &outer, &inner, &kept);
 	if (outer == NIL)
@@ -310,30 +350,7 @@ replace_aggregate(Place *place, Agg *agg)
 	agg->numCols = kept;
 }
 
-/* ---------- plans ---------- */
-
-/* Plans below a plan that are not its outer and inner one. */
-static List *
-other_children(Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_Append:
-			return ((Append *) plan)->appendplans;
-		case T_MergeAppend:
-			return ((MergeAppend *) plan)->mergeplans;
-		case T_BitmapAnd:
-			return ((BitmapAnd *) plan)->bitmapplans;
-		case T_BitmapOr:
-			return ((BitmapOr *) plan)->bitmapplans;
-		case T_SubqueryScan:
-			return list_make1(((SubqueryScan *) plan)->subplan);
-		case T_CustomScan:
-			return ((CustomScan *) plan)->custom_plans;
-		default:
-			return NIL;
-	}
-}
+/* ---------- all of a plan ---------- */
 
 static void
 find_last_id(Place *place, Plan *plan)
@@ -428,6 +445,7 @@ cfd_tokens_init(void)
 							 &cfd_enable_hash_tokens,
 							 true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&cfd_tokens_methods);
+	cfd_token_cost_init();
 	previous_planner = planner_hook;
 	planner_hook = plan_query;
 }

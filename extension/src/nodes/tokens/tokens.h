@@ -43,6 +43,7 @@ extern void cfd_tokens_init(void);
 extern bool cfd_has_tokens(Oid equality, Node *left, Node *right);
 /* cost.c */
 extern void cfd_token_cost_init(void);
+extern Cost cfd_token_cost(double rows, int keys);
 /* node.c */
 extern const CustomScanMethods cfd_tokens_methods;
 
