@@ -1,9 +1,9 @@
-"""`make bench-keys`: what orders and finds rows by a protected key, beside its plain twin.
+"""`make bench-keys`: what orders, joins and finds rows by a protected key, beside its plain twin.
 
 A table of ROWS rows in random order, once plain and once protected but for two columns: building
 indexes, sorting the whole table by one or two columns (the last row only is fetched, so that
-envelopes of results do not count), and lookups of single rows by the protected primary key with
-the client library, one client.
+envelopes of results do not count), joining it with itself by a column, DISTINCT, and lookups of
+single rows by the protected primary key with the client library, one client.
 
 Parameters: ROWS, ROUNDS, SECONDS (of lookups).
 """
@@ -36,6 +36,9 @@ STATEMENTS = {
         f"SELECT id FROM sbtest1 ORDER BY t, k OFFSET {ROWS - 1}",
         "SELECT 1",
     ),
+    "JOIN, integers": ("SELECT count(*) FROM sbtest1 a JOIN sbtest1 b ON a.k = b.k", "SELECT 1"),
+    "JOIN, text": ("SELECT count(*) FROM sbtest1 a JOIN sbtest1 b ON a.c = b.c", "SELECT 1"),
+    "DISTINCT": ("SELECT count(*) FROM (SELECT DISTINCT c FROM sbtest1) x", "SELECT 1"),
 }
 LOOKUP = "lookups by key, a second"
 
