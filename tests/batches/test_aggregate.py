@@ -78,6 +78,42 @@ def test_conditional_sums(sides):
     agree(sides, "SELECT g, sum(CASE WHEN i > 0 THEN 1 END), max(n) FROM r GROUP BY g")
 
 
+def test_distinct(sides):
+    """SELECT DISTINCT makes groups of all that is selected; what is evaluated above stays there."""
+    for sql in [
+        "SELECT DISTINCT k, b, i FROM r",
+        "SELECT DISTINCT upper(k), g FROM r WHERE n < 2",
+        "SELECT DISTINCT i + 0, o FROM r WHERE k LIKE 'a%' AND g = 2",
+        "SELECT DISTINCT d FROM r ORDER BY d DESC NULLS LAST LIMIT 2",
+        "SELECT DISTINCT a.k, c.i FROM r a JOIN r c USING (id)",
+        "SELECT count(*) FROM (SELECT DISTINCT k, v + v FROM r OFFSET 0) x",
+        "SELECT DISTINCT g FROM r WHERE i > 0",
+        "SELECT DISTINCT k FROM e",
+        "SELECT id FROM r WHERE k IN (SELECT DISTINCT k FROM r WHERE i > 0 OFFSET 0)",
+    ]:
+        agree(sides, sql)
+        assert uses_node(sides[2], sql), sql
+    for sql in [
+        "SELECT DISTINCT ON (k) k FROM r",
+        "SELECT DISTINCT k, t FROM r",
+        "SELECT DISTINCT count(*) OVER (PARTITION BY k), k FROM r",
+        "SELECT DISTINCT k, generate_series(1, 2) FROM r",
+    ]:
+        agree(sides, sql)
+        assert not uses_node(sides[2], sql), sql
+    for sql in [
+        "SELECT DISTINCT max(i), k FROM r GROUP BY k",
+        "SELECT DISTINCT k FROM r GROUP BY k, g",
+    ]:
+        agree(sides, sql)
+    sides[2].execute("SET confide.batch_aggregate_memory = 64")
+    try:
+        assert not uses_node(sides[2], "SELECT DISTINCT id, k FROM r")
+        agree(sides, "SELECT DISTINCT id, k FROM r")
+    finally:
+        sides[2].execute("RESET confide.batch_aggregate_memory")
+
+
 def test_other_columns(sides):
     """System columns and whole rows; columns that come after one of varying length."""
     for sql in [

@@ -63,7 +63,7 @@ EXISTS = """SELECT count(*) FROM big a WHERE {}EXISTS
             (SELECT FROM big b WHERE b.i > a.i - 9000 AND b.n * a.n + b.n < 0)"""
 LOOKUPS = """SELECT count(*) FROM big a, generate_series(1, 1000) g,
              LATERAL (SELECT b.i FROM big b WHERE b.n = a.n AND b.i > g - 2000 OFFSET 0) x"""
-AGAIN = """SELECT count(*) FROM generate_series(1, 1000000) g, LATERAL ({} OFFSET 0) x
+AGAIN = """SELECT count(*) FROM generate_series(1, 100000) g, LATERAL ({} OFFSET 0) x
            WHERE x.m IS NULL"""
 
 LONG = {

@@ -42,6 +42,9 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+/* What the keeper takes for a group of a few short keys. */
+#define GROUP_BYTES 200
+
 bool		cfd_enable_batch_aggregate = true;
 bool		cfd_enable_partial_aggregate = true;
 int			cfd_aggregate_memory = 256 * 1024;
@@ -57,6 +60,7 @@ typedef struct Wanted
 	bool		protected;		/* something of it is */
 	bool		careful;		/* arguments may be evaluated although a row is left out */
 	bool		filtered;		/* by protected quals of the scan below */
+	bool		in_one_pass;	/* or not at all */
 	bool		impossible;
 } Wanted;
 
@@ -215,12 +219,13 @@ collect(Node *node, Wanted *wanted)
 	return expression_tree_walker(node, collect, wanted);
 }
 
+/* Keys of GROUP BY or DISTINCT. */
 static bool
-collect_keys(PlannerInfo *root, Wanted *wanted)
+collect_keys(PlannerInfo *root, List *clauses, Wanted *wanted)
 {
 	ListCell   *cell;
 
-	foreach(cell, root->parse->groupClause)
+	foreach(cell, clauses)
 	{
 		SortGroupClause *clause = lfirst_node(SortGroupClause, cell);
 		Node	   *key = get_sortgroupclause_expr(clause, root->processed_tlist);
@@ -597,12 +602,14 @@ add_parallel_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Want
 }
 
 static void
-add_aggregate_paths(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wanted *wanted, List *quals)
+add_aggregate_paths(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, PathTarget *target,
+					Wanted *wanted, List *quals)
 {
 	CustomPath *path;
 	Cost		child_cost = 0;
 	Path	   *child = scan_path(root, input, wanted, &child_cost);
 	bool		fused = child != NULL;
+	double		groups;
 	List	   *rest;
 	ListCell   *cell;
 
@@ -620,14 +627,34 @@ add_aggregate_paths(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Wa
 		if (is_having(lfirst(cell), wanted->keys))
 			wanted->having = lappend(wanted->having, lfirst(cell));
 	}
+	groups = number_of_groups(root, wanted, child->rows);
+	/* PostgreSQL's own, by tokens, writes what has no room to disk. */
+	if (wanted->in_one_pass && groups * GROUP_BYTES > cfd_aggregate_memory * 1024.0)
+		return;
 	rest = list_difference_ptr(quals, wanted->having);
-	path = make_path(output, output->reltarget, child, wanted, rest, fused);
+	path = make_path(output, target, child, wanted, rest, fused);
 	set_stage(path, CFD_AGG_WHOLE, 1);
-	add_with_cost(root, path, wanted, child_cost + cost_to_aggregate(wanted, child->rows),
-				  number_of_groups(root, wanted, child->rows), quals);
-	if (cfd_enable_partial_aggregate && output->consider_parallel && input->partial_pathlist != NIL &&
-		can_merge(wanted))
+	add_with_cost(root, path, wanted, child_cost + cost_to_aggregate(wanted, child->rows), groups, quals);
+	if (cfd_enable_partial_aggregate && !wanted->in_one_pass && output->consider_parallel &&
+		input->partial_pathlist != NIL && can_merge(wanted))
 		add_parallel_path(root, input, output, wanted, quals, rest);
+}
+
+/* SELECT DISTINCT makes groups of all that it selects. */
+static void
+add_distinct_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output)
+{
+	Query	   *parse = root->parse;
+	Wanted		wanted = {.in_one_pass = true};
+	PathTarget *target;
+
+	if (parse->hasDistinctOn || parse->hasTargetSRFs || parse->hasAggs || parse->hasWindowFuncs ||
+		parse->groupClause != NIL || parse->groupingSets != NIL || parse->havingQual != NULL)
+		return;
+	target = input->cheapest_total_path->pathtarget;
+	if (collect_keys(root, parse->distinctClause, &wanted) && wanted.keys != NIL &&
+		list_difference(target->exprs, wanted.keys) == NIL)
+		add_aggregate_paths(root, input, output, target, &wanted, NIL);
 }
 
 static void
@@ -639,20 +666,24 @@ upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOp
 
 	if (previous_upper_paths)
 		previous_upper_paths(root, stage, input, output, extra);
-	if (stage != UPPERREL_GROUP_AGG || !cfd_enable_batch_aggregate || extra == NULL)
+	/* Other stages may have no input. */
+	if (!cfd_enable_batch_aggregate || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) ||
+		input->cheapest_total_path == NULL)
 		return;
-	if (parse->groupingSets != NIL || parse->hasTargetSRFs || input->cheapest_total_path == NULL)
+	if (stage == UPPERREL_DISTINCT)
+		add_distinct_path(root, input, output);
+	if (stage == UPPERREL_DISTINCT || extra == NULL || parse->groupingSets != NIL || parse->hasTargetSRFs)
 		return;
 	if (!parse->hasAggs && parse->groupClause == NIL)
 		return;
 	quals = (List *) ((GroupPathExtraData *) extra)->havingQual;
-	if (!collect_keys(root, &wanted))
+	if (!collect_keys(root, parse->groupClause, &wanted))
 		return;
 	collect((Node *) output->reltarget->exprs, &wanted);
 	collect((Node *) quals, &wanted);
 	if (wanted.impossible || (wanted.careful && !arguments_are_columns(&wanted)))
 		return;
-	add_aggregate_paths(root, input, output, &wanted, quals);
+	add_aggregate_paths(root, input, output, output->reltarget, &wanted, quals);
 }
 
 /* ---------- the plan ---------- */

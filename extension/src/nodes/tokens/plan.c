@@ -120,29 +120,12 @@ own_columns(Node *node, void *context)
 	return expression_tree_mutator(node, own_columns, context);
 }
 
-/* What EXPLAIN shows for a token: the keys. It is never evaluated. */
+/* What EXPLAIN shows for a token: a hash of the keys. It is never evaluated. */
 static Expr *
 shown(List *keys)
 {
-	RelabelType *label = makeNode(RelabelType);
-
-	if (list_length(keys) == 1)
-		label->arg = (Expr *) copyObject(linitial(keys));
-	else
-	{
-		RowExpr    *row = makeNode(RowExpr);
-
-		row->args = copyObject(keys);
-		row->row_typeid = RECORDOID;
-		row->row_format = COERCE_EXPLICIT_CALL;
-		row->location = -1;
-		label->arg = (Expr *) row;
-	}
-	label->resulttype = UUIDOID;
-	label->resulttypmod = -1;
-	label->relabelformat = COERCE_IMPLICIT_CAST;
-	label->location = -1;
-	return (Expr *) label;
+	return (Expr *) makeFuncExpr(F_UUID_HASH, UUIDOID, copyObject(keys), InvalidOid, InvalidOid,
+								 COERCE_EXPLICIT_CALL);
 }
 
 static void
