@@ -2,7 +2,7 @@
  * hash_keys.h
  *	  Which keys a hash join hashes.
  *
- * A protected key's hash is an exchange for each row of both sides. Where other keys
+ * A protected key is hashed by the keeper, for each row of both sides. Where other keys
  * leave few pairs, these are hashed only, and the pairs that they leave are compared.
  *
  * Invariants: the join's result is the same; nothing is declassified that a join by
