@@ -28,7 +28,6 @@ impl Connection {
         let types = types?;
         let columns = columns(&mut body, rows, count)?;
         let key = self.token_key()?;
-        self.tick();
         let tokens = Tokens {
             types: &types,
             columns: &columns,
