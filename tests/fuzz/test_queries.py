@@ -65,7 +65,7 @@ NODES = {
     "output program": ("Output Program:", 20),
     "aggregate": (r"\(ConfideAggregate\)", 20),
     "groups": (r"\(ConfideAggregate\)[^\n]*\n +Group Key", 20),
-    "partial aggregate": (r"\(ConfidePartialAggregate\)", 2),
+    "partial aggregate": (r"\(ConfidePartialAggregate\)", 1),
     "groups of workers": (r"Group Key[^\n]*\n +(Keeper[^\n]*\n +)*->  Gather", 1),
     "filter of an aggregate": ("Keeper Filter:", 5),
     "filter of groups": ("Keeper Group Filter:", 2),
