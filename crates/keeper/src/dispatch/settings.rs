@@ -25,8 +25,8 @@ impl Connection {
         Ok(set?)
     }
 
-    /// The database's clock, as for `now()`: what it says here is no secret, and a
-    /// wrong time tells it nothing.
+    /// The database's clock, as for `now()`. A wrong time makes a constant of the database's
+    /// choice of a client's `'now'`: no more than `PutPlain` lets it bring into that session.
     pub(super) fn clock(&mut self, body: &[u8]) -> Result<(), Failure> {
         self.env.set_now(Body::new(body).u64()? as i64);
         Ok(())
