@@ -6,8 +6,8 @@
  * plan.c puts it into finished plans, cost.c offers the joins that it makes cheap, node.c
  * executes it. A token is a plain value of 16 bytes, of the type uuid; tokens come by the batch.
  *
- * Invariants: within one execution of the join or aggregation, tokens are equal exactly if the
- * keys are; those of two executions do not compare. Of a join's rows the keeper is asked for
+ * Invariants: within one execution of the join or aggregation, tokens are equal if the keys
+ * are, and else only by a chance that can be neglected; those of two executions do not compare. Of a join's rows the keeper is asked for
  * no more than twice as many as are wanted, where the query may end early.
  */
 #ifndef CFD_NODES_TOKENS_H
