@@ -223,7 +223,9 @@ LONG = {
     ),
     "results": Row("SELECT b.n, b.s FROM big a, big b", "", ("GetEnvelopes",)),
     "stored results": Row(
-        "WITH c AS (DELETE FROM big WHERE i < 0) SELECT b.n, b.s FROM big a, big b WHERE a.i < 40",
+        # Stored in a moment, then put in envelopes for seconds.
+        f"""WITH c AS (DELETE FROM big WHERE i < 0) SELECT b.n{", b.s" * 50}
+            FROM big a, big b WHERE a.i < 8""",
         "",
         ("GetEnvelopes",),
     ),
