@@ -1,6 +1,7 @@
 //! What the client's side refuses or cannot do, in the fields of an ErrorResponse.
 
-/// An error to show to the application. No field holds a value.
+/// An error to show to the application; its texts may hold a value of the application's own,
+/// as PostgreSQL's do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Five characters.

@@ -7,12 +7,15 @@
 //! - [`TypeMap`]: OIDs of protected types and what the client is told instead.
 //! - [`description`]: rewrites RowDescription and ParameterDescription.
 //! - [`copy`]: rewrites COPY data in both directions, as a stream.
+//! - [`blame`]: which value an error of input is about.
 //!
-//! Invariant: a value leaves this crate towards the server in an envelope only,
-//! and no error carries a value.
+//! Invariant: a value leaves this crate towards the server in an envelope only. What is
+//! for the application may have its values in it ([`blame`], [`Session::open_quoted`], the
+//! message of a literal that [`Session::seal_literal`] refuses): nothing of that is to be logged.
 #![forbid(unsafe_code)]
 
 mod array;
+pub mod blame;
 pub mod copy;
 pub mod description;
 mod error;
@@ -22,5 +25,5 @@ mod types;
 
 pub use error::Failure;
 pub use handshake::{Handshake, Offer};
-pub use session::{LiteralCache, Session};
+pub use session::{LiteralCache, Session, TEXT};
 pub use types::{Protected, TypeMap};

@@ -7,7 +7,7 @@ use envelope::{Envelope, Opener, Sealer, format};
 use rewrite::{Form, Secret};
 use values::Env;
 
-use crate::{Failure, Offer, Protected, TypeMap, array};
+use crate::{Failure, Offer, Protected, TypeMap, array, blame};
 
 /// Settings that text formats depend on; the server reports them.
 const FOLLOWED: [&str; 5] = [
@@ -88,7 +88,14 @@ impl Session {
         let mut out = String::new();
         match (TypeCode::from_u8(code), typmod) {
             (Some(t), modifier) if modifier != -1 => {
-                let value = values::parse_text(t, modifier, text, &self.env)?;
+                let value = values::parse_text(t, modifier, text, &self.env).map_err(|e| {
+                    let message = blame::with_value(&e.message, text);
+                    let failure = Failure::from(e);
+                    Failure {
+                        message: message.unwrap_or(failure.message),
+                        ..failure
+                    }
+                })?;
                 sealer.seal_text(code, flag, &values::encode_binary(&value), &mut out)?;
             }
             _ => sealer.seal_text(code, flag | FLAG_TEXT, text, &mut out)?,

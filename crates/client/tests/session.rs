@@ -21,6 +21,7 @@ fn the_same_literal_is_the_same_envelope() {
     let secret = |code, at| Secret {
         form: Form::Text(b"abc".to_vec(), code),
         position: at,
+        meets: None,
     };
     let mut cache = LiteralCache::default();
     let mut seal = |s: &Secret, handle| session.seal_literal(s, handle, &mut cache).unwrap();

@@ -33,6 +33,9 @@ pub struct Secret {
     pub form: Form,
     /// Byte offset of the literal in the original text.
     pub position: usize,
+    /// The type whose input function reads the text, where that is known for sure: only
+    /// to tell which literal an error is about, never sent.
+    pub meets: Option<TypeCode>,
 }
 
 /// How a value is written down.

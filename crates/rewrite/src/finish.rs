@@ -98,7 +98,13 @@ impl Infer<'_> {
 
     fn leaf_edit(&self, leaf: &Leaf) -> Res<Option<Edit>> {
         let position = leaf.range.start;
-        let envelope = |form| Piece::Envelope(Secret { form, position });
+        let envelope = |form| {
+            Piece::Envelope(Secret {
+                form,
+                position,
+                meets: leaf.meets,
+            })
+        };
         let cast = |code: TypeCode| Piece::Text(format!("::pg_catalog.{}", code.enc_name()));
         let refuse = |message: &str| {
             Refusal::unsupported("a literal that meets a protected expression cannot be protected")
@@ -236,6 +242,7 @@ fn array_pieces(text: &[u8], element: Option<TypeCode>, position: usize) -> Opti
                 pieces.push(Piece::Envelope(Secret {
                     form: Form::Text(item.into_bytes(), Some(code)),
                     position,
+                    meets: None,
                 }));
                 pieces.push(Piece::Text(format!("::pg_catalog.{}", code.enc_name())));
             }

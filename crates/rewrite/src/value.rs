@@ -35,6 +35,8 @@ pub(crate) struct Leaf {
     /// When protected, a string or parameter needs a cast to this type's twin:
     /// what it meets would not give it one.
     pub typed: Option<TypeCode>,
+    /// An untyped string takes this type from what it meets, for sure.
+    pub meets: Option<TypeCode>,
     /// It is an array (`'{…}'`, `= ANY ($1)`), of elements of this type if known.
     pub array: Option<Option<TypeCode>>,
     /// It has met something plain.
@@ -58,6 +60,7 @@ impl Leaves {
             range,
             kind,
             typed: None,
+            meets: None,
             array: None,
             met_plain: false,
             passed: false,

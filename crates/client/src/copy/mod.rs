@@ -6,12 +6,14 @@
 mod binary;
 mod csv;
 mod lines;
+mod refused;
 mod sheet;
 mod text;
 
 use rewrite::{CopyPlan, Direction, Format, Header};
 
 use crate::{Failure, Protected, Session};
+pub use refused::{Refused, without_data};
 use sheet::Sheet;
 
 /// No row may be longer than this (PostgreSQL's own limit is 1 GB).
@@ -55,6 +57,20 @@ impl Shape {
             });
         }
         values::parse_text(*code, typmod, value, &session.env).is_ok()
+    }
+
+    /// Remembers a value that the column's type does not accept.
+    fn refused(&self, at: usize, value: &[u8]) -> Refused {
+        let code = match self.columns.get(at) {
+            Some(Some(Target::Typed(Protected::Scalar(code)))) => Some(*code),
+            _ => None,
+        };
+        Refused {
+            column: self.names.get(at).cloned().unwrap_or_default(),
+            code: code.filter(|_| self.format != Format::Binary),
+            typmod: self.typmods.get(at).copied().unwrap_or(-1),
+            value: value.to_vec(),
+        }
     }
 
     /// Whether envelopes and references can be written as they are.
@@ -194,6 +210,12 @@ impl CopyStream {
         });
         out.append(&mut sheet.ready);
         done
+    }
+
+    /// The first value so far that its column's type does not accept: the server stops
+    /// there.
+    pub fn refused(&mut self) -> Option<Refused> {
+        self.sheet.refused.take()
     }
 
     /// The data has ended: appends what is left.

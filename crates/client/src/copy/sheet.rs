@@ -10,7 +10,7 @@
 use contract::envelope::REFERENCE;
 use rewrite::{Direction, Format};
 
-use super::{Shape, Target, csv, text};
+use super::{Refused, Shape, Target, csv, text};
 use crate::array::with_length;
 use crate::{Failure, Protected, Session};
 
@@ -36,6 +36,8 @@ pub(crate) struct Sheet {
     bytes: usize,
     /// What may be sent.
     pub(crate) ready: Vec<u8>,
+    /// The first value that its type does not accept.
+    pub(crate) refused: Option<Refused>,
     scratch: Vec<u8>,
 }
 
@@ -89,7 +91,11 @@ impl Sheet {
         at: usize,
         value: &[u8],
     ) -> Result<bool, Failure> {
-        if value.len() > VALUE_MAX || !shape.accepts(session, at, value) {
+        if !shape.accepts(session, at, value) {
+            self.refused.get_or_insert_with(|| shape.refused(at, value));
+            return Ok(false);
+        }
+        if value.len() > VALUE_MAX {
             return Ok(false);
         }
         if self.columns.len() < shape.columns.len() {

@@ -16,6 +16,14 @@ pub(super) struct In {
     pub(super) extended: bool,
 }
 
+/// What is known of the data of the last COPY from the client, when it fails.
+pub(super) enum Refused {
+    /// Nothing of it was sealed.
+    Plain,
+    /// The first value that its type does not accept, if there was one.
+    Sealed(Option<client::copy::Refused>),
+}
+
 impl Core {
     /// CopyData, CopyDone, CopyFail of the client.
     pub(super) fn on_copy_input(&mut self, tag: u8, message: &Bytes) -> Step<Flow> {
@@ -39,6 +47,9 @@ impl Core {
             b'c' => stream.finish(&self.session, &mut out),
             _ => Ok(()),
         };
+        if let Refused::Sealed(none @ None) = &mut self.copy_refused {
+            *none = stream.refused();
+        }
         if !out.is_empty() {
             frontend::copy_data(&mut self.to_server, &out);
         }
@@ -58,6 +69,10 @@ impl Core {
     /// CopyInResponse: the client may send.
     pub(super) fn begin_copy_in(&mut self, plan: Option<CopyPlan>, extended: bool) -> Step {
         let stream = self.stream(plan, Direction::From)?;
+        self.copy_refused = match &stream {
+            Some(_) => Refused::Sealed(None),
+            None => Refused::Plain,
+        };
         self.copy_in = Some(In { stream, extended });
         if extended {
             // The server ignores a Sync that it gets during COPY.

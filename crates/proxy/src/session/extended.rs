@@ -7,6 +7,7 @@ use client::{Failure, Protected};
 use rewrite::{ParamUse, PreparedInfo, StatementKind};
 
 use super::analysis::{Outcome, Text};
+use super::explain;
 use super::queue::{Expect, ParseState};
 use super::statement::{Effect, Portal, Statement};
 use super::{Core, Flow, Step, Wait};
@@ -189,13 +190,14 @@ impl Core {
         {
             return self.prepare_again(&statement);
         }
-        let portal = Arc::new(Portal {
+        let mut portal = Portal {
             statement: Some(statement.clone()),
             results: bind.results.clone(),
             ..Portal::default()
-        });
+        };
         if !statement.touches || bind.values.is_empty() {
-            self.forward(message, Expect::Bind(Some(statement)));
+            let portal = Arc::new(portal);
+            self.forward(message, Expect::Bind(Some(portal.clone())));
             self.portals.insert(bind.portal.to_owned(), portal);
             return Ok(Flow::Done);
         }
@@ -223,7 +225,12 @@ impl Core {
             &bind.results,
         );
         self.pipeline = true;
-        self.queue.push_back(Expect::Bind(Some(statement.clone())));
+        portal.bind = sealed
+            .iter()
+            .any(Option::is_some)
+            .then(|| explain::kept(message));
+        let portal = Arc::new(portal);
+        self.queue.push_back(Expect::Bind(Some(portal.clone())));
         self.portals.insert(bind.portal.to_owned(), portal);
         Ok(Flow::Done)
     }

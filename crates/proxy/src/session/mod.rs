@@ -6,6 +6,7 @@
 //! analysis has not classified never reaches the server of an enabled session.
 mod analysis;
 mod copy;
+mod explain;
 mod extended;
 mod internal;
 mod queue;
@@ -124,6 +125,7 @@ pub struct Core {
     portals: HashMap<String, Arc<Portal>>,
     copy_in: Option<copy::In>,
     copy_out: Option<client::copy::CopyStream>,
+    copy_refused: copy::Refused,
     override_error: Option<Failure>,
 }
 
@@ -171,6 +173,7 @@ impl Core {
             portals: HashMap::new(),
             copy_in: None,
             copy_out: None,
+            copy_refused: copy::Refused::Plain,
             override_error: None,
         }
     }

@@ -2,8 +2,10 @@
 //! answered, in order. Responses made by the proxy ride on entries, so that no
 //! error overtakes a response.
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use client::Failure;
 use rewrite::{CopyPlan, PositionMap, Row};
 
@@ -17,7 +19,7 @@ pub(super) enum Expect {
     /// ParseComplete.
     Parse(Box<ParseState>),
     /// BindComplete.
-    Bind(Option<Arc<Statement>>),
+    Bind(Option<Arc<Portal>>),
     /// ParameterDescription, then RowDescription or NoData.
     DescribeStatement {
         /// What it describes, if we know.
@@ -59,12 +61,21 @@ pub(super) struct QueryState {
     pub(super) refusal: Option<Failure>,
     /// Positions of the text that was sent.
     pub(super) positions: Option<PositionMap>,
+    /// The client's message and the literals of each statement, if there are sealed ones.
+    pub(super) literals: Option<(Bytes, Vec<Literals>)>,
     /// Effects of the statements that have not completed.
     pub(super) effects: VecDeque<Option<Effect>>,
     /// COPY plans left.
     pub(super) copies: VecDeque<CopyPlan>,
     /// Columns of the rows that come.
     pub(super) columns: Option<Vec<Column>>,
+}
+
+/// The literals of a statement.
+pub(super) struct Literals {
+    /// Bytes of the statement.
+    pub(super) range: Range<usize>,
+    pub(super) edits: Vec<rewrite::Edit>,
 }
 
 /// A Parse under way.

@@ -76,6 +76,7 @@ impl Core {
         self.status = frame::body(message).first().copied().unwrap_or(b'I');
         self.copy_in = None;
         self.copy_out = None;
+        self.copy_refused = super::copy::Refused::Plain;
         self.override_error = None;
         if self.status == b'I' {
             self.transaction_over();
@@ -107,6 +108,9 @@ impl Core {
         // What the server says of the rows before the refused one comes first.
         let ours = self.override_error.take();
         let ours = ours.filter(|_| field(b'C') == Some(COPY_FAILED));
+        let explained = self.explain(&fields);
+        let told = explained.as_ref().map(|e| e.fields(&fields));
+        let fields = told.unwrap_or(fields);
         match self.queue.front_mut() {
             Some(Expect::Internal(state)) if !fatal => {
                 state.error = Some(server_failure(&fields));
@@ -119,7 +123,7 @@ impl Core {
             }
             Some(Expect::Query(state)) => {
                 let ours = state.refusal.take().or(ours);
-                let positions = state.positions.take();
+                let positions = state.positions.take().filter(|_| explained.is_none());
                 self.tell_or(ours, &fields, positions.as_ref());
                 return Ok(());
             }
@@ -134,14 +138,15 @@ impl Core {
             Some(entry) => {
                 let positions = match entry {
                     Expect::Parse(state) => state.statement.as_ref(),
-                    Expect::Bind(statement) => statement.as_ref(),
+                    Expect::Bind(Some(portal)) => portal.statement.as_ref(),
                     Expect::DescribeStatement { statement, .. } => statement.as_ref(),
                     Expect::Execute {
                         portal: Some(p), ..
                     } => p.statement.as_ref(),
                     _ => None,
                 }
-                .and_then(|s| s.positions.clone());
+                .and_then(|s| s.positions.clone())
+                .filter(|_| explained.is_none());
                 self.tell_or(ours, &fields, positions.as_ref());
             }
         }

@@ -3,8 +3,9 @@ use bytes::Bytes;
 use client::Failure;
 
 use super::analysis::Outcome;
+use super::explain;
 use super::internal::Purpose;
-use super::queue::{Expect, QueryState};
+use super::queue::{Expect, Literals, QueryState};
 use super::statement::Effect;
 use super::{Core, Flow, Step};
 use crate::shared::Stats;
@@ -30,7 +31,7 @@ impl Core {
         let Ok(sql) = reader.str() else {
             return Ok(self.refuse_query(not_utf8()));
         };
-        let text = match self.analyse(sql, false)? {
+        let mut text = match self.analyse(sql, false)? {
             Outcome::Wait => return Ok(Flow::Wait),
             Outcome::Refuse(failure) => return Ok(self.refuse_query(failure)),
             Outcome::Send(text) => text,
@@ -43,9 +44,20 @@ impl Core {
             self.to_server.extend_from_slice(message);
         }
         self.pipeline = false;
+        let literals = text.sealed.then(|| {
+            let of = |s: &mut rewrite::Statement| Literals {
+                range: s.range.clone(),
+                edits: std::mem::take(&mut s.edits),
+            };
+            (
+                explain::kept(message),
+                text.statements.iter_mut().map(of).collect(),
+            )
+        });
         self.queue.push_back(Expect::Query(Box::new(QueryState {
             refusal: None,
             positions: text.positions,
+            literals,
             effects: text.statements.iter().map(Effect::of).collect(),
             copies: text
                 .statements

@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use client::Protected;
 use client::description::Column;
 use rewrite::{CopyPlan, ParamUse, PositionMap, PreparedInfo, StatementKind};
@@ -92,6 +93,8 @@ pub(super) struct Portal {
     pub(super) columns: OnceLock<Vec<Column>>,
     /// Describe has been sent for it.
     pub(super) asked: AtomicBool,
+    /// The client's Bind, if parameters of it were sealed.
+    pub(super) bind: Option<Bytes>,
 }
 
 impl Portal {

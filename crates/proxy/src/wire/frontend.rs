@@ -134,6 +134,11 @@ pub fn targeted(out: &mut BytesMut, tag: u8, kind: u8, name: &str) {
     });
 }
 
+/// Reads the body of Query: the text.
+pub fn query_text(body: &[u8]) -> Result<&str, Malformed> {
+    Reader::new(body, "Query").str()
+}
+
 /// Reads the body of Execute: the portal's name.
 pub fn execute_portal(body: &[u8]) -> Result<&str, Malformed> {
     Reader::new(body, "Execute").str()

@@ -82,6 +82,26 @@ impl Infer<'_> {
         }
     }
 
+    /// As [`Self::meet`], of operands of which an untyped literal takes the other's type.
+    pub fn compare(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
+        self.meet(a, b, location)?;
+        for (literal, other) in [(a, b), (b, a)] {
+            if let Class::Enc(Some(code)) = other.class {
+                self.expect(literal, code);
+            }
+        }
+        Ok(())
+    }
+
+    /// An untyped literal is read as a value of this type.
+    pub fn expect(&mut self, val: &Val, code: TypeCode) {
+        if val.bare() {
+            for u in &val.leaves {
+                self.leaves.get_mut(u.id).meets.get_or_insert(code);
+            }
+        }
+    }
+
     /// A row, an array or something unknown meets something of another shape.
     fn meet_opaque(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
         if !self.holds_enc(a) && !self.holds_enc(b) {
@@ -224,6 +244,9 @@ impl Infer<'_> {
                 }
             }
             codes.dedup();
+            if let [Some(code)] = codes.as_slice() {
+                vals.iter().for_each(|val| self.expect(val, *code));
+            }
             return Ok(Val::enc(if codes.len() == 1 { codes[0] } else { None }));
         }
         let mut uses: Vec<Use> = vals.iter().flat_map(|v| v.leaves.iter().copied()).collect();
@@ -294,7 +317,12 @@ impl Infer<'_> {
             return Ok(());
         }
         match (&target.class, &val.class) {
-            (Class::Enc(_), Class::Lit(_) | Class::Plain(_) | Class::Enc(_)) => self.protect(val),
+            (Class::Enc(code), Class::Lit(_) | Class::Plain(_) | Class::Enc(_)) => {
+                if let Some(code) = code {
+                    self.expect(val, *code);
+                }
+                self.protect(val)
+            }
             (Class::Enc(_), _) if self.secrets(val).is_empty() => Ok(()),
             (Class::Array(element), Class::Lit(None)) => {
                 let val = self.arrayed(val);

@@ -39,12 +39,12 @@ impl Infer<'_> {
             AExprKind::AexprOpAny | AExprKind::AexprOpAll => self.any_all(&name, e),
             AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
                 let (l, r) = self.both(e)?;
-                self.meet(&l, &r, e.location)?;
+                self.compare(&l, &r, e.location)?;
                 Ok(Val::boolean())
             }
             AExprKind::AexprNullif => {
                 let (l, r) = self.both(e)?;
-                self.meet(&l, &r, e.location)?;
+                self.compare(&l, &r, e.location)?;
                 Ok(if self.enc(&l).is_none() && l.bare() {
                     self.settle(&l)
                 } else {
@@ -61,7 +61,7 @@ impl Infer<'_> {
                 let subject = self.operand(e.lexpr.as_deref())?;
                 for bound in list(e.rexpr.as_deref()) {
                     let val = self.expr(bound)?;
-                    self.meet(&subject, &val, e.location)?;
+                    self.compare(&subject, &val, e.location)?;
                 }
                 Ok(Val::boolean())
             }
@@ -97,7 +97,10 @@ impl Infer<'_> {
             if sigs.is_empty() {
                 return self.foreign(&[l.clone(), r.clone()], name, at);
             }
-            self.meet(l, r, at)?;
+            match known::is_comparison(name) {
+                true => self.compare(l, r, at)?,
+                false => self.meet(l, r, at)?,
+            }
             let code = |v: &Val, e: Option<Option<TypeCode>>| e.flatten().or_else(|| code_of(v));
             let codes = [code(l, left), code(r, right)];
             return Ok(self.enc_result(&sigs, &codes));
@@ -313,7 +316,7 @@ impl Infer<'_> {
         let subject = self.operand(e.lexpr.as_deref())?;
         for item in list(e.rexpr.as_deref()) {
             let val = self.expr(item)?;
-            self.meet(&subject, &val, e.location)?;
+            self.compare(&subject, &val, e.location)?;
         }
         Ok(Val::boolean())
     }

@@ -1,0 +1,195 @@
+//! Which value an error of input is about. The keeper says what is wrong, not with what;
+//! the client knows the values that it has sealed, reads them again, and finds the one
+//! that fails in the same way. What it finds is for the application only.
+//!
+//! Invariant: a value is blamed only if PostgreSQL would refuse it with the same error.
+use contract::TypeCode;
+use rewrite::{Edit, Form, Piece, Secret};
+use values::Env;
+
+/// What the server said.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// SQLSTATE.
+    pub sqlstate: &'a str,
+    /// Primary message, without a value.
+    pub message: &'a str,
+}
+
+impl Told<'_> {
+    /// PostgreSQL's message for this text of this type, if its input function refuses it as
+    /// the server said.
+    pub fn of(&self, code: TypeCode, typmod: i32, text: &[u8], env: &Env) -> Option<String> {
+        let error = values::parse_text(code, typmod, text, env).err()?;
+        if error.sqlstate_str() != self.sqlstate || error.message != self.message {
+            return None;
+        }
+        let shown = with_value(self.message, text);
+        Some(shown.unwrap_or_else(|| self.message.to_owned()))
+    }
+
+    /// The literal that it is about: its byte offset, and PostgreSQL's message. `in_order`:
+    /// PostgreSQL reads the statement's literals from left to right. Otherwise, of several
+    /// that fail alike none is named.
+    pub fn of_literals<'e>(
+        &self,
+        edits: impl IntoIterator<Item = &'e Edit>,
+        in_order: bool,
+        env: &Env,
+    ) -> Option<(usize, String)> {
+        let mut found = edits
+            .into_iter()
+            .flat_map(|edit| &edit.pieces)
+            .filter_map(|piece| match piece {
+                Piece::Envelope(secret) => Some((secret.position, self.of_literal(secret, env)?)),
+                Piece::Text(_) => None,
+            });
+        let first = found.next()?;
+        (in_order || found.next().is_none()).then_some(first)
+    }
+
+    fn of_literal(&self, secret: &Secret, env: &Env) -> Option<String> {
+        match &secret.form {
+            Form::Text(text, said) => self.of((*said).or(secret.meets)?, -1, text, env),
+            // The client has read the others itself.
+            Form::Typed(code, -1, text) => self.of(*code, -1, text, env),
+            Form::Typed(..) => None,
+        }
+    }
+}
+
+/// PostgreSQL's message: ours with the value in its place. None if it has none.
+pub(crate) fn with_value(message: &str, text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    if let Some(of) = message.strip_prefix("value is out of range for type ") {
+        return Some(match of {
+            "real" | "double precision" => {
+                format!("\"{}\" is out of range for type {of}", number(text))
+            }
+            _ => format!("value \"{text}\" is out of range for type {of}"),
+        });
+    }
+    if message == "invalid hexadecimal digit" {
+        return Some(format!("{message}: \"{}\"", wrong_digit(text)?));
+    }
+    let shown = message.starts_with("invalid input syntax for type ")
+        || [
+            "date/time field value out of range",
+            "interval field value out of range",
+            "time zone displacement out of range",
+            "date out of range",
+            "timestamp out of range",
+        ]
+        .contains(&message);
+    shown.then(|| format!("{message}: \"{text}\""))
+}
+
+/// What of a text `strtod` takes for a number.
+fn number(text: &str) -> &str {
+    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    let part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+    text.split(|c| !part(c)).next().unwrap_or_default()
+}
+
+/// The first character of a bytea in hexadecimal that is no digit; white space may stand
+/// between bytes.
+fn wrong_digit(text: &str) -> Option<char> {
+    let mut half = false;
+    for c in text.strip_prefix("\\x")?.chars() {
+        if !half && matches!(c, ' ' | '\n' | '\t' | '\r') {
+            continue;
+        }
+        if !c.is_ascii_hexdigit() {
+            return Some(c);
+        }
+        half = !half;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_their_places() {
+        for (message, text, shown) in [
+            (
+                "invalid input syntax for type date",
+                "it's",
+                "invalid input syntax for type date: \"it's\"",
+            ),
+            (
+                "value is out of range for type integer",
+                " 99 ",
+                "value \" 99 \" is out of range for type integer",
+            ),
+            (
+                "value is out of range for type real",
+                "\t-1e400 x",
+                "\"-1e400\" is out of range for type real",
+            ),
+            (
+                "invalid hexadecimal digit",
+                "\\xab c d☃",
+                "invalid hexadecimal digit: \" \"",
+            ),
+            (
+                "invalid hexadecimal digit",
+                "\\xab cd☃",
+                "invalid hexadecimal digit: \"☃\"",
+            ),
+        ] {
+            let found = with_value(message, text.as_bytes());
+            assert_eq!(found.as_deref(), Some(shown));
+        }
+        assert_eq!(with_value("interval out of range", b"x"), None);
+        assert_eq!(
+            with_value("invalid input syntax for type date", b"\xff"),
+            None
+        );
+    }
+
+    /// Who does not fail, or otherwise, is not blamed.
+    #[test]
+    fn the_same_error_only() {
+        let env = Env::default();
+        let told = Told {
+            sqlstate: "22P02",
+            message: "invalid input syntax for type integer",
+        };
+        let of = |code, text: &str| told.of(code, -1, text.as_bytes(), &env);
+        assert!(of(TypeCode::Int4, "x").is_some());
+        assert_eq!(of(TypeCode::Int4, "5"), None);
+        assert_eq!(of(TypeCode::Int4, "9999999999"), None);
+        assert_eq!(of(TypeCode::Int8, "x"), None);
+        assert_eq!(of(TypeCode::Text, "x"), None);
+    }
+
+    #[test]
+    fn literals() {
+        let env = Env::default();
+        let told = Told {
+            sqlstate: "22P02",
+            message: "invalid input syntax for type integer",
+        };
+        let edit = |text: &str, position, meets| Edit {
+            range: position..position + 1,
+            pieces: vec![Piece::Envelope(Secret {
+                form: Form::Text(text.into(), None),
+                position,
+                meets,
+            })],
+        };
+        let int4 = Some(TypeCode::Int4);
+        let found = |edits: &[Edit], in_order| {
+            let found = told.of_literals(edits, in_order, &env);
+            found.map(|(at, _)| at)
+        };
+        let one = [edit("5", 1, int4), edit("x", 2, int4), edit("y", 3, None)];
+        assert_eq!(found(&one, false), Some(2));
+        let two = [edit("x", 1, int4), edit("y", 2, int4)];
+        assert_eq!(found(&two, false), None);
+        assert_eq!(found(&two, true), Some(1));
+    }
+}
