@@ -1,9 +1,10 @@
-//! `confide`: makes keys, wraps the root key, backs up, shows public keys and versions.
+//! `confide`: makes keys, wraps the root key, backs up, pins protected columns, shows public keys and versions.
 //!
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
 #![forbid(unsafe_code)]
 
 mod backup;
+mod pin;
 mod root_key;
 
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ enum Command {
     RootKey(root_key::Command),
     /// Backs up a cluster and its keeper's store as a pair (docs/operations.md).
     Backup(backup::Arguments),
+    /// Writes down which columns of a database are protected, for the proxy's pin_file.
+    Pin(pin::Arguments),
     /// Prints the version.
     Version,
 }
@@ -100,6 +103,7 @@ fn run(command: Command) -> Result<String, Failure> {
             root_key::run(command).map_err(|e| Failure(3, format!("{e}\nHint: {}", e.hint())))
         }
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
+        Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",
             env!("CARGO_PKG_VERSION"),

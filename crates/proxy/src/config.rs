@@ -21,6 +21,9 @@ pub struct Config {
     /// Serve only databases that have Confide: a server that hides its protected
     /// types cannot make the proxy pass values on.
     pub require_confide: bool,
+    /// File of the columns that must be protected (`confide pin`). Empty: those that the
+    /// database says are.
+    pub pin_file: PathBuf,
     /// The most connections at a time.
     pub max_clients: usize,
     /// The longest message in bytes.
@@ -47,6 +50,7 @@ impl Default for Config {
             client_key: PathBuf::new(),
             keeper_key: String::new(),
             require_confide: false,
+            pin_file: PathBuf::new(),
             max_clients: 1000,
             max_message_bytes: 1 << 30,
             connect_timeout_seconds: 10,

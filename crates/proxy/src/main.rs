@@ -18,12 +18,13 @@ mod startup;
 mod wire;
 mod workers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
 use envelope::{PublicKey, Role, SecretKey};
+use rewrite::Pins;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -103,7 +104,16 @@ fn prepare(config: Config) -> Result<Shared, String> {
     if keeper.is_none() {
         tracing::warn!("keeper_key is not set: the first keeper seen will be trusted");
     }
-    Ok(Shared::new(config, upstream, secret, keeper))
+    let pins = read_pins(&config.pin_file)?;
+    Ok(Shared::new(config, upstream, secret, keeper, pins))
+}
+
+fn read_pins(path: &Path) -> Result<Pins, String> {
+    if path.as_os_str().is_empty() {
+        return Ok(Pins::default());
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Pins::parse(&text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 async fn serve(shared: Arc<Shared>) -> Result<(), String> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use client::TypeMap;
 use envelope::{PublicKey, SecretKey};
-use rewrite::{Row, Schema};
+use rewrite::{Pins, Row, Schema};
 
 use crate::config::{Config, Upstream};
 
@@ -85,6 +85,8 @@ pub struct Shared {
     pub upstream: Upstream,
     /// The client's key.
     pub secret: SecretKey,
+    /// Columns that must be protected.
+    pub pins: Pins,
     /// Counters.
     pub stats: Stats,
     keeper: Mutex<Option<PublicKey>>,
@@ -106,11 +108,13 @@ impl Shared {
         upstream: Upstream,
         secret: SecretKey,
         keeper: Option<PublicKey>,
+        pins: Pins,
     ) -> Shared {
         Shared {
             config,
             upstream,
             secret,
+            pins,
             stats: Stats::default(),
             pinned: keeper.is_some(),
             keeper: Mutex::new(keeper),

@@ -37,6 +37,7 @@ mod known;
 mod memo;
 mod naming;
 mod past;
+mod pin;
 mod refusal;
 mod routine;
 mod schema;
@@ -54,6 +55,7 @@ pub use edit::{
 };
 pub use memo::Memo;
 pub use past::undone;
+pub use pin::{Pin, Pins};
 pub use refusal::Refusal;
 pub use schema::{Column, ColumnType, Relation, Row, SCHEMA_QUERIES, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};

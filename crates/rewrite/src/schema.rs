@@ -5,8 +5,10 @@
 //! of `pg_catalog` and `information_schema` come without columns: they hold
 //! nothing protected.
 
+use crate::pin::Pin;
 use contract::TypeCode;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Common table expressions of the queries below: protected types and their arrays (`enc`), and all
 /// types that are or contain one (`holds`).
@@ -176,10 +178,13 @@ pub(crate) struct NamedType {
 pub struct Schema {
     search_path: Vec<String>,
     temp: Option<String>,
-    relations: HashMap<String, Vec<Relation>>,
+    pub(crate) relations: HashMap<String, Vec<Relation>>,
     types: HashMap<String, Vec<(String, NamedType)>>,
     functions: HashMap<String, Vec<UserFunction>>,
     columns_of: HashMap<u32, (String, String)>,
+    pub(crate) pin: Option<Arc<Pin>>,
+    /// Relations that are not as pinned, by schema and name, and how.
+    pub(crate) broken: HashMap<(String, String), String>,
 }
 
 /// A row of a query's result, all values as text.
@@ -222,7 +227,14 @@ impl Schema {
     }
 
     /// Adds or replaces a relation.
-    pub fn add_relation(&mut self, relation: Relation) {
+    pub fn add_relation(&mut self, mut relation: Relation) {
+        if let Some(pin) = &self.pin {
+            let key = (relation.schema.clone(), relation.name.clone());
+            match pin.hold(&mut relation) {
+                Some(wrong) => self.broken.insert(key, wrong),
+                None => self.broken.remove(&key),
+            };
+        }
         let named = self.relations.entry(relation.name.clone()).or_default();
         named.retain(|other| other.schema != relation.schema);
         if relation.oid != 0 {
@@ -388,6 +400,7 @@ impl Schema {
         relations
             .chain(types.map(|(name, _)| name.as_str()))
             .chain(functions)
+            .chain(self.pin.iter().flat_map(|pin| pin.names()))
             .collect()
     }
 
@@ -400,6 +413,7 @@ impl Schema {
         columns
             .filter(|c| c.ty.protected())
             .map(|c| c.name.as_str())
+            .chain(self.pin.iter().flat_map(|pin| pin.columns()))
             .collect()
     }
 

@@ -242,6 +242,13 @@ impl Core {
                         .hint("Unset require_confide to reach it through the proxy."),
                 ));
             }
+            None if self.shared.pins.of(&self.key.0).is_some() => {
+                return Err(Stop::Fatal(
+                    Failure::new("55000", "confide: the database does not have Confide")
+                        .detail("Columns of it are pinned.")
+                        .hint("Take its columns out of pin_file to reach it through the proxy."),
+                ));
+            }
             None => {
                 self.generation = task.generation;
                 self.stale = true;
@@ -276,9 +283,10 @@ impl Core {
             None => {
                 let mut rows = vec![settings.clone()];
                 rows.extend(snapshot.rows.iter().cloned());
-                let schema = Schema::from_rows(&rows).map_err(|e| {
+                let mut schema = Schema::from_rows(&rows).map_err(|e| {
                     Stop::Fatal(Failure::new("XX000", format!("confide: schema: {e}")))
                 })?;
+                schema.set_pin(self.shared.pins.of(&self.key.0));
                 let schema = Arc::new(schema);
                 // Few search paths are in use; do not keep them all.
                 if snapshot.built.len() >= 8 {

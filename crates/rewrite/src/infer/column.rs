@@ -50,7 +50,7 @@ impl Infer<'_> {
 
     fn unqualified(&self, name: &str) -> Option<Val> {
         let mut open: Option<&Val> = None;
-        for frame in self.scopes.iter().rev() {
+        for (at, frame) in self.scopes.iter().enumerate().rev() {
             let mut found: Option<&Val> = None;
             for col in frame.list.iter().filter(|col| col.name == name) {
                 if found.is_none() || self.holds_enc(&col.val) {
@@ -58,6 +58,9 @@ impl Infer<'_> {
                 }
             }
             if let Some(val) = found {
+                if !self.holds_enc(val) && self.hidden(name, at) {
+                    return Some(Val::unknown());
+                }
                 return Some(val.clone());
             }
             open = crate::scope::riskier(open, frame.open.as_ref());
@@ -68,14 +71,34 @@ impl Infer<'_> {
         system_column(name).or_else(|| open.cloned())
     }
 
+    /// Of values of one name, which PostgreSQL finds ambiguous, a protected one.
+    fn riskiest<'v>(&self, mut vals: impl Iterator<Item = &'v Val>) -> Option<&'v Val> {
+        let first = vals.next()?;
+        match self.holds_enc(first) {
+            true => Some(first),
+            false => vals.find(|val| self.holds_enc(val)).or(Some(first)),
+        }
+    }
+
+    /// With a pin: there is a protected column of this name further out, which a column
+    /// that was added to a table here may hide.
+    fn hidden(&self, name: &str, inner: usize) -> bool {
+        let outer = self.scopes.iter().take(inner).flat_map(|f| &f.list);
+        self.schema.pin.is_some()
+            && outer
+                .filter(|col| col.name == name)
+                .any(|col| self.holds_enc(&col.val))
+    }
+
     fn qualified(&self, schema: Option<&str>, table: &str, name: &str) -> Option<Val> {
         let entry = self
             .scopes
             .iter()
             .rev()
             .find_map(|f| f.entry(schema, table))?;
-        if let Some(col) = entry.cols.list.iter().find(|c| c.name == name) {
-            return Some(col.val.clone());
+        let named = entry.cols.list.iter().filter(|c| c.name == name);
+        if let Some(val) = self.riskiest(named.map(|c| &c.val)) {
+            return Some(val.clone());
         }
         system_column(name).or_else(|| entry.cols.open.clone())
     }
@@ -183,14 +206,16 @@ impl Infer<'_> {
 
     fn field(&mut self, val: &Val, name: &str, at: i32) -> Res<Val> {
         match &val.class {
-            Class::Row(fields) => match fields.iter().find(|(n, _)| n == name) {
-                Some((_, field)) => Ok(field.clone()),
-                None => Err(
-                    Refusal::new("42703", format!("column \"{name}\" does not exist"))
-                        .at(at)
-                        .refresh(),
-                ),
-            },
+            Class::Row(fields) => {
+                match self.riskiest(fields.iter().filter(|(n, _)| n == name).map(|(_, v)| v)) {
+                    Some(field) => Ok(field.clone()),
+                    None => Err(
+                        Refusal::new("42703", format!("column \"{name}\" does not exist"))
+                            .at(at)
+                            .refresh(),
+                    ),
+                }
+            }
             Class::Plain(_) | Class::Lit(_) if !self.holds_enc(val) => Ok(Val {
                 class: Class::Plain(None),
                 leaves: val.leaves.clone(),

@@ -91,6 +91,9 @@ impl Infer<'_> {
         if schema.is_none() && self.schema.ambiguous(&r.relname) {
             self.depends_on_search_path = true;
         }
+        if let Some(refusal) = self.schema.unpinned(schema, &r.relname) {
+            return Err(refusal.at(r.location));
+        }
         if let Some(relation) = self.schema.relation(schema, &r.relname) {
             self.touches_protected |= relation.protected();
             return Ok(relation.clone());

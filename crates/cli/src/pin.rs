@@ -1,0 +1,112 @@
+//! `confide pin`: writes down which columns of a database are protected, for the proxy's
+//! `pin_file`, and shows what has changed. Asks through psql, like `confide backup`.
+//!
+//! Whoever runs it trusts the database at this moment: what it shows is to be read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the command is told.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The file; columns of other databases in it stay as they are.
+    file: PathBuf,
+    /// Connection string of the database, straight or through the proxy.
+    #[arg(long, value_name = "CONNSTR", default_value = "")]
+    dbname: String,
+    /// Where psql is (default: found as commands are).
+    #[arg(long, value_name = "DIR")]
+    bindir: Option<PathBuf>,
+    /// Changes nothing; fails if the file is not what it would be.
+    #[arg(long)]
+    check: bool,
+}
+
+const HEADER: &str = "# Protected columns, written by `confide pin`: \
+                      database.schema.table.column type place\n";
+
+const QUERIES: [&str; 3] = [
+    "SET search_path = pg_catalog",
+    "SELECT quote_ident(current_database())",
+    "SELECT format('%I.%I.%I.%I %s %s', current_database(), n.nspname, c.relname, a.attname, \
+     t.typname, a.place) \
+     FROM (SELECT *, row_number() OVER (PARTITION BY attrelid ORDER BY attnum) AS place \
+     FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped) a \
+     JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
+     JOIN pg_type t ON t.oid = a.atttypid \
+     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' \
+     AND t.typnamespace = 'pg_catalog'::regnamespace AND t.typname ~ '^_?enc_'",
+];
+
+type Lines = BTreeSet<String>;
+
+/// Writes the file; what has changed.
+pub fn run(arguments: &Arguments) -> Result<String, String> {
+    let path = &arguments.file;
+    let at = |e: std::io::Error| format!("{}: {e}", path.display());
+    let (database, now) = protected(arguments)?;
+    let text = match fs::read_to_string(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(at)?,
+    };
+    let own = format!("{database}.");
+    let lines = text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        .map(str::to_owned);
+    let (before, others): (Lines, Lines) = lines.partition(|line| line.starts_with(&own));
+    let mut shown: String = before
+        .difference(&now)
+        .map(|line| format!("- {line}\n"))
+        .chain(now.difference(&before).map(|line| format!("+ {line}\n")))
+        .collect();
+    let count = format!("{}: {} protected columns", path.display(), now.len());
+    if shown.is_empty() {
+        return Ok(format!("{count}, as before"));
+    }
+    if arguments.check {
+        return Err(format!(
+            "{} has changed:\n{}",
+            path.display(),
+            shown.trim_end()
+        ));
+    }
+    let all: Vec<&str> = others.union(&now).map(String::as_str).collect();
+    replace(path, &format!("{HEADER}{}\n", all.join("\n"))).map_err(at)?;
+    shown.push_str(&count);
+    Ok(shown)
+}
+
+/// The database's name and its columns.
+fn protected(arguments: &Arguments) -> Result<(String, Lines), String> {
+    let program = arguments
+        .bindir
+        .as_ref()
+        .map_or("psql".into(), |dir| dir.join("psql"));
+    let mut psql = Command::new(program);
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+    if !arguments.dbname.is_empty() {
+        psql.args(["--dbname", &arguments.dbname]);
+    }
+    for query in QUERIES {
+        psql.args(["-c", query]);
+    }
+    psql.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = psql.output().map_err(|e| format!("psql: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("psql failed: {}", output.status));
+    }
+    let text = String::from_utf8(output.stdout).map_err(|e| format!("psql: {e}"))?;
+    let mut lines = text.lines().map(str::to_owned);
+    let database = lines.next().ok_or("psql gave no answer")?;
+    Ok((database, lines.collect()))
+}
+
+/// All of it or nothing, as the proxy may be starting.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, text)?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,209 @@
+//! The pin: which columns are protected, whatever the database says of them.
+//!
+//! The schema comes from the database, whose administrators can change it, and a change
+//! may be known late. A table of the pin has its pinned columns protected in every
+//! snapshot; if the snapshot says otherwise, a statement that names the table is refused.
+//!
+//! Invariant: no relation of a [`Schema`] with a pin has a pinned column that is plain.
+
+use crate::refusal::Refusal;
+use crate::schema::{ColumnType, Relation, Schema};
+use contract::TypeCode;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Pins of databases, as a file has them (`confide pin`): a column on each line,
+/// `database.schema.table.column type place`, and comments that begin with `#`.
+#[derive(Debug, Default)]
+pub struct Pins {
+    databases: HashMap<String, Arc<Pin>>,
+}
+
+/// The protected columns of a database.
+#[derive(Clone, Debug, Default)]
+pub struct Pin {
+    /// By name, which may be in several schemas.
+    tables: HashMap<String, Vec<Table>>,
+}
+
+#[derive(Clone, Debug)]
+struct Table {
+    schema: String,
+    columns: Vec<Column>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Column {
+    name: String,
+    ty: ColumnType,
+    /// The how manieth of the table's columns it is: `INSERT` may not name it.
+    place: usize,
+}
+
+impl Pins {
+    /// Reads the text of a file.
+    pub fn parse(text: &str) -> Result<Pins, String> {
+        let mut databases: HashMap<String, Pin> = HashMap::new();
+        let lines = text.lines().enumerate();
+        for (at, line) in lines.filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#')) {
+            let (path, column) = parse_line(line).ok_or_else(|| {
+                format!(
+                    "line {}: expected database.schema.table.column type place",
+                    at + 1
+                )
+            })?;
+            let [database, schema, table] = path;
+            let pin = databases.entry(database).or_default();
+            pin.add(schema, table, column);
+        }
+        let shared = databases.into_iter().map(|(n, pin)| (n, Arc::new(pin)));
+        Ok(Pins {
+            databases: shared.collect(),
+        })
+    }
+
+    /// The pin of a database.
+    pub fn of(&self, database: &str) -> Option<Arc<Pin>> {
+        self.databases.get(database).cloned()
+    }
+}
+
+impl Pin {
+    fn add(&mut self, schema: String, table: String, column: Column) {
+        let tables = self.tables.entry(table).or_default();
+        match tables.iter_mut().find(|t| t.schema == schema) {
+            Some(table) => table.columns.push(column),
+            None => tables.push(Table {
+                schema,
+                columns: vec![column],
+            }),
+        }
+    }
+
+    /// Names of tables.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// Names of columns.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        let columns = self.tables.values().flatten().flat_map(|t| &t.columns);
+        columns.map(|c| c.name.as_str())
+    }
+
+    /// Makes the relation's pinned columns protected; what was different before.
+    pub(crate) fn hold(&self, relation: &mut Relation) -> Option<String> {
+        let tables = self.tables.get(&relation.name)?;
+        let table = tables.iter().find(|t| t.schema == relation.schema)?;
+        let found = relation.columns.get_or_insert_default();
+        let mut wrong = None;
+        for pinned in &table.columns {
+            let name = &pinned.name;
+            let said = match found.iter_mut().enumerate().find(|(_, c)| c.name == *name) {
+                None => format!("Column \"{name}\" is missing."),
+                Some((_, column)) if column.ty != pinned.ty => {
+                    let is = std::mem::replace(&mut column.ty, pinned.ty.clone());
+                    let (is, pinned) = (type_name(&is), type_name(&pinned.ty));
+                    format!("Column \"{name}\" is pinned as {pinned}; the database says {is}.")
+                }
+                Some((at, _)) if at + 1 != pinned.place => format!(
+                    "Column \"{name}\" is pinned as column {} of the table; now it is column {}.",
+                    pinned.place,
+                    at + 1
+                ),
+                Some(_) => continue,
+            };
+            wrong.get_or_insert(said);
+        }
+        wrong
+    }
+}
+
+impl Schema {
+    /// Sets the pin of this database.
+    pub fn set_pin(&mut self, pin: Option<Arc<Pin>>) {
+        let names: Vec<String> = pin.iter().flat_map(|p| p.names()).map(Into::into).collect();
+        self.pin = pin;
+        for name in names {
+            for relation in self.relations.get(&name).cloned().unwrap_or_default() {
+                self.add_relation(relation);
+            }
+        }
+    }
+
+    /// Why a statement that names this relation is refused, if the pin wants that.
+    pub(crate) fn unpinned(&self, schema: Option<&str>, name: &str) -> Option<Refusal> {
+        let tables = self.pin.as_ref()?.tables.get(name)?;
+        let found = self.relation(schema, name);
+        let place = match (found, schema) {
+            (Some(found), _) => found.schema.as_str(),
+            (None, Some(schema)) => schema,
+            // There is none: refused as such.
+            (None, None) => return None,
+        };
+        let pinned = tables.iter().find(|t| t.schema == place);
+        let differ = tables.windows(2).any(|w| w[0].columns != w[1].columns);
+        let why = match (pinned, schema) {
+            (None, Some(_)) => return None,
+            (None, None) => format!("It is {place}.{name} that it stands for now."),
+            (Some(_), None) if differ => "Tables of this name are pinned in several schemas, with different columns. Write the schema before the name.".to_owned(),
+            _ if found.is_none() => "The database has no such table.".to_owned(),
+            _ => self.broken.get(&(place.to_owned(), name.to_owned()))?.clone(),
+        };
+        let table = match schema {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name.to_owned(),
+        };
+        let refusal = Refusal::new("55000", format!("table {table} is not as it is pinned"))
+            .detail(why)
+            .hint("If the schema was changed on purpose, write the pin anew with \"confide pin\" and restart the proxy.");
+        Some(refusal.refresh().for_good())
+    }
+}
+
+fn type_name(ty: &ColumnType) -> String {
+    match ty {
+        ColumnType::Enc(code) => code.enc_name().to_owned(),
+        ColumnType::EncArray(code) => format!("_{}", code.enc_name()),
+        ColumnType::Plain(_, name) | ColumnType::Opaque(_, name) => name.clone(),
+    }
+}
+
+fn parse_line(line: &str) -> Option<([String; 3], Column)> {
+    let (database, rest) = identifier(line)?;
+    let (schema, rest) = identifier(rest.strip_prefix('.')?)?;
+    let (table, rest) = identifier(rest.strip_prefix('.')?)?;
+    let (name, rest) = identifier(rest.strip_prefix('.')?)?;
+    let mut words = rest.split_whitespace();
+    let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
+    let code = |name: &str| TypeCode::ALL.iter().copied().find(|t| t.enc_name() == name);
+    let ty = match ty.strip_prefix('_') {
+        Some(element) => ColumnType::EncArray(code(element)?),
+        None => ColumnType::Enc(code(ty)?),
+    };
+    let column = Column { name, ty, place };
+    words
+        .next()
+        .is_none()
+        .then_some(([database, schema, table], column))
+}
+
+/// A name as `quote_ident` writes it, and what follows.
+fn identifier(text: &str) -> Option<(String, &str)> {
+    let Some(mut rest) = text.strip_prefix('"') else {
+        let end = text.find(['.', ' ']).filter(|end| *end > 0)?;
+        return Some((text.get(..end)?.to_owned(), text.get(end..)?));
+    };
+    let mut name = String::new();
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        name.push_str(part);
+        match after.strip_prefix('"') {
+            None => return Some((name, after)),
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+        }
+    }
+}
