@@ -215,6 +215,18 @@ LONG = {
     "search": Row(
         LOOKUPS, "Index Scan using big_n", ("Search",), off("seqscan", "bitmapscan", "memoize")
     ),
+    "search by an array": Row(
+        LOOKUPS.replace("b.n = a.n", "b.n = ANY (ARRAY[a.n, a.n + 900, a.n - 900, a.n + 7])"),
+        r"Index Scan using big_n.*= ANY \(ARRAY",
+        ("Search", "Rank"),
+        off("seqscan", "bitmapscan", "memoize"),
+    ),
+    "bitmap search by an array": Row(
+        LOOKUPS.replace("b.n = a.n", "b.n = ANY (ARRAY[a.n, a.n + 900, a.n - 900, a.n + 7])"),
+        r"Bitmap Index Scan on big_n.*= ANY \(ARRAY",
+        ("Search", "Rank"),
+        off("seqscan", "indexscan", "memoize"),
+    ),
     "bitmap search": Row(
         LOOKUPS,
         "Bitmap Index Scan on big_n",

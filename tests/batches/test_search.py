@@ -183,6 +183,150 @@ def test_arms_change(both):
     same(both, f"SELECT a.i, {inner} FROM k a WHERE a.i BETWEEN 100 AND 104 ORDER BY a.i")
 
 
+def listed(values):
+    return ", ".join(str(value) for value in values)
+
+
+def some(count, seed=1):
+    """Values of k.n in no order, some of them twice, and some that are not there."""
+    return [(i * 7919 + seed) % 10040 for i in range(count)] + [seed, seed]
+
+
+ARRAYS = [
+    f"n IN ({listed(some(300))})",
+    f"n IN ({listed(some(40))}, NULL)",
+    "n IN (NULL, NULL)",
+    "n IN (5, 5, 5)",
+    "n IN (-1, 20000)",
+    "n NOT IN (1, 2)",
+    f"n IN ({listed(some(40))}) AND n > 3000",
+    "n IN (1, 2, 3) AND n IN (2, 3, 4)",
+    "n < ANY (ARRAY[30, 7, 20]::enc_int4[])",
+    "n >= ALL (ARRAY[9000, 9990]::enc_int4[])",
+    "n = ANY (ARRAY[5, 77, 5000000000]::enc_int8[])",
+    "n = ANY ('{}')",
+    "t IN ('t00100', 't00007', 't04999', 'nothing', 't00100')",
+    "t IN ('t00100', 't00007', 't04999') AND n IN (100, 7, 5007, 5)",
+    "t = 't00100' AND n IN (100, 5100, 7)",
+    "m IN (12.25, 12.250, 0, 2499, 3)",
+]
+
+
+@pytest.mark.parametrize("scan", ["index", "bitmap"])
+def test_arrays(both, scan):
+    """Each element of an array is looked up, whether they are asked about together or not."""
+    for connection in both:
+        connection.execute(f"SET enable_{'bitmap' if scan == 'index' else 'index'}scan = off")
+        connection.execute("SET enable_indexonlyscan = off")
+    for condition in ARRAYS:
+        same(both, f"SELECT i FROM k WHERE {condition} ORDER BY i")
+        for order in ("n", "n DESC") if scan == "index" else ():
+            same(
+                both,
+                f"SELECT count(*) FROM (SELECT n, t FROM k WHERE {condition}"
+                f" ORDER BY {order} LIMIT 7) x",
+            )
+
+
+def test_arrays_again(both):
+    """Arrays that are other ones in each turn of a loop, two scans that take turns, rows that come
+    and go between, and a scan that turns round."""
+    for connection in both:
+        connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+        connection.execute("SET enable_material = off; SET enable_memoize = off")
+    same(
+        both,
+        "SELECT a.i, b.i FROM k a JOIN k b ON b.n IN (a.n, a.n + 1, a.n - 7, a.n + 4000)"
+        " WHERE a.i < 200 ORDER BY 1, 2",
+    )
+    elements = [listed(some(70, seed)) for seed in (1, 2)]
+    same(
+        both,
+        f"SELECT a.i, b.i FROM k a, k b WHERE a.n IN ({elements[0]}) AND b.n IN ({elements[1]})"
+        " AND a.i % 100 = 7 ORDER BY 1, 2",
+    )
+    for connection in both:
+        connection.execute(f"PREPARE p AS SELECT i, n FROM k WHERE n IN ({elements[0]}) ORDER BY i")
+    for i in range(20):
+        for connection in both:
+            connection.execute(f"INSERT INTO k VALUES ({60000 + i}, {some(70)[i]}, 'x', 1)")
+            connection.execute(f"UPDATE k SET n = n + 1 WHERE n IN ({listed(some(5, i))})")
+            connection.execute(f"DELETE FROM k WHERE n IN ({some(70)[i + 20]}, {i})")
+        rows = [connection.execute("EXECUTE p").fetchall() for connection in both]
+        assert rows[0] == rows[1]
+    for connection in both:
+        connection.execute("SET enable_bitmapscan = off; BEGIN")
+        connection.execute(
+            f"DECLARE c SCROLL CURSOR FOR SELECT i, n FROM k WHERE n IN ({elements[0]}) ORDER BY n"
+        )
+    for move in ("FORWARD 20", "BACKWARD 15", "FORWARD 40", "BACKWARD ALL", "FORWARD ALL"):
+        rows = [{row[1] for row in c.execute(f"FETCH {move} FROM c")} for c in both]
+        assert rows[0] == rows[1]
+    for connection in both:
+        connection.execute("ROLLBACK")
+
+
+@pytest.fixture
+def taken(both, answered):
+    """Exchanges that a prepared query takes."""
+    app, _ = both
+    app.execute("ANALYZE k")
+    app.execute("SET plan_cache_mode = force_generic_plan")
+
+    def count(query):
+        app.execute(f"PREPARE q AS {query}")
+        app.execute("EXECUTE q").fetchall()
+        idle = answered()
+        idle = answered() - idle
+        before = answered()
+        app.execute("EXECUTE q").fetchall()
+        app.execute("DEALLOCATE q")
+        return answered() - before - idle
+
+    return count
+
+
+def test_exchanges_of_arrays(both, taken):
+    """The elements are ranked in one exchange, and ask together: once for a page that they have in
+    common; one by one it was a comparison for each step of the sort and of each descent."""
+    app, _ = both
+    query = f"SELECT count(*) FROM k WHERE n IN ({listed(some(100))})"
+    app.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off")
+    # The ranks, four questions about the root, and a leaf (or two) of each element.
+    assert taken(query) <= 115
+    app.execute("SET enable_indexscan = on; SET enable_bitmapscan = off")
+    assert taken(query) <= 120
+    # Near to each other they have their leaves in common.
+    near = f"SELECT count(*) FROM k WHERE n IN ({listed(range(500, 600))})"
+    assert taken(near) <= 25
+    app.execute("SET confide.enable_index_search = off")
+    assert taken(query) > 1000
+
+
+def test_arrays_tell_no_more_than_wanted(both, taken):
+    """A scan that ends early has asked about twice the elements at most that it came to."""
+    app, _ = both
+    app.execute("SET enable_bitmapscan = off; SET enable_indexonlyscan = off")
+    query = f"SELECT i FROM k WHERE n IN ({listed(range(100, 9000, 100))}) ORDER BY n LIMIT 1"
+    # The ranks, a descent, the result.
+    assert taken(query) <= 6
+
+
+def test_planning_of_arrays(both, answered):
+    """The planner asks about a column's common values once for all elements."""
+    app, _ = both
+    app.execute("UPDATE k SET n = 77 WHERE n < 77")
+    app.execute("UPDATE k SET n = 5000 WHERE n BETWEEN 4900 AND 5100")
+    app.execute("ANALYZE k")
+    query = f"SELECT i FROM k WHERE n IN ({listed(some(50))}) LIMIT 0"
+    app.execute(query)
+    idle = answered()
+    idle = answered() - idle
+    before = answered()
+    app.execute(query)
+    assert answered() - before - idle <= 3
+
+
 def test_same_pages_again(both, answered):
     """A descent that comes where the one before came asks once, not once a level."""
     app, _ = both

@@ -212,7 +212,7 @@ class Generator:
         return Node(f"{{0}} {operator} {{1}}", sides, "bool")
 
     def membership(self, type_: str) -> Node:
-        items = [self.constant(type_) for _ in range(self.rng.randrange(1, 5))]
+        items = [self.constant(type_) for _ in range(self.rng.choice([1, 2, 3, 4, 40]))]
         negated = self.rng.choice(["", "NOT "])
         return Node(f"{{0}} {negated}IN ({{1}})", (self.leaf(type_), listing(items)), "bool")
 

@@ -59,6 +59,7 @@ NODES = {
     "index scan": (above("Index Scan"), 5),
     "bitmap scan": (above("Bitmap Heap Scan"), 5),
     "parallel scan": (above("Parallel Seq Scan"), 2),
+    "search by an array": (r"Index Cond: \([^\n]* = ANY \(", 1),
     "above a nested loop": (above(r"Nested Loop\n"), 3),
     "above a hash join": (above(r"Hash Join\n"), 2),
     "semi join by pairs": (above("Nested Loop Semi Join"), 2),

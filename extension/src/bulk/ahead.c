@@ -2,10 +2,11 @@
  * ahead.c
  *	  Several scans' descents in one B-tree: see ahead.h.
  *
- * Scans at the same page share a message, and the messages of a level are all sent
- * before the first answer is awaited. Only scans that are bounded from below on the index's
- * first column, with values that are known when the plan starts. No lock is held while
- * the keeper is asked: a page that changes meanwhile has other keys, and is asked about anew.
+ * Descents at the same page share a message, and the messages of a level are all sent
+ * before the first answer is awaited. Of an OR only scans that are bounded from below on the index's
+ * first column, with values that are known when the plan starts; of an array one that is
+ * the scan's only condition. No lock is held while the keeper is asked: a page that changes
+ * meanwhile has other keys, and is asked about anew.
  *
  * Invariants: as in ahead.h.
  */
@@ -24,8 +25,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Of each up to two values are in a message. */
+/* Of each scan up to two values are in a message, of an array's elements one. */
 #define SCANS_MAX (CFD_SEARCH_VALUES_MAX / 2)
+#define ARMS_MAX CFD_SEARCH_VALUES_MAX
 /* Pages of one descent: height, and steps to the right. */
 #define STEPS_MAX 32
 
@@ -66,20 +68,26 @@ typedef struct Question
 	struct Question *older;
 } Question;
 
-/* The scans of the statement that runs; one BitmapOr of them. */
+/* The scans of a BitmapOr, or some elements of a scan's array. */
 typedef struct Arms
 {
-	MemoryContext context;		/* NULL: there are none */
+	MemoryContext context;
 	MemoryContextCallback at_end;
 	Relation	index;
 	int			count;
-	Arm		scans[SCANS_MAX];
+	Arm			arms[ARMS_MAX];
 	bool		asked;
 	uint64		sweeps;			/* of garbage before anything was asked */
+	MemoryContext asking;		/* of what follows */
 	Question   *questions;
+	IndexScanDesc scan;			/* whose array it is, or NULL */
+	int			end;			/* element behind those that were asked about */
+	int			window;			/* how many were, the last time */
+	struct Arms *next;
 } Arms;
 
-static Arms *group = NULL;
+/* Those of the plans that run. */
+static Arms *groups = NULL;
 
 /* ---------- which scans ---------- */
 
@@ -103,7 +111,7 @@ static void
 add_scan(Arms *to, const BitmapIndexScanState *node)
 {
 	IndexScanDesc desc = node->biss_ScanDesc;
-	Arm	   *arm = &to->scans[to->count];
+	Arm		   *arm = &to->arms[to->count];
 	const ScanKeyData *keys = node->biss_ScanKeys;
 	int			count = node->biss_NumScanKeys;
 	int			first = 0;
@@ -136,8 +144,40 @@ add_scan(Arms *to, const BitmapIndexScanState *node)
 static void
 forget(void *arg)
 {
-	if (group == arg)
-		group = NULL;
+	for (Arms **at = &groups; *at != NULL; at = &(*at)->next)
+	{
+		if (*at == arg)
+		{
+			*at = (*at)->next;
+			return;
+		}
+	}
+}
+
+static Arms *
+make_arms(MemoryContext context)
+{
+	Arms	   *made = MemoryContextAllocZero(context, sizeof(Arms));
+
+	made->context = context;
+	made->asking = context;
+	return made;
+}
+
+static void
+add_arms(Arms *made)
+{
+	made->at_end.func = forget;
+	made->at_end.arg = made;
+	MemoryContextRegisterResetCallback(made->context, &made->at_end);
+	made->next = groups;
+	groups = made;
+}
+
+static bool
+is_ascending(Relation index)
+{
+	return cfd_type_code(index->rd_opcintype[0]) != 0 && (index->rd_indoption[0] & INDOPTION_DESC) == 0;
 }
 
 static bool
@@ -145,8 +185,7 @@ is_searched(const PlanState *plan)
 {
 	Relation	index = IsA(plan, BitmapIndexScanState) ? ((const BitmapIndexScanState *) plan)->biss_RelationDesc : NULL;
 
-	return index != NULL && cfd_type_code(index->rd_opcintype[0]) != 0 &&
-		(index->rd_indoption[0] & INDOPTION_DESC) == 0;
+	return index != NULL && is_ascending(index);
 }
 
 void
@@ -156,19 +195,14 @@ cfd_ahead_plan(BitmapOrState *node)
 
 	if (node->nplans < 2 || !is_searched(node->bitmapplans[0]))
 		return;
-	made = MemoryContextAllocZero(node->ps.state->es_query_cxt, sizeof(Arms));
-	made->context = node->ps.state->es_query_cxt;
+	made = make_arms(node->ps.state->es_query_cxt);
 	for (int i = 0; i < node->nplans; i++)
 	{
 		if (is_searched(node->bitmapplans[i]))
 			add_scan(made, (BitmapIndexScanState *) node->bitmapplans[i]);
 	}
-	if (made->count < 2)
-		return;
-	made->at_end.func = forget;
-	made->at_end.arg = made;
-	MemoryContextRegisterResetCallback(made->context, &made->at_end);
-	group = made;
+	if (made->count >= 2)
+		add_arms(made);
 }
 
 /* ---------- pages ---------- */
@@ -226,16 +260,16 @@ read_page(Relation index, Buffer buffer)
 
 /* ---------- questions ---------- */
 
-/* Sends a question for all scans that are at its page. */
+/* Sends a question for all arms that are at its page. */
 static void
-send_question(Question *question)
+send_question(Arms *group, Question *question)
 {
 	unsigned char body[CFD_FIXED_SEARCH + CFD_SEARCH_VALUES_MAX * 16];
 	unsigned char *to = body + CFD_FIXED_SEARCH;
 
 	for (int i = 0; i < group->count; i++)
 	{
-		Arm	   *arm = &group->scans[i];
+		Arm		   *arm = &group->arms[i];
 
 		if (arm->block != question->block)
 			continue;
@@ -278,7 +312,7 @@ take_answer(Question *question)
 	question->answered = true;
 }
 
-/* Where a scan goes from the page that was asked about for it. */
+/* Where an arm goes from the page that was asked about for it. */
 static BlockNumber
 next_page(const Arm *arm)
 {
@@ -295,22 +329,22 @@ next_page(const Arm *arm)
 	return question->leaf ? P_NONE : question->children[Min(before, question->items)];
 }
 
-/* Asks about the page in a buffer, for all scans that are there; adds to other questions. */
+/* Asks about the page in a buffer, for all arms that are there; adds to other questions. */
 static Question *
-ask(Buffer buffer, Question *others)
+ask(Arms *group, Buffer buffer, Question *others)
 {
 	Question   *question = read_page(group->index, buffer);
 
 	if (question == NULL)
 		return others;
 	question->older = others;
-	send_question(question);
+	send_question(group, question);
 	return question;
 }
 
-/* Takes the answers to questions, and moves the scans that they were asked for. */
+/* Takes the answers to questions, and moves the arms that they were asked for. */
 static void
-take_step(Question *questions)
+take_step(Arms *group, Question *questions)
 {
 	Question   *last = NULL;
 
@@ -321,7 +355,7 @@ take_step(Question *questions)
 	}
 	for (int i = 0; i < group->count; i++)
 	{
-		Arm	   *arm = &group->scans[i];
+		Arm		   *arm = &group->arms[i];
 
 		arm->block = arm->asked == NULL ? P_NONE : next_page(arm);
 		arm->asked = NULL;
@@ -333,17 +367,17 @@ take_step(Question *questions)
 	}
 }
 
-/* All scans descend, from the root to the last leaves of their ranges. */
+/* All arms descend, from the root to the last leaves of their ranges. */
 static void
-descend(void)
+descend(Arms *group)
 {
 	Buffer		root = CFD_BT_ROOT(group->index);
 
 	if (!BufferIsValid(root))
 		return;					/* the index is empty */
 	for (int i = 0; i < group->count; i++)
-		group->scans[i].block = BufferGetBlockNumber(root);
-	take_step(ask(root, NULL));
+		group->arms[i].block = BufferGetBlockNumber(root);
+	take_step(group, ask(group, root, NULL));
 	for (int steps = 0; steps < STEPS_MAX; steps++)
 	{
 		Question   *questions = NULL;
@@ -351,63 +385,168 @@ descend(void)
 		cfd_hold();
 		for (int i = 0; i < group->count; i++)
 		{
-			const Arm *arm = &group->scans[i];
+			const Arm  *arm = &group->arms[i];
 
-			/* Another scan may have been here. */
+			/* Another arm may have been here. */
 			if (arm->block != P_NONE && arm->asked == NULL)
-				questions = ask(_bt_getbuf(group->index, arm->block, BT_READ), questions);
+				questions = ask(group, _bt_getbuf(group->index, arm->block, BT_READ), questions);
 		}
 		if (questions == NULL)
 			return;
-		take_step(questions);
+		take_step(group, questions);
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+static void
+ask_all(Arms *group)
+{
+	MemoryContext before = MemoryContextSwitchTo(group->asking);
+
+	group->asked = true;
+	group->sweeps = cfd_sweeps();
+	descend(group);
+	MemoryContextSwitchTo(before);
+}
+
+/* The group that a scan is an arm of, or whose array has them; or NULL. */
+static Arms *
+group_of(IndexScanDesc scan)
+{
+	for (Arms *group = groups; group != NULL; group = group->next)
+	{
+		if (group->scan == scan)
+			return group;
+		for (int i = 0; i < group->count; i++)
+		{
+			if (group->arms[i].desc == scan)
+				return group;
+		}
+	}
+	return NULL;
 }
 
 void
 cfd_ahead_scan(IndexScanDesc scan)
 {
-	MemoryContext before;
+	Arms	   *group = group_of(scan);
 
-	if (group == NULL || group->asked)
-		return;
-	for (int i = 0; i < group->count; i++)
+	if (group != NULL && !group->asked)
+		ask_all(group);
+}
+
+/* ---------- arrays ---------- */
+
+/* The array of a scan that has one condition, by elements that are looked up one after the other. */
+static const BTArrayKeyInfo *
+array_of(IndexScanDesc scan)
+{
+	const BTScanOpaqueData *so = (BTScanOpaque) scan->opaque;
+
+	if (scan->numberOfKeys != 1 || so->numArrayKeys != 1 || scan->keyData[0].sk_attno != 1 ||
+		!is_ascending(scan->indexRelation))
+		return NULL;
+	return &so->arrayKeys[0];
+}
+
+static Arms *
+group_of_array(IndexScanDesc scan)
+{
+	Arms	   *group = group_of(scan);
+
+	if (group != NULL)
+		return group;
+	/* This context ends with the array. */
+	group = make_arms(((BTScanOpaque) scan->opaque)->arrayContext);
+	group->asking = AllocSetContextCreate(group->context, "Confide search of an array", ALLOCSET_SMALL_SIZES);
+	group->index = scan->indexRelation;
+	group->scan = scan;
+	add_arms(group);
+	return group;
+}
+
+/* Makes arms of the elements from one on, as far as there is room. */
+static void
+take_elements(Arms *group, const BTArrayKeyInfo *array, int most)
+{
+	ScanKeyData key = group->scan->keyData[0];
+
+	MemoryContextReset(group->asking);
+	group->questions = NULL;
+	group->asked = false;
+	memset(group->arms, 0, sizeof(group->arms));
+	group->count = 0;
+	group->end = array->cur_elem;
+	while (group->count < most && group->end < array->num_elems)
 	{
-		if (group->scans[i].desc != scan)
-			continue;
-		group->asked = true;
-		group->sweeps = cfd_sweeps();
-		before = MemoryContextSwitchTo(group->context);
-		descend();
-		MemoryContextSwitchTo(before);
-		return;
+		Arm		   *arm = &group->arms[group->count];
+
+		key.sk_argument = array->elem_values[group->end];
+		if (!take_value(group->index, &key, &arm->values[0]))
+			return;
+		arm->desc = group->scan;
+		arm->count = 1;
+		group->count++;
+		group->end++;
 	}
 }
 
-bool
-cfd_ahead_asked(Relation index)
+void
+cfd_ahead_array(IndexScanDesc scan, bool all)
 {
-	return group != NULL && group->asked && group->index == index;
+	const BTArrayKeyInfo *array = array_of(scan);
+	Arms	   *group;
+
+	if (array == NULL || array->num_elems < 2)
+		return;
+	group = group_of_array(scan);
+	if (array->cur_elem < group->end)
+		return;
+	/* If the scan ends early, no more than twice the elements that it came to were asked about. */
+	group->window = all ? ARMS_MAX : Min(Max(2 * group->window, 1), ARMS_MAX);
+	take_elements(group, array, group->window);
+	/* One alone asks for itself, and perhaps guesses its pages. */
+	if (group->count > 1)
+		ask_all(group);
 }
 
+/* ---------- what is known ---------- */
+
 bool
-cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
+cfd_ahead_asked(IndexScanDesc scan)
 {
-	if (group == NULL || cfd_sweeps() != group->sweeps)
-		return false;
+	const Arms *group = group_of(scan);
+
+	return group != NULL && group->asked;
+}
+
+static bool
+find(const Arms *group, const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
+{
 	for (const Question *question = group->questions; question != NULL; question = question->older)
 	{
-		if (!question->answered || question->count != count)
+		if (!question->answered || question->count != count ||
+			memcmp(question->keys, keys, sizeof(CfdFid) * count) != 0)
 			continue;
 		for (int i = 0; i < question->values; i++)
 		{
-			if (question->value[i].fid != value || question->value[i].program != program ||
-				memcmp(question->keys, keys, sizeof(CfdFid) * count) != 0)
+			if (question->value[i].fid != value || question->value[i].program != program)
 				continue;
 			*less = question->less[i];
 			*up_to = question->up_to[i];
 			return true;
 		}
+	}
+	return false;
+}
+
+bool
+cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
+{
+	for (const Arms *group = groups; group != NULL; group = group->next)
+	{
+		if (cfd_sweeps() == group->sweeps && find(group, keys, count, value, program, less, up_to))
+			return true;
 	}
 	return false;
 }

@@ -17,6 +17,8 @@
 
 /* Values sent at a time; fewer than fill the ring. */
 #define SEND_ROWS 4096
+/* Values that there is room for at first. */
+#define FIRST_ROOM 64
 
 struct CfdRanks
 {
@@ -63,7 +65,7 @@ cfd_ranks_create(MemoryContext context, uint8 type)
 static void
 make_room(CfdRanks *ranks)
 {
-	uint32		room = Max(ranks->room * 2, SEND_ROWS);
+	uint32		room = Max(ranks->room * 2, FIRST_ROOM);
 
 	if (ranks->fids == NULL)
 		ranks->fids = MemoryContextAlloc(ranks->context, sizeof(CfdFid) * room);

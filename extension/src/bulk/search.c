@@ -3,7 +3,7 @@
  *	  Searches of B-trees by the page: see search.h.
  *
  * The index's routines in this backend's relcache entry are PostgreSQL's own with
- * three of them preceded by a search; an entry that is made anew loses them until
+ * four of them preceded by a search; an entry that is made anew loses them until
  * the next statement, which costs time only. Pages are read with the locks that
  * PostgreSQL takes, and no lock is held while the keeper is asked.
  *
@@ -16,6 +16,7 @@
 #include "access/relscan.h"
 #include "bulk/ahead.h"
 #include "bulk/pages.h"
+#include "bulk/ranks.h"
 #include "bulk/search.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
@@ -28,7 +29,9 @@
 #include "nodes/tidbitmap.h"
 #include "planner/functions.h"
 #include "types/types.h"
+#include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* Conditions that PostgreSQL descends by, and the other bound of a range. */
@@ -491,10 +494,10 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 /*
  * Descends to the leaf where PostgreSQL will, by the first "starts" wanted values or,
  * without any, to the first leaf, or the last; remembers what will be compared on the
- * way. False: this leaf is not known.
+ * way. Below: pages may be read together with the one above. False: this leaf is not known.
  */
 static bool
-descend(Relation index, bool behind_equals, bool at_end)
+descend(Relation index, bool behind_equals, bool at_end, bool below)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
 
@@ -503,7 +506,7 @@ descend(Relation index, bool behind_equals, bool at_end)
 		BlockNumber next;
 		int			placed = 0;
 
-		cfd_pages_read(&pages, index, buffer, starts > 0 && !cfd_ahead_asked(index));
+		cfd_pages_read(&pages, index, buffer, starts > 0 && below);
 		if (pages.page[0].ignore)
 			return false;
 		if (starts > 0)
@@ -579,12 +582,15 @@ want_key(Relation index, const ScanKeyData *key)
 static const ScanKeyData *
 condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below)
 {
+	const ScanKeyData *keys = CFD_BT_SCAN_KEYS(scan);
+
 	for (int i = 0; i < scan->numberOfKeys; i++)
 	{
-		const ScanKeyData *key = &scan->keyData[i];
+		const ScanKeyData *key = &keys[i];
 		StrategyNumber strategy = key->sk_strategy;
 
-		if (key->sk_attno != column || key->sk_flags != 0)
+		/* Of an array PostgreSQL has put in the element that it descends by. */
+		if (key->sk_attno != column || (key->sk_flags & ~CFD_BT_ELEMENT) != 0)
 			continue;
 		if (equal ? strategy == BTEqualStrategyNumber :
 			below ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber)
@@ -669,7 +675,7 @@ before_first(IndexScanDesc scan, bool forward)
 	if (!cfd_search_active)
 		return;
 	behind_equals = is_behind_equals(forward);
-	if (!descend(index, behind_equals, !forward))
+	if (!descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
 		return;
 	begin = place_of_descent(behind_equals, !forward);
 	if (starts > 0)
@@ -698,13 +704,142 @@ before_next(IndexScanDesc scan, bool forward)
 	remember_rows(index, true, 0);
 }
 
+/* ---------- arrays ---------- */
+
+/* The row given last is dead: as PostgreSQL notes that. */
+static void
+note_killed(IndexScanDesc scan)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
+	if (!scan->kill_prior_tuple)
+		return;
+	if (so->killedItems == NULL)
+		so->killedItems = palloc(sizeof(int) * MaxTIDsPerBTreePage);
+	if (so->numKilled < MaxTIDsPerBTreePage)
+		so->killedItems[so->numKilled++] = so->currPos.itemIndex;
+}
+
+/*
+ * The next row of a scan by an array. PostgreSQL descends for each element, and would do so by
+ * itself: then nobody could search before.
+ */
 static bool
-get_tuple(IndexScanDesc scan, ScanDirection direction)
+get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+	bool		found;
+
+	scan->xs_recheck = false;
+	if (BTScanPosIsValid(so->currPos))
+		note_killed(scan);
+	else
+		CFD_BT_START_ARRAYS(scan, direction);
+	do
+	{
+		if (BTScanPosIsValid(so->currPos))
+		{
+			before_next(scan, forward);
+			found = _bt_next(scan, direction);
+		}
+		else
+		{
+			if (forward)
+				cfd_ahead_array(scan, all);
+			before_first(scan, forward);
+			found = _bt_first(scan, direction);
+		}
+	} while (!found && CFD_BT_ADVANCE_ARRAYS(scan, direction));
+	return found;
+}
+
+/* Makes the order of an array's elements known, if its conditions on protected columns have one. */
+static void
+rank_elements(Relation index, const ScanKeyData *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		const ScanKeyData *key = &keys[i];
+		ArrayType  *array;
+		Datum	   *elements;
+		bool	   *nulls;
+		int			number;
+
+		if ((key->sk_flags & (SK_SEARCHARRAY | SK_ISNULL)) != SK_SEARCHARRAY ||
+			cfd_type_code(index->rd_opcintype[key->sk_attno - 1]) == 0)
+			continue;
+		array = DatumGetArrayTypeP(key->sk_argument);
+		if (cfd_type_code(ARR_ELEMTYPE(array)) == 0)
+			continue;
+		deconstruct_array(array, ARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
+						  &elements, &nulls, &number);
+		cfd_ranks_scope = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
+		for (int at = 0; at < number; at++)
+		{
+			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
+				cfd_ranks_announce(cfd_ranks_scope, DatumGetUInt64(elements[at]));
+		}
+		/* Elements of two arrays are not compared with each other. */
+		return;
+	}
+}
+
+static bool
+has_array(const ScanKeyData *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if ((keys[i].sk_flags & SK_SEARCHARRAY) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* PostgreSQL sorts the elements of arrays when a scan begins: they are ranked before. */
+static void
+rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
+{
+	CfdRanks   *before = cfd_ranks_scope;
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext own;
+
+	if (!cfd_enable_index_search || keys == NULL || !has_array(keys, count))
+	{
+		btrescan(scan, keys, count, orders, order_count);
+		return;
+	}
+	own = AllocSetContextCreate(outer, "Confide ranks of an array", ALLOCSET_SMALL_SIZES);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(own);
+		rank_elements(scan->indexRelation, keys, count);
+		MemoryContextSwitchTo(outer);
+		btrescan(scan, keys, count, orders, order_count);
+	}
+	PG_FINALLY();
+	{
+		cfd_ranks_scope = before;
+		MemoryContextSwitchTo(outer);
+		MemoryContextDelete(own);
+	}
+	PG_END_TRY();
+}
+
+/* ---------- PostgreSQL's routines ---------- */
+
+/* All: the scan is read to its end. */
+static bool
+next_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 	bool		forward = ScanDirectionIsForward(direction);
 
-	if (cfd_enable_index_search && scan->parallel_scan == NULL && so->numArrayKeys == 0)
+	if (!cfd_enable_index_search || scan->parallel_scan != NULL)
+		return btgettuple(scan, direction);
+	if (so->numArrayKeys > 0 && CFD_BT_BY_ELEMENT)
+		return get_array_tuple(scan, direction, all);
+	if (so->numArrayKeys == 0)
 	{
 		if (!BTScanPosIsValid(so->currPos))
 			before_first(scan, forward);
@@ -712,6 +847,12 @@ get_tuple(IndexScanDesc scan, ScanDirection direction)
 			before_next(scan, forward);
 	}
 	return btgettuple(scan, direction);
+}
+
+static bool
+get_tuple(IndexScanDesc scan, ScanDirection direction)
+{
+	return next_tuple(scan, direction, false);
 }
 
 static int64
@@ -722,7 +863,7 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	if (!cfd_enable_index_search)
 		return btgetbitmap(scan, bitmap);
 	cfd_ahead_scan(scan);
-	while (get_tuple(scan, ForwardScanDirection))
+	while (next_tuple(scan, ForwardScanDirection, true))
 	{
 		tbm_add_tuples(bitmap, &scan->xs_heaptid, 1, false);
 		count++;
@@ -745,7 +886,7 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 				break;
 		}
 		starts = wanted_count;
-		if (cfd_search_active && descend(index, false, false))
+		if (cfd_search_active && descend(index, false, false, true))
 		{
 			Place		place = wanted[starts - 1].place;
 
@@ -779,6 +920,7 @@ search_index(Relation index)
 
 	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
 		return;
+	routine->amrescan = rescan;
 	routine->amgettuple = get_tuple;
 	routine->amgetbitmap = get_bitmap;
 	routine->aminsert = insert;

@@ -56,6 +56,27 @@
 #define CFD_BT_ROOT(index) _bt_getroot(index, BT_READ)
 #endif
 
+/*
+ * Scans of B-trees by arrays: whether PostgreSQL descends by one element after the other, the conditions
+ * with the element put in and the flag that they have then, and how the elements follow; needs
+ * access/nbtree.h.
+ */
+#if PG_VERSION_NUM >= 170000
+#define CFD_BT_BY_ELEMENT false
+#define CFD_BT_SCAN_KEYS(scan) ((scan)->keyData)
+#define CFD_BT_ELEMENT 0
+#define CFD_BT_START_ARRAYS(scan, direction) ((void) (scan))
+#define CFD_BT_ADVANCE_ARRAYS(scan, direction) false
+#else
+#define CFD_BT_BY_ELEMENT true
+#define CFD_BT_SCAN_KEYS(scan) \
+	(((BTScanOpaque) (scan)->opaque)->arrayKeyData != NULL ? \
+	 ((BTScanOpaque) (scan)->opaque)->arrayKeyData : (scan)->keyData)
+#define CFD_BT_ELEMENT SK_SEARCHARRAY
+#define CFD_BT_START_ARRAYS(scan, direction) _bt_start_array_keys(scan, direction)
+#define CFD_BT_ADVANCE_ARRAYS(scan, direction) _bt_advance_array_keys(scan, direction)
+#endif
+
 /* A wait event set, owned by nobody. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_CREATE_WAIT_SET(n) CreateWaitEventSet(NULL, n)

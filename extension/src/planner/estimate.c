@@ -13,11 +13,14 @@
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
 #include "channel/channel.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/planner.h"
 #include "planner/estimate.h"
 #include "planner/functions.h"
+#include "types/types.h"
+#include "utils/array.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -26,6 +29,8 @@
 /* Fewer are tested one by one. */
 #define TESTS_MIN 2
 #define TESTS_MAX CFD_ROWS_MAX
+/* Of longer arrays each element is tested by itself. */
+#define ELEMENTS_MAX 1024
 
 typedef enum Kind
 {
@@ -250,6 +255,50 @@ find_known(const PlannerInfo *root, const VariableStatData *column, CfdEstimate 
 	return false;
 }
 
+/* Adds the tests of a condition, if there are any to make and there is room. */
+static void
+add_test(const PlannerInfo *root, const VariableStatData *column, Oid operator, bool column_first, Node *other,
+		 int *room, List **tests)
+{
+	Known	   *entry = palloc0(sizeof(Known));
+	Kind		kind;
+
+	if (!kind_of(operator, &kind))
+		return;
+	describe(&entry->made, kind, operator, column_first, other, column->statsTuple);
+	if (entry->made.count == 0 || entry->made.count > *room || find_known(root, column, &entry->made))
+		return;
+	*room -= entry->made.count;
+	entry->root = root;
+	entry->column = column->var;
+	entry->next = known;
+	known = entry;
+	*tests = lappend(*tests, &entry->made);
+}
+
+/* Adds the tests of an array's elements, as conditions of their own. */
+static void
+add_elements(const PlannerInfo *root, const VariableStatData *column, const ScalarArrayOpExpr *clause,
+			 int *room, List **tests)
+{
+	const Const *array = lsecond(clause->args);
+	Oid			type;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			count;
+
+	if (!equal(linitial(clause->args), column->var) || !IsA(array, Const) || array->constisnull)
+		return;
+	type = get_element_type(array->consttype);
+	if (cfd_type_code(type) == 0)
+		return;
+	deconstruct_array(DatumGetArrayTypeP(array->constvalue), type, sizeof(CfdFid), true, TYPALIGN_DOUBLE,
+					  &elements, &nulls, &count);
+	for (int i = 0; i < count && count <= ELEMENTS_MAX; i++)
+		add_test(root, column, clause->opno, true,
+				 (Node *) makeConst(type, -1, InvalidOid, sizeof(CfdFid), elements[i], nulls[i], true), room, tests);
+}
+
 /* Adds the tests of what these clauses and their arms say of a column, as far as there is room. */
 static void
 add_tests(const PlannerInfo *root, const VariableStatData *column, const List *clauses, int *room, List **tests)
@@ -259,28 +308,18 @@ add_tests(const PlannerInfo *root, const VariableStatData *column, const List *c
 	foreach(cell, clauses)
 	{
 		OpExpr	   *clause = (OpExpr *) cfd_clause_of(lfirst(cell));
-		Known	   *entry = palloc0(sizeof(Known));
 		bool		column_first;
-		Kind		kind;
 
 		if (is_andclause(clause) || is_orclause(clause))
 			add_tests(root, column, ((BoolExpr *) clause)->args, room, tests);
+		if (IsA(clause, ScalarArrayOpExpr))
+			add_elements(root, column, (ScalarArrayOpExpr *) clause, room, tests);
 		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
 			continue;
 		column_first = IsA(lsecond(clause->args), Const);
-		if (!equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var) ||
-			!kind_of(clause->opno, &kind))
-			continue;
-		describe(&entry->made, kind, clause->opno, column_first,
-				 column_first ? lsecond(clause->args) : linitial(clause->args), column->statsTuple);
-		if (entry->made.count == 0 || entry->made.count > *room || find_known(root, column, &entry->made))
-			continue;
-		*room -= entry->made.count;
-		entry->root = root;
-		entry->column = column->var;
-		entry->next = known;
-		known = entry;
-		*tests = lappend(*tests, &entry->made);
+		if (equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var))
+			add_test(root, column, clause->opno, column_first,
+					 column_first ? lsecond(clause->args) : linitial(clause->args), room, tests);
 	}
 }
 
