@@ -212,6 +212,31 @@ LONG = {
         ("Tokens",),
         off("sort", "indexscan", "bitmapscan"),
     ),
+    "hashed subplan": Row(
+        AGAIN.format(
+            """SELECT a.i AS m FROM big a WHERE a.n NOT IN (SELECT b.n FROM big b WHERE b.i > -g)"""
+        ),
+        r"\(ConfideTokens\)[^\n]*\n +Filter: \(NOT \(hashed SubPlan",
+        ("Tokens",),
+        off("indexscan", "bitmapscan"),
+    ),
+    "hashed subplan of a target list": Row(
+        AGAIN.format(
+            """SELECT (a.n IN (SELECT b.n FROM big b WHERE b.i > -g)) IS NULL AS m FROM big a"""
+        ),
+        r"SubPlan \d\n +->  Custom Scan \(ConfideTokens\)",
+        ("Tokens",),
+        off("indexscan", "bitmapscan"),
+    ),
+    "set operation": Row(
+        AGAIN.format(
+            """SELECT nullif(count(*), 5991) AS m FROM (SELECT b.s FROM big b WHERE b.i > -g EXCEPT
+               SELECT b.s FROM big b WHERE b.i < 9) y"""
+        ),
+        r"HashSetOp Except\n +->  Custom Scan \(ConfideTokens\)",
+        ("Tokens",),
+        off("sort", "indexscan", "bitmapscan"),
+    ),
     "search": Row(
         LOOKUPS, "Index Scan using big_n", ("Search",), off("seqscan", "bitmapscan", "memoize")
     ),
@@ -411,6 +436,8 @@ LARGE = [
     "SELECT i FROM wide ORDER BY s || s, i",
     "SELECT count(*) FROM wide a JOIN wide b ON a.s || a.s = b.s || b.s",
     "SELECT count(*) FROM (SELECT DISTINCT s || s FROM wide) x",
+    "SELECT count(*) FROM wide WHERE s NOT IN (SELECT s || s FROM wide)",
+    "SELECT s FROM wide EXCEPT SELECT s || s FROM wide",
     "SELECT s || s FROM wide",
     "CREATE INDEX ON wide (i, s)",
 ]

@@ -344,6 +344,7 @@ class Generator:
         return self.choose(
             lambda: Node(f"{{0}} IN (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
             lambda: Node(f"{{0}} NOT IN (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
+            lambda: Node(f"{{0}} NOT IN (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
             lambda: Node(f"EXISTS (SELECT 1 {head} WHERE {{0}} = {{1}})", (a, b), "bool"),
             lambda: self.looked_up(head, f"{alias}.id", of_pairs),
             lambda: self.looked_up(head, f"{alias}.id", of_pairs),
@@ -353,6 +354,22 @@ class Generator:
             ),
             lambda: Node(f"{{0}} > ALL (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
         )
+
+    def looked_among(self) -> Node:
+        """Whether there are rows with a column's value: true, false or unknown, in a target list."""
+        outer, ids = self.scope, self.ids
+        table, alias = self.table()
+        inner = self.visible([Source(alias, column) for column in table.columns])
+        pairs = [(a, b) for a in outer for b in inner if a.type == b.type]
+        if not pairs:
+            return self.predicate(1)
+        one, other = self.rng.choice(pairs)
+        self.scope, self.ids = inner, [f"{alias}.id"]
+        where = self.where(0.7)
+        self.scope, self.ids = outer, ids
+        form = self.rng.choice(["{0} IN ", "{0} NOT IN ", "{0} = ANY "])
+        text = f"({form}(SELECT {{1}} FROM {table.name} {alias}{{2}}))"
+        return Node(text, (one.node(), other.node(), where), "bool", simpler=("true",))
 
     def looked_up(self, head: str, key: str, condition: Node) -> Node:
         """By a plain key, with a condition on what is found."""
@@ -368,6 +385,8 @@ class Generator:
         source = self.source()
         unique = self.rng.random() < 0.15
         items = [self.any_expression(unique) for _ in range(self.rng.randrange(1, 5))]
+        if self.risk is None and self.rng.random() < 0.1:
+            items.append(self.looked_among())
         where = self.where()
         order, ordered = Node(""), False
         if self.rng.random() < 0.45 and all(item.stable for item in items):

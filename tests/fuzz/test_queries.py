@@ -74,6 +74,8 @@ NODES = {
     "sort": (r"\(ConfideSort\)", 20),
     "hash join by tokens": (tokens(r"Hash (\w+ )*Join"), 10),
     "hash aggregate by tokens": (tokens("HashAggregate"), 2),
+    "set operation by tokens": (r"HashSetOp [^\n]*\n +->  Custom Scan \(ConfideTokens\)", 1),
+    "hashed subplan by tokens": (r"SubPlan \d+\n +->  Custom Scan \(ConfideTokens\)", 5),
     "top n": (r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)", 5),
 }
 # What mixes plain and protected columns may find no operator or common type: a clear error, and

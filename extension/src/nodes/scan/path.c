@@ -57,12 +57,12 @@ static Plan *plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *pa
 					   List *tlist, List *clauses, List *children);
 
 static const CustomPathMethods path_methods = {
-	.CustomName = "ConfideScan",
+	.CustomName = CFD_SCAN_NAME,
 	.PlanCustomPath = plan_scan,
 };
 
 static const CustomScanMethods scan_methods = {
-	.CustomName = "ConfideScan",
+	.CustomName = CFD_SCAN_NAME,
 	.CreateCustomScanState = cfd_scan_create_state,
 };
 

@@ -23,6 +23,8 @@
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
+/* As EXPLAIN shows it. */
+#define CFD_SCAN_NAME "ConfideScan"
 /* Rows of the first batch, if batches may have so many. */
 #define CFD_SCAN_FIRST_ROWS 32
 

@@ -41,8 +41,9 @@ typedef struct CfdTokensState
 	Numbered   *numbered;
 	bool		nulls_equal;
 	CfdTokensReading reading;
+	const SubPlanState *subplan;	/* that tokens are looked up in; or NULL */
 	CfdBuffer	buffers[2];
-	const char *tokens;			/* of the current buffer */
+	const char *tokens;			/* of the current buffer; NULL: nobody looks at them */
 	int			current;		/* buffer whose rows are given out */
 	bool		ahead;			/* the other one is filled */
 	bool		ended;			/* the child has no more rows */
@@ -125,6 +126,35 @@ make_buffers(CfdTokensState *state, TupleDesc rows)
 	}
 }
 
+/* The subplan of the node's own expressions that has the tokens of its results. */
+static const SubPlanState *
+find_subplan(const PlanState *node, int plan_id)
+{
+	ListCell   *cell;
+
+	foreach(cell, node->subPlan)
+	{
+		const SubPlanState *subplan = lfirst_node(SubPlanState, cell);
+
+		if (subplan->subplan->plan_id == plan_id)
+			return subplan;
+	}
+	return NULL;
+}
+
+/* Whether a subplan's results are those that will be looked at; and whether there are any. */
+static bool
+is_hashed(const SubPlanState *subplan)
+{
+	return subplan->hashtable != NULL && subplan->planstate->chgParam == NULL;
+}
+
+static bool
+is_empty(const SubPlanState *subplan)
+{
+	return is_hashed(subplan) && !subplan->havehashrows && !subplan->havenullrows;
+}
+
 /* Rows of the first batch: one row's token tells nothing where it is compared with none. */
 static int
 first_rows(const CfdTokensState *state)
@@ -146,6 +176,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 	state->numbered = numbered(estate, intVal(list_nth(plan->custom_private, CFD_TOKENS_NUMBER)));
 	state->nulls_equal = intVal(list_nth(plan->custom_private, CFD_TOKENS_NULLS_EQUAL)) != 0;
 	state->reading = intVal(list_nth(plan->custom_private, CFD_TOKENS_READING));
+	state->subplan = find_subplan(&node->ss.ps, intVal(list_nth(plan->custom_private, CFD_TOKENS_SUBPLAN)));
 	state->keys_context = CreateExprContext(estate);
 	make_buffers(state, rows);
 	if (!state->buffers[0].quals->evaluates)
@@ -254,6 +285,16 @@ take(CfdTokensState *state, CfdBuffer *buffer)
 	buffer->error_length = length - tokens;
 }
 
+/* A batch without tokens. */
+static void
+take_untold(CfdTokensState *state, CfdBuffer *buffer)
+{
+	state->tokens = NULL;
+	buffer->good = buffer->rows;
+	buffer->next = 0;
+	buffer->error = NULL;
+}
+
 /* Makes the next batch the current one. False: there is none. */
 static bool
 turn(CfdTokensState *state)
@@ -265,6 +306,11 @@ turn(CfdTokensState *state)
 		return false;
 	state->ahead = false;
 	state->current = 1 - state->current;
+	if (state->subplan != NULL && is_empty(state->subplan))
+	{
+		take_untold(state, buffer);
+		return true;
+	}
 	ask(state, buffer);
 	/* The rows given out were those of the other one. */
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
@@ -284,12 +330,31 @@ static TupleTableSlot *
 show(CfdTokensState *state, CfdBuffer *buffer)
 {
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
-	const char *token = state->tokens + buffer->next * CFD_TOKEN_BYTES;
+	const char *token = state->tokens == NULL ? NULL : state->tokens + buffer->next * CFD_TOKEN_BYTES;
 
 	cfd_buffer_show(buffer, buffer->next++, slot);
 	slot->tts_values[buffer->columns] = PointerGetDatum(token);
-	slot->tts_isnull[buffer->columns] = cfd_get64(token) == 0;
+	slot->tts_isnull[buffer->columns] = token == NULL || cfd_get64(token) == 0;
 	return ExecStoreVirtualTuple(slot);
+}
+
+/* The row, if it passes the node's quals, as the node gives it; else NULL. */
+static TupleTableSlot *
+project(CfdTokensState *state, TupleTableSlot *row)
+{
+	PlanState  *node = &state->css.ss.ps;
+	ExprContext *context = node->ps_ExprContext;
+
+	if (node->qual == NULL && node->ps_ProjInfo == NULL)
+		return row;
+	ResetExprContext(context);
+	context->ecxt_scantuple = row;
+	if (!ExecQual(node->qual, context))
+	{
+		InstrCountFiltered1(node, 1);
+		return NULL;
+	}
+	return node->ps_ProjInfo != NULL ? ExecProject(node->ps_ProjInfo) : row;
 }
 
 static TupleTableSlot *
@@ -302,7 +367,13 @@ next_row(CustomScanState *node)
 		CfdBuffer  *buffer = &state->buffers[state->current];
 
 		if (buffer->next < buffer->good)
-			return show(state, buffer);
+		{
+			TupleTableSlot *row = project(state, show(state, buffer));
+
+			if (row != NULL)
+				return row;
+			continue;
+		}
 		if (buffer->error != NULL)
 			cfd_raise_error(buffer->error, buffer->error_length);
 		CHECK_FOR_INTERRUPTS();
@@ -319,7 +390,7 @@ forget_batches(CfdTokensState *state)
 		cfd_buffer_empty(&state->buffers[i]);
 	/* What comes after rows that were all wanted will be wanted, too, and is about as long. */
 	state->batch_rows = first_rows(state);
-	if (state->ended && state->reading != CFD_TOKENS_SOME)
+	if (state->ended && state->reading != CFD_TOKENS_SOME && (state->subplan == NULL || is_hashed(state->subplan)))
 		state->batch_rows = Max(state->batch_rows, Min(state->scanned + state->scanned / 4, cfd_batch_rows));
 	state->scanned = 0;
 	state->ahead = state->ended = false;

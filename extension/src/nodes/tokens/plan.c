@@ -4,7 +4,7 @@
  *
  * A hash join by protected keys gets a node below each of its sides, and hashes the token
  * that stands there for all of these keys; plain keys stay as they are. A hash aggregation
- * (GROUP BY that the keeper cannot do, DISTINCT, UNION) gets one. So what joins, groups and
+ * (GROUP BY that the keeper cannot do, DISTINCT, UNION, INTERSECT, EXCEPT) gets one. So what joins, groups and
  * spills is PostgreSQL's. A hash table that parallel workers share stays as it is.
  *
  * Invariant: as of tokens.h; columns keep their numbers, the token comes after them.
@@ -32,15 +32,7 @@ bool		cfd_enable_hash_tokens = true;
 
 static planner_hook_type previous_planner = NULL;
 
-/* uuid = uuid */
-#define TOKEN_EQUALITY 2972
-
-/* A plan that is being looked through. */
-typedef struct Place
-{
-	PlannedStmt *statement;
-	int			last_id;		/* largest plan_node_id */
-} Place;
+typedef CfdTokensPlace Place;
 
 /* ---------- which keys ---------- */
 
@@ -137,9 +129,17 @@ set_costs(Plan *plan, const Plan *child, int keys)
 	plan->plan_width = child->plan_width + CFD_TOKEN_BYTES;
 }
 
-/* A node above a child, with the token of keys over the child's columns (OUTER_VAR). */
-static Plan *
-make_node(Place *place, Plan *child, List *keys, int number, bool nulls_equal, CfdTokensReading reading)
+int
+cfd_tokens_number(Place *place)
+{
+	int			number = list_length(place->statement->paramExecTypes);
+
+	place->statement->paramExecTypes = lappend_oid(place->statement->paramExecTypes, INTERNALOID);
+	return number;
+}
+
+Plan *
+cfd_tokens_node(Place *place, Plan *child, List *keys, int number, bool nulls_equal, CfdTokensReading reading)
 {
 	CustomScan *node = makeNode(CustomScan);
 	Plan	   *plan = &node->scan.plan;
@@ -155,8 +155,8 @@ make_node(Place *place, Plan *child, List *keys, int number, bool nulls_equal, C
 	node->custom_scan_tlist = lappend(columns_of(child->targetlist, OUTER_VAR),
 									  makeTargetEntry(token, columns + 1, NULL, true));
 	plan->targetlist = columns_of(node->custom_scan_tlist, INDEX_VAR);
-	node->custom_private = list_make4(own_columns((Node *) keys, NULL), makeInteger(number),
-									  makeInteger(nulls_equal), makeInteger(reading));
+	node->custom_private = list_make5(own_columns((Node *) keys, NULL), makeInteger(number),
+									  makeInteger(nulls_equal), makeInteger(reading), makeInteger(0));
 	node->methods = &cfd_tokens_methods;
 	return plan;
 }
@@ -169,9 +169,8 @@ token_of(const Plan *plan, int varno)
 
 /* ---------- plans ---------- */
 
-/* Plans below a plan that are not its outer and inner one. */
-static List *
-other_children(Plan *plan)
+List *
+cfd_other_children(Plan *plan)
 {
 	switch (nodeTag(plan))
 	{
@@ -192,9 +191,8 @@ other_children(Plan *plan)
 	}
 }
 
-/* Whether it makes a difference that a plan is read further than its rows are wanted. */
-static bool
-has_effects(Plan *plan)
+bool
+cfd_has_effects(Plan *plan)
 {
 	ListCell   *cell;
 
@@ -203,11 +201,11 @@ has_effects(Plan *plan)
 	if (IsA(plan, LockRows) || contain_volatile_functions((Node *) plan->targetlist) ||
 		contain_volatile_functions((Node *) plan->qual) ||
 		(IsA(plan, FunctionScan) && contain_volatile_functions((Node *) ((FunctionScan *) plan)->functions)) ||
-		has_effects(plan->lefttree) || has_effects(plan->righttree))
+		cfd_has_effects(plan->lefttree) || cfd_has_effects(plan->righttree))
 		return true;
-	foreach(cell, other_children(plan))
+	foreach(cell, cfd_other_children(plan))
 	{
-		if (has_effects(lfirst(cell)))
+		if (cfd_has_effects(lfirst(cell)))
 			return true;
 	}
 	return false;
@@ -262,12 +260,12 @@ hash_token(HashJoin *join, Hash *hash, List *kept)
 {
 	Var		   *left = token_of(outerPlan(join), OUTER_VAR);
 	Var		   *right = token_of(&hash->plan, INNER_VAR);
-	OpExpr	   *clause = (OpExpr *) make_opclause(TOKEN_EQUALITY, BOOLOID, false, (Expr *) left, (Expr *) right,
+	OpExpr	   *clause = (OpExpr *) make_opclause(CFD_TOKEN_EQUALITY, BOOLOID, false, (Expr *) left, (Expr *) right,
 												  InvalidOid, InvalidOid);
 
 	clause->opfuncid = F_UUID_EQ;
 	join->hashclauses = lappend(nodes_at(join->hashclauses, kept), clause);
-	join->hashoperators = lappend_oid(oids_at(join->hashoperators, kept), TOKEN_EQUALITY);
+	join->hashoperators = lappend_oid(oids_at(join->hashoperators, kept), CFD_TOKEN_EQUALITY);
 	join->hashcollations = lappend_oid(oids_at(join->hashcollations, kept), InvalidOid);
 	join->hashkeys = lappend(nodes_at(join->hashkeys, kept), left);
 	hash->hashkeys = lappend(nodes_at(hash->hashkeys, kept), token_of(outerPlan(hash), OUTER_VAR));
@@ -284,16 +282,15 @@ replace_join(Place *place, HashJoin *join, bool early)
 	List	   *kept = NIL;
 	int			number;
 
-	if (join->join.plan.parallel_aware || hash->plan.parallel_aware || (early && has_effects(outerPlan(join))))
+	if (join->join.plan.parallel_aware || hash->plan.parallel_aware || (early && cfd_has_effects(outerPlan(join))))
 		return;
 	divide_keys(join, hash, &outer, &inner, &kept);
 	if (outer == NIL)
 		return;
-	number = list_length(place->statement->paramExecTypes);
-	place->statement->paramExecTypes = lappend_oid(place->statement->paramExecTypes, INTERNALOID);
-	outerPlan(join) = make_node(place, outerPlan(join), outer, number, false,
+	number = cfd_tokens_number(place);
+	outerPlan(join) = cfd_tokens_node(place, outerPlan(join), outer, number, false,
 								early ? CFD_TOKENS_SOME : CFD_TOKENS_MOST);
-	outerPlan(hash) = make_node(place, outerPlan(hash), inner, number, false, CFD_TOKENS_ALL);
+	outerPlan(hash) = cfd_tokens_node(place, outerPlan(hash), inner, number, false, CFD_TOKENS_ALL);
 	hash->plan.targetlist = columns_of(outerPlan(hash)->targetlist, OUTER_VAR);
 	hash->plan.plan_width += CFD_TOKEN_BYTES;
 	hash_token(join, hash, kept);
@@ -301,36 +298,53 @@ replace_join(Place *place, HashJoin *join, bool early)
 
 /* ---------- aggregations ---------- */
 
+/*
+ * Has a node that hashes columns of its child hash one token instead of the protected ones among
+ * them; they are taken out of its lists.
+ */
 static void
-replace_aggregate(Place *place, Agg *agg)
+hash_columns(Place *place, Plan *plan, int *count, AttrNumber *numbers, Oid *operators, Oid *collations)
 {
-	List	   *columns = columns_of(outerPlan(agg)->targetlist, OUTER_VAR);
+	List	   *columns = columns_of(outerPlan(plan)->targetlist, OUTER_VAR);
 	List	   *keys = NIL;
 	int			kept = 0;
 
-	if (agg->aggstrategy != AGG_HASHED || agg->aggsplit != AGGSPLIT_SIMPLE || agg->groupingSets != NIL ||
-		agg->chain != NIL)
-		return;
-	for (int i = 0; i < agg->numCols; i++)
+	for (int i = 0; i < *count; i++)
 	{
-		Node	   *column = (Node *) list_nth_node(TargetEntry, columns, agg->grpColIdx[i] - 1)->expr;
+		Node	   *column = (Node *) list_nth_node(TargetEntry, columns, numbers[i] - 1)->expr;
 
-		if (cfd_has_tokens(agg->grpOperators[i], column, column))
+		if (cfd_has_tokens(operators[i], column, column))
 			keys = lappend(keys, column);
 		else
 		{
-			agg->grpColIdx[kept] = agg->grpColIdx[i];
-			agg->grpOperators[kept] = agg->grpOperators[i];
-			agg->grpCollations[kept++] = agg->grpCollations[i];
+			numbers[kept] = numbers[i];
+			operators[kept] = operators[i];
+			collations[kept++] = collations[i];
 		}
 	}
 	if (keys == NIL)
 		return;
-	outerPlan(agg) = make_node(place, outerPlan(agg), keys, -1, true, CFD_TOKENS_ALL);
-	agg->grpColIdx[kept] = list_length(outerPlan(agg)->targetlist);
-	agg->grpOperators[kept] = TOKEN_EQUALITY;
-	agg->grpCollations[kept++] = InvalidOid;
-	agg->numCols = kept;
+	outerPlan(plan) = cfd_tokens_node(place, outerPlan(plan), keys, -1, true, CFD_TOKENS_ALL);
+	numbers[kept] = list_length(outerPlan(plan)->targetlist);
+	operators[kept] = CFD_TOKEN_EQUALITY;
+	collations[kept++] = InvalidOid;
+	*count = kept;
+}
+
+static void
+replace_aggregate(Place *place, Agg *agg)
+{
+	if (agg->aggstrategy == AGG_HASHED && agg->aggsplit == AGGSPLIT_SIMPLE && agg->groupingSets == NIL &&
+		agg->chain == NIL)
+		hash_columns(place, &agg->plan, &agg->numCols, agg->grpColIdx, agg->grpOperators, agg->grpCollations);
+}
+
+/* INTERSECT and EXCEPT. */
+static void
+replace_set_operation(Place *place, SetOp *set)
+{
+	if (set->strategy == SETOP_HASHED)
+		hash_columns(place, &set->plan, &set->numCols, set->dupColIdx, set->dupOperators, set->dupCollations);
 }
 
 /* ---------- all of a plan ---------- */
@@ -346,14 +360,17 @@ find_last_id(Place *place, Plan *plan)
 	place->last_id = Max(place->last_id, plan->plan_node_id);
 	find_last_id(place, plan->lefttree);
 	find_last_id(place, plan->righttree);
-	foreach(cell, other_children(plan))
+	foreach(cell, cfd_other_children(plan))
 		find_last_id(place, lfirst(cell));
 }
 
-/* Whether rows of a plan's outer child may be left unread, if those of the plan may. */
-static bool
-ends_early(const Plan *plan, bool early)
+bool
+cfd_ends_early(const Plan *plan, bool inner, bool early)
 {
+	if (inner)
+		return early || (IsA(plan, NestLoop) && (((const Join *) plan)->jointype == JOIN_SEMI ||
+												 ((const Join *) plan)->jointype == JOIN_ANTI ||
+												 ((const Join *) plan)->inner_unique));
 	switch (nodeTag(plan))
 	{
 		case T_Limit:
@@ -370,15 +387,6 @@ ends_early(const Plan *plan, bool early)
 	}
 }
 
-/* Whether rows of its inner child may be. */
-static bool
-inner_ends_early(const Plan *plan, bool early)
-{
-	return early || (IsA(plan, NestLoop) && (((const Join *) plan)->jointype == JOIN_SEMI ||
-											 ((const Join *) plan)->jointype == JOIN_ANTI ||
-											 ((const Join *) plan)->inner_unique));
-}
-
 static void
 replace(Place *place, Plan *plan, bool early)
 {
@@ -387,14 +395,16 @@ replace(Place *place, Plan *plan, bool early)
 	if (plan == NULL)
 		return;
 	check_stack_depth();
-	replace(place, plan->lefttree, ends_early(plan, early));
-	replace(place, plan->righttree, inner_ends_early(plan, early));
-	foreach(cell, other_children(plan))
+	replace(place, plan->lefttree, cfd_ends_early(plan, false, early));
+	replace(place, plan->righttree, cfd_ends_early(plan, true, early));
+	foreach(cell, cfd_other_children(plan))
 		replace(place, lfirst(cell), early);
 	if (IsA(plan, HashJoin))
 		replace_join(place, (HashJoin *) plan, early);
 	else if (IsA(plan, Agg))
 		replace_aggregate(place, (Agg *) plan);
+	else if (IsA(plan, SetOp))
+		replace_set_operation(place, (SetOp *) plan);
 }
 
 static PlannedStmt *
@@ -412,6 +422,9 @@ plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 	find_last_id(&place, statement->planTree);
 	foreach(cell, statement->subplans)
 		find_last_id(&place, lfirst(cell));
+	/* A scan that a cursor stands on stays as it is, and can be read backward. */
+	if ((options & cursor) == 0)
+		statement->planTree = cfd_tokens_subplans(&place, false);
 	replace(&place, statement->planTree, (options & cursor) != 0);
 	/* Whoever asks these may be content with a row. */
 	foreach(cell, statement->subplans)
