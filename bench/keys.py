@@ -2,8 +2,9 @@
 
 A table of ROWS rows in random order, once plain and once protected but for two columns: building
 indexes, sorting the whole table by one or two columns (the last row only is fetched, so that
-envelopes of results do not count), joining it with itself by a column, DISTINCT, and lookups of
-single rows by the protected primary key with the client library, one client.
+envelopes of results do not count), joining it with itself by a column, DISTINCT, NOT IN, a list of
+LIST keys, and lookups of single rows by the protected primary key with the client library, one
+client.
 
 Parameters: ROWS, ROUNDS, SECONDS (of lookups).
 """
@@ -21,6 +22,15 @@ ROUNDS = parameter("ROUNDS", 3)
 SECONDS = parameter("SECONDS", 2.0)
 SIDES = {"plain": "", "protected": "enc_"}
 PATHS = {"plain": "direct", "protected": "library"}
+LIST = 1000
+
+
+def listed() -> str:
+    """Keys in random order, half of them in the table."""
+    chance = random.Random(2)
+    return ", ".join(str(chance.randrange(1, 2 * ROWS)) for _ in range(LIST))
+
+
 # Title: statement, and what makes room for it to run again.
 STATEMENTS = {
     "CREATE INDEX, one column": ("CREATE INDEX made ON sbtest1 (k)", "DROP INDEX made"),
@@ -38,6 +48,11 @@ STATEMENTS = {
     ),
     "JOIN, integers": ("SELECT count(*) FROM sbtest1 a JOIN sbtest1 b ON a.k = b.k", "SELECT 1"),
     "JOIN, text": ("SELECT count(*) FROM sbtest1 a JOIN sbtest1 b ON a.c = b.c", "SELECT 1"),
+    "NOT IN": (
+        "SELECT count(*) FROM sbtest1 WHERE k NOT IN (SELECT id FROM sbtest1 WHERE i < 9)",
+        "SELECT 1",
+    ),
+    "IN, a list": (f"SELECT count(i) FROM sbtest1 WHERE id IN ({listed()})", "SELECT 1"),
     "DISTINCT": ("SELECT count(*) FROM (SELECT DISTINCT c FROM sbtest1) x", "SELECT 1"),
 }
 LOOKUP = "lookups by key, a second"

@@ -356,7 +356,7 @@ class Generator:
         )
 
     def looked_among(self) -> Node:
-        """Whether there are rows with a column's value: true, false or unknown, in a target list."""
+        """Whether there are rows with a column's value, in a target list."""
         outer, ids = self.scope, self.ids
         table, alias = self.table()
         inner = self.visible([Source(alias, column) for column in table.columns])
