@@ -472,6 +472,8 @@ def test_no_more_than_wanted(both, told):
     assert told("SELECT a.id FROM big a JOIN e b ON a.k = b.m")[1] <= 1
     assert told("SELECT id FROM big WHERE k NOT IN (SELECT m FROM e)")[1] <= 1
     assert told("SELECT k IN (SELECT m FROM e) FROM big")[1] <= 1
+    several = "SELECT k IN (SELECT m FROM e), t IN (SELECT t FROM e) FROM big"
+    assert told(f"{several} WHERE k NOT IN (SELECT m FROM e)")[1] <= 3
 
 
 def test_reads_ahead_only_what_has_no_effects(both):

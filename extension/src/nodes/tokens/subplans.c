@@ -204,12 +204,32 @@ look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
 
 /* ---------- the plan whose rows are tested ---------- */
 
-/* Columns of a plan that a node above it needs, and how that calls them. */
+/* What a plan gives to a node above it, and how that calls it. */
 typedef struct Columns
 {
-	List	   *vars;
+	List	   *given;			/* columns, and the result of a subplan that has tokens of the plan's own */
+	int			own;			/* its number, or 0 */
 	int			varno;
 } Columns;
+
+static bool
+is_given(const Node *node, const Columns *columns)
+{
+	return IsA(node, Var) || (IsA(node, SubPlan) && ((const SubPlan *) node)->plan_id == columns->own);
+}
+
+static bool
+collect(Node *node, void *context)
+{
+	Columns    *columns = context;
+
+	if (node == NULL)
+		return false;
+	if (!is_given(node, columns))
+		return expression_tree_walker(node, collect, context);
+	columns->given = list_append_unique(columns->given, node);
+	return false;
+}
 
 static Node *
 renamed(Node *node, void *context)
@@ -219,30 +239,23 @@ renamed(Node *node, void *context)
 
 	if (node == NULL)
 		return NULL;
-	if (!IsA(node, Var))
+	if (!is_given(node, columns))
 		return expression_tree_mutator(node, renamed, context);
-	foreach(cell, columns->vars)
+	foreach(cell, columns->given)
 	{
-		const Var  *var = lfirst(cell);
-
-		if (equal(var, node))
-			return (Node *) makeVar(columns->varno, foreach_current_index(cell) + 1, var->vartype, var->vartypmod,
-									var->varcollid, 0);
+		if (equal(lfirst(cell), node))
+			return (Node *) makeVar(columns->varno, foreach_current_index(cell) + 1, exprType(node), exprTypmod(node),
+									exprCollation(node), 0);
 	}
 	elog(ERROR, "column of a subplan's test not found");
 }
 
-static List *
-columns_in(List *targets, List *quals)
+static int
+own_subplan(const Plan *plan)
 {
-	const int	all = PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS;
-	List	   *found = list_concat(pull_var_clause((Node *) targets, all), pull_var_clause((Node *) quals, all));
-	List	   *columns = NIL;
-	ListCell   *cell;
-
-	foreach(cell, found)
-		columns = list_append_unique(columns, lfirst(cell));
-	return columns;
+	if (!IsA(plan, CustomScan) || ((const CustomScan *) plan)->methods != &cfd_tokens_methods)
+		return 0;
+	return intVal(list_nth(((const CustomScan *) plan)->custom_private, CFD_TOKENS_SUBPLAN));
 }
 
 static List *
@@ -257,24 +270,28 @@ targets_of(List *columns)
 }
 
 /*
+ * Each subplan is evaluated by the node that gives its token, which sees so whether it is empty.
  * A node above a plan that has taken over what the plan gave, and these quals. The first of them,
  * or else what is given, has the subplan.
  */
 static Plan *
 node_above(Place *place, Plan *plan, List *quals, bool early)
 {
-	Columns		columns = {columns_in(plan->targetlist, quals), OUTER_VAR};
+	Columns		columns = {NIL, own_subplan(plan), OUTER_VAR};
 	SubPlan    *subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(plan->targetlist);
-	Node	   *key = renamed(linitial(((OpExpr *) subplan->testexpr)->args), &columns);
 	int			number = cfd_tokens_number(place);
+	Node	   *key;
 	List	   *targets;
 	Plan	   *node;
 
+	collect((Node *) plan->targetlist, &columns);
+	collect((Node *) quals, &columns);
+	key = renamed(linitial(((OpExpr *) subplan->testexpr)->args), &columns);
 	columns.varno = INDEX_VAR;
 	targets = (List *) renamed((Node *) plan->targetlist, &columns);
 	quals = (List *) renamed((Node *) quals, &columns);
 	subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(targets);
-	plan->targetlist = targets_of(columns.vars);
+	plan->targetlist = targets_of(columns.given);
 	look_up_token(place, subplan, token_of(plan), number);
 	node = cfd_tokens_node(place, plan, list_make1(key), number, false, early ? CFD_TOKENS_SOME : CFD_TOKENS_MOST);
 	list_nth_cell(((CustomScan *) node)->custom_private, CFD_TOKENS_SUBPLAN)->ptr_value = makeInteger(subplan->plan_id);
