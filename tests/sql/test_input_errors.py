@@ -148,6 +148,29 @@ def test_copy_shows_a_long_value_as_postgresql(twins):
     assert found[0] == found[1]
 
 
+LINES = [
+    ("", "2\tx\n"),
+    ("", "2\tx\t7\ty\n"),
+    ("", "2\n"),
+    ("", "2\t" + "☃" * 60 + "\n"),
+    ("WITH (FORMAT csv)", "2,x\n"),
+    ("WITH (FORMAT csv)", "2,x,7,y\n"),
+    ("WITH (FORMAT csv)", '2,"x'),
+]
+
+
+@pytest.mark.parametrize(("options", "line"), LINES)
+def test_copy_of_a_line_that_is_wrong(twins, options, line):
+    good = "1\tx\t7\n" if not options else "1,x,7\n"
+    found = []
+    for connection in twins:
+        with pytest.raises(psycopg.Error) as error:
+            copy(connection, f"COPY t (k, t, i4) FROM STDIN {options}", good * 1500, line)
+        diag = error.value.diag
+        found.append({name: getattr(diag, name) for name in (*FIELDS, "context")})
+    assert found[0] == found[1]
+
+
 def test_copy_shows_no_envelopes(app):
     app.execute("CREATE TABLE checked (k int, s enc_text, CHECK (k < 2))")
     with pytest.raises(psycopg.errors.CheckViolation) as error:

@@ -1,8 +1,8 @@
 //! The pin: what it makes of a schema that the database has changed.
 mod common;
 
-use common::relation;
-use rewrite::{Pins, Refusal, Schema, Statement, analyze};
+use common::{relation, ty};
+use rewrite::{Pins, Refusal, Schema, Statement, UserFunction, analyze};
 
 const PIN: &str = "# a comment
 db.public.emp.name enc_text 2
@@ -91,6 +91,27 @@ fn another_of_the_name() {
     let hr = "hr.emp: id int4, name enc_text, pay enc_int4";
     let schema = pinned(&["hr", "public"], &[hr, AS_PINNED]);
     one(&schema, sql).expect(sql);
+}
+
+/// A function that gives rows of the table: not by its name, but protected all the same.
+#[test]
+fn rows_of_the_table() {
+    let plain = "public.emp: id int4, name text, pay int4, note text";
+    let mut schema = pinned(&["public"], &[plain]);
+    let oid = schema.relation(None, "emp").map(|r| r.oid);
+    schema.add_function(UserFunction {
+        schema: "public".into(),
+        name: "staff".into(),
+        args: Vec::new(),
+        arg_names: Vec::new(),
+        variadic: None,
+        defaults: 0,
+        ret: ty("?emp"),
+        out: Vec::new(),
+        ret_relation: oid,
+    });
+    let sql = "SELECT id FROM staff() AS s WHERE s.pay > 5";
+    assert_eq!(one(&schema, sql).expect(sql).edits.len(), 1);
 }
 
 /// What a text itself makes of a pinned table.

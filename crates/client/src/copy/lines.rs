@@ -72,7 +72,8 @@ impl<R: Rows> Lines<R> {
         if rest.is_empty() {
             return Ok(());
         }
-        self.rows.check_end()?;
+        let ended = self.rows.check_end();
+        ended.inspect_err(|_| sheet.failed = Some(rest.clone()))?;
         self.line(shape, session, &rest, &[], sheet)
     }
 
@@ -129,7 +130,8 @@ impl<R: Rows> Lines<R> {
             self.over = true;
             sheet.rows.extend_from_slice(line);
         } else {
-            R::row(shape, session, line, sheet)?;
+            let done = R::row(shape, session, line, sheet);
+            done.inspect_err(|_| sheet.failed = Some(line.to_vec()))?;
         }
         sheet.rows.extend_from_slice(end);
         sheet.end_row(shape, session)

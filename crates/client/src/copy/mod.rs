@@ -218,6 +218,13 @@ impl CopyStream {
         self.sheet.refused.take()
     }
 
+    /// What PostgreSQL would show of the line that `push` or `finish` has failed at, behind
+    /// the place in the CONTEXT of the server's answer to CopyFail.
+    pub fn failed(&mut self) -> Option<String> {
+        let line = String::from_utf8(self.sheet.failed.take()?).ok()?;
+        Some(format!(": \"{}\"", refused::limited(&line)))
+    }
+
     /// The data has ended: appends what is left.
     pub fn finish(&mut self, session: &Session, out: &mut Vec<u8>) -> Result<(), Failure> {
         let (shape, sheet) = (&self.shape, &mut self.sheet);

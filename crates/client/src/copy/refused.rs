@@ -57,7 +57,7 @@ pub fn without_data(context: &str) -> Option<String> {
 }
 
 /// As PostgreSQL's `limit_printout_length`.
-fn limited(text: &str) -> String {
+pub(super) fn limited(text: &str) -> String {
     match text.get(..text.floor_char_boundary(SHOWN_MAX)) {
         Some(begin) if begin.len() < text.len() => format!("{begin}..."),
         _ => text.to_owned(),

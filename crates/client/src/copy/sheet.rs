@@ -36,6 +36,8 @@ pub(crate) struct Sheet {
     bytes: usize,
     /// What may be sent.
     pub(crate) ready: Vec<u8>,
+    /// The line that was not understood.
+    pub(crate) failed: Option<Vec<u8>>,
     /// The first value that its type does not accept.
     pub(crate) refused: Option<Refused>,
     scratch: Vec<u8>,

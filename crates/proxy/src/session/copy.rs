@@ -54,8 +54,9 @@ impl Core {
             frontend::copy_data(&mut self.to_server, &out);
         }
         if let Err(failure) = made {
+            let line = stream.failed().unwrap_or_default();
             frontend::copy_fail(&mut self.to_server, "confide: refused");
-            self.override_error = Some(failure);
+            self.override_error = Some((failure, line));
             self.copy_in = None;
             return Ok(Flow::Done);
         }

@@ -126,7 +126,8 @@ pub struct Core {
     copy_in: Option<copy::In>,
     copy_out: Option<client::copy::CopyStream>,
     copy_refused: copy::Refused,
-    override_error: Option<Failure>,
+    /// Our error in the place of the server's answer to CopyFail, and the line it is about.
+    override_error: Option<(Failure, String)>,
 }
 
 /// What was tried for a frame, and how it failed.

@@ -108,6 +108,10 @@ impl Core {
         // What the server says of the rows before the refused one comes first.
         let ours = self.override_error.take();
         let ours = ours.filter(|_| field(b'C') == Some(COPY_FAILED));
+        let context = ours
+            .as_ref()
+            .and_then(|(_, line)| at_the_line(field(b'W')?, line));
+        let ours = ours.map(|(failure, _)| failure);
         let explained = self.explain(&fields);
         let told = explained.as_ref().map(|e| e.fields(&fields));
         let fields = told.unwrap_or(fields);
@@ -124,12 +128,12 @@ impl Core {
             Some(Expect::Query(state)) => {
                 let ours = state.refusal.take().or(ours);
                 let positions = state.positions.take().filter(|_| explained.is_none());
-                self.tell_or(ours, &fields, positions.as_ref());
+                self.tell_or(ours, context.as_deref(), &fields, positions.as_ref());
                 return Ok(());
             }
             Some(Expect::Refusal(failure)) => {
                 let failure = (**failure).clone();
-                self.tell_or(Some(failure), &fields, None);
+                self.tell_or(Some(failure), None, &fields, None);
             }
             Some(Expect::Sync) | None => {
                 self.tell(&fields, b'E', None);
@@ -147,7 +151,7 @@ impl Core {
                 }
                 .and_then(|s| s.positions.clone())
                 .filter(|_| explained.is_none());
-                self.tell_or(ours, &fields, positions.as_ref());
+                self.tell_or(ours, context.as_deref(), &fields, positions.as_ref());
             }
         }
         if !fatal {
@@ -209,11 +213,14 @@ impl Core {
     fn tell_or(
         &mut self,
         ours: Option<Failure>,
+        context: Option<&str>,
         fields: &[(u8, &[u8])],
         positions: Option<&PositionMap>,
     ) {
         match ours {
-            Some(failure) => backend::error(&mut self.to_client, "ERROR", &failure),
+            Some(failure) => {
+                backend::error_in(&mut self.to_client, "ERROR", &failure, context);
+            }
             None => self.tell(fields, b'E', positions),
         }
     }
@@ -467,6 +474,12 @@ fn map_row(
         }
         None => Ok(opened),
     }
+}
+
+/// The line of a COPY that we refused: the server knows its number, we what is in it.
+fn at_the_line(place: &[u8], line: &str) -> Option<String> {
+    let place = std::str::from_utf8(place).ok()?;
+    Some(format!("{place}{line}"))
 }
 
 fn server_failure(fields: &[(u8, &[u8])]) -> Failure {

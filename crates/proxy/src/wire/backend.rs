@@ -8,6 +8,11 @@ use super::{Malformed, Reader};
 
 /// Appends ErrorResponse with our own error.
 pub fn error(out: &mut BytesMut, severity: &str, failure: &Failure) {
+    error_in(out, severity, failure, None);
+}
+
+/// As [`error`], with its CONTEXT.
+pub fn error_in(out: &mut BytesMut, severity: &str, failure: &Failure, context: Option<&str>) {
     write(out, b'E', |b| {
         let mut field = |tag: u8, text: &str| {
             b.put_u8(tag);
@@ -22,6 +27,9 @@ pub fn error(out: &mut BytesMut, severity: &str, failure: &Failure) {
         }
         if let Some(hint) = &failure.hint {
             field(b'H', hint);
+        }
+        if let Some(context) = context {
+            field(b'W', context);
         }
         if let Some(position) = failure.position {
             field(b'P', &position.to_string());
