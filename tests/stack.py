@@ -94,6 +94,19 @@ class Stack:
     def logs(self) -> Path:
         return Path(self.env["LOG_DIR"])
 
+    def log_sizes(self) -> dict[Path, int]:
+        """Where each log ends now: those of all tests together are long."""
+        return {log: log.stat().st_size for log in self.logs.iterdir()}
+
+    def logged_since(self, sizes: dict[Path, int]) -> str:
+        """What has come to the logs since."""
+        text = []
+        for log in self.logs.iterdir():
+            with log.open("rb") as file:
+                file.seek(sizes.get(log, 0))
+                text.append(file.read().decode(errors="replace"))
+        return "".join(text)
+
     def connect_app(self, **options) -> psycopg.Connection:
         return psycopg.connect(self.app_url, autocommit=True, **options)
 

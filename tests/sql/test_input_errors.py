@@ -1,6 +1,8 @@
 """Errors of input beside a plaintext twin: the same message with the same value, the same
 place in the text, the same CONTEXT; and neither PostgreSQL nor the proxy logs the value."""
 
+import re
+
 import psycopg
 import pytest
 from results import plain
@@ -204,10 +206,11 @@ def test_several(app):
 
 def test_nobody_else_is_told(stack, app):
     """Not the server's log, which has every statement and every error, nor the proxy's."""
+    sizes = stack.log_sizes()
     app.execute("CREATE TABLE s (k int, n enc_int4)")
     told(app, "INSERT INTO s VALUES (1, 'Vkq8LiteralZ')")
     told(app, "INSERT INTO s VALUES (1, %s)", ("Vkq8ParameterZ",))
     with pytest.raises(psycopg.Error):
         copy(app, "COPY s FROM STDIN", "1\tVkq8CopyZ\n")
-    for log in stack.logs.iterdir():
-        assert b"Vkq8" not in log.read_bytes(), log
+    # In full: four letters stand in some envelope, too.
+    assert not re.findall(r"Vkq8(?:Literal|Parameter|Copy)Z", stack.logged_since(sizes))
