@@ -111,6 +111,11 @@ fn wrong_digit(text: &str) -> Option<char> {
 mod tests {
     use super::*;
 
+    const NO_INTEGER: Told<'static> = Told {
+        sqlstate: "22P02",
+        message: "invalid input syntax for type integer",
+    };
+
     #[test]
     fn values_in_their_places() {
         for (message, text, shown) in [
@@ -154,11 +159,7 @@ mod tests {
     #[test]
     fn the_same_error_only() {
         let env = Env::default();
-        let told = Told {
-            sqlstate: "22P02",
-            message: "invalid input syntax for type integer",
-        };
-        let of = |code, text: &str| told.of(code, -1, text.as_bytes(), &env);
+        let of = |code, text: &str| NO_INTEGER.of(code, -1, text.as_bytes(), &env);
         assert!(of(TypeCode::Int4, "x").is_some());
         assert_eq!(of(TypeCode::Int4, "5"), None);
         assert_eq!(of(TypeCode::Int4, "9999999999"), None);
@@ -169,10 +170,6 @@ mod tests {
     #[test]
     fn literals() {
         let env = Env::default();
-        let told = Told {
-            sqlstate: "22P02",
-            message: "invalid input syntax for type integer",
-        };
         let edit = |text: &str, position, meets| Edit {
             range: position..position + 1,
             pieces: vec![Piece::Envelope(Secret {
@@ -183,7 +180,7 @@ mod tests {
         };
         let int4 = Some(TypeCode::Int4);
         let found = |edits: &[Edit], in_order| {
-            let found = told.of_literals(edits, in_order, &env);
+            let found = NO_INTEGER.of_literals(edits, in_order, &env);
             found.map(|(at, _)| at)
         };
         let one = [edit("5", 1, int4), edit("x", 2, int4), edit("y", 3, None)];
