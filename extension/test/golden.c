@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "channel/wire.h"
+#include "wire/wire.h"
 #include "golden.h"
 
 _Static_assert(sizeof(golden_hello) == CFD_HELLO_BYTES, "hello");

@@ -8,8 +8,8 @@
  * Invariant: a source file outside this folder compiles without conditions on
  * the version.
  */
-#ifndef CFD_COMPAT_H
-#define CFD_COMPAT_H
+#ifndef CFD_COMPAT_COMPAT_H
+#define CFD_COMPAT_COMPAT_H
 
 #include "postgres.h"
 

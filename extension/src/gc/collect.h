@@ -5,8 +5,8 @@
  * Invariant 2 of the design: a FID that any page, catalog, cursor or variable can
  * still hold resolves to its value.
  */
-#ifndef CFD_COLLECT_H
-#define CFD_COLLECT_H
+#ifndef CFD_GC_COLLECT_H
+#define CFD_GC_COLLECT_H
 
 #include "postgres.h"
 #include "storage/buf.h"

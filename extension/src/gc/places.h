@@ -13,11 +13,11 @@
  * the time while a function runs is found, and so is one that moves meanwhile,
  * as far as gc/collect.c says why.
  */
-#ifndef CFD_PLACES_H
-#define CFD_PLACES_H
+#ifndef CFD_GC_PLACES_H
+#define CFD_GC_PLACES_H
 
 #include "postgres.h"
-#include "channel/wire.h"
+#include "wire/wire.h"
 #include "storage/buf.h"
 #include "utils/relcache.h"
 #include "utils/snapshot.h"

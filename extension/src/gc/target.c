@@ -10,7 +10,7 @@
 #include "catalog/pg_inherits.h"
 #include "gc/target.h"
 #include "miscadmin.h"
-#include "types/types.h"
+#include "value/types.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"

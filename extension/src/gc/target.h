@@ -4,8 +4,8 @@
  *
  * Invariant: whoever names a table here owns it.
  */
-#ifndef CFD_TARGET_H
-#define CFD_TARGET_H
+#ifndef CFD_GC_TARGET_H
+#define CFD_GC_TARGET_H
 
 #include "postgres.h"
 #include "nodes/pg_list.h"

@@ -14,7 +14,7 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
-#include "channel/channel.h"
+#include "session/channel.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "gc/places.h"

@@ -12,7 +12,7 @@
 
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
-#include "channel/channel.h"
+#include "session/channel.h"
 #include "gc/collect.h"
 #include "hooks/hooks.h"
 #include "wal/marker.h"

@@ -5,8 +5,8 @@
  *
  * Invariant: every hook calls the previous one, or PostgreSQL's standard.
  */
-#ifndef CFD_HOOKS_H
-#define CFD_HOOKS_H
+#ifndef CFD_HOOKS_HOOKS_H
+#define CFD_HOOKS_HOOKS_H
 
 #include "postgres.h"
 #include "nodes/parsenodes.h"

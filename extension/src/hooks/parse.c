@@ -19,7 +19,7 @@
 #include "ops/plain.h"
 #include "optimizer/optimizer.h"
 #include "parser/analyze.h"
-#include "types/types.h"
+#include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

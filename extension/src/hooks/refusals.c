@@ -28,7 +28,7 @@
 #include "catalog/pg_statistic_ext.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
-#include "types/types.h"
+#include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

@@ -1,6 +1,6 @@
 /*
  * statement.c
- *	  Statements: how deep they are nested, what kind runs (types/place.h), and
+ *	  Statements: how deep they are nested, what kind runs (value/place.h), and
  *	  the fence at the end of an outermost one, by which errors of one-way
  *	  operations surface in it.
  *
@@ -13,25 +13,25 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
-#include "bulk/neighbours.h"
-#include "bulk/ranks.h"
-#include "bulk/results.h"
-#include "bulk/row_order.h"
-#include "bulk/search.h"
+#include "known/neighbours.h"
+#include "order/ranks.h"
+#include "result/results.h"
+#include "index/row_order.h"
+#include "index/search.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "channel/arena.h"
-#include "channel/channel.h"
+#include "session/arena.h"
+#include "session/channel.h"
 #include "compat/compat.h"
 #include "executor/executor.h"
-#include "gc/pins.h"
+#include "session/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "tableam/am.h"
 #include "tcop/utility.h"
-#include "types/place.h"
-#include "types/types.h"
+#include "value/place.h"
+#include "value/types.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_start = NULL;

@@ -12,8 +12,8 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "channel/channel.h"
-#include "gc/pins.h"
+#include "session/channel.h"
+#include "session/pins.h"
 #include "gc/places.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"

@@ -10,7 +10,7 @@
  */
 #include "postgres.h"
 
-#include "channel/channel.h"
+#include "session/channel.h"
 #include "ops/evaluate.h"
 
 static void

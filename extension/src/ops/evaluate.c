@@ -6,17 +6,17 @@
  */
 #include "postgres.h"
 
-#include "bulk/neighbours.h"
-#include "bulk/ranks.h"
-#include "bulk/row_order.h"
-#include "bulk/search.h"
-#include "channel/channel.h"
+#include "known/neighbours.h"
+#include "order/ranks.h"
+#include "index/row_order.h"
+#include "index/search.h"
+#include "session/channel.h"
 #include "common/hashfn.h"
 #include "ops/evaluate.h"
-#include "planner/estimate.h"
-#include "tableam/promote.h"
-#include "types/place.h"
-#include "types/types.h"
+#include "plan/estimate.h"
+#include "value/promote.h"
+#include "value/place.h"
+#include "value/types.h"
 #include "utils/lsyscache.h"
 
 void

@@ -7,11 +7,11 @@
  *
  * Invariant: what the keeper answers is checked for its form before use.
  */
-#ifndef CFD_EVALUATE_H
-#define CFD_EVALUATE_H
+#ifndef CFD_OPS_EVALUATE_H
+#define CFD_OPS_EVALUATE_H
 
 #include "postgres.h"
-#include "channel/wire.h"
+#include "wire/wire.h"
 #include "fmgr.h"
 #include "utils/sortsupport.h"
 
@@ -30,7 +30,7 @@ extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
 extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);
 /* The order of two values that are not NULL. */
 extern int	cfd_order_fids(uint32 program, CfdFid a, CfdFid b);
-/* bulk/sortsupport.c */
+/* ops/sort_support.c */
 extern void cfd_sort_support(SortSupport ssup, uint8 type, uint32 program);
 extern Datum cfd_hash(FunctionCallInfo fcinfo, uint32 program);
 extern Datum cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program);

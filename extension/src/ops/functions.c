@@ -1,7 +1,7 @@
 /*
  * functions.c
  *	  The C functions behind all SQL functions of protected types, made from the
- *	  generated list. The work is done elsewhere: types/io.c, ops/.
+ *	  generated list. The work is done elsewhere: value/io.c, ops/.
  *
  * Invariant: the symbol of a function is cfd_ and the name in the list, as in
  * sql/generated.sql.
@@ -10,7 +10,7 @@
 
 #include "fmgr.h"
 #include "ops/evaluate.h"
-#include "types/io.h"
+#include "value/io.h"
 
 #define FUNCTION(name, call) \
 	PG_FUNCTION_INFO_V1(cfd_##name); \

@@ -12,13 +12,13 @@
  */
 #include "postgres.h"
 
-#include "channel/channel.h"
+#include "session/channel.h"
 #include "ops/evaluate.h"
 #include "ops/plain.h"
 #include "nodes/primnodes.h"
-#include "tableam/promote.h"
-#include "types/place.h"
-#include "types/types.h"
+#include "value/promote.h"
+#include "value/place.h"
+#include "value/types.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 

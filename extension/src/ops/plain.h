@@ -4,8 +4,8 @@
  *
  * Invariant: the constant is not repeated in the error.
  */
-#ifndef CFD_PLAIN_H
-#define CFD_PLAIN_H
+#ifndef CFD_OPS_PLAIN_H
+#define CFD_OPS_PLAIN_H
 
 #include "postgres.h"
 

@@ -11,7 +11,7 @@
 
 #include "ops/evaluate.h"
 #include "parser/scansup.h"
-#include "types/types.h"
+#include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 

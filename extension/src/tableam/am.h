@@ -4,8 +4,8 @@
  *
  * Invariant: only values that no row still to be written can name are released.
  */
-#ifndef CFD_AM_H
-#define CFD_AM_H
+#ifndef CFD_TABLEAM_AM_H
+#define CFD_TABLEAM_AM_H
 
 #include "postgres.h"
 #include "utils/relcache.h"

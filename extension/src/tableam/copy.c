@@ -4,18 +4,18 @@
  *
  * While COPY fills one table, all rows read so far are in the batch that has just
  * been written, and nothing else names their temporary values: constants of the
- * statement are in the plan arena (types/place.c). But for values of rows to come that are in
- * a batch already (types/batch.c): what is older than these goes. Partitions of one table have
+ * statement are in the plan arena (value/place.c). But for values of rows to come that are in
+ * a batch already (value/batch.c): what is older than these goes. Partitions of one table have
  * a batch each, so there nothing is released before the end.
  *
  * Invariant: nothing is released while a portal is open.
  */
 #include "postgres.h"
 
-#include "channel/arena.h"
+#include "session/arena.h"
 #include "tableam/am.h"
-#include "types/batch.h"
-#include "types/place.h"
+#include "value/batch.h"
+#include "value/place.h"
 #include "utils/rel.h"
 
 static bool copying = false;

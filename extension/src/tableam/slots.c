@@ -11,9 +11,9 @@
 
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
-#include "gc/pins.h"
-#include "tableam/promote.h"
-#include "tableam/runs.h"
+#include "session/pins.h"
+#include "value/promote.h"
+#include "value/runs.h"
 #include "tableam/slots.h"
 
 #define STACK_ITEMS 64

@@ -11,8 +11,8 @@
  * Invariant: afterwards every FID in the slots is of its column's partition, and
  * the slots hold the same row otherwise; so indexes see what heap sees.
  */
-#ifndef CFD_SLOTS_H
-#define CFD_SLOTS_H
+#ifndef CFD_TABLEAM_SLOTS_H
+#define CFD_TABLEAM_SLOTS_H
 
 #include "postgres.h"
 #include "executor/tuptable.h"

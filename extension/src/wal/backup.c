@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "channel/channel.h"
+#include "session/channel.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"

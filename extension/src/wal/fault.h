@@ -5,8 +5,8 @@
  * Invariant: without the setting confide.fault_point, which only a superuser can set,
  * nothing happens.
  */
-#ifndef CFD_FAULT_H
-#define CFD_FAULT_H
+#ifndef CFD_WAL_FAULT_H
+#define CFD_WAL_FAULT_H
 
 #include "postgres.h"
 

@@ -5,8 +5,8 @@
  * Invariant: either every redo record between the two positions has been sent,
  * in order, or an error was raised.
  */
-#ifndef CFD_FEED_H
-#define CFD_FEED_H
+#ifndef CFD_WAL_FEED_H
+#define CFD_WAL_FEED_H
 
 #include "postgres.h"
 #include "access/xlogdefs.h"

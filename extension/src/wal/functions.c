@@ -13,7 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
-#include "wal/state.h"
+#include "session/gate.h"
 
 #define STAT_COLUMNS 9
 

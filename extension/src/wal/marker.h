@@ -6,8 +6,8 @@
  * Invariant: once the keeper has made its first checkpoint for this cluster, the
  * file is there, and stays until an operator removes it.
  */
-#ifndef CFD_MARKER_H
-#define CFD_MARKER_H
+#ifndef CFD_WAL_MARKER_H
+#define CFD_WAL_MARKER_H
 
 #include "postgres.h"
 

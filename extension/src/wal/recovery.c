@@ -22,8 +22,8 @@
 #include "access/timeline.h"
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
-#include "channel/channel.h"
-#include "channel/events.h"
+#include "session/channel.h"
+#include "session/events.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -41,7 +41,7 @@
 #include "wal/recovery.h"
 #include "wal/rmgr.h"
 #include "wal/slot.h"
-#include "wal/state.h"
+#include "session/gate.h"
 
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 1000

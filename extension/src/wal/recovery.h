@@ -5,8 +5,8 @@
  *
  * Invariant: a keeper serves only when it knows every redo record in the WAL.
  */
-#ifndef CFD_RECOVERY_H
-#define CFD_RECOVERY_H
+#ifndef CFD_WAL_RECOVERY_H
+#define CFD_WAL_RECOVERY_H
 
 #include "postgres.h"
 #include "access/xlogdefs.h"

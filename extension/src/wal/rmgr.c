@@ -3,7 +3,7 @@
  *	  The custom resource manager: see rmgr.h.
  *
  * A keeper that was restarted gets the WAL up to a position that the recovery
- * worker takes after it has announced the new run (state.h), and gives out FIDs
+ * worker takes after it has announced the new run (gate.h), and gives out FIDs
  * again that the run before gave out without a record in that WAL. So a record of
  * the run before must not come later. A backend that holds a record of a run that
  * is not the announced one fails instead, before any row with the FID exists;
@@ -17,10 +17,10 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xloginsert.h"
-#include "channel/channel.h"
+#include "session/channel.h"
 #include "wal/fault.h"
 #include "wal/rmgr.h"
-#include "wal/state.h"
+#include "session/gate.h"
 
 /* What a record begins with (crate redo): version, kind, counter. */
 #define KIND_OFFSET 1

@@ -8,8 +8,8 @@
  * Invariant: when cfd_wal_log returns, whoever brings a later run of the keeper
  * up to date will find the record.
  */
-#ifndef CFD_RMGR_H
-#define CFD_RMGR_H
+#ifndef CFD_WAL_RMGR_H
+#define CFD_WAL_RMGR_H
 
 #include "postgres.h"
 

@@ -6,8 +6,8 @@
  * Invariant: the slot never moves beyond a position that the keeper has
  * confirmed as its checkpoint.
  */
-#ifndef CFD_SLOT_H
-#define CFD_SLOT_H
+#ifndef CFD_WAL_SLOT_H
+#define CFD_WAL_SLOT_H
 
 #include "postgres.h"
 #include "access/xlogdefs.h"

@@ -1,0 +1,198 @@
+/*
+ * pages.c
+ *	  Copies of B-tree pages: see pages.h.
+ *
+ * What is guessed is the page of that level to which the last descent in that index
+ * came. A score says whether that pays: it costs the reading of a page and some
+ * hundred identifiers to send, and saves an exchange.
+ *
+ * That a page above others has not changed is found by comparing it with its copy, once they
+ * are read: PostgreSQL changes it before a page below takes keys from beyond its bounds.
+ *
+ * Invariant: as in pages.h. One page is locked at a time.
+ */
+#include "postgres.h"
+
+#include "index/pages.h"
+#include "utils/rel.h"
+
+/* Levels of an index of which the last page is remembered. */
+#define LEVELS 4
+#define PATHS 256
+/* Of an inner page with no more inner children all are read. */
+#define FEW 4
+#define SCORE_HIT 2
+#define SCORE_MAX 4
+
+/* Where the last descent in an index came. */
+typedef struct Path
+{
+	Oid			index;
+	BlockNumber block[LEVELS];
+	int8		score[LEVELS];	/* above 0: the next one is likely to come there, too */
+} Path;
+
+static Path paths[PATHS];
+
+static Path *
+path_of(Relation index)
+{
+	Path	   *path = &paths[RelationGetRelid(index) % PATHS];
+
+	if (path->index != RelationGetRelid(index))
+	{
+		memset(path, 0, sizeof(Path));
+		path->index = RelationGetRelid(index);
+	}
+	return path;
+}
+
+void
+cfd_pages_reached(Relation index, const CfdKeys *page)
+{
+	Path	   *path = path_of(index);
+	int8	   *score;
+
+	if (page->level >= LEVELS)
+		return;
+	score = &path->score[page->level];
+	if (path->block[page->level] == page->block)
+		*score = Min(*score + SCORE_HIT, SCORE_MAX);
+	else
+		*score = Max(*score - 1, 0);
+	path->block[page->level] = page->block;
+}
+
+static void
+copy_page(CfdKeys *page, Relation index, Buffer buffer)
+{
+	BTPageOpaque opaque;
+	int			last;
+
+	page->block = BufferGetBlockNumber(buffer);
+	memcpy(page->image.data, BufferGetPage(buffer), BLCKSZ);
+	_bt_relbuf(index, buffer);
+	opaque = BTPageGetOpaque((Page) page->image.data);
+	last = PageGetMaxOffsetNumber((Page) page->image.data);
+	page->level = P_ISLEAF(opaque) ? 0 : Max(opaque->btpo_level, 1);
+	page->ignore = P_IGNORE(opaque);
+	page->next = opaque->btpo_next;
+	/* The first child of an inner page has no key: it is below all. */
+	page->first = P_FIRSTDATAKEY(opaque) + (page->level == 0 ? 0 : 1);
+	page->items = Min(Max(last - page->first + 1, 0), CFD_PAGE_KEYS_MAX - 1);
+	page->count = page->items + (P_RIGHTMOST(opaque) ? 0 : 1);
+	page->above = -1;
+}
+
+/* Reads children of a page: all, if they are few inner ones, or the one that is guessed. */
+static void
+read_children(CfdPages *pages, Relation index, int above)
+{
+	const CfdKeys *page = &pages->page[above];
+	const Path *path = path_of(index);
+	uint32		level = page->level - 1;
+	bool		all = level > 0 && page->items < FEW;
+
+	if (!all && (level >= LEVELS || path->score[level] <= 0))
+		return;
+	for (int child = 0; child <= page->items && pages->pages < CFD_PAGES_MAX; child++)
+	{
+		CfdKeys    *to = &pages->page[pages->pages];
+		BlockNumber block = cfd_page_child(page, child);
+
+		if (!all && block != path->block[level])
+			continue;
+		copy_page(to, index, _bt_getbuf(index, block, BT_READ));
+		if (to->ignore || to->level != level || pages->keys + to->count > CFD_PAGES_KEYS)
+			continue;
+		to->above = above;
+		to->child = child;
+		pages->keys += to->count;
+		pages->pages++;
+	}
+}
+
+/* Whether the pages above others are still as they were copied. */
+static bool
+unchanged(const CfdPages *pages, Relation index)
+{
+	for (int i = 1, last = -1; i < pages->pages; i++)
+	{
+		const CfdKeys *above = &pages->page[pages->page[i].above];
+		Buffer		buffer;
+		bool		same;
+
+		if (pages->page[i].above == last)
+			continue;
+		last = pages->page[i].above;
+		buffer = _bt_getbuf(index, above->block, BT_READ);
+		same = memcmp(BufferGetPage(buffer), above->image.data, BLCKSZ) == 0;
+		_bt_relbuf(index, buffer);
+		if (!same)
+			return false;
+	}
+	return true;
+}
+
+/* The next child of a page, from a number on, that was read; NULL if there is none. */
+static CfdKeys *
+child_read(CfdPages *pages, const CfdKeys *page, int from)
+{
+	for (int i = 1; i < pages->pages; i++)
+	{
+		CfdKeys    *child = &pages->page[i];
+
+		if (&pages->page[child->above] == page && child->child >= from)
+			return child;
+	}
+	return NULL;
+}
+
+/* Adds the keys of a page, and where they belong those of its children. */
+static void
+add_keys(CfdPages *pages, CfdKeys *page)
+{
+	CfdKeys    *child = child_read(pages, page, 0);
+
+	for (int i = 0; i <= page->count; i++)
+	{
+		if (child != NULL && child->child == i)
+		{
+			add_keys(pages, child);
+			child = child_read(pages, page, i + 1);
+		}
+		if (i < page->count)
+		{
+			page->at[i] = pages->keys;
+			pages->key[pages->keys++] = cfd_page_key(page, i);
+		}
+	}
+}
+
+void
+cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below)
+{
+	copy_page(&pages->page[0], index, buffer);
+	pages->pages = 1;
+	pages->keys = pages->page[0].count;
+	for (int i = 0; below && !pages->page[0].ignore && i < pages->pages; i++)
+	{
+		if (pages->page[i].level > 0)
+			read_children(pages, index, i);
+	}
+	if (!unchanged(pages, index))
+		pages->pages = 1;
+	pages->keys = 0;
+	add_keys(pages, &pages->page[0]);
+}
+
+CfdKeys *
+cfd_pages_find(CfdPages *pages, BlockNumber block)
+{
+	for (int i = 0; i < pages->pages; i++)
+	{
+		if (pages->page[i].block == block)
+			return &pages->page[i];
+	}
+	return NULL;
+}

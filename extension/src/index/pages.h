@@ -1,0 +1,95 @@
+/*
+ * pages.h
+ *	  Copies of B-tree pages, and the keys of a page together with those of pages below it.
+ *
+ * A descent asks the keeper once for each page. Where it is likely to come to the same pages as
+ * the one before (rows of an order, a row that is read and then updated), or where there
+ * are few, those are read beforehand and stand among the keys of the page above, where they
+ * belong: one question then tells the way through all of them.
+ *
+ * Invariant: the keys of `CfdPages` are in the index's order. Of the pages above others none
+ * has changed between its own copy and theirs, so that they hold what lies between its keys.
+ */
+#ifndef CFD_INDEX_PAGES_H
+#define CFD_INDEX_PAGES_H
+
+#include "postgres.h"
+#include "access/nbtree.h"
+#include "utils/relcache.h"
+
+#define CFD_PAGE_KEYS_MAX (BLCKSZ / 16)
+#define CFD_PAGES_MAX 6
+/* No page is added once there are so many keys. */
+#define CFD_PAGES_KEYS 1024
+
+/* A copy of a page; no lock is held while it is looked at. */
+typedef struct CfdKeys
+{
+	BlockNumber block;
+	BlockNumber next;			/* to the right, or P_NONE */
+	uint32		level;			/* 0: a leaf */
+	bool		ignore;
+	OffsetNumber first;			/* item of the first key */
+	int			items;			/* keys without the high key */
+	int			count;			/* keys in the order of the page; the last may be the high key */
+	int			above;			/* the page above it among those read, and which child it is */
+	int			child;
+	int16		at[CFD_PAGE_KEYS_MAX];	/* places of its keys among all */
+	PGAlignedBlock image;
+} CfdKeys;
+
+/* Pages, the highest one first, and their keys in order. */
+typedef struct CfdPages
+{
+	int			pages;
+	int			keys;
+	CfdKeys		page[CFD_PAGES_MAX];
+	IndexTuple	key[CFD_PAGES_KEYS + CFD_PAGE_KEYS_MAX];
+} CfdPages;
+
+/* Copies a page, and lets go of it; with `below`, pages below it, too. */
+extern void cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below);
+/* A page that was read, or NULL. */
+extern CfdKeys *cfd_pages_find(CfdPages *pages, BlockNumber block);
+/* A descent has come to this page. */
+extern void cfd_pages_reached(Relation index, const CfdKeys *page);
+
+/* A key of a page. */
+static inline IndexTuple
+cfd_page_key(const CfdKeys *page, int number)
+{
+	OffsetNumber at = number < page->items ? page->first + number : P_HIKEY;
+
+	return (IndexTuple) PageGetItem((Page) page->image.data, PageGetItemId((Page) page->image.data, at));
+}
+
+/* An inner page's child before the key of that number. */
+static inline BlockNumber
+cfd_page_child(const CfdKeys *page, int number)
+{
+	OffsetNumber at = page->first - 1 + Min(number, page->items);
+
+	return BTreeTupleGetDownLink((IndexTuple) PageGetItem((Page) page->image.data,
+														  PageGetItemId((Page) page->image.data, at)));
+}
+
+/* How many of the page's own keys are among the first `place` of all. */
+static inline int
+cfd_page_place(const CfdKeys *page, int place)
+{
+	int			low = 0;
+	int			high = page->count;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (page->at[middle] < place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+#endif

@@ -1,0 +1,984 @@
+/*
+ * search.c
+ *	  Searches of B-trees by the page: see search.h.
+ *
+ * The index's routines in this backend's relcache entry are PostgreSQL's own with
+ * four of them preceded by a search; an entry that is made anew loses them until
+ * the next statement, which costs time only. Pages are read with the locks that
+ * PostgreSQL takes, and no lock is held while the keeper is asked.
+ *
+ * Invariant: as in search.h.
+ */
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "index/ahead.h"
+#include "index/pages.h"
+#include "order/ranks.h"
+#include "index/search.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
+#include "session/channel.h"
+#include "compat/compat.h"
+#include "executor/executor.h"
+#include "session/pins.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/tidbitmap.h"
+#include "program/registry.h"
+#include "value/types.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Conditions that PostgreSQL descends by, and the other bound of a range. */
+#define WANTED_MAX 8
+/* Entries for each wanted value; a power of two, larger than some pages' keys. */
+#define ORDERS 4096
+/* Questions asked for one descent: height, and steps to the right. */
+#define STEPS_MAX 32
+
+typedef struct Order
+{
+	CfdFid		key;
+	uint32		stamp;			/* of the search that found it */
+	int8		order;			/* key compared with the wanted value */
+} Order;
+
+/* Keys of a page that equal a value, where they are or would be. */
+typedef struct Place
+{
+	int			less;			/* how many come before it */
+	int			up_to;			/* how many come before or equal it */
+} Place;
+
+/* What a scan looks for in a column of the index. */
+typedef struct Wanted
+{
+	AttrNumber	column;
+	bool		descending;
+	CfdFid		fid;			/* 0: not protected */
+	uint32		program;		/* comparison of a key with it */
+	Datum		plain;
+	Oid			test;			/* function of the scan's condition, or 0 */
+	StrategyNumber strategy;	/* of the condition */
+	Place		found;			/* among the keys asked about that equal the values before it */
+	Place		place;			/* the same on the page that is looked at */
+	uint32		known;			/* orders remembered */
+	Order		orders[ORDERS];
+} Wanted;
+
+bool		cfd_enable_index_search = true;
+bool		cfd_search_active = false;
+
+/*
+ * The first "starts" of them are what PostgreSQL descends by, column by column, then
+ * perhaps the other bound of the last column's range.
+ */
+static Wanted wanted[WANTED_MAX];
+static int	wanted_count = 0;
+static int	starts = 0;
+static uint32 stamp = 0;
+/* Sweeps of garbage before anything was remembered. */
+static uint64 sweeps = 0;
+static CfdPages pages;
+/* The one of them that is looked at. */
+static CfdKeys *page = &pages.page[0];
+
+/* ---------- what is known ---------- */
+
+void
+cfd_search_forget(void)
+{
+	cfd_search_active = false;
+	wanted_count = starts = 0;
+}
+
+static inline Order *
+entry_of(Wanted *value, CfdFid key)
+{
+	uint32		place = (uint32) ((key * UINT64CONST(0x9E3779B97F4A7C15)) >> 40);
+
+	for (;; place++)
+	{
+		Order	   *entry = &value->orders[place % ORDERS];
+
+		if (entry->stamp != stamp || entry->key == key)
+			return entry;
+	}
+}
+
+static inline bool
+find(Wanted *value, CfdFid key, int *order)
+{
+	const Order *entry = entry_of(value, key);
+
+	if (entry->stamp != stamp)
+		return false;
+	*order = entry->order;
+	return true;
+}
+
+static void
+remember(Wanted *value, CfdFid key, int order)
+{
+	Order	   *entry;
+
+	/* Half the places stay free, so that looking ends. */
+	if (value->known >= ORDERS / 2)
+		return;
+	entry = entry_of(value, key);
+	if (entry->stamp != stamp)
+		value->known++;
+	entry->key = key;
+	entry->order = order;
+	entry->stamp = stamp;
+}
+
+/*
+ * A page may be read again after garbage was swept and an identifier on it given to
+ * another value: what is remembered of it counts no more.
+ */
+static inline bool
+outdated(void)
+{
+	return unlikely(cfd_sweeps() != sweeps);
+}
+
+bool
+cfd_search_find_order(CfdFid key, CfdFid fid, int *order)
+{
+	if (outdated())
+		return false;
+	for (int i = 0; i < wanted_count; i++)
+	{
+		if (wanted[i].fid == fid && find(&wanted[i], key, order))
+			return true;
+	}
+	return false;
+}
+
+bool
+cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
+{
+	if (outdated())
+		return false;
+	for (int i = 0; i < wanted_count; i++)
+	{
+		int			order;
+
+		if (wanted[i].fid != fid || wanted[i].test != function)
+			continue;
+		if (!find(&wanted[i], key, &order))
+			continue;
+		switch (wanted[i].strategy)
+		{
+			case BTLessStrategyNumber:
+				*holds = order < 0;
+				return true;
+			case BTLessEqualStrategyNumber:
+				*holds = order <= 0;
+				return true;
+			case BTEqualStrategyNumber:
+				*holds = order == 0;
+				return true;
+			case BTGreaterEqualStrategyNumber:
+				*holds = order >= 0;
+				return true;
+			case BTGreaterStrategyNumber:
+				*holds = order > 0;
+				return true;
+			default:
+				return false;
+		}
+	}
+	return false;
+}
+
+/* Forgets all orders, and what was wanted. */
+static void
+forget_orders(void)
+{
+	sweeps = cfd_sweeps();
+	stamp++;
+	if (stamp == 0)
+	{
+		memset(wanted, 0, sizeof(wanted));
+		stamp = 1;
+	}
+	wanted_count = starts = 0;
+	cfd_search_active = false;
+}
+
+/* ---------- pages ---------- */
+
+/* A column of a key; false: cut off (below all values), or NULL. */
+static inline bool
+key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, bool *below)
+{
+	bool		null;
+
+	*below = true;
+	if (BTreeTupleGetNAtts(tuple, index) < column)
+		return false;
+	*key = index_getattr(tuple, column, RelationGetDescr(index), &null);
+	*below = (index->rd_indoption[column - 1] & INDOPTION_NULLS_FIRST) != 0;
+	return !null;
+}
+
+static CfdFid
+key_fid(Relation index, IndexTuple tuple, AttrNumber column)
+{
+	Datum		key;
+	bool		below;
+
+	if (key_column(index, tuple, column, &key, &below))
+		return DatumGetUInt64(key);
+	return below ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
+}
+
+/* A key compared with a value that is not protected, in the index's order. */
+static int
+compare_plain(Relation index, IndexTuple tuple, const Wanted *value)
+{
+	FmgrInfo   *order = index_getprocinfo(index, value->column, BTORDER_PROC);
+	Datum		key;
+	bool		below;
+	int			result;
+
+	if (!key_column(index, tuple, value->column, &key, &below))
+		return below ? -1 : 1;
+	result = DatumGetInt32(FunctionCall2Coll(order, index->rd_indcollation[value->column - 1],
+											 key, value->plain));
+	return value->descending ? -result : result;
+}
+
+static void
+place_plain(Relation index, Wanted *value, Place within)
+{
+	Place		place = {within.less, within.less};
+
+	for (int limit = 0; limit <= 1; limit++)
+	{
+		int			low = place.less;
+		int			high = within.up_to;
+
+		while (low < high)
+		{
+			int			middle = low + (high - low) / 2;
+
+			if (compare_plain(index, pages.key[middle], value) < limit)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (limit == 0)
+			place.less = low;
+		place.up_to = low;
+	}
+	value->found = place;
+}
+
+/* The other bound of a range whose first bound is before it. */
+static inline bool
+is_beside(int number)
+{
+	return number > 0 && wanted[number].column == wanted[number - 1].column;
+}
+
+/* Whether all places of values among keys of one column are known already. */
+static bool
+place_from_ahead(int first, int end, Place within, const CfdFid *keys, const CfdFid *keys_end)
+{
+	int			rows = within.up_to - within.less;
+
+	if (keys_end - keys != rows)
+		return false;
+	for (int i = first; i < end; i++)
+	{
+		uint32		less;
+		uint32		up_to;
+
+		if (!cfd_ahead_find(keys, rows, wanted[i].fid, wanted[i].program, &less, &up_to))
+			return false;
+		wanted[i].found = (Place) {within.less + less, within.less + up_to};
+	}
+	return true;
+}
+
+/*
+ * Asks the keeper where protected values from "first" up to "end" belong among the
+ * keys. False: not known, since a key names nothing any more. We have let go of its
+ * page, so VACUUM may have taken that entry away; if it has not, PostgreSQL's own comparison
+ * on the page says so.
+ */
+static bool
+place_protected(Relation index, int first, int end, Place within)
+{
+	static CfdFid keys[WANTED_MAX * lengthof(pages.key)];
+	unsigned char body[CFD_FIXED_SEARCH + WANTED_MAX * 16];
+	uint32		rows = within.up_to - within.less;
+	uint32		length;
+	const char *answer;
+	unsigned char *value = body + CFD_FIXED_SEARCH;
+	CfdFid	   *to = keys;
+
+	cfd_put32(body, end - first);
+	cfd_put32(body + 4, rows);
+	for (int i = first; i < end; i++, value += 16)
+	{
+		cfd_put32(value, wanted[i].program);
+		cfd_put32(value + 4, (wanted[i].descending ? CFD_SEARCH_DESCENDING : 0) |
+				  (is_beside(i) ? CFD_SEARCH_BESIDE : 0));
+		cfd_put64(value + 8, wanted[i].fid);
+		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
+			*to++ = key_fid(index, pages.key[key], wanted[i].column);
+	}
+	if (place_from_ahead(first, end, within, keys, to))
+		return true;
+	answer = cfd_call(CFD_KIND_SEARCH, body, value - body, keys, (char *) to - (char *) keys, &length);
+	if (length != 8 * (end - first))
+		cfd_violation("place of a value has the wrong length");
+	for (int i = first; i < end; i++, answer += 8)
+	{
+		uint32		less = cfd_get32(answer);
+		uint32		up_to = cfd_get32(answer + 4);
+
+		if (less == CFD_SEARCH_UNKNOWN)
+			return false;
+		if (less > up_to || up_to > rows)
+			cfd_violation("impossible place of a value");
+		wanted[i].found = (Place) {within.less + less, within.less + up_to};
+	}
+	return true;
+}
+
+/* Places the wanted values among the keys: column by column, protected neighbours at once. */
+static bool
+place_values(Relation index, int count)
+{
+	Place		within = {0, pages.keys};
+
+	for (int i = 0; i < count;)
+	{
+		int			end = i + 1;
+
+		if (within.less == within.up_to)
+			wanted[i].found = within;
+		else if (wanted[i].fid == 0)
+			place_plain(index, &wanted[i], within);
+		else
+		{
+			while (end < count && wanted[end].fid != 0)
+				end++;
+			if (!place_protected(index, i, end, within))
+				return false;
+		}
+		within = wanted[end - 1].found;
+		i = end;
+	}
+	return true;
+}
+
+/* Looks at a page: where on it values are that were placed among all keys. */
+static void
+look_at(CfdKeys *at, int count)
+{
+	page = at;
+	for (int i = 0; i < count; i++)
+		wanted[i].place = (Place) {cfd_page_place(page, wanted[i].found.less),
+		cfd_page_place(page, wanted[i].found.up_to)};
+}
+
+/* ---------- what PostgreSQL will compare ---------- */
+
+/*
+ * Remembers how a key of the page compares with the first "count" values, column by
+ * column as far as columns are equal.
+ */
+static void
+remember_key(Relation index, int number, int count)
+{
+	Place		within = {0, page->count};
+
+	for (int i = 0; i < count; i++)
+	{
+		Wanted	   *value = &wanted[i];
+		int			order = number < value->place.less ? -1 : number < value->place.up_to ? 0 : 1;
+
+		if (number < within.less || number >= within.up_to)
+			return;
+		if (value->fid != 0)
+		{
+			CfdFid		key = key_fid(index, cfd_page_key(page, number), value->column);
+
+			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
+				remember(value, key, value->descending ? -order : order);
+		}
+		if (i + 1 < count && !is_beside(i + 1))
+			within = value->place;
+	}
+}
+
+static void
+remember_keys(Relation index, int first, int last)
+{
+	for (int i = Max(first, 0); i <= Min(last, page->count - 1); i++)
+		remember_key(index, i, wanted_count);
+}
+
+/* Remembers what PostgreSQL's binary search for the key after the first "before" looks at. */
+static void
+remember_path(Relation index, int before, int count)
+{
+	int			shift = page->level == 0 ? 0 : 1;
+	int			low = 0;
+	int			high = page->items + shift;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (middle >= shift)
+			remember_key(index, middle - shift, count);
+		if (middle - shift < before)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (page->count > page->items)
+		remember_key(index, page->items, count);
+}
+
+/* How many keys of the page come before the place where PostgreSQL goes on. */
+static int
+place_of_descent(bool behind_equals, bool at_end)
+{
+	if (starts == 0)
+		return at_end ? page->count : 0;
+	return behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
+}
+
+/*
+ * Goes down from the first of the pages as far as they were read, and remembers what will
+ * be compared on the way. Gives the next page, or P_NONE at the leaf.
+ */
+static BlockNumber
+go_down(Relation index, bool behind_equals, bool at_end, int placed)
+{
+	CfdKeys    *at = &pages.page[0];
+	BlockNumber next = P_NONE;
+
+	for (int i = 0; at != NULL && i < CFD_PAGES_MAX; i++, at = cfd_pages_find(&pages, next))
+	{
+		int			before;
+
+		look_at(at, placed);
+		before = place_of_descent(behind_equals, at_end);
+		cfd_pages_reached(index, page);
+		if (page->next != P_NONE && page->count > 0 && before == page->count)
+			next = page->next;	/* beyond the high key */
+		else if (page->level == 0)
+			return P_NONE;
+		else
+			next = cfd_page_child(page, before);
+		if (starts > 0)
+			remember_path(index, before, starts);
+	}
+	return next;
+}
+
+/*
+ * Descends to the leaf where PostgreSQL will, by the first "starts" wanted values or,
+ * without any, to the first leaf, or the last; remembers what will be compared on the
+ * way. Below: pages may be read together with the one above. False: this leaf is not known.
+ */
+static bool
+descend(Relation index, bool behind_equals, bool at_end, bool below)
+{
+	Buffer		buffer = CFD_BT_ROOT(index);
+
+	for (int steps = 0; BufferIsValid(buffer) && steps < STEPS_MAX; steps++)
+	{
+		BlockNumber next;
+		int			placed = 0;
+
+		cfd_pages_read(&pages, index, buffer, starts > 0 && below);
+		if (pages.page[0].ignore)
+			return false;
+		if (starts > 0)
+		{
+			/* The other bound is of interest on a leaf only. */
+			placed = pages.page[pages.pages - 1].level == 0 ? wanted_count : starts;
+			if (!place_values(index, placed))
+				return false;
+		}
+		next = go_down(index, behind_equals, at_end, placed);
+		if (next == P_NONE)
+		{
+			if (starts > 0)
+				return true;
+			if (!place_values(index, wanted_count))
+				return false;
+			look_at(page, wanted_count);
+			return true;
+		}
+		CHECK_FOR_INTERRUPTS();
+		buffer = _bt_getbuf(index, next, BT_READ);
+	}
+	/* The index is empty, or something is wrong with it. */
+	if (BufferIsValid(buffer))
+		_bt_relbuf(index, buffer);
+	return false;
+}
+
+/* ---------- scans and insertions ---------- */
+
+/* Adds a value; false if there is no room or no way to compare it. */
+static bool
+want(Relation index, AttrNumber column, Datum argument, Oid type, Oid test, StrategyNumber strategy)
+{
+	Oid			own = index->rd_opcintype[column - 1];
+	Wanted	   *value = &wanted[wanted_count];
+
+	if (wanted_count == WANTED_MAX)
+		return false;
+	value->fid = 0;
+	if (cfd_type_code(own) != 0)
+	{
+		const CfdFunction *function =
+			cfd_function(get_opfamily_proc(index->rd_opfamily[column - 1], own, type, BTORDER_PROC));
+
+		if (function == NULL || function->call != CFD_CALL_ORDER || DatumGetUInt64(argument) == 0)
+			return false;
+		value->fid = DatumGetUInt64(argument);
+		value->program = function->signature;
+		cfd_search_active = true;
+	}
+	else if (type != own)
+		return false;
+	value->column = column;
+	value->descending = (index->rd_indoption[column - 1] & INDOPTION_DESC) != 0;
+	value->plain = argument;
+	value->test = test;
+	value->strategy = strategy;
+	value->known = 0;
+	wanted_count++;
+	return true;
+}
+
+static bool
+want_key(Relation index, const ScanKeyData *key)
+{
+	Oid			type = OidIsValid(key->sk_subtype) ? key->sk_subtype : index->rd_opcintype[key->sk_attno - 1];
+
+	return want(index, key->sk_attno, key->sk_argument, type, key->sk_func.fn_oid, key->sk_strategy);
+}
+
+/* The scan's condition on a column: equality, or a bound below or above. */
+static const ScanKeyData *
+condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below)
+{
+	const ScanKeyData *keys = CFD_BT_SCAN_KEYS(scan);
+
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		const ScanKeyData *key = &keys[i];
+		StrategyNumber strategy = key->sk_strategy;
+
+		/* Of an array PostgreSQL has put in the element that it descends by. */
+		if (key->sk_attno != column || (key->sk_flags & ~CFD_BT_ELEMENT) != 0)
+			continue;
+		if (equal ? strategy == BTEqualStrategyNumber :
+			below ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber)
+			return key;
+	}
+	return NULL;
+}
+
+/*
+ * The conditions by which PostgreSQL descends: equalities on the first columns, and a
+ * bound on the next one; then the other bound of that.
+ */
+static void
+want_keys(IndexScanDesc scan, bool forward)
+{
+	Relation	index = scan->indexRelation;
+
+	forget_orders();
+	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
+	{
+		bool		ascending = forward == ((index->rd_indoption[column - 1] & INDOPTION_DESC) == 0);
+		const ScanKeyData *key = condition(scan, column, true, false);
+
+		if (key != NULL)
+		{
+			if (!want_key(index, key))
+				return;
+			starts = wanted_count;
+			continue;
+		}
+		key = condition(scan, column, false, ascending);
+		if (key != NULL && want_key(index, key))
+			starts = wanted_count;
+		key = condition(scan, column, false, !ascending);
+		if (key != NULL && cfd_type_code(index->rd_opcintype[column - 1]) != 0)
+			want_key(index, key);
+		return;
+	}
+}
+
+/* Whether PostgreSQL descends to the key behind those that equal what is wanted. */
+static bool
+is_behind_equals(bool forward)
+{
+	StrategyNumber strategy;
+
+	if (starts == 0)
+		return false;
+	strategy = wanted[starts - 1].strategy;
+	return forward ? strategy == BTGreaterStrategyNumber || strategy == BTLessStrategyNumber :
+		strategy == BTLessEqualStrategyNumber || strategy == BTEqualStrategyNumber ||
+		strategy == BTGreaterEqualStrategyNumber;
+}
+
+/* Remembers the keys of a leaf from which rows are read, from "begin" on. */
+static void
+remember_rows(Relation index, bool forward, int begin)
+{
+	Place		end = {0, page->count};
+
+	if (wanted_count > starts || (starts > 0 && wanted[starts - 1].strategy == BTEqualStrategyNumber))
+		end = wanted[wanted_count - 1].place;
+	if (forward)
+	{
+		remember_keys(index, begin - 1, end.up_to);
+		/* PostgreSQL looks at the high key, too, if all rows before it are wanted. */
+		if (end.up_to >= page->items)
+			remember_keys(index, page->items, page->items);
+	}
+	else
+		remember_keys(index, end.less - 1, begin);
+}
+
+static void
+before_first(IndexScanDesc scan, bool forward)
+{
+	Relation	index = scan->indexRelation;
+	bool		behind_equals;
+	int			begin;
+
+	want_keys(scan, forward);
+	if (!cfd_search_active)
+		return;
+	behind_equals = is_behind_equals(forward);
+	if (!descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
+		return;
+	begin = place_of_descent(behind_equals, !forward);
+	if (starts > 0)
+		remember_path(index, begin, wanted_count);
+	remember_rows(index, forward, begin);
+}
+
+static void
+before_next(IndexScanDesc scan, bool forward)
+{
+	Relation	index = scan->indexRelation;
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
+	/* To the left PostgreSQL finds its way by itself. */
+	if (!forward || so->currPos.itemIndex < so->currPos.lastItem || !so->currPos.moreRight ||
+		so->currPos.nextPage == P_NONE)
+		return;
+	want_keys(scan, forward);
+	if (!cfd_search_active)
+		return;
+	cfd_pages_read(&pages, index, _bt_getbuf(index, so->currPos.nextPage, BT_READ), false);
+	page = &pages.page[0];
+	if (page->ignore || !place_values(index, wanted_count))
+		return;
+	look_at(page, wanted_count);
+	remember_rows(index, true, 0);
+}
+
+/* ---------- arrays ---------- */
+
+/* The row given last is dead: as PostgreSQL notes that. */
+static void
+note_killed(IndexScanDesc scan)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
+	if (!scan->kill_prior_tuple)
+		return;
+	if (so->killedItems == NULL)
+		so->killedItems = palloc(sizeof(int) * MaxTIDsPerBTreePage);
+	if (so->numKilled < MaxTIDsPerBTreePage)
+		so->killedItems[so->numKilled++] = so->currPos.itemIndex;
+}
+
+/*
+ * The next row of a scan by an array. PostgreSQL descends for each element, and would do so by
+ * itself: then nobody could search before.
+ */
+static bool
+get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+	bool		found;
+
+	scan->xs_recheck = false;
+	if (BTScanPosIsValid(so->currPos))
+		note_killed(scan);
+	else
+		CFD_BT_START_ARRAYS(scan, direction);
+	do
+	{
+		if (BTScanPosIsValid(so->currPos))
+		{
+			before_next(scan, forward);
+			found = _bt_next(scan, direction);
+		}
+		else
+		{
+			if (forward)
+				cfd_ahead_array(scan, all);
+			before_first(scan, forward);
+			found = _bt_first(scan, direction);
+		}
+	} while (!found && CFD_BT_ADVANCE_ARRAYS(scan, direction));
+	return found;
+}
+
+/* Makes the order of an array's elements known, if its conditions on protected columns have one. */
+static void
+rank_elements(Relation index, const ScanKeyData *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		const ScanKeyData *key = &keys[i];
+		ArrayType  *array;
+		Datum	   *elements;
+		bool	   *nulls;
+		int			number;
+
+		if ((key->sk_flags & (SK_SEARCHARRAY | SK_ISNULL)) != SK_SEARCHARRAY ||
+			cfd_type_code(index->rd_opcintype[key->sk_attno - 1]) == 0)
+			continue;
+		array = DatumGetArrayTypeP(key->sk_argument);
+		if (cfd_type_code(ARR_ELEMTYPE(array)) == 0)
+			continue;
+		deconstruct_array(array, ARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
+						  &elements, &nulls, &number);
+		cfd_ranks_scope = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
+		for (int at = 0; at < number; at++)
+		{
+			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
+				cfd_ranks_announce(cfd_ranks_scope, DatumGetUInt64(elements[at]));
+		}
+		/* Elements of two arrays are not compared with each other. */
+		return;
+	}
+}
+
+static bool
+has_array(const ScanKeyData *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if ((keys[i].sk_flags & SK_SEARCHARRAY) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* PostgreSQL sorts the elements of arrays when a scan begins: they are ranked before. */
+static void
+rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
+{
+	CfdRanks   *before = cfd_ranks_scope;
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext own;
+
+	if (!cfd_enable_index_search || keys == NULL || !has_array(keys, count))
+	{
+		btrescan(scan, keys, count, orders, order_count);
+		return;
+	}
+	own = AllocSetContextCreate(outer, "Confide ranks of an array", ALLOCSET_SMALL_SIZES);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(own);
+		rank_elements(scan->indexRelation, keys, count);
+		MemoryContextSwitchTo(outer);
+		btrescan(scan, keys, count, orders, order_count);
+	}
+	PG_FINALLY();
+	{
+		cfd_ranks_scope = before;
+		MemoryContextSwitchTo(outer);
+		MemoryContextDelete(own);
+	}
+	PG_END_TRY();
+}
+
+/* ---------- PostgreSQL's routines ---------- */
+
+/* All: the scan is read to its end. */
+static bool
+next_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+
+	if (!cfd_enable_index_search || scan->parallel_scan != NULL)
+		return btgettuple(scan, direction);
+	if (so->numArrayKeys > 0 && CFD_BT_BY_ELEMENT)
+		return get_array_tuple(scan, direction, all);
+	if (so->numArrayKeys == 0)
+	{
+		if (!BTScanPosIsValid(so->currPos))
+			before_first(scan, forward);
+		else
+			before_next(scan, forward);
+	}
+	return btgettuple(scan, direction);
+}
+
+static bool
+get_tuple(IndexScanDesc scan, ScanDirection direction)
+{
+	return next_tuple(scan, direction, false);
+}
+
+static int64
+get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	int64		count = 0;
+
+	if (!cfd_enable_index_search)
+		return btgetbitmap(scan, bitmap);
+	cfd_ahead_scan(scan);
+	while (next_tuple(scan, ForwardScanDirection, true))
+	{
+		tbm_add_tuples(bitmap, &scan->xs_heaptid, 1, false);
+		count++;
+	}
+	return count;
+}
+
+static bool
+insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation heap,
+	   IndexUniqueCheck check, bool unchanged, struct IndexInfo *info)
+{
+	if (cfd_enable_index_search)
+	{
+		forget_orders();
+		for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
+		{
+			if (nulls[column - 1] ||
+				!want(index, column, values[column - 1], index->rd_opcintype[column - 1],
+					  InvalidOid, InvalidStrategy))
+				break;
+		}
+		starts = wanted_count;
+		if (cfd_search_active && descend(index, false, false, true))
+		{
+			Place		place = wanted[starts - 1].place;
+
+			/* Among equals the row's own place decides; the first key, if it may be the last page. */
+			remember_path(index, place.less, wanted_count);
+			remember_path(index, place.up_to, wanted_count);
+			remember_keys(index, place.less - 1, place.up_to);
+			remember_keys(index, 0, 0);
+		}
+	}
+	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
+}
+
+/* ---------- installation ---------- */
+
+static bool
+has_protected_key(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (cfd_type_code(index->rd_opcintype[i]) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+search_index(Relation index)
+{
+	IndexAmRoutine *routine = index->rd_indam;
+
+	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
+		return;
+	routine->amrescan = rescan;
+	routine->amgettuple = get_tuple;
+	routine->amgetbitmap = get_bitmap;
+	routine->aminsert = insert;
+}
+
+static bool
+search_plan(PlanState *plan, void *context)
+{
+	Relation	index = NULL;
+
+	if (plan == NULL)
+		return false;
+	switch (nodeTag(plan))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) plan)->iss_RelationDesc;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) plan)->ioss_RelationDesc;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) plan)->biss_RelationDesc;
+			break;
+		case T_BitmapOrState:
+			cfd_ahead_plan((BitmapOrState *) plan);
+			break;
+		default:
+			break;
+	}
+	if (index != NULL)
+		search_index(index);
+	return planstate_tree_walker(plan, search_plan, context);
+}
+
+void
+cfd_search_plan(PlanState *plan)
+{
+	if (cfd_enable_index_search && OidIsValid(cfd_access_method()))
+		search_plan(plan, NULL);
+}
+
+void
+cfd_search_indexes(Relation table)
+{
+	List	   *indexes;
+	ListCell   *cell;
+
+	if (!cfd_enable_index_search || !table->rd_rel->relhasindex)
+		return;
+	indexes = RelationGetIndexList(table);
+	foreach(cell, indexes)
+	{
+		Relation	index = RelationIdGetRelation(lfirst_oid(cell));
+
+		if (!RelationIsValid(index))
+			continue;
+		search_index(index);
+		RelationClose(index);
+	}
+	list_free(indexes);
+}

@@ -1,0 +1,161 @@
+/*
+ * execute.c
+ *	  Aggregation in the keeper, executed: see aggregate.h. The plan node's begin, end
+ *	  and rescan; the work is in the files that state.h names.
+ *
+ * Invariants: as in state.h.
+ */
+#include "postgres.h"
+
+#include "session/channel.h"
+#include "executor/executor.h"
+#include "node/aggregate/state.h"
+
+static void
+begin(CustomScanState *node, EState *estate, int eflags)
+{
+	AggregateState *state = (AggregateState *) node;
+	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+	PlanState  *child = ExecInitNode(linitial(plan->custom_plans), estate, eflags);
+	List	   *having = list_nth(plan->custom_private, CFD_AGG_HAVING);
+
+	node->custom_ps = list_make1(child);
+	state->stage = intVal(list_nth(plan->custom_private, CFD_AGG_STAGE));
+	state->share = intVal(list_nth(plan->custom_private, CFD_AGG_SHARE));
+	cfd_aggregate_describe(state, plan);
+	if (having != NIL)
+	{
+		state->having_compiler = cfd_compiler();
+		state->having = cfd_compile_quals(state->having_compiler, having);
+		if (state->having == NULL)
+			elog(ERROR, "confide: the condition on groups cannot be compiled");
+	}
+	for (int i = 0; i < state->column_count; i++)
+	{
+		Column	   *column = &state->columns[i];
+
+		if (IsA(column->expr, Var) && ((Var *) column->expr)->varno == OUTER_VAR &&
+			((Var *) column->expr)->varattno > 0)
+		{
+			column->attribute = ((Var *) column->expr)->varattno;
+			state->last_attribute = Max(state->last_attribute, column->attribute);
+		}
+		else
+		{
+			column->state = ExecInitExpr(column->expr, &node->ss.ps);
+			state->evaluates |= column->form != FORM_CONSTANT;
+		}
+		if (column->form != FORM_CONSTANT)
+		{
+			column->values = palloc(CFD_BATCH_ROWS_MAX * sizeof(CfdFid));
+			column->nulls = palloc(CFD_BATCH_ROWS_MAX);
+		}
+	}
+	if (!state->evaluates && state->stage != CFD_AGG_FINAL)
+		state->as_stored = cfd_stored_create(state->last_attribute);
+	initStringInfo(&state->body);
+}
+
+static void
+close_stores(AggregateState *state)
+{
+	if (state->input != NULL)
+		tuplestore_end(state->input);
+	if (state->left != NULL)
+		tuplestore_end(state->left);
+	state->input = state->left = NULL;
+}
+
+static void
+end(CustomScanState *node)
+{
+	AggregateState *state = (AggregateState *) node;
+	unsigned char body[CFD_FIXED_AGGREGATE_FORGET] = {0};
+
+	/* What is not told now the keeper forgets with the statement's values. */
+	cfd_put32(body, state->handle);
+	if (state->generation != 0 && state->generation == cfd_channel.generation)
+		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, body, sizeof(body), state->total_rows > CFD_FEW_VALUES);
+	state->generation = 0;
+	close_stores(state);
+	ExecEndNode(linitial(node->custom_ps));
+}
+
+static bool
+recheck(ScanState *node, TupleTableSlot *slot)
+{
+	(void) node;
+	(void) slot;
+	return true;
+}
+
+static TupleTableSlot *
+execute(CustomScanState *node)
+{
+	return ExecScan(&node->ss, cfd_aggregate_next, recheck);
+}
+
+static TupleTableSlot *
+execute_partial(CustomScanState *node)
+{
+	return ExecScan(&node->ss, cfd_partial_next, recheck);
+}
+
+static void
+rescan(CustomScanState *node)
+{
+	AggregateState *state = (AggregateState *) node;
+	PlanState  *child = linitial(node->custom_ps);
+
+	close_stores(state);
+	state->filled = state->done = false;
+	state->group = state->group_count = 0;
+	state->passes = 0;
+	ExecScanReScan(&node->ss);
+	if (node->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(child, node->ss.ps.chgParam);
+	if (child->chgParam == NULL)
+		ExecReScan(child);
+}
+
+static const CustomExecMethods methods = {
+	.CustomName = "ConfideAggregate",
+	.BeginCustomScan = begin,
+	.ExecCustomScan = execute,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.ExplainCustomScan = cfd_aggregate_explain
+};
+
+static const CustomExecMethods partial_methods = {
+	.CustomName = "ConfidePartialAggregate",
+	.BeginCustomScan = begin,
+	.ExecCustomScan = execute_partial,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.ExplainCustomScan = cfd_aggregate_explain
+};
+
+static Node *
+create_state(const CustomExecMethods *of)
+{
+	AggregateState *state = palloc0(sizeof(AggregateState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = of;
+	return (Node *) state;
+}
+
+Node *
+cfd_aggregate_create_state(CustomScan *plan)
+{
+	(void) plan;
+	return create_state(&methods);
+}
+
+Node *
+cfd_partial_create_state(CustomScan *plan)
+{
+	(void) plan;
+	return create_state(&partial_methods);
+}

@@ -1,0 +1,131 @@
+/*
+ * partial.c
+ *	  Aggregation in parallel workers. A worker's node aggregates its rows in the keeper and hands
+ *	  the groups over to the session; PostgreSQL gets one row, with their number. The leader's node
+ *	  has the keeper merge what these numbers name.
+ *
+ * Rows that find no room in a worker's aggregation go to the leader, as the keeper handed them
+ * back, and into its own aggregation, which makes passes if it must.
+ *
+ * Invariants: as in state.h; the keeper has done all that a worker has sent before the
+ * worker's row leaves it.
+ */
+#include "postgres.h"
+
+#include "session/channel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "node/aggregate/state.h"
+
+/* Columns of the rows between workers and leader: a number, or rows handed back. */
+enum
+{
+	NUMBER,
+	ROWS
+};
+
+/* ---------- the worker ---------- */
+
+/* Keeps rows that found no room, for the leader. */
+void
+cfd_partial_store(AggregateState *state, const char *answer, uint32 length)
+{
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	bytea	   *rows = palloc(length + VARHDRSZ);
+	Datum		values[] = {0, PointerGetDatum(rows)};
+	bool		nulls[] = {true, false};
+
+	SET_VARSIZE(rows, length + VARHDRSZ);
+	memcpy(VARDATA(rows), answer, length);
+	if (state->stored_slot == NULL)
+		state->stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	if (state->left == NULL)
+		state->left = tuplestore_begin_heap(false, false, work_mem);
+	tuplestore_putvalues(state->left, desc, values, nulls);
+	pfree(rows);
+}
+
+/* Hands the groups over; their number. The answer comes after all that was sent. */
+static uint64
+hand_over(AggregateState *state)
+{
+	unsigned char body[CFD_FIXED_AGGREGATE_HAND_OVER] = {0};
+	const char *answer;
+	uint32		length;
+
+	cfd_put32(body, state->handle);
+	answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_HAND_OVER, body, sizeof(body), &length);
+	if (length != sizeof(uint64))
+		cfd_violation("number of an aggregation has the wrong length");
+	state->generation = 0;		/* the handle has ended */
+	return cfd_get64(answer);
+}
+
+TupleTableSlot *
+cfd_partial_next(ScanState *node)
+{
+	AggregateState *state = (AggregateState *) node;
+	TupleTableSlot *slot = node->ss_ScanTupleSlot;
+
+	ExecClearTuple(slot);
+	if (!state->filled)
+	{
+		cfd_aggregate_fill(state);
+		cfd_aggregate_take_back(state);
+		slot->tts_values[NUMBER] = UInt64GetDatum(hand_over(state));
+		slot->tts_isnull[NUMBER] = false;
+		slot->tts_isnull[ROWS] = true;
+		return ExecStoreVirtualTuple(slot);
+	}
+	if (state->left == NULL || !tuplestore_gettupleslot(state->left, true, false, state->stored_slot))
+		return slot;
+	return ExecCopySlot(slot, state->stored_slot);
+}
+
+/* ---------- the leader ---------- */
+
+static void
+merge(AggregateState *state, uint64 number)
+{
+	unsigned char body[CFD_FIXED_AGGREGATE_MERGE] = {0};
+
+	cfd_put32(body, state->handle);
+	cfd_put64(body + 8, number);
+	cfd_send_rows(CFD_KIND_AGGREGATE_MERGE, body, sizeof(body), NULL, 0, CFD_BATCH_ROWS_MAX);
+	cfd_after_batch();
+	state->total_merged++;
+}
+
+static void
+store_rows(AggregateState *state, Datum value)
+{
+	bytea	   *rows = DatumGetByteaPP(value);
+
+	if (VARSIZE_ANY_EXHDR(rows) < CFD_RETURN_HEAD)
+		elog(ERROR, "confide: a worker gave rows that are too short");
+	cfd_aggregate_store(state, VARDATA_ANY(rows), VARSIZE_ANY_EXHDR(rows));
+	if ((Pointer) rows != DatumGetPointer(value))
+		pfree(rows);
+}
+
+/* Has all groups of workers merged; their rows become the input of the pass. */
+void
+cfd_partial_merge_all(AggregateState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+	PlanState  *child = linitial(state->css.custom_ps);
+
+	for (TupleTableSlot *slot = ExecProcNode(child); !TupIsNull(slot); slot = ExecProcNode(child))
+	{
+		cfd_aggregate_check(state);
+		slot_getallattrs(slot);
+		if (!slot->tts_isnull[NUMBER])
+			merge(state, DatumGetUInt64(slot->tts_values[NUMBER]));
+		else if (!slot->tts_isnull[ROWS])
+			store_rows(state, slot->tts_values[ROWS]);
+		CHECK_FOR_INTERRUPTS();
+	}
+	state->input = state->left;
+	state->left = NULL;
+	MemoryContextSwitchTo(old);
+}

@@ -1,0 +1,348 @@
+/*
+ * rows.c
+ *	  Rows of the child on their way to the keeper, and those that it hands back.
+ *
+ * Rows become columns; each full batch is a one-way message, so the child's next rows are
+ * read while the keeper works. Where the keeper has no room for all groups it hands back the
+ * rows of those that are left out; they wait in a tuplestore and are the input of
+ * another pass.
+ *
+ * Invariants: as in state.h.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "session/channel.h"
+#include "wire/columns.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "node/aggregate/state.h"
+#include "utils/memutils.h"
+
+static inline void
+put_value(Column *column, int row, Datum value, bool isnull)
+{
+	switch (column->form)
+	{
+		case FORM_FID:
+			column->values[row] = fid_of(value, isnull);
+			break;
+		case FORM_BOOL:
+			column->nulls[row] = isnull ? 2 : DatumGetBool(value);
+			break;
+		case FORM_RAW:
+			column->values[row] = isnull || column->null_only ? 0 : (uint64) value;
+			column->nulls[row] = isnull;
+			break;
+		case FORM_CONSTANT:
+			break;
+	}
+}
+
+static void
+evaluate_constants(AggregateState *state)
+{
+	ExprContext *context = state->css.ss.ps.ps_ExprContext;
+
+	for (int i = 0; i < state->column_count; i++)
+	{
+		Column	   *column = &state->columns[i];
+		bool		isnull;
+		Datum		value;
+
+		if (column->form != FORM_CONSTANT)
+			continue;
+		value = ExecEvalExprSwitchContext(column->state, context, &isnull);
+		column->constant = fid_of(value, isnull);
+	}
+}
+
+/* Appends rows as they are stored. */
+static void
+add_stored(AggregateState *state)
+{
+	const CfdStored *stored = state->as_stored;
+
+	for (int i = 0; i < state->column_count; i++)
+	{
+		Column	   *column = &state->columns[i];
+
+		if (column->form == FORM_FID)
+			cfd_stored_fids(stored, column->attribute, column->values + state->rows);
+		else if (column->form == FORM_BOOL)
+			cfd_stored_bools(stored, column->attribute, column->nulls + state->rows);
+		else if (column->form == FORM_RAW)
+		{
+			if (column->null_only)
+				memset(column->values + state->rows, 0, stored->count * sizeof(CfdFid));
+			else
+				cfd_stored_datums(stored, column->attribute, column->values + state->rows);
+			memset(column->nulls + state->rows, 0, stored->count);
+		}
+	}
+	state->rows += stored->count;
+}
+
+/* Appends a row of the child to the batch, and perhaps those after it on its page. */
+static void
+add_row(AggregateState *state, TupleTableSlot *slot)
+{
+	ExprContext *context = state->css.ss.ps.ps_ExprContext;
+	int			row;
+
+	if (state->as_stored != NULL &&
+		cfd_stored_take(state->as_stored, linitial(state->css.custom_ps), slot, state->batch_rows - state->rows) > 0)
+	{
+		add_stored(state);
+		return;
+	}
+	row = state->rows++;
+	slot_getsomeattrs(slot, state->last_attribute);
+	context->ecxt_outertuple = slot;
+	for (int i = 0; i < state->column_count; i++)
+	{
+		Column	   *column = &state->columns[i];
+
+		if (likely(column->attribute > 0))
+			put_value(column, row, slot->tts_values[column->attribute - 1],
+					  slot->tts_isnull[column->attribute - 1]);
+		else if (column->form != FORM_CONSTANT)
+		{
+			bool		isnull;
+			Datum		value = ExecEvalExprSwitchContext(column->state, context, &isnull);
+
+			put_value(column, row, value, isnull);
+		}
+	}
+}
+
+/* Appends a row that the keeper handed back. */
+static void
+add_stored_row(AggregateState *state, TupleTableSlot *slot)
+{
+	int			row = state->rows++;
+
+	slot_getallattrs(slot);
+	for (int i = 0; i < state->column_count; i++)
+		put_value(&state->columns[i], row, slot->tts_values[i], slot->tts_isnull[i]);
+}
+
+static void
+put_raw(StringInfo body, const Column *column, int rows)
+{
+	put32(body, CFD_COLUMN_RAW);
+	put32(body, rows);
+	appendBinaryStringInfo(body, (const char *) column->values, rows * sizeof(CfdFid));
+	appendBinaryStringInfo(body, (const char *) column->nulls, rows);
+}
+
+static void
+put_column(StringInfo body, const Column *column, int rows)
+{
+	switch (column->form)
+	{
+		case FORM_FID:
+			cfd_put_column(body, column->values, rows);
+			break;
+		case FORM_CONSTANT:
+			cfd_put_constant(body, column->constant, rows);
+			break;
+		case FORM_BOOL:
+			cfd_put_bools(body, column->nulls, rows);
+			break;
+		case FORM_RAW:
+			put_raw(body, column, rows);
+			break;
+	}
+}
+
+/* Slot and description of rows that wait for another pass. */
+static void
+prepare_store(AggregateState *state)
+{
+	TupleDesc	desc;
+
+	if (state->stored_slot != NULL)
+		return;
+	desc = CreateTemplateTupleDesc(state->column_count);
+	for (int i = 0; i < state->column_count; i++)
+		TupleDescInitEntry(desc, i + 1, NULL, INT8OID, -1, 0);
+	state->stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+}
+
+/* One column of rows that the keeper hands back; how many bytes it has. */
+static const char *
+returned_column(const Column *column, const char *at, uint32 rows, const char *end)
+{
+	uint64		bytes = (uint64) rows * (column->type == 0 ? 9 : 8);
+
+	if (bytes > (uint64) (end - at))
+		cfd_violation("rows handed back are too short");
+	return at + bytes;
+}
+
+/* Keeps the rows of an answer, which is long enough for the numbers that it begins with. */
+void
+cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length)
+{
+	const char *at = answer + CFD_RETURN_HEAD;
+	const char *end = answer + length;
+	uint32		rows = cfd_get32(answer + 8);
+	const char **columns = palloc(state->column_count * sizeof(char *));
+	Datum	   *values = palloc(state->column_count * sizeof(Datum));
+	bool	   *nulls = palloc(state->column_count * sizeof(bool));
+
+	if (state->left == NULL)
+	{
+		prepare_store(state);
+		state->left = tuplestore_begin_heap(false, false, work_mem);
+	}
+	for (int i = 0; i < state->column_count; i++)
+	{
+		columns[i] = at;
+		at = returned_column(&state->columns[i], at, rows, end);
+	}
+	for (uint32 row = 0; row < rows; row++)
+	{
+		for (int i = 0; i < state->column_count; i++)
+		{
+			values[i] = UInt64GetDatum(cfd_get64(columns[i] + row * 8));
+			nulls[i] = state->columns[i].type == 0 ? columns[i][rows * 8 + row] != 0 : values[i] == 0;
+		}
+		tuplestore_putvalues(state->left, state->stored_slot->tts_tupleDescriptor, values, nulls);
+	}
+	pfree(columns);
+	pfree(values);
+	pfree(nulls);
+}
+
+/* Takes the rows that found no room, and how many may be sent before the next time. */
+void
+cfd_aggregate_take_back(AggregateState *state)
+{
+	unsigned char body[CFD_FIXED_AGGREGATE_RETURN] = {0};
+	bool		more = true;
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	cfd_put32(body, state->handle);
+	while (more)
+	{
+		uint32		length;
+		const char *answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_RETURN, body, sizeof(body), &length);
+
+		if (length < CFD_RETURN_HEAD)
+			cfd_violation("rows handed back are too short");
+		state->allowance = Max(cfd_get64(answer), CFD_BATCH_ROWS_MAX);
+		more = cfd_get32(answer + 12) != 0;
+		if (cfd_get32(answer + 8) == 0)
+			break;
+		if (state->stage == CFD_AGG_PARTIAL)
+			cfd_partial_store(state, answer, length);
+		else
+			cfd_aggregate_store(state, answer, length);
+		CHECK_FOR_INTERRUPTS();
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* A handle of another keeper's life would name nothing, or another aggregation. */
+void
+cfd_aggregate_check(const AggregateState *state)
+{
+	if (state->generation != cfd_channel.generation)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("Confide's keeper was restarted during the statement")));
+}
+
+static void
+send_batch(AggregateState *state)
+{
+	unsigned char fixed[CFD_FIXED_AGGREGATE_ROWS];
+	instr_time	from;
+	instr_time	to;
+
+	if (state->rows == 0)
+		return;
+	resetStringInfo(&state->body);
+	for (int i = 0; i < state->column_count; i++)
+		put_column(&state->body, &state->columns[i], state->rows);
+	cfd_put32(fixed, state->handle);
+	cfd_put32(fixed + 4, state->rows);
+	cfd_aggregate_check(state);
+	INSTR_TIME_SET_ZERO(from);
+	if (state->css.ss.ps.instrument != NULL)
+		INSTR_TIME_SET_CURRENT(from);
+	cfd_send_rows(CFD_KIND_AGGREGATE_ROWS, fixed, sizeof(fixed), state->body.data, state->body.len, state->rows);
+	cfd_after_batch();
+	if (state->css.ss.ps.instrument != NULL)
+	{
+		INSTR_TIME_SET_CURRENT(to);
+		INSTR_TIME_ACCUM_DIFF(state->waited, to, from);
+	}
+	state->total_batches++;
+	state->total_rows += state->rows;
+	state->total_bytes += state->body.len;
+	if (state->allowance <= state->rows)
+		cfd_aggregate_take_back(state);
+	else
+		state->allowance -= state->rows;
+	state->rows = 0;
+}
+
+/* Appends the next row of this pass, and perhaps others; false if there is none. */
+static bool
+next_row(AggregateState *state)
+{
+	TupleTableSlot *slot;
+
+	if (state->input != NULL)
+	{
+		if (!tuplestore_gettupleslot(state->input, true, false, state->stored_slot))
+			return false;
+		add_stored_row(state, state->stored_slot);
+		return true;
+	}
+	/* What workers have made is merged already. */
+	if (state->stage == CFD_AGG_FINAL)
+		return false;
+	slot = ExecProcNode(linitial(state->css.custom_ps));
+	if (TupIsNull(slot))
+		return false;
+	add_row(state, slot);
+	/* What expressions allocated, a row's at a time. */
+	if (state->evaluates)
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+	return true;
+}
+
+/* Sends all rows of this pass. */
+void
+cfd_aggregate_fill(AggregateState *state)
+{
+	cfd_aggregate_open(state);
+	state->allowance = FIRST_ALLOWANCE;
+	state->rows = 0;
+	state->batch_rows = cfd_batch_rows;
+	if (state->passes++ == 0)
+	{
+		evaluate_constants(state);
+		if (state->stage == CFD_AGG_FINAL)
+			cfd_partial_merge_all(state);
+	}
+	while (next_row(state))
+	{
+		if (state->rows == state->batch_rows)
+		{
+			CHECK_FOR_INTERRUPTS();
+			send_batch(state);
+		}
+	}
+	send_batch(state);
+	if (state->input != NULL)
+		tuplestore_end(state->input);
+	state->input = NULL;
+	state->filled = true;
+	state->flags = FLAG_MORE;
+	state->group = state->group_count = 0;
+}

@@ -1,0 +1,162 @@
+/*
+ * state.h
+ *	  An aggregation while it is executed: what its files share. describe.c says what goes to
+ *	  the keeper and registers it, rows.c sends rows, groups.c fetches groups, partial.c hands
+ *	  them over and has them merged, explain.c shows, execute.c is the plan node.
+ *
+ * Invariants: nothing that the keeper sends is believed without a check of its form;
+ * each row is aggregated in exactly one pass.
+ */
+#ifndef CFD_NODE_AGGREGATE_STATE_H
+#define CFD_NODE_AGGREGATE_STATE_H
+
+#include "postgres.h"
+
+#include "wire/columns.h"
+#include "wire/wire.h"
+#include "lib/stringinfo.h"
+#include "node/aggregate/aggregate.h"
+#include "nodes/execnodes.h"
+#include "batch/stored.h"
+#include "ops/evaluate.h"
+#include "program/compile.h"
+#include "portability/instr_time.h"
+#include "utils/tuplestore.h"
+
+#define FETCH_GROUPS 1024
+/* Rows before the keeper is first asked whether it has rows to hand back. */
+#define FIRST_ALLOWANCE (16 * CFD_BATCH_ROWS_MAX)
+/* Numbers before the rows that the keeper hands back. */
+#define CFD_RETURN_HEAD 16
+#define FLAG_MORE 1
+#define FLAG_RETURNED 2
+#define FLAG_UNMERGED 4
+
+typedef enum Form
+{
+	FORM_FID,
+	FORM_CONSTANT,				/* one FID for all rows */
+	FORM_BOOL,					/* plain boolean */
+	FORM_RAW
+} Form;
+
+/* An input column. */
+typedef struct Column
+{
+	Form		form;
+	uint8		type;			/* type code; 0 if it is not protected */
+	int			attribute;		/* of the child's rows; 0: an expression */
+	Expr	   *expr;
+	ExprState  *state;
+	bool		null_only;		/* a raw value of which only NULL matters */
+	CfdFid	   *values;
+	unsigned char *nulls;		/* raw: 0, 1; booleans: 0, 1, or 2 for NULL */
+	CfdFid		constant;
+} Column;
+
+/* What an expression of the registration is: a program, or a column by itself. */
+typedef struct Source
+{
+	CfdProgram *program;
+	int			column;
+} Source;
+
+/* A column of what is fetched. */
+typedef struct Output
+{
+	bool		raw;			/* NULLs stand beside the values */
+	bool		count;
+	bool		stored;			/* takes a slot */
+} Output;
+
+typedef struct AggregateState
+{
+	CustomScanState css;
+	CfdAggregateStage stage;
+	int			share;			/* how many aggregations share the memory */
+	CfdCompiler *compiler;
+	CfdCompiler *having_compiler;
+	CfdProgram *having;
+	CfdProgram *filter;
+	List	   *sources;		/* of Source */
+	List	   *key_sources;	/* numbers of sources */
+	List	   *calls;			/* lists: number, distinct, argument's source or -1, filter's or -1 */
+	Column	   *columns;
+	int			column_count;
+	int			program_columns;	/* the first ones are the programs' inputs */
+	Output	   *outputs;
+	int			output_count;
+	int			stored;
+	int			last_attribute;
+	bool		evaluates;		/* some column is an expression */
+	CfdStored  *as_stored;		/* rows as they are stored; NULL: from slots only */
+
+	uint32		handle;
+	uint32		generation;		/* of the connection the handle is from; 0: none */
+	bool		filled;
+	bool		done;
+	int			rows;			/* of the batch that is being made */
+	int			batch_rows;		/* when it is sent */
+	uint64		allowance;
+	Tuplestorestate *input;		/* rows of this pass, if it is not the first */
+	Tuplestorestate *left;		/* rows for the next pass */
+	TupleTableSlot *stored_slot;
+	StringInfoData body;
+	char	   *groups;			/* fetched ones, column by column */
+	int			group_count;
+	int			group;
+	uint32		flags;
+
+	/* for EXPLAIN ANALYZE */
+	uint64		total_rows;
+	uint64		total_batches;
+	uint64		total_groups;
+	uint64		total_bytes;
+	uint64		total_merged;
+	int			passes;
+	instr_time	waited;
+} AggregateState;
+
+static inline void
+put16(StringInfo body, int value)
+{
+	uint16		bytes = (uint16) value;
+
+	appendBinaryStringInfo(body, (const char *) &bytes, sizeof(bytes));
+}
+
+static inline void
+put32(StringInfo body, uint32 value)
+{
+	appendBinaryStringInfo(body, (const char *) &value, sizeof(value));
+}
+
+static inline CfdFid
+fid_of(Datum value, bool isnull)
+{
+	CfdFid		fid = isnull ? 0 : DatumGetUInt64(value);
+
+	if (unlikely(fid == 0 && !isnull))
+		cfd_invalid_fid();
+	return fid;
+}
+
+/* describe.c */
+extern void cfd_aggregate_describe(AggregateState *state, CustomScan *plan);
+extern void cfd_aggregate_open(AggregateState *state);
+extern const char *cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 length, uint32 *answer_length);
+/* rows.c */
+extern void cfd_aggregate_check(const AggregateState *state);
+extern void cfd_aggregate_fill(AggregateState *state);
+extern void cfd_aggregate_take_back(AggregateState *state);
+extern void cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length);
+/* groups.c */
+extern TupleTableSlot *cfd_aggregate_next(ScanState *node);
+/* partial.c */
+extern TupleTableSlot *cfd_partial_next(ScanState *node);
+extern void cfd_partial_store(AggregateState *state, const char *answer, uint32 length);
+extern void cfd_partial_merge_all(AggregateState *state);
+/* explain.c */
+extern void cfd_aggregate_explain(CustomScanState *node, List *ancestors, struct ExplainState *es);
+
+#endif

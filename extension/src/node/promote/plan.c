@@ -1,0 +1,161 @@
+/*
+ * plan.c
+ *	  Where promotion by the batch is planned: see promote.h.
+ *
+ * The node is put below a finished ModifyTable that writes several rows, by the planner's
+ * estimate, into one table of ours.
+ *
+ * Invariant: as in promote.h: not where a volatile function is called, but nextval; nor where
+ * rows may meet a conflict and never be written.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_class.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "node/promote/promote.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
+#include "value/types.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+bool		cfd_enable_batch_promote = true;
+
+static planner_hook_type previous_planner = NULL;
+
+/*
+ * A target list that gives the columns of another one, as they come from varno. NULL stays a constant:
+ * PostgreSQL wants to see it in the place of a dropped column.
+ */
+static List *
+pass_on(const List *targets, int varno)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, targets)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
+		Node	   *expr = (Node *) entry->expr;
+
+		if (!(IsA(expr, Const) && ((Const *) expr)->constisnull))
+			entry->expr = (Expr *) makeVar(varno, entry->resno, exprType(expr), exprTypmod(expr),
+									   exprCollation(expr), 0);
+		result = lappend(result, entry);
+	}
+	return result;
+}
+
+static bool
+is_ours(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	bool		ours;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	ours = ((Form_pg_class) GETSTRUCT(tuple))->relam == cfd_access_method() &&
+		((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_RELATION;
+	ReleaseSysCache(tuple);
+	return ours;
+}
+
+/* Numbers of the attributes that the rows' columns are written to. */
+static List *
+written(const ModifyTable *modify)
+{
+	List	   *numbers = NIL;
+	ListCell   *cell;
+
+	if (modify->operation == CMD_UPDATE)
+		return linitial(modify->updateColnosLists);
+	foreach(cell, outerPlan(modify)->targetlist)
+	{
+		if (!lfirst_node(TargetEntry, cell)->resjunk)
+			numbers = lappend_int(numbers, list_length(numbers) + 1);
+	}
+	return numbers;
+}
+
+static bool
+writes_protected(Oid relation, const List *numbers)
+{
+	ListCell   *cell;
+
+	foreach(cell, numbers)
+	{
+		if (cfd_type_code(get_atttype(relation, lfirst_int(cell))) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+put_below(ModifyTable *modify, const List *range_table)
+{
+	Plan	   *below = outerPlan(modify);
+	CustomScan *node;
+	List	   *numbers;
+	Oid			relation;
+	int			number;
+
+	if ((modify->operation != CMD_UPDATE && modify->operation != CMD_INSERT) ||
+		list_length(modify->resultRelations) != 1 || modify->onConflictAction != ONCONFLICT_NONE ||
+		below->plan_rows < 2)
+		return;
+	number = linitial_int(modify->resultRelations);
+	relation = rt_fetch(number, range_table)->relid;
+	numbers = written(modify);
+	if (!is_ours(relation) || !writes_protected(relation, numbers))
+		return;
+	node = makeNode(CustomScan);
+	node->scan.plan = *below;
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.initPlan = NIL;
+	node->scan.plan.qual = NIL;
+	node->scan.plan.lefttree = below;
+	node->scan.plan.righttree = NULL;
+	node->scan.plan.targetlist = pass_on(below->targetlist, INDEX_VAR);
+	node->scan.plan.parallel_aware = false;
+	node->custom_scan_tlist = pass_on(below->targetlist, OUTER_VAR);
+	node->custom_private = list_make2(list_make1_int(number), list_copy(numbers));
+	node->methods = &cfd_promote_methods;
+	outerPlan(modify) = &node->scan.plan;
+}
+
+static PlannedStmt *
+plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+{
+	bool		wanted = cfd_enable_batch_promote && OidIsValid(cfd_access_method()) &&
+		(parse->commandType == CMD_UPDATE || parse->commandType == CMD_INSERT || parse->hasModifyingCTE) &&
+		!contain_volatile_functions_not_nextval((Node *) parse);
+	PlannedStmt *statement = previous_planner != NULL ?
+		previous_planner(parse, text, options, params) :
+		standard_planner(parse, text, options, params);
+	ListCell   *cell;
+
+	if (!wanted)
+		return statement;
+	if (IsA(statement->planTree, ModifyTable))
+		put_below((ModifyTable *) statement->planTree, statement->rtable);
+	foreach(cell, statement->subplans)
+	{
+		if (lfirst(cell) != NULL && IsA(lfirst(cell), ModifyTable))
+			put_below(lfirst(cell), statement->rtable);
+	}
+	return statement;
+}
+
+void
+cfd_promote_plan_init(void)
+{
+	DefineCustomBoolVariable("confide.enable_batch_promote",
+							 "Values that several rows are given by UPDATE and INSERT are promoted together.",
+							 NULL, &cfd_enable_batch_promote, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	RegisterCustomScanMethods(&cfd_promote_methods);
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+}

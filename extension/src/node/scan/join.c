@@ -1,0 +1,373 @@
+/*
+ * join.c
+ *	  Protected quals above a join: see scan.h.
+ *
+ * A nested loop asks the inner table's index once for each outer row, for few rows at
+ * a time: a batched scan there would be an exchange for each of them. So the inner
+ * table's protected quals, and those of the join, move above the loop, where pairs come by
+ * the thousand. It is the same which qual is evaluated first, if the others raise no
+ * errors; pairs are those that the quals would have been evaluated for one by one. Of a
+ * semi or anti join, which would have left a row at its first match, all pairs are read
+ * (pairs.c), and the keeper passes over those after the first match. Other outer joins are
+ * left alone.
+ *
+ * What an inner hash join does not hash is lifted above it, too. Where the outer rows are
+ * those of a worker (a partial path), it is all done in the worker.
+ *
+ * Invariant: as of scan.h.
+ */
+#include "postgres.h"
+
+#include "node/scan/scan.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "program/compile.h"
+
+static set_join_pathlist_hook_type previous_join_pathlist = NULL;
+
+/* What is divided of the quals at and below a join. */
+typedef struct Quals
+{
+	List	   *moved;			/* RestrictInfo: evaluated above the join */
+	List	   *saved;			/* those of them that the inner scan would have evaluated */
+	List	   *at_join;		/* RestrictInfo: left at the join */
+	bool		impossible;
+} Quals;
+
+/* Whether a qual moves; one that stays must raise no errors for pairs that it has not seen. */
+static bool
+moves(Quals *quals, RestrictInfo *info)
+{
+	Node	   *clause = (Node *) info->clause;
+
+	if (info->pseudoconstant || info->security_level > 0 || contain_volatile_functions(clause))
+		quals->impossible = true;
+	else if (cfd_compilable(clause))
+	{
+		quals->moved = lappend(quals->moved, info);
+		return true;
+	}
+	else if (!cfd_harmless(clause))
+		quals->impossible = true;
+	return false;
+}
+
+static void
+divide_inner(Quals *quals, List *infos, IndexPath *path)
+{
+	ListCell   *cell;
+
+	foreach(cell, infos)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (!is_redundant_with_indexclauses(info, path->indexclauses) && moves(quals, info))
+			quals->saved = lappend(quals->saved, info);
+	}
+}
+
+static void
+divide_joined(Quals *quals, List *infos, Relids inner, Relids both)
+{
+	ListCell   *cell;
+
+	foreach(cell, infos)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		/* Those below are known already. */
+		if (!join_clause_is_movable_into(info, inner, both) && !moves(quals, info))
+			quals->at_join = lappend(quals->at_join, info);
+	}
+}
+
+/* What moved quals look at, of some tables, or of all. */
+static PathTarget *
+target_with(PathTarget *target, List *moved, Relids relids)
+{
+	PathTarget *copy = copy_pathtarget(target);
+	List	   *vars = pull_var_clause((Node *) extract_actual_clauses(moved, false), PVC_RECURSE_PLACEHOLDERS);
+	ListCell   *cell;
+
+	foreach(cell, vars)
+	{
+		if (bms_is_member(((Var *) lfirst(cell))->varno, relids))
+			add_new_columns_to_pathtarget(copy, list_make1(lfirst(cell)));
+	}
+	return copy;
+}
+
+/* The inner scan without the quals that move. */
+static Path *
+inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
+{
+	IndexPath  *copy = palloc(sizeof(IndexPath));
+	ParamPathInfo *info = palloc(sizeof(ParamPathInfo));
+	QualCost	saved;
+
+	*copy = *path;
+	*info = *path->path.param_info;
+	info->ppi_clauses = list_difference_ptr(info->ppi_clauses, quals->moved);
+	copy->path.param_info = info;
+	copy->path.rows = info->ppi_rows = cfd_rows_scanned(root, rel, &path->path);
+	copy->path.pathtarget = target_with(rel->reltarget, quals->moved, rel->relids);
+	cost_qual_eval(&saved, quals->saved, root);
+	copy->path.total_cost -= saved.per_tuple * copy->path.rows;
+	copy->path.total_cost = Max(copy->path.total_cost, copy->path.startup_cost);
+	return &copy->path;
+}
+
+/* Pairs after a row's first match are read, too: their pages are those of the first, mostly. */
+static NestPath *
+nested_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Path *inner, Quals *quals,
+			JoinPathExtraData *extra)
+{
+	JoinPathExtraData own = *extra;
+	JoinCostWorkspace workspace;
+	NestPath   *path;
+
+	/* What makes an inner row the only one may be among the quals that move. */
+	own.inner_unique = false;
+	own.restrictlist = quals->at_join;
+	initial_cost_nestloop(root, &workspace, type, outer, inner, &own);
+	path = create_nestloop_path(root, joined, type, &workspace, &own, outer, inner, quals->at_join,
+								build_join_pathkeys(root, joined, type, outer->pathkeys), NULL);
+	path->jpath.path.rows = clamp_row_est(outer->rows * inner->rows);
+	if (type != JOIN_INNER)
+		path->jpath.path.total_cost += path->jpath.path.rows * (cpu_tuple_cost + cpu_index_tuple_cost);
+	path->jpath.path.pathtarget = target_with(joined->reltarget, quals->moved, joined->relids);
+	return path;
+}
+
+static Plan *
+plan_join(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path, List *tlist, List *clauses, List *children)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *child = linitial(children);
+
+	(void) clauses;
+	scan->custom_exprs = extract_actual_clauses(path->custom_private, false);
+	if (IsA(child, NestLoop))
+		innerPlan(child)->qual = list_difference(innerPlan(child)->qual, scan->custom_exprs);
+	return cfd_scan_above(root, rel->relids, scan, child, tlist);
+}
+
+static const CustomPathMethods path_methods = {
+	.CustomName = "ConfideScan",
+	.PlanCustomPath = plan_join,
+};
+
+/* A batched scan above a join, for "part" of the rows; NULL: the quals do not compile. */
+static Path *
+scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
+{
+	List	   *clauses = extract_actual_clauses(moved, false);
+	CustomPath *custom;
+
+	if (cfd_compile_quals(cfd_compiler(), clauses) == NULL)
+		return NULL;
+	custom = makeNode(CustomPath);
+	custom->path.pathtype = T_CustomScan;
+	custom->path.parent = joined;
+	custom->path.pathtarget = joined->reltarget;
+	custom->path.parallel_safe = join->parallel_safe;
+	custom->path.parallel_workers = join->parallel_workers;
+	custom->path.rows = clamp_row_est(joined->rows * part);
+	custom->path.pathkeys = join->pathkeys;
+	custom->path.startup_cost = join->startup_cost + cfd_exchange_cost;
+	custom->path.total_cost = join->total_cost + cfd_batch_cost(join->rows, clauses);
+	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	custom->custom_paths = list_make1(join);
+	custom->custom_private = moved;
+	custom->methods = &path_methods;
+	return &custom->path;
+}
+
+/* The part of a side's rows that a path of it gives: less than all where workers divide them. */
+static double
+part_of(const RelOptInfo *rel, const Path *path)
+{
+	return path->parallel_workers > 0 && rel->rows > 0 ? Min(path->rows / rel->rows, 1) : 1;
+}
+
+/* Adding frees others. */
+static void
+add_to(RelOptInfo *joined, Path *path)
+{
+	if (path->parallel_workers > 0)
+		add_partial_path(joined, path);
+	else
+		add_path(joined, path);
+}
+
+/* ---------- nested loops ---------- */
+
+static void
+add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelOptInfo *inner, IndexPath *index,
+		 JoinPathExtraData *extra)
+{
+	Quals		quals = {0};
+	Path	   *loop;
+	Path	   *path;
+
+	divide_inner(&quals, inner->baserestrictinfo, index);
+	divide_inner(&quals, index->path.param_info->ppi_clauses, index);
+	divide_joined(&quals, extra->restrictlist, inner->relids, joined->relids);
+	if (quals.impossible || quals.moved == NIL)
+		return;
+	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
+	path = scan_above(joined, loop, quals.moved, part_of(outer->parent, outer));
+	if (path != NULL)
+		add_to(joined, path);
+}
+
+/* Whether all quals are about pairs, and nothing but columns comes out. */
+static bool
+is_suited(JoinType type, RelOptInfo *joined, List *infos)
+{
+	ListCell   *cell;
+
+	if (type == JOIN_INNER)
+		return true;
+	if (type != JOIN_SEMI && type != JOIN_ANTI)
+		return false;
+	foreach(cell, infos)
+	{
+		/* One that is evaluated after an anti join. */
+		if (type == JOIN_ANTI && RINFO_IS_PUSHED_DOWN(lfirst_node(RestrictInfo, cell), joined->relids))
+			return false;
+	}
+	foreach(cell, joined->reltarget->exprs)
+	{
+		if (!IsA(lfirst(cell), Var))
+			return false;
+	}
+	return true;
+}
+
+/* All loops from an outer path; from a partial one only what workers may do. */
+static void
+add_loops_from(PlannerInfo *root, RelOptInfo *joined, Path *outer, RelOptInfo *inner, JoinType type,
+			   JoinPathExtraData *extra)
+{
+	ListCell   *cell;
+
+	foreach(cell, inner->pathlist)
+	{
+		Path	   *path = cfd_scan_below(lfirst(cell));
+
+		if (path->pathtype == T_IndexScan && path->param_info != NULL &&
+			bms_is_subset(PATH_REQ_OUTER(path), outer->parent->relids) &&
+			(outer->parallel_workers == 0 || path->parallel_safe))
+			add_loop(root, joined, type, outer, inner, (IndexPath *) path, extra);
+	}
+}
+
+static void
+add_loops(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType type,
+		  JoinPathExtraData *extra)
+{
+	Path	   *from = outer->cheapest_total_path;
+
+	if (from != NULL && from->param_info == NULL)
+		add_loops_from(root, joined, from, inner, type, extra);
+	if (joined->consider_parallel && outer->partial_pathlist != NIL)
+		add_loops_from(root, joined, linitial(outer->partial_pathlist), inner, type, extra);
+}
+
+/* ---------- hash joins ---------- */
+
+/* Pairs that the hashed keys leave. */
+static double
+pairs_found(PlannerInfo *root, const HashPath *path, SpecialJoinInfo *join)
+{
+	double		selectivity = clauselist_selectivity(root, path->path_hashclauses, 0, JOIN_INNER, join);
+	double		inner = path->jpath.path.parallel_aware ? path->inner_rows_total : path->jpath.innerjoinpath->rows;
+
+	return clamp_row_est(path->jpath.outerjoinpath->rows * inner * selectivity);
+}
+
+/* A batched scan above the same hash join, without the quals that move; NULL: there are none. */
+static Path *
+above_hash_join(PlannerInfo *root, RelOptInfo *joined, const HashPath *path, JoinPathExtraData *extra)
+{
+	Quals		quals = {0};
+	HashPath   *copy;
+	QualCost	saved;
+	ListCell   *cell;
+
+	foreach(cell, path->jpath.joinrestrictinfo)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		if (list_member_ptr(path->path_hashclauses, info) || !moves(&quals, info))
+			quals.at_join = lappend(quals.at_join, info);
+	}
+	if (quals.impossible || quals.moved == NIL)
+		return NULL;
+	copy = palloc(sizeof(HashPath));
+	*copy = *path;
+	/* What makes an inner row the only one may be among the quals that move. */
+	copy->jpath.inner_unique = false;
+	copy->jpath.joinrestrictinfo = quals.at_join;
+	copy->jpath.path.rows = pairs_found(root, path, extra->sjinfo);
+	copy->jpath.path.pathtarget = target_with(joined->reltarget, quals.moved, joined->relids);
+	cost_qual_eval(&saved, quals.moved, root);
+	copy->jpath.path.total_cost -= saved.per_tuple * copy->jpath.path.rows;
+	copy->jpath.path.total_cost = Max(copy->jpath.path.total_cost, copy->jpath.path.startup_cost);
+	return scan_above(joined, &copy->jpath.path, quals.moved, part_of(joined, &path->jpath.path));
+}
+
+static void
+add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, const List *known,
+			   JoinPathExtraData *extra)
+{
+	List	   *paths = NIL;
+	ListCell   *cell;
+
+	foreach(cell, known)
+	{
+		HashPath   *path = lfirst(cell);
+
+		if (IsA(path, HashPath) && path->jpath.jointype == JOIN_INNER && path->jpath.path.param_info == NULL &&
+			path->jpath.outerjoinpath->parent == outer && path->jpath.innerjoinpath->parent == inner)
+			paths = lappend(paths, above_hash_join(root, joined, path, extra));
+	}
+	foreach(cell, paths)
+	{
+		if (lfirst(cell) != NULL)
+			add_to(joined, lfirst(cell));
+	}
+}
+
+/* ---------- all joins ---------- */
+
+static void
+join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+			  JoinType type, JoinPathExtraData *extra)
+{
+	if (previous_join_pathlist)
+		previous_join_pathlist(root, joined, outer, inner, type, extra);
+	if (!is_suited(type, joined, extra->restrictlist) || joined->reloptkind != RELOPT_JOINREL ||
+		joined->lateral_relids != NULL || !cfd_may_scan(root))
+		return;
+	if (inner->reloptkind == RELOPT_BASEREL && cfd_scan_suits(root, inner))
+		add_loops(root, joined, outer, inner, type, extra);
+	if (type == JOIN_INNER)
+	{
+		add_hash_joins(root, joined, outer, inner, joined->pathlist, extra);
+		add_hash_joins(root, joined, outer, inner, joined->partial_pathlist, extra);
+	}
+}
+
+void
+cfd_join_filter_init(void)
+{
+	previous_join_pathlist = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist;
+}

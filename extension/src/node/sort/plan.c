@@ -1,0 +1,294 @@
+/*
+ * plan.c
+ *	  Puts sorts in bulk into plans: a Sort by protected columns becomes a
+ *	  CustomScan that has the keeper rank all rows by all of their keys.
+ *
+ * Works on the finished plan: whatever wanted sorted rows (ORDER BY, merge joins,
+ * grouping, windows, DISTINCT) gets them from the same place. A Sort with a key
+ * that is neither protected nor a plain number or date stays as it is where few rows are wanted,
+ * since such a key is ranked first, of all rows (order/plain_sort.h). Sorted
+ * streams of parallel workers that the leader would merge row by row are gathered
+ * first and sorted then.
+ *
+ * Invariant: the node stands exactly where the Sort stood, with its output, order,
+ * parameters and row identity.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "order/plain.h"
+#include "order/ranks.h"
+#include "node/sort/sort.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/planner.h"
+#include "value/types.h"
+#include "utils/lsyscache.h"
+
+static planner_hook_type previous_planner = NULL;
+
+/* The sort's columns as custom_private; NIL if it is not one for us. */
+static List *
+describe(int count, const AttrNumber *columns, const Oid *operators, const Oid *collations,
+		 const bool *nulls_first, bool limited)
+{
+	List	   *parts[CFD_SORT_PARTS] = {NIL};
+	bool		protected = false;
+	int			words = 0;
+	List	   *all = NIL;
+
+	for (int i = 0; i < count; i++)
+	{
+		Oid			family;
+		Oid			type;
+		int16		strategy;
+		uint8		code;
+		bool		number;
+
+		if (!get_ordering_op_properties(operators[i], &family, &type, &strategy))
+			return NIL;
+		code = cfd_type_code(type);
+		number = code == 0 && cfd_plain_order(type, family);
+		if (code == 0 && !number && limited)
+			return NIL;
+		protected |= code != 0;
+		words += number ? 2 : 1;
+		parts[CFD_SORT_COLUMN] = lappend_int(parts[CFD_SORT_COLUMN], columns[i]);
+		parts[CFD_SORT_TYPE] = lappend_int(parts[CFD_SORT_TYPE], code);
+		parts[CFD_SORT_PLAIN] = lappend_int(parts[CFD_SORT_PLAIN], code != 0 ? 0 : (int) type);
+		parts[CFD_SORT_NUMBER] = lappend_int(parts[CFD_SORT_NUMBER], number);
+		parts[CFD_SORT_COLLATION] = lappend_int(parts[CFD_SORT_COLLATION], (int) collations[i]);
+		parts[CFD_SORT_OPERATOR] = lappend_int(parts[CFD_SORT_OPERATOR], (int) operators[i]);
+		parts[CFD_SORT_DESCENDING] = lappend_int(parts[CFD_SORT_DESCENDING],
+												 strategy == BTGreaterStrategyNumber);
+		parts[CFD_SORT_NULLS_FIRST] = lappend_int(parts[CFD_SORT_NULLS_FIRST], nulls_first[i]);
+	}
+	if (!protected || words > CFD_RANK_COLUMNS_MAX)
+		return NIL;
+	for (int i = 0; i < CFD_SORT_PARTS; i++)
+		all = lappend(all, parts[i]);
+	return all;
+}
+
+/* The rows as they are: of the node's own scan tuple. */
+static List *
+pass_on(const List *targetlist)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
+
+		entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno, exprType((Node *) entry->expr),
+									   exprTypmod((Node *) entry->expr),
+									   exprCollation((Node *) entry->expr), 0);
+		result = lappend(result, entry);
+	}
+	return result;
+}
+
+/* A node in the place of a plan, above another one. */
+static Plan *
+make_node(const Plan *place, Plan *below, List *description)
+{
+	CustomScan *node = makeNode(CustomScan);
+
+	node->scan.plan = *place;
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.lefttree = below;
+	node->scan.plan.targetlist = pass_on(place->targetlist);
+	node->scan.plan.parallel_aware = false;
+	node->scan.scanrelid = 0;
+	node->custom_scan_tlist = place->targetlist;
+	node->custom_private = description;
+	node->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	node->methods = &cfd_sort_methods;
+	return &node->scan.plan;
+}
+
+static Plan *
+replace_sort(Sort *sort, bool limited)
+{
+	List	   *description = describe(sort->numCols, sort->sortColIdx, sort->sortOperators,
+									   sort->collations, sort->nullsFirst, limited);
+
+	return description != NIL ? make_node(&sort->plan, outerPlan(sort), description) : &sort->plan;
+}
+
+/* Whether a plan gives the columns of the one below as they are. */
+static bool
+gives_all(const Plan *plan, const Plan *below)
+{
+	ListCell   *cell;
+
+	foreach(cell, plan->targetlist)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, cell);
+		Var		   *var = (Var *) entry->expr;
+
+		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != entry->resno)
+			return false;
+	}
+	return list_length(plan->targetlist) == list_length(below->targetlist);
+}
+
+/* What a plan makes of the columns of the one below, in a node of its own. */
+static Plan *
+project(const Plan *plan, Plan *below)
+{
+	Result	   *result = makeNode(Result);
+
+	result->plan = *plan;
+	result->plan.type = T_Result;
+	result->plan.lefttree = below;
+	below->initPlan = NIL;
+	return &result->plan;
+}
+
+/*
+ * Merging workers' rows compares them one by one: gather, then sort. The keys are columns of
+ * what is sorted, some of which may be there for that only.
+ */
+static Plan *
+replace_merge(GatherMerge *merge, bool limited)
+{
+	Sort	   *sort = (Sort *) outerPlan(merge);
+	List	   *description;
+	Gather	   *gather;
+	Plan		place = merge->plan;
+	bool		all;
+	Plan	   *node;
+
+	if (sort == NULL || !IsA(sort, Sort) || sort->plan.initPlan != NIL)
+		return &merge->plan;
+	description = describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->collations,
+						   merge->nullsFirst, limited);
+	if (description == NIL)
+		return &merge->plan;
+	/* Which columns are there for sorting only the merge says, if it gives them at all. */
+	all = gives_all(&merge->plan, &sort->plan);
+	if (!all)
+		place.targetlist = sort->plan.targetlist;
+	gather = makeNode(Gather);
+	gather->plan = place;
+	gather->plan.type = T_Gather;
+	gather->plan.initPlan = NIL;
+	gather->plan.lefttree = outerPlan(sort);
+	gather->num_workers = merge->num_workers;
+	gather->rescan_param = merge->rescan_param;
+	gather->initParam = merge->initParam;
+	/* The Sort's output is its input's, column by column. */
+	node = make_node(&place, &gather->plan, description);
+	node->plan_node_id = sort->plan.plan_node_id;
+	return all ? node : project(&merge->plan, node);
+}
+
+static bool
+is_bound(const Node *node)
+{
+	return node == NULL || IsA(node, Const) || IsA(node, Param);
+}
+
+/* What a LIMIT needs of the sort below it: the node evaluates count and offset. */
+static void
+tell_limit(const Limit *limit, Plan *below)
+{
+	CustomScan *node = (CustomScan *) below;
+
+	if (!IsA(below, CustomScan) || node->methods != &cfd_sort_methods ||
+		limit->limitOption != LIMIT_OPTION_COUNT || limit->limitCount == NULL ||
+		!is_bound(limit->limitCount) || !is_bound(limit->limitOffset))
+		return;
+	node->custom_exprs = list_make1(copyObject(limit->limitCount));
+	if (limit->limitOffset != NULL)
+		node->custom_exprs = lappend(node->custom_exprs, copyObject(limit->limitOffset));
+	below->extParam = bms_union(below->extParam, limit->plan.extParam);
+	below->allParam = bms_union(below->allParam, limit->plan.allParam);
+}
+
+static Plan *replace(Plan *plan, bool limited);
+
+static void
+replace_list(List *plans, bool limited)
+{
+	ListCell   *cell;
+
+	foreach(cell, plans)
+		lfirst(cell) = replace(lfirst(cell), limited);
+}
+
+/* Whether a plan reads all rows of the one below before it gives any. */
+static bool
+reads_all(const Plan *plan)
+{
+	return IsA(plan, Sort) || IsA(plan, Hash) ||
+		(IsA(plan, Agg) && ((const Agg *) plan)->aggstrategy != AGG_SORTED);
+}
+
+/*
+ * `limited`: below a LIMIT, or of a cursor, which may read few rows. PostgreSQL's sort may then
+ * need fewer comparisons, one by one, than all rows have keys to be ranked.
+ */
+static Plan *
+replace(Plan *plan, bool limited)
+{
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+	limited |= IsA(plan, Limit) && ((Limit *) plan)->limitCount != NULL;
+	if (IsA(plan, GatherMerge))
+		plan = replace_merge((GatherMerge *) plan, limited);
+	plan->lefttree = replace(plan->lefttree, limited && !reads_all(plan));
+	plan->righttree = replace(plan->righttree, limited);
+	switch (nodeTag(plan))
+	{
+		case T_Sort:
+			return replace_sort((Sort *) plan, limited);
+		case T_IncrementalSort:
+			return limited ? plan : replace_sort(&((IncrementalSort *) plan)->sort, false);
+		case T_Limit:
+			tell_limit((Limit *) plan, plan->lefttree);
+			break;
+		case T_Append:
+			replace_list(((Append *) plan)->appendplans, limited);
+			break;
+		case T_MergeAppend:
+			replace_list(((MergeAppend *) plan)->mergeplans, limited);
+			break;
+		case T_SubqueryScan:
+			((SubqueryScan *) plan)->subplan = replace(((SubqueryScan *) plan)->subplan, limited);
+			break;
+		case T_CustomScan:
+			replace_list(((CustomScan *) plan)->custom_plans, limited);
+			break;
+		default:
+			break;
+	}
+	return plan;
+}
+
+static PlannedStmt *
+plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+{
+	PlannedStmt *statement = previous_planner != NULL ?
+		previous_planner(parse, text, options, params) :
+		standard_planner(parse, text, options, params);
+
+	if (cfd_enable_bulk_sort && OidIsValid(cfd_access_method()))
+	{
+		statement->planTree = replace(statement->planTree, (options & CURSOR_OPT_FAST_PLAN) != 0);
+		replace_list(statement->subplans, false);
+	}
+	return statement;
+}
+
+void
+cfd_sort_plan_init(void)
+{
+	RegisterCustomScanMethods(&cfd_sort_methods);
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+}

@@ -1,0 +1,133 @@
+/*
+ * cost.c
+ *	  Offers hash joins by protected keys at what they cost with tokens: see tokens.h.
+ *
+ * PostgreSQL takes each match for an exchange with the keeper. So where all keys of a join are
+ * protected, its hash join is offered again, with matches at the cost of plain ones, and tokens
+ * at that of a batch. The path is PostgreSQL's own; the finished plan gets the nodes (plan.c).
+ *
+ * Invariant: nothing but costs differs from the path that PostgreSQL offers.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "wire/columns.h"
+#include "node/scan/scan.h"
+#include "node/tokens/tokens.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "value/types.h"
+
+static set_join_pathlist_hook_type previous_join_pathlist = NULL;
+
+Cost
+cfd_token_cost(double rows, int keys)
+{
+	return cfd_exchange_cost * (1 + ceil(rows / cfd_batch_rows)) + rows * keys * cfd_batch_row_cost;
+}
+
+/* Whether one side of a clause is of the outer relation, and the other of the inner one. */
+static bool
+matches(RestrictInfo *info, RelOptInfo *outer, RelOptInfo *inner)
+{
+	info->outer_is_left = bms_is_subset(info->left_relids, outer->relids);
+	if (info->outer_is_left)
+		return bms_is_subset(info->right_relids, inner->relids);
+	return bms_is_subset(info->left_relids, inner->relids) && bms_is_subset(info->right_relids, outer->relids);
+}
+
+/* Clauses that a hash join can hash; NIL if there are none, or not all of them have tokens. */
+static List *
+hash_clauses(RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType type, List *infos)
+{
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, infos)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+		OpExpr	   *clause = (OpExpr *) info->clause;
+
+		if ((IS_OUTER_JOIN(type) && RINFO_IS_PUSHED_DOWN(info, joined->relids)) || !info->can_join ||
+			!OidIsValid(info->hashjoinoperator) || !matches(info, outer, inner))
+			continue;
+		if (!cfd_has_tokens(info->hashjoinoperator, linitial(clause->args), lsecond(clause->args)))
+			return NIL;
+		clauses = lappend(clauses, info);
+	}
+	return clauses;
+}
+
+/* Sets the costs of clauses to others, and gives those that they had. */
+static QualCost *
+exchange_costs(List *clauses, const QualCost *costs)
+{
+	QualCost   *before = palloc(list_length(clauses) * sizeof(QualCost));
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
+
+		before[foreach_current_index(cell)] = info->eval_cost;
+		info->eval_cost = costs[foreach_current_index(cell)];
+	}
+	return before;
+}
+
+static HashPath *
+hash_join(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Path *inner, List *clauses,
+		  JoinPathExtraData *extra)
+{
+	/* The first stands for the comparison of tokens. */
+	QualCost   *costs = palloc0(list_length(clauses) * sizeof(QualCost));
+	QualCost   *before;
+	JoinCostWorkspace workspace;
+	HashPath   *path;
+
+	costs[0].per_tuple = cpu_operator_cost;
+	before = exchange_costs(clauses, costs);
+	initial_cost_hashjoin(root, &workspace, type, clauses, outer, inner, extra, false);
+	path = create_hashjoin_path(root, joined, type, &workspace, extra, outer, inner, false,
+								extra->restrictlist, NULL, clauses);
+	exchange_costs(clauses, before);
+	return path;
+}
+
+static void
+join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+			  JoinType type, JoinPathExtraData *extra)
+{
+	Path	   *left = outer->cheapest_total_path;
+	Path	   *right = inner->cheapest_total_path;
+	List	   *clauses;
+	HashPath   *path;
+	Cost		tokens;
+
+	if (previous_join_pathlist)
+		previous_join_pathlist(root, joined, outer, inner, type, extra);
+	if (!cfd_enable_hash_tokens || !enable_hashjoin || type == JOIN_UNIQUE_OUTER || type == JOIN_UNIQUE_INNER ||
+		joined->lateral_relids != NULL || !OidIsValid(cfd_access_method()))
+		return;
+	if (left == NULL || left->param_info != NULL || right == NULL || right->param_info != NULL)
+		return;
+	clauses = hash_clauses(joined, outer, inner, type, extra->restrictlist);
+	if (clauses == NIL)
+		return;
+	path = hash_join(root, joined, type, left, right, clauses, extra);
+	tokens = cfd_token_cost(right->rows, list_length(clauses));
+	path->jpath.path.startup_cost += tokens;
+	path->jpath.path.total_cost += tokens + cfd_token_cost(left->rows, list_length(clauses));
+	add_path(joined, &path->jpath.path);
+}
+
+void
+cfd_token_cost_init(void)
+{
+	previous_join_pathlist = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist;
+}

@@ -1,0 +1,358 @@
+/*
+ * subplans.c
+ *	  Hashed subplans by tokens: see tokens.h.
+ *
+ * `k NOT IN (SELECT …)`, and `IN` in a target list, are subplans of which PostgreSQL hashes the
+ * results, and looks k up for each row. Here the subplan gives tokens instead of values, and a
+ * node above the plan whose rows are tested gives the token of k: it takes over the test, all
+ * that is tested after it, and what the plan computes. The subplan's NULLs, and when it is
+ * executed, stay PostgreSQL's.
+ *
+ * Only of one column, that is tested whenever its turn comes (not behind an OR or in a CASE:
+ * the keeper would be asked about more rows), and not in subqueries.
+ *
+ * Invariant: as of tokens.h; conditions and expressions are evaluated in PostgreSQL's order.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "node/scan/scan.h"
+#include "node/tokens/tokens.h"
+#include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
+
+typedef CfdTokensPlace Place;
+
+/* ---------- which subplans ---------- */
+
+/* An expression with the subplan's result as the first column of its plan. */
+static Node *
+with_column(Node *node, void *subplan)
+{
+	const Param *param = (const Param *) node;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Param) && param->paramkind == PARAM_EXEC &&
+		param->paramid == linitial_int(((const SubPlan *) subplan)->paramIds))
+		return (Node *) makeVar(OUTER_VAR, 1, param->paramtype, param->paramtypmod, param->paramcollid, 0);
+	return expression_tree_mutator(node, with_column, subplan);
+}
+
+static bool
+suits(SubPlan *subplan)
+{
+	OpExpr	   *test = (OpExpr *) subplan->testexpr;
+	Node	   *column;
+
+	if (!subplan->useHashTable || subplan->subLinkType != ANY_SUBLINK || !IsA(test, OpExpr) ||
+		list_length(test->args) != 2 || list_length(subplan->paramIds) != 1)
+		return false;
+	/* To compute it could fail in a row that another condition takes away. */
+	column = linitial(test->args);
+	while (IsA(column, RelabelType))
+		column = (Node *) ((RelabelType *) column)->arg;
+	return IsA(column, Var) && ((Var *) column)->varattno > 0 &&
+		cfd_has_tokens(test->opno, linitial(test->args), with_column(lsecond(test->args), subplan));
+}
+
+/* A subplan that suits and is evaluated whenever an expression is; or NULL. */
+static SubPlan *
+subplan_of(Node *node)
+{
+	List	   *args = NIL;
+	ListCell   *cell;
+
+	if (node == NULL)
+		return NULL;
+	check_stack_depth();
+	switch (nodeTag(node))
+	{
+		case T_SubPlan:
+			return suits((SubPlan *) node) ? (SubPlan *) node : NULL;
+		case T_BoolExpr:
+			if (((BoolExpr *) node)->boolop == NOT_EXPR)
+				args = ((BoolExpr *) node)->args;
+			break;
+		case T_BooleanTest:
+			return subplan_of((Node *) ((BooleanTest *) node)->arg);
+		case T_NullTest:
+			return subplan_of((Node *) ((NullTest *) node)->arg);
+		case T_FuncExpr:
+			args = ((FuncExpr *) node)->args;
+			break;
+		case T_OpExpr:
+			args = ((OpExpr *) node)->args;
+			break;
+		default:
+			break;
+	}
+	foreach(cell, args)
+	{
+		SubPlan    *found = subplan_of(lfirst(cell));
+
+		if (found != NULL)
+			return found;
+	}
+	return NULL;
+}
+
+static SubPlan *
+subplan_of_targets(List *targets)
+{
+	ListCell   *cell;
+
+	foreach(cell, targets)
+	{
+		SubPlan    *found = subplan_of((Node *) lfirst_node(TargetEntry, cell)->expr);
+
+		if (found != NULL)
+			return found;
+	}
+	return NULL;
+}
+
+/* Whether a plan's expressions are of nothing but the rows that it has read, so that a node above can have them. */
+static bool
+can_give_up(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+		case T_SubqueryScan:
+		case T_FunctionScan:
+		case T_ValuesScan:
+		case T_CteScan:
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+			return true;
+		case T_Result:
+			return outerPlan(plan) != NULL;
+		case T_CustomScan:
+			return ((const CustomScan *) plan)->methods == &cfd_tokens_methods ||
+				strcmp(((const CustomScan *) plan)->methods->CustomName, CFD_SCAN_NAME) == 0;
+		default:
+			return false;
+	}
+}
+
+/* ---------- the subplan ---------- */
+
+static void
+renumber(Place *place, Plan *plan)
+{
+	ListCell   *cell;
+
+	if (plan == NULL)
+		return;
+	check_stack_depth();
+	plan->plan_node_id = ++place->last_id;
+	renumber(place, plan->lefttree);
+	renumber(place, plan->righttree);
+	foreach(cell, cfd_other_children(plan))
+		renumber(place, lfirst(cell));
+}
+
+static Expr *
+token_of(const Plan *child)
+{
+	return (Expr *) makeVar(INDEX_VAR, list_length(child->targetlist) + 1, UUIDOID, -1, InvalidOid, 0);
+}
+
+/*
+ * Has a subplan look up a token among tokens. Its plan is copied: other expressions may have
+ * the same one, and look up values.
+ */
+static void
+look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
+{
+	OpExpr	   *test = (OpExpr *) subplan->testexpr;
+	Plan	   *plan = copyObject(list_nth(place->statement->subplans, subplan->plan_id - 1));
+	Param	   *result = makeNode(Param);
+	TargetEntry *target;
+	Plan	   *node;
+
+	renumber(place, plan);
+	node = cfd_tokens_node(place, plan, list_make1(with_column(lsecond(test->args), subplan)), number, false,
+						   CFD_TOKENS_ALL);
+	target = linitial_node(TargetEntry, node->targetlist);
+	target->expr = token_of(plan);
+	node->targetlist = list_make1(target);
+	place->statement->subplans = lappend(place->statement->subplans, node);
+
+	result->paramkind = PARAM_EXEC;
+	result->paramid = linitial_int(subplan->paramIds);
+	result->paramtype = UUIDOID;
+	result->paramtypmod = -1;
+	subplan->plan_id = list_length(place->statement->subplans);
+	subplan->firstColType = UUIDOID;
+	subplan->firstColTypmod = -1;
+	subplan->firstColCollation = InvalidOid;
+	test = (OpExpr *) make_opclause(CFD_TOKEN_EQUALITY, BOOLOID, false, token, (Expr *) result, InvalidOid, InvalidOid);
+	test->opfuncid = F_UUID_EQ;
+	subplan->testexpr = (Node *) test;
+}
+
+/* ---------- the plan whose rows are tested ---------- */
+
+/* What a plan gives to a node above it, and how that calls it. */
+typedef struct Columns
+{
+	List	   *given;			/* columns, and the result of a subplan that has tokens of the plan's own */
+	int			own;			/* its number, or 0 */
+	int			varno;
+} Columns;
+
+static bool
+is_given(const Node *node, const Columns *columns)
+{
+	return IsA(node, Var) || (IsA(node, SubPlan) && ((const SubPlan *) node)->plan_id == columns->own);
+}
+
+static bool
+collect(Node *node, void *context)
+{
+	Columns    *columns = context;
+
+	if (node == NULL)
+		return false;
+	if (!is_given(node, columns))
+		return expression_tree_walker(node, collect, context);
+	columns->given = list_append_unique(columns->given, node);
+	return false;
+}
+
+static Node *
+renamed(Node *node, void *context)
+{
+	const Columns *columns = context;
+	ListCell   *cell;
+
+	if (node == NULL)
+		return NULL;
+	if (!is_given(node, columns))
+		return expression_tree_mutator(node, renamed, context);
+	foreach(cell, columns->given)
+	{
+		if (equal(lfirst(cell), node))
+			return (Node *) makeVar(columns->varno, foreach_current_index(cell) + 1, exprType(node), exprTypmod(node),
+									exprCollation(node), 0);
+	}
+	elog(ERROR, "column of a subplan's test not found");
+}
+
+static int
+own_subplan(const Plan *plan)
+{
+	if (!IsA(plan, CustomScan) || ((const CustomScan *) plan)->methods != &cfd_tokens_methods)
+		return 0;
+	return intVal(list_nth(((const CustomScan *) plan)->custom_private, CFD_TOKENS_SUBPLAN));
+}
+
+static List *
+targets_of(List *columns)
+{
+	List	   *targets = NIL;
+	ListCell   *cell;
+
+	foreach(cell, columns)
+		targets = lappend(targets, makeTargetEntry(copyObject(lfirst(cell)), foreach_current_index(cell) + 1, NULL, false));
+	return targets;
+}
+
+/*
+ * Each subplan is evaluated by the node that gives its token, which sees so whether it is empty.
+ * A node above a plan that has taken over what the plan gave, and these quals. The first of them,
+ * or else what is given, has the subplan.
+ */
+static Plan *
+node_above(Place *place, Plan *plan, List *quals, bool early)
+{
+	Columns		columns = {NIL, own_subplan(plan), OUTER_VAR};
+	SubPlan    *subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(plan->targetlist);
+	int			number = cfd_tokens_number(place);
+	Node	   *key;
+	List	   *targets;
+	Plan	   *node;
+
+	collect((Node *) plan->targetlist, &columns);
+	collect((Node *) quals, &columns);
+	key = renamed(linitial(((OpExpr *) subplan->testexpr)->args), &columns);
+	columns.varno = INDEX_VAR;
+	targets = (List *) renamed((Node *) plan->targetlist, &columns);
+	quals = (List *) renamed((Node *) quals, &columns);
+	subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(targets);
+	plan->targetlist = targets_of(columns.given);
+	look_up_token(place, subplan, token_of(plan), number);
+	node = cfd_tokens_node(place, plan, list_make1(key), number, false, early ? CFD_TOKENS_SOME : CFD_TOKENS_MOST);
+	list_nth_cell(((CustomScan *) node)->custom_private, CFD_TOKENS_SUBPLAN)->ptr_value = makeInteger(subplan->plan_id);
+	node->targetlist = targets;
+	node->qual = quals;
+	return node;
+}
+
+/* The plan, below as many nodes as there are subplans that it evaluates for each row. */
+static Plan *
+replace_subplans(Place *place, Plan *plan, bool early)
+{
+	int			at = 0;
+
+	if (!can_give_up(plan))
+		return plan;
+	while (at < list_length(plan->qual))
+	{
+		List	   *kept;
+
+		if (subplan_of(list_nth(plan->qual, at)) == NULL)
+		{
+			at++;
+			continue;
+		}
+		if (cfd_has_effects(plan))
+			return plan;
+		kept = list_copy_head(plan->qual, at);
+		plan = node_above(place, plan, list_copy_tail(plan->qual, at), early);
+		outerPlan(plan)->qual = kept;
+		at = 1;
+	}
+	while (subplan_of_targets(plan->targetlist) != NULL && !cfd_has_effects(plan))
+		plan = node_above(place, plan, NIL, early);
+	return plan;
+}
+
+/* Fixed: the plan must stay what it is. */
+static Plan *
+replace(Place *place, Plan *plan, bool early, bool fixed)
+{
+	ListCell   *cell;
+
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+	outerPlan(plan) = replace(place, outerPlan(plan), cfd_ends_early(plan, false, early), false);
+	/* To marks in its inner side a merge join goes back. */
+	innerPlan(plan) = replace(place, innerPlan(plan), cfd_ends_early(plan, true, early), IsA(plan, MergeJoin));
+	if (IsA(plan, SubqueryScan))
+		((SubqueryScan *) plan)->subplan = replace(place, ((SubqueryScan *) plan)->subplan, early, false);
+	else
+	{
+		foreach(cell, cfd_other_children(plan))
+			lfirst(cell) = replace(place, lfirst(cell), early, false);
+	}
+	return fixed ? plan : replace_subplans(place, plan, early);
+}
+
+Plan *
+cfd_tokens_subplans(Place *place, bool early)
+{
+	return replace(place, place->statement->planTree, early, false);
+}

@@ -1,0 +1,79 @@
+/*
+ * sort_support.c
+ *	  Sort support of protected types: PostgreSQL's sorts compare values by their
+ *	  ranks (order/ranks.h) instead of asking the keeper for each comparison.
+ *
+ * PostgreSQL offers each value of a leading sort column for abbreviation before
+ * it compares any. A FID is its own abbreviation; being offered announces it.
+ * Where nothing is offered (later columns, bounded sorts, merges of other
+ * processes' runs) each comparison is an exchange, as without sort support; of an
+ * index build's rows the order is known before (index/row_order.h).
+ *
+ * Invariant: comparisons agree with the operator class's comparison function.
+ */
+#include "postgres.h"
+
+#include "order/ranks.h"
+#include "index/row_order.h"
+#include "fmgr.h"
+#include "ops/evaluate.h"
+#include "utils/sortsupport.h"
+
+typedef struct Sorter
+{
+	uint32		program;
+	CfdRanks   *ranks;			/* NULL: none are announced */
+} Sorter;
+
+static int
+compare(Datum a, Datum b, SortSupport ssup)
+{
+	const Sorter *sorter = ssup->ssup_extra;
+	CfdFid		x = DatumGetUInt64(a);
+	CfdFid		y = DatumGetUInt64(b);
+	int			order;
+
+	if (x == y)
+		return 0;
+	if (sorter->ranks != NULL && cfd_ranks_compare(sorter->ranks, x, y, &order))
+		return order;
+	return cfd_order_fids(sorter->program, x, y);
+}
+
+static Datum
+announce(Datum original, SortSupport ssup)
+{
+	const Sorter *sorter = ssup->ssup_extra;
+	CfdFid		fid = DatumGetUInt64(original);
+
+	if (unlikely(fid == 0))
+		cfd_invalid_fid();
+	/* The order of an index build's rows is known already. */
+	if (cfd_row_order_scope == NULL || !cfd_row_order_has(cfd_row_order_scope, fid))
+		cfd_ranks_announce(sorter->ranks, fid);
+	return original;
+}
+
+static bool
+never_abort(int count, SortSupport ssup)
+{
+	(void) count;
+	(void) ssup;
+	return false;
+}
+
+void
+cfd_sort_support(SortSupport ssup, uint8 type, uint32 program)
+{
+	Sorter	   *sorter = MemoryContextAllocZero(ssup->ssup_cxt, sizeof(Sorter));
+
+	sorter->program = program;
+	ssup->ssup_extra = sorter;
+	ssup->comparator = compare;
+	if (!ssup->abbreviate || !cfd_enable_bulk_sort)
+		return;
+	sorter->ranks = cfd_ranks_create(ssup->ssup_cxt, type);
+	ssup->abbrev_converter = announce;
+	ssup->abbrev_abort = never_abort;
+	ssup->abbrev_full_comparator = compare;
+}

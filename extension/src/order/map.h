@@ -1,0 +1,65 @@
+/*
+ * map.h
+ *	  From values to ranks: by slot where the values lie close together in one partition, as
+ *	  those of a column do, and by hash elsewhere.
+ *
+ * Invariant: a value that was not put in has the rank CFD_RANK_BEYOND.
+ */
+#ifndef CFD_ORDER_MAP_H
+#define CFD_ORDER_MAP_H
+
+#include "postgres.h"
+#include "wire/wire.h"
+
+/* What is known of the values before they are put in. */
+typedef struct CfdMapRange
+{
+	CfdFid		low;
+	CfdFid		high;
+	uint32		count;
+} CfdMapRange;
+
+typedef struct CfdMap
+{
+	uint64		first;			/* FID of the first entry, if by slot */
+	uint64		span;			/* entries, if by slot; else 0 */
+	uint64		mask;			/* entries - 1, if by hash */
+	uint32	   *ranks;
+	CfdFid	   *fids;			/* by hash only */
+} CfdMap;
+
+static inline void
+cfd_map_range_add(CfdMapRange *range, CfdFid fid)
+{
+	range->low = range->count == 0 ? fid : Min(range->low, fid);
+	range->high = range->count == 0 ? fid : Max(range->high, fid);
+	range->count++;
+}
+
+/* An empty map for these values; what it held before has been freed. */
+extern void cfd_map_init(CfdMap *map, MemoryContext context, const CfdMapRange *range);
+extern void cfd_map_put(CfdMap *map, CfdFid fid, uint32 rank);
+extern void cfd_map_free(CfdMap *map);
+
+static inline uint64
+cfd_map_place(const CfdMap *map, CfdFid fid)
+{
+	uint64		place = ((fid * UINT64CONST(0x9E3779B97F4A7C15)) >> 24) & map->mask;
+
+	while (map->fids[place] != fid && map->fids[place] != 0)
+		place = (place + 1) & map->mask;
+	return place;
+}
+
+static inline uint32
+cfd_map_find(const CfdMap *map, CfdFid fid)
+{
+	if (likely(fid - map->first < map->span))
+		return map->ranks[fid - map->first];
+	if (map->fids == NULL)
+		return CFD_RANK_BEYOND;
+	/* Free places hold CFD_RANK_BEYOND. */
+	return map->ranks[cfd_map_place(map, fid)];
+}
+
+#endif

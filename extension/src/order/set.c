@@ -1,0 +1,173 @@
+/*
+ * set.c
+ *	  Messages about sets of rows: see set.h.
+ *
+ * Invariant: as in set.h.
+ */
+#include "postgres.h"
+
+#include "order/set.h"
+#include "session/channel.h"
+#include "wire/columns.h"
+#include "miscadmin.h"
+
+/* Sets whose forgetting did not fit into the ring, of one channel. */
+#define UNFORGOTTEN_MAX 64
+
+static uint32 unforgotten[UNFORGOTTEN_MAX];
+static int	unforgotten_count = 0;
+static uint32 unforgotten_generation = 0;
+static uint32 last_number = 0;
+
+bool
+cfd_set_alive(const CfdSet *set)
+{
+	return set->number != 0 && cfd_channel.connected && set->generation == cfd_channel.generation;
+}
+
+static bool
+try_forget(const CfdSet *set)
+{
+	unsigned char body[CFD_FIXED_RANK_FORGET] = {0};
+
+	cfd_put32(body, set->number);
+	return cfd_try_send(CFD_KIND_RANK_FORGET, body, sizeof(body), set->rows > CFD_FEW_VALUES);
+}
+
+static void
+forget_later(uint32 number)
+{
+	if (unforgotten_generation != cfd_channel.generation)
+		unforgotten_count = 0;
+	unforgotten_generation = cfd_channel.generation;
+	if (unforgotten_count < UNFORGOTTEN_MAX)
+		unforgotten[unforgotten_count++] = number;
+}
+
+static void
+forget_old(void)
+{
+	if (unforgotten_generation != cfd_channel.generation)
+		unforgotten_count = 0;
+	while (unforgotten_count > 0)
+	{
+		unsigned char body[CFD_FIXED_RANK_FORGET] = {0};
+
+		cfd_put32(body, unforgotten[--unforgotten_count]);
+		cfd_send(CFD_KIND_RANK_FORGET, body, sizeof(body), NULL, 0);
+	}
+}
+
+void
+cfd_set_reset(CfdSet *set)
+{
+	if (cfd_set_alive(set) && !try_forget(set))
+		forget_later(set->number);
+	set->number = 0;
+	set->rows = 0;
+}
+
+static void
+begin(CfdSet *set)
+{
+	cfd_begin();
+	forget_old();
+	last_number = Max(last_number + 1, 1);
+	set->number = last_number;
+	set->generation = cfd_channel.generation;
+	set->rows = 0;
+}
+
+static void
+add_part(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
+{
+	Size		head = CFD_FIXED_RANK_ADD + 8 * set->columns;
+	Size		size = head + sizeof(uint64) * rows * set->columns;
+	unsigned char *body = palloc0(size);
+
+	cfd_put32(body, set->number);
+	cfd_put32(body + 4, set->columns);
+	cfd_put32(body + 8, rows);
+	for (int i = 0; i < set->columns; i++)
+	{
+		const CfdRankKey *key = &set->keys[i];
+
+		body[CFD_FIXED_RANK_ADD + 8 * i] = key->type;
+		body[CFD_FIXED_RANK_ADD + 8 * i + 1] =
+			(key->descending ? CFD_RANK_DESCENDING : 0) | (key->nulls_first ? CFD_RANK_NULLS_FIRST : 0);
+		memcpy(body + head + sizeof(uint64) * rows * i, words + (Size) column_stride * i,
+			   sizeof(uint64) * rows);
+	}
+	cfd_send(CFD_KIND_RANK_ADD, body, size, NULL, 0);
+	cfd_after_batch();
+	pfree(body);
+	set->rows += rows;
+}
+
+void
+cfd_set_add(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
+{
+	const uint32 part = cfd_batch_rows;
+
+	if (set->number == 0)
+		begin(set);
+	if (!cfd_set_alive(set))
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("Confide's keeper has lost the rows to be sorted"),
+				 errhint("Try the statement again.")));
+	for (uint32 at = 0; at < rows; at += part)
+	{
+		add_part(set, words + at, Min(part, rows - at), column_stride);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static const char *
+rank(CfdSet *set, uint32 first, uint32 limit, uint32 flags, uint32 *length)
+{
+	unsigned char body[CFD_FIXED_RANK];
+	const char *answer;
+
+	if (!cfd_set_alive(set))
+		cfd_set_add(set, NULL, 0, 0);	/* says why not */
+	cfd_put32(body, set->number);
+	cfd_put32(body + 4, first);
+	cfd_put32(body + 8, limit);
+	cfd_put32(body + 12, flags);
+	answer = cfd_call(CFD_KIND_RANK, body, sizeof(body), NULL, 0, length);
+	if (flags & CFD_RANK_GOES)
+		set->number = set->rows = 0;
+	return answer;
+}
+
+const uint32 *
+cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done)
+{
+	uint32		rows = set->rows - first;
+	uint32		length;
+	const char *answer = rank(set, first, limit, done ? CFD_RANK_GOES : 0, &length);
+
+	if (length != sizeof(uint32) * rows)
+		cfd_violation("ranks of the wrong number of rows");
+	return (const uint32 *) answer;
+}
+
+const uint32 *
+cfd_set_order(CfdSet *set, const uint8 **steps, uint32 *distinct)
+{
+	uint32		rows = set->rows;
+	uint32		length;
+	const uint32 *ranks = (const uint32 *) rank(set, 0, 0, CFD_RANK_GOES | CFD_RANK_STEPS, &length);
+
+	if (length < sizeof(uint32) * rows || length - sizeof(uint32) * rows > rows)
+		cfd_violation("ranks of the wrong number of rows");
+	*distinct = length - sizeof(uint32) * rows;
+	*steps = (const uint8 *) (ranks + rows);
+	for (uint32 i = 0; i < rows; i++)
+	{
+		if (unlikely(ranks[i] >= *distinct))
+			cfd_violation("impossible rank");
+	}
+	return ranks;
+}

@@ -1,0 +1,439 @@
+/*
+ * estimate.c
+ *	  Estimators: see estimate.h.
+ *
+ * A histogram's bounds are in order, so the place of a value among them, which
+ * PostgreSQL finds by bisection, tells all tests; common values PostgreSQL tests one by one.
+ * The tests of all conditions on a column go out together with those of the first one.
+ *
+ * Invariant: as in estimate.h.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "session/channel.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/planner.h"
+#include "plan/estimate.h"
+#include "program/registry.h"
+#include "value/types.h"
+#include "utils/array.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/selfuncs.h"
+
+/* Fewer are tested one by one. */
+#define TESTS_MIN 2
+#define TESTS_MAX CFD_ROWS_MAX
+/* Of longer arrays each element is tested by itself. */
+#define ELEMENTS_MAX 1024
+
+typedef enum Kind
+{
+	OF_EQUALITY,
+	OF_DIFFERENCE,
+	OF_RANGE
+} Kind;
+
+/* Tests of a condition that were made before its estimator asks. */
+typedef struct Known
+{
+	const PlannerInfo *root;
+	Node	   *column;
+	CfdEstimate made;
+	struct Known *next;
+} Known;
+
+/* Tests that one message carries, all by the same function. */
+typedef struct Message
+{
+	const CfdFunction *function;
+	int			rows;
+	CfdRequest	request;
+	struct Message *next;
+} Message;
+
+CfdEstimate cfd_estimate;
+
+/* Of the planning that is going on. */
+static Known *known = NULL;
+static bool planning = false;
+static planner_hook_type previous_planner = NULL;
+
+bool
+cfd_estimate_find(CfdFid value, bool *holds)
+{
+	CfdEstimate *made = &cfd_estimate;
+
+	/* They are asked for in this order, more or less. */
+	for (int i = 0; i < made->count; i++)
+	{
+		int			at = (made->next + i) % made->count;
+
+		if (made->values[at] != value)
+			continue;
+		made->next = at + 1;
+		if (made->answers[at] != 0 && made->answers[at] != 1)
+			return false;
+		*holds = made->answers[at] == 1;
+		return true;
+	}
+	return false;
+}
+
+/* Adds values of the column's statistics. */
+static void
+add_values(CfdEstimate *made, HeapTuple statistics, int kind)
+{
+	AttStatsSlot slot;
+
+	if (!get_attstatsslot(&slot, statistics, kind, InvalidOid, ATTSTATSSLOT_VALUES))
+		return;
+	made->values = made->values == NULL ? palloc(sizeof(CfdFid) * slot.nvalues) :
+		repalloc(made->values, sizeof(CfdFid) * (made->count + slot.nvalues));
+	for (int i = 0; i < slot.nvalues && made->count < TESTS_MAX; i++)
+		made->values[made->count++] = DatumGetUInt64(slot.values[i]);
+	free_attstatsslot(&slot);
+}
+
+/* Describes the tests that an estimator of this kind will make; count 0: none, or too few. */
+static void
+describe(CfdEstimate *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
+{
+	const CfdFunction *function;
+
+	/* As PostgreSQL's estimators do. */
+	if (kind == OF_DIFFERENCE)
+		operator = get_negator(operator);
+	if (kind == OF_RANGE && !column_first)
+		operator = get_commutator(operator);
+	made->function = get_opcode(operator);
+	made->constant_first = kind != OF_RANGE && !column_first;
+	function = cfd_function(made->function);
+	if (function == NULL || function->call != CFD_CALL_TEST || function->operands != 2 ||
+		!IsA(other, Const) || ((Const *) other)->constisnull || !HeapTupleIsValid(statistics))
+		return;
+	made->constant = DatumGetUInt64(((Const *) other)->constvalue);
+	if (made->constant == 0)
+		return;
+	add_values(made, statistics, STATISTIC_KIND_MCV);
+	if (kind == OF_RANGE)
+		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM);
+	if (made->count < TESTS_MIN)
+		made->count = 0;
+}
+
+/* ---------- exchanges ---------- */
+
+static void
+send_message(Message *message, const List *tests)
+{
+	unsigned char body[CFD_FIXED_DECLASSIFY];
+	Size		column = sizeof(CfdFid) * message->rows;
+	CfdFid	   *fids = palloc(2 * column);
+	CfdFid	   *first = fids;
+	CfdFid	   *second = fids + message->rows;
+	ListCell   *cell;
+
+	foreach(cell, tests)
+	{
+		const CfdEstimate *made = lfirst(cell);
+
+		if (cfd_function(made->function) != message->function)
+			continue;
+		for (int i = 0; i < made->count; i++)
+		{
+			*first++ = made->constant_first ? made->constant : made->values[i];
+			*second++ = made->constant_first ? made->values[i] : made->constant;
+		}
+	}
+	cfd_put32(body, message->function->signature);
+	cfd_put32(body + 4, 0);
+	cfd_put32(body + 8, message->rows);
+	cfd_put32(body + 12, 2);
+	cfd_request(&message->request, CFD_KIND_DECLASSIFY, body, sizeof(body), fids, 2 * column, message->rows);
+}
+
+static void
+take_answer(Message *message, const List *tests)
+{
+	uint32		length;
+	const char *answer = cfd_await(&message->request, &length);
+	ListCell   *cell;
+
+	if (length != (uint32) message->rows)
+		cfd_violation("declassified results have the wrong length");
+	foreach(cell, tests)
+	{
+		CfdEstimate *made = lfirst(cell);
+
+		if (cfd_function(made->function) != message->function)
+			continue;
+		memcpy(made->answers, answer, made->count);
+		answer += made->count;
+	}
+}
+
+/* Makes tests: one message for each function, all sent before the first answer is awaited. */
+static void
+make_tests(const List *tests)
+{
+	MemoryContext own = AllocSetContextCreate(CurrentMemoryContext, "Confide estimates", ALLOCSET_SMALL_SIZES);
+	MemoryContext before = CurrentMemoryContext;
+	Message    *messages = NULL;
+	Message    *message;
+	ListCell   *cell;
+
+	Assert(tests != NIL);
+	foreach(cell, tests)
+	{
+		CfdEstimate *made = lfirst(cell);
+
+		made->answers = palloc(made->count);
+		for (message = messages; message != NULL; message = message->next)
+		{
+			if (message->function == cfd_function(made->function))
+				break;
+		}
+		MemoryContextSwitchTo(own);
+		if (message == NULL)
+		{
+			message = palloc0(sizeof(Message));
+			cfd_request_init(&message->request);
+			message->function = cfd_function(made->function);
+			message->next = messages;
+			messages = message;
+		}
+		message->rows += made->count;
+		MemoryContextSwitchTo(before);
+	}
+	MemoryContextSwitchTo(own);
+	cfd_hold();
+	for (message = messages; message != NULL; message = message->next)
+		send_message(message, tests);
+	for (message = messages; message != NULL; message = message->next)
+		take_answer(message, tests);
+	MemoryContextSwitchTo(before);
+	MemoryContextDelete(own);
+}
+
+/* ---------- other conditions on the column ---------- */
+
+static bool
+kind_of(Oid operator, Kind *kind)
+{
+	List	   *meanings = get_op_btree_interpretation(operator);
+	int			strategy;
+
+	if (meanings == NIL)
+		return false;
+	strategy = ((OpBtreeInterpretation *) linitial(meanings))->strategy;
+	*kind = strategy == BTEqualStrategyNumber ? OF_EQUALITY :
+		strategy == ROWCOMPARE_NE ? OF_DIFFERENCE : OF_RANGE;
+	list_free_deep(meanings);
+	return true;
+}
+
+/* Tests that were made of a column in this planning. */
+static bool
+find_known(const PlannerInfo *root, const VariableStatData *column, CfdEstimate *made)
+{
+	for (const Known *entry = known; entry != NULL; entry = entry->next)
+	{
+		if (entry->root == root && entry->made.function == made->function &&
+			entry->made.constant == made->constant && entry->made.constant_first == made->constant_first &&
+			entry->made.count == made->count && equal(entry->column, column->var))
+		{
+			*made = entry->made;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Adds the tests of a condition, if there are any to make and there is room. */
+static void
+add_test(const PlannerInfo *root, const VariableStatData *column, Oid operator, bool column_first, Node *other,
+		 int *room, List **tests)
+{
+	Known	   *entry = palloc0(sizeof(Known));
+	Kind		kind;
+
+	if (!kind_of(operator, &kind))
+		return;
+	describe(&entry->made, kind, operator, column_first, other, column->statsTuple);
+	if (entry->made.count == 0 || entry->made.count > *room || find_known(root, column, &entry->made))
+		return;
+	*room -= entry->made.count;
+	entry->root = root;
+	entry->column = column->var;
+	entry->next = known;
+	known = entry;
+	*tests = lappend(*tests, &entry->made);
+}
+
+/* Adds the tests of an array's elements, as conditions of their own. */
+static void
+add_elements(const PlannerInfo *root, const VariableStatData *column, const ScalarArrayOpExpr *clause,
+			 int *room, List **tests)
+{
+	const Const *array = lsecond(clause->args);
+	Oid			type;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			count;
+
+	if (!equal(linitial(clause->args), column->var) || !IsA(array, Const) || array->constisnull)
+		return;
+	type = get_element_type(array->consttype);
+	if (cfd_type_code(type) == 0)
+		return;
+	deconstruct_array(DatumGetArrayTypeP(array->constvalue), type, sizeof(CfdFid), true, TYPALIGN_DOUBLE,
+					  &elements, &nulls, &count);
+	for (int i = 0; i < count && count <= ELEMENTS_MAX; i++)
+		add_test(root, column, clause->opno, true,
+				 (Node *) makeConst(type, -1, InvalidOid, sizeof(CfdFid), elements[i], nulls[i], true), room, tests);
+}
+
+/* Adds the tests of what these clauses and their arms say of a column, as far as there is room. */
+static void
+add_tests(const PlannerInfo *root, const VariableStatData *column, const List *clauses, int *room, List **tests)
+{
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		OpExpr	   *clause = (OpExpr *) cfd_clause_of(lfirst(cell));
+		bool		column_first;
+
+		if (is_andclause(clause) || is_orclause(clause))
+			add_tests(root, column, ((BoolExpr *) clause)->args, room, tests);
+		if (IsA(clause, ScalarArrayOpExpr))
+			add_elements(root, column, (ScalarArrayOpExpr *) clause, room, tests);
+		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
+			continue;
+		column_first = IsA(lsecond(clause->args), Const);
+		if (equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var))
+			add_test(root, column, clause->opno, column_first,
+					 column_first ? lsecond(clause->args) : linitial(clause->args), room, tests);
+	}
+}
+
+/* Makes the tests of all simple conditions on a column. */
+static void
+make_all_tests(const PlannerInfo *root, const VariableStatData *column)
+{
+	MemoryContext before = MemoryContextSwitchTo(root->planner_cxt);
+	List	   *tests = NIL;
+	int			room = TESTS_MAX;
+
+	PG_TRY();
+	{
+		add_tests(root, column, column->rel->baserestrictinfo, &room, &tests);
+		if (tests != NIL)
+			make_tests(tests);
+	}
+	PG_CATCH();
+	{
+		/* Their answers have not come. */
+		known = NULL;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(before);
+}
+
+/* The tests that an estimator will make of a restriction, if it is simple. */
+static void
+test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
+{
+	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
+	List	   *args = (List *) PG_GETARG_POINTER(2);
+	VariableStatData column;
+	Node	   *other;
+	bool		column_first;
+
+	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
+		return;
+	describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
+	if (made->count > 0 && planning && column.rel != NULL && !find_known(root, &column, made))
+		make_all_tests(root, &column);
+	if (made->count > 0 && made->answers == NULL && !find_known(root, &column, made))
+		make_tests(list_make1(made));
+	ReleaseVariableStats(column);
+}
+
+static Datum
+estimate(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
+{
+	CfdEstimate made = {0};
+	Datum		result;
+
+	test_beforehand(fcinfo, kind, &made);
+	cfd_estimate = made;
+	PG_TRY();
+	{
+		result = DirectFunctionCall4Coll(stock, PG_GET_COLLATION(), PG_GETARG_DATUM(0), PG_GETARG_DATUM(1),
+										 PG_GETARG_DATUM(2), PG_GETARG_DATUM(3));
+	}
+	PG_FINALLY();
+	{
+		cfd_estimate.count = 0;
+	}
+	PG_END_TRY();
+	if (kind == OF_RANGE)
+		return Float8GetDatum(cfd_estimate_bound((PlannerInfo *) PG_GETARG_POINTER(0), (List *) PG_GETARG_POINTER(2),
+												 PG_GETARG_INT32(3), DatumGetFloat8(result)));
+	return result;
+}
+
+#define ESTIMATOR(name, kind) \
+	PG_FUNCTION_INFO_V1(cfd_##name); \
+	Datum \
+	cfd_##name(PG_FUNCTION_ARGS) \
+	{ \
+		return estimate(fcinfo, name, kind); \
+	}
+
+ESTIMATOR(eqsel, OF_EQUALITY)
+ESTIMATOR(neqsel, OF_DIFFERENCE)
+ESTIMATOR(scalarltsel, OF_RANGE)
+ESTIMATOR(scalarlesel, OF_RANGE)
+ESTIMATOR(scalargtsel, OF_RANGE)
+ESTIMATOR(scalargesel, OF_RANGE)
+
+/* ---------- the planning ---------- */
+
+static PlannedStmt *
+plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+{
+	Known	   *outer = known;
+	bool		nested = planning;
+	PlannedStmt *plan;
+
+	known = NULL;
+	planning = true;
+	PG_TRY();
+	{
+		plan = previous_planner != NULL ? previous_planner(parse, text, options, params) :
+			standard_planner(parse, text, options, params);
+	}
+	PG_FINALLY();
+	{
+		known = outer;
+		planning = nested;
+	}
+	PG_END_TRY();
+	return plan;
+}
+
+void
+cfd_estimate_init(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+}

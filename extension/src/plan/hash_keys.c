@@ -1,0 +1,81 @@
+/*
+ * hash_keys.c
+ *	  Which keys a hash join hashes: see hash_keys.h.
+ *
+ * A clause that is taken out of a path's hash clauses stays among its join clauses,
+ * which PostgreSQL then evaluates for the pairs that are found.
+ *
+ * Invariant: as in hash_keys.h.
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "plan/hash_keys.h"
+#include "value/types.h"
+
+static set_join_pathlist_hook_type previous_join_pathlist = NULL;
+
+static bool
+is_protected(const RestrictInfo *info)
+{
+	return cfd_type_code(exprType(linitial(((OpExpr *) info->clause)->args))) != 0;
+}
+
+/* The keys that are not protected, if they are not all, and protected ones are among them. */
+static List *
+plain_keys(List *keys)
+{
+	List	   *plain = NIL;
+	ListCell   *cell;
+
+	foreach(cell, keys)
+	{
+		if (!is_protected(lfirst_node(RestrictInfo, cell)))
+			plain = lappend(plain, lfirst(cell));
+	}
+	return list_length(plain) < list_length(keys) ? plain : NIL;
+}
+
+static void
+choose_keys(PlannerInfo *root, HashPath *path, SpecialJoinInfo *join)
+{
+	List	   *plain = plain_keys(path->path_hashclauses);
+	double		outer = path->jpath.outerjoinpath->rows;
+	double		inner = path->jpath.innerjoinpath->rows;
+
+	if (plain != NIL &&
+		outer * inner * clauselist_selectivity(root, plain, 0, JOIN_INNER, join) < outer + inner)
+		path->path_hashclauses = plain;
+}
+
+static void
+choose_all(PlannerInfo *root, List *paths, SpecialJoinInfo *join)
+{
+	ListCell   *cell;
+
+	foreach(cell, paths)
+	{
+		if (IsA(lfirst(cell), HashPath))
+			choose_keys(root, lfirst(cell), join);
+	}
+}
+
+static void
+join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+			  JoinType type, JoinPathExtraData *extra)
+{
+	if (previous_join_pathlist)
+		previous_join_pathlist(root, joined, outer, inner, type, extra);
+	choose_all(root, joined->pathlist, extra->sjinfo);
+	choose_all(root, joined->partial_pathlist, extra->sjinfo);
+}
+
+void
+cfd_hash_keys_init(void)
+{
+	previous_join_pathlist = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist;
+}

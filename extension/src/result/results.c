@@ -1,0 +1,147 @@
+/*
+ * results.c
+ *	  A receiver that holds rows back, so that envelopes of many rows can be asked for
+ *	  together: see results.h.
+ *
+ * Rows of a batch are copied; their values are noted in the order in which the
+ * real receiver will have them written (envelopes.h). One batch exists at a time: only the
+ * outermost statement writes to the client.
+ *
+ * Invariant: as in results.h.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "known/envelopes.h"
+#include "result/results.h"
+#include "result/stored.h"
+#include "executor/tuptable.h"
+#include "utils/memutils.h"
+
+#define BATCH_BYTES_MAX (512 * 1024)
+
+int			cfd_result_batch = 1024;
+
+typedef struct Results
+{
+	DestReceiver pub;
+	DestReceiver *to;
+	MemoryContext context;		/* NULL: no run */
+	MemoryContext rows_context; /* of rows and of their envelopes */
+	TupleTableSlot *slot;
+	CfdEnvelopes envelopes;
+	int			rows;
+	MinimalTuple tuples[CFD_ENVELOPE_ROWS_MAX];
+	Size		bytes;
+} Results;
+
+static Results results;
+
+bool
+cfd_results_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *length)
+{
+	if (results.context != NULL)
+		return cfd_envelopes_next(&results.envelopes, fid, type, envelope, length);
+	return cfd_stored_envelope(fid, type, envelope, length);
+}
+
+static void
+clear(void)
+{
+	results.rows = 0;
+	results.bytes = 0;
+	cfd_envelopes_clear(&results.envelopes);
+	MemoryContextReset(results.rows_context);
+}
+
+/* Hands the rows of the batch on. */
+static bool
+hand_on(void)
+{
+	bool		more = true;
+
+	for (int i = 0; more && i < results.rows; i++)
+	{
+		ExecStoreMinimalTuple(results.tuples[i], results.slot, false);
+		more = results.to->receiveSlot(results.slot, results.to);
+	}
+	ExecClearTuple(results.slot);
+	clear();
+	return more;
+}
+
+static bool
+receive(TupleTableSlot *slot, DestReceiver *self)
+{
+	MemoryContext before = MemoryContextSwitchTo(results.rows_context);
+	MinimalTuple tuple = ExecCopySlotMinimalTuple(slot);
+
+	MemoryContextSwitchTo(before);
+	results.tuples[results.rows++] = tuple;
+	results.bytes += tuple->t_len;
+	cfd_envelopes_note(&results.envelopes, slot);
+	if (results.rows < Min(cfd_result_batch, CFD_ENVELOPE_ROWS_MAX) &&
+		!cfd_envelopes_full(&results.envelopes) && results.bytes < BATCH_BYTES_MAX)
+		return true;
+	return hand_on();
+}
+
+static void
+start(DestReceiver *self, int operation, TupleDesc desc)
+{
+	results.to->rStartup(results.to, operation, desc);
+	results.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+}
+
+static void
+shut_down(DestReceiver *self)
+{
+	if (results.slot != NULL)
+	{
+		hand_on();
+		ExecDropSingleTupleTableSlot(results.slot);
+		results.slot = NULL;
+	}
+	results.to->rShutdown(results.to);
+}
+
+/* The real receiver is destroyed by whoever made it. */
+static void
+destroy(DestReceiver *self)
+{
+}
+
+DestReceiver *
+cfd_results_receiver(QueryDesc *query)
+{
+	DestReceiver *to = query->dest;
+	TupleDesc	desc = query->tupDesc;
+	MemoryContext before;
+
+	if (cfd_result_batch == 0 || results.context != NULL || desc == NULL ||
+		(to->mydest != DestRemote && to->mydest != DestRemoteExecute && to->mydest != DestCopyOut))
+		return to;
+	if (cfd_protected_columns(desc) == 0)
+		return to;
+	results.context = AllocSetContextCreate(CurrentMemoryContext, "Confide results", ALLOCSET_SMALL_SIZES);
+	results.rows_context = AllocSetContextCreate(results.context, "Confide rows", ALLOCSET_DEFAULT_SIZES);
+	before = MemoryContextSwitchTo(results.context);
+	cfd_envelopes_begin(&results.envelopes, desc, results.rows_context);
+	MemoryContextSwitchTo(before);
+	clear();
+	results.pub = (DestReceiver) {receive, start, shut_down, destroy, to->mydest};
+	results.to = to;
+	results.slot = NULL;
+	return &results.pub;
+}
+
+void
+cfd_results_end(void)
+{
+	if (results.context != NULL)
+		MemoryContextDelete(results.context);
+	results.context = results.rows_context = NULL;
+	results.to = NULL;
+	results.slot = NULL;
+	results.rows = 0;
+}

@@ -1,0 +1,814 @@
+/*
+ * channel.c
+ *	  Sending, waiting, answers and errors: see channel.h.
+ *
+ * How a wait works: look; spin; then set the sleep flag, pass a full barrier,
+ * look once more, and wait for the latch, the socket or the postmaster's death.
+ * A cancel between messages leaves the channel as it is: the answer that nobody
+ * waits for any more is skipped by its number. A cancel in the middle of
+ * writing a message that is longer than the ring leaves `sending` set; the
+ * channel is then opened anew at its next use.
+ *
+ * Requests that are awaited later stand in a list; their answers are taken from
+ * the ring, into buffers of their own, by whoever waits for something else.
+ *
+ * Invariant: whatever the keeper writes, we copy it once, check the copy, and
+ * end with an error at worst.
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "session/arena.h"
+#include "session/channel.h"
+#include "session/error.h"
+#include "session/events.h"
+#include "session/session.h"
+#include "compat/compat.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#define ANSWER_KEEP_BYTES (1024 * 1024)
+/* So much may lie in the ring before a keeper that sleeps is woken for it. */
+#define QUIET_BYTES 4096
+#define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
+
+CfdChannel	cfd_channel = {.link.sock = -1};
+
+#define ch cfd_channel
+
+static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
+							 const void *tail, uint64 tail_length, bool soon);
+
+static void lose_pending(void);
+
+bool		cfd_one_way = true;
+
+void
+cfd_after_operation(void)
+{
+	if (unlikely(IsInParallelMode()))
+		cfd_fence();
+	else
+		cfd_after_batch();
+}
+
+/* ---------- opening and closing ---------- */
+
+void
+cfd_channel_close(void)
+{
+	ch.ready = false;
+	if (!ch.connected)
+		return;
+	ch.connected = false;
+	if (ch.had_client)
+		ch.lost_client = true;
+	ch.had_client = false;
+	ch.sending = ch.ended = ch.violated = ch.clock_told = false;
+	ch.outstanding = ch.forget = ch.held = false;
+	ch.due = ch.body_left = 0;
+	lose_pending();
+	memset(&ch.settings, 0, sizeof(ch.settings));
+	cfd_arena_reset();
+	cfd_session_clear();
+	if (ch.waits != NULL)
+		FreeWaitEventSet(ch.waits);
+	ch.waits = NULL;
+	cfd_disconnect(&ch.link);
+}
+
+void
+cfd_channel_close_broken(void)
+{
+	if (ch.connected && (ch.sending || ch.ended || ch.violated))
+		cfd_channel_close();
+}
+
+static void
+keeper_is_gone(void)
+{
+	cfd_channel_close();
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("Confide's keeper is gone"),
+			 errhint(HINT_GONE)));
+}
+
+void
+cfd_violation(const char *what)
+{
+	cfd_channel_close();
+	ereport(ERROR,
+			(errcode(ERRCODE_PROTOCOL_VIOLATION),
+			 errmsg("Confide's keeper broke the contract of the channel: %s", what),
+			 errhint("This is a defect: please report it.")));
+}
+
+static void
+open_channel(void)
+{
+	CfdSession	leader = {0};
+	bool		join = cfd_session_leader(&leader);
+
+	cfd_connect(&ch.link, join ? leader.id : 0, leader.token);
+	cfd_ring_init(&ch.requests, ch.link.base, CFD_REQUEST_CONTROL, CFD_REQUEST_DATA, CFD_REQUEST_RING_BYTES);
+	cfd_ring_init(&ch.answers, ch.link.base, CFD_ANSWER_CONTROL, CFD_ANSWER_DATA, CFD_ANSWER_RING_BYTES);
+	cfd_spin_init(&ch.spin_read);
+	cfd_spin_init(&ch.spin_write);
+	ch.connected = true;
+	ch.sequence = 0;
+	ch.generation++;
+	PG_TRY();
+	{
+		ch.waits = CFD_CREATE_WAIT_SET(3);
+		AddWaitEventToSet(ch.waits, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+		AddWaitEventToSet(ch.waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		AddWaitEventToSet(ch.waits, WL_SOCKET_READABLE, ch.link.sock, NULL, NULL);
+	}
+	PG_CATCH();
+	{
+		cfd_channel_close();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	cfd_arena_open(ch.link.welcome.arena);
+	cfd_session_publish(&ch.link.welcome);
+}
+
+/* Takes wake-up bytes from the socket; notices that the keeper has hung up. */
+static void
+drain_socket(void)
+{
+	char		bytes[64];
+	ssize_t		got;
+
+	do
+		got = recv(ch.link.sock, bytes, sizeof(bytes), MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK))
+		ch.ended = true;
+}
+
+static void
+tell_settings(void)
+{
+	StringInfoData body;
+	static const char *const names[] = {"TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits",
+	"bytea_output"};
+
+	initStringInfo(&body);
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		const char *value = GetConfigOption(names[i], false, false);
+
+		appendBinaryStringInfo(&body, names[i], strlen(names[i]) + 1);
+		appendBinaryStringInfo(&body, value, strlen(value) + 1);
+	}
+	write_prepared(CFD_KIND_SETTINGS, NULL, 0, body.data, body.len, false);
+	pfree(body.data);
+	ch.settings.timezone = session_timezone;
+	ch.settings.date_style = DateStyle;
+	ch.settings.date_order = DateOrder;
+	ch.settings.interval_style = IntervalStyle;
+	ch.settings.extra_float_digits = extra_float_digits;
+	ch.settings.bytea_output = bytea_output;
+}
+
+/* Outside a transaction (a background worker's messages) there is no time to tell. */
+static void
+tell_clock(void)
+{
+	unsigned char body[CFD_FIXED_CLOCK];
+
+	if (!IsTransactionState())
+		return;
+	cfd_put64(body, GetCurrentTransactionStartTimestamp());
+	write_prepared(CFD_KIND_CLOCK, body, sizeof(body), NULL, 0, false);
+	ch.clock_told = true;
+}
+
+void
+cfd_channel_prepare(void)
+{
+	if (!ch.ready)
+	{
+		if (ch.connected && !ch.sending && !ch.violated)
+			drain_socket();
+		if (ch.ended && (ch.outstanding || cfd_arena_in_use()))
+			keeper_is_gone();
+		cfd_channel_close_broken();
+		if (!ch.connected)
+			open_channel();
+		cfd_arena_watch();
+		ch.ready = true;
+	}
+	if (ch.forget)
+	{
+		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0, false);
+		ch.forget = false;
+	}
+	if (!cfd_settings_told())
+		tell_settings();
+	if (!ch.clock_told)
+		tell_clock();
+}
+
+/* ---------- waking and waiting ---------- */
+
+static void
+wake_keeper(void)
+{
+	ssize_t		sent;
+
+	do
+		sent = send(ch.link.sock, "\1", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+		ch.ready = false;		/* gone: found out at the next use */
+}
+
+static void
+publish_requests(void)
+{
+	if (ch.held)
+		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
+	else if (cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS))
+		wake_keeper();
+}
+
+/*
+ * Lets the keeper see messages that nobody waits for yet. To wake it costs two switches
+ * of tasks. Where spinning has paid lately processors are free, and it shall begin at
+ * once; else it finds them when it is woken for a message that somebody waits for.
+ */
+static void
+publish_one_way(void)
+{
+	if (ch.spin_read.budget_ns > 0 || ch.requests.mine - ch.requests.announced > QUIET_BYTES)
+		publish_requests();
+	else
+		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
+}
+
+static void
+publish_answers(void)
+{
+	if (cfd_ring_publish(&ch.answers, CFD_CONTROL_READ, CFD_CONTROL_WRITER_SLEEPS))
+		wake_keeper();
+}
+
+/*
+ * Sleeps until look(arg) is true or nothing can come any more. The flags say to
+ * the keeper what we sleep for.
+ */
+static void
+wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
+{
+	ch.held = false;
+	publish_requests();
+	if (cfd_spin(spin, look, arg))
+		return;
+	publish_answers();
+	while (!ch.ended)
+	{
+		WaitEvent	event;
+
+		if (room)
+			cfd_ring_sleeps(&ch.requests, CFD_CONTROL_WRITER_SLEEPS, true);
+		if (answers)
+			cfd_ring_sleeps(&ch.answers, CFD_CONTROL_READER_SLEEPS, true);
+		pg_memory_barrier();
+		if (look(arg))
+			break;
+		if (WaitEventSetWait(ch.waits, -1, &event, 1, cfd_wait_event()) == 1)
+		{
+			if (event.events & WL_LATCH_SET)
+				ResetLatch(MyLatch);
+			if (event.events & WL_SOCKET_READABLE)
+				drain_socket();
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (room)
+		cfd_ring_sleeps(&ch.requests, CFD_CONTROL_WRITER_SLEEPS, false);
+	if (answers)
+		cfd_ring_sleeps(&ch.answers, CFD_CONTROL_READER_SLEEPS, false);
+	cfd_spin_woken(spin);
+	/* What the keeper wrote before it went still counts. */
+	if (ch.ended && !look(arg))
+		keeper_is_gone();
+}
+
+/* ---------- answers ---------- */
+
+static bool
+look_for_answer(void *wanted)
+{
+	if (!cfd_ring_refresh_available(&ch.answers))
+	{
+		ch.violated = true;
+		return true;
+	}
+	return cfd_ring_available(&ch.answers) >= *(uint64 *) wanted;
+}
+
+/* Waits until "wanted" bytes, few, can be taken from the answers. */
+static inline void
+await_bytes(uint64 wanted)
+{
+	if (cfd_ring_available(&ch.answers) >= wanted)
+		return;
+	if (!look_for_answer(&wanted))
+		wait_for(look_for_answer, &wanted, &ch.spin_read, false, true);
+	if (unlikely(ch.violated))
+		cfd_violation("impossible ring position");
+}
+
+/* ---------- requests awaited later ---------- */
+
+static void
+unlink_pending(CfdRequest *request)
+{
+	for (CfdRequest **at = &ch.pending; *at != NULL; at = &(*at)->next)
+	{
+		if (*at == request)
+		{
+			*at = request->next;
+			break;
+		}
+	}
+	if (ch.taker == request)
+		ch.taker = NULL;
+}
+
+static void
+settle(CfdRequest *request, CfdRequestState state)
+{
+	unlink_pending(request);
+	request->state = state;
+}
+
+static void
+lose_pending(void)
+{
+	while (ch.pending != NULL)
+		settle(ch.pending, CFD_REQUEST_LOST);
+}
+
+/* The answer to a request that is awaited later begins: there must be room for it. */
+static void
+begin_taking(const CfdHeader *header)
+{
+	CfdRequest *request = ch.pending;
+
+	while (request != NULL && request->sequence != header->sequence)
+		request = request->next;
+	ch.taker = request;
+	if (request == NULL)
+		return;
+	if (request->size < header->length)
+	{
+		char	   *larger = MemoryContextAllocExtended(request->context, header->length,
+														MCXT_ALLOC_NO_OOM);
+
+		if (larger == NULL)
+		{
+			settle(request, CFD_REQUEST_LOST);
+			return;
+		}
+		pfree(request->answer);
+		request->answer = larger;
+		request->size = header->length;
+	}
+	request->length = 0;
+	/* Told apart once all of it is there. */
+	request->state = header->kind == CFD_KIND_ERROR ? CFD_REQUEST_REFUSED : CFD_REQUEST_ANSWERED;
+	if (header->length == 0)
+		unlink_pending(request);
+}
+
+/* Takes bytes that are there of the body that nobody waits for. */
+static void
+take_part(uint32 part)
+{
+	CfdRequest *taker = ch.taker;
+
+	cfd_ring_take(&ch.answers, taker != NULL ? taker->answer + taker->length : NULL, part);
+	ch.body_left -= part;
+	if (taker == NULL)
+		return;
+	taker->length += part;
+	if (ch.body_left == 0)
+		unlink_pending(taker);
+}
+
+/* ---------- answers, continued ---------- */
+
+/* Takes the header of an answer whose bytes are there, and checks it. */
+static CfdHeader
+take_header(void)
+{
+	unsigned char bytes[CFD_MESSAGE_HEADER_BYTES];
+	CfdHeader	header;
+
+	cfd_ring_take(&ch.answers, bytes, sizeof(bytes));
+	header = cfd_decode_header(bytes);
+	ch.body_left = 0;
+	if (header.length > CFD_MESSAGE_BODY_MAX ||
+		(header.kind != CFD_KIND_ANSWER && header.kind != CFD_KIND_ERROR) ||
+		ch.due == 0)
+		ch.violated = true;
+	else
+	{
+		ch.due--;
+		ch.body_left = header.length;
+	}
+	return header;
+}
+
+/* Skips what is there of answers that nobody waits for. */
+static void
+skip_answers(void)
+{
+	if (!cfd_ring_refresh_available(&ch.answers))
+		ch.violated = true;
+	while (!ch.violated)
+	{
+		uint64		available = cfd_ring_available(&ch.answers);
+
+		if (ch.body_left > 0 && available > 0)
+			take_part(Min(available, ch.body_left));
+		else if (ch.body_left == 0 && ch.due > 0 && available >= CFD_MESSAGE_HEADER_BYTES)
+		{
+			CfdHeader	header = take_header();
+
+			if (!ch.violated)
+				begin_taking(&header);
+		}
+		else
+			break;
+	}
+	publish_answers();
+}
+
+/* Takes the rest of an answer that nobody waits for, as it comes. */
+static void
+take_rest(void)
+{
+	while (ch.body_left > 0)
+	{
+		await_bytes(1);
+		take_part(Min(cfd_ring_available(&ch.answers), ch.body_left));
+		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
+			publish_answers();
+	}
+}
+
+/* Copies bytes of the current answer's body, as they come. */
+static void
+take_body(char *to, uint32 length)
+{
+	while (length > 0)
+	{
+		uint32		part;
+
+		await_bytes(1);
+		part = Min(cfd_ring_available(&ch.answers), length);
+		cfd_ring_take(&ch.answers, to, part);
+		to += part;
+		length -= part;
+		ch.body_left -= part;
+		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
+			publish_answers();
+	}
+}
+
+static void
+reserve_answer(uint32 length)
+{
+	uint32		size = Max(length, 1024);
+
+	if (ch.answer != NULL && ch.answer_size >= length &&
+		(ch.answer_size <= ANSWER_KEEP_BYTES || length > ANSWER_KEEP_BYTES))
+		return;
+	if (ch.answer != NULL)
+		pfree(ch.answer);
+	ch.answer = NULL;
+	ch.answer = MemoryContextAlloc(TopMemoryContext, size);
+	ch.answer_size = size;
+}
+
+static void
+receive_answer(uint32 sequence, uint32 *length)
+{
+	for (;;)
+	{
+		CfdHeader	header;
+
+		take_rest();
+		await_bytes(CFD_MESSAGE_HEADER_BYTES);
+		header = take_header();
+		if (unlikely(ch.violated))
+			cfd_violation("impossible answer");
+		if (header.sequence != sequence)
+		{
+			if ((int32) (sequence - header.sequence) <= 0)
+				cfd_violation("answer to a request that was not sent");
+			begin_taking(&header);	/* awaited later, or given up */
+			continue;
+		}
+		ch.taker = NULL;
+		reserve_answer(header.length);
+		take_body(ch.answer, header.length);
+		ch.outstanding = false;
+		if (unlikely(header.kind == CFD_KIND_ERROR))
+			cfd_raise_error(ch.answer, header.length);
+		*length = header.length;
+		return;
+	}
+}
+
+/* ---------- requests ---------- */
+
+static bool
+look_for_room(void *wanted)
+{
+	if (ch.due > 0 || ch.body_left > 0)
+		skip_answers();
+	if (!cfd_ring_refresh_room(&ch.requests))
+		ch.violated = true;
+	return ch.violated || cfd_ring_room(&ch.requests) >= *(uint64 *) wanted;
+}
+
+static void
+await_room(uint64 wanted)
+{
+	if (!look_for_room(&wanted))
+		wait_for(look_for_room, &wanted, &ch.spin_write, true, ch.due > 0);
+	if (unlikely(ch.violated))
+		cfd_violation("impossible ring position");
+}
+
+/* Writes bytes of a message longer than the ring, part by part. */
+static void
+stream(const char *bytes, uint64 length)
+{
+	while (length > 0)
+	{
+		uint64		part;
+
+		await_room(1);
+		part = Min(Min(cfd_ring_room(&ch.requests), length), CFD_PUBLISH_PART(&ch.requests));
+		cfd_ring_put(&ch.requests, bytes, part);
+		publish_requests();
+		bytes += part;
+		length -= part;
+	}
+}
+
+static void
+too_long(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("value or batch is longer than the %d bytes that Confide's channel takes",
+					CFD_MESSAGE_BODY_MAX)));
+}
+
+/* Writes a message for which there is room, and publishes it. */
+static inline void
+write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
+			const void *tail, uint32 tail_length, bool soon)
+{
+	uint64		bytes[CFD_BESIDE_WORDS] = {0};
+	uint64		total = CFD_MESSAGE_HEADER_BYTES + fixed_length + tail_length;
+	char	   *to = (char *) bytes + CFD_MESSAGE_HEADER_BYTES;
+	bool		wake;
+
+	memcpy(bytes, header, CFD_MESSAGE_HEADER_BYTES);
+	if (fixed_length > 0)
+		memcpy(to, fixed, fixed_length);
+	if (tail_length > 0)
+		memcpy(to + fixed_length, tail, tail_length);
+	cfd_ring_put(&ch.requests, bytes, total);
+	if (!soon)
+	{
+		publish_one_way();
+		return;
+	}
+	if (total <= CFD_BESIDE_BYTES && ch.requests.mine - ch.requests.published == total)
+		wake = cfd_ring_publish_beside(&ch.requests, bytes, total);
+	else
+		wake = cfd_ring_publish(&ch.requests, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS);
+	if (unlikely(wake))
+		wake_keeper();
+}
+
+/*
+ * Writes a message and publishes it; gives its number. The channel is open and
+ * looked after. "Soon": somebody waits for what the keeper does with it, or it takes longer
+ * than waking.
+ */
+static uint32
+write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
+			   bool soon)
+{
+	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
+	uint64		body = (uint64) fixed_length + tail_length;
+	uint64		total = body + sizeof(header);
+	uint32		sequence;
+
+	if (unlikely(total > cfd_ring_room(&ch.requests)) && total <= ch.requests.size / 2)
+		await_room(total);		/* a cancel here leaves nothing half written */
+	sequence = ++ch.sequence;
+	cfd_encode_header(header, body, kind, sequence);
+	if (likely(total <= CFD_SMALL_BYTES && total <= cfd_ring_room(&ch.requests)))
+	{
+		write_small(header, fixed, fixed_length, tail, tail_length, soon);
+		return sequence;
+	}
+	if (likely(total <= cfd_ring_room(&ch.requests)))
+	{
+		cfd_ring_put(&ch.requests, header, sizeof(header));
+		if (fixed_length > 0)
+			cfd_ring_put(&ch.requests, fixed, fixed_length);
+		if (tail_length > 0)
+			cfd_ring_put(&ch.requests, tail, tail_length);
+		if (soon)
+			publish_requests();
+		else
+			publish_one_way();
+		return sequence;
+	}
+	ch.sending = true;
+	ch.ready = false;
+	stream((const char *) header, sizeof(header));
+	stream(fixed, fixed_length);
+	stream(tail, tail_length);
+	ch.sending = false;
+	ch.ready = true;
+	return sequence;
+}
+
+static inline uint32
+write_message(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
+			  bool soon)
+{
+	if (unlikely((uint64) fixed_length + tail_length > CFD_MESSAGE_BODY_MAX))
+		too_long();
+	cfd_begin();
+	return write_prepared(kind, fixed, fixed_length, tail, tail_length, soon);
+}
+
+void
+cfd_send(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+{
+	write_message(kind, fixed, fixed_length, tail, tail_length, false);
+	ch.outstanding = true;
+}
+
+void
+cfd_send_rows(uint16 kind, const void *fixed, uint32 fixed_length,
+			  const void *tail, uint64 tail_length, int rows)
+{
+	write_message(kind, fixed, fixed_length, tail, tail_length, rows > CFD_FEW_VALUES);
+	ch.outstanding = true;
+}
+
+const char *
+cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
+		 const void *tail, uint64 tail_length, uint32 *length)
+{
+	uint32		sequence = write_message(kind, fixed, fixed_length, tail, tail_length, true);
+
+	ch.due++;
+	receive_answer(sequence, length);
+	return ch.answer;
+}
+
+static void
+drop_callback(void *request)
+{
+	((CfdRequest *) request)->answer = NULL;
+	cfd_drop(request);
+}
+
+void
+cfd_request_init(CfdRequest *request)
+{
+	memset(request, 0, sizeof(*request));
+	request->context = CurrentMemoryContext;
+	request->callback.func = drop_callback;
+	request->callback.arg = request;
+	MemoryContextRegisterResetCallback(request->context, &request->callback);
+}
+
+void
+cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_length,
+			const void *tail, uint64 tail_length, uint32 expected)
+{
+	CfdRequest **last = &ch.pending;
+
+	cfd_drop(request);
+	if (request->size < expected)
+	{
+		if (request->answer != NULL)
+			pfree(request->answer);
+		request->size = 0;
+		request->answer = MemoryContextAlloc(request->context, expected);
+		request->size = expected;
+	}
+	request->sequence = write_message(kind, fixed, fixed_length, tail, tail_length, true);
+	ch.due++;
+	while (*last != NULL)
+		last = &(*last)->next;
+	request->next = NULL;
+	request->state = CFD_REQUEST_SENT;
+	*last = request;
+}
+
+static bool
+is_pending(const CfdRequest *request)
+{
+	for (const CfdRequest *at = ch.pending; at != NULL; at = at->next)
+	{
+		if (at == request)
+			return true;
+	}
+	return false;
+}
+
+const char *
+cfd_await(CfdRequest *request, uint32 *length)
+{
+	if (ch.held)
+	{
+		ch.held = false;
+		publish_requests();
+	}
+	while (is_pending(request))
+	{
+		CfdHeader	header;
+
+		take_rest();
+		if (!is_pending(request))
+			break;
+		await_bytes(CFD_MESSAGE_HEADER_BYTES);
+		header = take_header();
+		if (unlikely(ch.violated))
+			cfd_violation("impossible answer");
+		if ((int32) (request->sequence - header.sequence) < 0)
+			cfd_violation("answer to a request that was not sent");
+		begin_taking(&header);
+	}
+	if (request->state == CFD_REQUEST_REFUSED)
+		cfd_raise_error(request->answer, request->length);
+	if (request->state != CFD_REQUEST_ANSWERED)
+		keeper_is_gone();
+	*length = request->length;
+	return request->answer;
+}
+
+void
+cfd_drop(CfdRequest *request)
+{
+	settle(request, CFD_REQUEST_IDLE);
+}
+
+void
+cfd_fence(void)
+{
+	uint32		length;
+
+	cfd_call(CFD_KIND_FENCE, NULL, 0, NULL, 0, &length);
+}
+
+void
+cfd_fence_outstanding(void)
+{
+	if (ch.connected && ch.outstanding)
+		cfd_fence();
+}
+
+bool
+cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bool soon)
+{
+	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
+	uint64		total = sizeof(header) + fixed_length;
+
+	if (!ch.connected || ch.sending || ch.ended || ch.violated)
+		return false;
+	if (!cfd_ring_refresh_room(&ch.requests) || cfd_ring_room(&ch.requests) < total)
+		return false;
+	cfd_encode_header(header, fixed_length, kind, ++ch.sequence);
+	cfd_ring_put(&ch.requests, header, sizeof(header));
+	cfd_ring_put(&ch.requests, fixed, fixed_length);
+	if (soon)
+		publish_requests();
+	else
+		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
+	return true;
+}

@@ -1,0 +1,364 @@
+/*
+ * connect.c
+ *	  Opening a channel: see connect.h.
+ *
+ * Waits are bounded by confide.connect_timeout and heed interrupts. What the
+ * keeper hands over is checked before it is used: magic numbers, version, and
+ * that the memory can neither shrink nor grow (access beyond it would kill us).
+ *
+ * Invariant: no descriptor and no mapping survives an error.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "session/connect.h"
+#include "session/events.h"
+#include "compat/compat.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+#include "session/gate.h"
+
+#ifndef F_GET_SEALS
+#define F_GET_SEALS 1034
+#define F_SEAL_SEAL 0x0001
+#define F_SEAL_SHRINK 0x0002
+#define F_SEAL_GROW 0x0004
+#endif
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* Between attempts while the keeper is not ready. */
+#define RETRY_MS 20
+
+#define HINT_RUNNING "Check that confide-keeper runs and that confide.keeper_socket names its socket."
+
+char	   *cfd_keeper_socket = NULL;
+int			cfd_connect_timeout = 5000;
+
+static void
+cannot_connect(const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
+			 errmsg("could not connect to Confide's keeper at socket \"%s\": %s",
+					cfd_keeper_socket, what),
+			 errhint(HINT_RUNNING)));
+}
+
+static void
+cannot_connect_errno(void)
+{
+	char	   *what = pstrdup(strerror(errno));
+
+	cannot_connect(what);
+}
+
+/*
+ * Waits for a socket event, or for a moment (events without one). Gives up at
+ * the deadline.
+ */
+static void
+wait_until(int sock, int events, TimestampTz deadline, long moment)
+{
+	long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+	int			happened;
+
+	if (left <= 0)
+		cannot_connect("timeout expired");
+	if (moment > 0)
+		left = Min(left, moment);
+	happened = WaitLatchOrSocket(MyLatch,
+								 events | WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+								 sock, left, cfd_wait_event());
+	if (happened & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+static int
+open_socket(TimestampTz deadline)
+{
+	struct sockaddr_un address;
+	int			sock;
+
+	memset(&address, 0, sizeof(address));
+	address.sun_family = AF_UNIX;
+	if (cfd_keeper_socket == NULL || cfd_keeper_socket[0] == '\0' ||
+		strlen(cfd_keeper_socket) >= sizeof(address.sun_path))
+		cannot_connect("the path is empty or too long");
+	strlcpy(address.sun_path, cfd_keeper_socket, sizeof(address.sun_path));
+
+	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (sock < 0)
+		cannot_connect_errno();
+	PG_TRY();
+	{
+		while (connect(sock, (struct sockaddr *) &address, sizeof(address)) != 0)
+		{
+			if (errno == EAGAIN)	/* the keeper's queue is full */
+				wait_until(PGINVALID_SOCKET, 0, deadline, 10);
+			else if (errno != EINTR)
+				cannot_connect_errno();
+		}
+	}
+	PG_CATCH();
+	{
+		close(sock);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return sock;
+}
+
+static void
+send_hello(int sock, uint64 session, const unsigned char *token)
+{
+	unsigned char bytes[CFD_HELLO_BYTES];
+	CfdHello	hello;
+	ssize_t		sent;
+
+	memset(&hello, 0, sizeof(hello));
+	hello.version = CFD_CONTRACT_VERSION;
+	hello.pid = (uint32) MyProcPid;
+	hello.database = MyDatabaseId;
+	hello.session = session;
+	if (session != 0)
+		memcpy(hello.token, token, sizeof(hello.token));
+	cfd_encode_hello(bytes, &hello);
+	do
+		sent = send(sock, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		cannot_connect_errno();
+	if (sent != sizeof(bytes))
+		cannot_connect("short write");
+}
+
+/* Takes the descriptor out of a received message; closes any others. */
+static void
+take_descriptor(struct msghdr *message, int *fd)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
+	{
+		int			count;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (int i = 0; i < count; i++)
+		{
+			int			got;
+
+			memcpy(&got, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (*fd < 0)
+				*fd = got;
+			else
+				close(got);
+		}
+	}
+}
+
+static void
+receive_welcome(int sock, CfdWelcome *welcome, int *fd, TimestampTz deadline)
+{
+	unsigned char bytes[CFD_WELCOME_BYTES];
+	size_t		done = 0;
+
+	while (done < sizeof(bytes))
+	{
+		union
+		{
+			char		bytes[CMSG_SPACE(2 * sizeof(int))];
+			struct cmsghdr align;
+		}			control;
+		struct iovec piece = {bytes + done, sizeof(bytes) - done};
+		struct msghdr message;
+		ssize_t		got;
+
+		memset(&message, 0, sizeof(message));
+		message.msg_iov = &piece;
+		message.msg_iovlen = 1;
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		got = recvmsg(sock, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		if (got > 0)
+		{
+			take_descriptor(&message, fd);
+			done += got;
+		}
+		else if (got == 0)
+			cannot_connect("it closed the connection");
+		else if (errno == EAGAIN || errno == EWOULDBLOCK)
+			wait_until(sock, WL_SOCKET_READABLE, deadline, 0);
+		else if (errno != EINTR)
+			cannot_connect_errno();
+	}
+	cfd_decode_welcome(welcome, bytes);
+}
+
+/* The recovery worker knows why. */
+static void
+not_ready(void)
+{
+	char	   *reason = cfd_state_reason();
+
+	ereport(ERROR,
+			(errcode(ERRCODE_CANNOT_CONNECT_NOW),
+			 errmsg("Confide's keeper is not ready yet"),
+			 errdetail("%s", reason != NULL ? reason : "It waits for the recovery worker of Confide."),
+			 errhint("Try again soon; if it stays so, the server's log says why.")));
+}
+
+static void
+check_welcome(const CfdWelcome *welcome)
+{
+	if (welcome->magic != CFD_HELLO_MAGIC)
+		cannot_connect("whoever listens there is not a keeper");
+	if (welcome->status == CFD_STATUS_WRONG_VERSION || welcome->version != CFD_CONTRACT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("Confide's keeper speaks version %u of the contract, this extension version %u",
+						welcome->version, CFD_CONTRACT_VERSION),
+				 errhint("Install keeper and extension of the same release, and restart both.")));
+	if (welcome->status == CFD_STATUS_RECOVERING)
+		not_ready();
+	switch (welcome->status)
+	{
+		case CFD_STATUS_ACCEPTED:
+			break;
+		case CFD_STATUS_WRONG_USER:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION),
+					 errmsg("Confide's keeper does not serve this operating system user"),
+					 errhint("Check the user in the keeper's configuration.")));
+			break;
+		case CFD_STATUS_TOO_MANY_CHANNELS:
+			ereport(ERROR,
+					(errcode(ERRCODE_TOO_MANY_CONNECTIONS),
+					 errmsg("Confide's keeper has too many channels already"),
+					 errhint("Raise the limit in the keeper's configuration.")));
+			break;
+		case CFD_STATUS_NO_SUCH_SESSION:
+			ereport(ERROR,
+					(errcode(ERRCODE_CONNECTION_DOES_NOT_EXIST),
+					 errmsg("Confide's keeper does not know the session of the parallel leader"),
+					 errhint("Try again: the keeper was restarted.")));
+			break;
+		default:
+			cannot_connect("it gave an unknown answer");
+	}
+	if (welcome->arena < CFD_ARENA_BASE || welcome->arena >= CFD_PARTITION_END - 1)
+		cannot_connect("it gave an impossible arena");
+}
+
+/* Whether the recovery worker, or who is it, has found this keeper to be ours. */
+static bool
+admitted(const CfdWelcome *welcome)
+{
+	return MyDatabaseId == InvalidOid || cfd_state_admitted(welcome->incarnation);
+}
+
+static char *
+map_memory(int fd)
+{
+	struct stat status;
+	int			seals;
+	char	   *base;
+
+	if (fd < 0)
+		cannot_connect("there came no shared memory");
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		cannot_connect("its shared memory is not sealed");
+	if (fstat(fd, &status) != 0 || status.st_size != CFD_MAPPING_BYTES)
+		cannot_connect("its shared memory has the wrong size");
+	base = mmap(NULL, CFD_MAPPING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (base == MAP_FAILED)
+		cannot_connect_errno();
+	if (cfd_get32(base + CFD_RING_MAGIC_OFFSET) != CFD_RING_MAGIC ||
+		cfd_get32(base + CFD_RING_VERSION_OFFSET) != CFD_CONTRACT_VERSION)
+	{
+		munmap(base, CFD_MAPPING_BYTES);
+		cannot_connect("its shared memory has the wrong magic number or version");
+	}
+	return base;
+}
+
+/*
+ * One attempt. False: the keeper is not ready yet, and there is time to wait. An
+ * attempt that has begun in time may itself take as long as the first, so that
+ * whoever waits in vain is told why, not that time is over.
+ */
+static bool
+attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz last)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
+	volatile int sock;
+	int			fd = -1;
+	bool		later = false;
+
+	sock = open_socket(deadline);
+	PG_TRY();
+	{
+		send_hello(sock, session, token);
+		receive_welcome(sock, &link->welcome, &fd, deadline);
+		later = link->welcome.magic == CFD_HELLO_MAGIC &&
+			link->welcome.version == CFD_CONTRACT_VERSION &&
+			(link->welcome.status == CFD_STATUS_RECOVERING || !admitted(&link->welcome)) &&
+			GetCurrentTimestamp() < last;
+		if (!later)
+		{
+			check_welcome(&link->welcome);
+			if (!admitted(&link->welcome))
+				not_ready();
+			link->base = map_memory(fd);
+		}
+	}
+	PG_CATCH();
+	{
+		close(sock);
+		if (fd >= 0)
+			close(fd);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (fd >= 0)
+		close(fd);
+	if (later)
+	{
+		close(sock);
+		return false;
+	}
+	ReserveExternalFD();
+	link->sock = sock;
+	return true;
+}
+
+void
+cfd_connect(CfdLink *link, uint64 session, const unsigned char *token)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
+
+	while (!attempt(link, session, token, deadline))
+	{
+		TimestampTz soon = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS + 1);
+
+		wait_until(PGINVALID_SOCKET, 0, soon, RETRY_MS);
+	}
+}
+
+void
+cfd_disconnect(CfdLink *link)
+{
+	munmap(link->base, CFD_MAPPING_BYTES);
+	close(link->sock);
+	ReleaseExternalFD();
+	link->base = NULL;
+	link->sock = -1;
+}

@@ -1,0 +1,145 @@
+/*
+ * functions.c
+ *	  SQL functions about the channel: handshake, version, counters, benches.
+ *
+ * Messages of a handshake are passed on unread.
+ *
+ * Invariant: none of these shows a value or a key.
+ */
+#include "postgres.h"
+
+#include "session/arena.h"
+#include "session/channel.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+#define LAST_STEP 3
+
+PG_FUNCTION_INFO_V1(cfd_handshake);
+Datum
+cfd_handshake(PG_FUNCTION_ARGS)
+{
+	int32		step = PG_GETARG_INT32(0);
+	bytea	   *message = PG_GETARG_BYTEA_PP(1);
+	unsigned char body[CFD_FIXED_HANDSHAKE];
+	const char *answer;
+	uint32		length;
+	bytea	   *result;
+
+	if (step != 1 && step != LAST_STEP)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("step of a handshake must be 1 or %d", LAST_STEP)));
+	cfd_put32(body, (uint32) step);
+	cfd_put32(body + 4, 0);
+	answer = cfd_call(CFD_KIND_HANDSHAKE, body, sizeof(body),
+					  VARDATA_ANY(message), VARSIZE_ANY_EXHDR(message), &length);
+	if (step == LAST_STEP)
+	{
+		cfd_channel.had_client = true;
+		cfd_channel.lost_client = false;
+	}
+	result = palloc(VARHDRSZ + length);
+	SET_VARSIZE(result, VARHDRSZ + length);
+	memcpy(VARDATA(result), answer, length);
+	PG_RETURN_BYTEA_P(result);
+}
+
+PG_FUNCTION_INFO_V1(cfd_version);
+Datum
+cfd_version(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("confide %s (contract %d)", CFD_VERSION, CFD_CONTRACT_VERSION)));
+}
+
+/* The keeper's lines "name value" as rows. */
+PG_FUNCTION_INFO_V1(cfd_stat_keeper);
+Datum
+cfd_stat_keeper(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const char *answer;
+	uint32		length;
+	char	   *text;
+	char	   *line;
+	char	   *rest;
+
+	answer = cfd_call(CFD_KIND_STATS, NULL, 0, NULL, 0, &length);
+	text = pnstrdup(answer, length);
+	InitMaterializedSRF(fcinfo, 0);
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+	{
+		char	   *space = strchr(line, ' ');
+		Datum		values[2];
+		bool		nulls[2] = {false, space == NULL};
+
+		if (space != NULL)
+			*space = '\0';
+		values[0] = CStringGetTextDatum(line);
+		values[1] = space != NULL ? CStringGetTextDatum(space + 1) : (Datum) 0;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static float8
+nanoseconds_each(instr_time start, int64 n)
+{
+	instr_time	end;
+
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	return n > 0 ? INSTR_TIME_GET_DOUBLE(end) * 1e9 / n : 0;
+}
+
+PG_FUNCTION_INFO_V1(cfd_bench_answered);
+Datum
+cfd_bench_answered(PG_FUNCTION_ARGS)
+{
+	int64		n = PG_GETARG_INT64(0);
+	uint32		length;
+	instr_time	start;
+
+	cfd_fence();
+	INSTR_TIME_SET_CURRENT(start);
+	for (int64 i = 0; i < n; i++)
+	{
+		cfd_call(CFD_KIND_PING, NULL, 0, NULL, 0, &length);
+		CHECK_FOR_INTERRUPTS();
+	}
+	PG_RETURN_FLOAT8(nanoseconds_each(start, n));
+}
+
+/*
+ * A message of the size of a small operation that the keeper is quick to do: a
+ * release of nothing.
+ */
+PG_FUNCTION_INFO_V1(cfd_bench_oneway);
+Datum
+cfd_bench_oneway(PG_FUNCTION_ARGS)
+{
+	int64		n = PG_GETARG_INT64(0);
+	unsigned char body[CFD_FIXED_RELEASE];
+	instr_time	start;
+	float8		result;
+
+	cfd_begin();
+	memset(body, 0, sizeof(body));
+	cfd_put32(body, cfd_fid_partition(cfd_channel.kept));
+	cfd_put64(body + 8, cfd_fid_slot(cfd_channel.kept));
+	cfd_fence();
+	INSTR_TIME_SET_CURRENT(start);
+	for (int64 i = 0; i < n; i++)
+	{
+		cfd_send(CFD_KIND_RELEASE, body, sizeof(body), NULL, 0);
+		CHECK_FOR_INTERRUPTS();
+	}
+	result = nanoseconds_each(start, n);
+	cfd_fence();
+	PG_RETURN_FLOAT8(result);
+}

@@ -1,0 +1,250 @@
+/*
+ * pins.c
+ *	  Pins and progress in shared memory: see pins.h.
+ *
+ * A writer counts its writes: an odd number means that one is under way. A
+ * collection that sees an even number after its boundary has been taken need not
+ * wait: whatever that backend promotes later was allocated after the boundary.
+ *
+ * Invariants: see pins.h.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "session/events.h"
+#include "session/pins.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/backendid.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+/* How often a collection looks whether a writer is done. */
+#define LOOK_MS 5
+
+typedef struct Pin
+{
+	pg_atomic_uint64 writes;	/* odd: one is under way */
+	pg_atomic_uint32 holder;	/* database of a holder, or 0 */
+	int			pid;
+	CfdGcProgress progress;
+	char		padding[PG_CACHE_LINE_SIZE];
+} Pin;
+
+/*
+ * Nesting level of the transaction in which a batch of rows is promoted, and not all of it
+ * written; 0: none. Until then unpinning has no effect.
+ */
+static int	held = 0;
+
+/* The first one is nobody's: its `writes` counts sweeps. */
+static Pin *pins = NULL;
+static Pin *mine = NULL;
+
+static Size
+bytes(void)
+{
+	return mul_size(sizeof(Pin), MaxBackends + 1);
+}
+
+void
+cfd_pins_request_shmem(void)
+{
+	RequestAddinShmemSpace(bytes());
+}
+
+void
+cfd_pins_init_shmem(void)
+{
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	pins = ShmemInitStruct("confide pins", bytes(), &found);
+	if (!found)
+	{
+		memset(pins, 0, bytes());
+		for (int i = 0; i <= MaxBackends; i++)
+		{
+			pg_atomic_init_u64(&pins[i].writes, 0);
+			pg_atomic_init_u32(&pins[i].holder, 0);
+		}
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static void
+at_exit(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	cfd_release_writer();
+	cfd_unpin_holder();
+	memset(&mine->progress, 0, sizeof(mine->progress));
+	mine = NULL;
+}
+
+/* This backend's pin; NULL in a process that is no backend. */
+static Pin *
+own(void)
+{
+	if (unlikely(mine == NULL))
+	{
+		if (pins == NULL || MyBackendId <= 0 || MyBackendId > MaxBackends)
+			elog(ERROR, "confide: this process cannot hold identifiers");
+		on_shmem_exit(at_exit, (Datum) 0);
+		mine = &pins[MyBackendId];
+		mine->pid = MyProcPid;
+	}
+	return mine;
+}
+
+/* ---------- writers and holders ---------- */
+
+void
+cfd_pin_writer(void)
+{
+	Pin		   *pin = own();
+	uint64		writes = pg_atomic_read_u64(&pin->writes);
+
+	if ((writes & 1) == 0)
+		pg_atomic_write_u64(&pin->writes, writes + 1);
+	/* The keeper must not hear of the promotion before others can see this. */
+	pg_memory_barrier();
+}
+
+void
+cfd_unpin_writer(void)
+{
+	uint64		writes;
+
+	if (mine == NULL || held != 0)
+		return;
+	writes = pg_atomic_read_u64(&mine->writes);
+	if ((writes & 1) == 0)
+		return;
+	pg_write_barrier();			/* the row is on its page */
+	pg_atomic_write_u64(&mine->writes, writes + 1);
+}
+
+void
+cfd_hold_writer(void)
+{
+	cfd_pin_writer();
+	held = GetCurrentTransactionNestLevel();
+}
+
+bool
+cfd_writer_held(void)
+{
+	return held != 0;
+}
+
+void
+cfd_release_writer(void)
+{
+	held = 0;
+	cfd_unpin_writer();
+}
+
+void
+cfd_abort_writer(int level)
+{
+	if (held >= level)
+		held = 0;
+	cfd_unpin_writer();
+}
+
+void
+cfd_pin_holder(void)
+{
+	pg_atomic_write_u32(&own()->holder, MyDatabaseId);
+	pg_memory_barrier();
+}
+
+void
+cfd_unpin_holder(void)
+{
+	if (mine != NULL)
+		pg_atomic_write_u32(&mine->holder, 0);
+}
+
+bool
+cfd_is_holder(void)
+{
+	return mine != NULL && pg_atomic_read_u32(&mine->holder) != 0;
+}
+
+static bool
+wait_for(const Pin *pin, TimestampTz deadline)
+{
+	uint64		seen = pg_atomic_read_u64((pg_atomic_uint64 *) &pin->writes);
+
+	while ((seen & 1) == 1 && pg_atomic_read_u64((pg_atomic_uint64 *) &pin->writes) == seen)
+	{
+		if (GetCurrentTimestamp() >= deadline)
+			return false;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, cfd_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
+}
+
+bool
+cfd_wait_for_writers(int limit_ms)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), limit_ms);
+
+	pg_memory_barrier();
+	for (int i = 1; i <= MaxBackends; i++)
+	{
+		if (!wait_for(&pins[i], deadline))
+			return false;
+	}
+	return true;
+}
+
+int
+cfd_any_holder(void)
+{
+	pg_memory_barrier();
+	for (int i = 1; i <= MaxBackends; i++)
+	{
+		if (pg_atomic_read_u32(&pins[i].holder) == MyDatabaseId)
+			return pins[i].pid;
+	}
+	return 0;
+}
+
+uint64
+cfd_sweeps(void)
+{
+	return pins != NULL ? pg_atomic_read_u64(&pins[0].writes) : 0;
+}
+
+void
+cfd_note_sweep(void)
+{
+	(void) pg_atomic_fetch_add_u64(&pins[0].writes, 1);
+}
+
+/* ---------- progress ---------- */
+
+volatile CfdGcProgress *
+cfd_gc_progress(void)
+{
+	return &own()->progress;
+}
+
+bool
+cfd_gc_progress_of(int n, CfdGcProgress *copy)
+{
+	if (pins == NULL || n >= MaxBackends)
+		return false;
+	/* May be torn; it is for people to look at. */
+	*copy = pins[n + 1].progress;
+	return true;
+}

@@ -1,0 +1,104 @@
+/*
+ * session.c
+ *	  Sessions in shared memory: see session.h.
+ *
+ * An array with an entry per PGPROC. There is no lock: a leader writes its entry
+ * before it launches workers, and workers read no other.
+ *
+ * Invariant: entries of processes without a channel are empty.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "session/session.h"
+#include "compat/compat.h"
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+
+static CfdSession *sessions = NULL;
+static bool exit_registered = false;
+
+static Size
+sessions_size(void)
+{
+	return mul_size(sizeof(CfdSession), CFD_PROC_COUNT);
+}
+
+void
+cfd_session_request_shmem(void)
+{
+	RequestAddinShmemSpace(sessions_size());
+}
+
+void
+cfd_session_init_shmem(void)
+{
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	sessions = ShmemInitStruct("confide sessions", sessions_size(), &found);
+	if (!found)
+		memset(sessions, 0, sessions_size());
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static CfdSession *
+entry_of(PGPROC *proc)
+{
+	int			number = CFD_PROC_NUMBER(proc);
+
+	if (sessions == NULL || number < 0 || number >= CFD_PROC_COUNT)
+		return NULL;
+	return &sessions[number];
+}
+
+static void
+clear_at_exit(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	cfd_session_clear();
+}
+
+void
+cfd_session_publish(const CfdWelcome *welcome)
+{
+	CfdSession *entry = entry_of(MyProc);
+
+	if (entry == NULL)
+		return;
+	if (!exit_registered)
+	{
+		on_shmem_exit(clear_at_exit, (Datum) 0);
+		exit_registered = true;
+	}
+	entry->id = welcome->session;
+	memcpy(entry->token, welcome->token, sizeof(entry->token));
+}
+
+void
+cfd_session_clear(void)
+{
+	CfdSession *entry = MyProc != NULL ? entry_of(MyProc) : NULL;
+
+	if (entry != NULL)
+		memset(entry, 0, sizeof(*entry));
+}
+
+bool
+cfd_session_leader(CfdSession *session)
+{
+	CfdSession *entry;
+
+	if (!IsParallelWorker() || MyProc->lockGroupLeader == NULL)
+		return false;
+	entry = entry_of(MyProc->lockGroupLeader);
+	if (entry == NULL || entry->id == 0)
+		return false;
+	*session = *entry;
+	return true;
+}

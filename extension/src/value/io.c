@@ -1,0 +1,246 @@
+/*
+ * io.c
+ *	  Input and output of protected types: see io.h.
+ *
+ * Input numbers a slot, sends the envelope to be stored there, and does not
+ * wait; output waits for an envelope.
+ *
+ * Invariant: plaintext is refused, and never repeated in the error.
+ */
+#include "postgres.h"
+
+#include "result/results.h"
+#include "session/channel.h"
+#include "lib/stringinfo.h"
+#include "libpq/pqformat.h"
+#include "ops/evaluate.h"
+#include "value/promote.h"
+#include "value/base64.h"
+#include "value/batch.h"
+#include "known/literals.h"
+#include "value/io.h"
+#include "value/place.h"
+#include "value/types.h"
+
+#define PREFIX_LENGTH (sizeof(CFD_ENVELOPE_PREFIX) - 1)
+#define STACK_BYTES 1024
+/* A reference to a value of a batch, in binary format. */
+#define REFERENCE_BYTES (1 + sizeof(uint32))
+
+static void
+refuse_plaintext(uint8 type)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			 errmsg("plaintext where an envelope is expected for type %s", cfd_type_name(type)),
+			 errdetail("Values of protected types reach the database sealed; this one was not, and is not shown here."),
+			 errhint("Connect through Confide's proxy, which seals values."),
+	/* Neither the statement nor the context may carry it into the log. */
+			 errhidestmt(true),
+			 errhidecontext(true)));
+}
+
+static void
+refuse_envelope(uint8 type, int code)
+{
+	ereport(ERROR,
+			(errcode(code),
+			 errmsg("malformed envelope for type %s", cfd_type_name(type)),
+			 errhint("Envelopes must be passed on unchanged.")));
+}
+
+static bool
+well_formed(const unsigned char *envelope, size_t length)
+{
+	size_t		least = CFD_ENVELOPE_HEADER_BYTES + CFD_ENVELOPE_NONCE_BYTES + CFD_ENVELOPE_TAG_BYTES;
+
+	if (length < least || envelope[0] != CFD_ENVELOPE_MAGIC)
+		return false;
+	switch (envelope[1])
+	{
+		case CFD_ORIGIN_CLIENT:
+			return length >= least + ((envelope[3] & CFD_ENVELOPE_FLAG_BATCH) != 0 ? CFD_ENVELOPE_COUNT_BYTES : 0);
+		case CFD_ORIGIN_KEEPER:
+			return true;
+		case CFD_ORIGIN_EXPORT:
+			return length >= least + CFD_ENVELOPE_EPOCH_BYTES;
+		default:
+			return false;
+	}
+}
+
+/* Sends an envelope to be stored in a new slot. */
+static CfdFid
+put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typmod, CfdPlace place)
+{
+	unsigned char body[CFD_FIXED_PUT_ENVELOPE];
+	CfdFid		fid;
+
+	cfd_begin();
+	fid = cfd_new_slot(cfd_place_arena(place));
+	cfd_put64(body, fid);
+	cfd_put32(body + 8, (uint32) typmod);
+	cfd_put32(body + 12, type);
+	cfd_send(CFD_KIND_PUT_ENVELOPE, body, sizeof(body), envelope, length);
+	if (place == CFD_PLACE_PERMANENT)
+		fid = cfd_make_constant(fid, type);
+	else
+		cfd_after_operation();
+	return fid;
+}
+
+/*
+ * While COPY reads rows its client sends alone what the type will not take: so the
+ * error is raised here, where COPY can say the line and the column.
+ */
+static void
+raise_at_once(const unsigned char *envelope)
+{
+	if (cfd_mode == CFD_MODE_COPY && envelope[1] == CFD_ORIGIN_CLIENT)
+		cfd_fence();
+}
+
+static CfdFid
+take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, uint8 type, int32 typmod)
+{
+	CfdPlace	place = cfd_place_input(flinfo, envelope[1], envelope[3]);
+	CfdFid		fid;
+
+	if (cfd_is_batch(envelope))
+		return cfd_take_batch(flinfo, envelope, length, type, typmod);
+	if (!cfd_first_call(flinfo))
+	{
+		fid = put_envelope(envelope, length, type, typmod, place);
+		raise_at_once(envelope);
+		return fid;
+	}
+	/* A literal, perhaps: the same one again must be the same FID. */
+	cfd_begin();
+	cfd_mark_called(flinfo);
+	fid = cfd_cache_find((const char *) envelope, length, type, typmod, place);
+	if (fid == 0)
+	{
+		fid = put_envelope(envelope, length, type, typmod, place);
+		raise_at_once(envelope);
+		cfd_cache_add((const char *) envelope, length, type, typmod, place, fid);
+	}
+	return fid;
+}
+
+/* The value that a text refers to; 0 if it refers to none. */
+static CfdFid
+of_reference(FmgrInfo *flinfo, const char *text, uint8 type)
+{
+	uint32		number = 0;
+	const char *digit = text + 1;
+
+	if (text[0] != CFD_ENVELOPE_REFERENCE || *digit == '\0')
+		return 0;
+	for (; *digit >= '0' && *digit <= '9' && number < CFD_BATCH_MAX; digit++)
+		number = number * 10 + (*digit - '0');
+	return *digit == '\0' ? cfd_of_batch(flinfo, number, type) : 0;
+}
+
+Datum
+cfd_type_in(FunctionCallInfo fcinfo, uint8 type)
+{
+	const char *text = PG_GETARG_CSTRING(0);
+	int32		typmod = PG_GETARG_INT32(2);
+	unsigned char stack[STACK_BYTES];
+	unsigned char *envelope = stack;
+	size_t		length;
+	size_t		bytes;
+	CfdFid		fid;
+
+	fid = of_reference(fcinfo->flinfo, text, type);
+	if (fid != 0)
+		return UInt64GetDatum(fid);
+	if (strncmp(text, CFD_ENVELOPE_PREFIX, PREFIX_LENGTH) != 0)
+		refuse_plaintext(type);
+	text += PREFIX_LENGTH;
+	length = strlen(text);
+	bytes = CFD_BASE64_BYTES(length);
+	if (bytes > CFD_MESSAGE_BODY_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("envelope for type %s is too long", cfd_type_name(type))));
+	if (bytes > sizeof(stack))
+		envelope = palloc(bytes);
+	if (!cfd_base64_decode(envelope, text, length) || !well_formed(envelope, bytes))
+		refuse_envelope(type, ERRCODE_INVALID_TEXT_REPRESENTATION);
+	fid = take_envelope(fcinfo->flinfo, envelope, bytes, type, typmod);
+	if (fid == 0)
+		refuse_envelope(type, ERRCODE_INVALID_TEXT_REPRESENTATION);
+	if (envelope != stack)
+		pfree(envelope);
+	return UInt64GetDatum(fid);
+}
+
+Datum
+cfd_type_recv(FunctionCallInfo fcinfo, uint8 type)
+{
+	StringInfo	buffer = (StringInfo) PG_GETARG_POINTER(0);
+	int32		typmod = PG_GETARG_INT32(2);
+	int			bytes = buffer->len - buffer->cursor;
+	const unsigned char *envelope = (const unsigned char *) pq_getmsgbytes(buffer, bytes);
+	CfdFid		fid;
+
+	if (bytes == REFERENCE_BYTES && envelope[0] == CFD_ENVELOPE_REFERENCE)
+	{
+		fid = cfd_of_batch(fcinfo->flinfo, cfd_get32(envelope + 1), type);
+		if (fid != 0)
+			return UInt64GetDatum(fid);
+	}
+	if (bytes == 0 || envelope[0] != CFD_ENVELOPE_MAGIC)
+		refuse_plaintext(type);
+	if (!well_formed(envelope, bytes))
+		refuse_envelope(type, ERRCODE_INVALID_BINARY_REPRESENTATION);
+	fid = take_envelope(fcinfo->flinfo, envelope, bytes, type, typmod);
+	if (fid == 0)
+		refuse_envelope(type, ERRCODE_INVALID_BINARY_REPRESENTATION);
+	return UInt64GetDatum(fid);
+}
+
+static const char *
+get_envelope(CfdFid fid, uint8 type, uint32 *length)
+{
+	unsigned char body[CFD_FIXED_GET_ENVELOPE];
+	const char *envelope;
+
+	if (cfd_results_envelope(fid, type, &envelope, length))
+		return envelope;
+	memset(body, 0, sizeof(body));
+	cfd_put64(body, fid);
+	body[8] = type;
+	envelope = cfd_call(CFD_KIND_GET_ENVELOPE, body, sizeof(body), NULL, 0, length);
+	/* NULL for the keeper, but not for the database: no function of ours made it. */
+	if (unlikely(*length == 0))
+		cfd_invalid_fid();
+	return envelope;
+}
+
+Datum
+cfd_type_out(FunctionCallInfo fcinfo, uint8 type)
+{
+	uint32		bytes;
+	const char *envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
+	size_t		length = CFD_BASE64_LENGTH((size_t) bytes);
+	char	   *text = palloc(PREFIX_LENGTH + length + 1);
+
+	memcpy(text, CFD_ENVELOPE_PREFIX, PREFIX_LENGTH);
+	cfd_base64_encode(text + PREFIX_LENGTH, (const unsigned char *) envelope, bytes);
+	text[PREFIX_LENGTH + length] = '\0';
+	PG_RETURN_CSTRING(text);
+}
+
+Datum
+cfd_type_send(FunctionCallInfo fcinfo, uint8 type)
+{
+	uint32		bytes;
+	const char *envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
+	bytea	   *result = palloc(VARHDRSZ + bytes);
+
+	SET_VARSIZE(result, VARHDRSZ + bytes);
+	memcpy(VARDATA(result), envelope, bytes);
+	PG_RETURN_BYTEA_P(result);
+}

@@ -1,0 +1,258 @@
+/*
+ * promote.c
+ *	  Partitions and promotion: see promote.h.
+ *
+ * Partition numbers are cached with the relation (rd_amcache, which a relcache
+ * invalidation frees) and belong to a connection: after a reconnect they are
+ * asked for anew.
+ *
+ * Invariant: a permanent FID that we accept is in the partition we asked for.
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "session/channel.h"
+#include "miscadmin.h"
+#include "value/promote.h"
+#include "value/types.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "wal/rmgr.h"
+#include "session/gate.h"
+
+/* What precedes the redo record in the answer to PartitionOpen. */
+#define PARTITION_ANSWER_BYTES 8
+
+/*
+ * Makes what the keeper has promised durable with the transaction: here its redo
+ * record goes into PostgreSQL's WAL, before any record that contains one of the
+ * FIDs. A keeper without a store has none.
+ */
+static bool
+log_redo_record(const char *record, uint32 length, bool permanent)
+{
+	if (length == 0)
+		return false;
+	if (length < CFD_WAL_RECORD_MIN)
+		cfd_violation("redo record is too short");
+	cfd_wal_log(record, length, permanent);
+	return true;
+}
+
+static bool
+is_permanent(Relation relation)
+{
+	return relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
+}
+
+/*
+ * Says which partitions' records are on disk: to get them there is cheap, once for
+ * a table. A record that were only in memory would be lost when PostgreSQL crashes,
+ * while the keeper lives on, and nobody would write it any more.
+ */
+static void
+tell_logged(const uint32 *partitions, int count)
+{
+	if (count == 0)
+		return;
+	XLogFlush(XactLastRecEnd);
+	for (int i = 0; i < count; i++)
+	{
+		unsigned char logged[CFD_FIXED_PARTITION_LOGGED];
+
+		/* If it does not get there, somebody logs the partition once more. */
+		cfd_put32(logged, partitions[i]);
+		cfd_put32(logged + 4, 0);
+		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged), true);
+	}
+}
+
+/*
+ * The partition of a column (relation 0: constants in catalogs); `*logged` if its
+ * record was written.
+ */
+static uint32
+open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent, bool *logged)
+{
+	unsigned char body[CFD_FIXED_PARTITION_OPEN];
+	const char *answer;
+	uint32		length;
+	uint32		partition;
+
+	cfd_state_need_fids();
+	memset(body, 0, sizeof(body));
+	cfd_put32(body, MyDatabaseId);
+	cfd_put32(body + 4, relation);
+	cfd_put32(body + 8, (uint32) attribute);
+	cfd_put32(body + 12, (uint32) typmod);
+	body[16] = type;
+	answer = cfd_call(CFD_KIND_PARTITION_OPEN, body, sizeof(body), NULL, 0, &length);
+	if (length < PARTITION_ANSWER_BYTES)
+		cfd_violation("answer about a partition is too short");
+	partition = cfd_get32(answer);
+	if (partition == 0 || partition >= CFD_ARENA_BASE)
+		cfd_violation("impossible partition");
+	*logged = log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES, permanent);
+	return partition;
+}
+
+/*
+ * A transient relation stands in for another while that is rewritten; its values
+ * belong to the original.
+ */
+static Oid
+owner_of(Relation relation)
+{
+	return OidIsValid(relation->rd_rel->relrewrite) ? relation->rd_rel->relrewrite : RelationGetRelid(relation);
+}
+
+static uint8
+type_of(TupleDesc desc, int i)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+	return attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
+}
+
+static CfdColumns *
+load_columns(Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	CfdColumns *columns;
+	int			count = 0;
+
+	/* Looking types up may free the cache, so that comes first. */
+	for (int i = 0; i < desc->natts; i++)
+		count += type_of(desc, i) != 0;
+	columns = MemoryContextAllocZero(CacheMemoryContext,
+									 offsetof(CfdColumns, column) + count * sizeof(CfdColumn));
+	for (int i = 0; i < desc->natts && columns->count < count; i++)
+	{
+		if (type_of(desc, i) != 0)
+			columns->column[columns->count++].index = i;
+	}
+	if (relation->rd_amcache != NULL)
+		pfree(relation->rd_amcache);
+	relation->rd_amcache = columns;
+	return columns;
+}
+
+const CfdColumns *
+cfd_columns(Relation relation)
+{
+	return relation->rd_amcache != NULL ? relation->rd_amcache : load_columns(relation);
+}
+
+const CfdColumns *
+cfd_open_columns(Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	CfdColumns *columns = (CfdColumns *) cfd_columns(relation);
+	uint32	   *partitions;
+	uint32	   *fresh;
+	uint32		generation;
+	int			fresh_count = 0;
+	int			count = columns->count;
+
+	cfd_begin();
+	generation = cfd_channel.generation;
+	if (columns->generation == generation)
+		return columns;
+	partitions = palloc(count * sizeof(uint32));
+	fresh = palloc(count * sizeof(uint32));
+	for (int n = 0; n < count; n++)
+	{
+		int			i = columns->column[n].index;
+		bool		logged;
+
+		partitions[n] = open_partition(owner_of(relation), i + 1,
+									   TupleDescAttr(desc, i)->atttypmod, type_of(desc, i),
+									   is_permanent(relation), &logged);
+		if (logged)
+			fresh[fresh_count++] = partitions[n];
+		/* The cache may have been freed meanwhile; the columns are the same. */
+		columns = (CfdColumns *) cfd_columns(relation);
+	}
+	/* The records of others wait for no disk, and are written again. */
+	if (is_permanent(relation))
+		tell_logged(fresh, fresh_count);
+	for (int n = 0; n < count; n++)
+		columns->column[n].partition = partitions[n];
+	columns->generation = generation;
+	pfree(partitions);
+	pfree(fresh);
+	return columns;
+}
+
+/* How many were promoted, from the first on. */
+static int
+promote_part(CfdPromotion *items, int count, bool permanent)
+{
+	unsigned char body[CFD_FIXED_PROMOTE];
+	const char *answer;
+	uint32		length;
+	uint32		fids = count * sizeof(uint64);
+	int			done;
+
+	memset(body, 0, sizeof(body));
+	cfd_put32(body, count);
+	answer = cfd_call(CFD_KIND_PROMOTE, body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
+	if (length < fids)
+		cfd_violation("answer to a promotion is too short");
+	for (done = 0; done < count; done++)
+	{
+		uint64		fid = cfd_get64(answer + done * sizeof(uint64));
+
+		if (fid == CFD_NOT_PROMOTED)
+			break;
+		if (cfd_fid_partition(fid) != items[done].partition)
+			cfd_violation("promoted into another partition");
+		items[done].fid = fid;
+	}
+	if (done == 0)
+		cfd_violation("promoted nothing");
+	log_redo_record(answer + fids, length - fids, permanent);
+	return done;
+}
+
+void
+cfd_promote(Relation relation, CfdPromotion *items, int count)
+{
+	bool		permanent = relation == NULL || is_permanent(relation);
+
+	cfd_state_need_fids();
+	for (int done = 0; done < count;)
+		done += promote_part(items + done, Min(count - done, CFD_ROWS_MAX), permanent);
+}
+
+void
+cfd_log_promotion(Relation relation, const char *record, uint32 length)
+{
+	log_redo_record(record, length, is_permanent(relation));
+}
+
+CfdFid
+cfd_make_constant(CfdFid fid, uint8 type)
+{
+	static uint32 partitions[CFD_TYPE_MAX + 1];
+	static uint32 generation = 0;
+	CfdPromotion item = {.fid = fid};
+
+	cfd_begin();
+	if (generation != cfd_channel.generation)
+	{
+		memset(partitions, 0, sizeof(partitions));
+		generation = cfd_channel.generation;
+	}
+	if (partitions[type] == 0)
+	{
+		bool		logged;
+		uint32		partition = open_partition(InvalidOid, 0, -1, type, true, &logged);
+
+		tell_logged(&partition, logged ? 1 : 0);
+		partitions[type] = partition;
+	}
+	item.partition = partitions[type];
+	cfd_promote(NULL, &item, 1);
+	return item.fid;
+}

@@ -1,0 +1,51 @@
+/*
+ * promote.h
+ *	  Copies of temporary values in columns' partitions: their permanent FIDs.
+ *
+ * Does not touch tuples (tableam/slots.h).
+ *
+ * Invariant 1 of the design: the redo record of a promotion precedes the heap
+ * record; so whoever promotes calls cfd_promote, which logs, and only then heap.
+ */
+#ifndef CFD_VALUE_PROMOTE_H
+#define CFD_VALUE_PROMOTE_H
+
+#include "postgres.h"
+#include "wire/wire.h"
+#include "utils/relcache.h"
+
+/* One promotion, as it stands in a message; `fid` becomes the permanent one. */
+typedef struct CfdPromotion
+{
+	uint64		fid;
+	uint32		partition;
+	uint32		zero;
+} CfdPromotion;
+
+/* A protected column of a relation. */
+typedef struct CfdColumn
+{
+	int			index;			/* attribute number - 1 */
+	uint32		partition;		/* 0 until it is opened */
+} CfdColumn;
+
+/* The protected columns of a relation. */
+typedef struct CfdColumns
+{
+	uint32		generation;		/* of the channel that opened the partitions; 0: none */
+	int			count;
+	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];
+} CfdColumns;
+
+/* Protected columns; valid until the next call, or while the catalogs are left alone. */
+extern const CfdColumns *cfd_columns(Relation relation);
+/* As above, with their partitions. */
+extern const CfdColumns *cfd_open_columns(Relation relation);
+/* Relation NULL: constants in catalogs. */
+extern void cfd_promote(Relation relation, CfdPromotion *items, int count);
+/* Writes the redo record of a promotion into the WAL; it may be empty. */
+extern void cfd_log_promotion(Relation relation, const char *record, uint32 length);
+/* Copies a value into the partition of constants in catalogs. */
+extern CfdFid cfd_make_constant(CfdFid fid, uint8 type);
+
+#endif

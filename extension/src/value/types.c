@@ -1,0 +1,194 @@
+/*
+ * types.c
+ *	  The protected types of this database: see types.h.
+ *
+ * OIDs are looked up at the first use and again after any change to pg_type or
+ * pg_am. They are told apart by name and schema: pg_catalog belongs to
+ * superusers, who could not gain by faking one, since the keeper checks types.
+ *
+ * Invariant: safe to call whenever catalogs can be read; gives 0 otherwise.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_range.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "value/types.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+static const struct
+{
+	const char *name;
+	Oid			plain;
+}			types[CFD_TYPE_MAX + 1] = {
+	[CFD_TYPE_BOOL] = {"enc_bool", BOOLOID},
+	[CFD_TYPE_INT2] = {"enc_int2", INT2OID},
+	[CFD_TYPE_INT4] = {"enc_int4", INT4OID},
+	[CFD_TYPE_INT8] = {"enc_int8", INT8OID},
+	[CFD_TYPE_FLOAT4] = {"enc_float4", FLOAT4OID},
+	[CFD_TYPE_FLOAT8] = {"enc_float8", FLOAT8OID},
+	[CFD_TYPE_NUMERIC] = {"enc_numeric", NUMERICOID},
+	[CFD_TYPE_TEXT] = {"enc_text", TEXTOID},
+	[CFD_TYPE_VARCHAR] = {"enc_varchar", VARCHAROID},
+	[CFD_TYPE_BPCHAR] = {"enc_bpchar", BPCHAROID},
+	[CFD_TYPE_BYTEA] = {"enc_bytea", BYTEAOID},
+	[CFD_TYPE_DATE] = {"enc_date", DATEOID},
+	[CFD_TYPE_TIME] = {"enc_time", TIMEOID},
+	[CFD_TYPE_TIMESTAMP] = {"enc_timestamp", TIMESTAMPOID},
+	[CFD_TYPE_TIMESTAMPTZ] = {"enc_timestamptz", TIMESTAMPTZOID},
+	[CFD_TYPE_INTERVAL] = {"enc_interval", INTERVALOID},
+	[CFD_TYPE_UUID] = {"enc_uuid", UUIDOID},
+};
+
+StaticAssertDecl(CFD_TYPE_MAX == CFD_TYPE_UUID, "a type is missing in the list above");
+
+static Oid	oids[CFD_TYPE_MAX + 1];
+static Oid	access_method = InvalidOid;
+static bool loaded = false;
+
+static void
+invalidate(Datum arg, int cache, uint32 hash)
+{
+	(void) arg;
+	(void) cache;
+	(void) hash;
+	loaded = false;
+}
+
+void
+cfd_types_init(void)
+{
+	CacheRegisterSyscacheCallback(TYPEOID, invalidate, (Datum) 0);
+	CacheRegisterSyscacheCallback(AMOID, invalidate, (Datum) 0);
+}
+
+static bool
+load(void)
+{
+	if (loaded)
+		return true;
+	if (!IsTransactionState() || !OidIsValid(MyDatabaseId))
+		return false;
+	/* An invalidation while we look things up makes us look again. */
+	loaded = true;
+	memset(oids, 0, sizeof(oids));
+	access_method = GetSysCacheOid1(AMNAME, Anum_pg_am_oid, CStringGetDatum("confide"));
+	if (!OidIsValid(access_method) && !SearchSysCacheExists2(TYPENAMENSP, CStringGetDatum("enc_bool"),
+															 ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))
+		return true;
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+		oids[code] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+									 CStringGetDatum(types[code].name),
+									 ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+	return true;
+}
+
+uint8
+cfd_type_code(Oid type)
+{
+	/* Types made by initdb are not ours. */
+	if (type < FirstNormalObjectId || !load())
+		return 0;
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+	{
+		if (oids[code] == type)
+			return code;
+	}
+	return 0;
+}
+
+Oid
+cfd_type_oid(uint8 code)
+{
+	return code <= CFD_TYPE_MAX && load() ? oids[code] : InvalidOid;
+}
+
+const char *
+cfd_type_name(uint8 code)
+{
+	return code <= CFD_TYPE_MAX && types[code].name != NULL ? types[code].name : "???";
+}
+
+const char *
+cfd_plain_name(uint8 code)
+{
+	return cfd_type_name(code) + strlen("enc_");
+}
+
+Oid
+cfd_plain_oid(uint8 code)
+{
+	return code <= CFD_TYPE_MAX ? types[code].plain : InvalidOid;
+}
+
+Oid
+cfd_access_method(void)
+{
+	return load() ? access_method : InvalidOid;
+}
+
+bool
+cfd_has_protected(TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (!attribute->attisdropped && cfd_type_code(attribute->atttypid) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+composite_contains(Oid type)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, -1, true);
+	bool		found = false;
+
+	if (desc == NULL)
+		return false;
+	for (int i = 0; i < desc->natts && !found; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			found = cfd_type_contains(TupleDescAttr(desc, i)->atttypid);
+	}
+	ReleaseTupleDesc(desc);
+	return found;
+}
+
+bool
+cfd_type_contains(Oid type)
+{
+	Oid			base;
+	Oid			element;
+
+	if (type < FirstNormalObjectId || !load() || !OidIsValid(oids[CFD_TYPE_BOOL]))
+		return false;
+	if (cfd_type_code(type) != 0)
+		return true;
+	base = getBaseType(type);
+	if (base != type)
+		return cfd_type_contains(base);
+	element = get_element_type(type);
+	if (OidIsValid(element))
+		return cfd_type_contains(element);
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_RANGE:
+			return cfd_type_contains(get_range_subtype(type));
+		case TYPTYPE_MULTIRANGE:
+			return cfd_type_contains(get_multirange_range(type));
+		case TYPTYPE_COMPOSITE:
+			return composite_contains(type);
+		default:
+			return false;
+	}
+}

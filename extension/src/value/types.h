@@ -1,0 +1,33 @@
+/*
+ * types.h
+ *	  The protected types of this database: from OID to code and back.
+ *
+ * Knows catalogs, not values.
+ *
+ * Invariant: a type that is not ours has code 0; without the extension in the
+ * database no type is ours.
+ */
+#ifndef CFD_VALUE_TYPES_H
+#define CFD_VALUE_TYPES_H
+
+#include "postgres.h"
+#include "access/tupdesc.h"
+#include "wire/wire.h"
+
+extern void cfd_types_init(void);
+/* Code of a protected type, 0 for any other. */
+extern uint8 cfd_type_code(Oid type);
+/* OID of the protected type with a code; InvalidOid for none. */
+extern Oid	cfd_type_oid(uint8 code);
+/* SQL name of the protected type with a code, and name of its plain twin. */
+extern const char *cfd_type_name(uint8 code);
+extern const char *cfd_plain_name(uint8 code);
+extern Oid	cfd_plain_oid(uint8 code);
+/* Whether a value of the type is or contains (array, composite, ...) a FID. */
+extern bool cfd_type_contains(Oid type);
+/* Whether one of the attributes has a protected type. */
+extern bool cfd_has_protected(TupleDesc desc);
+/* OID of the access method "confide", InvalidOid when there is none. */
+extern Oid	cfd_access_method(void);
+
+#endif

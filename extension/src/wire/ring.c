@@ -1,0 +1,24 @@
+/*
+ * ring.c
+ *	  Setting up one side of a ring: see ring.h, which has the rest inline.
+ *
+ * Invariant: a new ring stands at position 0 on both sides.
+ */
+#include "postgres.h"
+
+#include "wire/ring.h"
+
+void
+cfd_ring_init(CfdRing *ring, char *base, int control, int data, uint64 size)
+{
+	ring->control = base + control;
+	ring->data = base + data;
+	ring->size = size;
+	ring->mine = 0;
+	ring->published = 0;
+	ring->announced = 0;
+	ring->peer = 0;
+	ring->beside_at = 0;
+	ring->beside_count = 0;
+	ring->besides = 0;
+}
