@@ -1,0 +1,123 @@
+//! Bytes of what is hashed and signed: little-endian integers, and byte strings with
+//! their length before them, so that no two contents have the same bytes.
+//!
+//! Invariant: decoding what was encoded gives it back, and nothing is left over.
+
+use crate::Error;
+
+/// Builds bytes.
+#[derive(Default)]
+pub(crate) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    pub(crate) fn u16(&mut self, value: u16) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Bytes of a length that the reader knows.
+    pub(crate) fn fixed(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Length `u64`, then the bytes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.fixed(bytes);
+    }
+
+    /// 0 for nothing; 1, then the bytes.
+    pub(crate) fn optional(&mut self, bytes: Option<&[u8]>) {
+        self.u8(u8::from(bytes.is_some()));
+        if let Some(bytes) = bytes {
+            self.bytes(bytes);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Takes bytes apart.
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader(bytes)
+    }
+
+    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (head, rest) = self.0.split_first_chunk().ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Error> {
+        self.fixed().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Error> {
+        self.fixed().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Error> {
+        self.fixed().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Error> {
+        let length = usize::try_from(self.u64()?).map_err(|_| SHORT)?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, Error> {
+        let text = std::str::from_utf8(self.bytes()?);
+        Ok(text
+            .map_err(|_| Error::Malformed("text is not UTF-8"))?
+            .to_owned())
+    }
+
+    pub(crate) fn boolean(&mut self) -> Result<bool, Error> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Error::Malformed("a flag is neither 0 nor 1")),
+        }
+    }
+
+    pub(crate) fn optional(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        Ok(match self.boolean()? {
+            true => Some(self.bytes()?.to_vec()),
+            false => None,
+        })
+    }
+
+    /// How many records of at least so many bytes follow; more than there can be are
+    /// refused before anything is allocated.
+    pub(crate) fn count(&mut self, least: usize) -> Result<usize, Error> {
+        let count = usize::try_from(self.u64()?).map_err(|_| SHORT)?;
+        let needed = count.checked_mul(least).ok_or(SHORT)?;
+        if needed > self.0.len() {
+            return Err(SHORT);
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn end(self) -> Result<(), Error> {
+        match self.0 {
+            [] => Ok(()),
+            _ => Err(Error::Malformed("something follows the end")),
+        }
+    }
+}
+
+const SHORT: Error = Error::Malformed("it ends too early");

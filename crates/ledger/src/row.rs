@@ -1,0 +1,61 @@
+//! The leaf of a row version: all that a change of it must change.
+//!
+//! Bytes ([`crate::codec`]): magic, schema, table, sequence number, time, principal, number of
+//! columns; for each its name, its type and its value (NULL, or bytes in the type's
+//! text form). A superuser who renames a column, changes its type, or moves a value
+//! into another one changes the leaf.
+//!
+//! Invariant: different row versions have different bytes.
+
+use crate::Hash;
+use crate::codec::Writer;
+
+const MAGIC: &[u8; 8] = b"cfdrow 1";
+
+/// One version of one row of a ledger table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RowVersion<'a> {
+    /// Schema of the table.
+    pub schema: &'a str,
+    /// Name of the table.
+    pub table: &'a str,
+    /// Number of the version, `sn` (SecuDB, section 6.2): the leaf's place.
+    pub sn: u64,
+    /// When it became valid, in microseconds since 2000-01-01 UTC.
+    pub valid_from: i64,
+    /// Who wrote it.
+    pub principal: &'a str,
+    /// Its columns, in the table's order.
+    pub columns: &'a [Column<'a>],
+}
+
+/// A column of a row version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Column<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its type, as `format_type` shows it.
+    pub type_name: &'a str,
+    /// The value, `None` for NULL.
+    pub value: Option<&'a [u8]>,
+}
+
+impl RowVersion<'_> {
+    /// The hash that goes into the log.
+    pub fn leaf(&self) -> Hash {
+        let mut out = Writer::default();
+        out.fixed(MAGIC);
+        out.bytes(self.schema.as_bytes());
+        out.bytes(self.table.as_bytes());
+        out.u64(self.sn);
+        out.u64(self.valid_from.cast_unsigned());
+        out.bytes(self.principal.as_bytes());
+        out.u64(self.columns.len() as u64);
+        for column in self.columns {
+            out.bytes(column.name.as_bytes());
+            out.bytes(column.type_name.as_bytes());
+            out.optional(column.value);
+        }
+        Hash::leaf(&out.finish())
+    }
+}
