@@ -99,7 +99,7 @@ evaluate(CfdInputColumn *column, ExprContext *context, int row)
 }
 
 static void
-evaluate_constants(CfdInputs *inputs, ExprContext *context)
+cfd_inputs_evaluate_constants(CfdInputs *inputs, ExprContext *context)
 {
 	for (int i = 0; i < inputs->count; i++)
 	{
@@ -113,7 +113,7 @@ void
 cfd_inputs_row(CfdInputs *inputs, TupleTableSlot *slot, ExprContext *context, int row)
 {
 	if (unlikely(!inputs->constants_known))
-		evaluate_constants(inputs, context);
+		cfd_inputs_evaluate_constants(inputs, context);
 	for (int i = 0; i < inputs->count; i++)
 	{
 		CfdInputColumn *column = &inputs->columns[i];
@@ -130,7 +130,7 @@ void
 cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *context, int row)
 {
 	if (unlikely(!inputs->constants_known))
-		evaluate_constants(inputs, context);
+		cfd_inputs_evaluate_constants(inputs, context);
 	for (int i = 0; i < inputs->count; i++)
 	{
 		CfdInputColumn *column = &inputs->columns[i];

@@ -31,7 +31,7 @@ cfd_stored_create(int last_attribute)
 }
 
 static void
-describe(CfdStored *stored, TupleDesc desc)
+cfd_stored_describe(CfdStored *stored, TupleDesc desc)
 {
 	int			offset = 0;
 
@@ -123,7 +123,7 @@ cfd_stored_take(CfdStored *stored, PlanState *child, TupleTableSlot *slot, int m
 	if (!TTS_IS_BUFFERTUPLE(slot))
 		return 0;
 	if (unlikely(stored->described != slot->tts_tupleDescriptor))
-		describe(stored, slot->tts_tupleDescriptor);
+		cfd_stored_describe(stored, slot->tts_tupleDescriptor);
 	tuple = ((HeapTupleTableSlot *) slot)->tuple;
 	stored->count = 0;
 	if (stored->fixed < stored->last_attribute || tuple == NULL || !add(stored, tuple->t_data))

@@ -107,7 +107,7 @@ send_marks(Marks *marks)
 }
 
 static void
-mark(void *arg, const CfdFid *fids, int count)
+cfd_collect_mark(void *arg, const CfdFid *fids, int count)
 {
 	Marks	   *marks = arg;
 
@@ -144,7 +144,7 @@ mark_all(Relation table, BufferAccessStrategy strategy, Snapshot snapshot)
 {
 	Marks	   *marks = palloc(sizeof(Marks));
 	volatile CfdGcProgress *progress = cfd_gc_progress();
-	CfdSearch	search = {.sink = mark,.arg = marks,.page_done = count_page,.strategy = strategy,.snapshot = snapshot};
+	CfdSearch	search = {.sink = cfd_collect_mark,.arg = marks,.page_done = count_page,.strategy = strategy,.snapshot = snapshot};
 
 	marks->progress = progress;
 	marks->count = 0;
@@ -264,7 +264,7 @@ sweep(volatile CfdGcProgress *progress)
 
 /* Begins in the keeper; gives its partitions. */
 static const Partition *
-begin(Oid database, Oid relation, Relation table, uint32 *count)
+cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
 {
 	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
 	TupleDesc	desc = table != NULL ? RelationGetDescr(table) : NULL;
@@ -373,7 +373,7 @@ mark_and_sweep(Relation table, BufferAccessStrategy strategy)
 }
 
 static CfdCollected
-collect(Oid database, Oid relation, Relation table, BufferAccessStrategy strategy, double rows)
+cfd_collect_run(Oid database, Oid relation, Relation table, BufferAccessStrategy strategy, double rows)
 {
 	volatile CfdGcProgress *progress = cfd_gc_progress();
 	volatile CfdCollected result = {0};
@@ -387,7 +387,7 @@ collect(Oid database, Oid relation, Relation table, BufferAccessStrategy strateg
 	progress->pages_done = progress->found = progress->swept = 0;
 	PG_TRY();
 	{
-		partitions = begin(database, relation, table, &count);
+		partitions = cfd_collect_begin(database, relation, table, &count);
 		if (database != MyDatabaseId)
 			sweep(progress);	/* nothing is left that could name a value */
 		else if (count > 0 && worth_it(relation, partitions, count, rows))
@@ -407,19 +407,19 @@ collect(Oid database, Oid relation, Relation table, BufferAccessStrategy strateg
 CfdCollected
 cfd_collect(Relation table, BufferAccessStrategy strategy, double rows)
 {
-	return collect(MyDatabaseId, RelationGetRelid(table), table, strategy, rows);
+	return cfd_collect_run(MyDatabaseId, RelationGetRelid(table), table, strategy, rows);
 }
 
 CfdCollected
 cfd_collect_orphans(Oid relation)
 {
-	return collect(MyDatabaseId, relation, NULL, NULL, -1);
+	return cfd_collect_run(MyDatabaseId, relation, NULL, NULL, -1);
 }
 
 CfdCollected
 cfd_collect_database(Oid database)
 {
-	return collect(database, CFD_WHOLE_DATABASE, NULL, NULL, -1);
+	return cfd_collect_run(database, CFD_WHOLE_DATABASE, NULL, NULL, -1);
 }
 
 void

@@ -53,7 +53,7 @@ note(Found *found, CfdFid fid)
 }
 
 static void
-hand_over(const CfdSearch *search, const Found *found)
+cfd_places_hand_over(const CfdSearch *search, const Found *found)
 {
 	if (found->count > 0)
 		search->sink(search->arg, found->fids, found->count);
@@ -174,7 +174,7 @@ cfd_search_heap(const CfdSearch *search, Relation table)
 		if (!PageIsNew(page))
 			search_heap_page(desc, natts, page, found);
 		UnlockReleaseBuffer(buffer);
-		hand_over(search, found);
+		cfd_places_hand_over(search, found);
 		page_done(search);
 	}
 	pfree(found);
@@ -241,7 +241,7 @@ search_level(const CfdSearch *search, Relation index, uint32 level, Found *found
 		found->count = 0;
 		search_btree_page(index, page, found);
 		_bt_relbuf(index, buffer);
-		hand_over(search, found);
+		cfd_places_hand_over(search, found);
 		page_done(search);
 		if (next == P_NONE)
 			return;

@@ -137,7 +137,7 @@ collect_databases(OrphanSink sink, void *arg)
 
 /* Opens the channel; false, and a line in the log, if the keeper is away. */
 static bool
-reach_keeper(int level)
+cfd_vacuum_reach_keeper(int level)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool reached = false;
@@ -179,7 +179,7 @@ cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStra
 	int			level = (params->options & VACOPT_VERBOSE) != 0 ? INFO : DEBUG1;
 	CfdCollected result;
 
-	if (!cfd_gc_enabled || params->is_wraparound || cfd_columns(table)->count == 0 || !reach_keeper(level))
+	if (!cfd_gc_enabled || params->is_wraparound || cfd_columns(table)->count == 0 || !cfd_vacuum_reach_keeper(level))
 		return;
 	result = cfd_collect(table, strategy, live_rows(table));
 	if (result.postponed != NULL)

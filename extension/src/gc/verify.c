@@ -35,7 +35,7 @@ typedef struct Count
 } Count;
 
 static void
-ask(Count *count)
+cfd_verify_ask(Count *count)
 {
 	unsigned char body[CFD_FIXED_RESOLVE];
 	const char *answer;
@@ -53,12 +53,12 @@ ask(Count *count)
 }
 
 static void
-take(void *arg, const CfdFid *fids, int n)
+cfd_verify_take(void *arg, const CfdFid *fids, int n)
 {
 	Count	   *count = arg;
 
 	if (n > lengthof(count->fids) - count->waiting)
-		ask(count);
+		cfd_verify_ask(count);
 	memcpy(count->fids + count->waiting, fids, n * sizeof(CfdFid));
 	count->waiting += n;
 	count->found += n;
@@ -71,7 +71,7 @@ put_row(ReturnSetInfo *result, Count *count, const char *place, const char *name
 	Datum		values[4];
 	bool		nulls[4] = {false};
 
-	ask(count);
+	cfd_verify_ask(count);
 	values[0] = CStringGetTextDatum(place);
 	values[1] = CStringGetTextDatum(name);
 	values[2] = Int64GetDatum(count->found);
@@ -81,15 +81,15 @@ put_row(ReturnSetInfo *result, Count *count, const char *place, const char *name
 }
 
 static void
-begin(CfdSearch *search, Count *count)
+cfd_verify_begin(CfdSearch *search, Count *count)
 {
-	*search = (CfdSearch) {.sink = take,.arg = count};
+	*search = (CfdSearch) {.sink = cfd_verify_take,.arg = count};
 	search->strategy = GetAccessStrategy(BAS_BULKREAD);
 	search->snapshot = RegisterSnapshot(GetLatestSnapshot());
 }
 
 static void
-end(CfdSearch *search)
+cfd_verify_end(CfdSearch *search)
 {
 	UnregisterSnapshot(search->snapshot);
 	FreeAccessStrategy(search->strategy);
@@ -112,7 +112,7 @@ verify(Oid oid, ReturnSetInfo *result)
 	CfdSearch	search;
 	ListCell   *cell;
 
-	begin(&search, count);
+	cfd_verify_begin(&search, count);
 	cfd_search_heap(&search, table);
 	put_row(result, count, "table", RelationGetRelationName(table));
 	foreach(cell, RelationGetIndexList(table))
@@ -124,7 +124,7 @@ verify(Oid oid, ReturnSetInfo *result)
 		index_close(index, NoLock);
 	}
 	verify_statistics(&search, oid, result);
-	end(&search);
+	cfd_verify_end(&search);
 	pfree(count);
 	table_close(table, NoLock);
 }
@@ -145,9 +145,9 @@ cfd_verify(PG_FUNCTION_ARGS)
 		Count	   *count = palloc0(sizeof(Count));
 		CfdSearch	search;
 
-		begin(&search, count);
+		cfd_verify_begin(&search, count);
 		verify_statistics(&search, oid, result);
-		end(&search);
+		cfd_verify_end(&search);
 	}
 	return (Datum) 0;
 }

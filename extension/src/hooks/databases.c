@@ -39,7 +39,7 @@ template_of(const CreatedbStmt *create)
 
 /* Constants in catalogs are in a partition of no relation, and count. */
 static bool
-has_values(Oid database)
+cfd_databases_has_values(Oid database)
 {
 	int			count;
 	uint32	   *databases;
@@ -63,7 +63,7 @@ cfd_check_createdb(const CreatedbStmt *create)
 	if (strcmp(name, PRISTINE_TEMPLATE) == 0 || cfd_marker_read() == 0)
 		return;
 	database = get_database_oid(name, true);
-	if (OidIsValid(database) && has_values(database))
+	if (OidIsValid(database) && cfd_databases_has_values(database))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("database \"%s\" cannot be copied: it has protected values", name),

@@ -57,7 +57,7 @@ shmem_startup(void)
 }
 
 static void
-define_settings(void)
+cfd_init_define_settings(void)
 {
 	DefineCustomStringVariable("confide.keeper_socket",
 							   "Path of the Unix socket on which the keeper listens.",
@@ -135,7 +135,7 @@ _PG_init(void)
 				 errmsg("confide must be in shared_preload_libraries"),
 				 errhint("Add it in postgresql.conf and restart PostgreSQL.")));
 	cfd_wal_init();
-	define_settings();
+	cfd_init_define_settings();
 	previous_shmem_request = shmem_request_hook;
 	shmem_request_hook = shmem_request;
 	previous_shmem_startup = shmem_startup_hook;

@@ -61,7 +61,7 @@ varies(Node *node, void *context)
 }
 
 static bool
-is_constant(Node *node)
+cfd_parse_is_constant(Node *node)
 {
 	if (IsA(node, Const))
 		return !((Const *) node)->constisnull;
@@ -86,7 +86,7 @@ check_function(FuncExpr *function)
 	from = exprType(arg);
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
 	{
-		if (cfd_plain_oid(code) == from && is_constant(arg))
+		if (cfd_plain_oid(code) == from && cfd_parse_is_constant(arg))
 			cfd_refuse_constant(code);
 	}
 }

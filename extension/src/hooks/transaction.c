@@ -87,7 +87,7 @@ static void move_drops(int from, int to);
  * collection finds out which.
  */
 static void
-reach_keeper(void)
+cfd_transaction_reach_keeper(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 
@@ -139,7 +139,7 @@ move_drops(int from, int to)
 }
 
 static void
-forget(void)
+cfd_transaction_forget(void)
 {
 	if (cfd_channel.connected && cfd_channel.outstanding)
 	{
@@ -157,7 +157,7 @@ transaction_event(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 			cfd_fence_outstanding();
-			reach_keeper();
+			cfd_transaction_reach_keeper();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
@@ -172,7 +172,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_ABORT:
 			cfd_channel.clock_told = false;
 			cfd_abort_writer(1);
-			forget();
+			cfd_transaction_forget();
 			move_drops(1, -1);
 			break;
 		case XACT_EVENT_PREPARE:
@@ -204,7 +204,7 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
 			cfd_abort_writer(level);
-			forget();
+			cfd_transaction_forget();
 			move_drops(level, -1);
 			break;
 		case SUBXACT_EVENT_START_SUB:

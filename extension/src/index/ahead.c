@@ -142,7 +142,7 @@ add_scan(Arms *to, const BitmapIndexScanState *node)
 }
 
 static void
-forget(void *arg)
+cfd_ahead_forget(void *arg)
 {
 	for (Arms **at = &groups; *at != NULL; at = &(*at)->next)
 	{
@@ -167,7 +167,7 @@ make_arms(MemoryContext context)
 static void
 add_arms(Arms *made)
 {
-	made->at_end.func = forget;
+	made->at_end.func = cfd_ahead_forget;
 	made->at_end.arg = made;
 	MemoryContextRegisterResetCallback(made->context, &made->at_end);
 	made->next = groups;
@@ -208,7 +208,7 @@ cfd_ahead_plan(BitmapOrState *node)
 /* ---------- pages ---------- */
 
 static CfdFid
-key_fid(Relation index, IndexTuple tuple)
+cfd_ahead_key_fid(Relation index, IndexTuple tuple)
 {
 	bool		null;
 	Datum		key;
@@ -248,7 +248,7 @@ read_page(Relation index, Buffer buffer)
 		{
 			OffsetNumber at = i < question->items ? first + i : P_HIKEY;
 
-			question->keys[i] = key_fid(index, (IndexTuple) PageGetItem(page, PageGetItemId(page, at)));
+			question->keys[i] = cfd_ahead_key_fid(index, (IndexTuple) PageGetItem(page, PageGetItemId(page, at)));
 		}
 		for (int i = 0; i <= question->items && !question->leaf; i++)
 			question->children[i] =
@@ -292,7 +292,7 @@ send_question(Arms *group, Question *question)
 }
 
 static void
-take_answer(Question *question)
+cfd_ahead_take_answer(Question *question)
 {
 	uint32		length;
 	const char *answer = cfd_await(&question->request, &length);
@@ -331,7 +331,7 @@ next_page(const Arm *arm)
 
 /* Asks about the page in a buffer, for all arms that are there; adds to other questions. */
 static Question *
-ask(Arms *group, Buffer buffer, Question *others)
+cfd_ahead_ask(Arms *group, Buffer buffer, Question *others)
 {
 	Question   *question = read_page(group->index, buffer);
 
@@ -350,7 +350,7 @@ take_step(Arms *group, Question *questions)
 
 	for (Question *question = questions; question != NULL; question = question->older)
 	{
-		take_answer(question);
+		cfd_ahead_take_answer(question);
 		last = question;
 	}
 	for (int i = 0; i < group->count; i++)
@@ -369,7 +369,7 @@ take_step(Arms *group, Question *questions)
 
 /* All arms descend, from the root to the last leaves of their ranges. */
 static void
-descend(Arms *group)
+cfd_ahead_descend(Arms *group)
 {
 	Buffer		root = CFD_BT_ROOT(group->index);
 
@@ -377,7 +377,7 @@ descend(Arms *group)
 		return;					/* the index is empty */
 	for (int i = 0; i < group->count; i++)
 		group->arms[i].block = BufferGetBlockNumber(root);
-	take_step(group, ask(group, root, NULL));
+	take_step(group, cfd_ahead_ask(group, root, NULL));
 	for (int steps = 0; steps < STEPS_MAX; steps++)
 	{
 		Question   *questions = NULL;
@@ -389,7 +389,7 @@ descend(Arms *group)
 
 			/* Another arm may have been here. */
 			if (arm->block != P_NONE && arm->asked == NULL)
-				questions = ask(group, _bt_getbuf(group->index, arm->block, BT_READ), questions);
+				questions = cfd_ahead_ask(group, _bt_getbuf(group->index, arm->block, BT_READ), questions);
 		}
 		if (questions == NULL)
 			return;
@@ -405,7 +405,7 @@ ask_all(Arms *group)
 
 	group->asked = true;
 	group->sweeps = cfd_sweeps();
-	descend(group);
+	cfd_ahead_descend(group);
 	MemoryContextSwitchTo(before);
 }
 
@@ -521,7 +521,7 @@ cfd_ahead_asked(IndexScanDesc scan)
 }
 
 static bool
-find(const Arms *group, const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
+cfd_ahead_look_up(const Arms *group, const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
 {
 	for (const Question *question = group->questions; question != NULL; question = question->older)
 	{
@@ -545,7 +545,7 @@ cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program, uint
 {
 	for (const Arms *group = groups; group != NULL; group = group->next)
 	{
-		if (cfd_sweeps() == group->sweeps && find(group, keys, count, value, program, less, up_to))
+		if (cfd_sweeps() == group->sweeps && cfd_ahead_look_up(group, keys, count, value, program, less, up_to))
 			return true;
 	}
 	return false;

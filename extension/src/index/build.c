@@ -128,7 +128,7 @@ nulls_of(const CfdBuild *build, uint32 row)
 }
 
 static void
-hand_on(CfdBuild *build, uint32 row)
+cfd_build_hand_on(CfdBuild *build, uint32 row)
 {
 	build->callback(build->index, &build->rows[row].tid, values_of(build, row), nulls_of(build, row),
 					build->rows[row].alive, build->state);
@@ -149,7 +149,7 @@ give_up(CfdBuild *build)
 	if (build->store == NULL)
 	{
 		for (uint32 i = 0; i < build->count; i++)
-			hand_on(build, i);
+			cfd_build_hand_on(build, i);
 	}
 	else
 	{
@@ -168,7 +168,7 @@ give_up(CfdBuild *build)
 
 /* Too much memory: rows go to disk. */
 static void
-spill(CfdBuild *build)
+cfd_build_spill(CfdBuild *build)
 {
 	MemoryContext before = MemoryContextSwitchTo(GetMemoryChunkContext(build));
 
@@ -188,7 +188,7 @@ grow(CfdBuild *build, void *array, Size size)
 }
 
 static void
-make_room(CfdBuild *build)
+cfd_build_make_room(CfdBuild *build)
 {
 	build->room = Max(build->room * 2, 4096);
 	build->rows = grow(build, build->rows, sizeof(Row));
@@ -216,12 +216,12 @@ copy_values(CfdBuild *build, Datum *values, const bool *nulls)
 }
 
 static void
-keep(CfdBuild *build, ItemPointer tid, const Datum *values, const bool *nulls, bool alive)
+cfd_build_keep(CfdBuild *build, ItemPointer tid, const Datum *values, const bool *nulls, bool alive)
 {
 	Row		   *row;
 
 	if (build->count == build->room)
-		make_room(build);
+		cfd_build_make_room(build);
 	row = &build->rows[build->count];
 	row->tid = *tid;
 	row->alive = alive;
@@ -246,11 +246,11 @@ cfd_build_row(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool 
 		return;
 	}
 	if (build->store == NULL && build->used > maintenance_work_mem * (Size) 1024)
-		spill(build);
+		cfd_build_spill(build);
 	if (build->store != NULL)
 		cfd_row_store_put(build->store, tid, alive, values, nulls);
 	else
-		keep(build, tid, values, nulls, alive);
+		cfd_build_keep(build, tid, values, nulls, alive);
 	build->count++;
 	cfd_row_order_add(build->order, values, nulls);
 }
@@ -319,7 +319,7 @@ hand_on_sorted(CfdBuild *build)
 	cfd_row_order_scope = build->order;
 	for (uint32 i = 0; i < build->count; i++)
 	{
-		hand_on(build, order[i]);
+		cfd_build_hand_on(build, order[i]);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -361,7 +361,7 @@ cfd_build_end(CfdBuild *build)
 	else if (build->count > 1)
 		hand_on_sorted(build);
 	else if (build->count == 1)
-		hand_on(build, 0);
+		cfd_build_hand_on(build, 0);
 	MemoryContextDelete(build->context);
 	pfree(build);
 }

@@ -61,7 +61,7 @@ struct CfdRowOrder
 CfdRowOrder *cfd_row_order_scope = NULL;
 
 static void
-forget(void *arg)
+cfd_row_order_forget(void *arg)
 {
 	CfdRowOrder *order = arg;
 
@@ -74,7 +74,7 @@ forget(void *arg)
 
 /* A column of the set; a message without room for it has one more than there may be. */
 static CfdRankKey *
-add_column(CfdRowOrder *order, int key)
+cfd_row_order_add_column(CfdRowOrder *order, int key)
 {
 	static CfdRankKey none;
 
@@ -103,8 +103,8 @@ describe_key(CfdRowOrder *order, Relation index, int number)
 		order->waits = true;
 	/* A number is two columns: whether it is NULL, and its value. */
 	if (OidIsValid(key->number))
-		add_column(order, number)->descending = nulls_first;
-	column = add_column(order, number);
+		cfd_row_order_add_column(order, number)->descending = nulls_first;
+	column = cfd_row_order_add_column(order, number);
 	column->type = key->type;
 	/* Ranks are in the index's order already. */
 	column->descending = key->descending && (key->type != 0 || OidIsValid(key->number));
@@ -161,7 +161,7 @@ cfd_row_order_create(MemoryContext context, Relation index)
 				order->keys[i].sort = plain_sort(&order->keys[i], index, i);
 		}
 		order->words = palloc(sizeof(uint64) * SEND_ROWS * order->set.columns);
-		order->at_end.func = forget;
+		order->at_end.func = cfd_row_order_forget;
 		order->at_end.arg = order;
 		MemoryContextRegisterResetCallback(context, &order->at_end);
 	}
@@ -179,7 +179,7 @@ cfd_row_order_row_size(const CfdRowOrder *order)
 /* ---------- rows ---------- */
 
 static void
-send_words(CfdRowOrder *order)
+cfd_row_order_send_words(CfdRowOrder *order)
 {
 	if (order->word_rows > 0)
 		cfd_set_add(&order->set, order->words, order->word_rows, SEND_ROWS);
@@ -210,12 +210,12 @@ put_words(CfdRowOrder *order, const Datum *values, const bool *nulls)
 	}
 	order->row++;
 	if (++order->word_rows == SEND_ROWS)
-		send_words(order);
+		cfd_row_order_send_words(order);
 }
 
 /* What must be known of a row before any can be ranked. */
 static void
-look_at(CfdRowOrder *order, const Datum *values, const bool *nulls)
+cfd_row_order_look_at(CfdRowOrder *order, const Datum *values, const bool *nulls)
 {
 	for (int i = 0; i < order->key_count; i++)
 	{
@@ -234,7 +234,7 @@ look_at(CfdRowOrder *order, const Datum *values, const bool *nulls)
 void
 cfd_row_order_add(CfdRowOrder *order, const Datum *values, const bool *nulls)
 {
-	look_at(order, values, nulls);
+	cfd_row_order_look_at(order, values, nulls);
 	if (!order->waits)
 		put_words(order, values, nulls);
 }
@@ -301,7 +301,7 @@ cfd_row_order_rank(CfdRowOrder *order, uint32 *distinct)
 	const uint32 *ranks;
 	const uint8 *steps;
 
-	send_words(order);
+	cfd_row_order_send_words(order);
 	ranks = cfd_set_order(&order->set, &steps, distinct);
 	for (int i = 0; i < order->key_count; i++)
 	{

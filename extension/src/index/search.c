@@ -98,7 +98,7 @@ cfd_search_forget(void)
 }
 
 static inline Order *
-entry_of(Wanted *value, CfdFid key)
+cfd_search_entry_of(Wanted *value, CfdFid key)
 {
 	uint32		place = (uint32) ((key * UINT64CONST(0x9E3779B97F4A7C15)) >> 40);
 
@@ -112,9 +112,9 @@ entry_of(Wanted *value, CfdFid key)
 }
 
 static inline bool
-find(Wanted *value, CfdFid key, int *order)
+cfd_search_find(Wanted *value, CfdFid key, int *order)
 {
-	const Order *entry = entry_of(value, key);
+	const Order *entry = cfd_search_entry_of(value, key);
 
 	if (entry->stamp != stamp)
 		return false;
@@ -130,7 +130,7 @@ remember(Wanted *value, CfdFid key, int order)
 	/* Half the places stay free, so that looking ends. */
 	if (value->known >= ORDERS / 2)
 		return;
-	entry = entry_of(value, key);
+	entry = cfd_search_entry_of(value, key);
 	if (entry->stamp != stamp)
 		value->known++;
 	entry->key = key;
@@ -155,7 +155,7 @@ cfd_search_find_order(CfdFid key, CfdFid fid, int *order)
 		return false;
 	for (int i = 0; i < wanted_count; i++)
 	{
-		if (wanted[i].fid == fid && find(&wanted[i], key, order))
+		if (wanted[i].fid == fid && cfd_search_find(&wanted[i], key, order))
 			return true;
 	}
 	return false;
@@ -172,7 +172,7 @@ cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
 
 		if (wanted[i].fid != fid || wanted[i].test != function)
 			continue;
-		if (!find(&wanted[i], key, &order))
+		if (!cfd_search_find(&wanted[i], key, &order))
 			continue;
 		switch (wanted[i].strategy)
 		{
@@ -230,7 +230,7 @@ key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, bool
 }
 
 static CfdFid
-key_fid(Relation index, IndexTuple tuple, AttrNumber column)
+cfd_search_key_fid(Relation index, IndexTuple tuple, AttrNumber column)
 {
 	Datum		key;
 	bool		below;
@@ -335,7 +335,7 @@ place_protected(Relation index, int first, int end, Place within)
 				  (is_beside(i) ? CFD_SEARCH_BESIDE : 0));
 		cfd_put64(value + 8, wanted[i].fid);
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
-			*to++ = key_fid(index, pages.key[key], wanted[i].column);
+			*to++ = cfd_search_key_fid(index, pages.key[key], wanted[i].column);
 	}
 	if (place_from_ahead(first, end, within, keys, to))
 		return true;
@@ -385,7 +385,7 @@ place_values(Relation index, int count)
 
 /* Looks at a page: where on it values are that were placed among all keys. */
 static void
-look_at(CfdKeys *at, int count)
+cfd_search_look_at(CfdKeys *at, int count)
 {
 	page = at;
 	for (int i = 0; i < count; i++)
@@ -413,7 +413,7 @@ remember_key(Relation index, int number, int count)
 			return;
 		if (value->fid != 0)
 		{
-			CfdFid		key = key_fid(index, cfd_page_key(page, number), value->column);
+			CfdFid		key = cfd_search_key_fid(index, cfd_page_key(page, number), value->column);
 
 			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
 				remember(value, key, value->descending ? -order : order);
@@ -476,7 +476,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 	{
 		int			before;
 
-		look_at(at, placed);
+		cfd_search_look_at(at, placed);
 		before = place_of_descent(behind_equals, at_end);
 		cfd_pages_reached(index, page);
 		if (page->next != P_NONE && page->count > 0 && before == page->count)
@@ -497,7 +497,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
  * way. Below: pages may be read together with the one above. False: this leaf is not known.
  */
 static bool
-descend(Relation index, bool behind_equals, bool at_end, bool below)
+cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
 
@@ -523,7 +523,7 @@ descend(Relation index, bool behind_equals, bool at_end, bool below)
 				return true;
 			if (!place_values(index, wanted_count))
 				return false;
-			look_at(page, wanted_count);
+			cfd_search_look_at(page, wanted_count);
 			return true;
 		}
 		CHECK_FOR_INTERRUPTS();
@@ -675,7 +675,7 @@ before_first(IndexScanDesc scan, bool forward)
 	if (!cfd_search_active)
 		return;
 	behind_equals = is_behind_equals(forward);
-	if (!descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
+	if (!cfd_search_descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
 		return;
 	begin = place_of_descent(behind_equals, !forward);
 	if (starts > 0)
@@ -700,7 +700,7 @@ before_next(IndexScanDesc scan, bool forward)
 	page = &pages.page[0];
 	if (page->ignore || !place_values(index, wanted_count))
 		return;
-	look_at(page, wanted_count);
+	cfd_search_look_at(page, wanted_count);
 	remember_rows(index, true, 0);
 }
 
@@ -798,7 +798,7 @@ has_array(const ScanKeyData *keys, int count)
 
 /* PostgreSQL sorts the elements of arrays when a scan begins: they are ranked before. */
 static void
-rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
+cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
 {
 	CfdRanks   *before = cfd_ranks_scope;
 	MemoryContext outer = CurrentMemoryContext;
@@ -886,7 +886,7 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 				break;
 		}
 		starts = wanted_count;
-		if (cfd_search_active && descend(index, false, false, true))
+		if (cfd_search_active && cfd_search_descend(index, false, false, true))
 		{
 			Place		place = wanted[starts - 1].place;
 
@@ -920,7 +920,7 @@ search_index(Relation index)
 
 	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
 		return;
-	routine->amrescan = rescan;
+	routine->amrescan = cfd_search_rescan;
 	routine->amgettuple = get_tuple;
 	routine->amgetbitmap = get_bitmap;
 	routine->aminsert = insert;

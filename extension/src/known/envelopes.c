@@ -91,7 +91,7 @@ cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot)
 
 /* Asks for the next envelope and all behind it; false if there is none to be had so. */
 static bool
-fetch(CfdEnvelopes *list)
+cfd_envelopes_fetch(CfdEnvelopes *list)
 {
 	int			count = list->values - list->next;
 	const char *answer;
@@ -121,7 +121,7 @@ cfd_envelopes_next(CfdEnvelopes *list, CfdFid fid, uint8 type, const char **enve
 
 	if (list->next == list->values || cfd_get64(entry) != fid || entry[8] != type)
 		return false;
-	if (list->used == list->length && !fetch(list))
+	if (list->used == list->length && !cfd_envelopes_fetch(list))
 	{
 		list->next++;
 		return false;

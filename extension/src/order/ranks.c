@@ -39,7 +39,7 @@ int			cfd_bulk_sort_rows = CFD_RANK_ROWS_MAX;
 CfdRanks   *cfd_ranks_scope = NULL;
 
 static void
-forget(void *arg)
+cfd_ranks_forget(void *arg)
 {
 	CfdRanks   *ranks = arg;
 
@@ -56,14 +56,14 @@ cfd_ranks_create(MemoryContext context, uint8 type)
 	ranks->context = context;
 	ranks->set.columns = 1;
 	ranks->set.keys[0].type = type;
-	ranks->at_end.func = forget;
+	ranks->at_end.func = cfd_ranks_forget;
 	ranks->at_end.arg = ranks;
 	MemoryContextRegisterResetCallback(context, &ranks->at_end);
 	return ranks;
 }
 
 static void
-make_room(CfdRanks *ranks)
+cfd_ranks_make_room(CfdRanks *ranks)
 {
 	uint32		room = Max(ranks->room * 2, FIRST_ROOM);
 
@@ -96,7 +96,7 @@ cfd_ranks_announce(CfdRanks *ranks, CfdFid fid)
 		return;
 	}
 	if (ranks->count == ranks->room)
-		make_room(ranks);
+		cfd_ranks_make_room(ranks);
 	ranks->fids[ranks->count++] = fid;
 	if (ranks->count - ranks->set.rows >= SEND_ROWS)
 		send_new(ranks);

@@ -68,7 +68,7 @@ cfd_set_reset(CfdSet *set)
 }
 
 static void
-begin(CfdSet *set)
+cfd_set_begin(CfdSet *set)
 {
 	cfd_begin();
 	forget_old();
@@ -110,7 +110,7 @@ cfd_set_add(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 	const uint32 part = cfd_batch_rows;
 
 	if (set->number == 0)
-		begin(set);
+		cfd_set_begin(set);
 	if (!cfd_set_alive(set))
 		ereport(ERROR,
 				(errcode(ERRCODE_CONNECTION_FAILURE),

@@ -102,7 +102,7 @@ add_values(CfdEstimate *made, HeapTuple statistics, int kind)
 
 /* Describes the tests that an estimator of this kind will make; count 0: none, or too few. */
 static void
-describe(CfdEstimate *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
+cfd_estimate_describe(CfdEstimate *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
 {
 	const CfdFunction *function;
 
@@ -159,7 +159,7 @@ send_message(Message *message, const List *tests)
 }
 
 static void
-take_answer(Message *message, const List *tests)
+cfd_estimate_take_answer(Message *message, const List *tests)
 {
 	uint32		length;
 	const char *answer = cfd_await(&message->request, &length);
@@ -216,7 +216,7 @@ make_tests(const List *tests)
 	for (message = messages; message != NULL; message = message->next)
 		send_message(message, tests);
 	for (message = messages; message != NULL; message = message->next)
-		take_answer(message, tests);
+		cfd_estimate_take_answer(message, tests);
 	MemoryContextSwitchTo(before);
 	MemoryContextDelete(own);
 }
@@ -265,7 +265,7 @@ add_test(const PlannerInfo *root, const VariableStatData *column, Oid operator, 
 
 	if (!kind_of(operator, &kind))
 		return;
-	describe(&entry->made, kind, operator, column_first, other, column->statsTuple);
+	cfd_estimate_describe(&entry->made, kind, operator, column_first, other, column->statsTuple);
 	if (entry->made.count == 0 || entry->made.count > *room || find_known(root, column, &entry->made))
 		return;
 	*room -= entry->made.count;
@@ -359,7 +359,7 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
 
 	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
 		return;
-	describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
+	cfd_estimate_describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
 	if (made->count > 0 && planning && column.rel != NULL && !find_known(root, &column, made))
 		make_all_tests(root, &column);
 	if (made->count > 0 && made->answers == NULL && !find_known(root, &column, made))
@@ -409,7 +409,7 @@ ESTIMATOR(scalargesel, OF_RANGE)
 /* ---------- the planning ---------- */
 
 static PlannedStmt *
-plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+cfd_estimate_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 {
 	Known	   *outer = known;
 	bool		nested = planning;
@@ -435,5 +435,5 @@ void
 cfd_estimate_init(void)
 {
 	previous_planner = planner_hook;
-	planner_hook = plan_query;
+	planner_hook = cfd_estimate_plan_query;
 }

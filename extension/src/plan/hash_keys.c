@@ -64,8 +64,8 @@ choose_all(PlannerInfo *root, List *paths, SpecialJoinInfo *join)
 }
 
 static void
-join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-			  JoinType type, JoinPathExtraData *extra)
+cfd_hash_keys_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+							JoinType type, JoinPathExtraData *extra)
 {
 	if (previous_join_pathlist)
 		previous_join_pathlist(root, joined, outer, inner, type, extra);
@@ -77,5 +77,5 @@ void
 cfd_hash_keys_init(void)
 {
 	previous_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = join_pathlist;
+	set_join_pathlist_hook = cfd_hash_keys_join_pathlist;
 }

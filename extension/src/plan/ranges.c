@@ -45,7 +45,7 @@ cfd_clause_of(Node *node)
 
 /* Whether a clause bounds the column: from above, or from below. */
 static bool
-is_bound(Node *node, Node *column, bool above)
+cfd_ranges_is_bound(Node *node, Node *column, bool above)
 {
 	OpExpr	   *clause = (OpExpr *) cfd_clause_of(node);
 	List	   *meanings;
@@ -115,8 +115,8 @@ lower_bound(const VariableStatData *column, const List *args)
 		Node	   *clause = cfd_clause_of(lfirst(cell));
 
 		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == args)
-			found = is_bound(clause, column->var, true);
-		else if (lower == NULL && is_bound(clause, column->var, false))
+			found = cfd_ranges_is_bound(clause, column->var, true);
+		else if (lower == NULL && cfd_ranges_is_bound(clause, column->var, false))
 			lower = lfirst(cell);
 	}
 	return found ? lower : NULL;

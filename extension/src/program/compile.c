@@ -115,7 +115,7 @@ add_select(Graph *graph, int condition, int yes, int no)
 
 /* varchar values are text values. */
 static uint8
-stored_type(Oid type)
+cfd_compile_stored_type(Oid type)
 {
 	uint8		code = cfd_type_code(type);
 
@@ -123,7 +123,7 @@ stored_type(Oid type)
 }
 
 static bool
-is_constant(Node *expr)
+cfd_compile_is_constant(Node *expr)
 {
 	return IsA(expr, Const) || IsA(expr, Param);
 }
@@ -189,8 +189,8 @@ add_input(Graph *graph, Node *expr, bool lazy)
 {
 	CfdCompiler *compiler = graph->compiler;
 	Oid			type = exprType(expr);
-	uint8		code = stored_type(type);
-	bool		constant = is_constant(expr);
+	uint8		code = cfd_compile_stored_type(type);
+	bool		constant = cfd_compile_is_constant(expr);
 	int			number;
 
 	if (code == 0 && type != BOOLOID)
@@ -286,7 +286,7 @@ compile_call(Graph *graph, const CfdFunction *function, List *args, Oid result, 
 	switch (function->call)
 	{
 		case CFD_CALL_TYPMOD:
-			return compile_typmod(graph, function, args, stored_type(result), lazy);
+			return compile_typmod(graph, function, args, cfd_compile_stored_type(result), lazy);
 		case CFD_CALL_UNIT:
 			if (list_length(args) != 2 || !constant_unit(linitial(args), &node.immediate))
 				return NONE;
@@ -302,7 +302,7 @@ compile_call(Graph *graph, const CfdFunction *function, List *args, Oid result, 
 			return NONE;
 	}
 	node.type = function->call == CFD_CALL_TEST || function->call == CFD_CALL_ORDER ||
-		function->call == CFD_CALL_HASH ? 0 : stored_type(result);
+		function->call == CFD_CALL_HASH ? 0 : cfd_compile_stored_type(result);
 	node.count = function->operands;
 	if (list_length(args) != first + node.count || node.count > ARGS_MAX)
 		return NONE;
@@ -475,7 +475,7 @@ compile_branches(Graph *graph, CaseExpr *expr, int number, bool lazy)
 
 	if (number == list_length(expr->args))
 		return expr->defresult != NULL ? compile(graph, (Node *) expr->defresult, lazy)
-			: add_null(graph, stored_type(expr->casetype));
+			: add_null(graph, cfd_compile_stored_type(expr->casetype));
 	when = list_nth_node(CaseWhen, expr->args, number);
 	test = (Node *) when->expr;
 	if (expr->arg != NULL)
@@ -543,7 +543,7 @@ compile_inside(Graph *graph, Node *expr, bool lazy)
 		case T_CoalesceExpr:
 			return compile_coalesce(graph, ((CoalesceExpr *) expr)->args, 0, lazy);
 		case T_RelabelType:
-			if (stored_type(((RelabelType *) expr)->resulttype) != stored_type(exprType((Node *) ((RelabelType *) expr)->arg)))
+			if (cfd_compile_stored_type(((RelabelType *) expr)->resulttype) != cfd_compile_stored_type(exprType((Node *) ((RelabelType *) expr)->arg)))
 				return NONE;
 			return compile(graph, (Node *) ((RelabelType *) expr)->arg, lazy);
 		default:
@@ -594,7 +594,7 @@ compile(Graph *graph, Node *expr, bool lazy)
 	Oid			type = exprType(expr);
 	int			result;
 
-	if (type != BOOLOID && stored_type(type) == 0)
+	if (type != BOOLOID && cfd_compile_stored_type(type) == 0)
 		return NONE;
 	/* What is plain altogether PostgreSQL does best, if it may do it now. */
 	if (type == BOOLOID && !IsA(expr, Const) && !has_our_functions(expr, NULL))

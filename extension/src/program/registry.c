@@ -66,7 +66,7 @@ static HTAB *known = NULL;
 static bool stale = false;
 
 static void
-invalidate(Datum arg, int cache, uint32 hash)
+cfd_registry_invalidate(Datum arg, int cache, uint32 hash)
 {
 	(void) arg;
 	(void) cache;
@@ -82,7 +82,7 @@ make_known(void)
 
 	if (!registered)
 	{
-		CacheRegisterSyscacheCallback(PROCOID, invalidate, (Datum) 0);
+		CacheRegisterSyscacheCallback(PROCOID, cfd_registry_invalidate, (Datum) 0);
 		registered = true;
 	}
 	if (known != NULL && stale)

@@ -56,7 +56,7 @@ clear(void)
 
 /* Hands the rows of the batch on. */
 static bool
-hand_on(void)
+cfd_results_hand_on(void)
 {
 	bool		more = true;
 
@@ -83,7 +83,7 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 	if (results.rows < Min(cfd_result_batch, CFD_ENVELOPE_ROWS_MAX) &&
 		!cfd_envelopes_full(&results.envelopes) && results.bytes < BATCH_BYTES_MAX)
 		return true;
-	return hand_on();
+	return cfd_results_hand_on();
 }
 
 static void
@@ -98,7 +98,7 @@ shut_down(DestReceiver *self)
 {
 	if (results.slot != NULL)
 	{
-		hand_on();
+		cfd_results_hand_on();
 		ExecDropSingleTupleTableSlot(results.slot);
 		results.slot = NULL;
 	}

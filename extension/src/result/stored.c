@@ -37,14 +37,14 @@ static Stored stored;
 
 /* The store goes, and the memory of what we know of it. */
 static void
-forget(void *arg)
+cfd_stored_results_forget(void *arg)
 {
 	(void) arg;
 	stored.store = NULL;
 }
 
 static void
-begin(Portal portal)
+cfd_stored_results_begin(Portal portal)
 {
 	MemoryContext context;
 	MemoryContext before;
@@ -55,7 +55,7 @@ begin(Portal portal)
 	before = MemoryContextSwitchTo(context);
 	cfd_envelopes_begin(&stored.envelopes, portal->tupDesc, context);
 	MemoryContextSwitchTo(before);
-	stored.callback = (MemoryContextCallback) {.func = forget};
+	stored.callback = (MemoryContextCallback) {.func = cfd_stored_results_forget};
 	MemoryContextRegisterResetCallback(context, &stored.callback);
 	stored.pointer = tuplestore_alloc_read_pointer(portal->holdStore, EXEC_FLAG_REWIND);
 	tuplestore_select_read_pointer(portal->holdStore, stored.pointer);
@@ -106,7 +106,7 @@ cfd_stored_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *lengt
 	if (!is_written(portal) || cfd_result_batch == 0)
 		return false;
 	if (stored.store != portal->holdStore)
-		begin(portal);
+		cfd_stored_results_begin(portal);
 	while (stored.envelopes.next == stored.envelopes.values && !stored.at_end)
 		read_on(portal);
 	return cfd_envelopes_next(&stored.envelopes, fid, type, envelope, length);

@@ -53,7 +53,7 @@ cfd_arena_in_use(void)
 }
 
 static void
-release(uint64 limit)
+cfd_arena_give_up(uint64 limit)
 {
 	unsigned char body[CFD_FIXED_RELEASE];
 
@@ -68,14 +68,14 @@ void
 cfd_arena_release(void)
 {
 	if (cfd_arena_in_use())
-		release(NEXT_STATEMENT);
+		cfd_arena_give_up(NEXT_STATEMENT);
 }
 
 void
 cfd_arena_release_below(uint64 limit)
 {
 	if (limit > cfd_channel.kept)
-		release(limit);
+		cfd_arena_give_up(limit);
 }
 
 /* The context below which every portal has one of its own. */

@@ -265,7 +265,7 @@ publish_answers(void)
  * the keeper what we sleep for.
  */
 static void
-wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
+cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
 {
 	ch.held = false;
 	publish_requests();
@@ -322,7 +322,7 @@ await_bytes(uint64 wanted)
 	if (cfd_ring_available(&ch.answers) >= wanted)
 		return;
 	if (!look_for_answer(&wanted))
-		wait_for(look_for_answer, &wanted, &ch.spin_read, false, true);
+		cfd_channel_wait_for(look_for_answer, &wanted, &ch.spin_read, false, true);
 	if (unlikely(ch.violated))
 		cfd_violation("impossible ring position");
 }
@@ -547,7 +547,7 @@ static void
 await_room(uint64 wanted)
 {
 	if (!look_for_room(&wanted))
-		wait_for(look_for_room, &wanted, &ch.spin_write, true, ch.due > 0);
+		cfd_channel_wait_for(look_for_room, &wanted, &ch.spin_write, true, ch.due > 0);
 	if (unlikely(ch.violated))
 		cfd_violation("impossible ring position");
 }

@@ -204,7 +204,7 @@ receive_welcome(int sock, CfdWelcome *welcome, int *fd, TimestampTz deadline)
 
 /* The recovery worker knows why. */
 static void
-not_ready(void)
+cfd_connect_not_ready(void)
 {
 	char	   *reason = cfd_state_reason();
 
@@ -227,7 +227,7 @@ check_welcome(const CfdWelcome *welcome)
 						welcome->version, CFD_CONTRACT_VERSION),
 				 errhint("Install keeper and extension of the same release, and restart both.")));
 	if (welcome->status == CFD_STATUS_RECOVERING)
-		not_ready();
+		cfd_connect_not_ready();
 	switch (welcome->status)
 	{
 		case CFD_STATUS_ACCEPTED:
@@ -296,7 +296,7 @@ map_memory(int fd)
  * whoever waits in vain is told why, not that time is over.
  */
 static bool
-attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz last)
+cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz last)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
 	volatile int sock;
@@ -316,7 +316,7 @@ attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz l
 		{
 			check_welcome(&link->welcome);
 			if (!admitted(&link->welcome))
-				not_ready();
+				cfd_connect_not_ready();
 			link->base = map_memory(fd);
 		}
 	}
@@ -345,7 +345,7 @@ cfd_connect(CfdLink *link, uint64 session, const unsigned char *token)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
 
-	while (!attempt(link, session, token, deadline))
+	while (!cfd_connect_attempt(link, session, token, deadline))
 	{
 		TimestampTz soon = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS + 1);
 

@@ -171,7 +171,7 @@ cfd_state_reason(void)
 }
 
 static void
-not_ready(const char *what)
+cfd_gate_not_ready(const char *what)
 {
 	char	   *reason = cfd_state_reason();
 
@@ -233,7 +233,7 @@ cfd_state_checkpoint(void)
 	}
 	ConditionVariableCancelSleep();
 	if (XLogRecPtrIsInvalid(position))
-		not_ready("Confide's keeper made no checkpoint");
+		cfd_gate_not_ready("Confide's keeper made no checkpoint");
 	return position;
 }
 
@@ -336,7 +336,7 @@ await_keeper(bool (*come) (XLogRecPtr), XLogRecPtr position, const char *what)
 	}
 	ConditionVariableCancelSleep();
 	if (!come(position))
-		not_ready(what);
+		cfd_gate_not_ready(what);
 }
 
 static bool

@@ -178,7 +178,7 @@ cfd_is_holder(void)
 }
 
 static bool
-wait_for(const Pin *pin, TimestampTz deadline)
+cfd_pins_wait_for(const Pin *pin, TimestampTz deadline)
 {
 	uint64		seen = pg_atomic_read_u64((pg_atomic_uint64 *) &pin->writes);
 
@@ -201,7 +201,7 @@ cfd_wait_for_writers(int limit_ms)
 	pg_memory_barrier();
 	for (int i = 1; i <= MaxBackends; i++)
 	{
-		if (!wait_for(&pins[i], deadline))
+		if (!cfd_pins_wait_for(&pins[i], deadline))
 			return false;
 	}
 	return true;

@@ -47,7 +47,7 @@ cfd_session_init_shmem(void)
 }
 
 static CfdSession *
-entry_of(PGPROC *proc)
+cfd_session_entry_of(PGPROC *proc)
 {
 	int			number = CFD_PROC_NUMBER(proc);
 
@@ -67,7 +67,7 @@ clear_at_exit(int code, Datum arg)
 void
 cfd_session_publish(const CfdWelcome *welcome)
 {
-	CfdSession *entry = entry_of(MyProc);
+	CfdSession *entry = cfd_session_entry_of(MyProc);
 
 	if (entry == NULL)
 		return;
@@ -83,7 +83,7 @@ cfd_session_publish(const CfdWelcome *welcome)
 void
 cfd_session_clear(void)
 {
-	CfdSession *entry = MyProc != NULL ? entry_of(MyProc) : NULL;
+	CfdSession *entry = MyProc != NULL ? cfd_session_entry_of(MyProc) : NULL;
 
 	if (entry != NULL)
 		memset(entry, 0, sizeof(*entry));
@@ -96,7 +96,7 @@ cfd_session_leader(CfdSession *session)
 
 	if (!IsParallelWorker() || MyProc->lockGroupLeader == NULL)
 		return false;
-	entry = entry_of(MyProc->lockGroupLeader);
+	entry = cfd_session_entry_of(MyProc->lockGroupLeader);
 	if (entry == NULL || entry->id == 0)
 		return false;
 	*session = *entry;

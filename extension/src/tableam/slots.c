@@ -32,7 +32,7 @@ tuple_of(TupleTableSlot *slot)
 
 /* Writes out the FIDs to promote in a slot; how many. */
 static int
-collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion *items)
+cfd_slots_collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion *items)
 {
 	int			count = 0;
 
@@ -124,7 +124,7 @@ replace_tuple(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotio
 }
 
 static int
-replace(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
+cfd_slots_replace(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
 {
 	int			natts = columns->column[columns->count - 1].index + 1;
 	HeapTuple	tuple = tuple_of(slot);
@@ -149,7 +149,7 @@ replace(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *ite
 
 /* Whether there is a value in a protected column; without any, no keeper is needed. */
 static bool
-has_values(const CfdColumns *columns, TupleTableSlot **slots, int count)
+cfd_slots_has_values(const CfdColumns *columns, TupleTableSlot **slots, int count)
 {
 	if (columns->count == 0)
 		return false;
@@ -221,7 +221,7 @@ promote_columns(Relation relation, const CfdColumns *columns, TupleTableSlot **s
 					items[count++].fid = fid;
 			}
 			if (count > 0)
-				replace(columns, slots[row], items);
+				cfd_slots_replace(columns, slots[row], items);
 		}
 	}
 	pfree(fids);
@@ -268,13 +268,13 @@ promote_values(Relation relation, const CfdColumns *columns, TupleTableSlot **sl
 		items = MemoryContextAllocHuge(CurrentMemoryContext,
 									   sizeof(CfdPromotion) * (Size) columns->count * count);
 	for (int i = 0; i < count; i++)
-		total += collect(columns, slots[i], items + total);
+		total += cfd_slots_collect(columns, slots[i], items + total);
 	if (total > 0)
 	{
 		cfd_pin_writer();
 		cfd_promote(relation, items, total);
 		for (int i = 0; i < count; i++)
-			done += replace(columns, slots[i], items + done);
+			done += cfd_slots_replace(columns, slots[i], items + done);
 		Assert(done == total);
 	}
 	if (items != stack)
@@ -286,7 +286,7 @@ cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots
 {
 	const CfdColumns *columns;
 
-	if (!has_values(in_slots(cfd_columns(relation), numbers), slots, count))
+	if (!cfd_slots_has_values(in_slots(cfd_columns(relation), numbers), slots, count))
 		return;
 	columns = in_slots(cfd_open_columns(relation), numbers);
 	if (!promote_columns(relation, columns, slots, count))

@@ -34,7 +34,7 @@ cfd_is_batch(const unsigned char *envelope)
 }
 
 static void
-forget(void *arg)
+cfd_batch_forget(void *arg)
 {
 	dlist_delete(&((Batch *) arg)->node);
 }
@@ -51,7 +51,7 @@ make_batch(FmgrInfo *flinfo)
 {
 	Batch	   *batch = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(Batch));
 
-	batch->callback.func = forget;
+	batch->callback.func = cfd_batch_forget;
 	batch->callback.arg = batch;
 	dlist_push_tail(&batches, &batch->node);
 	MemoryContextRegisterResetCallback(flinfo->fn_mcxt, &batch->callback);

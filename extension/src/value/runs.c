@@ -26,7 +26,7 @@ typedef struct Reader
 } Reader;
 
 static const char *
-take(Reader *reader, size_t bytes)
+cfd_runs_take(Reader *reader, size_t bytes)
 {
 	const char *at = reader->at;
 
@@ -37,7 +37,7 @@ take(Reader *reader, size_t bytes)
 }
 
 static void
-put_run(StringInfo body, CfdFid first, uint32 length)
+cfd_runs_put_run(StringInfo body, CfdFid first, uint32 length)
 {
 	char		run[RUN_BYTES] = {0};
 
@@ -48,7 +48,7 @@ put_run(StringInfo body, CfdFid first, uint32 length)
 
 /* Appends the runs of a column; how many values they have. */
 static uint32
-put_column(StringInfo body, uint32 partition, const CfdFid *fids, int rows)
+cfd_runs_put_column(StringInfo body, uint32 partition, const CfdFid *fids, int rows)
 {
 	int			head = body->len;
 	uint32		runs = 0;
@@ -68,13 +68,13 @@ put_column(StringInfo body, uint32 partition, const CfdFid *fids, int rows)
 			continue;
 		}
 		if (length > 0)
-			put_run(body, first, length);
+			cfd_runs_put_run(body, first, length);
 		runs++;
 		first = fids[i];
 		length = 1;
 	}
 	if (length > 0)
-		put_run(body, first, length);
+		cfd_runs_put_run(body, first, length);
 	cfd_put32(body->data + head, partition);
 	cfd_put32(body->data + head + 4, runs);
 	return values;
@@ -84,7 +84,7 @@ put_column(StringInfo body, uint32 partition, const CfdFid *fids, int rows)
 static void
 take_column(Reader *reader, uint32 partition, CfdFid *fids, int rows)
 {
-	uint32		runs = cfd_get32(take(reader, COLUMN_HEAD_BYTES));
+	uint32		runs = cfd_get32(cfd_runs_take(reader, COLUMN_HEAD_BYTES));
 	CfdFid		next = 0;
 	uint32		left = 0;
 
@@ -99,7 +99,7 @@ take_column(Reader *reader, uint32 partition, CfdFid *fids, int rows)
 			if (runs == 0)
 				cfd_violation("answer to a promotion lacks values");
 			runs--;
-			run = take(reader, RUN_BYTES);
+			run = cfd_runs_take(reader, RUN_BYTES);
 			next = cfd_get64(run);
 			left = cfd_get32(run + 8);
 			if (left == 0 || cfd_fid_partition(next) != partition ||
@@ -126,13 +126,13 @@ cfd_promote_runs(Relation relation, const CfdColumns *columns, CfdFid *fids, int
 	cfd_state_need_fids();
 	initStringInfo(&body);
 	for (int n = 0; n < columns->count; n++)
-		values += put_column(&body, columns->column[n].partition, fids + (size_t) n * rows, rows);
+		values += cfd_runs_put_column(&body, columns->column[n].partition, fids + (size_t) n * rows, rows);
 	cfd_put32(head, columns->count);
 	cfd_put32(head + 4, values);
 	answer = cfd_call(CFD_KIND_PROMOTE_RUNS, head, sizeof(head), body.data, body.len, &length);
 	pfree(body.data);
 	reader = (Reader) {.at = answer, .end = answer + length};
-	if (cfd_get32(take(&reader, ANSWER_HEAD_BYTES)) == 0)
+	if (cfd_get32(cfd_runs_take(&reader, ANSWER_HEAD_BYTES)) == 0)
 		return false;
 	for (int n = 0; n < columns->count; n++)
 		take_column(&reader, columns->column[n].partition, fids + (size_t) n * rows, rows);

@@ -54,7 +54,7 @@ static Oid	access_method = InvalidOid;
 static bool loaded = false;
 
 static void
-invalidate(Datum arg, int cache, uint32 hash)
+cfd_types_invalidate(Datum arg, int cache, uint32 hash)
 {
 	(void) arg;
 	(void) cache;
@@ -65,8 +65,8 @@ invalidate(Datum arg, int cache, uint32 hash)
 void
 cfd_types_init(void)
 {
-	CacheRegisterSyscacheCallback(TYPEOID, invalidate, (Datum) 0);
-	CacheRegisterSyscacheCallback(AMOID, invalidate, (Datum) 0);
+	CacheRegisterSyscacheCallback(TYPEOID, cfd_types_invalidate, (Datum) 0);
+	CacheRegisterSyscacheCallback(AMOID, cfd_types_invalidate, (Datum) 0);
 }
 
 static bool

@@ -147,7 +147,7 @@ call(uint16 kind, const uint64 *words, int count, uint32 expected)
 }
 
 static void
-ask(void)
+cfd_recovery_ask(void)
 {
 	uint64		word = GetSystemIdentifier();
 	const char *answer = call(CFD_KIND_RECOVERY_STATE, &word, 1, 32);
@@ -461,7 +461,7 @@ attach(void)
 	await_postgres();
 	cfd_begin();
 	cfd_state_announce(cfd_channel.link.welcome.incarnation);
-	ask();
+	cfd_recovery_ask();
 	/* Only a keeper that needs the WAL can do anything with a part of it. */
 	if (keeper.standing == CFD_STANDING_SERVES || keeper.checkpoint == 0)
 		while (replays_after_crash())
@@ -627,7 +627,7 @@ clean_up(void)
 
 /* One connection, from its beginning to its end; false after an error. */
 static bool
-attempt(MemoryContext context, char **told)
+cfd_recovery_attempt(MemoryContext context, char **told)
 {
 	volatile bool ended = false;
 
@@ -671,7 +671,7 @@ cfd_recovery_main(Datum arg)
 	MemoryContextSwitchTo(context);
 	for (;;)
 	{
-		if (attempt(context, &told))
+		if (cfd_recovery_attempt(context, &told))
 		{
 			backoff = BACKOFF_MIN_MS;
 			if (told != NULL)
@@ -703,7 +703,7 @@ startup_shmem(void)
 }
 
 static void
-define_settings(void)
+cfd_recovery_define_settings(void)
 {
 	DefineCustomIntVariable("confide.checkpoint_interval",
 							"Sets the maximum time between checkpoints of the keeper.",
@@ -733,7 +733,7 @@ cfd_wal_init(void)
 	BackgroundWorker worker;
 
 	cfd_rmgr_register();
-	define_settings();
+	cfd_recovery_define_settings();
 	next_shmem_request = shmem_request_hook;
 	shmem_request_hook = request_shmem;
 	next_shmem_startup = shmem_startup_hook;

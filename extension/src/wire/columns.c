@@ -20,7 +20,7 @@ put_head(StringInfo body, uint32 form, uint32 count)
 }
 
 static inline void
-put_run(char *at, CfdFid first, uint32 length, uint32 stride)
+cfd_columns_put_run(char *at, CfdFid first, uint32 length, uint32 stride)
 {
 	cfd_put64(at, first);
 	cfd_put32(at + 8, length);
@@ -66,7 +66,7 @@ cfd_put_column(StringInfo body, const CfdFid *fids, int rows)
 		uint32		stride;
 		int			length = run_length(fids + at, rows - at, &stride);
 
-		put_run(body->data + body->len, fids[at], length, stride);
+		cfd_columns_put_run(body->data + body->len, fids[at], length, stride);
 		body->len += CFD_COLUMN_RUN_BYTES;
 		at += length;
 		runs++;
@@ -88,7 +88,7 @@ cfd_put_constant(StringInfo body, CfdFid fid, int rows)
 	if (rows == 0)
 		return;
 	enlargeStringInfo(body, CFD_COLUMN_RUN_BYTES);
-	put_run(body->data + body->len, fid, rows, 0);
+	cfd_columns_put_run(body->data + body->len, fid, rows, 0);
 	body->len += CFD_COLUMN_RUN_BYTES;
 }
 

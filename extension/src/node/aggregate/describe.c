@@ -13,7 +13,7 @@
 #include "value/types.h"
 
 static Column *
-add_column(AggregateState *state, Column column)
+cfd_describe_add_column(AggregateState *state, Column column)
 {
 	for (int i = 0; i < state->column_count; i++)
 	{
@@ -33,7 +33,7 @@ add_column(AggregateState *state, Column column)
 }
 
 static uint8
-stored_type(Oid type)
+cfd_describe_stored_type(Oid type)
 {
 	uint8		code = cfd_type_code(type);
 
@@ -88,11 +88,11 @@ resolve(AggregateState *state, Pending *pending)
 
 	if (pending->program != NULL)
 		return add_source(state, pending->program, -1);
-	column.type = stored_type(exprType(pending->expr));
+	column.type = cfd_describe_stored_type(exprType(pending->expr));
 	column.form = column.type == 0 ? FORM_RAW
 		: IsA(pending->expr, Const) || IsA(pending->expr, Param) ? FORM_CONSTANT : FORM_FID;
 	column.null_only = column.type == 0 && pending->null_only;
-	return add_source(state, NULL, add_column(state, column) - state->columns);
+	return add_source(state, NULL, cfd_describe_add_column(state, column) - state->columns);
 }
 
 /* Programs share their inputs, which come first among the columns. */

@@ -12,7 +12,7 @@
 #include "node/aggregate/state.h"
 
 static void
-begin(CustomScanState *node, EState *estate, int eflags)
+cfd_aggregate_begin(CustomScanState *node, EState *estate, int eflags)
 {
 	AggregateState *state = (AggregateState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
@@ -67,7 +67,7 @@ close_stores(AggregateState *state)
 }
 
 static void
-end(CustomScanState *node)
+cfd_aggregate_end(CustomScanState *node)
 {
 	AggregateState *state = (AggregateState *) node;
 	unsigned char body[CFD_FIXED_AGGREGATE_FORGET] = {0};
@@ -102,7 +102,7 @@ execute_partial(CustomScanState *node)
 }
 
 static void
-rescan(CustomScanState *node)
+cfd_aggregate_rescan(CustomScanState *node)
 {
 	AggregateState *state = (AggregateState *) node;
 	PlanState  *child = linitial(node->custom_ps);
@@ -120,24 +120,24 @@ rescan(CustomScanState *node)
 
 static const CustomExecMethods methods = {
 	.CustomName = "ConfideAggregate",
-	.BeginCustomScan = begin,
+	.BeginCustomScan = cfd_aggregate_begin,
 	.ExecCustomScan = execute,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
+	.EndCustomScan = cfd_aggregate_end,
+	.ReScanCustomScan = cfd_aggregate_rescan,
 	.ExplainCustomScan = cfd_aggregate_explain
 };
 
 static const CustomExecMethods partial_methods = {
 	.CustomName = "ConfidePartialAggregate",
-	.BeginCustomScan = begin,
+	.BeginCustomScan = cfd_aggregate_begin,
 	.ExecCustomScan = execute_partial,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
+	.EndCustomScan = cfd_aggregate_end,
+	.ReScanCustomScan = cfd_aggregate_rescan,
 	.ExplainCustomScan = cfd_aggregate_explain
 };
 
 static Node *
-create_state(const CustomExecMethods *of)
+cfd_aggregate_new_state(const CustomExecMethods *of)
 {
 	AggregateState *state = palloc0(sizeof(AggregateState));
 
@@ -150,12 +150,12 @@ Node *
 cfd_aggregate_create_state(CustomScan *plan)
 {
 	(void) plan;
-	return create_state(&methods);
+	return cfd_aggregate_new_state(&methods);
 }
 
 Node *
 cfd_partial_create_state(CustomScan *plan)
 {
 	(void) plan;
-	return create_state(&partial_methods);
+	return cfd_aggregate_new_state(&partial_methods);
 }

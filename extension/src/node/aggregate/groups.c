@@ -45,7 +45,7 @@ put_having_constants(AggregateState *state, StringInfo body)
 }
 
 static void
-fetch(AggregateState *state)
+cfd_groups_fetch(AggregateState *state)
 {
 	unsigned char fixed[CFD_FIXED_AGGREGATE_FETCH];
 	const char *answer;
@@ -135,7 +135,7 @@ cfd_aggregate_next(ScanState *node)
 			return put_group(state, node->ss_ScanTupleSlot);
 		CHECK_FOR_INTERRUPTS();
 		if (state->flags & FLAG_MORE)
-			fetch(state);
+			cfd_groups_fetch(state);
 		else if (!next_pass(state))
 			state->done = true;
 	}

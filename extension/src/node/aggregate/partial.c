@@ -47,7 +47,7 @@ cfd_partial_store(AggregateState *state, const char *answer, uint32 length)
 
 /* Hands the groups over; their number. The answer comes after all that was sent. */
 static uint64
-hand_over(AggregateState *state)
+cfd_partial_hand_over(AggregateState *state)
 {
 	unsigned char body[CFD_FIXED_AGGREGATE_HAND_OVER] = {0};
 	const char *answer;
@@ -72,7 +72,7 @@ cfd_partial_next(ScanState *node)
 	{
 		cfd_aggregate_fill(state);
 		cfd_aggregate_take_back(state);
-		slot->tts_values[NUMBER] = UInt64GetDatum(hand_over(state));
+		slot->tts_values[NUMBER] = UInt64GetDatum(cfd_partial_hand_over(state));
 		slot->tts_isnull[NUMBER] = false;
 		slot->tts_isnull[ROWS] = true;
 		return ExecStoreVirtualTuple(slot);

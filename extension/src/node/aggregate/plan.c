@@ -190,7 +190,7 @@ can_aggregate(Wanted *wanted, const Aggref *aggref)
 
 /* Collects what stands in the target list and in HAVING. */
 static bool
-collect(Node *node, Wanted *wanted)
+cfd_aggregate_plan_collect(Node *node, Wanted *wanted)
 {
 	if (node == NULL || wanted->impossible)
 		return false;
@@ -216,7 +216,7 @@ collect(Node *node, Wanted *wanted)
 		wanted->impossible = true;
 		return false;
 	}
-	return expression_tree_walker(node, collect, wanted);
+	return expression_tree_walker(node, cfd_aggregate_plan_collect, wanted);
 }
 
 /* Keys of GROUP BY or DISTINCT. */
@@ -679,8 +679,8 @@ upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOp
 	quals = (List *) ((GroupPathExtraData *) extra)->havingQual;
 	if (!collect_keys(root, parse->groupClause, &wanted))
 		return;
-	collect((Node *) output->reltarget->exprs, &wanted);
-	collect((Node *) quals, &wanted);
+	cfd_aggregate_plan_collect((Node *) output->reltarget->exprs, &wanted);
+	cfd_aggregate_plan_collect((Node *) quals, &wanted);
 	if (wanted.impossible || (wanted.careful && !arguments_are_columns(&wanted)))
 		return;
 	add_aggregate_paths(root, input, output, output->reltarget, &wanted, quals);

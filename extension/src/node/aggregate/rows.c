@@ -40,7 +40,7 @@ put_value(Column *column, int row, Datum value, bool isnull)
 }
 
 static void
-evaluate_constants(AggregateState *state)
+cfd_aggregate_rows_evaluate_constants(AggregateState *state)
 {
 	ExprContext *context = state->css.ss.ps.ps_ExprContext;
 
@@ -85,7 +85,7 @@ add_stored(AggregateState *state)
 
 /* Appends a row of the child to the batch, and perhaps those after it on its page. */
 static void
-add_row(AggregateState *state, TupleTableSlot *slot)
+cfd_aggregate_rows_add_row(AggregateState *state, TupleTableSlot *slot)
 {
 	ExprContext *context = state->css.ss.ps.ps_ExprContext;
 	int			row;
@@ -137,7 +137,7 @@ put_raw(StringInfo body, const Column *column, int rows)
 }
 
 static void
-put_column(StringInfo body, const Column *column, int rows)
+cfd_aggregate_rows_put_column(StringInfo body, const Column *column, int rows)
 {
 	switch (column->form)
 	{
@@ -266,7 +266,7 @@ send_batch(AggregateState *state)
 		return;
 	resetStringInfo(&state->body);
 	for (int i = 0; i < state->column_count; i++)
-		put_column(&state->body, &state->columns[i], state->rows);
+		cfd_aggregate_rows_put_column(&state->body, &state->columns[i], state->rows);
 	cfd_put32(fixed, state->handle);
 	cfd_put32(fixed + 4, state->rows);
 	cfd_aggregate_check(state);
@@ -292,7 +292,7 @@ send_batch(AggregateState *state)
 
 /* Appends the next row of this pass, and perhaps others; false if there is none. */
 static bool
-next_row(AggregateState *state)
+cfd_aggregate_rows_next_row(AggregateState *state)
 {
 	TupleTableSlot *slot;
 
@@ -309,7 +309,7 @@ next_row(AggregateState *state)
 	slot = ExecProcNode(linitial(state->css.custom_ps));
 	if (TupIsNull(slot))
 		return false;
-	add_row(state, slot);
+	cfd_aggregate_rows_add_row(state, slot);
 	/* What expressions allocated, a row's at a time. */
 	if (state->evaluates)
 		ResetExprContext(state->css.ss.ps.ps_ExprContext);
@@ -326,11 +326,11 @@ cfd_aggregate_fill(AggregateState *state)
 	state->batch_rows = cfd_batch_rows;
 	if (state->passes++ == 0)
 	{
-		evaluate_constants(state);
+		cfd_aggregate_rows_evaluate_constants(state);
 		if (state->stage == CFD_AGG_FINAL)
 			cfd_partial_merge_all(state);
 	}
-	while (next_row(state))
+	while (cfd_aggregate_rows_next_row(state))
 	{
 		if (state->rows == state->batch_rows)
 		{

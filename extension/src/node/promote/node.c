@@ -41,7 +41,7 @@ typedef struct CfdPromoteState
 } CfdPromoteState;
 
 static void
-begin(CustomScanState *node, EState *estate, int flags)
+cfd_promote_begin(CustomScanState *node, EState *estate, int flags)
 {
 	CfdPromoteState *state = (CfdPromoteState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
@@ -56,7 +56,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 
 /* Copies a row into the batch; its size. */
 static Size
-keep(CfdPromoteState *state, TupleTableSlot *row)
+cfd_promote_keep(CfdPromoteState *state, TupleTableSlot *row)
 {
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	TupleTableSlot *slot;
@@ -75,7 +75,7 @@ keep(CfdPromoteState *state, TupleTableSlot *row)
 
 /* The batch is written, or never will be. */
 static void
-release(CfdPromoteState *state)
+cfd_promote_release(CfdPromoteState *state)
 {
 	if (state->holding)
 		cfd_release_writer();
@@ -84,7 +84,7 @@ release(CfdPromoteState *state)
 
 /* Takes rows of the next batch; whether there are any. */
 static bool
-take_rows(CfdPromoteState *state, int limit)
+cfd_promote_take_rows(CfdPromoteState *state, int limit)
 {
 	Size		bytes = 0;
 
@@ -97,13 +97,13 @@ take_rows(CfdPromoteState *state, int limit)
 		if (TupIsNull(row))
 			state->ended = true;
 		else
-			bytes += keep(state, row);
+			bytes += cfd_promote_keep(state, row);
 	}
 	return state->count > 0;
 }
 
 static TupleTableSlot *
-next_row(CustomScanState *node)
+cfd_promote_next_row(CustomScanState *node)
 {
 	CfdPromoteState *state = (CfdPromoteState *) node;
 
@@ -111,9 +111,9 @@ next_row(CustomScanState *node)
 	{
 		bool		alone;
 
-		release(state);
+		cfd_promote_release(state);
 		alone = node->ss.ps.state->es_epq_active != NULL || cfd_writer_held();
-		if (!take_rows(state, alone ? 1 : state->room))
+		if (!cfd_promote_take_rows(state, alone ? 1 : state->room))
 			return NULL;
 		/* What one row has the access method promotes when it is written. */
 		if (!alone && state->count > 1)
@@ -129,11 +129,11 @@ next_row(CustomScanState *node)
 }
 
 static void
-rescan(CustomScanState *node)
+cfd_promote_rescan(CustomScanState *node)
 {
 	CfdPromoteState *state = (CfdPromoteState *) node;
 
-	release(state);
+	cfd_promote_release(state);
 	state->count = state->next = 0;
 	state->ended = false;
 	if (outerPlanState(state)->chgParam == NULL)
@@ -141,18 +141,18 @@ rescan(CustomScanState *node)
 }
 
 static void
-end(CustomScanState *node)
+cfd_promote_end(CustomScanState *node)
 {
 	CfdPromoteState *state = (CfdPromoteState *) node;
 
-	release(state);
+	cfd_promote_release(state);
 	for (int i = 0; i < state->made; i++)
 		ExecDropSingleTupleTableSlot(state->slots[i]);
 	ExecEndNode(outerPlanState(state));
 }
 
 static void
-explain(CustomScanState *node, List *ancestors, ExplainState *es)
+cfd_promote_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	CfdPromoteState *state = (CfdPromoteState *) node;
 
@@ -164,15 +164,15 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 static const CustomExecMethods exec_methods = {
 	.CustomName = "ConfidePromote",
-	.BeginCustomScan = begin,
-	.ExecCustomScan = next_row,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
-	.ExplainCustomScan = explain,
+	.BeginCustomScan = cfd_promote_begin,
+	.ExecCustomScan = cfd_promote_next_row,
+	.EndCustomScan = cfd_promote_end,
+	.ReScanCustomScan = cfd_promote_rescan,
+	.ExplainCustomScan = cfd_promote_explain,
 };
 
 static Node *
-create_state(CustomScan *plan)
+cfd_promote_create_state(CustomScan *plan)
 {
 	CfdPromoteState *state = palloc0(sizeof(CfdPromoteState));
 
@@ -184,5 +184,5 @@ create_state(CustomScan *plan)
 
 const CustomScanMethods cfd_promote_methods = {
 	.CustomName = "ConfidePromote",
-	.CreateCustomScanState = create_state,
+	.CreateCustomScanState = cfd_promote_create_state,
 };

@@ -31,7 +31,7 @@ static planner_hook_type previous_planner = NULL;
  * PostgreSQL wants to see it in the place of a dropped column.
  */
 static List *
-pass_on(const List *targets, int varno)
+cfd_promote_plan_pass_on(const List *targets, int varno)
 {
 	List	   *result = NIL;
 	ListCell   *cell;
@@ -118,16 +118,16 @@ put_below(ModifyTable *modify, const List *range_table)
 	node->scan.plan.qual = NIL;
 	node->scan.plan.lefttree = below;
 	node->scan.plan.righttree = NULL;
-	node->scan.plan.targetlist = pass_on(below->targetlist, INDEX_VAR);
+	node->scan.plan.targetlist = cfd_promote_plan_pass_on(below->targetlist, INDEX_VAR);
 	node->scan.plan.parallel_aware = false;
-	node->custom_scan_tlist = pass_on(below->targetlist, OUTER_VAR);
+	node->custom_scan_tlist = cfd_promote_plan_pass_on(below->targetlist, OUTER_VAR);
 	node->custom_private = list_make2(list_make1_int(number), list_copy(numbers));
 	node->methods = &cfd_promote_methods;
 	outerPlan(modify) = &node->scan.plan;
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+cfd_promote_plan_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 {
 	bool		wanted = cfd_enable_batch_promote && OidIsValid(cfd_access_method()) &&
 		(parse->commandType == CMD_UPDATE || parse->commandType == CMD_INSERT || parse->hasModifyingCTE) &&
@@ -157,5 +157,5 @@ cfd_promote_plan_init(void)
 							 NULL, &cfd_enable_batch_promote, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&cfd_promote_methods);
 	previous_planner = planner_hook;
-	planner_hook = plan_query;
+	planner_hook = cfd_promote_plan_plan_query;
 }

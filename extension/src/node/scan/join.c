@@ -348,8 +348,8 @@ add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptI
 /* ---------- all joins ---------- */
 
 static void
-join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-			  JoinType type, JoinPathExtraData *extra)
+cfd_scan_join_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+							JoinType type, JoinPathExtraData *extra)
 {
 	if (previous_join_pathlist)
 		previous_join_pathlist(root, joined, outer, inner, type, extra);
@@ -369,5 +369,5 @@ void
 cfd_join_filter_init(void)
 {
 	previous_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = join_pathlist;
+	set_join_pathlist_hook = cfd_scan_join_join_pathlist;
 }

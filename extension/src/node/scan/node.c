@@ -171,7 +171,7 @@ last_needed(CfdScanState *state, const bool *kept, int columns)
 }
 
 static void
-make_buffers(CfdScanState *state, const bool *kept, int columns)
+cfd_scan_make_buffers(CfdScanState *state, const bool *kept, int columns)
 {
 	for (int i = 0; i < 2; i++)
 	{
@@ -225,7 +225,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 													node->ss.ps.ps_ResultTupleSlot, &node->ss.ps,
 													state->row->tts_tupleDescriptor);
 	state->inputs_context = CreateExprContext(estate);
-	make_buffers(state, kept, rows->natts);
+	cfd_scan_make_buffers(state, kept, rows->natts);
 	if (state->filter == NULL || !state->buffers[0].quals->evaluates)
 		state->stored = cfd_stored_create(state->last_attribute);
 	state->batch_rows = Min(CFD_SCAN_FIRST_ROWS, cfd_batch_rows);
@@ -294,7 +294,7 @@ send_filter(CfdScanState *state, CfdBuffer *buffer)
 }
 
 static void
-add_row(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
+cfd_scan_add_row(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 {
 	ExprContext *context = state->inputs_context;
 
@@ -311,14 +311,14 @@ add_row(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 
 /* Adds a row of the child, and perhaps those after it on its page. */
 static void
-add_rows(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
+cfd_scan_add_rows(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 {
 	PlanState  *child = linitial(state->css.custom_ps);
 
 	if (state->stored == NULL ||
 		cfd_stored_take(state->stored, child, slot, state->batch_rows - buffer->rows) == 0)
 	{
-		add_row(state, buffer, slot);
+		cfd_scan_add_row(state, buffer, slot);
 		return;
 	}
 	if (buffer->quals != NULL)
@@ -328,7 +328,7 @@ add_rows(CfdScanState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 
 /* Fills a buffer with rows of the child. False: there are no more. */
 static bool
-read_rows(CfdScanState *state, CfdBuffer *buffer)
+cfd_scan_read_rows(CfdScanState *state, CfdBuffer *buffer)
 {
 	PlanState  *child = linitial(state->css.custom_ps);
 
@@ -338,21 +338,21 @@ read_rows(CfdScanState *state, CfdBuffer *buffer)
 
 		if (TupIsNull(slot))
 			return false;
-		add_rows(state, buffer, slot);
+		cfd_scan_add_rows(state, buffer, slot);
 	}
 	return true;
 }
 
 /* Reads a batch from the child. False: no rows. */
 static bool
-read_batch(CfdScanState *state, CfdBuffer *buffer)
+cfd_scan_read_batch(CfdScanState *state, CfdBuffer *buffer)
 {
 	cfd_buffer_empty(buffer);
 	cfd_buffer_reserve(buffer, state->batch_rows);
 	if (state->loop != NULL)
 		state->ended = !cfd_pairs_read(state->loop, buffer, state->inputs_context, state->batch_rows);
 	else
-		state->ended = !read_rows(state, buffer);
+		state->ended = !cfd_scan_read_rows(state, buffer);
 	if (buffer->rows == 0)
 		return false;
 	state->batches++;
@@ -389,7 +389,7 @@ await_rows(CfdScanState *state, CfdRequest *request, int rows, uint32 *good, uin
 
 /* Takes bytes from an answer. */
 static const char *
-take(const char **answer, uint32 *length, uint32 bytes)
+cfd_scan_take(const char **answer, uint32 *length, uint32 bytes)
 {
 	const char *taken = *answer;
 
@@ -444,7 +444,7 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 		return;
 	}
 	answer = await_rows(state, &buffer->filter, asked, &good, &length);
-	truths = take(&answer, &length, good);
+	truths = cfd_scan_take(&answer, &length, good);
 	for (int row = 0; row < good; row++)
 	{
 		if (truths[row] == 1)
@@ -512,9 +512,9 @@ take_projected(CfdScanState *state, CfdBuffer *buffer)
 
 	for (int i = 0; i < list_length(state->computed); i++)
 	{
-		bool		some = cfd_get32(take(&answer, &length, sizeof(uint32))) != 0;
+		bool		some = cfd_get32(cfd_scan_take(&answer, &length, sizeof(uint32))) != 0;
 
-		buffer->computed_nulls[i] = some ? take(&answer, &length, buffer->good) : NULL;
+		buffer->computed_nulls[i] = some ? cfd_scan_take(&answer, &length, buffer->good) : NULL;
 	}
 	/* An error of the quals is in a later row. */
 	if (good < buffer->good || length != 0)
@@ -524,9 +524,9 @@ take_projected(CfdScanState *state, CfdBuffer *buffer)
 
 /* Makes the next batch the current one. False: there is none. */
 static bool
-turn(CfdScanState *state)
+cfd_scan_turn(CfdScanState *state)
 {
-	if (!state->ahead && (state->ended || !read_batch(state, &state->buffers[1 - state->current])))
+	if (!state->ahead && (state->ended || !cfd_scan_read_batch(state, &state->buffers[1 - state->current])))
 		return false;
 	state->ahead = false;
 	state->current = 1 - state->current;
@@ -550,7 +550,7 @@ next_rows(CfdScanState *state)
 		cfd_drop(&buffer->filter);
 		cfd_drop(&buffer->project);
 	}
-	else if (turn(state))
+	else if (cfd_scan_turn(state))
 	{
 		buffer = other;
 		other = &state->buffers[1 - state->current];
@@ -560,7 +560,7 @@ next_rows(CfdScanState *state)
 	send_filter(state, buffer);
 	if (!state->ahead && !state->ended && !buffer->cut &&
 		state->batch_rows > Min(AHEAD_ROWS, cfd_batch_rows / 2))
-		state->ahead = read_batch(state, other);
+		state->ahead = cfd_scan_read_batch(state, other);
 	take_passing(state, buffer);
 	project = state->computed != NIL && buffer->good > 0;
 	if (project)
@@ -576,7 +576,7 @@ next_rows(CfdScanState *state)
 
 /* The next row that passes; NULL at the end. */
 static TupleTableSlot *
-next_row(CfdScanState *state)
+cfd_scan_next_row(CfdScanState *state)
 {
 	for (;;)
 	{
@@ -612,7 +612,7 @@ exec_scan(CustomScanState *node)
 
 	for (;;)
 	{
-		TupleTableSlot *row = next_row(state);
+		TupleTableSlot *row = cfd_scan_next_row(state);
 
 		if (row == NULL)
 			return state->projection != NULL ? ExecClearTuple(node->ss.ps.ps_ResultTupleSlot) : NULL;
@@ -628,7 +628,7 @@ exec_scan(CustomScanState *node)
 }
 
 static void
-forget_batches(CfdScanState *state)
+cfd_scan_forget_batches(CfdScanState *state)
 {
 	for (int i = 0; i < 2; i++)
 	{
@@ -648,11 +648,11 @@ forget_batches(CfdScanState *state)
 }
 
 static void
-rescan(CustomScanState *node)
+cfd_scan_rescan(CustomScanState *node)
 {
 	PlanState  *child = linitial(node->custom_ps);
 
-	forget_batches((CfdScanState *) node);
+	cfd_scan_forget_batches((CfdScanState *) node);
 	if (node->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(child, node->ss.ps.chgParam);
 	if (child->chgParam == NULL)
@@ -662,7 +662,7 @@ rescan(CustomScanState *node)
 static void
 end_scan(CustomScanState *node)
 {
-	forget_batches((CfdScanState *) node);
+	cfd_scan_forget_batches((CfdScanState *) node);
 	ExecEndNode(linitial(node->custom_ps));
 }
 
@@ -750,7 +750,7 @@ static const CustomExecMethods exec_methods = {
 	.BeginCustomScan = begin_scan,
 	.ExecCustomScan = exec_scan,
 	.EndCustomScan = end_scan,
-	.ReScanCustomScan = rescan,
+	.ReScanCustomScan = cfd_scan_rescan,
 	.ExplainCustomScan = explain_scan,
 };
 

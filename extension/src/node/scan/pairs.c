@@ -49,7 +49,7 @@ next_outer(NestLoopState *loop)
 
 /* The row, with nothing of the inner side: what the join gives of it. */
 static void
-add_row(NestLoopState *loop, CfdBuffer *buffer)
+cfd_pairs_add_row(NestLoopState *loop, CfdBuffer *buffer)
 {
 	ExprContext *context = loop->js.ps.ps_ExprContext;
 
@@ -88,7 +88,7 @@ add_pairs(NestLoopState *loop, CfdBuffer *buffer, ExprContext *inputs_context, i
 }
 
 static bool
-read_rows(NestLoopState *loop, CfdBuffer *buffer, ExprContext *context, int most)
+cfd_pairs_read_rows(NestLoopState *loop, CfdBuffer *buffer, ExprContext *context, int most)
 {
 	/* A row with few pairs fits in the rest, so that most batches are not cut. */
 	int			full = most - most / 8;
@@ -97,7 +97,7 @@ read_rows(NestLoopState *loop, CfdBuffer *buffer, ExprContext *context, int most
 	{
 		if (loop->nl_NeedNewOuter && !next_outer(loop))
 			return false;
-		add_row(loop, buffer);
+		cfd_pairs_add_row(loop, buffer);
 		loop->nl_NeedNewOuter = add_pairs(loop, buffer, context, most);
 		buffer->ends[buffer->rows - 1] = buffer->pairs;
 	}
@@ -115,7 +115,7 @@ cfd_pairs_read(NestLoopState *loop, CfdBuffer *buffer, ExprContext *context, int
 		ExecReScan(&loop->js.ps);
 	if (instrument != NULL)
 		InstrStartNode(instrument);
-	more = read_rows(loop, buffer, context, most);
+	more = cfd_pairs_read_rows(loop, buffer, context, most);
 	if (instrument != NULL)
 		InstrStopNode(instrument, buffer->pairs);
 	return more;

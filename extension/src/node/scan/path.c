@@ -164,7 +164,7 @@ cfd_batch_cost(double rows, List *quals)
 }
 
 static void
-set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, Path *child, List *quals)
+cfd_scan_path_set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, Path *child, List *quals)
 {
 	double		rows = cfd_rows_scanned(root, rel, child);
 	QualCost	saved;
@@ -268,7 +268,7 @@ wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	custom->custom_paths = list_make1(child);
 	custom->methods = &path_methods;
-	set_costs(root, rel, custom, path, quals);
+	cfd_scan_path_set_costs(root, rel, custom, path, quals);
 	return &custom->path;
 }
 
@@ -424,7 +424,7 @@ cfd_scan_below(Path *path)
 /* ---------- hooks ---------- */
 
 static PlannedStmt *
-plan_query(Query *query, const char *text, int options, ParamListInfo params)
+cfd_scan_path_plan_query(Query *query, const char *text, int options, ParamListInfo params)
 {
 	bool		before = in_cursor;
 	PlannedStmt *plan;
@@ -446,7 +446,7 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 }
 
 static void
-define_settings(void)
+cfd_scan_path_define_settings(void)
 {
 	DefineCustomBoolVariable("confide.enable_batch_scan",
 							 "Enables the planner's use of batched scans of protected columns.",
@@ -462,11 +462,11 @@ define_settings(void)
 void
 cfd_scan_init(void)
 {
-	define_settings();
+	cfd_scan_path_define_settings();
 	RegisterCustomScanMethods(&scan_methods);
 	cfd_join_filter_init();
 	previous_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_pathlist;
 	previous_planner = planner_hook;
-	planner_hook = plan_query;
+	planner_hook = cfd_scan_path_plan_query;
 }

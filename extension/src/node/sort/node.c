@@ -105,7 +105,7 @@ CfdNeighbours cfd_neighbours;
 /* ---------- start ---------- */
 
 static Node *
-create_state(CustomScan *node)
+cfd_sort_create_state(CustomScan *node)
 {
 	CfdSortState *state = (CfdSortState *) newNode(sizeof(CfdSortState), T_CustomScanState);
 
@@ -115,7 +115,7 @@ create_state(CustomScan *node)
 }
 
 static void
-read_keys(CfdSortState *state, const List *description)
+cfd_sort_read_keys(CfdSortState *state, const List *description)
 {
 	List	   *parts[CFD_SORT_PARTS];
 	CfdRankKey *words = state->set.keys;
@@ -150,14 +150,14 @@ read_keys(CfdSortState *state, const List *description)
 }
 
 static void
-begin(CustomScanState *node, EState *estate, int flags)
+cfd_sort_begin(CustomScanState *node, EState *estate, int flags)
 {
 	CfdSortState *state = (CfdSortState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
 	const int	again = EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK;
 	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 
-	read_keys(state, plan->custom_private);
+	cfd_sort_read_keys(state, plan->custom_private);
 	state->random_access = (flags & again) != 0;
 	state->bounds = ExecInitExprList(plan->custom_exprs, &node->ss.ps);
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags & ~again);
@@ -173,7 +173,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 /* ---------- keys ---------- */
 
 static void
-send_words(CfdSortState *state)
+cfd_sort_send_words(CfdSortState *state)
 {
 	if (state->word_rows > 0)
 		cfd_set_add(&state->set, state->words, state->word_rows, state->word_room);
@@ -242,7 +242,7 @@ end_plain_sorts(CfdSortState *state)
 }
 
 static void
-look_at(CfdSortState *state, TupleTableSlot *slot)
+cfd_sort_look_at(CfdSortState *state, TupleTableSlot *slot)
 {
 	for (int i = 0; i < state->key_count; i++)
 	{
@@ -260,7 +260,7 @@ look_at(CfdSortState *state, TupleTableSlot *slot)
 /* ---------- rows ---------- */
 
 static void
-make_room(CfdSortState *state)
+cfd_sort_make_room(CfdSortState *state)
 {
 	state->room = Max(state->room * 2, 1024);
 	if (state->rows == NULL)
@@ -273,14 +273,14 @@ static void
 keep_row(CfdSortState *state, TupleTableSlot *slot)
 {
 	if (state->count == state->room)
-		make_room(state);
+		cfd_sort_make_room(state);
 	state->rows[state->count] = ExecCopySlotMinimalTuple(slot);
 	state->used += GetMemoryChunkSpace(state->rows[state->count]) + sizeof(MinimalTuple) + sizeof(uint32);
 	state->count++;
 }
 
 static void
-spill(CfdSortState *state)
+cfd_sort_spill(CfdSortState *state)
 {
 	state->store = tuplestore_begin_heap(false, false, work_mem);
 	if (state->waits)
@@ -298,9 +298,9 @@ spill(CfdSortState *state)
 }
 
 static const uint32 *
-ask(CfdSortState *state, uint32 limit)
+cfd_sort_ask(CfdSortState *state, uint32 limit)
 {
-	send_words(state);
+	cfd_sort_send_words(state);
 	state->ranked += state->set.rows;
 	state->exchanges++;
 	return cfd_set_rank(&state->set, 0, limit, true);
@@ -358,7 +358,7 @@ static uint32 *
 drop_rows(CfdSortState *state)
 {
 	uint32		limit = state->count > state->bound ? (uint32) state->bound : 0;
-	const uint32 *answer = ask(state, limit);
+	const uint32 *answer = cfd_sort_ask(state, limit);
 	uint32	   *ranks = palloc(sizeof(uint32) * state->count);
 	uint32		kept = 0;
 
@@ -416,7 +416,7 @@ give_up_ranks(CfdSortState *state)
 	end_plain_sorts(state);
 	cfd_set_reset(&state->set);
 	if (state->store == NULL)
-		spill(state);
+		cfd_sort_spill(state);
 }
 
 /* Takes the keys of a row, or what must be known before. */
@@ -430,11 +430,11 @@ take_row(CfdSortState *state, TupleTableSlot *slot)
 	}
 	state->taken++;
 	if (state->waits)
-		look_at(state, slot);
+		cfd_sort_look_at(state, slot);
 	else
 		take_keys(state, slot);
 	if (state->word_rows == state->word_room)
-		send_words(state);
+		cfd_sort_send_words(state);
 }
 
 /* Ranks of plain keys are known when all rows are there: then these are gone through again. */
@@ -459,7 +459,7 @@ take_waiting_keys(CfdSortState *state)
 			break;
 		take_keys(state, state->kept);
 		if (state->word_rows == state->word_room)
-			send_words(state);
+			cfd_sort_send_words(state);
 		CHECK_FOR_INTERRUPTS();
 	}
 	ExecClearTuple(state->kept);
@@ -468,7 +468,7 @@ take_waiting_keys(CfdSortState *state)
 }
 
 static void
-take_rows(CfdSortState *state)
+cfd_sort_take_rows(CfdSortState *state)
 {
 	Size		allowed = work_mem * (Size) 1024;
 	TupleTableSlot *slot;
@@ -483,13 +483,13 @@ take_rows(CfdSortState *state)
 		{
 			keep_row(state, slot);
 			if (state->used > allowed)
-				spill(state);
+				cfd_sort_spill(state);
 		}
 	}
 	if (state->waits && !state->compares)
 		take_waiting_keys(state);
 	if (state->store == NULL && state->count > 1)
-		place_rows(state, ask(state, 0));
+		place_rows(state, cfd_sort_ask(state, 0));
 }
 
 /* ---------- rows on disk ---------- */
@@ -518,7 +518,7 @@ sort_store(CfdSortState *state)
 	uint32	   *ranks = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(uint32) * (Size) rows);
 	TupleTableSlot *wide;
 
-	memcpy(ranks, ask(state, 0), sizeof(uint32) * (Size) rows);
+	memcpy(ranks, cfd_sort_ask(state, 0), sizeof(uint32) * (Size) rows);
 	state->wide = wide = MakeSingleTupleTableSlot(wide_desc(desc), &TTSOpsMinimalTuple);
 	wide = MakeSingleTupleTableSlot(wide->tts_tupleDescriptor, &TTSOpsVirtual);
 	state->sorter = tuplesort_begin_heap(wide->tts_tupleDescriptor, 1, &column, &operator, &collation,
@@ -665,7 +665,7 @@ sort_rows(CfdSortState *state)
 	if (state->bound > 0)
 		take_rows_bounded(state);
 	else
-		take_rows(state);
+		cfd_sort_take_rows(state);
 	if (state->compares)
 		compare_store(state);
 	else if (state->store != NULL)
@@ -719,7 +719,7 @@ next_kept(CfdSortState *state, bool forward)
 }
 
 static TupleTableSlot *
-next_row(CustomScanState *node)
+cfd_sort_next_row(CustomScanState *node)
 {
 	CfdSortState *state = (CfdSortState *) node;
 	bool		forward = ScanDirectionIsForward(node->ss.ps.state->es_direction);
@@ -731,7 +731,7 @@ next_row(CustomScanState *node)
 }
 
 static void
-end(CustomScanState *node)
+cfd_sort_end(CustomScanState *node)
 {
 	CfdSortState *state = (CfdSortState *) node;
 
@@ -740,7 +740,7 @@ end(CustomScanState *node)
 }
 
 static void
-rescan(CustomScanState *node)
+cfd_sort_rescan(CustomScanState *node)
 {
 	CfdSortState *state = (CfdSortState *) node;
 	PlanState  *outer = outerPlanState(state);
@@ -762,7 +762,7 @@ rescan(CustomScanState *node)
 }
 
 static void
-mark(CustomScanState *node)
+cfd_sort_mark(CustomScanState *node)
 {
 	CfdSortState *state = (CfdSortState *) node;
 
@@ -786,7 +786,7 @@ restore(CustomScanState *node)
 /* ---------- EXPLAIN ---------- */
 
 static void
-explain(CustomScanState *node, List *ancestors, ExplainState *es)
+cfd_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	CfdSortState *state = (CfdSortState *) node;
 	Plan	   *plan = node->ss.ps.plan;
@@ -815,16 +815,16 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 static const CustomExecMethods exec_methods = {
 	.CustomName = "ConfideSort",
-	.BeginCustomScan = begin,
-	.ExecCustomScan = next_row,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
-	.MarkPosCustomScan = mark,
+	.BeginCustomScan = cfd_sort_begin,
+	.ExecCustomScan = cfd_sort_next_row,
+	.EndCustomScan = cfd_sort_end,
+	.ReScanCustomScan = cfd_sort_rescan,
+	.MarkPosCustomScan = cfd_sort_mark,
 	.RestrPosCustomScan = restore,
-	.ExplainCustomScan = explain,
+	.ExplainCustomScan = cfd_sort_explain,
 };
 
 const CustomScanMethods cfd_sort_methods = {
 	.CustomName = "ConfideSort",
-	.CreateCustomScanState = create_state,
+	.CreateCustomScanState = cfd_sort_create_state,
 };

@@ -30,8 +30,8 @@ static planner_hook_type previous_planner = NULL;
 
 /* The sort's columns as custom_private; NIL if it is not one for us. */
 static List *
-describe(int count, const AttrNumber *columns, const Oid *operators, const Oid *collations,
-		 const bool *nulls_first, bool limited)
+cfd_sort_plan_describe(int count, const AttrNumber *columns, const Oid *operators, const Oid *collations,
+					   const bool *nulls_first, bool limited)
 {
 	List	   *parts[CFD_SORT_PARTS] = {NIL};
 	bool		protected = false;
@@ -73,7 +73,7 @@ describe(int count, const AttrNumber *columns, const Oid *operators, const Oid *
 
 /* The rows as they are: of the node's own scan tuple. */
 static List *
-pass_on(const List *targetlist)
+cfd_sort_plan_pass_on(const List *targetlist)
 {
 	List	   *result = NIL;
 	ListCell   *cell;
@@ -99,7 +99,7 @@ make_node(const Plan *place, Plan *below, List *description)
 	node->scan.plan = *place;
 	node->scan.plan.type = T_CustomScan;
 	node->scan.plan.lefttree = below;
-	node->scan.plan.targetlist = pass_on(place->targetlist);
+	node->scan.plan.targetlist = cfd_sort_plan_pass_on(place->targetlist);
 	node->scan.plan.parallel_aware = false;
 	node->scan.scanrelid = 0;
 	node->custom_scan_tlist = place->targetlist;
@@ -112,8 +112,8 @@ make_node(const Plan *place, Plan *below, List *description)
 static Plan *
 replace_sort(Sort *sort, bool limited)
 {
-	List	   *description = describe(sort->numCols, sort->sortColIdx, sort->sortOperators,
-									   sort->collations, sort->nullsFirst, limited);
+	List	   *description = cfd_sort_plan_describe(sort->numCols, sort->sortColIdx, sort->sortOperators,
+													 sort->collations, sort->nullsFirst, limited);
 
 	return description != NIL ? make_node(&sort->plan, outerPlan(sort), description) : &sort->plan;
 }
@@ -137,7 +137,7 @@ gives_all(const Plan *plan, const Plan *below)
 
 /* What a plan makes of the columns of the one below, in a node of its own. */
 static Plan *
-project(const Plan *plan, Plan *below)
+cfd_sort_plan_project(const Plan *plan, Plan *below)
 {
 	Result	   *result = makeNode(Result);
 
@@ -164,8 +164,8 @@ replace_merge(GatherMerge *merge, bool limited)
 
 	if (sort == NULL || !IsA(sort, Sort) || sort->plan.initPlan != NIL)
 		return &merge->plan;
-	description = describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->collations,
-						   merge->nullsFirst, limited);
+	description = cfd_sort_plan_describe(merge->numCols, merge->sortColIdx, merge->sortOperators, merge->collations,
+										 merge->nullsFirst, limited);
 	if (description == NIL)
 		return &merge->plan;
 	/* Which columns are there for sorting only the merge says, if it gives them at all. */
@@ -183,11 +183,11 @@ replace_merge(GatherMerge *merge, bool limited)
 	/* The Sort's output is its input's, column by column. */
 	node = make_node(&place, &gather->plan, description);
 	node->plan_node_id = sort->plan.plan_node_id;
-	return all ? node : project(&merge->plan, node);
+	return all ? node : cfd_sort_plan_project(&merge->plan, node);
 }
 
 static bool
-is_bound(const Node *node)
+cfd_sort_plan_is_bound(const Node *node)
 {
 	return node == NULL || IsA(node, Const) || IsA(node, Param);
 }
@@ -200,7 +200,7 @@ tell_limit(const Limit *limit, Plan *below)
 
 	if (!IsA(below, CustomScan) || node->methods != &cfd_sort_methods ||
 		limit->limitOption != LIMIT_OPTION_COUNT || limit->limitCount == NULL ||
-		!is_bound(limit->limitCount) || !is_bound(limit->limitOffset))
+		!cfd_sort_plan_is_bound(limit->limitCount) || !cfd_sort_plan_is_bound(limit->limitOffset))
 		return;
 	node->custom_exprs = list_make1(copyObject(limit->limitCount));
 	if (limit->limitOffset != NULL)
@@ -209,7 +209,7 @@ tell_limit(const Limit *limit, Plan *below)
 	below->allParam = bms_union(below->allParam, limit->plan.allParam);
 }
 
-static Plan *replace(Plan *plan, bool limited);
+static Plan *cfd_sort_plan_replace(Plan *plan, bool limited);
 
 static void
 replace_list(List *plans, bool limited)
@@ -217,7 +217,7 @@ replace_list(List *plans, bool limited)
 	ListCell   *cell;
 
 	foreach(cell, plans)
-		lfirst(cell) = replace(lfirst(cell), limited);
+		lfirst(cell) = cfd_sort_plan_replace(lfirst(cell), limited);
 }
 
 /* Whether a plan reads all rows of the one below before it gives any. */
@@ -233,7 +233,7 @@ reads_all(const Plan *plan)
  * need fewer comparisons, one by one, than all rows have keys to be ranked.
  */
 static Plan *
-replace(Plan *plan, bool limited)
+cfd_sort_plan_replace(Plan *plan, bool limited)
 {
 	if (plan == NULL)
 		return NULL;
@@ -241,8 +241,8 @@ replace(Plan *plan, bool limited)
 	limited |= IsA(plan, Limit) && ((Limit *) plan)->limitCount != NULL;
 	if (IsA(plan, GatherMerge))
 		plan = replace_merge((GatherMerge *) plan, limited);
-	plan->lefttree = replace(plan->lefttree, limited && !reads_all(plan));
-	plan->righttree = replace(plan->righttree, limited);
+	plan->lefttree = cfd_sort_plan_replace(plan->lefttree, limited && !reads_all(plan));
+	plan->righttree = cfd_sort_plan_replace(plan->righttree, limited);
 	switch (nodeTag(plan))
 	{
 		case T_Sort:
@@ -259,7 +259,7 @@ replace(Plan *plan, bool limited)
 			replace_list(((MergeAppend *) plan)->mergeplans, limited);
 			break;
 		case T_SubqueryScan:
-			((SubqueryScan *) plan)->subplan = replace(((SubqueryScan *) plan)->subplan, limited);
+			((SubqueryScan *) plan)->subplan = cfd_sort_plan_replace(((SubqueryScan *) plan)->subplan, limited);
 			break;
 		case T_CustomScan:
 			replace_list(((CustomScan *) plan)->custom_plans, limited);
@@ -271,7 +271,7 @@ replace(Plan *plan, bool limited)
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+cfd_sort_plan_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 {
 	PlannedStmt *statement = previous_planner != NULL ?
 		previous_planner(parse, text, options, params) :
@@ -279,7 +279,7 @@ plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 
 	if (cfd_enable_bulk_sort && OidIsValid(cfd_access_method()))
 	{
-		statement->planTree = replace(statement->planTree, (options & CURSOR_OPT_FAST_PLAN) != 0);
+		statement->planTree = cfd_sort_plan_replace(statement->planTree, (options & CURSOR_OPT_FAST_PLAN) != 0);
 		replace_list(statement->subplans, false);
 	}
 	return statement;
@@ -290,5 +290,5 @@ cfd_sort_plan_init(void)
 {
 	RegisterCustomScanMethods(&cfd_sort_methods);
 	previous_planner = planner_hook;
-	planner_hook = plan_query;
+	planner_hook = cfd_sort_plan_plan_query;
 }

@@ -99,8 +99,8 @@ hash_join(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Pat
 }
 
 static void
-join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-			  JoinType type, JoinPathExtraData *extra)
+cfd_tokens_cost_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+							  JoinType type, JoinPathExtraData *extra)
 {
 	Path	   *left = outer->cheapest_total_path;
 	Path	   *right = inner->cheapest_total_path;
@@ -129,5 +129,5 @@ void
 cfd_token_cost_init(void)
 {
 	previous_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = join_pathlist;
+	set_join_pathlist_hook = cfd_tokens_cost_join_pathlist;
 }

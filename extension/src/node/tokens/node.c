@@ -63,7 +63,7 @@ static uint64 last_number = 0;
 /* ---------- beginning ---------- */
 
 static Node *
-create_state(CustomScan *node)
+cfd_tokens_create_state(CustomScan *node)
 {
 	CfdTokensState *state = (CfdTokensState *) newNode(sizeof(CfdTokensState), T_CustomScanState);
 
@@ -82,7 +82,7 @@ without_label(Expr *key)
 }
 
 static void
-read_keys(CfdTokensState *state, List *keys)
+cfd_tokens_read_keys(CfdTokensState *state, List *keys)
 {
 	ListCell   *cell;
 
@@ -114,7 +114,7 @@ numbered(EState *estate, int param)
 }
 
 static void
-make_buffers(CfdTokensState *state, TupleDesc rows)
+cfd_tokens_make_buffers(CfdTokensState *state, TupleDesc rows)
 {
 	bool	   *kept = palloc(rows->natts);
 
@@ -163,7 +163,7 @@ first_rows(const CfdTokensState *state)
 }
 
 static void
-begin(CustomScanState *node, EState *estate, int flags)
+cfd_tokens_begin(CustomScanState *node, EState *estate, int flags)
 {
 	CfdTokensState *state = (CfdTokensState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
@@ -172,13 +172,13 @@ begin(CustomScanState *node, EState *estate, int flags)
 
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags & ~again);
 	rows = ExecGetResultType(outerPlanState(state));
-	read_keys(state, list_nth(plan->custom_private, CFD_TOKENS_KEYS));
+	cfd_tokens_read_keys(state, list_nth(plan->custom_private, CFD_TOKENS_KEYS));
 	state->numbered = numbered(estate, intVal(list_nth(plan->custom_private, CFD_TOKENS_NUMBER)));
 	state->nulls_equal = intVal(list_nth(plan->custom_private, CFD_TOKENS_NULLS_EQUAL)) != 0;
 	state->reading = intVal(list_nth(plan->custom_private, CFD_TOKENS_READING));
 	state->subplan = find_subplan(&node->ss.ps, intVal(list_nth(plan->custom_private, CFD_TOKENS_SUBPLAN)));
 	state->keys_context = CreateExprContext(estate);
-	make_buffers(state, rows);
+	cfd_tokens_make_buffers(state, rows);
 	if (!state->buffers[0].quals->evaluates)
 		state->stored = cfd_stored_create(rows->natts);
 	state->batch_rows = first_rows(state);
@@ -188,7 +188,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 /* ---------- a batch ---------- */
 
 static void
-add_rows(CfdTokensState *state, CfdBuffer *buffer, TupleTableSlot *slot)
+cfd_tokens_add_rows(CfdTokensState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 {
 	ExprContext *context = state->keys_context;
 
@@ -209,7 +209,7 @@ add_rows(CfdTokensState *state, CfdBuffer *buffer, TupleTableSlot *slot)
 
 /* Reads a batch from the child. False: no rows. */
 static bool
-read_batch(CfdTokensState *state, CfdBuffer *buffer)
+cfd_tokens_read_batch(CfdTokensState *state, CfdBuffer *buffer)
 {
 	cfd_buffer_empty(buffer);
 	cfd_buffer_reserve(buffer, state->batch_rows);
@@ -220,7 +220,7 @@ read_batch(CfdTokensState *state, CfdBuffer *buffer)
 		state->ended = TupIsNull(slot);
 		if (state->ended)
 			break;
-		add_rows(state, buffer, slot);
+		cfd_tokens_add_rows(state, buffer, slot);
 	}
 	state->scanned += buffer->rows;
 	state->batch_rows = Min(state->batch_rows * 2, cfd_batch_rows);
@@ -243,7 +243,7 @@ check_channel(Numbered *numbered)
 
 /* Asks for the tokens of a batch, unless that has been done. */
 static void
-ask(CfdTokensState *state, CfdBuffer *buffer)
+cfd_tokens_ask(CfdTokensState *state, CfdBuffer *buffer)
 {
 	unsigned char fixed[CFD_FIXED_TOKENS] = {0};
 
@@ -265,7 +265,7 @@ ask(CfdTokensState *state, CfdBuffer *buffer)
 }
 
 static void
-take(CfdTokensState *state, CfdBuffer *buffer)
+cfd_tokens_take(CfdTokensState *state, CfdBuffer *buffer)
 {
 	uint32		length;
 	const char *answer = cfd_await(&buffer->filter, &length);
@@ -297,12 +297,12 @@ take_untold(CfdTokensState *state, CfdBuffer *buffer)
 
 /* Makes the next batch the current one. False: there is none. */
 static bool
-turn(CfdTokensState *state)
+cfd_tokens_turn(CfdTokensState *state)
 {
 	CfdBuffer  *buffer = &state->buffers[1 - state->current];
 	CfdBuffer  *later = &state->buffers[state->current];
 
-	if (!state->ahead && (state->ended || !read_batch(state, buffer)))
+	if (!state->ahead && (state->ended || !cfd_tokens_read_batch(state, buffer)))
 		return false;
 	state->ahead = false;
 	state->current = 1 - state->current;
@@ -311,15 +311,15 @@ turn(CfdTokensState *state)
 		take_untold(state, buffer);
 		return true;
 	}
-	ask(state, buffer);
+	cfd_tokens_ask(state, buffer);
 	/* The rows given out were those of the other one. */
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	if (!state->ended && state->reading != CFD_TOKENS_SOME &&
 		state->batch_rows > Min(AHEAD_ROWS, cfd_batch_rows / 2))
-		state->ahead = read_batch(state, later);
-	take(state, buffer);
+		state->ahead = cfd_tokens_read_batch(state, later);
+	cfd_tokens_take(state, buffer);
 	if (state->ahead && buffer->error == NULL)
-		ask(state, later);
+		cfd_tokens_ask(state, later);
 	return true;
 }
 
@@ -340,7 +340,7 @@ show(CfdTokensState *state, CfdBuffer *buffer)
 
 /* The row, if it passes the node's quals, as the node gives it; else NULL. */
 static TupleTableSlot *
-project(CfdTokensState *state, TupleTableSlot *row)
+cfd_tokens_project(CfdTokensState *state, TupleTableSlot *row)
 {
 	PlanState  *node = &state->css.ss.ps;
 	ExprContext *context = node->ps_ExprContext;
@@ -358,7 +358,7 @@ project(CfdTokensState *state, TupleTableSlot *row)
 }
 
 static TupleTableSlot *
-next_row(CustomScanState *node)
+cfd_tokens_next_row(CustomScanState *node)
 {
 	CfdTokensState *state = (CfdTokensState *) node;
 
@@ -368,7 +368,7 @@ next_row(CustomScanState *node)
 
 		if (buffer->next < buffer->good)
 		{
-			TupleTableSlot *row = project(state, show(state, buffer));
+			TupleTableSlot *row = cfd_tokens_project(state, show(state, buffer));
 
 			if (row != NULL)
 				return row;
@@ -377,13 +377,13 @@ next_row(CustomScanState *node)
 		if (buffer->error != NULL)
 			cfd_raise_error(buffer->error, buffer->error_length);
 		CHECK_FOR_INTERRUPTS();
-		if (!turn(state))
+		if (!cfd_tokens_turn(state))
 			return ExecClearTuple(node->ss.ss_ScanTupleSlot);
 	}
 }
 
 static void
-forget_batches(CfdTokensState *state)
+cfd_tokens_forget_batches(CfdTokensState *state)
 {
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	for (int i = 0; i < 2; i++)
@@ -397,24 +397,24 @@ forget_batches(CfdTokensState *state)
 }
 
 static void
-rescan(CustomScanState *node)
+cfd_tokens_rescan(CustomScanState *node)
 {
-	forget_batches((CfdTokensState *) node);
+	cfd_tokens_forget_batches((CfdTokensState *) node);
 	if (outerPlanState(node)->chgParam == NULL)
 		ExecReScan(outerPlanState(node));
 }
 
 static void
-end(CustomScanState *node)
+cfd_tokens_end(CustomScanState *node)
 {
-	forget_batches((CfdTokensState *) node);
+	cfd_tokens_forget_batches((CfdTokensState *) node);
 	ExecEndNode(outerPlanState(node));
 }
 
 /* ---------- EXPLAIN ---------- */
 
 static void
-explain(CustomScanState *node, List *ancestors, ExplainState *es)
+cfd_tokens_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	CfdTokensState *state = (CfdTokensState *) node;
 	Plan	   *plan = node->ss.ps.plan;
@@ -435,14 +435,14 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 static const CustomExecMethods exec_methods = {
 	.CustomName = "ConfideTokens",
-	.BeginCustomScan = begin,
-	.ExecCustomScan = next_row,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
-	.ExplainCustomScan = explain,
+	.BeginCustomScan = cfd_tokens_begin,
+	.ExecCustomScan = cfd_tokens_next_row,
+	.EndCustomScan = cfd_tokens_end,
+	.ReScanCustomScan = cfd_tokens_rescan,
+	.ExplainCustomScan = cfd_tokens_explain,
 };
 
 const CustomScanMethods cfd_tokens_methods = {
 	.CustomName = "ConfideTokens",
-	.CreateCustomScanState = create_state,
+	.CreateCustomScanState = cfd_tokens_create_state,
 };

@@ -121,7 +121,7 @@ shown(List *keys)
 }
 
 static void
-set_costs(Plan *plan, const Plan *child, int keys)
+cfd_tokens_plan_set_costs(Plan *plan, const Plan *child, int keys)
 {
 	plan->startup_cost = child->startup_cost + cfd_exchange_cost;
 	plan->total_cost = child->total_cost + cfd_token_cost(child->plan_rows, keys);
@@ -151,7 +151,7 @@ cfd_tokens_node(Place *place, Plan *child, List *keys, int number, bool nulls_eq
 	plan->lefttree = child;
 	plan->extParam = bms_copy(child->extParam);
 	plan->allParam = bms_copy(child->allParam);
-	set_costs(plan, child, list_length(keys));
+	cfd_tokens_plan_set_costs(plan, child, list_length(keys));
 	node->custom_scan_tlist = lappend(columns_of(child->targetlist, OUTER_VAR),
 									  makeTargetEntry(token, columns + 1, NULL, true));
 	plan->targetlist = columns_of(node->custom_scan_tlist, INDEX_VAR);
@@ -162,7 +162,7 @@ cfd_tokens_node(Place *place, Plan *child, List *keys, int number, bool nulls_eq
 }
 
 static Var *
-token_of(const Plan *plan, int varno)
+cfd_tokens_plan_token_of(const Plan *plan, int varno)
 {
 	return makeVar(varno, list_length(plan->targetlist), UUIDOID, -1, InvalidOid, 0);
 }
@@ -258,8 +258,8 @@ oids_at(List *list, List *places)
 static void
 hash_token(HashJoin *join, Hash *hash, List *kept)
 {
-	Var		   *left = token_of(outerPlan(join), OUTER_VAR);
-	Var		   *right = token_of(&hash->plan, INNER_VAR);
+	Var		   *left = cfd_tokens_plan_token_of(outerPlan(join), OUTER_VAR);
+	Var		   *right = cfd_tokens_plan_token_of(&hash->plan, INNER_VAR);
 	OpExpr	   *clause = (OpExpr *) make_opclause(CFD_TOKEN_EQUALITY, BOOLOID, false, (Expr *) left, (Expr *) right,
 												  InvalidOid, InvalidOid);
 
@@ -268,7 +268,7 @@ hash_token(HashJoin *join, Hash *hash, List *kept)
 	join->hashoperators = lappend_oid(oids_at(join->hashoperators, kept), CFD_TOKEN_EQUALITY);
 	join->hashcollations = lappend_oid(oids_at(join->hashcollations, kept), InvalidOid);
 	join->hashkeys = lappend(nodes_at(join->hashkeys, kept), left);
-	hash->hashkeys = lappend(nodes_at(hash->hashkeys, kept), token_of(outerPlan(hash), OUTER_VAR));
+	hash->hashkeys = lappend(nodes_at(hash->hashkeys, kept), cfd_tokens_plan_token_of(outerPlan(hash), OUTER_VAR));
 	/* Frequent values have other hashes now than the statistics say. */
 	hash->skewTable = InvalidOid;
 }
@@ -388,17 +388,17 @@ cfd_ends_early(const Plan *plan, bool inner, bool early)
 }
 
 static void
-replace(Place *place, Plan *plan, bool early)
+cfd_tokens_plan_replace(Place *place, Plan *plan, bool early)
 {
 	ListCell   *cell;
 
 	if (plan == NULL)
 		return;
 	check_stack_depth();
-	replace(place, plan->lefttree, cfd_ends_early(plan, false, early));
-	replace(place, plan->righttree, cfd_ends_early(plan, true, early));
+	cfd_tokens_plan_replace(place, plan->lefttree, cfd_ends_early(plan, false, early));
+	cfd_tokens_plan_replace(place, plan->righttree, cfd_ends_early(plan, true, early));
 	foreach(cell, cfd_other_children(plan))
-		replace(place, lfirst(cell), early);
+		cfd_tokens_plan_replace(place, lfirst(cell), early);
 	if (IsA(plan, HashJoin))
 		replace_join(place, (HashJoin *) plan, early);
 	else if (IsA(plan, Agg))
@@ -408,7 +408,7 @@ replace(Place *place, Plan *plan, bool early)
 }
 
 static PlannedStmt *
-plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+cfd_tokens_plan_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 {
 	const int	cursor = CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL | CURSOR_OPT_HOLD | CURSOR_OPT_FAST_PLAN;
 	PlannedStmt *statement = previous_planner != NULL ?
@@ -425,10 +425,10 @@ plan_query(Query *parse, const char *text, int options, ParamListInfo params)
 	/* A scan that a cursor stands on stays as it is, and can be read backward. */
 	if ((options & cursor) == 0)
 		statement->planTree = cfd_tokens_subplans(&place, false);
-	replace(&place, statement->planTree, (options & cursor) != 0);
+	cfd_tokens_plan_replace(&place, statement->planTree, (options & cursor) != 0);
 	/* Whoever asks these may be content with a row. */
 	foreach(cell, statement->subplans)
-		replace(&place, lfirst(cell), true);
+		cfd_tokens_plan_replace(&place, lfirst(cell), true);
 	return statement;
 }
 
@@ -443,5 +443,5 @@ cfd_tokens_init(void)
 	RegisterCustomScanMethods(&cfd_tokens_methods);
 	cfd_token_cost_init();
 	previous_planner = planner_hook;
-	planner_hook = plan_query;
+	planner_hook = cfd_tokens_plan_plan_query;
 }

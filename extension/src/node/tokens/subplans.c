@@ -163,7 +163,7 @@ renumber(Place *place, Plan *plan)
 }
 
 static Expr *
-token_of(const Plan *child)
+cfd_subplans_token_of(const Plan *child)
 {
 	return (Expr *) makeVar(INDEX_VAR, list_length(child->targetlist) + 1, UUIDOID, -1, InvalidOid, 0);
 }
@@ -185,7 +185,7 @@ look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
 	node = cfd_tokens_node(place, plan, list_make1(with_column(lsecond(test->args), subplan)), number, false,
 						   CFD_TOKENS_ALL);
 	target = linitial_node(TargetEntry, node->targetlist);
-	target->expr = token_of(plan);
+	target->expr = cfd_subplans_token_of(plan);
 	node->targetlist = list_make1(target);
 	place->statement->subplans = lappend(place->statement->subplans, node);
 
@@ -219,14 +219,14 @@ is_given(const Node *node, const Columns *columns)
 }
 
 static bool
-collect(Node *node, void *context)
+cfd_subplans_collect(Node *node, void *context)
 {
 	Columns    *columns = context;
 
 	if (node == NULL)
 		return false;
 	if (!is_given(node, columns))
-		return expression_tree_walker(node, collect, context);
+		return expression_tree_walker(node, cfd_subplans_collect, context);
 	columns->given = list_append_unique(columns->given, node);
 	return false;
 }
@@ -284,15 +284,15 @@ node_above(Place *place, Plan *plan, List *quals, bool early)
 	List	   *targets;
 	Plan	   *node;
 
-	collect((Node *) plan->targetlist, &columns);
-	collect((Node *) quals, &columns);
+	cfd_subplans_collect((Node *) plan->targetlist, &columns);
+	cfd_subplans_collect((Node *) quals, &columns);
 	key = renamed(linitial(((OpExpr *) subplan->testexpr)->args), &columns);
 	columns.varno = INDEX_VAR;
 	targets = (List *) renamed((Node *) plan->targetlist, &columns);
 	quals = (List *) renamed((Node *) quals, &columns);
 	subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(targets);
 	plan->targetlist = targets_of(columns.given);
-	look_up_token(place, subplan, token_of(plan), number);
+	look_up_token(place, subplan, cfd_subplans_token_of(plan), number);
 	node = cfd_tokens_node(place, plan, list_make1(key), number, false, early ? CFD_TOKENS_SOME : CFD_TOKENS_MOST);
 	list_nth_cell(((CustomScan *) node)->custom_private, CFD_TOKENS_SUBPLAN)->ptr_value = makeInteger(subplan->plan_id);
 	node->targetlist = targets;
@@ -331,22 +331,22 @@ replace_subplans(Place *place, Plan *plan, bool early)
 
 /* Fixed: the plan must stay what it is. */
 static Plan *
-replace(Place *place, Plan *plan, bool early, bool fixed)
+cfd_subplans_replace(Place *place, Plan *plan, bool early, bool fixed)
 {
 	ListCell   *cell;
 
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
-	outerPlan(plan) = replace(place, outerPlan(plan), cfd_ends_early(plan, false, early), false);
+	outerPlan(plan) = cfd_subplans_replace(place, outerPlan(plan), cfd_ends_early(plan, false, early), false);
 	/* To marks in its inner side a merge join goes back. */
-	innerPlan(plan) = replace(place, innerPlan(plan), cfd_ends_early(plan, true, early), IsA(plan, MergeJoin));
+	innerPlan(plan) = cfd_subplans_replace(place, innerPlan(plan), cfd_ends_early(plan, true, early), IsA(plan, MergeJoin));
 	if (IsA(plan, SubqueryScan))
-		((SubqueryScan *) plan)->subplan = replace(place, ((SubqueryScan *) plan)->subplan, early, false);
+		((SubqueryScan *) plan)->subplan = cfd_subplans_replace(place, ((SubqueryScan *) plan)->subplan, early, false);
 	else
 	{
 		foreach(cell, cfd_other_children(plan))
-			lfirst(cell) = replace(place, lfirst(cell), early, false);
+			lfirst(cell) = cfd_subplans_replace(place, lfirst(cell), early, false);
 	}
 	return fixed ? plan : replace_subplans(place, plan, early);
 }
@@ -354,5 +354,5 @@ replace(Place *place, Plan *plan, bool early, bool fixed)
 Plan *
 cfd_tokens_subplans(Place *place, bool early)
 {
-	return replace(place, place->statement->planTree, early, false);
+	return cfd_subplans_replace(place, place->statement->planTree, early, false);
 }
