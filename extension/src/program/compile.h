@@ -53,7 +53,7 @@ typedef struct CfdProgram
 	int			instructions;
 	unsigned char *code;		/* 8 bytes each */
 	char	   *text;			/* for people; no values */
-	uint32		handle;			/* of the keeper, if epoch is the current one */
+	int			place;			/* among those registered, if epoch is the current one */
 	uint64		epoch;
 } CfdProgram;
 
@@ -71,7 +71,12 @@ extern CfdProgram *cfd_compile_call(CfdCompiler *compiler, Oid function, List *a
 extern bool cfd_compilable(Node *expr);
 /* Whether an expression has no effects and raises no errors. */
 extern bool cfd_harmless(Node *expr);
-/* The keeper's number for the program; registers it where it is not yet. */
+/* A message that names programs is made next: those that the last one named are not held any more. */
+extern void cfd_program_message(void);
+/*
+ * The keeper's number for the program, good until the next such message is made; registers
+ * it where it is not yet.
+ */
 extern uint32 cfd_program_handle(CfdProgram *program);
 
 #endif

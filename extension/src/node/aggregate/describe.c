@@ -305,6 +305,7 @@ cfd_aggregate_open(AggregateState *state)
 		cfd_new_slot(CFD_STATEMENT);
 	/* Programs first: their registration uses the channel, too. */
 	resetStringInfo(&state->body);
+	cfd_program_message();
 	put_registration(state, &state->body);
 	answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_REGISTER, state->body.data, state->body.len, &length);
 	if (length != sizeof(uint32))

@@ -105,7 +105,9 @@ lift(Node *node, void *context)
 		default:
 			break;
 	}
-	program = cfd_compile(lifted->state->project_inputs, node);
+	/* One message takes so many; what is more is evaluated row by row. */
+	program = list_length(lifted->state->computed) == CFD_COLUMNS_MAX ? NULL
+		: cfd_compile(lifted->state->project_inputs, node);
 	if (program != NULL && program->result == CFD_RESULT_FID)
 	{
 		lifted->state->computed = lappend(lifted->state->computed, program);
@@ -243,6 +245,7 @@ ask_about_rows(CfdScanState *state, CfdBuffer *buffer, int rows)
 {
 	unsigned char fixed[CFD_FIXED_DECLASSIFY_BATCH] = {0};
 
+	cfd_program_message();
 	cfd_put32(fixed, cfd_program_handle(state->filter));
 	cfd_put32(fixed + 4, rows);
 	cfd_put32(fixed + 8, buffer->quals->count);
@@ -260,6 +263,7 @@ ask_about_pairs(CfdScanState *state, CfdBuffer *buffer, int rows)
 	unsigned char fixed[CFD_FIXED_DECLASSIFY_GROUPS] = {0};
 	int			before = cfd_buffer_pairs_before(buffer, buffer->decided);
 
+	cfd_program_message();
 	cfd_put32(fixed, cfd_program_handle(state->filter));
 	cfd_put32(fixed + 4, buffer->pairs - before);
 	cfd_put32(fixed + 8, buffer->quals->count);
@@ -482,6 +486,7 @@ send_project(CfdScanState *state, CfdBuffer *buffer)
 		cfd_inputs_row(buffer->projected, state->row, context, i);
 	}
 	resetStringInfo(&state->body);
+	cfd_program_message();
 	foreach(cell, state->computed)
 	{
 		unsigned char program[16] = {0};

@@ -1,0 +1,77 @@
+"""Programs that a session has registered: a message's are not forgotten before it is sent.
+
+Mechanism: a session keeps some hundred programs, and when another does not fit the others are
+forgotten. A message may name several: with the bug the room ran out between two of them, the first
+was forgotten, and the statement ended in 42883, "no such program"; the next try worked.
+"""
+
+from itertools import product
+
+import pytest
+from results import plain, run
+
+DDL = "CREATE TABLE t (i int, a enc_int8, b enc_int8)"
+ROWS = "INSERT INTO t SELECT n, n, n * 3 FROM generate_series(1, 50) n"
+
+
+@pytest.fixture
+def both(app, plain_twin):
+    for connection in (app, plain_twin):
+        connection.execute(DDL if connection is app else plain(DDL))
+        connection.execute(ROWS)
+    app.execute("SET confide.exchange_cost = 0")
+    return app, plain_twin
+
+
+def expressions():
+    """Expressions of a shape of their own each: as many programs."""
+    for signs in product("+-*", repeat=7):
+        yield "a" + "".join(f" {sign} {'ab'[n % 2]}" for n, sign in enumerate(signs))
+
+
+def agree(both, query):
+    protected, expected = (run(connection, query) for connection in both)
+    assert protected.sqlstate is None, protected.message
+    assert protected.same(expected)
+
+
+@pytest.mark.parametrize("count", [150, 300])
+def test_many_in_a_message(both, count):
+    """300 are more than are kept, and more than one message takes."""
+    shapes = expressions()
+    for _ in range(4):
+        columns = ", ".join(next(shapes) for _ in range(count))
+        query = f"SELECT i, {columns} FROM t WHERE a > 0 ORDER BY i"
+        agree(both, query)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize(
+    "shape",
+    ["SELECT i, {} FROM t WHERE a > 0 ORDER BY i", "SELECT i % 3, {} FROM t GROUP BY 1 ORDER BY 1"],
+)
+def test_long_series(both, count, shape):
+    """Statements one after the other: in one of them the room ends between its programs."""
+    shapes = expressions()
+    for _ in range(600 // count):
+        some = [next(shapes) for _ in range(count)]
+        if "GROUP" in shape:
+            some = [f"max({expression})" for expression in some]
+        agree(both, shape.format(", ".join(some)))
+
+
+def test_while_a_cursor_is_open(both):
+    """Its programs are forgotten while it is read in parts, and registered again."""
+    shapes = expressions()
+    query = f"SELECT i, {next(shapes)}, {next(shapes)} FROM t WHERE {next(shapes)} <> 7 ORDER BY i"
+    fetched = []
+    for connection in both:
+        with connection.transaction(), connection.cursor("c") as cursor:
+            cursor.execute(query)
+            rows = cursor.fetchmany(5)
+            for _ in range(4):
+                columns = ", ".join(next(shapes) for _ in range(100))
+                connection.execute(f"SELECT {columns} FROM t")
+                rows += cursor.fetchmany(10)
+            fetched.append(rows + cursor.fetchall())
+    assert fetched[0] == fetched[1]
