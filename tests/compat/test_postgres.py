@@ -1,0 +1,81 @@
+"""PostgreSQL's own regression and isolation suites give on a database with the extension, straight
+and through the proxy, what they give without it, but for a short list (`differences`).
+
+Mechanism: each test's output is compared with that of a plain server of the same version on the
+same machine. Bug: the extension changes how plain functions resolve, or the proxy refuses, or
+answers itself, what does not concern it. `make compat-postgres` runs everything,
+`ONLY=regress-proxy` one suite and side of it; in short form, quick tests.
+"""
+
+import os
+
+import pytest
+from postgres_differences import MOST, SIDES, allowed, compare, entries
+from postgres_source import Unavailable, source
+from postgres_suites import ISOLATION, POSTGRES, REGRESS, SUITES, plain_server, run, stack_server
+from stack import ROOT, Stack
+
+FULL = bool(os.environ.get("CONFIDE_COMPAT"))
+SHORT = {
+    REGRESS.name: "test_setup boolean text int4 case".split(),
+    ISOLATION.name: "read-only-anomaly eval-plan-qual-trigger multixact-no-deadlock".split(),
+}
+REPORTS = ROOT / ".run" / "postgres-differences"
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Gives the plain server's results of a suite, which runs there once."""
+    try:
+        source()
+    except Unavailable as why:
+        if FULL:
+            raise
+        pytest.skip(str(why))
+    results = {}
+    with plain_server() as server:
+        yield (
+            lambda suite: (
+                results.get(suite) or results.setdefault(suite, run(suite, server, chosen(suite)))
+            )
+        )
+
+
+@pytest.fixture
+def server(request, side):
+    """A stack as PostgreSQL's suites expect one: nothing was done there before."""
+    if not FULL:
+        yield stack_server(request.getfixturevalue("stack"), side == "proxy")
+        return
+    stack = Stack(ROOT / ".run" / f"compat-{os.getpid()}", POSTGRES, "none")
+    stack.fresh()
+    yield stack_server(stack, side == "proxy")
+    stack.down("--remove")
+
+
+def chosen(suite) -> list[str]:
+    return suite.schedule() if FULL else SHORT[suite.name]
+
+
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_suite(suite, side, plain, server, report):
+    expected, tests = plain(suite), chosen(suite)
+    assert set(expected.times) == set(tests), "the suite did not run to its end"
+    got = run(suite, server, tests)
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    path = REPORTS / f"{suite.name}-{side}.diff"
+    found = compare(suite, side, tests, expected, got, path)
+    report(
+        f"{suite.name} suite, {side}: {len(tests)} tests, {len(found)} differ, "
+        f"{got.seconds:.1f} s (plain {expected.seconds:.1f} s)"
+    )
+    known = {d for d in allowed() if (d.suite, d.side) == (suite.name, side) and d.test in tests}
+    new, gone = sorted(found - known), sorted(known - found)
+    assert not new, f"{len(new)} unexpected differences, see {path}: {new}"
+    assert not gone, f"these do not occur any more: {gone}"
+
+
+def test_the_list_is_short():
+    assert entries() <= MOST
