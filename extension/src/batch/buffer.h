@@ -17,6 +17,9 @@
 #include "batch/stored.h"
 #include "batch/inputs.h"
 
+/* Rows of the first batch, if batches may have so many. */
+#define CFD_BATCH_FIRST_ROWS 32
+
 typedef struct CfdBuffer
 {
 	int			rows;

@@ -29,6 +29,8 @@ extern void cfd_check_createdb(const CreatedbStmt *create);
 /* parse.c: casts by way of text, plaintext constants */
 extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);
+/* planner.c: paths, and passes over finished plans */
+extern void cfd_planner_init(void);
 /* report.c: the client is told of search_path and role, and of changes that functions make */
 extern void cfd_report_init(void);
 /* After a utility statement that another statement has run. */

@@ -10,22 +10,16 @@
 #include "order/ranks.h"
 #include "result/results.h"
 #include "index/search.h"
-#include "node/sort/sort.h"
 #include "session/channel.h"
 #include "wire/columns.h"
 #include "session/connect.h"
+#include "session/gate.h"
 #include "session/session.h"
 #include "fmgr.h"
 #include "gc/collect.h"
 #include "session/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
-#include "node/promote/promote.h"
-#include "node/aggregate/aggregate.h"
-#include "node/scan/scan.h"
-#include "node/tokens/tokens.h"
-#include "plan/estimate.h"
-#include "plan/hash_keys.h"
 #include "storage/ipc.h"
 #include "value/types.h"
 #include "utils/guc.h"
@@ -43,6 +37,7 @@ shmem_request(void)
 {
 	if (previous_shmem_request)
 		previous_shmem_request();
+	cfd_state_request_shmem();
 	cfd_session_request_shmem();
 	cfd_pins_request_shmem();
 }
@@ -52,6 +47,7 @@ shmem_startup(void)
 {
 	if (previous_shmem_startup)
 		previous_shmem_startup();
+	cfd_state_init_shmem();
 	cfd_session_init_shmem();
 	cfd_pins_init_shmem();
 }
@@ -146,13 +142,6 @@ _PG_init(void)
 	cfd_refusals_init();
 	cfd_parse_init();
 	cfd_report_init();
-	cfd_estimate_init();
-	/* First: what is not hashed, scans above joins evaluate. */
-	cfd_hash_keys_init();
-	cfd_scan_init();
-	cfd_aggregate_init();
-	cfd_sort_plan_init();
-	cfd_promote_plan_init();
-	cfd_tokens_init();
+	cfd_planner_init();
 	MarkGUCPrefixReserved("confide");
 }

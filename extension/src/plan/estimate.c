@@ -16,8 +16,8 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
-#include "optimizer/planner.h"
 #include "plan/estimate.h"
+#include "plan/planning.h"
 #include "program/registry.h"
 #include "value/types.h"
 #include "utils/array.h"
@@ -40,13 +40,13 @@ typedef enum Kind
 } Kind;
 
 /* Tests of a condition that were made before its estimator asks. */
-typedef struct Known
+struct CfdTests
 {
 	const PlannerInfo *root;
 	Node	   *column;
 	CfdEstimate made;
-	struct Known *next;
-} Known;
+	struct CfdTests *next;
+};
 
 /* Tests that one message carries, all by the same function. */
 typedef struct Message
@@ -58,11 +58,6 @@ typedef struct Message
 } Message;
 
 CfdEstimate cfd_estimate;
-
-/* Of the planning that is going on. */
-static Known *known = NULL;
-static bool planning = false;
-static planner_hook_type previous_planner = NULL;
 
 bool
 cfd_estimate_find(CfdFid value, bool *holds)
@@ -242,7 +237,7 @@ kind_of(Oid operator, Kind *kind)
 static bool
 find_known(const PlannerInfo *root, const VariableStatData *column, CfdEstimate *made)
 {
-	for (const Known *entry = known; entry != NULL; entry = entry->next)
+	for (const CfdTests *entry = cfd_planning == NULL ? NULL : cfd_planning->tests; entry != NULL; entry = entry->next)
 	{
 		if (entry->root == root && entry->made.function == made->function &&
 			entry->made.constant == made->constant && entry->made.constant_first == made->constant_first &&
@@ -260,7 +255,7 @@ static void
 add_test(const PlannerInfo *root, const VariableStatData *column, Oid operator, bool column_first, Node *other,
 		 int *room, List **tests)
 {
-	Known	   *entry = palloc0(sizeof(Known));
+	CfdTests   *entry = palloc0(sizeof(CfdTests));
 	Kind		kind;
 
 	if (!kind_of(operator, &kind))
@@ -271,8 +266,8 @@ add_test(const PlannerInfo *root, const VariableStatData *column, Oid operator, 
 	*room -= entry->made.count;
 	entry->root = root;
 	entry->column = column->var;
-	entry->next = known;
-	known = entry;
+	entry->next = cfd_planning->tests;
+	cfd_planning->tests = entry;
 	*tests = lappend(*tests, &entry->made);
 }
 
@@ -340,7 +335,7 @@ make_all_tests(const PlannerInfo *root, const VariableStatData *column)
 	PG_CATCH();
 	{
 		/* Their answers have not come. */
-		known = NULL;
+		cfd_planning->tests = NULL;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -360,7 +355,7 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
 	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
 		return;
 	cfd_estimate_describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
-	if (made->count > 0 && planning && column.rel != NULL && !find_known(root, &column, made))
+	if (made->count > 0 && cfd_planning != NULL && column.rel != NULL && !find_known(root, &column, made))
 		make_all_tests(root, &column);
 	if (made->count > 0 && made->answers == NULL && !find_known(root, &column, made))
 		make_tests(list_make1(made));
@@ -405,35 +400,3 @@ ESTIMATOR(scalarltsel, OF_RANGE)
 ESTIMATOR(scalarlesel, OF_RANGE)
 ESTIMATOR(scalargtsel, OF_RANGE)
 ESTIMATOR(scalargesel, OF_RANGE)
-
-/* ---------- the planning ---------- */
-
-static PlannedStmt *
-cfd_estimate_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
-{
-	Known	   *outer = known;
-	bool		nested = planning;
-	PlannedStmt *plan;
-
-	known = NULL;
-	planning = true;
-	PG_TRY();
-	{
-		plan = previous_planner != NULL ? previous_planner(parse, text, options, params) :
-			standard_planner(parse, text, options, params);
-	}
-	PG_FINALLY();
-	{
-		known = outer;
-		planning = nested;
-	}
-	PG_END_TRY();
-	return plan;
-}
-
-void
-cfd_estimate_init(void)
-{
-	previous_planner = planner_hook;
-	planner_hook = cfd_estimate_plan_query;
-}

@@ -34,7 +34,6 @@ extern Selectivity cfd_estimate_bound(PlannerInfo *root, List *args, int relid, 
 
 /* A clause, with its arms' RestrictInfos if it is an OR (ranges.c). */
 extern Node *cfd_clause_of(Node *node);
-extern void cfd_estimate_init(void);
 
 /* Whether a test was made beforehand; then what it gave. */
 static inline bool

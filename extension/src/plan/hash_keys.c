@@ -16,8 +16,6 @@
 #include "plan/hash_keys.h"
 #include "value/types.h"
 
-static set_join_pathlist_hook_type previous_join_pathlist = NULL;
-
 static bool
 is_protected(const RestrictInfo *info)
 {
@@ -63,19 +61,10 @@ choose_all(PlannerInfo *root, List *paths, SpecialJoinInfo *join)
 	}
 }
 
-static void
-cfd_hash_keys_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-							JoinType type, JoinPathExtraData *extra)
+void
+cfd_hash_keys_choose(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+					 JoinType type, JoinPathExtraData *extra)
 {
-	if (previous_join_pathlist)
-		previous_join_pathlist(root, joined, outer, inner, type, extra);
 	choose_all(root, joined->pathlist, extra->sjinfo);
 	choose_all(root, joined->partial_pathlist, extra->sjinfo);
-}
-
-void
-cfd_hash_keys_init(void)
-{
-	previous_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = cfd_hash_keys_join_pathlist;
 }

@@ -11,6 +11,11 @@
 #ifndef CFD_PLAN_HASH_KEYS_H
 #define CFD_PLAN_HASH_KEYS_H
 
-extern void cfd_hash_keys_init(void);
+#include "postgres.h"
+#include "nodes/pathnodes.h"
+
+/* Chooses the keys of a join's paths. */
+extern void cfd_hash_keys_choose(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+								 JoinType type, JoinPathExtraData *extra);
 
 #endif

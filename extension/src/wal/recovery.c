@@ -56,8 +56,6 @@ static int	checkpoint_wal = 256;
 static int	wal_lag_warning = 1024;
 int			cfd_standby_timeout = 30000;
 
-static shmem_request_hook_type next_shmem_request = NULL;
-static shmem_startup_hook_type next_shmem_startup = NULL;
 
 /* The keeper, as it was when it was asked, and what it was told since. */
 static struct
@@ -687,22 +685,6 @@ cfd_recovery_main(Datum arg)
 /* ---------- wiring ---------- */
 
 static void
-request_shmem(void)
-{
-	if (next_shmem_request != NULL)
-		next_shmem_request();
-	cfd_state_request_shmem();
-}
-
-static void
-startup_shmem(void)
-{
-	if (next_shmem_startup != NULL)
-		next_shmem_startup();
-	cfd_state_init_shmem();
-}
-
-static void
 cfd_recovery_define_settings(void)
 {
 	DefineCustomIntVariable("confide.checkpoint_interval",
@@ -734,10 +716,6 @@ cfd_wal_init(void)
 
 	cfd_rmgr_register();
 	cfd_recovery_define_settings();
-	next_shmem_request = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	next_shmem_startup = shmem_startup_hook;
-	shmem_startup_hook = startup_shmem;
 	if (IsBinaryUpgrade)
 		return;
 	memset(&worker, 0, sizeof(worker));

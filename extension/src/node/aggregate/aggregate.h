@@ -17,6 +17,7 @@
 
 #include "postgres.h"
 #include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
 
 /*
  * Members of custom_private. Expressions are over the child's output (OUTER_VAR);
@@ -46,6 +47,9 @@ extern int	cfd_aggregate_memory;
 
 /* plan.c */
 extern void cfd_aggregate_init(void);
+/* Adds paths for the groups that a query makes of its input's rows. */
+extern void cfd_aggregate_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOptInfo *output,
+								void *extra);
 /* Whether the type's values are equal exactly if their Datums are. */
 extern bool cfd_is_raw_type(Oid type);
 /* execute.c */

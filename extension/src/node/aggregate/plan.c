@@ -19,8 +19,8 @@
 #include "node/aggregate/aggregate.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "node/scan/scan.h"
-#include "batch/whole.h"
+#include "plan/cost.h"
+#include "plan/whole.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -49,7 +49,6 @@ bool		cfd_enable_batch_aggregate = true;
 bool		cfd_enable_partial_aggregate = true;
 int			cfd_aggregate_memory = 256 * 1024;
 
-static create_upper_paths_hook_type previous_upper_paths = NULL;
 
 /* What is to be grouped and aggregated. */
 typedef struct Wanted
@@ -657,15 +656,13 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output)
 		add_aggregate_paths(root, input, output, target, &wanted, NIL);
 }
 
-static void
-upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOptInfo *output, void *extra)
+void
+cfd_aggregate_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOptInfo *output, void *extra)
 {
 	Query	   *parse = root->parse;
 	Wanted		wanted = {0};
 	List	   *quals;
 
-	if (previous_upper_paths)
-		previous_upper_paths(root, stage, input, output, extra);
 	/* Other stages may have no input. */
 	if (!cfd_enable_batch_aggregate || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) ||
 		input->cheapest_total_path == NULL)
@@ -864,6 +861,4 @@ cfd_aggregate_init(void)
 							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&scan_methods);
 	RegisterCustomScanMethods(&partial_methods);
-	previous_upper_paths = create_upper_paths_hook;
-	create_upper_paths_hook = upper_paths;
 }

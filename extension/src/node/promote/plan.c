@@ -15,7 +15,6 @@
 #include "nodes/nodeFuncs.h"
 #include "node/promote/promote.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "value/types.h"
 #include "utils/guc.h"
@@ -23,8 +22,6 @@
 #include "utils/syscache.h"
 
 bool		cfd_enable_batch_promote = true;
-
-static planner_hook_type previous_planner = NULL;
 
 /*
  * A target list that gives the columns of another one, as they come from varno. NULL stays a constant:
@@ -126,19 +123,19 @@ put_below(ModifyTable *modify, const List *range_table)
 	outerPlan(modify) = &node->scan.plan;
 }
 
-static PlannedStmt *
-cfd_promote_plan_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+bool
+cfd_promote_wanted(Query *query)
 {
-	bool		wanted = cfd_enable_batch_promote && OidIsValid(cfd_access_method()) &&
-		(parse->commandType == CMD_UPDATE || parse->commandType == CMD_INSERT || parse->hasModifyingCTE) &&
-		!contain_volatile_functions_not_nextval((Node *) parse);
-	PlannedStmt *statement = previous_planner != NULL ?
-		previous_planner(parse, text, options, params) :
-		standard_planner(parse, text, options, params);
+	return cfd_enable_batch_promote && OidIsValid(cfd_access_method()) &&
+		(query->commandType == CMD_UPDATE || query->commandType == CMD_INSERT || query->hasModifyingCTE) &&
+		!contain_volatile_functions_not_nextval((Node *) query);
+}
+
+void
+cfd_promote_pass(PlannedStmt *statement, int options)
+{
 	ListCell   *cell;
 
-	if (!wanted)
-		return statement;
 	if (IsA(statement->planTree, ModifyTable))
 		put_below((ModifyTable *) statement->planTree, statement->rtable);
 	foreach(cell, statement->subplans)
@@ -146,16 +143,13 @@ cfd_promote_plan_plan_query(Query *parse, const char *text, int options, ParamLi
 		if (lfirst(cell) != NULL && IsA(lfirst(cell), ModifyTable))
 			put_below(lfirst(cell), statement->rtable);
 	}
-	return statement;
 }
 
 void
-cfd_promote_plan_init(void)
+cfd_promote_init(void)
 {
 	DefineCustomBoolVariable("confide.enable_batch_promote",
 							 "Values that several rows are given by UPDATE and INSERT are promoted together.",
 							 NULL, &cfd_enable_batch_promote, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&cfd_promote_methods);
-	previous_planner = planner_hook;
-	planner_hook = cfd_promote_plan_plan_query;
 }

@@ -15,6 +15,7 @@
 
 #include "postgres.h"
 #include "nodes/extensible.h"
+#include "nodes/plannodes.h"
 
 /* Members of custom_private. */
 typedef enum CfdPromotePart
@@ -26,7 +27,10 @@ typedef enum CfdPromotePart
 extern bool cfd_enable_batch_promote;
 
 /* plan.c */
-extern void cfd_promote_plan_init(void);
+extern void cfd_promote_init(void);
+/* Whether a query is to be looked through, once it is planned; then does so. */
+extern bool cfd_promote_wanted(Query *query);
+extern void cfd_promote_pass(PlannedStmt *statement, int options);
 /* node.c */
 extern const CustomScanMethods cfd_promote_methods;
 

@@ -26,9 +26,8 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "plan/cost.h"
 #include "program/compile.h"
-
-static set_join_pathlist_hook_type previous_join_pathlist = NULL;
 
 /* What is divided of the quals at and below a join. */
 typedef struct Quals
@@ -347,12 +346,10 @@ add_hash_joins(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptI
 
 /* ---------- all joins ---------- */
 
-static void
-cfd_scan_join_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-							JoinType type, JoinPathExtraData *extra)
+void
+cfd_scan_join_paths(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+					JoinType type, JoinPathExtraData *extra)
 {
-	if (previous_join_pathlist)
-		previous_join_pathlist(root, joined, outer, inner, type, extra);
 	if (!is_suited(type, joined, extra->restrictlist) || joined->reloptkind != RELOPT_JOINREL ||
 		joined->lateral_relids != NULL || !cfd_may_scan(root))
 		return;
@@ -363,11 +360,4 @@ cfd_scan_join_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *o
 		add_hash_joins(root, joined, outer, inner, joined->pathlist, extra);
 		add_hash_joins(root, joined, outer, inner, joined->partial_pathlist, extra);
 	}
-}
-
-void
-cfd_join_filter_init(void)
-{
-	previous_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = cfd_scan_join_join_pathlist;
 }

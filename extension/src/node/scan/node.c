@@ -230,7 +230,7 @@ begin_scan(CustomScanState *node, EState *estate, int eflags)
 	cfd_scan_make_buffers(state, kept, rows->natts);
 	if (state->filter == NULL || !state->buffers[0].quals->evaluates)
 		state->stored = cfd_stored_create(state->last_attribute);
-	state->batch_rows = Min(CFD_SCAN_FIRST_ROWS, cfd_batch_rows);
+	state->batch_rows = Min(CFD_BATCH_FIRST_ROWS, cfd_batch_rows);
 	state->ends_early = boolVal(linitial(scan->custom_private));
 	state->wanted = state->ends_early ? 1 : 0;
 	initStringInfo(&state->body);
@@ -644,7 +644,7 @@ cfd_scan_forget_batches(CfdScanState *state)
 			cfd_inputs_forget_constants(state->buffers[i].projected);
 	}
 	/* What comes after a scan that was read to its end will be, too, and is about as long. */
-	state->batch_rows = Min(CFD_SCAN_FIRST_ROWS, cfd_batch_rows);
+	state->batch_rows = Min(CFD_BATCH_FIRST_ROWS, cfd_batch_rows);
 	if (state->ended)
 		state->batch_rows = Max(state->batch_rows, Min(state->scanned + state->scanned / 4, cfd_batch_rows));
 	state->scanned = 0;

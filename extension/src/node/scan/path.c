@@ -11,47 +11,32 @@
  */
 #include "postgres.h"
 
-#include <float.h>
-#include <math.h>
-
-#include "wire/columns.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "node/scan/scan.h"
-#include "batch/whole.h"
+#include "plan/whole.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "optimizer/planner.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "plan/cost.h"
+#include "plan/planning.h"
 #include "program/compile.h"
 #include "value/types.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
-/*
- * Measured: a row of a plain scan costs 58 ns, which the planner calls 0.018; an
- * exchange 0.6 us; an operation on a row 17 to 33 ns, its column's way included.
- */
 bool		cfd_enable_batch_scan = true;
-double		cfd_exchange_cost = 0.2;
-double		cfd_batch_row_cost = 0.005;
 
 /*
  * To begin a scan, or to begin it anew, costs as much as so many exchanges: its first answer is
  * waited for, and nothing is done meanwhile (TPC-H Q21: 10 us).
  */
 #define BEGIN_EXCHANGES 5
-
-static set_rel_pathlist_hook_type previous_pathlist = NULL;
-static planner_hook_type previous_planner = NULL;
-
-/* Whether a cursor is planned. */
-static bool in_cursor = false;
 
 static Plan *plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 					   List *tlist, List *clauses, List *children);
@@ -99,7 +84,10 @@ protected_quals(RelOptInfo *rel, const Path *path)
 bool
 cfd_may_scan(PlannerInfo *root)
 {
-	return cfd_enable_batch_scan && !in_cursor && root->parse->rowMarks == NIL && OidIsValid(cfd_access_method());
+	/* A cursor may stand on a scan, or read backward. */
+	const int	cursor = CURSOR_OPT_FAST_PLAN | CURSOR_OPT_SCROLL;
+
+	return cfd_enable_batch_scan && (cfd_planning_options() & cursor) == 0 && root->parse->rowMarks == NIL && OidIsValid(cfd_access_method());
 }
 
 bool
@@ -122,46 +110,6 @@ cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /* ---------- costs ---------- */
-
-double
-cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
-{
-	double		part = rel->rows > 0 && path->param_info == NULL ? Min(path->rows / rel->rows, 1) : 1;
-	Cost		cost;
-	Selectivity selectivity = 1;
-
-	switch (path->pathtype)
-	{
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-			selectivity = ((IndexPath *) path)->indexselectivity;
-			break;
-		case T_BitmapHeapScan:
-			cost_bitmap_tree_node(((BitmapHeapPath *) path)->bitmapqual, &cost, &selectivity);
-			break;
-		case T_TidScan:
-			return 1;
-		default:
-			break;
-	}
-	return clamp_row_est(rel->tuples * selectivity * part);
-}
-
-static int
-count_operations(List *quals)
-{
-	CfdProgram *program = cfd_compile_quals(cfd_compiler(), quals);
-
-	return program != NULL ? program->calls : list_length(quals);
-}
-
-Cost
-cfd_batch_cost(double rows, List *quals)
-{
-	double		exchanges = ceil(rows / cfd_batch_rows) + log2(Max(Min(rows, cfd_batch_rows) / CFD_SCAN_FIRST_ROWS, 1));
-
-	return exchanges * cfd_exchange_cost + rows * count_operations(quals) * cfd_batch_row_cost;
-}
 
 static void
 cfd_scan_path_set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, Path *child, List *quals)
@@ -288,11 +236,9 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, List *paths, void (*add) (RelOptIn
 	}
 }
 
-static void
-set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index number, RangeTblEntry *entry)
+void
+cfd_scan_paths(PlannerInfo *root, RelOptInfo *rel)
 {
-	if (previous_pathlist)
-		previous_pathlist(root, rel, number, entry);
 	if (!cfd_scan_suits(root, rel))
 		return;
 	add_paths(root, rel, rel->pathlist, add_path);
@@ -421,52 +367,11 @@ cfd_scan_below(Path *path)
 	return path;
 }
 
-/* ---------- hooks ---------- */
-
-static PlannedStmt *
-cfd_scan_path_plan_query(Query *query, const char *text, int options, ParamListInfo params)
-{
-	bool		before = in_cursor;
-	PlannedStmt *plan;
-
-	in_cursor = (options & (CURSOR_OPT_FAST_PLAN | CURSOR_OPT_SCROLL)) != 0;
-	PG_TRY();
-	{
-		if (previous_planner)
-			plan = previous_planner(query, text, options, params);
-		else
-			plan = standard_planner(query, text, options, params);
-	}
-	PG_FINALLY();
-	{
-		in_cursor = before;
-	}
-	PG_END_TRY();
-	return plan;
-}
-
-static void
-cfd_scan_path_define_settings(void)
+void
+cfd_scan_init(void)
 {
 	DefineCustomBoolVariable("confide.enable_batch_scan",
 							 "Enables the planner's use of batched scans of protected columns.",
 							 NULL, &cfd_enable_batch_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomRealVariable("confide.exchange_cost",
-							 "Sets the planner's estimate of the cost of an exchange with the keeper.",
-							 NULL, &cfd_exchange_cost, 0.2, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomRealVariable("confide.batch_row_cost",
-							 "Sets the planner's estimate of the cost of an operation on a row within a batch.",
-							 NULL, &cfd_batch_row_cost, 0.005, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-}
-
-void
-cfd_scan_init(void)
-{
-	cfd_scan_path_define_settings();
 	RegisterCustomScanMethods(&scan_methods);
-	cfd_join_filter_init();
-	previous_pathlist = set_rel_pathlist_hook;
-	set_rel_pathlist_hook = set_pathlist;
-	previous_planner = planner_hook;
-	planner_hook = cfd_scan_path_plan_query;
 }

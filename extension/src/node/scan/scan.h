@@ -25,22 +25,18 @@
 
 /* As EXPLAIN shows it. */
 #define CFD_SCAN_NAME "ConfideScan"
-/* Rows of the first batch, if batches may have so many. */
-#define CFD_SCAN_FIRST_ROWS 32
 
 extern bool cfd_enable_batch_scan;
-extern double cfd_exchange_cost;
-extern double cfd_batch_row_cost;
 
 extern void cfd_scan_init(void);
-extern void cfd_join_filter_init(void);
+/* Adds paths to those of a table, and to those of a join (join.c). */
+extern void cfd_scan_paths(PlannerInfo *root, RelOptInfo *rel);
+extern void cfd_scan_join_paths(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+								JoinType type, JoinPathExtraData *extra);
 /* Whether anything of a query may be evaluated by the batch. */
 extern bool cfd_may_scan(PlannerInfo *root);
 /* Whether quals of a table may be evaluated by the batch, ahead of the rows wanted. */
 extern bool cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel);
-/* Rows of a table that the quals of a path to it are evaluated for. */
-extern double cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path);
-extern Cost cfd_batch_cost(double rows, List *quals);
 /* The scan that a batched one stands above; any other path as it is. */
 extern Path *cfd_scan_below(Path *path);
 /* Completes a plan whose quals are known. */

@@ -22,11 +22,8 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/planner.h"
 #include "value/types.h"
 #include "utils/lsyscache.h"
-
-static planner_hook_type previous_planner = NULL;
 
 /* The sort's columns as custom_private; NIL if it is not one for us. */
 static List *
@@ -270,25 +267,21 @@ cfd_sort_plan_replace(Plan *plan, bool limited)
 	return plan;
 }
 
-static PlannedStmt *
-cfd_sort_plan_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+bool
+cfd_sort_wanted(Query *query)
 {
-	PlannedStmt *statement = previous_planner != NULL ?
-		previous_planner(parse, text, options, params) :
-		standard_planner(parse, text, options, params);
-
-	if (cfd_enable_bulk_sort && OidIsValid(cfd_access_method()))
-	{
-		statement->planTree = cfd_sort_plan_replace(statement->planTree, (options & CURSOR_OPT_FAST_PLAN) != 0);
-		replace_list(statement->subplans, false);
-	}
-	return statement;
+	return cfd_enable_bulk_sort && OidIsValid(cfd_access_method());
 }
 
 void
-cfd_sort_plan_init(void)
+cfd_sort_pass(PlannedStmt *statement, int options)
+{
+	statement->planTree = cfd_sort_plan_replace(statement->planTree, (options & CURSOR_OPT_FAST_PLAN) != 0);
+	replace_list(statement->subplans, false);
+}
+
+void
+cfd_sort_init(void)
 {
 	RegisterCustomScanMethods(&cfd_sort_methods);
-	previous_planner = planner_hook;
-	planner_hook = cfd_sort_plan_plan_query;
 }

@@ -26,7 +26,10 @@ typedef enum CfdSortPart
 	CFD_SORT_PARTS
 } CfdSortPart;
 
-extern void cfd_sort_plan_init(void);
+extern void cfd_sort_init(void);
+/* Whether a query is to be looked through, once it is planned; then does so. */
+extern bool cfd_sort_wanted(Query *query);
+extern void cfd_sort_pass(PlannedStmt *statement, int options);
 /* node.c */
 extern const CustomScanMethods cfd_sort_methods;
 

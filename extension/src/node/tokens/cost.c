@@ -13,16 +13,14 @@
 #include <math.h>
 
 #include "wire/columns.h"
-#include "node/scan/scan.h"
 #include "node/tokens/tokens.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
+#include "plan/cost.h"
 #include "value/types.h"
-
-static set_join_pathlist_hook_type previous_join_pathlist = NULL;
 
 Cost
 cfd_token_cost(double rows, int keys)
@@ -98,9 +96,9 @@ hash_join(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Pat
 	return path;
 }
 
-static void
-cfd_tokens_cost_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
-							  JoinType type, JoinPathExtraData *extra)
+void
+cfd_tokens_join_paths(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+					  JoinType type, JoinPathExtraData *extra)
 {
 	Path	   *left = outer->cheapest_total_path;
 	Path	   *right = inner->cheapest_total_path;
@@ -108,8 +106,6 @@ cfd_tokens_cost_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo 
 	HashPath   *path;
 	Cost		tokens;
 
-	if (previous_join_pathlist)
-		previous_join_pathlist(root, joined, outer, inner, type, extra);
 	if (!cfd_enable_hash_tokens || !enable_hashjoin || type == JOIN_UNIQUE_OUTER || type == JOIN_UNIQUE_INNER ||
 		joined->lateral_relids != NULL || !OidIsValid(cfd_access_method()))
 		return;
@@ -123,11 +119,4 @@ cfd_tokens_cost_join_pathlist(PlannerInfo *root, RelOptInfo *joined, RelOptInfo 
 	path->jpath.path.startup_cost += tokens;
 	path->jpath.path.total_cost += tokens + cfd_token_cost(left->rows, list_length(clauses));
 	add_path(joined, &path->jpath.path);
-}
-
-void
-cfd_token_cost_init(void)
-{
-	previous_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = cfd_tokens_cost_join_pathlist;
 }

@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "batch/buffer.h"
-#include "node/scan/scan.h"
 #include "node/tokens/tokens.h"
 #include "value/types.h"
 #include "utils/ruleutils.h"
@@ -159,7 +158,7 @@ is_empty(const SubPlanState *subplan)
 static int
 first_rows(const CfdTokensState *state)
 {
-	return state->reading == CFD_TOKENS_ALL ? Min(CFD_SCAN_FIRST_ROWS, cfd_batch_rows) : 1;
+	return state->reading == CFD_TOKENS_ALL ? Min(CFD_BATCH_FIRST_ROWS, cfd_batch_rows) : 1;
 }
 
 static void

@@ -17,11 +17,10 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "node/scan/scan.h"
 #include "node/tokens/tokens.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/planner.h"
+#include "plan/cost.h"
 #include "program/registry.h"
 #include "value/types.h"
 #include "utils/fmgroids.h"
@@ -29,8 +28,6 @@
 #include "utils/lsyscache.h"
 
 bool		cfd_enable_hash_tokens = true;
-
-static planner_hook_type previous_planner = NULL;
 
 typedef CfdTokensPlace Place;
 
@@ -407,18 +404,19 @@ cfd_tokens_plan_replace(Place *place, Plan *plan, bool early)
 		replace_set_operation(place, (SetOp *) plan);
 }
 
-static PlannedStmt *
-cfd_tokens_plan_plan_query(Query *parse, const char *text, int options, ParamListInfo params)
+bool
+cfd_tokens_wanted(Query *query)
+{
+	return cfd_enable_hash_tokens && OidIsValid(cfd_access_method());
+}
+
+void
+cfd_tokens_pass(PlannedStmt *statement, int options)
 {
 	const int	cursor = CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL | CURSOR_OPT_HOLD | CURSOR_OPT_FAST_PLAN;
-	PlannedStmt *statement = previous_planner != NULL ?
-		previous_planner(parse, text, options, params) :
-		standard_planner(parse, text, options, params);
 	Place		place = {.statement = statement};
 	ListCell   *cell;
 
-	if (!cfd_enable_hash_tokens || !OidIsValid(cfd_access_method()))
-		return statement;
 	find_last_id(&place, statement->planTree);
 	foreach(cell, statement->subplans)
 		find_last_id(&place, lfirst(cell));
@@ -429,7 +427,6 @@ cfd_tokens_plan_plan_query(Query *parse, const char *text, int options, ParamLis
 	/* Whoever asks these may be content with a row. */
 	foreach(cell, statement->subplans)
 		cfd_tokens_plan_replace(&place, lfirst(cell), true);
-	return statement;
 }
 
 void
@@ -441,7 +438,4 @@ cfd_tokens_init(void)
 							 &cfd_enable_hash_tokens,
 							 true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&cfd_tokens_methods);
-	cfd_token_cost_init();
-	previous_planner = planner_hook;
-	planner_hook = cfd_tokens_plan_plan_query;
 }

@@ -15,6 +15,7 @@
 
 #include "postgres.h"
 #include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 
 /* Members of custom_private. */
@@ -51,6 +52,9 @@ extern bool cfd_enable_hash_tokens;
 
 /* plan.c */
 extern void cfd_tokens_init(void);
+/* Whether a query is to be looked through, once it is planned; then does so. */
+extern bool cfd_tokens_wanted(Query *query);
+extern void cfd_tokens_pass(PlannedStmt *statement, int options);
 /* Whether tokens can stand for the values of this equality's operands. */
 extern bool cfd_has_tokens(Oid equality, Node *left, Node *right);
 /* A parameter that nodes whose tokens shall compare have in common. */
@@ -67,7 +71,8 @@ extern List *cfd_other_children(Plan *plan);
 /* subplans.c: gives the plan that takes the statement's place. */
 extern Plan *cfd_tokens_subplans(CfdTokensPlace *place, bool early);
 /* cost.c */
-extern void cfd_token_cost_init(void);
+extern void cfd_tokens_join_paths(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
+								  JoinType type, JoinPathExtraData *extra);
 extern Cost cfd_token_cost(double rows, int keys);
 /* node.c */
 extern const CustomScanMethods cfd_tokens_methods;

@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "batch/whole.h"
+#include "plan/whole.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
