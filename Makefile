@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql compat-postgres mutants clean
+.PHONY: help demo up down test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -48,6 +48,12 @@ compat-postgres: ## PostgreSQL's own suites give what they give without Confide;
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_COMPAT=1 .venv/bin/pytest -q tests/compat $(if $(ONLY),-k "$(ONLY)")
+
+attack: ## a superuser at play: attempts, successes, what the published profile allows
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@.venv/bin/pytest -q tests/attack
 
 mutants: ## take out one defence after the other; ONLY=word of list, file or test, FLAGS=--publish
 	@scripts/deps

@@ -74,6 +74,13 @@ pub fn no_client_to_change() -> Error {
         .hint("Restore into a column of the type that the value came from.")
 }
 
+/// A value may not go to another row.
+pub fn no_client_to_move() -> Error {
+    Error::new(b"42501", "confide: no client session")
+        .detail("Without one a value stays in its row.")
+        .hint("Connect through the Confide proxy.")
+}
+
 /// At a standby nothing is written.
 pub fn standby() -> Error {
     Error::new(

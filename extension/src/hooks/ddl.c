@@ -4,7 +4,7 @@
  *	  the access method "confide" by itself, and constants that a materialized
  *	  view keeps in its definition become permanent.
  *
- * Refuses nothing (hooks/refusals.c does).
+ * Refuses only what ALTER COLUMN ... TYPE would do (hooks/refusals.c refuses the rest).
  *
  * Invariant: the statement that came in is not changed; a changed one is a copy.
  */
@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "session/channel.h"
 #include "commands/prepare.h"
 #include "hooks/hooks.h"
 #include "nodes/makefuncs.h"
@@ -227,6 +228,46 @@ refuse_made_plain(const AlterTableStmt *alter)
 	}
 }
 
+/* Whether a column's new values are what an expression says, other than its own name. */
+static bool
+computes_column(const AlterTableCmd *command)
+{
+	const ColumnDef *column = (const ColumnDef *) command->def;
+	const ColumnRef *name;
+
+	if (command->subtype != AT_AlterColumnType || column->raw_default == NULL)
+		return false;
+	name = (const ColumnRef *) column->raw_default;
+	return !IsA(name, ColumnRef) || list_length(name->fields) != 1 ||
+		!IsA(linitial(name->fields), String) ||
+		strcmp(strVal(linitial(name->fields)), command->name) != 0;
+}
+
+/*
+ * Rows of a table that is rewritten keep what they have (tableam/moved.c): an expression that
+ * takes it from elsewhere is a client's to write.
+ */
+static void
+refuse_computed(const AlterTableStmt *alter)
+{
+	ListCell   *cell;
+
+	if (cfd_channel.had_client)
+		return;
+	foreach(cell, alter->cmds)
+	{
+		const AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if (computes_column(command) && names_protected_type(castNode(ColumnDef, command->def)->typeName))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("confide: no client session"),
+					 errdetail("Without one the values of protected column \"%s\" stay in their rows.",
+							   command->name),
+					 errhint("Connect through the Confide proxy.")));
+	}
+}
+
 PlannedStmt *
 cfd_adapt_ddl(PlannedStmt *statement)
 {
@@ -242,6 +283,7 @@ cfd_adapt_ddl(PlannedStmt *statement)
 			break;
 		case T_AlterTableStmt:
 			refuse_made_plain((const AlterTableStmt *) statement->utilityStmt);
+			refuse_computed((const AlterTableStmt *) statement->utilityStmt);
 			return statement;
 		default:
 			return statement;

@@ -21,6 +21,7 @@
 #include "gc/collect.h"
 #include "session/pins.h"
 #include "tableam/am.h"
+#include "tableam/moved.h"
 #include "tableam/slots.h"
 #include "value/types.h"
 #include "utils/rel.h"
@@ -31,6 +32,7 @@ static TableAmRoutine confide;
 static void
 tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate)
 {
+	cfd_check_moved(relation, NULL, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	heap->tuple_insert(relation, slot, cid, options, bistate);
@@ -41,6 +43,7 @@ static void
 tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid, int options,
 						 BulkInsertState bistate, uint32 token)
 {
+	cfd_check_moved(relation, NULL, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	heap->tuple_insert_speculative(relation, slot, cid, options, bistate, token);
@@ -51,6 +54,7 @@ static void
 multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid, int options,
 			 BulkInsertState bistate)
 {
+	cfd_check_moved(relation, NULL, slots, count);
 	cfd_promote_slots(relation, NIL, slots, count);
 	cfd_search_indexes(relation);
 	heap->multi_insert(relation, slots, count, cid, options, bistate);
@@ -65,6 +69,7 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 {
 	TM_Result	result;
 
+	cfd_check_moved(relation, otid, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,

@@ -155,11 +155,15 @@ impl Connection {
         if partition >= ARENA_BASE {
             return Err(fail::malformed("The partition is not one of a column.").into());
         }
-        if source == Fid::INVALID || source.partition() == partition {
+        if source == Fid::INVALID {
             return Ok(Source::Stays(source));
         }
-        if !source.is_temporary() {
-            self.need_client()?;
+        // Of the same column it would go to another row.
+        if !source.is_temporary() && self.client.is_none() {
+            return Err(fail::no_client_to_move().into());
+        }
+        if source.partition() == partition {
+            return Ok(Source::Stays(source));
         }
         let column = self.space.keeper.store.get(partition);
         let column = column.ok_or_else(store::unresolved)?;

@@ -134,8 +134,8 @@ impl Connection {
                 .stored_type()
                 .ok_or_else(store::unresolved)?;
             for (first, count) in &column.sources {
-                if !first.is_temporary() {
-                    self.need_client()?;
+                if !first.is_temporary() && self.client.is_none() {
+                    return Err(fail::no_client_to_move().into());
                 }
                 let (plain, lengths, t) = (&mut self.plain, &mut column.lengths, column.t);
                 let whole = self.space.look_at_run(*first, *count, t, |scalar| {

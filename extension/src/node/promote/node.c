@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "session/channel.h"
 #include "wire/columns.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
@@ -112,7 +113,8 @@ cfd_promote_next_row(CustomScanState *node)
 		bool		alone;
 
 		cfd_promote_release(state);
-		alone = node->ss.ps.state->es_epq_active != NULL || cfd_writer_held();
+		/* Without a client the access method looks whose identifiers are written: it must see them. */
+		alone = !cfd_channel.had_client || node->ss.ps.state->es_epq_active != NULL || cfd_writer_held();
 		if (!cfd_promote_take_rows(state, alone ? 1 : state->room))
 			return NULL;
 		/* What one row has the access method promotes when it is written. */

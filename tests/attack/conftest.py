@@ -1,0 +1,41 @@
+"""What the attacks count: attempts, successes, and what the published profile allows.
+
+An attempt is one way of an attack, tried to its end. It succeeds when the attacker has learned or
+changed what it set out to; `allowed` names what docs/security.md says that it gets all the same.
+`make attack` prints the sums, and each attempt that is allowed with its reason.
+"""
+
+import pytest
+
+COUNTED = pytest.StashKey[dict]()
+
+
+class Attack:
+    def __init__(self, counted):
+        self.counted = counted
+
+    def attempt(self, name: str, succeeded: bool, allowed: str = "") -> None:
+        """Counts an attempt; one that succeeds and is not allowed fails the test."""
+        self.counted["attempts"] += 1
+        if succeeded and allowed:
+            self.counted["allowed"].append(f"{name}: {allowed}")
+        elif succeeded:
+            self.counted["successes"] += 1
+            pytest.fail(f"the attack succeeds: {name}", pytrace=False)
+
+
+@pytest.fixture
+def attack(pytestconfig):
+    empty = {"attempts": 0, "successes": 0, "allowed": []}
+    return Attack(pytestconfig.stash.setdefault(COUNTED, empty))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    counted = config.stash.get(COUNTED, None)
+    if counted is None:
+        return
+    attempts, successes = counted["attempts"], counted["successes"]
+    line = f"attacks: {attempts} attempts, {successes} successes, {len(counted['allowed'])} allowed"
+    terminalreporter.write_line(line)
+    for allowed in counted["allowed"]:
+        terminalreporter.write_line(f"  allowed: {allowed}")
