@@ -1,4 +1,5 @@
-//! `confide`: makes keys, wraps the root key, backs up, pins protected columns, shows public keys and versions.
+//! `confide`: makes keys, wraps the root key, backs up, pins protected columns, verifies
+//! what keepers signed, shows public keys and versions.
 //!
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
 #![forbid(unsafe_code)]
@@ -6,6 +7,7 @@
 mod backup;
 mod pin;
 mod root_key;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +37,13 @@ enum Command {
     Pubkey {
         /// The key file.
         file: PathBuf,
+        /// Of a keeper: the key that verifies its signatures instead.
+        #[arg(long)]
+        signing: bool,
     },
+    /// Verifies what a keeper signed, without a keeper or a database.
+    #[command(subcommand)]
+    Verify(verify::Command),
     /// The keeper's root key at rest. A SOURCE is what root_key_source says in the
     /// keeper's configuration.
     #[command(subcommand)]
@@ -94,8 +102,11 @@ fn run(command: Command) -> Result<String, Failure> {
             let public = key.public().map_err(|e| e.to_string())?;
             Ok(public.to_line(role))
         }
-        Command::Pubkey { file } => {
+        Command::Pubkey { file, signing } => {
             let (role, key) = SecretKey::read_any(&file).map_err(at(&file))?;
+            if signing {
+                return Ok(verify::signing_key(role, &key)?);
+            }
             let public = key.public().map_err(|e| e.to_string())?;
             Ok(public.to_line(role))
         }
@@ -104,6 +115,7 @@ fn run(command: Command) -> Result<String, Failure> {
         }
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
+        Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",
             env!("CARGO_PKG_VERSION"),

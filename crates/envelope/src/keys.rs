@@ -5,7 +5,7 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use contract::envelope::{EPOCH_BYTES, Origin};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::{Error, Opener, Sealer};
 
@@ -136,6 +136,18 @@ impl SecretKey {
     /// The bytes, for whoever stores them.
     pub fn expose(&self) -> &[u8; KEY_BYTES] {
         self.0.bytes()
+    }
+
+    /// Whence the keeper's signing key follows (crate `ledger`): who knows the keeper's static
+    /// key knows whose signatures to take.
+    pub fn signing_seed(&self) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
+        let mut seed = Zeroizing::new([0; KEY_BYTES]);
+        Salt::new(HKDF_SHA256, b"confide")
+            .extract(self.0.bytes())
+            .expand(&[b"confide signing 1"], Length)
+            .and_then(|okm| okm.fill(&mut *seed))
+            .map_err(|_| Error::KeyFormat("cannot derive"))?;
+        Ok(seed)
     }
 
     /// The public key of this secret.

@@ -2,6 +2,11 @@
 
 use crate::Error;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// Begins the line that tells others a key.
+const LINE: [&str; 3] = ["confide-key-v1", "keeper", "signing"];
 
 /// Size of a signature in bytes.
 pub(crate) const SIGNATURE_BYTES: usize = 64;
@@ -39,6 +44,11 @@ impl SigningKey {
 pub struct VerifyingKey(pub [u8; 32]);
 
 impl VerifyingKey {
+    /// The line that tells others this key.
+    pub fn to_line(&self) -> String {
+        format!("{} {self}", LINE.join(" "))
+    }
+
     pub(crate) fn verify(
         &self,
         message: &[u8],
@@ -47,5 +57,28 @@ impl VerifyingKey {
         UnparsedPublicKey::new(&ED25519, &self.0)
             .verify(message, signature)
             .map_err(|_| Error::Signature)
+    }
+}
+
+impl std::fmt::Display for VerifyingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&STANDARD.encode(self.0))
+    }
+}
+
+impl std::str::FromStr for VerifyingKey {
+    type Err = Error;
+
+    /// Reads base64, alone or as the last word of a key's line.
+    fn from_str(text: &str) -> Result<VerifyingKey, Error> {
+        const FORM: Error = Error::Malformed("a signing key is 32 bytes in base64");
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let body = match words.as_slice() {
+            [body] => body,
+            [line @ .., body] if *line == LINE => body,
+            _ => return Err(FORM),
+        };
+        let bytes = STANDARD.decode(body).map_err(|_| FORM)?;
+        bytes.try_into().map(VerifyingKey).map_err(|_| FORM)
     }
 }
