@@ -38,11 +38,25 @@ KEYS = [
     "extract(year from d)",
     "id % 7",
     "n",
+    "i > 0",
+    "k LIKE 'a%' OR n < 2",
+    "NOT o",
 ]
 SHOWN = {"u": "u + 0.000", "f": "f + 0", "v": "extract(epoch from v)"}
 AGGREGATES = [
     *["count(*)", "count(k)", "count(g)", "count(t)", "count(distinct k)", "count(distinct g)"],
-    *["count(distinct u)", "sum(i)", "sum(l)", "sum(n)", "sum(u)", "avg(i)", "avg(n)", "avg(u)"],
+    *[
+        "count(distinct u)",
+        "count(i > 0)",
+        "count(distinct n < 2)",
+        "sum(i)",
+        "sum(l)",
+        "sum(n)",
+        "sum(u)",
+        "avg(i)",
+        "avg(n)",
+        "avg(u)",
+    ],
     *[
         "min(k)",
         "max(b)",

@@ -62,6 +62,42 @@ def test_generated(sides):
     assert used > QUERIES * 0.8
 
 
+def test_conditions_as_keys(sides):
+    """A condition is a key like any other: true, false or NULL. Bug: 42804, the keeper took it for no
+    value that could be a key, or be counted."""
+    for condition in CONDITIONS:
+        for sql in [
+            f"SELECT {condition}, max(n) FROM r GROUP BY 1",
+            f"SELECT k, {condition} AS c, g, count(*), sum(n) FROM r WHERE i > 0 GROUP BY k, c, g",
+            f"SELECT DISTINCT k, {condition} FROM r",
+            f"SELECT g, count({condition}), count(DISTINCT {condition}), max(n) FROM r GROUP BY g",
+            f"SELECT {condition} AS c, max(n) FROM r GROUP BY 1 HAVING {condition} OR max(n) > 1",
+            f"SELECT count(*) FROM (SELECT {condition} AS c, id, max(n) FROM r GROUP BY 1, 2) x",
+        ]:
+            agree(sides, sql)
+    assert uses_node(sides[2], "SELECT i > 0, max(n) FROM r GROUP BY 1")
+    agree(sides, "SELECT 10 / i > 1, max(n) FROM r GROUP BY 1")
+    agree(sides, "SELECT CASE WHEN i <> 0 THEN 10 / i > 1 END, max(n) FROM r GROUP BY 1")
+
+
+def test_conditions_as_keys_in_passes(sides):
+    """Also where the keeper has no room for all groups, and takes rows back."""
+    sides[2].execute("SET confide.batch_aggregate_memory = '16kB'")
+    agree(sides, "SELECT id, k > 'a', max(n) FROM r GROUP BY 1, 2")
+    sides[2].execute("RESET confide.batch_aggregate_memory")
+
+
+def test_plain_truth_in_having(sides):
+    """A plain boolean among the keys, in a condition on groups. Bug: 42804. And a key in such a
+    condition that is not recognised, its constants being folded once more (a whole number that
+    becomes a numeric). Bug: its column became another key, and groups fell apart."""
+    agree(
+        sides,
+        "SELECT b, max(n) FROM (SELECT g = 2 AS b, n FROM r) x GROUP BY b HAVING b OR max(n) > 1",
+    )
+    agree(sides, "SELECT g = 2, max(n) FROM r GROUP BY 1 HAVING g = 2 OR max(n) > 1")
+
+
 def test_conditional_sums(sides):
     """A sum of ones and zeros counts the rows of a condition, in the keeper. Without groups it is
     NULL where there are no rows, as a count is not."""

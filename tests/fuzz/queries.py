@@ -385,6 +385,8 @@ class Generator:
         source = self.source()
         unique = self.rng.random() < 0.15
         items = [self.any_expression(unique) for _ in range(self.rng.randrange(1, 5))]
+        if unique and self.rng.random() < 0.3:
+            items.append(self.predicate(1))
         if self.risk is None and self.rng.random() < 0.1:
             items.append(self.looked_among())
         where = self.where()
@@ -447,6 +449,8 @@ class Generator:
                 argument = self.leaf("float8")
         else:
             argument = self.any_expression(stable=True)
+            if name == "count" and self.rng.random() < 0.2:
+                argument = self.predicate(1)
         distinct = "DISTINCT " if not windowed and argument.stable and rng.random() < 0.15 else ""
         if windowed or rng.random() > 0.2:
             return Node(f"{name}({distinct}{{0}})", (argument,), "aggregate")
@@ -454,9 +458,13 @@ class Generator:
         filter_ = Node(" FILTER (WHERE {0})", (self.predicate(1),), optional=True)
         return Node(template, (argument, filter_), "aggregate", simpler=("count(*)",))
 
+    def group_key(self) -> Node:
+        """An expression, or a condition: what it is true for, false, and neither."""
+        return self.predicate(1) if self.rng.random() < 0.3 else self.any_expression(True)
+
     def groups(self) -> Query:
         source = self.source()
-        keys = [self.any_expression(True) for _ in range(self.rng.randrange(0, 3))]
+        keys = [self.group_key() for _ in range(self.rng.randrange(0, 3))]
         keys = [k for k in keys if "." in k.text()]  # a constant would be a position
         sums = [self.aggregate() for _ in range(self.rng.randrange(1, 4))]
         where = self.where(0.6)

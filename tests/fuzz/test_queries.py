@@ -53,6 +53,7 @@ COSTS = {
 }
 WEIGHTS = [60, 8, 4, 6, 22]
 FOR_PAIRS = [name for name in PLANNER if name not in ("enable_nestloop", "enable_indexscan")]
+COMPARISON = "(<|<=|=|<>|>=|>)"
 # What the plans must have had, and how often in 1000 queries at least.
 NODES = {
     "scan": (above("Seq Scan"), 20),
@@ -69,6 +70,7 @@ NODES = {
     "groups": (r"\(ConfideAggregate\)[^\n]*\n +Group Key", 20),
     "partial aggregate": (r"\(ConfidePartialAggregate\)", 1),
     "groups of workers": (r"Group Key[^\n]*\n +(Keeper[^\n]*\n +)*->  Gather", 1),
+    "groups by conditions": (rf"\(ConfideAggregate\)[^\n]*\n +Group Key[^\n]* {COMPARISON} ", 2),
     "filter of an aggregate": ("Keeper Filter:", 5),
     "filter of groups": ("Keeper Group Filter:", 2),
     "sort": (r"\(ConfideSort\)", 20),

@@ -10,144 +10,13 @@
 use super::part::Part;
 use super::plan::{Key, Plan};
 use super::purse::Purse;
+use super::strings::Strings;
 use super::{Input, NO_GROUP};
 use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data, string};
 use contract::{Fid, TypeCode};
 use store::Scalar;
 use values::Value;
-
-/// A set of byte strings, numbered in the order of arrival.
-pub struct Strings {
-    /// Number + 1 of a string, by its hash; 0 where there is none.
-    places: Vec<u32>,
-    hashes: Vec<u64>,
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    seed: u64,
-}
-
-/// What a string takes besides its bytes, with room for growth.
-const STRING_BYTES: usize = 48;
-const PLACES_MIN: usize = 64;
-
-impl Default for Strings {
-    fn default() -> Strings {
-        use std::hash::BuildHasher;
-        Strings {
-            places: vec![0; PLACES_MIN],
-            hashes: Vec::new(),
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            // Values come from clients: nobody shall know what collides.
-            seed: std::hash::RandomState::new().hash_one(0u8),
-        }
-    }
-}
-
-#[inline]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    (product as u64) ^ ((product >> 64) as u64)
-}
-
-impl Strings {
-    #[inline]
-    fn hash(&self, bytes: &[u8]) -> u64 {
-        const K: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut hash = self.seed ^ (bytes.len() as u64).wrapping_mul(K);
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            hash = fold(
-                hash ^ u64::from_le_bytes(*word),
-                K ^ self.seed.rotate_left(32),
-            );
-        }
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            for (to, from) in last.iter_mut().zip(rest) {
-                *to = *from;
-            }
-            hash = fold(
-                hash ^ u64::from_le_bytes(last),
-                K ^ self.seed.rotate_left(32),
-            );
-        }
-        fold(hash, K)
-    }
-
-    #[inline]
-    fn string(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        let start = match number {
-            0 => 0,
-            n => self.ends.get(n - 1).copied().unwrap_or(0),
-        };
-        let end = self.ends.get(number).copied().unwrap_or(0);
-        self.bytes.get(start..end).unwrap_or(&[])
-    }
-
-    /// Number of strings.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The number of a string, or its hash if it is new.
-    #[inline]
-    pub fn find(&self, string: &[u8]) -> Result<u32, u64> {
-        let hash = self.hash(string);
-        let mask = self.places.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            match self.places.get(at) {
-                None | Some(0) => return Err(hash),
-                Some(number) => {
-                    let number = number - 1;
-                    if self.hashes.get(number as usize) == Some(&hash)
-                        && self.string(number) == string
-                    {
-                        return Ok(number);
-                    }
-                }
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    /// Adds a string that is not there; its number.
-    pub fn add(&mut self, hash: u64, string: &[u8]) -> u32 {
-        let number = self.ends.len() as u32;
-        self.bytes.extend_from_slice(string);
-        self.ends.push(self.bytes.len());
-        self.hashes.push(hash);
-        if self.hashes.len() * 2 > self.places.len() {
-            self.places = vec![0; self.places.len() * 2];
-            for number in 0..self.hashes.len() as u32 {
-                self.place(number);
-            }
-        } else {
-            self.place(number);
-        }
-        number
-    }
-
-    fn place(&mut self, number: u32) {
-        let mask = self.places.len() - 1;
-        let mut at = self.hashes.get(number as usize).copied().unwrap_or(0) as usize & mask;
-        // There is always an empty place: no more than half are taken.
-        while self.places.get(at).is_some_and(|p| *p != 0) {
-            at = (at + 1) & mask;
-        }
-        if let Some(place) = self.places.get_mut(at) {
-            *place = number + 1;
-        }
-    }
-
-    /// What adding a string will take, with room for growth.
-    pub fn cost(&self, string: &[u8]) -> usize {
-        STRING_BYTES + 2 * string.len()
-    }
-}
 
 /// Strings up to this length are one word.
 const SHORT: usize = 7;
@@ -234,6 +103,9 @@ fn encode_reduced(v: i64, scale: u16, out: &mut Vec<u8>) {
 
 /// Appends the form of a row of a column; false, and nothing, if it is NULL.
 pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
+    if let Data::Bool(_) = column.data {
+        return encode_word(truth_word(column, row), out);
+    }
     match column.scalar(row).filter(|_| !column.is_null(row)) {
         Some(scalar) => {
             encode(column.t, &scalar, out);
@@ -243,9 +115,19 @@ pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
     }
 }
 
+/// The word of a truth, as of a raw value; none for NULL.
+#[inline]
+fn truth_word(column: &Column, row: usize) -> Option<u64> {
+    (!column.is_null(row)).then(|| u64::from(column.truth(row)))
+}
+
 /// As [`encode_row`], of raw values.
 pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) -> bool {
-    match input.raw(row) {
+    encode_word(input.raw(row), out)
+}
+
+fn encode_word(word: Option<u64>, out: &mut Vec<u8>) -> bool {
+    match word {
         Some(v) => {
             out.extend_from_slice(&v.to_le_bytes());
             true
@@ -298,6 +180,16 @@ pub struct Groups {
 enum Reading<'a> {
     Raw(&'a Input),
     Column(&'a Column),
+}
+
+impl Reading<'_> {
+    /// What a group gives back of a row as a raw value; none for NULL.
+    fn word(&self, part: &Part<'_>, row: usize) -> Option<u64> {
+        match self {
+            Reading::Raw(input) => input.raw(part.first() + row),
+            Reading::Column(column) => truth_word(column, row),
+        }
+    }
 }
 
 fn lost() -> Failure {
@@ -360,6 +252,7 @@ fn column_words<'f>(
                     .map(|v| float_word(*v)),
             )
         }),
+        Data::Bool(_) => put_words(rows, at, key, |row| Some(truth_word(column, row))),
         Data::Bytes(bytes, ends) => put_words(rows, at, key, |row| {
             if !there(row) {
                 return Some(None);
@@ -375,7 +268,7 @@ impl Groups {
     /// No groups.
     pub fn new(plan: &Plan) -> Groups {
         let kept = plan.keys.iter().map(|key| match key {
-            Key::Raw(_) => Kept::Raw(Vec::new(), Vec::new()),
+            Key::Raw(_) | Key::Truth(_) => Kept::Raw(Vec::new(), Vec::new()),
             Key::Column(..) => Kept::Fids(Vec::new()),
             Key::Value(..) => Kept::Values(Vec::new()),
         });
@@ -589,9 +482,12 @@ impl Groups {
             return Ok(NO_GROUP);
         }
         for ((kept, key), reading) in self.kept.iter_mut().zip(&plan.keys).zip(readings) {
+            if let Key::Truth(expression) = key {
+                part.reveal(*expression, row);
+            }
             match (kept, reading) {
-                (Kept::Raw(to, nulls), Reading::Raw(input)) => {
-                    let value = input.raw(part.first() + row);
+                (Kept::Raw(to, nulls), reading) => {
+                    let value = reading.word(part, row);
                     to.push(value.unwrap_or(0));
                     nulls.push(u8::from(value.is_none()));
                 }

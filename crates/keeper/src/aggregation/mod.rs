@@ -21,6 +21,7 @@ mod part;
 mod plan;
 mod purse;
 mod states;
+mod strings;
 
 pub use keys::RowForm;
 pub use part::Input;
@@ -30,6 +31,7 @@ use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data};
 use crate::program::eval::{self, Tools};
 use crate::program::load::{Touched, load};
+use crate::program::logic;
 use crate::program::vector::{Context, Meter};
 use contract::{Fid, OpResult};
 use keys::Groups;
@@ -328,7 +330,14 @@ impl Aggregation {
                     }
                     column
                 }
-                Output::Key(_, Key::Raw(_)) | Output::Count(_) => return Err(lost()),
+                Output::Key(n, Key::Raw(_) | Key::Truth(_)) => {
+                    let truth = |group| match self.groups.raw(n, group) {
+                        (_, true) => 2,
+                        (word, false) => u8::from(word != 0),
+                    };
+                    logic::known(&range.clone().map(truth).collect::<Vec<u8>>())
+                }
+                Output::Count(_) => return Err(lost()),
             });
         }
         let context = Context {
@@ -379,7 +388,7 @@ impl Aggregation {
                     reveal(tools, fid);
                     fid.0
                 }
-                Output::Key(n, Key::Raw(_)) => {
+                Output::Key(n, Key::Raw(_) | Key::Truth(_)) => {
                     let (value, null) = self.groups.raw(n, group);
                     if let Some(nulls) = &mut column.1 {
                         nulls.push(u8::from(null));

@@ -11,7 +11,7 @@ use crate::program::load::{Touched, load};
 use crate::program::logic;
 use crate::program::vector::Context;
 use crate::space::Space;
-use contract::{Fid, TypeCode};
+use contract::{Fid, OpResult, TypeCode};
 use std::cell::OnceCell;
 
 /// A column of a batch as it came.
@@ -263,6 +263,22 @@ impl<'a> Part<'a> {
             let _ = cell.set(column);
         }
         cell.get().ok_or_else(lost)
+    }
+
+    /// Counts, for the columns behind a condition, that its truth for a row is told.
+    pub fn reveal(&self, expression: usize, row: usize) {
+        let found = self.plan.expressions.get(expression);
+        let Some(Source::Program(_, columns)) = found.map(|e| &e.source) else {
+            return;
+        };
+        for column in columns.iter().flatten() {
+            let fid = self.inputs.get(*column).map(|i| i.fid(self.first + row));
+            let fid = fid.filter(|fid| !fid.is_temporary());
+            let partition = fid.and_then(|fid| self.space.keeper.store.get(fid.partition()));
+            if let Some(partition) = partition {
+                partition.reveal(OpResult::Bool, 1);
+            }
+        }
     }
 
     /// Calls `see` for each row with whether a condition holds; a row for which it

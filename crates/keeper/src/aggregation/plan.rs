@@ -65,6 +65,8 @@ impl Expression {
 pub enum Key {
     /// Values that are not protected.
     Raw(usize),
+    /// Whether a condition holds; groups give it as they give raw values.
+    Truth(usize),
     /// A column: a group has the FID of its first row.
     Column(usize, TypeCode),
     /// Computed values.
@@ -75,7 +77,7 @@ impl Key {
     /// Its expression.
     pub fn expression(&self) -> usize {
         match self {
-            Key::Raw(e) | Key::Column(e, _) | Key::Value(e, _) => *e,
+            Key::Raw(e) | Key::Truth(e) | Key::Column(e, _) | Key::Value(e, _) => *e,
         }
     }
 }
@@ -134,7 +136,7 @@ pub enum Output {
 impl Output {
     /// An empty column for it.
     pub fn column(&self) -> (Vec<u64>, Option<Vec<u8>>) {
-        let raw = matches!(self, Output::Key(_, Key::Raw(_)));
+        let raw = matches!(self, Output::Key(_, Key::Raw(_) | Key::Truth(_)));
         (Vec::new(), raw.then(Vec::new))
     }
 }
@@ -305,7 +307,7 @@ impl Plan {
             (_, Kind::Raw) => Ok(Key::Raw(expression)),
             (Source::Column(_), Kind::Value(t)) => Ok(Key::Column(expression, t)),
             (_, Kind::Value(t)) => Ok(Key::Value(expression, t)),
-            (_, Kind::Truth) => Err(misfit("A condition is no group key.")),
+            (_, Kind::Truth) => Ok(Key::Truth(expression)),
         }
     }
 
@@ -332,7 +334,7 @@ impl Plan {
         let mut result = None;
         let mut aggregate = Aggregate::Sum;
         if number == 0 {
-            if kind == Some(Kind::Truth) || (distinct && kind.is_none()) {
+            if distinct && kind.is_none() {
                 return Err(misfit("This cannot be counted."));
             }
         } else {
@@ -391,15 +393,17 @@ impl Plan {
     /// An output of the type that the condition on groups takes.
     fn operand(&self, output: usize, want: Option<TypeCode>) -> Result<Output, Error> {
         let output = self.output(output).ok_or_else(no_such_part)?;
-        let t = match output {
-            Output::Key(_, Key::Column(_, t) | Key::Value(_, t)) => Some(t),
-            Output::Result(_, t) => Some(t),
-            Output::Key(_, Key::Raw(_)) | Output::Count(_) => None,
+        let fits = match output {
+            Output::Key(_, Key::Column(_, t) | Key::Value(_, t)) => want == Some(t),
+            Output::Result(_, t) => want == Some(t),
+            // A plain boolean.
+            Output::Key(_, Key::Raw(_) | Key::Truth(_)) => want.is_none(),
+            Output::Count(_) => false,
         };
-        if t.is_none() || t != want {
-            return Err(misfit("The condition on groups takes something else."));
+        match fits {
+            true => Ok(output),
+            false => Err(misfit("The condition on groups takes something else.")),
         }
-        Ok(output)
     }
 
     /// What a group gives back: keys, then aggregates.

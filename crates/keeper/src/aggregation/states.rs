@@ -6,10 +6,11 @@
 //! the end.
 
 use super::NO_GROUP;
-use super::keys::{Strings, encode_raw, encode_row};
+use super::keys::{encode_raw, encode_row};
 use super::part::Part;
 use super::plan::{Family, StateSpec};
 use super::purse::Purse;
+use super::strings::Strings;
 use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data};
 use crate::program::scalar::order_floats;

@@ -122,8 +122,10 @@ describe_outputs(AggregateState *state)
 	{
 		Source	   *source = list_nth(state->sources, lfirst_int(cell));
 
-		output->stored = source->program != NULL;
-		output->raw = source->program == NULL && state->columns[source->column].type == 0;
+		/* A condition is no value: groups give its truth. */
+		output->raw = source->program == NULL ? state->columns[source->column].type == 0
+			: source->program->result == CFD_RESULT_BOOL;
+		output->stored = source->program != NULL && !output->raw;
 		state->stored += output->stored;
 		output++;
 	}

@@ -15,6 +15,7 @@
 #include "order/plain.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
 #include "node/aggregate/aggregate.h"
 #include "nodes/makefuncs.h"
@@ -53,6 +54,7 @@ int			cfd_aggregate_memory = 256 * 1024;
 /* What is to be grouped and aggregated. */
 typedef struct Wanted
 {
+	PlannerInfo *root;
 	List	   *keys;			/* expressions */
 	List	   *aggrefs;
 	List	   *having;			/* in the keeper */
@@ -187,6 +189,25 @@ can_aggregate(Wanted *wanted, const Aggref *aggref)
 	return aggref->aggdistinct == NIL || number == 0 || distinct_is_exact(argument);
 }
 
+/*
+ * Whether a column that is no key has one value in each group, as the table's primary key is
+ * among the keys. Not so one of a key's expression whose constants were folded once more here,
+ * so that it is not recognised.
+ */
+static bool
+depends_on_keys(const Wanted *wanted, Node *node)
+{
+	Var		   *var = (Var *) node;
+	List	   *constraints = NIL;
+	RangeTblEntry *entry;
+
+	if (!IsA(node, Var))
+		return false;
+	entry = planner_rt_fetch(var->varno, wanted->root);
+	return entry->rtekind == RTE_RELATION &&
+		check_functional_grouping(entry->relid, var->varno, 0, wanted->keys, &constraints);
+}
+
 /* Collects what stands in the target list and in HAVING. */
 static bool
 cfd_aggregate_plan_collect(Node *node, Wanted *wanted)
@@ -204,8 +225,8 @@ cfd_aggregate_plan_collect(Node *node, Wanted *wanted)
 	}
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
 	{
-		/* Depends on the keys: as another key it makes no other groups. */
-		if (!can_group(wanted, node))
+		/* As another key it makes no other groups. */
+		if (!depends_on_keys(wanted, node) || !can_group(wanted, node))
 			wanted->impossible = true;
 		wanted->keys = lappend(wanted->keys, node);
 		return false;
@@ -644,7 +665,7 @@ static void
 add_distinct_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output)
 {
 	Query	   *parse = root->parse;
-	Wanted		wanted = {.in_one_pass = true};
+	Wanted		wanted = {.root = root,.in_one_pass = true};
 	PathTarget *target;
 
 	if (parse->hasDistinctOn || parse->hasTargetSRFs || parse->hasAggs || parse->hasWindowFuncs ||
@@ -660,7 +681,7 @@ void
 cfd_aggregate_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, RelOptInfo *output, void *extra)
 {
 	Query	   *parse = root->parse;
-	Wanted		wanted = {0};
+	Wanted		wanted = {.root = root};
 	List	   *quals;
 
 	/* Other stages may have no input. */
