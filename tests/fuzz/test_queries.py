@@ -83,6 +83,8 @@ NODES = {
 # What mixes plain and protected columns may find no operator or common type: a clear error, and
 # a known limit.
 REFUSED = ("0A000", "42501", "42725", "42804", "42846", "42883")
+# Under the same codes: what a batched node has asked the keeper for is wrong.
+BROKEN = re.compile("no such program|no such aggregation|program does not fit")
 
 
 class Side:
@@ -187,9 +189,13 @@ def without_scale(outcome: Outcome) -> Outcome:
     return replace(outcome, rows=rows)
 
 
+def refused(outcome: Outcome) -> bool:
+    return outcome.sqlstate in REFUSED and not BROKEN.search(outcome.message)
+
+
 def difference(one: Outcome, other: Outcome, ordered: bool) -> str | None:
     """What differs, in a line."""
-    if other.sqlstate in REFUSED:
+    if refused(other):
         return None
     if one.sqlstate != other.sqlstate:
         return f"SQLSTATE {one.sqlstate} {one.message} / {other.sqlstate} {other.message}"
@@ -221,7 +227,7 @@ def compare(sides: list[Side], query: Query, way: tuple, tree: Node | None = Non
             shown = tuple(map(without_scale, shown))
         if told := difference(*shown, ordered):
             return f"{side.name}: {told}", expected
-        if found.sqlstate in REFUSED:
+        if refused(found):
             return None, found
     return None, expected
 
@@ -322,8 +328,8 @@ def test_random_queries(stack, report):
     report(f"batched nodes in their plans: {dict(nodes)}")
     assert not failures, f"{len(failures)} queries differ\n" + "\n".join(failures)
     if not ONLY:
-        refused = sum(counts[state] for state in REFUSED)
-        assert refused < wanted * 0.05, "so much is refused that little is tested"
+        untested = sum(counts[state] for state in REFUSED)
+        assert untested < wanted * 0.05, "so much is refused that little is tested"
         assert counts["not empty"] > wanted * 0.3
         rare = {n: nodes[n] for n, (_, least) in NODES.items() if nodes[n] < least * wanted / 1000}
         assert not rare, f"batched nodes that few queries reached: {rare}"
