@@ -63,8 +63,8 @@ def test_generated(sides):
 
 
 def test_conditions_as_keys(sides):
-    """A condition is a key like any other: true, false or NULL. Bug: 42804, the keeper took it for no
-    value that could be a key, or be counted."""
+    """A condition is a key like any other: true, false or NULL. Bug: 42804, as if it were no value
+    that could be a key, or be counted."""
     for condition in CONDITIONS:
         for sql in [
             f"SELECT {condition}, max(n) FROM r GROUP BY 1",
