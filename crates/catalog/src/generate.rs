@@ -4,9 +4,13 @@
 mod docs;
 mod golden;
 mod header;
+mod messages;
 mod sql;
 mod tests;
+mod vectors;
 mod wrappers;
+
+use contract::message::table::MESSAGES;
 
 /// A generated file.
 pub struct Generated {
@@ -26,6 +30,22 @@ pub fn all() -> Vec<Generated> {
         Generated {
             path: "extension/src/generated/contract.h",
             text: header::text(),
+        },
+        Generated {
+            path: "extension/src/generated/messages.h",
+            text: messages::text(MESSAGES),
+        },
+        Generated {
+            path: "extension/src/generated/decoders.h",
+            text: messages::decoders(MESSAGES),
+        },
+        Generated {
+            path: "extension/test/golden_messages.h",
+            text: vectors::text(MESSAGES),
+        },
+        Generated {
+            path: "docs/messages.md",
+            text: docs::messages(MESSAGES),
         },
         Generated {
             path: "extension/src/generated/functions.inc",

@@ -9,6 +9,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod codec;
+pub mod describe;
 pub mod envelope;
 pub mod fid;
 pub mod hello;
@@ -18,7 +20,7 @@ pub mod ring;
 pub mod types;
 
 pub use fid::Fid;
-pub use message::{Header, Kind};
+pub use message::{Header, Kind, answer, body};
 pub use op::{Aggregate, Op, Result as OpResult, Unit};
 pub use types::TypeCode;
 

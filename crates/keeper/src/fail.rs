@@ -1,7 +1,8 @@
 //! What the keeper says when it refuses or cannot: SQLSTATE, message, detail,
 //! hint. No function here takes a value.
 
-use contract::TypeCode;
+use contract::codec::Part;
+use contract::{TypeCode, body};
 use std::sync::Arc;
 use values::Error;
 
@@ -41,13 +42,13 @@ impl Failure {
 
 /// Writes an error as the body of [`contract::Kind::Error`] has it.
 pub fn encode(error: &Error, out: &mut Vec<u8>) {
-    out.extend_from_slice(&error.sqlstate);
-    out.extend_from_slice(&[0; 3]);
-    let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
-    for text in [&*error.message, detail.unwrap_or(""), hint.unwrap_or("")] {
-        out.extend(text.bytes().filter(|byte| *byte != 0));
-        out.push(0);
-    }
+    let body = body::Error {
+        sqlstate: error.sqlstate,
+        message: &error.message,
+        detail: error.detail.as_deref().unwrap_or_default(),
+        hint: error.hint.as_deref().unwrap_or_default(),
+    };
+    body.put(out);
 }
 
 /// A message's body is not what its kind asks for.

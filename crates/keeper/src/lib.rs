@@ -17,7 +17,6 @@
 mod aggregation;
 mod ahead;
 mod background;
-mod body;
 mod clients;
 mod config;
 mod dispatch;

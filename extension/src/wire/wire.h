@@ -1,17 +1,23 @@
 /*
  * wire.h
- *	  Bytes of the contract's fixed structs: header of a message, hello and
- *	  welcome; field identifiers.
+ *	  Bytes that backend and keeper exchange: field identifiers, header of a
+ *	  message, hello and welcome, and the bodies of messages.
  *
- * Encodes and decodes; does no I/O, checks no content, knows no PostgreSQL, so
- * that test/golden.c can include it alone. Sizes and codes are in contract.h.
+ * What stands in a body is generated from crates/contract: messages.h has a
+ * struct CfdWire... of each one's fields, which is filled and sent as it is, and
+ * decoders.h a checked decoder cfd_decode_.... What these are made of is here:
+ * a reader, and the columns of batches. Does no I/O, knows no PostgreSQL, so that
+ * test/golden.c can include it alone.
  *
- * Invariant: the same content gives the same bytes as crates/contract
- * (test/golden.h).
+ * Invariants: the same content gives the same bytes as crates/contract
+ * (test/golden.h, golden_messages.h); a decoder takes bytes only if they are a
+ * whole message, whatever they are.
  */
 #ifndef CFD_WIRE_WIRE_H
 #define CFD_WIRE_WIRE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -167,5 +173,138 @@ cfd_decode_welcome(CfdWelcome *welcome, const unsigned char *in)
 	memcpy(welcome->token, in + 24, 16);
 	welcome->incarnation = cfd_get64(in + 40);
 }
+
+/* ---------- bodies ---------- */
+
+/* A struct that lies in a message: anywhere, and not alone. */
+#define CFD_IN_MESSAGE __attribute__((packed, may_alias))
+
+/* Numbers that lie in a message. */
+typedef uint16_t CfdWireU16 __attribute__((aligned(1), may_alias));
+typedef uint32_t CfdWireU32 __attribute__((aligned(1), may_alias));
+typedef uint64_t CfdWireU64 __attribute__((aligned(1), may_alias));
+typedef int32_t CfdWireI32 __attribute__((aligned(1), may_alias));
+typedef int64_t CfdWireI64 __attribute__((aligned(1), may_alias));
+typedef CfdFid CfdWireFid __attribute__((aligned(1), may_alias));
+
+#include "../generated/messages.h"
+
+/* What is left of a message. */
+typedef struct CfdReader
+{
+	const char *at;
+	const char *end;
+} CfdReader;
+
+/* In place of a number of elements: all that is left. */
+#define CFD_TO_END UINT64_MAX
+
+static inline CfdReader
+cfd_reader(const void *bytes, uint64_t length)
+{
+	const char *start = bytes != NULL ? (const char *) bytes : "";
+
+	return (CfdReader) {start, start + length};
+}
+
+/* Takes elements of a size; where they lie and how many they are. */
+static inline bool
+cfd_take_list(CfdReader *from, uint64_t count, uint64_t size, const void **out, uint64_t *out_count)
+{
+	uint64_t	left = (uint64_t) (from->end - from->at);
+
+	if (count == CFD_TO_END)
+	{
+		if (left % size != 0)
+			return false;
+		count = left / size;
+	}
+	else if (count > left / size)
+		return false;
+	*out = from->at;
+	*out_count = count;
+	from->at += count * size;
+	return true;
+}
+
+/* Takes fields. */
+static inline bool
+cfd_take_head(CfdReader *from, void *out, uint64_t size)
+{
+	if (size > (uint64_t) (from->end - from->at))
+		return false;
+	memcpy(out, from->at, size);
+	from->at += size;
+	return true;
+}
+
+/* Takes a text that a zero byte ends. */
+static inline bool
+cfd_take_text(CfdReader *from, const char **out)
+{
+	const char *zero = memchr(from->at, 0, (size_t) (from->end - from->at));
+
+	if (zero == NULL)
+		return false;
+	*out = from->at;
+	from->at = zero + 1;
+	return true;
+}
+
+/* A column of a batch, or of an answer: one of these forms. */
+typedef struct CfdReadColumn
+{
+	CfdWireColumnHead head;
+	const void *values;			/* FIDs, runs, booleans or numbers */
+	const uint8_t *nulls;		/* of numbers: for each 1 if it is NULL */
+} CfdReadColumn;
+
+static inline bool
+cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
+{
+	uint64_t	count;
+	uint64_t	size;
+
+	if (!cfd_take_head(from, &out->head, sizeof(out->head)) || out->head.count > rows ||
+		(out->head.form != CFD_COLUMN_RUNS && out->head.count != rows))
+		return false;
+	out->nulls = NULL;
+	switch (out->head.form)
+	{
+		case CFD_COLUMN_LIST:
+		case CFD_COLUMN_RAW:
+			size = sizeof(uint64_t);
+			break;
+		case CFD_COLUMN_RUNS:
+			size = sizeof(CfdWireColumnRun);
+			break;
+		case CFD_COLUMN_BOOLS:
+			size = 1;
+			break;
+		default:
+			return false;
+	}
+	return cfd_take_list(from, out->head.count, size, &out->values, &count) &&
+		(out->head.form != CFD_COLUMN_RAW ||
+		 cfd_take_list(from, out->head.count, 1, (const void **) &out->nulls, &count));
+}
+
+/* Takes columns, so that they can be read one by one. */
+static inline bool
+cfd_take_columns(CfdReader *from, uint64_t rows, uint64_t count, CfdReader *out)
+{
+	CfdReadColumn column;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_column(from, rows, &column))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+#include "../generated/decoders.h"
 
 #endif

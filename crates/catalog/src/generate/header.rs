@@ -1,11 +1,13 @@
 //! The C header of the contract.
 
+use contract::codec::Fixed;
 use contract::hello::Status;
+use contract::message::column::ColumnRun;
 use contract::{Aggregate, Kind, Op, TypeCode, Unit, envelope, fid, hello, message, ring};
 use std::fmt::Write;
 
 /// `NotLike` becomes `NOT_LIKE`.
-fn shout(name: &str) -> String {
+pub(super) fn shout(name: &str) -> String {
     let mut out = String::new();
     for (i, c) in name.chars().enumerate() {
         if c.is_uppercase() && i > 0 {
@@ -25,6 +27,14 @@ impl Header {
 
     fn define(&mut self, name: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.0, "#define CFD_{name} {value}");
+    }
+
+    fn number(&mut self, name: &str, value: u64) {
+        match value {
+            0..=0x7fff_ffff => self.define(name, value),
+            0x8000_0000..=0xffff_ffff => self.define(name, format_args!("UINT32_C({value})")),
+            _ => self.define(name, format_args!("UINT64_C({value})")),
+        }
     }
 
     fn numbers<T: std::fmt::Debug>(&mut self, prefix: &str, items: &[T], code: impl Fn(&T) -> u64) {
@@ -104,75 +114,32 @@ fn hellos(h: &mut Header) {
 
 fn messages(h: &mut Header) {
     h.section("Messages");
-    h.define("MESSAGE_HEADER_BYTES", message::HEADER_BYTES);
-    h.define("MESSAGE_BODY_MAX", message::BODY_MAX);
-    h.define("ROWS_MAX", message::ROWS_MAX);
-    h.define("NOT_PROMOTED", "UINT64_MAX");
-    h.define("WHOLE_DATABASE", "UINT32_MAX");
-    h.define("STANDING_RECOVERS", message::STANDING_RECOVERS);
-    h.define("STANDING_SERVES", message::STANDING_SERVES);
-    h.define("STANDING_FOLLOWS", message::STANDING_FOLLOWS);
-    h.define("COLUMNS_MAX", message::COLUMNS_MAX);
+    for (name, value) in message::NUMBERS {
+        match *name {
+            "HEADER_BYTES" | "BODY_MAX" => h.number(&format!("MESSAGE_{name}"), *value),
+            _ => h.number(name, *value),
+        }
+    }
     h.numbers("KIND", Kind::ALL, |k| *k as u64);
     h.section("Sizes of the fixed parts of bodies");
     for kind in Kind::ALL {
         let name = format!("FIXED_{}", shout(&format!("{kind:?}")));
         h.define(&name, kind.fixed_bytes());
     }
-    h.section("Ranks");
-    h.define("RANK_DESCENDING", message::rank::DESCENDING);
-    h.define("RANK_NULLS_FIRST", message::rank::NULLS_FIRST);
-    h.define("RANK_GOES", message::rank::GOES);
-    h.define("RANK_STEPS", message::rank::STEPS);
-    h.define("RANK_ROWS_MAX", message::rank::ROWS_MAX);
-    h.define("RANK_COLUMNS_MAX", message::rank::COLUMNS_MAX);
-    h.define(
-        "RANK_BEYOND",
-        format_args!("UINT32_C({})", message::rank::BEYOND),
-    );
-    h.section("Searches");
-    h.define("SEARCH_DESCENDING", message::search::DESCENDING);
-    h.define("SEARCH_BESIDE", message::search::BESIDE);
-    h.define("SEARCH_VALUES_MAX", message::search::VALUES_MAX);
-    h.define("SEARCH_BELOW", message::search::BELOW);
-    h.define(
-        "SEARCH_ABOVE",
-        format_args!("UINT64_C({})", message::search::ABOVE),
-    );
-    h.define(
-        "SEARCH_UNKNOWN",
-        format_args!("UINT32_C({})", message::search::UNKNOWN),
-    );
-    h.section("Programs");
-    h.define("AGGREGATION_NONE", message::aggregation::NONE);
-    h.define("AGGREGATION_CONSTANT", message::aggregation::CONSTANT);
-    h.define("AGGREGATION_DISTINCT", message::aggregation::DISTINCT);
-    h.define("PROGRAM_FIRST_HANDLE", message::program::FIRST_HANDLE);
-    h.define("PROGRAM_INPUT", message::program::INPUT);
-    h.define("PROGRAM_CONSTANT", message::program::CONSTANT);
-    h.define("PROGRAM_CALL", message::program::CALL);
-    h.define("PROGRAM_AND", message::program::AND);
-    h.define("PROGRAM_OR", message::program::OR);
-    h.define("PROGRAM_NOT", message::program::NOT);
-    h.define("PROGRAM_IS_NULL", message::program::IS_NULL);
-    h.define("PROGRAM_SELECT", message::program::SELECT);
-    h.define("PROGRAM_STORE", message::program::STORE);
-    h.define("PROGRAM_LOAD", message::program::LOAD);
-    h.define("PROGRAM_HOLDS", message::program::HOLDS);
-    h.define("PROGRAM_BOOLEAN", message::program::BOOLEAN);
-    h.define(
-        "PROGRAM_INSTRUCTIONS_MAX",
-        message::program::INSTRUCTIONS_MAX,
-    );
-    h.define("PROGRAM_STACK_MAX", message::program::STACK_MAX);
-    h.define("PROGRAM_LOCALS_MAX", message::program::LOCALS_MAX);
-    h.section("Columns of batches");
-    h.define("COLUMN_LIST", message::column::LIST);
-    h.define("COLUMN_RUNS", message::column::RUNS);
-    h.define("COLUMN_BOOLS", message::column::BOOLS);
-    h.define("COLUMN_RAW", message::column::RAW);
-    h.define("COLUMN_RUN_BYTES", message::column::RUN_BYTES);
-    h.define("TOKEN_BYTES", message::token::BYTES);
+    for (title, prefix, numbers) in [
+        ("Ranks", "RANK", message::rank::NUMBERS),
+        ("Searches", "SEARCH", message::search::NUMBERS),
+        ("Aggregations", "AGGREGATION", message::aggregation::NUMBERS),
+        ("Programs", "PROGRAM", message::program::NUMBERS),
+        ("Columns of batches", "COLUMN", message::column::NUMBERS),
+        ("Tokens", "TOKEN", message::token::NUMBERS),
+    ] {
+        h.section(title);
+        for (name, value) in numbers {
+            h.number(&format!("{prefix}_{name}"), *value);
+        }
+    }
+    h.define("COLUMN_RUN_BYTES", ColumnRun::BYTES);
 }
 
 fn envelopes(h: &mut Header) {

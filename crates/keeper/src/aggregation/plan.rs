@@ -6,12 +6,13 @@
 
 use super::misfit;
 use super::part::Input;
-use crate::body::Body;
 use crate::fail;
 use crate::program::{Instruction, Program, Table};
+use contract::body::AggregateRegister;
 use contract::message::COLUMNS_MAX;
 use contract::message::aggregation::{CONSTANT, DISTINCT, NONE};
 use contract::message::program::{FIRST_HANDLE, INPUT};
+use contract::message::table::{self, AggregateCall};
 use contract::{Aggregate, OpResult, TypeCode};
 use std::sync::Arc;
 use values::{AggregateState, Error};
@@ -175,93 +176,65 @@ pub struct Plan {
     pub share: usize,
 }
 
-/// The numbers at the beginning.
-struct Sizes {
-    columns: usize,
-    expressions: usize,
-    keys: usize,
-    aggregates: usize,
-}
-
 impl Plan {
     /// Takes a registration apart. `program_of` gives registered programs.
     pub fn new(
-        bytes: &[u8],
+        body: &AggregateRegister<'_>,
         table: &Table,
         program_of: impl Fn(u32) -> Option<Arc<Program>>,
     ) -> Result<Plan, Error> {
-        let mut body = Body::new(bytes);
-        let sizes = Sizes {
-            columns: usize::from(body.u16()?),
-            expressions: usize::from(body.u16()?),
-            keys: usize::from(body.u16()?),
-            aggregates: usize::from(body.u16()?),
-        };
-        let filter = optional(body.u16()?);
-        let share = usize::from(body.u16()?).max(1);
-        body.skip::<4>()?;
-        let limit = usize::try_from(body.u64()?).unwrap_or(usize::MAX);
-        let many = sizes.expressions.max(sizes.keys).max(sizes.aggregates);
-        if sizes.columns > COLUMNS_MAX || many > PARTS_MAX {
+        let many = body.expressions.max(body.keys).max(body.aggregates);
+        if body.types.len() > COLUMNS_MAX || usize::from(many) > PARTS_MAX {
             return Err(fail::program_limit(
                 "It has too many columns, expressions, keys or aggregates.",
             ));
         }
         let mut plan = Plan {
-            columns: Vec::with_capacity(sizes.columns),
-            expressions: Vec::with_capacity(sizes.expressions),
-            keys: Vec::with_capacity(sizes.keys),
+            columns: Vec::with_capacity(body.types.len()),
+            expressions: Vec::with_capacity(usize::from(body.expressions)),
+            keys: Vec::with_capacity(body.key.len()),
             filter: None,
             states: Vec::new(),
-            aggregates: Vec::with_capacity(sizes.aggregates),
+            aggregates: Vec::with_capacity(body.calls.len()),
             having: None,
-            limit,
-            share,
+            limit: usize::try_from(body.limit).unwrap_or(usize::MAX),
+            share: usize::from(body.share).max(1),
         };
-        plan.read(&mut body, &sizes, filter, table, program_of)?;
-        if !body.is_empty() {
-            return Err(fail::malformed("There are bytes after the aggregation."));
-        }
+        plan.read(body, table, program_of)?;
         Ok(plan)
     }
 
     fn read(
         &mut self,
-        body: &mut Body<'_>,
-        sizes: &Sizes,
-        filter: Option<usize>,
+        body: &AggregateRegister<'_>,
         table: &Table,
         program_of: impl Fn(u32) -> Option<Arc<Program>>,
     ) -> Result<(), Error> {
-        for _ in 0..sizes.columns {
-            self.columns.push(match body.u8()? {
-                0 => None,
-                code => Some(type_code(code)?.stored()),
-            });
-        }
-        for _ in 0..sizes.expressions {
-            let expression = self.expression(body, &program_of)?;
+        let stored = |t: Option<TypeCode>| t.map(TypeCode::stored);
+        self.columns.extend(body.types.iter().map(stored));
+        for expression in body.programs.iter() {
+            let expression = self.expression(&expression, &program_of)?;
             self.expressions.push(expression);
         }
-        for _ in 0..sizes.keys {
-            let key = self.key(usize::from(body.u16()?))?;
+        for expression in body.key {
+            let key = self.key(usize::from(expression))?;
             self.keys.push(key);
         }
-        self.filter = self.condition(filter)?;
-        for _ in 0..sizes.aggregates {
-            self.aggregate(body, table)?;
+        self.filter = self.condition(optional(body.filter))?;
+        for call in body.calls {
+            self.aggregate(call, table)?;
         }
-        self.having = self.read_having(body, program_of)?;
+        self.having = self.read_having(&body.having, program_of)?;
         Ok(())
     }
 
     fn expression(
         &self,
-        body: &mut Body<'_>,
+        expression: &table::Expression<'_>,
         program_of: impl Fn(u32) -> Option<Arc<Program>>,
     ) -> Result<Expression, Error> {
-        let handle = body.u32()?;
-        let columns = numbers(body)?;
+        let handle = expression.program;
+        let columns = inputs(expression)?;
         if handle < FIRST_HANDLE {
             let [column] = columns.as_slice() else {
                 return Err(misfit("A column by itself is one column."));
@@ -318,11 +291,11 @@ impl Plan {
         }
     }
 
-    fn aggregate(&mut self, body: &mut Body<'_>, table: &Table) -> Result<(), Error> {
-        let number = body.u16()?;
-        let argument = optional(body.u16()?);
-        let filter = self.condition(optional(body.u16()?))?;
-        let distinct = body.u16()? & DISTINCT != 0;
+    fn aggregate(&mut self, call: AggregateCall, table: &Table) -> Result<(), Error> {
+        let number = call.signature;
+        let argument = optional(call.argument);
+        let filter = self.condition(optional(call.filter))?;
+        let distinct = call.flags & DISTINCT != 0;
         let kind = argument.map(|a| self.kind(a)).transpose()?;
         let mut spec = StateSpec {
             family: Family::Count,
@@ -362,11 +335,11 @@ impl Plan {
 
     fn read_having(
         &self,
-        body: &mut Body<'_>,
+        having: &table::Expression<'_>,
         program_of: impl Fn(u32) -> Option<Arc<Program>>,
     ) -> Result<Option<Condition>, Error> {
-        let handle = body.u32()?;
-        let outputs = numbers(body)?;
+        let handle = having.program;
+        let outputs = inputs(having)?;
         if handle == 0 {
             return Ok(None);
         }
@@ -476,10 +449,6 @@ fn fits(program: &Program, types: &[Option<TypeCode>]) -> Result<(), Error> {
     Ok(())
 }
 
-fn type_code(code: u8) -> Result<TypeCode, Error> {
-    TypeCode::from_u8(code).ok_or_else(|| fail::malformed("There is no such type."))
-}
-
 fn no_such_part() -> Error {
     misfit("It names a part that it does not have.")
 }
@@ -488,11 +457,10 @@ fn optional(number: u16) -> Option<usize> {
     (number != NONE).then_some(usize::from(number))
 }
 
-/// A counted list of numbers.
-fn numbers(body: &mut Body<'_>) -> Result<Vec<usize>, Error> {
-    let count = usize::from(body.u16()?);
-    if count > COLUMNS_MAX {
+/// What an expression takes.
+fn inputs(expression: &table::Expression<'_>) -> Result<Vec<usize>, Error> {
+    if expression.inputs.len() > COLUMNS_MAX {
         return Err(fail::program_limit("It takes too many columns."));
     }
-    (0..count).map(|_| Ok(usize::from(body.u16()?))).collect()
+    Ok(expression.inputs.iter().map(usize::from).collect())
 }

@@ -3,10 +3,9 @@
 //! that has failed is poisoned, and stays so.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use catalog::AggregateSignature;
-use contract::Fid;
+use contract::{Fid, body};
 use store::{Entry, State};
 use values::{AggregateState, Env, Error, Value};
 
@@ -73,14 +72,12 @@ impl Connection {
         })??
     }
 
-    pub(super) fn aggregate_step(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (state, value) = (body.fid()?, body.fid()?);
-        let (number, new) = (body.u16()?, body.u8()? == 1);
+    pub(super) fn aggregate_step(&mut self, body: body::AggregateStep) -> Result<(), Failure> {
+        let (state, new) = (body.state, body.new == 1);
         if new {
             self.space.own_arena(state.partition())?;
         }
-        let operands = self.step_operands(number, value);
+        let operands = self.step_operands(body.aggregate, body.value);
         self.change_state(state, |entry| {
             let (signature, value) = operands?;
             step(entry, signature, new, value.as_ref(), &self.env)
@@ -99,9 +96,11 @@ impl Connection {
         Ok((signature, value))
     }
 
-    pub(super) fn aggregate_combine(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (into, from) = (body.fid()?, body.fid()?);
+    pub(super) fn aggregate_combine(
+        &mut self,
+        body: body::AggregateCombine,
+    ) -> Result<(), Failure> {
+        let body::AggregateCombine { into, from } = body;
         // One lock at a time: the second state is copied.
         let other = self.need_client().map_err(Failure::from).and_then(|()| {
             self.space.with_arena(from.partition(), |arena| {
@@ -115,9 +114,8 @@ impl Connection {
         self.change_state(into, |entry| combine(entry, &*other?))
     }
 
-    pub(super) fn aggregate_final(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (to, from) = (body.fid()?, body.fid()?);
+    pub(super) fn aggregate_final(&mut self, body: body::AggregateFinal) -> Result<(), Failure> {
+        let body::AggregateFinal { to, from } = body;
         let done = self
             .final_entry(from)
             .and_then(|entry| Ok(self.space.set(to, entry)?));

@@ -3,45 +3,47 @@
 
 use super::Connection;
 use crate::aggregation::{Aggregation, FETCH_MAX, Input, Plan};
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::program::encoded::Encoded;
+use contract::codec::Fixed;
 use contract::message::ROWS_MAX;
+use contract::message::aggregation::{MORE, RETURNED, UNMERGED};
+use contract::message::column::Columns;
+use contract::{Fid, answer, body};
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
 
 /// Aggregations that one channel may have at a time.
 const AGGREGATIONS_MAX: usize = 1024;
 
-/// There may be more groups.
-const MORE: u32 = 1;
-/// Rows are to be taken back.
-const RETURNED: u32 = 2;
-/// Groups that were handed over wait for another pass.
-const UNMERGED: u32 = 4;
-
 fn unknown() -> Failure {
     Error::new(b"42883", "confide: no such aggregation").into()
 }
 
 /// The columns of a batch.
-fn inputs(plan: &Plan, body: &mut Body<'_>, rows: usize) -> Result<Vec<Input>, Failure> {
+fn inputs(plan: &Plan, columns: Columns<'_>, rows: usize) -> Result<Vec<Input>, Failure> {
+    if columns.len() != plan.columns.len() {
+        return Err(fail::malformed("There are other columns than were registered.").into());
+    }
     let mut inputs = Vec::with_capacity(plan.columns.len());
-    for t in &plan.columns {
-        inputs.push(Input::of(&Encoded::take(body, rows)?, *t, rows)?);
+    for (t, column) in plan.columns.iter().zip(columns.iter()) {
+        inputs.push(Input::of(&Encoded::new(column, rows)?, *t, rows)?);
     }
     Ok(inputs)
 }
 
 impl Connection {
-    pub(super) fn aggregate_register(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn aggregate_register(
+        &mut self,
+        body: body::AggregateRegister<'_>,
+    ) -> Result<(), Failure> {
         self.need_client()?;
         if self.aggregations.len() >= AGGREGATIONS_MAX {
             let error = fail::program_limit("The statement has too many aggregations.");
             return Err(error.into());
         }
         let session = &self.space.session;
-        let plan = Plan::new(body, &self.space.keeper.table, |handle| {
+        let plan = Plan::new(&body, &self.space.keeper.table, |handle| {
             session.program(handle)
         })?;
         let aggregation = Aggregation::new(plan, &session.budget);
@@ -51,7 +53,7 @@ impl Connection {
         let handle = self.next_aggregation;
         self.next_aggregation = handle.wrapping_add(1);
         self.aggregations.insert(handle, aggregation);
-        self.reply.extend_from_slice(&handle.to_le_bytes());
+        self.answer(&answer::AggregateRegister { handle });
         Ok(())
     }
 
@@ -68,40 +70,33 @@ impl Connection {
         done
     }
 
-    pub(super) fn aggregate_rows(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (handle, rows) = (body.u32()?, body.u32()? as usize);
+    pub(super) fn aggregate_rows(&mut self, body: body::AggregateRows<'_>) -> Result<(), Failure> {
+        let rows = body.rows as usize;
         if rows > ROWS_MAX {
             return Err(fail::malformed("There are too many rows.").into());
         }
-        self.with_aggregation(handle, |this, aggregation| {
-            let inputs = inputs(aggregation.plan(), &mut body, rows)?;
-            if !body.is_empty() {
-                return Err(fail::malformed("There are bytes after the rows.").into());
-            }
+        self.with_aggregation(body.handle, |this, aggregation| {
+            let inputs = inputs(aggregation.plan(), body.batch, rows)?;
             aggregation.rows(this.tools(), &inputs, rows)
         })
     }
 
-    pub(super) fn aggregate_return(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let handle = Body::new(body).u32()?;
-        self.with_aggregation(handle, |this, aggregation| {
+    pub(super) fn aggregate_return(&mut self, body: body::AggregateReturn) -> Result<(), Failure> {
+        self.with_aggregation(body.handle, |this, aggregation| {
             let (columns, rows, more) = aggregation.take_back();
+            this.answer(&answer::AggregateReturn {
+                allowance: aggregation.allowance(),
+                rows: rows as u32,
+                more: u32::from(more),
+                columns: &[],
+            });
             let reply = &mut this.reply;
-            reply.extend_from_slice(&aggregation.allowance().to_le_bytes());
-            reply.extend_from_slice(&(rows as u32).to_le_bytes());
-            reply.extend_from_slice(&u32::from(more).to_le_bytes());
             for column in &columns {
                 match column {
-                    Input::Fids(v) => v
-                        .iter()
-                        .for_each(|fid| reply.extend_from_slice(&fid.0.to_le_bytes())),
-                    Input::Same(fid) => {
-                        (0..rows).for_each(|_| reply.extend_from_slice(&fid.0.to_le_bytes()));
-                    }
+                    Input::Fids(v) => v.iter().for_each(|fid| fid.put(reply)),
+                    Input::Same(fid) => (0..rows).for_each(|_| fid.put(reply)),
                     Input::Raw(v, nulls) => {
-                        v.iter()
-                            .for_each(|x| reply.extend_from_slice(&x.to_le_bytes()));
+                        v.iter().for_each(|x| x.put(reply));
                         reply.extend_from_slice(nulls);
                     }
                 }
@@ -110,13 +105,14 @@ impl Connection {
         })
     }
 
-    pub(super) fn aggregate_fetch(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (handle, max, first) = (body.u32()?, body.u32()? as usize, body.fid()?);
-        let mut constants = Vec::new();
-        body.fids(body.rest().len() / 8, &mut constants)?;
+    pub(super) fn aggregate_fetch(
+        &mut self,
+        body: body::AggregateFetch<'_>,
+    ) -> Result<(), Failure> {
+        let (max, first) = (body.max as usize, body.first);
+        let constants: Vec<Fid> = body.constants.iter().collect();
         self.space.own_arena(first.partition())?;
-        self.with_aggregation(handle, |this, aggregation| {
+        self.with_aggregation(body.handle, |this, aggregation| {
             let fetched = aggregation.fetch(this.tools(), first, max.min(FETCH_MAX), &constants)?;
             let mut flags = 0;
             flags |= if fetched.more { MORE } else { 0 };
@@ -125,24 +121,24 @@ impl Connection {
             let groups = fetched.groups as u64;
             let counters = &this.space.session.counters;
             counters.declassified.fetch_add(groups, Relaxed);
-            let reply = &mut this.reply;
-            reply.extend_from_slice(&(fetched.groups as u32).to_le_bytes());
-            reply.extend_from_slice(&flags.to_le_bytes());
-            reply.extend_from_slice(&fetched.total.to_le_bytes());
+            this.answer(&answer::AggregateFetch {
+                groups: fetched.groups as u32,
+                flags,
+                total: fetched.total,
+                columns: &[],
+            });
             for (values, nulls) in &fetched.columns {
-                for value in values {
-                    reply.extend_from_slice(&value.to_le_bytes());
-                }
-                reply.extend_from_slice(nulls.as_deref().unwrap_or(&[]));
+                values.iter().for_each(|value| value.put(&mut this.reply));
+                this.reply
+                    .extend_from_slice(nulls.as_deref().unwrap_or(&[]));
             }
             Ok(())
         })
     }
 
-    pub(super) fn aggregate_reset(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (handle, goes_on) = (body.u32()?, body.u32()? == 1);
-        self.with_aggregation(handle, |this, aggregation| match goes_on {
+    pub(super) fn aggregate_reset(&mut self, body: body::AggregateReset) -> Result<(), Failure> {
+        let goes_on = body.goes_on == 1;
+        self.with_aggregation(body.handle, |this, aggregation| match goes_on {
             true => aggregation.next_pass(&this.env),
             false => {
                 aggregation.reset();
@@ -151,33 +147,33 @@ impl Connection {
         })
     }
 
-    pub(super) fn aggregate_hand_over(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn aggregate_hand_over(
+        &mut self,
+        body: body::AggregateHandOver,
+    ) -> Result<(), Failure> {
         self.need_client()?;
-        let handle = Body::new(body).u32()?;
+        let handle = body.handle;
         let aggregation = self.aggregations.get(&handle).ok_or_else(unknown)?;
         aggregation.check_whole()?;
         let aggregation = self.aggregations.remove(&handle).ok_or_else(unknown)?;
         let statement = (!self.leads).then_some(self.statement);
         let number = self.space.session.handed.put(aggregation, statement)?;
-        self.reply.extend_from_slice(&number.to_le_bytes());
+        self.answer(&answer::AggregateHandOver { number });
         Ok(())
     }
 
-    pub(super) fn aggregate_merge(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let handle = body.u32()?;
-        body.skip::<4>()?;
-        let other = self.space.session.handed.take(body.u64()?);
-        self.with_aggregation(handle, |this, aggregation| match other {
+    pub(super) fn aggregate_merge(&mut self, body: body::AggregateMerge) -> Result<(), Failure> {
+        let other = self.space.session.handed.take(body.number);
+        self.with_aggregation(body.handle, |this, aggregation| match other {
             Some(other) => aggregation.merge(other, &this.env),
             // Without its groups the result would be wrong.
             None => Err(aggregation.fail(unknown())),
         })
     }
 
-    pub(super) fn aggregate_forget(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn aggregate_forget(&mut self, body: body::AggregateForget) -> Result<(), Failure> {
         // Forgetting what is not there is no error: nothing can be done about it.
-        self.aggregations.remove(&Body::new(body).u32()?);
+        self.aggregations.remove(&body.handle);
         Ok(())
     }
 }

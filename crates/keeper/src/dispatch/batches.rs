@@ -5,14 +5,15 @@
 //! error of the request, and not kept for later.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::program::Program;
 use crate::program::batch::{FirstFailure, Wide};
 use crate::program::encoded::Encoded;
 use crate::program::groups::Groups;
-use contract::message::{COLUMNS_MAX, ROWS_MAX};
-use contract::{Fid, OpResult};
+use contract::codec::{Fixed, Part};
+use contract::message::column::Columns;
+use contract::message::{COLUMNS_MAX, ROWS_MAX, table};
+use contract::{Fid, OpResult, answer, body};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
@@ -24,15 +25,18 @@ pub(super) fn shape(rows: usize, columns: usize) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn columns<'a>(
-    body: &mut Body<'a>,
-    rows: usize,
-    count: usize,
-) -> Result<Vec<Encoded<'a>>, Error> {
-    let columns: Result<Vec<_>, _> = (0..count).map(|_| Encoded::take(body, rows)).collect();
-    match columns {
-        Ok(_) if !body.is_empty() => Err(fail::malformed("There are bytes after the columns.")),
-        columns => columns,
+pub(super) fn columns(batch: Columns<'_>, rows: usize) -> Result<Vec<Encoded<'_>>, Error> {
+    batch
+        .iter()
+        .map(|column| Encoded::new(column, rows))
+        .collect()
+}
+
+/// The head of an answer about rows.
+fn good_rows(good: usize) -> answer::DeclassifyBatch<'static> {
+    answer::DeclassifyBatch {
+        good: good as u32,
+        results: &[],
     }
 }
 
@@ -46,19 +50,14 @@ impl Connection {
         program.ok_or_else(fail::no_such_program)
     }
 
-    pub(super) fn eval_batch(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn eval_batch(&mut self, body: body::EvalBatch<'_>) -> Result<(), Failure> {
         self.need_client()?;
-        let mut body = Body::new(body);
-        let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
-        let programs = body.u32()? as usize;
-        body.skip::<4>()?;
-        shape(rows, count.max(programs))?;
-        let mut targets = Vec::with_capacity(programs);
-        let mut places = Vec::with_capacity(programs);
-        for _ in 0..programs {
-            let program = self.registered(body.u32()?)?;
-            body.skip::<4>()?;
-            let first = body.fid()?;
+        let rows = body.rows as usize;
+        shape(rows, body.columns.max(body.programs) as usize)?;
+        let mut targets = Vec::with_capacity(body.targets.len());
+        let mut places = Vec::with_capacity(body.targets.len());
+        for table::Target { program, first } in body.targets {
+            let program = self.registered(program)?;
             self.space.own_arena(first.partition())?;
             if program.result != OpResult::Fid {
                 return Err(misfit());
@@ -66,7 +65,7 @@ impl Connection {
             targets.push(program);
             places.push(first);
         }
-        let columns = columns(&mut body, rows, count)?;
+        let columns = columns(body.batch, rows)?;
         let wide = Wide {
             programs: &targets,
             columns: &columns,
@@ -75,7 +74,7 @@ impl Connection {
         let (failed, nulls) = wide.store(self.tools(), &places as &[Fid])?;
         self.reply_rows(rows, &failed);
         for nulls in nulls {
-            self.reply.extend_from_slice(&nulls.count.to_le_bytes());
+            nulls.count.put(&mut self.reply);
             if nulls.count > 0 {
                 self.reply.extend_from_slice(&nulls.rows);
             }
@@ -84,17 +83,18 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn declassify_batch(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn declassify_batch(
+        &mut self,
+        body: body::DeclassifyBatch<'_>,
+    ) -> Result<(), Failure> {
         self.need_client()?;
-        let mut body = Body::new(body);
-        let program = self.registered(body.u32()?)?;
-        let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
-        let wanted = body.u32()? as usize;
-        shape(rows, count)?;
+        let program = self.registered(body.program)?;
+        let (rows, wanted) = (body.rows as usize, body.wanted as usize);
+        shape(rows, body.columns as usize)?;
         if program.result == OpResult::Fid {
             return Err(misfit());
         }
-        let columns = columns(&mut body, rows, count)?;
+        let columns = columns(body.batch, rows)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,
@@ -103,30 +103,29 @@ impl Connection {
         self.reply_revealed(|this, reply| wide.declassify(this.tools(), wanted, reply))
     }
 
-    pub(super) fn declassify_groups(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn declassify_groups(
+        &mut self,
+        body: body::DeclassifyGroups<'_>,
+    ) -> Result<(), Failure> {
         self.need_client()?;
-        let mut body = Body::new(body);
-        let program = self.registered(body.u32()?)?;
-        let (rows, count) = (body.u32()? as usize, body.u32()? as usize);
-        let wanted = body.u32()? as usize;
-        let (number, none) = (body.u32()? as usize, body.u32()? != 0);
-        shape(rows.max(number), count)?;
+        let program = self.registered(body.program)?;
+        let (rows, wanted) = (body.rows as usize, body.wanted as usize);
+        shape(rows.max(body.groups as usize), body.columns as usize)?;
         if program.result != OpResult::Bool {
             return Err(misfit());
         }
-        let lengths: Result<Vec<u32>, Error> = (0..number).map(|_| body.u32()).collect();
-        let lengths = lengths?;
+        let lengths: Vec<u32> = body.lengths.iter().collect();
         if lengths.iter().map(|n| u64::from(*n)).sum::<u64>() != rows as u64 {
             return Err(fail::malformed("The groups have other rows than the batch.").into());
         }
-        let columns = columns(&mut body, rows, count)?;
+        let columns = columns(body.batch, rows)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,
             rows,
         };
         self.reply_revealed(|this, reply| {
-            let groups = Groups::new(&lengths, none, wanted, reply);
+            let groups = Groups::new(&lengths, body.none != 0, wanted, reply);
             wide.declassify_groups(this.tools(), groups)
         })
     }
@@ -137,12 +136,15 @@ impl Connection {
         reveal: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<(usize, Option<Failure>), Failure>,
     ) -> Result<(), Failure> {
         let mut reply = std::mem::take(&mut self.reply);
-        reply.extend_from_slice(&[0; 8]);
+        // How many rows are good is known behind them.
+        good_rows(0).put(&mut reply);
         let done = reveal(self, &mut reply);
         self.reply = reply;
         let (good, failed) = done?;
-        if let Some(head) = self.reply.first_chunk_mut() {
-            *head = (good as u32).to_le_bytes();
+        let mut head = Vec::with_capacity(answer::DeclassifyBatch::FIXED);
+        good_rows(good).put(&mut head);
+        if let Some(place) = self.reply.get_mut(..head.len()) {
+            place.copy_from_slice(&head);
         }
         self.reply_error(failed.as_ref());
         let counters = &self.space.session.counters;
@@ -152,8 +154,8 @@ impl Connection {
 
     /// How many rows are good.
     fn reply_rows(&mut self, rows: usize, failed: &FirstFailure) {
-        let good = failed.as_ref().map_or(rows, |(row, _)| *row) as u64;
-        self.reply.extend_from_slice(&good.to_le_bytes());
+        let good = failed.as_ref().map_or(rows, |(row, _)| *row) as u32;
+        self.answer(&answer::EvalBatch { good, results: &[] });
     }
 
     /// The error of the first row that is not.

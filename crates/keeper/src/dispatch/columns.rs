@@ -2,12 +2,13 @@
 //! `Release` of temporary values.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::fault;
-use contract::Fid;
+use contract::codec::Fixed;
 use contract::fid::ARENA_BASE;
+use contract::message::table::Move;
 use contract::message::{BODY_MAX, NOT_PROMOTED};
+use contract::{Fid, answer, body};
 use redo::Promotion;
 use store::{Layout, Listed, PartitionKey, Scalar};
 use values::Value;
@@ -24,42 +25,36 @@ enum Source {
 }
 
 impl Connection {
-    pub(super) fn partition_open(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (database, relation) = (body.u32()?, body.u32()?);
-        let (attribute, typmod) = (body.i32()?, body.i32()?);
-        let layout = Layout::of(body.type_code()?, typmod);
+    pub(super) fn partition_open(&mut self, body: body::PartitionOpen) -> Result<(), Failure> {
         let key = PartitionKey {
-            database,
-            relation,
-            attribute,
-            layout,
+            database: body.database,
+            relation: body.relation,
+            attribute: body.attribute,
+            layout: Layout::of(body.t, body.typmod),
         };
         self.may_write()?;
         let number = self.space.keeper.store.open(key)?;
-        self.reply.extend_from_slice(&number.to_le_bytes());
-        self.reply.extend_from_slice(&[0; 4]);
         let keeper = &self.space.keeper;
         let logged = keeper.store.get(number).is_none_or(|p| p.is_logged());
-        if let Some(durable) = keeper.durable.as_ref().filter(|_| !logged) {
-            let record = durable.log_partition(&Listed { number, key })?;
-            self.reply.extend_from_slice(&record);
-        }
+        let durable = keeper.durable.as_ref().filter(|_| !logged);
+        let record = durable.map(|d| d.log_partition(&Listed { number, key }));
+        self.answer(&answer::PartitionOpen {
+            partition: number,
+            record: &record.transpose()?.unwrap_or_default(),
+        });
         Ok(())
     }
 
-    pub(super) fn partition_logged(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let partition = Body::new(body).u32()?;
-        match self.space.keeper.store.get(partition) {
+    pub(super) fn partition_logged(&mut self, body: body::PartitionLogged) -> Result<(), Failure> {
+        match self.space.keeper.store.get(body.partition) {
             Some(partition) => partition.set_logged(),
             None => return Err(fail::malformed("There is no such partition.").into()),
         }
         Ok(())
     }
 
-    pub(super) fn partition_drop(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (database, relation) = (body.u32()?, body.u32()?);
+    pub(super) fn partition_drop(&mut self, body: body::PartitionDrop) -> Result<(), Failure> {
+        let body::PartitionDrop { database, relation } = body;
         if relation == 0 {
             return Err(fail::malformed("Constants belong to no relation.").into());
         }
@@ -79,25 +74,17 @@ impl Connection {
 
     /// All or none: what was promoted before a failure is freed again. Stops early when
     /// the redo record has become long.
-    pub(super) fn promote(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn promote(&mut self, body: body::Promote<'_>) -> Result<(), Failure> {
         self.may_write()?;
-        let mut body = Body::new(body);
-        let count = body.u32()? as usize;
-        body.skip::<4>()?;
-        if count.checked_mul(16) != Some(body.rest().len()) {
-            return Err(fail::malformed("The message has not as many values as it says.").into());
-        }
         let mut made = Vec::new();
         let mut log = Promotion::new();
-        for _ in 0..count {
+        for Move { source, partition } in body.moves {
             if log.len() >= RECORD_BYTES {
-                self.reply.extend_from_slice(&NOT_PROMOTED.to_le_bytes());
+                NOT_PROMOTED.put(&mut self.reply);
                 continue;
             }
-            let (source, partition) = (body.fid()?, body.u32()?);
-            body.skip::<4>()?;
             match self.promote_one(source, partition) {
-                Ok(Source::Stays(fid)) => self.reply.extend_from_slice(&fid.0.to_le_bytes()),
+                Ok(Source::Stays(fid)) => fid.put(&mut self.reply),
                 Ok(Source::Moves(partition, value)) => {
                     match self.space.keeper.store.promote(
                         partition,
@@ -107,7 +94,7 @@ impl Connection {
                         Ok(fid) => {
                             made.push(fid);
                             self.note(&mut log, fid, &value);
-                            self.reply.extend_from_slice(&fid.0.to_le_bytes());
+                            fid.put(&mut self.reply);
                         }
                         Err(error) => return Err(self.unmake(&made, error.into())),
                     }
@@ -175,11 +162,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn release(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let arena = body.u32()?;
-        body.skip::<4>()?;
-        let keep = body.u64()?;
+    pub(super) fn release(&mut self, body: body::Release) -> Result<(), Failure> {
+        let body::Release { arena, keep } = body;
         let own = &self.space.own;
         let ended = {
             let mut window = self.space.own_arena(arena)?.write();

@@ -2,11 +2,11 @@
 //! `GetEnvelopes`.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use contract::envelope::Origin;
 use contract::message::ROWS_MAX;
-use contract::{Fid, TypeCode};
+use contract::message::table::{Sealed, Wanted};
+use contract::{Fid, TypeCode, body};
 use envelope::{Envelope, Error as Envelopes};
 use std::sync::atomic::Ordering::Relaxed;
 use store::Entry;
@@ -20,18 +20,6 @@ pub(super) struct Target {
     pub(super) fid: Fid,
     pub(super) typmod: i32,
     pub(super) t: TypeCode,
-}
-
-impl Target {
-    pub(super) fn take(body: &mut Body<'_>) -> Result<Target, Error> {
-        let target = Target {
-            fid: body.fid()?,
-            typmod: body.i32()?,
-            t: body.type_code()?,
-        };
-        body.skip::<3>()?;
-        Ok(target)
-    }
 }
 
 /// Why an envelope does not open, for its sender.
@@ -63,20 +51,20 @@ fn unexported(error: Envelopes) -> Error {
 }
 
 impl Connection {
-    pub(super) fn put_envelope(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let target = Target::take(&mut body)?;
-        let value = self.open_envelope(&target, body.rest());
+    pub(super) fn put_envelope(&mut self, body: body::PutEnvelope<'_>) -> Result<(), Failure> {
+        let body::PutEnvelope { fid, typmod, t, .. } = body;
+        let target = Target { fid, typmod, t };
+        let value = self.open_envelope(&target, body.envelope);
         self.wipe();
         self.keep(target.fid, value)
     }
 
-    pub(super) fn put_plain(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let target = Target::take(&mut body)?;
+    pub(super) fn put_plain(&mut self, body: body::PutPlain<'_>) -> Result<(), Failure> {
+        let body::PutPlain { fid, typmod, t, .. } = body;
+        let target = Target { fid, typmod, t };
         let value = self
             .need_client()
-            .and_then(|()| values::decode_binary(target.t, -1, body.rest()))
+            .and_then(|()| values::decode_binary(target.t, -1, body.value))
             .and_then(|value| coerce(value, &target));
         self.keep(target.fid, value)
     }
@@ -143,31 +131,28 @@ impl Connection {
         Ok(fitted)
     }
 
-    pub(super) fn get_envelope(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (fid, t) = (body.fid()?, body.type_code()?);
-        self.seal(fid, t)
+    pub(super) fn get_envelope(&mut self, body: body::GetEnvelope) -> Result<(), Failure> {
+        self.seal(body.fid, body.t)
     }
 
     /// Envelopes up to the first value that has none.
-    pub(super) fn get_envelopes(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        for _ in 0..ROWS_MAX {
-            if body.is_empty() || self.reply.len() > ENVELOPES_BYTES {
+    pub(super) fn get_envelopes(&mut self, body: body::GetEnvelopes<'_>) -> Result<(), Failure> {
+        for Wanted { fid, t } in body.wanted.iter().take(ROWS_MAX) {
+            if self.reply.len() > ENVELOPES_BYTES {
                 break;
             }
-            let (fid, t) = (body.fid()?, body.type_code()?);
-            body.skip::<7>()?;
+            // How long the envelope is, is known behind it.
+            let head = |length: usize| (length as u32).to_le_bytes();
             let start = self.reply.len();
-            self.reply.extend_from_slice(&[0; 4]);
+            self.reply.extend_from_slice(&head(0));
             let sealed = self.seal(fid, t);
-            let length = self.reply.len() - start - 4;
+            let length = self.reply.len() - start - Sealed::FIXED;
             if sealed.is_err() || length == 0 {
                 self.reply.truncate(start);
                 break;
             }
-            if let Some(place) = self.reply.get_mut(start..start + 4) {
-                place.copy_from_slice(&(length as u32).to_le_bytes());
+            if let Some(place) = self.reply.get_mut(start..start + Sealed::FIXED) {
+                place.copy_from_slice(&head(length));
             }
         }
         Ok(())

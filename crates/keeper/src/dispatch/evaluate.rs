@@ -2,13 +2,13 @@
 //! of all, goes past vectors and allocations where it can.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::program::eval::{Batch, Target, Tools};
 use crate::program::{Kernel, Operation, scalar, vector};
+use contract::codec::List;
 use contract::message::program::FIRST_HANDLE;
-use contract::message::{COLUMNS_MAX, ROWS_MAX};
-use contract::{Fid, Op, OpResult, TypeCode};
+use contract::message::{COLUMNS_MAX, NULL_RESULT, ROWS_MAX};
+use contract::{Fid, Op, OpResult, TypeCode, body};
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering::Relaxed;
 use store::{Entry, Scalar};
@@ -20,7 +20,7 @@ struct Request<'a> {
     immediate: i32,
     rows: usize,
     columns: usize,
-    fids: Body<'a>,
+    fids: List<'a, Fid>,
 }
 
 /// Operands of a single row of one operation; the second one may not be there.
@@ -31,20 +31,12 @@ pub(super) struct Single {
 }
 
 impl<'a> Request<'a> {
-    /// `rows` and `columns` are next in the body, then FIDs.
-    fn new(program: u32, immediate: i32, mut body: Body<'a>) -> Result<Request<'a>, Error> {
-        let rows = body.u32()? as usize;
-        let columns = body.u32()? as usize;
-        if rows > ROWS_MAX || columns > COLUMNS_MAX {
+    #[inline]
+    fn checked(self) -> Result<Request<'a>, Error> {
+        if self.rows > ROWS_MAX || self.columns > COLUMNS_MAX {
             return Err(fail::malformed("There are too many rows or columns."));
         }
-        Ok(Request {
-            program,
-            immediate,
-            rows,
-            columns,
-            fids: body,
-        })
+        Ok(self)
     }
 
     #[inline]
@@ -52,14 +44,13 @@ impl<'a> Request<'a> {
         if self.rows != 1 || self.program >= FIRST_HANDLE {
             return None;
         }
-        let mut body = self.fids;
-        let a = body.fid().ok()?;
+        let a = self.fids.get(0)?;
         let b = match self.columns {
             1 => Fid::INVALID,
-            2 => body.fid().ok()?,
+            2 => self.fids.get(1)?,
             _ => return None,
         };
-        body.is_empty().then_some(Single {
+        Some(Single {
             fids: [a, b],
             columns: self.columns,
         })
@@ -79,11 +70,16 @@ fn misfit() -> Failure {
 }
 
 impl Connection {
-    pub(super) fn eval(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (program, immediate) = (body.u32()?, body.i32()?);
-        let first = body.fid()?;
-        let request = Request::new(program, immediate, body)?;
+    pub(super) fn eval(&mut self, body: body::Eval<'_>) -> Result<(), Failure> {
+        let first = body.first;
+        let request = Request {
+            program: body.program,
+            immediate: body.immediate,
+            rows: body.rows as usize,
+            columns: body.columns as usize,
+            fids: body.fids,
+        };
+        let request = request.checked()?;
         match self.eval_request(&request, first) {
             Ok(None) => Ok(()),
             // Single rows failed, and are poisoned.
@@ -147,27 +143,25 @@ impl Connection {
     ) -> Result<R, Failure> {
         let mut fids = std::mem::take(&mut self.fids);
         let mut reply = std::mem::take(&mut self.reply);
-        let done = request
-            .fids
-            .fids(request.rows.saturating_mul(request.columns), &mut fids)
-            .map_err(Failure::from)
-            .and_then(|()| {
-                let registered;
-                let target = if request.program < FIRST_HANDLE {
-                    let operation = self.operation(request.program)?;
-                    Target::One(operation, request.immediate)
-                } else {
-                    let found = self.space.session.program(request.program);
-                    registered = found.ok_or_else(fail::no_such_program)?;
-                    Target::Program(&registered)
-                };
-                let batch = Batch {
-                    target,
-                    fids: &fids,
-                    rows: request.rows,
-                };
-                use_it(self, batch, &mut reply)
-            });
+        fids.clear();
+        fids.extend(request.fids);
+        let registered;
+        let target = if request.program < FIRST_HANDLE {
+            let operation = self.operation(request.program);
+            operation.map(|operation| Target::One(operation, request.immediate))
+        } else {
+            registered = self.space.session.program(request.program);
+            let program = registered.as_ref().ok_or_else(fail::no_such_program);
+            program.map(|program| Target::Program(program))
+        };
+        let done = target.map_err(Failure::from).and_then(|target| {
+            let batch = Batch {
+                target,
+                fids: &fids,
+                rows: request.rows,
+            };
+            use_it(self, batch, &mut reply)
+        });
         self.fids = fids;
         self.reply = reply;
         done
@@ -253,10 +247,15 @@ impl Connection {
         }
     }
 
-    pub(super) fn declassify(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (program, immediate) = (body.u32()?, body.i32()?);
-        let request = Request::new(program, immediate, body)?;
+    pub(super) fn declassify(&mut self, body: body::Declassify<'_>) -> Result<(), Failure> {
+        let request = Request {
+            program: body.program,
+            immediate: body.immediate,
+            rows: body.rows as usize,
+            columns: body.columns as usize,
+            fids: body.fids,
+        };
+        let request = request.checked()?;
         match request.single() {
             Some(single) => return self.declassify_one(&request, single),
             None => self.with_batch(&request, |this, batch, reply| {
@@ -286,7 +285,7 @@ impl Connection {
         self.unsettled = Some((single, result));
         match (revealed, result) {
             (Revealed::Null, OpResult::Hash) => self.reply.extend_from_slice(&[0; 8]),
-            (Revealed::Null, _) => self.reply.push(2),
+            (Revealed::Null, _) => self.reply.push(NULL_RESULT),
             (Revealed::Bool(v), _) => self.reply.push(u8::from(v)),
             (Revealed::Order(o), _) => self.reply.push(o as i8 as u8),
             (Revealed::Hash(h), _) => self.reply.extend_from_slice(&h.to_le_bytes()),

@@ -9,11 +9,12 @@
 //! ends, frees no slot whose sweep was not confirmed.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
-use contract::Fid;
+use contract::codec::Fixed;
 use contract::fid::ARENA_BASE;
 use contract::message::WHOLE_DATABASE;
+use contract::message::table::{self, LiveColumn};
+use contract::{Fid, answer, body};
 use redo::Sweep;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -83,24 +84,11 @@ impl Collection {
     }
 }
 
-/// The FIDs that make up the rest of a body.
-fn fids<'a>(body: &mut Body<'a>) -> Result<impl Iterator<Item = Fid> + use<'a>, Error> {
-    let count = body.u32()? as usize;
-    body.skip::<4>()?;
-    let (words, rest) = body.rest().as_chunks::<8>();
-    if words.len() != count || !rest.is_empty() {
-        return Err(fail::malformed(
-            "The message has not as many FIDs as it says.",
-        ));
-    }
-    Ok(words.iter().map(|w| Fid(u64::from_le_bytes(*w))))
-}
-
 impl Connection {
-    pub(super) fn resolve(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let unresolved = fids(&mut Body::new(body))?.filter(|fid| !self.resolves(*fid));
+    pub(super) fn resolve(&mut self, body: body::Resolve<'_>) -> Result<(), Failure> {
+        let unresolved = body.fids.iter().filter(|fid| !self.resolves(*fid));
         let unresolved = unresolved.count() as u64;
-        self.reply.extend_from_slice(&unresolved.to_le_bytes());
+        self.answer(&answer::Resolve { unresolved });
         Ok(())
     }
 
@@ -111,20 +99,14 @@ impl Connection {
             && partition.is_some_and(|p| p.read().get(fid.slot()).is_some())
     }
 
-    pub(super) fn garbage_begin(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (database, relation) = (body.u32()?, body.u32()?);
+    pub(super) fn garbage_begin(&mut self, body: body::GarbageBegin<'_>) -> Result<(), Failure> {
+        let (database, relation) = (body.database, body.relation);
         if relation == 0 {
             self.list(database);
             return Ok(());
         }
-        let mut alive = BTreeSet::new();
-        while !body.rest().is_empty() {
-            let (attribute, typmod) = (body.i32()?, body.i32()?);
-            let layout = Layout::of(body.type_code()?, typmod);
-            body.skip::<3>()?;
-            alive.insert((attribute, layout.code()));
-        }
+        let code = |c: LiveColumn| (c.attribute, Layout::of(c.t, c.typmod).code());
+        let alive: BTreeSet<_> = body.alive.iter().map(code).collect();
         self.garbage_end();
         let keeper = &self.space.keeper;
         let list = keeper.store.list();
@@ -152,10 +134,12 @@ impl Connection {
             };
             let column = (listed.key.attribute, listed.key.layout.code());
             let alive = alive.contains(&column);
-            self.reply.extend_from_slice(&column.0.to_le_bytes());
-            self.reply
-                .extend_from_slice(&u32::from(alive).to_le_bytes());
-            self.reply.extend_from_slice(&count.to_le_bytes());
+            let told = table::Collected {
+                attribute: listed.key.attribute,
+                alive: u32::from(alive),
+                values: count,
+            };
+            told.put(&mut self.reply);
             let number = listed.number;
             collection.partitions.push(Collected { number, alive });
         }
@@ -178,13 +162,12 @@ impl Connection {
             }
         };
         let found = found.iter().filter(|oid| **oid != 0);
-        let bytes = found.flat_map(|oid| oid.to_le_bytes());
-        self.reply.extend(bytes);
+        found.for_each(|oid| oid.put(&mut self.reply));
     }
 
-    pub(super) fn garbage_mark(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn garbage_mark(&mut self, body: body::GarbageMark<'_>) -> Result<(), Failure> {
         let collection = self.collection.as_ref().ok_or_else(not_begun)?;
-        let marked: Vec<Fid> = fids(&mut Body::new(body))?.collect();
+        let marked: Vec<Fid> = body.fids.iter().collect();
         for Collected { number, .. } in &collection.partitions {
             let of = marked.iter().filter(|fid| fid.partition() == *number);
             let mut slots = of.map(|fid| fid.slot()).peekable();
@@ -219,9 +202,11 @@ impl Connection {
             }
         };
         let more = !matches!(collection.batch, Batch::Nothing);
-        self.reply.extend_from_slice(&count.to_le_bytes());
-        self.reply.extend_from_slice(&u64::from(more).to_le_bytes());
-        self.reply.extend_from_slice(&record.unwrap_or_default());
+        self.answer(&answer::GarbageSweep {
+            values: count,
+            more: u64::from(more),
+            record: &record.unwrap_or_default(),
+        });
         Ok(())
     }
 

@@ -4,9 +4,9 @@
 //! authorised client has succeeded.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::session::Client;
+use contract::{answer, body};
 use envelope::Evidence;
 use envelope::handshake::Responder;
 use std::sync::Arc;
@@ -14,13 +14,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
 
 impl Connection {
-    pub(super) fn handshake(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let step = body.u32()?;
-        body.skip::<4>()?;
+    pub(super) fn handshake(&mut self, body: body::Handshake<'_>) -> Result<(), Failure> {
+        let step = body.step;
         let done = match step {
-            1 => self.respond(body.rest()),
-            3 => self.finish(body.rest()),
+            1 => self.respond(body.message),
+            3 => self.finish(body.message),
             _ => Err(fail::malformed("There is no such step of a handshake.")),
         };
         let counters = &self.space.keeper.counters;
@@ -41,7 +39,7 @@ impl Connection {
         };
         let (responder, answer) = begin().map_err(|e| fail::handshake(&e))?;
         self.responder = Some(responder);
-        self.reply.extend_from_slice(&answer);
+        self.answer(&answer::Handshake { message: &answer });
         Ok(())
     }
 

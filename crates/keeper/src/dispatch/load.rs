@@ -9,13 +9,14 @@
 
 use super::Connection;
 use super::envelopes::{Target, coerce, unopened};
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::fault;
-use contract::Fid;
+use contract::codec::{Fixed, Part};
 use contract::envelope::{FLAG_TEXT, Origin};
 use contract::fid::ARENA_BASE;
+use contract::message::table::{ColumnRuns, Run};
 use contract::message::{BODY_MAX, PROMOTE_RUNS_MAX};
+use contract::{Fid, answer, body};
 use envelope::Envelope;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,10 +40,10 @@ struct Column {
 }
 
 impl Connection {
-    pub(super) fn put_batch(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let target = Target::take(&mut body)?;
-        let parsed = Envelope::parse(body.rest()).map_err(unopened)?;
+    pub(super) fn put_batch(&mut self, body: body::PutBatch<'_>) -> Result<(), Failure> {
+        let body::PutBatch { fid, typmod, t, .. } = body;
+        let target = Target { fid, typmod, t };
+        let parsed = Envelope::parse(body.envelope).map_err(unopened)?;
         let count = parsed.count.ok_or_else(|| {
             fail::malformed("The envelope has one value where a batch is expected.")
         })? as usize;
@@ -104,14 +105,14 @@ impl Connection {
         }
     }
 
-    pub(super) fn promote_runs(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn promote_runs(&mut self, body: body::PromoteRuns<'_>) -> Result<(), Failure> {
         self.may_write()?;
-        let mut columns = take_columns(&mut Body::new(body))?;
+        let mut columns = take_columns(&body)?;
         let gathered = self.gather(&mut columns);
         let promoted = match gathered {
             Ok(true) => self.promote_gathered(&columns),
             Ok(false) => {
-                self.reply.extend_from_slice(&[0; 8]);
+                self.answer(&promoted(false));
                 Ok(())
             }
             Err(failure) => Err(failure),
@@ -158,7 +159,7 @@ impl Connection {
         let mut log = redo::Runs::new();
         let mut rest = self.plain.as_slice();
         let mut done = Ok(());
-        self.reply.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        promoted(true).put(&mut self.reply);
         for column in columns {
             let start = made.len();
             let mut bytes = rest;
@@ -255,20 +256,20 @@ fn read(
     coerce(values::decode_binary(t, -1, bytes)?, target)
 }
 
-fn take_columns(body: &mut Body<'_>) -> Result<Vec<Column>, Error> {
-    let (count, values) = (body.u32()? as usize, body.u32()? as usize);
+fn take_columns(body: &body::PromoteRuns<'_>) -> Result<Vec<Column>, Error> {
+    let (count, values) = (body.columns as usize, body.values as usize);
     if count > COLUMNS_MAX || values > PROMOTE_RUNS_MAX {
         return Err(fail::malformed("The message has too many values."));
     }
     let mut columns = Vec::with_capacity(count);
     let mut left = values;
-    for _ in 0..count {
-        let (partition, runs) = (body.u32()?, body.u32()? as usize);
-        let mut sources = Vec::new();
+    for ColumnRuns {
+        partition, runs, ..
+    } in body.sources.iter()
+    {
+        let mut sources = Vec::with_capacity(runs.len());
         let mut total = 0;
-        for _ in 0..runs {
-            let (first, length) = (body.fid()?, body.u32()?);
-            body.skip::<4>()?;
+        for Run { first, length } in runs {
             if length == 0 || length as usize > left {
                 return Err(fail::malformed("A run's length is impossible."));
             }
@@ -283,7 +284,7 @@ fn take_columns(body: &mut Body<'_>) -> Result<Vec<Column>, Error> {
             t: contract::TypeCode::Bool,
         });
     }
-    if left != 0 || !body.is_empty() {
+    if left != 0 {
         return Err(fail::malformed(
             "The message has not as many values as it says.",
         ));
@@ -292,11 +293,16 @@ fn take_columns(body: &mut Body<'_>) -> Result<Vec<Column>, Error> {
 }
 
 fn put_runs(reply: &mut Vec<u8>, runs: &[(Fid, u32)]) {
-    reply.extend_from_slice(&(runs.len() as u32).to_le_bytes());
-    reply.extend_from_slice(&[0; 4]);
-    for (first, count) in runs {
-        reply.extend_from_slice(&first.0.to_le_bytes());
-        reply.extend_from_slice(&count.to_le_bytes());
-        reply.extend_from_slice(&[0; 4]);
+    (runs.len() as u64).put(reply);
+    for (first, length) in runs.iter().copied() {
+        Run { first, length }.put(reply);
+    }
+}
+
+/// The head of an answer.
+fn promoted(whole: bool) -> answer::PromoteRuns<'static> {
+    answer::PromoteRuns {
+        promoted: u32::from(whole),
+        columns: &[],
     }
 }

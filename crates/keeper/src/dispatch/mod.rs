@@ -30,6 +30,7 @@ use crate::fail::{self, Failure};
 use crate::keeper::Keeper;
 use crate::session::{Client, Shared};
 use crate::space::Space;
+use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
 use contract::{Fid, Kind, OpResult};
 use envelope::handshake::Responder;
@@ -93,6 +94,12 @@ fn tells_errors(kind: Kind) -> bool {
         kind,
         Ping | Handshake | DeclassifyBatch | DeclassifyGroups | EvalBatch | GetEnvelopes | Tokens
     )
+}
+
+/// What a body says, if it is what its kind asks for.
+#[inline]
+fn take<'a, B: Part<'a>>(body: &'a [u8]) -> Result<B, Failure> {
+    B::decode(body).map_err(|Malformed(what)| fail::malformed(what).into())
 }
 
 impl Connection {
@@ -179,35 +186,35 @@ impl Connection {
         self.shrink();
         self.worker.may_ask(kind)?;
         match kind {
-            Kind::Declassify => self.declassify(body),
-            Kind::DeclassifyBatch => self.declassify_batch(body),
-            Kind::DeclassifyGroups => self.declassify_groups(body),
-            Kind::EvalBatch => self.eval_batch(body),
-            Kind::GetEnvelope => self.get_envelope(body),
-            Kind::GetEnvelopes => self.get_envelopes(body),
-            Kind::Promote => self.promote(body),
-            Kind::PromoteRuns => self.promote_runs(body),
-            Kind::Search => self.search(body),
-            Kind::Rank => self.rank(body),
-            Kind::Tokens => self.tokens(body),
+            Kind::Declassify => self.declassify(take(body)?),
+            Kind::DeclassifyBatch => self.declassify_batch(take(body)?),
+            Kind::DeclassifyGroups => self.declassify_groups(take(body)?),
+            Kind::EvalBatch => self.eval_batch(take(body)?),
+            Kind::GetEnvelope => self.get_envelope(take(body)?),
+            Kind::GetEnvelopes => self.get_envelopes(take(body)?),
+            Kind::Promote => self.promote(take(body)?),
+            Kind::PromoteRuns => self.promote_runs(take(body)?),
+            Kind::Search => self.search(take(body)?),
+            Kind::Rank => self.rank(take(body)?),
+            Kind::Tokens => self.tokens(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
-            Kind::PartitionOpen => self.partition_open(body),
-            Kind::ProgramRegister => self.program_register(body),
-            Kind::AggregateRegister => self.aggregate_register(body),
-            Kind::AggregateReturn => self.aggregate_return(body),
-            Kind::AggregateFetch => self.aggregate_fetch(body),
-            Kind::AggregateHandOver => self.aggregate_hand_over(body),
-            Kind::Handshake => self.handshake(body),
+            Kind::PartitionOpen => self.partition_open(take(body)?),
+            Kind::ProgramRegister => self.program_register(take(body)?),
+            Kind::AggregateRegister => self.aggregate_register(take(body)?),
+            Kind::AggregateReturn => self.aggregate_return(take(body)?),
+            Kind::AggregateFetch => self.aggregate_fetch(take(body)?),
+            Kind::AggregateHandOver => self.aggregate_hand_over(take(body)?),
+            Kind::Handshake => self.handshake(take(body)?),
             Kind::Stats => self.stats(),
-            Kind::Resolve => self.resolve(body),
-            Kind::GarbageBegin => self.garbage_begin(body),
+            Kind::Resolve => self.resolve(take(body)?),
+            Kind::GarbageBegin => self.garbage_begin(take(body)?),
             Kind::GarbageSweep => self.garbage_sweep(),
-            Kind::RecoveryState => self.recovery_state(body),
-            Kind::RecoveryDone => self.recovery_done(body),
-            Kind::Follow => self.follow(body),
+            Kind::RecoveryState => self.recovery_state(take(body)?),
+            Kind::RecoveryDone => self.recovery_done(take(body)?),
+            Kind::Follow => self.follow(take(body)?),
             Kind::StoreCopy => self.store_copy(),
-            Kind::StoreRead => self.store_read(body),
-            Kind::Checkpoint => self.checkpoint(body),
+            Kind::StoreRead => self.store_read(take(body)?),
+            Kind::Checkpoint => self.checkpoint(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }
@@ -215,31 +222,31 @@ impl Connection {
     fn one_way(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.worker.may_ask(kind)?;
         match kind {
-            Kind::Eval => self.eval(body),
-            Kind::PutEnvelope => self.put_envelope(body),
-            Kind::PutBatch => self.put_batch(body),
-            Kind::PutPlain => self.put_plain(body),
-            Kind::Release => self.release(body),
-            Kind::AggregateStep => self.aggregate_step(body),
-            Kind::AggregateCombine => self.aggregate_combine(body),
-            Kind::AggregateFinal => self.aggregate_final(body),
-            Kind::RankAdd => self.rank_add(body),
-            Kind::RankForget => self.rank_forget(body),
-            Kind::AggregateRows => self.aggregate_rows(body),
-            Kind::AggregateReset => self.aggregate_reset(body),
-            Kind::AggregateForget => self.aggregate_forget(body),
-            Kind::AggregateMerge => self.aggregate_merge(body),
-            Kind::ProgramForget => self.program_forget(body),
-            Kind::PartitionDrop => self.partition_drop(body),
-            Kind::Settings => self.settings(body),
-            Kind::Clock => self.clock(body),
+            Kind::Eval => self.eval(take(body)?),
+            Kind::PutEnvelope => self.put_envelope(take(body)?),
+            Kind::PutBatch => self.put_batch(take(body)?),
+            Kind::PutPlain => self.put_plain(take(body)?),
+            Kind::Release => self.release(take(body)?),
+            Kind::AggregateStep => self.aggregate_step(take(body)?),
+            Kind::AggregateCombine => self.aggregate_combine(take(body)?),
+            Kind::AggregateFinal => self.aggregate_final(take(body)?),
+            Kind::RankAdd => self.rank_add(take(body)?),
+            Kind::RankForget => self.rank_forget(take(body)?),
+            Kind::AggregateRows => self.aggregate_rows(take(body)?),
+            Kind::AggregateReset => self.aggregate_reset(take(body)?),
+            Kind::AggregateForget => self.aggregate_forget(take(body)?),
+            Kind::AggregateMerge => self.aggregate_merge(take(body)?),
+            Kind::ProgramForget => self.program_forget(take(body)?),
+            Kind::PartitionDrop => self.partition_drop(take(body)?),
+            Kind::Settings => self.settings(take(body)?),
+            Kind::Clock => self.clock(take(body)?),
             Kind::Forget => {
                 self.pending = None;
                 Ok(())
             }
-            Kind::PartitionLogged => self.partition_logged(body),
-            Kind::Redo => self.redo(body),
-            Kind::GarbageMark => self.garbage_mark(body),
+            Kind::PartitionLogged => self.partition_logged(take(body)?),
+            Kind::Redo => self.redo(take(body)?),
+            Kind::GarbageMark => self.garbage_mark(take(body)?),
             Kind::GarbageSwept => self.garbage_swept(),
             Kind::GarbageEnd => {
                 self.garbage_end();
@@ -247,6 +254,12 @@ impl Connection {
             }
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
+    }
+
+    /// Appends to the answer.
+    #[inline]
+    fn answer<'b>(&mut self, answer: &impl Part<'b>) {
+        answer.put(&mut self.reply);
     }
 
     /// Takes new copies of what channels share.

@@ -8,14 +8,15 @@
 
 use super::Connection;
 use super::policy::within_one_column;
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::program::load::{Touched, load};
 use crate::program::vector::Meter;
 use crate::rank::{Key, Ranks, Set};
+use contract::codec::Fixed;
 use contract::message::ROWS_MAX;
 use contract::message::rank::{COLUMNS_MAX, DESCENDING, GOES, NULLS_FIRST, SETS_MAX, STEPS};
-use contract::{Fid, OpResult, TypeCode};
+use contract::message::table::RankColumn;
+use contract::{Fid, OpResult, TypeCode, body};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
@@ -30,22 +31,12 @@ pub(super) struct Ranked {
     broken: Option<Failure>,
 }
 
-fn key(body: &mut Body<'_>) -> Result<Key, Error> {
-    let (t, flags) = (body.u8()?, body.u8()?);
-    body.skip::<6>()?;
-    let t = match t {
-        0 => None,
-        code => Some(
-            TypeCode::from_u8(code)
-                .ok_or_else(|| fail::malformed("There is no such type."))?
-                .stored(),
-        ),
-    };
-    Ok(Key {
-        t,
-        descending: flags & DESCENDING != 0,
-        nulls_first: flags & NULLS_FIRST != 0,
-    })
+fn key(column: RankColumn) -> Key {
+    Key {
+        t: column.t.map(TypeCode::stored),
+        descending: column.flags & DESCENDING != 0,
+        nulls_first: column.flags & NULLS_FIRST != 0,
+    }
 }
 
 fn no_such_set() -> Failure {
@@ -53,22 +44,16 @@ fn no_such_set() -> Failure {
 }
 
 impl Connection {
-    pub(super) fn rank_add(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let number = body.u32()?;
-        let (columns, rows) = (body.u32()? as usize, body.u32()? as usize);
-        body.skip::<4>()?;
+    pub(super) fn rank_add(&mut self, body: body::RankAdd<'_>) -> Result<(), Failure> {
+        let (columns, rows) = (body.columns as usize, body.rows as usize);
         if columns == 0 || columns > COLUMNS_MAX || rows > ROWS_MAX {
             return Err(fail::malformed("There are too many rows or columns.").into());
         }
-        let keys: Vec<Key> = (0..columns)
-            .map(|_| key(&mut body))
-            .collect::<Result<_, _>>()?;
+        let keys: Vec<Key> = body.keys.iter().map(key).collect();
         let mut words = std::mem::take(&mut self.fids);
-        let done = body
-            .fids(rows * columns, &mut words)
-            .map_err(Failure::from)
-            .and_then(|()| self.rank_add_rows(number, &keys, &words, rows));
+        words.clear();
+        words.extend(body.values);
+        let done = self.rank_add_rows(body.set, &keys, &words, rows);
         self.fids = words;
         done
     }
@@ -134,10 +119,9 @@ impl Connection {
         Ok(set.added(rows)?)
     }
 
-    pub(super) fn rank(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (number, first) = (body.u32()?, body.u32()? as usize);
-        let (limit, flags) = (body.u32()? as usize, body.u32()?);
+    pub(super) fn rank(&mut self, body: body::Rank) -> Result<(), Failure> {
+        let (number, flags) = (body.set, body.flags);
+        let (first, limit) = (body.first as usize, body.limit as usize);
         let ranked = self.sets.get_mut(&number).ok_or_else(no_such_set)?;
         let done = match &ranked.broken {
             Some(failure) => Err(failure.clone()),
@@ -162,7 +146,7 @@ impl Connection {
         counters.ranked.fetch_add(ranks.len() as u64, Relaxed);
         self.reply.reserve(ranks.len() * 4);
         for rank in ranks {
-            self.reply.extend_from_slice(&rank.to_le_bytes());
+            rank.put(&mut self.reply);
         }
         if flags & STEPS != 0 {
             self.reply.extend_from_slice(&steps);
@@ -170,8 +154,8 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn rank_forget(&mut self, body: &[u8]) -> Result<(), Failure> {
-        self.sets.remove(&Body::new(body).u32()?);
+    pub(super) fn rank_forget(&mut self, body: body::RankForget) -> Result<(), Failure> {
+        self.sets.remove(&body.set);
         Ok(())
     }
 }

@@ -8,11 +8,12 @@
 //! not continued with another.
 
 use super::Connection;
-use crate::body::Body;
 use crate::durable::{At, Durable, Standing};
 use crate::fail::{self, Failure};
-use contract::Kind;
+use contract::codec::{Each, Part};
 use contract::hello::Hello;
+use contract::message::table::File;
+use contract::{Kind, answer, body};
 use values::Error;
 
 /// Whether a channel is the recovery worker's.
@@ -78,72 +79,72 @@ impl Connection {
         })
     }
 
-    pub(super) fn recovery_state(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let system = Body::new(body).u64()?;
+    pub(super) fn recovery_state(&mut self, body: body::RecoveryState) -> Result<(), Failure> {
         let standing = match &self.space.keeper.durable {
-            Some(durable) => durable.standing(system)?,
+            Some(durable) => durable.standing(body.system)?,
             None => Standing::VOLATILE,
         };
         self.worker = Worker::Asked;
-        for half in [standing.mode as u32, standing.timeline] {
-            self.reply.extend_from_slice(&half.to_le_bytes());
-        }
-        for word in [standing.position, standing.applied, standing.store] {
-            self.reply.extend_from_slice(&word.to_le_bytes());
-        }
+        self.answer(&answer::RecoveryState {
+            standing: standing.mode as u32,
+            timeline: standing.timeline,
+            checkpoint: standing.position,
+            applied: standing.applied,
+            store: standing.store,
+        });
         Ok(())
     }
 
-    pub(super) fn redo(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        body.u64()?;
+    pub(super) fn redo(&mut self, body: body::Redo<'_>) -> Result<(), Failure> {
         let store = &self.space.keeper.store;
-        Ok(self.durable()?.redo(store, body.rest())?)
+        Ok(self.durable()?.redo(store, body.record)?)
     }
 
-    pub(super) fn recovery_done(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let position = Body::new(body).u64()?;
-        Ok(self.durable()?.done(position)?)
+    pub(super) fn recovery_done(&mut self, body: body::RecoveryDone) -> Result<(), Failure> {
+        Ok(self.durable()?.done(body.position)?)
     }
 
-    pub(super) fn follow(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (position, timeline) = (body.u64()?, body.u32()?);
-        Ok(self.durable()?.follow(position, timeline)?)
+    pub(super) fn follow(&mut self, body: body::Follow) -> Result<(), Failure> {
+        Ok(self.durable()?.follow(body.position, body.timeline)?)
     }
 
     /// Any backend may copy the store: the files are sealed, and lie on a disk anyway.
     pub(super) fn store_copy(&mut self) -> Result<(), Failure> {
         let (copy, position, timeline) = self.durable()?.copy()?;
-        self.reply.extend_from_slice(&position.to_le_bytes());
-        self.reply.extend_from_slice(&timeline.to_le_bytes());
-        let count = u32::try_from(copy.files().len()).unwrap_or(u32::MAX);
-        self.reply.extend_from_slice(&count.to_le_bytes());
+        let mut files = Vec::new();
         for (name, length) in copy.files() {
-            self.reply.extend_from_slice(&length.to_le_bytes());
-            self.reply
-                .extend_from_slice(&(name.len() as u64).to_le_bytes());
-            self.reply.extend_from_slice(name.as_bytes());
+            let file = File {
+                length,
+                name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
+                name: name.as_bytes(),
+            };
+            file.put(&mut files);
         }
+        self.answer(&answer::StoreCopy {
+            position,
+            timeline,
+            count: u32::try_from(copy.files().len()).unwrap_or(u32::MAX),
+            files: Each::new(&files),
+        });
         self.copy = Some(copy);
         Ok(())
     }
 
-    pub(super) fn store_read(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let number = body.u32()? as usize;
-        body.skip::<4>()?;
-        let offset = body.u64()?;
+    pub(super) fn store_read(&mut self, body: body::StoreRead) -> Result<(), Failure> {
+        let (number, offset) = (body.file as usize, body.offset);
         let copy = self.copy.as_ref();
         let copy = copy.ok_or_else(|| fail::malformed("No copy has been begun."))?;
         let bytes = self.durable()?.read_copy(copy, number, offset)?;
-        self.reply.extend_from_slice(&bytes);
+        self.answer(&answer::StoreRead { bytes: &bytes });
         Ok(())
     }
 
-    pub(super) fn checkpoint(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (position, system, timeline) = (body.u64()?, body.u64()?, body.u32()?);
+    pub(super) fn checkpoint(&mut self, body: body::Checkpoint) -> Result<(), Failure> {
+        let body::Checkpoint {
+            position,
+            system,
+            timeline,
+        } = body;
         if position == 0 || system == 0 || timeline == 0 {
             let what = "LSN, system identifier and timeline are not 0.";
             return Err(fail::malformed(what).into());

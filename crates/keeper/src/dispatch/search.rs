@@ -6,33 +6,31 @@
 //! Invariant: each comparison is one that the session may have declassified alone.
 
 use super::Connection;
-use crate::body::Body;
 use crate::fail::{self, Failure};
-use contract::Fid;
+use contract::codec::{Fixed, List};
 use contract::message::ROWS_MAX;
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, UNKNOWN, VALUES_MAX};
+use contract::message::table::{Place, Sought};
+use contract::{Fid, body};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A value, and how keys are compared with it.
-struct Sought {
-    program: u32,
-    flags: u32,
-    fid: Fid,
-}
+/// The place of a value that cannot be told.
+const NOWHERE: Place = Place {
+    less: UNKNOWN,
+    up_to: UNKNOWN,
+};
 
 impl Connection {
-    pub(super) fn search(&mut self, body: &[u8]) -> Result<(), Failure> {
-        let mut body = Body::new(body);
-        let (values, count) = (body.u32()? as usize, body.u32()? as usize);
-        if values > VALUES_MAX || count > ROWS_MAX {
+    pub(super) fn search(&mut self, body: body::Search<'_>) -> Result<(), Failure> {
+        if body.sought.len() > VALUES_MAX || body.keys as usize > ROWS_MAX {
             return Err(fail::malformed("There are too many rows or columns.").into());
         }
-        let head = body;
-        body.bytes(values * 16)?;
         let mut keys = std::mem::take(&mut self.fids);
-        let done = self.places(head, values, body, count, &mut keys);
+        keys.clear();
+        keys.extend(body.columns);
+        let done = self.places(body.sought, body.keys as usize, &keys);
         self.fids = keys;
         done?;
         self.space.session.counters.searches.fetch_add(1, Relaxed);
@@ -42,46 +40,38 @@ impl Connection {
     /// Replies with the place of each value.
     fn places(
         &mut self,
-        mut head: Body<'_>,
-        values: usize,
-        body: Body<'_>,
+        values: List<'_, Sought>,
         count: usize,
-        keys: &mut Vec<Fid>,
+        keys: &[Fid],
     ) -> Result<(), Failure> {
-        let mut flags = head;
-        let mut columns = 0;
-        for _ in 0..values {
-            flags.u32()?;
-            columns += usize::from(flags.u32()? & BESIDE == 0);
-            flags.u64()?;
+        let columns = values.iter().filter(|value| value.flags & BESIDE == 0);
+        if columns.count() * count != keys.len() {
+            let what = "The message does not have as many keys as it says.";
+            return Err(fail::malformed(what).into());
         }
-        body.fids(columns * count, keys)?;
-        let mut rest = keys.as_slice();
+        let mut rest = keys;
         let mut column: &[Fid] = &[];
         let (mut within, mut found) = (0..count, 0..count);
-        for at in 0..values {
-            let sought = Sought {
-                program: head.u32()?,
-                flags: head.u32()?,
-                fid: head.fid()?,
-            };
+        for (at, sought) in values.iter().enumerate() {
             if sought.flags & BESIDE == 0 {
                 (column, rest) = rest.split_at_checked(count).unwrap_or_default();
                 within = found;
             }
-            match self.place_among(&sought, column, within.clone(), at + 1 < values) {
+            match self.place_among(&sought, column, within.clone(), at + 1 < values.len()) {
                 Ok(place) => found = place,
                 // The keys were copied from a page; garbage may have been swept since.
                 Err(_) if keys.iter().any(|fid| self.is_swept(*fid)) => {
                     self.reply.clear();
-                    self.reply.extend(UNKNOWN.to_le_bytes().repeat(values * 2));
+                    (0..values.len()).for_each(|_| NOWHERE.put(&mut self.reply));
                     return Ok(());
                 }
                 Err(failure) => return Err(failure),
             }
-            for place in [found.start, found.end] {
-                self.reply.extend_from_slice(&(place as u32).to_le_bytes());
-            }
+            let place = Place {
+                less: found.start as u32,
+                up_to: found.end as u32,
+            };
+            place.put(&mut self.reply);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use super::Connection;
 use crate::fail::Failure;
-use contract::Kind;
+use contract::{Kind, answer};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::PartitionStatistics;
@@ -20,7 +20,9 @@ impl Connection {
         for (number, column) in columns.iter().take(COLUMNS_MAX) {
             column_lines(&mut text, *number, column);
         }
-        self.reply.extend_from_slice(text.as_bytes());
+        self.answer(&answer::Stats {
+            lines: text.as_bytes(),
+        });
         Ok(())
     }
 

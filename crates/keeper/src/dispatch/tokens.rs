@@ -4,36 +4,30 @@
 
 use super::Connection;
 use super::batches::{columns, shape};
-use crate::body::Body;
 use crate::fail::{self, Failure};
 use crate::keeper;
 use crate::program::tokens::Tokens;
-use contract::TypeCode;
+use contract::{TypeCode, body};
 use values::Error;
 use zeroize::Zeroizing;
 
 impl Connection {
-    pub(super) fn tokens(&mut self, body: &[u8]) -> Result<(), Failure> {
+    pub(super) fn tokens(&mut self, body: body::Tokens<'_>) -> Result<(), Failure> {
         self.need_client()?;
-        let mut body = Body::new(body);
-        let (number, rows) = (body.u64()?, body.u32()? as usize);
-        let (count, nulls_equal) = (usize::from(body.u16()?), body.u16()? != 0);
-        shape(rows, count)?;
-        if count == 0 {
+        let rows = body.rows as usize;
+        shape(rows, body.types.len())?;
+        if body.types.is_empty() {
             return Err(fail::malformed("Rows without columns have no tokens.").into());
         }
-        let types: Result<Vec<TypeCode>, Error> = (0..count)
-            .map(|_| body.type_code().map(TypeCode::stored))
-            .collect();
-        let types = types?;
-        let columns = columns(&mut body, rows, count)?;
+        let types: Vec<TypeCode> = body.types.iter().map(TypeCode::stored).collect();
+        let columns = columns(body.batch, rows)?;
         let key = self.token_key()?;
         let tokens = Tokens {
             types: &types,
             columns: &columns,
             rows,
-            number,
-            nulls_equal,
+            number: body.number,
+            nulls_equal: body.nulls_equal != 0,
             key: &key,
         };
         self.reply_revealed(|this, reply| tokens.declassify(this.tools(), reply))

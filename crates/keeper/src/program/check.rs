@@ -8,6 +8,7 @@ use super::parse::{Instruction, Parts, parse};
 use super::table::Table;
 use crate::fail;
 use contract::message::program::{self as code, LOCALS_MAX, STACK_MAX};
+use contract::message::table as wire;
 use contract::{Fid, OpResult, TypeCode};
 use values::Error;
 
@@ -57,7 +58,7 @@ impl Program {
     /// Parses and checks a program. `type_of` tells the type of the value under a
     /// FID; none for NULL.
     pub fn new(
-        bytes: &[u8],
+        program: &wire::Program<'_>,
         table: &Table,
         type_of: impl Fn(Fid) -> Result<Option<TypeCode>, Error>,
     ) -> Result<Program, Error> {
@@ -65,7 +66,7 @@ impl Program {
             inputs,
             constants,
             code,
-        } = parse(bytes)?;
+        } = parse(program)?;
         let constants = constants
             .into_iter()
             .map(|fid| Ok((fid, type_of(fid)?)))

@@ -7,10 +7,10 @@ use super::column::Column;
 use super::load::{Touched, load};
 use super::logic;
 use super::vector::Meter;
-use crate::body::Body;
 use crate::fail::{self, Failure, malformed};
 use crate::space::Space;
-use contract::message::column::{BOOLS, LIST, RAW, RUN_BYTES, RUNS};
+use contract::codec::List;
+use contract::message::column::{Column as Wire, ColumnRun};
 use contract::{Fid, TypeCode};
 use values::Error;
 
@@ -43,20 +43,13 @@ pub struct Run {
 }
 
 impl<'a> Encoded<'a> {
-    /// Takes a column of so many rows from a message.
-    pub fn take(body: &mut Body<'a>, rows: usize) -> Result<Encoded<'a>, Error> {
-        let (form, count) = (body.u32()?, body.u32()? as usize);
-        if count > rows || (form != RUNS && count != rows) {
-            return Err(malformed(
-                "A column does not have as many rows as the batch.",
-            ));
-        }
-        match form {
-            LIST => Ok(Encoded::List(body.bytes(count * 8)?)),
-            BOOLS => Ok(Encoded::Bools(body.bytes(count)?)),
-            RAW => Ok(Encoded::Raw(body.bytes(count * 8)?, body.bytes(count)?)),
-            RUNS => runs(body.bytes(count * RUN_BYTES)?, rows).map(Encoded::Runs),
-            _ => Err(malformed("There is no such form of a column.")),
+    /// A column of so many rows, as it stands in a message.
+    pub fn new(column: Wire<'a>, rows: usize) -> Result<Encoded<'a>, Error> {
+        match column {
+            Wire::List(fids) => Ok(Encoded::List(fids.bytes())),
+            Wire::Bools(bools) => Ok(Encoded::Bools(bools)),
+            Wire::Raw(values, nulls) => Ok(Encoded::Raw(values.bytes(), nulls)),
+            Wire::Runs(list) => runs(list, rows).map(Encoded::Runs),
         }
     }
 
@@ -112,12 +105,11 @@ fn misfit() -> Failure {
     fail::misused_program("A column is of another form than its input.").into()
 }
 
-fn runs(bytes: &[u8], rows: usize) -> Result<Vec<Run>, Error> {
-    let mut out = Vec::with_capacity(bytes.len() / RUN_BYTES);
-    let mut body = Body::new(bytes);
+fn runs(list: List<'_, ColumnRun>, rows: usize) -> Result<Vec<Run>, Error> {
+    let mut out = Vec::with_capacity(list.len());
     let mut end = 0usize;
-    while !body.is_empty() {
-        let (first, length, stride) = (body.fid()?, body.u32()? as usize, body.u32()?);
+    for run in list {
+        let (first, length, stride) = (run.first, run.length as usize, run.stride);
         end = end.saturating_add(length);
         if length == 0 || stride > 1 || end > rows {
             return Err(malformed("A run of a column is not as it should be."));

@@ -1,0 +1,484 @@
+//! How what stands in a message is read and written: numbers, records, lists and texts, each
+//! with its length in its type. Which messages there are is in [`crate::message::table`].
+//!
+//! Reading is checked and copies nothing: lists stay bytes of the message, and their elements
+//! are read when they are asked for. Writing appends to whatever takes bytes.
+//!
+//! Invariants: no input makes a reader panic; [`Part::decode`] accepts bytes only if nothing
+//! is left over; what is read and written again gives the same bytes, unless bytes that must
+//! be zero were not.
+
+use crate::describe::{Form, Number};
+use crate::{Fid, TypeCode};
+use core::marker::PhantomData;
+
+/// Why bytes are not what they should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Malformed(pub &'static str);
+
+const SHORT: Malformed = Malformed("The message is too short for its kind.");
+const SHORTER: Malformed = Malformed("The message is shorter than it says.");
+const LONGER: Malformed = Malformed("There are bytes after the end of the message.");
+const UNEVEN: Malformed = Malformed("A list in the message ends within an element.");
+const NO_TYPE: Malformed = Malformed("There is no such type.");
+const BAD_TEXT: Malformed = Malformed("A text in the message is not ended or not UTF-8.");
+
+/// What takes the bytes of a message.
+pub trait Sink {
+    /// Appends bytes.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl<T: for<'b> Extend<&'b u8>> Sink for T {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend(bytes);
+    }
+}
+
+/// What is left of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// All of these bytes.
+    #[inline]
+    pub const fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader(bytes)
+    }
+
+    /// Takes so many bytes, as the type says.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Malformed> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    /// Takes so many bytes, as the message says.
+    #[inline]
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (head, rest) = self.0.split_at_checked(count).ok_or(SHORTER)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    /// Takes all that is left.
+    #[inline]
+    pub fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.0)
+    }
+
+    /// What was taken since it was as another one is now.
+    #[inline]
+    pub fn up_to(&self, now: &Reader<'a>) -> &'a [u8] {
+        let taken = self.0.len().saturating_sub(now.0.len());
+        self.0.get(..taken).unwrap_or_default()
+    }
+
+    /// Whether nothing is left.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses what is left.
+    #[inline]
+    pub const fn end(&self) -> Result<(), Malformed> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(LONGER)
+        }
+    }
+}
+
+/// Something of a fixed size: a number, or a record of such.
+pub trait Fixed: Copy {
+    /// Size in bytes.
+    const BYTES: usize;
+    /// Whether not all bytes of this size are one.
+    const CHECKED: bool;
+    /// What it is, for the generator.
+    const FORM: Form;
+    /// Takes one.
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed>;
+    /// Appends it.
+    fn put(&self, to: &mut impl Sink);
+}
+
+/// Something in a message whose size may be told by numbers that stand before it.
+pub trait Part<'a>: Sized {
+    /// What it is, for the generator.
+    const FORM: Form;
+    /// Takes one. Without `counts` it goes to the message's end, or ends by itself.
+    fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<Self, Malformed>;
+    /// Appends it.
+    fn put(&self, to: &mut impl Sink);
+
+    /// A whole message.
+    #[inline]
+    fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut from = Reader::new(bytes);
+        let part = Self::take(&mut from, &[])?;
+        from.end()?;
+        Ok(part)
+    }
+}
+
+/// Bytes that are expected to be written.
+struct Expected<'a>(Option<&'a [u8]>);
+
+impl<'b> Extend<&'b u8> for Expected<'_> {
+    fn extend<I: IntoIterator<Item = &'b u8>>(&mut self, bytes: I) {
+        for byte in bytes {
+            let split = self.0.and_then(<[u8]>::split_first);
+            self.0 = split
+                .filter(|(first, _)| *first == byte)
+                .map(|(_, rest)| rest);
+        }
+    }
+}
+
+/// Whether bytes are read, and are the same when they are written again.
+pub(crate) fn same<'a, T: Part<'a>>(bytes: &'a [u8]) -> bool {
+    let mut left = Expected(Some(bytes));
+    T::decode(bytes).is_ok_and(|part| {
+        part.put(&mut left);
+        left.0.is_some_and(<[u8]>::is_empty)
+    })
+}
+
+/// The same of something of a fixed size.
+pub(crate) fn same_fixed<T: Fixed>(bytes: &[u8]) -> bool {
+    let (mut from, mut left) = (Reader::new(bytes), Expected(Some(bytes)));
+    T::take(&mut from).is_ok_and(|fixed| {
+        fixed.put(&mut left);
+        from.is_empty() && left.0.is_some_and(<[u8]>::is_empty)
+    })
+}
+
+macro_rules! numbers {
+    ($($t:ty = $number:ident;)*) => {$(
+        impl Fixed for $t {
+            const BYTES: usize = size_of::<$t>();
+            const CHECKED: bool = false;
+            const FORM: Form = Form::Number(Number::$number);
+
+            #[inline]
+            fn take(from: &mut Reader<'_>) -> Result<$t, Malformed> {
+                from.array().map(|bytes| <$t>::from_le_bytes(*bytes))
+            }
+
+            #[inline]
+            fn put(&self, to: &mut impl Sink) {
+                to.put(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+numbers! { u8 = U8; u16 = U16; u32 = U32; u64 = U64; i32 = I32; i64 = I64; }
+
+impl Fixed for Fid {
+    const BYTES: usize = 8;
+    const CHECKED: bool = false;
+    const FORM: Form = Form::Number(Number::Fid);
+
+    #[inline]
+    fn take(from: &mut Reader<'_>) -> Result<Fid, Malformed> {
+        u64::take(from).map(Fid)
+    }
+
+    #[inline]
+    fn put(&self, to: &mut impl Sink) {
+        self.0.put(to);
+    }
+}
+
+impl Fixed for TypeCode {
+    const BYTES: usize = 1;
+    const CHECKED: bool = true;
+    const FORM: Form = Form::Number(Number::Type);
+
+    #[inline]
+    fn take(from: &mut Reader<'_>) -> Result<TypeCode, Malformed> {
+        TypeCode::from_u8(u8::take(from)?).ok_or(NO_TYPE)
+    }
+
+    #[inline]
+    fn put(&self, to: &mut impl Sink) {
+        (*self as u8).put(to);
+    }
+}
+
+/// The code of a type, or 0.
+impl Fixed for Option<TypeCode> {
+    const BYTES: usize = 1;
+    const CHECKED: bool = true;
+    const FORM: Form = Form::Number(Number::TypeOrNone);
+
+    #[inline]
+    fn take(from: &mut Reader<'_>) -> Result<Option<TypeCode>, Malformed> {
+        match u8::take(from)? {
+            0 => Ok(None),
+            code => TypeCode::from_u8(code).ok_or(NO_TYPE).map(Some),
+        }
+    }
+
+    #[inline]
+    fn put(&self, to: &mut impl Sink) {
+        self.map_or(0, |t| t as u8).put(to);
+    }
+}
+
+impl<const N: usize> Fixed for [u8; N] {
+    const BYTES: usize = N;
+    const CHECKED: bool = false;
+    const FORM: Form = Form::Array(N);
+
+    #[inline]
+    fn take(from: &mut Reader<'_>) -> Result<[u8; N], Malformed> {
+        from.array().copied()
+    }
+
+    #[inline]
+    fn put(&self, to: &mut impl Sink) {
+        to.put(self);
+    }
+}
+
+/// The product of counts.
+#[inline]
+fn product(counts: &[usize]) -> Result<usize, Malformed> {
+    let product = counts
+        .iter()
+        .try_fold(1_usize, |all, n| all.checked_mul(*n));
+    product.ok_or(SHORTER)
+}
+
+/// Elements of a fixed size, one after the other: as many as the counts' product, or up to the
+/// message's end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct List<'a, T> {
+    bytes: &'a [u8],
+    of: PhantomData<T>,
+}
+
+impl<'a, T: Fixed> List<'a, T> {
+    /// The list of these bytes; what follows the last whole element is left out.
+    pub fn new(bytes: &'a [u8]) -> List<'a, T> {
+        let whole = bytes.len() / T::BYTES * T::BYTES;
+        List {
+            bytes: bytes.get(..whole).unwrap_or_default(),
+            of: PhantomData,
+        }
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.bytes.len() / T::BYTES
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes as they stand in the message.
+    #[inline]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// An element, if there are so many.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<T> {
+        let start = at.checked_mul(T::BYTES)?;
+        let bytes = self.bytes.get(start..start.checked_add(T::BYTES)?)?;
+        T::take(&mut Reader(bytes)).ok()
+    }
+
+    /// The elements.
+    #[inline]
+    pub fn iter(&self) -> Elements<'a, T> {
+        Elements(*self)
+    }
+}
+
+impl<'a, T: Fixed> IntoIterator for List<'a, T> {
+    type Item = T;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        Elements(self)
+    }
+}
+
+/// Elements of a [`List`] that are left.
+#[derive(Clone)]
+pub struct Elements<'a, T>(List<'a, T>);
+
+impl<T: Fixed> Iterator for Elements<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        let (head, rest) = self.0.bytes.split_at_checked(T::BYTES)?;
+        self.0.bytes = rest;
+        T::take(&mut Reader(head)).ok()
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.len(), Some(self.0.len()))
+    }
+}
+
+impl<T: Fixed> ExactSizeIterator for Elements<'_, T> {}
+
+impl<'a, T: Fixed> Part<'a> for List<'a, T> {
+    const FORM: Form = Form::List(&T::FORM);
+
+    #[inline]
+    fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<List<'a, T>, Malformed> {
+        let bytes = if counts.is_empty() {
+            from.rest()
+        } else {
+            from.bytes(product(counts)?.checked_mul(T::BYTES).ok_or(SHORTER)?)?
+        };
+        if !bytes.len().is_multiple_of(T::BYTES) {
+            return Err(UNEVEN);
+        }
+        if T::CHECKED {
+            for element in bytes.chunks_exact(T::BYTES) {
+                T::take(&mut Reader(element))?;
+            }
+        }
+        Ok(List {
+            bytes,
+            of: PhantomData,
+        })
+    }
+
+    #[inline]
+    fn put(&self, to: &mut impl Sink) {
+        to.put(self.bytes);
+    }
+}
+
+/// Elements that each have a size of their own: as many as the counts' product, or up to the
+/// message's end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Each<'a, T> {
+    bytes: &'a [u8],
+    of: PhantomData<T>,
+}
+
+impl<'a, T: Part<'a>> Each<'a, T> {
+    /// The elements that these bytes are.
+    pub fn new(bytes: &'a [u8]) -> Each<'a, T> {
+        Each {
+            bytes,
+            of: PhantomData,
+        }
+    }
+
+    /// The elements.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
+        let mut from = Reader(self.bytes);
+        core::iter::from_fn(move || {
+            if from.is_empty() {
+                return None;
+            }
+            T::take(&mut from, &[]).ok()
+        })
+    }
+}
+
+impl<'a, T: Part<'a>> Part<'a> for Each<'a, T> {
+    const FORM: Form = Form::Each(&T::FORM);
+
+    fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<Each<'a, T>, Malformed> {
+        let start = *from;
+        let count = match counts {
+            [] => usize::MAX,
+            counts => product(counts)?,
+        };
+        for _ in 0..count {
+            if counts.is_empty() && from.is_empty() {
+                break;
+            }
+            let left = from.0.len();
+            T::take(from, &[])?;
+            // An element without bytes could be repeated without end.
+            if from.0.len() == left {
+                return Err(SHORTER);
+            }
+        }
+        Ok(Each::new(start.up_to(from)))
+    }
+
+    fn put(&self, to: &mut impl Sink) {
+        to.put(self.bytes);
+    }
+}
+
+/// Bytes: as many as the counts' product, or up to the message's end.
+impl<'a> Part<'a> for &'a [u8] {
+    const FORM: Form = Form::Bytes;
+
+    #[inline]
+    fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<&'a [u8], Malformed> {
+        match counts {
+            [] => Ok(from.rest()),
+            counts => from.bytes(product(counts)?),
+        }
+    }
+
+    #[inline]
+    fn put(&self, to: &mut impl Sink) {
+        to.put(self);
+    }
+}
+
+/// A text that a zero byte ends. Zero bytes in it are left out when it is written.
+impl<'a> Part<'a> for &'a str {
+    const FORM: Form = Form::Text;
+
+    fn take(from: &mut Reader<'a>, _: &[usize]) -> Result<&'a str, Malformed> {
+        let end = from.0.iter().position(|b| *b == 0).ok_or(BAD_TEXT)?;
+        let text = from.bytes(end)?;
+        from.array::<1>()?;
+        core::str::from_utf8(text).map_err(|_| BAD_TEXT)
+    }
+
+    fn put(&self, to: &mut impl Sink) {
+        for part in self.split('\0') {
+            to.put(part.as_bytes());
+        }
+        to.put(&[0]);
+    }
+}
+
+/// Something at the end of a message that need not be there.
+impl<'a, T: Part<'a>> Part<'a> for Option<T> {
+    const FORM: Form = Form::Optional(&T::FORM);
+
+    fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<Option<T>, Malformed> {
+        if from.is_empty() {
+            return Ok(None);
+        }
+        T::take(from, counts).map(Some)
+    }
+
+    fn put(&self, to: &mut impl Sink) {
+        if let Some(part) = self {
+            part.put(to);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! From the table's entries to types that read and write themselves, and describe themselves
+//! to the generator. Nothing here knows a message.
+
+/// A record: fields only, so that lists of it can be made. `=> n zeros` after a field: so many
+/// zero bytes follow it.
+macro_rules! record {
+    ($($(#[doc = $doc:literal])* $name:ident {
+        $($(#[doc = $field_doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?),* $(,)?
+    })*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct $name { $($(#[doc = $field_doc])* pub $field: $t,)* }
+
+        impl $name {
+            /// What the generator is told.
+            pub const STRUCTURE: Structure = Structure {
+                name: stringify!($name),
+                doc: concat!($($doc, "\n"),*),
+                fields: fields!($($(#[doc = $field_doc])* $field: $t $(=> $zeros zeros)?,)*),
+                tails: &[],
+                same: crate::codec::same_fixed::<$name>,
+            };
+        }
+
+        impl Fixed for $name {
+            const BYTES: usize = 0 $(+ <$t as Fixed>::BYTES $(+ $zeros)?)*;
+            const CHECKED: bool = false $(|| <$t as Fixed>::CHECKED)*;
+            const FORM: Form = Form::Structure(&$name::STRUCTURE);
+
+            #[inline]
+            fn take(from: &mut Reader<'_>) -> Result<$name, Malformed> {
+                $(
+                    let $field = <$t as Fixed>::take(from)?;
+                    $(from.array::<$zeros>()?;)?
+                )*
+                Ok($name { $($field),* })
+            }
+
+            #[inline]
+            fn put(&self, to: &mut impl Sink) {
+                $(
+                    Fixed::put(&self.$field, to);
+                    $(to.put(&[0; $zeros]);)?
+                )*
+            }
+        }
+    )*};
+}
+
+/// A structure: fields as of a record, then, after a semicolon, tails. In brackets after a
+/// tail: the fields whose product is the number of its elements; none: up to the end.
+macro_rules! structure {
+    ($($(#[doc = $doc:literal])* $name:ident $(<$life:lifetime>)? {
+        $($(#[doc = $field_doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?),* $(,)?
+        $(;$($(#[doc = $tail_doc:literal])* $tail:ident: $tail_t:ty [$($count:ident),*]),+ $(,)?)?
+    })*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct $name $(<$life>)? {
+            $($(#[doc = $field_doc])* pub $field: $t,)*
+            $($($(#[doc = $tail_doc])* pub $tail: $tail_t,)+)?
+        }
+
+        impl $(<$life>)? $name $(<$life>)? {
+            /// Size of the fields in bytes.
+            pub const FIXED: usize = 0 $(+ <$t as Fixed>::BYTES $(+ $zeros)?)*;
+            /// What the generator is told.
+            pub const STRUCTURE: Structure = Structure {
+                name: stringify!($name),
+                doc: concat!($($doc, "\n"),*),
+                fields: fields!($($(#[doc = $field_doc])* $field: $t $(=> $zeros zeros)?,)*),
+                tails: &[$($(Tail {
+                    name: stringify!($tail),
+                    doc: concat!($($tail_doc, "\n"),*),
+                    form: <$tail_t as Part<'_>>::FORM,
+                    counts: &[$(stringify!($count)),*],
+                },)+)?],
+                same: |bytes| crate::codec::same::<$name>(bytes),
+            };
+        }
+
+        impl<'a> Part<'a> for $name $(<$life>)? {
+            const FORM: Form = Form::Structure(&Self::STRUCTURE);
+
+            #[inline]
+            fn take(from: &mut Reader<'a>, _: &[usize]) -> Result<Self, Malformed> {
+                const FIXED: usize = 0 $(+ <$t as Fixed>::BYTES $(+ $zeros)?)*;
+                #[allow(unused_mut, unused_variables)]
+                let mut fixed = Reader::new(from.array::<FIXED>()?);
+                $(
+                    let $field = <$t as Fixed>::take(&mut fixed)?;
+                    $(fixed.array::<$zeros>()?;)?
+                )*
+                $($(let $tail = <$tail_t as Part<'a>>::take(from, &[$($count as usize),*])?;)+)?
+                Ok($name { $($field,)* $($($tail,)+)? })
+            }
+
+            #[inline]
+            #[allow(unused_variables)]
+            fn put(&self, to: &mut impl Sink) {
+                $(
+                    Fixed::put(&self.$field, to);
+                    $(to.put(&[0; $zeros]);)?
+                )*
+                $($(Part::put(&self.$tail, to);)+)?
+            }
+        }
+    )*};
+}
+
+/// What the generator is told of fields.
+macro_rules! fields {
+    ($($(#[doc = $doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?,)*) => {
+        &[$(Field {
+            name: stringify!($field),
+            doc: concat!($($doc, "\n"),*),
+            form: <$t as Fixed>::FORM,
+            zeros: 0 $(+ $zeros)?,
+        },)*]
+    };
+}
+
+/// Kinds of messages, each with its body, and with its answer's body if it is answered.
+macro_rules! messages {
+    ($($(#[doc = $doc:literal])* $name:ident = $code:literal, body $(<$life:lifetime>)?
+        { $($body:tt)* } $(answer $(<$answer_life:lifetime>)? { $($answer:tt)* })?;
+    )*) => {
+        /// What a message is.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u16)]
+        pub enum Kind { $($(#[doc = $doc])* $name = $code,)* }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name),*];
+
+            /// The kind with this code, if there is one.
+            #[inline]
+            pub const fn from_u16(code: u16) -> Option<Kind> {
+                match code { $($code => Some(Kind::$name),)* _ => None }
+            }
+
+            /// Whether a request of this kind is answered.
+            #[inline]
+            pub const fn is_answered(self) -> bool {
+                match self { $(Kind::$name => false $(|| answered!($($answer)*))?,)* }
+            }
+
+            /// Size of the body's fixed part in bytes.
+            #[inline]
+            pub const fn fixed_bytes(self) -> usize {
+                match self { $(Kind::$name => <body::$name>::FIXED,)* }
+            }
+        }
+
+        /// Bodies of messages, by kind.
+        pub mod body {
+            use super::*;
+            structure! { $($(#[doc = $doc])* $name $(<$life>)? { $($body)* })* }
+        }
+
+        /// Bodies of answers, by the kind of what they answer.
+        pub mod answer {
+            use super::*;
+            structure! { $($(
+                /// What it is answered with.
+                $name $(<$answer_life>)? { $($answer)* }
+            )?)* }
+        }
+
+        /// All kinds of messages, for the generator.
+        pub const MESSAGES: &[Message] = &[$(Message {
+            name: stringify!($name),
+            code: $code,
+            doc: concat!($($doc, "\n"),*),
+            body: &<body::$name>::STRUCTURE,
+            answer: first!($($(@$answer_life)? (&<answer::$name>::STRUCTURE))?),
+        },)*];
+    };
+}
+
+/// That there is an answer, whatever is in it.
+macro_rules! answered {
+    ($($answer:tt)*) => {
+        true
+    };
+}
+
+/// The answer, if there is one.
+macro_rules! first {
+    () => {
+        None
+    };
+    ($(@$life:lifetime)? ($answer:expr)) => {
+        Some($answer)
+    };
+}
+
+/// Numbers with names, as constants and as a list for the generator.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])* $name:ident: $t:ty = $value:expr;)*) => {
+        $($(#[doc = $doc])* pub const $name: $t = $value;)*
+
+        /// All of them, for the generator.
+        pub const NUMBERS: &[(&str, u64)] = &[$((stringify!($name), $name as u64)),*];
+    };
+}

@@ -1,0 +1,189 @@
+//! Messages between a backend and the keeper, as they stand in a ring.
+//!
+//! A message is a [`Header`] and a body. All integers are little-endian; bodies
+//! are fields, and tails up to the body's length, as the table says ([`table`]).
+//! A request whose kind is *answered* gets exactly one
+//! [`Kind::Answer`] or [`Kind::Error`] with its sequence number, in order; a
+//! *one-way* request gets none, and an error inside it poisons its result and is
+//! told with the next answer of the channel ([`Kind::Error`] in its place).
+//!
+//! A FID of 0 among operands stands for NULL.
+
+#[macro_use]
+mod macros;
+pub mod column;
+pub mod table;
+
+pub use table::{Kind, answer, body};
+
+numbers! {
+    /// Size of a [`Header`] in bytes.
+    HEADER_BYTES: usize = 16;
+    /// The largest body in bytes. Longer messages are refused by both sides.
+    BODY_MAX: usize = 64 * 1024 * 1024;
+    /// The largest number of rows in one evaluation.
+    ROWS_MAX: usize = 65_536;
+    /// In the answer to a promotion: this value and those after it were not promoted,
+    /// because the redo record has become long; ask for them again.
+    NOT_PROMOTED: u64 = u64::MAX;
+    /// In [`Kind::GarbageBegin`]: all partitions of a database that is no more.
+    WHOLE_DATABASE: u32 = u32::MAX;
+    /// What [`Kind::RecoveryState`] answers: the keeper needs the WAL from its checkpoint on.
+    STANDING_RECOVERS: u32 = 0;
+    /// ...: it serves a cluster that writes, and needs no WAL.
+    STANDING_SERVES: u32 = 1;
+    /// ...: it serves a standby, and needs the WAL as that replays it.
+    STANDING_FOLLOWS: u32 = 2;
+    /// The largest number of values in one [`Kind::PromoteRuns`].
+    PROMOTE_RUNS_MAX: usize = 1 << 21;
+    /// The largest number of operand columns of one evaluation.
+    COLUMNS_MAX: usize = 256;
+    /// In place of a boolean or an order that is declassified: it is NULL.
+    NULL_RESULT: u8 = 2;
+}
+
+/// The first [`HEADER_BYTES`] bytes of a message.
+///
+/// Bytes: body length `u32` 0..4, kind `u16` 4..6, zero 6..8, sequence number
+/// `u32` 8..12, zero 12..16.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Length of the body in bytes.
+    pub length: u32,
+    /// Code of a [`Kind`], unchecked.
+    pub kind: u16,
+    /// Number of the request; an answer repeats its request's.
+    pub sequence: u32,
+}
+
+impl Header {
+    /// Bytes in the ring.
+    #[inline]
+    pub const fn encode(&self) -> [u8; HEADER_BYTES] {
+        let l = self.length.to_le_bytes();
+        let k = self.kind.to_le_bytes();
+        let s = self.sequence.to_le_bytes();
+        [
+            l[0], l[1], l[2], l[3], k[0], k[1], 0, 0, s[0], s[1], s[2], s[3], 0, 0, 0, 0,
+        ]
+    }
+
+    /// The header from the ring's bytes. Any bytes decode; the reader checks
+    /// length and kind.
+    #[inline]
+    pub const fn decode(b: &[u8; HEADER_BYTES]) -> Header {
+        Header {
+            length: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+            kind: u16::from_le_bytes([b[4], b[5]]),
+            sequence: u32::from_le_bytes([b[8], b[9], b[10], b[11]]),
+        }
+    }
+}
+
+/// Programs with more than one instruction (design, section 7; Cipherbase,
+/// section 4): a typed stack machine ([`table::Program`]).
+pub mod program {
+    numbers! {
+        /// First handle of registered programs; those below are signatures of the
+        /// catalog, which are programs of one instruction.
+        FIRST_HANDLE: u32 = 1 << 16;
+        /// The largest number of instructions.
+        INSTRUCTIONS_MAX: usize = 1024;
+        /// The largest depth of the stack.
+        STACK_MAX: usize = 64;
+
+        /// Pushes input column `operand`.
+        INPUT: u8 = 1;
+        /// Pushes constant `operand`.
+        CONSTANT: u8 = 2;
+        /// Pops the operands of signature `operand`, pushes its result.
+        CALL: u8 = 3;
+        /// Pops two booleans, pushes their conjunction (three-valued).
+        AND: u8 = 4;
+        /// Pops two booleans, pushes their disjunction (three-valued).
+        OR: u8 = 5;
+        /// Pops a boolean, pushes its negation.
+        NOT: u8 = 6;
+        /// Pops anything, pushes whether it is NULL.
+        IS_NULL: u8 = 7;
+        /// Pops else-value, then-value and condition, pushes one of the values.
+        SELECT: u8 = 8;
+        /// Copies the top of the stack into local `operand`.
+        STORE: u8 = 9;
+        /// Pushes local `operand`.
+        LOAD: u8 = 10;
+        /// Pops a boolean, pushes whether it is true: false for NULL.
+        HOLDS: u8 = 11;
+        /// Pushes a boolean that the database knows: `operand` 0, 1, or 2 for NULL.
+        BOOLEAN: u8 = 12;
+        /// The largest number of locals.
+        LOCALS_MAX: usize = 64;
+    }
+}
+
+/// Tokens of rows ([`Kind::Tokens`]).
+pub mod token {
+    numbers! {
+        /// Size of a token in bytes.
+        BYTES: usize = 16;
+    }
+}
+
+/// Ranks of rows ([`Kind::RankAdd`], [`Kind::Rank`]).
+pub mod rank {
+    numbers! {
+        /// Flag of a column: the largest value comes first.
+        DESCENDING: u8 = 1;
+        /// Flag of a column: NULL comes before all values, not after them.
+        NULLS_FIRST: u8 = 2;
+        /// Flag of a ranking: the set goes.
+        GOES: u32 = 1;
+        /// Flag of a ranking: in which columns neighbours differ is wanted, too.
+        STEPS: u32 = 2;
+        /// The largest number of rows in a set.
+        ROWS_MAX: usize = 1 << 23;
+        /// The largest number of columns of a set.
+        COLUMNS_MAX: usize = 32;
+        /// The largest number of sets of a channel.
+        SETS_MAX: usize = 256;
+        /// Rank of rows beyond the limit.
+        BEYOND: u32 = u32::MAX;
+    }
+}
+
+/// Places among the keys of an index's page.
+pub mod search {
+    numbers! {
+        /// Flag of a value: its column descends.
+        DESCENDING: u32 = 1;
+        /// Flag of a value: sought where the value before it is, not in a column of its own.
+        BESIDE: u32 = 2;
+        /// The largest number of values.
+        VALUES_MAX: usize = 32;
+        /// A key that comes before all values: cut off, or NULL.
+        BELOW: u64 = 0;
+        /// A key that comes after all values: NULL.
+        ABOVE: u64 = u64::MAX;
+        /// Place of a value that cannot be told.
+        UNKNOWN: u32 = u32::MAX;
+    }
+}
+
+/// Aggregations over batches ([`body::AggregateRegister`]).
+pub mod aggregation {
+    numbers! {
+        /// No expression.
+        NONE: u16 = u16::MAX;
+        /// The first number of constants of the condition on groups.
+        CONSTANT: u16 = 1 << 15;
+        /// Flag of an aggregate: of equal values only one counts.
+        DISTINCT: u16 = 1;
+        /// Flag of an answer: there may be more groups.
+        MORE: u32 = 1;
+        /// Flag of an answer: rows are to be taken back.
+        RETURNED: u32 = 2;
+        /// Flag of an answer: groups that were handed over found no room, and wait for another
+        /// pass.
+        UNMERGED: u32 = 4;
+    }
+}

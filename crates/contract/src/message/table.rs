@@ -1,0 +1,795 @@
+//! Every kind of message, its code, what is in its body, and in its answer if it has one. The
+//! only place where that is said: types for Rust come from it by the macros in `macros.rs`,
+//! the C header, the golden vectors and docs/messages.md by `make generate`.
+//!
+//! To add a message: an entry here, with a code that no other has; a handler in the keeper
+//! (`dispatch/mod.rs` names it, and it gets the decoded body); `make generate`; and a sender in
+//! the extension, which fills the struct `CfdWire<Name>` and reads the answer with
+//! `cfd_decode_<name>_answer`. Every change here changes [`crate::VERSION`].
+//!
+//! An entry: `Name = code, body <'a> { fields; tails } answer <'a> { fields; tails };`, the
+//! lifetime only where there are tails, `answer` only if the kind is answered. A field is
+//! `name: type`, and `=> n zeros` where so many zero bytes follow it. A tail is
+//! `name: type [counts]`: the fields whose product is the number of its elements, or none if
+//! it goes to the end. Fields lie on multiples of their size (a test says which does not).
+
+use super::column::Columns;
+use crate::codec::{Each, Fixed, List, Malformed, Part, Reader, Sink};
+use crate::describe::{Field, Form, Message, Structure, Tail};
+use crate::{Fid, TypeCode};
+
+record! {
+    /// A value that goes out in an envelope.
+    Wanted {
+        /// Its FID.
+        fid: Fid,
+        /// Its type.
+        t: TypeCode => 7 zeros,
+    }
+    /// A column of a relation that is alive.
+    LiveColumn {
+        /// Attribute number.
+        attribute: i32,
+        /// Type modifier.
+        typmod: i32,
+        /// Type.
+        t: TypeCode => 3 zeros,
+    }
+    /// A value on its way into a column.
+    Move {
+        /// Its FID.
+        source: Fid,
+        /// Partition of the column.
+        partition: u32 => 4 zeros,
+    }
+    /// FIDs that count up.
+    Run {
+        /// The first of them.
+        first: Fid,
+        /// How many there are, not 0.
+        length: u32 => 4 zeros,
+    }
+    /// A registered program, and where its results go.
+    Target {
+        /// Handle of the program.
+        program: u32 => 4 zeros,
+        /// FID of the first row's result.
+        first: Fid,
+    }
+    /// A column of rows that shall be ranked.
+    RankColumn {
+        /// Type; none: numbers that the database knows.
+        t: Option<TypeCode>,
+        /// [`super::rank::DESCENDING`] and others.
+        flags: u8 => 6 zeros,
+    }
+    /// A value that is sought among keys.
+    Sought {
+        /// Signature of a key's comparison with it.
+        program: u32,
+        /// [`super::search::DESCENDING`] and others.
+        flags: u32,
+        /// Its FID.
+        fid: Fid,
+    }
+    /// Where a value belongs among keys.
+    Place {
+        /// How many keys come before it.
+        less: u32,
+        /// How many come before it, or equal it.
+        up_to: u32,
+    }
+    /// An instruction of a program ([`super::program`]).
+    Instruction {
+        /// What it does.
+        code: u8 => 1 zeros,
+        /// On what.
+        operand: u16,
+        /// And how.
+        immediate: i32,
+    }
+    /// An aggregate of an aggregation.
+    AggregateCall {
+        /// Its signature; 0: count.
+        signature: u16,
+        /// Expression of its argument, or [`super::aggregation::NONE`].
+        argument: u16,
+        /// Expression of its filter, or [`super::aggregation::NONE`].
+        filter: u16,
+        /// [`super::aggregation::DISTINCT`].
+        flags: u16,
+    }
+    /// A partition whose garbage is collected.
+    Collected {
+        /// Attribute number.
+        attribute: i32,
+        /// 1 if its column is alive.
+        alive: u32,
+        /// Values in it.
+        values: u64,
+    }
+}
+
+structure! {
+    /// A setting of the SQL session.
+    Setting<'a> {
+        ;
+        /// Name.
+        name: &'a str [],
+        /// Value.
+        value: &'a str [],
+    }
+    /// A program: a typed stack machine ([`super::program`]).
+    Program<'a> {
+        /// Number of inputs.
+        inputs: u16,
+        /// Number of constants.
+        constants: u16,
+        /// Number of instructions.
+        instructions: u16 => 2 zeros;
+        /// Types of the inputs; none: booleans that the database knows.
+        types: List<'a, Option<TypeCode>> [inputs],
+        /// Constants.
+        values: List<'a, Fid> [constants],
+        /// Instructions. What they leave on the stack is the result: one FID, boolean, order
+        /// or hash.
+        code: List<'a, Instruction> [instructions],
+    }
+    /// What an expression of an aggregation is made of.
+    Expression<'a> {
+        /// Its program; 0: a column as it is, or, of the condition on groups, none.
+        program: u32,
+        /// How many inputs it has.
+        count: u16;
+        /// Numbers of the columns; of the condition on groups, of the outputs: keys first, then
+        /// aggregates, from [`super::aggregation::CONSTANT`] on constants of each fetch.
+        inputs: List<'a, u16> [count],
+    }
+    /// What goes into one column, or came to be in it.
+    ColumnRuns<'a> {
+        /// Its partition.
+        partition: u32,
+        /// How many runs there are.
+        count: u32;
+        /// The runs.
+        runs: List<'a, Run> [count],
+    }
+    /// An envelope of several.
+    Sealed<'a> {
+        /// Its length.
+        length: u32;
+        /// Its bytes.
+        envelope: &'a [u8] [length],
+    }
+    /// A file of the store.
+    File<'a> {
+        /// Its length.
+        length: u64,
+        /// Length of its name.
+        name_length: u32 => 4 zeros;
+        /// Its name.
+        name: &'a [u8] [name_length],
+    }
+}
+
+messages! {
+    /// Keeper to backend: the result of an answered request.
+    Answer = 1, body {};
+    /// Keeper to backend: an error.
+    Error = 2, body<'a> {
+        /// Five characters.
+        sqlstate: [u8; 5] => 3 zeros;
+        /// Primary message.
+        message: &'a str [],
+        /// Detail, or empty.
+        detail: &'a str [],
+        /// Hint, or empty.
+        hint: &'a str [],
+    };
+
+    /// Does nothing.
+    Ping = 16, body {} answer {};
+    /// Everything sent before is done when the answer comes, or the answer is the first error
+    /// of the one-way requests since the last one.
+    Fence = 17, body {} answer {};
+    /// One message of the client's Noise handshake.
+    Handshake = 18, body<'a> {
+        /// 1 or 3.
+        step: u32 => 4 zeros;
+        /// The client's message.
+        message: &'a [u8] [],
+    } answer<'a> {
+        ;
+        /// The keeper's message (empty for 3).
+        message: &'a [u8] [],
+    };
+    /// Settings of the SQL session that values depend on: `TimeZone`, `DateStyle`,
+    /// `IntervalStyle`, `extra_float_digits`, `bytea_output`.
+    Settings = 19, body<'a> {
+        ;
+        /// Those that changed.
+        settings: Each<'a, Setting<'a>> [],
+    };
+    /// Frees the slots of an arena below a limit.
+    Release = 20, body {
+        /// Partition of the arena.
+        arena: u32 => 4 zeros,
+        /// First slot to keep.
+        keep: u64,
+    };
+    /// Counters of the keeper and the session.
+    Stats = 21, body {} answer<'a> {
+        ;
+        /// Lines `name value`.
+        lines: &'a [u8] [],
+    };
+    /// The backend has left a failed statement: forget untold errors of one-way requests.
+    Forget = 22, body {};
+    /// What `now` means from here on: when the transaction began, for all of it.
+    Clock = 23, body {
+        /// Microseconds since 2000-01-01 UTC.
+        now: i64,
+    };
+
+    /// Stores the content of an envelope.
+    PutEnvelope = 32, body<'a> {
+        /// Where to.
+        fid: Fid,
+        /// Type modifier.
+        typmod: i32,
+        /// Type.
+        t: TypeCode => 3 zeros;
+        /// The envelope.
+        envelope: &'a [u8] [],
+    };
+    /// Stores a value that the database knows anyway (cast from a plain type).
+    PutPlain = 33, body<'a> {
+        /// Where to.
+        fid: Fid,
+        /// Type modifier.
+        typmod: i32,
+        /// Type.
+        t: TypeCode => 3 zeros;
+        /// The value in binary format.
+        value: &'a [u8] [],
+    };
+    /// Asks for an envelope for the session's client, or an export envelope.
+    GetEnvelope = 34, body {
+        /// Of which value.
+        fid: Fid,
+        /// Its type.
+        t: TypeCode => 7 zeros,
+    } answer<'a> {
+        ;
+        /// The envelope; empty for NULL.
+        envelope: &'a [u8] [],
+    };
+    /// Asks for many envelopes. The answer ends early at a value that has none, or when it gets
+    /// long, and tells no errors: whoever misses an envelope asks for it alone.
+    GetEnvelopes = 36, body<'a> {
+        ;
+        /// Of which values.
+        wanted: List<'a, Wanted> [],
+    } answer<'a> {
+        ;
+        /// For each value, in order.
+        envelopes: Each<'a, Sealed<'a>> [],
+    };
+
+    /// The partition of a column, made when there is none.
+    PartitionOpen = 48, body {
+        /// OID of the database.
+        database: u32,
+        /// OID of the relation; 0: constants in catalogs.
+        relation: u32,
+        /// Attribute number.
+        attribute: i32,
+        /// Type modifier.
+        typmod: i32,
+        /// Type.
+        t: TypeCode => 7 zeros,
+    } answer<'a> {
+        /// Its number.
+        partition: u32 => 4 zeros;
+        /// A redo record; empty when the partition's making is known to be in the WAL.
+        record: &'a [u8] [],
+    };
+    /// Drops all partitions of a relation.
+    PartitionDrop = 49, body {
+        /// OID of the database.
+        database: u32,
+        /// OID of the relation.
+        relation: u32,
+    };
+    /// Copies values into columns.
+    Promote = 50, body<'a> {
+        /// How many.
+        count: u32 => 4 zeros;
+        /// Which, and where to.
+        moves: List<'a, Move> [count],
+    } answer<'a> {
+        ;
+        /// The permanent FIDs, `u64` each ([`super::NOT_PROMOTED`] from some value on, never the
+        /// first); then a redo record, which must be in the WAL before any record that contains
+        /// one of the FIDs (may be empty).
+        promoted: &'a [u8] [],
+    };
+    /// The redo record of a partition's making is in the WAL and on disk.
+    PartitionLogged = 51, body {
+        /// Its number.
+        partition: u32 => 4 zeros,
+    };
+    /// Begins to collect the garbage of a relation's partitions: what is in them now and is not
+    /// marked before [`Kind::GarbageSweep`] is garbage; what is put into them from now on is
+    /// not. With relation OID 0 nothing begins; the answer is the OIDs of the relations of the
+    /// database that have partitions, `u32` each (with database OID 0, too: of the databases).
+    GarbageBegin = 52, body<'a> {
+        /// OID of the database.
+        database: u32,
+        /// OID of the relation, or [`super::WHOLE_DATABASE`]: all partitions of the database.
+        relation: u32;
+        /// Its columns that are alive.
+        alive: List<'a, LiveColumn> [],
+    } answer<'a> {
+        ;
+        /// The partitions.
+        partitions: &'a [u8] [],
+    };
+    /// FIDs that are still in use. Those of other partitions are ignored.
+    GarbageMark = 53, body<'a> {
+        /// How many.
+        count: u32 => 4 zeros;
+        /// Which.
+        fids: List<'a, Fid> [count],
+    };
+    /// The next batch of garbage. Nothing is freed before [`Kind::GarbageSwept`].
+    GarbageSweep = 54, body {} answer<'a> {
+        /// Number of values.
+        values: u64,
+        /// 1 if there was a batch.
+        more: u64;
+        /// A redo record (may be empty).
+        record: &'a [u8] [],
+    };
+    /// The redo record of the last batch is in the WAL and on disk: its slots may be used again.
+    GarbageSwept = 55, body {};
+    /// Ends a collection, wherever it stands.
+    GarbageEnd = 56, body {};
+    /// Whether identifiers resolve.
+    Resolve = 57, body<'a> {
+        /// How many.
+        count: u32 => 4 zeros;
+        /// Which.
+        fids: List<'a, Fid> [count],
+    } answer {
+        /// How many of them name nothing.
+        unresolved: u64,
+    };
+
+    /// Evaluates a program; results are FIDs.
+    Eval = 64, body<'a> {
+        /// Signature, or handle of a registered program.
+        program: u32,
+        /// For operations that take one.
+        immediate: i32,
+        /// FID of the first row's result.
+        first: Fid,
+        /// Number of rows.
+        rows: u32,
+        /// Number of operands.
+        columns: u32;
+        /// Operands, column by column.
+        fids: List<'a, Fid> [rows, columns],
+    };
+    /// Evaluates a program whose result is declassified.
+    Declassify = 65, body<'a> {
+        /// Signature, or handle of a registered program.
+        program: u32,
+        /// For operations that take one.
+        immediate: i32,
+        /// Number of rows.
+        rows: u32,
+        /// Number of operands.
+        columns: u32;
+        /// Operands, column by column.
+        fids: List<'a, Fid> [rows, columns],
+    } answer<'a> {
+        ;
+        /// For each row, a boolean `u8` (0, 1; [`super::NULL_RESULT`]), an order `i8` (-1, 0, 1;
+        /// [`super::NULL_RESULT`]), or a hash `u64` (0 for NULL), as the program's result says.
+        results: &'a [u8] [],
+    };
+    /// Registers a program for evaluation by handle.
+    ProgramRegister = 66, body<'a> {
+        ;
+        /// The program.
+        program: Program<'a> [],
+    } answer {
+        /// Its handle.
+        program: u32,
+    };
+    /// Forgets a registered program.
+    ProgramForget = 67, body {
+        /// Its handle.
+        program: u32 => 4 zeros,
+    };
+    /// Evaluates registered programs over the same columns; results are FIDs. Does not tell
+    /// earlier errors of one-way requests.
+    EvalBatch = 68, body<'a> {
+        /// Number of rows.
+        rows: u32,
+        /// Number of columns.
+        columns: u32,
+        /// Number of programs.
+        programs: u32 => 4 zeros;
+        /// The programs.
+        targets: List<'a, Target> [programs],
+        /// The columns.
+        batch: Columns<'a> [rows, columns],
+    } answer<'a> {
+        /// Number of rows before the first that failed.
+        good: u32 => 4 zeros;
+        /// For each program how many results are NULL `u32`, and if some are, for each row of
+        /// the batch a `u8`, 1 for NULL; then, if a row failed, its error.
+        results: &'a [u8] [],
+    };
+    /// Evaluates a registered program whose result is declassified. The answer is about all
+    /// rows, or those before the first that failed, or, when wanted is not 0, those up to the
+    /// one with which so many booleans are true: nothing is told of rows that nobody wants.
+    /// Does not tell earlier errors, either.
+    DeclassifyBatch = 69, body<'a> {
+        /// Handle of the program.
+        program: u32,
+        /// Number of rows.
+        rows: u32,
+        /// Number of columns.
+        columns: u32,
+        /// How many true rows are enough; 0: all rows are wanted.
+        wanted: u32;
+        /// The columns.
+        batch: Columns<'a> [rows, columns],
+    } answer<'a> {
+        /// Number of rows that it is about.
+        good: u32 => 4 zeros;
+        /// Their results, as of [`Kind::Declassify`]; then, if the next row failed, its error.
+        results: &'a [u8] [],
+    };
+    /// Which groups of rows pass: the pairs of a row of a semi or anti join. Rows of a group
+    /// after the first that is true do not count, nor does their failure.
+    DeclassifyGroups = 70, body<'a> {
+        /// Handle of the program.
+        program: u32,
+        /// Number of rows.
+        rows: u32,
+        /// Number of columns.
+        columns: u32,
+        /// How many groups that pass are enough; 0: all groups are wanted.
+        wanted: u32,
+        /// Number of groups.
+        groups: u32,
+        /// 0 if a group passes of which a row is true, 1 if one of which none is.
+        none: u32;
+        /// Rows of each group, all rows together.
+        lengths: List<'a, u32> [groups],
+        /// The columns.
+        batch: Columns<'a> [rows, columns],
+    } answer<'a> {
+        /// Number of groups that it is about.
+        good: u32 => 4 zeros;
+        /// For each a boolean `u8`; then, if the next group failed, its error.
+        results: &'a [u8] [],
+    };
+
+    /// Adds rows to a set that shall be ranked, and makes the set when there is none of this
+    /// number.
+    RankAdd = 72, body<'a> {
+        /// Number of the set.
+        set: u32,
+        /// Number of columns.
+        columns: u32,
+        /// Number of rows.
+        rows: u32 => 4 zeros;
+        /// The columns.
+        keys: List<'a, RankColumn> [columns],
+        /// Column by column: FIDs, or numbers that the database knows.
+        values: List<'a, Fid> [rows, columns],
+    };
+    /// Ranks rows of a set by their columns, the first column first.
+    Rank = 73, body {
+        /// Number of the set.
+        set: u32,
+        /// The first row whose rank is wanted.
+        first: u32,
+        /// Other than 0: so many rows have a rank, those that come first; others have
+        /// [`super::rank::BEYOND`].
+        limit: u32,
+        /// [`super::rank::GOES`] and others.
+        flags: u32,
+    } answer<'a> {
+        ;
+        /// For each row from the first on a rank `u32`, dense from 0; equal rows have equal
+        /// ranks. Then, if [`super::rank::STEPS`] are wanted, for each rank the first column
+        /// `u8` in which it differs from the rank before (0 for the first rank).
+        ranks: &'a [u8] [],
+    };
+    /// A set goes.
+    RankForget = 74, body {
+        /// Number of the set.
+        set: u32 => 4 zeros,
+    };
+    /// Where values belong among the keys of an index's page. The first value is sought in the
+    /// first column, each other one in the next (or beside it, [`super::search::BESIDE`]), among
+    /// the keys that equal the values before it.
+    Search = 78, body<'a> {
+        /// Number of values.
+        values: u32,
+        /// Number of keys.
+        keys: u32;
+        /// The values.
+        sought: List<'a, Sought> [values],
+        /// The keys, column by column: FIDs, [`super::search::BELOW`] or
+        /// [`super::search::ABOVE`].
+        columns: List<'a, Fid> [],
+    } answer<'a> {
+        ;
+        /// For each value; all are [`super::search::UNKNOWN`] if one of the FIDs that counted
+        /// names nothing.
+        places: List<'a, Place> [],
+    };
+
+    /// Tokens of rows, for joins and groups that PostgreSQL makes by hash. Of one channel and
+    /// one number two rows have one token exactly if they are equal column by column (integers
+    /// of all widths, and floats of both, are one type); other tokens say nothing about each
+    /// other. Does not tell earlier errors of one-way requests.
+    Tokens = 76, body<'a> {
+        /// Number under which they are made.
+        number: u64,
+        /// Number of rows.
+        rows: u32,
+        /// Number of columns.
+        columns: u16,
+        /// 1 if NULL equals NULL.
+        nulls_equal: u16;
+        /// Types of the columns.
+        types: List<'a, TypeCode> [columns],
+        /// The columns.
+        batch: Columns<'a> [rows, columns],
+    } answer<'a> {
+        /// Number of rows that it is about.
+        good: u32 => 4 zeros;
+        /// For each of them 16 bytes, zeros if a column of it is NULL and NULL does not equal
+        /// NULL; then, if the next row failed, its error.
+        tokens: &'a [u8] [],
+    };
+
+    /// Adds a value to an aggregate's state.
+    AggregateStep = 80, body {
+        /// FID of the state.
+        state: Fid,
+        /// FID of the value.
+        value: Fid,
+        /// Signature of the aggregate.
+        aggregate: u16,
+        /// 1 if the state is new.
+        new: u8 => 5 zeros,
+    };
+    /// Adds the second state to the first.
+    AggregateCombine = 81, body {
+        /// FID of the first.
+        into: Fid,
+        /// FID of the second.
+        from: Fid,
+    };
+    /// The result of a state.
+    AggregateFinal = 82, body {
+        /// FID of the result.
+        to: Fid,
+        /// FID of the state.
+        from: Fid,
+    };
+
+    /// Registers an aggregation over batches.
+    AggregateRegister = 83, body<'a> {
+        /// Number of columns.
+        columns: u16,
+        /// Number of expressions.
+        expressions: u16,
+        /// Number of group keys.
+        keys: u16,
+        /// Number of aggregates.
+        aggregates: u16,
+        /// Expression of the filter, or [`super::aggregation::NONE`].
+        filter: u16,
+        /// How many aggregations share the bytes (0 as 1).
+        share: u16 => 4 zeros,
+        /// Bytes that groups may take.
+        limit: u64;
+        /// Types of the columns; none where they are not protected.
+        types: List<'a, Option<TypeCode>> [columns],
+        /// The expressions.
+        programs: Each<'a, Expression<'a>> [expressions],
+        /// Expression of each key.
+        key: List<'a, u16> [keys],
+        /// The aggregates.
+        calls: List<'a, AggregateCall> [aggregates],
+        /// The condition on groups.
+        having: Expression<'a> [],
+    } answer {
+        /// Its handle.
+        handle: u32,
+    };
+    /// Rows of an aggregation.
+    AggregateRows = 84, body<'a> {
+        /// Its handle.
+        handle: u32,
+        /// Number of rows.
+        rows: u32;
+        /// Its columns.
+        batch: Columns<'a> [rows],
+    };
+    /// Takes back rows that found no group, because there is no room for another one.
+    AggregateReturn = 85, body {
+        /// Handle of the aggregation.
+        handle: u32 => 4 zeros,
+    } answer<'a> {
+        /// Rows that may be sent before the next such request.
+        allowance: u64,
+        /// Rows given back.
+        rows: u32,
+        /// 1 if there are more.
+        more: u32;
+        /// Each column: FIDs `u64`, or, where it is not protected, values `u64` and for each a
+        /// byte: 1 if it is NULL.
+        columns: &'a [u8] [],
+    };
+    /// Finishes groups. Results take the slots, a group after the other.
+    AggregateFetch = 86, body<'a> {
+        /// Handle of the aggregation.
+        handle: u32,
+        /// The largest number of groups.
+        max: u32,
+        /// First FID for results.
+        first: Fid;
+        /// Constants for the condition on groups.
+        constants: List<'a, Fid> [],
+    } answer<'a> {
+        /// Number of groups.
+        groups: u32,
+        /// [`super::aggregation::MORE`] and others.
+        flags: u32,
+        /// Groups in this pass.
+        total: u64;
+        /// For each key and aggregate a column: FIDs `u64` (0 for NULL), counts `u64`, or raw
+        /// keys `u64` and for each a byte: 1 if NULL.
+        columns: &'a [u8] [],
+    };
+    /// Begins an aggregation anew.
+    AggregateReset = 87, body {
+        /// Its handle.
+        handle: u32,
+        /// 1 for another pass, which the groups come into that were handed over and found no
+        /// room.
+        goes_on: u32,
+    };
+    /// Forgets an aggregation. The release of the statement arena forgets all.
+    AggregateForget = 88, body {
+        /// Its handle.
+        handle: u32 => 4 zeros,
+    };
+    /// Hands an aggregation over to the session: its handle ends, and one channel of the
+    /// session may merge it. No row may wait to be taken back. The end of the leader's
+    /// statement forgets it.
+    AggregateHandOver = 89, body {
+        /// Its handle.
+        handle: u32 => 4 zeros,
+    } answer {
+        /// Its number.
+        number: u64,
+    };
+    /// Takes the groups and states of an aggregation that was handed over into another one
+    /// of the same registration (the condition on groups and the bytes apart).
+    AggregateMerge = 90, body {
+        /// Handle of the other one.
+        handle: u32 => 4 zeros,
+        /// Number of that which was handed over.
+        number: u64,
+    };
+
+    /// Stores the values of a batch ([`crate::envelope::FLAG_BATCH`]) in consecutive slots. A
+    /// value that cannot be read is poisoned, the others are stored.
+    PutBatch = 93, body<'a> {
+        /// Where the first value goes.
+        fid: Fid,
+        /// Type modifier.
+        typmod: i32,
+        /// Type.
+        t: TypeCode => 3 zeros;
+        /// The envelope.
+        envelope: &'a [u8] [],
+    };
+    /// Copies the values of many rows into columns, column by column.
+    PromoteRuns = 94, body<'a> {
+        /// Number of columns.
+        columns: u32,
+        /// Values of all columns.
+        values: u32;
+        /// The columns, and runs of sources.
+        sources: Each<'a, ColumnRuns<'a>> [columns],
+    } answer<'a> {
+        /// 0: nothing was promoted, ask with [`Kind::Promote`].
+        promoted: u32 => 4 zeros;
+        /// For each column the number of runs `u32`, zero `u32`, and runs of permanent FIDs;
+        /// then a redo record as of [`Kind::Promote`].
+        columns: &'a [u8] [],
+    };
+
+    /// Recovery worker only. How the keeper stands.
+    RecoveryState = 96, body {
+        /// System identifier of the cluster.
+        system: u64,
+    } answer {
+        /// [`super::STANDING_SERVES`] and others.
+        standing: u32,
+        /// Timeline of the later LSN.
+        timeline: u32,
+        /// LSN of its checkpoint; 0: its store is empty and has never been checkpointed.
+        checkpoint: u64,
+        /// LSN up to which it has the redo records.
+        applied: u64,
+        /// The store's random number; 0: no store.
+        store: u64,
+    };
+    /// Recovery worker only. One redo record from the WAL.
+    Redo = 97, body<'a> {
+        /// LSN of its end.
+        end: u64;
+        /// The record.
+        record: &'a [u8] [],
+    };
+    /// Recovery worker only. All redo records up to an LSN have been sent, and the cluster
+    /// writes; the keeper may serve.
+    RecoveryDone = 98, body {
+        /// That LSN.
+        position: u64,
+    } answer {};
+    /// Recovery worker only. Makes everything durable that the keeper knows; it will not need
+    /// the WAL before the given LSN any more.
+    Checkpoint = 99, body {
+        /// That LSN.
+        position: u64,
+        /// System identifier of the cluster.
+        system: u64,
+        /// Timeline.
+        timeline: u32 => 4 zeros,
+    } answer {};
+    /// Recovery worker only. All redo records up to an LSN have been sent; the cluster is a
+    /// standby, and more will come. The keeper may serve, but promotes nothing.
+    Follow = 100, body {
+        /// That LSN.
+        position: u64,
+        /// Timeline.
+        timeline: u32 => 4 zeros,
+    } answer {};
+    /// Begins a copy of the store's files, sealed as they are, for a backup.
+    StoreCopy = 101, body {} answer<'a> {
+        /// LSN of the checkpoint that they are of.
+        position: u64,
+        /// Its timeline.
+        timeline: u32,
+        /// Number of files.
+        count: u32;
+        /// The files.
+        files: Each<'a, File<'a>> [count],
+    };
+    /// Bytes of a file of the copy that this channel has begun.
+    StoreRead = 102, body {
+        /// The file's place among them.
+        file: u32 => 4 zeros,
+        /// Where to begin.
+        offset: u64,
+    } answer<'a> {
+        ;
+        /// At most a MB, none at the end.
+        bytes: &'a [u8] [],
+    };
+}
