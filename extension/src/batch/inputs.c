@@ -9,7 +9,7 @@
 #include "wire/columns.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "ops/evaluate.h"
+#include "value/types.h"
 #include "batch/inputs.h"
 #include "utils/memutils.h"
 

@@ -13,7 +13,7 @@
 #include "access/heapam.h"
 #include "session/channel.h"
 #include "batch/stored.h"
-#include "ops/evaluate.h"
+#include "value/types.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 
@@ -52,7 +52,7 @@ cfd_stored_describe(CfdStored *stored, TupleDesc desc)
 
 /* Adds a row, unless it is an unusual one. */
 static inline bool
-add(CfdStored *stored, HeapTupleHeader tuple)
+cfd_stored_add(CfdStored *stored, HeapTupleHeader tuple)
 {
 	if ((tuple->t_infomask & HEAP_HASNULL) != 0 ||
 		HeapTupleHeaderGetNatts(tuple) < stored->last_attribute)
@@ -104,7 +104,7 @@ take_page(CfdStored *stored, PlanState *child, int most)
 	{
 		ItemId		item = PageGetItemId(page, scan->rs_vistuples[scan->rs_cindex + 1]);
 
-		if (!add(stored, (HeapTupleHeader) PageGetItem(page, item)))
+		if (!cfd_stored_add(stored, (HeapTupleHeader) PageGetItem(page, item)))
 			break;
 		scan->rs_cindex++;
 	}
@@ -126,7 +126,7 @@ cfd_stored_take(CfdStored *stored, PlanState *child, TupleTableSlot *slot, int m
 		cfd_stored_describe(stored, slot->tts_tupleDescriptor);
 	tuple = ((HeapTupleTableSlot *) slot)->tuple;
 	stored->count = 0;
-	if (stored->fixed < stored->last_attribute || tuple == NULL || !add(stored, tuple->t_data))
+	if (stored->fixed < stored->last_attribute || tuple == NULL || !cfd_stored_add(stored, tuple->t_data))
 		return 0;
 	take_page(stored, child, Min(most, MaxHeapTuplesPerPage));
 	return stored->count;

@@ -14,8 +14,6 @@
 
 /* statement.c: depth, mode, fences */
 extern void cfd_statement_init(void);
-/* How many statements run, one within the other; 0: what a statement has put aside is written. */
-extern int	cfd_statement_depth(void);
 /* transaction.c: ends of transactions, dropped relations */
 extern void cfd_transaction_init(void);
 extern void cfd_note_dropped(Oid relation);

@@ -10,6 +10,8 @@
 #include "order/ranks.h"
 #include "result/results.h"
 #include "index/search.h"
+#include "known/literals.h"
+#include "session/arena.h"
 #include "session/channel.h"
 #include "wire/columns.h"
 #include "session/connect.h"
@@ -143,5 +145,7 @@ _PG_init(void)
 	cfd_parse_init();
 	cfd_report_init();
 	cfd_planner_init();
+	cfd_results_init();
+	cfd_arena_forgotten = cfd_cache_reset;
 	MarkGUCPrefixReserved("confide");
 }

@@ -13,10 +13,9 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
-#include "known/neighbours.h"
+#include "known/known.h"
 #include "order/ranks.h"
 #include "result/results.h"
-#include "index/row_order.h"
 #include "index/search.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
@@ -38,14 +37,6 @@ static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorRun_hook_type previous_run = NULL;
 static ExecutorFinish_hook_type previous_finish = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
-
-static int	depth = 0;
-
-int
-cfd_statement_depth(void)
-{
-	return depth;
-}
 
 static bool
 reads_confide_table(const PlannedStmt *plan)
@@ -90,20 +81,12 @@ before_parallel(const PlannedStmt *plan)
 		cfd_fence_outstanding();
 }
 
-/* What is remembered of orders is of one statement. */
-static void
-forget_known(void)
-{
-	cfd_search_forget();
-	cfd_neighbour_forget();
-}
-
 static void
 after_outermost(void)
 {
-	if (depth > 0)
+	if (cfd_statement_depth > 0)
 		return;
-	forget_known();
+	cfd_known_forget_statement();
 	cfd_fence_outstanding();
 }
 
@@ -115,7 +98,7 @@ executor_start(QueryDesc *query, int eflags)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	forget_known();
+	cfd_known_forget_statement();
 	cfd_search_plan(query->planstate);
 }
 
@@ -130,7 +113,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	cfd_mode = CFD_MODE_QUERY;
 	query->dest = cfd_results_receiver(query);
 	held_back = query->dest != dest;
-	depth++;
+	cfd_statement_depth++;
 	PG_TRY();
 	{
 		if (previous_run)
@@ -140,7 +123,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	}
 	PG_FINALLY();
 	{
-		depth--;
+		cfd_statement_depth--;
 		cfd_mode = mode;
 		query->dest = dest;
 		if (held_back)
@@ -156,7 +139,7 @@ executor_finish(QueryDesc *query)
 	CfdMode		mode = cfd_mode;
 
 	cfd_mode = CFD_MODE_QUERY;
-	depth++;
+	cfd_statement_depth++;
 	PG_TRY();
 	{
 		if (previous_finish)
@@ -166,7 +149,7 @@ executor_finish(QueryDesc *query)
 	}
 	PG_FINALLY();
 	{
-		depth--;
+		cfd_statement_depth--;
 		cfd_mode = mode;
 	}
 	PG_END_TRY();
@@ -258,7 +241,7 @@ may_outlive_transaction(const Node *statement)
 static void
 unpin_holder(void)
 {
-	if (depth == 0 && cfd_is_holder() && !cfd_arena_held_cursors())
+	if (cfd_statement_depth == 0 && cfd_is_holder() && !cfd_arena_held_cursors())
 		cfd_unpin_holder();
 }
 
@@ -273,12 +256,12 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	int			workers = max_parallel_maintenance_workers;
 
 	cfd_flush_dropped();
-	forget_known();
+	cfd_known_forget_statement();
 	adapted = cfd_adapt_ddl(statement);
 	if (adapted != statement)
 		read_only = false;
 	cfd_mode = mode_of(adapted->utilityStmt, context);
-	outermost_copy = depth == 0 && cfd_mode == CFD_MODE_COPY;
+	outermost_copy = cfd_statement_depth == 0 && cfd_mode == CFD_MODE_COPY;
 	if (outermost_copy)
 		cfd_copy_begin();
 	if (IsA(adapted->utilityStmt, CreatedbStmt))
@@ -287,7 +270,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		max_parallel_maintenance_workers = 0;
 	if (may_outlive_transaction(adapted->utilityStmt))
 		cfd_pin_holder();
-	depth++;
+	cfd_statement_depth++;
 	PG_TRY();
 	{
 		if (previous_utility)
@@ -297,10 +280,10 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	}
 	PG_FINALLY();
 	{
-		depth--;
+		cfd_statement_depth--;
 		cfd_mode = mode;
 		max_parallel_maintenance_workers = workers;
-		cfd_row_order_scope = NULL;
+		cfd_known_forget_builds();
 		if (outermost_copy)
 			cfd_copy_end();
 		unpin_holder();

@@ -40,17 +40,17 @@ compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
 {
 	const Standard *standard = stats->extra_data;
 	void	   *extra = stats->extra_data;
-	CfdRanks   *scope = cfd_ranks_scope;
+	CfdOrder   *outer = cfd_known_orders[CFD_ORDER_RANKED];
 
 	stats->extra_data = standard->extra;
 	PG_TRY();
 	{
-		cfd_ranks_scope = rank_sample(stats, fetch, rows);
+		cfd_known_orders[CFD_ORDER_RANKED] = cfd_ranks_order(rank_sample(stats, fetch, rows));
 		standard->compute(stats, fetch, rows, total);
 	}
 	PG_FINALLY();
 	{
-		cfd_ranks_scope = scope;
+		cfd_known_orders[CFD_ORDER_RANKED] = outer;
 		stats->extra_data = extra;
 	}
 	PG_END_TRY();

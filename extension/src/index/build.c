@@ -316,7 +316,7 @@ hand_on_sorted(CfdBuild *build)
 	for (uint32 i = 0; i < build->count; i++)
 		cfd_row_order_place(build->order, values_of(build, i), nulls_of(build, i), ranks[i]);
 	order = order_rows(build, ranks, distinct);
-	cfd_row_order_scope = build->order;
+	cfd_row_order_tell(build->order);
 	for (uint32 i = 0; i < build->count; i++)
 	{
 		cfd_build_hand_on(build, order[i]);
@@ -347,7 +347,7 @@ hand_on_stored_sorted(CfdBuild *build)
 	}
 	pfree(ranks);
 	cfd_row_store_sort(build->store);
-	cfd_row_order_scope = build->order;
+	cfd_row_order_tell(build->order);
 	while (cfd_row_store_next_sorted(build->store, &row))
 		hand_on_stored(build, &row);
 	cfd_row_store_end(build->store);

@@ -18,6 +18,7 @@
 #include "order/plain.h"
 #include "order/plain_sort.h"
 #include "index/row_order.h"
+#include "known/known.h"
 #include "order/set.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
@@ -46,6 +47,7 @@ typedef struct Key
 
 struct CfdRowOrder
 {
+	CfdOrder	known;			/* first: its functions get it alone */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	int			key_count;
@@ -58,15 +60,13 @@ struct CfdRowOrder
 	uint64	   *words;			/* their keys, column by column */
 };
 
-CfdRowOrder *cfd_row_order_scope = NULL;
 
 static void
 cfd_row_order_forget(void *arg)
 {
 	CfdRowOrder *order = arg;
 
-	if (cfd_row_order_scope == order)
-		cfd_row_order_scope = NULL;
+	cfd_known_drop_order(&order->known);
 	cfd_set_reset(&order->set);
 }
 
@@ -334,9 +334,11 @@ cfd_row_order_place(CfdRowOrder *order, const Datum *values, const bool *nulls, 
 
 /* ---------- comparisons ---------- */
 
-bool
-cfd_row_order_has(const CfdRowOrder *order, CfdFid fid)
+static bool
+has_known(const CfdOrder *known, CfdFid fid)
 {
+	const CfdRowOrder *order = (const CfdRowOrder *) known;
+
 	for (int i = 0; i < order->key_count; i++)
 	{
 		if (order->keys[i].type != 0 && cfd_map_find(&order->keys[i].map, fid) != CFD_RANK_BEYOND)
@@ -365,13 +367,22 @@ compare_in(const Key *key, CfdFid a, CfdFid b, int *result)
 	return true;
 }
 
-bool
-cfd_row_order_compare(const CfdRowOrder *order, CfdFid a, CfdFid b, int *result)
+static bool
+cfd_row_order_compare_known(CfdOrder *known, CfdFid a, CfdFid b, int *result)
 {
+	const CfdRowOrder *order = (const CfdRowOrder *) known;
+
 	for (int i = 0; i < order->key_count; i++)
 	{
 		if (order->keys[i].type != 0 && compare_in(&order->keys[i], a, b, result))
 			return true;
 	}
 	return false;
+}
+
+void
+cfd_row_order_tell(CfdRowOrder *order)
+{
+	order->known = (CfdOrder) {.compare = cfd_row_order_compare_known,.has = has_known};
+	cfd_known_orders[CFD_ORDER_BUILD] = &order->known;
 }

@@ -38,11 +38,7 @@ extern void cfd_row_order_place(CfdRowOrder *order, const Datum *values, const b
 /* Forgets everything, and frees the memory context: the rows will not be ranked. */
 extern void cfd_row_order_drop(CfdRowOrder *order);
 
-/* Whether a value is one of those rows'. */
-extern bool cfd_row_order_has(const CfdRowOrder *order, CfdFid fid);
-/* Whether the order of two values is known; then gives it. */
-extern bool cfd_row_order_compare(const CfdRowOrder *order, CfdFid a, CfdFid b, int *result);
-/* Comparison functions look here. */
-extern CfdRowOrder *cfd_row_order_scope;
+/* Comparison functions are told of it (known/known.h). */
+extern void cfd_row_order_tell(CfdRowOrder *order);
 
 #endif

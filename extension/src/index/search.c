@@ -18,12 +18,12 @@
 #include "index/pages.h"
 #include "order/ranks.h"
 #include "index/search.h"
+#include "known/known.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "session/channel.h"
 #include "compat/compat.h"
 #include "executor/executor.h"
-#include "session/pins.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
@@ -35,18 +35,11 @@
 #include "utils/rel.h"
 
 /* Conditions that PostgreSQL descends by, and the other bound of a range. */
-#define WANTED_MAX 8
+#define WANTED_MAX CFD_SUBJECTS_MAX
 /* Entries for each wanted value; a power of two, larger than some pages' keys. */
-#define ORDERS 4096
+#define ANSWERS 4096
 /* Questions asked for one descent: height, and steps to the right. */
 #define STEPS_MAX 32
-
-typedef struct Order
-{
-	CfdFid		key;
-	uint32		stamp;			/* of the search that found it */
-	int8		order;			/* key compared with the wanted value */
-} Order;
 
 /* Keys of a page that equal a value, where they are or would be. */
 typedef struct Place
@@ -67,12 +60,11 @@ typedef struct Wanted
 	StrategyNumber strategy;	/* of the condition */
 	Place		found;			/* among the keys asked about that equal the values before it */
 	Place		place;			/* the same on the page that is looked at */
-	uint32		known;			/* orders remembered */
-	Order		orders[ORDERS];
+	CfdSubject *known;			/* what keys compare like with it; of protected ones */
+	CfdAnswer	answers[ANSWERS];
 } Wanted;
 
 bool		cfd_enable_index_search = true;
-bool		cfd_search_active = false;
 
 /*
  * The first "starts" of them are what PostgreSQL descends by, column by column, then
@@ -81,136 +73,54 @@ bool		cfd_search_active = false;
 static Wanted wanted[WANTED_MAX];
 static int	wanted_count = 0;
 static int	starts = 0;
-static uint32 stamp = 0;
-/* Sweeps of garbage before anything was remembered. */
-static uint64 sweeps = 0;
+/* Whether any of them is protected. */
+static bool searching = false;
 static CfdPages pages;
 /* The one of them that is looked at. */
 static CfdKeys *page = &pages.page[0];
 
 /* ---------- what is known ---------- */
 
-void
-cfd_search_forget(void)
+/* Orders for which a scan's condition holds. */
+static uint8
+orders_of(StrategyNumber strategy)
 {
-	cfd_search_active = false;
-	wanted_count = starts = 0;
-}
-
-static inline Order *
-cfd_search_entry_of(Wanted *value, CfdFid key)
-{
-	uint32		place = (uint32) ((key * UINT64CONST(0x9E3779B97F4A7C15)) >> 40);
-
-	for (;; place++)
+	switch (strategy)
 	{
-		Order	   *entry = &value->orders[place % ORDERS];
-
-		if (entry->stamp != stamp || entry->key == key)
-			return entry;
+		case BTLessStrategyNumber:
+			return CFD_HOLDS_LESS;
+		case BTLessEqualStrategyNumber:
+			return CFD_HOLDS_LESS | CFD_HOLDS_EQUAL;
+		case BTEqualStrategyNumber:
+			return CFD_HOLDS_EQUAL;
+		case BTGreaterEqualStrategyNumber:
+			return CFD_HOLDS_GREATER | CFD_HOLDS_EQUAL;
+		case BTGreaterStrategyNumber:
+			return CFD_HOLDS_GREATER;
+		default:
+			return 0;
 	}
 }
 
-static inline bool
-cfd_search_find(Wanted *value, CfdFid key, int *order)
+/* What is known of a value that is looked for. */
+static CfdSubject *
+begin_known(Wanted *value)
 {
-	const Order *entry = cfd_search_entry_of(value, key);
+	CfdSubject *known = cfd_known_subject(CFD_SCOPE_SEARCH, value->fid, value->answers, ANSWERS);
 
-	if (entry->stamp != stamp)
-		return false;
-	*order = entry->order;
-	return true;
-}
-
-static void
-remember(Wanted *value, CfdFid key, int order)
-{
-	Order	   *entry;
-
-	/* Half the places stay free, so that looking ends. */
-	if (value->known >= ORDERS / 2)
-		return;
-	entry = cfd_search_entry_of(value, key);
-	if (entry->stamp != stamp)
-		value->known++;
-	entry->key = key;
-	entry->order = order;
-	entry->stamp = stamp;
-}
-
-/*
- * A page may be read again after garbage was swept and an identifier on it given to
- * another value: what is remembered of it counts no more.
- */
-static inline bool
-outdated(void)
-{
-	return unlikely(cfd_sweeps() != sweeps);
-}
-
-bool
-cfd_search_find_order(CfdFid key, CfdFid fid, int *order)
-{
-	if (outdated())
-		return false;
-	for (int i = 0; i < wanted_count; i++)
-	{
-		if (wanted[i].fid == fid && cfd_search_find(&wanted[i], key, order))
-			return true;
-	}
-	return false;
-}
-
-bool
-cfd_search_find_test(Oid function, CfdFid key, CfdFid fid, bool *holds)
-{
-	if (outdated())
-		return false;
-	for (int i = 0; i < wanted_count; i++)
-	{
-		int			order;
-
-		if (wanted[i].fid != fid || wanted[i].test != function)
-			continue;
-		if (!cfd_search_find(&wanted[i], key, &order))
-			continue;
-		switch (wanted[i].strategy)
-		{
-			case BTLessStrategyNumber:
-				*holds = order < 0;
-				return true;
-			case BTLessEqualStrategyNumber:
-				*holds = order <= 0;
-				return true;
-			case BTEqualStrategyNumber:
-				*holds = order == 0;
-				return true;
-			case BTGreaterEqualStrategyNumber:
-				*holds = order >= 0;
-				return true;
-			case BTGreaterStrategyNumber:
-				*holds = order > 0;
-				return true;
-			default:
-				return false;
-		}
-	}
-	return false;
+	known->holds = orders_of(value->strategy);
+	known->test = known->holds != 0 ? value->test : InvalidOid;
+	known->side = CFD_SECOND;
+	return known;
 }
 
 /* Forgets all orders, and what was wanted. */
 static void
 forget_orders(void)
 {
-	sweeps = cfd_sweeps();
-	stamp++;
-	if (stamp == 0)
-	{
-		memset(wanted, 0, sizeof(wanted));
-		stamp = 1;
-	}
+	cfd_known_forget(CFD_SCOPE_SEARCH);
 	wanted_count = starts = 0;
-	cfd_search_active = false;
+	searching = false;
 }
 
 /* ---------- pages ---------- */
@@ -416,7 +326,7 @@ remember_key(Relation index, int number, int count)
 			CfdFid		key = cfd_search_key_fid(index, cfd_page_key(page, number), value->column);
 
 			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
-				remember(value, key, value->descending ? -order : order);
+				cfd_known_put(value->known, key, value->descending ? -order : order);
 		}
 		if (i + 1 < count && !is_beside(i + 1))
 			within = value->place;
@@ -556,7 +466,7 @@ want(Relation index, AttrNumber column, Datum argument, Oid type, Oid test, Stra
 			return false;
 		value->fid = DatumGetUInt64(argument);
 		value->program = function->signature;
-		cfd_search_active = true;
+		searching = true;
 	}
 	else if (type != own)
 		return false;
@@ -565,7 +475,8 @@ want(Relation index, AttrNumber column, Datum argument, Oid type, Oid test, Stra
 	value->plain = argument;
 	value->test = test;
 	value->strategy = strategy;
-	value->known = 0;
+	if (value->fid != 0)
+		value->known = begin_known(value);
 	wanted_count++;
 	return true;
 }
@@ -672,7 +583,7 @@ before_first(IndexScanDesc scan, bool forward)
 	int			begin;
 
 	want_keys(scan, forward);
-	if (!cfd_search_active)
+	if (!searching)
 		return;
 	behind_equals = is_behind_equals(forward);
 	if (!cfd_search_descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
@@ -694,7 +605,7 @@ before_next(IndexScanDesc scan, bool forward)
 		so->currPos.nextPage == P_NONE)
 		return;
 	want_keys(scan, forward);
-	if (!cfd_search_active)
+	if (!searching)
 		return;
 	cfd_pages_read(&pages, index, _bt_getbuf(index, so->currPos.nextPage, BT_READ), false);
 	page = &pages.page[0];
@@ -765,6 +676,7 @@ rank_elements(Relation index, const ScanKeyData *keys, int count)
 		Datum	   *elements;
 		bool	   *nulls;
 		int			number;
+		CfdRanks   *ranks;
 
 		if ((key->sk_flags & (SK_SEARCHARRAY | SK_ISNULL)) != SK_SEARCHARRAY ||
 			cfd_type_code(index->rd_opcintype[key->sk_attno - 1]) == 0)
@@ -774,12 +686,13 @@ rank_elements(Relation index, const ScanKeyData *keys, int count)
 			continue;
 		deconstruct_array(array, ARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
 						  &elements, &nulls, &number);
-		cfd_ranks_scope = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
+		ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
 		for (int at = 0; at < number; at++)
 		{
 			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
-				cfd_ranks_announce(cfd_ranks_scope, DatumGetUInt64(elements[at]));
+				cfd_ranks_announce(ranks, DatumGetUInt64(elements[at]));
 		}
+		cfd_known_orders[CFD_ORDER_RANKED] = cfd_ranks_order(ranks);
 		/* Elements of two arrays are not compared with each other. */
 		return;
 	}
@@ -800,7 +713,7 @@ has_array(const ScanKeyData *keys, int count)
 static void
 cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
 {
-	CfdRanks   *before = cfd_ranks_scope;
+	CfdOrder   *before = cfd_known_orders[CFD_ORDER_RANKED];
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext own;
 
@@ -819,7 +732,7 @@ cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, i
 	}
 	PG_FINALLY();
 	{
-		cfd_ranks_scope = before;
+		cfd_known_orders[CFD_ORDER_RANKED] = before;
 		MemoryContextSwitchTo(outer);
 		MemoryContextDelete(own);
 	}
@@ -886,7 +799,7 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 				break;
 		}
 		starts = wanted_count;
-		if (cfd_search_active && cfd_search_descend(index, false, false, true))
+		if (searching && cfd_search_descend(index, false, false, true))
 		{
 			Place		place = wanted[starts - 1].place;
 

@@ -25,26 +25,5 @@ extern bool cfd_enable_index_search;
 /* The scans of a plan that has been started, and the table's indexes, search. */
 extern void cfd_search_plan(PlanState *plan);
 extern void cfd_search_indexes(Relation table);
-/* Forgets all orders; never raises an error. */
-extern void cfd_search_forget(void);
-
-extern bool cfd_search_active;
-extern bool cfd_search_find_order(CfdFid key, CfdFid wanted, int *order);
-extern bool cfd_search_find_test(Oid function, CfdFid key, CfdFid wanted, bool *holds);
-
-/* The order of two values as this scan was told, if it was. */
-static inline bool
-cfd_search_order(CfdFid key, CfdFid wanted, int *order)
-{
-	return unlikely(cfd_search_active) && cfd_search_find_order(key, wanted, order);
-}
-
-/* Whether the scan's condition, a function, holds, if that is known. */
-static inline bool
-cfd_search_test(const FmgrInfo *function, CfdFid key, CfdFid wanted, bool *holds)
-{
-	return unlikely(cfd_search_active) && function != NULL &&
-		cfd_search_find_test(function->fn_oid, key, wanted, holds);
-}
 
 #endif

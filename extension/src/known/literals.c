@@ -38,7 +38,7 @@ hash_of(const char *envelope, uint32 length)
 }
 
 CfdFid
-cfd_cache_find(const char *envelope, uint32 length, uint8 type, int32 typmod, CfdPlace place)
+cfd_cache_find(const char *envelope, uint32 length, uint8 type, int32 typmod, uint8 place)
 {
 	uint64		hash;
 
@@ -58,7 +58,7 @@ cfd_cache_find(const char *envelope, uint32 length, uint8 type, int32 typmod, Cf
 }
 
 void
-cfd_cache_add(const char *envelope, uint32 length, uint8 type, int32 typmod, CfdPlace place, CfdFid fid)
+cfd_cache_add(const char *envelope, uint32 length, uint8 type, int32 typmod, uint8 place, CfdFid fid)
 {
 	char	   *copy;
 

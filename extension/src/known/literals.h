@@ -13,11 +13,11 @@
 #define CFD_KNOWN_LITERALS_H
 
 #include "postgres.h"
-#include "value/place.h"
+#include "wire/wire.h"
 
-extern CfdFid cfd_cache_find(const char *envelope, uint32 length, uint8 type, int32 typmod, CfdPlace place);
+extern CfdFid cfd_cache_find(const char *envelope, uint32 length, uint8 type, int32 typmod, uint8 place);
 extern void cfd_cache_add(const char *envelope, uint32 length, uint8 type, int32 typmod,
-						  CfdPlace place, CfdFid fid);
+						  uint8 place, CfdFid fid);
 extern void cfd_cache_reset(void);
 
 #endif

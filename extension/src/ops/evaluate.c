@@ -6,28 +6,14 @@
  */
 #include "postgres.h"
 
-#include "known/neighbours.h"
-#include "order/ranks.h"
-#include "index/row_order.h"
-#include "index/search.h"
+#include "known/known.h"
 #include "session/channel.h"
 #include "common/hashfn.h"
 #include "ops/evaluate.h"
-#include "plan/estimate.h"
 #include "value/promote.h"
 #include "value/place.h"
 #include "value/types.h"
 #include "utils/lsyscache.h"
-
-void
-cfd_invalid_fid(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("invalid identifier of a protected value"),
-			 errdetail("It stands for nothing, but is not NULL."),
-			 errhint("Was it cast from another type?")));
-}
 
 /* An argument: functions are strict, and 0 would be NULL for the keeper. */
 static inline CfdFid
@@ -155,9 +141,7 @@ cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 	bool		holds;
 
 	if (operands == 2 &&
-		(cfd_search_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds) ||
-		 cfd_neighbour_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds) ||
-		 cfd_estimate_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds)))
+		cfd_known_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds))
 		PG_RETURN_BOOL(holds);
 	answer = *declassify(fcinfo, program, operands, 1);
 	if (unlikely(answer > 1))
@@ -178,9 +162,7 @@ cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
 
 	if (unlikely(a == 0 || b == 0))
 		cfd_invalid_fid();
-	if (unlikely(cfd_row_order_scope != NULL) && cfd_row_order_compare(cfd_row_order_scope, a, b, &order))
-		return order;
-	if (unlikely(cfd_ranks_scope != NULL) && cfd_ranks_compare(cfd_ranks_scope, a, b, &order))
+	if (cfd_known_ordered(a, b, &order))
 		return order;
 	answer = *declassify_fids(program, fids, 2, 1);
 	if (unlikely(answer < -1 || answer > 1))
@@ -193,7 +175,7 @@ cfd_order(FunctionCallInfo fcinfo, uint32 program)
 {
 	int			order;
 
-	if (cfd_search_order(operand(fcinfo, 0), operand(fcinfo, 1), &order))
+	if (cfd_known_compared(operand(fcinfo, 0), operand(fcinfo, 1), &order))
 		PG_RETURN_INT32(order);
 	PG_RETURN_INT32(cfd_order_fids(program, operand(fcinfo, 0), operand(fcinfo, 1)));
 }

@@ -17,8 +17,6 @@
 
 #define CFD_OPERANDS_MAX 4
 
-/* Raises the error for an identifier that stands for nothing. */
-extern void cfd_invalid_fid(void) pg_attribute_noreturn();
 /* The result is a FID; the operands are arguments from number `first` on. */
 extern Datum cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, int operands);
 /* As above, of one operand; the result may be NULL: the signature `test` (= on it) tells. */

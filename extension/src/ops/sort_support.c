@@ -14,9 +14,10 @@
 #include "postgres.h"
 
 #include "order/ranks.h"
-#include "index/row_order.h"
+#include "known/known.h"
 #include "fmgr.h"
 #include "ops/evaluate.h"
+#include "value/types.h"
 #include "utils/sortsupport.h"
 
 typedef struct Sorter
@@ -49,7 +50,7 @@ announce(Datum original, SortSupport ssup)
 	if (unlikely(fid == 0))
 		cfd_invalid_fid();
 	/* The order of an index build's rows is known already. */
-	if (cfd_row_order_scope == NULL || !cfd_row_order_has(cfd_row_order_scope, fid))
+	if (!cfd_known_in_build(fid))
 		cfd_ranks_announce(sorter->ranks, fid);
 	return original;
 }

@@ -22,6 +22,7 @@
 
 struct CfdRanks
 {
+	CfdOrder	known;			/* first: its comparisons get it alone */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	CfdSet		set;
@@ -36,16 +37,26 @@ struct CfdRanks
 
 bool		cfd_enable_bulk_sort = true;
 int			cfd_bulk_sort_rows = CFD_RANK_ROWS_MAX;
-CfdRanks   *cfd_ranks_scope = NULL;
 
 static void
 cfd_ranks_forget(void *arg)
 {
 	CfdRanks   *ranks = arg;
 
-	if (cfd_ranks_scope == ranks)
-		cfd_ranks_scope = NULL;
+	cfd_known_drop_order(&ranks->known);
 	cfd_set_reset(&ranks->set);
+}
+
+static bool
+cfd_ranks_compare_known(CfdOrder *order, CfdFid a, CfdFid b, int *result)
+{
+	return cfd_ranks_compare((CfdRanks *) order, a, b, result);
+}
+
+CfdOrder *
+cfd_ranks_order(CfdRanks *ranks)
+{
+	return &ranks->known;
 }
 
 CfdRanks *
@@ -53,6 +64,7 @@ cfd_ranks_create(MemoryContext context, uint8 type)
 {
 	CfdRanks   *ranks = MemoryContextAllocZero(context, sizeof(CfdRanks));
 
+	ranks->known.compare = cfd_ranks_compare_known;
 	ranks->context = context;
 	ranks->set.columns = 1;
 	ranks->set.keys[0].type = type;

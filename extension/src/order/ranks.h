@@ -14,6 +14,7 @@
 #define CFD_ORDER_RANKS_H
 
 #include "postgres.h"
+#include "known/known.h"
 #include "wire/wire.h"
 
 typedef struct CfdRanks CfdRanks;
@@ -28,7 +29,7 @@ extern CfdRanks *cfd_ranks_create(MemoryContext context, uint8 type);
 extern void cfd_ranks_announce(CfdRanks *ranks, CfdFid fid);
 /* Whether the order of the two is known, or could be found out; then gives it. */
 extern bool cfd_ranks_compare(CfdRanks *ranks, CfdFid a, CfdFid b, int *order);
-/* Comparison functions look here until the scope is set to what it was. */
-extern CfdRanks *cfd_ranks_scope;
+/* The same as an order that comparison functions can be told of (known/known.h). */
+extern CfdOrder *cfd_ranks_order(CfdRanks *ranks);
 
 #endif

@@ -16,6 +16,8 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "port/pg_bitutils.h"
+#include "known/known.h"
 #include "plan/estimate.h"
 #include "plan/planning.h"
 #include "program/registry.h"
@@ -39,12 +41,23 @@ typedef enum Kind
 	OF_RANGE
 } Kind;
 
+/* Tests that an estimator will make; 0: none. */
+typedef struct Tests
+{
+	int			count;
+	Oid			function;
+	CfdFid		constant;
+	bool		constant_first;
+	CfdFid	   *values;
+	char	   *answers;
+} Tests;
+
 /* Tests of a condition that were made before its estimator asks. */
 struct CfdTests
 {
 	const PlannerInfo *root;
 	Node	   *column;
-	CfdEstimate made;
+	Tests made;
 	struct CfdTests *next;
 };
 
@@ -57,32 +70,9 @@ typedef struct Message
 	struct Message *next;
 } Message;
 
-CfdEstimate cfd_estimate;
-
-bool
-cfd_estimate_find(CfdFid value, bool *holds)
-{
-	CfdEstimate *made = &cfd_estimate;
-
-	/* They are asked for in this order, more or less. */
-	for (int i = 0; i < made->count; i++)
-	{
-		int			at = (made->next + i) % made->count;
-
-		if (made->values[at] != value)
-			continue;
-		made->next = at + 1;
-		if (made->answers[at] != 0 && made->answers[at] != 1)
-			return false;
-		*holds = made->answers[at] == 1;
-		return true;
-	}
-	return false;
-}
-
 /* Adds values of the column's statistics. */
 static void
-add_values(CfdEstimate *made, HeapTuple statistics, int kind)
+add_values(Tests *made, HeapTuple statistics, int kind)
 {
 	AttStatsSlot slot;
 
@@ -97,7 +87,7 @@ add_values(CfdEstimate *made, HeapTuple statistics, int kind)
 
 /* Describes the tests that an estimator of this kind will make; count 0: none, or too few. */
 static void
-cfd_estimate_describe(CfdEstimate *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
+cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
 {
 	const CfdFunction *function;
 
@@ -136,7 +126,7 @@ send_message(Message *message, const List *tests)
 
 	foreach(cell, tests)
 	{
-		const CfdEstimate *made = lfirst(cell);
+		const Tests *made = lfirst(cell);
 
 		if (cfd_function(made->function) != message->function)
 			continue;
@@ -164,7 +154,7 @@ cfd_estimate_take_answer(Message *message, const List *tests)
 		cfd_violation("declassified results have the wrong length");
 	foreach(cell, tests)
 	{
-		CfdEstimate *made = lfirst(cell);
+		Tests *made = lfirst(cell);
 
 		if (cfd_function(made->function) != message->function)
 			continue;
@@ -186,7 +176,7 @@ make_tests(const List *tests)
 	Assert(tests != NIL);
 	foreach(cell, tests)
 	{
-		CfdEstimate *made = lfirst(cell);
+		Tests *made = lfirst(cell);
 
 		made->answers = palloc(made->count);
 		for (message = messages; message != NULL; message = message->next)
@@ -235,7 +225,7 @@ kind_of(Oid operator, Kind *kind)
 
 /* Tests that were made of a column in this planning. */
 static bool
-find_known(const PlannerInfo *root, const VariableStatData *column, CfdEstimate *made)
+find_known(const PlannerInfo *root, const VariableStatData *column, Tests *made)
 {
 	for (const CfdTests *entry = cfd_planning == NULL ? NULL : cfd_planning->tests; entry != NULL; entry = entry->next)
 	{
@@ -344,7 +334,7 @@ make_all_tests(const PlannerInfo *root, const VariableStatData *column)
 
 /* The tests that an estimator will make of a restriction, if it is simple. */
 static void
-test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
+test_beforehand(FunctionCallInfo fcinfo, Kind kind, Tests *made)
 {
 	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
 	List	   *args = (List *) PG_GETARG_POINTER(2);
@@ -362,24 +352,58 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind, CfdEstimate *made)
 	ReleaseVariableStats(column);
 }
 
-static Datum
-estimate(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
+/* Lets the estimator find what was tested: a test holds for one order, and is put as that. */
+static void
+cfd_estimate_tell(const Tests *made)
 {
-	CfdEstimate made = {0};
+	uint32		entries = pg_nextpower2_32(2 * made->count);
+	CfdAnswer  *answers = palloc0(sizeof(CfdAnswer) * entries);
+	CfdSubject *subject;
+
+	cfd_known_forget(CFD_SCOPE_ESTIMATE);
+	subject = cfd_known_subject(CFD_SCOPE_ESTIMATE, made->constant, answers, entries);
+	subject->test = made->function;
+	subject->holds = CFD_HOLDS_EQUAL;
+	subject->side = made->constant_first ? CFD_FIRST : CFD_SECOND;
+	for (int i = 0; i < made->count; i++)
+	{
+		/* Others are not known, as of a value that is no more. */
+		if (made->answers[i] == 0 || made->answers[i] == 1)
+			cfd_known_put(subject, made->values[i], made->answers[i] == 1 ? 0 : 1);
+	}
+}
+
+/* PostgreSQL's estimator, which finds what was tested. */
+static Datum
+call_stock(FunctionCallInfo fcinfo, PGFunction stock)
+{
 	Datum		result;
 
-	test_beforehand(fcinfo, kind, &made);
-	cfd_estimate = made;
 	PG_TRY();
 	{
 		result = DirectFunctionCall4Coll(stock, PG_GET_COLLATION(), PG_GETARG_DATUM(0), PG_GETARG_DATUM(1),
 										 PG_GETARG_DATUM(2), PG_GETARG_DATUM(3));
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		cfd_estimate.count = 0;
+		cfd_known_forget(CFD_SCOPE_ESTIMATE);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	cfd_known_forget(CFD_SCOPE_ESTIMATE);
+	return result;
+}
+
+static Datum
+estimate(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
+{
+	Tests		made = {0};
+	Datum		result;
+
+	test_beforehand(fcinfo, kind, &made);
+	if (made.count > 0)
+		cfd_estimate_tell(&made);
+	result = call_stock(fcinfo, stock);
 	if (kind == OF_RANGE)
 		return Float8GetDatum(cfd_estimate_bound((PlannerInfo *) PG_GETARG_POINTER(0), (List *) PG_GETARG_POINTER(2),
 												 PG_GETARG_INT32(3), DatumGetFloat8(result)));

@@ -105,7 +105,7 @@ bytes_of(const CfdProgram *program, int *length)
 }
 
 static Registered *
-add(const unsigned char *bytes, int length, uint32 hash)
+cfd_programs_add(const unsigned char *bytes, int length, uint32 hash)
 {
 	const char *answer;
 	uint32		answer_length;
@@ -141,7 +141,7 @@ find_or_add(const unsigned char *bytes, int length)
 			memcmp(programs[i].bytes, bytes, length) == 0)
 			return &programs[i];
 	}
-	return add(bytes, length, hash);
+	return cfd_programs_add(bytes, length, hash);
 }
 
 void

@@ -12,7 +12,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "known/envelopes.h"
+#include "known/known.h"
+#include "result/envelopes.h"
 #include "result/results.h"
 #include "result/stored.h"
 #include "executor/tuptable.h"
@@ -37,8 +38,9 @@ typedef struct Results
 
 static Results results;
 
-bool
-cfd_results_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *length)
+/* The envelope of the value that is written now, if it has been fetched. */
+static bool
+known_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *length)
 {
 	if (results.context != NULL)
 		return cfd_envelopes_next(&results.envelopes, fid, type, envelope, length);
@@ -144,4 +146,10 @@ cfd_results_end(void)
 	results.to = NULL;
 	results.slot = NULL;
 	results.rows = 0;
+}
+
+void
+cfd_results_init(void)
+{
+	cfd_known_envelope = known_envelope;
 }

@@ -24,7 +24,7 @@ extern int	cfd_result_batch;
 extern DestReceiver *cfd_results_receiver(QueryDesc *query);
 /* The run is over, or failed. */
 extern void cfd_results_end(void);
-/* The envelope of the value that is written now, if it has been fetched. */
-extern bool cfd_results_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *length);
+/* Where envelopes are known (known/known.h). */
+extern void cfd_results_init(void);
 
 #endif

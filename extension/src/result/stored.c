@@ -13,11 +13,11 @@
  */
 #include "postgres.h"
 
-#include "known/envelopes.h"
+#include "result/envelopes.h"
 #include "result/results.h"
 #include "result/stored.h"
 #include "executor/executor.h"
-#include "hooks/hooks.h"
+#include "value/place.h"
 #include "tcop/pquery.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
@@ -95,7 +95,7 @@ static bool
 is_written(Portal portal)
 {
 	return PortalIsValid(portal) && portal->holdStore != NULL && portal->atStart &&
-		cfd_statement_depth() == 0;
+		cfd_statement_depth == 0;
 }
 
 bool

@@ -15,11 +15,12 @@
 #include "session/arena.h"
 #include "session/channel.h"
 #include "nodes/memnodes.h"
-#include "known/literals.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 
 #define NEXT_STATEMENT cfd_channel.next[CFD_STATEMENT]
+
+void		(*cfd_arena_forgotten) (void) = NULL;
 
 static bool watching = false;
 static MemoryContextCallback boundary_callback;
@@ -43,7 +44,7 @@ void
 cfd_arena_reset(void)
 {
 	cfd_channel.kept = NEXT_STATEMENT;
-	cfd_cache_reset();
+	cfd_arena_forgotten();
 }
 
 bool
@@ -154,7 +155,7 @@ boundary(void *arg)
 	(void) arg;
 	watching = false;
 	cfd_channel.ready = false;
-	cfd_cache_reset();
+	cfd_arena_forgotten();
 	cfd_channel_close_broken();
 	if (cfd_arena_in_use() && !cfd_arena_portals_open())
 	{

@@ -15,6 +15,9 @@
 
 #include "postgres.h"
 
+/* Called when all temporary values of the client's message are done; set once. Raises no error. */
+extern void (*cfd_arena_forgotten) (void);
+
 extern void cfd_arena_open(uint32 arena);
 extern void cfd_arena_reset(void);
 /* Whether values of the statement arena may be alive. */

@@ -18,7 +18,6 @@
 #include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/timestamp.h"
-#include "wal/recovery.h"
 #include "session/gate.h"
 
 typedef struct CfdState
@@ -45,6 +44,7 @@ typedef struct CfdState
 static CfdState *state = NULL;
 static LWLock *gate = NULL;
 CfdStandby *cfd_standby = NULL;
+int			cfd_standby_timeout = 30000;
 
 void
 cfd_state_request_shmem(void)

@@ -82,6 +82,9 @@ typedef struct CfdStandby
 	pg_atomic_uint32 follows;	/* the keeper gives no FIDs yet */
 } CfdStandby;
 
+/* GUC: longest wait for the keeper of a standby to come as far as its recovery. */
+extern int	cfd_standby_timeout;
+
 extern CfdStandby *cfd_standby;
 
 /* PostgreSQL's recovery: a redo record that ends here. */

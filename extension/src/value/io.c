@@ -9,11 +9,10 @@
  */
 #include "postgres.h"
 
-#include "result/results.h"
+#include "known/known.h"
 #include "session/channel.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
-#include "ops/evaluate.h"
 #include "value/promote.h"
 #include "value/base64.h"
 #include "value/batch.h"
@@ -207,7 +206,7 @@ get_envelope(CfdFid fid, uint8 type, uint32 *length)
 	unsigned char body[CFD_FIXED_GET_ENVELOPE];
 	const char *envelope;
 
-	if (cfd_results_envelope(fid, type, &envelope, length))
+	if (cfd_known_envelope(fid, type, &envelope, length))
 		return envelope;
 	memset(body, 0, sizeof(body));
 	cfd_put64(body, fid);

@@ -16,6 +16,7 @@
 #include "value/place.h"
 
 CfdMode		cfd_mode = CFD_MODE_QUERY;
+int			cfd_statement_depth = 0;
 
 static char called;
 

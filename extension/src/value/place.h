@@ -32,6 +32,8 @@ typedef enum CfdMode
 } CfdMode;
 
 extern CfdMode cfd_mode;
+/* How many statements run, one within the other; 0: what a statement has put aside is written. */
+extern int	cfd_statement_depth;
 
 /* Whether a function is called for the first time through this FmgrInfo. */
 static inline bool

@@ -192,3 +192,13 @@ cfd_type_contains(Oid type)
 			return false;
 	}
 }
+
+void
+cfd_invalid_fid(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid identifier of a protected value"),
+			 errdetail("It stands for nothing, but is not NULL."),
+			 errhint("Was it cast from another type?")));
+}

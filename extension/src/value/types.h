@@ -23,6 +23,8 @@ extern Oid	cfd_type_oid(uint8 code);
 extern const char *cfd_type_name(uint8 code);
 extern const char *cfd_plain_name(uint8 code);
 extern Oid	cfd_plain_oid(uint8 code);
+/* Raises the error for an identifier that stands for nothing. */
+extern void cfd_invalid_fid(void) pg_attribute_noreturn();
 /* Whether a value of the type is or contains (array, composite, ...) a FID. */
 extern bool cfd_type_contains(Oid type);
 /* Whether one of the attributes has a protected type. */

@@ -54,7 +54,6 @@
 static int	checkpoint_interval = 60;
 static int	checkpoint_wal = 256;
 static int	wal_lag_warning = 1024;
-int			cfd_standby_timeout = 30000;
 
 
 /* The keeper, as it was when it was asked, and what it was told since. */

@@ -14,9 +14,6 @@
 /* To be called once, while shared_preload_libraries are loaded. */
 extern void cfd_wal_init(void);
 
-/* GUC: longest wait for the keeper of a standby to come as far as its recovery. */
-extern int	cfd_standby_timeout;
-
 extern PGDLLEXPORT void cfd_recovery_main(Datum arg) pg_attribute_noreturn();
 
 #endif

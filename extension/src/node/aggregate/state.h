@@ -19,6 +19,7 @@
 #include "nodes/execnodes.h"
 #include "batch/stored.h"
 #include "ops/evaluate.h"
+#include "value/types.h"
 #include "program/compile.h"
 #include "portability/instr_time.h"
 #include "utils/tuplestore.h"

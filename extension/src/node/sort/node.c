@@ -15,7 +15,7 @@
  */
 #include "postgres.h"
 
-#include "known/neighbours.h"
+#include "known/known.h"
 #include "order/plain.h"
 #include "order/plain_sort.h"
 #include "order/ranks.h"
@@ -87,6 +87,10 @@ typedef struct CfdSortState
 	int64		at;				/* rows given */
 	int64		mark;
 	Oid			equality;		/* function, if the only key is protected; or 0 */
+	int64		told;			/* place of the row that nodes above were told of last */
+	CfdFid		last;			/* its key, or 0 */
+	CfdFid		first;			/* that of the first row that equals the one before it */
+	bool		last_same;		/* it equals the one before */
 	Tuplestorestate *store;		/* what did not fit into memory */
 	bool		compares;		/* too many rows to be ranked */
 	Tuplesortstate *sorter;
@@ -99,8 +103,6 @@ typedef struct CfdSortState
 } CfdSortState;
 
 static const CustomExecMethods exec_methods;
-
-CfdNeighbours cfd_neighbours;
 
 /* ---------- start ---------- */
 
@@ -693,14 +695,38 @@ move(CfdSortState *state, bool forward)
 	return state->at > 0;
 }
 
-/* Nodes above ask whether the row equals the one before: the ranks have told. */
+/*
+ * Nodes above (Unique, groups of sorted rows) ask whether the row equals the one before, or the
+ * first of those that equal that: the ranks have told.
+ */
 static void
 tell_neighbour(CfdSortState *state, int64 place)
 {
+	static CfdAnswer answers[4];
 	bool		null;
 	Datum		value = slot_getattr(state->kept, state->keys[0].column, &null);
+	bool		same = state->same[place];
+	CfdSubject *subject;
 
-	cfd_neighbour_next(state, place, state->equality, null ? 0 : DatumGetUInt64(value), state->same[place]);
+	/* The sort has moved, or begins. */
+	if (state->told + 1 != place)
+		state->last = 0, state->last_same = false;
+	/* The first that equal the row before: that itself, unless it equalled others. */
+	if (!state->last_same)
+		state->first = state->last;
+	cfd_known_forget(CFD_SCOPE_SORTED);
+	if (!null)
+	{
+		subject = cfd_known_subject(CFD_SCOPE_SORTED, DatumGetUInt64(value), answers, lengthof(answers));
+		subject->test = state->equality;
+		subject->holds = CFD_HOLDS_EQUAL;
+		subject->side = CFD_EITHER;
+		cfd_known_put(subject, state->last, same ? 0 : 1);
+		cfd_known_put(subject, state->first, same ? 0 : 1);
+	}
+	state->last = null ? 0 : DatumGetUInt64(value);
+	state->last_same = same;
+	state->told = place;
 }
 
 static TupleTableSlot *

@@ -10,7 +10,7 @@
  */
 #include "postgres.h"
 
-#include "known/envelopes.h"
+#include "result/envelopes.h"
 #include "session/channel.h"
 #include "value/types.h"
 #include "utils/memutils.h"

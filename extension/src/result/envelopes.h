@@ -10,8 +10,8 @@
  * others in between; a value whose envelope did not come with the others is asked for
  * alone by whoever writes it, so that its error is raised where its row is written.
  */
-#ifndef CFD_KNOWN_ENVELOPES_H
-#define CFD_KNOWN_ENVELOPES_H
+#ifndef CFD_RESULT_ENVELOPES_H
+#define CFD_RESULT_ENVELOPES_H
 
 #include "postgres.h"
 #include "access/tupdesc.h"
