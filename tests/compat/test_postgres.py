@@ -48,6 +48,7 @@ def server(request, side):
         yield stack_server(request.getfixturevalue("stack"), side == "proxy")
         return
     stack = Stack(ROOT / ".run" / f"compat-{os.getpid()}", POSTGRES, "none")
+    stack.environment["CONFIDE_PROXY_USERS"] = "*"  # the suites make roles, and connect as these
     stack.fresh()
     yield stack_server(stack, side == "proxy")
     stack.down("--remove")

@@ -15,9 +15,14 @@ pub struct Config {
     pub upstream: String,
     /// The client's key file (`confide keygen client`).
     pub client_key: PathBuf,
-    /// The keeper's public key. Empty: the first key seen is trusted until the
-    /// proxy stops.
+    /// The keeper's public key. Empty, with `insecure`: the first key seen is trusted until
+    /// the proxy stops.
     pub keeper_key: String,
+    /// Start without the keeper's public key.
+    pub insecure: bool,
+    /// The roles that clients may connect as, whatever others the database has; `*` stands for
+    /// any. Empty: none.
+    pub users: Vec<String>,
     /// Serve only databases that have Confide: a server that hides its protected
     /// types cannot make the proxy pass values on.
     pub require_confide: bool,
@@ -49,6 +54,8 @@ impl Default for Config {
             upstream: "127.0.0.1:5432".into(),
             client_key: PathBuf::new(),
             keeper_key: String::new(),
+            insecure: false,
+            users: Vec::new(),
             require_confide: false,
             pin_file: PathBuf::new(),
             max_clients: 1000,
@@ -104,6 +111,10 @@ impl Config {
                     .parse()
                     .map(toml::Value::Boolean)
                     .map_err(|_| format!("{name}: expected true or false"))?,
+                Some(toml::Value::Array(_)) => {
+                    let words = text.split(',').map(str::trim).filter(|w| !w.is_empty());
+                    toml::Value::Array(words.map(|w| toml::Value::String(w.into())).collect())
+                }
                 Some(_) => toml::Value::String(text),
                 None => return Err(format!("{name}: no such setting")),
             };
@@ -124,6 +135,11 @@ impl Config {
             return Err("max_message_bytes: expected 1024 to 1073741824".into());
         }
         self.upstream().map(|_| ())
+    }
+
+    /// Whether clients may connect as this role.
+    pub fn serves(&self, user: &str) -> bool {
+        self.users.iter().any(|u| u == "*" || u == user)
     }
 
     /// The server's address.
@@ -168,11 +184,13 @@ mod tests {
                 ("CONFIDE_PROXY_UPSTREAM", "/tmp/pg:5499"),
                 ("CONFIDE_PROXY_MAX_CLIENTS", "7"),
                 ("CONFIDE_PROXY_REQUIRE_CONFIDE", "true"),
+                ("CONFIDE_PROXY_USERS", "app, report"),
                 ("PATH", "/"),
             ]),
         )
         .unwrap();
         assert_eq!(config.max_clients, 7);
+        assert!(config.serves("report") && !config.serves("spy") && !config.serves("*"));
         assert!(config.require_confide);
         assert_eq!(
             config.upstream().unwrap(),

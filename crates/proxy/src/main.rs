@@ -101,6 +101,13 @@ fn prepare(config: Config) -> Result<Shared, String> {
                 .map_err(|e| format!("keeper_key: {e}"))?,
         ),
     };
+    if keeper.is_none() && !config.insecure {
+        return Err(
+            "keeper_key is not set: whoever controls the database server could show a key of his \
+             own. Set it (`confide pubkey FILE` shows it), or say insecure = true"
+                .into(),
+        );
+    }
     if keeper.is_none() {
         tracing::warn!("keeper_key is not set: the first keeper seen will be trusted");
     }

@@ -62,6 +62,13 @@ pub async fn serve(
         .hint("Connect to the server itself: what it replicates is protected as it is stored.");
         return fail(client, &failure).await;
     }
+    if !shared.config.serves(&user) {
+        tracing::warn!(%address, "a client asked for a role that is not served");
+        let failure = Failure::new("28000", "confide: this proxy does not serve the role")
+            .detail("Roles that the database alone knows are not served.")
+            .hint("Add it to \"users\" in the proxy's configuration.");
+        return fail(client, &failure).await;
+    }
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
     let server = match timeout(wait, connect(&shared.upstream, &raw)).await {
         Ok(Ok(server)) => server,

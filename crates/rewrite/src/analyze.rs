@@ -190,6 +190,7 @@ fn statement(
         changes_schema: traits.changes_schema || extra.changes_schema,
         changes_search_path: traits.changes_search_path || infer.sets_config,
         depends_on_search_path: infer.depends_on_search_path,
+        results: infer.results.take(),
         copy: extra.copy,
         prepare,
     };
@@ -211,6 +212,7 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         changes_schema: traits.changes_schema,
         changes_search_path: traits.changes_search_path,
         depends_on_search_path: false,
+        results: None,
         copy: None,
         prepare: None,
     };

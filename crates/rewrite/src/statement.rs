@@ -29,6 +29,9 @@ pub struct Statement {
     /// It has an unqualified name that several schemas have, with different
     /// protection: the caller makes sure of the search path and analyses again.
     pub depends_on_search_path: bool,
+    /// For each column of the rows that the client gets, whether it may be protected; `None`
+    /// where that is not known.
+    pub results: Option<Vec<bool>>,
     /// For `COPY`.
     pub copy: Option<CopyPlan>,
     /// For `PREPARE`: what to remember under the name, once it has succeeded.

@@ -5,7 +5,7 @@ use crate::infer::{Infer, Res, location};
 use crate::kind::{passes, passes_ddl};
 use crate::refusal::Refusal;
 use crate::schema::{Column, ColumnType, Relation};
-use crate::scope::Cols;
+use crate::scope::{Col, Cols};
 use crate::statement::{ParamUse, Prepared};
 use crate::value::{Class, Val};
 use pg_query::protobuf::{
@@ -45,6 +45,7 @@ impl Infer<'_> {
                 let cols = self.select(s)?;
                 if s.into_clause.is_none() {
                     self.shown(&cols, node)?;
+                    self.results = self.given(&cols);
                 }
                 Ok(self.created(s.into_clause.as_deref(), &cols))
             }
@@ -54,6 +55,7 @@ impl Infer<'_> {
             | NodeEnum::MergeStmt(_) => {
                 let cols = self.query_node(node)?;
                 self.shown(&cols, node)?;
+                self.results = self.given(&cols);
                 Ok(Extra::default())
             }
             NodeEnum::ExplainStmt(e) => self.explained(e, prepared),
@@ -115,6 +117,14 @@ impl Infer<'_> {
         )
     }
 
+    /// Which columns of a result may be protected; `None` if there may be others.
+    fn given(&self, cols: &Cols) -> Option<Vec<bool>> {
+        let may = |col: &Col| self.holds_enc(&col.val) || matches!(col.val.class, Class::Lit(None));
+        cols.open
+            .is_none()
+            .then(|| cols.list.iter().map(may).collect())
+    }
+
     /// The constants of this statement are options, names and the like.
     pub fn without_values(&mut self) -> Res<Extra> {
         self.visit_rest();
@@ -135,6 +145,7 @@ impl Infer<'_> {
         match query {
             Some(query) => {
                 self.statement(query, prepared)?;
+                self.results = None;
                 Ok(Extra::default())
             }
             None => Ok(Extra::default()),

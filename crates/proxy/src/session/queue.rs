@@ -67,6 +67,8 @@ pub(super) struct QueryState {
     pub(super) effects: VecDeque<Option<Effect>>,
     /// COPY plans left.
     pub(super) copies: VecDeque<CopyPlan>,
+    /// For each statement that has not completed, which columns of its rows may be protected.
+    pub(super) results: VecDeque<Option<Vec<bool>>>,
     /// Columns of the rows that come.
     pub(super) columns: Option<Vec<Column>>,
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, BytesMut};
 use client::description::{self, Column};
-use client::{Failure, Session};
+use client::{Failure, Protected, Session};
 use rewrite::PositionMap;
 
 use super::queue::{Expect, InternalState};
@@ -289,6 +289,17 @@ impl Core {
         }
     }
 
+    /// The database gives protected values where there were plain ones.
+    fn unexpected(&mut self) -> Stop {
+        self.shared.bump(&self.key.0);
+        let what = "confide: a result is protected where the statement reads something plain";
+        Stop::Fatal(
+            Failure::new("55000", what)
+                .detail("The proxy opens only what it knows to be protected.")
+                .hint("If the schema was changed on purpose, connect again."),
+        )
+    }
+
     /// The first entry is answered.
     fn settle(&mut self, message: &[u8], hidden: bool) -> Step {
         self.queue.pop_front();
@@ -313,6 +324,9 @@ impl Core {
             (Some(Expect::DescribeStatement { statement, hidden }), b'T' | b'n') => {
                 if let Some(statement) = statement {
                     let columns = row_columns(tag, body, &self.session)?;
+                    if !is_expected(&columns, statement.results()) {
+                        return Err(self.unexpected());
+                    }
                     let _ = statement
                         .fields
                         .set(columns.iter().map(|c| c.protected).collect());
@@ -322,6 +336,10 @@ impl Core {
             (Some(Expect::DescribePortal { portal, hidden }), b'T' | b'n') => {
                 let columns = row_columns(tag, body, &self.session)?;
                 if let Some(portal) = portal {
+                    let statement = portal.statement.as_ref();
+                    if !is_expected(&columns, statement.and_then(|s| s.results())) {
+                        return Err(self.unexpected());
+                    }
                     let _ = portal.columns.set(columns);
                 }
                 (*hidden, true)
@@ -345,6 +363,10 @@ impl Core {
             b'T' => {
                 let body = message.get_mut(frame::HEADER..).unwrap_or_default();
                 let columns = row_columns(tag, body, &self.session)?;
+                let expected = state.results.front().and_then(Option::as_deref);
+                if !is_expected(&columns, expected) {
+                    return Err(self.unexpected());
+                }
                 state.columns = columns
                     .iter()
                     .any(|c| c.protected.is_some())
@@ -360,6 +382,7 @@ impl Core {
             }
             b'C' => {
                 state.columns = None;
+                state.results.pop_front();
                 let effect = state.effects.pop_front().flatten();
                 if let Some(effect) = effect {
                     self.succeeded(effect);
@@ -414,6 +437,17 @@ impl Core {
         self.pass(message);
         Ok(())
     }
+}
+
+/// Whether no column is protected where the statement reads plain ones: what stands there
+/// would be shown in the clear to whoever may read that.
+fn is_expected(columns: &[Column], expected: Option<&[bool]>) -> bool {
+    let may = |at: usize| expected.is_none_or(|all| all.get(at).copied().unwrap_or(false));
+    let opened = |c: &Column| matches!(c.protected, Some(p) if p != Protected::Quoting);
+    columns
+        .iter()
+        .enumerate()
+        .all(|(at, c)| may(at) || !opened(c))
 }
 
 fn next_plan(

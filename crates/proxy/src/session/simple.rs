@@ -59,6 +59,7 @@ impl Core {
             positions: text.positions,
             literals,
             effects: text.statements.iter().map(Effect::of).collect(),
+            results: text.statements.iter().map(|s| s.results.clone()).collect(),
             copies: text
                 .statements
                 .into_iter()

@@ -73,6 +73,11 @@ impl Statement {
         self.asked.swap(true, Ordering::Relaxed)
     }
 
+    /// Which columns of its rows may be protected, if that is known.
+    pub(super) fn results(&self) -> Option<&[bool]> {
+        self.analysed.as_ref()?.results.as_deref()
+    }
+
     /// COPY plans of an execution.
     pub(super) fn copies(&self) -> VecDeque<CopyPlan> {
         self.analysed

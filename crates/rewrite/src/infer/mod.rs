@@ -61,6 +61,8 @@ pub(crate) struct Infer<'a> {
     pub forced: HashSet<usize>,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
+    /// What the client gets ([`crate::Statement::results`]).
+    pub results: Option<Vec<bool>>,
     /// In queries whose column names nobody sees, if not 0.
     pub nameless: usize,
 }
@@ -95,6 +97,7 @@ impl<'a> Infer<'a> {
             declared: Vec::new(),
             forced: HashSet::new(),
             named_targets: Vec::new(),
+            results: None,
             nameless: 0,
         }
     }

@@ -1,0 +1,69 @@
+"""Through the proxy: a role of the superuser's making, and values that the database puts where the
+application reads something plain.
+
+Mechanism: the proxy serves the roles of its own list (`users`), and opens the columns of a result
+that its binder takes for protected. Right: 28000 for other roles; 55000, and the connection ends,
+where a plain column comes back protected. With the bug everything is shown in the clear.
+"""
+
+import psycopg
+import pytest
+
+SECRET = "Ada Lovelace"
+
+
+@pytest.fixture
+def emp(app):
+    app.execute("CREATE TABLE emp (id int PRIMARY KEY, name enc_text)")
+    app.execute(f"INSERT INTO emp VALUES (1, '{SECRET}')")
+    app.execute("CREATE TABLE directory (id int, note text)")
+    app.execute("INSERT INTO directory VALUES (1, 'open')")
+    return app
+
+
+SPIES = {
+    "a superuser": "CREATE ROLE spy SUPERUSER LOGIN PASSWORD 'x'",
+    "a member of the application's role": "CREATE ROLE spy LOGIN PASSWORD 'x' IN ROLE app",
+}
+
+
+@pytest.mark.parametrize("name", SPIES)
+def test_role(stack, emp, dba, schema, attack, name):
+    dba.execute("DROP ROLE IF EXISTS spy")
+    dba.execute(SPIES[name])
+    seen = []
+    parts = psycopg.conninfo.conninfo_to_dict(stack.app_url)
+    url = psycopg.conninfo.make_conninfo(**{**parts, "user": "spy", "password": "x"})
+    try:
+        with psycopg.connect(url, options=f"-c search_path={schema}", autocommit=True) as spy:
+            seen = spy.execute("SELECT name FROM emp").fetchall()
+    except psycopg.OperationalError as error:
+        assert "does not serve the role" in str(error)
+    finally:
+        dba.execute("DROP ROLE spy")
+    attack.attempt(f"read as {name}", SECRET in str(seen))
+
+
+READS = {
+    "simple": (False, "SELECT id, note FROM directory"),
+    "extended": (True, "SELECT id, note FROM directory WHERE id = %s"),
+    "returning": (False, "DELETE FROM directory WHERE id = 1 RETURNING note"),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_swapped(emp, dba, attack, name):
+    """The application's session knows the table as a plain one; then it is another."""
+    extended, sql = READS[name]
+    arguments = (1,) if extended else None
+    if name != "returning":
+        assert emp.execute(sql, arguments).fetchall() == [(1, "open")]
+    dba.execute("ALTER TABLE directory RENAME TO hidden")
+    dba.execute("CREATE VIEW directory AS SELECT id, name AS note FROM emp")
+    dba.execute("ALTER VIEW directory OWNER TO app")
+    seen = []
+    try:
+        seen = emp.execute(sql, arguments).fetchall()
+    except psycopg.OperationalError as error:
+        assert "a result is protected" in str(error)
+    attack.attempt(f"a protected value in a plain column, {name}", SECRET in str(seen))
