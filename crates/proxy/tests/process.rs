@@ -39,6 +39,8 @@ impl Proxy {
                 server.local_addr().unwrap().to_string(),
             )
             .env("CONFIDE_PROXY_CLIENT_KEY", &key)
+            .env("CONFIDE_PROXY_INSECURE", "true")
+            .env("CONFIDE_PROXY_USERS", "*")
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
