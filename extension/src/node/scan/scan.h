@@ -3,10 +3,10 @@
  *	  The batched scan: a plan node above a scan of a table that has the protected
  *	  quals evaluated, and protected expressions computed, by the batch.
  *
- * path.c makes the paths and the plan, join.c those that stand above a join, node.c
- * executes, pairs.c reads the pairs of a semi or anti join, buffer.c holds a batch of rows. The
- * child is PostgreSQL's own scan or join, with the plain quals; access methods are not
- * known here.
+ * path.c makes the paths and the plan, join.c those that stand above a join, begin.c starts the
+ * execution, node.c asks the keeper, pairs.c reads the pairs of a semi or anti join, explain.c
+ * explains. Rows come by the batch (batch/driver.h). The child is PostgreSQL's own scan or join,
+ * with the plain quals; access methods are not known here.
  *
  * Invariants: rows and errors are those of the child with all quals and
  * expressions evaluated row by row; what is declassified is whether a row

@@ -2,29 +2,22 @@
  * node.c
  *	  Executes the node that adds tokens: see tokens.h.
  *
- * Two buffers take turns: while the keeper makes the tokens of one, the other is filled, and
- * where all rows will be wanted, it is asked about in advance, too. An error of a row comes
- * with the answer and is raised when its turn comes.
+ * Rows come by the batch (batch/driver.h); where all of them will be wanted, the keeper is asked
+ * about the next batch in advance.
  *
  * Invariant: as of tokens.h.
  */
 #include "postgres.h"
 
 #include "wire/columns.h"
-#include "session/error.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "batch/buffer.h"
+#include "batch/driver.h"
 #include "node/tokens/tokens.h"
 #include "value/types.h"
 #include "utils/ruleutils.h"
-
-/* Bytes of an answer beside the tokens: head, and most errors. */
-#define ANSWER_BYTES (8 + 512)
-/* Smaller batches are not read ahead. */
-#define AHEAD_ROWS 512
 
 /* What the tokens of both sides of a join have in common, so that they compare. */
 typedef struct Numbered
@@ -41,22 +34,13 @@ typedef struct CfdTokensState
 	bool		nulls_equal;
 	CfdTokensReading reading;
 	const SubPlanState *subplan;	/* that tokens are looked up in; or NULL */
-	CfdBuffer	buffers[2];
+	CfdDriver	driver;			/* of the child's rows */
 	const char *tokens;			/* of the current buffer; NULL: nobody looks at them */
-	int			current;		/* buffer whose rows are given out */
-	bool		ahead;			/* the other one is filled */
-	bool		ended;			/* the child has no more rows */
-	int			batch_rows;		/* of the next batch */
-	uint64		scanned;		/* rows of the child since it began anew */
-	CfdStored  *stored;			/* rows as they are stored; NULL: from slots only */
-	ExprContext *keys_context;
-	StringInfoData body;
-	/* for EXPLAIN ANALYZE */
-	uint64		exchanges;
-	uint64		rows;
+	uint64		rows;			/* for EXPLAIN ANALYZE */
 } CfdTokensState;
 
 static const CustomExecMethods exec_methods;
+static const CfdDriverMethods driver_methods;
 static uint64 last_number = 0;
 
 /* ---------- beginning ---------- */
@@ -113,15 +97,15 @@ numbered(EState *estate, int param)
 }
 
 static void
-cfd_tokens_make_buffers(CfdTokensState *state, TupleDesc rows)
+make_token_buffers(CfdTokensState *state, TupleDesc rows)
 {
 	bool	   *kept = palloc(rows->natts);
 
 	memset(kept, true, rows->natts);
 	for (int i = 0; i < 2; i++)
 	{
-		cfd_buffer_init(&state->buffers[i], rows->natts, kept, 0);
-		state->buffers[i].quals = cfd_inputs_create(&state->keys, &state->css.ss.ps);
+		cfd_buffer_init(&state->driver.buffers[i], rows->natts, kept, 0);
+		state->driver.buffers[i].quals = cfd_inputs_create(&state->keys, &state->css.ss.ps);
 	}
 }
 
@@ -154,19 +138,13 @@ is_empty(const SubPlanState *subplan)
 	return is_hashed(subplan) && !subplan->havehashrows && !subplan->havenullrows;
 }
 
-/* Rows of the first batch: one row's token tells nothing where it is compared with none. */
-static int
-first_rows(const CfdTokensState *state)
-{
-	return state->reading == CFD_TOKENS_ALL ? Min(CFD_BATCH_FIRST_ROWS, cfd_batch_rows) : 1;
-}
-
 static void
 cfd_tokens_begin(CustomScanState *node, EState *estate, int flags)
 {
 	CfdTokensState *state = (CfdTokensState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
 	const int	again = EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK;
+	CfdDriver  *driver = &state->driver;
 	TupleDesc	rows;
 
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags & ~again);
@@ -176,55 +154,18 @@ cfd_tokens_begin(CustomScanState *node, EState *estate, int flags)
 	state->nulls_equal = intVal(list_nth(plan->custom_private, CFD_TOKENS_NULLS_EQUAL)) != 0;
 	state->reading = intVal(list_nth(plan->custom_private, CFD_TOKENS_READING));
 	state->subplan = find_subplan(&node->ss.ps, intVal(list_nth(plan->custom_private, CFD_TOKENS_SUBPLAN)));
-	state->keys_context = CreateExprContext(estate);
-	cfd_tokens_make_buffers(state, rows);
-	if (!state->buffers[0].quals->evaluates)
-		state->stored = cfd_stored_create(rows->natts);
-	state->batch_rows = first_rows(state);
-	initStringInfo(&state->body);
+	driver->methods = &driver_methods;
+	driver->node = &node->ss.ps;
+	driver->child = outerPlanState(state);
+	driver->last_attribute = rows->natts;
+	/* One row's token tells nothing where it is compared with none. */
+	driver->first_rows = state->reading == CFD_TOKENS_ALL ? CFD_BATCH_FIRST_ROWS : 1;
+	driver->asks_ahead = true;
+	make_token_buffers(state, rows);
+	cfd_driver_begin(driver);
 }
 
 /* ---------- a batch ---------- */
-
-static void
-cfd_tokens_add_rows(CfdTokensState *state, CfdBuffer *buffer, TupleTableSlot *slot)
-{
-	ExprContext *context = state->keys_context;
-
-	if (state->stored != NULL &&
-		cfd_stored_take(state->stored, outerPlanState(state), slot, state->batch_rows - buffer->rows) > 0)
-	{
-		cfd_inputs_stored(buffer->quals, state->stored, context, buffer->rows);
-		cfd_buffer_add_stored(buffer, state->stored);
-		return;
-	}
-	slot_getallattrs(slot);
-	if (buffer->quals->evaluates)
-		ResetExprContext(context);
-	context->ecxt_scantuple = slot;
-	cfd_inputs_row(buffer->quals, slot, context, buffer->rows);
-	cfd_buffer_add(buffer, slot);
-}
-
-/* Reads a batch from the child. False: no rows. */
-static bool
-cfd_tokens_read_batch(CfdTokensState *state, CfdBuffer *buffer)
-{
-	cfd_buffer_empty(buffer);
-	cfd_buffer_reserve(buffer, state->batch_rows);
-	while (buffer->rows < state->batch_rows && !cfd_buffer_is_full(buffer))
-	{
-		TupleTableSlot *slot = ExecProcNode(outerPlanState(state));
-
-		state->ended = TupIsNull(slot);
-		if (state->ended)
-			break;
-		cfd_tokens_add_rows(state, buffer, slot);
-	}
-	state->scanned += buffer->rows;
-	state->batch_rows = Min(state->batch_rows * 2, cfd_batch_rows);
-	return buffer->rows > 0;
-}
 
 /* Tokens of another channel would not compare with those that there are already. */
 static void
@@ -240,87 +181,71 @@ check_channel(Numbered *numbered)
 				 errhint("Try the statement again.")));
 }
 
-/* Asks for the tokens of a batch, unless that has been done. */
-static void
-cfd_tokens_ask(CfdTokensState *state, CfdBuffer *buffer)
+static inline CfdTokensState *
+state_of(CfdDriver *driver)
 {
+	return (CfdTokensState *) ((char *) driver - offsetof(CfdTokensState, driver));
+}
+
+/* Whether there is nothing that tokens could be compared with. */
+static bool
+is_untold(const CfdTokensState *state)
+{
+	return state->subplan != NULL && is_empty(state->subplan);
+}
+
+/* Asks for the tokens of a batch. */
+static void
+cfd_tokens_ask(CfdDriver *driver, CfdBuffer *buffer)
+{
+	CfdTokensState *state = state_of(driver);
 	unsigned char fixed[CFD_FIXED_TOKENS] = {0};
 
-	if (buffer->asked)
+	driver->reads_ahead = state->reading != CFD_TOKENS_SOME && !is_untold(state);
+	if (is_untold(state))
 		return;
 	check_channel(state->numbered);
 	cfd_put64(fixed, state->numbered->number);
 	cfd_put32(fixed + 8, buffer->rows);
 	cfd_put16(fixed + 12, buffer->quals->count);
 	cfd_put16(fixed + 14, state->nulls_equal);
-	resetStringInfo(&state->body);
+	resetStringInfo(&driver->body);
 	for (int i = 0; i < buffer->quals->count; i++)
-		appendStringInfoChar(&state->body, (char) buffer->quals->columns[i].type);
-	cfd_inputs_put(buffer->quals, &state->body, 0, buffer->rows);
-	cfd_request(&buffer->filter, CFD_KIND_TOKENS, fixed, sizeof(fixed), state->body.data, state->body.len,
-				ANSWER_BYTES + buffer->rows * CFD_TOKEN_BYTES);
+		appendStringInfoChar(&driver->body, (char) buffer->quals->columns[i].type);
+	cfd_inputs_put(buffer->quals, &driver->body, 0, buffer->rows);
+	cfd_request(&buffer->filter, CFD_KIND_TOKENS, fixed, sizeof(fixed), driver->body.data, driver->body.len,
+				CFD_ANSWER_BYTES + buffer->rows * CFD_TOKEN_BYTES);
 	buffer->asked = true;
-	state->exchanges++;
+	driver->exchanges++;
 }
 
 static void
-cfd_tokens_take(CfdTokensState *state, CfdBuffer *buffer)
+cfd_tokens_take(CfdDriver *driver, CfdBuffer *buffer)
 {
+	CfdTokensState *state = state_of(driver);
+	const char *answer;
 	uint32		length;
-	const char *answer = cfd_await(&buffer->filter, &length);
-	uint32		good = length < 8 ? 0 : cfd_get32(answer);
-	uint32		tokens;
+	uint32		good;
 
-	if (length < 8 || good > buffer->rows || length - 8 < good * CFD_TOKEN_BYTES)
-		cfd_violation("tokens of the wrong number of rows");
-	tokens = 8 + good * CFD_TOKEN_BYTES;
-	if ((good == buffer->rows) != (length == tokens))
-		cfd_violation("tokens without an error, or with one too many");
-	state->tokens = answer + 8;
+	/* What is shown was of the other buffer. */
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	buffer->next = 0;
+	buffer->good = buffer->decided = buffer->rows;
+	buffer->error = NULL;
+	state->tokens = NULL;
+	if (is_untold(state))
+		return;
+	answer = cfd_driver_await(driver, &buffer->filter, buffer->rows, &good, &length);
+	state->tokens = cfd_answer_take(&answer, &length, good * CFD_TOKEN_BYTES);
 	state->rows += good;
 	buffer->good = good;
-	buffer->next = 0;
-	buffer->error = length > tokens ? answer + tokens : NULL;
-	buffer->error_length = length - tokens;
+	cfd_answer_end(buffer, good < buffer->rows, answer, length);
 }
 
-/* A batch without tokens. */
-static void
-take_untold(CfdTokensState *state, CfdBuffer *buffer)
-{
-	state->tokens = NULL;
-	buffer->good = buffer->rows;
-	buffer->next = 0;
-	buffer->error = NULL;
-}
-
-/* Makes the next batch the current one. False: there is none. */
-static bool
-cfd_tokens_turn(CfdTokensState *state)
-{
-	CfdBuffer  *buffer = &state->buffers[1 - state->current];
-	CfdBuffer  *later = &state->buffers[state->current];
-
-	if (!state->ahead && (state->ended || !cfd_tokens_read_batch(state, buffer)))
-		return false;
-	state->ahead = false;
-	state->current = 1 - state->current;
-	if (state->subplan != NULL && is_empty(state->subplan))
-	{
-		take_untold(state, buffer);
-		return true;
-	}
-	cfd_tokens_ask(state, buffer);
-	/* The rows given out were those of the other one. */
-	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-	if (!state->ended && state->reading != CFD_TOKENS_SOME &&
-		state->batch_rows > Min(AHEAD_ROWS, cfd_batch_rows / 2))
-		state->ahead = cfd_tokens_read_batch(state, later);
-	cfd_tokens_take(state, buffer);
-	if (state->ahead && buffer->error == NULL)
-		cfd_tokens_ask(state, later);
-	return true;
-}
+static const CfdDriverMethods driver_methods = {
+	.ask = cfd_tokens_ask,
+	.take = cfd_tokens_take,
+};
 
 /* ---------- execution ---------- */
 
@@ -360,45 +285,31 @@ static TupleTableSlot *
 cfd_tokens_next_row(CustomScanState *node)
 {
 	CfdTokensState *state = (CfdTokensState *) node;
+	CfdBuffer  *buffer;
 
-	for (;;)
+	while ((buffer = cfd_driver_next(&state->driver)) != NULL)
 	{
-		CfdBuffer  *buffer = &state->buffers[state->current];
+		TupleTableSlot *row = cfd_tokens_project(state, show(state, buffer));
 
-		if (buffer->next < buffer->good)
-		{
-			TupleTableSlot *row = cfd_tokens_project(state, show(state, buffer));
-
-			if (row != NULL)
-				return row;
-			continue;
-		}
-		if (buffer->error != NULL)
-			cfd_raise_error(buffer->error, buffer->error_length);
-		CHECK_FOR_INTERRUPTS();
-		if (!cfd_tokens_turn(state))
-			return ExecClearTuple(node->ss.ss_ScanTupleSlot);
+		if (row != NULL)
+			return row;
 	}
+	return ExecClearTuple(node->ss.ss_ScanTupleSlot);
 }
 
+/* What comes after rows that were all wanted will be wanted, too. */
 static void
-cfd_tokens_forget_batches(CfdTokensState *state)
+restart(CfdTokensState *state)
 {
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-	for (int i = 0; i < 2; i++)
-		cfd_buffer_empty(&state->buffers[i]);
-	/* What comes after rows that were all wanted will be wanted, too, and is about as long. */
-	state->batch_rows = first_rows(state);
-	if (state->ended && state->reading != CFD_TOKENS_SOME && (state->subplan == NULL || is_hashed(state->subplan)))
-		state->batch_rows = Max(state->batch_rows, Min(state->scanned + state->scanned / 4, cfd_batch_rows));
-	state->scanned = 0;
-	state->ahead = state->ended = false;
+	cfd_driver_restart(&state->driver, state->reading != CFD_TOKENS_SOME &&
+					   (state->subplan == NULL || is_hashed(state->subplan)));
 }
 
 static void
 cfd_tokens_rescan(CustomScanState *node)
 {
-	cfd_tokens_forget_batches((CfdTokensState *) node);
+	restart((CfdTokensState *) node);
 	if (outerPlanState(node)->chgParam == NULL)
 		ExecReScan(outerPlanState(node));
 }
@@ -406,7 +317,7 @@ cfd_tokens_rescan(CustomScanState *node)
 static void
 cfd_tokens_end(CustomScanState *node)
 {
-	cfd_tokens_forget_batches((CfdTokensState *) node);
+	restart((CfdTokensState *) node);
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -428,7 +339,7 @@ cfd_tokens_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (es->analyze)
 	{
 		ExplainPropertyUInteger("Rows Hashed", NULL, state->rows, es);
-		ExplainPropertyUInteger("Exchanges", NULL, state->exchanges, es);
+		ExplainPropertyUInteger("Exchanges", NULL, state->driver.exchanges, es);
 	}
 }
 

@@ -1,0 +1,210 @@
+/*
+ * driver.c
+ *	  Rows by the batch: see driver.h.
+ *
+ * Invariants: as in driver.h.
+ */
+#include "postgres.h"
+
+#include "batch/driver.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "session/error.h"
+#include "wire/columns.h"
+
+/* Smaller batches are not read ahead. */
+#define AHEAD_ROWS 512
+
+void
+cfd_driver_begin(CfdDriver *driver)
+{
+	const CfdInputs *quals = driver->buffers[0].quals;
+
+	driver->context = CreateExprContext(driver->node->state);
+	if (quals == NULL || !quals->evaluates)
+		driver->stored = cfd_stored_create(driver->last_attribute);
+	driver->batch_rows = Min(driver->first_rows, cfd_batch_rows);
+	initStringInfo(&driver->body);
+	INSTR_TIME_SET_ZERO(driver->waited);
+}
+
+/* ---------- reading ---------- */
+
+static void
+add_row(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
+{
+	ExprContext *context = driver->context;
+
+	slot_getsomeattrs(slot, driver->last_attribute);
+	if (buffer->quals != NULL)
+	{
+		if (buffer->quals->evaluates)
+			ResetExprContext(context);
+		context->ecxt_scantuple = slot;
+		cfd_inputs_row(buffer->quals, slot, context, buffer->rows);
+	}
+	cfd_buffer_add(buffer, slot);
+}
+
+/* Adds a row of the child, and perhaps those after it on its page. */
+static void
+add_rows(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
+{
+	if (driver->stored == NULL ||
+		cfd_stored_take(driver->stored, driver->child, slot, driver->batch_rows - buffer->rows) == 0)
+	{
+		add_row(driver, buffer, slot);
+		return;
+	}
+	if (buffer->quals != NULL)
+		cfd_inputs_stored(buffer->quals, driver->stored, driver->context, buffer->rows);
+	cfd_buffer_add_stored(buffer, driver->stored);
+}
+
+/* Fills a buffer with rows of the child. False: there are no more. */
+static bool
+read_child(CfdDriver *driver, CfdBuffer *buffer)
+{
+	while (buffer->rows < driver->batch_rows && !cfd_buffer_is_full(buffer))
+	{
+		TupleTableSlot *slot = ExecProcNode(driver->child);
+
+		if (TupIsNull(slot))
+			return false;
+		add_rows(driver, buffer, slot);
+	}
+	return true;
+}
+
+/* Reads a batch. False: no rows. */
+static bool
+read_batch(CfdDriver *driver, CfdBuffer *buffer)
+{
+	cfd_buffer_empty(buffer);
+	cfd_buffer_reserve(buffer, driver->batch_rows);
+	if (driver->methods->read != NULL)
+		driver->ended = !driver->methods->read(driver, buffer);
+	else
+		driver->ended = !read_child(driver, buffer);
+	if (buffer->rows == 0)
+		return false;
+	driver->batches++;
+	driver->scanned += Max(buffer->rows, buffer->pairs);
+	driver->batch_rows = Min(driver->batch_rows * 2, cfd_batch_rows);
+	return true;
+}
+
+/* ---------- turns ---------- */
+
+/* Makes the next batch the current one. False: there is none. */
+static bool
+turn(CfdDriver *driver)
+{
+	if (!driver->ahead && (driver->ended || !read_batch(driver, &driver->buffers[1 - driver->current])))
+		return false;
+	driver->ahead = false;
+	driver->current = 1 - driver->current;
+	return true;
+}
+
+static void
+ask(CfdDriver *driver, CfdBuffer *buffer)
+{
+	if (!buffer->asked)
+		driver->methods->ask(driver, buffer);
+}
+
+/*
+ * Has the keeper decide the rest of the current batch, or the next one. False: there is none. The
+ * batch after it is read meanwhile, and asked about in advance if all rows are wanted.
+ */
+static bool
+decide(CfdDriver *driver)
+{
+	CfdBuffer  *buffer = &driver->buffers[driver->current];
+	CfdBuffer  *other;
+
+	if (buffer->decided < buffer->rows)
+	{
+		cfd_drop(&buffer->filter);
+		cfd_drop(&buffer->project);
+	}
+	else if (!turn(driver))
+		return false;
+	buffer = &driver->buffers[driver->current];
+	other = &driver->buffers[1 - driver->current];
+	ask(driver, buffer);
+	if (driver->reads_ahead && !driver->ahead && !driver->ended && !buffer->cut &&
+		driver->batch_rows > Min(AHEAD_ROWS, cfd_batch_rows / 2))
+		driver->ahead = read_batch(driver, other);
+	driver->methods->take(driver, buffer);
+	if (driver->ahead && driver->asks_ahead && buffer->error == NULL)
+		ask(driver, other);
+	if (driver->methods->finish != NULL)
+		driver->methods->finish(driver, buffer);
+	return true;
+}
+
+CfdBuffer *
+cfd_driver_more(CfdDriver *driver)
+{
+	for (;;)
+	{
+		CfdBuffer  *buffer = &driver->buffers[driver->current];
+
+		if (buffer->next < buffer->good)
+			return buffer;
+		if (buffer->error != NULL)
+			cfd_raise_error(buffer->error, buffer->error_length);
+		CHECK_FOR_INTERRUPTS();
+		if (!decide(driver))
+			return NULL;
+	}
+}
+
+void
+cfd_driver_restart(CfdDriver *driver, bool alike)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		CfdBuffer  *buffer = &driver->buffers[i];
+
+		cfd_buffer_empty(buffer);
+		if (buffer->quals != NULL)
+			cfd_inputs_forget_constants(buffer->quals);
+		if (buffer->projected != NULL)
+			cfd_inputs_forget_constants(buffer->projected);
+	}
+	driver->batch_rows = Min(driver->first_rows, cfd_batch_rows);
+	if (driver->ended && alike)
+		driver->batch_rows = Max(driver->batch_rows, Min(driver->scanned + driver->scanned / 4, cfd_batch_rows));
+	driver->scanned = 0;
+	driver->ahead = driver->ended = false;
+}
+
+/* ---------- answers ---------- */
+
+const char *
+cfd_driver_await(CfdDriver *driver, CfdRequest *request, int rows, uint32 *good, uint32 *length)
+{
+	bool		timed = driver->node->instrument != NULL;
+	instr_time	start;
+	instr_time	end;
+	const char *answer;
+
+	if (timed)
+		INSTR_TIME_SET_CURRENT(start);
+	answer = cfd_await(request, length);
+	if (timed)
+	{
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_ACCUM_DIFF(driver->waited, end, start);
+	}
+	if (*length < 8)
+		cfd_violation("answer about a batch is too short");
+	*good = cfd_get32(answer);
+	*length -= 8;
+	if (*good > rows)
+		cfd_violation("answer about a batch has too many rows");
+	return answer + 8;
+}

@@ -1,0 +1,90 @@
+/*
+ * explain.c
+ *	  What EXPLAIN shows of a batched scan.
+ *
+ * Invariant: no constant is shown but as SQL has it: an envelope.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "node/scan/state.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+
+/* Name of the table's column behind a column of the child. */
+static const char *
+column_name(EState *estate, List *columns, AttrNumber number)
+{
+	TargetEntry *entry = list_nth(columns, number - 1);
+	Var		   *var = (Var *) entry->expr;
+
+	if (!IsA(var, Var) || IS_SPECIAL_VARNO(var->varno))
+		return "expression";
+	return get_attname(exec_rt_fetch(var->varno, estate)->relid, var->varattno, false);
+}
+
+static void
+explain_inputs(CfdScanState *state, const CfdCompiler *compiler, List *columns, ExplainState *es)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	List	   *inputs = NIL;
+
+	for (int i = 0; i < compiler->count; i++)
+	{
+		const CfdInput *input = &compiler->inputs[i];
+
+		if (IsA(input->expr, Var))
+			inputs = lappend(inputs, psprintf("#%d %s", i + 1, column_name(estate, columns, ((Var *) input->expr)->varattno)));
+		else if (!input->constant)
+			inputs = lappend(inputs, psprintf("#%d expression", i + 1));
+	}
+	ExplainPropertyList("Inputs", inputs, es);
+}
+
+/* The quals as SQL has them. */
+static void
+explain_quals(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	Plan	   *plan = node->ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+	Node	   *all = (Node *) make_ands_explicit(((CustomScan *) plan)->custom_exprs);
+	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+
+	ExplainPropertyText("Protected Filter", deparse_expression(all, context, prefix, false), es);
+}
+
+static void
+explain_counters(CfdScanState *state, ExplainState *es)
+{
+	ExplainPropertyUInteger("Batches", NULL, state->driver.batches, es);
+	ExplainPropertyUInteger("Exchanges", NULL, state->driver.exchanges, es);
+	if (state->filter != NULL)
+	{
+		ExplainPropertyUInteger("Rows Removed by Program", NULL, state->removed, es);
+		ExplainPropertyUInteger("Bits Declassified", NULL, state->bits, es);
+	}
+	if (state->computed != NIL)
+		ExplainPropertyUInteger("Values Computed", NULL, state->values, es);
+	if (es->timing)
+		ExplainPropertyFloat("Time Waited", "ms", INSTR_TIME_GET_MILLISEC(state->driver.waited), 3, es);
+}
+
+void
+cfd_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	CfdScanState *state = (CfdScanState *) node;
+	List	   *columns = ((CustomScan *) node->ss.ps.plan)->custom_scan_tlist;
+	ListCell   *cell;
+
+	if (state->filter != NULL)
+	{
+		explain_quals(node, ancestors, es);
+		ExplainPropertyText("Program", state->filter->text, es);
+		explain_inputs(state, state->qual_inputs, columns, es);
+	}
+	foreach(cell, state->computed)
+		ExplainPropertyText("Output Program", ((CfdProgram *) lfirst(cell))->text, es);
+	if (es->analyze)
+		explain_counters(state, es);
+}

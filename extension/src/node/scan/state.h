@@ -1,0 +1,52 @@
+/*
+ * state.h
+ *	  The batched scan while it runs: what begin.c makes, node.c executes and explain.c
+ *	  shows.
+ *
+ * Invariant: as of scan.h.
+ */
+#ifndef CFD_NODE_SCAN_STATE_H
+#define CFD_NODE_SCAN_STATE_H
+
+#include "postgres.h"
+#include "batch/driver.h"
+#include "commands/explain.h"
+#include "nodes/execnodes.h"
+#include "program/compile.h"
+
+typedef struct CfdScanState
+{
+	CustomScanState css;
+	CfdDriver	driver;			/* of the child's rows */
+	CfdCompiler *qual_inputs;
+	CfdProgram *filter;			/* NULL: none */
+	NestLoopState *loop;		/* of a semi or anti join, or NULL */
+	CfdCompiler *project_inputs;
+	List	   *computed;		/* CfdProgram, column by column */
+	List	   *computed_types; /* OIDs of their SQL types */
+	TupleTableSlot *row;		/* child's attributes, then computed ones */
+	ProjectionInfo *projection; /* NULL: the row as it is */
+	bool		computing;		/* expressions over the rows that pass have been sent */
+	bool		ends_early;		/* rows may be left unread */
+	uint32		wanted;			/* passing rows to be told of next; 0: all */
+	/* for EXPLAIN ANALYZE */
+	uint64		bits;
+	uint64		removed;
+	uint64		values;
+} CfdScanState;
+
+/* begin.c */
+extern void cfd_scan_begin(CustomScanState *node, EState *estate, int eflags);
+/* node.c */
+extern const CfdDriverMethods cfd_scan_driver;
+extern const CfdDriverMethods cfd_scan_pairs_driver;
+/* explain.c */
+extern void cfd_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+
+static inline CfdScanState *
+cfd_scan_of(CfdDriver *driver)
+{
+	return (CfdScanState *) ((char *) driver - offsetof(CfdScanState, driver));
+}
+
+#endif
