@@ -22,9 +22,9 @@ CREATE FUNCTION confide.is_true(pg_catalog.enc_bool) RETURNS bool
 COMMENT ON FUNCTION confide.is_true(pg_catalog.enc_bool) IS
 	'declassifies a protected boolean, for WHERE and the like';
 
-CREATE FUNCTION confide.version() RETURNS text
+CREATE FUNCTION confide.extension_version() RETURNS text
 	AS 'MODULE_PATHNAME', 'cfd_version' LANGUAGE C STRICT STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION confide.version() IS 'version of the extension and of the contract with the keeper';
+COMMENT ON FUNCTION confide.extension_version() IS 'version of the extension and of the contract with the keeper';
 
 CREATE FUNCTION confide.stat_keeper(OUT name text, OUT value text) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'cfd_stat_keeper' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

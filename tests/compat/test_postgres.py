@@ -17,9 +17,12 @@ from stack import ROOT, Stack
 
 FULL = bool(os.environ.get("CONFIDE_COMPAT"))
 SHORT = {
-    REGRESS.name: "test_setup boolean text int4 case".split(),
-    ISOLATION.name: "read-only-anomaly eval-plan-qual-trigger multixact-no-deadlock".split(),
+    REGRESS.name: "test_setup boolean text int4 numerology case delete namespace".split(),
+    ISOLATION.name: "read-only-anomaly insert-conflict-do-nothing multixact-no-deadlock".split(),
 }
+# Specs of the isolation suite stand for themselves, and print notices as they come: a difference
+# that does not come again was one of time.
+AGAIN = 2
 REPORTS = ROOT / ".run" / "postgres-differences"
 
 
@@ -68,6 +71,9 @@ def test_suite(suite, side, plain, server, report):
     REPORTS.mkdir(parents=True, exist_ok=True)
     path = REPORTS / f"{suite.name}-{side}.diff"
     found = compare(suite, side, tests, expected, got, path)
+    for _ in range(AGAIN if suite is ISOLATION and found else 0):
+        repeated = run(suite, server, sorted({d.test for d in found}))
+        found &= compare(suite, side, sorted(repeated.times), expected, repeated, path)
     report(
         f"{suite.name} suite, {side}: {len(tests)} tests, {len(found)} differ, "
         f"{got.seconds:.1f} s (plain {expected.seconds:.1f} s)"

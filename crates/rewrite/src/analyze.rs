@@ -6,10 +6,11 @@ use crate::finish::Outcome;
 use crate::infer::{Infer, Res};
 use crate::kind::{Traits, traits};
 use crate::past::Past;
+use crate::reach::Reach;
 use crate::refusal::Refusal;
 use crate::schema::{Relation, Schema};
-use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind};
-use crate::tokens::{Tokens, identifier};
+use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
+use crate::tokens::Tokens;
 use crate::utility::Effect;
 use pg_query::protobuf::{RawStmt, Token};
 use std::borrow::Cow;
@@ -54,8 +55,16 @@ pub(crate) fn analyses(
             "the statement has a zero byte or is too long",
         ));
     }
-    let tokens = Tokens::scan(sql)?;
-    let deep = depth::bound(tokens.all())?;
+    let reaches = || Reach::of(&[schema], prepared).words(sql);
+    let scanned = Tokens::scan(sql).and_then(|tokens| {
+        let deep = depth::bound(tokens.all())?;
+        Ok((tokens, deep))
+    });
+    let (tokens, deep) = match scanned {
+        Ok(scanned) => scanned,
+        Err(refusal) if reaches() => return Err(refusal),
+        Err(_) => return Ok(vec![unread(sql)]),
+    };
     if deep <= depth::INLINE {
         return statements(sql, &tokens, schema, prepared);
     }
@@ -74,20 +83,41 @@ pub(crate) fn analyses(
 fn statements(
     sql: &str,
     tokens: &Tokens,
-    schema: &Schema,
+    first: &Schema,
     prepared: &Prepared,
 ) -> Res<Vec<Analysis>> {
-    let parsed = pg_query::parse(sql, 0).map_err(|e| syntax_error(sql, tokens, &e))?;
-    let mut schema = Cow::Borrowed(schema);
+    let parsed = match pg_query::parse(sql, 0) {
+        Ok(parsed) => parsed.protobuf.stmts,
+        Err(error) if Reach::of(&[first], prepared).tokens(sql, tokens, &(0..sql.len())) => {
+            return Err(syntax_error(sql, tokens, &error));
+        }
+        // The server's grammar is another: it says what is wrong, if anything is.
+        Err(_) => return Ok(vec![unread(sql)]),
+    };
+    let mut schema = Cow::Borrowed(first);
     let mut prepared = Cow::Borrowed(prepared);
     let mut list = Vec::new();
     let mut past = Past::default();
-    let last = parsed.protobuf.stmts.len().saturating_sub(1);
-    for (index, raw) in parsed.protobuf.stmts.iter().enumerate() {
-        let mut one = statement(sql, tokens, raw, &schema, &prepared)?;
+    let mut begun = None;
+    let last = parsed.len().saturating_sub(1);
+    for (index, raw) in parsed.iter().enumerate() {
+        let schemas = [first, &*schema];
+        let reach = || Reach::of(&schemas, &prepared);
+        let mut one = statement(sql, tokens, raw, &schema, &prepared, reach)?;
+        one.statement.apart = last > 0 && !reach().tokens(sql, tokens, &one.statement.range);
         past.check(&one.statement, sql, tokens)?;
         if index < last {
             past.take(&one.statement, &mut one.effects, &schema);
+            match one.statement.kind {
+                StatementKind::TransactionControl(Transaction::Begin) => {
+                    begun = Some(schema.clone());
+                }
+                // What a transaction did that began before the text, `undone` is about.
+                StatementKind::TransactionControl(Transaction::Rollback) => {
+                    schema = begun.take().unwrap_or(schema);
+                }
+                _ => {}
+            }
             for effect in one.effects.drain(..) {
                 apply(effect, schema.to_mut());
             }
@@ -100,6 +130,17 @@ fn statements(
         list.push(one);
     }
     Ok(list)
+}
+
+/// A text that goes on as it is, unread: it may do anything that has nothing to do with what is
+/// protected.
+fn unread(sql: &str) -> Analysis {
+    let mut traits = Traits::of(StatementKind::Other);
+    traits.changes_schema = true;
+    traits.changes_search_path = true;
+    let mut unread = bare(0..sql.len(), traits);
+    unread.statement.clear_values = true;
+    unread
 }
 
 fn apply(effect: Effect, schema: &mut Schema) {
@@ -122,12 +163,13 @@ fn apply(effect: Effect, schema: &mut Schema) {
     }
 }
 
-fn statement(
+fn statement<'a>(
     sql: &str,
     tokens: &Tokens,
     raw: &RawStmt,
     schema: &Schema,
     prepared: &Prepared,
+    reach: impl Fn() -> Reach<'a>,
 ) -> Res<Analysis> {
     let range = statement_range(sql, tokens, raw);
     let Some(node) = raw.stmt.as_deref() else {
@@ -157,8 +199,14 @@ fn statement(
         },
     ) = match result {
         Ok(done) => done,
-        Err(refusal) if harmless(&refusal, sql, tokens, &range, schema) => {
+        // PostgreSQL says what is wrong with it, if anything is.
+        Err(refusal)
+            if !refusal.certain
+                && !infer.touches_protected
+                && !reach().tokens(sql, tokens, &range) =>
+        {
             let mut bare = bare(range.clone(), traits);
+            bare.statement.unresolved = refusal.needs_schema_refresh;
             bare.statement.clear_values = tokens.values(&range).next().is_some();
             bare.statement.params = parameters(sql, tokens, &range);
             return Ok(bare);
@@ -191,6 +239,8 @@ fn statement(
         changes_search_path: traits.changes_search_path || infer.sets_config,
         depends_on_search_path: infer.depends_on_search_path,
         results: infer.results.take(),
+        unresolved: infer.unresolved,
+        apart: false,
         copy: extra.copy,
         prepare,
     };
@@ -213,6 +263,8 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         changes_search_path: traits.changes_search_path,
         depends_on_search_path: false,
         results: None,
+        unresolved: false,
+        apart: false,
         copy: None,
         prepare: None,
     };
@@ -221,43 +273,6 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         effects: Vec::new(),
         free: Vec::new(),
     }
-}
-
-/// A statement that we do not understand, but that names nothing protected, and
-/// no string in it could be a statement that does.
-fn harmless(
-    refusal: &Refusal,
-    sql: &str,
-    tokens: &Tokens,
-    range: &Range<usize>,
-    schema: &Schema,
-) -> bool {
-    refusal.sqlstate == "0A000"
-        && !refusal.needs_schema_refresh
-        && !refusal.certain
-        && !mentions_protected(sql, tokens, range, schema)
-}
-
-/// A name of something protected is among the tokens.
-pub(crate) fn mentions_protected(
-    sql: &str,
-    tokens: &Tokens,
-    range: &Range<usize>,
-    schema: &Schema,
-) -> bool {
-    let names = schema.protected_names();
-    (tokens.next_from(range.start)..tokens.next_from(range.end)).any(|index| {
-        match tokens.kind(index) {
-            Token::Uident => true,
-            _ if tokens.is_name(index) => {
-                let name = identifier(&sql[tokens.range(index)]);
-                name.starts_with("enc_")
-                    || name.starts_with("_enc_")
-                    || names.contains(name.as_ref())
-            }
-            _ => false,
-        }
-    })
 }
 
 fn parameters(sql: &str, tokens: &Tokens, range: &Range<usize>) -> BTreeMap<u32, ParamUse> {

@@ -467,7 +467,7 @@ impl Infer<'_> {
         Ok(Extra::default())
     }
 
-    /// `NEW` and `OLD` as rules and triggers see them.
+    /// `NEW` and `OLD` as triggers and the actions of rules see them.
     fn old_and_new(&mut self, r: &RangeVar) -> Res<Frame> {
         let relation = self.relation(r)?;
         let cols = Rc::new(self.columns(&relation));
@@ -488,10 +488,17 @@ impl Infer<'_> {
             return self.without_values();
         };
         let frame = self.old_and_new(table)?;
-        self.scopes.push(Rc::new(frame));
+        // In the condition columns need no OLD or NEW.
+        let list = frame.entries.first().map(|e| e.cols.list.clone());
+        self.scopes.push(Rc::new(Frame {
+            list: list.unwrap_or_default(),
+            ..frame.clone()
+        }));
         if let Some(condition) = r.where_clause.as_deref() {
             self.condition(condition)?;
         }
+        self.scopes.pop();
+        self.scopes.push(Rc::new(frame));
         for action in &r.actions {
             match &action.node {
                 Some(NodeEnum::NotifyStmt(_)) => self.visit_rest(),

@@ -20,7 +20,7 @@
 //!
 //! Invariant: a literal or parameter that the analysis has not seen, or whose
 //! meeting with something protected it cannot rule out, is never passed on as it
-//! is: the statement is refused.
+//! is: the statement is refused, unless no word of it names anything protected (`reach`).
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ mod copy_plan;
 mod ddl;
 mod depth;
 mod edit;
+mod escaped;
 mod finish;
 mod infer;
 mod kind;
@@ -38,6 +39,7 @@ mod memo;
 mod naming;
 mod past;
 mod pin;
+mod reach;
 mod refusal;
 mod routine;
 mod schema;
@@ -53,6 +55,7 @@ pub use copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Option
 pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
+pub use escaped::analyze_escaped;
 pub use memo::Memo;
 pub use past::undone;
 pub use pin::{Pin, Pins};

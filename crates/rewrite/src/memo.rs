@@ -101,6 +101,9 @@ impl Known {
     /// edits that have more of a free literal in them than its value.
     fn of(sql: &str, shape: &Shape, analysis: &Analysis) -> Option<Known> {
         let statement = &analysis.statement;
+        if statement.unresolved {
+            return None;
+        }
         if !matches!(
             statement.kind,
             StatementKind::Select | StatementKind::Dml | StatementKind::TransactionControl(_)

@@ -37,7 +37,7 @@ impl Past {
                         .contains(identifier(&sql[tokens.range(at)]).as_ref())
             })
         };
-        if self.lost
+        if (self.lost && !s.apart)
             || (self.path && s.depends_on_search_path)
             || (!self.names.is_empty() && named())
         {
@@ -77,11 +77,13 @@ impl Past {
 }
 
 /// The first statement with constants in the clear behind one that takes changes of the
-/// schema back. `changed`: there were some before, in the same transaction.
-pub fn undone(statements: &[Statement], mut changed: bool) -> Option<Refusal> {
-    let mut back = false;
+/// schema back. `before`: there were some before, in the same transaction.
+pub fn undone(statements: &[Statement], before: bool) -> Option<Refusal> {
+    let (mut back, mut changed) = (false, before);
     for s in statements {
-        if back && s.clear_values && s.kind.uses_names() {
+        // What was there before those changes the snapshot does not say.
+        let apart = s.apart && !before;
+        if back && s.clear_values && s.kind.uses_names() && !apart {
             return Some(unfollowed(s));
         }
         changed |= s.changes_schema;

@@ -1,9 +1,10 @@
 //! Functions, procedures and `DO`: bodies in strings are looked at token by token
 //! only. One that names something protected must not have constants in it.
 
-use crate::analyze::mentions_protected;
 use crate::infer::{Infer, Res, names};
+use crate::reach::Reach;
 use crate::refusal::Refusal;
+use crate::statement::Prepared;
 use crate::tokens::Tokens;
 use crate::utility::{Extra, constant_text};
 use pg_query::protobuf::{CreateFunctionStmt, Token};
@@ -58,7 +59,8 @@ impl Infer<'_> {
     /// `BEGIN ATOMIC …` and `RETURN …`: by their tokens, too. The whole statement
     /// is looked at: the arguments' types and defaults are names and values.
     fn parsed_body(&mut self) -> Res<()> {
-        if !mentions_protected(self.sql, self.tokens, &self.range, self.schema) {
+        let none = Prepared::default();
+        if !Reach::of(&[self.schema], &none).tokens(self.sql, self.tokens, &self.range) {
             return Ok(());
         }
         self.touches_protected = true;

@@ -388,6 +388,17 @@ impl Schema {
         schemas.len() > 1 || schemas.iter().any(|s| !self.path().any(|p| p == *s))
     }
 
+    /// Something of the users' is protected, or pinned.
+    pub(crate) fn protects_anything(&self) -> bool {
+        let theirs = |schema: &str| !matches!(schema, "pg_catalog" | "confide");
+        let mut types = self.types.values().flatten();
+        let mut functions = self.functions.values().flatten();
+        self.pin.is_some()
+            || self.protected_relations().next().is_some()
+            || types.any(|(schema, t)| t.ty.protected() && theirs(schema))
+            || functions.any(|f| theirs(&f.schema))
+    }
+
     /// Words that, in the body of a function, say that it deals with something
     /// protected.
     pub(crate) fn protected_names(&self) -> HashSet<&str> {

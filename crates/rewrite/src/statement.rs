@@ -1,7 +1,7 @@
 //! What the analysis says about a statement.
 
 use crate::copy::CopyPlan;
-use crate::edit::Edit;
+use crate::edit::{Edit, Piece};
 use contract::TypeCode;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,10 +32,32 @@ pub struct Statement {
     /// For each column of the rows that the client gets, whether it may be protected; `None`
     /// where that is not known.
     pub results: Option<Vec<bool>>,
+    /// It names what the snapshot does not have, and nothing protected: the caller loads
+    /// the schema again and analyses once more before it is sent.
+    pub unresolved: bool,
+    /// Nothing protected can be reached by it, whatever the statements of the text before it do.
+    /// Looked at in texts of several statements only.
+    pub apart: bool,
     /// For `COPY`.
     pub copy: Option<CopyPlan>,
     /// For `PREPARE`: what to remember under the name, once it has succeeded.
     pub prepare: Option<PreparedInfo>,
+}
+
+impl Statement {
+    /// Says all places of another text.
+    pub(crate) fn moved(&mut self, place: impl Fn(usize) -> usize) {
+        let moved = |range: &Range<usize>| place(range.start)..place(range.end);
+        self.range = moved(&self.range);
+        for edit in &mut self.edits {
+            edit.range = moved(&edit.range);
+            for piece in &mut edit.pieces {
+                if let Piece::Envelope(secret) = piece {
+                    secret.position = place(secret.position);
+                }
+            }
+        }
+    }
 }
 
 /// Kinds of statements, as far as the caller must tell them apart.

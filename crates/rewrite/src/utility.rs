@@ -10,7 +10,7 @@ use crate::statement::{ParamUse, Prepared};
 use crate::value::{Class, Val};
 use pg_query::protobuf::{
     AlterObjectSchemaStmt, CreateTableAsStmt, ExecuteStmt, IntoClause, ObjectType, PrepareStmt,
-    RangeVar, RenameStmt, VariableSetKind, VariableSetStmt, ViewStmt, a_const,
+    RangeVar, RenameStmt, ViewStmt, a_const,
 };
 use pg_query::{Node, NodeEnum};
 
@@ -71,7 +71,6 @@ impl Infer<'_> {
                     ..Extra::default()
                 })
             }
-            NodeEnum::VariableSetStmt(s) => self.set(s),
             NodeEnum::CallStmt(c) => {
                 if let Some(call) = c.funccall.as_deref() {
                     self.function(call)?;
@@ -79,6 +78,7 @@ impl Infer<'_> {
                 Ok(Extra::default())
             }
             NodeEnum::TransactionStmt(_)
+            | NodeEnum::VariableSetStmt(_)
             | NodeEnum::VariableShowStmt(_)
             | NodeEnum::DeallocateStmt(_)
             | NodeEnum::DiscardStmt(_)
@@ -250,26 +250,6 @@ impl Infer<'_> {
             self.assign(&target, val, -1)?;
         }
         Ok(Extra::default())
-    }
-
-    fn set(&mut self, s: &VariableSetStmt) -> Res<Extra> {
-        let strings = s.name.eq_ignore_ascii_case("standard_conforming_strings");
-        if strings && s.kind() == VariableSetKind::VarSetValue {
-            let on = s
-                .args
-                .iter()
-                .all(|arg| constant_text(arg).is_some_and(|t| is_on(&t)));
-            if !on {
-                return Err(
-                    Refusal::unsupported("standard_conforming_strings must stay on")
-                        .at(s.location)
-                        .detail("The proxy reads string literals as standard SQL has them.")
-                        .hint("Use E'…' where backslashes are escapes.")
-                        .for_good(),
-                );
-            }
-        }
-        self.without_values()
     }
 
     fn create_as(&mut self, c: &CreateTableAsStmt, prepared: &Prepared) -> Res<Extra> {

@@ -139,7 +139,7 @@ fn joins_and_aliases() {
     refused(
         &schema(),
         &[
-            "SELECT * FROM nowhere WHERE x = 's3cret'",
+            "SELECT * FROM emp, nowhere WHERE x = 's3cret'",
             "SELECT nocolumn FROM emp",
             "SELECT * FROM emp WHERE emp = ROW(1,'s3cret')",
             "SELECT * FROM comp WHERE (addr).street = 's3cret'",

@@ -139,8 +139,8 @@ fn taken_back_in_the_text() {
     let sealed = text("ROLLBACK; INSERT INTO emp (name) VALUES ('x')");
     assert!(undone(&sealed, true).is_none());
     let own = text(
-        "BEGIN; DROP TABLE emp; CREATE TABLE emp (name text); ROLLBACK; \
-         INSERT INTO emp VALUES ('s3cret')",
+        "BEGIN; DROP TABLE upd; CREATE TABLE upd (c int4, b text); ROLLBACK; \
+         INSERT INTO upd (c, b) VALUES (5, 's3cret')",
     );
     assert!(undone(&own, false).is_some());
     let kept = text("BEGIN; CREATE TABLE t (name text); COMMIT; INSERT INTO t VALUES ('x')");

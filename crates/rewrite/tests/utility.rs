@@ -135,7 +135,6 @@ fn definitions() {
     refused(
         &schema(),
         &[
-            "SET standard_conforming_strings = off",
             "CREATE AGGREGATE a (enc_int4) (sfunc = f, stype = enc_int4, initcond = 's3cret')",
             "CREATE FUNCTION f() RETURNS int LANGUAGE plpython3u AS $$ plpy.execute(\"insert into EMP values('s3cret\") $$",
             "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.salary := 5200; RETURN NEW; END $$",

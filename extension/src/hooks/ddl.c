@@ -32,12 +32,16 @@
 static bool
 names_protected_type(TypeName *name)
 {
+	TypeName	bare;
 	Type		type;
 	bool		result;
 
 	if (name == NULL || name->arrayBounds != NIL || name->setof)
 		return false;
-	type = LookupTypeName(NULL, name, NULL, true);
+	/* What is wrong with a modifier PostgreSQL says, and where it stands. */
+	bare = *name;
+	bare.typmods = NIL;
+	type = LookupTypeName(NULL, &bare, NULL, true);
 	if (type == NULL)
 		return false;
 	result = ((Form_pg_type) GETSTRUCT(type))->typisdefined && cfd_type_code(typeTypeId(type)) != 0;

@@ -7,7 +7,7 @@
 \set VERBOSITY sqlstate
 \set SHOW_CONTEXT never
 \t on
-SELECT confide.version() ~ '^confide [0-9.]+ \(contract [0-9]+\)$';
+SELECT confide.extension_version() ~ '^confide [0-9.]+ \(contract [0-9]+\)$';
 SELECT 'cfd1.zwIHAAAAAAAYAAAAAAAAANrPLxNmlh8ZNIwQNqOTkVkK8ZiAIUOuFhS5'::enc_int4;
 \set VERBOSITY default
 SELECT confide.handshake(1, '\x00');

@@ -47,7 +47,15 @@ impl Core {
         }
         let failed = self.status == b'E' && !self.pipeline && self.queue.is_empty();
         let schema = self.schema.clone().unwrap_or_default();
-        let analysed = self.memo.analyze(sql, &schema, &self.registry);
+        // Without a backslash strings read the same either way.
+        let escapes = sql.contains('\\') && (self.escapes || self.escapes_stale);
+        if escapes && self.escapes_stale && self.pipeline {
+            return Ok(Outcome::Refuse(unsure_of_strings()));
+        }
+        let analysed = match escapes {
+            true => rewrite::analyze_escaped(sql, &schema, &self.registry),
+            false => self.memo.analyze(sql, &schema, &self.registry),
+        };
         if failed {
             let ends = |s: &rewrite::Statement| matches!(s.kind, StatementKind::TransactionControl(t) if t != Transaction::Begin);
             if !analysed
@@ -69,7 +77,10 @@ impl Core {
             && analysed
                 .as_ref()
                 .is_ok_and(|all| all.iter().any(|s| s.depends_on_search_path));
-        let unknown = analysed.as_ref().is_err_and(|r| r.needs_schema_refresh);
+        let unknown = match &analysed {
+            Err(refusal) => refusal.needs_schema_refresh,
+            Ok(all) => all.iter().any(|s| s.unresolved),
+        };
         if !self.tried.refresh && ((!fresh && self.is_stale()) || depends || unknown) {
             if failed {
                 return Ok(Outcome::Refuse(
@@ -185,6 +196,11 @@ impl Core {
             self.changed_schema = true;
             self.must_drain = true;
         }
+        let sets = matches!(&statement.kind, StatementKind::Set { name } if name == "standard_conforming_strings");
+        if sets || statement.changes_search_path {
+            self.escapes_stale = true;
+            self.must_drain = true;
+        }
         if statement.changes_search_path {
             self.path_stale = true;
             self.changed_path = true;
@@ -192,6 +208,7 @@ impl Core {
         }
         if let StatementKind::TransactionControl(kind) = statement.kind {
             self.must_drain = true;
+            self.escapes_stale |= self.escaped_once;
             if kind == Transaction::RollbackTo {
                 self.stale |= self.changed_schema;
                 self.path_stale |= self.changed_path;
@@ -245,6 +262,14 @@ fn compares_expressions(statement: &str) -> bool {
     ["group", "order", "distinct", "partition"]
         .into_iter()
         .any(has)
+}
+
+fn unsure_of_strings() -> Failure {
+    Failure::new(
+        "0A000",
+        "confide: cannot tell how backslashes are read behind a setting in the same pipeline",
+    )
+    .hint("Send Sync before it, or leave standard_conforming_strings on.")
 }
 
 fn aborted() -> Failure {

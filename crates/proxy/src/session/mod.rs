@@ -104,6 +104,12 @@ pub struct Core {
     recheck: bool,
     session: Session,
     utf8: bool,
+    /// The server reads backslashes in `'…'` as escapes.
+    escapes: bool,
+    /// It did at some time: the end of a transaction may bring that back.
+    escaped_once: bool,
+    /// Whether it does may have changed: it says so at the end of the pipeline.
+    escapes_stale: bool,
     schema: Option<Arc<Schema>>,
     generation: u64,
     stale: bool,
@@ -158,6 +164,9 @@ impl Core {
             recheck: false,
             session: Session::default(),
             utf8: true,
+            escapes: false,
+            escaped_once: false,
+            escapes_stale: false,
             schema: None,
             generation: 0,
             stale: true,

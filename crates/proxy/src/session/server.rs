@@ -48,6 +48,10 @@ impl Core {
             self.utf8 =
                 value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("sql_ascii");
         }
+        if name == "standard_conforming_strings" {
+            self.escapes = value == "off";
+            self.escaped_once |= self.escapes;
+        }
         if matches!(name, "search_path" | "role") {
             self.path_stale = true;
             // Only Confide's library has this one reported, and the other with it.
@@ -74,6 +78,7 @@ impl Core {
 
     fn on_ready(&mut self, message: &[u8]) -> Step {
         self.status = frame::body(message).first().copied().unwrap_or(b'I');
+        self.escapes_stale = false;
         self.copy_in = None;
         self.copy_out = None;
         self.copy_refused = super::copy::Refused::Plain;

@@ -34,7 +34,30 @@ impl Infer<'_> {
             }
             _ => None,
         };
-        found.ok_or_else(|| self.no_column(&path).at(c.location).refresh())
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let row = match path.as_slice() {
+            [.., table, _] => self.scopes.iter().rev().find_map(|f| f.entry(None, table)),
+            _ => None,
+        };
+        let row = row.map(crate::scope::Entry::row);
+        if let (Some(row), Some(name)) = (&row, path.last())
+            && let Some(val) = self.attribute(row, name, c.location)?
+        {
+            return Ok(val);
+        }
+        Err(self.no_column(&path).at(c.location).refresh())
+    }
+
+    /// `row.name`, which is no column of it: a function, where nothing protected is concerned.
+    fn attribute(&mut self, row: &Val, name: &str, at: i32) -> Res<Option<Val>> {
+        if self.holds_enc(row) || !self.schema.functions(None, name).is_empty() {
+            return Ok(None);
+        }
+        self.unresolved = true;
+        self.plain_function(name, std::slice::from_ref(row), at)
+            .map(Some)
     }
 
     /// As PostgreSQL says it: of a table that is not in sight, that it is not.
@@ -209,11 +232,10 @@ impl Infer<'_> {
             Class::Row(fields) => {
                 match self.riskiest(fields.iter().filter(|(n, _)| n == name).map(|(_, v)| v)) {
                     Some(field) => Ok(field.clone()),
-                    None => Err(
-                        Refusal::new("42703", format!("column \"{name}\" does not exist"))
-                            .at(at)
-                            .refresh(),
-                    ),
+                    None => self.attribute(val, name, at)?.ok_or_else(|| {
+                        let text = format!("column \"{name}\" does not exist");
+                        Refusal::new("42703", text).at(at).refresh()
+                    }),
                 }
             }
             Class::Plain(_) | Class::Lit(_) if !self.holds_enc(val) => Ok(Val {

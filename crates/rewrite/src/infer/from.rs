@@ -221,17 +221,10 @@ impl Infer<'_> {
     }
 
     fn function_columns(&mut self, call: &Node, column: &str, definitions: &[Node]) -> Res<Cols> {
-        if let Some(cols) = self.unnested(call)? {
-            let several = cols.len() > 1;
-            let name = if several { "unnest" } else { column };
-            let list = cols
-                .into_iter()
-                .map(|val| Col {
-                    name: name.into(),
-                    val,
-                })
-                .collect();
-            return Ok(Cols { list, open: None });
+        if definitions.is_empty()
+            && let Some(vals) = self.unnested(call)?
+        {
+            return Ok(unnested_columns(vals, column));
         }
         let val = self.expr(call)?;
         let val = self.settle(&val);
@@ -338,11 +331,8 @@ impl Infer<'_> {
                 val: val.clone(),
             })
             .collect();
-        let alias = t
-            .alias
-            .as_ref()
-            .map(|a| a.aliasname.clone())
-            .unwrap_or_default();
+        let alias = t.alias.as_ref();
+        let alias = alias.map_or_else(|| "xmltable".into(), |a| a.aliasname.clone());
         let cols = renamed(Cols { list, open: None }, t.alias.as_ref());
         Ok(Frame::of(Entry {
             alias,
@@ -427,6 +417,24 @@ impl Infer<'_> {
         list.extend(rest.cloned());
         frame.list = list;
         Ok(frame)
+    }
+}
+
+/// A column for each array, or several where its elements have fields, which are not known here.
+fn unnested_columns(vals: Vec<Val>, column: &str) -> Cols {
+    let name = if vals.len() > 1 { "unnest" } else { column };
+    let unsure = |val: &&Val| matches!(val.class, Class::Plain(None) | Class::Lit(Some(None)));
+    let open = vals.iter().filter(unsure).cloned().reduce(|a, b| {
+        let riskier = crate::scope::riskier(Some(&a), Some(&b));
+        riskier.cloned().unwrap_or(b)
+    });
+    let col = |val| Col {
+        name: name.into(),
+        val,
+    };
+    Cols {
+        list: vals.into_iter().map(col).collect(),
+        open,
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Infer<'a> {
     pub depth: usize,
     /// The bytes of the statement.
     pub range: Range<usize>,
+    /// It means a function of a row, or nothing: see [`crate::Statement::unresolved`].
+    pub unresolved: bool,
     /// It calls `set_config`.
     pub sets_config: bool,
     /// The types that `PREPARE` declares for parameters.
@@ -93,6 +95,7 @@ impl<'a> Infer<'a> {
             depends_on_search_path: false,
             depth: 0,
             range: 0..sql.len(),
+            unresolved: false,
             sets_config: false,
             declared: Vec::new(),
             forced: HashSet::new(),

@@ -96,12 +96,6 @@ impl Infer<'_> {
                 self.named(cols, &cte.aliascolnames)
             }
         };
-        if let Some(search) = &cte.search_clause {
-            cols.list.push(Col {
-                name: search.search_seq_column.clone(),
-                val: Val::plain(None),
-            });
-        }
         if let Some(cycle) = cte.cycle_clause.as_deref() {
             for mark in [
                 cycle.cycle_mark_value.as_deref(),
@@ -111,13 +105,8 @@ impl Infer<'_> {
                     self.note_plain(&val);
                 }
             }
-            for name in [&cycle.cycle_mark_column, &cycle.cycle_path_column] {
-                cols.list.push(Col {
-                    name: name.clone(),
-                    val: Val::plain(None),
-                });
-            }
         }
+        cols.list.extend(followed(cte));
         Ok(cols)
     }
 
@@ -133,8 +122,9 @@ impl Infer<'_> {
         let mut cols = self.named(cols, &cte.aliascolnames);
         for _ in 0..2 {
             let depth = self.ctes.len();
-            self.ctes
-                .push((cte.ctename.clone(), Some(Rc::new(cols.clone()))));
+            let mut seen = cols.clone();
+            seen.list.extend(followed(cte));
+            self.ctes.push((cte.ctename.clone(), Some(Rc::new(seen))));
             let more = self.select(right)?;
             self.ctes.truncate(depth);
             cols = self.unite(&cols, &more)?;
@@ -149,4 +139,16 @@ impl Infer<'_> {
         self.scopes.truncate(scopes);
         Ok(cols)
     }
+}
+
+/// The columns that `SEARCH` and `CYCLE` add, which the query itself may name, too.
+fn followed(cte: &CommonTableExpr) -> Vec<Col> {
+    let search = cte.search_clause.iter().map(|s| &s.search_seq_column);
+    let cycle = cte.cycle_clause.iter();
+    let cycle = cycle.flat_map(|c| [&c.cycle_mark_column, &c.cycle_path_column]);
+    let col = |name: &String| Col {
+        name: name.clone(),
+        val: Val::plain(None),
+    };
+    search.chain(cycle).map(col).collect()
 }

@@ -1,0 +1,78 @@
+//! Whether a text can reach anything protected: by its words alone.
+//!
+//! What the binder does not understand goes on to PostgreSQL, which says what is wrong with it, if
+//! nothing protected can be reached by it: no word of it, also within its strings, is the name of a
+//! protected relation, type or function, of something pinned, or begins as protected types do, and it
+//! runs no prepared statement that meets something protected. Names are compared without their
+//! schemas, so that the search path does not matter.
+//!
+//! Not found: what routines, triggers and rules do with values that they are given (see the crate's
+//! description); that is so for statements that the binder understands, too.
+
+use crate::schema::Schema;
+use crate::statement::Prepared;
+use crate::tokens::{Tokens, identifier};
+use pg_query::protobuf::Token;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// What is protected, by name.
+pub(crate) struct Reach<'s> {
+    names: HashSet<&'s str>,
+    prepared: &'s Prepared,
+    /// There is something protected besides the types themselves.
+    anything: bool,
+}
+
+impl<'s> Reach<'s> {
+    /// Of several snapshots, what is protected in any of them.
+    pub fn of(schemas: &[&'s Schema], prepared: &'s Prepared) -> Reach<'s> {
+        Reach {
+            names: schemas.iter().flat_map(|s| s.protected_names()).collect(),
+            prepared,
+            anything: schemas.iter().any(|s| s.protects_anything()),
+        }
+    }
+
+    /// Something protected can be reached by these tokens.
+    pub fn tokens(&self, sql: &str, tokens: &Tokens, range: &Range<usize>) -> bool {
+        (tokens.next_from(range.start)..tokens.next_from(range.end)).any(|at| {
+            let text = &sql[tokens.range(at)];
+            match tokens.kind(at) {
+                // Written otherwise than it reads.
+                Token::Uident => true,
+                Token::Sconst | Token::Usconst => self.words(text),
+                Token::Execute => self.executed(sql, tokens, at + 1),
+                _ => tokens.is_name(at) && self.name(identifier(text).as_ref()),
+            }
+        })
+    }
+
+    /// Something protected can be reached by a text that has no tokens, or is one of another
+    /// language.
+    pub fn words(&self, text: &str) -> bool {
+        let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+        let named = |text: &str| text.split(|c| !part(c)).any(|word| self.name(word));
+        let odd = |name: &&&str| name.contains(|c| !part(c));
+        named(text)
+            || named(&text.to_ascii_lowercase())
+            || self.names.iter().filter(odd).any(|n| text.contains(*n))
+    }
+
+    fn name(&self, name: &str) -> bool {
+        name.starts_with("enc_") || name.starts_with("_enc_") || self.names.contains(name)
+    }
+
+    /// `EXECUTE name`, if it is that.
+    fn executed(&self, sql: &str, tokens: &Tokens, at: usize) -> bool {
+        if matches!(tokens.kind(at), Token::Function | Token::Procedure) {
+            return false;
+        }
+        let name = identifier(&sql[tokens.range(at)]);
+        match self.prepared.get(name.as_ref()) {
+            Some(known) => known.touches_protected,
+            // PREPARE was in the body of a routine, perhaps.
+            None => self.anything,
+        }
+    }
+}
