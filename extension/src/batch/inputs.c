@@ -7,10 +7,12 @@
 #include "postgres.h"
 
 #include "wire/columns.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "value/types.h"
 #include "batch/inputs.h"
+#include "utils/array.h"
 #include "utils/memutils.h"
 
 CfdInputs *
@@ -28,6 +30,7 @@ cfd_inputs_create(const CfdCompiler *compiler, PlanState *parent)
 
 		column->type = input->type;
 		column->constant = input->constant;
+		column->list = input->list;
 		if (IsA(input->expr, Var))
 		{
 			column->attribute = ((Var *) input->expr)->varattno;
@@ -98,12 +101,43 @@ evaluate(CfdInputColumn *column, ExprContext *context, int row)
 	store(column, row, value, isnull);
 }
 
+/* The elements of an array; of NULL one that is NULL, which comes to the same. */
+static void
+evaluate_list(CfdInputs *inputs, CfdInputColumn *column, ExprContext *context)
+{
+	bool		isnull;
+	Datum		array = ExecEvalExprSwitchContext(column->state, context, &isnull);
+	Datum	   *values;
+	bool	   *nulls;
+
+	column->elements = 1;
+	if (isnull)
+	{
+		column->fids[0] = 0;
+		return;
+	}
+	deconstruct_array(DatumGetArrayTypeP(array), ARR_ELEMTYPE(DatumGetArrayTypeP(array)), sizeof(CfdFid), true,
+					  TYPALIGN_DOUBLE, &values, &nulls, &column->elements);
+	if (column->elements > CFD_ROWS_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("list of protected values has more than %d elements", CFD_ROWS_MAX)));
+	pfree(column->fids);
+	column->fids = MemoryContextAlloc(inputs->context, Max(column->elements, 1) * sizeof(CfdFid));
+	for (int i = 0; i < column->elements; i++)
+		store(column, i, values[i], nulls[i]);
+	pfree(values);
+	pfree(nulls);
+}
+
 static void
 cfd_inputs_evaluate_constants(CfdInputs *inputs, ExprContext *context)
 {
 	for (int i = 0; i < inputs->count; i++)
 	{
-		if (inputs->columns[i].constant)
+		if (inputs->columns[i].list)
+			evaluate_list(inputs, &inputs->columns[i], context);
+		else if (inputs->columns[i].constant)
 			evaluate(&inputs->columns[i], context, 0);
 	}
 	inputs->constants_known = true;
@@ -159,7 +193,9 @@ cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int from, int rows)
 	{
 		const CfdInputColumn *column = &inputs->columns[i];
 
-		if (column->constant && column->type == 0)
+		if (column->list)
+			cfd_put_values(body, column->fids, column->elements);
+		else if (column->constant && column->type == 0)
 			put_constant_bool(body, column->bools[0], rows);
 		else if (column->constant)
 			cfd_put_constant(body, column->fids[0], rows);

@@ -25,6 +25,8 @@ typedef struct CfdInputColumn
 	ExprState  *state;
 	CfdFid	   *fids;			/* rows; only the first if constant */
 	unsigned char *bools;		/* ... of a plain boolean */
+	bool		list;			/* a list for all rows: its elements */
+	int			elements;
 } CfdInputColumn;
 
 typedef struct CfdInputs

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 11
+#define CFD_CONTRACT_VERSION 12
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -217,6 +217,7 @@
 #define CFD_PROGRAM_LOAD 10
 #define CFD_PROGRAM_HOLDS 11
 #define CFD_PROGRAM_BOOLEAN 12
+#define CFD_PROGRAM_AMONG 13
 #define CFD_PROGRAM_LOCALS_MAX 64
 
 /* Columns of batches */
@@ -224,6 +225,7 @@
 #define CFD_COLUMN_RUNS 1
 #define CFD_COLUMN_BOOLS 2
 #define CFD_COLUMN_RAW 3
+#define CFD_COLUMN_VALUES 4
 
 /* Tokens */
 #define CFD_TOKEN_BYTES 16

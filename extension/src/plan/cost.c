@@ -51,7 +51,7 @@ cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
 static int
 count_operations(List *quals)
 {
-	CfdProgram *program = cfd_compile_quals(cfd_compiler(), quals);
+	CfdProgram *program = cfd_compile_quals(cfd_compiler_with_lists(), quals);
 
 	return program != NULL ? program->calls : list_length(quals);
 }

@@ -332,6 +332,33 @@ make_all_tests(const PlannerInfo *root, const VariableStatData *column)
 	MemoryContextSwitchTo(before);
 }
 
+/*
+ * Whether a column is compared with a list of many elements. Each of them is estimated by itself: to
+ * ask about them would take longer than the query, and tell more.
+ */
+static bool
+has_long_list(const VariableStatData *column)
+{
+	ListCell   *cell;
+
+	foreach(cell, column->rel->baserestrictinfo)
+	{
+		const ScalarArrayOpExpr *clause = (const ScalarArrayOpExpr *) cfd_clause_of(lfirst(cell));
+		const Const *array;
+		ArrayType  *values;
+
+		if (!IsA(clause, ScalarArrayOpExpr) || !equal(linitial(clause->args), column->var))
+			continue;
+		array = lsecond(clause->args);
+		if (!IsA(array, Const) || array->constisnull)
+			continue;
+		values = DatumGetArrayTypeP(array->constvalue);
+		if (ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > ELEMENTS_MAX)
+			return true;
+	}
+	return false;
+}
+
 /* The tests that an estimator will make of a restriction, if it is simple. */
 static void
 test_beforehand(FunctionCallInfo fcinfo, Kind kind, Tests *made)
@@ -345,7 +372,10 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind, Tests *made)
 	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
 		return;
 	cfd_estimate_describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
-	if (made->count > 0 && cfd_planning != NULL && column.rel != NULL && !find_known(root, &column, made))
+	/* As if no element were a frequent value. */
+	if (made->count > 0 && column.rel != NULL && has_long_list(&column))
+		made->answers = palloc0(made->count);
+	else if (made->count > 0 && cfd_planning != NULL && column.rel != NULL && !find_known(root, &column, made))
 		make_all_tests(root, &column);
 	if (made->count > 0 && made->answers == NULL && !find_known(root, &column, made))
 		make_tests(list_make1(made));

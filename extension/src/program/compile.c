@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "wire/wire.h"
 #include "nodes/makefuncs.h"
@@ -30,6 +31,8 @@
 #define NODES_MAX CFD_PROGRAM_INSTRUCTIONS_MAX
 /* No node: this cannot be compiled. */
 #define NONE (-1)
+/* Constant lists up to this length are compared one by one. */
+#define SHORT_LIST 8
 
 typedef struct GraphNode
 {
@@ -123,6 +126,25 @@ cfd_compile_stored_type(Oid type)
 }
 
 static bool
+is_whole(uint8 type)
+{
+	return type == CFD_TYPE_INT2 || type == CFD_TYPE_INT4 || type == CFD_TYPE_INT8;
+}
+
+static bool
+is_float(uint8 type)
+{
+	return type == CFD_TYPE_FLOAT4 || type == CFD_TYPE_FLOAT8;
+}
+
+/* Whether equal values of two types have one form for the keeper. */
+static bool
+have_one_form(uint8 a, uint8 b)
+{
+	return a == b || (is_whole(a) && is_whole(b)) || (is_float(a) && is_float(b));
+}
+
+static bool
 cfd_compile_is_constant(Node *expr)
 {
 	return IsA(expr, Const) || IsA(expr, Param);
@@ -199,7 +221,7 @@ add_input(Graph *graph, Node *expr, bool lazy)
 		return NONE;
 	for (number = 0; number < compiler->count; number++)
 	{
-		if (equal(compiler->inputs[number].expr, expr) && !contain_volatile_functions(expr))
+		if (!compiler->inputs[number].list && equal(compiler->inputs[number].expr, expr) && !contain_volatile_functions(expr))
 			break;
 	}
 	if (number == compiler->count)
@@ -210,6 +232,25 @@ add_input(Graph *graph, Node *expr, bool lazy)
 		compiler->count++;
 	}
 	return add_node(graph, (GraphNode) {.code = CFD_PROGRAM_INPUT,.type = code,.operand = number});
+}
+
+/* A list for all rows. */
+static int
+add_list(Graph *graph, Node *array, uint8 type)
+{
+	CfdCompiler *compiler = graph->compiler;
+	int			number;
+
+	for (number = 0; number < compiler->count; number++)
+	{
+		if (compiler->inputs[number].list && equal(compiler->inputs[number].expr, array))
+			return number;
+	}
+	if (number == CFD_COLUMNS_MAX)
+		return NONE;
+	compiler->inputs[number] = (CfdInput) {.expr = (Expr *) array,.type = type,.constant = true,.list = true};
+	compiler->count++;
+	return number;
 }
 
 static int
@@ -357,7 +398,54 @@ compile_nullif(Graph *graph, OpExpr *expr, bool lazy)
 	return add_select(graph, equal, add_null(graph, graph->nodes[value].type), value);
 }
 
-/* x op ANY or ALL (constant array) */
+/* Whether it is x = ANY, or x <> ALL. */
+static bool
+asks_membership(const ScalarArrayOpExpr *expr)
+{
+	List	   *meanings = get_op_btree_interpretation(expr->opno);
+	int			strategy = meanings == NIL ? 0 : ((OpBtreeInterpretation *) linitial(meanings))->strategy;
+
+	return strategy == (expr->useOr ? BTEqualStrategyNumber : ROWCOMPARE_NE);
+}
+
+/* Elements of a constant list; -1 where that is not known yet, or it is NULL. */
+static int
+elements_of(const Node *array)
+{
+	const Const *constant = (const Const *) array;
+	ArrayType  *values;
+
+	if (!IsA(array, Const) || constant->constisnull)
+		return -1;
+	values = DatumGetArrayTypeP(constant->constvalue);
+	return ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values));
+}
+
+/* x = ANY or <> ALL (list) as one question; NONE where it is none, or short enough to be several. */
+static int
+compile_among(Graph *graph, const ScalarArrayOpExpr *expr, bool lazy)
+{
+	Node	   *array = lsecond(expr->args);
+	uint8		type = cfd_compile_stored_type(get_element_type(exprType(array)));
+	int			elements = elements_of(array);
+	int			value;
+	int			list;
+	int			among;
+
+	if (!graph->compiler->lists || type == 0 || !cfd_compile_is_constant(array) || !asks_membership(expr) ||
+		(elements >= 0 && elements <= SHORT_LIST) || elements > CFD_ROWS_MAX)
+		return NONE;
+	value = compile(graph, linitial(expr->args), lazy);
+	if (value == NONE || !have_one_form(graph->nodes[value].type, type))
+		return NONE;
+	list = add_list(graph, array, type);
+	if (list == NONE)
+		return NONE;
+	among = add_node(graph, (GraphNode) {.code = CFD_PROGRAM_AMONG,.operand = list,.count = 1,.args = {value}});
+	return expr->useOr ? among : add_unary(graph, CFD_PROGRAM_NOT, among);
+}
+
+/* x op ANY or ALL (array) */
 static int
 compile_array(Graph *graph, ScalarArrayOpExpr *expr, bool lazy)
 {
@@ -367,10 +455,18 @@ compile_array(Graph *graph, ScalarArrayOpExpr *expr, bool lazy)
 	Datum	   *datums;
 	bool	   *nulls;
 	int			count;
-	int			all = NONE;
+	int			nodes = graph->count;
+	int			inputs = graph->compiler->count;
+	int			all;
 
-	if (function == NULL || function->call != CFD_CALL_TEST ||
-		!IsA(array, Const) || array->constisnull)
+	if (function == NULL || function->call != CFD_CALL_TEST)
+		return NONE;
+	all = compile_among(graph, expr, lazy);
+	if (all != NONE)
+		return all;
+	graph->count = nodes;
+	graph->compiler->count = inputs;
+	if (!IsA(array, Const) || array->constisnull)
 		return NONE;
 	values = DatumGetArrayTypeP(array->constvalue);
 	if (cfd_type_code(ARR_ELEMTYPE(values)) == 0)
@@ -557,7 +653,7 @@ has_call(Graph *graph, int from)
 {
 	for (int i = from; i < graph->count; i++)
 	{
-		if (graph->nodes[i].code == CFD_PROGRAM_CALL)
+		if (graph->nodes[i].code == CFD_PROGRAM_CALL || graph->nodes[i].code == CFD_PROGRAM_AMONG)
 			return true;
 	}
 	return false;
@@ -645,6 +741,9 @@ name_of(StringInfo text, Graph *graph, const GraphNode *node)
 		case CFD_PROGRAM_CALL:
 			appendStringInfoString(text, cfd_signature_name(node->operand));
 			break;
+		case CFD_PROGRAM_AMONG:
+			appendStringInfo(text, "among_$%d", node->operand + 1);
+			break;
 		default:
 			appendStringInfoString(text, names[node->code]);
 	}
@@ -729,7 +828,7 @@ finish(Graph *graph, int root, CfdCall call)
 	program->instructions = emitter.code.len / 8;
 	program->text = emitter.text.data;
 	for (int i = 0; i < program->instructions; i++)
-		program->calls += program->code[i * 8] == CFD_PROGRAM_CALL;
+		program->calls += program->code[i * 8] == CFD_PROGRAM_CALL || program->code[i * 8] == CFD_PROGRAM_AMONG;
 	return program;
 }
 
@@ -763,6 +862,15 @@ cfd_compiler(void)
 	CfdCompiler *compiler = palloc0(sizeof(CfdCompiler));
 
 	compiler->inputs = palloc(CFD_COLUMNS_MAX * sizeof(CfdInput));
+	return compiler;
+}
+
+CfdCompiler *
+cfd_compiler_with_lists(void)
+{
+	CfdCompiler *compiler = cfd_compiler();
+
+	compiler->lists = true;
 	return compiler;
 }
 
@@ -825,5 +933,5 @@ cfd_compilable(Node *expr)
 	/* A sub-select is most of the work, and not the keeper's. */
 	if (contain_subplans(expr))
 		return false;
-	return has_our_functions(expr, NULL) && cfd_compile(cfd_compiler(), expr) != NULL;
+	return has_our_functions(expr, NULL) && cfd_compile(cfd_compiler_with_lists(), expr) != NULL;
 }

@@ -28,12 +28,14 @@ typedef struct CfdInput
 	Expr	   *expr;			/* what PostgreSQL evaluates: a Var, Const, Param, ... */
 	uint8		type;			/* type code; 0: plain boolean */
 	bool		constant;		/* the same for all rows until a rescan */
+	bool		list;			/* ... an array of that type: a list for all rows */
 } CfdInput;
 
 typedef struct CfdCompiler
 {
 	CfdInput   *inputs;
 	int			count;
+	bool		lists;			/* inputs may be lists */
 } CfdCompiler;
 
 typedef enum CfdResult
@@ -58,6 +60,8 @@ typedef struct CfdProgram
 } CfdProgram;
 
 extern CfdCompiler *cfd_compiler(void);
+/* One whose programs may have lists as inputs: x = ANY (list) is one question, however long it is. */
+extern CfdCompiler *cfd_compiler_with_lists(void);
 /*
  * A program for an expression of a protected type, or a boolean one; NULL if there
  * is nothing in it for the keeper to do, or it cannot be compiled.

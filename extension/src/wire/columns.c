@@ -93,6 +93,13 @@ cfd_put_constant(StringInfo body, CfdFid fid, int rows)
 }
 
 void
+cfd_put_values(StringInfo body, const CfdFid *fids, int count)
+{
+	put_head(body, CFD_COLUMN_VALUES, count);
+	appendBinaryStringInfo(body, (const char *) fids, count * sizeof(CfdFid));
+}
+
+void
 cfd_put_bools(StringInfo body, const unsigned char *bools, int rows)
 {
 	put_head(body, CFD_COLUMN_BOOLS, rows);

@@ -22,6 +22,8 @@ extern int	cfd_batch_rows;
 extern void cfd_put_column(StringInfo body, const CfdFid *fids, int rows);
 /* One FID for all rows. */
 extern void cfd_put_constant(StringInfo body, CfdFid fid, int rows);
+/* A list of FIDs for all rows. */
+extern void cfd_put_values(StringInfo body, const CfdFid *fids, int count);
 /* Plain booleans: 0, 1, or 2 for NULL. */
 extern void cfd_put_bools(StringInfo body, const unsigned char *bools, int rows);
 

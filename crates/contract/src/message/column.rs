@@ -3,6 +3,7 @@
 //!
 //! Not checked here: whether runs have as many rows as the batch, and stay within a partition.
 
+use super::ROWS_MAX;
 use crate::Fid;
 use crate::codec::{Fixed, List, Malformed, Part, Reader, Sink};
 use crate::describe::{Field, Form, Structure};
@@ -18,6 +19,8 @@ numbers! {
     /// `count` values `u64` that are not protected, one for each row, then for each a
     /// byte: 1 if it is NULL. Group keys only (`AggregateRows`).
     RAW: u32 = 3;
+    /// `count` FIDs `u64`, however many rows there are: a list, the same for all of them.
+    VALUES: u32 = 4;
 }
 
 record! {
@@ -53,6 +56,8 @@ pub enum Column<'a> {
     Bools(&'a [u8]),
     /// Values that are not protected, and which are NULL.
     Raw(List<'a, u64>, &'a [u8]),
+    /// A list, the same for all rows.
+    Values(List<'a, Fid>),
 }
 
 impl<'a> Column<'a> {
@@ -61,6 +66,9 @@ impl<'a> Column<'a> {
     pub fn take(from: &mut Reader<'a>, rows: usize) -> Result<Column<'a>, Malformed> {
         let ColumnHead { form, count } = Fixed::take(from)?;
         let counts = [count as usize];
+        if form == VALUES && counts[0] <= ROWS_MAX {
+            return Part::take(from, &counts).map(Column::Values);
+        }
         if counts[0] > rows || (form != RUNS && counts[0] != rows) {
             return Err(UNEQUAL);
         }
@@ -83,11 +91,12 @@ impl<'a> Column<'a> {
             Column::Runs(runs) => (RUNS, runs.len()),
             Column::Bools(bools) => (BOOLS, bools.len()),
             Column::Raw(values, _) => (RAW, values.len()),
+            Column::Values(fids) => (VALUES, fids.len()),
         };
         let count = count as u32;
         ColumnHead { form, count }.put(to);
         match self {
-            Column::List(fids) => fids.put(to),
+            Column::List(fids) | Column::Values(fids) => fids.put(to),
             Column::Runs(runs) => runs.put(to),
             Column::Bools(bools) => to.put(bools),
             Column::Raw(values, nulls) => {

@@ -116,6 +116,9 @@ pub mod program {
         HOLDS: u8 = 11;
         /// Pushes a boolean that the database knows: `operand` 0, 1, or 2 for NULL.
         BOOLEAN: u8 = 12;
+        /// Pops a value, pushes whether it equals one of the list that is input `operand`
+        /// ([`column::VALUES`]; three-valued, as `= ANY`). Not in aggregations.
+        AMONG: u8 = 13;
         /// The largest number of locals.
         LOCALS_MAX: usize = 64;
     }

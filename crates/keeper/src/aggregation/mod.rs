@@ -23,9 +23,10 @@ mod purse;
 mod states;
 mod strings;
 
-pub use keys::RowForm;
+pub use keys::{RowForm, encode_row};
 pub use part::Input;
 pub use plan::Plan;
+pub use strings::Strings;
 
 use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data};

@@ -354,7 +354,7 @@ impl Plan {
                 None => Operand::Output(self.operand(*output, *t)?),
             });
         }
-        if outputs.len() != program.inputs.len() {
+        if outputs.len() != program.inputs.len() || program.takes_lists() {
             return Err(misfit("The condition on groups takes something else."));
         }
         if program.result != OpResult::Bool {
@@ -443,7 +443,7 @@ fn family(aggregate: Aggregate, input: TypeCode) -> Result<Family, Error> {
 
 /// A program must take values of these types.
 fn fits(program: &Program, types: &[Option<TypeCode>]) -> Result<(), Error> {
-    if program.inputs != types {
+    if program.inputs != types || program.takes_lists() {
         return Err(misfit("A program takes columns of other types."));
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! Invariant: what is told of a failure is the first row that has one, and in it the
 //! first program's: where PostgreSQL, row by row, would have come to it.
 
-use super::check::Program;
+use super::check::{Program, Use};
 use super::column::Column;
 use super::encoded::Encoded;
 use super::eval::{PART, Tools, run, store, write};
@@ -30,9 +30,18 @@ pub type FirstFailure = Option<(usize, Failure)>;
 
 impl Wide<'_> {
     fn check(&self) -> Result<(), Failure> {
-        let inputs = self.programs.first().map(|program| &program.inputs);
-        let same = self.programs.iter().all(|p| Some(&p.inputs) == inputs);
-        if !same || inputs.is_some_and(|inputs| inputs.len() != self.columns.len()) {
+        let Some(first) = self.programs.first() else {
+            return Ok(());
+        };
+        let fits = |p: &Arc<Program>| {
+            let fits = |(column, used): (&Encoded<'_>, &Use)| match used {
+                Use::Not => true,
+                Use::Value => !matches!(column, Encoded::Values(_)),
+                Use::List => matches!(column, Encoded::Values(_)),
+            };
+            p.inputs == first.inputs && self.columns.iter().zip(&p.uses).all(fits)
+        };
+        if !self.programs.iter().all(fits) || first.inputs.len() != self.columns.len() {
             return Err(fail::misused_program("It takes other columns.").into());
         }
         Ok(())
@@ -50,6 +59,11 @@ impl Wide<'_> {
             return Ok(());
         };
         let space = tools.space;
+        let meter = Meter::new(&space.session.budget);
+        let mut lists = Vec::with_capacity(self.columns.len());
+        for (column, t) in self.columns.iter().zip(&first.inputs) {
+            lists.push(column.load_list(space, *t, &meter)?);
+        }
         let mut from = 0;
         while from < self.rows {
             let part = (from, self.rows.min(from + PART));
@@ -59,11 +73,17 @@ impl Wide<'_> {
                 hash_key: &space.keeper.keys.hash,
                 meter: &meter,
             };
-            let mut inputs = Vec::with_capacity(self.columns.len());
-            for (column, t) in self.columns.iter().zip(&first.inputs) {
-                inputs.push(column.load(space, part, *t, touched, &meter)?);
+            let mut loaded = Vec::with_capacity(self.columns.len());
+            for ((column, t), list) in self.columns.iter().zip(&first.inputs).zip(&lists) {
+                loaded.push(match list {
+                    Some(_) => None,
+                    None => Some(column.load(space, part, *t, touched, &meter)?),
+                });
             }
-            let inputs: Vec<&Column> = inputs.iter().collect();
+            let inputs = loaded.iter().zip(&lists);
+            let inputs: Vec<&Column> = inputs
+                .filter_map(|(a, b)| a.as_ref().or(b.as_ref()))
+                .collect();
             for (number, program) in self.programs.iter().enumerate() {
                 let column = run(space, program, &inputs, part.1 - part.0, context)?;
                 if !take(column, number, part)? {

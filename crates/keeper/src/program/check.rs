@@ -4,6 +4,7 @@
 //! Invariant: every element of a [`Program`]'s stack has a known kind, and the
 //! result is exactly one of them. Evaluation relies on it.
 
+use super::among::comparable;
 use super::parse::{Instruction, Parts, parse};
 use super::table::Table;
 use crate::fail;
@@ -27,11 +28,24 @@ pub enum Kind {
     Hash,
 }
 
+/// How a program uses an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// It does not look at it.
+    Not,
+    /// As a value for each row.
+    Value,
+    /// As a list for all rows.
+    List,
+}
+
 /// A program whose parts fit together.
 #[derive(Debug)]
 pub struct Program {
     /// Types of the input columns, as stored; none for plain booleans.
     pub inputs: Vec<Option<TypeCode>>,
+    /// How it uses each of them.
+    pub uses: Vec<Use>,
     /// Constants and their types; none for NULL.
     pub constants: Vec<(Fid, Option<TypeCode>)>,
     /// Instructions.
@@ -49,6 +63,7 @@ fn broken(what: &'static str) -> Error {
 struct Checker<'a> {
     table: &'a Table,
     inputs: &'a [Option<TypeCode>],
+    uses: Vec<Use>,
     constants: &'a [(Fid, Option<TypeCode>)],
     stack: Vec<Kind>,
     locals: Vec<Option<Kind>>,
@@ -74,6 +89,7 @@ impl Program {
         let mut checker = Checker {
             table,
             inputs: &inputs,
+            uses: vec![Use::Not; inputs.len()],
             constants: &constants,
             stack: Vec::new(),
             locals: Vec::new(),
@@ -87,12 +103,20 @@ impl Program {
             _ => None,
         };
         Ok(Program {
+            uses: checker.uses,
             inputs,
             constants,
             code,
             result,
             value,
         })
+    }
+}
+
+impl Program {
+    /// Whether an input is a list.
+    pub fn takes_lists(&self) -> bool {
+        self.uses.contains(&Use::List)
     }
 }
 
@@ -133,8 +157,7 @@ impl Checker<'_> {
     fn step(&mut self, instruction: &Instruction) -> Result<(), Error> {
         match instruction.code {
             code::INPUT => {
-                let t = self.inputs.get(usize::from(instruction.operand));
-                let t = *t.ok_or_else(|| broken("It names an input that it does not have."))?;
+                let t = self.input(usize::from(instruction.operand), Use::Value)?;
                 self.push(t.map_or(Kind::Bool, Kind::Value))
             }
             code::CONSTANT => {
@@ -161,12 +184,32 @@ impl Checker<'_> {
                 let kind = local.copied().flatten().ok_or_else(broken)?;
                 self.push(kind)
             }
+            code::AMONG => {
+                let list = self.input(usize::from(instruction.operand), Use::List)?;
+                match (self.pop()?, list) {
+                    (Kind::Null, _) => {}
+                    (Kind::Value(t), Some(list)) if comparable(t, list) => {}
+                    _ => return Err(broken("A list is of another type than its value.")),
+                }
+                self.push(Kind::Bool)
+            }
             code::IS_NULL => {
                 self.pop()?;
                 self.push(Kind::Bool)
             }
             code::SELECT => self.select(),
             _ => Err(broken("It has an instruction that does not exist.")),
+        }
+    }
+
+    /// The type of an input that is used so, and in no other way.
+    fn input(&mut self, number: usize, wanted: Use) -> Result<Option<TypeCode>, Error> {
+        match (self.inputs.get(number), self.uses.get_mut(number)) {
+            (Some(t), Some(used)) if *used == Use::Not || *used == wanted => {
+                *used = wanted;
+                Ok(*t)
+            }
+            _ => Err(broken("It names an input that it does not have.")),
         }
     }
 

@@ -178,6 +178,16 @@ impl Column {
         }
     }
 
+    /// Appends a row to booleans that may be declassified.
+    pub fn push_truth(&mut self, truth: bool) {
+        if let Data::Bool(v) = &mut self.data {
+            v.push(u8::from(truth));
+        }
+        if !self.nulls.is_empty() {
+            self.nulls.push(false);
+        }
+    }
+
     /// Appends a row that is NULL.
     pub fn push_null(&mut self) {
         match &mut self.data {

@@ -1,7 +1,8 @@
 //! Columns of a batch as they stand in a message ([`contract::message::column`]),
 //! and a part of one as a column of values.
 //!
-//! Invariant: an [`Encoded`] has exactly as many rows as its batch.
+//! Invariant: an [`Encoded`] has exactly as many rows as its batch, unless it is a list for all of
+//! them.
 
 use super::column::Column;
 use super::load::{Touched, load};
@@ -22,6 +23,8 @@ pub enum Encoded<'a> {
     Runs(Vec<Run>),
     /// Booleans that the database knows.
     Bools(&'a [u8]),
+    /// A list for all rows: FIDs, 8 bytes each.
+    Values(&'a [u8]),
     /// Values that are not protected, 8 bytes each, and which are NULL.
     Raw(&'a [u8], &'a [u8]),
 }
@@ -47,6 +50,7 @@ impl<'a> Encoded<'a> {
     pub fn new(column: Wire<'a>, rows: usize) -> Result<Encoded<'a>, Error> {
         match column {
             Wire::List(fids) => Ok(Encoded::List(fids.bytes())),
+            Wire::Values(fids) => Ok(Encoded::Values(fids.bytes())),
             Wire::Bools(bools) => Ok(Encoded::Bools(bools)),
             Wire::Raw(values, nulls) => Ok(Encoded::Raw(values.bytes(), nulls)),
             Wire::Runs(list) => runs(list, rows).map(Encoded::Runs),
@@ -81,15 +85,27 @@ impl<'a> Encoded<'a> {
         load(space, &fids, want, touched, meter)
     }
 
+    /// All values of a list; none for any other column.
+    pub fn load_list(
+        &self,
+        space: &Space,
+        want: Option<TypeCode>,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Column>, Failure> {
+        let (Encoded::Values(bytes), Some(want)) = (self, want) else {
+            return Ok(None);
+        };
+        let fids: Vec<Fid> = words(bytes).collect();
+        load(space, &fids, want, &mut Touched::default(), meter).map(Some)
+    }
+
     /// The FIDs of rows `from..to`.
     pub fn fids(&self, (from, to): (usize, usize)) -> Result<Fids, Failure> {
         let mut fids = Vec::new();
         match self {
-            Encoded::Bools(_) | Encoded::Raw(..) => return Err(misfit()),
+            Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Values(_) => return Err(misfit()),
             Encoded::List(bytes) => {
-                let words = bytes.get(from * 8..to * 8).unwrap_or(&[]).chunks_exact(8);
-                let words = words.filter_map(<[u8]>::first_chunk);
-                fids.extend(words.map(|bytes| Fid(u64::from_le_bytes(*bytes))));
+                fids.extend(words(bytes.get(from * 8..to * 8).unwrap_or(&[])));
             }
             Encoded::Runs(runs) => {
                 if let Some(fid) = expand(runs, from, to, &mut fids) {
@@ -99,6 +115,11 @@ impl<'a> Encoded<'a> {
         }
         Ok(Fids::Each(fids))
     }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {
+    let words = bytes.chunks_exact(8).filter_map(<[u8]>::first_chunk);
+    words.map(|bytes| Fid(u64::from_le_bytes(*bytes)))
 }
 
 fn misfit() -> Failure {

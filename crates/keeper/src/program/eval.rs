@@ -1,6 +1,7 @@
 //! Evaluation of a program over a batch, a part of the batch at a time, so that
 //! intermediate results stay in the cache and their memory is bounded.
 
+use super::among::among;
 use super::check::Program;
 use super::column::{Column, Data};
 use super::load::{Touched, load};
@@ -76,6 +77,9 @@ impl Batch<'_> {
     /// The batch must have the columns that the target takes.
     pub fn check(&self) -> Result<(), values::Error> {
         let columns = self.target.arity();
+        if matches!(self.target, Target::Program(program) if program.takes_lists()) {
+            return Err(fail::misused_program("An input is a list."));
+        }
         if self.fids.len() != columns.saturating_mul(self.rows) {
             return Err(fail::misused_program("It takes another number of columns."));
         }
@@ -366,6 +370,10 @@ impl<'a> Run<'a> {
             code::SELECT => {
                 let (no, yes, condition) = (pop()?, pop()?, pop()?);
                 logic::select(condition.column(), yes.column(), no.column(), self.rows)
+            }
+            code::AMONG => {
+                let list = self.inputs.get(operand).ok_or_else(unchecked)?;
+                among(pop()?.column(), list, self.rows, self.context.meter)?
             }
             _ => return Err(unchecked()),
         };

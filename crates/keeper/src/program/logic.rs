@@ -36,15 +36,6 @@ fn booleans(rows: usize) -> Column {
     Column::of(TypeCode::Bool, Data::Bool(Vec::with_capacity(rows)))
 }
 
-fn push(column: &mut Column, value: bool) {
-    if let Data::Bool(v) = &mut column.data {
-        v.push(u8::from(value));
-    }
-    if !column.nulls.is_empty() {
-        column.nulls.push(false);
-    }
-}
-
 /// AND or OR; `decides` is the operand that decides alone.
 pub fn connect(code: u8, a: &Column, b: &Column, rows: usize) -> Column {
     let decides = code == program::OR;
@@ -56,11 +47,11 @@ pub fn connect(code: u8, a: &Column, b: &Column, rows: usize) -> Column {
     for row in 0..rows {
         match (truth(a, row), truth(b, row)) {
             (Truth::Failed(f), _) => out.push_failure(f.clone()),
-            (Truth::Known(x), _) if x == decides => push(&mut out, decides),
+            (Truth::Known(x), _) if x == decides => out.push_truth(decides),
             (_, Truth::Failed(f)) => out.push_failure(f.clone()),
-            (_, Truth::Known(x)) if x == decides => push(&mut out, decides),
+            (_, Truth::Known(x)) if x == decides => out.push_truth(decides),
             (Truth::Null, _) | (_, Truth::Null) => out.push_null(),
-            _ => push(&mut out, !decides),
+            _ => out.push_truth(!decides),
         }
     }
     out
@@ -89,7 +80,7 @@ pub fn not(a: &Column) -> Column {
         match truth(a, row) {
             Truth::Failed(f) => out.push_failure(f.clone()),
             Truth::Null => out.push_null(),
-            Truth::Known(x) => push(&mut out, !x),
+            Truth::Known(x) => out.push_truth(!x),
         }
     }
     out
@@ -113,8 +104,8 @@ pub fn holds(a: &Column) -> Column {
     for row in 0..a.len() {
         match truth(a, row) {
             Truth::Failed(f) => out.push_failure(f.clone()),
-            Truth::Null => push(&mut out, false),
-            Truth::Known(x) => push(&mut out, x),
+            Truth::Null => out.push_truth(false),
+            Truth::Known(x) => out.push_truth(x),
         }
     }
     out
@@ -125,7 +116,7 @@ pub fn known(bytes: &[u8]) -> Column {
     let mut out = booleans(bytes.len());
     for byte in bytes {
         match byte {
-            0 | 1 => push(&mut out, *byte == 1),
+            0 | 1 => out.push_truth(*byte == 1),
             _ => out.push_null(),
         }
     }
@@ -138,7 +129,7 @@ pub fn is_null(a: &Column) -> Column {
     for row in 0..a.len() {
         match a.failure(row) {
             Some(f) => out.push_failure(f.clone()),
-            None => push(&mut out, a.is_null(row)),
+            None => out.push_truth(a.is_null(row)),
         }
     }
     out

@@ -6,6 +6,7 @@
 //! Invariants: a result is a FID or one declassified kind, as the type check found
 //! it; whatever a fast path computes is what `values` computes.
 
+mod among;
 pub mod batch;
 mod check;
 pub mod column;

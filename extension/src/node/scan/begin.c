@@ -160,8 +160,8 @@ cfd_scan_begin(CustomScanState *node, EState *estate, int eflags)
 
 	node->custom_ps = list_make1(child);
 	state->loop = cfd_pairs_begin(child);
-	state->qual_inputs = cfd_compiler();
-	state->project_inputs = cfd_compiler();
+	state->qual_inputs = cfd_compiler_with_lists();
+	state->project_inputs = cfd_compiler_with_lists();
 	if (scan->custom_exprs != NIL)
 	{
 		state->filter = cfd_compile_quals(state->qual_inputs, scan->custom_exprs);

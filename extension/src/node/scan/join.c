@@ -168,7 +168,7 @@ scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
 	List	   *clauses = extract_actual_clauses(moved, false);
 	CustomPath *custom;
 
-	if (cfd_compile_quals(cfd_compiler(), clauses) == NULL)
+	if (cfd_compile_quals(cfd_compiler_with_lists(), clauses) == NULL)
 		return NULL;
 	custom = makeNode(CustomPath);
 	custom->path.pathtype = T_CustomScan;

@@ -270,7 +270,7 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 			*rest = lappend(*rest, qual);
 	}
 	/* Together they may be too much. */
-	while (*moved != NIL && cfd_compile_quals(cfd_compiler(), *moved) == NULL)
+	while (*moved != NIL && cfd_compile_quals(cfd_compiler_with_lists(), *moved) == NULL)
 	{
 		*rest = lcons(llast(*moved), *rest);
 		*moved = list_delete_last(*moved);
