@@ -23,6 +23,8 @@ struct Known {
     /// Device, inode, size, time of change in seconds and nanoseconds.
     stamp: Option<[u64; 5]>,
     names: HashMap<PublicKey, String>,
+    /// Whether [`Clients::has_changed`] has told of these.
+    noticed: bool,
 }
 
 impl Clients {
@@ -41,8 +43,16 @@ impl Clients {
         if stamp.is_none() || stamp != known.stamp {
             known.names = read(&self.path);
             known.stamp = stamp;
+            known.noticed = false;
         }
         known.names.get(key).cloned()
+    }
+
+    /// Whether the file has changed since this was asked last.
+    pub fn has_changed(&self) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let noticed = std::mem::replace(&mut known.noticed, true);
+        !noticed || known.stamp.is_none() || stamp(&self.path) != known.stamp
     }
 
     /// Reads the file again at the next question.

@@ -1,6 +1,7 @@
 //! What the keeper says when it refuses or cannot: SQLSTATE, message, detail,
 //! hint. No function here takes a value.
 
+use crate::session::Ended;
 use contract::codec::Part;
 use contract::{TypeCode, body};
 use std::sync::Arc;
@@ -66,6 +67,14 @@ pub fn no_client() -> Error {
     Error::new(b"42501", "confide: no client session")
         .detail("Only a client with a key may compute with protected values.")
         .hint("Connect through the Confide proxy.")
+}
+
+/// The session has ended.
+pub fn ended(why: Ended) -> Error {
+    Error::new(b"42501", "confide: no client session").detail(match why {
+        Ended::LeaderGone => "The session's leader has gone.",
+        Ended::KeyWithdrawn => "The client's key is authorised no more.",
+    })
 }
 
 /// A value does not fit into its column as it is.

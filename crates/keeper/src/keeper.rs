@@ -8,7 +8,7 @@ use crate::durable::Durable;
 use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::program::Table;
-use crate::session::Session;
+use crate::session::{Ended, Session, Shared};
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -54,6 +54,8 @@ pub struct Keeper {
     pub counters: Counters,
     /// Random number of this run.
     pub incarnation: u64,
+    /// Rings when the file of authorised clients may have changed.
+    pub(crate) withdrawn: Arc<Signal>,
     /// Rings when values take more memory than they should.
     pub(crate) room: Arc<Signal>,
     /// Rings when values will be needed that are not in memory.
@@ -84,6 +86,7 @@ impl Keeper {
             clients,
             counters: Counters::default(),
             room,
+            withdrawn: Arc::default(),
             ahead: Arc::default(),
             incarnation: u64::from_le_bytes(random().map_err(|e| e.to_string())?),
             numbers: Arc::new(Numbers::default()),
@@ -130,9 +133,34 @@ impl Keeper {
         Some(session)
     }
 
-    /// The leader of a session is gone: nobody can join any more.
+    /// The leader of a session is gone: nobody can join any more, and who has joined is
+    /// answered no more.
     pub fn end(&self, session: &Session) {
         self.sessions().remove(&session.id);
+        session.change(|shared| shared.ended = Some(Ended::LeaderGone));
+    }
+
+    /// Reads the file of authorised clients again.
+    pub fn reload_clients(&self) {
+        self.clients.reload();
+        self.withdrawn.ring();
+    }
+
+    /// Ends the sessions of clients that are authorised no more.
+    pub(crate) fn end_unauthorised(&self) {
+        let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
+        for session in sessions {
+            let (Shared { client, .. }, _) = session.shared();
+            if let Some(client) = client
+                && self.clients.name(&client.key).is_none()
+            {
+                tracing::info!(key = %client.key, session = session.id, "key withdrawn: session ended");
+                session.change(|shared| {
+                    shared.client = None;
+                    shared.ended = Some(Ended::KeyWithdrawn);
+                });
+            }
+        }
     }
 
     /// Number of sessions.

@@ -26,6 +26,7 @@ mod fault;
 pub mod harden;
 mod keeper;
 mod keys;
+mod lease;
 pub mod logging;
 mod numbers;
 mod program;

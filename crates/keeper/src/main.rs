@@ -142,7 +142,7 @@ fn watch_signals(server: &Arc<Server>) -> Result<Watch, String> {
     let watch = move || {
         for signal in signals.forever() {
             if signal == SIGHUP {
-                server.keeper().clients.reload();
+                server.keeper().reload_clients();
             } else {
                 tracing::info!(signal, "stopping");
                 server.shut_down();

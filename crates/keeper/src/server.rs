@@ -74,6 +74,7 @@ impl Server {
         let keeper = Arc::new(keeper);
         crate::room::keep(&keeper)?;
         crate::ahead::keep(&keeper)?;
+        crate::lease::keep(&keeper)?;
         Ok(Arc::new(Server {
             keeper,
             listener,

@@ -79,6 +79,17 @@ pub struct Shared {
     pub client: Option<Arc<Client>>,
     /// Settings.
     pub env: Env,
+    /// Why it is no session any more, if it is none.
+    pub ended: Option<Ended>,
+}
+
+/// Why a session has ended while channels of it are open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Its leader's channel is closed: what joined it ends with it.
+    LeaderGone,
+    /// Its client's key is authorised no more: until the next handshake.
+    KeyWithdrawn,
 }
 
 /// A session.
@@ -144,6 +155,7 @@ impl Session {
             shared: RwLock::new(Shared {
                 client: None,
                 env: Env::default(),
+                ended: None,
             }),
             arenas: RwLock::new(HashMap::new()),
             programs: RwLock::new(Programs::default()),

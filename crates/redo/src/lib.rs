@@ -2,11 +2,14 @@
 //! values survive the keeper (docs/durability.md). A record is opaque to
 //! PostgreSQL.
 //!
-//! Bytes: format version `u8`, kind `u8`, counter (6 bytes), epoch (12 bytes);
-//! then the body in AES-256-GCM. The key comes from the root key and the epoch,
-//! which is random for each run of the keeper; the nonce is the counter, which
-//! counts the records of the run. Everything before the body is authenticated
-//! with it.
+//! Bytes: format version `u8`, kind `u8`, counter (6 bytes), epoch (12 bytes),
+//! generation `u32`; then the body in AES-256-GCM. The key comes from the root key
+//! and the epoch, which is random for each run of the keeper; the nonce is the
+//! counter, which counts the records of the run. Everything before the body is
+//! authenticated with it, and so is the number of the store that the record is for.
+//!
+//! Generation and counter are the record's place in the history of its store: a run
+//! of the keeper, and a checkpoint, begin another generation.
 //!
 //! Not here: what is done with a record (the keeper), and what a value's bytes
 //! mean (crate `values`).
@@ -19,10 +22,10 @@ mod body;
 mod seal;
 
 pub use body::{Partition, Promoted, Promotion, Run, Runs, Sweep};
-pub use seal::{Opener, Sealer};
+pub use seal::{Opener, Order, Sealer};
 
 /// Version of the format.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// What a record is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +76,7 @@ pub enum Error {
     #[error("format version {0} of a redo record is not supported, only {known}", known = VERSION)]
     Version(u8),
     /// Not a record of this root key, or changed.
-    #[error("a redo record is altered, or was written under another root key")]
+    #[error("a redo record is altered, or was written under another root key or for another store")]
     Altered,
     /// Authentic, but not of the format.
     #[error("a redo record is malformed")]

@@ -3,11 +3,12 @@
 use crate::{Error, Kind, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, rand};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const COUNTER_BYTES: usize = 6;
 const EPOCH_BYTES: usize = 12;
-const HEADER_BYTES: usize = 2 + COUNTER_BYTES + EPOCH_BYTES;
+const GENERATION_BYTES: usize = 4;
+const HEADER_BYTES: usize = 2 + COUNTER_BYTES + EPOCH_BYTES + GENERATION_BYTES;
 const TAG_BYTES: usize = 16;
 const COUNTER_END: u64 = 1 << (8 * COUNTER_BYTES);
 
@@ -31,8 +32,24 @@ fn nonce(counter: &[u8]) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
+/// A record's place in the history of its store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Order {
+    /// Counts runs of the keeper and checkpoints.
+    pub generation: u32,
+    /// Counts the records of a run.
+    pub counter: u64,
+}
+
+/// What is authenticated beside a record's body.
+fn associated(header: &[u8], store: u64) -> Vec<u8> {
+    [header, &store.to_le_bytes()].concat()
+}
+
 /// Seals the records of one run of the keeper.
 pub struct Sealer {
+    store: u64,
+    generation: AtomicU32,
     epoch: Epoch,
     key: LessSafeKey,
     counter: AtomicU64,
@@ -52,11 +69,28 @@ impl Sealer {
 
     fn with_epoch(root: &[u8; 32], epoch: Epoch) -> Result<Sealer, Error> {
         Ok(Sealer {
+            store: 0,
+            generation: AtomicU32::new(0),
             epoch,
             key: key_of(&pseudorandom(root), &epoch).ok_or(Error::Refused)?,
             counter: AtomicU64::new(0),
             compress: true,
         })
+    }
+
+    /// Binds the records to a store.
+    pub fn bind(&mut self, store: u64) {
+        self.store = store;
+    }
+
+    /// Begins a generation, which is not before the one now.
+    pub fn begin(&self, generation: u32) {
+        self.generation.fetch_max(generation, Ordering::AcqRel);
+    }
+
+    /// The generation.
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Whether long promotions are compressed; they are, unless this says no.
@@ -116,12 +150,13 @@ impl Sealer {
         out.extend_from_slice(&[VERSION, kind as u8]);
         out.extend_from_slice(counter);
         out.extend_from_slice(&self.epoch);
-        let header = out.clone();
+        out.extend_from_slice(&self.generation().to_le_bytes());
+        let bound = associated(&out, self.store);
         out.extend_from_slice(body);
         let sealed = out.get_mut(HEADER_BYTES..).ok_or(Error::Refused)?;
         let tag = self
             .key
-            .seal_in_place_separate_tag(nonce(counter), Aad::from(&header), sealed)
+            .seal_in_place_separate_tag(nonce(counter), Aad::from(&bound), sealed)
             .map_err(|_| Error::Refused)?;
         out.extend_from_slice(tag.as_ref());
         Ok(out)
@@ -131,6 +166,7 @@ impl Sealer {
 /// Opens records of any run.
 pub struct Opener {
     root: hkdf::Prk,
+    store: u64,
     /// The key of the epoch met last: records of a run stand together.
     last: Option<(Epoch, LessSafeKey)>,
 }
@@ -140,8 +176,14 @@ impl Opener {
     pub fn new(root: &[u8; 32]) -> Opener {
         Opener {
             root: pseudorandom(root),
+            store: 0,
             last: None,
         }
+    }
+
+    /// Opens records for this store only.
+    pub fn bind(&mut self, store: u64) {
+        self.store = store;
     }
 
     fn key(&mut self, epoch: &Epoch) -> Result<&LessSafeKey, Error> {
@@ -157,7 +199,7 @@ impl Opener {
     ///
     /// # Errors
     /// When it is not what a [`Sealer`] under the same root key has sealed.
-    pub fn open(&mut self, record: &[u8]) -> Result<Record, Error> {
+    pub fn open(&mut self, record: &[u8]) -> Result<(Order, Record), Error> {
         match record.first() {
             Some(&VERSION) => {}
             Some(&other) => return Err(Error::Version(other)),
@@ -172,15 +214,17 @@ impl Opener {
         let (counter, epoch) = rest
             .split_at_checked(COUNTER_BYTES)
             .ok_or(Error::Malformed)?;
-        let epoch = epoch.first_chunk().ok_or(Error::Malformed)?;
+        let (epoch, generation) = epoch.split_first_chunk().ok_or(Error::Malformed)?;
+        let order = order(generation, counter).ok_or(Error::Malformed)?;
+        let bound = associated(header, self.store);
         let mut body = sealed.to_vec();
         let length = self
             .key(epoch)?
-            .open_in_place(nonce(counter), Aad::from(header), &mut body)
+            .open_in_place(nonce(counter), Aad::from(&bound), &mut body)
             .map_err(|_| Error::Altered)?
             .len();
         body.truncate(length);
-        match Kind::from_u8(*kind).ok_or(Error::Malformed)? {
+        let opened = match Kind::from_u8(*kind).ok_or(Error::Malformed)? {
             Kind::Promotion => Promoted::parse(&body, false).map(Record::Promotion),
             Kind::Runs => Promoted::parse(&body, true).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
@@ -189,8 +233,18 @@ impl Opener {
                 Some(number) if body.len() == 4 => Ok(Record::Drop(u32::from_le_bytes(*number))),
                 _ => Err(Error::Malformed),
             },
-        }
+        };
+        opened.map(|record| (order, record))
     }
+}
+
+fn order(generation: &[u8], counter: &[u8]) -> Option<Order> {
+    let mut wide = [0; 8];
+    wide.get_mut(..COUNTER_BYTES)?.copy_from_slice(counter);
+    Some(Order {
+        generation: u32::from_le_bytes(*generation.first_chunk()?),
+        counter: u64::from_le_bytes(wide),
+    })
 }
 
 #[cfg(test)]

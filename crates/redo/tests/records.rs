@@ -43,7 +43,7 @@ fn run() -> impl Strategy<Value = (u64, u8, Vec<Vec<u8>>)> {
 
 fn opened(record: &[u8]) -> Vec<Item> {
     let record = Opener::new(&[3; 32]).open(record);
-    let Record::Promotion(promoted) = record.unwrap_or_else(|e| panic!("{e}")) else {
+    let (_, Record::Promotion(promoted)) = record.unwrap_or_else(|e| panic!("{e}")) else {
         panic!("kind")
     };
     let mut items = Vec::new();
@@ -93,7 +93,7 @@ proptest! {
         let partition = Partition { number, database, relation, attribute, layout };
         let record = Sealer::new(&[3; 32]).unwrap().partition(&partition).unwrap();
         match Opener::new(&[3; 32]).open(&record) {
-            Ok(Record::Partition(found)) => prop_assert_eq!(found, partition),
+            Ok((_, Record::Partition(found))) => prop_assert_eq!(found, partition),
             _ => prop_assert!(false),
         }
     }
@@ -128,6 +128,9 @@ fn tampering_is_noticed() {
     }
     let other = Opener::new(&[4; 32]).open(&record);
     assert_eq!(other.err(), Some(Error::Altered));
+    let mut other = Opener::new(&[3; 32]);
+    other.bind(9);
+    assert_eq!(other.open(&record).err(), Some(Error::Altered));
 }
 
 /// A record of another format is not taken for an altered one.

@@ -5,7 +5,7 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
-use crate::session::Client;
+use crate::session::{Client, Ended};
 use contract::{answer, body};
 use envelope::Evidence;
 use envelope::handshake::Responder;
@@ -49,7 +49,9 @@ impl Connection {
         let responder =
             responder.ok_or_else(|| failed(envelope::Error::Handshake("message out of order")))?;
         let (key, keys) = responder.finish(message).map_err(failed)?;
-        let Some(name) = self.space.keeper.clients.name(&key) else {
+        let name = self.space.keeper.clients.name(&key);
+        self.space.keeper.withdrawn.ring();
+        let Some(name) = name else {
             tracing::warn!(%key, session = self.space.session.id, "client is not authorised");
             return Err(Error::new(b"28000", "confide: client is not authorised")
                 .detail(format!("Its public key is {key}."))
@@ -65,9 +67,12 @@ impl Connection {
             opener,
             echo,
         };
-        self.space
-            .session
-            .change(|shared| shared.client = Some(Arc::new(client)));
+        self.space.session.change(|shared| {
+            shared.client = Some(Arc::new(client));
+            if shared.ended == Some(Ended::KeyWithdrawn) {
+                shared.ended = None;
+            }
+        });
         Ok(())
     }
 }

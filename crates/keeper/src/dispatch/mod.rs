@@ -28,7 +28,7 @@ mod tokens;
 use crate::aggregation::Aggregation;
 use crate::fail::{self, Failure};
 use crate::keeper::Keeper;
-use crate::session::{Client, Shared};
+use crate::session::{Client, Ended, Shared};
 use crate::space::Space;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
@@ -56,6 +56,7 @@ pub struct Connection {
     /// Copies of what the session's channels share, and their version.
     client: Option<Arc<Client>>,
     env: Env,
+    ended: Option<Ended>,
     version: u64,
     /// The first error of a one-way request that was not told yet.
     pending: Option<Arc<Error>>,
@@ -107,7 +108,7 @@ impl Connection {
     pub fn open(keeper: &Arc<Keeper>, hello: &Hello) -> Result<Connection, Status> {
         let (session, leads) = keeper.session(hello)?;
         let own = session.enter().ok_or(Status::TooManyChannels)?;
-        let (Shared { client, env }, version) = session.shared();
+        let (Shared { client, env, ended }, version) = session.shared();
         let statement = session.handed.statement();
         Ok(Connection {
             space: Space {
@@ -119,6 +120,7 @@ impl Connection {
             worker: Worker::of(hello),
             client,
             env,
+            ended,
             version,
             pending: None,
             responder: None,
@@ -185,6 +187,7 @@ impl Connection {
     fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.shrink();
         self.worker.may_ask(kind)?;
+        self.may_go_on(kind)?;
         match kind {
             Kind::Declassify => self.declassify(take(body)?),
             Kind::DeclassifyBatch => self.declassify_batch(take(body)?),
@@ -221,6 +224,7 @@ impl Connection {
 
     fn one_way(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.worker.may_ask(kind)?;
+        self.may_go_on(kind)?;
         match kind {
             Kind::Eval => self.eval(take(body)?),
             Kind::PutEnvelope => self.put_envelope(take(body)?),
@@ -265,10 +269,11 @@ impl Connection {
     /// Takes new copies of what channels share.
     #[cold]
     fn refresh(&mut self) {
-        let (Shared { client, env }, version) = self.space.session.shared();
+        let (Shared { client, env, ended }, version) = self.space.session.shared();
         let now = self.env.now();
         self.client = client;
         self.env = env;
+        self.ended = ended;
         self.env.set_now(now);
         self.version = version;
     }

@@ -9,10 +9,23 @@
 use super::Connection;
 use crate::fail;
 use crate::program::Operation;
-use contract::Fid;
+use crate::session::Ended;
+use contract::{Fid, Kind};
 use values::{Error, Value};
 
 impl Connection {
+    /// What a session that has ended still answers: what ends it in order, or begins another.
+    #[inline]
+    pub(super) fn may_go_on(&self, kind: Kind) -> Result<(), Error> {
+        use Kind::{Clock, Fence, Forget, Handshake, Ping, Release, Settings, Stats};
+        match self.ended {
+            None => Ok(()),
+            Some(_) if matches!(kind, Ping | Fence | Release | Forget | Settings | Clock) => Ok(()),
+            Some(Ended::KeyWithdrawn) if matches!(kind, Handshake | Stats) => Ok(()),
+            Some(ended) => Err(fail::ended(ended)),
+        }
+    }
+
     /// Everything that computes needs a client session.
     #[inline]
     pub(super) fn need_client(&self) -> Result<(), Error> {

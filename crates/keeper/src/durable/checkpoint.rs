@@ -18,6 +18,9 @@ use store::{Listed, PartitionKey, Store};
 use values::Error;
 use vault::{Checkpoint, SegmentId, Vault};
 
+/// No cluster writes so much WAL: a checkpoint there would be the last one.
+const POSITION_MAX: u64 = 1 << 62;
+
 /// Bytes of segments that one commit takes, about.
 const PIECE_BYTES: usize = 64 * 1024 * 1024;
 
@@ -97,7 +100,7 @@ impl Durable {
                 "confide: the keeper makes no checkpoint before it is up to date",
             ));
         }
-        if position == 0 || position < standing.position || system == 0 {
+        if position == 0 || position < standing.position || position > POSITION_MAX || system == 0 {
             return Err(Error::new(
                 b"22023",
                 "confide: a checkpoint must be later than the one before",
@@ -132,6 +135,16 @@ impl Durable {
         if before.system != 0 && before.system != at.system {
             return Err(other_cluster(before.system, at.system));
         }
+        // Whatever has a record of an earlier generation is in the store now. A standby's records
+        // are of another keeper.
+        let generation = match self.follows() {
+            true => state.history.floor(),
+            false => {
+                self.sealer
+                    .begin(self.sealer.generation().saturating_add(1));
+                self.sealer.generation()
+            }
+        };
         // In this order: a number given out after the list was made is below `next`
         // at the next checkpoint, or in a redo record after `position`.
         let meta = Meta {
@@ -139,6 +152,7 @@ impl Durable {
             position: at.position,
             timeline: at.timeline,
             store: self.id,
+            generation,
             next: store.next_number(),
             partitions: store.list(),
         };

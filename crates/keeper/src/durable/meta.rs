@@ -3,7 +3,7 @@
 //!
 //! Bytes: version `u8`, zeros 1..4, next partition number `u32` 4..8, system
 //! identifier `u64` 8..16, LSN `u64` 16..24, the store's number `u64` 24..32, timeline
-//! `u32` 32..36, zero 36..40; then for each partition number, database, relation,
+//! `u32` 32..36, generation of the redo records `u32` 36..40; then for each partition number, database, relation,
 //! attribute and code of the layout, `u32` each.
 
 use contract::fid::ARENA_BASE;
@@ -24,6 +24,8 @@ pub(super) struct Meta {
     pub store: u64,
     /// Timeline on which the position is.
     pub timeline: u32,
+    /// Redo records of earlier generations are in the store.
+    pub generation: u32,
     /// Partition numbers from here on were never used.
     pub next: u32,
     /// The partitions.
@@ -37,7 +39,8 @@ impl Meta {
         out.extend_from_slice(&self.system.to_le_bytes());
         out.extend_from_slice(&self.position.to_le_bytes());
         out.extend_from_slice(&self.store.to_le_bytes());
-        out.extend_from_slice(&u64::from(self.timeline).to_le_bytes());
+        out.extend_from_slice(&self.timeline.to_le_bytes());
+        out.extend_from_slice(&self.generation.to_le_bytes());
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -59,14 +62,14 @@ impl Meta {
         }
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let (words, _) = header.as_chunks::<4>();
-        let [first, next, s0, s1, p0, p1, i0, i1, timeline, zero] = words else {
+        let [first, next, s0, s1, p0, p1, i0, i1, timeline, generation] = words else {
             return None;
         };
         let wide = |low: &[u8; 4], high: &[u8; 4]| {
             u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
         };
         let (partitions, rest) = rest.as_chunks::<PARTITION_BYTES>();
-        if *first != [VERSION, 0, 0, 0] || *zero != [0; 4] || !rest.is_empty() {
+        if *first != [VERSION, 0, 0, 0] || !rest.is_empty() {
             return None;
         }
         Some(Meta {
@@ -74,6 +77,7 @@ impl Meta {
             position: wide(p0, p1),
             store: wide(i0, i1),
             timeline: u32::from_le_bytes(*timeline),
+            generation: u32::from_le_bytes(*generation),
             next: u32::from_le_bytes(*next),
             partitions: partitions.iter().map(partition).collect::<Option<_>>()?,
         })
@@ -117,6 +121,7 @@ mod tests {
             position: 0x0102_0304_0506_0708,
             store: 0x2122_2324_2526_2728,
             timeline: 3,
+            generation: 77,
             next: 9,
             partitions: vec![
                 listed(1, TypeCode::Text, -1),
@@ -131,7 +136,7 @@ mod tests {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
         assert_eq!(Meta::decode(&bytes[..79]), None);
-        for at in [0, 1, 36, 40 + 16] {
+        for at in [0, 1, 40 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -12,6 +12,7 @@
 
 mod backup;
 mod checkpoint;
+mod history;
 mod meta;
 mod pages;
 
@@ -19,9 +20,11 @@ pub use backup::accept_backup;
 
 use crate::config::Config;
 use contract::{Fid, message};
+use history::History;
 use meta::Meta;
-use redo::{Opener, Record, Sealer};
+use redo::{Opener, Order, Record, Sealer};
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +54,7 @@ struct State {
     /// `None` after a failure: it must be opened anew.
     vault: Option<Vault>,
     opener: Opener,
+    history: History,
     applied: u64,
     skipped: u64,
 }
@@ -187,6 +191,32 @@ fn not_recovering() -> Error {
     Error::new(b"55000", "confide: the keeper is not being recovered")
 }
 
+impl State {
+    fn apply(&mut self, store: &Store, order: Order, record: &Record) -> Result<(), Error> {
+        match record {
+            Record::Partition(partition) => redo_partition(store, partition)?,
+            Record::Sweep(sweep) => {
+                for fid in sweep.iter() {
+                    if !self.history.set(order, fid, 1).is_empty() {
+                        store.free(Fid(fid));
+                    }
+                }
+            }
+            Record::Drop(number) => {
+                store.drop_partition(*number);
+            }
+            Record::Promotion(promoted) => {
+                for run in promoted.runs() {
+                    for part in self.history.set(order, run.first, run.count) {
+                        self.skipped += redo_run(store, &run, part)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Durable {
     /// Opens the vault and fills the store from it.
     ///
@@ -209,6 +239,9 @@ impl Durable {
             0 => u64::from_le_bytes(crate::keeper::random().map_err(|e| e.to_string())?).max(1),
             id => id,
         };
+        let mut opener = Opener::new(&place.root);
+        sealer.bind(id);
+        opener.bind(id);
         Ok(Durable {
             sealer,
             id,
@@ -219,7 +252,8 @@ impl Durable {
             applied: AtomicU64::new(meta.position),
             state: Mutex::new(State {
                 vault: Some(vault),
-                opener: Opener::new(&place.root),
+                opener,
+                history: History::after(meta.generation),
                 applied: 0,
                 skipped: 0,
             }),
@@ -313,19 +347,9 @@ impl Durable {
         }
         crate::fault::at("redo");
         let mut state = self.state();
-        match state.opener.open(record).map_err(of_redo)? {
-            Record::Partition(partition) => redo_partition(store, &partition)?,
-            Record::Sweep(sweep) => sweep.iter().for_each(|fid| {
-                store.free(Fid(fid));
-            }),
-            Record::Drop(number) => {
-                store.drop_partition(number);
-            }
-            Record::Promotion(promoted) => {
-                for run in promoted.runs() {
-                    state.skipped += redo_run(store, &run)?;
-                }
-            }
+        let (order, record) = state.opener.open(record).map_err(of_redo)?;
+        if state.history.admits(order) {
+            state.apply(store, order, &record)?;
         }
         state.applied += 1;
         Ok(())
@@ -356,6 +380,9 @@ impl Durable {
             ));
         }
         crate::fault::at("up-to-date");
+        if mode == Mode::Serves {
+            self.sealer.begin(self.state().history.next());
+        }
         self.applied.store(position, Ordering::Release);
         self.mode.store(mode as u8, Ordering::Release);
         if before == mode {
@@ -364,6 +391,12 @@ impl Durable {
         let state = self.state();
         let position = format!("{:X}/{:X}", position >> 32, position as u32);
         tracing::info!(position, records = state.applied, serves = ?mode, "up to date");
+        if state.history.stale > 0 {
+            tracing::info!(
+                records = state.history.stale,
+                "redo records that later ones or the checkpoint had overtaken"
+            );
+        }
         if state.skipped > 0 {
             tracing::warn!(values = state.skipped, "redo records of dropped columns");
         }
@@ -424,19 +457,24 @@ fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Erro
     Ok(())
 }
 
-/// How many of the values were of a column that is no more.
-fn redo_run(store: &Store, run: &redo::Run<'_>) -> Result<u64, Error> {
-    let first = Fid(run.first);
+/// Puts back a part of a run; how many of its values were of a column that is no more.
+fn redo_run(store: &Store, run: &redo::Run<'_>, part: Range<u64>) -> Result<u64, Error> {
+    let first = Fid(part.start);
+    let (before, count) = (part.start - run.first, part.end - part.start);
     let column = store.get(first.partition());
     let Some((partition, t)) = column.and_then(|p| Some((p, p.read().stored_type()?))) else {
-        return Ok(run.count);
+        return Ok(count);
     };
     if t as u8 != run.type_code {
         return Err(store::bad_segment());
     }
-    let values = run.values().map_while(|bytes| store::decode(t, bytes));
+    let values = run
+        .values()
+        .skip(usize::try_from(before).unwrap_or(usize::MAX));
+    let values = values.take(usize::try_from(count).unwrap_or(0));
+    let values = values.map_while(|bytes| store::decode(t, bytes));
     match partition.restore(t, first.slot(), values)? {
-        restored if restored == run.count => Ok(0),
+        restored if restored == count => Ok(0),
         _ => Err(store::bad_segment()),
     }
 }

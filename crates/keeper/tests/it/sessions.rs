@@ -297,3 +297,52 @@ fn revealed() {
     assert_eq!((of("booleans"), of("orders"), of("hashes")), (3, 4, 1));
     assert_eq!(stats["session.declassified_rows_total"], 9);
 }
+
+/// A client whose key is taken from the file loses its session, whatever it is about to do; with
+/// the bug a stolen key that was withdrawn goes on for as long as the channel is open.
+#[test]
+fn a_key_that_is_withdrawn() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let fid = backend.put(&Value::Int4(5));
+    assert_eq!(backend.get(fid, Int4).unwrap().as_deref(), Some("5"));
+    let file = running.server.keeper().config.clients_file.clone();
+    let before = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "# nobody\n").unwrap();
+    running.server.keeper().reload_clients();
+    let ended = |backend: &mut crate::common::Backend| {
+        let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
+        (0..2000).any(|_| {
+            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            backend.call(Kind::GetEnvelope, &body).is_err()
+        })
+    };
+    assert!(ended(&mut backend));
+    assert_eq!(state(backend.handshake(&running.client)), "28000");
+    std::fs::write(&file, before).unwrap();
+    running.server.keeper().reload_clients();
+    backend.handshake(&running.client).unwrap();
+    let fid = backend.put(&Value::Int4(6));
+    assert_eq!(backend.get(fid, Int4).unwrap().as_deref(), Some("6"));
+}
+
+/// What has joined a session ends with its leader; with the bug a channel that the leader knows
+/// nothing of goes on with the client's operators after the client has gone.
+#[test]
+fn a_leader_that_has_gone() {
+    let running = Running::start();
+    let mut leader = running.session();
+    let welcome = *leader.end.welcome();
+    let mut worker = running.join(welcome.session, welcome.token);
+    let fid = leader.put(&Value::Int4(5));
+    leader.fence().unwrap();
+    let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
+    worker.call(Kind::GetEnvelope, &body).unwrap();
+    drop(leader);
+    let gone = (0..2000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        worker.call(Kind::GetEnvelope, &body).is_err()
+    });
+    assert!(gone);
+}
