@@ -19,8 +19,8 @@
  */
 #define CFD_RMGR_ID 187
 
-/* Version, kind, counter, epoch and tag: no record is shorter (crate redo). */
-#define CFD_WAL_RECORD_MIN 36
+/* Version, kind, counter, epoch, generation and tag: no record is shorter (crate redo). */
+#define CFD_WAL_RECORD_MIN 40
 
 extern void cfd_rmgr_register(void);
 
