@@ -147,10 +147,17 @@ impl<'a> Scan<'a> {
         while self.here(0).is_some_and(part) {
             self.at += 1;
         }
+        let word = self.bytes.get(start..self.at)?;
+        // The server refuses these, wherever they end.
+        if matches!(word, b"u" | b"U") && (self.here(0), self.here(1)) == (Some(b'&'), Some(b'\''))
+        {
+            self.at += 1;
+            return self.string(false).map(drop);
+        }
         if self.here(0) != Some(b'\'') {
             return Some(());
         }
-        match self.bytes.get(start..self.at)? {
+        match word {
             b"e" | b"E" => self.string(true).map(drop),
             b"b" | b"B" | b"x" | b"X" => self.string(false).map(drop),
             // NCHAR strings: their letter stays a word.
@@ -244,6 +251,10 @@ mod tests {
             ),
             (r#"SELECT "it's \", '\'"#, r#""#),
             (r#"SELECT "it's \", '\\'"#, r#"SELECT "it's \",  E'\\'"#),
+            (
+                r"SELECT U&' \' UESCAPE '!', '\n'",
+                r"SELECT U&' \' UESCAPE '!',  E'\n'",
+            ),
             (r"SELECT N'\'", ""),
             (r"SELECT X'1F', B'0', '\'", ""),
         ] {

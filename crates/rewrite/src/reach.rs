@@ -40,7 +40,8 @@ impl<'s> Reach<'s> {
             let text = &sql[tokens.range(at)];
             match tokens.kind(at) {
                 // Written otherwise than it reads.
-                Token::Uident => true,
+                Token::Uident if tokens.kind(at + 1) == Token::Uescape => true,
+                Token::Uident => unicode(text).is_none_or(|name| self.name(&name)),
                 Token::Sconst | Token::Usconst => self.words(text),
                 Token::Execute => self.executed(sql, tokens, at + 1),
                 _ => tokens.is_name(at) && self.name(identifier(text).as_ref()),
@@ -75,4 +76,20 @@ impl<'s> Reach<'s> {
             None => self.anything,
         }
     }
+}
+
+/// What `U&"…"` reads; none if it has more than letters by number.
+fn unicode(token: &str) -> Option<String> {
+    let quoted = token.get(2..)?.strip_prefix('"')?.strip_suffix('"')?;
+    let mut parts = quoted.split('\\');
+    let mut name = parts.next()?.to_owned();
+    for part in parts {
+        let (digits, rest) = match part.strip_prefix('+') {
+            Some(long) => long.split_at_checked(6)?,
+            None => part.split_at_checked(4)?,
+        };
+        name.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
+        name.push_str(rest);
+    }
+    Some(name.replace("\"\"", "\""))
 }

@@ -9,7 +9,8 @@ use rewrite::{
 };
 use std::fmt::Write;
 
-const UNKNOWN: [&str; 12] = [
+const UNKNOWN: [&str; 13] = [
+    "SELECT U&\"real\\00A7_name\" FROM plain WHERE id = 5",
     "ALTER TABLE IF EXISTS nosuch ADD COLUMN f int DEFAULT 5",
     "SELECT nosuch FROM plain WHERE id = 5",
     "SELECT x.id FROM plain p WHERE id = 5",
@@ -54,7 +55,8 @@ fn what_names_something_protected_does_not() {
             "SELECT 's3cret' FROM FROM emp",
             "EXPLAIN SELECT nosuch FROM plain, (SELECT 's3cret' FROM EMP) e",
             "SELECT nosuch, 's3cret', 'INSERT INTO emp'",
-            "SELECT U&\"nosuch\", 's3cret'",
+            "SELECT U&\"\\0065mp\", 's3cret'",
+            "SELECT U&\"!0065mp\" UESCAPE '!', 's3cret'",
         ],
     );
     for sql in [
@@ -159,6 +161,31 @@ fn beside_something_protected() {
         &[
             "SELECT e.price FROM emp e WHERE 's3cret' = id::text",
             "CREATE RULE r AS ON INSERT TO emp WHERE nosuch < 's3cret' DO INSTEAD NOTHING",
+        ],
+    );
+}
+
+/// Protected numbers have functions of these names, too: without a cast PostgreSQL finds the call
+/// ambiguous.
+#[test]
+fn an_untyped_literal_alone() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT abs('5'), @ '-5'",
+                "SELECT abs('5'::pg_catalog.float8), @ '-5'::pg_catalog.float8",
+            ),
+            (
+                "SELECT name FROM emp WHERE dept > round('2.5')",
+                "SELECT name FROM emp WHERE dept > round('2.5'::pg_catalog.float8)",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &[
+            "SELECT abs(5), abs('5'::int4), round('2.5', 1), length('x'), upper('x'), abs($1), - '5'",
         ],
     );
 }

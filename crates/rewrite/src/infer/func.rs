@@ -110,6 +110,9 @@ impl Infer<'_> {
         if vals.iter().any(|v| self.enc_now(v).is_some()) {
             self.enc_function(&sigs, vals, f.location)
         } else {
+            if let [only] = vals {
+                self.number_alone(name, only);
+            }
             Ok(self.open_function(name, &sigs, vals))
         }
     }

@@ -1,0 +1,33 @@
+"""What plain functions and types do is the same with the extension and without.
+
+Bugs: `abs('5')` was ambiguous (42725), since there are protected numbers, too; the application's calls
+get a cast, the database's own do not. An error about a type modifier lost its position, since the
+extension looked at the modifier first. A function had the name of a built-in one.
+"""
+
+import psycopg
+import pytest
+from results import run
+
+NUMBERS = ["abs", "ceil", "ceiling", "floor", "round", "sign", "@", "+"]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_untyped_literal(app, name):
+    expected = run(app, f"SELECT {name}('-2.5'::float8) AS x")
+    got = run(app, f"SELECT {name}('-2.5') AS x")
+    assert got.rows and got.same(expected)
+
+
+def test_position_of_a_modifier(dba):
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        dba.execute("CREATE TABLE t (a int, b numeric(3, 1, 5))")
+    assert error.value.diag.statement_position == "28"
+
+
+def test_names_of_functions(dba):
+    same = dba.execute(
+        "SELECT ours.proname FROM pg_proc ours JOIN pg_proc theirs USING (proname, proargtypes) "
+        "WHERE ours.oid > theirs.oid AND ours.oid >= 16384 AND theirs.oid < 16384"
+    ).fetchall()
+    assert same == []
