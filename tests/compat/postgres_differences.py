@@ -6,6 +6,7 @@ is short, and what is in it occurs.
 """
 
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +53,14 @@ def compare(
             lines = differing(plain.folder / f"{test}.out", other.folder / f"{test}.out")
             if lines:
                 file.write(f"=== {suite.name}/{test}\n" + "".join(lines) + "\n")
-                count = sum(line.startswith(("-", "+")) for line in lines[2:])
-                found.add(Difference(suite.name, test, side, count))
+                found.add(Difference(suite.name, test, side, other_lines(lines[2:])))
     return found
+
+
+def other_lines(diff: list[str]) -> int:
+    """How many lines only one of the two has; those that stand elsewhere do not count."""
+    only = [Counter(line[1:] for line in diff if line.startswith(sign)) for sign in "-+"]
+    return sum(((only[0] - only[1]) + (only[1] - only[0])).values())
 
 
 def differing(a: Path, b: Path) -> list[str]:

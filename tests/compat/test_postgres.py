@@ -17,7 +17,7 @@ from stack import ROOT, Stack
 
 FULL = bool(os.environ.get("CONFIDE_COMPAT"))
 SHORT = {
-    REGRESS.name: "test_setup boolean text int4 numerology case delete namespace".split(),
+    REGRESS.name: "test_setup boolean text int4 strings numerology case delete namespace".split(),
     ISOLATION.name: "read-only-anomaly insert-conflict-do-nothing multixact-no-deadlock".split(),
 }
 # Specs of the isolation suite stand for themselves, and print notices as they come: a difference
