@@ -31,6 +31,12 @@ CREATE FUNCTION confide.stat_keeper(OUT name text, OUT value text) RETURNS SETOF
 COMMENT ON FUNCTION confide.stat_keeper() IS 'counters of the keeper and of this session';
 CREATE VIEW confide.confide_stat_keeper AS SELECT name, value FROM confide.stat_keeper();
 
+CREATE FUNCTION confide.signed_result(query text, statement pg_catalog.enc_text, nonce pg_catalog.enc_bytea)
+	RETURNS pg_catalog.enc_text
+	AS 'MODULE_PATHNAME', 'cfd_signed_result' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.signed_result(text, pg_catalog.enc_text, pg_catalog.enc_bytea) IS
+	'a query''s result with the keeper''s signature; for SELECT ... WITH SIGNATURE';
+
 CREATE FUNCTION confide.verify(target regclass, OUT place text, OUT name text,
 		OUT fids int8, OUT unresolved int8) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'cfd_verify' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;

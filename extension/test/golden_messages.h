@@ -1242,6 +1242,58 @@ golden_store_read_answer(void)
 }
 
 static void
+golden_result_begin(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x07', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
+		'\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74',
+		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x07', '\x74', '\x65', '\x78', '\x74', '\x00',
+		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
+		'\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
+	};
+	CfdReadResultBegin read;
+	const CfdWireResultBegin filled = {.statement = 578437695752307201u, .nonce = 650777868590383874u};
+
+	check(cfd_decode_result_begin(golden_bytes, 68, &read), "ResultBegin is read");
+	check(read.head.statement == (CfdFid) UINT64_C(578437695752307201), "statement of ResultBegin");
+	check(read.head.nonce == (CfdFid) UINT64_C(650777868590383874), "nonce of ResultBegin");
+	check(read.columns.at == golden_bytes + 16 && read.columns.end == golden_bytes + 16 + 52, "columns of ResultBegin");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "ResultBegin filled");
+	check(!cfd_decode_result_begin(golden_bytes, 67, &read), "ResultBegin cut short");
+}
+
+static void
+golden_result_rows(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+		'\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadResultRows read;
+
+	check(cfd_decode_result_rows(golden_bytes, 36, &read), "ResultRows is read");
+	check(read.cells.at == golden_bytes + 0 && read.cells.end == golden_bytes + 0 + 36, "cells of ResultRows");
+	check(!cfd_decode_result_rows(golden_bytes, 35, &read), "ResultRows cut short");
+}
+
+static void
+golden_result_sign(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadResultSign read;
+	const CfdWireResultSign filled = {.to = 578437695752307201u};
+
+	check(cfd_decode_result_sign(golden_bytes, 8, &read), "ResultSign is read");
+	check(read.head.to == (CfdFid) UINT64_C(578437695752307201), "to of ResultSign");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "ResultSign filled");
+	check(!cfd_decode_result_sign(golden_bytes, 7, &read), "ResultSign cut short");
+}
+
+static void
 golden_messages(void)
 {
 	golden_error();
@@ -1316,4 +1368,7 @@ golden_messages(void)
 	golden_store_copy_answer();
 	golden_store_read();
 	golden_store_read_answer();
+	golden_result_begin();
+	golden_result_rows();
+	golden_result_sign();
 }

@@ -84,13 +84,6 @@ pub fn no_client_to_change() -> Error {
         .hint("Restore into a column of the type that the value came from.")
 }
 
-/// The order of a column is told without a client only if a client has an index on it.
-pub fn no_client_to_compare() -> Error {
-    Error::new(b"42501", "confide: no client session")
-        .detail("Without one values are compared only in columns that a client has an index on.")
-        .hint("Connect through the Confide proxy.")
-}
-
 /// A value may not go to another row.
 pub fn no_client_to_move() -> Error {
     Error::new(b"42501", "confide: no client session")
@@ -147,6 +140,17 @@ pub fn no_such_program() -> Error {
 /// A program does not fit the way it is called.
 pub fn misused_program(what: &'static str) -> Error {
     Error::new(b"42804", "confide: program does not fit the request").detail(what)
+}
+
+/// A result that cannot be signed.
+pub fn unsigned(what: &'static str) -> Error {
+    Error::new(b"55000", "confide: the result cannot be signed").detail(what)
+}
+
+/// A result that is too long to be signed.
+pub fn unsigned_too_long() -> Error {
+    Error::new(b"54000", "confide: the result is too long to be signed")
+        .hint("Sign fewer rows at a time.")
 }
 
 /// A limit on programs.

@@ -8,6 +8,7 @@
 
 use crate::config::Config;
 use envelope::{Error, ExportKey, Opener, PublicKey, Role, Sealer, SecretKey};
+use ledger::SigningKey;
 use rootkey::{RootKey, RootKeyFile};
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,6 +28,8 @@ pub struct Keys {
     pub secret: SecretKey,
     /// What clients know it by.
     pub public: PublicKey,
+    /// Signs results and checkpoints.
+    pub signing: SigningKey,
     /// Seals export envelopes.
     pub export: Sealer,
     /// Under which values are hashed when a hash is declassified.
@@ -61,6 +64,8 @@ impl Keys {
         let epoch = ExportKey::fresh_epoch()?;
         Ok(Keys {
             public: secret.public()?,
+            signing: SigningKey::from_seed(&*secret.signing_seed()?)
+                .map_err(|_| Error::KeyFormat("cannot sign"))?,
             secret,
             export: Sealer::export(ExportKey::derive(&root, epoch))?,
             hash: hash_key(&root)?,

@@ -9,6 +9,7 @@ use crate::past::Past;
 use crate::reach::Reach;
 use crate::refusal::Refusal;
 use crate::schema::{Relation, Schema};
+use crate::signature::Signature;
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 use crate::tokens::Tokens;
 use crate::utility::Effect;
@@ -27,6 +28,8 @@ pub(crate) struct Analysis {
     effects: Vec<Effect>,
     /// See [`Infer::free`].
     pub free: Vec<Range<usize>>,
+    /// Edits of it depend on all of its text, so that no other text may have them.
+    pub unique: bool,
 }
 
 /// Analyses a text of one or more statements.
@@ -65,6 +68,9 @@ pub(crate) fn analyses(
         Err(refusal) if reaches() => return Err(refusal),
         Err(_) => return Ok(vec![unread(sql)]),
     };
+    if let Some(signature) = Signature::of(sql, &tokens) {
+        return signature.wrap(sql, analyses(&signature.plain, schema, prepared)?);
+    }
     if deep <= depth::INLINE {
         return statements(sql, &tokens, schema, prepared);
     }
@@ -248,6 +254,7 @@ fn statement<'a>(
         statement,
         effects: extra.effects,
         free,
+        unique: false,
     })
 }
 
@@ -272,6 +279,7 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         statement,
         effects: Vec::new(),
         free: Vec::new(),
+        unique: false,
     }
 }
 

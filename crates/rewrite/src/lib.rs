@@ -45,6 +45,7 @@ mod routine;
 mod schema;
 mod scope;
 mod shape;
+mod signature;
 mod statement;
 mod tokens;
 mod utility;

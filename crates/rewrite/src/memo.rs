@@ -101,7 +101,7 @@ impl Known {
     /// edits that have more of a free literal in them than its value.
     fn of(sql: &str, shape: &Shape, analysis: &Analysis) -> Option<Known> {
         let statement = &analysis.statement;
-        if statement.unresolved {
+        if statement.unresolved || analysis.unique {
             return None;
         }
         if !matches!(

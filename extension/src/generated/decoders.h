@@ -1715,4 +1715,144 @@ cfd_decode_store_read_answer(const void *bytes, uint64_t length, CfdReadStoreRea
 	return cfd_read_store_read_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadResultColumn
+{
+	CfdWireResultColumn head;
+	const char *name;
+	const char *type_name;
+	const char *schema;
+	const char *table;
+	const char *column;
+} CfdReadResultColumn;
+
+static inline bool
+cfd_read_result_column(CfdReader *from, CfdReadResultColumn *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_text(from, &out->name) &&
+		cfd_take_text(from, &out->type_name) &&
+		cfd_take_text(from, &out->schema) &&
+		cfd_take_text(from, &out->table) &&
+		cfd_take_text(from, &out->column);
+}
+
+static inline bool
+cfd_decode_result_column(const void *bytes, uint64_t length, CfdReadResultColumn *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_result_column(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_result_column_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadResultColumn one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_result_column(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+typedef struct CfdReadResultBegin
+{
+	CfdWireResultBegin head;
+	CfdReader	columns;
+} CfdReadResultBegin;
+
+static inline bool
+cfd_read_result_begin(CfdReader *from, CfdReadResultBegin *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_result_column_each(from, CFD_TO_END, &out->columns);
+}
+
+static inline bool
+cfd_decode_result_begin(const void *bytes, uint64_t length, CfdReadResultBegin *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_result_begin(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadResultCell
+{
+	CfdWireResultCell head;
+	const uint8_t *text;
+	uint64_t	text_length;
+} CfdReadResultCell;
+
+static inline bool
+cfd_read_result_cell(CfdReader *from, CfdReadResultCell *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->text, &out->text_length);
+}
+
+static inline bool
+cfd_decode_result_cell(const void *bytes, uint64_t length, CfdReadResultCell *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_result_cell(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_result_cell_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadResultCell one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_result_cell(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+typedef struct CfdReadResultRows
+{
+	CfdReader	cells;
+} CfdReadResultRows;
+
+static inline bool
+cfd_read_result_rows(CfdReader *from, CfdReadResultRows *out)
+{
+	return cfd_take_result_cell_each(from, CFD_TO_END, &out->cells);
+}
+
+static inline bool
+cfd_decode_result_rows(const void *bytes, uint64_t length, CfdReadResultRows *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_result_rows(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadResultSign
+{
+	CfdWireResultSign head;
+} CfdReadResultSign;
+
+static inline bool
+cfd_read_result_sign(CfdReader *from, CfdReadResultSign *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_result_sign(const void *bytes, uint64_t length, CfdReadResultSign *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_result_sign(&from, out) && from.at == from.end;
+}
+
 #endif

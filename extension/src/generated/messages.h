@@ -675,4 +675,35 @@ typedef struct CfdWireStoreRead
 } CFD_IN_MESSAGE CfdWireStoreRead;
 _Static_assert(sizeof(CfdWireStoreRead) == 16, "CfdWireStoreRead");
 
+/* A column of a result that shall be signed. */
+typedef struct CfdWireResultColumn
+{
+	uint8_t	t;	/* Type of its values; none: not protected. */
+} CFD_IN_MESSAGE CfdWireResultColumn;
+_Static_assert(sizeof(CfdWireResultColumn) == 1, "CfdWireResultColumn");
+
+/* Begins a result that shall be signed (crate ledger); one that had begun goes. */
+typedef struct CfdWireResultBegin
+{
+	CfdFid	statement;	/* The statement's shape, a text of the client's. */
+	CfdFid	nonce;	/* The client's nonce, bytes. */
+} CFD_IN_MESSAGE CfdWireResultBegin;
+_Static_assert(sizeof(CfdWireResultBegin) == 16, "CfdWireResultBegin");
+
+/* A cell of a result that shall be signed. */
+typedef struct CfdWireResultCell
+{
+	CfdFid	fid;	/* FID of a protected value. */
+	uint32_t	null;	/* 1 for NULL. */
+	uint32_t	length;	/* Length of the text. */
+} CFD_IN_MESSAGE CfdWireResultCell;
+_Static_assert(sizeof(CfdWireResultCell) == 16, "CfdWireResultCell");
+
+/* Signs it; it ends. The signed result is a text in JSON. */
+typedef struct CfdWireResultSign
+{
+	CfdFid	to;	/* Where the text goes. */
+} CFD_IN_MESSAGE CfdWireResultSign;
+_Static_assert(sizeof(CfdWireResultSign) == 8, "CfdWireResultSign");
+
 #endif

@@ -161,6 +161,32 @@ structure! {
         /// Its bytes.
         envelope: &'a [u8] [length],
     }
+    /// A column of a result that shall be signed.
+    ResultColumn<'a> {
+        /// Type of its values; none: not protected.
+        t: Option<TypeCode>;
+        /// Name in the result.
+        name: &'a str [],
+        /// Type, as people know it.
+        type_name: &'a str [],
+        /// Schema of the table's column that it shows; empty for an expression.
+        schema: &'a str [],
+        /// Name of that table.
+        table: &'a str [],
+        /// Name of that column.
+        column: &'a str [],
+    }
+    /// A cell of a result that shall be signed.
+    ResultCell<'a> {
+        /// FID of a protected value.
+        fid: Fid,
+        /// 1 for NULL.
+        null: u32,
+        /// Length of the text.
+        length: u32;
+        /// Of a value that is not protected: its text.
+        text: &'a [u8] [length],
+    }
     /// A file of the store.
     File<'a> {
         /// Its length.
@@ -792,4 +818,25 @@ messages! {
         /// At most a MB, none at the end.
         bytes: &'a [u8] [],
     };
+
+    /// Begins a result that shall be signed (crate `ledger`); one that had begun goes.
+    ResultBegin = 104, body<'a> {
+        /// The statement's shape, a text of the client's.
+        statement: Fid,
+        /// The client's nonce, bytes.
+        nonce: Fid;
+        /// The columns.
+        columns: Each<'a, ResultColumn<'a>> [],
+    };
+    /// Rows of it.
+    ResultRows = 105, body<'a> {
+        ;
+        /// Their cells, row by row.
+        cells: Each<'a, ResultCell<'a>> [],
+    };
+    /// Signs it; it ends. The signed result is a text in JSON.
+    ResultSign = 106, body {
+        /// Where the text goes.
+        to: Fid,
+    } answer {};
 }

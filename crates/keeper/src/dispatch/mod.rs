@@ -22,6 +22,7 @@ mod rank;
 mod recovery;
 mod search;
 mod settings;
+mod signed;
 mod stats;
 mod tokens;
 
@@ -76,6 +77,8 @@ pub struct Connection {
     sets: rank::Sets,
     /// Requests, by the code of their kind.
     messages: [u64; KINDS],
+    /// A result that shall be signed.
+    signing: Option<signed::Signing>,
     /// Aggregations of the running statements.
     aggregations: HashMap<u32, Aggregation>,
     next_aggregation: u32,
@@ -133,6 +136,7 @@ impl Connection {
             unsettled: None,
             sets: rank::Sets::new(),
             messages: [0; KINDS],
+            signing: None,
             aggregations: HashMap::new(),
             next_aggregation: 0,
             statement,
@@ -218,6 +222,7 @@ impl Connection {
             Kind::StoreCopy => self.store_copy(),
             Kind::StoreRead => self.store_read(take(body)?),
             Kind::Checkpoint => self.checkpoint(take(body)?),
+            Kind::ResultSign => self.result_sign(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }
@@ -251,6 +256,8 @@ impl Connection {
             Kind::PartitionLogged => self.partition_logged(take(body)?),
             Kind::Redo => self.redo(take(body)?),
             Kind::GarbageMark => self.garbage_mark(take(body)?),
+            Kind::ResultBegin => self.result_begin(take(body)?),
+            Kind::ResultRows => self.result_rows(take(body)?),
             Kind::GarbageSwept => self.garbage_swept(),
             Kind::GarbageEnd => {
                 self.garbage_end();

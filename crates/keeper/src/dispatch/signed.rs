@@ -1,0 +1,190 @@
+//! `ResultBegin`, `ResultRows`, `ResultSign`: a result with the keeper's signature
+//! (crate `ledger`; SecuDB, section 6.4).
+//!
+//! The client says, in envelopes, which statement it asked and its nonce; the database
+//! says which columns and rows the result has. The keeper vouches for the cells of a
+//! column if all of them are stored values of one protected column: then they are
+//! what clients stored there. Whatever else the database shows, it asserts. That a row's
+//! cells belong together is the database's word, too.
+//!
+//! Invariants: without a client nothing is signed; a result that is not whole is not
+//! signed; its cells take no more than a limit.
+
+use super::Connection;
+use crate::fail::{self, Failure};
+use aws_lc_rs::rand;
+use contract::message::table::{ResultCell, ResultColumn};
+use contract::{Fid, TypeCode, body};
+use ledger::result::{Cell, Column, Header, NONCE_MAX, SEED_BYTES, SignedResult};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::Entry;
+use values::{Error, Value};
+
+/// Longer results are refused, counted with what each cell takes beside its text.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+const CELL_BYTES: usize = 64;
+/// More columns than PostgreSQL's results can have.
+const COLUMNS_MAX: usize = 2000;
+/// 2000-01-01 UTC, when PostgreSQL's time begins.
+const EPOCH: Duration = Duration::from_secs(946_684_800);
+
+/// A result that is being collected.
+pub(super) struct Signing {
+    statement: String,
+    nonce: Vec<u8>,
+    columns: Vec<Collected>,
+    cells: Vec<Cell>,
+    bytes: usize,
+}
+
+/// A column of it.
+struct Collected {
+    column: Column,
+    t: Option<TypeCode>,
+    source: Source,
+}
+
+/// Where the cells of a column were so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// There was none yet, or NULL only.
+    Nowhere,
+    /// In one partition.
+    Partition(u32),
+    /// In several, in an arena, or in the clear.
+    Anywhere,
+}
+
+impl Source {
+    fn and(self, fid: Fid) -> Source {
+        match self {
+            _ if fid.is_temporary() => Source::Anywhere,
+            Source::Nowhere => Source::Partition(fid.partition()),
+            Source::Partition(partition) if partition == fid.partition() => self,
+            _ => Source::Anywhere,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn result_begin(&mut self, body: body::ResultBegin<'_>) -> Result<(), Failure> {
+        self.signing = None;
+        self.need_client()?;
+        let statement = match self.space.value(body.statement, Some(TypeCode::Text))? {
+            Some(Value::Text(text)) => String::from_utf8(text.to_vec()).ok(),
+            _ => None,
+        };
+        let nonce = match self.space.value(body.nonce, Some(TypeCode::Bytea))? {
+            Some(Value::Bytea(bytes)) if bytes.len() <= NONCE_MAX => Some(bytes.to_vec()),
+            _ => None,
+        };
+        let (Some(statement), Some(nonce)) = (statement, nonce) else {
+            return Err(fail::unsigned("The statement is no text, or the nonce too long.").into());
+        };
+        let columns: Vec<Collected> = body.columns.iter().map(collected).collect();
+        if columns.len() > COLUMNS_MAX {
+            return Err(fail::malformed("There are too many columns.").into());
+        }
+        self.signing = Some(Signing {
+            statement,
+            nonce,
+            columns,
+            cells: Vec::new(),
+            bytes: 0,
+        });
+        Ok(())
+    }
+
+    pub(super) fn result_rows(&mut self, body: body::ResultRows<'_>) -> Result<(), Failure> {
+        // What fails in between takes the whole result away.
+        let mut signing = self.signing.take().ok_or_else(not_begun)?;
+        for cell in body.cells.iter() {
+            self.collect(&mut signing, &cell)?;
+        }
+        self.signing = Some(signing);
+        Ok(())
+    }
+
+    fn collect(&self, signing: &mut Signing, cell: &ResultCell<'_>) -> Result<(), Failure> {
+        let width = signing.columns.len().max(1);
+        let at = signing.cells.len() % width;
+        let column = signing.columns.get_mut(at).ok_or_else(not_begun)?;
+        let text = match column.t {
+            _ if cell.null != 0 => None,
+            None => Some(cell.text.to_vec()),
+            Some(t) => {
+                column.source = column.source.and(cell.fid);
+                let value = self.space.value(cell.fid, Some(t.stored()))?;
+                value.map(|value| values::format_text(&value, &self.env))
+            }
+        };
+        signing.bytes += CELL_BYTES + text.as_ref().map_or(0, Vec::len);
+        if signing.bytes > BYTES_MAX {
+            return Err(fail::unsigned_too_long().into());
+        }
+        let text = text.map(String::from_utf8).transpose();
+        let text = text.map_err(|_| fail::malformed("A cell is not UTF-8."))?;
+        signing.cells.push(text);
+        Ok(())
+    }
+
+    pub(super) fn result_sign(&mut self, body: body::ResultSign) -> Result<(), Failure> {
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        let signing = self.signing.take().ok_or_else(not_begun)?;
+        let header = header(&signing, &client.name)?;
+        let failed = |e: ledger::Error| fail::internal("signing failed").detail(e.to_string());
+        let mut seed = [0; SEED_BYTES];
+        rand::fill(&mut seed).map_err(|_| fail::internal("there are no random bytes"))?;
+        let key = &self.space.keeper.keys.signing;
+        let signed = SignedResult::sign(header, signing.cells, seed, key).map_err(failed)?;
+        let text = signed.to_json().map_err(failed)?;
+        self.space
+            .set(body.to, Entry::Value(Value::Text(text.into_bytes().into())))?;
+        Ok(())
+    }
+}
+
+fn collected(column: ResultColumn<'_>) -> Collected {
+    let ResultColumn { schema, table, .. } = column;
+    let origin = [schema, table, column.column].map(str::to_owned);
+    Collected {
+        t: column.t,
+        source: Source::Nowhere,
+        column: Column {
+            name: column.name.to_owned(),
+            type_name: column.type_name.to_owned(),
+            origin: (!table.is_empty()).then_some(origin),
+            vouched: false,
+        },
+    }
+}
+
+fn header(signing: &Signing, principal: &str) -> Result<Header, Error> {
+    let width = signing.columns.len().max(1);
+    if !signing.cells.len().is_multiple_of(width) {
+        return Err(fail::malformed("A row of the result is not whole."));
+    }
+    let columns = signing.columns.iter().map(|collected| Column {
+        vouched: matches!(collected.source, Source::Partition(_)),
+        ..collected.column.clone()
+    });
+    Ok(Header {
+        statement: signing.statement.clone(),
+        nonce: signing.nonce.clone(),
+        time: now(),
+        principal: principal.to_owned(),
+        columns: columns.collect(),
+        rows: (signing.cells.len() / width) as u64,
+        evidence: Vec::new(),
+    })
+}
+
+/// Microseconds since 2000-01-01 UTC, by the keeper's clock.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH + EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0))
+}
+
+fn not_begun() -> Error {
+    fail::unsigned("There is none, or a part of it failed.")
+}

@@ -1,0 +1,147 @@
+//! `SELECT … WITH SIGNATURE ['nonce']` (SecuDB, section 3.4.2): the statement without these
+//! words is analysed like any other, and then made an argument of
+//! `confide.signed_result`, which gives one protected text.
+//!
+//! What the keeper signs as the statement's shape, and the nonce, go to it in envelopes: the
+//! database cannot choose them.
+//!
+//! Invariant: the words are taken away only at the end of a text of one SELECT without
+//! parameters; any other text with them is refused.
+
+use crate::analyze::Analysis;
+use crate::edit::{Edit, Form, Piece, Secret};
+use crate::refusal::Refusal;
+use crate::statement::StatementKind;
+use crate::tokens::Tokens;
+use contract::TypeCode;
+use pg_query::protobuf::Token;
+use std::ops::Range;
+
+/// The words at the end of a text.
+pub(crate) struct Signature {
+    /// Where they are.
+    clause: Range<usize>,
+    /// The nonce's literal, if there is one.
+    nonce: Option<Range<usize>>,
+    /// The text with blanks in their place, so that positions stay.
+    pub plain: String,
+}
+
+impl Signature {
+    /// The words, if the text ends with them.
+    pub fn of(sql: &str, tokens: &Tokens) -> Option<Signature> {
+        let mut last = tokens.len().checked_sub(1)?;
+        while tokens.kind(last) == Token::Ascii59 {
+            last = last.checked_sub(1)?;
+        }
+        let nonce = (tokens.kind(last) == Token::Sconst).then(|| tokens.range(last));
+        let name = last.checked_sub(usize::from(nonce.is_some()))?;
+        let with = name.checked_sub(1)?;
+        let says = |at: usize, word: &str| {
+            let said = sql.get(tokens.range(at));
+            said.is_some_and(|said| said.eq_ignore_ascii_case(word))
+        };
+        if !says(name, "signature") || !says(with, "with") {
+            return None;
+        }
+        let clause = tokens.range(with).start..tokens.range(last).end;
+        let mut plain = sql.get(..clause.start)?.to_owned();
+        plain.extend(std::iter::repeat_n(' ', clause.len()));
+        plain.push_str(sql.get(clause.end..)?);
+        Some(Signature {
+            clause,
+            nonce,
+            plain,
+        })
+    }
+
+    /// The analysis of the plain text, with the call around it.
+    pub fn wrap(&self, sql: &str, mut list: Vec<Analysis>) -> Result<Vec<Analysis>, Refusal> {
+        let at = i32::try_from(self.clause.start).unwrap_or(-1);
+        let [analysis] = list.as_mut_slice() else {
+            return Err(unsupported("one statement at a time").at(at));
+        };
+        // The dollar quote is one that this text does not have.
+        analysis.unique = true;
+        let statement = &mut analysis.statement;
+        if statement.kind != StatementKind::Select || statement.changes_schema {
+            return Err(unsupported("SELECT").at(at));
+        }
+        if !statement.params.is_empty() {
+            return Err(unsupported("statements without parameters")
+                .hint("Write the values into the statement.")
+                .at(at));
+        }
+        let tag = tag(sql);
+        let start = statement.range.start;
+        statement.edits.insert(
+            0,
+            Edit {
+                range: start..start,
+                pieces: vec![Piece::Text(format!("SELECT confide.signed_result({tag}"))],
+            },
+        );
+        statement.edits.push(Edit {
+            range: self.clause.clone(),
+            pieces: vec![
+                Piece::Text(format!("{tag}, ")),
+                self.secret(TypeCode::Text, self.shape()?.into_bytes()),
+                Piece::Text("::pg_catalog.enc_text, ".into()),
+                self.secret(TypeCode::Bytea, self.nonce(sql)?.into_bytes()),
+                Piece::Text("::pg_catalog.enc_bytea) AS signed_result".into()),
+            ],
+        });
+        statement.range.end = self.clause.end;
+        statement.results = Some(vec![true]);
+        statement.touches_protected = true;
+        Ok(list)
+    }
+
+    fn secret(&self, t: TypeCode, text: Vec<u8>) -> Piece {
+        Piece::Envelope(Secret {
+            form: Form::Text(text, Some(t)),
+            position: self.clause.start,
+            meets: Some(t),
+        })
+    }
+
+    /// The statement without its constants.
+    fn shape(&self) -> Result<String, Refusal> {
+        let shape = pg_query::normalize(self.plain.trim());
+        let shape = shape.map_err(|_| unsupported("statements that have a shape"))?;
+        Ok(shape.trim_end_matches([';', ' ']).to_owned())
+    }
+
+    /// The nonce in the hexadecimal form of `bytea`: the bytes of its literal.
+    fn nonce(&self, sql: &str) -> Result<String, Refusal> {
+        let mut hex = String::from("\\x");
+        let Some(range) = self.nonce.clone() else {
+            return Ok(hex);
+        };
+        let quoted = sql.get(range.clone()).unwrap_or_default();
+        let simple = quoted.strip_prefix('\'').and_then(|q| q.strip_suffix('\''));
+        let text = simple.ok_or_else(|| {
+            let at = i32::try_from(range.start).unwrap_or(-1);
+            unsupported("a nonce in simple quotes").at(at)
+        })?;
+        for byte in text.replace("''", "'").bytes() {
+            hex.push_str(&format!("{byte:02x}"));
+        }
+        Ok(hex)
+    }
+}
+
+/// A dollar quote that the text does not have.
+fn tag(sql: &str) -> String {
+    let mut tag = String::from("$signed$");
+    let mut number = 0;
+    while sql.contains(&tag) {
+        number += 1;
+        tag = format!("$signed{number}$");
+    }
+    tag
+}
+
+fn unsupported(what: &str) -> Refusal {
+    Refusal::unsupported(format!("confide: WITH SIGNATURE is for {what}"))
+}

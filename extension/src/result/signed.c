@@ -1,0 +1,166 @@
+/*
+ * signed.c
+ *	  confide.signed_result: a query's result with the keeper's signature, as a protected text
+ *	  that only the client can read (crates/ledger, docs/ledger.md).
+ *
+ * Runs the query, sends the keeper which columns and cells its result has, and asks for the
+ * signed result. The proxy makes the call of SELECT … WITH SIGNATURE.
+ *
+ * Invariant: protected values go to the keeper as FIDs, never as text; what this backend says
+ * of names and plain values is signed as its word, not as the keeper's.
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "session/channel.h"
+#include "tcop/pquery.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/portal.h"
+#include "value/types.h"
+
+/* Rows that are fetched, and sent, together. */
+#define ROWS 256
+/* Before the name of a protected type its plain twin's follows. */
+#define PROTECTED_PREFIX "enc_"
+
+static void
+signed_append_text(StringInfo body, const char *text)
+{
+	char	   *utf8 = pg_server_to_any(text, strlen(text), PG_UTF8);
+
+	appendBinaryStringInfo(body, utf8, strlen(utf8) + 1);
+}
+
+/* The type as people know it: protected types by their plain twins' names. */
+static void
+signed_append_type(StringInfo body, Form_pg_attribute attribute)
+{
+	char	   *name = format_type_with_typemod(attribute->atttypid, attribute->atttypmod);
+	size_t		prefix = sizeof(PROTECTED_PREFIX) - 1;
+
+	if (cfd_type_code(attribute->atttypid) != 0 && strncmp(name, PROTECTED_PREFIX, prefix) == 0)
+		name += prefix;
+	signed_append_text(body, name);
+}
+
+/* Schema, table and column that a target shows; three empty texts for an expression. */
+static void
+signed_append_origin(StringInfo body, TargetEntry *target)
+{
+	Oid			table = target == NULL ? InvalidOid : target->resorigtbl;
+	char	   *name = OidIsValid(table) ? get_rel_name(table) : NULL;
+
+	signed_append_text(body, name == NULL ? "" : get_namespace_name(get_rel_namespace(table)));
+	signed_append_text(body, name == NULL ? "" : name);
+	signed_append_text(body, name == NULL ? "" : get_attname(table, target->resorigcol, false));
+}
+
+static TargetEntry *
+signed_target(List *targets, int column)
+{
+	ListCell   *cell;
+
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+
+		if (!target->resjunk && column-- == 0)
+			return target;
+	}
+	return NULL;
+}
+
+static void
+signed_send_columns(Portal portal, CfdFid statement, CfdFid nonce)
+{
+	CfdWireResultBegin head = {.statement = statement,.nonce = nonce};
+	List	   *targets = FetchPortalTargetList(portal);
+	TupleDesc	desc = portal->tupDesc;
+	StringInfoData columns;
+
+	initStringInfo(&columns);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		CfdWireResultColumn column = {.t = cfd_type_code(attribute->atttypid)};
+
+		appendBinaryStringInfo(&columns, (char *) &column, sizeof(column));
+		signed_append_text(&columns, NameStr(attribute->attname));
+		signed_append_type(&columns, attribute);
+		signed_append_origin(&columns, signed_target(targets, i));
+	}
+	cfd_begin();
+	cfd_send(CFD_KIND_RESULT_BEGIN, &head, sizeof(head), columns.data, columns.len);
+	pfree(columns.data);
+}
+
+static void
+signed_append_cell(StringInfo cells, HeapTuple row, TupleDesc desc, int column)
+{
+	bool		isnull;
+	Datum		value = SPI_getbinval(row, desc, column, &isnull);
+	CfdWireResultCell cell = {.null = isnull};
+	char	   *text = "";
+
+	if (!isnull && cfd_type_code(SPI_gettypeid(desc, column)) != 0)
+		cell.fid = DatumGetUInt64(value);
+	else if (!isnull)
+	{
+		text = SPI_getvalue(row, desc, column);
+		text = pg_server_to_any(text, strlen(text), PG_UTF8);
+		cell.length = strlen(text);
+	}
+	appendBinaryStringInfo(cells, (char *) &cell, sizeof(cell));
+	appendBinaryStringInfo(cells, text, cell.length);
+}
+
+/* Sends the rows that were fetched, and frees them. */
+static void
+signed_send_rows(void)
+{
+	SPITupleTable *table = SPI_tuptable;
+	StringInfoData cells;
+
+	initStringInfo(&cells);
+	for (uint64 i = 0; i < table->numvals; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (int column = 1; column <= table->tupdesc->natts; column++)
+			signed_append_cell(&cells, table->vals[i], table->tupdesc, column);
+	}
+	cfd_begin();
+	cfd_send(CFD_KIND_RESULT_ROWS, NULL, 0, cells.data, cells.len);
+	pfree(cells.data);
+	SPI_freetuptable(table);
+}
+
+PG_FUNCTION_INFO_V1(cfd_signed_result);
+Datum
+cfd_signed_result(PG_FUNCTION_ARGS)
+{
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	CfdWireResultSign sign = {0};
+	uint32		length;
+	Portal		portal;
+
+	SPI_connect();
+	portal = SPI_cursor_parse_open(NULL, query, &(SPIParseOpenOptions) {.read_only = true});
+	signed_send_columns(portal, DatumGetUInt64(PG_GETARG_DATUM(1)), DatumGetUInt64(PG_GETARG_DATUM(2)));
+	for (;;)
+	{
+		SPI_cursor_fetch(portal, true, ROWS);
+		if (SPI_processed == 0)
+			break;
+		signed_send_rows();
+	}
+	SPI_cursor_close(portal);
+	SPI_finish();
+	cfd_begin();
+	sign.to = cfd_new_slot(CFD_STATEMENT);
+	cfd_call(CFD_KIND_RESULT_SIGN, &sign, sizeof(sign), NULL, 0, &length);
+	PG_RETURN_DATUM(UInt64GetDatum(sign.to));
+}
