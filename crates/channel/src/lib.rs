@@ -12,13 +12,14 @@
 //! peer has really sent, and ends with [`Error`].
 //!
 //! This is the only crate with `unsafe`: modules `mapping` (shared memory),
-//! `socket` (system calls) and [`floor`] (fork).
+//! `socket` (system calls), [`heap`] (the allocator) and [`floor`] (fork).
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod floor;
 pub mod ring;
 
 mod backend;
+pub mod heap;
 mod keeper;
 mod listener;
 mod mapping;

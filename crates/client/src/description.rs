@@ -3,8 +3,30 @@
 use crate::types::TEXT_OID;
 use crate::{Failure, Protected, TypeMap};
 
-/// The column that EXPLAIN gives; its constants are envelopes.
-const PLAN: &[u8] = b"QUERY PLAN";
+/// Columns of texts in which the server quotes constants, which are envelopes: EXPLAIN's, and
+/// definitions as pg_dump and psql ask for them.
+const QUOTING: [&[u8]; 14] = [
+    b"QUERY PLAN",
+    b"adsrc",
+    b"condef",
+    b"conditiondef",
+    b"consrc",
+    b"definition",
+    b"funcdef",
+    b"indexdef",
+    b"pg_get_expr",
+    b"polqual",
+    b"polwithcheck",
+    b"prosqlbody",
+    b"tgdef",
+    b"viewdef",
+];
+
+/// Whether a column is of such texts: computed, and of such a name.
+fn quotes(name: &[u8], table: u32, oid: u32) -> bool {
+    let name = name.strip_suffix(&[0]).unwrap_or(name);
+    oid == TEXT_OID && table == 0 && (QUOTING.contains(&name) || name.starts_with(b"pg_get_"))
+}
 
 /// What a column of a result is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,10 +50,30 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
         let (name, tail) = rest.split_at_mut_checked(end + 1).ok_or_else(bad)?;
         let (fixed, tail) = tail.split_first_chunk_mut::<18>().ok_or_else(bad)?;
         rest = tail;
-        let [_, _, _, _, _, _, t0, t1, t2, t3, l0, l1, _, _, _, _, f0, f1] = fixed;
+        let [
+            b0,
+            b1,
+            b2,
+            b3,
+            _,
+            _,
+            t0,
+            t1,
+            t2,
+            t3,
+            l0,
+            l1,
+            _,
+            _,
+            _,
+            _,
+            f0,
+            f1,
+        ] = fixed;
         let oid = u32::from_be_bytes([*t0, *t1, *t2, *t3]);
-        let plan = oid == TEXT_OID && name.strip_suffix(&[0]) == Some(PLAN);
-        let protected = types.get(oid).or(plan.then_some(Protected::Quoting));
+        let table = u32::from_be_bytes([*b0, *b1, *b2, *b3]);
+        let quoting = quotes(name, table, oid).then_some(Protected::Quoting);
+        let protected = types.get(oid).or(quoting);
         if let Some(protected) = protected {
             [*t0, *t1, *t2, *t3] = protected.plain_oid().to_be_bytes();
             [*l0, *l1] = protected.plain_length().to_be_bytes();

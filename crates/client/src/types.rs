@@ -16,7 +16,7 @@ pub enum Protected {
     Scalar(TypeCode),
     /// An array of one: each element is an envelope.
     Array(TypeCode),
-    /// Plain `text` that quotes envelopes of the session: EXPLAIN's output.
+    /// Plain `text` that quotes envelopes of the session: a plan, or a definition.
     Quoting,
 }
 

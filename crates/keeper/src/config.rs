@@ -2,6 +2,7 @@
 //! `CONFIDE_KEEPER_` + the key in capitals. A key that does not exist is an
 //! error in both.
 
+use crate::machine;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,10 +49,11 @@ pub struct Config {
     pub clients_file: PathBuf,
     /// Where the process id is written when the keeper is ready; empty: nowhere.
     pub pid_file: PathBuf,
-    /// Memory for values of columns and sessions together.
+    /// Memory for values of columns and sessions together, the wall (53200); by default nine
+    /// tenths of what the machine or the control group has.
     pub memory_limit: Bytes,
     /// Memory for values above which those of columns that were not used lately are
-    /// kept in `data_dir` only; 0: all stay in memory.
+    /// kept in `data_dir` only; by default half of what there is; 0: all stay in memory.
     pub memory_budget: Bytes,
     /// Whether values are read back from `data_dir` before they are needed, where a column
     /// is read in order.
@@ -66,6 +68,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
+        let memory = machine::memory();
         Config {
             socket: "/run/confide/keeper.sock".into(),
             socket_mode: Mode(0o660),
@@ -80,14 +83,19 @@ impl Default for Config {
             freshness_tpm_index: 0x0180_c0fd,
             clients_file: "/etc/confide/clients".into(),
             pid_file: PathBuf::new(),
-            memory_limit: Bytes(4 << 30),
-            memory_budget: Bytes(0),
+            memory_limit: share(memory, 9),
+            memory_budget: share(memory, 5),
             read_ahead: true,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             log: "info".into(),
         }
     }
+}
+
+/// So many tenths, in whole megabytes.
+fn share(memory: usize, tenths: usize) -> Bytes {
+    Bytes(((memory / 10 * tenths) >> 20 << 20).max(1 << 20))
 }
 
 /// Permissions, written in octal.
@@ -255,6 +263,19 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(config, Ok(wanted));
+    }
+
+    /// By default values go out of memory long before statements are refused.
+    #[test]
+    fn memory_of_the_machine() {
+        let Config {
+            memory_limit: limit,
+            memory_budget: budget,
+            ..
+        } = Config::default();
+        assert!(budget.0 > 0 && budget.0 * 3 / 2 < limit.0);
+        assert!(limit.0 < crate::machine::memory());
+        assert_eq!(share(10 << 30, 5), Bytes(5 << 30));
     }
 
     /// A misspelt setting must not be silently ignored.

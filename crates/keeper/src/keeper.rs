@@ -11,7 +11,7 @@ use crate::program::Table;
 use crate::session::{Ended, Session, Shared};
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use store::{Budget, NoJournal, Store};
 
@@ -58,6 +58,10 @@ pub struct Keeper {
     pub(crate) withdrawn: Arc<Signal>,
     /// Rings when values take more memory than they should.
     pub(crate) room: Arc<Signal>,
+    /// It was told that `memory_limit` is near.
+    pub(crate) near_limit: AtomicBool,
+    /// What the allocator had beside values when memory was last given back.
+    pub(crate) spare: AtomicUsize,
     /// Rings when values will be needed that are not in memory.
     pub(crate) ahead: Arc<Signal>,
     numbers: Arc<Numbers>,
@@ -87,6 +91,8 @@ impl Keeper {
             counters: Counters::default(),
             room,
             withdrawn: Arc::default(),
+            near_limit: AtomicBool::new(false),
+            spare: AtomicUsize::new(0),
             ahead: Arc::default(),
             incarnation: u64::from_le_bytes(random().map_err(|e| e.to_string())?),
             numbers: Arc::new(Numbers::default()),

@@ -28,6 +28,7 @@ mod keeper;
 mod keys;
 mod lease;
 pub mod logging;
+mod machine;
 mod numbers;
 mod program;
 mod rank;

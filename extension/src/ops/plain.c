@@ -14,6 +14,7 @@
 
 #include "session/channel.h"
 #include "ops/evaluate.h"
+#include "ops/sampled.h"
 #include "ops/plain.h"
 #include "nodes/primnodes.h"
 #include "value/promote.h"
@@ -91,6 +92,11 @@ cfd_from_plain(FunctionCallInfo fcinfo, uint8 type, uint32 cast)
 	bytea	   *value;
 	CfdFid		fid;
 
+	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
+	{
+		cfd_begin();
+		return UInt64GetDatum(cfd_new_slot(CFD_STATEMENT));
+	}
 	if (first)
 		check_argument(fcinfo->flinfo, type);
 	value = SendFunctionCall(send_function(type), PG_GETARG_DATUM(0));

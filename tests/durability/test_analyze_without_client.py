@@ -1,0 +1,64 @@
+"""VACUUM and ANALYZE by a superuser, who has no client session, come to an end.
+
+Mechanism: ANALYZE evaluates the predicate of a partial index for its sample. Without a client the
+keeper evaluates nothing with a constant, and with the bug VACUUM ANALYZE of the whole database, and
+autovacuum, stopped there (08003, no client session). Now the predicate is passed over, with a
+warning: the index counts as one of all rows, and nothing is learnt.
+"""
+
+import pytest
+from results import run
+
+ROWS = 400
+
+
+@pytest.fixture
+def table(app):
+    app.execute("CREATE TABLE t (i int PRIMARY KEY, n enc_int4, s enc_text, p int)")
+    with app.cursor().copy("COPY t FROM STDIN") as copy:
+        for i in range(ROWS):
+            copy.write_row((i, i, f"s{i % 10}", i % 7))
+    app.execute("CREATE INDEX t_greater ON t (i) WHERE n > 300")
+    app.execute("CREATE INDEX t_moved ON t (p) WHERE n + 1 > 10 AND s > 's1' AND n IS NOT NULL")
+    app.execute("CREATE INDEX t_plain ON t (s) WHERE p = 3")
+    return app
+
+
+def tuples(connection, index):
+    found = "SELECT reltuples::int FROM pg_class WHERE oid = %s::regclass"
+    return connection.execute(found, (index,)).fetchone()[0]
+
+
+@pytest.mark.parametrize("command", ["ANALYZE", "VACUUM ANALYZE", "VACUUM (FREEZE, ANALYZE)"])
+def test_superuser(table, dba, command):
+    told = []
+    dba.add_notice_handler(lambda notice: told.append(notice.message_primary))
+    dba.execute(f"{command} t")
+    assert "the predicate of a partial index is not evaluated" in told
+    # Plain predicates are evaluated as ever.
+    assert 0 < tuples(dba, "t_plain") < ROWS
+    query = "SELECT i FROM t WHERE n > 390 ORDER BY i"
+    assert [row[0] for row in table.execute(query)] == list(range(391, ROWS))
+
+
+def test_whole_database(table, dba):
+    dba.execute("VACUUM ANALYZE")
+    analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND schemaname = current_schema"
+    assert dba.execute(analyzed).fetchone()[0] == 4
+
+
+def test_with_a_client(table):
+    """Through the proxy predicates are evaluated."""
+    table.execute("ANALYZE t")
+    assert tuples(table, "t_greater") == ROWS - 301
+
+
+def test_only_there(table, dba):
+    """Nothing else that compares becomes true for it."""
+    for query in (
+        "SELECT count(*) FROM t WHERE n > n",
+        "SELECT count(*) FROM t WHERE n + n IS NULL",
+        "CREATE INDEX again ON t (i) WHERE n + n > n",
+        "REINDEX INDEX t_greater",
+    ):
+        assert run(dba, query).sqlstate is not None, query

@@ -1,0 +1,70 @@
+"""The keeper's memory: where it ends by default, and that it is given back.
+
+Mechanism: by default values go out of memory at half of what the machine has, and statements are
+refused only far behind that. Of what is dropped the allocator keeps no more than some megabytes.
+With the bugs the wall stood at 4 GB with nothing before it, and
+after drops the keeper's resident memory stayed several times what its values take.
+"""
+
+import re
+import time
+from pathlib import Path
+
+ROWS = 400_000
+
+
+def statistics(stack) -> dict[str, int]:
+    with stack.connect_dba() as dba:
+        rows = dba.execute("SELECT name, value FROM confide.confide_stat_keeper").fetchall()
+    return {name: int(value) for name, value in rows if str(value).isdigit()}
+
+
+def resident(stack) -> int:
+    status = Path(f"/proc/{stack.keeper_pid()}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
+def test_default(stack):
+    now = statistics(stack)
+    machine = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[1]) * 1024
+    assert 0 < now["memory_budget_bytes"] <= machine / 2
+    assert now["memory_budget_bytes"] * 1.5 < now["memory_limit_bytes"] <= machine
+
+
+def test_given_back(stack, schema):
+    """Kept are some tables between those that go, so that holes are in the middle."""
+    before = statistics(stack)["memory_bytes"], resident(stack)
+    with stack.connect_app(options=f"-c search_path={schema}") as app:
+        for table in range(6):
+            columns = "a enc_int4, b enc_int8, c enc_numeric(12, 2), d enc_text"
+            app.execute(f"CREATE TABLE t{table} ({columns})")
+            with app.cursor().copy(f"COPY t{table} FROM STDIN") as copy:
+                rows = ROWS // (6 if table % 2 else 2)
+                for start in range(0, rows, 5000):
+                    copy.write("".join(map(row, range(start, start + 5000))))
+        loaded = statistics(stack)["memory_bytes"], resident(stack)
+        values = loaded[0] - before[0]
+        assert values > 20 << 20
+        app.execute("DROP TABLE t0, t2, t4")
+        gone = wait_until(lambda: statistics(stack)["memory_bytes"] - before[0] < values / 2, app)
+        assert gone, "the values of dropped tables are still there"
+        left = statistics(stack)["memory_bytes"] - before[0]
+        wide = left * 2 + (12 << 20)
+        assert wait_until(lambda: resident(stack) - before[1] < wide, app), (
+            f"values {values} then {left}, resident {loaded[1] - before[1]} "
+            f"then {resident(stack) - before[1]}"
+        )
+
+
+def row(i: int) -> str:
+    return f"{i}\t{i * 7919}\t{i}.25\tnumber {i}\n"
+
+
+def wait_until(condition, app, seconds=60) -> bool:
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        app.execute("SELECT 1")
+        time.sleep(0.1)
+    return True
