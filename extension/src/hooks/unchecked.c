@@ -47,7 +47,7 @@ struct CfdUnchecked
 };
 
 static bool
-is_ours(Oid function, void *context)
+cfd_unchecked_is_ours(Oid function, void *context)
 {
 	(void) context;
 	return cfd_function(function) != NULL;
@@ -58,12 +58,12 @@ compares_protected(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	return check_functions_in_node(node, is_ours, context) ||
+	return check_functions_in_node(node, cfd_unchecked_is_ours, context) ||
 		expression_tree_walker(node, compares_protected, context);
 }
 
 static void
-tell(const char *kind, const char *name, Relation relation)
+cfd_unchecked_tell(const char *kind, const char *name, Relation relation)
 {
 	ereport(NOTICE,
 			(errmsg("%s \"%s\" of relation \"%s\" is not checked, and becomes NOT VALID",
@@ -86,7 +86,7 @@ make_not_valid(Relation relation, const char *name)
 		((Form_pg_constraint) GETSTRUCT(tuple))->convalidated = false;
 		CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
 		CacheInvalidateRelcache(relation);
-		tell("check constraint", name, relation);
+		cfd_unchecked_tell("check constraint", name, relation);
 	}
 	heap_freetuple(tuple);
 	table_close(catalog, RowExclusiveLock);
@@ -227,7 +227,7 @@ cfd_unchecked_foreign_keys(PlannedStmt *statement)
 			continue;
 		key->skip_validation = true;
 		key->initially_valid = false;
-		tell("foreign key", key->conname == NULL ? strVal(linitial(key->fk_attrs)) : key->conname, relation);
+		cfd_unchecked_tell("foreign key", key->conname == NULL ? strVal(linitial(key->fk_attrs)) : key->conname, relation);
 	}
 	table_close(relation, NoLock);
 	return statement;
