@@ -37,6 +37,9 @@ pub struct Config {
     /// Whether segments in `data_dir` and long redo records are compressed before they are
     /// sealed: lengths then tell how well values compress (docs/leakage.md).
     pub compress_at_rest: bool,
+    /// Whether sessions without a client compare only values of columns of which a client has
+    /// searched an index (docs/security.md).
+    pub index_order_only: bool,
     /// File of the counter that tells old copies of `data_dir` from the newest;
     /// empty: `data_dir` with the extension `freshness`.
     pub freshness_file: PathBuf,
@@ -78,6 +81,7 @@ impl Default for Config {
             root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
             compress_at_rest: true,
+            index_order_only: false,
             freshness_file: PathBuf::new(),
             freshness_tpm: PathBuf::new(),
             freshness_tpm_index: 0x0180_c0fd,

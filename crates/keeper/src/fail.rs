@@ -84,6 +84,13 @@ pub fn no_client_to_change() -> Error {
         .hint("Restore into a column of the type that the value came from.")
 }
 
+/// The order of a column is told without a client only if a client has an index on it.
+pub fn no_client_to_compare() -> Error {
+    Error::new(b"42501", "confide: no client session")
+        .detail("Without one values are compared only in columns that a client has an index on.")
+        .hint("Connect through the Confide proxy.")
+}
+
 /// A value may not go to another row.
 pub fn no_client_to_move() -> Error {
     Error::new(b"42501", "confide: no client session")

@@ -26,6 +26,8 @@ pub struct Partition {
     inner: RwLock<Option<Inner>>,
     revealed: [AtomicU64; 3],
     logged: AtomicBool,
+    /// A client has searched an index of the column.
+    indexed: AtomicBool,
 }
 
 struct Inner {
@@ -143,6 +145,7 @@ impl Partition {
             inner: RwLock::new(None),
             revealed: [const { AtomicU64::new(0) }; 3],
             logged: AtomicBool::new(false),
+            indexed: AtomicBool::new(false),
         }
     }
 
@@ -152,6 +155,7 @@ impl Partition {
             counter.store(0, Ordering::Relaxed);
         }
         self.logged.store(false, Ordering::Relaxed);
+        self.indexed.store(false, Ordering::Relaxed);
         *lock::write(&self.inner) = Some(Inner {
             key,
             t: key.layout.stored_type(),
@@ -171,6 +175,19 @@ impl Partition {
     /// Its number.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether a client has searched an index of the column.
+    pub fn is_indexed(&self) -> bool {
+        self.indexed.load(Ordering::Relaxed)
+    }
+
+    /// A client has searched an index of the column.
+    #[inline]
+    pub fn set_indexed(&self) {
+        if !self.is_indexed() {
+            self.indexed.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Holds the partition still to read from it. Take no other lock meanwhile.

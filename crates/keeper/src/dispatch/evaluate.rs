@@ -372,8 +372,8 @@ impl Connection {
             .look_at_two(fids, types, scratch, |a, b| scalar::order(kernel, a, b))
     }
 
-    /// The order of two values, by the signature of a comparison; `None` if one is
-    /// NULL. Declassifies it.
+    /// The order of an index's key and a value, by the signature of a comparison; `None` if one
+    /// is NULL. Declassifies it. A client that searches an index wants its column's order kept.
     #[inline]
     pub(super) fn reveal_order(
         &self,
@@ -388,6 +388,12 @@ impl Connection {
         self.may_declassify(operation, &fids)?;
         let revealed = self.reveal_two(operation, fids, [*ta, *tb], scratch)?;
         self.count(&fids, OpResult::Order);
+        let [key, _] = fids;
+        if self.client.is_some()
+            && let Some(column) = self.space.keeper.store.get(key.partition())
+        {
+            column.set_indexed();
+        }
         match revealed {
             Revealed::Order(order) => Ok(Some(order)),
             _ => Ok(None),

@@ -1,7 +1,8 @@
 //! Who may do what (design, section 10).
 //!
 //! Without a client session a backend may take in and give out export envelopes,
-//! promote them, manage partitions, and compare permanent FIDs within one column:
+//! promote them, manage partitions, and compare permanent FIDs within one column (with
+//! `index_order_only` only of columns that a client has an index on):
 //! enough for dump, restore, index builds and ANALYZE. No constants, no
 //! arithmetic, also none by way of a modifier: a value that `numeric(9,-4)` rounded
 //! or `varchar(1)` cut would be a constant, or a digit, to compare others with.
@@ -39,10 +40,24 @@ impl Connection {
     /// declassified.
     #[inline]
     pub(super) fn may_declassify(&self, operation: &Operation, fids: &[Fid]) -> Result<(), Error> {
-        if self.client.is_some() || (operation.is_comparison() && within_one_column(fids)) {
+        if self.client.is_some() {
             return Ok(());
         }
-        Err(fail::no_client())
+        let named = fids.iter().find(|fid| **fid != Fid::INVALID);
+        match operation.is_comparison() && within_one_column(fids) {
+            true => named.map_or(Ok(()), |fid| self.may_order(fid.partition())),
+            false => Err(fail::no_client()),
+        }
+    }
+
+    /// Whether values of a column may be compared with each other without a client.
+    pub(super) fn may_order(&self, partition: u32) -> Result<(), Error> {
+        let keeper = &self.space.keeper;
+        let indexed = || keeper.store.get(partition).is_some_and(|p| p.is_indexed());
+        match !keeper.config.index_order_only || indexed() {
+            true => Ok(()),
+            false => Err(fail::no_client_to_compare()),
+        }
     }
 
     /// Whether a value may enter a column with a modifier, which makes this of it.

@@ -107,6 +107,7 @@ impl Connection {
             };
             if self.client.is_none() {
                 column.partition = one_column(words, column.partition)?;
+                column.partition.map_or(Ok(()), |p| self.may_order(p))?;
             }
             let meter = Meter::new(&self.space.session.budget);
             let values = load(&self.space, words, t, touched, &meter)?;

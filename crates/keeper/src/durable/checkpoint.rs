@@ -155,9 +155,17 @@ impl Durable {
             generation,
             next: store.next_number(),
             partitions: store.list(),
+            indexed: indexed(store),
         };
         write_segments(vault, &before, &meta, store, whole)
     }
+}
+
+/// The partitions of which a client has searched an index.
+fn indexed(store: &Store) -> BTreeSet<u32> {
+    let all = store.list().into_iter().map(|l| l.number);
+    all.filter(|n| store.get(*n).is_some_and(|p| p.is_indexed()))
+        .collect()
 }
 
 fn write_segments(

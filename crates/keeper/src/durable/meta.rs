@@ -7,11 +7,14 @@
 //! attribute and code of the layout, `u32` each.
 
 use contract::fid::ARENA_BASE;
+use std::collections::BTreeSet;
 use store::{Layout, Listed, PartitionKey};
 
 const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 40;
 const PARTITION_BYTES: usize = 20;
+/// In the code of a layout: a client has searched an index of the column.
+const INDEXED: u32 = 1 << 15;
 
 /// The meta of a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,6 +33,8 @@ pub(super) struct Meta {
     pub next: u32,
     /// The partitions.
     pub partitions: Vec<Listed>,
+    /// Those of which a client has searched an index.
+    pub indexed: BTreeSet<u32>,
 }
 
 impl Meta {
@@ -43,12 +48,16 @@ impl Meta {
         out.extend_from_slice(&self.generation.to_le_bytes());
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
+            let indexed = match self.indexed.contains(number) {
+                true => INDEXED,
+                false => 0,
+            };
             let words = [
                 *number,
                 key.database,
                 key.relation,
                 attribute,
-                key.layout.code(),
+                key.layout.code() | indexed,
             ];
             out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
         }
@@ -72,6 +81,9 @@ impl Meta {
         if *first != [VERSION, 0, 0, 0] || !rest.is_empty() {
             return None;
         }
+        let listed: Vec<(Listed, bool)> =
+            partitions.iter().map(partition).collect::<Option<_>>()?;
+        let indexed = listed.iter().filter(|(_, indexed)| *indexed);
         Some(Meta {
             system: wide(s0, s1),
             position: wide(p0, p1),
@@ -79,24 +91,28 @@ impl Meta {
             timeline: u32::from_le_bytes(*timeline),
             generation: u32::from_le_bytes(*generation),
             next: u32::from_le_bytes(*next),
-            partitions: partitions.iter().map(partition).collect::<Option<_>>()?,
+            indexed: indexed.map(|(l, _)| l.number).collect(),
+            partitions: listed.into_iter().map(|(l, _)| l).collect(),
         })
     }
 }
 
-fn partition(bytes: &[u8; PARTITION_BYTES]) -> Option<Listed> {
+/// A partition, and whether it is indexed.
+fn partition(bytes: &[u8; PARTITION_BYTES]) -> Option<(Listed, bool)> {
     let (words, _) = bytes.as_chunks::<4>();
     let [number, database, relation, attribute, layout] = words else {
         return None;
     };
     let number = u32::from_le_bytes(*number);
+    let layout = u32::from_le_bytes(*layout);
     let key = PartitionKey {
         database: u32::from_le_bytes(*database),
         relation: u32::from_le_bytes(*relation),
         attribute: i32::from_le_bytes(*attribute),
-        layout: Layout::from_code(u32::from_le_bytes(*layout))?,
+        layout: Layout::from_code(layout & !INDEXED)?,
     };
-    (number > 0 && number < ARENA_BASE).then_some(Listed { number, key })
+    let listed = Listed { number, key };
+    (number > 0 && number < ARENA_BASE).then_some((listed, layout & INDEXED != 0))
 }
 
 #[cfg(test)]
@@ -127,6 +143,7 @@ mod tests {
                 listed(1, TypeCode::Text, -1),
                 listed(8, TypeCode::Numeric, (10 << 16) + 6),
             ],
+            indexed: BTreeSet::from([8]),
         };
         let bytes = meta.encode();
         assert_eq!(bytes.len(), 80);

@@ -416,6 +416,11 @@ fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
     let mut segments = 0u64;
     for listed in &meta.partitions {
         store.restore(*listed).map_err(|e| e.message.to_string())?;
+        if meta.indexed.contains(&listed.number)
+            && let Some(partition) = store.get(listed.number)
+        {
+            partition.set_indexed();
+        }
     }
     store.skip_to(meta.next);
     for id in vault.segments().collect::<Vec<_>>() {
