@@ -55,7 +55,7 @@ shmem_startup(void)
 }
 
 static void
-cfd_init_define_settings(void)
+define_channel_settings(void)
 {
 	DefineCustomStringVariable("confide.keeper_socket",
 							   "Path of the Unix socket on which the keeper listens.",
@@ -73,6 +73,19 @@ cfd_init_define_settings(void)
 							PGC_SUSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("confide.one_way",
+							 "Operations whose result stays in the keeper are sent without waiting for an answer.",
+							 "Off only to measure what that is worth.",
+							 &cfd_one_way,
+							 true,
+							 PGC_USERSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_batch_settings(void)
+{
 	DefineCustomBoolVariable("confide.enable_bulk_sort",
 							 "Protected sort keys are ranked all at once, not compared one by one.",
 							 NULL,
@@ -97,14 +110,6 @@ cfd_init_define_settings(void)
 							PGC_USERSET,
 							0,
 							NULL, NULL, NULL);
-	DefineCustomBoolVariable("confide.one_way",
-							 "Operations whose result stays in the keeper are sent without waiting for an answer.",
-							 "Off only to measure what that is worth.",
-							 &cfd_one_way,
-							 true,
-							 PGC_USERSET,
-							 GUC_NOT_IN_SAMPLE,
-							 NULL, NULL, NULL);
 	DefineCustomIntVariable("confide.batch_rows",
 							"Most rows that batched scans, aggregates and sorts send to the keeper at once.",
 							NULL,
@@ -133,7 +138,8 @@ _PG_init(void)
 				 errmsg("confide must be in shared_preload_libraries"),
 				 errhint("Add it in postgresql.conf and restart PostgreSQL.")));
 	cfd_wal_init();
-	cfd_init_define_settings();
+	define_channel_settings();
+	define_batch_settings();
 	previous_shmem_request = shmem_request_hook;
 	shmem_request_hook = shmem_request;
 	previous_shmem_startup = shmem_startup_hook;

@@ -207,20 +207,6 @@ cfd_ahead_plan(BitmapOrState *node)
 
 /* ---------- pages ---------- */
 
-static CfdFid
-cfd_ahead_key_fid(Relation index, IndexTuple tuple)
-{
-	bool		null;
-	Datum		key;
-
-	if (BTreeTupleGetNAtts(tuple, index) < 1)
-		return CFD_SEARCH_BELOW;
-	key = index_getattr(tuple, 1, RelationGetDescr(index), &null);
-	if (!null)
-		return DatumGetUInt64(key);
-	return (index->rd_indoption[0] & INDOPTION_NULLS_FIRST) != 0 ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
-}
-
 /* Takes the keys of a page in its order, the high key last, and lets go of it. NULL: it is not in use. */
 static Question *
 read_page(Relation index, Buffer buffer)
@@ -248,7 +234,7 @@ read_page(Relation index, Buffer buffer)
 		{
 			OffsetNumber at = i < question->items ? first + i : P_HIKEY;
 
-			question->keys[i] = cfd_ahead_key_fid(index, (IndexTuple) PageGetItem(page, PageGetItemId(page, at)));
+			question->keys[i] = cfd_key_fid(index, (IndexTuple) PageGetItem(page, PageGetItemId(page, at)), 1);
 		}
 		for (int i = 0; i <= question->items && !question->leaf; i++)
 			question->children[i] =

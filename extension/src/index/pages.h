@@ -15,7 +15,9 @@
 
 #include "postgres.h"
 #include "access/nbtree.h"
-#include "utils/relcache.h"
+#include "catalog/pg_index.h"
+#include "utils/rel.h"
+#include "wire/wire.h"
 
 #define CFD_PAGE_KEYS_MAX (BLCKSZ / 16)
 #define CFD_PAGES_MAX 6
@@ -53,6 +55,32 @@ extern void cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool 
 extern CfdKeys *cfd_pages_find(CfdPages *pages, BlockNumber block);
 /* A descent has come to this page. */
 extern void cfd_pages_reached(Relation index, const CfdKeys *page);
+
+/* A column of a key; false: cut off (below all values), or NULL. */
+static inline bool
+cfd_key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, bool *below)
+{
+	bool		null;
+
+	*below = true;
+	if (BTreeTupleGetNAtts(tuple, index) < column)
+		return false;
+	*key = index_getattr(tuple, column, RelationGetDescr(index), &null);
+	*below = (index->rd_indoption[column - 1] & INDOPTION_NULLS_FIRST) != 0;
+	return !null;
+}
+
+/* The same of a protected column, as the keeper is told of it. */
+static inline CfdFid
+cfd_key_fid(Relation index, IndexTuple tuple, AttrNumber column)
+{
+	Datum		key;
+	bool		below;
+
+	if (cfd_key_column(index, tuple, column, &key, &below))
+		return DatumGetUInt64(key);
+	return below ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
+}
 
 /* A key of a page. */
 static inline IndexTuple

@@ -2,37 +2,23 @@
  * search.c
  *	  Searches of B-trees by the page: see search.h.
  *
- * The index's routines in this backend's relcache entry are PostgreSQL's own with
- * four of them preceded by a search; an entry that is made anew loses them until
- * the next statement, which costs time only. Pages are read with the locks that
- * PostgreSQL takes, and no lock is held while the keeper is asked.
+ * Pages are read with the locks that PostgreSQL takes, and no lock is held while the keeper is asked.
  *
  * Invariant: as in search.h.
  */
 #include "postgres.h"
 
-#include "access/amapi.h"
 #include "access/nbtree.h"
-#include "access/relscan.h"
 #include "index/ahead.h"
 #include "index/pages.h"
-#include "order/ranks.h"
 #include "index/search.h"
 #include "known/known.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_index.h"
 #include "session/channel.h"
 #include "compat/compat.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "nodes/tidbitmap.h"
 #include "program/registry.h"
 #include "value/types.h"
-#include "utils/array.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
 
 /* Conditions that PostgreSQL descends by, and the other bound of a range. */
 #define WANTED_MAX CFD_SUBJECTS_MAX
@@ -63,8 +49,6 @@ typedef struct Wanted
 	CfdSubject *known;			/* what keys compare like with it; of protected ones */
 	CfdAnswer	answers[ANSWERS];
 } Wanted;
-
-bool		cfd_enable_index_search = true;
 
 /*
  * The first "starts" of them are what PostgreSQL descends by, column by column, then
@@ -125,31 +109,6 @@ forget_orders(void)
 
 /* ---------- pages ---------- */
 
-/* A column of a key; false: cut off (below all values), or NULL. */
-static inline bool
-key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, bool *below)
-{
-	bool		null;
-
-	*below = true;
-	if (BTreeTupleGetNAtts(tuple, index) < column)
-		return false;
-	*key = index_getattr(tuple, column, RelationGetDescr(index), &null);
-	*below = (index->rd_indoption[column - 1] & INDOPTION_NULLS_FIRST) != 0;
-	return !null;
-}
-
-static CfdFid
-cfd_search_key_fid(Relation index, IndexTuple tuple, AttrNumber column)
-{
-	Datum		key;
-	bool		below;
-
-	if (key_column(index, tuple, column, &key, &below))
-		return DatumGetUInt64(key);
-	return below ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
-}
-
 /* A key compared with a value that is not protected, in the index's order. */
 static int
 compare_plain(Relation index, IndexTuple tuple, const Wanted *value)
@@ -159,7 +118,7 @@ compare_plain(Relation index, IndexTuple tuple, const Wanted *value)
 	bool		below;
 	int			result;
 
-	if (!key_column(index, tuple, value->column, &key, &below))
+	if (!cfd_key_column(index, tuple, value->column, &key, &below))
 		return below ? -1 : 1;
 	result = DatumGetInt32(FunctionCall2Coll(order, index->rd_indcollation[value->column - 1],
 											 key, value->plain));
@@ -245,7 +204,7 @@ place_protected(Relation index, int first, int end, Place within)
 				  (is_beside(i) ? CFD_SEARCH_BESIDE : 0));
 		cfd_put64(value + 8, wanted[i].fid);
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
-			*to++ = cfd_search_key_fid(index, pages.key[key], wanted[i].column);
+			*to++ = cfd_key_fid(index, pages.key[key], wanted[i].column);
 	}
 	if (place_from_ahead(first, end, within, keys, to))
 		return true;
@@ -323,7 +282,7 @@ remember_key(Relation index, int number, int count)
 			return;
 		if (value->fid != 0)
 		{
-			CfdFid		key = cfd_search_key_fid(index, cfd_page_key(page, number), value->column);
+			CfdFid		key = cfd_key_fid(index, cfd_page_key(page, number), value->column);
 
 			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
 				cfd_known_put(value->known, key, value->descending ? -order : order);
@@ -575,8 +534,8 @@ remember_rows(Relation index, bool forward, int begin)
 		remember_keys(index, end.less - 1, begin);
 }
 
-static void
-before_first(IndexScanDesc scan, bool forward)
+void
+cfd_search_before_first(IndexScanDesc scan, bool forward)
 {
 	Relation	index = scan->indexRelation;
 	bool		behind_equals;
@@ -594,8 +553,8 @@ before_first(IndexScanDesc scan, bool forward)
 	remember_rows(index, forward, begin);
 }
 
-static void
-before_next(IndexScanDesc scan, bool forward)
+void
+cfd_search_before_next(IndexScanDesc scan, bool forward)
 {
 	Relation	index = scan->indexRelation;
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
@@ -615,283 +574,26 @@ before_next(IndexScanDesc scan, bool forward)
 	remember_rows(index, true, 0);
 }
 
-/* ---------- arrays ---------- */
-
-/* The row given last is dead: as PostgreSQL notes that. */
-static void
-note_killed(IndexScanDesc scan)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-
-	if (!scan->kill_prior_tuple)
-		return;
-	if (so->killedItems == NULL)
-		so->killedItems = palloc(sizeof(int) * MaxTIDsPerBTreePage);
-	if (so->numKilled < MaxTIDsPerBTreePage)
-		so->killedItems[so->numKilled++] = so->currPos.itemIndex;
-}
-
-/*
- * The next row of a scan by an array. PostgreSQL descends for each element, and would do so by
- * itself: then nobody could search before.
- */
-static bool
-get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	bool		forward = ScanDirectionIsForward(direction);
-	bool		found;
-
-	scan->xs_recheck = false;
-	if (BTScanPosIsValid(so->currPos))
-		note_killed(scan);
-	else
-		CFD_BT_START_ARRAYS(scan, direction);
-	do
-	{
-		if (BTScanPosIsValid(so->currPos))
-		{
-			before_next(scan, forward);
-			found = _bt_next(scan, direction);
-		}
-		else
-		{
-			if (forward)
-				cfd_ahead_array(scan, all);
-			before_first(scan, forward);
-			found = _bt_first(scan, direction);
-		}
-	} while (!found && CFD_BT_ADVANCE_ARRAYS(scan, direction));
-	return found;
-}
-
-/* Makes the order of an array's elements known, if its conditions on protected columns have one. */
-static void
-rank_elements(Relation index, const ScanKeyData *keys, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		const ScanKeyData *key = &keys[i];
-		ArrayType  *array;
-		Datum	   *elements;
-		bool	   *nulls;
-		int			number;
-		CfdRanks   *ranks;
-
-		if ((key->sk_flags & (SK_SEARCHARRAY | SK_ISNULL)) != SK_SEARCHARRAY ||
-			cfd_type_code(index->rd_opcintype[key->sk_attno - 1]) == 0)
-			continue;
-		array = DatumGetArrayTypeP(key->sk_argument);
-		if (cfd_type_code(ARR_ELEMTYPE(array)) == 0)
-			continue;
-		deconstruct_array(array, ARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
-						  &elements, &nulls, &number);
-		ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
-		for (int at = 0; at < number; at++)
-		{
-			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
-				cfd_ranks_announce(ranks, DatumGetUInt64(elements[at]));
-		}
-		cfd_known_orders[CFD_ORDER_RANKED] = cfd_ranks_order(ranks);
-		/* Elements of two arrays are not compared with each other. */
-		return;
-	}
-}
-
-static bool
-has_array(const ScanKeyData *keys, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if ((keys[i].sk_flags & SK_SEARCHARRAY) != 0)
-			return true;
-	}
-	return false;
-}
-
-/* PostgreSQL sorts the elements of arrays when a scan begins: they are ranked before. */
-static void
-cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
-{
-	CfdOrder   *before = cfd_known_orders[CFD_ORDER_RANKED];
-	MemoryContext outer = CurrentMemoryContext;
-	MemoryContext own;
-
-	if (!cfd_enable_index_search || keys == NULL || !has_array(keys, count))
-	{
-		btrescan(scan, keys, count, orders, order_count);
-		return;
-	}
-	own = AllocSetContextCreate(outer, "Confide ranks of an array", ALLOCSET_SMALL_SIZES);
-	PG_TRY();
-	{
-		MemoryContextSwitchTo(own);
-		rank_elements(scan->indexRelation, keys, count);
-		MemoryContextSwitchTo(outer);
-		btrescan(scan, keys, count, orders, order_count);
-	}
-	PG_FINALLY();
-	{
-		cfd_known_orders[CFD_ORDER_RANKED] = before;
-		MemoryContextSwitchTo(outer);
-		MemoryContextDelete(own);
-	}
-	PG_END_TRY();
-}
-
-/* ---------- PostgreSQL's routines ---------- */
-
-/* All: the scan is read to its end. */
-static bool
-next_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	bool		forward = ScanDirectionIsForward(direction);
-
-	if (!cfd_enable_index_search || scan->parallel_scan != NULL)
-		return btgettuple(scan, direction);
-	if (so->numArrayKeys > 0 && CFD_BT_BY_ELEMENT)
-		return get_array_tuple(scan, direction, all);
-	if (so->numArrayKeys == 0)
-	{
-		if (!BTScanPosIsValid(so->currPos))
-			before_first(scan, forward);
-		else
-			before_next(scan, forward);
-	}
-	return btgettuple(scan, direction);
-}
-
-static bool
-get_tuple(IndexScanDesc scan, ScanDirection direction)
-{
-	return next_tuple(scan, direction, false);
-}
-
-static int64
-get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
-{
-	int64		count = 0;
-
-	if (!cfd_enable_index_search)
-		return btgetbitmap(scan, bitmap);
-	cfd_ahead_scan(scan);
-	while (next_tuple(scan, ForwardScanDirection, true))
-	{
-		tbm_add_tuples(bitmap, &scan->xs_heaptid, 1, false);
-		count++;
-	}
-	return count;
-}
-
-static bool
-insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation heap,
-	   IndexUniqueCheck check, bool unchanged, struct IndexInfo *info)
-{
-	if (cfd_enable_index_search)
-	{
-		forget_orders();
-		for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
-		{
-			if (nulls[column - 1] ||
-				!want(index, column, values[column - 1], index->rd_opcintype[column - 1],
-					  InvalidOid, InvalidStrategy))
-				break;
-		}
-		starts = wanted_count;
-		if (searching && cfd_search_descend(index, false, false, true))
-		{
-			Place		place = wanted[starts - 1].place;
-
-			/* Among equals the row's own place decides; the first key, if it may be the last page. */
-			remember_path(index, place.less, wanted_count);
-			remember_path(index, place.up_to, wanted_count);
-			remember_keys(index, place.less - 1, place.up_to);
-			remember_keys(index, 0, 0);
-		}
-	}
-	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
-}
-
-/* ---------- installation ---------- */
-
-static bool
-has_protected_key(Relation index)
-{
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		if (cfd_type_code(index->rd_opcintype[i]) != 0)
-			return true;
-	}
-	return false;
-}
-
-static void
-search_index(Relation index)
-{
-	IndexAmRoutine *routine = index->rd_indam;
-
-	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
-		return;
-	routine->amrescan = cfd_search_rescan;
-	routine->amgettuple = get_tuple;
-	routine->amgetbitmap = get_bitmap;
-	routine->aminsert = insert;
-}
-
-static bool
-search_plan(PlanState *plan, void *context)
-{
-	Relation	index = NULL;
-
-	if (plan == NULL)
-		return false;
-	switch (nodeTag(plan))
-	{
-		case T_IndexScanState:
-			index = ((IndexScanState *) plan)->iss_RelationDesc;
-			break;
-		case T_IndexOnlyScanState:
-			index = ((IndexOnlyScanState *) plan)->ioss_RelationDesc;
-			break;
-		case T_BitmapIndexScanState:
-			index = ((BitmapIndexScanState *) plan)->biss_RelationDesc;
-			break;
-		case T_BitmapOrState:
-			cfd_ahead_plan((BitmapOrState *) plan);
-			break;
-		default:
-			break;
-	}
-	if (index != NULL)
-		search_index(index);
-	return planstate_tree_walker(plan, search_plan, context);
-}
-
 void
-cfd_search_plan(PlanState *plan)
+cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls)
 {
-	if (cfd_enable_index_search && OidIsValid(cfd_access_method()))
-		search_plan(plan, NULL);
-}
+	Place		place;
 
-void
-cfd_search_indexes(Relation table)
-{
-	List	   *indexes;
-	ListCell   *cell;
-
-	if (!cfd_enable_index_search || !table->rd_rel->relhasindex)
-		return;
-	indexes = RelationGetIndexList(table);
-	foreach(cell, indexes)
+	forget_orders();
+	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
 	{
-		Relation	index = RelationIdGetRelation(lfirst_oid(cell));
-
-		if (!RelationIsValid(index))
-			continue;
-		search_index(index);
-		RelationClose(index);
+		if (nulls[column - 1] ||
+			!want(index, column, values[column - 1], index->rd_opcintype[column - 1],
+				  InvalidOid, InvalidStrategy))
+			break;
 	}
-	list_free(indexes);
+	starts = wanted_count;
+	if (!searching || !cfd_search_descend(index, false, false, true))
+		return;
+	place = wanted[starts - 1].place;
+	/* Among equals the row's own place decides; the first key, if it may be the last page. */
+	remember_path(index, place.less, wanted_count);
+	remember_path(index, place.up_to, wanted_count);
+	remember_keys(index, place.less - 1, place.up_to);
+	remember_keys(index, 0, 0);
 }

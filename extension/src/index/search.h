@@ -16,14 +16,23 @@
 #include "postgres.h"
 #include "wire/wire.h"
 #include "fmgr.h"
+#include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
 /* confide.enable_index_search */
 extern bool cfd_enable_index_search;
 
-/* The scans of a plan that has been started, and the table's indexes, search. */
+/* routines.c: the scans of a plan that has been started, and the table's indexes, search. */
 extern void cfd_search_plan(PlanState *plan);
 extern void cfd_search_indexes(Relation table);
+
+/*
+ * search.c: before PostgreSQL descends for a scan's first row, or goes to its next leaf page; and before
+ * it descends to insert.
+ */
+extern void cfd_search_before_first(IndexScanDesc scan, bool forward);
+extern void cfd_search_before_next(IndexScanDesc scan, bool forward);
+extern void cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls);
 
 #endif

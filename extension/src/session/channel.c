@@ -21,6 +21,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "session/answers.h"
 #include "session/arena.h"
 #include "session/channel.h"
 #include "session/error.h"
@@ -30,19 +31,14 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#define ANSWER_KEEP_BYTES (1024 * 1024)
 /* So much may lie in the ring before a keeper that sleeps is woken for it. */
 #define QUIET_BYTES 4096
 #define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
 
 CfdChannel	cfd_channel = {.link.sock = -1};
 
-#define ch cfd_channel
-
 static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
 							 const void *tail, uint64 tail_length, bool soon);
-
-static void lose_pending(void);
 
 bool		cfd_one_way = true;
 
@@ -70,7 +66,7 @@ cfd_channel_close(void)
 	ch.sending = ch.ended = ch.violated = ch.clock_told = false;
 	ch.outstanding = ch.forget = ch.held = false;
 	ch.due = ch.body_left = 0;
-	lose_pending();
+	cfd_channel_lose_pending();
 	memset(&ch.settings, 0, sizeof(ch.settings));
 	cfd_arena_reset();
 	cfd_session_clear();
@@ -87,8 +83,8 @@ cfd_channel_close_broken(void)
 		cfd_channel_close();
 }
 
-static void
-keeper_is_gone(void)
+void
+cfd_channel_keeper_is_gone(void)
 {
 	cfd_channel_close();
 	ereport(ERROR,
@@ -198,7 +194,7 @@ cfd_channel_prepare(void)
 		if (ch.connected && !ch.sending && !ch.violated)
 			drain_socket();
 		if (ch.ended && (ch.outstanding || cfd_arena_in_use()))
-			keeper_is_gone();
+			cfd_channel_keeper_is_gone();
 		cfd_channel_close_broken();
 		if (!ch.connected)
 			open_channel();
@@ -230,8 +226,8 @@ wake_keeper(void)
 		ch.ready = false;		/* gone: found out at the next use */
 }
 
-static void
-publish_requests(void)
+void
+cfd_channel_publish_requests(void)
 {
 	if (ch.held)
 		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
@@ -248,13 +244,13 @@ static void
 publish_one_way(void)
 {
 	if (ch.spin_read.budget_ns > 0 || ch.requests.mine - ch.requests.announced > QUIET_BYTES)
-		publish_requests();
+		cfd_channel_publish_requests();
 	else
 		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
 }
 
-static void
-publish_answers(void)
+void
+cfd_channel_publish_answers(void)
 {
 	if (cfd_ring_publish(&ch.answers, CFD_CONTROL_READ, CFD_CONTROL_WRITER_SLEEPS))
 		wake_keeper();
@@ -264,14 +260,14 @@ publish_answers(void)
  * Sleeps until look(arg) is true or nothing can come any more. The flags say to
  * the keeper what we sleep for.
  */
-static void
+void
 cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
 {
 	ch.held = false;
-	publish_requests();
+	cfd_channel_publish_requests();
 	if (cfd_spin(spin, look, arg))
 		return;
-	publish_answers();
+	cfd_channel_publish_answers();
 	while (!ch.ended)
 	{
 		WaitEvent	event;
@@ -299,236 +295,7 @@ cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room,
 	cfd_spin_woken(spin);
 	/* What the keeper wrote before it went still counts. */
 	if (ch.ended && !look(arg))
-		keeper_is_gone();
-}
-
-/* ---------- answers ---------- */
-
-static bool
-look_for_answer(void *wanted)
-{
-	if (!cfd_ring_refresh_available(&ch.answers))
-	{
-		ch.violated = true;
-		return true;
-	}
-	return cfd_ring_available(&ch.answers) >= *(uint64 *) wanted;
-}
-
-/* Waits until "wanted" bytes, few, can be taken from the answers. */
-static inline void
-await_bytes(uint64 wanted)
-{
-	if (cfd_ring_available(&ch.answers) >= wanted)
-		return;
-	if (!look_for_answer(&wanted))
-		cfd_channel_wait_for(look_for_answer, &wanted, &ch.spin_read, false, true);
-	if (unlikely(ch.violated))
-		cfd_violation("impossible ring position");
-}
-
-/* ---------- requests awaited later ---------- */
-
-static void
-unlink_pending(CfdRequest *request)
-{
-	for (CfdRequest **at = &ch.pending; *at != NULL; at = &(*at)->next)
-	{
-		if (*at == request)
-		{
-			*at = request->next;
-			break;
-		}
-	}
-	if (ch.taker == request)
-		ch.taker = NULL;
-}
-
-static void
-settle(CfdRequest *request, CfdRequestState state)
-{
-	unlink_pending(request);
-	request->state = state;
-}
-
-static void
-lose_pending(void)
-{
-	while (ch.pending != NULL)
-		settle(ch.pending, CFD_REQUEST_LOST);
-}
-
-/* The answer to a request that is awaited later begins: there must be room for it. */
-static void
-begin_taking(const CfdHeader *header)
-{
-	CfdRequest *request = ch.pending;
-
-	while (request != NULL && request->sequence != header->sequence)
-		request = request->next;
-	ch.taker = request;
-	if (request == NULL)
-		return;
-	if (request->size < header->length)
-	{
-		char	   *larger = MemoryContextAllocExtended(request->context, header->length,
-														MCXT_ALLOC_NO_OOM);
-
-		if (larger == NULL)
-		{
-			settle(request, CFD_REQUEST_LOST);
-			return;
-		}
-		pfree(request->answer);
-		request->answer = larger;
-		request->size = header->length;
-	}
-	request->length = 0;
-	/* Told apart once all of it is there. */
-	request->state = header->kind == CFD_KIND_ERROR ? CFD_REQUEST_REFUSED : CFD_REQUEST_ANSWERED;
-	if (header->length == 0)
-		unlink_pending(request);
-}
-
-/* Takes bytes that are there of the body that nobody waits for. */
-static void
-take_part(uint32 part)
-{
-	CfdRequest *taker = ch.taker;
-
-	cfd_ring_take(&ch.answers, taker != NULL ? taker->answer + taker->length : NULL, part);
-	ch.body_left -= part;
-	if (taker == NULL)
-		return;
-	taker->length += part;
-	if (ch.body_left == 0)
-		unlink_pending(taker);
-}
-
-/* ---------- answers, continued ---------- */
-
-/* Takes the header of an answer whose bytes are there, and checks it. */
-static CfdHeader
-take_header(void)
-{
-	unsigned char bytes[CFD_MESSAGE_HEADER_BYTES];
-	CfdHeader	header;
-
-	cfd_ring_take(&ch.answers, bytes, sizeof(bytes));
-	header = cfd_decode_header(bytes);
-	ch.body_left = 0;
-	if (header.length > CFD_MESSAGE_BODY_MAX ||
-		(header.kind != CFD_KIND_ANSWER && header.kind != CFD_KIND_ERROR) ||
-		ch.due == 0)
-		ch.violated = true;
-	else
-	{
-		ch.due--;
-		ch.body_left = header.length;
-	}
-	return header;
-}
-
-/* Skips what is there of answers that nobody waits for. */
-static void
-skip_answers(void)
-{
-	if (!cfd_ring_refresh_available(&ch.answers))
-		ch.violated = true;
-	while (!ch.violated)
-	{
-		uint64		available = cfd_ring_available(&ch.answers);
-
-		if (ch.body_left > 0 && available > 0)
-			take_part(Min(available, ch.body_left));
-		else if (ch.body_left == 0 && ch.due > 0 && available >= CFD_MESSAGE_HEADER_BYTES)
-		{
-			CfdHeader	header = take_header();
-
-			if (!ch.violated)
-				begin_taking(&header);
-		}
-		else
-			break;
-	}
-	publish_answers();
-}
-
-/* Takes the rest of an answer that nobody waits for, as it comes. */
-static void
-take_rest(void)
-{
-	while (ch.body_left > 0)
-	{
-		await_bytes(1);
-		take_part(Min(cfd_ring_available(&ch.answers), ch.body_left));
-		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
-			publish_answers();
-	}
-}
-
-/* Copies bytes of the current answer's body, as they come. */
-static void
-take_body(char *to, uint32 length)
-{
-	while (length > 0)
-	{
-		uint32		part;
-
-		await_bytes(1);
-		part = Min(cfd_ring_available(&ch.answers), length);
-		cfd_ring_take(&ch.answers, to, part);
-		to += part;
-		length -= part;
-		ch.body_left -= part;
-		if (ch.answers.mine - ch.answers.published >= CFD_PUBLISH_PART(&ch.answers))
-			publish_answers();
-	}
-}
-
-static void
-reserve_answer(uint32 length)
-{
-	uint32		size = Max(length, 1024);
-
-	if (ch.answer != NULL && ch.answer_size >= length &&
-		(ch.answer_size <= ANSWER_KEEP_BYTES || length > ANSWER_KEEP_BYTES))
-		return;
-	if (ch.answer != NULL)
-		pfree(ch.answer);
-	ch.answer = NULL;
-	ch.answer = MemoryContextAlloc(TopMemoryContext, size);
-	ch.answer_size = size;
-}
-
-static void
-receive_answer(uint32 sequence, uint32 *length)
-{
-	for (;;)
-	{
-		CfdHeader	header;
-
-		take_rest();
-		await_bytes(CFD_MESSAGE_HEADER_BYTES);
-		header = take_header();
-		if (unlikely(ch.violated))
-			cfd_violation("impossible answer");
-		if (header.sequence != sequence)
-		{
-			if ((int32) (sequence - header.sequence) <= 0)
-				cfd_violation("answer to a request that was not sent");
-			begin_taking(&header);	/* awaited later, or given up */
-			continue;
-		}
-		ch.taker = NULL;
-		reserve_answer(header.length);
-		take_body(ch.answer, header.length);
-		ch.outstanding = false;
-		if (unlikely(header.kind == CFD_KIND_ERROR))
-			cfd_raise_error(ch.answer, header.length);
-		*length = header.length;
-		return;
-	}
+		cfd_channel_keeper_is_gone();
 }
 
 /* ---------- requests ---------- */
@@ -537,7 +304,7 @@ static bool
 look_for_room(void *wanted)
 {
 	if (ch.due > 0 || ch.body_left > 0)
-		skip_answers();
+		cfd_channel_skip_answers();
 	if (!cfd_ring_refresh_room(&ch.requests))
 		ch.violated = true;
 	return ch.violated || cfd_ring_room(&ch.requests) >= *(uint64 *) wanted;
@@ -563,7 +330,7 @@ stream(const char *bytes, uint64 length)
 		await_room(1);
 		part = Min(Min(cfd_ring_room(&ch.requests), length), CFD_PUBLISH_PART(&ch.requests));
 		cfd_ring_put(&ch.requests, bytes, part);
-		publish_requests();
+		cfd_channel_publish_requests();
 		bytes += part;
 		length -= part;
 	}
@@ -638,7 +405,7 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 		if (tail_length > 0)
 			cfd_ring_put(&ch.requests, tail, tail_length);
 		if (soon)
-			publish_requests();
+			cfd_channel_publish_requests();
 		else
 			publish_one_way();
 		return sequence;
@@ -685,7 +452,7 @@ cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
 	uint32		sequence = write_message(kind, fixed, fixed_length, tail, tail_length, true);
 
 	ch.due++;
-	receive_answer(sequence, length);
+	cfd_channel_receive_answer(sequence, length);
 	return ch.answer;
 }
 
@@ -730,52 +497,10 @@ cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_le
 	*last = request;
 }
 
-static bool
-is_pending(const CfdRequest *request)
-{
-	for (const CfdRequest *at = ch.pending; at != NULL; at = at->next)
-	{
-		if (at == request)
-			return true;
-	}
-	return false;
-}
-
-const char *
-cfd_await(CfdRequest *request, uint32 *length)
-{
-	if (ch.held)
-	{
-		ch.held = false;
-		publish_requests();
-	}
-	while (is_pending(request))
-	{
-		CfdHeader	header;
-
-		take_rest();
-		if (!is_pending(request))
-			break;
-		await_bytes(CFD_MESSAGE_HEADER_BYTES);
-		header = take_header();
-		if (unlikely(ch.violated))
-			cfd_violation("impossible answer");
-		if ((int32) (request->sequence - header.sequence) < 0)
-			cfd_violation("answer to a request that was not sent");
-		begin_taking(&header);
-	}
-	if (request->state == CFD_REQUEST_REFUSED)
-		cfd_raise_error(request->answer, request->length);
-	if (request->state != CFD_REQUEST_ANSWERED)
-		keeper_is_gone();
-	*length = request->length;
-	return request->answer;
-}
-
 void
 cfd_drop(CfdRequest *request)
 {
-	settle(request, CFD_REQUEST_IDLE);
+	cfd_channel_settle(request, CFD_REQUEST_IDLE);
 }
 
 void
@@ -807,7 +532,7 @@ cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bool soon)
 	cfd_ring_put(&ch.requests, header, sizeof(header));
 	cfd_ring_put(&ch.requests, fixed, fixed_length);
 	if (soon)
-		publish_requests();
+		cfd_channel_publish_requests();
 	else
 		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
 	return true;

@@ -41,37 +41,26 @@
 #include "wal/recovery.h"
 #include "wal/rmgr.h"
 #include "wal/slot.h"
+#include "wal/worker.h"
 #include "session/gate.h"
 
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 1000
 #define AWAIT_REPLAY_MS 10
-#define FOLLOW_SOON_MS 1
-#define FOLLOW_IDLE_MS 500
 #define RECOVERING "The keeper is being brought up to date from the WAL."
 
 /* GUCs */
-static int	checkpoint_interval = 60;
-static int	checkpoint_wal = 256;
+int			cfd_checkpoint_interval = 60;
+int			cfd_checkpoint_wal = 256;
 static int	wal_lag_warning = 1024;
 
-
-/* The keeper, as it was when it was asked, and what it was told since. */
-static struct
-{
-	uint32		standing;		/* CFD_STANDING_... */
-	TimeLineID	timeline;		/* of the later of the two positions */
-	XLogRecPtr	checkpoint;
-	XLogRecPtr	applied;		/* not kept while it serves a cluster that writes */
-	uint64		store;			/* 0: none */
-	TimestampTz checkpoint_time;
-}			keeper;
+CfdRecovered cfd_recovered;
 
 /* ---------- small things ---------- */
 
 /* Whether the keeper has hung up; takes wake-up bytes from the socket. */
-static bool
-hung_up(void)
+bool
+cfd_recovery_hung_up(void)
 {
 	char		bytes[64];
 	ssize_t		got;
@@ -82,8 +71,8 @@ hung_up(void)
 	return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-static void
-reload(void)
+void
+cfd_recovery_reload(void)
 {
 	if (!ConfigReloadPending)
 		return;
@@ -100,12 +89,12 @@ nap(long ms)
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
-	reload();
+	cfd_recovery_reload();
 }
 
 /* Says when the slot holds much WAL; again each time it has doubled. */
-static void
-warn_of_lag(void)
+void
+cfd_recovery_warn_of_lag(void)
 {
 	static uint64 told = 0;
 	TimeLineID	timeline;
@@ -158,16 +147,16 @@ cfd_recovery_ask(void)
 	cfd_state_set_store(keeper.store, keeper.checkpoint);
 }
 
-static void
-tell_follow(XLogRecPtr position, TimeLineID timeline)
+void
+cfd_recovery_tell_follow(XLogRecPtr position, TimeLineID timeline)
 {
 	uint64		words[2] = {position, timeline};
 
 	call(CFD_KIND_FOLLOW, words, 2, 0);
 }
 
-static void
-checkpoint(void)
+void
+cfd_recovery_checkpoint(void)
 {
 	TimeLineID	timeline = keeper.timeline;
 	XLogRecPtr	position;
@@ -192,101 +181,6 @@ checkpoint(void)
 	keeper.checkpoint_time = GetCurrentTimestamp();
 	cfd_state_checkpointed(ticket, position);
 	elog(DEBUG1, "confide: keeper made a checkpoint at %X/%X", LSN_FORMAT_ARGS(position));
-}
-
-/* ---------- what does not belong together ---------- */
-
-static void
-refuse(const char *what, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the store of Confide's keeper %s", what),
-			 errdetail("%s", detail),
-			 errhint("%s", hint)));
-}
-
-static void
-refuse_at(const char *what, XLogRecPtr position, const char *whose, XLogRecPtr ours, const char *hint)
-{
-	refuse(what,
-		   psprintf("The store's checkpoint is at %X/%X, %s at %X/%X.",
-					LSN_FORMAT_ARGS(position), whose, LSN_FORMAT_ARGS(ours)),
-		   hint);
-}
-
-#define GIVE_UP " To give up all protected values, remove file \"" CFD_MARKER_NAME \
-	"\" from the cluster's data directory, and the slot \"" CFD_SLOT_NAME "\"."
-
-/* Whether this is the store that has the cluster's values. */
-static void
-check_store(void)
-{
-	uint64		ours = cfd_marker_read();
-	XLogRecPtr	slot = InvalidXLogRecPtr;
-
-	if (keeper.checkpoint == 0 && RecoveryInProgress())
-		refuse("is empty", "A standby's keeper begins with a copy of the primary's store.",
-			   "Make the copy with \"confide backup\".");
-	if (keeper.checkpoint == 0 && cfd_slot_find(&slot) && !XLogRecPtrIsInvalid(slot))
-		refuse_at("is empty, but has had a checkpoint", 0, "replication slot \"" CFD_SLOT_NAME "\" stands", slot,
-				  "Restore the keeper's data directory." GIVE_UP);
-	if (keeper.checkpoint == 0 && ours != 0)
-		refuse("is empty, but this cluster has protected values",
-			   psprintf("They are in store %016" INT64_MODIFIER "x.", ours),
-			   "Restore the keeper's data directory." GIVE_UP);
-	if (ours != 0 && ours != keeper.store)
-		refuse("is not that of this cluster's protected values",
-			   psprintf("The keeper has store %016" INT64_MODIFIER "x, the cluster's values are in store %016" INT64_MODIFIER "x.",
-						keeper.store, ours),
-			   "Let confide.keeper_socket name the cluster's own keeper, or restore that keeper's data directory." GIVE_UP);
-}
-
-/* Whether the store's history is a part of ours. */
-static void
-check_history(TimeLineID timeline)
-{
-	List	   *history = readTimeLineHistory(timeline);
-	XLogRecPtr	position = cfd_feed_end_before(keeper.applied);
-	ListCell   *cell;
-
-	foreach(cell, history)
-	{
-		TimeLineHistoryEntry *entry = lfirst(cell);
-
-		if (entry->tli == keeper.timeline &&
-			(XLogRecPtrIsInvalid(entry->end) || position <= entry->end))
-			return;
-	}
-	refuse("has gone another way than this cluster",
-		   psprintf("The store has timeline %u up to %X/%X, which is not in the history of the cluster's timeline %u.",
-					keeper.timeline, LSN_FORMAT_ARGS(keeper.applied), timeline),
-		   "Restore the keeper's data directory from the backup that the cluster was restored from.");
-}
-
-static void
-check_positions(XLogRecPtr end)
-{
-	XLogRecPtr	slot = InvalidXLogRecPtr;
-
-	if (keeper.applied > end)
-		refuse_at("is newer than this cluster", keeper.applied, "the cluster's WAL ends", end,
-				  "Restore the cluster and the keeper's data directory from the same backup.");
-	if (keeper.standing != CFD_STANDING_SERVES && cfd_slot_find(&slot) && keeper.checkpoint < slot)
-		refuse_at("is an older copy", keeper.checkpoint, "replication slot \"" CFD_SLOT_NAME "\" stands", slot,
-				  "Restore the keeper's newest data directory.");
-}
-
-/* A keeper without a store forgets everything when it ends. */
-static void
-check_volatile(void)
-{
-	if (cfd_marker_read() != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("Confide's keeper has no store, but this cluster has protected values"),
-				 errhint("Set data_dir in the keeper's configuration." GIVE_UP)));
-	ereport(LOG, (errmsg("Confide's keeper keeps values in memory only: they are lost when it ends")));
 }
 
 /* ---------- PostgreSQL's own recovery ---------- */
@@ -316,7 +210,7 @@ static void
 nap_attached(void)
 {
 	nap(AWAIT_REPLAY_MS);
-	if (hung_up())
+	if (cfd_recovery_hung_up())
 		ereport(ERROR, (errcode(ERRCODE_CONNECTION_FAILURE), errmsg("the keeper is gone")));
 }
 
@@ -352,8 +246,8 @@ admit(XLogRecPtr applied, bool follows)
 }
 
 /* All that happened up to a position: sends it; how many records there were. */
-static uint64
-feed(XLogRecPtr until)
+uint64
+cfd_recovery_feed(XLogRecPtr until)
 {
 	uint64		sent = cfd_feed(keeper.applied, until);
 
@@ -362,8 +256,8 @@ feed(XLogRecPtr until)
 }
 
 /* After the WAL is sent: the keeper gives FIDs from now on. */
-static void
-begin_to_serve(void)
+void
+cfd_recovery_begin_to_serve(void)
 {
 	uint64		word = keeper.applied;
 
@@ -377,7 +271,7 @@ begin_to_serve(void)
 static void
 begin_to_follow(TimeLineID timeline)
 {
-	tell_follow(keeper.applied, timeline);
+	cfd_recovery_tell_follow(keeper.applied, timeline);
 	keeper.timeline = timeline;
 	keeper.standing = CFD_STANDING_FOLLOWS;
 	admit(keeper.applied, true);
@@ -388,7 +282,7 @@ new_store(void)
 {
 	uint64		word;
 
-	checkpoint();				/* of nothing; from now on the slot counts */
+	cfd_recovery_checkpoint();				/* of nothing; from now on the slot counts */
 	word = keeper.applied = keeper.checkpoint;
 	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
 	keeper.standing = CFD_STANDING_SERVES;
@@ -411,20 +305,20 @@ recover(void)
 	await_replay();
 	cfd_state_set_reason(RECOVERING);
 	until = cfd_feed_position(&timeline);
-	check_history(timeline);
-	check_positions(until);
+	cfd_recovery_check_history(timeline);
+	cfd_recovery_check_positions(until);
 	cfd_slot_hold(keeper.checkpoint);
 	do
 	{
 		more = replays_after_crash();
 		standby = RecoveryInProgress();
 		until = cfd_feed_position(&timeline);
-		sent += feed(until);
+		sent += cfd_recovery_feed(until);
 	} while (more);
 	if (standby)
 		begin_to_follow(timeline);
 	else
-		begin_to_serve();
+		cfd_recovery_begin_to_serve();
 	ereport(LOG,
 			(errmsg("Confide's keeper is up to date: " UINT64_FORMAT " redo records from %X/%X to %X/%X, %ld ms",
 					sent, LSN_FORMAT_ARGS(from), LSN_FORMAT_ARGS(until),
@@ -440,12 +334,12 @@ resume(void)
 	XLogRecPtr	end;
 
 	if (RecoveryInProgress())
-		refuse("serves a cluster that writes, but this one is a standby",
-			   "A standby has a keeper of its own.",
-			   "If it is this cluster's keeper, and the cluster was made a standby, restart the keeper.");
+		cfd_recovery_refuse("serves a cluster that writes, but this one is a standby",
+							"A standby has a keeper of its own.",
+							"If it is this cluster's keeper, and the cluster was made a standby, restart the keeper.");
 	end = cfd_feed_position(&timeline);
-	check_history(timeline);
-	check_positions(end);
+	cfd_recovery_check_history(timeline);
+	cfd_recovery_check_positions(end);
 	cfd_slot_hold(keeper.checkpoint);
 	admit(PG_UINT64_MAX, false);
 }
@@ -465,11 +359,11 @@ attach(void)
 			;
 	if (keeper.store == 0)
 	{
-		check_volatile();
+		cfd_recovery_check_volatile();
 		admit(PG_UINT64_MAX, false);
 		return;
 	}
-	check_store();
+	cfd_recovery_check_store();
 	if (keeper.checkpoint == 0)
 		new_store();
 	else if (keeper.standing == CFD_STANDING_SERVES)
@@ -478,112 +372,6 @@ attach(void)
 		recover();
 	if (cfd_marker_read() == 0)
 		cfd_marker_write(keeper.store);
-}
-
-/* ---------- while the keeper serves ---------- */
-
-/*
- * A standby: sends what was replayed. What was replayed without any redo record
- * need not even be read: redo records announce themselves (rmgr.c). So the
- * position must be taken before the announcement is looked at. True: there is more.
- */
-static bool
-follow(void)
-{
-	TimeLineID	timeline;
-	XLogRecPtr	until;
-
-	if (!RecoveryInProgress())
-	{
-		feed(cfd_feed_position(&timeline));
-		keeper.timeline = timeline;
-		begin_to_serve();
-		ereport(LOG,
-				(errmsg("Confide's keeper serves a cluster that writes, from %X/%X on timeline %u",
-						LSN_FORMAT_ARGS(keeper.applied), timeline)));
-		return false;
-	}
-	until = GetXLogReplayRecPtr(&timeline);
-	pg_memory_barrier();
-	if (cfd_state_replayed() <= keeper.applied)
-	{
-		keeper.applied = Max(keeper.applied, until);
-		keeper.timeline = timeline;
-		return false;
-	}
-	if (until > keeper.applied)
-	{
-		feed(until);
-		tell_follow(until, timeline);
-		keeper.timeline = timeline;
-		cfd_state_set_applied(until, true);
-	}
-	return cfd_state_replayed() > keeper.applied;
-}
-
-/* Milliseconds until a checkpoint is due. */
-static long
-until_due(void)
-{
-	TimestampTz due = TimestampTzPlusMilliseconds(keeper.checkpoint_time, (int64) checkpoint_interval * 1000);
-	TimestampTz now = GetCurrentTimestamp();
-	bool		follows = keeper.standing == CFD_STANDING_FOLLOWS;
-	XLogRecPtr	changed = follows ? keeper.applied : GetLastImportantRecPtr();
-	XLogRecPtr	end = follows ? keeper.applied : GetXLogInsertRecPtr();
-	uint64		ticket;
-
-	if (cfd_state_asked(&ticket))
-		return 0;
-	if (changed <= keeper.checkpoint)
-	{
-		if (due <= now)
-			keeper.checkpoint_time = now;	/* nothing happened: wait once more */
-		return checkpoint_interval * 1000L;
-	}
-	if (end - keeper.checkpoint >= (uint64) checkpoint_wal * 1024 * 1024)
-		return 0;
-	return TimestampDifferenceMilliseconds(now, due);
-}
-
-/* Does what is due; for how long there is nothing to do. */
-static long
-do_what_is_due(void)
-{
-	bool		more = keeper.standing == CFD_STANDING_FOLLOWS && follow();
-	long		timeout;
-
-	cfd_state_wake_at(keeper.checkpoint + (uint64) checkpoint_wal * 1024 * 1024);
-	timeout = until_due();
-	if (timeout <= 0)
-		checkpoint();
-	warn_of_lag();
-	if (keeper.standing == CFD_STANDING_FOLLOWS)
-		timeout = Min(timeout, more ? FOLLOW_SOON_MS : FOLLOW_IDLE_MS);
-	return Max(timeout, 0);
-}
-
-/* Until the keeper hangs up. A keeper without a store makes no checkpoints. */
-static void
-attend(void)
-{
-	for (;;)
-	{
-		long		timeout = -1;
-		int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
-
-		if (keeper.store != 0)
-		{
-			timeout = do_what_is_due();
-			events |= WL_TIMEOUT;
-		}
-		events = WaitLatchOrSocket(MyLatch, events, cfd_channel.link.sock, timeout, cfd_wait_event());
-		if (events & WL_LATCH_SET)
-			ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-		reload();
-		if ((events & WL_SOCKET_READABLE) && hung_up())
-			return;
-	}
 }
 
 /* ---------- the worker ---------- */
@@ -631,7 +419,7 @@ cfd_recovery_attempt(MemoryContext context, char **told)
 	PG_TRY();
 	{
 		attach();
-		attend();
+		cfd_recovery_attend();
 		ended = true;
 		HOLD_INTERRUPTS();
 	}
@@ -675,7 +463,7 @@ cfd_recovery_main(Datum arg)
 				pfree(told);
 			told = NULL;
 		}
-		warn_of_lag();
+		cfd_recovery_warn_of_lag();
 		nap(backoff);
 		backoff = Min(backoff * 2, BACKOFF_MAX_MS);
 	}
@@ -688,11 +476,11 @@ cfd_recovery_define_settings(void)
 {
 	DefineCustomIntVariable("confide.checkpoint_interval",
 							"Sets the maximum time between checkpoints of the keeper.",
-							NULL, &checkpoint_interval, 60, 1, 86400,
+							NULL, &cfd_checkpoint_interval, 60, 1, 86400,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("confide.checkpoint_wal",
 							"Sets the amount of WAL that triggers a checkpoint of the keeper.",
-							NULL, &checkpoint_wal, 256, 1, MAX_KILOBYTES / 1024,
+							NULL, &cfd_checkpoint_wal, 256, 1, MAX_KILOBYTES / 1024,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomStringVariable("confide.fault_point",
 							   "For tests: where a process is to die.",

@@ -1,0 +1,294 @@
+/*
+ * routines.c
+ *	  Whose searches are preceded by ours: the routines of B-trees with protected keys.
+ *
+ * The index's routines in this backend's relcache entry are PostgreSQL's own with
+ * four of them preceded by a search; an entry that is made anew loses them until
+ * the next statement, which costs time only.
+ *
+ * Invariant: as in search.h.
+ */
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "index/ahead.h"
+#include "order/ranks.h"
+#include "index/search.h"
+#include "known/known.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
+#include "compat/compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/tidbitmap.h"
+#include "value/types.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+bool		cfd_enable_index_search = true;
+
+/* ---------- arrays ---------- */
+
+/* The row given last is dead: as PostgreSQL notes that. */
+static void
+note_killed(IndexScanDesc scan)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
+	if (!scan->kill_prior_tuple)
+		return;
+	if (so->killedItems == NULL)
+		so->killedItems = palloc(sizeof(int) * MaxTIDsPerBTreePage);
+	if (so->numKilled < MaxTIDsPerBTreePage)
+		so->killedItems[so->numKilled++] = so->currPos.itemIndex;
+}
+
+/*
+ * The next row of a scan by an array. PostgreSQL descends for each element, and would do so by
+ * itself: then nobody could search before.
+ */
+static bool
+get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+	bool		found;
+
+	scan->xs_recheck = false;
+	if (BTScanPosIsValid(so->currPos))
+		note_killed(scan);
+	else
+		CFD_BT_START_ARRAYS(scan, direction);
+	do
+	{
+		if (BTScanPosIsValid(so->currPos))
+		{
+			cfd_search_before_next(scan, forward);
+			found = _bt_next(scan, direction);
+		}
+		else
+		{
+			if (forward)
+				cfd_ahead_array(scan, all);
+			cfd_search_before_first(scan, forward);
+			found = _bt_first(scan, direction);
+		}
+	} while (!found && CFD_BT_ADVANCE_ARRAYS(scan, direction));
+	return found;
+}
+
+/* Makes the order of an array's elements known, if its conditions on protected columns have one. */
+static void
+rank_elements(Relation index, const ScanKeyData *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		const ScanKeyData *key = &keys[i];
+		ArrayType  *array;
+		Datum	   *elements;
+		bool	   *nulls;
+		int			number;
+		CfdRanks   *ranks;
+
+		if ((key->sk_flags & (SK_SEARCHARRAY | SK_ISNULL)) != SK_SEARCHARRAY ||
+			cfd_type_code(index->rd_opcintype[key->sk_attno - 1]) == 0)
+			continue;
+		array = DatumGetArrayTypeP(key->sk_argument);
+		if (cfd_type_code(ARR_ELEMTYPE(array)) == 0)
+			continue;
+		deconstruct_array(array, ARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
+						  &elements, &nulls, &number);
+		ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
+		for (int at = 0; at < number; at++)
+		{
+			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
+				cfd_ranks_announce(ranks, DatumGetUInt64(elements[at]));
+		}
+		cfd_known_orders[CFD_ORDER_RANKED] = cfd_ranks_order(ranks);
+		/* Elements of two arrays are not compared with each other. */
+		return;
+	}
+}
+
+static bool
+has_array(const ScanKeyData *keys, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if ((keys[i].sk_flags & SK_SEARCHARRAY) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* PostgreSQL sorts the elements of arrays when a scan begins: they are ranked before. */
+static void
+cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
+{
+	CfdOrder   *before = cfd_known_orders[CFD_ORDER_RANKED];
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext own;
+
+	if (!cfd_enable_index_search || keys == NULL || !has_array(keys, count))
+	{
+		btrescan(scan, keys, count, orders, order_count);
+		return;
+	}
+	own = AllocSetContextCreate(outer, "Confide ranks of an array", ALLOCSET_SMALL_SIZES);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(own);
+		rank_elements(scan->indexRelation, keys, count);
+		MemoryContextSwitchTo(outer);
+		btrescan(scan, keys, count, orders, order_count);
+	}
+	PG_FINALLY();
+	{
+		cfd_known_orders[CFD_ORDER_RANKED] = before;
+		MemoryContextSwitchTo(outer);
+		MemoryContextDelete(own);
+	}
+	PG_END_TRY();
+}
+
+/* ---------- PostgreSQL's routines ---------- */
+
+/* All: the scan is read to its end. */
+static bool
+next_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+
+	if (!cfd_enable_index_search || scan->parallel_scan != NULL)
+		return btgettuple(scan, direction);
+	if (so->numArrayKeys > 0 && CFD_BT_BY_ELEMENT)
+		return get_array_tuple(scan, direction, all);
+	if (so->numArrayKeys == 0)
+	{
+		if (!BTScanPosIsValid(so->currPos))
+			cfd_search_before_first(scan, forward);
+		else
+			cfd_search_before_next(scan, forward);
+	}
+	return btgettuple(scan, direction);
+}
+
+static bool
+get_tuple(IndexScanDesc scan, ScanDirection direction)
+{
+	return next_tuple(scan, direction, false);
+}
+
+static int64
+get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	int64		count = 0;
+
+	if (!cfd_enable_index_search)
+		return btgetbitmap(scan, bitmap);
+	cfd_ahead_scan(scan);
+	while (next_tuple(scan, ForwardScanDirection, true))
+	{
+		tbm_add_tuples(bitmap, &scan->xs_heaptid, 1, false);
+		count++;
+	}
+	return count;
+}
+
+static bool
+insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation heap,
+	   IndexUniqueCheck check, bool unchanged, struct IndexInfo *info)
+{
+	if (cfd_enable_index_search)
+		cfd_search_before_insert(index, values, nulls);
+	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
+}
+
+/* ---------- installation ---------- */
+
+static bool
+has_protected_key(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (cfd_type_code(index->rd_opcintype[i]) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+search_index(Relation index)
+{
+	IndexAmRoutine *routine = index->rd_indam;
+
+	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
+		return;
+	routine->amrescan = cfd_search_rescan;
+	routine->amgettuple = get_tuple;
+	routine->amgetbitmap = get_bitmap;
+	routine->aminsert = insert;
+}
+
+static bool
+search_plan(PlanState *plan, void *context)
+{
+	Relation	index = NULL;
+
+	if (plan == NULL)
+		return false;
+	switch (nodeTag(plan))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) plan)->iss_RelationDesc;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) plan)->ioss_RelationDesc;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) plan)->biss_RelationDesc;
+			break;
+		case T_BitmapOrState:
+			cfd_ahead_plan((BitmapOrState *) plan);
+			break;
+		default:
+			break;
+	}
+	if (index != NULL)
+		search_index(index);
+	return planstate_tree_walker(plan, search_plan, context);
+}
+
+void
+cfd_search_plan(PlanState *plan)
+{
+	if (cfd_enable_index_search && OidIsValid(cfd_access_method()))
+		search_plan(plan, NULL);
+}
+
+void
+cfd_search_indexes(Relation table)
+{
+	List	   *indexes;
+	ListCell   *cell;
+
+	if (!cfd_enable_index_search || !table->rd_rel->relhasindex)
+		return;
+	indexes = RelationGetIndexList(table);
+	foreach(cell, indexes)
+	{
+		Relation	index = RelationIdGetRelation(lfirst_oid(cell));
+
+		if (!RelationIsValid(index))
+			continue;
+		search_index(index);
+		RelationClose(index);
+	}
+	list_free(indexes);
+}

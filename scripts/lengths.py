@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""How long files and functions may be: 600 lines, and 60.
+
+A file of C or Rust that must be longer says why in its header, with the words "Long because".
+A function that must be longer does so in the comment above it. What was longer when
+this check came is in LONGER, with its length then: it may shrink, and no more.
+
+Does not look at generated files, nor at tests, whose tables of cases are long.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_LINES = 600
+FUNCTION_LINES = 60
+REASON = "Long because"
+HEADER_LINES = 40
+SKIPPED = {"tests", "examples", "generated"}
+
+# File, or file and function: lines.
+LONGER = {
+    "crates/catalog/src/generate/docs.rs text": 61,
+    "crates/contract/src/message/table.rs": 795,
+    "crates/keeper/src/aggregation/mod.rs having": 70,
+    "crates/keeper/src/aggregation/states.rs merge": 64,
+    "crates/keeper/src/aggregation/states.rs step_some": 65,
+    "crates/proxy/src/relay.rs run": 76,
+    "crates/proxy/src/session/analysis.rs analyse": 67,
+    "crates/proxy/src/session/analysis.rs seal_text": 78,
+    "crates/proxy/src/session/server.rs on_error": 64,
+    "crates/proxy/src/startup.rs serve": 82,
+    "crates/rewrite/src/analyze.rs statement": 87,
+    "crates/rewrite/src/finish.rs leaf_edit": 64,
+    "crates/rewrite/src/infer/expr.rs expr_inner": 90,
+    "crates/rewrite/src/kind.rs traits": 63,
+    "crates/rewrite/src/utility.rs statement": 67,
+    "crates/store/src/partition.rs": 672,
+    "crates/values/src/apply.rs dispatch": 72,
+    "crates/values/src/datetime/interval.rs": 728,
+    "crates/values/src/datetime/interval.rs read_fields": 68,
+    "crates/values/src/datetime/interval.rs read_iso": 75,
+    "crates/values/src/datetime/parse.rs": 881,
+    "crates/values/src/datetime/parse.rs date": 61,
+    "crates/values/src/datetime/parse.rs labelled": 70,
+    "crates/values/src/datetime/token.rs split": 95,
+    "crates/values/src/like.rs like": 80,
+    "crates/values/src/numeric/mod.rs": 603,
+}
+
+RUST = re.compile(
+    r"^(\s*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:unsafe )?(?:extern \"C\" )?fn (\w+)"
+)
+C = re.compile(r"^(\w+)\(")
+
+
+def sources():
+    listed = subprocess.run(
+        ["git", "ls-files", "crates", "bench/driver", "extension/src"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    for name in listed:
+        path = Path(name)
+        left_out = SKIPPED & {*path.parts, path.stem}
+        if path.suffix in (".rs", ".c", ".h") and not left_out and (ROOT / path).is_file():
+            yield path
+
+
+def functions(path, lines):
+    """Name, first and last line of each function, from 0 on."""
+    rust = path.suffix == ".rs"
+    for at, line in enumerate(lines):
+        match = (RUST if rust else C).match(line)
+        if not match or line.rstrip().endswith(";"):
+            continue
+        name, indent = (match.group(2), match.group(1)) if rust else (match.group(1), "")
+        for end in range(at, len(lines)):
+            if lines[end].rstrip() == indent + "}":
+                yield name, at, end
+                break
+            if not rust and end > at and lines[end] == "":
+                break
+
+
+def comment_above(lines, at):
+    start = at
+    while start > 0 and lines[start - 1].strip() and lines[start - 1].rstrip() != "}":
+        start -= 1
+    return "\n".join(lines[start:at])
+
+
+def faults_of(path):
+    lines = (ROOT / path).read_text().splitlines()
+    found = {}
+    if len(lines) > FILE_LINES and REASON not in "\n".join(lines[:HEADER_LINES]):
+        found[str(path)] = len(lines)
+    for name, at, end in functions(path, lines):
+        length = end - at + 1
+        if length > FUNCTION_LINES and REASON not in comment_above(lines, at):
+            key = f"{path} {name}"
+            found[key] = max(length, found.get(key, 0))
+    return found
+
+
+def main():
+    found = {}
+    for path in sources():
+        found.update(faults_of(path))
+    faults = [f"{key}: {n} lines" for key, n in sorted(found.items()) if n > LONGER.get(key, 0)]
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
