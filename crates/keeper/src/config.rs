@@ -37,6 +37,9 @@ pub struct Config {
     /// Whether segments in `data_dir` and long redo records are compressed before they are
     /// sealed: lengths then tell how well values compress (docs/leakage.md).
     pub compress_at_rest: bool,
+    /// Whether export envelopes are taken in, as restoring a dump wants. Whoever holds one can
+    /// put its value into any row (docs/security.md).
+    pub take_exports: bool,
     /// Whether sessions without a client compare only values of columns of which a client has
     /// searched an index (docs/security.md).
     pub index_order_only: bool,
@@ -81,6 +84,7 @@ impl Default for Config {
             root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
             compress_at_rest: true,
+            take_exports: true,
             index_order_only: false,
             freshness_file: PathBuf::new(),
             freshness_tpm: PathBuf::new(),

@@ -84,6 +84,13 @@ pub fn no_client_to_change() -> Error {
         .hint("Restore into a column of the type that the value came from.")
 }
 
+/// Export envelopes are not taken in.
+pub fn no_exports() -> Error {
+    Error::new(b"42501", "confide: export envelopes are not taken in").hint(
+        "To restore a dump, set take_exports = true in the keeper's configuration for that time.",
+    )
+}
+
 /// The order of a column is told without a client only if a client has an index on it.
 pub fn no_client_to_compare() -> Error {
     Error::new(b"42501", "confide: no client session")

@@ -73,6 +73,14 @@ define_channel_settings(void)
 							PGC_SUSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.locked_timeout",
+							"Longest wait for the keeper while a page of an index is locked.",
+							NULL,
+							&cfd_locked_timeout,
+							30000, 1, 600000,
+							PGC_SUSET,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
 	DefineCustomBoolVariable("confide.one_way",
 							 "Operations whose result stays in the keeper are sent without waiting for an answer.",
 							 "Off only to measure what that is worth.",

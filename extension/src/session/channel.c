@@ -30,10 +30,15 @@
 #include "compat/compat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 /* So much may lie in the ring before a keeper that sleeps is woken for it. */
 #define QUIET_BYTES 4096
 #define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
+/* How often a wait that must end by itself looks at the clock. */
+#define LOOK_MS 100
+
+int			cfd_locked_timeout = 30000;
 
 CfdChannel	cfd_channel = {.link.sock = -1};
 
@@ -257,17 +262,47 @@ cfd_channel_publish_answers(void)
 }
 
 /*
+ * PostgreSQL keeps interrupts off while a page is locked, and a comparison may be asked for
+ * there. Others wait for that page and heed nothing: so we do not wait for long, and heed
+ * what has come. (Not while a transaction ends: there is no way back from there.)
+ */
+static bool
+waits_locked(void)
+{
+	return InterruptHoldoffCount > 0 && CritSectionCount == 0 && IsTransactionState();
+}
+
+static void
+end_locked_wait(TimestampTz began)
+{
+	if (QueryCancelPending || ProcDiePending)
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement that waits for Confide's keeper")));
+	if (TimestampDifferenceExceeds(began, GetCurrentTimestamp(), cfd_locked_timeout))
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("Confide's keeper does not answer"),
+				 errdetail("A page of an index was locked for %d ms (confide.locked_timeout).",
+						   cfd_locked_timeout),
+				 errhint(HINT_GONE)));
+}
+
+/*
  * Sleeps until look(arg) is true or nothing can come any more. The flags say to
  * the keeper what we sleep for.
  */
 void
 cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
 {
+	TimestampTz began;
+
 	ch.held = false;
 	cfd_channel_publish_requests();
 	if (cfd_spin(spin, look, arg))
 		return;
 	cfd_channel_publish_answers();
+	began = waits_locked() ? GetCurrentTimestamp() : 0;
 	while (!ch.ended)
 	{
 		WaitEvent	event;
@@ -279,7 +314,7 @@ cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room,
 		pg_memory_barrier();
 		if (look(arg))
 			break;
-		if (WaitEventSetWait(ch.waits, -1, &event, 1, cfd_wait_event()) == 1)
+		if (WaitEventSetWait(ch.waits, began != 0 ? LOOK_MS : -1, &event, 1, cfd_wait_event()) == 1)
 		{
 			if (event.events & WL_LATCH_SET)
 				ResetLatch(MyLatch);
@@ -287,6 +322,8 @@ cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room,
 				drain_socket();
 		}
 		CHECK_FOR_INTERRUPTS();
+		if (began != 0)
+			end_locked_wait(began);
 	}
 	if (room)
 		cfd_ring_sleeps(&ch.requests, CFD_CONTROL_WRITER_SLEEPS, false);

@@ -28,6 +28,9 @@
 #include "utils/float.h"
 #include "session/gate.h"
 
+/* Longest wait while a page is locked, in ms. */
+extern int	cfd_locked_timeout;
+
 /* The two arenas of a channel: see docs/decisions.md, lifetime. */
 typedef enum CfdArena
 {

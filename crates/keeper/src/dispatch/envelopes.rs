@@ -88,6 +88,9 @@ impl Connection {
             ));
         }
         match (parsed.origin, parsed.epoch) {
+            (Origin::Export, _) if !self.space.keeper.config.take_exports => {
+                return Err(fail::no_exports());
+            }
             (Origin::Export, Some(epoch)) => {
                 let opener = self.space.keeper.keys.export_opener(epoch);
                 let opener = opener.map_err(unexported)?;
