@@ -32,7 +32,6 @@ def schema(stack, request):
 
 
 def connected(connection, schema):
-    connection.execute("SET statement_timeout = '60s'")
     connection.execute(f'SET search_path = "{schema}"')
     return connection
 

@@ -75,7 +75,7 @@ class Client(threading.Thread):
         while not self.stopping.is_set():
             try:
                 with self.stack.connect_app() as connection:
-                    connection.execute("SET statement_timeout = '20s'")
+                    connection.execute("SET statement_timeout = '300s'")
                     connection.execute(f"SET search_path = {self.schema}")
                     while not self.stopping.is_set():
                         if self.random.random() < 0.06:
@@ -343,7 +343,6 @@ class Load:
 
     def verify(self) -> None:
         with self.stack.connect_app() as connection, self.stack.connect_dba() as dba:
-            connection.execute("SET statement_timeout = '60s'")
             connection.execute(f"SET search_path = {self.schema}")
             dba.execute(f"SET search_path = {self.schema}, public")
             for client in self.clients:

@@ -43,8 +43,6 @@ def sides(stack):
     single = stack.connect_app()
     single.execute("SET search_path = partial")
     connections.insert(1, single)
-    for connection in connections:
-        connection.execute("SET statement_timeout = '60s'")
     for name, value in PARALLEL.items():
         connections[2].execute(f"SET {name} = {value}")
     for setting in ("parallel_leader_participation", "enable_indexscan", "enable_bitmapscan"):

@@ -376,7 +376,7 @@ def test_errors(both, stack):
     app.execute("SET statement_timeout = '300ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
         app.execute("SELECT a.i FROM s a, s b ORDER BY a.n, b.n")
-    app.execute("SET statement_timeout = '60s'")
+    app.execute("SET statement_timeout = 0")
     same(both, "SELECT i FROM s ORDER BY n, i")
 
 

@@ -86,7 +86,6 @@ def sides(stack):
         connection.execute(f"SET search_path = {name}")
         connection.execute(ddl)
         fill(connection)
-        connection.execute("SET statement_timeout = '60s'")
         connections.append(connection)
     yield connections
     for connection in connections:
@@ -102,7 +101,7 @@ def both(sides):
     for side in sides:
         side.execute("RESET ALL")
     for name, side in zip(("tok_plain", "tok_enc"), sides, strict=True):
-        side.execute(f"SET search_path = {name}; SET statement_timeout = '60s'; {HASHED}")
+        side.execute(f"SET search_path = {name}; {HASHED}")
     return sides
 
 

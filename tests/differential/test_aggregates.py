@@ -20,7 +20,6 @@ def tables(stack):
             connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
             connection.execute(f"CREATE SCHEMA {schema}")
             connection.execute(f"SET search_path = {schema}")
-            connection.execute("SET statement_timeout = '60s'")
             connection.execute("SET TimeZone = 'Europe/Berlin'")
             for type_ in TYPES:
                 # t: groups of edge values; s: ordinary values; e: nothing.

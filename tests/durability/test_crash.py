@@ -36,7 +36,7 @@ def test_values_survive(stack, app, schema, what):
     crash(stack, what)
     stack.up()
     app.close()  # when only the keeper died, its transaction is still open
-    options = f"-c search_path={schema} -c statement_timeout=20s"
+    options = f"-c search_path={schema} -c statement_timeout=300s"
     with stack.connect_app(options=options) as connection:
         query = "SELECT count(*), sum(v), min(s), max(s) FROM t"
         row = connection.execute(query).fetchone()
@@ -137,7 +137,7 @@ def test_record_of_a_column_is_lost(stack, app, schema):
         stack.kill_postgres()
         stack.up()
         app.close()
-        options = f"-c search_path={schema} -c statement_timeout=20s"
+        options = f"-c search_path={schema} -c statement_timeout=300s"
         with stack.connect_app(options=options) as connection:
             connection.execute("INSERT INTO t VALUES (2, 22, 'kept')")
         stack.kill_keeper()

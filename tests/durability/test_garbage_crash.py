@@ -155,7 +155,7 @@ def test_a_delete_that_is_lost(stack, app, dba, schema):
     stack.kill_postgres()
     stack.up()
     app.close()
-    options = f"-c search_path={schema} -c statement_timeout=20s"
+    options = f"-c search_path={schema} -c statement_timeout=300s"
     with stack.connect_dba(options=options) as connection:
         sound(connection)
     with stack.connect_app(options=options) as connection:

@@ -121,7 +121,6 @@ def test_tpch(primary, replica):
         one.execute("CREATE SCHEMA replica_tpch")
         for connection in (one, other):
             connection.execute("SET search_path = replica_tpch")
-            connection.execute("SET statement_timeout = '120s'")
         tpch_data.load(one, SCALE, True)
         caught_up(primary, replica)
         for number in tpch_data.QUERIES:

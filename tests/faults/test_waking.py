@@ -35,7 +35,7 @@ class Channel:
         processor = {min(os.sched_getaffinity(0))}
         os.sched_setaffinity(backend, processor)
         os.sched_setaffinity(self.task, processor)
-        self.connection.execute("SET statement_timeout = '20s'")
+        self.connection.execute("SET statement_timeout = '300s'")
         self.compare(100)
 
     def compare(self, times: int) -> None:

