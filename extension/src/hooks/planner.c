@@ -54,7 +54,7 @@ static create_upper_paths_hook_type previous_upper_paths = NULL;
 static PlannedStmt *
 plan_by_postgres(Query *query, const char *text, int options, ParamListInfo params)
 {
-	CfdPlanning planning = {.options = options};
+	CfdPlanning planning = {.options = options,.context = CurrentMemoryContext};
 	CfdPlanning *outer = cfd_planning;
 	PlannedStmt *statement;
 

@@ -13,7 +13,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "plan/cost.h"
-#include "program/compile.h"
+#include "plan/quals.h"
 #include "utils/guc.h"
 #include "wire/columns.h"
 
@@ -51,9 +51,9 @@ cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
 static int
 count_operations(List *quals)
 {
-	CfdProgram *program = cfd_compile_quals(cfd_compiler_with_lists(), quals);
+	int			operations = cfd_quals_operations(quals);
 
-	return program != NULL ? program->calls : list_length(quals);
+	return operations >= 0 ? operations : list_length(quals);
 }
 
 Cost

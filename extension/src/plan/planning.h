@@ -12,10 +12,13 @@
 #include "postgres.h"
 
 typedef struct CfdTests CfdTests;
+typedef struct CfdQuals CfdQuals;
 
 typedef struct CfdPlanning
 {
 	int			options;		/* CURSOR_OPT_* */
+	MemoryContext context;		/* of what lives as long as the planning */
+	CfdQuals   *quals;			/* that were compiled (quals.c) */
 	CfdTests   *tests;			/* that estimators have made (estimate.c) */
 } CfdPlanning;
 

@@ -27,6 +27,7 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "plan/cost.h"
+#include "plan/quals.h"
 #include "program/compile.h"
 
 /* What is divided of the quals at and below a join. */
@@ -46,7 +47,7 @@ moves(Quals *quals, RestrictInfo *info)
 
 	if (info->pseudoconstant || info->security_level > 0 || contain_volatile_functions(clause))
 		quals->impossible = true;
-	else if (cfd_compilable(clause))
+	else if (cfd_qual_compiles(clause))
 	{
 		quals->moved = lappend(quals->moved, info);
 		return true;
@@ -168,7 +169,7 @@ scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
 	List	   *clauses = extract_actual_clauses(moved, false);
 	CustomPath *custom;
 
-	if (cfd_compile_quals(cfd_compiler_with_lists(), clauses) == NULL)
+	if (cfd_quals_operations(clauses) < 0)
 		return NULL;
 	custom = makeNode(CustomPath);
 	custom->path.pathtype = T_CustomScan;

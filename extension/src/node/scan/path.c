@@ -25,6 +25,7 @@
 #include "parser/parsetree.h"
 #include "plan/cost.h"
 #include "plan/planning.h"
+#include "plan/quals.h"
 #include "program/compile.h"
 #include "value/types.h"
 #include "utils/guc.h"
@@ -75,7 +76,7 @@ protected_quals(RelOptInfo *rel, const Path *path)
 
 		if (IsA(path, IndexPath) && is_redundant_with_indexclauses(info, ((IndexPath *) path)->indexclauses))
 			continue;
-		if (cfd_compilable((Node *) info->clause))
+		if (cfd_qual_compiles((Node *) info->clause))
 			quals = lappend(quals, info->clause);
 	}
 	return quals;
@@ -170,7 +171,7 @@ quals_above(RelOptInfo *rel, const Path *path)
 	{
 		Node	   *qual = (Node *) lfirst_node(RestrictInfo, cell)->clause;
 
-		if (cfd_compilable(qual) || !cfd_harmless(qual))
+		if (cfd_qual_compiles(qual) || !cfd_harmless(qual))
 			quals = lappend(quals, qual);
 	}
 	return quals;
@@ -262,7 +263,7 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 	{
 		Node	   *qual = lfirst(cell);
 
-		if (*rest == NIL && cfd_compilable(qual))
+		if (*rest == NIL && cfd_qual_compiles(qual))
 			*moved = lappend(*moved, qual);
 		else if (*rest == NIL && (*moved == NIL || cfd_harmless(qual)))
 			*kept = lappend(*kept, qual);
@@ -270,7 +271,7 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 			*rest = lappend(*rest, qual);
 	}
 	/* Together they may be too much. */
-	while (*moved != NIL && cfd_compile_quals(cfd_compiler_with_lists(), *moved) == NULL)
+	while (*moved != NIL && cfd_quals_operations(*moved) < 0)
 	{
 		*rest = lcons(llast(*moved), *rest);
 		*moved = list_delete_last(*moved);
