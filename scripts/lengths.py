@@ -23,7 +23,7 @@ SKIPPED = {"tests", "examples", "generated"}
 # File, or file and function: lines.
 LONGER = {
     "crates/catalog/src/generate/docs.rs text": 61,
-    "crates/contract/src/message/table.rs": 795,
+    "crates/contract/src/message/table.rs": 842,
     "crates/keeper/src/aggregation/mod.rs having": 70,
     "crates/keeper/src/aggregation/states.rs merge": 64,
     "crates/keeper/src/aggregation/states.rs step_some": 65,
@@ -32,12 +32,12 @@ LONGER = {
     "crates/proxy/src/session/analysis.rs seal_text": 78,
     "crates/proxy/src/session/server.rs on_error": 64,
     "crates/proxy/src/startup.rs serve": 82,
-    "crates/rewrite/src/analyze.rs statement": 87,
+    "crates/rewrite/src/analyze.rs statement": 88,
     "crates/rewrite/src/finish.rs leaf_edit": 64,
     "crates/rewrite/src/infer/expr.rs expr_inner": 90,
     "crates/rewrite/src/kind.rs traits": 63,
     "crates/rewrite/src/utility.rs statement": 67,
-    "crates/store/src/partition.rs": 672,
+    "crates/store/src/partition.rs": 689,
     "crates/values/src/apply.rs dispatch": 72,
     "crates/values/src/datetime/interval.rs": 728,
     "crates/values/src/datetime/interval.rs read_fields": 68,
