@@ -39,6 +39,7 @@ FLOORS = [
     "node/aggregate",
     "node/promote",
     "node/tokens",
+    "schema",
     "hooks",
 ]
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use client::copy::CopyStream;
 use client::{Handshake, LiteralCache, Protected, TypeMap, description};
 use envelope::{PublicKey, SecretKey};
-use rewrite::{SCHEMA_QUERIES, Schema};
+use rewrite::report::Report;
+use rewrite::{Catalog, Schema};
 
 use crate::wire::{Address, Connection, Error, Fields, Result};
 
@@ -204,7 +205,7 @@ impl Session {
     /// The schema has changed: reads it again.
     pub fn refresh(&mut self) -> Result<()> {
         if let Some(library) = &mut self.library {
-            library.schema = schema(&mut self.connection)?;
+            library.schema = watch(&mut self.connection, &mut library.session)?;
         }
         Ok(())
     }
@@ -257,7 +258,7 @@ fn begin(connection: &mut Connection, keys: &Keys) -> Result<Library> {
     for (name, value) in &connection.settings {
         session.parameter_status(name, value);
     }
-    session.types = TypeMap::from_rows(&texts(connection.simple(TypeMap::QUERY)?))?;
+    let schema = watch(connection, &mut session)?;
     let handshake = Handshake::new(&keys.client)?;
     let answer = texts(connection.simple(&handshake.first_sql())?);
     let field = answer.first().and_then(|row| row.first()?.as_deref());
@@ -267,16 +268,31 @@ fn begin(connection: &mut Connection, keys: &Keys) -> Result<Library> {
     }
     connection.simple(&offer.sql())?;
     session.begin(offer);
-    let schema = schema(connection)?;
     Ok(Library { session, schema })
 }
 
-fn schema(connection: &mut Connection) -> Result<Schema> {
-    let mut results = Vec::new();
-    for sql in SCHEMA_QUERIES {
-        results.push(texts(connection.simple(sql)?));
+/// Has the server report the schema.
+fn watch(connection: &mut Connection, session: &mut client::Session) -> Result<Schema> {
+    let before = connection.settings.len();
+    let request = contract::report::REQUEST;
+    connection.prepare("", &format!("SET {request} TO ''"))?;
+    let mut records = Vec::new();
+    let mut path = None;
+    let told = connection.settings.iter().skip(before);
+    for (_, value) in told.filter(|(name, _)| name == contract::report::SETTING) {
+        match Report::read(value.as_bytes()).map_err(Error::new)? {
+            Report::Part(part) => records.extend(part),
+            Report::Path(told) => path = Some(told),
+            _ => {}
+        }
     }
-    Schema::from_rows(&results).map_err(Error::new)
+    let path = path.ok_or_else(|| Error::new("the server does not report its schema"))?;
+    let catalog = Catalog::new(&records, None);
+    session.types = TypeMap::new(catalog.protected());
+    let mut schema = catalog.schema().clone();
+    schema.set_search_path(path.schemas);
+    schema.set_temp(path.temporary);
+    Ok(schema)
 }
 
 fn texts(rows: Vec<Fields>) -> Vec<rewrite::Row> {

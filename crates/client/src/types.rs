@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use contract::TypeCode;
 
-use crate::Failure;
-
 /// OID of the plain type `text`.
 pub(crate) const TEXT_OID: u32 = TypeCode::Text.plain_oid();
 
@@ -56,33 +54,15 @@ pub struct TypeMap {
 }
 
 impl TypeMap {
-    /// The query whose rows [`TypeMap::from_rows`] takes. It gives no row in a
-    /// database without the extension.
-    pub const QUERY: &'static str = "SELECT t.oid, t.typname, t.typarray FROM pg_catalog.pg_type t \
-         WHERE t.typnamespace OPERATOR(pg_catalog.=) 11 \
-         AND pg_catalog.starts_with(t.typname::pg_catalog.text, 'enc_')";
-
-    /// Reads the rows of [`TypeMap::QUERY`], values as text.
-    pub fn from_rows(rows: &[rewrite::Row]) -> Result<TypeMap, Failure> {
+    /// Protected types and their arrays with their OIDs, as [`rewrite::Catalog`] has them.
+    pub fn new(types: &[(u32, rewrite::ColumnType)]) -> TypeMap {
         let mut map = TypeMap::default();
-        let bad = || Failure::protocol("catalog row");
-        for row in rows {
-            let [Some(oid), Some(name), Some(array)] = row.as_slice() else {
-                return Err(bad());
-            };
-            let (Ok(oid), Ok(array)) = (oid.parse::<u32>(), array.parse::<u32>()) else {
-                return Err(bad());
-            };
-            let Some(code) = TypeCode::ALL.iter().copied().find(|t| t.enc_name() == name) else {
-                // A type of a later version; its values are not for us.
-                continue;
-            };
-            map.insert(oid, Protected::Scalar(code));
-            if array != 0 {
-                map.insert(array, Protected::Array(code));
+        for (oid, ty) in types {
+            if let Some(protected) = Protected::of_column(ty) {
+                map.insert(*oid, protected);
             }
         }
-        Ok(map)
+        map
     }
 
     fn insert(&mut self, oid: u32, protected: Protected) {

@@ -16,6 +16,7 @@ pub mod fid;
 pub mod hello;
 pub mod message;
 pub mod op;
+pub mod report;
 pub mod ring;
 pub mod types;
 

@@ -143,6 +143,8 @@ fn stats(shared: &Shared) -> Vec<Vec<String>> {
         ("confide_proxy_opened_total", &s.opened),
         ("confide_proxy_handshakes_total", &s.handshakes),
         ("confide_proxy_schema_loads_total", &s.schema_loads),
+        ("confide_proxy_schema_questions_total", &s.schema_questions),
+        ("confide_proxy_schema_report_bytes", &s.schema_bytes),
         ("confide_proxy_to_server_bytes", &s.bytes_to_server),
         ("confide_proxy_to_client_bytes", &s.bytes_to_client),
     ]

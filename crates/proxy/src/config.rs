@@ -35,7 +35,8 @@ pub struct Config {
     pub max_message_bytes: usize,
     /// Seconds to wait for the server when connecting.
     pub connect_timeout_seconds: u64,
-    /// New sessions load the schema again when the shared copy is older.
+    /// New sessions read the schema as a whole when that was last done longer ago: what a
+    /// superuser writes into the catalogs by hand, nobody reports.
     pub schema_max_age_seconds: u64,
     /// Seconds that open connections have to end at shutdown.
     pub shutdown_seconds: u64,

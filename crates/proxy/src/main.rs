@@ -9,6 +9,7 @@
 
 mod admin;
 mod config;
+mod databases;
 mod listener;
 mod logging;
 mod relay;

@@ -1,36 +1,14 @@
-//! What the connections of a proxy share: keys, schema snapshots, counters.
-//!
-//! A snapshot belongs to (database, user). Its generation counts the changes of
-//! the schema that went through this proxy; a session with an older one loads it
-//! again before it classifies another statement.
+//! What the connections of a proxy share: keys, schemas (`databases`), counters.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use client::TypeMap;
 use envelope::{PublicKey, SecretKey};
-use rewrite::{Pins, Row, Schema};
+use rewrite::Pins;
 
 use crate::config::{Config, Upstream};
-
-/// Database and user.
-pub type Key = (String, String);
-
-/// Rows of a snapshot, all but those of its first query (settings).
-#[derive(Clone)]
-pub struct Snapshot {
-    /// Generation of the schema when loading began.
-    pub generation: u64,
-    /// When it was loaded.
-    pub loaded: Instant,
-    /// OIDs of protected types.
-    pub types: Arc<TypeMap>,
-    /// Rows of the second and later queries.
-    pub rows: Arc<Vec<Vec<Row>>>,
-    /// The schema by rows of the first query.
-    pub built: Vec<(Vec<Row>, Arc<Schema>)>,
-}
+use crate::databases::Databases;
 
 /// Counters for the admin console.
 #[derive(Default)]
@@ -47,8 +25,12 @@ pub struct Stats {
     pub opened: AtomicU64,
     /// Handshakes with the keeper.
     pub handshakes: AtomicU64,
-    /// Loads of the schema.
+    /// Schemas that were read as a whole.
     pub schema_loads: AtomicU64,
+    /// Questions of what has changed in a schema.
+    pub schema_questions: AtomicU64,
+    /// Bytes of the servers' reports of schemas.
+    pub schema_bytes: AtomicU64,
     /// Bytes to servers.
     pub bytes_to_server: AtomicU64,
     /// Bytes to clients.
@@ -89,10 +71,10 @@ pub struct Shared {
     pub pins: Pins,
     /// Counters.
     pub stats: Stats,
+    /// Schemas.
+    pub databases: Databases,
     keeper: Mutex<Option<PublicKey>>,
     pinned: bool,
-    generations: Mutex<HashMap<String, u64>>,
-    snapshots: Mutex<HashMap<Key, Snapshot>>,
     clients: Mutex<HashMap<u64, ClientInfo>>,
     next_client: AtomicU64,
 }
@@ -118,8 +100,7 @@ impl Shared {
             stats: Stats::default(),
             pinned: keeper.is_some(),
             keeper: Mutex::new(keeper),
-            generations: Mutex::default(),
-            snapshots: Mutex::default(),
+            databases: Databases::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(1),
         }
@@ -147,32 +128,6 @@ impl Shared {
     /// Whether the keeper's key is configured.
     pub fn pinned(&self) -> bool {
         self.pinned
-    }
-
-    /// Generation of a database's schema.
-    pub fn generation(&self, database: &str) -> u64 {
-        lock(&self.generations).get(database).copied().unwrap_or(0)
-    }
-
-    /// The schema of a database has changed.
-    pub fn bump(&self, database: &str) {
-        *lock(&self.generations)
-            .entry(database.to_owned())
-            .or_default() += 1;
-    }
-
-    /// The snapshot, if it is of this generation and young enough.
-    pub fn snapshot(&self, key: &Key, generation: u64) -> Option<Snapshot> {
-        let max = Duration::from_secs(self.config.schema_max_age_seconds);
-        lock(&self.snapshots)
-            .get(key)
-            .filter(|s| s.generation == generation && s.loaded.elapsed() < max)
-            .cloned()
-    }
-
-    /// Stores a snapshot.
-    pub fn store(&self, key: Key, snapshot: Snapshot) {
-        lock(&self.snapshots).insert(key, snapshot);
     }
 
     /// Registers a client; gives its number.

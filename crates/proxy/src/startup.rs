@@ -92,7 +92,7 @@ pub async fn serve(
         application: get("application_name").unwrap_or_default(),
         since: Instant::now(),
     });
-    let core = Core::new(shared.clone(), &database, &user);
+    let core = Core::new(shared.clone(), &database);
     relay::run(
         &shared,
         core,

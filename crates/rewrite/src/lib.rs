@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod analyze;
+mod catalog;
 mod copy;
 mod copy_plan;
 mod ddl;
@@ -41,10 +42,12 @@ mod past;
 mod pin;
 mod reach;
 mod refusal;
+pub mod report;
 mod routine;
 mod schema;
 mod scope;
 mod shape;
+mod shards;
 mod signature;
 mod statement;
 mod tokens;
@@ -52,6 +55,7 @@ mod utility;
 mod value;
 
 pub use analyze::{analyze, analyze_with};
+pub use catalog::Catalog;
 pub use copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Options, Source};
 pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
@@ -61,5 +65,5 @@ pub use memo::Memo;
 pub use past::undone;
 pub use pin::{Pin, Pins};
 pub use refusal::Refusal;
-pub use schema::{Column, ColumnType, Relation, Row, SCHEMA_QUERIES, Schema, UserFunction};
+pub use schema::{Column, ColumnType, Relation, Row, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};

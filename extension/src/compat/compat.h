@@ -89,6 +89,15 @@
 #define CFD_NAMED_WAIT_EVENTS
 #endif
 
+/* The search path that is in effect; needs catalog/namespace.h. */
+#if PG_VERSION_NUM >= 170000
+#define CfdSearchPath SearchPathMatcher
+#define CFD_SEARCH_PATH(context) GetSearchPathMatcher(context)
+#else
+#define CfdSearchPath OverrideSearchPath
+#define CFD_SEARCH_PATH(context) GetOverrideSearchPath(context)
+#endif
+
 /* Rows of a table that are alive, as the statistics system knows. */
 #if PG_VERSION_NUM >= 160000
 #define CFD_LIVE_TUPLES(entry) ((entry)->live_tuples)

@@ -360,4 +360,25 @@
 	X("timezone_hour", 21) \
 	X("timezone_minute", 22)
 
+/* Reports of the schema */
+#define CFD_REPORT_SETTING "confide.schema"
+#define CFD_REPORT_REQUEST "confide.schema_since"
+#define CFD_REPORT_WHOLE 'W'
+#define CFD_REPORT_PART 'P'
+#define CFD_REPORT_SINCE 'S'
+#define CFD_REPORT_VERSION 'V'
+#define CFD_REPORT_WITHOUT 'N'
+#define CFD_REPORT_OWN 'O'
+#define CFD_REPORT_DONE 'C'
+#define CFD_REPORT_DONE_MORE 'M'
+#define CFD_REPORT_UNDONE 'U'
+#define CFD_REPORT_PATH 'Q'
+#define CFD_REPORT_NAMESPACE 'n'
+#define CFD_REPORT_TYPE 't'
+#define CFD_REPORT_RELATION 'r'
+#define CFD_REPORT_COLUMN 'c'
+#define CFD_REPORT_END 'e'
+#define CFD_REPORT_FUNCTION 'f'
+#define CFD_REPORT_GONE 'x'
+
 #endif

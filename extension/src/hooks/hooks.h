@@ -35,9 +35,7 @@ extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);
-/* report.c: the client is told of search_path and role, and of changes that functions make */
+/* report.c: settings that the client is told of */
 extern void cfd_report_init(void);
-/* After a utility statement that another statement has run. */
-extern void cfd_report_change(const Node *statement);
 
 #endif

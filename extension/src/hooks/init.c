@@ -11,6 +11,7 @@
 #include "result/results.h"
 #include "index/search.h"
 #include "known/literals.h"
+#include "schema/schema.h"
 #include "session/arena.h"
 #include "session/channel.h"
 #include "wire/columns.h"
@@ -42,6 +43,7 @@ shmem_request(void)
 	cfd_state_request_shmem();
 	cfd_session_request_shmem();
 	cfd_pins_request_shmem();
+	cfd_schema_request_shmem();
 }
 
 static void
@@ -52,6 +54,7 @@ shmem_startup(void)
 	cfd_state_init_shmem();
 	cfd_session_init_shmem();
 	cfd_pins_init_shmem();
+	cfd_schema_init_shmem();
 }
 
 static void

@@ -19,6 +19,7 @@
 #include "ops/plain.h"
 #include "optimizer/optimizer.h"
 #include "parser/analyze.h"
+#include "schema/schema.h"
 #include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -177,6 +178,7 @@ inner_query(Node *statement)
 static void
 analyze(ParseState *state, Query *query, JumbleState *jumble)
 {
+	cfd_schema_asked(query);
 	if (OidIsValid(cfd_access_method()))
 	{
 		Node	   *node = (Node *) query;

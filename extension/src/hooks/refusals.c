@@ -28,6 +28,7 @@
 #include "catalog/pg_statistic_ext.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
+#include "schema/schema.h"
 #include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -297,6 +298,8 @@ object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg
 		previous_access(access, class, object, sub, arg);
 	if (access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP)
 		return;
+	/* Without its columns or with others the object is another one. */
+	cfd_schema_touch(class, object, access == OAT_POST_CREATE && sub == 0, access == OAT_DROP && sub == 0);
 	if (!OidIsValid(cfd_access_method()))
 		return;
 	if (access == OAT_DROP)

@@ -27,6 +27,7 @@
 #include "session/pins.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
+#include "schema/schema.h"
 #include "tableam/am.h"
 #include "tcop/utility.h"
 #include "value/place.h"
@@ -88,6 +89,7 @@ after_outermost(void)
 		return;
 	cfd_known_forget_statement();
 	cfd_fence_outstanding();
+	cfd_schema_report();
 }
 
 static void
@@ -247,6 +249,14 @@ unpin_holder(void)
 		cfd_unpin_holder();
 }
 
+/* Of what a prepared transaction has changed PostgreSQL tells nobody but its own caches. */
+static bool
+changes_unseen(const Node *statement)
+{
+	return IsA(statement, TransactionStmt) &&
+		((const TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
+}
+
 static void
 process_utility(PlannedStmt *statement, const char *text, bool read_only,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -294,8 +304,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		unpin_holder();
 	}
 	PG_END_TRY();
-	if (context == PROCESS_UTILITY_QUERY || context == PROCESS_UTILITY_QUERY_NONATOMIC)
-		cfd_report_change(adapted->utilityStmt);
+	if (changes_unseen(adapted->utilityStmt))
+		cfd_schema_touch(InvalidOid, InvalidOid, false, false);
 	after_outermost();
 }
 

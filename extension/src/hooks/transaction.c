@@ -17,6 +17,7 @@
 #include "gc/places.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
+#include "schema/schema.h"
 #include "utils/memutils.h"
 
 typedef struct Dropped
@@ -156,6 +157,7 @@ transaction_event(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
+			cfd_schema_before_commit();
 			cfd_fence_outstanding();
 			cfd_transaction_reach_keeper();
 			break;
@@ -165,18 +167,21 @@ transaction_event(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_COMMIT:
 			cfd_channel.clock_told = false;
+			cfd_schema_ended(true);
 			move_drops(1, 0);
 			cfd_flush_dropped();
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			cfd_channel.clock_told = false;
+			cfd_schema_ended(false);
 			cfd_abort_writer(1);
 			cfd_transaction_forget();
 			move_drops(1, -1);
 			break;
 		case XACT_EVENT_PREPARE:
 			cfd_channel.clock_told = false;
+			cfd_schema_ended(false);
 			/* Orphans if the prepared transaction commits; garbage later. */
 			move_drops(1, -1);
 			break;
@@ -200,14 +205,18 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			cfd_fence_outstanding();
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:
+			cfd_schema_subtransaction(level, true);
 			move_drops(level, level - 1);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
+			cfd_schema_subtransaction(level, false);
 			cfd_abort_writer(level);
 			cfd_transaction_forget();
 			move_drops(level, -1);
 			break;
 		case SUBXACT_EVENT_START_SUB:
+			/* Behind ROLLBACK TO. */
+			cfd_schema_report();
 			break;
 	}
 }

@@ -3,7 +3,7 @@
 use contract::codec::Fixed;
 use contract::hello::Status;
 use contract::message::column::ColumnRun;
-use contract::{Aggregate, Kind, Op, TypeCode, Unit, envelope, fid, hello, message, ring};
+use contract::{Aggregate, Kind, Op, TypeCode, Unit, envelope, fid, hello, message, report, ring};
 use std::fmt::Write;
 
 /// `NotLike` becomes `NOT_LIKE`.
@@ -68,8 +68,19 @@ pub(super) fn text() -> String {
     h.section("Aggregates");
     h.numbers("AGGREGATE", Aggregate::ALL, |a| *a as u64);
     units(&mut h);
+    reports(&mut h);
     h.0.push_str("\n#endif\n");
     h.0
+}
+
+fn reports(h: &mut Header) {
+    h.section("Reports of the schema");
+    h.define("REPORT_SETTING", format_args!("{:?}", report::SETTING));
+    h.define("REPORT_REQUEST", format_args!("{:?}", report::REQUEST));
+    for (name, letter) in report::LETTERS {
+        let shown = format!("'{}'", char::from(letter));
+        h.define(&format!("REPORT_{name}"), shown);
+    }
 }
 
 fn fids(h: &mut Header) {

@@ -33,17 +33,14 @@ pub fn session() -> (client::Session, Keeper) {
 
 /// Made-up OIDs: 90000 and the code, arrays 91000.
 pub fn types() -> client::TypeMap {
-    let rows: Vec<_> = TypeCode::ALL
-        .iter()
-        .map(|t| {
-            vec![
-                Some((90_000 + *t as u32).to_string()),
-                Some(t.enc_name().to_owned()),
-                Some((91_000 + *t as u32).to_string()),
-            ]
-        })
-        .collect();
-    client::TypeMap::from_rows(&rows).unwrap()
+    let both = |t: &TypeCode| {
+        [
+            (90_000 + *t as u32, rewrite::ColumnType::Enc(*t)),
+            (91_000 + *t as u32, rewrite::ColumnType::EncArray(*t)),
+        ]
+    };
+    let list: Vec<_> = TypeCode::ALL.iter().flat_map(both).collect();
+    client::TypeMap::new(&list)
 }
 
 fn message(sql: &str) -> Vec<u8> {

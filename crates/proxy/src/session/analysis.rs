@@ -6,7 +6,9 @@ use rewrite::{Piece, PositionMap, StatementKind, Transaction};
 use super::internal::Purpose;
 use super::statement::Effect;
 use super::{Core, Step, Wait};
+use crate::databases::State;
 use crate::shared::Stats;
+use crate::wire::frontend;
 
 /// What became of a text.
 pub(super) enum Outcome {
@@ -32,74 +34,92 @@ pub(super) struct Text {
     pub(super) touches: bool,
 }
 
+type Analysed = Result<Vec<rewrite::Statement>, rewrite::Refusal>;
+
+/// What must be known better before a statement is classified.
+enum Missing {
+    Nothing,
+    /// Answers to what was sent before: they say what it has changed.
+    Answers,
+    /// What has changed since the server reported last.
+    Report,
+}
+
 impl Core {
     /// Analyses and seals. `handle`: the text is for Parse.
     pub(super) fn analyse(&mut self, sql: &str, handle: bool) -> Step<Outcome> {
         if let Some(failure) = self.tried.failure.take() {
             return Ok(Outcome::Refuse(failure));
         }
-        if !self.pipeline && self.must_drain && !self.queue.is_empty() {
-            self.wait = Wait::Drain;
-            return Ok(Outcome::Wait);
+        if self.must_drain && !self.queue.is_empty() {
+            return Ok(self.drain());
         }
-        if self.queue.is_empty() {
-            self.must_drain = false;
-        }
+        self.must_drain = false;
         let failed = self.status == b'E' && !self.pipeline && self.queue.is_empty();
-        let schema = self.schema.clone().unwrap_or_default();
         // Without a backslash strings read the same either way.
         let escapes = sql.contains('\\') && (self.escapes || self.escapes_stale);
         if escapes && self.escapes_stale && self.pipeline {
             return Ok(Outcome::Refuse(unsure_of_strings()));
         }
+        let state = self.adopt();
         let analysed = match escapes {
-            true => rewrite::analyze_escaped(sql, &schema, &self.registry),
-            false => self.memo.analyze(sql, &schema, &self.registry),
+            true => rewrite::analyze_escaped(sql, &self.schema, &self.registry),
+            false => self.memo.analyze(sql, &self.schema, &self.registry),
         };
-        if failed {
-            let ends = |s: &rewrite::Statement| matches!(s.kind, StatementKind::TransactionControl(t) if t != Transaction::Begin);
-            if !analysed
-                .as_ref()
-                .is_ok_and(|all| all.first().is_none_or(ends))
-            {
-                return Ok(Outcome::Refuse(aborted()));
-            }
+        if failed && !ends_transaction(&analysed) {
+            return Ok(Outcome::Refuse(aborted()));
         }
-        let fresh = match &analysed {
-            Err(_) => false,
-            Ok(all) => all
-                .iter()
-                .all(|s| !s.kind.uses_names() && !s.depends_on_search_path),
-        };
-        // A function may have changed the path, unless the server would have said so.
-        let told = self.path_reported && !self.pipeline && self.queue.is_empty();
-        let depends = !told
-            && analysed
-                .as_ref()
-                .is_ok_and(|all| all.iter().any(|s| s.depends_on_search_path));
-        let unknown = match &analysed {
-            Err(refusal) => refusal.needs_schema_refresh,
-            Ok(all) => all.iter().any(|s| s.unresolved),
-        };
-        if !self.tried.refresh && ((!fresh && self.is_stale()) || depends || unknown) {
-            if failed {
+        match self.missing(&analysed, &state) {
+            Missing::Nothing => {}
+            Missing::Answers => return Ok(self.drain()),
+            Missing::Report if failed => {
                 return Ok(Outcome::Refuse(
                     aborted().hint("Send what follows the end of the transaction by itself."),
                 ));
             }
-            self.tried.refresh = true;
-            self.stale |= unknown;
-            self.start(Purpose::Refresh)?;
-            return Ok(Outcome::Wait);
+            Missing::Report => {
+                self.tried.refresh = true;
+                self.start(Purpose::Ask)?;
+                return Ok(Outcome::Wait);
+            }
         }
         let statements = match analysed {
             Ok(statements) => statements,
             Err(refusal) => return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql))),
         };
-        if let Some(refusal) = rewrite::undone(&statements, self.changed_schema) {
+        if let Some(refusal) = rewrite::undone(&statements, self.view.changed()) {
             return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql)));
         }
         self.seal_text(sql, statements, handle, failed)
+    }
+
+    /// The text waits for all answers. Within a pipeline the server is told to send them.
+    fn drain(&mut self) -> Outcome {
+        if self.pipeline {
+            frontend::bare(&mut self.to_server, b'H');
+        }
+        self.wait = Wait::Drain;
+        Outcome::Wait
+    }
+
+    fn missing(&self, analysed: &Analysed, state: &State) -> Missing {
+        let by_path = |s: &rewrite::Statement| s.depends_on_search_path;
+        let (named, depends, unknown) = match analysed {
+            Ok(all) => {
+                let named = all.iter().any(|s| s.kind.uses_names() || by_path(s));
+                let unknown = all.iter().any(|s| s.unresolved);
+                (named, all.iter().any(by_path), unknown)
+            }
+            Err(refusal) => (true, false, refusal.needs_schema_refresh),
+        };
+        // A function that runs before it may have changed the path, or made the table.
+        if (depends || unknown) && !self.queue.is_empty() {
+            return Missing::Answers;
+        }
+        if !self.tried.refresh && (unknown || (named && self.view.behind(state))) {
+            return Missing::Report;
+        }
+        Missing::Nothing
     }
 
     fn seal_text(
@@ -135,21 +155,38 @@ impl Core {
             }
             return Ok(Outcome::Refuse(Failure::no_session()));
         }
-        if edits.is_empty() {
-            return Ok(Outcome::Send(Box::new(Text {
-                sql: sql.to_owned(),
+        let made = match edits.is_empty() {
+            true => Ok((sql.to_owned(), None)),
+            false => self
+                .seal_literals(sql, &statements, &edits, handle)
+                .map(|(sql, positions)| (sql, Some(positions))),
+        };
+        Ok(match made {
+            Err(failure) => Outcome::Refuse(failure),
+            Ok((sql, positions)) => Outcome::Send(Box::new(Text {
+                sql,
                 statements,
-                positions: None,
+                positions,
                 sealed,
                 touches,
-            })));
-        }
+            })),
+        })
+    }
+
+    /// The text with its edits made.
+    fn seal_literals(
+        &self,
+        sql: &str,
+        statements: &[rewrite::Statement],
+        edits: &[rewrite::Edit],
+        handle: bool,
+    ) -> Result<(String, PositionMap), Failure> {
         let mut caches: Vec<Option<LiteralCache>> = statements
             .iter()
             .map(|s| compares_expressions(sql.get(s.range.clone())?).then(LiteralCache::default))
             .collect();
         let mut count = 0;
-        let made = rewrite::apply_edits(sql, &edits, |secret| {
+        let made = rewrite::apply_edits(sql, edits, |secret| {
             let at = statements
                 .iter()
                 .position(|s| s.range.contains(&secret.position))
@@ -169,54 +206,29 @@ impl Core {
                 })
         });
         Stats::add(&self.shared.stats.sealed, count);
-        Ok(match made {
-            Err(failure) => Outcome::Refuse(failure),
-            Ok((sql, positions)) => Outcome::Send(Box::new(Text {
-                sql,
-                statements,
-                positions: Some(positions),
-                sealed,
-                touches,
-            })),
-        })
+        made
     }
 
-    /// Whether the snapshot may be out of date.
-    pub(super) fn is_stale(&self) -> bool {
-        self.stale
-            || self.path_stale
-            || self.schema.is_none()
-            || self.shared.generation(&self.key.0) != self.generation
-    }
-
-    /// A statement is on its way: what it may change is no longer known.
+    /// A statement is on its way: what it may change is known when it is answered.
     pub(super) fn sent(&mut self, statement: &rewrite::Statement) {
-        if statement.changes_schema {
-            self.stale = true;
-            self.changed_schema = true;
-            self.must_drain = true;
-        }
         let sets = matches!(&statement.kind, StatementKind::Set { name } if name == "standard_conforming_strings");
-        if sets || statement.changes_search_path {
-            self.escapes_stale = true;
-            self.must_drain = true;
-        }
-        if statement.changes_search_path {
-            self.path_stale = true;
-            self.changed_path = true;
-            self.must_drain = true;
-        }
-        if let StatementKind::TransactionControl(kind) = statement.kind {
-            self.must_drain = true;
-            self.escapes_stale |= self.escaped_once;
-            if kind == Transaction::RollbackTo {
-                self.stale |= self.changed_schema;
-                self.path_stale |= self.changed_path;
-            }
-        }
-        if Effect::of(statement).is_some() {
-            self.must_drain = true;
-        }
+        let control = match statement.kind {
+            StatementKind::TransactionControl(kind) => Some(kind),
+            _ => None,
+        };
+        self.escapes_stale |=
+            sets || statement.changes_search_path || (control.is_some() && self.escaped_once);
+        let begins = |t: Transaction| {
+            matches!(
+                t,
+                Transaction::Begin | Transaction::Savepoint | Transaction::Release
+            )
+        };
+        self.must_drain |= sets
+            || statement.changes_schema
+            || statement.changes_search_path
+            || control.is_some_and(|t| !begins(t))
+            || Effect::of(statement).is_some();
     }
 
     /// A statement has succeeded.
@@ -236,19 +248,14 @@ impl Core {
             }
         }
     }
+}
 
-    /// No transaction is open any more.
-    pub(super) fn transaction_over(&mut self) {
-        self.portals.clear();
-        if std::mem::take(&mut self.changed_schema) {
-            // Committed or rolled back: either way what we know may be wrong.
-            self.shared.bump(&self.key.0);
-            self.stale = true;
-        }
-        if std::mem::take(&mut self.changed_path) {
-            self.path_stale = true;
-        }
-    }
+/// Whether a text may be sent in a transaction that has failed.
+fn ends_transaction(analysed: &Analysed) -> bool {
+    let ends = |s: &rewrite::Statement| matches!(s.kind, StatementKind::TransactionControl(t) if t != Transaction::Begin);
+    analysed
+        .as_ref()
+        .is_ok_and(|all| all.first().is_none_or(ends))
 }
 
 /// Whether PostgreSQL may have to recognise two expressions of a statement as the same:

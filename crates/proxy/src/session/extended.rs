@@ -24,7 +24,7 @@ impl Core {
         if !self.enabled {
             let mut reader = Reader::new(body, "Parse");
             let name = String::from_utf8_lossy(reader.cstr()?).into_owned();
-            if self.look_again(reader.cstr()?)? == Flow::Wait {
+            if self.look_again()? == Flow::Wait {
                 return Ok(Flow::Wait);
             }
             if !self.enabled {
@@ -100,7 +100,6 @@ impl Core {
         if statement.params.get().is_some_and(|known| *known != types) {
             // The schema has changed behind our back.
             self.known_types.clear();
-            self.stale = true;
             return;
         }
         let _ = statement.params.set(types.clone());

@@ -1,53 +1,66 @@
-//! Queries of the proxy's own on the application's connection: which types are
-//! protected, the handshake with the keeper, the schema.
+//! What the proxy asks of the server on the application's connection: what has changed in
+//! the schema, and the handshake with the keeper.
 //!
-//! They use the extended protocol under a name of their own, so that the client's
-//! unnamed statement survives; within a client's pipeline they end with Flush,
-//! because a Sync would commit.
+//! The first is a Parse that is never executed: the server reports while it analyses the
+//! statement. So nothing runs in the client's transaction, and no snapshot is taken. The
+//! handshake is a query, but its place is before the client's first message; later only
+//! when the keeper has forgotten the session. Within a client's pipeline questions end with
+//! Flush, because a Sync would commit.
+//!
+//! Invariant: nothing of the proxy's is left on the server when the client's next message
+//! reaches it.
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use client::{Failure, Handshake, Offer, TypeMap};
-use rewrite::{Row, SCHEMA_QUERIES, Schema};
+use contract::report;
+use rewrite::{ColumnType, Row};
 
 use super::queue::{Expect, InternalState};
 use super::{Core, Phase, Step, Stop, Wait};
-use crate::shared::{Snapshot, Stats};
+use crate::databases::State;
+use crate::shared::Stats;
 use crate::wire::{backend, frontend};
 
 /// Name of the proxy's statement and portal.
 const NAME: &str = "confide_internal";
+
+/// Asked of a server that does not report: it has no rows without Confide.
+const PROTECTED_TYPES: &str = "SELECT oid FROM pg_catalog.pg_type \
+     WHERE typnamespace OPERATOR(pg_catalog.=) 11 \
+     AND pg_catalog.starts_with(typname::pg_catalog.text, 'enc_') LIMIT 1";
 
 /// Why a task runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// The session begins.
     Startup,
-    /// The database may have got Confide.
-    Enable,
     /// The schema may have changed.
-    Refresh,
+    Ask,
     /// There is no session with the keeper.
     Handshake,
 }
 
-/// A task: a few queries, one after another.
+/// A task: a few questions, one after another.
 pub(super) struct Task {
     purpose: Purpose,
     at: At,
-    generation: u64,
-    cached: Option<Snapshot>,
-    types: Arc<TypeMap>,
-    results: Vec<Vec<Row>>,
 }
 
 /// Which answer a task waits for.
 enum At {
     Begin,
+    Schema,
     Types,
     First(Box<Handshake>),
     Second(Box<Offer>),
-    Schema,
+}
+
+/// What a task sends next.
+enum Next {
+    Question,
+    Query(String),
+    Nothing,
 }
 
 impl Core {
@@ -60,70 +73,60 @@ impl Core {
             return Ok(());
         }
         self.wait = Wait::Task;
-        self.recheck = false;
-        let generation = self.shared.generation(&self.key.0);
-        let own_changes = self.changed_schema;
-        // What we found unknown or stale ourselves is not in the shared copy.
-        let may_share = !own_changes && (!self.stale || self.schema.is_none());
-        let cached = may_share
-            .then(|| self.shared.snapshot(&self.key, generation))
-            .flatten();
-        self.task = Some(Task {
-            purpose,
-            at: At::Begin,
-            generation,
-            cached,
-            types: Arc::default(),
-            results: Vec::new(),
-        });
+        let at = At::Begin;
+        self.task = Some(Task { purpose, at });
         self.advance(Ok(Vec::new()))
     }
 
-    /// The answer to the task's query has come.
+    /// The answer to the task's question has come.
     pub(super) fn advance(&mut self, answer: Result<Vec<Row>, Failure>) -> Step {
         let Some(mut task) = self.task.take() else {
             return Ok(());
         };
-        match self.next_query(&mut task, answer) {
-            Ok(Some(sql)) => {
+        match self.next(&mut task, answer) {
+            Ok(Next::Nothing) => self.finished(&task, None),
+            Ok(next) => {
                 self.task = Some(task);
-                self.ask(&sql);
+                match next {
+                    Next::Query(sql) => self.query(&sql),
+                    _ => self.question(),
+                }
                 Ok(())
             }
-            Ok(None) => self.finished(task, None),
             Err(Stop::Fatal(failure)) if task.purpose != Purpose::Startup => {
-                self.finished(task, Some(failure))
+                self.finished(&task, Some(failure))
             }
             Err(stop) => Err(stop),
         }
     }
 
-    /// The next query of a task, from the answer to the last.
-    fn next_query(
-        &mut self,
-        task: &mut Task,
-        answer: Result<Vec<Row>, Failure>,
-    ) -> Step<Option<String>> {
+    /// What a task sends next, from the answer to the last.
+    fn next(&mut self, task: &mut Task, answer: Result<Vec<Row>, Failure>) -> Step<Next> {
         match std::mem::replace(&mut task.at, At::Begin) {
-            At::Begin if task.purpose == Purpose::Handshake => self.first_message(task).map(Some),
-            At::Begin => match &task.cached {
-                Some(cached) => {
-                    task.types = cached.types.clone();
-                    self.after_types(task)
-                }
-                None => {
-                    task.at = At::Types;
-                    Ok(Some(TypeMap::QUERY.to_owned()))
-                }
-            },
-            At::Types => {
-                let rows = answer.map_err(Stop::Fatal)?;
-                task.types = Arc::new(TypeMap::from_rows(&rows).map_err(Stop::Fatal)?);
-                self.after_types(task)
+            At::Begin if task.purpose == Purpose::Handshake => self.first_message(task),
+            At::Begin => {
+                task.at = At::Schema;
+                Ok(Next::Question)
             }
+            At::Schema => {
+                answer.map_err(Stop::Fatal)?;
+                self.adopt();
+                match task.purpose {
+                    Purpose::Startup if self.enabled => self.first_message(task),
+                    Purpose::Startup if !self.view.reports() => {
+                        task.at = At::Types;
+                        Ok(Next::Query(PROTECTED_TYPES.to_owned()))
+                    }
+                    _ => Ok(Next::Nothing),
+                }
+            }
+            At::Types => match answer.map_err(Stop::Fatal)?.is_empty() {
+                true => Ok(Next::Nothing),
+                false => Err(Stop::Fatal(no_reports())),
+            },
             At::First(handshake) => match answer {
                 Err(failure) => self.no_keeper(task, failure),
-                Ok(rows) => self.second_message(task, *handshake, &rows).map(Some),
+                Ok(rows) => self.second_message(task, *handshake, &rows),
             },
             At::Second(offer) => match answer {
                 Err(failure) => self.no_keeper(task, failure),
@@ -134,34 +137,17 @@ impl Core {
                     );
                     Stats::add(&self.shared.stats.handshakes, 1);
                     self.session.begin(*offer);
-                    Ok(self.after_handshake(task))
+                    Ok(Next::Nothing)
                 }
             },
-            At::Schema => {
-                task.results.push(answer.map_err(Stop::Fatal)?);
-                Ok(self.next_schema_query(task))
-            }
         }
     }
 
-    fn after_types(&mut self, task: &mut Task) -> Step<Option<String>> {
-        self.session.types = (*task.types).clone();
-        self.enabled = !task.types.is_empty();
-        if !self.enabled {
-            return Ok(None);
-        }
-        let greet = matches!(task.purpose, Purpose::Startup | Purpose::Enable);
-        if greet && !self.session.is_open() {
-            return self.first_message(task).map(Some);
-        }
-        Ok(self.next_schema_query(task))
-    }
-
-    fn first_message(&mut self, task: &mut Task) -> Step<String> {
+    fn first_message(&mut self, task: &mut Task) -> Step<Next> {
         let handshake = Handshake::new(&self.shared.secret).map_err(Stop::Fatal)?;
         let sql = handshake.first_sql();
         task.at = At::First(Box::new(handshake));
-        Ok(sql)
+        Ok(Next::Query(sql))
     }
 
     fn second_message(
@@ -169,7 +155,7 @@ impl Core {
         task: &mut Task,
         handshake: Handshake,
         rows: &[Row],
-    ) -> Step<String> {
+    ) -> Step<Next> {
         let field = match rows {
             [row] => row.first().and_then(Option::as_deref),
             _ => None,
@@ -190,12 +176,12 @@ impl Core {
         }
         let sql = offer.sql();
         task.at = At::Second(Box::new(offer));
-        Ok(sql)
+        Ok(Next::Query(sql))
     }
 
     /// The keeper does not answer. A session may begin without it: what touches
     /// nothing protected works.
-    fn no_keeper(&mut self, task: &mut Task, failure: Failure) -> Step<Option<String>> {
+    fn no_keeper(&mut self, task: &Task, failure: Failure) -> Step<Next> {
         tracing::warn!(sqlstate = %failure.sqlstate, "no session with the keeper");
         if task.purpose == Purpose::Startup {
             backend::notice(
@@ -203,56 +189,18 @@ impl Core {
                 "01000",
                 "confide: no session with the keeper yet; protected columns are not available",
             );
-            return Ok(self.after_handshake(task));
+            return Ok(Next::Nothing);
         }
         Err(Stop::Fatal(failure))
     }
 
-    fn after_handshake(&mut self, task: &mut Task) -> Option<String> {
-        match task.purpose {
-            Purpose::Handshake => None,
-            _ => self.next_schema_query(task),
-        }
-    }
-
-    fn next_schema_query(&mut self, task: &mut Task) -> Option<String> {
-        let at = task.results.len();
-        let known = if task.cached.is_some() {
-            1
-        } else {
-            SCHEMA_QUERIES.len()
-        };
-        if at >= known {
-            return None;
-        }
-        task.at = At::Schema;
-        SCHEMA_QUERIES.get(at).map(|sql| (*sql).to_owned())
-    }
-
     /// All answers have come, or one has failed.
-    fn finished(&mut self, task: Task, failure: Option<Failure>) -> Step {
-        let purpose = task.purpose;
-        match failure {
-            Some(failure) => self.tried.failure = Some(failure),
-            None if purpose == Purpose::Handshake => {}
-            None if self.enabled => self.adopt(task)?,
-            None if self.shared.config.require_confide => {
-                return Err(Stop::Fatal(
-                    Failure::new("55000", "confide: the database does not have Confide")
-                        .hint("Unset require_confide to reach it through the proxy."),
-                ));
-            }
-            None if self.shared.pins.of(&self.key.0).is_some() => {
-                return Err(Stop::Fatal(
-                    Failure::new("55000", "confide: the database does not have Confide")
-                        .detail("Columns of it are pinned.")
-                        .hint("Take its columns out of pin_file to reach it through the proxy."),
-                ));
-            }
-            None => {
-                self.generation = task.generation;
-                self.stale = true;
-            }
+    fn finished(&mut self, task: &Task, failure: Option<Failure>) -> Step {
+        if let Some(failure) = failure {
+            self.tried.failure = Some(failure);
+        }
+        if task.purpose == Purpose::Startup && !self.enabled {
+            self.check_without()?;
         }
         if self.phase == Phase::Preparing {
             self.release();
@@ -260,67 +208,111 @@ impl Core {
         Ok(())
     }
 
-    /// Takes over the schema of a task.
-    fn adopt(&mut self, task: Task) -> Step {
-        let mut results = task.results.into_iter();
-        let settings = results.next().unwrap_or_default();
-        let mut snapshot = match task.cached {
-            Some(cached) => cached,
-            None => {
-                Stats::add(&self.shared.stats.schema_loads, 1);
-                Snapshot {
-                    generation: task.generation,
-                    loaded: Instant::now(),
-                    types: task.types,
-                    rows: Arc::new(results.collect()),
-                    built: Vec::new(),
-                }
-            }
-        };
-        let built = snapshot.built.iter().find(|(rows, _)| *rows == settings);
-        let schema = match built {
-            Some((_, schema)) => schema.clone(),
-            None => {
-                let mut rows = vec![settings.clone()];
-                rows.extend(snapshot.rows.iter().cloned());
-                let mut schema = Schema::from_rows(&rows).map_err(|e| {
-                    Stop::Fatal(Failure::new("XX000", format!("confide: schema: {e}")))
-                })?;
-                schema.set_pin(self.shared.pins.of(&self.key.0));
-                let schema = Arc::new(schema);
-                // Few search paths are in use; do not keep them all.
-                if snapshot.built.len() >= 8 {
-                    snapshot.built.remove(0);
-                }
-                snapshot.built.push((settings, schema.clone()));
-                schema
-            }
-        };
-        if !self.changed_schema {
-            self.shared.store(self.key.clone(), snapshot);
+    /// Whether a database without Confide is served.
+    fn check_without(&self) -> Step {
+        let failure = Failure::new("55000", "confide: the database does not have Confide");
+        if self.shared.config.require_confide {
+            return Err(Stop::Fatal(
+                failure.hint("Unset require_confide to reach it through the proxy."),
+            ));
         }
-        self.schema = Some(schema);
-        self.known_types.clear();
-        self.generation = task.generation;
-        self.stale = false;
-        self.path_stale = false;
+        if self.shared.pins.of(&self.database).is_some() {
+            return Err(Stop::Fatal(
+                failure
+                    .detail("Columns of it are pinned.")
+                    .hint("Take its columns out of pin_file to reach it through the proxy."),
+            ));
+        }
         Ok(())
     }
 
-    /// Sends a query of the proxy's.
-    fn ask(&mut self, sql: &str) {
-        let sync = !self.pipeline;
+    /// Takes over what is known of the schema by now.
+    pub(super) fn adopt(&mut self) -> State {
+        let state = self.shared.databases.state(self.view.identity());
+        match self.view.schema(&state) {
+            Some(schema) if Arc::ptr_eq(&self.schema, &schema) => {}
+            Some(schema) => {
+                self.schema = schema;
+                self.known_types.clear();
+                let types = self.view.protected().cloned().unwrap_or_default();
+                self.adopt_types(types);
+            }
+            // The extension has been dropped.
+            None if !state.identity.is_empty() => self.adopt_types(Arc::default()),
+            None => {}
+        }
+        state
+    }
+
+    fn adopt_types(&mut self, types: Arc<Vec<(u32, ColumnType)>>) {
+        if !Arc::ptr_eq(&self.types, &types) {
+            self.session.types = TypeMap::new(&types);
+            self.enabled = !types.is_empty();
+            self.types = types;
+        }
+    }
+
+    /// Asks what has changed behind what is known.
+    fn question(&mut self) {
+        Stats::add(&self.shared.stats.schema_questions, 1);
+        let databases = &self.shared.databases;
+        let age = Duration::from_secs(self.shared.config.schema_max_age_seconds);
+        let known = match self.view.reports() {
+            true => databases.state(self.view.identity()),
+            false => databases.latest(&self.database, age),
+        };
+        let sql = format!(
+            "SET {} TO '{}', '{}'",
+            report::REQUEST,
+            known.identity.replace(['\'', '\\'], ""),
+            known.version
+        );
         let out = &mut self.to_server;
-        frontend::targeted(out, b'C', b'P', NAME);
+        frontend::targeted(out, b'C', b'S', NAME);
+        frontend::parse(out, NAME, &sql, &[]);
+        frontend::targeted(out, b'C', b'S', NAME);
+        self.expect_own(2);
+    }
+
+    /// Sends a query of the proxy's.
+    fn query(&mut self, sql: &str) {
+        let out = &mut self.to_server;
         frontend::targeted(out, b'C', b'S', NAME);
         frontend::parse(out, NAME, sql, &[]);
         frontend::bind(out, NAME, NAME, &[], &[], &[]);
         frontend::execute(out, NAME);
-        frontend::bare(out, if sync { b'S' } else { b'H' });
-        self.queue
-            .push_back(Expect::Internal(Box::new(InternalState {
-                sync,
-                ..InternalState::default()
-            })));
+        frontend::targeted(out, b'C', b'P', NAME);
+        frontend::targeted(out, b'C', b'S', NAME);
+        self.expect_own(3);
     }
+
+    /// Takes away what a question that failed has left.
+    pub(super) fn sweep(&mut self) {
+        let out = &mut self.to_server;
+        frontend::targeted(out, b'C', b'P', NAME);
+        frontend::targeted(out, b'C', b'S', NAME);
+        frontend::bare(out, b'S');
+        self.expect(true, 2);
+    }
+
+    fn expect_own(&mut self, closes: u8) {
+        let sync = !self.pipeline;
+        frontend::bare(&mut self.to_server, if sync { b'S' } else { b'H' });
+        self.expect(sync, closes);
+    }
+
+    fn expect(&mut self, sync: bool, closes: u8) {
+        let state = InternalState {
+            sync,
+            closes,
+            ..InternalState::default()
+        };
+        self.queue.push_back(Expect::Internal(Box::new(state)));
+    }
+}
+
+fn no_reports() -> Failure {
+    Failure::new("55000", "confide: the server does not report its schema")
+        .detail("The database has Confide, and the server's library is not there or older than the proxy.")
+        .hint("Install the extension of the proxy's version and restart the server.")
 }

@@ -16,18 +16,20 @@ mod simple;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use client::{Failure, Session};
-use rewrite::Schema;
+use rewrite::{ColumnType, Schema};
 
-use crate::shared::{Key, Shared};
+use crate::shared::Shared;
 use crate::wire::{Malformed, backend, frame};
 use queue::Expect;
 use statement::{Portal, Statement};
+use view::View;
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -80,7 +82,7 @@ enum Phase {
 /// See the module.
 pub struct Core {
     shared: Arc<Shared>,
-    key: Key,
+    database: String,
     phase: Phase,
     /// Bytes for the client.
     pub to_client: BytesMut,
@@ -100,8 +102,6 @@ pub struct Core {
 
     /// The database has Confide.
     enabled: bool,
-    /// Without Confide: look again before the next statement.
-    recheck: bool,
     session: Session,
     utf8: bool,
     /// The server reads backslashes in `'…'` as escapes.
@@ -110,15 +110,12 @@ pub struct Core {
     escaped_once: bool,
     /// Whether it does may have changed: it says so at the end of the pipeline.
     escapes_stale: bool,
-    schema: Option<Arc<Schema>>,
-    generation: u64,
-    stale: bool,
-    path_stale: bool,
-    /// The server reports changes of the search path, at the end of the message
-    /// that made them.
-    path_reported: bool,
-    changed_schema: bool,
-    changed_path: bool,
+    view: View,
+    schema: Arc<Schema>,
+    /// Those that the session knows.
+    types: Arc<Vec<(u32, ColumnType)>>,
+    /// A statement of the proxy's may be left on the server.
+    litter: bool,
     registry: rewrite::Prepared,
     memo: rewrite::Memo,
     task: Option<internal::Task>,
@@ -146,10 +143,11 @@ struct Tried {
 
 impl Core {
     /// A connection whose startup packet has been sent to the server.
-    pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
+    pub fn new(shared: Arc<Shared>, database: &str) -> Core {
         Core {
+            view: View::new(database, shared.pins.of(database)),
             shared,
-            key: (database.to_owned(), user.to_owned()),
+            database: database.to_owned(),
             phase: Phase::Startup,
             to_client: BytesMut::new(),
             to_server: BytesMut::new(),
@@ -161,19 +159,14 @@ impl Core {
             pipeline: false,
             must_drain: false,
             enabled: false,
-            recheck: false,
             session: Session::default(),
             utf8: true,
             escapes: false,
             escaped_once: false,
             escapes_stale: false,
-            schema: None,
-            generation: 0,
-            stale: true,
-            path_stale: true,
-            path_reported: false,
-            changed_schema: false,
-            changed_path: false,
+            schema: Arc::default(),
+            types: Arc::default(),
+            litter: false,
             registry: rewrite::Prepared::default(),
             memo: rewrite::Memo::default(),
             task: None,

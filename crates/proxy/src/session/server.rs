@@ -7,7 +7,7 @@ use client::description::{self, Column};
 use client::{Failure, Protected, Session};
 use rewrite::PositionMap;
 
-use super::queue::{Expect, InternalState};
+use super::queue::{Expect, InternalState, ParseState};
 use super::{Core, Phase, Step, Stop};
 use crate::shared::Stats;
 use crate::wire::{backend, frame};
@@ -26,11 +26,7 @@ impl Core {
             // Notices, notifications: at any time.
             b'N' => self.tell(&backend::fields(frame::body(message))?, b'N', None),
             b'A' => self.pass(message),
-            b'S' => {
-                let (name, value) = backend::parameter_status(frame::body(message))?;
-                self.parameter_status(name, value);
-                self.pass(message);
-            }
+            b'S' => self.on_parameter(message)?,
             _ if self.phase == Phase::Startup => return self.on_startup(tag, message),
             b'E' => return self.on_error(message),
             b'Z' => return self.on_ready(message),
@@ -43,7 +39,17 @@ impl Core {
         self.to_client.extend_from_slice(message);
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) {
+    fn on_parameter(&mut self, message: &[u8]) -> Step {
+        let body = frame::body(message);
+        if let Some(rest) = body.strip_prefix(contract::report::SETTING.as_bytes())
+            && let [0, value @ .., 0] = rest
+        {
+            let whole = self.view.report(value, &self.shared.databases)?;
+            Stats::add(&self.shared.stats.schema_loads, u64::from(whole));
+            Stats::add(&self.shared.stats.schema_bytes, value.len() as u64);
+            return Ok(());
+        }
+        let (name, value) = backend::parameter_status(body)?;
         if name == "client_encoding" {
             self.utf8 =
                 value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("sql_ascii");
@@ -52,17 +58,10 @@ impl Core {
             self.escapes = value == "off";
             self.escaped_once |= self.escapes;
         }
-        if matches!(name, "search_path" | "role") {
-            self.path_stale = true;
-            // Only Confide's library has this one reported, and the other with it.
-            self.path_reported |= name == "role";
-        }
-        // A function has changed the schema. Zero is said of a new connection.
-        if name == "confide.schema_changes" && value != "0" {
-            self.stale = true;
-            self.changed_schema = true;
-        }
+        self.view.setting(name, value);
         self.session.parameter_status(name, value);
+        self.pass(message);
+        Ok(())
     }
 
     /// Before the first ReadyForQuery all is relayed; that one waits until the
@@ -84,9 +83,14 @@ impl Core {
         self.copy_refused = super::copy::Refused::Plain;
         self.override_error = None;
         if self.status == b'I' {
-            self.transaction_over();
+            self.portals.clear();
+            self.view.transaction_over();
         }
-        match self.queue.pop_front() {
+        let entry = self.queue.pop_front();
+        if std::mem::take(&mut self.litter) {
+            self.sweep();
+        }
+        match entry {
             Some(Expect::Query(_) | Expect::Sync) => {
                 self.pass(message);
                 Ok(())
@@ -120,8 +124,10 @@ impl Core {
         let explained = self.explain(&fields);
         let told = explained.as_ref().map(|e| e.fields(&fields));
         let fields = told.unwrap_or(fields);
+        let mapped = explained.is_none();
         match self.queue.front_mut() {
             Some(Expect::Internal(state)) if !fatal => {
+                self.litter = true;
                 state.error = Some(server_failure(&fields));
                 if state.sync {
                     return Ok(());
@@ -132,7 +138,7 @@ impl Core {
             }
             Some(Expect::Query(state)) => {
                 let ours = state.refusal.take().or(ours);
-                let positions = state.positions.take().filter(|_| explained.is_none());
+                let positions = state.positions.take().filter(|_| mapped);
                 self.tell_or(ours, context.as_deref(), &fields, positions.as_ref());
                 return Ok(());
             }
@@ -145,17 +151,7 @@ impl Core {
                 return Ok(());
             }
             Some(entry) => {
-                let positions = match entry {
-                    Expect::Parse(state) => state.statement.as_ref(),
-                    Expect::Bind(Some(portal)) => portal.statement.as_ref(),
-                    Expect::DescribeStatement { statement, .. } => statement.as_ref(),
-                    Expect::Execute {
-                        portal: Some(p), ..
-                    } => p.statement.as_ref(),
-                    _ => None,
-                }
-                .and_then(|s| s.positions.clone())
-                .filter(|_| explained.is_none());
+                let positions = positions_of(entry).filter(|_| mapped);
                 self.tell_or(ours, context.as_deref(), &fields, positions.as_ref());
             }
         }
@@ -167,40 +163,15 @@ impl Core {
 
     /// The server skips what follows up to Sync; so do its answers.
     fn drop_until_sync(&mut self) {
-        let mut dropped = Vec::new();
-        loop {
-            match self.queue.front() {
-                Some(Expect::Sync) => break,
-                None => {
-                    self.discarding = true;
-                    break;
-                }
-                Some(_) => dropped.extend(self.queue.pop_front()),
-            }
-        }
+        let sync = |entry: &Expect| matches!(entry, Expect::Sync);
+        let behind = self.queue.iter().position(sync);
+        self.discarding |= behind.is_none();
+        let dropped = behind.unwrap_or(self.queue.len());
+        let dropped: Vec<_> = self.queue.drain(..dropped).collect();
         // The last Parse first: what had its name before comes back.
         for entry in dropped.into_iter().rev() {
             match entry {
-                Expect::Parse(state) => {
-                    self.registry.remove(&state.name);
-                    match state.previous {
-                        Some(previous) => {
-                            if !state.name.is_empty() {
-                                self.registry.insert(
-                                    state.name.clone(),
-                                    rewrite::PreparedInfo {
-                                        params: previous.uses.clone(),
-                                        touches_protected: previous.touches,
-                                    },
-                                );
-                            }
-                            self.statements.insert(state.name, previous);
-                        }
-                        None => {
-                            self.statements.remove(&state.name);
-                        }
-                    }
-                }
+                Expect::Parse(state) => self.unprepare(*state),
                 // The description never comes: forget that it was asked for.
                 Expect::DescribeStatement {
                     statement: Some(statement),
@@ -212,6 +183,24 @@ impl Core {
                 _ => {}
             }
         }
+    }
+
+    /// Parse has failed: its name stands for what it did before.
+    fn unprepare(&mut self, failed: ParseState) {
+        let name = failed.name;
+        self.registry.remove(&name);
+        let Some(previous) = failed.previous else {
+            self.statements.remove(&name);
+            return;
+        };
+        if !name.is_empty() {
+            let info = rewrite::PreparedInfo {
+                params: previous.uses.clone(),
+                touches_protected: previous.touches,
+            };
+            self.registry.insert(name.clone(), info);
+        }
+        self.statements.insert(name, previous);
     }
 
     /// Tells the client of an error: ours, or else the server's.
@@ -269,12 +258,14 @@ impl Core {
                     let text =
                         |v: Option<&[u8]>| v.map(|v| String::from_utf8_lossy(v).into_owned());
                     state.rows.push(row.into_iter().map(text).collect());
-                } else if tag == b'C' && !state.sync {
-                    let rows = std::mem::take(&mut state.rows);
-                    self.queue.pop_front();
-                    return self.advance(Ok(rows));
                 }
-                Ok(())
+                state.closes -= u8::from(tag == b'3' && state.closes > 0);
+                if state.closes > 0 || state.sync {
+                    return Ok(());
+                }
+                let rows = std::mem::take(&mut state.rows);
+                self.queue.pop_front();
+                self.advance(Ok(rows))
             }
             Expect::Query(_) => self.on_query_answer(tag, message),
             Expect::Execute { .. } => self.on_execute_answer(tag, message),
@@ -296,7 +287,7 @@ impl Core {
 
     /// The database gives protected values where there were plain ones.
     fn unexpected(&mut self) -> Stop {
-        self.shared.bump(&self.key.0);
+        self.shared.databases.doubt(self.view.identity());
         let what = "confide: a result is protected where the statement reads something plain";
         Stop::Fatal(
             Failure::new("55000", what)
@@ -535,6 +526,21 @@ fn server_failure(fields: &[(u8, &[u8])]) -> Failure {
     failure.detail = text(b'D');
     failure.hint = text(b'H');
     failure
+}
+
+/// Positions of the text that an answer is about.
+fn positions_of(entry: &Expect) -> Option<PositionMap> {
+    let statement = match entry {
+        Expect::Parse(state) => state.statement.as_ref(),
+        Expect::Bind(Some(portal)) => portal.statement.as_ref(),
+        Expect::DescribeStatement { statement, .. } => statement.as_ref(),
+        Expect::Execute {
+            portal: Some(portal),
+            ..
+        } => portal.statement.as_ref(),
+        _ => None,
+    };
+    statement?.positions.clone()
 }
 
 fn out_of_order() -> Stop {

@@ -20,8 +20,7 @@ impl Core {
     pub(super) fn on_query(&mut self, message: &Bytes) -> Step<Flow> {
         let mut reader = Reader::new(frame::body(message), "Query");
         if !self.enabled {
-            let text = reader.cstr()?;
-            if self.look_again(text)? == Flow::Wait {
+            if self.look_again()? == Flow::Wait {
                 return Ok(Flow::Wait);
             }
             if !self.enabled {
@@ -31,7 +30,6 @@ impl Core {
                 self.queue.push_back(Expect::Query(Box::default()));
                 return Ok(Flow::Done);
             }
-            reader = Reader::new(frame::body(message), "Query");
         }
         let Ok(sql) = reader.str() else {
             return Ok(self.refuse_query(not_utf8()));
@@ -76,18 +74,14 @@ impl Core {
         Ok(Flow::Done)
     }
 
-    /// A session of a database without Confide: notices when that may have
-    /// changed.
-    pub(super) fn look_again(&mut self, text: &[u8]) -> Step<Flow> {
-        let due = self.recheck || self.shared.generation(&self.key.0) != self.generation;
-        if due && !self.tried.refresh && !self.pipeline && self.status != b'E' {
+    /// A session of a database without Confide: notices when it has got it.
+    pub(super) fn look_again(&mut self) -> Step<Flow> {
+        let state = self.adopt();
+        let behind = self.view.behind(&state);
+        if behind && !self.tried.refresh && self.status != b'E' {
             self.tried.refresh = true;
-            self.start(Purpose::Enable)?;
+            self.start(Purpose::Ask)?;
             return Ok(Flow::Wait);
-        }
-        if mentions_confide(text) {
-            self.recheck = true;
-            self.changed_schema = true;
         }
         Ok(Flow::Done)
     }
@@ -111,8 +105,4 @@ impl Core {
 pub(super) fn not_utf8() -> Failure {
     Failure::new("22021", "confide: statement is not valid UTF-8")
         .hint("SET client_encoding TO 'UTF8'.")
-}
-
-fn mentions_confide(text: &[u8]) -> bool {
-    text.windows(7).any(|w| w.eq_ignore_ascii_case(b"confide"))
 }

@@ -1,0 +1,143 @@
+//! What the server reports of the schema and of the search path, and what is asked.
+use super::*;
+
+/// Runs a statement; gives its text, and how often the proxy asked for it.
+fn asked_for(w: &mut World, sql: &str, status: u8) -> (String, usize) {
+    let before = w.asked;
+    let sent = w.client(|b| frontend::query(b, sql));
+    w.server(|b| {
+        backend::complete(b, "SELECT 0");
+        backend::ready(b, status);
+    });
+    (sql_of(&sent[0]), w.asked - before)
+}
+
+fn tell(w: &mut World, reports: &[String]) {
+    w.server(|b| {
+        let name = contract::report::SETTING;
+        reports.iter().for_each(|r| backend::parameter(b, name, r));
+    });
+}
+
+/// A name that means tables of different protection: the path is what the server reports,
+/// and when a setting goes back to what it was, what was reported with it. Only a setting that
+/// was never seen is asked about.
+#[test]
+fn path_is_reported() {
+    let sql = "SELECT s FROM two WHERE s = 'SEKRIT'";
+    let mut w = World::new();
+    let (sent, asked) = asked_for(&mut w, sql, b'I');
+    assert!(!sent.contains(SECRET) && asked == 0, "{sent}");
+    // A function has set it.
+    tell(&mut w, &[path("elsewhere", &["pg_catalog", "elsewhere"])]);
+    assert_eq!(
+        asked_for(&mut w, sql, b'I'),
+        (sql.to_owned(), 0),
+        "plain there"
+    );
+    // It was SET LOCAL, and the transaction is over.
+    w.server(|b| backend::parameter(b, "search_path", "public"));
+    let (sent, asked) = asked_for(&mut w, sql, b'I');
+    assert!(!sent.contains(SECRET) && asked == 0, "{sent}");
+    w.server(|b| backend::parameter(b, "role", "another"));
+    assert_eq!(asked_for(&mut w, "SELECT 1", b'I').1, 1);
+    // What runs before it in a pipeline may change the path: its answers are waited for.
+    let sent = w.client(|b| {
+        frontend::parse(b, "", "SELECT f()", &[]);
+        frontend::bind(b, "", "", &[], &[], &[]);
+        frontend::execute(b, "");
+        frontend::parse(b, "", sql, &[]);
+    });
+    assert_eq!(tags(&sent), "PBEH");
+}
+
+/// What the open transaction changes is known from the answer on, to this session only; and
+/// after its end to all, or to nobody. No question is asked for it.
+#[test]
+fn changes_of_the_transaction() {
+    let insert = "INSERT INTO u VALUES ('SEKRIT')";
+    let made = |columns: &str| {
+        let text = format!("O r 1009 2200 u r 0 {columns} e");
+        report(&text.split(' ').collect::<Vec<_>>())
+    };
+    let mut w = World::new();
+    let mut other = World::new();
+    other.core = Core::new(w.core.shared.clone(), "db");
+    other.keeper_key = w.keeper_key.clone();
+    let mut out = BytesMut::new();
+    backend::ready(&mut out, b'I');
+    other.core.server_input(&mut out).unwrap();
+    other.settle();
+    let loads = || {
+        w.core
+            .shared
+            .stats
+            .schema_loads
+            .load(std::sync::atomic::Ordering::Relaxed)
+    };
+    assert_eq!(loads(), 1, "the second session shares it");
+
+    assert_eq!(asked_for(&mut w, insert, b'T'), (insert.to_owned(), 1));
+    tell(&mut w, &[made("c 1 s 90008 -1 0 0")]);
+    let (sent, asked) = asked_for(&mut w, insert, b'T');
+    assert!(sent.contains("cfd1.") && asked == 0, "{sent}");
+    // ROLLBACK TO brings back what was there before.
+    tell(&mut w, &[made("c 1 s 25 -1 0 0")]);
+    assert_eq!(asked_for(&mut w, insert, b'T'), (insert.to_owned(), 0));
+    tell(&mut w, &[made("c 1 s 90008 -1 0 0")]);
+    assert_eq!(asked_for(&mut other, insert, b'I'), (insert.to_owned(), 1));
+    tell(&mut w, &[report(&["C", "6"])]);
+    for world in [&mut w, &mut other] {
+        let (sent, asked) = asked_for(world, insert, b'I');
+        assert!(sent.contains("cfd1.") && asked == 0, "{sent}");
+    }
+
+    tell(&mut w, &[made("c 1 s 25 -1 0 0"), report(&["U", "0"])]);
+    let (sent, asked) = asked_for(&mut w, insert, b'I');
+    assert!(sent.contains("cfd1.") && asked == 0, "rolled back: {sent}");
+}
+
+/// Somebody else has changed the schema: the server tells that, and is asked what.
+#[test]
+fn changes_of_others() {
+    let insert = "INSERT INTO t VALUES (1, 'SEKRIT')";
+    let mut w = World::new();
+    tell(&mut w, &[report(&["V", "0", "db.1", "0", "7"])]);
+    w.more = vec![report(&[
+        "S", "0", "db.1", "5", "7", "r", "1000", "2200", "t", "r", "0", "c", "1", "id", "23", "-1",
+        "0", "0", "c", "2", "s", "25", "-1", "0", "0", "e",
+    ])];
+    assert_eq!(asked_for(&mut w, insert, b'I'), (insert.to_owned(), 1));
+    assert_eq!(asked_for(&mut w, insert, b'I').1, 0);
+}
+
+/// Within a pipeline a statement waits for the answer to what changes the schema before it,
+/// which is asked for with Flush.
+#[test]
+fn pipelines_wait_for_changes() {
+    let mut w = World::new();
+    let sent = w.client(|b| {
+        frontend::parse(b, "", "CREATE TABLE u (s enc_text)", &[]);
+        frontend::bind(b, "", "", &[], &[], &[]);
+        frontend::execute(b, "");
+        frontend::parse(b, "", "INSERT INTO u VALUES ('SEKRIT')", &[]);
+    });
+    assert_eq!(tags(&sent), "PDBEH");
+    let text = "O r 1009 2200 u r 0 c 1 s 90008 -1 0 0 e";
+    let sent = w.server(|b| {
+        bare(b, "1");
+        parameters(b, &[]);
+        bare(b, "n2");
+        let change = report(&text.split(' ').collect::<Vec<_>>());
+        backend::parameter(b, contract::report::SETTING, &change);
+        backend::complete(b, "CREATE TABLE");
+    });
+    assert_eq!(tags(&sent), "PD", "and nothing was asked");
+    assert!(
+        frontend::Parse::read(&sent[0].1)
+            .unwrap()
+            .sql
+            .contains("cfd1.")
+    );
+    assert_eq!(tags(&w.told()), "12C", "reports are not for the client");
+}

@@ -1,0 +1,246 @@
+//! What names stand for in a session: the database's schema, the changes of the open
+//! transaction, the search path.
+//!
+//! The server reports all of it on the session's own connection (`contract::report`), each
+//! change before the answer to the statement that made it. Changes of the open transaction
+//! are the session's alone until the server says that they are committed; then they go to the
+//! other sessions, before the client knows.
+//!
+//! Invariant: what is given is the server's state when it made the last answer that was
+//! read, or [`View::behind`] says that it must be asked.
+use std::sync::Arc;
+
+use client::Failure;
+use rewrite::report::{Path, Record, Report, Settings};
+use rewrite::{Catalog, ColumnType, Pin, Schema};
+
+use super::{Step, Stop};
+use crate::databases::{Databases, State};
+
+/// Search paths that are remembered, so that a transaction may come back to one.
+const PATHS_MAX: usize = 8;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct View {
+    database: String,
+    pin: Option<Arc<Pin>>,
+    /// What the server calls the database; empty: it reports nothing.
+    identity: String,
+    /// Parts of a whole schema.
+    parts: Vec<Record>,
+    /// What the open transaction has changed.
+    own: Vec<Record>,
+    /// What was read in a transaction with changes of its own is not for others: the whole
+    /// schema, others' changes, and their version.
+    private: Option<Arc<Catalog>>,
+    seen: Vec<Record>,
+    seen_version: u64,
+
+    settings: Settings,
+    path: Option<Path>,
+    paths: Vec<Path>,
+
+    /// The database's catalog that the following are made from.
+    base: Option<Arc<Catalog>>,
+    /// With the open transaction's changes, if it has any.
+    merged: Option<Catalog>,
+    /// What statements are classified against; made when it is needed.
+    schema: Option<Arc<Schema>>,
+    /// What schemas there were when the search paths were told.
+    places: Option<Arc<()>>,
+}
+
+impl View {
+    pub(super) fn new(database: &str, pin: Option<Arc<Pin>>) -> View {
+        View {
+            database: database.to_owned(),
+            pin,
+            ..View::default()
+        }
+    }
+
+    /// What the server calls the database.
+    pub(super) fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Whether the server reports.
+    pub(super) fn reports(&self) -> bool {
+        !self.identity.is_empty()
+    }
+
+    /// Whether the open transaction has changed the schema.
+    pub(super) fn changed(&self) -> bool {
+        !self.own.is_empty() || self.private.is_some()
+    }
+
+    /// Whether the server must be asked before a statement that uses names: it has told of
+    /// something newer than what is known, or the search path is not known.
+    pub(super) fn behind(&self, state: &State) -> bool {
+        let version = state.version.max(self.seen_version);
+        self.reports() && (version < state.newest || (self.base.is_some() && self.path.is_none()))
+    }
+
+    /// A setting of the session, as the server reports it.
+    pub(super) fn setting(&mut self, name: &str, value: &str) {
+        let known = match name {
+            "search_path" => &mut self.settings.search_path,
+            "role" => &mut self.settings.role,
+            "session_authorization" => &mut self.settings.session,
+            _ => return,
+        };
+        if known != value {
+            value.clone_into(known);
+            let found = self.paths.iter().find(|p| p.settings == self.settings);
+            self.path = found.cloned();
+            self.schema = None;
+        }
+    }
+
+    /// A report of the server. True: the whole schema was read.
+    pub(super) fn report(&mut self, value: &[u8], databases: &Databases) -> Step<bool> {
+        let report = Report::read(value).map_err(|e| {
+            Stop::Fatal(Failure::new(
+                "08P01",
+                format!("confide: report of the schema: {e}"),
+            ))
+        })?;
+        let name = self.database.as_str();
+        match report {
+            Report::Part(records) => self.parts.extend(records),
+            Report::Whole(head) => {
+                let parts = std::mem::take(&mut self.parts);
+                let catalog = Catalog::new(&parts, self.pin.clone());
+                if head.own {
+                    self.read_within(Some(Arc::new(catalog)), Vec::new(), head.to);
+                } else {
+                    databases.whole(name, &head, Some(catalog));
+                }
+                self.identity = head.identity;
+                return Ok(true);
+            }
+            Report::Since(head, records) => {
+                if head.own {
+                    self.read_within(None, records, head.to);
+                } else {
+                    databases.since(&head, &records);
+                }
+                self.identity = head.identity;
+            }
+            Report::Version(head) => databases.told(&head.identity, head.to),
+            Report::Without(head) => {
+                databases.whole(name, &head, None);
+                self.identity = head.identity;
+            }
+            Report::Own(records) => self.change(records),
+            Report::Done { version, complete } => {
+                let own = std::mem::take(&mut self.own);
+                let records = complete.then_some(own);
+                databases.committed(&self.identity, version, records);
+                self.transaction_over();
+            }
+            Report::Undone => self.transaction_over(),
+            Report::Path(path) => {
+                let known = databases.state(&self.identity).catalog;
+                self.places = known.map(|catalog| catalog.places().clone());
+                self.take_path(path);
+            }
+        }
+        Ok(false)
+    }
+
+    fn read_within(&mut self, whole: Option<Arc<Catalog>>, others: Vec<Record>, version: u64) {
+        if whole.is_some() {
+            self.private = whole;
+            self.seen.clear();
+        }
+        self.seen.extend(others);
+        self.seen_version = version;
+        self.forget_merged();
+    }
+
+    fn change(&mut self, records: Vec<Record>) {
+        match &mut self.merged {
+            Some(merged) => merged.apply(&records),
+            None => self.base = None,
+        }
+        self.schema = None;
+        self.own.extend(records);
+    }
+
+    fn forget_merged(&mut self) {
+        self.merged = None;
+        self.base = None;
+        self.schema = None;
+    }
+
+    /// No changes are open any more.
+    pub(super) fn transaction_over(&mut self) {
+        if self.changed() || self.merged.is_some() || self.seen_version != 0 {
+            self.own.clear();
+            self.private = None;
+            self.seen.clear();
+            self.seen_version = 0;
+            self.forget_merged();
+        }
+    }
+
+    fn take_path(&mut self, path: Path) {
+        self.paths.retain(|p| p.settings != path.settings);
+        if self.paths.len() >= PATHS_MAX {
+            self.paths.remove(0);
+        }
+        self.paths.push(path.clone());
+        self.settings = path.settings.clone();
+        self.path = Some(path);
+        self.schema = None;
+    }
+
+    /// What statements are classified against. None: the database does not have Confide, or
+    /// its server does not say.
+    pub(super) fn schema(&mut self, state: &State) -> Option<Arc<Schema>> {
+        let base = self.private.as_ref().or(state.catalog.as_ref())?.clone();
+        if !self.base.as_ref().is_some_and(|b| Arc::ptr_eq(b, &base)) {
+            self.rebase(base);
+        }
+        if self.schema.is_none() {
+            self.schema = Some(Arc::new(self.make()?));
+        }
+        self.schema.clone()
+    }
+
+    /// OIDs of the protected types, of the schema that was given last.
+    pub(super) fn protected(&self) -> Option<&Arc<Vec<(u32, ColumnType)>>> {
+        let catalog = self.merged.as_ref().or(self.base.as_deref());
+        catalog.map(Catalog::protected)
+    }
+
+    fn rebase(&mut self, base: Arc<Catalog>) {
+        // What schemas there are says what a path means.
+        let places = self.places.replace(base.places().clone());
+        if places.is_some_and(|was| !Arc::ptr_eq(&was, base.places())) {
+            self.path = None;
+            self.paths.clear();
+        }
+        let changed = !self.own.is_empty() || !self.seen.is_empty();
+        self.merged = changed.then(|| {
+            let mut merged = (*base).clone();
+            merged.apply(&self.seen);
+            merged.apply(&self.own);
+            merged
+        });
+        self.base = Some(base);
+        self.schema = None;
+    }
+
+    fn make(&self) -> Option<Schema> {
+        let catalog = self.merged.as_ref().or(self.base.as_deref())?;
+        let mut schema = catalog.schema().clone();
+        if let Some(path) = &self.path {
+            schema.set_search_path(path.schemas.iter().cloned());
+            schema.set_temp(path.temporary.clone());
+        }
+        Some(schema)
+    }
+}

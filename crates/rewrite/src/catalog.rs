@@ -1,0 +1,328 @@
+//! The schema of a database from what the server reports of it: whole, and then by changes.
+//!
+//! Keeps the records by OID and makes a [`Schema`] (without a search path) of them; a change
+//! makes anew what it is about, and everything only when it changes what others mean: a
+//! schema gets another name, a type begins to contain something protected.
+//!
+//! Invariant: the schema is what it would be if it were made anew from all records; what
+//! a type is made of that nobody reported counts as protected.
+use crate::pin::Pin;
+use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
+use crate::schema::{Column, ColumnType, Relation, Schema, UserFunction};
+use crate::shards::Shards;
+use contract::TypeCode;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// OID of `pg_catalog`.
+const PG_CATALOG: u32 = 11;
+/// OIDs from here on are users'.
+const FIRST_NORMAL: u32 = 16384;
+/// How deep types may be made of types.
+const DEPTH: usize = 32;
+
+/// Catalog and OID of an object.
+type Key = (u32, u32);
+const NAMESPACES: u32 = 2615;
+const TYPES: u32 = 1247;
+const RELATIONS: u32 = 1259;
+const FUNCTIONS: u32 = 1255;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    records: Shards<Key, Arc<Record>>,
+    schema: Schema,
+    /// Protected types and their arrays.
+    protected: Arc<Vec<(u32, ColumnType)>>,
+    places: Arc<()>,
+}
+
+impl Record {
+    fn key(&self) -> Key {
+        match self {
+            Record::Namespace { oid, .. } => (NAMESPACES, *oid),
+            Record::Type(t) => (TYPES, t.oid),
+            Record::Relation(r) => (RELATIONS, r.oid),
+            Record::Function(f) => (FUNCTIONS, f.oid),
+            Record::Gone { class, oid } => (*class, *oid),
+        }
+    }
+}
+
+impl Catalog {
+    /// The catalog of these records, with the database's pin.
+    pub fn new(records: &[Record], pin: Option<Arc<Pin>>) -> Catalog {
+        let mut catalog = Catalog::default();
+        catalog.schema.set_pin(pin);
+        catalog.apply(records);
+        catalog
+    }
+
+    /// The schema; its search path is empty.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// OIDs of protected types and of their arrays.
+    pub fn protected(&self) -> &Arc<Vec<(u32, ColumnType)>> {
+        &self.protected
+    }
+
+    /// Names of schemas, in order.
+    pub fn namespaces(&self) -> Vec<&str> {
+        let records = self.records.values();
+        let mut names: Vec<&str> = records
+            .filter_map(|record| match record.as_ref() {
+                Record::Namespace { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Another one whenever a schema has come, gone or got another name.
+    pub fn places(&self) -> &Arc<()> {
+        &self.places
+    }
+
+    /// Says that this is the same database as another catalog is about.
+    pub fn keep_places(&mut self, other: &Catalog) {
+        if self.namespaces() == other.namespaces() {
+            self.places = other.places.clone();
+        }
+    }
+
+    /// Takes over changes.
+    pub fn apply(&mut self, records: &[Record]) {
+        let before = self.of_others(records);
+        let keys: HashSet<Key> = records.iter().map(Record::key).collect();
+        if keys.iter().any(|(class, _)| *class == NAMESPACES) {
+            self.places = Arc::default();
+        }
+        let mut renamed = false;
+        for record in records {
+            let key = record.key();
+            if let Some(old) = self.records.get(&key).cloned() {
+                renamed |= renames(&old, record);
+                self.withdraw(&old);
+            }
+            match record {
+                Record::Gone { .. } => self.records.remove(&key),
+                _ => self.records.insert(key, Arc::new(record.clone())),
+            }
+        }
+        let differs = |(ty, held): &(u32, bool)| {
+            self.type_record(*ty).is_some() && self.contains(*ty) != *held
+        };
+        if renamed || before.iter().any(differs) {
+            return self.compile_all();
+        }
+        for key in &keys {
+            if let Some(record) = self.records.get(key).cloned() {
+                self.compile(&record);
+            }
+        }
+        if self.changes_protected(&keys) {
+            self.find_protected();
+        }
+    }
+
+    /// Whether a protected type has come or gone.
+    fn changes_protected(&self, keys: &HashSet<Key>) -> bool {
+        let gone = |(oid, _): &(u32, ColumnType)| keys.contains(&(TYPES, *oid));
+        let come = |key: &Key| key.0 == TYPES && self.is_protected(key.1);
+        self.protected.iter().any(gone) || keys.iter().any(come)
+    }
+
+    /// The types that others may be made of among these, and whether they contain
+    /// something protected.
+    fn of_others(&self, records: &[Record]) -> Vec<(u32, bool)> {
+        let ty = |record: &Record| {
+            let known = self.records.get(&record.key())?;
+            match known.as_ref() {
+                Record::Type(t) => Some(t.oid),
+                Record::Relation(r) => Some(r.row_type).filter(|oid| *oid != 0),
+                _ => None,
+            }
+        };
+        let types = records.iter().filter_map(ty);
+        types.map(|oid| (oid, self.contains(oid))).collect()
+    }
+
+    fn withdraw(&mut self, record: &Record) {
+        match record {
+            Record::Type(t) => self.schema.remove_type(&t.name, t.oid),
+            Record::Relation(r) => self.schema.remove_relation_by_oid(r.oid),
+            Record::Function(f) => self.schema.remove_function(&f.name, f.oid),
+            Record::Namespace { .. } | Record::Gone { .. } => {}
+        }
+    }
+
+    fn compile_all(&mut self) {
+        let pin = self.schema.pin.clone();
+        self.schema = Schema::default();
+        self.schema.set_pin(pin);
+        let all: Vec<_> = self.records.values().cloned().collect();
+        all.iter().for_each(|record| self.compile(record));
+        self.find_protected();
+    }
+
+    fn find_protected(&mut self) {
+        let ty = |record: &Arc<Record>| match record.as_ref() {
+            Record::Type(t) => match self.resolved(t) {
+                ty @ (ColumnType::Enc(_) | ColumnType::EncArray(_)) => Some((t.oid, ty)),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.protected = Arc::new(self.records.values().filter_map(ty).collect());
+    }
+
+    fn compile(&mut self, record: &Record) {
+        match record {
+            Record::Type(t) => {
+                let (schema, ty) = (self.namespace(t.namespace), self.resolved(t));
+                self.schema.add_type(&schema, &t.name, t.oid, ty);
+            }
+            Record::Relation(r) => {
+                let relation = self.relation(r);
+                self.schema.add_relation(relation);
+            }
+            Record::Function(f) => {
+                let function = self.function(f);
+                self.schema.add_function_with_oid(f.oid, function);
+            }
+            Record::Namespace { .. } | Record::Gone { .. } => {}
+        }
+    }
+
+    fn namespace(&self, oid: u32) -> String {
+        match self.records.get(&(NAMESPACES, oid)).map(Arc::as_ref) {
+            Some(Record::Namespace { name, .. }) => name.clone(),
+            _ => String::new(),
+        }
+    }
+
+    fn relation(&self, r: &RelationRecord) -> Relation {
+        let schema = self.namespace(r.namespace);
+        let system = schema == "pg_catalog" || schema == "information_schema";
+        let columns = r.columns.iter().map(|c| Column {
+            name: c.name.clone(),
+            attnum: c.number,
+            ty: self.ty(c.ty),
+            typmod: c.modifier,
+            generated: c.generated,
+            identity: c.identity,
+        });
+        Relation {
+            oid: r.oid,
+            name: r.name.clone(),
+            kind: r.kind,
+            columns: (!system).then(|| columns.collect()),
+            schema,
+        }
+    }
+
+    fn function(&self, f: &FunctionRecord) -> UserFunction {
+        let name_at = |at: usize| f.names.get(at).cloned().unwrap_or_default();
+        let mode = |at: usize| f.modes.as_bytes().get(at).copied();
+        let all = f.all.iter().enumerate();
+        let out = all.filter(|(at, _)| matches!(mode(*at), Some(b'o' | b'b' | b't')));
+        let inputs =
+            (0..f.names.len()).filter(|at| matches!(mode(*at), None | Some(b'i' | b'b' | b'v')));
+        UserFunction {
+            schema: self.namespace(f.namespace),
+            name: f.name.clone(),
+            args: f.inputs.iter().map(|oid| self.ty(*oid)).collect(),
+            arg_names: inputs.map(name_at).collect(),
+            variadic: Some(f.variadic)
+                .filter(|oid| *oid != 0)
+                .map(|oid| self.ty(oid)),
+            defaults: f.defaults,
+            ret: self.ty(f.result),
+            out: out.map(|(at, oid)| (name_at(at), self.ty(*oid))).collect(),
+            ret_relation: self
+                .type_record(f.result)
+                .map(|t| t.relation)
+                .filter(|oid| *oid != 0),
+        }
+    }
+
+    fn type_record(&self, oid: u32) -> Option<&TypeRecord> {
+        match self.records.get(&(TYPES, oid))?.as_ref() {
+            Record::Type(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    fn ty(&self, oid: u32) -> ColumnType {
+        match self.type_record(oid) {
+            Some(record) => self.resolved(record),
+            None if oid < FIRST_NORMAL => ColumnType::Plain(oid, String::new()),
+            None => ColumnType::Opaque(oid, String::new()),
+        }
+    }
+
+    fn resolved(&self, t: &TypeRecord) -> ColumnType {
+        if let Some(code) = protected_code(t, "enc_") {
+            return ColumnType::Enc(code);
+        }
+        match protected_code(t, "_enc_") {
+            Some(code) => ColumnType::EncArray(code),
+            None if self.contains(t.oid) => ColumnType::Opaque(t.oid, t.name.clone()),
+            None => ColumnType::Plain(t.oid, t.name.clone()),
+        }
+    }
+
+    fn is_protected(&self, oid: u32) -> bool {
+        matches!(self.ty(oid), ColumnType::Enc(_) | ColumnType::EncArray(_))
+    }
+
+    /// Whether values of the type are or contain protected ones.
+    fn contains(&self, oid: u32) -> bool {
+        self.contains_below(oid, DEPTH)
+    }
+
+    fn contains_below(&self, oid: u32, depth: usize) -> bool {
+        let (Some(t), Some(depth)) = (self.type_record(oid), depth.checked_sub(1)) else {
+            return oid >= FIRST_NORMAL;
+        };
+        if t.namespace == PG_CATALOG && t.name.starts_with("enc_") {
+            return true;
+        }
+        if t.part != 0 {
+            return self.contains_below(t.part, depth);
+        }
+        match self.records.get(&(RELATIONS, t.relation)).map(Arc::as_ref) {
+            Some(Record::Relation(r)) => {
+                let mut columns = r.columns.iter();
+                columns.any(|c| self.contains_below(c.ty, depth))
+            }
+            _ => t.relation >= FIRST_NORMAL,
+        }
+    }
+}
+
+/// What a type of the system is by its name.
+fn protected_code(t: &TypeRecord, prefix: &str) -> Option<TypeCode> {
+    let plain = t
+        .name
+        .strip_prefix(prefix)
+        .filter(|_| t.namespace == PG_CATALOG)?;
+    let code = |c: &TypeCode| c.enc_name().strip_prefix("enc_") == Some(plain);
+    TypeCode::ALL.iter().copied().find(code)
+}
+
+/// Whether names change that others are known by.
+fn renames(old: &Record, new: &Record) -> bool {
+    match (old, new) {
+        (Record::Namespace { name: was, .. }, Record::Namespace { name: is, .. }) => was != is,
+        // Nobody looks at the names of row types and arrays.
+        (Record::Type(was), Record::Type(is)) => {
+            was.name != is.name && is.relation == 0 && !is.name.starts_with('_')
+        }
+        _ => false,
+    }
+}

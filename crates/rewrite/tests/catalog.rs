@@ -1,0 +1,169 @@
+//! The schema from the server's reports, changed step by step.
+use contract::TypeCode;
+use rewrite::report::{ColumnRecord, FunctionRecord, Record, RelationRecord, TypeRecord};
+use rewrite::{Catalog, ColumnType};
+
+const TYPES: u32 = 1247;
+const RELATIONS: u32 = 1259;
+const INT4: u32 = 23;
+const ENC_TEXT: u32 = 17000;
+
+fn namespace(oid: u32, name: &str) -> Record {
+    let name = name.to_owned();
+    Record::Namespace { oid, name }
+}
+
+fn ty(oid: u32, namespace: u32, name: &str, relation: u32, part: u32) -> Record {
+    Record::Type(TypeRecord {
+        oid,
+        namespace,
+        name: name.to_owned(),
+        relation,
+        part,
+    })
+}
+
+/// A relation of the schema `public`, with columns of these types, and its row type.
+fn table(oid: u32, name: &str, types: &[u32]) -> [Record; 2] {
+    let column = |(at, ty): (usize, &u32)| ColumnRecord {
+        number: at as i16 + 1,
+        name: format!("c{at}"),
+        ty: *ty,
+        modifier: -1,
+        generated: false,
+        identity: false,
+    };
+    let relation = Record::Relation(RelationRecord {
+        oid,
+        namespace: 2200,
+        name: name.to_owned(),
+        kind: 'r',
+        row_type: oid + 1,
+        columns: types.iter().enumerate().map(column).collect(),
+    });
+    [relation, ty(oid + 1, 2200, name, oid, 0)]
+}
+
+fn function(oid: u32, name: &str, input: u32) -> Record {
+    Record::Function(FunctionRecord {
+        oid,
+        namespace: 2200,
+        name: name.to_owned(),
+        inputs: vec![input],
+        result: INT4,
+        all: Vec::new(),
+        modes: String::new(),
+        names: vec!["a".to_owned()],
+        variadic: 0,
+        defaults: 0,
+    })
+}
+
+fn base() -> Vec<Record> {
+    let mut records = vec![
+        namespace(11, "pg_catalog"),
+        namespace(2200, "public"),
+        ty(INT4, 11, "int4", 0, 0),
+        ty(ENC_TEXT, 11, "enc_text", 0, 0),
+        ty(ENC_TEXT + 1, 11, "_enc_text", 0, ENC_TEXT),
+    ];
+    records.extend(table(20000, "t", &[INT4, ENC_TEXT, ENC_TEXT + 1]));
+    records.extend(table(20010, "plain", &[INT4]));
+    // A table with a column of the row type of the one before.
+    records.extend(table(20020, "holder", &[20011]));
+    records
+}
+
+fn column(catalog: &Catalog, table: &str, at: usize) -> ColumnType {
+    let relation = catalog.schema().relation(Some("public"), table);
+    relation.unwrap().columns.as_ref().unwrap()[at].ty.clone()
+}
+
+/// Changes one by one lead to what all records at once give.
+#[test]
+fn steps() {
+    let mut catalog = Catalog::new(&base(), None);
+    assert_eq!(column(&catalog, "t", 1), ColumnType::Enc(TypeCode::Text));
+    assert_eq!(
+        column(&catalog, "t", 2),
+        ColumnType::EncArray(TypeCode::Text)
+    );
+    assert!(!column(&catalog, "holder", 0).protected());
+    assert_eq!(catalog.protected().len(), 2);
+
+    // A copy goes its own way.
+    let before = catalog.clone();
+    catalog.apply(&table(20010, "renamed", &[INT4, INT4]));
+    let find = |catalog: &Catalog, name| catalog.schema().relation(Some("public"), name).cloned();
+    assert_eq!(find(&catalog, "plain"), None);
+    assert_eq!(find(&catalog, "renamed").unwrap().oid, 20010);
+    assert_eq!(find(&before, "plain").unwrap().oid, 20010);
+    assert_eq!(find(&before, "renamed"), None);
+
+    // Two tables change their names.
+    let mut swap = Vec::from(table(20000, "renamed", &[INT4]));
+    swap.extend(table(20010, "t", &[ENC_TEXT]));
+    catalog.apply(&swap);
+    assert_eq!(find(&catalog, "renamed").unwrap().oid, 20000);
+    assert_eq!(find(&catalog, "t").unwrap().oid, 20010);
+
+    let gone = |class, oid| Record::Gone { class, oid };
+    catalog.apply(&[gone(RELATIONS, 20010), gone(TYPES, 20011), gone(9, 9)]);
+    assert_eq!(find(&catalog, "t"), None);
+    assert_eq!(find(&catalog, "renamed").unwrap().oid, 20000);
+}
+
+/// A composite type gets a protected attribute: what is made of it is protected from then
+/// on, though nothing is reported of it.
+#[test]
+fn others_follow() {
+    let mut catalog = Catalog::new(&base(), None);
+    catalog.apply(&[
+        ty(30000, 2200, "domain", 0, 20021),
+        function(30001, "f", 30000),
+    ]);
+    assert!(
+        catalog
+            .schema()
+            .protected_relations()
+            .all(|r| r.name == "t")
+    );
+    catalog.apply(&table(20010, "plain", &[INT4, ENC_TEXT]));
+    assert_eq!(
+        column(&catalog, "holder", 0),
+        ColumnType::Opaque(20011, "plain".into())
+    );
+    let all = catalog.schema().protected_relations().count();
+    assert_eq!(all, 3, "t, plain, holder");
+    catalog.apply(&table(20010, "plain", &[INT4]));
+    assert!(!column(&catalog, "holder", 0).protected());
+}
+
+/// A schema gets another name, and a protected type comes late.
+#[test]
+fn renamed_schema_and_new_type() {
+    let mut catalog = Catalog::new(&base(), None);
+    catalog.apply(&[namespace(2200, "other")]);
+    assert!(catalog.schema().relation(Some("public"), "t").is_none());
+    assert!(
+        catalog
+            .schema()
+            .relation(Some("other"), "t")
+            .unwrap()
+            .protected()
+    );
+    catalog.apply(&[ty(17010, 11, "enc_int4", 0, 0)]);
+    assert_eq!(catalog.protected().len(), 3);
+    let class = TYPES;
+    catalog.apply(&[Record::Gone { class, oid: 17010 }]);
+    assert_eq!(catalog.protected().len(), 2);
+}
+
+/// What nobody has reported is protected, if it is not the system's.
+#[test]
+fn unknown_types() {
+    let mut catalog = Catalog::new(&base(), None);
+    catalog.apply(&table(20030, "odd", &[2276, 40000]));
+    assert!(!column(&catalog, "odd", 0).protected());
+    assert!(column(&catalog, "odd", 1).protected());
+}

@@ -1,0 +1,314 @@
+/*
+ * watch.c
+ *	  What is sent to a client that watches the schema, and when: see schema.h.
+ *
+ * A client watches once it has sent Parse (and never Execute) of
+ * SET confide.schema_since TO 'identity', 'version': what has changed behind that
+ * version is sent at once, and from then on changes of this session at the end of the
+ * statement that made them (before its CommandComplete), the end of their transaction
+ * before the client is told of it, and the newest version when another session has
+ * changed something. All as ParameterStatus of a setting that does not exist.
+ *
+ * Invariant: before a client learns that its transaction has committed, it has been told
+ * all that the transaction changed, or that something is missing.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "commands/extension.h"
+#include "generated/contract.h"
+#include "libpq/pqformat.h"
+#include "miscadmin.h"
+#include "schema/schema.h"
+#include "storage/ipc.h"
+#include "tcop/dest.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "value/place.h"
+
+typedef enum Watch
+{
+	NOBODY,						/* nobody watches */
+	WITHOUT,					/* the database does not have Confide */
+	WATCHED
+} Watch;
+
+static Watch watch = NOBODY;
+/* The newest version that the client was told, or that the extension was missing under. */
+static uint64 told = 0;
+/* For the ends of transactions. */
+static StringInfoData end_message;
+/* Something of this transaction was sent. */
+static bool open_changes = false;
+
+static void
+send(const char *text, int length)
+{
+	StringInfoData message;
+
+	pq_beginmessage(&message, 'S');
+	pq_sendbytes(&message, CFD_REPORT_SETTING, strlen(CFD_REPORT_SETTING) + 1);
+	pq_sendbytes(&message, text, length + 1);
+	pq_endmessage(&message);
+}
+
+static void
+watch_begin(StringInfo out, char kind)
+{
+	initStringInfo(out);
+	appendStringInfo(out, "1:%c", kind);
+}
+
+static void
+watch_finish(StringInfo out)
+{
+	send(out->data, out->len);
+	pfree(out->data);
+}
+
+/* Head of a message that more of the same kind follow. */
+static void
+send_part(StringInfo out)
+{
+	send(out->data, out->len);
+	resetStringInfo(out);
+	appendStringInfo(out, "1:%c", CFD_REPORT_PART);
+}
+
+static void
+head(StringInfo out, char kind, uint64 from, uint64 to)
+{
+	watch_begin(out, kind);
+	cfd_schema_number(out, cfd_schema_touched());
+	cfd_schema_field(out, cfd_schema_identity());
+	cfd_schema_number(out, from);
+	cfd_schema_number(out, to);
+}
+
+/* The catalogs as they are now. */
+static void
+send_whole(uint64 version)
+{
+	StringInfoData out;
+
+	watch_begin(&out, CFD_REPORT_PART);
+	cfd_schema_define_all(&out, send_part);
+	watch_finish(&out);
+	head(&out, CFD_REPORT_WHOLE, 0, version);
+	watch_finish(&out);
+	open_changes |= cfd_schema_touched();
+}
+
+static void
+send_objects(StringInfo out, const CfdObject *objects, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		bool		exists = cfd_schema_define(out, &objects[i]);
+
+		if (!exists)
+			cfd_schema_define_gone(out, &objects[i]);
+	}
+	watch_finish(out);
+}
+
+/* What has changed behind a version. */
+static void
+send_since(const char *identity, uint64 since)
+{
+	CfdObject  *objects;
+	int			count;
+	uint64		version = cfd_schema_version();
+	StringInfoData out;
+
+	InvalidateCatalogSnapshot();
+	told = version;
+	if (!OidIsValid(get_extension_oid("confide", true)))
+	{
+		watch = WITHOUT;
+		head(&out, CFD_REPORT_WITHOUT, 0, version);
+		watch_finish(&out);
+		return;
+	}
+	watch = WATCHED;
+	if (strcmp(identity, cfd_schema_identity()) != 0 || !cfd_schema_since(since, &objects, &count))
+		return send_whole(version);
+	head(&out, CFD_REPORT_SINCE, since, version);
+	send_objects(&out, objects, count);
+	pfree(objects);
+}
+
+/* What this transaction has changed since it was asked last. */
+static void
+send_own(void)
+{
+	StringInfoData out;
+	CfdObject	object;
+	bool		lost = false;
+
+	if (!cfd_schema_pending())
+		return;
+	CommandCounterIncrement();
+	InvalidateCatalogSnapshot();
+	watch_begin(&out, CFD_REPORT_OWN);
+	while (cfd_schema_take(&object))
+	{
+		bool		exists;
+
+		lost |= !OidIsValid(object.class);
+		if (!OidIsValid(object.class))
+			continue;
+		exists = cfd_schema_define(&out, &object);
+		cfd_schema_found(&object, exists);
+		if (!exists)
+			cfd_schema_define_gone(&out, &object);
+	}
+	open_changes = true;
+	watch_finish(&out);
+	if (lost)
+		send_whole(cfd_schema_version());
+}
+
+static void
+send_path(void)
+{
+	StringInfoData out;
+
+	if (cfd_schema_path_said())
+		return;
+	watch_begin(&out, CFD_REPORT_PATH);
+	cfd_schema_path(&out);
+	watch_finish(&out);
+}
+
+/* Others may have changed something. */
+static void
+send_version(void)
+{
+	uint64		version = cfd_schema_version();
+	StringInfoData out;
+
+	if (version == told)
+		return;
+	told = version;
+	head(&out, CFD_REPORT_VERSION, 0, version);
+	watch_finish(&out);
+}
+
+/* In a database that did not have Confide: whether it has it now. */
+static void
+look_again(void)
+{
+	uint64		version = cfd_schema_version();
+
+	if (!cfd_schema_touched() && version == told)
+		return;
+	if (cfd_schema_touched())
+		CommandCounterIncrement();
+	InvalidateCatalogSnapshot();
+	told = version;
+	if (!OidIsValid(get_extension_oid("confide", true)))
+		return;
+	watch = WATCHED;
+	send_whole(version);
+}
+
+static void
+report(void)
+{
+	if (watch == WITHOUT)
+		look_again();
+	if (watch != WATCHED)
+		return;
+	send_own();
+	send_path();
+	send_version();
+}
+
+void
+cfd_schema_report(void)
+{
+	if (likely(watch == NOBODY) || cfd_statement_depth > 0 || whereToSendOutput != DestRemote ||
+		!IsTransactionState())
+		return;
+	report();
+}
+
+void
+cfd_schema_before_commit(void)
+{
+	if (likely(watch == NOBODY) || whereToSendOutput != DestRemote || !cfd_schema_pending())
+		return;
+	if (watch == WITHOUT)
+		look_again();
+	if (watch == WATCHED)
+		send_own();
+}
+
+static const char *
+argument(const VariableSetStmt *set, int number)
+{
+	const A_Const *constant;
+
+	if (list_length(set->args) <= number || !IsA(list_nth(set->args, number), A_Const))
+		return "";
+	constant = list_nth_node(A_Const, set->args, number);
+	return IsA(&constant->val, String) ? constant->val.sval.sval : "";
+}
+
+void
+cfd_schema_asked(const Query *query)
+{
+	const VariableSetStmt *set = (const VariableSetStmt *) query->utilityStmt;
+
+	if (query->commandType != CMD_UTILITY || !IsA(set, VariableSetStmt) || set->name == NULL ||
+		strcmp(set->name, CFD_REPORT_REQUEST) != 0 || cfd_statement_depth > 0 ||
+		whereToSendOutput != DestRemote)
+		return;
+	if (end_message.data == NULL)
+	{
+		MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+
+		initStringInfo(&end_message);
+		MemoryContextSwitchTo(context);
+	}
+	send_own();
+	send_since(argument(set, 0), strtou64(argument(set, 1), NULL, 10));
+	cfd_schema_path_forget();
+	send_path();
+}
+
+/* Nothing may fail here: the buffer is there, and large enough. */
+static void
+send_end(char kind, uint64 version)
+{
+	pq_beginmessage_reuse(&end_message, 'S');
+	pq_sendbytes(&end_message, CFD_REPORT_SETTING, strlen(CFD_REPORT_SETTING) + 1);
+	appendStringInfo(&end_message, "1:%c", kind);
+	cfd_schema_number(&end_message, version);
+	pq_sendbyte(&end_message, 0);
+	pq_endmessage_reuse(&end_message);
+}
+
+void
+cfd_schema_ended(bool commit)
+{
+	bool		missing = cfd_schema_pending();
+	uint64		version = cfd_schema_end(commit);
+
+	/* Settings, too, may be what they were before. */
+	cfd_schema_path_forget();
+	if (watch == WATCHED && whereToSendOutput == DestRemote && !proc_exit_inprogress &&
+		(open_changes || version != 0))
+	{
+		if (version == 0)
+			send_end(CFD_REPORT_UNDONE, 0);
+		else
+			send_end(missing ? CFD_REPORT_DONE_MORE : CFD_REPORT_DONE, version);
+		if (version != 0)
+			told = version;
+	}
+	open_changes = false;
+}
