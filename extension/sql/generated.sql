@@ -535,6 +535,7 @@ CREATE FUNCTION pg_catalog.enc_trimright(enc_text, enc_text) RETURNS enc_text AS
 CREATE FUNCTION pg_catalog.enc_replace(enc_text, enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_replace_text_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_left(enc_text, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_left_text_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_right(enc_text, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_right_text_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_likeescape(enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_likeescape_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 
 -- Operators
 CREATE OPERATOR pg_catalog.< (FUNCTION = pg_catalog.enc_lt, LEFTARG = enc_bool, RIGHTARG = enc_bool, COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = pg_catalog.enc_scalarltsel, JOIN = scalarltjoinsel);
@@ -1022,6 +1023,7 @@ CREATE FUNCTION pg_catalog."rtrim"(enc_text, enc_text) RETURNS enc_text AS 'MODU
 CREATE FUNCTION pg_catalog."replace"(enc_text, enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_replace_text_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog."left"(enc_text, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_left_text_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog."right"(enc_text, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_right_text_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog."like_escape"(enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_likeescape_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 
 -- Application of type modifiers
 CREATE FUNCTION pg_catalog.enc_numeric(enc_numeric, int4) RETURNS enc_numeric AS 'MODULE_PATHNAME', 'cfd_typmod_numeric' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;

@@ -61,6 +61,7 @@ fn names(op: Op, types: &[TypeCode]) -> &'static [&'static str] {
         Op::Left => &["left"],
         Op::Right => &["right"],
         Op::Reverse => &["reverse"],
+        Op::LikeEscape => &["like_escape"],
         Op::Extract => &["extract"],
         Op::DatePart => &["date_part"],
         Op::DateTrunc => &["date_trunc"],

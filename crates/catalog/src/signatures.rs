@@ -224,6 +224,7 @@ impl Builder {
         for op in [Op::Left, Op::Right] {
             self.fid(op, &[Text, Int4], Text);
         }
+        self.fid(Op::LikeEscape, &[Text, Text], Text);
     }
 
     fn conversions(&mut self) {

@@ -137,6 +137,8 @@ ops! {
     Right = 62 => Fid;
     /// `reverse`
     Reverse = 63 => Fid;
+    /// `like_escape`: a pattern and its `ESCAPE` as a pattern with the default escape character
+    LikeEscape = 64 => Fid;
     /// `extract(field from x)` as numeric; the immediate is a [`Unit`]
     Extract = 70 => Fid;
     /// `date_part(field, x)` as float8; the immediate is a [`Unit`]

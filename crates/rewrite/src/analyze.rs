@@ -5,6 +5,7 @@ use crate::depth;
 use crate::finish::Outcome;
 use crate::infer::{Infer, Res};
 use crate::kind::{Traits, traits};
+use crate::later;
 use crate::past::Past;
 use crate::reach::Reach;
 use crate::refusal::Refusal;
@@ -13,6 +14,7 @@ use crate::signature::Signature;
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 use crate::tokens::Tokens;
 use crate::utility::Effect;
+use pg_query::NodeEnum;
 use pg_query::protobuf::{RawStmt, Token};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,6 +32,8 @@ pub(crate) struct Analysis {
     pub free: Vec<Range<usize>>,
     /// Edits of it depend on all of its text, so that no other text may have them.
     pub unique: bool,
+    /// See [`Infer::open_constants`].
+    pub open: Vec<Range<usize>>,
 }
 
 /// Analyses a text of one or more statements.
@@ -187,12 +191,13 @@ fn statement<'a>(
     let mut result = infer.statement(node, prepared);
     // What turned out to be protected only after it was used as if it were not.
     for _ in 0..RUNS {
-        let Some(forced) = infer.overtaken().filter(|_| result.is_ok()) else {
+        let Some((forced, echoes)) = infer.again().filter(|_| result.is_ok()) else {
             break;
         };
         infer = Infer::new(sql, tokens, schema);
         infer.range = range.clone();
         infer.forced = forced;
+        infer.echoes = echoes;
         result = infer.statement(node, prepared);
     }
     let result = result.and_then(|extra| Ok((extra, infer.finish(&range)?)));
@@ -202,6 +207,7 @@ fn statement<'a>(
             edits,
             params,
             free,
+            open,
         },
     ) = match result {
         Ok(done) => done,
@@ -211,6 +217,7 @@ fn statement<'a>(
                 && !infer.touches_protected
                 && !reach().tokens(sql, tokens, &range) =>
         {
+            later::check(sql, tokens, &range, |_| false, schema)?;
             let mut bare = bare(range.clone(), traits);
             bare.statement.unresolved = refusal.needs_schema_refresh;
             bare.statement.clear_values = tokens.values(&range).next().is_some();
@@ -229,6 +236,10 @@ fn statement<'a>(
             .any(|e| e.range.start <= r.start && r.end <= e.range.end)
     };
     let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
+    // Bodies of routines have rules of their own.
+    if !matches!(node.node, Some(NodeEnum::CreateFunctionStmt(_) | NodeEnum::DoStmt(_))) {
+        later::check(sql, tokens, &range, edited, schema)?;
+    }
     let statement = Statement {
         range,
         kind: traits.kind.clone(),
@@ -255,6 +266,7 @@ fn statement<'a>(
         effects: extra.effects,
         free,
         unique: false,
+        open,
     })
 }
 
@@ -280,6 +292,7 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         effects: Vec::new(),
         free: Vec::new(),
         unique: false,
+        open: Vec::new(),
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Outcome {
     pub params: BTreeMap<u32, ParamUse>,
     /// See [`Infer::free`].
     pub free: Vec<Range<usize>>,
+    /// See [`Infer::open_constants`].
+    pub open: Vec<Range<usize>>,
 }
 
 impl Infer<'_> {
@@ -35,6 +37,7 @@ impl Infer<'_> {
 
     /// Ends the inference over the statement in these bytes.
     pub fn finish(&mut self, range: &Range<usize>) -> Res<Outcome> {
+        self.type_echoes();
         let mut edits = std::mem::take(&mut self.edits);
         let mut params: BTreeMap<u32, ParamUse> = BTreeMap::new();
         for id in 0..self.leaves.len() {
@@ -58,6 +61,12 @@ impl Infer<'_> {
                 "cannot tell which literals meet protected values",
             ));
         }
+        self.check_torn()?;
+        if !self.echoing().is_empty() {
+            return Err(Refusal::unsupported(
+                "cannot tell which literals say what is sealed elsewhere",
+            ));
+        }
         self.check_coverage(range)?;
         let names = self.kept_names(&edits);
         edits.extend(names);
@@ -65,6 +74,7 @@ impl Infer<'_> {
             edits: ordered(edits),
             params,
             free: self.free(),
+            open: self.open_constants(),
         })
     }
 
@@ -72,6 +82,12 @@ impl Infer<'_> {
     /// expression, in no other leaf, and its text is its value. What the inference makes
     /// of such a leaf depends on its kind only.
     fn free(&self) -> Vec<Range<usize>> {
+        // A constant is sealed because another one says the same.
+        if self.tokens.values(&self.range).any(|(token, r)| {
+            token != Token::Param && self.echoes.contains(&r.start)
+        }) {
+            return Vec::new();
+        }
         let mut leaves: Vec<&Leaf> = (0..self.leaves.len())
             .map(|id| self.leaves.get(id))
             .filter(|leaf| !leaf.range.is_empty())
@@ -95,6 +111,7 @@ impl Infer<'_> {
         let text = self.sql.get(leaf.range.clone()).unwrap_or_default();
         let inner = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
         match &leaf.kind {
+            _ if leaf.looked_at => false,
             LeafKind::Str(value, _) => inner.unwrap_or(text).as_bytes() == value,
             LeafKind::Typed(TypeCode::Int4, -1, value) => text.as_bytes() == value,
             _ => false,
@@ -157,7 +174,13 @@ impl Infer<'_> {
                     "It is cast to a type that has no protected twin in this form.",
                 ));
             }
+            LeafKind::Written(before, code, text, after) => vec![
+                Piece::Text(before.clone()),
+                envelope(Form::Typed(*code, -1, text.as_bytes().to_vec())),
+                Piece::Text(format!("::pg_catalog.{}{after}", code.enc_name())),
+            ],
             LeafKind::Null => return Ok(None),
+            LeafKind::Argument => return Err(crate::body::refuse_argument("")),
             LeafKind::Never(why) => return Err(refuse(&format!("Reason: {why}."))),
         };
         Ok(Some(Edit {

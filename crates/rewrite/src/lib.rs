@@ -26,6 +26,7 @@
 
 mod analyze;
 mod catalog;
+mod body;
 mod copy;
 mod copy_plan;
 mod ddl;
@@ -36,6 +37,7 @@ mod finish;
 mod infer;
 mod kind;
 mod known;
+mod later;
 mod memo;
 mod naming;
 mod past;
@@ -61,6 +63,7 @@ pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
 pub use escaped::analyze_escaped;
+pub use later::hides_secrets;
 pub use memo::Memo;
 pub use past::undone;
 pub use pin::{Pin, Pins};

@@ -12,11 +12,13 @@
 
 use crate::analyze::{Analysis, analyses};
 use crate::edit::Piece;
+use crate::infer::key;
+use crate::later::may_be_sql;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
 use crate::shape::Shape;
 use crate::statement::{Prepared, Statement, StatementKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +41,8 @@ struct Known {
     sealed: Vec<usize>,
     /// The marked literals of its text.
     literals: Vec<Marked>,
+    /// Constants that must not say what is sealed.
+    open: Vec<Range<usize>>,
 }
 
 struct Marked {
@@ -142,6 +146,7 @@ impl Known {
         Some(Known {
             statement,
             sealed,
+            open: analysis.open.clone(),
             literals: shape.literals.iter().map(marked).collect(),
         })
     }
@@ -178,7 +183,27 @@ impl Known {
                 secret.set_text(value(sql, &edit.range).as_bytes().to_vec());
             }
         }
-        Some(statement)
+        self.differ(sql, literals, &statement)?.then_some(statement)
+    }
+
+    /// No constant that goes as it is says what is sealed, and none is a statement.
+    fn differ(&self, sql: &str, literals: &[Range<usize>], statement: &Statement) -> Option<bool> {
+        let pieces = statement.edits.iter().flat_map(|e| &e.pieces);
+        let sealed: HashSet<String> = pieces
+            .filter_map(|piece| match piece {
+                Piece::Envelope(secret) => key(secret.text()),
+                Piece::Text(_) => None,
+            })
+            .collect();
+        for open in self.open.iter().filter(|_| !sealed.is_empty()) {
+            let range = self.moved(open.start, literals)?..self.moved(open.end, literals)?;
+            if key(value(sql, &range).as_bytes()).is_some_and(|k| sealed.contains(&k)) {
+                return Some(false);
+            }
+        }
+        let edited = |r: &Range<usize>| statement.edits.iter().any(|e| e.range == *r);
+        let clear = literals.iter().filter(|r| !edited(r));
+        Some(!clear.clone().any(|r| may_be_sql(value(sql, r))))
     }
 
     /// Where in a text with these literals the place is that was here in the remembered one.

@@ -1,14 +1,20 @@
-//! Functions, procedures and `DO`: bodies in strings are looked at token by token
-//! only. One that names something protected must not have constants in it.
+//! Functions, procedures and `DO`: a body in a string that names something protected must
+//! not have constants in it, told word by word; what it does with its arguments, `body`
+//! says. A body that is parsed with the statement is inferred as a query is.
 
-use crate::infer::{Infer, Res, names};
+use crate::body::{Body, Variable};
+use crate::infer::{Infer, Res, code_of, location, names};
 use crate::reach::Reach;
 use crate::refusal::Refusal;
+use crate::schema::ColumnType;
+use crate::scope::{Col, Frame};
 use crate::statement::Prepared;
 use crate::tokens::Tokens;
 use crate::utility::{Extra, constant_text};
-use pg_query::protobuf::{CreateFunctionStmt, Token};
+use crate::value::{LeafKind, Val};
+use pg_query::protobuf::{CreateFunctionStmt, DefElem, FunctionParameterMode, Token};
 use pg_query::{Node, NodeEnum};
+use std::rc::Rc;
 
 impl Infer<'_> {
     pub fn routine(&mut self, node: &NodeEnum) -> Res<Extra> {
@@ -18,15 +24,20 @@ impl Infer<'_> {
                 self.without_values()
             }
             NodeEnum::CreateFunctionStmt(f) => {
-                self.parameters_of(f)?;
+                let arguments = self.parameters_of(f)?;
+                let result = match &f.return_type {
+                    Some(name) if !name.pct_type => Some(self.column_type(name)?),
+                    _ => None,
+                };
                 let returns = f
                     .return_type
                     .as_ref()
                     .map(|t| names(&t.names))
                     .unwrap_or_default();
                 self.bodies(&f.options, returns.last() == Some(&"trigger"))?;
-                if f.sql_body.is_some() {
-                    self.parsed_body()?;
+                match f.sql_body.as_deref() {
+                    Some(body) => self.parsed_body(body, arguments, result.as_ref())?,
+                    None => self.string_body(f, arguments, result)?,
                 }
                 self.without_values()
             }
@@ -34,80 +45,154 @@ impl Infer<'_> {
         }
     }
 
-    /// Defaults of arguments.
-    fn parameters_of(&mut self, f: &CreateFunctionStmt) -> Res<()> {
+    /// The arguments that callers give; looks at their defaults.
+    fn parameters_of(&mut self, f: &CreateFunctionStmt) -> Res<Vec<Variable>> {
+        let mut variables = Vec::new();
         for node in &f.parameters {
             let Some(NodeEnum::FunctionParameter(p)) = &node.node else {
                 continue;
             };
             let Some(name) = &p.arg_type else { continue };
-            let target = if name.pct_type {
+            let ty = if name.pct_type {
                 self.visit_type(name);
-                crate::value::Val::unknown()
+                None
             } else {
-                let ty = self.column_type(name)?;
-                self.value_of(&ty)
+                Some(self.column_type(name)?)
             };
+            let target = match &ty {
+                Some(ty) => self.value_of(ty),
+                None => Val::unknown(),
+            };
+            use FunctionParameterMode::{FuncParamOut, FuncParamTable};
+            if !matches!(p.mode(), FuncParamOut | FuncParamTable) {
+                let name = p.name.clone();
+                let ty = ty.filter(|ty| !matches!(ty, ColumnType::Opaque(..)));
+                variables.push(Variable { name, ty, argument: true });
+            }
             if let Some(default) = p.defexpr.as_deref() {
                 let val = self.expr(default)?;
                 self.assign(&target, &val, p.location)?;
             }
         }
-        Ok(())
+        Ok(variables)
     }
 
-    /// `BEGIN ATOMIC …` and `RETURN …`: by their tokens, too. The whole statement
-    /// is looked at: the arguments' types and defaults are names and values.
-    fn parsed_body(&mut self) -> Res<()> {
+    /// A body in a string, beside what `bodies` says of its words.
+    fn string_body(
+        &mut self,
+        f: &CreateFunctionStmt,
+        arguments: Vec<Variable>,
+        result: Option<ColumnType>,
+    ) -> Res<()> {
+        let protected = |ty: &ColumnType| ty.protected();
+        let signature = arguments.iter().filter_map(|a| a.ty.as_ref()).chain(&result).any(protected);
+        let plain = |a: &Variable| a.ty.as_ref().is_some_and(|ty| !ty.protected());
+        if !signature && !(self.touches_protected && arguments.iter().any(plain)) {
+            return Ok(());
+        }
+        let (language, texts) = source(&f.options);
+        let mut body = match (language.as_str(), texts.as_slice()) {
+            ("sql", [text]) => Body::of_sql(self.schema, text),
+            ("plpgsql", [_]) => {
+                let create = self.sql.get(self.range.clone()).unwrap_or_default();
+                match Body::of_plpgsql(self.schema, create) {
+                    Some(body) => body,
+                    // PostgreSQL will say what is wrong with it.
+                    None => return Ok(()),
+                }
+            }
+            ("c" | "internal", _) => return Ok(()),
+            _ if !signature => return Ok(()),
+            (_, texts) if texts.iter().all(|t| !t.contains(['\'', '"'])) => return Ok(()),
+            _ => return Err(constants(f.options.first().map_or(-1, crate::infer::location))),
+        };
+        self.touches_protected = true;
+        let named: Vec<String> = arguments.iter().map(|a| a.name.clone()).collect();
+        body.variables.retain(|v| !named.contains(&v.name));
+        // Those within come last: they hide the others.
+        let inner = std::mem::replace(&mut body.variables, arguments);
+        body.variables.extend(inner);
+        body.result = result;
+        let at = i32::try_from(self.range.start).unwrap_or(-1);
+        body.check().map_err(|refusal| Refusal { position: None, ..refusal }.at(at))
+    }
+
+    /// `BEGIN ATOMIC …` and `RETURN …`: the server keeps them parsed, so their constants
+    /// can be sealed as a view's.
+    fn parsed_body(
+        &mut self,
+        body: &Node,
+        arguments: Vec<Variable>,
+        result: Option<&ColumnType>,
+    ) -> Res<()> {
         let none = Prepared::default();
         if !Reach::of(&[self.schema], &none).tokens(self.sql, self.tokens, &self.range) {
             return Ok(());
         }
         self.touches_protected = true;
-        let values: Vec<_> = self
-            .tokens
-            .values(&self.range)
-            .filter(|(token, _)| *token != Token::Param)
-            .collect();
-        match values
-            .into_iter()
-            .find(|(_, r)| !self.visited.contains(&r.start))
-        {
-            None => Ok(()),
-            Some((_, r)) => Err(constants(i32::try_from(r.start).unwrap_or(-1))),
+        self.declare_arguments(&arguments);
+        let target = result.map(|ty| self.value_of(ty));
+        self.body_node(body, target.as_ref())?;
+        self.scopes.pop();
+        self.arguments.clear();
+        Ok(())
+    }
+
+    fn body_node(&mut self, node: &Node, target: Option<&Val>) -> Res<()> {
+        match &node.node {
+            Some(NodeEnum::List(list)) => {
+                let last = list.items.len().saturating_sub(1);
+                for (at, item) in list.items.iter().enumerate() {
+                    self.body_node(item, target.filter(|_| at == last))?;
+                }
+                Ok(())
+            }
+            Some(NodeEnum::ReturnStmt(r)) => {
+                let val = self.maybe(r.returnval.as_deref())?;
+                match (target, val) {
+                    (Some(target), Some(val)) => self.assign(target, &val, location(node)),
+                    _ => Ok(()),
+                }
+            }
+            _ => {
+                let cols = self.query_node(node)?;
+                match (target, cols.list.as_slice()) {
+                    (Some(target), [only]) => self.assign(target, &only.val, location(node)),
+                    _ => Ok(()),
+                }
+            }
         }
     }
 
+    fn declare_arguments(&mut self, arguments: &[Variable]) {
+        let mut frame = Frame::default();
+        for argument in arguments {
+            let val = match &argument.ty {
+                Some(ty) if !ty.protected() => {
+                    let at = self.range.start;
+                    let id = self.leaves.add(at..at, LeafKind::Argument);
+                    let code = code_of(&self.value_of(ty));
+                    Val::leaf(id, Some(code))
+                }
+                Some(ty) => self.value_of(ty),
+                None => Val::unknown(),
+            };
+            self.arguments.push(val.clone());
+            let name = argument.name.clone();
+            frame.list.push(Col { name, val });
+        }
+        self.scopes.push(Rc::new(frame));
+    }
+
     fn bodies(&mut self, options: &[Node], trigger: bool) -> Res<()> {
-        let option = |wanted: &str| {
-            options.iter().find_map(|o| match &o.node {
-                Some(NodeEnum::DefElem(d)) if d.defname == wanted => Some(d),
-                _ => None,
-            })
-        };
-        let language = option("language")
-            .and_then(|d| d.arg.as_deref())
-            .and_then(constant_text);
-        let language = language.unwrap_or_else(|| "plpgsql".into());
+        let (language, texts) = source(options);
         if matches!(language.as_str(), "c" | "internal") {
             return Ok(());
         }
         let ours = matches!(language.as_str(), "sql" | "plpgsql");
-        let Some(body) = option("as") else {
-            return Ok(());
-        };
-        let texts: Vec<String> = match body.arg.as_deref().and_then(|n| n.node.as_ref()) {
-            Some(NodeEnum::List(list)) => list.items.iter().filter_map(constant_text).collect(),
-            Some(_) => body
-                .arg
-                .as_deref()
-                .and_then(constant_text)
-                .into_iter()
-                .collect(),
-            None => Vec::new(),
-        };
+        let location = option(options, "as").map_or(-1, |body| body.location);
         for text in texts {
-            self.body(&text, ours, trigger, body.location)?;
+            self.body(&text, ours, trigger, location)?;
         }
         Ok(())
     }
@@ -147,7 +232,27 @@ impl Infer<'_> {
     }
 }
 
-fn constants(location: i32) -> Refusal {
+fn option<'n>(options: &'n [Node], wanted: &str) -> Option<&'n DefElem> {
+    options.iter().find_map(|o| match &o.node {
+        Some(NodeEnum::DefElem(d)) if d.defname == wanted => Some(&**d),
+        _ => None,
+    })
+}
+
+/// A routine's language, and the strings that its body is in.
+fn source(options: &[Node]) -> (String, Vec<String>) {
+    let language = option(options, "language")
+        .and_then(|d| d.arg.as_deref())
+        .and_then(constant_text);
+    let body = option(options, "as").and_then(|d| d.arg.as_deref());
+    let texts = match body.and_then(|n| n.node.as_ref()) {
+        Some(NodeEnum::List(list)) => list.items.iter().filter_map(constant_text).collect(),
+        _ => body.and_then(constant_text).into_iter().collect(),
+    };
+    (language.unwrap_or_else(|| "plpgsql".into()), texts)
+}
+
+pub(crate) fn constants(location: i32) -> Refusal {
     Refusal::unsupported("the body of this routine names something protected and has constants in it")
         .at(location)
         .detail("The proxy cannot tell which of the constants meet protected values; they would be stored in the clear.")

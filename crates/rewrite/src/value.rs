@@ -21,10 +21,15 @@ pub(crate) enum LeafKind {
     Typed(TypeCode, i32, Vec<u8>),
     /// `$n`, with the code of the type that a cast right on it says.
     Param(u32, Option<TypeCode>),
+    /// An argument or variable of a plain type, in the body of a routine.
+    Argument,
     /// NULL: it stays, but what it meets is linked by it.
     Null,
     /// The type name in a cast: its twin as text, if it has one.
     Cast(Option<String>),
+    /// A part of the grammar that is written otherwise where its operands are protected:
+    /// text, a value that is sealed, text.
+    Written(String, TypeCode, &'static str, String),
     /// A literal that cannot be put into an envelope, and why.
     Never(&'static str),
 }
@@ -45,8 +50,24 @@ pub(crate) struct Leaf {
     pub met_plain: bool,
     /// It went, not protected then, into something that takes plain values only.
     pub passed: bool,
+    /// And that has a plain operand beside it.
+    pub beside_plain: bool,
+    /// What it meets would as well be compared with its envelope.
+    pub comparable: bool,
+    /// What the inference does depends on its value.
+    pub looked_at: bool,
     parent: LeafId,
     protected: bool,
+}
+
+impl Leaf {
+    /// There is a value in it, not only a type or NULL.
+    pub fn holds_value(&self) -> bool {
+        !matches!(
+            self.kind,
+            LeafKind::Null | LeafKind::Cast(_) | LeafKind::Written(..)
+        )
+    }
 }
 
 /// All leaves of a text.
@@ -67,6 +88,9 @@ impl Leaves {
             alone: false,
             met_plain: false,
             passed: false,
+            beside_plain: false,
+            comparable: false,
+            looked_at: false,
             parent: id,
             protected: false,
         });
@@ -85,7 +109,7 @@ impl Leaves {
         &mut self.list[id]
     }
 
-    fn root(&self, mut id: LeafId) -> LeafId {
+    pub fn root(&self, mut id: LeafId) -> LeafId {
         while self.list[id].parent != id {
             id = self.list[id].parent;
         }

@@ -144,7 +144,6 @@ fn definitions() {
             "DO $$ BEGIN INSERT INTO emp(name) VALUES ('s3cret'); END $$",
             "DO $$ BEGIN EXECUTE 'INSERT INTO emp(name) VALUES (''s3cret'')'; END $$",
             "CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ INSERT INTO emp(salary) VALUES (5200) $$",
-            "CREATE FUNCTION f() RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO emp(salary) VALUES (5200); END",
         ],
     );
 }

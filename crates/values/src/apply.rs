@@ -4,7 +4,7 @@
 use crate::datetime::{arith, extract};
 use crate::error::{no_such_operation, too_large};
 use crate::text::{self, End};
-use crate::{Env, Interval, Numeric, Result, Value, cast, float, integer, io};
+use crate::{Env, Interval, Numeric, Result, Value, cast, float, integer, io, like};
 use contract::{Op, TypeCode, Unit};
 
 /// Evaluates `op`, whose result is a value of type `ret`. Arguments are not null.
@@ -212,6 +212,7 @@ fn string(op: Op, args: &[&Value]) -> Result<Value> {
             let other = as_text(other).ok_or_else(no_such_operation)?;
             match op {
                 Op::Concat => text::concat(s, other).map(Value::Text),
+                Op::LikeEscape => like::escape(s, other).map(Value::Text),
                 Op::Position => int4(text::position(s, other)),
                 _ => owned(text::trim(s, other, end(op)?)),
             }

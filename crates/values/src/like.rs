@@ -106,6 +106,38 @@ fn seek(t: &[u8], first: u8) -> Option<&[u8]> {
     t.get(t.iter().position(|&b| b == first)?..)
 }
 
+/// The pattern with the default escape character that means what this one does with its own.
+/// An empty one: none escapes.
+pub(crate) fn escape(pattern: &[u8], escape: &[u8]) -> Result<Box<[u8]>> {
+    if !escape.is_empty() && char_width(escape) < escape.len() {
+        return Err(Error {
+            hint: Some("Escape string must be empty or one character.".into()),
+            ..Error::new(b"22025", "invalid escape string")
+        });
+    }
+    if escape == b"\\" {
+        return Ok(pattern.into());
+    }
+    let mut out = Vec::with_capacity(pattern.len().saturating_mul(2));
+    let (mut rest, mut escaped) = (pattern, false);
+    while !rest.is_empty() {
+        let width = char_width(rest).clamp(1, rest.len());
+        let (character, after) = rest.split_at(width);
+        rest = after;
+        if character == escape && !escaped {
+            out.push(b'\\');
+            escaped = true;
+            continue;
+        }
+        if character == b"\\" && !escaped {
+            out.push(b'\\');
+        }
+        out.extend_from_slice(character);
+        escaped = false;
+    }
+    Ok(out.into())
+}
+
 /// A pattern of `LIKE` over characters (not `bytea`), looked at once for many texts.
 pub struct Pattern<'a> {
     whole: &'a [u8],
@@ -224,6 +256,26 @@ mod tests {
         ] {
             assert_eq!(matches(s, p), Some(expected), "{s} LIKE {p}");
         }
+    }
+
+    /// As PostgreSQL's `like_escape`, which gives the same texts on plaintext.
+    #[test]
+    fn escapes() {
+        for (pattern, with, expected) in [
+            ("a#%b%", "#", "a\\%b%"),
+            ("a##", "#", "a\\#"),
+            ("a\\b", "#", "a\\\\b"),
+            ("a#\\b", "#", "a\\\\b"),
+            ("a\\%", "", "a\\\\%"),
+            ("a\\%", "\\", "a\\%"),
+            ("aé%", "é", "a\\%"),
+            ("a#", "#", "a\\"),
+        ] {
+            let found = escape(pattern.as_bytes(), with.as_bytes()).expect(pattern);
+            assert_eq!(&*found, expected.as_bytes(), "{pattern} ESCAPE {with}");
+        }
+        let error = escape(b"a", b"##").expect_err("two characters");
+        assert_eq!(&error.sqlstate, b"22025");
     }
 
     /// A pattern that ends with the escape is an error only where PostgreSQL gets

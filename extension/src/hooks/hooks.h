@@ -35,6 +35,8 @@ extern void cfd_parse_init(void);
 extern void cfd_check_expression(Node *node);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);
+/* Refuses an expression that makes text or JSON of protected values (packed.c). */
+extern void cfd_check_packed(Node *node, List *queries);
 /* report.c: settings that the client is told of */
 extern void cfd_report_init(void);
 

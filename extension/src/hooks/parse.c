@@ -62,11 +62,31 @@ varies(Node *node, void *context)
 }
 
 static bool
+cfd_parse_has_null(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Const))
+		return ((Const *) node)->constisnull;
+	return expression_tree_walker(node, cfd_parse_has_null, context);
+}
+
+/* A NULL that is written as an expression is no value. */
+static bool
+folds_to_null(Node *node)
+{
+	if (!cfd_parse_has_null(node, NULL))
+		return false;
+	node = eval_const_expressions(NULL, (Node *) copyObject(node));
+	return IsA(node, Const) && ((Const *) node)->constisnull;
+}
+
+static bool
 cfd_parse_is_constant(Node *node)
 {
 	if (IsA(node, Const))
 		return !((Const *) node)->constisnull;
-	return !varies(node, NULL) && !contain_mutable_functions(node);
+	return !varies(node, NULL) && !contain_mutable_functions(node) && !folds_to_null(node);
 }
 
 static void
@@ -127,13 +147,29 @@ check_text_making(Oid function, List *args)
 	}
 }
 
+/* The queries around an expression, innermost first. */
+typedef struct Queries
+{
+	List	   *list;
+} Queries;
+
+static bool check(Node *node, void *context);
+
+static bool
+check_query(Query *query, Queries *outer)
+{
+	Queries		inner = {lcons(query, list_copy(outer->list))};
+
+	return query_tree_walker(query, check, &inner, 0);
+}
+
 static bool
 check(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, check, context, 0);
+		return check_query((Query *) node, (Queries *) context);
 	if (IsA(node, CoerceViaIO))
 	{
 		CoerceViaIO *cast = (CoerceViaIO *) node;
@@ -149,13 +185,16 @@ check(Node *node, void *context)
 	}
 	else if (IsA(node, OpExpr))
 		check_text_making(((OpExpr *) node)->opfuncid, ((OpExpr *) node)->args);
+	cfd_check_packed(node, ((Queries *) context)->list);
 	return expression_tree_walker(node, check, context);
 }
 
 void
 cfd_check_expression(Node *node)
 {
-	(void) check(node, NULL);
+	Queries		none = {NIL};
+
+	(void) check(node, &none);
 }
 
 /* The query inside a utility statement, if it was analysed with it. */

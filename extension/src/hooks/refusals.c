@@ -25,6 +25,8 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_rewrite.h"
 #include "catalog/pg_statistic_ext.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
@@ -273,6 +275,14 @@ after_change(Oid class, Oid object, int sub)
 			break;
 		case StatisticExtRelationId:
 			check_statistics(object);
+			break;
+		case ProcedureRelationId:
+			cfd_check_expression(stored_expression(ProcedureRelationId, ProcedureOidIndexId, Anum_pg_proc_oid,
+												   Anum_pg_proc_prosqlbody, object, 0));
+			break;
+		case RewriteRelationId:
+			cfd_check_expression(stored_expression(RewriteRelationId, RewriteOidIndexId, Anum_pg_rewrite_oid,
+												   Anum_pg_rewrite_ev_action, object, 0));
 			break;
 		default:
 			break;

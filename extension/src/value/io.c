@@ -13,6 +13,8 @@
 #include "session/channel.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
+#include "nodes/primnodes.h"
+#include "utils/builtins.h"
 #include "value/promote.h"
 #include "value/base64.h"
 #include "value/batch.h"
@@ -200,6 +202,22 @@ cfd_type_recv(FunctionCallInfo fcinfo, uint8 type)
 	return UInt64GetDatum(fid);
 }
 
+/*
+ * PL/pgSQL assigns between any types by way of their texts, without the parser: the text
+ * would be an envelope of this session, which nobody can open later.
+ */
+static void
+check_cast(const FmgrInfo *flinfo, uint8 type)
+{
+	if (flinfo != NULL && flinfo->fn_expr != NULL && IsA(flinfo->fn_expr, CoerceViaIO))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot cast type %s to %s", cfd_type_name(type),
+						format_type_be(((CoerceViaIO *) flinfo->fn_expr)->resulttype)),
+				 errdetail("A protected value's text is an envelope, not the value."),
+				 errhint("Declare the variable with the protected type.")));
+}
+
 static const char *
 get_envelope(CfdFid fid, uint8 type, uint32 *length)
 {
@@ -222,10 +240,14 @@ Datum
 cfd_type_out(FunctionCallInfo fcinfo, uint8 type)
 {
 	uint32		bytes;
-	const char *envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
-	size_t		length = CFD_BASE64_LENGTH((size_t) bytes);
-	char	   *text = palloc(PREFIX_LENGTH + length + 1);
+	const char *envelope;
+	size_t		length;
+	char	   *text;
 
+	check_cast(fcinfo->flinfo, type);
+	envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
+	length = CFD_BASE64_LENGTH((size_t) bytes);
+	text = palloc(PREFIX_LENGTH + length + 1);
 	memcpy(text, CFD_ENVELOPE_PREFIX, PREFIX_LENGTH);
 	cfd_base64_encode(text + PREFIX_LENGTH, (const unsigned char *) envelope, bytes);
 	text[PREFIX_LENGTH + length] = '\0';

@@ -195,6 +195,9 @@ impl Core {
             ..Portal::default()
         };
         if !statement.touches || bind.values.is_empty() {
+            if let Some(failure) = self.sql_in_values(bind.values.iter().copied().flatten()) {
+                return Ok(self.refuse_extended(failure));
+            }
             let portal = Arc::new(portal);
             self.forward(message, Expect::Bind(Some(portal.clone())));
             self.portals.insert(bind.portal.to_owned(), portal);
@@ -209,6 +212,11 @@ impl Core {
             Ok(sealed) => sealed,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
+        let plain = bind.values.iter().zip(&sealed);
+        let plain = plain.filter_map(|(given, sealed)| given.filter(|_| sealed.is_none()));
+        if let Some(failure) = self.sql_in_values(plain) {
+            return Ok(self.refuse_extended(failure));
+        }
         let values: Vec<Option<&[u8]>> = bind
             .values
             .iter()
@@ -232,6 +240,22 @@ impl Core {
         self.queue.push_back(Expect::Bind(Some(portal.clone())));
         self.portals.insert(bind.portal.to_owned(), portal);
         Ok(Flow::Done)
+    }
+
+    /// Values that go as they are must not be SQL that somebody parses later, with
+    /// constants that would be sealed.
+    fn sql_in_values<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Option<Failure> {
+        let schema = self.schema.as_ref()?;
+        let mut texts = values.filter_map(|value| std::str::from_utf8(value).ok());
+        texts
+            .any(|text| rewrite::hides_secrets(text, schema))
+            .then(|| {
+                Failure::new(
+                    "0A000",
+                    "confide: a parameter holds SQL that names something protected, with constants in it",
+                )
+                .hint("Send the statement itself, or pass the values as arguments of protected types.")
+            })
     }
 
     /// What we know of a statement. One that we have not seen prepared (by SQL

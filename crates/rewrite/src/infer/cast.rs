@@ -157,6 +157,10 @@ impl Infer<'_> {
         let (Some(arg), Some(name)) = (c.arg.as_deref(), c.type_name.as_ref()) else {
             return Ok(Val::plain(None));
         };
+        // The grammar's own: SUBSTRING (… FOR n).
+        if name.location < 0 {
+            return self.expr(arg);
+        }
         let ty = self.type_use(name)?;
         if let Some(val) = self.interval_literal(c, arg, &ty)? {
             return Ok(val);
@@ -310,7 +314,7 @@ impl Infer<'_> {
             return self.interval_in_cast(c, literal, ty, typmod, &text.sval);
         };
         let kind = LeafKind::Typed(TypeCode::Interval, typmod, text.sval.clone().into_bytes());
-        let id = self.leaves.add(range, kind);
+        let id = self.leaf(range, kind);
         Ok(Some(Val::leaf(id, Some(Some(TypeCode::Interval)))))
     }
 
@@ -343,7 +347,7 @@ impl Infer<'_> {
                 literal,
             ),
         };
-        let id = self.leaves.add(range, kind);
+        let id = self.leaf(range, kind);
         Ok(Some(Val::leaf(id, Some(Some(TypeCode::Interval)))))
     }
 }

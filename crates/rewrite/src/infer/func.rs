@@ -1,7 +1,7 @@
 //! Function calls: of the catalog, of users, and PostgreSQL's other ones.
 
 use super::oper::code_of;
-use super::{Infer, Res, names};
+use super::{Infer, Res, location, names};
 use crate::known::{Known, Sig};
 use crate::refusal::Refusal;
 use crate::schema::{ColumnType, UserFunction};
@@ -23,6 +23,12 @@ impl Infer<'_> {
         let schema = schema.last().copied();
         let name = *name;
         let mut vals = self.exprs(&f.args)?;
+        if let ("substring", [_, one, _]) = (name, f.args.as_slice())
+            && location(one) < 0
+            && let Some(first) = self.from_the_first(f)
+        {
+            vals[1] = first;
+        }
         self.sets_config |= name == "set_config";
         let ordered = self.sort_clause(&f.agg_order)?;
         if f.agg_within_group {
@@ -65,11 +71,26 @@ impl Infer<'_> {
             .any(|u| matches!(self.leaves.get(u.id).kind, LeafKind::Str(..)))
     }
 
+    /// A function of the catalog that the grammar calls.
+    pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
+        let sigs = Known::get().function(name, vals.len());
+        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        if vals.iter().any(shaped) {
+            return self.plain_function(name, vals, at);
+        }
+        match vals.iter().any(|v| self.enc_now(v).is_some()) {
+            true => self.enc_function(&sigs, vals, at),
+            false => Ok(self.open_function(name, &sigs, vals)),
+        }
+    }
+
     fn system_function(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Val> {
         let any_enc = vals.iter().any(|v| self.holds_enc(v));
         if f.agg_star || takes_anything(name) || (!any_enc && is_structural(name)) {
             for val in vals {
-                self.note_plain(val);
+                if self.enc(val).is_none() {
+                    self.note_plain(val);
+                }
             }
             return Ok(Val::plain((name == "count").then_some(TypeCode::Int8)));
         }
@@ -81,6 +102,11 @@ impl Infer<'_> {
             });
         }
         if let Some(val) = self.polymorphic(name, vals, f.location)? {
+            return Ok(val);
+        }
+        if name == "concat"
+            && let Some(val) = self.concat(f, vals)?
+        {
             return Ok(val);
         }
         if let (true, "substring" | "substr", [_, pattern]) = (any_enc, name, vals)

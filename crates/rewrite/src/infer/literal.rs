@@ -88,6 +88,9 @@ impl Infer<'_> {
             .filter(|n| *n > 0)
             .ok_or_else(lost)?;
         self.visited.insert(start);
+        if let Some(argument) = self.arguments.get(p.number as usize - 1) {
+            return Ok(argument.clone());
+        }
         let declared = self.declared.get(p.number as usize - 1).cloned();
         let said = match &declared {
             Some(ColumnType::Enc(code)) => Some(*code),

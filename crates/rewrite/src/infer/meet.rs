@@ -118,10 +118,7 @@ impl Infer<'_> {
 
     /// The leaf has a value in it.
     fn secret(&self, u: &Use) -> bool {
-        !matches!(
-            self.leaves.get(u.id).kind,
-            LeafKind::Null | LeafKind::Cast(_)
-        )
+        self.leaves.get(u.id).holds_value()
     }
 
     /// The literals and parameters in a value.
@@ -156,8 +153,13 @@ impl Infer<'_> {
             self.type_bare(&uses, TypeCode::Text);
         }
         if matches!(a.class, Class::Plain(_)) || matches!(b.class, Class::Plain(_)) {
-            for u in uses {
-                self.leaves.get_mut(u.id).met_plain = true;
+            let alone = |v: &Val| matches!(v.class, Class::Plain(_)) && v.leaves.is_empty();
+            if alone(a) || alone(b) {
+                self.met_plain(&uses);
+            } else {
+                for u in uses {
+                    self.leaves.get_mut(u.id).met_plain = true;
+                }
             }
         }
     }
@@ -197,9 +199,7 @@ impl Infer<'_> {
 
     /// The parameters of the value meet something plain.
     pub fn note_plain(&mut self, val: &Val) {
-        for u in val.all_leaves() {
-            self.leaves.get_mut(u.id).met_plain = true;
-        }
+        self.met_plain(&val.all_leaves());
     }
 
     /// Bare strings and parameters, if they become protected, need a cast.
@@ -266,8 +266,8 @@ impl Infer<'_> {
         self.leaves.unite_all(&uses);
         if let Some(plain) = vals.iter().find(|v| matches!(v.class, Class::Plain(_))) {
             let class = plain.class.clone();
+            self.met_plain(&uses);
             for u in &mut uses {
-                self.leaves.get_mut(u.id).met_plain = true;
                 u.block = u.block.or(Some(Block::BesidePlain));
             }
             return Ok(Val {

@@ -3,9 +3,11 @@
 //! Bottom-up over the parse tree, with scopes. Each kind of node is in a file of
 //! its own; this one has the state, and what a condition does.
 
+mod call;
 mod cast;
 mod column;
 mod dml;
+mod echo;
 mod expr;
 mod from;
 mod func;
@@ -23,13 +25,15 @@ use crate::refusal::Refusal;
 use crate::schema::{ColumnType, Schema};
 use crate::scope::{Cols, Frame};
 use crate::tokens::Tokens;
-use crate::value::{Class, Leaves, Val};
+use crate::value::{Class, LeafId, Leaves, Val};
 use contract::TypeCode;
 use pg_query::{Node, NodeEnum};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 
+pub(crate) use echo::key;
+pub(crate) use oper::code_of;
 pub(crate) use range::location;
 
 pub(crate) type Res<T> = Result<T, Refusal>;
@@ -59,8 +63,14 @@ pub(crate) struct Infer<'a> {
     pub sets_config: bool,
     /// The types that `PREPARE` declares for parameters.
     pub declared: Vec<ColumnType>,
+    /// In the body of a routine: its arguments, by number.
+    pub arguments: Vec<Val>,
     /// Where literals begin that an earlier run found to be protected.
     pub forced: HashSet<usize>,
+    /// Those of them that say again what is sealed elsewhere.
+    pub echoes: HashSet<usize>,
+    /// One of those that meets something plain.
+    pub torn: Option<LeafId>,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
     /// What the client gets ([`crate::Statement::results`]).
@@ -98,7 +108,10 @@ impl<'a> Infer<'a> {
             unresolved: false,
             sets_config: false,
             declared: Vec::new(),
+            arguments: Vec::new(),
             forced: HashSet::new(),
+            echoes: HashSet::new(),
+            torn: None,
             named_targets: Vec::new(),
             results: None,
             nameless: 0,

@@ -39,6 +39,7 @@ impl Infer<'_> {
             AExprKind::AexprOpAny | AExprKind::AexprOpAll => self.any_all(&name, e),
             AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
                 let (l, r) = self.both(e)?;
+                self.alike("=", &l, &r);
                 self.compare(&l, &r, e.location)?;
                 Ok(Val::boolean())
             }
@@ -61,6 +62,7 @@ impl Infer<'_> {
                 let subject = self.operand(e.lexpr.as_deref())?;
                 for bound in list(e.rexpr.as_deref()) {
                     let val = self.expr(bound)?;
+                    self.alike("<", &subject, &val);
                     self.compare(&subject, &val, e.location)?;
                 }
                 Ok(Val::boolean())
@@ -92,6 +94,10 @@ impl Infer<'_> {
         {
             return self.foreign(&[l.clone(), r.clone()], name, at);
         }
+        // Of literals only, which are sealed since others say the same.
+        if sigs.is_empty() && l.literal() && r.literal() && (self.enc(l).is_some() || self.enc(r).is_some()) {
+            return self.foreign(&[l.clone(), r.clone()], name, at);
+        }
         let (left, right) = (self.enc_now(l), self.enc_now(r));
         if left.is_some() || right.is_some() {
             if sigs.is_empty() {
@@ -105,6 +111,7 @@ impl Infer<'_> {
             let codes = [code(l, left), code(r, right)];
             return Ok(self.enc_result(&sigs, &codes));
         }
+        self.alike(name, l, r);
         self.meet(l, r, at)?;
         if known::is_comparison(name) {
             return Ok(Val::boolean());
@@ -174,6 +181,9 @@ impl Infer<'_> {
         for val in vals {
             if !known {
                 self.pass(val);
+                for u in val.leaves.iter().filter(|_| plain.is_some()) {
+                    self.leaves.get_mut(u.id).beside_plain = true;
+                }
                 leaves.extend(val.blocked(Block::PlainFunction));
             } else if let (Some(plain), true) = (plain, val.bare()) {
                 leaves.extend(self.beside_plain(plain, val));
@@ -317,6 +327,7 @@ impl Infer<'_> {
         let subject = self.operand(e.lexpr.as_deref())?;
         for item in list(e.rexpr.as_deref()) {
             let val = self.expr(item)?;
+            self.alike("=", &subject, &val);
             self.compare(&subject, &val, e.location)?;
         }
         Ok(Val::boolean())
@@ -333,42 +344,32 @@ impl Infer<'_> {
         self.binary(name, &subject, &pattern, e.location)
     }
 
-    /// `pattern ESCAPE 'c'` with literals: the pattern is rewritten with the
-    /// default escape character if it becomes protected.
+    /// `pattern ESCAPE 'c'`. Of literals, the pattern is rewritten with the default escape
+    /// character if it becomes protected; the planner estimates such a constant.
     fn escaped(&mut self, args: &[Node], at: i32) -> Res<Val> {
         let vals = self.exprs(args)?;
         let [pattern, escape] = vals.as_slice() else {
             return Ok(Val::unknown());
         };
-        let (Some(p), Some(c)) = (self.string(pattern), self.string(escape)) else {
-            if vals.iter().any(|v| self.holds_enc(v)) {
-                return self.foreign(&vals, "like_escape", at);
-            }
-            let uses = vals
-                .iter()
-                .flat_map(|v| v.blocked(Block::PlainFunction))
-                .collect();
-            let plain = vals.iter().any(|v| matches!(v.class, Class::Plain(_)));
-            let class = if plain {
-                Class::Plain(Some(TypeCode::Text))
-            } else {
-                Class::Lit(None)
-            };
-            return Ok(Val {
-                class,
-                leaves: uses,
-            });
+        let merged = match (self.string(pattern), self.string(escape)) {
+            (Some(p), Some(c)) => like_escape(&p, &c),
+            _ => None,
+        };
+        for u in vals.iter().flat_map(|v| &v.leaves) {
+            self.leaves.get_mut(u.id).looked_at = true;
+        }
+        let Some(text) = merged else {
+            return self.called("like_escape", &vals, at);
         };
         let start = self.leaves.get(pattern.leaves[0].id).range.start;
         let end = self.leaves.get(escape.leaves[0].id).range.end;
         let between = self.leaves.get(pattern.leaves[0].id).range.end;
         let keyword = self.tokens.next_from(between);
         let adjacent = self.tokens.kind(keyword) == Token::Escape;
-        let kind = match (adjacent, like_escape(&p, &c)) {
-            (true, Some(text)) => LeafKind::Str(text.into_bytes(), None),
-            _ => LeafKind::Never("the pattern and its ESCAPE cannot be put into one literal"),
-        };
-        let id = self.leaves.add(start..end, kind);
+        if !adjacent {
+            return self.called("like_escape", &vals, at);
+        }
+        let id = self.leaf(start..end, LeafKind::Str(text.into_bytes(), None));
         Ok(Val::leaf(id, None))
     }
 

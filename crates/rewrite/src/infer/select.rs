@@ -122,7 +122,8 @@ impl Infer<'_> {
             match &node.node {
                 Some(NodeEnum::GroupingSet(set)) => self.group_clause(&set.content, cols)?,
                 Some(NodeEnum::AConst(c)) => {
-                    self.constant(c)?;
+                    let position = self.constant(c)?;
+                    self.note_plain(&position);
                 }
                 Some(NodeEnum::ColumnRef(c)) => match self.column(c) {
                     Err(refusal) if !output_name(node, cols) => return Err(refusal),
@@ -146,8 +147,12 @@ impl Infer<'_> {
             let Some(inner) = inner.filter(|n| n.node.is_some()) else {
                 continue;
             };
-            if !output_name(inner, cols) {
-                self.expr(inner)?;
+            if output_name(inner, cols) {
+                continue;
+            }
+            let val = self.expr(inner)?;
+            if matches!(inner.node, Some(NodeEnum::AConst(_))) {
+                self.note_plain(&val);
             }
         }
         Ok(())

@@ -1,0 +1,3 @@
+fn main() {
+    println!("{}", pg_query::parse_plpgsql(&std::env::args().nth(1).unwrap()).unwrap());
+}

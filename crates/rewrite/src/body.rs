@@ -1,0 +1,298 @@
+//! What a routine's body does with its arguments: one of a plain type that meets something
+//! protected there would bring its values in the clear (`SELECT f('x')`), so the routine is
+//! refused when it is created. So are constants that meet an argument of a protected type.
+//!
+//! Bodies of SQL are parsed as they are, of PL/pgSQL expression by expression, until no
+//! further variable is found that a protected value goes into. Which constants a body may
+//! have that names something protected, `routine` says.
+//!
+//! Does not: follow strings that are executed, nor look at other languages.
+
+use crate::infer::{Infer, Res};
+use crate::refusal::Refusal;
+use crate::schema::{ColumnType, Schema};
+use crate::scope::{Col, Cols, Entry, Frame};
+use crate::tokens::Tokens;
+use crate::value::{Class, LeafKind, Use, Val};
+use contract::TypeCode;
+use pg_query::NodeEnum;
+use pg_query::protobuf::Token;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// A named value of the routine: an argument or a variable.
+pub(crate) struct Variable {
+    pub name: String,
+    /// None: a record, whose fields may be anything.
+    pub ty: Option<ColumnType>,
+    pub argument: bool,
+}
+
+/// An expression or statement of a body, and the variable that it is assigned to.
+struct Piece {
+    sql: String,
+    target: Option<String>,
+    /// It gives the routine's result.
+    result: bool,
+}
+
+/// The whole of a routine, as far as it matters here.
+pub(crate) struct Body<'a> {
+    pub schema: &'a Schema,
+    pub variables: Vec<Variable>,
+    pub result: Option<ColumnType>,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Body<'a> {
+    pub fn of_sql(schema: &'a Schema, text: &str) -> Body<'a> {
+        let piece = Piece {
+            sql: text.to_owned(),
+            target: None,
+            result: true,
+        };
+        Body {
+            schema,
+            variables: Vec::new(),
+            result: None,
+            pieces: vec![piece],
+        }
+    }
+
+    /// `create`: the whole statement. None if it cannot be read.
+    pub fn of_plpgsql(schema: &'a Schema, create: &str) -> Option<Body<'a>> {
+        let tree = pg_query::parse_plpgsql(create).ok()?;
+        let mut body = Body {
+            schema,
+            variables: Vec::new(),
+            result: None,
+            pieces: Vec::new(),
+        };
+        body.walk(&tree, false);
+        Some(body)
+    }
+
+    fn walk(&mut self, node: &Value, result: bool) {
+        match node {
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item, result)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    match key.as_str() {
+                        "PLpgSQL_expr" => self.expression(value, result),
+                        "PLpgSQL_var" => self.variable(value),
+                        "PLpgSQL_rec" | "PLpgSQL_row" => self.record(value),
+                        "PLpgSQL_stmt_return" | "PLpgSQL_stmt_return_next" => {
+                            self.walk(value, true)
+                        }
+                        _ => self.walk(value, result),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn expression(&mut self, node: &Value, result: bool) {
+        let Some(text) = node.get("query").and_then(Value::as_str) else {
+            return;
+        };
+        if pg_query::parse(text, 0).is_ok() {
+            self.pieces.push(Piece {
+                sql: text.to_owned(),
+                target: None,
+                result: false,
+            });
+            return;
+        }
+        let assigned = text.split_once(":=").or_else(|| text.split_once('='));
+        let name = |t: &str| {
+            let t = t.trim();
+            let word = t.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+            word.then(|| t.to_lowercase())
+        };
+        let (target, sql) = match assigned.map(|(t, e)| (name(t), e)) {
+            Some((Some(target), expr)) if pg_query::parse(&format!("SELECT {text}"), 0).is_err() || text.contains(":=") => {
+                (Some(target), expr)
+            }
+            _ => (None, text),
+        };
+        self.pieces.push(Piece {
+            sql: format!("SELECT {sql}"),
+            target,
+            result,
+        });
+    }
+
+    fn variable(&mut self, node: &Value) {
+        let Some(name) = node.get("refname").and_then(Value::as_str) else {
+            return;
+        };
+        let named = node.pointer("/datatype/PLpgSQL_type/typname");
+        let typname = named.and_then(Value::as_str).unwrap_or_default();
+        let ty = self.named_type(typname);
+        self.variables.push(Variable {
+            name: name.to_owned(),
+            ty,
+            argument: false,
+        });
+        if let Some(default) = node.get("default_val").and_then(|d| d.get("PLpgSQL_expr")) {
+            let before = self.pieces.len();
+            self.expression(default, false);
+            for piece in self.pieces.iter_mut().skip(before) {
+                piece.target.get_or_insert(name.to_owned());
+            }
+        }
+    }
+
+    fn record(&mut self, node: &Value) {
+        if let Some(name) = node.get("refname").and_then(Value::as_str) {
+            self.variables.push(Variable {
+                name: name.to_owned(),
+                ty: None,
+                argument: false,
+            });
+        }
+    }
+
+    /// A type as PL/pgSQL's parser names it.
+    fn named_type(&self, name: &str) -> Option<ColumnType> {
+        let name = name.to_lowercase();
+        let name = name.trim_start_matches("pg_catalog.");
+        let base: &str = name.split('(').next().unwrap_or(name).trim();
+        if let Some(code) = TypeCode::ALL.iter().copied().find(|t| t.enc_name() == base) {
+            return Some(ColumnType::Enc(code));
+        }
+        let odd = base.contains('%') || self.schema.protected_type(None, base).is_some();
+        (!odd).then(|| ColumnType::Plain(0, base.to_owned()))
+    }
+
+    /// Refuses the routine, or finds nothing wrong.
+    pub fn check(&self) -> Res<()> {
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        for _ in 0..=self.variables.len() {
+            let before = found.len();
+            for piece in &self.pieces {
+                self.look(piece, &mut found)?;
+            }
+            if let Some(argument) = self.variables.iter().find(|v| v.argument && found.contains(&v.name)) {
+                return Err(refuse_argument(&argument.name));
+            }
+            if found.len() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the plain variables that meet something protected in this piece.
+    fn look(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<()> {
+        let Ok(parsed) = pg_query::parse(&piece.sql, 0) else {
+            return Ok(());
+        };
+        let tokens = Tokens::scan(&piece.sql)?;
+        let mut infer = Infer::new(&piece.sql, &tokens, self.schema);
+        let leaves = self.declare(&mut infer, found);
+        let mut cols = Ok(Cols::default());
+        for raw in &parsed.protobuf.stmts {
+            let Some(node) = raw.stmt.as_deref() else { continue };
+            cols = match &node.node {
+                Some(NodeEnum::SelectStmt(_) | NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_)
+                    | NodeEnum::DeleteStmt(_) | NodeEnum::MergeStmt(_)) => infer.query_node(node),
+                _ => Ok(Cols::default()),
+            };
+            if cols.is_err() {
+                break;
+            }
+        }
+        let done = cols.and_then(|cols| match self.target(piece, found) {
+            Some(target) => cols.list.iter().take(1).try_for_each(|c| infer.assign(&target, &c.val, -1)),
+            None => Ok(()),
+        });
+        if let Err(refusal) = done {
+            return if self.matters(&piece.sql, &tokens) { Err(refusal.for_good()) } else { Ok(()) };
+        }
+        for (name, id) in &leaves {
+            if infer.leaves.protected(*id) {
+                found.insert(name.clone());
+            }
+        }
+        let constant = (0..infer.leaves.len()).any(|id| {
+            let kind = &infer.leaves.get(id).kind;
+            infer.leaves.protected(id) && matches!(kind, LeafKind::Str(..) | LeafKind::Typed(..))
+        });
+        if constant { Err(crate::routine::constants(-1)) } else { Ok(()) }
+    }
+
+    /// What the piece's value goes into, if that is protected.
+    fn target(&self, piece: &Piece, found: &BTreeSet<String>) -> Option<Val> {
+        if let Some(ColumnType::Enc(code)) = self.result.as_ref().filter(|_| piece.result) {
+            return Some(Val::enc(Some(*code)));
+        }
+        let name = piece.target.as_ref()?;
+        let variable = self.variables.iter().rev().find(|v| v.name == *name)?;
+        match &variable.ty {
+            Some(ColumnType::Enc(code)) => Some(Val::enc(Some(*code))),
+            _ if found.contains(name) => Some(Val::enc(None)),
+            _ => None,
+        }
+    }
+
+    /// A piece that cannot be followed: it may bring an argument or a constant somewhere.
+    fn matters(&self, sql: &str, tokens: &Tokens) -> bool {
+        let mut words = (0..tokens.len())
+            .filter(|i| tokens.is_name(*i))
+            .map(|i| crate::tokens::identifier(&sql[tokens.range(i)]));
+        let plain = |name: &str| {
+            let named = self.variables.iter().filter(|v| v.argument && v.name == name);
+            named.into_iter().any(|v| v.ty.as_ref().is_some_and(|t| !t.protected()))
+        };
+        let constant = tokens
+            .values(&(0..sql.len()))
+            .any(|(token, _)| token != Token::Param || self.variables.iter().any(|v| v.argument && plain(&v.name)));
+        constant || words.any(|word| plain(&word))
+    }
+
+    /// Puts the variables into scope; gives the leaves of the plain ones.
+    fn declare(&self, infer: &mut Infer<'_>, found: &BTreeSet<String>) -> Vec<(String, usize)> {
+        let mut leaves = Vec::new();
+        let mut frame = Frame { open: Some(Val::plain(None)), ..Frame::default() };
+        for variable in &self.variables {
+            let val = match &variable.ty {
+                None => Val::unknown(),
+                Some(ty) if ty.protected() => infer.value_of(ty),
+                Some(ty) => {
+                    let id = infer.leaves.add(0..0, LeafKind::Argument);
+                    if found.contains(&variable.name) {
+                        infer.leaves.protect(id);
+                    }
+                    leaves.push((variable.name.clone(), id));
+                    let code = match infer.value_of(ty).class {
+                        Class::Plain(code) => code,
+                        _ => None,
+                    };
+                    Val { class: Class::Lit(Some(code)), leaves: vec![Use { id, block: None }] }
+                }
+            };
+            if variable.argument {
+                infer.arguments.push(val.clone());
+            }
+            if variable.ty.is_none() {
+                let cols = Cols { list: Vec::new(), open: Some(Val::unknown()) };
+                frame.entries.push(Entry { alias: variable.name.clone(), schema: None, cols: Rc::new(cols) });
+            }
+            frame.list.push(Col { name: variable.name.clone(), val });
+        }
+        infer.scopes.push(Rc::new(frame));
+        leaves
+    }
+}
+
+pub(crate) fn refuse_argument(name: &str) -> Refusal {
+    Refusal::unsupported(format!(
+        "argument \"{name}\" of a plain type meets a protected value in the body of this routine"
+    ))
+    .detail("Its values would be sent in the clear whenever the routine is called.")
+    .hint("Declare the argument with the protected type.")
+    .for_good()
+}

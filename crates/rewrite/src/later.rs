@@ -1,0 +1,129 @@
+//! Strings that somebody parses as SQL later: arguments of `query_to_xml`, of `dblink`, of
+//! functions that `EXECUTE` them. No envelope can be put into one, since it may be kept.
+//!
+//! A string is looked at as what it would be if it were sent: where a constant in it would
+//! be sealed, or nobody can tell, the string does not leave. Prose is not SQL.
+//!
+//! Does not: follow strings that are put together from several.
+
+use crate::analyze::{analyze, mentions_protected};
+use crate::edit::Piece;
+use crate::refusal::Refusal;
+use crate::schema::Schema;
+use crate::tokens::{Tokens, identifier};
+use pg_query::protobuf::Token;
+use std::ops::Range;
+
+/// What a statement with constants can begin with.
+const FIRST_WORDS: [&str; 19] = [
+    "alter", "analyze", "begin", "call", "copy", "create", "declare", "delete", "do", "execute",
+    "explain", "insert", "merge", "prepare", "select", "start", "update", "values", "with",
+];
+
+/// Constants of the statement in these bytes that go as they are and are SQL with
+/// constants that must not.
+pub(crate) fn check(
+    sql: &str,
+    tokens: &Tokens,
+    range: &Range<usize>,
+    sealed: impl Fn(&Range<usize>) -> bool,
+    schema: &Schema,
+) -> Result<(), Refusal> {
+    let strings = tokens
+        .values(range)
+        .filter(|(token, r)| matches!(token, Token::Sconst | Token::Usconst) && !sealed(r));
+    for (_, r) in strings {
+        if hides_secrets(&content(&sql[r.clone()]), schema) {
+            return Err(refusal(i32::try_from(r.start).unwrap_or(-1)));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(at: i32) -> Refusal {
+    Refusal::unsupported("a string holds SQL that names something protected, with constants in it")
+        .at(at)
+        .detail("Whatever parses it later would get the constants in the clear.")
+        .hint("Send the statement itself, or pass the values as arguments of protected types.")
+        .for_good()
+}
+
+/// The text is SQL that must not be sent to the server as a value.
+pub fn hides_secrets(text: &str, schema: &Schema) -> bool {
+    may_be_sql(text)
+        && match pg_query::parse(text, 0) {
+            Ok(_) => must_not_leave(text, schema),
+            Err(_) => expression(text, schema),
+        }
+}
+
+/// Whether it is worth a closer look.
+pub(crate) fn may_be_sql(text: &str) -> bool {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ';'));
+    let end = text.find(|c: char| !c.is_ascii_alphabetic());
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    let begins = FIRST_WORDS.iter().any(|w| w.eq_ignore_ascii_case(word));
+    let constant = |c: char| c.is_ascii_digit() || matches!(c, '\'' | '$' | '"');
+    (begins && rest.contains(constant))
+        || (text.contains('\'') && text.contains(['=', '<', '>', '(', '~', 'L', 'l']))
+        || text.starts_with("--")
+        || text.starts_with("/*")
+        || text.contains("enc_")
+        || text.contains("ENC_")
+}
+
+/// As a statement, it has a constant that would be sealed, or may have to be.
+fn must_not_leave(text: &str, schema: &Schema) -> bool {
+    match analyze(text, schema) {
+        Ok(list) => list.iter().flat_map(|s| &s.edits).any(|edit| {
+            let sealed = |piece: &Piece| matches!(piece, Piece::Envelope(_));
+            edit.pieces.iter().any(sealed)
+        }),
+        Err(refusal) if refusal.certain => true,
+        Err(refusal) if matches!(refusal.sqlstate, "42601" | "22021") => false,
+        Err(_) => constants_beside(text, |tokens| {
+            mentions_protected(text, tokens, &(0..text.len()), schema)
+        }),
+    }
+}
+
+/// As an expression (a condition to be put behind WHERE), it has a constant beside the name
+/// of something protected.
+fn expression(text: &str, schema: &Schema) -> bool {
+    let query = format!("SELECT ({text}\n)");
+    if pg_query::parse(&query, 0).is_err() {
+        return false;
+    }
+    let columns = schema.protected_columns();
+    constants_beside(&query, |tokens| {
+        let names = (0..tokens.len()).filter(|index| tokens.is_name(*index));
+        let named = |index| columns.contains(identifier(&query[tokens.range(index)]).as_ref());
+        mentions_protected(&query, tokens, &(0..query.len()), schema) || names.into_iter().any(named)
+    })
+}
+
+fn constants_beside(text: &str, protected: impl Fn(&Tokens) -> bool) -> bool {
+    let Ok(tokens) = Tokens::scan(text) else {
+        return false;
+    };
+    let constant = tokens
+        .values(&(0..text.len()))
+        .any(|(token, _)| token != Token::Param);
+    constant && protected(&tokens)
+}
+
+/// What a string literal says, as far as it matters here.
+fn content(literal: &str) -> String {
+    if let Some(tag) = literal.strip_prefix('$').and_then(|rest| rest.find('$')) {
+        let tag = tag + 2;
+        let inner = literal.get(tag..literal.len().saturating_sub(tag));
+        return inner.unwrap_or_default().to_owned();
+    }
+    let open = literal.find('\'').map_or(0, |at| at + 1);
+    let inner = literal.get(open..literal.len().saturating_sub(1)).unwrap_or_default();
+    let inner = inner.replace("\'\'", "\'");
+    match literal.starts_with(['e', 'E']) {
+        true => inner.replace("\\\'", "\'").replace("\\n", "\n"),
+        false => inner,
+    }
+}

@@ -1,0 +1,195 @@
+"""A value that is sealed anywhere in a statement is plain nowhere in it, and what stands beside a
+protected value in a routine, or in a string that is parsed later, does not leave in the clear.
+
+Each form is sent with a value of its own, to a protected table and to its plain twin: the results
+are the same, and the server's log, which has every statement and every parameter, has no such
+value. A proxy that looks at each constant alone sends `'x'::text IS NULL OR name = 'x'` with one
+`'x'` in the clear."""
+
+import itertools
+
+import psycopg
+import pytest
+from results import run
+
+COUNTER = itertools.count()
+
+TABLE = """CREATE TABLE p (id int, name enc_text, n enc_int4, note text);
+INSERT INTO p VALUES (1, 'Ann', 100001, 'Ann'), (2, 'Bob', 100002, 'z'), (3, NULL, NULL, NULL)"""
+
+# %(v)s is the value: a name that is there, or one that is not.
+FORMS = [
+    "SELECT id FROM p WHERE %(v)s::text IS NULL OR name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE %(v)s::text = '' OR name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE name = %(v)s OR %(v)s::text IS NULL ORDER BY id",
+    "SELECT id FROM p WHERE %(v)s::text IS NULL OR name LIKE '%%' || %(v)s::text || '%%'",
+    "SELECT id FROM p WHERE coalesce(%(v)s::text, '') = '' OR name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE length(%(v)s::text) = 0 OR lower(name) = lower(%(v)s::text)",
+    "SELECT id FROM p WHERE note = %(v)s OR name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE note LIKE %(v)s OR name LIKE %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE note <> %(v)s AND name <> %(v)s ORDER BY id",
+    "SELECT id, %(v)s::text FROM p WHERE name = %(v)s ORDER BY id",
+    "SELECT CASE WHEN %(v)s::text <> '' THEN name = %(v)s END FROM p ORDER BY id",
+    "UPDATE p SET name = %(v)s WHERE %(v)s::text IS NOT NULL AND name = %(v)s RETURNING id",
+    "WITH a AS (SELECT %(v)s::text AS s) SELECT id FROM p, a WHERE a.s IS NULL OR name = a.s",
+]
+
+LITERAL_FORMS = [
+    "SELECT id FROM p WHERE %(v)s = '' OR name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE %(v)s IS NULL OR name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE note IN ('Bob', %(v)s) OR name = %(v)s ORDER BY id",
+    "SELECT %(v)s AS searched, id FROM p WHERE name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE name LIKE %(v)s ESCAPE '' ORDER BY id",
+]
+
+
+@pytest.fixture
+def twins(app, plain_twin):
+    """The protected table, and the plain one."""
+    app.execute(TABLE)
+    plain_twin.execute(TABLE.replace("enc_", ""))
+    return app, plain_twin
+
+
+def canary():
+    return f"Canary{next(COUNTER):04}Qz"
+
+
+def outcomes(twins, send):
+    """What both answer, and whether the answers are the same."""
+    protected, plain = (send(connection) for connection in twins)
+    assert (protected.sqlstate, protected.rows) == (plain.sqlstate, plain.rows)
+    return protected
+
+
+def interpolated(connection, sql, params):
+    with psycopg.ClientCursor(connection) as cursor:
+        return run(connection, cursor.mogrify(sql, params))
+
+
+@pytest.mark.parametrize("sql", FORMS + LITERAL_FORMS)
+@pytest.mark.parametrize("how", ["interpolated", "parameters"])
+def test_said_twice(stack, twins, sql, how):
+    if how == "parameters" and sql in LITERAL_FORMS[:4]:
+        pytest.skip("plaintext cannot tell the parameter's type either")
+    send = interpolated if how == "interpolated" else run
+    unknown = canary()
+    before = stack.log_sizes()
+    for connection in twins[:1]:
+        outcome = send(connection, sql, {"v": unknown})
+        assert outcome.sqlstate is None, outcome.message
+    assert unknown not in stack.logged_since(before)
+    for value in ("Ann", "Bob", unknown, None):
+        if value is None and how == "interpolated":
+            continue
+        outcomes(twins, lambda c, value=value: send(c, sql, {"v": value}))
+
+
+def test_two_parameters_of_one_value(stack, twins):
+    """Drivers with `?` send one value as two parameters."""
+    value = canary()
+    before = stack.log_sizes()
+    for sql in (
+        "SELECT id FROM p WHERE %s::text IS NULL OR name = %s",
+        "SELECT id FROM p WHERE (%s::text = '' OR name = %s) ORDER BY id",
+        "SELECT id FROM p WHERE %s::int4 IS NULL OR n = %s",
+    ):
+        given = "7777123" if "int4" in sql else value
+        assert run(twins[0], sql, (given, given)).sqlstate is None
+    seen = stack.logged_since(before)
+    assert value not in seen
+    assert "7777123" not in seen
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE p SET note = %(v)s WHERE name = %(v)s",
+        "SELECT id FROM p WHERE note < %(v)s OR name = %(v)s",
+    ],
+)
+def test_both_at_once(stack, twins, sql):
+    """One parameter that a plain column gets and a protected one: not in the clear."""
+    value = canary()
+    before = stack.log_sizes()
+    assert run(twins[0], sql, {"v": value}).sqlstate == "42P08"
+    assert value not in stack.logged_since(before)
+
+
+RETURNS = "RETURNS bool LANGUAGE {} AS"
+DOCUMENT = """'[{{"a": 1, "b": "{v}"}}]'"""
+REFUSED = [
+    "SELECT md5('{v}') FROM p WHERE name = '{v}'",
+    "SELECT query_to_xml($$SELECT id FROM p WHERE name = '{v}'$$, true, false, '')",
+    "SELECT query_to_xml($$VALUES ('{v}'::enc_text)$$, true, false, '')",
+    "DO $$ BEGIN EXECUTE 'UPDATE p SET name = ''{v}'''; END $$",
+    f"CREATE FUNCTION f(zz enc_text) {RETURNS.format('plpgsql')} "
+    "$$ BEGIN RETURN zz = '{v}'; END $$",
+    f"CREATE FUNCTION f(zz enc_text) {RETURNS.format('sql')} $$ SELECT zz = '{{v}}' $$",
+    f"CREATE FUNCTION f(enc_text) {RETURNS.format('sql')} $$ SELECT $1 = '{{v}}' $$",
+    "CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE sql AS "
+    "$$ SELECT count(*) FROM p WHERE name = a $$; SELECT f('{v}')",
+    "CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE plpgsql AS "
+    "$$ BEGIN RETURN (SELECT count(*) FROM p WHERE name = a); END $$; SELECT f('{v}')",
+    f"INSERT INTO p (id, name) SELECT * FROM json_to_recordset({DOCUMENT}) AS x(a int, b text)",
+    f"INSERT INTO p (id, name) SELECT * FROM json_to_recordset({DOCUMENT}) AS x(a int, b enc_text)",
+    f"INSERT INTO p (name) SELECT value FROM json_each_text({DOCUMENT})",
+    f"INSERT INTO p (name) SELECT {DOCUMENT}::json -> 0 ->> 'b'",
+    f"INSERT INTO p SELECT * FROM json_populate_recordset(NULL::p, {DOCUMENT})",
+]
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_refused_before_it_is_sent(stack, twins, sql):
+    value = canary()
+    before = stack.log_sizes()
+    assert run(twins[0], sql.format(v=value)).sqlstate == "0A000"
+    assert value not in stack.logged_since(before)
+
+
+JSON = [
+    "INSERT INTO p (id, name) SELECT * FROM json_to_recordset(%s::json) AS x(a int, b text)",
+    "INSERT INTO p (id, name) SELECT * FROM jsonb_to_recordset(%s) AS x(a int, b enc_text)",
+    "INSERT INTO p (name) SELECT e ->> 'b' FROM json_array_elements(%s::json) AS e",
+    "INSERT INTO p (name) VALUES (%s::json ->> 'b')",
+    "INSERT INTO p SELECT * FROM json_populate_record(NULL::p, %s)",
+    "INSERT INTO p SELECT (json_populate_record(NULL::p, %s)).*",
+]
+
+
+@pytest.mark.parametrize("sql", JSON)
+def test_fields_of_json_parameters(stack, twins, sql):
+    """The fields would be in the clear within the parameter."""
+    value = canary()
+    before = stack.log_sizes()
+    outcome = run(twins[0], sql, (f'[{{"a": 1, "b": "{value}", "name": "{value}"}}]',))
+    assert outcome.sqlstate == "0A000", outcome.message
+    assert value not in stack.logged_since(before)
+
+
+def test_sql_as_a_parameter(stack, twins):
+    value = canary()
+    before = stack.log_sizes()
+    for sql in ("SELECT query_to_xml(%s, true, false, '')", "SELECT %s::text"):
+        outcome = run(twins[0], sql, (f"SELECT id FROM p WHERE name = '{value}'",))
+        assert outcome.sqlstate == "0A000", outcome.message
+    assert value not in stack.logged_since(before)
+    assert run(twins[0], "SELECT %s::text", ("Select 'this' name = 5 from the list",)).rows
+
+
+def test_constants_in_parsed_bodies(stack, twins):
+    """The server keeps such a body parsed: its constants are sealed, as a view's are."""
+    value = canary()
+    before = stack.log_sizes()
+    app = twins[0]
+    app.execute(f"CREATE FUNCTION is_it(x enc_text) RETURNS bool LANGUAGE sql RETURN x = '{value}'")
+    app.execute(
+        "CREATE FUNCTION add() RETURNS void LANGUAGE sql BEGIN ATOMIC "
+        f"INSERT INTO p (id, name) VALUES (9, '{value}'); END"
+    )
+    app.execute("SELECT add()")
+    assert run(app, f"SELECT id, is_it(name), is_it('{value}') FROM p WHERE id IN (1, 9)").rows == [
+        ("1", "f", "t"),
+        ("9", "t", "t"),
+    ]
+    assert value not in stack.logged_since(before)
