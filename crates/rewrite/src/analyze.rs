@@ -237,7 +237,10 @@ fn statement<'a>(
     };
     let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
     // Bodies of routines have rules of their own.
-    if !matches!(node.node, Some(NodeEnum::CreateFunctionStmt(_) | NodeEnum::DoStmt(_))) {
+    if !matches!(
+        node.node,
+        Some(NodeEnum::CreateFunctionStmt(_) | NodeEnum::DoStmt(_))
+    ) {
         later::check(sql, tokens, &range, edited, schema)?;
     }
     let statement = Statement {

@@ -12,7 +12,7 @@ use crate::infer::{Infer, Res};
 use crate::refusal::Refusal;
 use crate::schema::{ColumnType, Schema};
 use crate::scope::{Col, Cols, Entry, Frame};
-use crate::tokens::Tokens;
+use crate::tokens::{Tokens, identifier};
 use crate::value::{Class, LeafKind, Use, Val};
 use contract::TypeCode;
 use pg_query::NodeEnum;
@@ -60,8 +60,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// `create`: the whole statement. None if it cannot be read.
-    pub fn of_plpgsql(schema: &'a Schema, create: &str) -> Option<Body<'a>> {
+    /// `create`: the whole statement; `text`: the body in it. None if it cannot be read.
+    pub fn of_plpgsql(schema: &'a Schema, create: &str, text: &str) -> Option<Body<'a>> {
         let tree = pg_query::parse_plpgsql(create).ok()?;
         let mut body = Body {
             schema,
@@ -70,7 +70,55 @@ impl<'a> Body<'a> {
             pieces: Vec::new(),
         };
         body.walk(&tree, false);
+        body.protected_variables(text);
         Some(body)
+    }
+
+    /// The parser knows PostgreSQL's own types only: those of protected types it takes for
+    /// records, and drops their defaults. So declarations are found by their tokens.
+    fn protected_variables(&mut self, text: &str) {
+        let Ok(tokens) = Tokens::scan(text) else {
+            return;
+        };
+        let word = |index: usize| identifier(text.get(tokens.range(index)).unwrap_or_default());
+        for index in 1..tokens.len() {
+            let named = |t: &TypeCode| t.enc_name() == word(index);
+            let Some(code) = TypeCode::ALL.iter().copied().find(named) else {
+                continue;
+            };
+            let constant = tokens.kind(index - 1) == Token::Ident && word(index - 1) == "constant";
+            let Some(at) = index.checked_sub(if constant { 2 } else { 1 }) else {
+                continue;
+            };
+            if !tokens.is_name(at) {
+                continue;
+            }
+            let name = word(at).into_owned();
+            self.variables.retain(|v| v.name != name);
+            let ty = Some(ColumnType::Enc(code));
+            self.variables.push(Variable {
+                name: name.clone(),
+                ty,
+                argument: false,
+            });
+            let rest = index + 1..tokens.len();
+            let end = rest.clone().find(|i| tokens.kind(*i) == Token::Ascii59);
+            let given = |i: &usize| {
+                let kind = tokens.kind(*i);
+                matches!(kind, Token::ColonEquals | Token::Ascii61 | Token::Default)
+            };
+            if let (Some(end), Some(start)) = (end, rest.clone().find(given))
+                && start < end
+            {
+                let expr = text.get(tokens.range(start).end..tokens.range(end).start);
+                let sql = format!("SELECT {}", expr.unwrap_or_default());
+                self.pieces.push(Piece {
+                    sql,
+                    target: Some(name),
+                    result: false,
+                });
+            }
+        }
     }
 
     fn walk(&mut self, node: &Value, result: bool) {
@@ -108,11 +156,16 @@ impl<'a> Body<'a> {
         let assigned = text.split_once(":=").or_else(|| text.split_once('='));
         let name = |t: &str| {
             let t = t.trim();
-            let word = t.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+            let word = t
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
             word.then(|| t.to_lowercase())
         };
         let (target, sql) = match assigned.map(|(t, e)| (name(t), e)) {
-            Some((Some(target), expr)) if pg_query::parse(&format!("SELECT {text}"), 0).is_err() || text.contains(":=") => {
+            Some((Some(target), expr))
+                if pg_query::parse(&format!("SELECT {text}"), 0).is_err()
+                    || text.contains(":=") =>
+            {
                 (Some(target), expr)
             }
             _ => (None, text),
@@ -136,7 +189,8 @@ impl<'a> Body<'a> {
             ty,
             argument: false,
         });
-        if let Some(default) = node.get("default_val").and_then(|d| d.get("PLpgSQL_expr")) {
+        let default = node.get("default_val").and_then(|d| d.get("PLpgSQL_expr"));
+        if let Some(default) = default {
             let before = self.pieces.len();
             self.expression(default, false);
             for piece in self.pieces.iter_mut().skip(before) {
@@ -175,7 +229,11 @@ impl<'a> Body<'a> {
             for piece in &self.pieces {
                 self.look(piece, &mut found)?;
             }
-            if let Some(argument) = self.variables.iter().find(|v| v.argument && found.contains(&v.name)) {
+            if let Some(argument) = self
+                .variables
+                .iter()
+                .find(|v| v.argument && found.contains(&v.name))
+            {
                 return Err(refuse_argument(&argument.name));
             }
             if found.len() == before {
@@ -195,10 +253,17 @@ impl<'a> Body<'a> {
         let leaves = self.declare(&mut infer, found);
         let mut cols = Ok(Cols::default());
         for raw in &parsed.protobuf.stmts {
-            let Some(node) = raw.stmt.as_deref() else { continue };
+            let Some(node) = raw.stmt.as_deref() else {
+                continue;
+            };
             cols = match &node.node {
-                Some(NodeEnum::SelectStmt(_) | NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_)
-                    | NodeEnum::DeleteStmt(_) | NodeEnum::MergeStmt(_)) => infer.query_node(node),
+                Some(
+                    NodeEnum::SelectStmt(_)
+                    | NodeEnum::InsertStmt(_)
+                    | NodeEnum::UpdateStmt(_)
+                    | NodeEnum::DeleteStmt(_)
+                    | NodeEnum::MergeStmt(_),
+                ) => infer.query_node(node),
                 _ => Ok(Cols::default()),
             };
             if cols.is_err() {
@@ -206,11 +271,19 @@ impl<'a> Body<'a> {
             }
         }
         let done = cols.and_then(|cols| match self.target(piece, found) {
-            Some(target) => cols.list.iter().take(1).try_for_each(|c| infer.assign(&target, &c.val, -1)),
+            Some(target) => cols
+                .list
+                .iter()
+                .take(1)
+                .try_for_each(|c| infer.assign(&target, &c.val, -1)),
             None => Ok(()),
         });
         if let Err(refusal) = done {
-            return if self.matters(&piece.sql, &tokens) { Err(refusal.for_good()) } else { Ok(()) };
+            return if self.matters(&piece.sql, &tokens) {
+                Err(refusal.for_good())
+            } else {
+                Ok(())
+            };
         }
         for (name, id) in &leaves {
             if infer.leaves.protected(*id) {
@@ -221,7 +294,11 @@ impl<'a> Body<'a> {
             let kind = &infer.leaves.get(id).kind;
             infer.leaves.protected(id) && matches!(kind, LeafKind::Str(..) | LeafKind::Typed(..))
         });
-        if constant { Err(crate::routine::constants(-1)) } else { Ok(()) }
+        if constant {
+            Err(crate::routine::constants(-1))
+        } else {
+            Ok(())
+        }
     }
 
     /// What the piece's value goes into, if that is protected.
@@ -242,21 +319,29 @@ impl<'a> Body<'a> {
     fn matters(&self, sql: &str, tokens: &Tokens) -> bool {
         let mut words = (0..tokens.len())
             .filter(|i| tokens.is_name(*i))
-            .map(|i| crate::tokens::identifier(&sql[tokens.range(i)]));
+            .map(|i| identifier(&sql[tokens.range(i)]));
         let plain = |name: &str| {
-            let named = self.variables.iter().filter(|v| v.argument && v.name == name);
-            named.into_iter().any(|v| v.ty.as_ref().is_some_and(|t| !t.protected()))
+            let named = self
+                .variables
+                .iter()
+                .filter(|v| v.argument && v.name == name);
+            named
+                .into_iter()
+                .any(|v| v.ty.as_ref().is_some_and(|t| !t.protected()))
         };
-        let constant = tokens
-            .values(&(0..sql.len()))
-            .any(|(token, _)| token != Token::Param || self.variables.iter().any(|v| v.argument && plain(&v.name)));
+        let constant = tokens.values(&(0..sql.len())).any(|(token, _)| {
+            token != Token::Param || self.variables.iter().any(|v| v.argument && plain(&v.name))
+        });
         constant || words.any(|word| plain(&word))
     }
 
     /// Puts the variables into scope; gives the leaves of the plain ones.
     fn declare(&self, infer: &mut Infer<'_>, found: &BTreeSet<String>) -> Vec<(String, usize)> {
         let mut leaves = Vec::new();
-        let mut frame = Frame { open: Some(Val::plain(None)), ..Frame::default() };
+        let mut frame = Frame {
+            open: Some(Val::plain(None)),
+            ..Frame::default()
+        };
         for variable in &self.variables {
             let val = match &variable.ty {
                 None => Val::unknown(),
@@ -271,17 +356,30 @@ impl<'a> Body<'a> {
                         Class::Plain(code) => code,
                         _ => None,
                     };
-                    Val { class: Class::Lit(Some(code)), leaves: vec![Use { id, block: None }] }
+                    Val {
+                        class: Class::Lit(Some(code)),
+                        leaves: vec![Use { id, block: None }],
+                    }
                 }
             };
             if variable.argument {
                 infer.arguments.push(val.clone());
             }
             if variable.ty.is_none() {
-                let cols = Cols { list: Vec::new(), open: Some(Val::unknown()) };
-                frame.entries.push(Entry { alias: variable.name.clone(), schema: None, cols: Rc::new(cols) });
+                let cols = Cols {
+                    list: Vec::new(),
+                    open: Some(Val::unknown()),
+                };
+                frame.entries.push(Entry {
+                    alias: variable.name.clone(),
+                    schema: None,
+                    cols: Rc::new(cols),
+                });
             }
-            frame.list.push(Col { name: variable.name.clone(), val });
+            frame.list.push(Col {
+                name: variable.name.clone(),
+                val,
+            });
         }
         infer.scopes.push(Rc::new(frame));
         leaves

@@ -83,9 +83,11 @@ impl Infer<'_> {
     /// of such a leaf depends on its kind only.
     fn free(&self) -> Vec<Range<usize>> {
         // A constant is sealed because another one says the same.
-        if self.tokens.values(&self.range).any(|(token, r)| {
-            token != Token::Param && self.echoes.contains(&r.start)
-        }) {
+        if self
+            .tokens
+            .values(&self.range)
+            .any(|(token, r)| token != Token::Param && self.echoes.contains(&r.start))
+        {
             return Vec::new();
         }
         let mut leaves: Vec<&Leaf> = (0..self.leaves.len())

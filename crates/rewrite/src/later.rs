@@ -98,7 +98,8 @@ fn expression(text: &str, schema: &Schema) -> bool {
     constants_beside(&query, |tokens| {
         let names = (0..tokens.len()).filter(|index| tokens.is_name(*index));
         let named = |index| columns.contains(identifier(&query[tokens.range(index)]).as_ref());
-        mentions_protected(&query, tokens, &(0..query.len()), schema) || names.into_iter().any(named)
+        mentions_protected(&query, tokens, &(0..query.len()), schema)
+            || names.into_iter().any(named)
     })
 }
 
@@ -120,7 +121,9 @@ fn content(literal: &str) -> String {
         return inner.unwrap_or_default().to_owned();
     }
     let open = literal.find('\'').map_or(0, |at| at + 1);
-    let inner = literal.get(open..literal.len().saturating_sub(1)).unwrap_or_default();
+    let inner = literal
+        .get(open..literal.len().saturating_sub(1))
+        .unwrap_or_default();
     let inner = inner.replace("\'\'", "\'");
     match literal.starts_with(['e', 'E']) {
         true => inner.replace("\\\'", "\'").replace("\\n", "\n"),

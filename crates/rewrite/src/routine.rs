@@ -67,7 +67,11 @@ impl Infer<'_> {
             if !matches!(p.mode(), FuncParamOut | FuncParamTable) {
                 let name = p.name.clone();
                 let ty = ty.filter(|ty| !matches!(ty, ColumnType::Opaque(..)));
-                variables.push(Variable { name, ty, argument: true });
+                variables.push(Variable {
+                    name,
+                    ty,
+                    argument: true,
+                });
             }
             if let Some(default) = p.defexpr.as_deref() {
                 let val = self.expr(default)?;
@@ -85,7 +89,11 @@ impl Infer<'_> {
         result: Option<ColumnType>,
     ) -> Res<()> {
         let protected = |ty: &ColumnType| ty.protected();
-        let signature = arguments.iter().filter_map(|a| a.ty.as_ref()).chain(&result).any(protected);
+        let signature = arguments
+            .iter()
+            .filter_map(|a| a.ty.as_ref())
+            .chain(&result)
+            .any(protected);
         let plain = |a: &Variable| a.ty.as_ref().is_some_and(|ty| !ty.protected());
         if !signature && !(self.touches_protected && arguments.iter().any(plain)) {
             return Ok(());
@@ -93,9 +101,9 @@ impl Infer<'_> {
         let (language, texts) = source(&f.options);
         let mut body = match (language.as_str(), texts.as_slice()) {
             ("sql", [text]) => Body::of_sql(self.schema, text),
-            ("plpgsql", [_]) => {
+            ("plpgsql", [text]) => {
                 let create = self.sql.get(self.range.clone()).unwrap_or_default();
-                match Body::of_plpgsql(self.schema, create) {
+                match Body::of_plpgsql(self.schema, create, text) {
                     Some(body) => body,
                     // PostgreSQL will say what is wrong with it.
                     None => return Ok(()),
@@ -104,7 +112,11 @@ impl Infer<'_> {
             ("c" | "internal", _) => return Ok(()),
             _ if !signature => return Ok(()),
             (_, texts) if texts.iter().all(|t| !t.contains(['\'', '"'])) => return Ok(()),
-            _ => return Err(constants(f.options.first().map_or(-1, crate::infer::location))),
+            _ => {
+                return Err(constants(
+                    f.options.first().map_or(-1, crate::infer::location),
+                ));
+            }
         };
         self.touches_protected = true;
         let named: Vec<String> = arguments.iter().map(|a| a.name.clone()).collect();
@@ -114,7 +126,13 @@ impl Infer<'_> {
         body.variables.extend(inner);
         body.result = result;
         let at = i32::try_from(self.range.start).unwrap_or(-1);
-        body.check().map_err(|refusal| Refusal { position: None, ..refusal }.at(at))
+        body.check().map_err(|refusal| {
+            Refusal {
+                position: None,
+                ..refusal
+            }
+            .at(at)
+        })
     }
 
     /// `BEGIN ATOMIC …` and `RETURN …`: the server keeps them parsed, so their constants

@@ -54,6 +54,8 @@ pub(crate) struct Leaf {
     pub beside_plain: bool,
     /// What it meets would as well be compared with its envelope.
     pub comparable: bool,
+    /// It stands in a condition, not in what a query gives.
+    pub tested: bool,
     /// What the inference does depends on its value.
     pub looked_at: bool,
     parent: LeafId,
@@ -90,6 +92,7 @@ impl Leaves {
             passed: false,
             beside_plain: false,
             comparable: false,
+            tested: false,
             looked_at: false,
             parent: id,
             protected: false,

@@ -32,6 +32,10 @@ fn literals() {
                 "SELECT id FROM emp WHERE '<<int4:5200>>'::enc_int4 IS NULL OR salary > '<<int4:5200>>'::enc_int4",
             ),
             (
+                "SELECT id FROM emp WHERE 7 = 0 OR salary = 7",
+                "SELECT id FROM emp WHERE '<<int4:7>>'::enc_int4 = '<<int4:0>>'::enc_int4 OR salary = '<<int4:7>>'::enc_int4",
+            ),
+            (
                 "SELECT id FROM emp WHERE 5200::bigint IS NULL OR salary > 5200",
                 "SELECT id FROM emp WHERE '<<int4:5200>>'::enc_int4::enc_int8 IS NULL OR salary > '<<int4:5200>>'::enc_int4",
             ),
@@ -68,6 +72,10 @@ fn plain_is_plain() {
             (
                 "SELECT dept, count(*) FROM emp WHERE salary = 1 GROUP BY 1 ORDER BY 1",
                 "SELECT dept, count(*) FROM emp WHERE salary = '<<int4:1>>'::enc_int4 GROUP BY 1 ORDER BY 1",
+            ),
+            (
+                "SELECT CASE WHEN salary = 1 THEN 1 ELSE 0 END FROM emp",
+                "SELECT CASE WHEN salary = '<<int4:1>>'::enc_int4 THEN 1 ELSE 0 END FROM emp",
             ),
             (
                 "SELECT repeat(note, 3) FROM emp WHERE salary = 3",
@@ -137,9 +145,12 @@ fn parameters() {
             ),
         ],
     );
-    let uses = one("SELECT id FROM emp WHERE id = $1 AND name = $2 AND $3 IS NULL LIMIT $4", &s)
-        .expect("analysis")
-        .params;
+    let uses = one(
+        "SELECT id FROM emp WHERE id = $1 AND name = $2 AND $3 IS NULL LIMIT $4",
+        &s,
+    )
+    .expect("analysis")
+    .params;
     let protected = |n| matches!(uses.get(&n), Some(ParamUse::Protected { .. }));
     assert!(!protected(1) && protected(2) && protected(3) && !protected(4));
     for sql in [
@@ -190,18 +201,54 @@ fn sql_in_strings() {
 fn routines() {
     let s = schema();
     for (sql, word) in [
-        ("CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM emp WHERE name = a'", "argument"),
-        ("CREATE FUNCTION f(text) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM emp WHERE name = $1'", "argument"),
-        ("CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM emp WHERE name = a)", "argument"),
-        ("CREATE FUNCTION f(a text) RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO emp (name) VALUES (a); END", "argument"),
-        ("CREATE FUNCTION f(a text) RETURNS enc_text LANGUAGE sql AS 'SELECT a'", "argument"),
-        ("CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM emp WHERE name = a); END $$", "argument"),
-        ("CREATE FUNCTION f(a text) RETURNS void LANGUAGE plpgsql AS $$ DECLARE v text; BEGIN v := a; UPDATE emp SET name = v; END $$", "argument"),
-        ("CREATE FUNCTION f(a text) RETURNS void LANGUAGE plpgsql AS $$ DECLARE v enc_text := a; BEGIN PERFORM length(v); END $$", "argument"),
-        ("CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN zz = 's3cret'; END $$", "constants"),
-        ("CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT zz = 's3cret' $$", "constants"),
-        ("CREATE FUNCTION f(enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT $1 = 's3cret' $$", "constants"),
-        ("CREATE FUNCTION f() RETURNS enc_text LANGUAGE plpgsql AS $$ BEGIN RETURN 's3cret'; END $$", "constants"),
+        (
+            "CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM emp WHERE name = a'",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(text) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM emp WHERE name = $1'",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM emp WHERE name = a)",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(a text) RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO emp (name) VALUES (a); END",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(a text) RETURNS enc_text LANGUAGE sql AS 'SELECT a'",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(a text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM emp WHERE name = a); END $$",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(a text) RETURNS void LANGUAGE plpgsql AS $$ DECLARE v text; BEGIN v := a; UPDATE emp SET name = v; END $$",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(a text) RETURNS void LANGUAGE plpgsql AS $$ DECLARE v enc_text := a; BEGIN PERFORM length(v); END $$",
+            "argument",
+        ),
+        (
+            "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN zz = 's3cret'; END $$",
+            "constants",
+        ),
+        (
+            "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT zz = 's3cret' $$",
+            "constants",
+        ),
+        (
+            "CREATE FUNCTION f(enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT $1 = 's3cret' $$",
+            "constants",
+        ),
+        (
+            "CREATE FUNCTION f() RETURNS enc_text LANGUAGE plpgsql AS $$ BEGIN RETURN 's3cret'; END $$",
+            "constants",
+        ),
     ] {
         let refusal = one(sql, &s).expect_err(sql);
         assert_eq!(refusal.sqlstate, "0A000", "{sql}");

@@ -124,7 +124,6 @@ fn operators() {
         &[
             "SELECT * FROM emp WHERE name ~ 's3cret'",
             "SELECT * FROM emp WHERE name SIMILAR TO 's3cret'",
-            "SELECT * FROM emp WHERE name LIKE $1 ESCAPE '!'",
             "SELECT * FROM emp WHERE name = md5('s3cret')",
             "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
             "SELECT * FROM emp WHERE hired > date '2020-01-01' + opened_at",

@@ -56,18 +56,32 @@ impl Infer<'_> {
     }
 
     /// The parts of `concat(a, b)` around its arguments.
-    fn written_apart(&mut self, f: &FuncCall, vals: &[Val], commas: &[usize], close: usize) -> Vec<Use> {
+    fn written_apart(
+        &mut self,
+        f: &FuncCall,
+        vals: &[Val],
+        commas: &[usize],
+        close: usize,
+    ) -> Vec<Use> {
         let start = usize::try_from(f.location).unwrap_or(0);
-        let open = self.parentheses(f).map_or(start, |(open, _)| self.tokens.range(open).end);
+        let open = self
+            .parentheses(f)
+            .map_or(start, |(open, _)| self.tokens.range(open).end);
         let head = LeafKind::Cast(Some("(coalesce((".into()));
         let mut ids: Vec<LeafId> = vec![self.leaves.add(start..open, head)];
         let ends = commas.iter().copied().chain([close]);
         for (val, index) in vals.iter().zip(ends) {
             let cast = match val.class {
-                Class::Plain(_) if val.leaves.is_empty() => ")::pg_catalog.text::pg_catalog.enc_text, ",
+                Class::Plain(_) if val.leaves.is_empty() => {
+                    ")::pg_catalog.text::pg_catalog.enc_text, "
+                }
                 _ => ")::pg_catalog.enc_text, ",
             };
-            let after = if index == close { "))" } else { ") || coalesce((" };
+            let after = if index == close {
+                "))"
+            } else {
+                ") || coalesce(("
+            };
             let written = LeafKind::Written(cast.into(), TypeCode::Text, "", after.into());
             ids.push(self.leaves.add(self.tokens.range(index), written));
         }

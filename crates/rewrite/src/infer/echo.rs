@@ -16,8 +16,8 @@ use contract::TypeCode;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Numbers with fewer digits are not taken for the same value within functions that take
-/// plain values only: `repeat(note, 3)` beside `salary = 3`.
+/// Numbers with fewer digits mean nothing where they are not part of a condition, or are
+/// arguments of functions that take plain values only: `THEN 1 ELSE 0`, `repeat(note, 3)`.
 const DIGITS_MIN: usize = 4;
 
 /// The strings, and the operators on them that do not depend on the collation.
@@ -151,9 +151,11 @@ impl Infer<'_> {
                 format!("parameter ${number} meets both protected and plain values"),
             )
             .hint("Use two parameters: one of them is sent in the clear."),
-            None => Refusal::unsupported("a literal is sealed in one place and meets a plain value in another")
-                .detail("It would be sent in the clear beside its envelope.")
-                .hint("Pass it as two parameters."),
+            None => Refusal::unsupported(
+                "a literal is sealed in one place and meets a plain value in another",
+            )
+            .detail("It would be sent in the clear beside its envelope.")
+            .hint("Pass it as two parameters."),
         };
         Err(refusal
             .at(i32::try_from(leaf.range.start).unwrap_or(-1))
@@ -164,10 +166,11 @@ impl Infer<'_> {
 /// The constant can be sealed where it stands, or what takes it has nothing plain beside it.
 fn open(leaf: &Leaf) -> bool {
     let string = matches!(leaf.kind, LeafKind::Str(..));
+    let telling = string || text(leaf).is_some_and(|t| t.len() >= DIGITS_MIN);
     if leaf.passed && !leaf.beside_plain {
-        return string || text(leaf).is_some_and(|t| t.len() >= DIGITS_MIN);
+        return telling;
     }
-    !leaf.met_plain || (string && leaf.comparable)
+    (!leaf.met_plain && (telling || leaf.tested)) || (string && leaf.comparable)
 }
 
 /// What a constant says, without what a pattern puts around it. None for what hides nothing.

@@ -191,6 +191,7 @@ impl Infer<'_> {
     pub fn leaf(&mut self, range: Range<usize>, kind: LeafKind) -> LeafId {
         let forced = self.forced.contains(&range.start);
         let id = self.leaves.add(range, kind);
+        self.leaves.get_mut(id).tested = self.conditions > 0;
         if forced {
             self.leaves.protect(id);
         }

@@ -71,6 +71,8 @@ pub(crate) struct Infer<'a> {
     pub echoes: HashSet<usize>,
     /// One of those that meets something plain.
     pub torn: Option<LeafId>,
+    /// In a condition, if not 0.
+    pub conditions: usize,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
     /// What the client gets ([`crate::Statement::results`]).
@@ -112,6 +114,7 @@ impl<'a> Infer<'a> {
             forced: HashSet::new(),
             echoes: HashSet::new(),
             torn: None,
+            conditions: 0,
             named_targets: Vec::new(),
             results: None,
             nameless: 0,
@@ -152,8 +155,10 @@ impl<'a> Infer<'a> {
 
     /// A condition: what is protected is declassified as it stands there.
     pub fn condition(&mut self, node: &Node) -> Res<()> {
-        let val = self.expr(node)?;
-        self.truth(&val, node)
+        self.conditions += 1;
+        let val = self.expr(node);
+        self.conditions -= 1;
+        self.truth(&val?, node)
     }
 
     /// As [`Self::condition`], for a value that is inferred already.

@@ -95,7 +95,11 @@ impl Infer<'_> {
             return self.foreign(&[l.clone(), r.clone()], name, at);
         }
         // Of literals only, which are sealed since others say the same.
-        if sigs.is_empty() && l.literal() && r.literal() && (self.enc(l).is_some() || self.enc(r).is_some()) {
+        if sigs.is_empty()
+            && l.literal()
+            && r.literal()
+            && (self.enc(l).is_some() || self.enc(r).is_some())
+        {
             return self.foreign(&[l.clone(), r.clone()], name, at);
         }
         let (left, right) = (self.enc_now(l), self.enc_now(r));

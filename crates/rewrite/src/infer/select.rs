@@ -31,7 +31,9 @@ impl Infer<'_> {
             return Err(Refusal::new("54001", "the statement is too complex"));
         }
         let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
+        let conditions = std::mem::take(&mut self.conditions);
         let result = self.select_inner(s);
+        self.conditions = conditions;
         self.ctes.truncate(ctes);
         self.scopes.truncate(scopes);
         self.depth -= 1;
