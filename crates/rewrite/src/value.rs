@@ -54,6 +54,8 @@ pub(crate) struct Leaf {
     pub beside_plain: bool,
     /// What it meets would as well be compared with its envelope.
     pub comparable: bool,
+    /// Nothing of it is asked but whether it is NULL: it may be of any type.
+    pub any_type: bool,
     /// It stands in a condition, not in what a query gives.
     pub tested: bool,
     /// What the inference does depends on its value.
@@ -92,6 +94,7 @@ impl Leaves {
             passed: false,
             beside_plain: false,
             comparable: false,
+            any_type: false,
             tested: false,
             looked_at: false,
             parent: id,

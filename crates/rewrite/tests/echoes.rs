@@ -121,7 +121,7 @@ fn parameters() {
             ),
             (
                 "SELECT id FROM emp WHERE $1 IS NULL OR name = $2",
-                "SELECT id FROM emp WHERE $1::enc_text IS NULL OR name = $2",
+                "SELECT id FROM emp WHERE $1 IS NULL OR name = $2",
             ),
             (
                 "SELECT id FROM emp WHERE $1::text = '' OR name LIKE '%' || $1 || '%'",

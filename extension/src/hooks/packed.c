@@ -34,7 +34,7 @@ typedef struct Part
 } Part;
 
 static void
-refuse(const Part *part)
+refuse_packed(const Part *part)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -213,7 +213,7 @@ check_values(List *values, List *queries)
 		if (IsA(value, TargetEntry))
 			value = (Node *) ((TargetEntry *) value)->expr;
 		if (in_value(value, queries, &part))
-			refuse(&part);
+			refuse_packed(&part);
 	}
 }
 

@@ -287,7 +287,10 @@ impl Core {
             let target = oids.get(at).and_then(|oid| self.session.types.get(*oid));
             let used = statement.uses.get(&(at as u32 + 1));
             let agrees = match used {
-                Some(ParamUse::Protected { .. }) => matches!(target, Some(Protected::Scalar(_))),
+                // An array where nothing of it is asked but whether it is NULL.
+                Some(ParamUse::Protected { .. }) => {
+                    matches!(target, Some(Protected::Scalar(_) | Protected::Array(_)))
+                }
                 Some(ParamUse::ProtectedArray { .. }) => {
                     matches!(target, Some(Protected::Array(_)))
                 }

@@ -91,7 +91,10 @@ impl Infer<'_> {
         for id in 0..self.leaves.len() {
             let alone = members.get(&self.leaves.root(id)) == Some(&1);
             let u = Use { id, block: None };
-            if alone && self.is_echo(&u) && self.leaves.get(id).array.is_none() {
+            let leaf = self.leaves.get(id);
+            // The type of a parameter may be declared.
+            let declared = leaf.any_type && number(leaf).is_some();
+            if alone && self.is_echo(&u) && leaf.array.is_none() && !declared {
                 self.type_bare(&[u], TypeCode::Text);
             }
         }

@@ -60,7 +60,10 @@ impl Infer<'_> {
                 self.common(&vals, c.location)
             }
             NodeEnum::NullTest(t) => {
-                self.maybe(t.arg.as_deref())?;
+                let val = self.maybe(t.arg.as_deref())?;
+                for u in val.iter().filter(|v| v.bare()).flat_map(|v| &v.leaves) {
+                    self.leaves.get_mut(u.id).any_type = true;
+                }
                 Ok(Val::boolean())
             }
             NodeEnum::BooleanTest(t) => {
