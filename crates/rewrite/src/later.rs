@@ -6,10 +6,12 @@
 //!
 //! Does not: follow strings that are put together from several.
 
-use crate::analyze::{analyze, mentions_protected};
+use crate::analyze::analyze;
 use crate::edit::Piece;
+use crate::reach::Reach;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
+use crate::statement::Prepared;
 use crate::tokens::{Tokens, identifier};
 use pg_query::protobuf::Token;
 use std::ops::Range;
@@ -81,9 +83,7 @@ fn must_not_leave(text: &str, schema: &Schema) -> bool {
         }),
         Err(refusal) if refusal.certain => true,
         Err(refusal) if matches!(refusal.sqlstate, "42601" | "22021") => false,
-        Err(_) => constants_beside(text, |tokens| {
-            mentions_protected(text, tokens, &(0..text.len()), schema)
-        }),
+        Err(_) => constants_beside(text, |tokens| names_protected(text, tokens, schema)),
     }
 }
 
@@ -98,9 +98,12 @@ fn expression(text: &str, schema: &Schema) -> bool {
     constants_beside(&query, |tokens| {
         let names = (0..tokens.len()).filter(|index| tokens.is_name(*index));
         let named = |index| columns.contains(identifier(&query[tokens.range(index)]).as_ref());
-        mentions_protected(&query, tokens, &(0..query.len()), schema)
-            || names.into_iter().any(named)
+        names_protected(&query, tokens, schema) || names.into_iter().any(named)
     })
+}
+
+fn names_protected(text: &str, tokens: &Tokens, schema: &Schema) -> bool {
+    Reach::of(&[schema], &Prepared::default()).tokens(text, tokens, &(0..text.len()))
 }
 
 fn constants_beside(text: &str, protected: impl Fn(&Tokens) -> bool) -> bool {
