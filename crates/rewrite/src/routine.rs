@@ -95,7 +95,7 @@ impl Infer<'_> {
             .chain(&result)
             .any(protected);
         let plain = |a: &Variable| a.ty.as_ref().is_some_and(|ty| !ty.protected());
-        if !signature && !(self.touches_protected && arguments.iter().any(plain)) {
+        if !(signature || self.touches_protected && arguments.iter().any(plain)) {
             return Ok(());
         }
         let (language, texts) = source(&f.options);

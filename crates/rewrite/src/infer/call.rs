@@ -8,7 +8,7 @@ use pg_query::protobuf::{FuncCall, Token};
 impl Infer<'_> {
     /// `substring(x for n)`: the 1 that the grammar puts between, as a literal that can be
     /// sealed.
-    pub fn from_the_first(&mut self, f: &FuncCall) -> Option<Val> {
+    pub fn starting_at_one(&mut self, f: &FuncCall) -> Option<Val> {
         let (open, close) = self.parentheses(f)?;
         let keyword = self.outer(open, close, Token::For).next()?;
         let written = LeafKind::Written(", ".into(), TypeCode::Int4, "1", ",".into());

@@ -25,7 +25,7 @@ impl Infer<'_> {
         let mut vals = self.exprs(&f.args)?;
         if let ("substring", [_, one, _]) = (name, f.args.as_slice())
             && location(one) < 0
-            && let Some(first) = self.from_the_first(f)
+            && let Some(first) = self.starting_at_one(f)
         {
             vals[1] = first;
         }
