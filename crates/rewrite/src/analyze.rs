@@ -13,9 +13,9 @@ use crate::schema::{Relation, Schema};
 use crate::signature::Signature;
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 use crate::tokens::Tokens;
-use crate::utility::Effect;
-use pg_query::NodeEnum;
+use crate::utility::{Effect, Extra};
 use pg_query::protobuf::{RawStmt, Token};
+use pg_query::{Node, NodeEnum};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -173,6 +173,27 @@ fn apply(effect: Effect, schema: &mut Schema) {
     }
 }
 
+/// Runs the inference until nothing turns out to be protected only after it was used as if it
+/// were not.
+fn inferred<'a>(infer: &mut Infer<'a>, node: &Node, prepared: &Prepared) -> Res<Extra> {
+    let mut result = infer.statement(node, prepared);
+    for _ in 0..RUNS {
+        let Some((forced, echoes)) = infer.again().filter(|_| result.is_ok()) else {
+            break;
+        };
+        let next = Infer::new(infer.sql, infer.tokens, infer.schema);
+        let range = infer.range.clone();
+        *infer = Infer {
+            range,
+            forced,
+            echoes,
+            ..next
+        };
+        result = infer.statement(node, prepared);
+    }
+    result
+}
+
 fn statement<'a>(
     sql: &str,
     tokens: &Tokens,
@@ -188,19 +209,8 @@ fn statement<'a>(
     let traits = traits(node);
     let mut infer = Infer::new(sql, tokens, schema);
     infer.range = range.clone();
-    let mut result = infer.statement(node, prepared);
-    // What turned out to be protected only after it was used as if it were not.
-    for _ in 0..RUNS {
-        let Some((forced, echoes)) = infer.again().filter(|_| result.is_ok()) else {
-            break;
-        };
-        infer = Infer::new(sql, tokens, schema);
-        infer.range = range.clone();
-        infer.forced = forced;
-        infer.echoes = echoes;
-        result = infer.statement(node, prepared);
-    }
-    let result = result.and_then(|extra| Ok((extra, infer.finish(&range)?)));
+    let result =
+        inferred(&mut infer, node, prepared).and_then(|extra| Ok((extra, infer.finish(&range)?)));
     let (
         extra,
         Outcome {
@@ -236,7 +246,6 @@ fn statement<'a>(
             .any(|e| e.range.start <= r.start && r.end <= e.range.end)
     };
     let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
-    // Bodies of routines have rules of their own.
     if !matches!(
         node.node,
         Some(NodeEnum::CreateFunctionStmt(_) | NodeEnum::DoStmt(_))

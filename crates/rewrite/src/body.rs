@@ -347,7 +347,9 @@ impl<'a> Body<'a> {
                 None => Val::unknown(),
                 Some(ty) if ty.protected() => infer.value_of(ty),
                 Some(ty) => {
-                    let id = infer.leaves.add(0..0, LeafKind::Argument);
+                    let id = infer
+                        .leaves
+                        .add(0..0, LeafKind::Argument(variable.name.clone()));
                     if found.contains(&variable.name) {
                         infer.leaves.protect(id);
                     }

@@ -157,19 +157,7 @@ impl Infer<'_> {
                     cast(*code),
                 ]
             }
-            LeafKind::Param(_, said) => match leaf
-                .typed
-                .filter(|_| said.is_none() && leaf.array.is_none())
-            {
-                Some(code) => {
-                    let end = leaf.range.end;
-                    return Ok(Some(Edit {
-                        range: end..end,
-                        pieces: vec![cast(code)],
-                    }));
-                }
-                None => return Ok(None),
-            },
+            LeafKind::Param(_, said) => return Ok(parameter_edit(leaf, *said)),
             LeafKind::Cast(Some(twin)) => vec![Piece::Text(twin.clone())],
             LeafKind::Cast(None) => {
                 return Err(refuse(
@@ -182,7 +170,7 @@ impl Infer<'_> {
                 Piece::Text(format!("::pg_catalog.{}{after}", code.enc_name())),
             ],
             LeafKind::Null => return Ok(None),
-            LeafKind::Argument => return Err(crate::body::refuse_argument("")),
+            LeafKind::Argument(name) => return Err(crate::body::refuse_argument(name)),
             LeafKind::Never(why) => return Err(refuse(&format!("Reason: {why}."))),
         };
         Ok(Some(Edit {
@@ -255,6 +243,18 @@ fn note_param(
     };
     params.insert(number, together);
     Ok(())
+}
+
+/// A parameter that nothing gives the type that it needs.
+fn parameter_edit(leaf: &Leaf, said: Option<TypeCode>) -> Option<Edit> {
+    let code = leaf
+        .typed
+        .filter(|_| said.is_none() && leaf.array.is_none())?;
+    let end = leaf.range.end;
+    Some(Edit {
+        range: end..end,
+        pieces: vec![Piece::Text(format!("::pg_catalog.{}", code.enc_name()))],
+    })
 }
 
 /// `'{a,b}'` as `ARRAY[envelope, envelope]`, for one dimension.

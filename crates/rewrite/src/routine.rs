@@ -188,7 +188,9 @@ impl Infer<'_> {
             let val = match &argument.ty {
                 Some(ty) if !ty.protected() => {
                     let at = self.range.start;
-                    let id = self.leaves.add(at..at, LeafKind::Argument);
+                    let id = self
+                        .leaves
+                        .add(at..at, LeafKind::Argument(argument.name.clone()));
                     let code = code_of(&self.value_of(ty));
                     Val::leaf(id, Some(code))
                 }

@@ -22,7 +22,7 @@ pub(crate) enum LeafKind {
     /// `$n`, with the code of the type that a cast right on it says.
     Param(u32, Option<TypeCode>),
     /// An argument or variable of a plain type, in the body of a routine.
-    Argument,
+    Argument(String),
     /// NULL: it stays, but what it meets is linked by it.
     Null,
     /// The type name in a cast: its twin as text, if it has one.

@@ -195,13 +195,7 @@ impl Core {
             ..Portal::default()
         };
         if !statement.touches || bind.values.is_empty() {
-            if let Some(failure) = self.sql_in_values(bind.values.iter().copied().flatten()) {
-                return Ok(self.refuse_extended(failure));
-            }
-            let portal = Arc::new(portal);
-            self.forward(message, Expect::Bind(Some(portal.clone())));
-            self.portals.insert(bind.portal.to_owned(), portal);
-            return Ok(Flow::Done);
+            return Ok(self.bind_plain(message, &bind, portal));
         }
         let Some(oids) = statement.params.get() else {
             self.ask_statement(&statement);
@@ -240,6 +234,16 @@ impl Core {
         self.queue.push_back(Expect::Bind(Some(portal.clone())));
         self.portals.insert(bind.portal.to_owned(), portal);
         Ok(Flow::Done)
+    }
+
+    fn bind_plain(&mut self, message: &Bytes, bind: &frontend::Bind<'_>, portal: Portal) -> Flow {
+        if let Some(failure) = self.sql_in_values(bind.values.iter().copied().flatten()) {
+            return self.refuse_extended(failure);
+        }
+        let portal = Arc::new(portal);
+        self.forward(message, Expect::Bind(Some(portal.clone())));
+        self.portals.insert(bind.portal.to_owned(), portal);
+        Flow::Done
     }
 
     /// Values that go as they are must not be SQL that somebody parses later, with

@@ -61,10 +61,7 @@ impl Infer<'_> {
             }
             NodeEnum::NullTest(t) => {
                 let val = self.maybe(t.arg.as_deref())?;
-                for u in val.iter().filter(|v| v.bare()).flat_map(|v| &v.leaves) {
-                    self.leaves.get_mut(u.id).any_type = true;
-                }
-                Ok(Val::boolean())
+                self.null_test(val)
             }
             NodeEnum::BooleanTest(t) => {
                 if let Some(arg) = t.arg.as_deref() {
@@ -124,6 +121,13 @@ impl Infer<'_> {
             }
             _ => Err(self.unknown_node(node)),
         }
+    }
+
+    fn null_test(&mut self, val: Option<Val>) -> Res<Val> {
+        for u in val.iter().filter(|v| v.bare()).flat_map(|v| &v.leaves) {
+            self.leaves.get_mut(u.id).any_type = true;
+        }
+        Ok(Val::boolean())
     }
 
     fn unknown_node(&self, node: &Node) -> Refusal {
