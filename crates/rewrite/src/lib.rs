@@ -25,8 +25,8 @@
 #![forbid(unsafe_code)]
 
 mod analyze;
-mod catalog;
 mod body;
+mod catalog;
 mod copy;
 mod copy_plan;
 mod ddl;
