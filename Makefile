@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql compat-postgres mutants clean
+.PHONY: help demo up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -19,6 +19,10 @@ up: ## start whatever is down: keeper, PostgreSQL, proxy
 
 down: ## stop them
 	@scripts/down
+
+check: ## what a change needs, in under three minutes once built
+	@scripts/deps
+	@scripts/check
 
 test: ## everything: lint, unit tests, model check, end to end
 	@scripts/deps

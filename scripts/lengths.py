@@ -23,7 +23,6 @@ SKIPPED = {"tests", "examples", "generated"}
 # File, or file and function: lines.
 LONGER = {
     "crates/catalog/src/generate/docs.rs text": 61,
-    "crates/contract/src/message/table.rs": 842,
     "crates/keeper/src/aggregation/mod.rs having": 70,
     "crates/keeper/src/aggregation/states.rs merge": 64,
     "crates/keeper/src/aggregation/states.rs step_some": 65,
@@ -39,10 +38,10 @@ LONGER = {
     "crates/rewrite/src/utility.rs statement": 67,
     "crates/store/src/partition.rs": 689,
     "crates/values/src/apply.rs dispatch": 72,
-    "crates/values/src/datetime/interval.rs": 728,
+    "crates/values/src/datetime/interval.rs": 731,
     "crates/values/src/datetime/interval.rs read_fields": 68,
     "crates/values/src/datetime/interval.rs read_iso": 75,
-    "crates/values/src/datetime/parse.rs": 881,
+    "crates/values/src/datetime/parse.rs": 886,
     "crates/values/src/datetime/parse.rs date": 61,
     "crates/values/src/datetime/parse.rs labelled": 70,
     "crates/values/src/datetime/token.rs split": 95,

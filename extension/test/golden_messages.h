@@ -4,14 +4,16 @@ static void
 golden_error(void)
 {
 	static const char golden_bytes[] = {
-		'\x41', '\x42', '\x43', '\x44', '\x45', '\x00', '\x00', '\x00', '\x74', '\x65', '\x78', '\x74',
+		'\x41', '\x42', '\x43', '\x44', '\x45', '\x07', '\x01', '\x02', '\x74', '\x65', '\x78', '\x74',
 		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
 	};
 	CfdReadError read;
-	const CfdWireError filled = {.sqlstate = {'A', 'B', 'C', 'D', 'E'}};
+	const CfdWireError filled = {.sqlstate = {'A', 'B', 'C', 'D', 'E'}, .t = 7u, .code = 513u};
 
 	check(cfd_decode_error(golden_bytes, 23, &read), "Error is read");
 	check(memcmp(read.head.sqlstate, "ABCDE", 5) == 0, "sqlstate of Error");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of Error");
+	check(read.head.code == (uint16_t) UINT64_C(513), "code of Error");
 	check(strcmp(read.message, "text") == 0, "message of Error");
 	check(strcmp(read.detail, "text") == 0, "detail of Error");
 	check(strcmp(read.hint, "text") == 0, "hint of Error");
@@ -271,12 +273,18 @@ static void
 golden_promote_answer(void)
 {
 	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09',
 		'\x01', '\x02',
 	};
 	CfdReadPromoteAnswer read;
+	const CfdWirePromoteAnswer filled = {.count = 2u};
 
-	check(cfd_decode_promote_answer(golden_bytes, 2, &read), "PromoteAnswer is read");
-	check(read.promoted_length == 2 && (const char *) read.promoted == golden_bytes + 0, "promoted of Promote");
+	check(cfd_decode_promote_answer(golden_bytes, 26, &read), "PromoteAnswer is read");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of Promote");
+	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 8, "fids of Promote");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 24, "record of Promote");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteAnswer filled");
 }
 
 static void
@@ -317,12 +325,15 @@ static void
 golden_garbage_begin_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02',
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x05', '\x06', '\x07', '\x08',
+		'\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d',
 	};
 	CfdReadGarbageBeginAnswer read;
 
-	check(cfd_decode_garbage_begin_answer(golden_bytes, 2, &read), "GarbageBeginAnswer is read");
-	check(read.partitions_length == 2 && (const char *) read.partitions == golden_bytes + 0, "partitions of GarbageBegin");
+	check(cfd_decode_garbage_begin_answer(golden_bytes, 32, &read), "GarbageBeginAnswer is read");
+	check(read.partitions_count == 2 && sizeof(CfdWireCollected) * 2 == 32 && (const char *) read.partitions == golden_bytes + 0, "partitions of GarbageBegin");
+	check(!cfd_decode_garbage_begin_answer(golden_bytes, 31, &read), "GarbageBeginAnswer cut short");
 }
 
 static void
@@ -389,6 +400,34 @@ golden_resolve_answer(void)
 	check(read.head.unresolved == (uint64_t) UINT64_C(578437695752307201), "unresolved of Resolve");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "ResolveAnswer filled");
 	check(!cfd_decode_resolve_answer(golden_bytes, 7, &read), "ResolveAnswer cut short");
+}
+
+static void
+golden_garbage_list(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04',
+	};
+	CfdReadGarbageList read;
+	const CfdWireGarbageList filled = {.database = 67305985u};
+
+	check(cfd_decode_garbage_list(golden_bytes, 4, &read), "GarbageList is read");
+	check(read.head.database == (uint32_t) UINT64_C(67305985), "database of GarbageList");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "GarbageList filled");
+	check(!cfd_decode_garbage_list(golden_bytes, 3, &read), "GarbageList cut short");
+}
+
+static void
+golden_garbage_list_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05',
+	};
+	CfdReadGarbageListAnswer read;
+
+	check(cfd_decode_garbage_list_answer(golden_bytes, 8, &read), "GarbageListAnswer is read");
+	check(read.oids_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.oids == golden_bytes + 0, "oids of GarbageList");
+	check(!cfd_decode_garbage_list_answer(golden_bytes, 7, &read), "GarbageListAnswer cut short");
 }
 
 static void
@@ -524,15 +563,22 @@ static void
 golden_eval_batch_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x02', '\x00',
+		'\x00', '\x00', '\x01', '\x02', '\x41', '\x42', '\x43', '\x44', '\x45', '\x07', '\x04', '\x05',
+		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
+		'\x78', '\x74', '\x00',
 	};
 	CfdReadEvalBatchAnswer read;
-	const CfdWireEvalBatchAnswer filled = {.good = 67305985u};
+	const CfdWireEvalBatchAnswer filled = {.good = 67305985u, .programs = 2u};
 
-	check(cfd_decode_eval_batch_answer(golden_bytes, 10, &read), "EvalBatchAnswer is read");
+	check(cfd_decode_eval_batch_answer(golden_bytes, 51, &read), "EvalBatchAnswer is read");
 	check(read.head.good == (uint32_t) UINT64_C(67305985), "good of EvalBatch");
-	check(read.results_length == 2 && (const char *) read.results == golden_bytes + 8, "results of EvalBatch");
+	check(read.head.programs == (uint32_t) UINT64_C(2), "programs of EvalBatch");
+	check(read.nulls.at == golden_bytes + 8 && read.nulls.end == golden_bytes + 8 + 20, "nulls of EvalBatch");
+	check(read.has_error, "error");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "EvalBatchAnswer filled");
+	check(!cfd_decode_eval_batch_answer(golden_bytes, 50, &read), "EvalBatchAnswer cut short");
 }
 
 static void
@@ -563,15 +609,14 @@ static void
 golden_declassify_batch_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x41', '\x42', '\x43', '\x44', '\x45', '\x07', '\x01', '\x02', '\x74', '\x65', '\x78', '\x74',
+		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
 	};
 	CfdReadDeclassifyBatchAnswer read;
-	const CfdWireDeclassifyBatchAnswer filled = {.good = 67305985u};
 
-	check(cfd_decode_declassify_batch_answer(golden_bytes, 10, &read), "DeclassifyBatchAnswer is read");
-	check(read.head.good == (uint32_t) UINT64_C(67305985), "good of DeclassifyBatch");
-	check(read.results_length == 2 && (const char *) read.results == golden_bytes + 8, "results of DeclassifyBatch");
-	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "DeclassifyBatchAnswer filled");
+	check(cfd_decode_declassify_batch_answer(golden_bytes, 35, &read), "DeclassifyBatchAnswer is read");
+	check(!cfd_decode_declassify_batch_answer(golden_bytes, 34, &read), "DeclassifyBatchAnswer cut short");
 }
 
 static void
@@ -606,15 +651,14 @@ static void
 golden_declassify_groups_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x41', '\x42', '\x43', '\x44', '\x45', '\x07', '\x01', '\x02', '\x74', '\x65', '\x78', '\x74',
+		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
 	};
 	CfdReadDeclassifyGroupsAnswer read;
-	const CfdWireDeclassifyGroupsAnswer filled = {.good = 67305985u};
 
-	check(cfd_decode_declassify_groups_answer(golden_bytes, 10, &read), "DeclassifyGroupsAnswer is read");
-	check(read.head.good == (uint32_t) UINT64_C(67305985), "good of DeclassifyGroups");
-	check(read.results_length == 2 && (const char *) read.results == golden_bytes + 8, "results of DeclassifyGroups");
-	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "DeclassifyGroupsAnswer filled");
+	check(cfd_decode_declassify_groups_answer(golden_bytes, 35, &read), "DeclassifyGroupsAnswer is read");
+	check(!cfd_decode_declassify_groups_answer(golden_bytes, 34, &read), "DeclassifyGroupsAnswer cut short");
 }
 
 static void
@@ -664,12 +708,19 @@ static void
 golden_rank_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02',
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x02', '\x03', '\x04', '\x05', '\x01', '\x02',
 	};
 	CfdReadRankAnswer read;
+	const CfdWireRankAnswer filled = {.rows = 2u, .count = 2u};
 
-	check(cfd_decode_rank_answer(golden_bytes, 2, &read), "RankAnswer is read");
-	check(read.ranks_length == 2 && (const char *) read.ranks == golden_bytes + 0, "ranks of Rank");
+	check(cfd_decode_rank_answer(golden_bytes, 18, &read), "RankAnswer is read");
+	check(read.head.rows == (uint32_t) UINT64_C(2), "rows of Rank");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of Rank");
+	check(read.ranks_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.ranks == golden_bytes + 8, "ranks of Rank");
+	check(read.steps_length == 2 && (const char *) read.steps == golden_bytes + 16, "steps of Rank");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "RankAnswer filled");
+	check(!cfd_decode_rank_answer(golden_bytes, 17, &read), "RankAnswer cut short");
 }
 
 static void
@@ -752,15 +803,14 @@ static void
 golden_tokens_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x41', '\x42', '\x43', '\x44', '\x45', '\x07', '\x01', '\x02', '\x74', '\x65', '\x78', '\x74',
+		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
 	};
 	CfdReadTokensAnswer read;
-	const CfdWireTokensAnswer filled = {.good = 67305985u};
 
-	check(cfd_decode_tokens_answer(golden_bytes, 10, &read), "TokensAnswer is read");
-	check(read.head.good == (uint32_t) UINT64_C(67305985), "good of Tokens");
-	check(read.tokens_length == 2 && (const char *) read.tokens == golden_bytes + 8, "tokens of Tokens");
-	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "TokensAnswer filled");
+	check(cfd_decode_tokens_answer(golden_bytes, 35, &read), "TokensAnswer is read");
+	check(!cfd_decode_tokens_answer(golden_bytes, 34, &read), "TokensAnswer cut short");
 }
 
 static void
@@ -902,18 +952,23 @@ static void
 golden_aggregate_return_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
-		'\x03', '\x04', '\x05', '\x06', '\x01', '\x02',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x00', '\x00', '\x00',
+		'\x02', '\x03', '\x04', '\x05', '\x00', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
+		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07',
+		'\x08', '\x09', '\x0a', '\x0b', '\x01', '\x00', '\x00', '\x00', '\x01', '\x00', '\x00', '\x00',
+		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x02', '\x00', '\x00', '\x00',
+		'\x01', '\x00', '\x00', '\x00',
 	};
 	CfdReadAggregateReturnAnswer read;
-	const CfdWireAggregateReturnAnswer filled = {.allowance = 578437695752307201u, .rows = 84148994u, .more = 100992003u};
+	const CfdWireAggregateReturnAnswer filled = {.allowance = 578437695752307201u, .rows = 2u, .more = 84148994u};
 
-	check(cfd_decode_aggregate_return_answer(golden_bytes, 18, &read), "AggregateReturnAnswer is read");
+	check(cfd_decode_aggregate_return_answer(golden_bytes, 64, &read), "AggregateReturnAnswer is read");
 	check(read.head.allowance == (uint64_t) UINT64_C(578437695752307201), "allowance of AggregateReturn");
-	check(read.head.rows == (uint32_t) UINT64_C(84148994), "rows of AggregateReturn");
-	check(read.head.more == (uint32_t) UINT64_C(100992003), "more of AggregateReturn");
-	check(read.columns_length == 2 && (const char *) read.columns == golden_bytes + 16, "columns of AggregateReturn");
+	check(read.head.rows == (uint32_t) UINT64_C(2), "rows of AggregateReturn");
+	check(read.head.more == (uint32_t) UINT64_C(84148994), "more of AggregateReturn");
+	check(read.columns.at == golden_bytes + 16 && read.columns.end == golden_bytes + 16 + 48, "columns of AggregateReturn");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "AggregateReturnAnswer filled");
+	check(!cfd_decode_aggregate_return_answer(golden_bytes, 63, &read), "AggregateReturnAnswer cut short");
 }
 
 static void
@@ -940,18 +995,23 @@ static void
 golden_aggregate_fetch_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
-		'\x07', '\x08', '\x09', '\x0a', '\x01', '\x02',
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x00', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
+		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07',
+		'\x08', '\x09', '\x0a', '\x0b', '\x01', '\x00', '\x00', '\x00', '\x01', '\x00', '\x00', '\x00',
+		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x02', '\x00', '\x00', '\x00',
+		'\x01', '\x00', '\x00', '\x00',
 	};
 	CfdReadAggregateFetchAnswer read;
-	const CfdWireAggregateFetchAnswer filled = {.groups = 67305985u, .flags = 84148994u, .total = 723118041428460547u};
+	const CfdWireAggregateFetchAnswer filled = {.groups = 2u, .flags = 67305985u, .total = 650777868590383874u};
 
-	check(cfd_decode_aggregate_fetch_answer(golden_bytes, 18, &read), "AggregateFetchAnswer is read");
-	check(read.head.groups == (uint32_t) UINT64_C(67305985), "groups of AggregateFetch");
-	check(read.head.flags == (uint32_t) UINT64_C(84148994), "flags of AggregateFetch");
-	check(read.head.total == (uint64_t) UINT64_C(723118041428460547), "total of AggregateFetch");
-	check(read.columns_length == 2 && (const char *) read.columns == golden_bytes + 16, "columns of AggregateFetch");
+	check(cfd_decode_aggregate_fetch_answer(golden_bytes, 64, &read), "AggregateFetchAnswer is read");
+	check(read.head.groups == (uint32_t) UINT64_C(2), "groups of AggregateFetch");
+	check(read.head.flags == (uint32_t) UINT64_C(67305985), "flags of AggregateFetch");
+	check(read.head.total == (uint64_t) UINT64_C(650777868590383874), "total of AggregateFetch");
+	check(read.columns.at == golden_bytes + 16 && read.columns.end == golden_bytes + 16 + 48, "columns of AggregateFetch");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "AggregateFetchAnswer filled");
+	check(!cfd_decode_aggregate_fetch_answer(golden_bytes, 63, &read), "AggregateFetchAnswer cut short");
 }
 
 static void
@@ -1078,14 +1138,23 @@ static void
 golden_promote_runs_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x02', '\x00', '\x00', '\x00', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a',
+		'\x04', '\x05', '\x06', '\x07', '\x00', '\x00', '\x00', '\x00', '\x05', '\x06', '\x07', '\x08',
+		'\x09', '\x0a', '\x0b', '\x0c', '\x06', '\x07', '\x08', '\x09', '\x00', '\x00', '\x00', '\x00',
+		'\x07', '\x08', '\x09', '\x0a', '\x02', '\x00', '\x00', '\x00', '\x08', '\x09', '\x0a', '\x0b',
+		'\x0c', '\x0d', '\x0e', '\x0f', '\x09', '\x0a', '\x0b', '\x0c', '\x00', '\x00', '\x00', '\x00',
+		'\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x0b', '\x0c', '\x0d', '\x0e',
+		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
 	};
 	CfdReadPromoteRunsAnswer read;
-	const CfdWirePromoteRunsAnswer filled = {.promoted = 67305985u};
+	const CfdWirePromoteRunsAnswer filled = {.promoted = 67305985u, .columns = 2u};
 
-	check(cfd_decode_promote_runs_answer(golden_bytes, 10, &read), "PromoteRunsAnswer is read");
+	check(cfd_decode_promote_runs_answer(golden_bytes, 90, &read), "PromoteRunsAnswer is read");
 	check(read.head.promoted == (uint32_t) UINT64_C(67305985), "promoted of PromoteRuns");
-	check(read.columns_length == 2 && (const char *) read.columns == golden_bytes + 8, "columns of PromoteRuns");
+	check(read.head.columns == (uint32_t) UINT64_C(2), "columns of PromoteRuns");
+	check(read.runs.at == golden_bytes + 8 && read.runs.end == golden_bytes + 8 + 80, "runs of PromoteRuns");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 88, "record of PromoteRuns");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteRunsAnswer filled");
 }
 
@@ -1321,6 +1390,8 @@ golden_messages(void)
 	golden_garbage_sweep_answer();
 	golden_resolve();
 	golden_resolve_answer();
+	golden_garbage_list();
+	golden_garbage_list_answer();
 	golden_eval();
 	golden_declassify();
 	golden_declassify_answer();

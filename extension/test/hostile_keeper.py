@@ -31,8 +31,8 @@ BESIDE, TAG, BELOW_TAG = 8, 56, (1 << 56) - 1
 F_ADD_SEALS, SEALS = 1033, 7
 HEADER_FILE = pathlib.Path(__file__).parent.parent / "src/generated/contract.h"
 VERSION = int(re.search(r"CONTRACT_VERSION (\d+)", HEADER_FILE.read_text())[1])
-MESSAGES = pathlib.Path(__file__).parent.parent.parent / "crates/contract/src/message.rs"
-ANSWERED = {int(k) for k in re.findall(r"\w+ = (\d+), true, \d+;", MESSAGES.read_text())}
+LISTED = HEADER_FILE.read_text().split("#define CFD_ANSWERED(X)")[1].split("\n\n")[0]
+ANSWERED = {int(k) for k in re.findall(r"X\((\d+)", LISTED)}
 
 ENVELOPE = "cfd1.zwIHAAAAAAAYAAAAAAAAANrPLxNmlh8ZNIwQNqOTkVkK8ZiAIUOuFhS5"
 STATEMENTS = [
@@ -155,7 +155,9 @@ class Channel(threading.Thread):
         rng = self.rng
         words = struct.unpack_from("<4I", request.ljust(16, b"\0"))
         rows = min(rng.choice([*words, 1, 7]), 40_000)
-        head = struct.pack("<II", rows, 0)
+        one = rng.choice([1, 1, 1, 16, 0])
+        revealed = struct.pack("<II", rows, one)
+        error = rng.choice([b"", b"", b"22012\0\0\0no\0\0\0", b"22012"])
         if kind == 36:
             envelope = b"\xcf\x02\x03\0" + rng.randbytes(32)
             one = struct.pack("<I", rng.choice([36, 36, 36, 35, 0, 1 << 31])) + envelope
@@ -163,18 +165,25 @@ class Channel(threading.Thread):
         if kind in (66, 83):
             return struct.pack("<I", rng.choice([1, 2, 0, 1 << 31]))
         if kind == 68:
-            return head + struct.pack("<I", rng.choice([0, 1, rows])) + rng.randbytes(rows)
-        if kind == 69:
-            return head + bytes(rng.choice([0, 1, 2, 255]) for _ in range(rows))
+            nulls = struct.pack("<II", rng.choice([0, 1, rows]), rng.choice([0, rows]))
+            return struct.pack("<II", rows, 1) + nulls + rng.randbytes(rows) + error
+        if kind in (69, 70):
+            return revealed + bytes(rng.choice([0, 1, 2, 255]) for _ in range(rows * one)) + error
+        if kind == 76:
+            return struct.pack("<II", rows, 16) + rng.randbytes(16 * rows) + error
         if kind == 73:
-            return b"".join(rng.randrange(9).to_bytes(4, "little") for _ in range(rows))
-        if kind == 75:
+            steps = rng.choice([0, 0, rows])
+            ranks = b"".join(rng.randrange(9).to_bytes(4, "little") for _ in range(rows))
+            return struct.pack("<II", rows, steps) + ranks + rng.randbytes(steps)
+        if kind == 78:
             below = rng.randrange(9)
-            return struct.pack("<II", below, below + rng.choice([0, 1, 1 << 30]))
+            places = struct.pack("<II", below, below + rng.choice([0, 1, 1 << 30]))
+            return places * rng.choice([words[0] % 64, 1])
         if kind == 85:
             return struct.pack("<QII", rng.choice([1, 1000]), rows, rng.choice([0, 0, 1]))
         if kind == 86:
-            return struct.pack("<IIQ", rows, rng.choice([0, 0, 1, 2]), 1) + rng.randbytes(8 * rows)
+            column = struct.pack("<II", rng.choice([0, 0, 3]), rows) + rng.randbytes(8 * rows)
+            return struct.pack("<IIQ", rows, rng.choice([0, 0, 1, 2]), 1) + column
         if kind == 54:
             return struct.pack("<QQ", 1, rng.choice([0, 0, 1])) + rng.randbytes(rng.choice([0, 60]))
         return None
@@ -192,7 +201,8 @@ class Channel(threading.Thread):
         if kind == 48 and rng.random() < 0.8:
             return struct.pack("<II", rng.choice([1, 1, 1, 2, 0]), 0)
         if kind == 50 and rng.random() < 0.8:
-            return struct.pack("<QQ", 1 << 44 | 5, 1 << 44 | 6)[: rng.choice([8, 16, 16, 16])]
+            count = rng.choice([1, 1, 2, 3])
+            return struct.pack("<QQQ", count, 1 << 44 | 5, 1 << 44 | 6)[: rng.choice([16, 24, 24])]
         if kind == 65 and rng.random() < 0.8:
             return bytes([rng.choice([0, 1, 2, 255])])
         return rng.randbytes(length)
@@ -200,7 +210,9 @@ class Channel(threading.Thread):
     def error(self):
         state = self.rng.choice([b"22012", b"00000", b"01000", b"\xff\xff\xff\xff\xff", b"57P01"])
         texts = b"\0".join(self.rng.randbytes(self.rng.randrange(30)) for _ in range(4))
-        return (state + b"\0\0\0" + b"%s %n %d " + texts)[: self.rng.choice([3, 8, 9, 100])]
+        code = self.rng.choice([b"\0\0\0", self.rng.randbytes(3)])
+        text = state + code + b"%s %n %d " + texts + b"\0"
+        return text[: self.rng.choice([3, 8, 9, 100])]
 
     def answer(self, kind, sequence, request):
         rng = self.rng

@@ -6,8 +6,9 @@ use crate::mapping::{Mapping, Ring};
 use crate::ring::{Reader, Writer};
 use crate::socket::{self, Line, Role, SocketBell};
 use crate::{Error, Violation};
-use contract::Kind;
+use contract::codec::Part;
 use contract::hello::{Hello, Status, WELCOME_BYTES, Welcome};
+use contract::{Code, Kind, body};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -37,6 +38,8 @@ pub enum Answer {
     Err {
         /// Five characters, as PostgreSQL has them.
         sqlstate: [u8; 5],
+        /// What it is, apart from its texts.
+        code: Code,
         /// What happened.
         message: String,
         /// More about it; may be empty.
@@ -160,15 +163,12 @@ impl Drop for BackendEnd {
 
 /// The error in the body of a [`Kind::Error`].
 fn failure(body: &[u8]) -> Option<Answer> {
-    let sqlstate = *body.first_chunk()?;
-    let mut texts = body
-        .get(Kind::Error.fixed_bytes()..)?
-        .split(|byte| *byte == 0)
-        .map(|text| String::from_utf8_lossy(text).into_owned());
+    let error = body::Error::decode(body).ok()?;
     Some(Answer::Err {
-        sqlstate,
-        message: texts.next()?,
-        detail: texts.next()?,
-        hint: texts.next()?,
+        sqlstate: error.sqlstate,
+        code: Code::from_u16(error.code),
+        message: error.message.to_owned(),
+        detail: error.detail.to_owned(),
+        hint: error.hint.to_owned(),
     })
 }

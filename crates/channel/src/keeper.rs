@@ -8,9 +8,10 @@ use crate::mapping::{Mapping, Ring};
 use crate::ring::{Reader, SMALL_BYTES, Words, Writer};
 use crate::socket::{Line, Role, SocketBell};
 use crate::{Error, Violation};
+use contract::codec::Part;
 use contract::message::{BODY_MAX, HEADER_BYTES};
 use contract::ring::BESIDE_WORDS;
-use contract::{Header, Kind};
+use contract::{Header, Kind, body};
 use std::sync::Arc;
 
 /// A body's allocation above this is given back when a small message follows.
@@ -95,27 +96,11 @@ impl KeeperEnd {
         self.send(Kind::Answer, sequence, parts)
     }
 
-    /// Answers with an error. A text ends at its first zero byte, if it has one.
-    pub fn error(
-        &mut self,
-        sequence: u32,
-        sqlstate: &[u8; 5],
-        message: &str,
-        detail: &str,
-        hint: &str,
-    ) -> Result<(), Error> {
-        let text = |text: &str| text.find('\0').unwrap_or(text.len());
-        let parts: [&[u8]; 8] = [
-            sqlstate,
-            &[0; 3],
-            &message.as_bytes()[..text(message)],
-            &[0],
-            &detail.as_bytes()[..text(detail)],
-            &[0],
-            &hint.as_bytes()[..text(hint)],
-            &[0],
-        ];
-        self.send(Kind::Error, sequence, &parts)
+    /// Answers with an error.
+    pub fn error(&mut self, sequence: u32, error: &body::Error<'_>) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        error.put(&mut bytes);
+        self.send(Kind::Error, sequence, &[&bytes])
     }
 
     fn send(&mut self, kind: Kind, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {

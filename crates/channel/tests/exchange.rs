@@ -7,10 +7,10 @@ mod common;
 
 use channel::{Answer, BackendEnd, ConnectError, Error, KeeperEnd, Listener};
 use common::{Raw, SOON, hello, keeper, pair, sleeps, thread_time, welcome};
-use contract::Kind;
 use contract::hello::Status;
 use contract::message::BODY_MAX;
 use contract::ring::{ANSWER_CONTROL, REQUEST_RING_BYTES, control};
+use contract::{Code, Kind, body};
 use proptest::prelude::*;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -196,17 +196,23 @@ fn errors_arrive_as_told() {
     let (mut keeper, mut backend) = pair();
     let thread = std::thread::spawn(move || {
         let header = keeper.next(&mut Vec::new()).unwrap();
-        let hint = "try zürich\0not this";
-        keeper
-            .error(header.sequence, b"22012", "division by zero", "", hint)
-            .unwrap();
+        let error = body::Error {
+            sqlstate: *b"22012",
+            t: None,
+            code: Code::NoClient as u16,
+            message: "division by zero",
+            detail: "",
+            hint: "try zürich\0 again",
+        };
+        keeper.error(header.sequence, &error).unwrap();
         keeper
     });
     let right = Answer::Err {
         sqlstate: *b"22012",
+        code: Code::NoClient,
         message: "division by zero".to_owned(),
         detail: String::new(),
-        hint: "try zürich".to_owned(),
+        hint: "try zürich again".to_owned(),
     };
     assert_eq!(backend.call(Kind::Fence, &[]), Ok(right));
     thread.join().unwrap();

@@ -3,17 +3,19 @@
 //! that fails in the same way. What it finds is for the application only.
 //!
 //! Invariant: a value is blamed only if PostgreSQL would refuse it with the same error.
-use contract::TypeCode;
+use contract::{Code, TypeCode};
 use rewrite::{Edit, Form, Piece, Secret};
-use values::Env;
+use values::{Env, Error};
 
 /// What the server said.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     /// SQLSTATE.
     pub sqlstate: &'a str,
-    /// Primary message, without a value.
-    pub message: &'a str,
+    /// What else tells errors apart.
+    pub code: Code,
+    /// The type that it is about.
+    pub t: Option<TypeCode>,
 }
 
 impl Told<'_> {
@@ -21,11 +23,12 @@ impl Told<'_> {
     /// the server said.
     pub fn of(&self, code: TypeCode, typmod: i32, text: &[u8], env: &Env) -> Option<String> {
         let error = values::parse_text(code, typmod, text, env).err()?;
-        if error.sqlstate_str() != self.sqlstate || error.message != self.message {
-            return None;
-        }
-        let shown = with_value(self.message, text);
-        Some(shown.unwrap_or_else(|| self.message.to_owned()))
+        self.is(&error).then(|| with_value(&error, text))
+    }
+
+    /// Whether it is this error.
+    pub(crate) fn is(&self, error: &Error) -> bool {
+        error.sqlstate_str() == self.sqlstate && (error.code, error.t) == (self.code, self.t)
     }
 
     /// The literal that it is about: its byte offset, and PostgreSQL's message. `in_order`:
@@ -58,30 +61,24 @@ impl Told<'_> {
     }
 }
 
-/// PostgreSQL's message: ours with the value in its place. None if it has none.
-pub(crate) fn with_value(message: &str, text: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(text).ok()?;
-    if let Some(of) = message.strip_prefix("value is out of range for type ") {
-        return Some(match of {
-            "real" | "double precision" => {
-                format!("\"{}\" is out of range for type {of}", number(text))
-            }
-            _ => format!("value \"{text}\" is out of range for type {of}"),
-        });
+/// PostgreSQL's message: ours with the value in its place, if it has one there.
+pub(crate) fn with_value(error: &Error, text: &[u8]) -> String {
+    let message = &*error.message;
+    let Ok(text) = std::str::from_utf8(text) else {
+        return message.to_owned();
+    };
+    match (error.code, error.t) {
+        (Code::InvalidText, _) => format!("{message}: \"{text}\""),
+        (Code::OutOfRange, Some(TypeCode::Float4 | TypeCode::Float8)) => {
+            message.replacen("value", &format!("\"{}\"", number(text)), 1)
+        }
+        (Code::OutOfRange, _) => message.replacen("value", &format!("value \"{text}\""), 1),
+        (Code::InvalidDigit, _) => match wrong_digit(text) {
+            Some(digit) => format!("{message}: \"{digit}\""),
+            None => message.to_owned(),
+        },
+        _ => message.to_owned(),
     }
-    if message == "invalid hexadecimal digit" {
-        return Some(format!("{message}: \"{}\"", wrong_digit(text)?));
-    }
-    let shown = message.starts_with("invalid input syntax for type ")
-        || [
-            "date/time field value out of range",
-            "interval field value out of range",
-            "time zone displacement out of range",
-            "date out of range",
-            "timestamp out of range",
-        ]
-        .contains(&message);
-    shown.then(|| format!("{message}: \"{text}\""))
 }
 
 /// What of a text `strtod` takes for a number.
@@ -113,46 +110,47 @@ mod tests {
 
     const NO_INTEGER: Told<'static> = Told {
         sqlstate: "22P02",
-        message: "invalid input syntax for type integer",
+        code: Code::InvalidText,
+        t: Some(TypeCode::Int4),
     };
 
     #[test]
     fn values_in_their_places() {
-        for (message, text, shown) in [
+        let env = Env::default();
+        for (t, text, shown) in [
             (
-                "invalid input syntax for type date",
+                TypeCode::Date,
                 "it's",
                 "invalid input syntax for type date: \"it's\"",
             ),
             (
-                "value is out of range for type integer",
-                " 99 ",
-                "value \" 99 \" is out of range for type integer",
+                TypeCode::Int4,
+                " 9999999999 ",
+                "value \" 9999999999 \" is out of range for type integer",
             ),
             (
-                "value is out of range for type real",
-                "\t-1e400 x",
+                TypeCode::Float4,
+                "\t-1e400",
                 "\"-1e400\" is out of range for type real",
             ),
             (
-                "invalid hexadecimal digit",
+                TypeCode::Bytea,
                 "\\xab c d☃",
                 "invalid hexadecimal digit: \" \"",
             ),
             (
-                "invalid hexadecimal digit",
+                TypeCode::Bytea,
                 "\\xab cd☃",
                 "invalid hexadecimal digit: \"☃\"",
             ),
         ] {
-            let found = with_value(message, text.as_bytes());
-            assert_eq!(found.as_deref(), Some(shown));
+            let error = values::parse_text(t, -1, text.as_bytes(), &env).unwrap_err();
+            assert_eq!(with_value(&error, text.as_bytes()), shown);
         }
-        assert_eq!(with_value("interval out of range", b"x"), None);
-        assert_eq!(
-            with_value("invalid input syntax for type date", b"\xff"),
-            None
-        );
+        let other = Error::new(b"22008", "interval out of range");
+        assert_eq!(with_value(&other, b"x"), "interval out of range");
+        let error = values::parse_text(TypeCode::Date, -1, b"x", &env).unwrap_err();
+        assert_eq!(with_value(&error, b"\xff"), error.message);
     }
 
     /// Who does not fail, or otherwise, is not blamed.

@@ -89,11 +89,10 @@ impl Session {
         match (TypeCode::from_u8(code), typmod) {
             (Some(t), modifier) if modifier != -1 => {
                 let value = values::parse_text(t, modifier, text, &self.env).map_err(|e| {
-                    let message = blame::with_value(&e.message, text);
-                    let failure = Failure::from(e);
+                    let message = blame::with_value(&e, text);
                     Failure {
-                        message: message.unwrap_or(failure.message),
-                        ..failure
+                        message,
+                        ..Failure::from(e)
                     }
                 })?;
                 sealer.seal_text(code, flag, &values::encode_binary(&value), &mut out)?;

@@ -141,7 +141,7 @@ impl<'b> Extend<&'b u8> for Expected<'_> {
 }
 
 /// Whether bytes are read, and are the same when they are written again.
-pub(crate) fn same<'a, T: Part<'a>>(bytes: &'a [u8]) -> bool {
+pub fn same<'a, T: Part<'a>>(bytes: &'a [u8]) -> bool {
     let mut left = Expected(Some(bytes));
     T::decode(bytes).is_ok_and(|part| {
         part.put(&mut left);
@@ -150,7 +150,7 @@ pub(crate) fn same<'a, T: Part<'a>>(bytes: &'a [u8]) -> bool {
 }
 
 /// The same of something of a fixed size.
-pub(crate) fn same_fixed<T: Fixed>(bytes: &[u8]) -> bool {
+pub fn same_fixed<T: Fixed>(bytes: &[u8]) -> bool {
     let (mut from, mut left) = (Reader::new(bytes), Expected(Some(bytes)));
     T::take(&mut from).is_ok_and(|fixed| {
         fixed.put(&mut left);

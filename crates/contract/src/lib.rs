@@ -12,6 +12,7 @@
 pub mod codec;
 pub mod describe;
 pub mod envelope;
+pub mod error;
 pub mod fid;
 pub mod hello;
 pub mod message;
@@ -20,6 +21,7 @@ pub mod report;
 pub mod ring;
 pub mod types;
 
+pub use error::Code;
 pub use fid::Fid;
 pub use message::{Header, Kind, answer, body};
 pub use op::{Aggregate, Op, Result as OpResult, Unit};
@@ -27,4 +29,4 @@ pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each
 /// other at the handshake of the channel ([`hello`]).
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;

@@ -74,6 +74,12 @@ type_codes! {
 }
 
 impl TypeCode {
+    /// The type whose protected twin has this name.
+    pub fn from_enc_name(name: &str) -> Option<TypeCode> {
+        let found = TypeCode::ALL.iter().find(|t| t.enc_name() == name);
+        found.copied()
+    }
+
     /// The code under which values of this type are kept: `varchar` values
     /// are `text` values.
     pub const fn stored(self) -> TypeCode {

@@ -3,7 +3,7 @@
 
 use crate::session::Ended;
 use contract::codec::Part;
-use contract::{TypeCode, body};
+use contract::{Code, TypeCode, body};
 use std::sync::Arc;
 use values::Error;
 
@@ -43,13 +43,19 @@ impl Failure {
 
 /// Writes an error as the body of [`contract::Kind::Error`] has it.
 pub fn encode(error: &Error, out: &mut Vec<u8>) {
-    let body = body::Error {
+    body(error).put(out);
+}
+
+/// An error as it stands in a message.
+pub fn body(error: &Error) -> body::Error<'_> {
+    body::Error {
         sqlstate: error.sqlstate,
+        t: error.t,
+        code: error.code as u16,
         message: &error.message,
         detail: error.detail.as_deref().unwrap_or_default(),
         hint: error.hint.as_deref().unwrap_or_default(),
-    };
-    body.put(out);
+    }
 }
 
 /// A message's body is not what its kind asks for.
@@ -65,21 +71,25 @@ pub fn answer_too_long() -> Error {
 /// The policy asks for a client session.
 pub fn no_client() -> Error {
     Error::new(b"42501", "confide: no client session")
+        .code(Code::NoClient)
         .detail("Only a client with a key may compute with protected values.")
         .hint("Connect through the Confide proxy.")
 }
 
 /// The session has ended.
 pub fn ended(why: Ended) -> Error {
-    Error::new(b"42501", "confide: no client session").detail(match why {
-        Ended::LeaderGone => "The session's leader has gone.",
-        Ended::KeyWithdrawn => "The client's key is authorised no more.",
-    })
+    Error::new(b"42501", "confide: no client session")
+        .code(Code::NoClient)
+        .detail(match why {
+            Ended::LeaderGone => "The session's leader has gone.",
+            Ended::KeyWithdrawn => "The client's key is authorised no more.",
+        })
 }
 
 /// A value does not fit into its column as it is.
 pub fn no_client_to_change() -> Error {
     Error::new(b"42501", "confide: no client session")
+        .code(Code::NoClient)
         .detail("Without one a value enters a column only as it is: it is not rounded or cut.")
         .hint("Restore into a column of the type that the value came from.")
 }
@@ -101,6 +111,7 @@ pub fn no_client_to_compare() -> Error {
 /// A value may not go to another row.
 pub fn no_client_to_move() -> Error {
     Error::new(b"42501", "confide: no client session")
+        .code(Code::NoClient)
         .detail("Without one a value stays in its row.")
         .hint("Connect through the Confide proxy.")
 }

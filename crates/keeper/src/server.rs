@@ -303,11 +303,5 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
 }
 
 fn tell(end: &mut KeeperEnd, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
-    end.error(
-        sequence,
-        &error.sqlstate,
-        &error.message,
-        error.detail.as_deref().unwrap_or(""),
-        error.hint.as_deref().unwrap_or(""),
-    )
+    end.error(sequence, &fail::body(error))
 }

@@ -1,5 +1,6 @@
 //! What the store says when it cannot.
 
+use contract::Code;
 use values::Error;
 
 /// A temporary FID below its arena's window.
@@ -18,6 +19,7 @@ pub fn no_such_value() -> Error {
 /// A permanent FID that names nothing.
 pub fn unresolved() -> Error {
     Error::new(b"XX001", "confide: identifier does not resolve")
+        .code(Code::Unresolved)
         .detail("The keeper has no value for an identifier that the database holds.")
         .hint("The keeper's state and the database may be of different times.")
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: no constructor here takes a value or anything derived from one.
 
+use contract::{Code, TypeCode};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -16,6 +17,10 @@ pub struct Error {
     pub detail: Option<Cow<'static, str>>,
     /// The hint, if there is one.
     pub hint: Option<Cow<'static, str>>,
+    /// What it is, apart from its texts.
+    pub code: Code,
+    /// The type that a text or value should have been of, if it is about one.
+    pub t: Option<TypeCode>,
 }
 
 impl Error {
@@ -26,7 +31,15 @@ impl Error {
             message: message.into(),
             detail: None,
             hint: None,
+            code: Code::Other,
+            t: None,
         }
+    }
+
+    /// This error with a code.
+    pub fn code(mut self, code: Code) -> Error {
+        self.code = code;
+        self
     }
 
     /// This error with a detail.
@@ -38,6 +51,12 @@ impl Error {
     /// This error with a hint.
     pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Error {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// This error, about a type, unless it is about one already.
+    pub fn of(mut self, t: TypeCode) -> Error {
+        self.t = self.t.or(Some(t));
         self
     }
 
@@ -74,7 +93,7 @@ pub(crate) fn out_of_range(name: &str) -> Error {
 
 /// 22P02 for a type by PostgreSQL's name.
 pub(crate) fn invalid_syntax(name: &str) -> Error {
-    Error::new(b"22P02", format!("invalid input syntax for type {name}"))
+    Error::new(b"22P02", format!("invalid input syntax for type {name}")).code(Code::InvalidText)
 }
 
 /// 22012.

@@ -3,7 +3,7 @@
 
 use crate::error::{division_by_zero, invalid_syntax, no_such_operation};
 use crate::{Error, Result, Value, scan};
-use contract::Op;
+use contract::{Code, Op};
 use dashu_int::UBig;
 use std::fmt::{LowerExp, Write};
 
@@ -151,7 +151,8 @@ fn check<F: Float>(v: F, nonzero: bool) -> Result<F> {
         return Err(Error::new(
             b"22003",
             format!("value is out of range for type {}", F::NAME),
-        ));
+        )
+        .code(Code::OutOfRange));
     }
     Ok(v)
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{division_by_zero, invalid_syntax, no_such_operation, out_of_range};
 use crate::{Error, Result, Value, scan};
-use contract::{Op, TypeCode};
+use contract::{Code, Op, TypeCode};
 
 /// The value of any integer type.
 pub(crate) fn widen(v: &Value) -> Option<i64> {
@@ -108,6 +108,7 @@ pub(crate) fn parse(s: &[u8], t: TypeCode) -> Result<Value> {
             b"22003",
             format!("value is out of range for type {}", name(t)),
         )
+        .code(Code::OutOfRange)
     };
     let value = digits
         .iter()

@@ -7,6 +7,10 @@ use contract::TypeCode;
 
 /// The type's input function. `typmod` is PostgreSQL's (-1: none).
 pub fn parse_text(t: TypeCode, typmod: i32, s: &[u8], env: &Env) -> Result<Value> {
+    parse(t, typmod, s, env).map_err(|error| error.of(t))
+}
+
+fn parse(t: TypeCode, typmod: i32, s: &[u8], env: &Env) -> Result<Value> {
     text::check_utf8(s)?;
     Ok(match t {
         TypeCode::Bool => Value::Bool(text::parse_bool(s)?),
@@ -166,6 +170,10 @@ pub fn apply_typmod(v: Value, t: TypeCode, typmod: i32, explicit: bool) -> Resul
     if typmod < 0 {
         return Ok(v);
     }
+    fit(v, t, typmod, explicit).map_err(|error| error.of(t))
+}
+
+fn fit(v: Value, t: TypeCode, typmod: i32, explicit: bool) -> Result<Value> {
     Ok(match v {
         Value::Numeric(n) => Value::Numeric(n.with_typmod(typmod)?),
         Value::Text(s) if t == TypeCode::Varchar => {

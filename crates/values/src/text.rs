@@ -5,6 +5,7 @@
 
 use crate::error::too_large;
 use crate::{Error, Result, scan};
+use contract::Code;
 
 /// The largest string, as PostgreSQL has it (1 GB less one header).
 pub(crate) const MAX_BYTES: usize = 0x3fff_ffff - 4;
@@ -308,10 +309,9 @@ pub(crate) fn parse_bytea(s: &[u8]) -> Result<Box<[u8]>> {
         return parse_escapes(s);
     };
     let digit = |b: u8| {
-        (b as char)
-            .to_digit(16)
-            .map(|d| d as u8)
-            .ok_or_else(|| Error::new(b"22023", "invalid hexadecimal digit"))
+        (b as char).to_digit(16).map(|d| d as u8).ok_or_else(|| {
+            Error::new(b"22023", "invalid hexadecimal digit").code(Code::InvalidDigit)
+        })
     };
     let mut out = Vec::with_capacity(hex.len() / 2);
     let mut rest = hex.iter();

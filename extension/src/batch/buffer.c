@@ -136,6 +136,6 @@ cfd_buffer_empty(CfdBuffer *buffer)
 	buffer->asked = false;
 	buffer->rows = buffer->pairs = buffer->decided = buffer->good = buffer->next = 0;
 	buffer->cut = false;
-	buffer->error = NULL;
+	buffer->failed = false;
 	MemoryContextReset(buffer->referred);
 }

@@ -47,9 +47,9 @@ typedef struct CfdBuffer
 	int			good;			/* those that can be given out, of them ... */
 	int			next;			/* ... this one next */
 	CfdFid	   *first;			/* of each computed column; one after the other */
-	const char **computed_nulls;	/* which of them are NULL, by row; or NULL */
-	const char *error;			/* raised once the good ones are given out; or NULL */
-	uint32		error_length;
+	const uint8 **computed_nulls;	/* which of them are NULL, by row; or NULL */
+	bool		failed;			/* the row after the good ones has an error: */
+	CfdReadError error;			/* raised once the good ones are given out */
 } CfdBuffer;
 
 extern void cfd_buffer_init(CfdBuffer *buffer, int columns, const bool *kept, int computed);

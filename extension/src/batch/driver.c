@@ -138,7 +138,7 @@ decide(CfdDriver *driver)
 		driver->batch_rows > Min(AHEAD_ROWS, cfd_batch_rows / 2))
 		driver->ahead = read_batch(driver, other);
 	driver->methods->take(driver, buffer);
-	if (driver->ahead && driver->asks_ahead && buffer->error == NULL)
+	if (driver->ahead && driver->asks_ahead && !buffer->failed)
 		ask(driver, other);
 	if (driver->methods->finish != NULL)
 		driver->methods->finish(driver, buffer);
@@ -154,8 +154,8 @@ cfd_driver_more(CfdDriver *driver)
 
 		if (buffer->next < buffer->good)
 			return buffer;
-		if (buffer->error != NULL)
-			cfd_raise_error(buffer->error, buffer->error_length);
+		if (buffer->failed)
+			cfd_raise(&buffer->error);
 		CHECK_FOR_INTERRUPTS();
 		if (!decide(driver))
 			return NULL;
@@ -185,7 +185,7 @@ cfd_driver_restart(CfdDriver *driver, bool alike)
 /* ---------- answers ---------- */
 
 const char *
-cfd_driver_await(CfdDriver *driver, CfdRequest *request, int rows, uint32 *good, uint32 *length)
+cfd_driver_await(CfdDriver *driver, CfdRequest *request, uint32 *length)
 {
 	bool		timed = driver->node->instrument != NULL;
 	instr_time	start;
@@ -200,11 +200,18 @@ cfd_driver_await(CfdDriver *driver, CfdRequest *request, int rows, uint32 *good,
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_ACCUM_DIFF(driver->waited, end, start);
 	}
-	if (*length < 8)
-		cfd_violation("answer about a batch is too short");
-	*good = cfd_get32(answer);
-	*length -= 8;
-	if (*good > rows)
-		cfd_violation("answer about a batch has too many rows");
-	return answer + 8;
+	return answer;
+}
+
+CfdReadRevealed
+cfd_driver_await_revealed(CfdDriver *driver, CfdRequest *request, uint32 rows, uint32 width)
+{
+	CfdReadRevealed read;
+	uint32		length;
+	const char *answer = cfd_driver_await(driver, request, &length);
+
+	CFD_DECODE(revealed, answer, length, &read);
+	if (read.head.good > rows || read.head.width != width || (read.head.good == rows && read.has_error))
+		cfd_violation("answer about other rows");
+	return read;
 }

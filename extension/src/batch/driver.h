@@ -22,7 +22,7 @@
 #include "nodes/execnodes.h"
 
 /* Bytes of an answer beside what is told of rows: head, and most errors. */
-#define CFD_ANSWER_BYTES (8 + 512)
+#define CFD_ANSWER_BYTES (sizeof(CfdWireRevealed) + 512)
 
 struct CfdDriver;
 
@@ -72,8 +72,9 @@ typedef struct CfdDriver
 extern void cfd_driver_begin(CfdDriver *driver);
 /* The child begins anew. `alike`: it will be read to its end, if it was now, and is about as long. */
 extern void cfd_driver_restart(CfdDriver *driver, bool alike);
-/* Awaits an answer that tells of `rows` rows: how many are good, and what comes after that. */
-extern const char *cfd_driver_await(CfdDriver *driver, CfdRequest *request, int rows, uint32 *good, uint32 *length);
+extern const char *cfd_driver_await(CfdDriver *driver, CfdRequest *request, uint32 *length);
+/* Awaits what is revealed of `rows` rows at most, `width` bytes each. */
+extern CfdReadRevealed cfd_driver_await_revealed(CfdDriver *driver, CfdRequest *request, uint32 rows, uint32 width);
 extern CfdBuffer *cfd_driver_more(CfdDriver *driver);
 
 /* The buffer whose row `next` is the next one; NULL at the end. The caller counts it. */
@@ -85,29 +86,12 @@ cfd_driver_next(CfdDriver *driver)
 	return likely(buffer->next < buffer->good) ? buffer : cfd_driver_more(driver);
 }
 
-/* Takes bytes from an answer. */
-static inline const char *
-cfd_answer_take(const char **answer, uint32 *length, uint32 bytes)
-{
-	const char *taken = *answer;
-
-	if (*length < bytes)
-		cfd_violation("answer about a batch is too short");
-	*answer += bytes;
-	*length -= bytes;
-	return taken;
-}
-
-/* What is left of an answer: the error of the first row that is not good. */
+/* The error of the first row that is not good, raised once the good ones are given out. */
 static inline void
-cfd_answer_end(CfdBuffer *buffer, bool failed, const char *answer, uint32 length)
+cfd_buffer_fail(CfdBuffer *buffer, const CfdReadError *error)
 {
-	if (!failed && length != 0)
-		cfd_violation("answer about a batch is too long");
-	if (!failed)
-		return;
-	buffer->error = answer;
-	buffer->error_length = length;
+	buffer->failed = true;
+	buffer->error = *error;
 }
 
 #endif

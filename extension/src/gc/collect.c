@@ -60,25 +60,10 @@
 /* Garbage that is collected at all, as a part of what is alive. */
 #define GARBAGE_PART 0.1
 /* What precedes the redo record in the answer to GarbageSweep. */
-#define SWEEP_ANSWER_BYTES 16
 
-/* A column in GarbageBegin, and a partition in its answer. */
-typedef struct Column
-{
-	int32		attribute;
-	int32		typmod;
-	uint8		type;
-	uint8		zero[3];
-} Column;
+/* A partition, as the keeper tells of it. */
+typedef CfdWireCollected Partition;
 
-typedef struct Partition
-{
-	int32		attribute;
-	uint32		alive;
-	uint64		values;
-} Partition;
-
-StaticAssertDecl(sizeof(Column) == 12 && sizeof(Partition) == 16, "as in the contract");
 
 /* FIDs on their way to the keeper. */
 typedef struct Marks
@@ -96,13 +81,11 @@ static int	threshold = 1000;
 static void
 send_marks(Marks *marks)
 {
-	unsigned char body[CFD_FIXED_GARBAGE_MARK];
+	CfdWireGarbageMark body = {.count = marks->count};
 
 	if (marks->count == 0)
 		return;
-	cfd_put32(body, marks->count);
-	cfd_put32(body + 4, 0);
-	cfd_send(CFD_KIND_GARBAGE_MARK, body, sizeof(body), marks->fids, marks->count * sizeof(CfdFid));
+	cfd_send(CFD_KIND_GARBAGE_MARK, &body, sizeof(body), marks->fids, marks->count * sizeof(CfdFid));
 	marks->count = 0;
 }
 
@@ -232,23 +215,21 @@ sweep_batch(volatile CfdGcProgress *progress)
 {
 	uint32		length;
 	const char *answer = cfd_call(CFD_KIND_GARBAGE_SWEEP, NULL, 0, NULL, 0, &length);
-	uint64		count;
+	CfdReadGarbageSweepAnswer read;
 
-	if (length < SWEEP_ANSWER_BYTES)
-		cfd_violation("answer to a sweep is too short");
-	count = cfd_get64(answer);
-	if (cfd_get64(answer + 8) == 0)
+	CFD_DECODE(garbage_sweep_answer, answer, length, &read);
+	if (read.head.more == 0)
 		return false;
-	if (length > SWEEP_ANSWER_BYTES)
+	if (read.record_length > 0)
 	{
-		if (length - SWEEP_ANSWER_BYTES < CFD_WAL_RECORD_MIN)
+		if (read.record_length < CFD_WAL_RECORD_MIN)
 			cfd_violation("redo record is too short");
-		cfd_wal_log(answer + SWEEP_ANSWER_BYTES, length - SWEEP_ANSWER_BYTES, true);
+		cfd_wal_log((const char *) read.record, read.record_length, true);
 		XLogFlush(XactLastRecEnd);
 	}
 	cfd_note_sweep();
 	cfd_send(CFD_KIND_GARBAGE_SWEPT, NULL, 0, NULL, 0);
-	progress->swept += count;
+	progress->swept += read.head.values;
 	return true;
 }
 
@@ -266,9 +247,10 @@ sweep(volatile CfdGcProgress *progress)
 static const Partition *
 cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
 {
-	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
+	CfdWireGarbageBegin body = {.database = database,.relation = relation};
+	CfdReadGarbageBeginAnswer read;
 	TupleDesc	desc = table != NULL ? RelationGetDescr(table) : NULL;
-	Column	   *columns = palloc0(sizeof(Column) * (desc != NULL ? desc->natts : 1));
+	CfdWireLiveColumn *columns = palloc0(sizeof(*columns) * (desc != NULL ? desc->natts : 1));
 	const char *answer;
 	uint32		length;
 	int			alive = 0;
@@ -279,16 +261,13 @@ cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
 		uint8		type = attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
 
 		if (type != 0)
-			columns[alive++] = (Column) {.attribute = i + 1,.typmod = attribute->atttypmod,.type = type};
+			columns[alive++] = (CfdWireLiveColumn) {.attribute = i + 1,.typmod = attribute->atttypmod,.t = type};
 	}
-	cfd_put32(body, database);
-	cfd_put32(body + 4, relation);
-	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), columns, alive * sizeof(Column), &length);
-	if (length % sizeof(Partition) != 0)
-		cfd_violation("answer about garbage has the wrong length");
+	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, &body, sizeof(body), columns, alive * sizeof(*columns), &length);
+	CFD_DECODE(garbage_begin_answer, answer, length, &read);
 	pfree(columns);
-	*count = length / sizeof(Partition);
-	return (const Partition *) answer;
+	*count = read.partitions_count;
+	return read.partitions;
 }
 
 /* The part of a column's values that are NULL, as statistics say. */

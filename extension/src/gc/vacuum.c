@@ -58,17 +58,17 @@ may_exist(Oid class, Oid index, AttrNumber column, Oid oid)
 uint32 *
 cfd_listed_in_keeper(Oid database, int *count)
 {
-	unsigned char body[CFD_FIXED_GARBAGE_BEGIN];
+	CfdWireGarbageList body = {.database = database};
+	CfdReadGarbageListAnswer read;
 	const char *answer;
 	uint32		length;
 	uint32	   *copy;
 
-	cfd_put32(body, database);
-	cfd_put32(body + 4, 0);
-	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, body, sizeof(body), NULL, 0, &length);
+	answer = cfd_call(CFD_KIND_GARBAGE_LIST, &body, sizeof(body), NULL, 0, &length);
+	CFD_DECODE(garbage_list_answer, answer, length, &read);
 	copy = palloc(Max(length, 1));
-	memcpy(copy, answer, length);
-	*count = length / sizeof(uint32);
+	memcpy(copy, read.oids, length);
+	*count = read.oids_count;
 	return copy;
 }
 

@@ -37,18 +37,16 @@ typedef struct Count
 static void
 cfd_verify_ask(Count *count)
 {
-	unsigned char body[CFD_FIXED_RESOLVE];
+	CfdWireResolve body = {.count = count->waiting};
+	CfdReadResolveAnswer read;
 	const char *answer;
 	uint32		length;
 
 	if (count->waiting == 0)
 		return;
-	cfd_put32(body, count->waiting);
-	cfd_put32(body + 4, 0);
-	answer = cfd_call(CFD_KIND_RESOLVE, body, sizeof(body), count->fids, count->waiting * sizeof(CfdFid), &length);
-	if (length != sizeof(uint64))
-		cfd_violation("answer about identifiers has the wrong length");
-	count->unresolved += cfd_get64(answer);
+	answer = cfd_call(CFD_KIND_RESOLVE, &body, sizeof(body), count->fids, count->waiting * sizeof(CfdFid), &length);
+	CFD_DECODE(resolve_answer, answer, length, &read);
+	count->unresolved += read.head.unresolved;
 	count->waiting = 0;
 }
 

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 12
+#define CFD_CONTRACT_VERSION 13
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -84,6 +84,7 @@
 #define CFD_KIND_GARBAGE_SWEPT 55
 #define CFD_KIND_GARBAGE_END 56
 #define CFD_KIND_RESOLVE 57
+#define CFD_KIND_GARBAGE_LIST 58
 #define CFD_KIND_EVAL 64
 #define CFD_KIND_DECLASSIFY 65
 #define CFD_KIND_PROGRAM_REGISTER 66
@@ -120,66 +121,40 @@
 #define CFD_KIND_RESULT_ROWS 105
 #define CFD_KIND_RESULT_SIGN 106
 
-/* Sizes of the fixed parts of bodies */
-#define CFD_FIXED_ANSWER 0
-#define CFD_FIXED_ERROR 8
-#define CFD_FIXED_PING 0
-#define CFD_FIXED_FENCE 0
-#define CFD_FIXED_HANDSHAKE 8
-#define CFD_FIXED_SETTINGS 0
-#define CFD_FIXED_RELEASE 16
-#define CFD_FIXED_STATS 0
-#define CFD_FIXED_FORGET 0
-#define CFD_FIXED_CLOCK 8
-#define CFD_FIXED_PUT_ENVELOPE 16
-#define CFD_FIXED_PUT_PLAIN 16
-#define CFD_FIXED_GET_ENVELOPE 16
-#define CFD_FIXED_GET_ENVELOPES 0
-#define CFD_FIXED_PARTITION_OPEN 24
-#define CFD_FIXED_PARTITION_DROP 8
-#define CFD_FIXED_PROMOTE 8
-#define CFD_FIXED_PARTITION_LOGGED 8
-#define CFD_FIXED_GARBAGE_BEGIN 8
-#define CFD_FIXED_GARBAGE_MARK 8
-#define CFD_FIXED_GARBAGE_SWEEP 0
-#define CFD_FIXED_GARBAGE_SWEPT 0
-#define CFD_FIXED_GARBAGE_END 0
-#define CFD_FIXED_RESOLVE 8
-#define CFD_FIXED_EVAL 24
-#define CFD_FIXED_DECLASSIFY 16
-#define CFD_FIXED_PROGRAM_REGISTER 0
-#define CFD_FIXED_PROGRAM_FORGET 8
-#define CFD_FIXED_EVAL_BATCH 16
-#define CFD_FIXED_DECLASSIFY_BATCH 16
-#define CFD_FIXED_DECLASSIFY_GROUPS 24
-#define CFD_FIXED_RANK_ADD 16
-#define CFD_FIXED_RANK 16
-#define CFD_FIXED_RANK_FORGET 8
-#define CFD_FIXED_SEARCH 8
-#define CFD_FIXED_TOKENS 16
-#define CFD_FIXED_AGGREGATE_STEP 24
-#define CFD_FIXED_AGGREGATE_COMBINE 16
-#define CFD_FIXED_AGGREGATE_FINAL 16
-#define CFD_FIXED_AGGREGATE_REGISTER 24
-#define CFD_FIXED_AGGREGATE_ROWS 8
-#define CFD_FIXED_AGGREGATE_RETURN 8
-#define CFD_FIXED_AGGREGATE_FETCH 16
-#define CFD_FIXED_AGGREGATE_RESET 8
-#define CFD_FIXED_AGGREGATE_FORGET 8
-#define CFD_FIXED_AGGREGATE_HAND_OVER 8
-#define CFD_FIXED_AGGREGATE_MERGE 16
-#define CFD_FIXED_PUT_BATCH 16
-#define CFD_FIXED_PROMOTE_RUNS 8
-#define CFD_FIXED_RECOVERY_STATE 8
-#define CFD_FIXED_REDO 8
-#define CFD_FIXED_RECOVERY_DONE 8
-#define CFD_FIXED_CHECKPOINT 24
-#define CFD_FIXED_FOLLOW 16
-#define CFD_FIXED_STORE_COPY 0
-#define CFD_FIXED_STORE_READ 16
-#define CFD_FIXED_RESULT_BEGIN 16
-#define CFD_FIXED_RESULT_ROWS 0
-#define CFD_FIXED_RESULT_SIGN 8
+/* Kinds that are answered: X(code, name) */
+#define CFD_ANSWERED(X) \
+	X(16, "Ping") \
+	X(17, "Fence") \
+	X(18, "Handshake") \
+	X(21, "Stats") \
+	X(34, "GetEnvelope") \
+	X(36, "GetEnvelopes") \
+	X(48, "PartitionOpen") \
+	X(50, "Promote") \
+	X(52, "GarbageBegin") \
+	X(54, "GarbageSweep") \
+	X(57, "Resolve") \
+	X(58, "GarbageList") \
+	X(65, "Declassify") \
+	X(66, "ProgramRegister") \
+	X(68, "EvalBatch") \
+	X(69, "DeclassifyBatch") \
+	X(70, "DeclassifyGroups") \
+	X(73, "Rank") \
+	X(78, "Search") \
+	X(76, "Tokens") \
+	X(83, "AggregateRegister") \
+	X(85, "AggregateReturn") \
+	X(86, "AggregateFetch") \
+	X(89, "AggregateHandOver") \
+	X(94, "PromoteRuns") \
+	X(96, "RecoveryState") \
+	X(98, "RecoveryDone") \
+	X(99, "Checkpoint") \
+	X(100, "Follow") \
+	X(101, "StoreCopy") \
+	X(102, "StoreRead") \
+	X(106, "ResultSign")
 
 /* Ranks */
 #define CFD_RANK_DESCENDING 1
@@ -235,7 +210,6 @@
 
 /* Tokens */
 #define CFD_TOKEN_BYTES 16
-#define CFD_COLUMN_RUN_BYTES 16
 
 /* Envelopes */
 #define CFD_ENVELOPE_MAGIC 0xcf
@@ -273,6 +247,41 @@
 #define CFD_TYPE_INTERVAL 16
 #define CFD_TYPE_UUID 17
 #define CFD_TYPE_MAX 17
+
+/* Their names: X(code, name) */
+#define CFD_TYPE_NAMES(X) \
+	X(1, "enc_bool") \
+	X(2, "enc_int2") \
+	X(3, "enc_int4") \
+	X(4, "enc_int8") \
+	X(5, "enc_float4") \
+	X(6, "enc_float8") \
+	X(7, "enc_numeric") \
+	X(8, "enc_text") \
+	X(9, "enc_varchar") \
+	X(10, "enc_bpchar") \
+	X(11, "enc_bytea") \
+	X(12, "enc_date") \
+	X(13, "enc_time") \
+	X(14, "enc_timestamp") \
+	X(15, "enc_timestamptz") \
+	X(16, "enc_interval") \
+	X(17, "enc_uuid")
+
+/* Codes of errors */
+#define CFD_CODE_NO_CLIENT 1
+#define CFD_CODE_UNRESOLVED 2
+#define CFD_CODE_INVALID_TEXT 3
+#define CFD_CODE_OUT_OF_RANGE 4
+#define CFD_CODE_INVALID_DIGIT 5
+
+/* Their names: X(code, name) */
+#define CFD_CODES(X) \
+	X(1, "confide_no_client") \
+	X(2, "confide_unresolved") \
+	X(3, "confide_invalid_text") \
+	X(4, "confide_out_of_range") \
+	X(5, "confide_invalid_digit")
 
 /* Generic operations, for EXPLAIN and views */
 #define CFD_OP_LT 1
@@ -336,30 +345,30 @@
 #define CFD_AGGREGATE_MIN 3
 #define CFD_AGGREGATE_MAX 4
 
-/* Fields of extract, date_part and date_trunc: X(name, code) */
+/* Fields of extract, date_part and date_trunc: X(code, name) */
 #define CFD_UNITS(X) \
-	X("microseconds", 1) \
-	X("milliseconds", 2) \
-	X("second", 3) \
-	X("minute", 4) \
-	X("hour", 5) \
-	X("day", 6) \
-	X("week", 7) \
-	X("month", 8) \
-	X("quarter", 9) \
-	X("year", 10) \
-	X("decade", 11) \
-	X("century", 12) \
-	X("millennium", 13) \
-	X("dow", 14) \
-	X("isodow", 15) \
-	X("doy", 16) \
-	X("isoyear", 17) \
-	X("julian", 18) \
-	X("epoch", 19) \
-	X("timezone", 20) \
-	X("timezone_hour", 21) \
-	X("timezone_minute", 22)
+	X(1, "microseconds") \
+	X(2, "milliseconds") \
+	X(3, "second") \
+	X(4, "minute") \
+	X(5, "hour") \
+	X(6, "day") \
+	X(7, "week") \
+	X(8, "month") \
+	X(9, "quarter") \
+	X(10, "year") \
+	X(11, "decade") \
+	X(12, "century") \
+	X(13, "millennium") \
+	X(14, "dow") \
+	X(15, "isodow") \
+	X(16, "doy") \
+	X(17, "isoyear") \
+	X(18, "julian") \
+	X(19, "epoch") \
+	X(20, "timezone") \
+	X(21, "timezone_hour") \
+	X(22, "timezone_minute")
 
 /* Reports of the schema */
 #define CFD_REPORT_SETTING "confide.schema"

@@ -431,14 +431,19 @@ cfd_decode_promote(const void *bytes, uint64_t length, CfdReadPromote *out)
 
 typedef struct CfdReadPromoteAnswer
 {
-	const uint8_t *promoted;
-	uint64_t	promoted_length;
+	CfdWirePromoteAnswer head;
+	const CfdWireFid *fids;
+	uint64_t	fids_count;
+	const uint8_t *record;
+	uint64_t	record_length;
 } CfdReadPromoteAnswer;
 
 static inline bool
 cfd_read_promote_answer(CfdReader *from, CfdReadPromoteAnswer *out)
 {
-	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->promoted, &out->promoted_length);
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 8, (const void **) &out->fids, &out->fids_count) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
 }
 
 static inline bool
@@ -492,14 +497,14 @@ cfd_decode_garbage_begin(const void *bytes, uint64_t length, CfdReadGarbageBegin
 
 typedef struct CfdReadGarbageBeginAnswer
 {
-	const uint8_t *partitions;
-	uint64_t	partitions_length;
+	const CfdWireCollected *partitions;
+	uint64_t	partitions_count;
 } CfdReadGarbageBeginAnswer;
 
 static inline bool
 cfd_read_garbage_begin_answer(CfdReader *from, CfdReadGarbageBeginAnswer *out)
 {
-	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->partitions, &out->partitions_length);
+	return cfd_take_list(from, CFD_TO_END, 16, (const void **) &out->partitions, &out->partitions_count);
 }
 
 static inline bool
@@ -593,6 +598,45 @@ cfd_decode_resolve_answer(const void *bytes, uint64_t length, CfdReadResolveAnsw
 	CfdReader	from = cfd_reader(bytes, length);
 
 	return cfd_read_resolve_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadGarbageList
+{
+	CfdWireGarbageList head;
+} CfdReadGarbageList;
+
+static inline bool
+cfd_read_garbage_list(CfdReader *from, CfdReadGarbageList *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_garbage_list(const void *bytes, uint64_t length, CfdReadGarbageList *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_garbage_list(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadGarbageListAnswer
+{
+	const CfdWireU32 *oids;
+	uint64_t	oids_count;
+} CfdReadGarbageListAnswer;
+
+static inline bool
+cfd_read_garbage_list_answer(CfdReader *from, CfdReadGarbageListAnswer *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 4, (const void **) &out->oids, &out->oids_count);
+}
+
+static inline bool
+cfd_decode_garbage_list_answer(const void *bytes, uint64_t length, CfdReadGarbageListAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_garbage_list_answer(&from, out) && from.at == from.end;
 }
 
 typedef struct CfdReadEval
@@ -768,18 +812,57 @@ cfd_decode_eval_batch(const void *bytes, uint64_t length, CfdReadEvalBatch *out)
 	return cfd_read_eval_batch(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadNulls
+{
+	CfdWireNulls head;
+	const uint8_t *rows;
+	uint64_t	rows_length;
+} CfdReadNulls;
+
+static inline bool
+cfd_read_nulls(CfdReader *from, CfdReadNulls *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->rows, &out->rows_length);
+}
+
+static inline bool
+cfd_decode_nulls(const void *bytes, uint64_t length, CfdReadNulls *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_nulls(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_nulls_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadNulls one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_nulls(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
 typedef struct CfdReadEvalBatchAnswer
 {
 	CfdWireEvalBatchAnswer head;
-	const uint8_t *results;
-	uint64_t	results_length;
+	CfdReader	nulls;
+	bool		has_error;
+	CfdReadError	error;
 } CfdReadEvalBatchAnswer;
 
 static inline bool
 cfd_read_eval_batch_answer(CfdReader *from, CfdReadEvalBatchAnswer *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->results, &out->results_length);
+		cfd_take_nulls_each(from, (uint64_t) out->head.programs, &out->nulls) &&
+		(!(out->has_error = from->at < from->end) || cfd_read_error(from, &out->error));
 }
 
 static inline bool
@@ -811,18 +894,40 @@ cfd_decode_declassify_batch(const void *bytes, uint64_t length, CfdReadDeclassif
 	return cfd_read_declassify_batch(&from, out) && from.at == from.end;
 }
 
-typedef struct CfdReadDeclassifyBatchAnswer
+typedef struct CfdReadRevealed
 {
-	CfdWireDeclassifyBatchAnswer head;
+	CfdWireRevealed head;
 	const uint8_t *results;
 	uint64_t	results_length;
+	bool		has_error;
+	CfdReadError	error;
+} CfdReadRevealed;
+
+static inline bool
+cfd_read_revealed(CfdReader *from, CfdReadRevealed *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.good * (uint64_t) out->head.width, 1, (const void **) &out->results, &out->results_length) &&
+		(!(out->has_error = from->at < from->end) || cfd_read_error(from, &out->error));
+}
+
+static inline bool
+cfd_decode_revealed(const void *bytes, uint64_t length, CfdReadRevealed *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_revealed(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadDeclassifyBatchAnswer
+{
+	CfdReadRevealed	revealed;
 } CfdReadDeclassifyBatchAnswer;
 
 static inline bool
 cfd_read_declassify_batch_answer(CfdReader *from, CfdReadDeclassifyBatchAnswer *out)
 {
-	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->results, &out->results_length);
+	return cfd_read_revealed(from, &out->revealed);
 }
 
 static inline bool
@@ -859,16 +964,13 @@ cfd_decode_declassify_groups(const void *bytes, uint64_t length, CfdReadDeclassi
 
 typedef struct CfdReadDeclassifyGroupsAnswer
 {
-	CfdWireDeclassifyGroupsAnswer head;
-	const uint8_t *results;
-	uint64_t	results_length;
+	CfdReadRevealed	revealed;
 } CfdReadDeclassifyGroupsAnswer;
 
 static inline bool
 cfd_read_declassify_groups_answer(CfdReader *from, CfdReadDeclassifyGroupsAnswer *out)
 {
-	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->results, &out->results_length);
+	return cfd_read_revealed(from, &out->revealed);
 }
 
 static inline bool
@@ -925,14 +1027,19 @@ cfd_decode_rank(const void *bytes, uint64_t length, CfdReadRank *out)
 
 typedef struct CfdReadRankAnswer
 {
-	const uint8_t *ranks;
-	uint64_t	ranks_length;
+	CfdWireRankAnswer head;
+	const CfdWireU32 *ranks;
+	uint64_t	ranks_count;
+	const uint8_t *steps;
+	uint64_t	steps_length;
 } CfdReadRankAnswer;
 
 static inline bool
 cfd_read_rank_answer(CfdReader *from, CfdReadRankAnswer *out)
 {
-	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->ranks, &out->ranks_length);
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.rows, 4, (const void **) &out->ranks, &out->ranks_count) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 1, (const void **) &out->steps, &out->steps_length);
 }
 
 static inline bool
@@ -1033,16 +1140,13 @@ cfd_decode_tokens(const void *bytes, uint64_t length, CfdReadTokens *out)
 
 typedef struct CfdReadTokensAnswer
 {
-	CfdWireTokensAnswer head;
-	const uint8_t *tokens;
-	uint64_t	tokens_length;
+	CfdReadRevealed	revealed;
 } CfdReadTokensAnswer;
 
 static inline bool
 cfd_read_tokens_answer(CfdReader *from, CfdReadTokensAnswer *out)
 {
-	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->tokens, &out->tokens_length);
+	return cfd_read_revealed(from, &out->revealed);
 }
 
 static inline bool
@@ -1241,15 +1345,14 @@ cfd_decode_aggregate_return(const void *bytes, uint64_t length, CfdReadAggregate
 typedef struct CfdReadAggregateReturnAnswer
 {
 	CfdWireAggregateReturnAnswer head;
-	const uint8_t *columns;
-	uint64_t	columns_length;
+	CfdReader	columns;
 } CfdReadAggregateReturnAnswer;
 
 static inline bool
 cfd_read_aggregate_return_answer(CfdReader *from, CfdReadAggregateReturnAnswer *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->columns, &out->columns_length);
+		cfd_take_columns(from, out->head.rows, CFD_TO_END, &out->columns);
 }
 
 static inline bool
@@ -1285,15 +1388,14 @@ cfd_decode_aggregate_fetch(const void *bytes, uint64_t length, CfdReadAggregateF
 typedef struct CfdReadAggregateFetchAnswer
 {
 	CfdWireAggregateFetchAnswer head;
-	const uint8_t *columns;
-	uint64_t	columns_length;
+	CfdReader	columns;
 } CfdReadAggregateFetchAnswer;
 
 static inline bool
 cfd_read_aggregate_fetch_answer(CfdReader *from, CfdReadAggregateFetchAnswer *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->columns, &out->columns_length);
+		cfd_take_columns(from, out->head.groups, CFD_TO_END, &out->columns);
 }
 
 static inline bool
@@ -1482,15 +1584,17 @@ cfd_decode_promote_runs(const void *bytes, uint64_t length, CfdReadPromoteRuns *
 typedef struct CfdReadPromoteRunsAnswer
 {
 	CfdWirePromoteRunsAnswer head;
-	const uint8_t *columns;
-	uint64_t	columns_length;
+	CfdReader	runs;
+	const uint8_t *record;
+	uint64_t	record_length;
 } CfdReadPromoteRunsAnswer;
 
 static inline bool
 cfd_read_promote_runs_answer(CfdReader *from, CfdReadPromoteRunsAnswer *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->columns, &out->columns_length);
+		cfd_take_column_runs_each(from, (uint64_t) out->head.columns, &out->runs) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
 }
 
 static inline bool

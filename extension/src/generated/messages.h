@@ -29,7 +29,8 @@ _Static_assert(sizeof(CfdWireColumnRun) == 16, "CfdWireColumnRun");
 typedef struct CfdWireError
 {
 	uint8_t	sqlstate[5];	/* Five characters. */
-	uint8_t	zero1[3];
+	uint8_t	t;	/* The type that it is about, if it is about one. */
+	uint16_t	code;	/* What it is, apart from its texts: a crate::Code. */
 } CFD_IN_MESSAGE CfdWireError;
 _Static_assert(sizeof(CfdWireError) == 8, "CfdWireError");
 
@@ -147,6 +148,14 @@ typedef struct CfdWirePromote
 } CFD_IN_MESSAGE CfdWirePromote;
 _Static_assert(sizeof(CfdWirePromote) == 8, "CfdWirePromote");
 
+/* What it is answered with. */
+typedef struct CfdWirePromoteAnswer
+{
+	uint32_t	count;	/* How many. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWirePromoteAnswer;
+_Static_assert(sizeof(CfdWirePromoteAnswer) == 8, "CfdWirePromoteAnswer");
+
 /* The redo record of a partition's making is in the WAL and on disk. */
 typedef struct CfdWirePartitionLogged
 {
@@ -165,13 +174,22 @@ typedef struct CfdWireLiveColumn
 } CFD_IN_MESSAGE CfdWireLiveColumn;
 _Static_assert(sizeof(CfdWireLiveColumn) == 12, "CfdWireLiveColumn");
 
-/* Begins to collect the garbage of a relation's partitions: what is in them now and is not marked before Kind::GarbageSweep is garbage; what is put into them from now on is not. With relation OID 0 nothing begins; the answer is the OIDs of the relations of the database that have partitions, u32 each (with database OID 0, too: of the databases). */
+/* Begins to collect the garbage of a relation's partitions: what is in them now and is not marked before Kind::GarbageSweep is garbage; what is put into them from now on is not. */
 typedef struct CfdWireGarbageBegin
 {
 	uint32_t	database;	/* OID of the database. */
 	uint32_t	relation;	/* OID of the relation, or super::WHOLE_DATABASE: all partitions of the database. */
 } CFD_IN_MESSAGE CfdWireGarbageBegin;
 _Static_assert(sizeof(CfdWireGarbageBegin) == 8, "CfdWireGarbageBegin");
+
+/* A partition whose garbage is collected. */
+typedef struct CfdWireCollected
+{
+	int32_t	attribute;	/* Attribute number. */
+	uint32_t	alive;	/* 1 if its column is alive. */
+	uint64_t	values;	/* Values in it. */
+} CFD_IN_MESSAGE CfdWireCollected;
+_Static_assert(sizeof(CfdWireCollected) == 16, "CfdWireCollected");
 
 /* FIDs that are still in use. Those of other partitions are ignored. */
 typedef struct CfdWireGarbageMark
@@ -203,6 +221,13 @@ typedef struct CfdWireResolveAnswer
 	uint64_t	unresolved;	/* How many of them name nothing. */
 } CFD_IN_MESSAGE CfdWireResolveAnswer;
 _Static_assert(sizeof(CfdWireResolveAnswer) == 8, "CfdWireResolveAnswer");
+
+/* What has partitions. */
+typedef struct CfdWireGarbageList
+{
+	uint32_t	database;	/* OID of a database, whose relations are asked for; 0: the databases are. */
+} CFD_IN_MESSAGE CfdWireGarbageList;
+_Static_assert(sizeof(CfdWireGarbageList) == 4, "CfdWireGarbageList");
 
 /* Evaluates a program; results are FIDs. */
 typedef struct CfdWireEval
@@ -279,11 +304,19 @@ typedef struct CfdWireEvalBatch
 } CFD_IN_MESSAGE CfdWireEvalBatch;
 _Static_assert(sizeof(CfdWireEvalBatch) == 16, "CfdWireEvalBatch");
 
+/* Which results of a program are NULL. */
+typedef struct CfdWireNulls
+{
+	uint32_t	count;	/* How many are. */
+	uint32_t	length;	/* Number of rows, or 0 if none is NULL. */
+} CFD_IN_MESSAGE CfdWireNulls;
+_Static_assert(sizeof(CfdWireNulls) == 8, "CfdWireNulls");
+
 /* What it is answered with. */
 typedef struct CfdWireEvalBatchAnswer
 {
 	uint32_t	good;	/* Number of rows before the first that failed. */
-	uint8_t	zero1[4];
+	uint32_t	programs;	/* Number of programs. */
 } CFD_IN_MESSAGE CfdWireEvalBatchAnswer;
 _Static_assert(sizeof(CfdWireEvalBatchAnswer) == 8, "CfdWireEvalBatchAnswer");
 
@@ -297,13 +330,13 @@ typedef struct CfdWireDeclassifyBatch
 } CFD_IN_MESSAGE CfdWireDeclassifyBatch;
 _Static_assert(sizeof(CfdWireDeclassifyBatch) == 16, "CfdWireDeclassifyBatch");
 
-/* What it is answered with. */
-typedef struct CfdWireDeclassifyBatchAnswer
+/* What was declassified of rows, or groups of rows, and what failed. */
+typedef struct CfdWireRevealed
 {
 	uint32_t	good;	/* Number of rows that it is about. */
-	uint8_t	zero1[4];
-} CFD_IN_MESSAGE CfdWireDeclassifyBatchAnswer;
-_Static_assert(sizeof(CfdWireDeclassifyBatchAnswer) == 8, "CfdWireDeclassifyBatchAnswer");
+	uint32_t	width;	/* Bytes of each row's result. */
+} CFD_IN_MESSAGE CfdWireRevealed;
+_Static_assert(sizeof(CfdWireRevealed) == 8, "CfdWireRevealed");
 
 /* Which groups of rows pass: the pairs of a row of a semi or anti join. Rows of a group after the first that is true do not count, nor does their failure. */
 typedef struct CfdWireDeclassifyGroups
@@ -316,14 +349,6 @@ typedef struct CfdWireDeclassifyGroups
 	uint32_t	none;	/* 0 if a group passes of which a row is true, 1 if one of which none is. */
 } CFD_IN_MESSAGE CfdWireDeclassifyGroups;
 _Static_assert(sizeof(CfdWireDeclassifyGroups) == 24, "CfdWireDeclassifyGroups");
-
-/* What it is answered with. */
-typedef struct CfdWireDeclassifyGroupsAnswer
-{
-	uint32_t	good;	/* Number of groups that it is about. */
-	uint8_t	zero1[4];
-} CFD_IN_MESSAGE CfdWireDeclassifyGroupsAnswer;
-_Static_assert(sizeof(CfdWireDeclassifyGroupsAnswer) == 8, "CfdWireDeclassifyGroupsAnswer");
 
 /* A column of rows that shall be ranked. */
 typedef struct CfdWireRankColumn
@@ -353,6 +378,14 @@ typedef struct CfdWireRank
 	uint32_t	flags;	/* super::rank::GOES and others. */
 } CFD_IN_MESSAGE CfdWireRank;
 _Static_assert(sizeof(CfdWireRank) == 16, "CfdWireRank");
+
+/* What it is answered with. */
+typedef struct CfdWireRankAnswer
+{
+	uint32_t	rows;	/* Number of rows from the first on. */
+	uint32_t	count;	/* Number of ranks, if super::rank::STEPS are wanted. */
+} CFD_IN_MESSAGE CfdWireRankAnswer;
+_Static_assert(sizeof(CfdWireRankAnswer) == 8, "CfdWireRankAnswer");
 
 /* A set goes. */
 typedef struct CfdWireRankForget
@@ -396,14 +429,6 @@ typedef struct CfdWireTokens
 	uint16_t	nulls_equal;	/* 1 if NULL equals NULL. */
 } CFD_IN_MESSAGE CfdWireTokens;
 _Static_assert(sizeof(CfdWireTokens) == 16, "CfdWireTokens");
-
-/* What it is answered with. */
-typedef struct CfdWireTokensAnswer
-{
-	uint32_t	good;	/* Number of rows that it is about. */
-	uint8_t	zero1[4];
-} CFD_IN_MESSAGE CfdWireTokensAnswer;
-_Static_assert(sizeof(CfdWireTokensAnswer) == 8, "CfdWireTokensAnswer");
 
 /* Adds a value to an aggregate's state. */
 typedef struct CfdWireAggregateStep
@@ -593,7 +618,7 @@ _Static_assert(sizeof(CfdWirePromoteRuns) == 8, "CfdWirePromoteRuns");
 typedef struct CfdWirePromoteRunsAnswer
 {
 	uint32_t	promoted;	/* 0: nothing was promoted, ask with Kind::Promote. */
-	uint8_t	zero1[4];
+	uint32_t	columns;	/* Number of columns. */
 } CFD_IN_MESSAGE CfdWirePromoteRunsAnswer;
 _Static_assert(sizeof(CfdWirePromoteRunsAnswer) == 8, "CfdWirePromoteRunsAnswer");
 

@@ -59,11 +59,9 @@ cfd_flush_dropped(void)
 		return;
 	for (int i = 0; i < dropped_count; i++)
 	{
-		unsigned char body[CFD_FIXED_PARTITION_DROP];
+		CfdWirePartitionDrop body = {.database = MyDatabaseId,.relation = dropped[i].relation};
 
-		cfd_put32(body, MyDatabaseId);
-		cfd_put32(body + 4, dropped[i].relation);
-		if (dropped[i].level != 0 || !cfd_try_send(CFD_KIND_PARTITION_DROP, body, sizeof(body), true))
+		if (dropped[i].level != 0 || !cfd_try_send(CFD_KIND_PARTITION_DROP, &body, sizeof(body), true))
 			dropped[kept++] = dropped[i];
 	}
 	dropped_count = kept;

@@ -250,8 +250,7 @@ read_page(Relation index, Buffer buffer)
 static void
 send_question(Arms *group, Question *question)
 {
-	unsigned char body[CFD_FIXED_SEARCH + CFD_SEARCH_VALUES_MAX * 16];
-	unsigned char *to = body + CFD_FIXED_SEARCH;
+	CfdSearchBody body;
 
 	for (int i = 0; i < group->count; i++)
 	{
@@ -265,16 +264,15 @@ send_question(Arms *group, Question *question)
 		for (int v = 0; v < (question->leaf ? arm->count : 1); v++)
 			question->value[question->values++] = arm->values[v];
 	}
-	cfd_put32(body, question->values);
-	cfd_put32(body + 4, question->count);
-	for (int i = 0; i < question->values; i++, to += 16)
+	body.fixed = (CfdWireSearch) {.values = question->values,.keys = question->count};
+	for (int i = 0; i < question->values; i++)
+		body.sought[i] = (CfdWireSought)
 	{
-		cfd_put32(to, question->value[i].program);
-		cfd_put32(to + 4, i > 0 ? CFD_SEARCH_BESIDE : 0);
-		cfd_put64(to + 8, question->value[i].fid);
-	}
-	cfd_request(&question->request, CFD_KIND_SEARCH, body, to - body, question->keys,
-				sizeof(CfdFid) * question->count, 8 * question->values);
+		.program = question->value[i].program,.flags = i > 0 ? CFD_SEARCH_BESIDE : 0,.fid = question->value[i].fid
+	};
+	cfd_request(&question->request, CFD_KIND_SEARCH, &body,
+				sizeof(body.fixed) + sizeof(CfdWireSought) * question->values, question->keys,
+				sizeof(CfdFid) * question->count, sizeof(CfdWirePlace) * question->values);
 }
 
 static void
@@ -282,13 +280,15 @@ cfd_ahead_take_answer(Question *question)
 {
 	uint32		length;
 	const char *answer = cfd_await(&question->request, &length);
+	CfdReadSearchAnswer read;
 
-	if (length != 8 * (uint32) question->values)
-		cfd_violation("place of a value has the wrong length");
-	for (int i = 0; i < question->values; i++, answer += 8)
+	CFD_DECODE(search_answer, answer, length, &read);
+	if (read.places_count != (uint64) question->values)
+		cfd_violation("places of other values");
+	for (int i = 0; i < question->values; i++)
 	{
-		question->less[i] = cfd_get32(answer);
-		question->up_to[i] = cfd_get32(answer + 4);
+		question->less[i] = read.places[i].less;
+		question->up_to[i] = read.places[i].up_to;
 		/* A key names nothing any more: the scan will see. */
 		if (question->less[i] == CFD_SEARCH_UNKNOWN)
 			return;

@@ -120,4 +120,11 @@ cfd_page_place(const CfdKeys *page, int place)
 	return low;
 }
 
+/* A question where values belong, up to its keys. */
+typedef struct CfdSearchBody
+{
+	CfdWireSearch fixed;
+	CfdWireSought sought[CFD_SEARCH_VALUES_MAX];
+} CfdSearchBody;
+
 #endif

@@ -188,33 +188,34 @@ static bool
 place_protected(Relation index, int first, int end, Place within)
 {
 	static CfdFid keys[WANTED_MAX * lengthof(pages.key)];
-	unsigned char body[CFD_FIXED_SEARCH + WANTED_MAX * 16];
+	CfdSearchBody body;
 	uint32		rows = within.up_to - within.less;
 	uint32		length;
 	const char *answer;
-	unsigned char *value = body + CFD_FIXED_SEARCH;
+	CfdReadSearchAnswer read;
 	CfdFid	   *to = keys;
 
-	cfd_put32(body, end - first);
-	cfd_put32(body + 4, rows);
-	for (int i = first; i < end; i++, value += 16)
+	body.fixed = (CfdWireSearch) {.values = end - first,.keys = rows};
+	for (int i = first; i < end; i++)
 	{
-		cfd_put32(value, wanted[i].program);
-		cfd_put32(value + 4, (wanted[i].descending ? CFD_SEARCH_DESCENDING : 0) |
-				  (is_beside(i) ? CFD_SEARCH_BESIDE : 0));
-		cfd_put64(value + 8, wanted[i].fid);
+		CfdWireSought *sought = &body.sought[i - first];
+
+		sought->program = wanted[i].program;
+		sought->flags = (wanted[i].descending ? CFD_SEARCH_DESCENDING : 0) | (is_beside(i) ? CFD_SEARCH_BESIDE : 0);
+		sought->fid = wanted[i].fid;
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
 			*to++ = cfd_key_fid(index, pages.key[key], wanted[i].column);
 	}
 	if (place_from_ahead(first, end, within, keys, to))
 		return true;
-	answer = cfd_call(CFD_KIND_SEARCH, body, value - body, keys, (char *) to - (char *) keys, &length);
-	if (length != 8 * (end - first))
-		cfd_violation("place of a value has the wrong length");
-	for (int i = first; i < end; i++, answer += 8)
+	answer = cfd_call(CFD_KIND_SEARCH, &body, offsetof(CfdSearchBody, sought[end - first]), keys, (char *) to - (char *) keys, &length);
+	CFD_DECODE(search_answer, answer, length, &read);
+	if (read.places_count != (uint64) (end - first))
+		cfd_violation("places of other values");
+	for (int i = first; i < end; i++)
 	{
-		uint32		less = cfd_get32(answer);
-		uint32		up_to = cfd_get32(answer + 4);
+		uint32		less = read.places[i - first].less;
+		uint32		up_to = read.places[i - first].up_to;
 
 		if (less == CFD_SEARCH_UNKNOWN)
 			return false;

@@ -26,7 +26,7 @@ check_context(FunctionCallInfo fcinfo)
 Datum
 cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_STEP];
+	CfdWireAggregateStep body = {.aggregate = aggregate};
 	bool		new_state = PG_ARGISNULL(0);
 	CfdFid		state;
 
@@ -39,12 +39,10 @@ cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate)
 	}
 	cfd_begin();
 	state = new_state ? cfd_new_slot(CFD_STATEMENT) : DatumGetUInt64(PG_GETARG_DATUM(0));
-	memset(body, 0, sizeof(body));
-	cfd_put64(body, state);
-	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(1)));
-	cfd_put16(body + 16, aggregate);
-	body[18] = new_state;
-	cfd_send(CFD_KIND_AGGREGATE_STEP, body, sizeof(body), NULL, 0);
+	body.state = state;
+	body.value = DatumGetUInt64(PG_GETARG_DATUM(1));
+	body.new = new_state;
+	cfd_send(CFD_KIND_AGGREGATE_STEP, &body, sizeof(body), NULL, 0);
 	cfd_after_operation();
 	return UInt64GetDatum(state);
 }
@@ -53,7 +51,7 @@ PG_FUNCTION_INFO_V1(cfd_aggregate_combine);
 Datum
 cfd_aggregate_combine(PG_FUNCTION_ARGS)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_COMBINE];
+	CfdWireAggregateCombine body;
 
 	check_context(fcinfo);
 	if (PG_ARGISNULL(0))
@@ -64,9 +62,9 @@ cfd_aggregate_combine(PG_FUNCTION_ARGS)
 	}
 	if (PG_ARGISNULL(1))
 		return PG_GETARG_DATUM(0);
-	cfd_put64(body, DatumGetUInt64(PG_GETARG_DATUM(0)));
-	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(1)));
-	cfd_send(CFD_KIND_AGGREGATE_COMBINE, body, sizeof(body), NULL, 0);
+	body.into = DatumGetUInt64(PG_GETARG_DATUM(0));
+	body.from = DatumGetUInt64(PG_GETARG_DATUM(1));
+	cfd_send(CFD_KIND_AGGREGATE_COMBINE, &body, sizeof(body), NULL, 0);
 	cfd_after_operation();
 	return PG_GETARG_DATUM(0);
 }
@@ -75,17 +73,15 @@ PG_FUNCTION_INFO_V1(cfd_aggregate_final);
 Datum
 cfd_aggregate_final(PG_FUNCTION_ARGS)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_FINAL];
-	CfdFid		fid;
+	CfdWireAggregateFinal body;
 
 	check_context(fcinfo);
 	cfd_begin();
-	fid = cfd_new_slot(CFD_STATEMENT);
-	cfd_put64(body, fid);
-	cfd_put64(body + 8, DatumGetUInt64(PG_GETARG_DATUM(0)));
-	cfd_send(CFD_KIND_AGGREGATE_FINAL, body, sizeof(body), NULL, 0);
+	body.to = cfd_new_slot(CFD_STATEMENT);
+	body.from = DatumGetUInt64(PG_GETARG_DATUM(0));
+	cfd_send(CFD_KIND_AGGREGATE_FINAL, &body, sizeof(body), NULL, 0);
 	cfd_after_operation();
-	return UInt64GetDatum(fid);
+	return UInt64GetDatum(body.to);
 }
 
 PG_FUNCTION_INFO_V1(cfd_aggstate_in);

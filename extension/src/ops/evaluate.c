@@ -60,7 +60,11 @@ first_place(FmgrInfo *flinfo, const CfdFid *operands, int count, uint8 *type)
 CfdFid
 cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count)
 {
-	unsigned char body[CFD_FIXED_EVAL + CFD_OPERANDS_MAX * sizeof(CfdFid)];
+	struct
+	{
+		CfdWireEval fixed;
+		CfdFid		fids[CFD_OPERANDS_MAX];
+	}			body;
 	CfdPlace	place = CFD_PLACE_STATEMENT;
 	uint8		type = 0;
 	CfdFid		fid;
@@ -74,13 +78,12 @@ cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid
 		place = first_place(flinfo, operands, count, &type);
 	cfd_begin();
 	fid = cfd_new_slot(cfd_place_arena(place));
-	cfd_put32(body, program);
-	cfd_put32(body + 4, (uint32) immediate);
-	cfd_put64(body + 8, fid);
-	cfd_put32(body + 16, 1);
-	cfd_put32(body + 20, count);
-	memcpy(body + CFD_FIXED_EVAL, operands, count * sizeof(CfdFid));
-	cfd_send(CFD_KIND_EVAL, body, CFD_FIXED_EVAL + count * sizeof(CfdFid), NULL, 0);
+	body.fixed = (CfdWireEval)
+	{
+		.program = program,.immediate = immediate,.first = fid,.rows = 1,.columns = count
+	};
+	memcpy(body.fids, operands, count * sizeof(CfdFid));
+	cfd_send(CFD_KIND_EVAL, &body, sizeof(body.fixed) + count * sizeof(CfdFid), NULL, 0);
 	if (unlikely(place == CFD_PLACE_PERMANENT))
 		fid = cfd_make_constant(fid, type);
 	else
@@ -102,16 +105,20 @@ cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first
 static const char *
 declassify_fids(uint32 program, const CfdFid *operands, int count, uint32 size)
 {
-	unsigned char body[CFD_FIXED_DECLASSIFY + CFD_OPERANDS_MAX * sizeof(CfdFid)];
+	struct
+	{
+		CfdWireDeclassify fixed;
+		CfdFid		fids[CFD_OPERANDS_MAX];
+	}			body;
 	const char *answer;
 	uint32		length;
 
-	cfd_put32(body, program);
-	cfd_put32(body + 4, 0);
-	cfd_put32(body + 8, 1);
-	cfd_put32(body + 12, count);
-	memcpy(body + CFD_FIXED_DECLASSIFY, operands, count * sizeof(CfdFid));
-	answer = cfd_call(CFD_KIND_DECLASSIFY, body, CFD_FIXED_DECLASSIFY + count * sizeof(CfdFid),
+	body.fixed = (CfdWireDeclassify)
+	{
+		.program = program,.rows = 1,.columns = count
+	};
+	memcpy(body.fids, operands, count * sizeof(CfdFid));
+	answer = cfd_call(CFD_KIND_DECLASSIFY, &body, sizeof(body.fixed) + count * sizeof(CfdFid),
 					  NULL, 0, &length);
 	if (unlikely(length != size))
 		cfd_violation("declassified result has the wrong length");
@@ -190,17 +197,23 @@ cfd_order(FunctionCallInfo fcinfo, uint32 program)
 	PG_RETURN_INT32(cfd_order_fids(program, operand(fcinfo, 0), operand(fcinfo, 1)));
 }
 
+static uint64
+declassify_hash(FunctionCallInfo fcinfo, uint32 program)
+{
+	return *(const CfdWireU64 *) declassify(fcinfo, program, 1, sizeof(uint64));
+}
+
 Datum
 cfd_hash(FunctionCallInfo fcinfo, uint32 program)
 {
-	PG_RETURN_UINT32((uint32) cfd_get64(declassify(fcinfo, program, 1, sizeof(uint64))));
+	PG_RETURN_UINT32((uint32) declassify_hash(fcinfo, program));
 }
 
 /* With seed 0 the low half is the unseeded hash, as PostgreSQL wants it. */
 Datum
 cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program)
 {
-	uint64		hash = cfd_get64(declassify(fcinfo, program, 1, sizeof(uint64)));
+	uint64		hash = declassify_hash(fcinfo, program);
 	uint64		seed = (uint64) PG_GETARG_INT64(1);
 
 	if (seed != 0)

@@ -86,7 +86,7 @@ send_function(uint8 type)
 Datum
 cfd_from_plain(FunctionCallInfo fcinfo, uint8 type, uint32 cast)
 {
-	unsigned char body[CFD_FIXED_PUT_PLAIN];
+	CfdWirePutPlain body = {.typmod = -1,.t = type};
 	bool		first = cfd_first_call(fcinfo->flinfo);
 	CfdPlace	place = CFD_PLACE_STATEMENT;
 	bytea	   *value;
@@ -105,10 +105,8 @@ cfd_from_plain(FunctionCallInfo fcinfo, uint8 type, uint32 cast)
 	if (first && cast == 0)
 		place = cfd_place_result(fcinfo->flinfo, NULL, 0);
 	fid = cfd_new_slot(cfd_place_arena(place));
-	cfd_put64(body, fid);
-	cfd_put32(body + 8, (uint32) -1);
-	cfd_put32(body + 12, type);
-	cfd_send(CFD_KIND_PUT_PLAIN, body, sizeof(body), VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+	body.fid = fid;
+	cfd_send(CFD_KIND_PUT_PLAIN, &body, sizeof(body), VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
 	pfree(value);
 	if (cast != 0)
 		return UInt64GetDatum(cfd_evaluate_fid(fcinfo->flinfo, cast, 0, &fid, 1));

@@ -50,7 +50,7 @@ static const struct
 	const char *name;
 	int32		unit;
 }			units[] = {
-#define UNIT(name, code) {name, code},
+#define UNIT(code, name) {name, code},
 	CFD_UNITS(UNIT)
 #undef UNIT
 };

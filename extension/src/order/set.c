@@ -28,10 +28,9 @@ cfd_set_alive(const CfdSet *set)
 static bool
 try_forget(const CfdSet *set)
 {
-	unsigned char body[CFD_FIXED_RANK_FORGET] = {0};
+	CfdWireRankForget body = {.set = set->number};
 
-	cfd_put32(body, set->number);
-	return cfd_try_send(CFD_KIND_RANK_FORGET, body, sizeof(body), set->rows > CFD_FEW_VALUES);
+	return cfd_try_send(CFD_KIND_RANK_FORGET, &body, sizeof(body), set->rows > CFD_FEW_VALUES);
 }
 
 static void
@@ -51,10 +50,9 @@ forget_old(void)
 		unforgotten_count = 0;
 	while (unforgotten_count > 0)
 	{
-		unsigned char body[CFD_FIXED_RANK_FORGET] = {0};
+		CfdWireRankForget body = {.set = unforgotten[--unforgotten_count]};
 
-		cfd_put32(body, unforgotten[--unforgotten_count]);
-		cfd_send(CFD_KIND_RANK_FORGET, body, sizeof(body), NULL, 0);
+		cfd_send(CFD_KIND_RANK_FORGET, &body, sizeof(body), NULL, 0);
 	}
 }
 
@@ -81,26 +79,23 @@ cfd_set_begin(CfdSet *set)
 static void
 add_part(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 {
-	Size		head = CFD_FIXED_RANK_ADD + 8 * set->columns;
-	Size		size = head + sizeof(uint64) * rows * set->columns;
-	unsigned char *body = palloc0(size);
+	CfdWireRankAdd fixed = {.set = set->number,.columns = set->columns,.rows = rows};
+	Size		size = (sizeof(CfdWireRankColumn) + sizeof(uint64) * rows) * set->columns;
+	CfdWireRankColumn *columns = palloc0(size);
+	uint64	   *values = (uint64 *) (columns + set->columns);
 
-	cfd_put32(body, set->number);
-	cfd_put32(body + 4, set->columns);
-	cfd_put32(body + 8, rows);
 	for (int i = 0; i < set->columns; i++)
 	{
 		const CfdRankKey *key = &set->keys[i];
 
-		body[CFD_FIXED_RANK_ADD + 8 * i] = key->type;
-		body[CFD_FIXED_RANK_ADD + 8 * i + 1] =
+		columns[i].t = key->type;
+		columns[i].flags =
 			(key->descending ? CFD_RANK_DESCENDING : 0) | (key->nulls_first ? CFD_RANK_NULLS_FIRST : 0);
-		memcpy(body + head + sizeof(uint64) * rows * i, words + (Size) column_stride * i,
-			   sizeof(uint64) * rows);
+		memcpy(values + (Size) rows * i, words + (Size) column_stride * i, sizeof(uint64) * rows);
 	}
-	cfd_send(CFD_KIND_RANK_ADD, body, size, NULL, 0);
+	cfd_send(CFD_KIND_RANK_ADD, &fixed, sizeof(fixed), columns, size);
 	cfd_after_batch();
-	pfree(body);
+	pfree(columns);
 	set->rows += rows;
 }
 
@@ -123,47 +118,42 @@ cfd_set_add(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride)
 	}
 }
 
-static const char *
-rank(CfdSet *set, uint32 first, uint32 limit, uint32 flags, uint32 *length)
+static CfdReadRankAnswer
+rank(CfdSet *set, uint32 first, uint32 limit, uint32 flags)
 {
-	unsigned char body[CFD_FIXED_RANK];
+	uint32		rows = set->rows - first;
+	CfdWireRank body = {.first = first,.limit = limit,.flags = flags};
+	CfdReadRankAnswer read;
 	const char *answer;
+	uint32		length;
 
 	if (!cfd_set_alive(set))
 		cfd_set_add(set, NULL, 0, 0);	/* says why not */
-	cfd_put32(body, set->number);
-	cfd_put32(body + 4, first);
-	cfd_put32(body + 8, limit);
-	cfd_put32(body + 12, flags);
-	answer = cfd_call(CFD_KIND_RANK, body, sizeof(body), NULL, 0, length);
+	body.set = set->number;
+	answer = cfd_call(CFD_KIND_RANK, &body, sizeof(body), NULL, 0, &length);
 	if (flags & CFD_RANK_GOES)
 		set->number = set->rows = 0;
-	return answer;
+	CFD_DECODE(rank_answer, answer, length, &read);
+	if (read.ranks_count != rows || read.steps_length > rows)
+		cfd_violation("ranks of the wrong number of rows");
+	return read;
 }
 
 const uint32 *
 cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done)
 {
-	uint32		rows = set->rows - first;
-	uint32		length;
-	const char *answer = rank(set, first, limit, done ? CFD_RANK_GOES : 0, &length);
-
-	if (length != sizeof(uint32) * rows)
-		cfd_violation("ranks of the wrong number of rows");
-	return (const uint32 *) answer;
+	return (const uint32 *) rank(set, first, limit, done ? CFD_RANK_GOES : 0).ranks;
 }
 
 const uint32 *
 cfd_set_order(CfdSet *set, const uint8 **steps, uint32 *distinct)
 {
 	uint32		rows = set->rows;
-	uint32		length;
-	const uint32 *ranks = (const uint32 *) rank(set, 0, 0, CFD_RANK_GOES | CFD_RANK_STEPS, &length);
+	CfdReadRankAnswer read = rank(set, 0, 0, CFD_RANK_GOES | CFD_RANK_STEPS);
+	const uint32 *ranks = (const uint32 *) read.ranks;
 
-	if (length < sizeof(uint32) * rows || length - sizeof(uint32) * rows > rows)
-		cfd_violation("ranks of the wrong number of rows");
-	*distinct = length - sizeof(uint32) * rows;
-	*steps = (const uint8 *) (ranks + rows);
+	*distinct = read.steps_length;
+	*steps = read.steps;
 	for (uint32 i = 0; i < rows; i++)
 	{
 		if (unlikely(ranks[i] >= *distinct))

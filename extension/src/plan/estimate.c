@@ -117,7 +117,9 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 static void
 send_message(Message *message, const List *tests)
 {
-	unsigned char body[CFD_FIXED_DECLASSIFY];
+	CfdWireDeclassify body = {
+		.program = message->function->signature,.rows = message->rows,.columns = 2
+	};
 	Size		column = sizeof(CfdFid) * message->rows;
 	CfdFid	   *fids = palloc(2 * column);
 	CfdFid	   *first = fids;
@@ -136,11 +138,7 @@ send_message(Message *message, const List *tests)
 			*second++ = made->constant_first ? made->values[i] : made->constant;
 		}
 	}
-	cfd_put32(body, message->function->signature);
-	cfd_put32(body + 4, 0);
-	cfd_put32(body + 8, message->rows);
-	cfd_put32(body + 12, 2);
-	cfd_request(&message->request, CFD_KIND_DECLASSIFY, body, sizeof(body), fids, 2 * column, message->rows);
+	cfd_request(&message->request, CFD_KIND_DECLASSIFY, &body, sizeof(body), fids, 2 * column, message->rows);
 }
 
 static void

@@ -38,12 +38,10 @@ typedef struct Emitter
 static void
 instruction(Emitter *emitter, uint8 code, uint16 operand, int32 immediate)
 {
-	unsigned char bytes[8] = {code};
+	CfdWireInstruction made = {.code = code,.operand = operand,.immediate = immediate};
 
-	cfd_put16(bytes + 2, operand);
-	cfd_put32(bytes + 4, (uint32) immediate);
-	appendBinaryStringInfo(&emitter->code, (const char *) bytes, sizeof(bytes));
-	if (emitter->code.len > CFD_PROGRAM_INSTRUCTIONS_MAX * sizeof(bytes))
+	appendBinaryStringInfo(&emitter->code, (const char *) &made, sizeof(made));
+	if (emitter->code.len > CFD_PROGRAM_INSTRUCTIONS_MAX * sizeof(made))
 		emitter->too_large = true;
 }
 
@@ -150,11 +148,11 @@ finish(Graph *graph, int root, CfdCall call)
 	program->compiler = graph->compiler;
 	program->result = result_of(&graph->nodes[root], call);
 	program->type = graph->nodes[root].type;
-	program->code = (unsigned char *) emitter.code.data;
-	program->instructions = emitter.code.len / 8;
+	program->code = (const CfdWireInstruction *) emitter.code.data;
+	program->instructions = emitter.code.len / sizeof(CfdWireInstruction);
 	program->text = emitter.text.data;
 	for (int i = 0; i < program->instructions; i++)
-		program->calls += program->code[i * 8] == CFD_PROGRAM_CALL || program->code[i * 8] == CFD_PROGRAM_AMONG;
+		program->calls += program->code[i].code == CFD_PROGRAM_CALL || program->code[i].code == CFD_PROGRAM_AMONG;
 	return program;
 }
 

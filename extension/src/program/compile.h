@@ -20,6 +20,7 @@
 
 #include "postgres.h"
 #include "lib/stringinfo.h"
+#include "wire/wire.h"
 #include "nodes/pg_list.h"
 #include "nodes/primnodes.h"
 
@@ -53,7 +54,7 @@ typedef struct CfdProgram
 	uint8		type;			/* type code of a FID */
 	int			calls;			/* operations of the keeper in it */
 	int			instructions;
-	unsigned char *code;		/* 8 bytes each */
+	const CfdWireInstruction *code;
 	char	   *text;			/* for people; no values */
 	int			place;			/* among those registered, if epoch is the current one */
 	uint64		epoch;

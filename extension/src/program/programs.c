@@ -67,10 +67,9 @@ forget_others(void)
 	count = kept;
 	for (int i = 0; i < forgotten; i++)
 	{
-		unsigned char body[CFD_FIXED_PROGRAM_FORGET] = {0};
+		CfdWireProgramForget body = {.program = handles[i]};
 
-		cfd_put32(body, handles[i]);
-		cfd_send(CFD_KIND_PROGRAM_FORGET, body, sizeof(body), NULL, 0);
+		cfd_send(CFD_KIND_PROGRAM_FORGET, &body, sizeof(body), NULL, 0);
 	}
 	pfree(handles);
 }
@@ -92,23 +91,25 @@ static unsigned char *
 bytes_of(const CfdProgram *program, int *length)
 {
 	const CfdCompiler *compiler = program->compiler;
+	CfdWireProgram head = {.inputs = compiler->count,.instructions = program->instructions};
+	Size		code = program->instructions * sizeof(CfdWireInstruction);
 	unsigned char *bytes;
+	unsigned char *types;
 
-	*length = 8 + compiler->count + program->instructions * 8;
-	bytes = palloc0(*length);
-	cfd_put16(bytes, compiler->count);
-	cfd_put16(bytes + 4, program->instructions);
+	*length = sizeof(head) + compiler->count + code;
+	bytes = palloc(*length);
+	memcpy(bytes, &head, sizeof(head));
+	types = bytes + sizeof(head);
 	for (int i = 0; i < compiler->count; i++)
-		bytes[8 + i] = compiler->inputs[i].type;
-	memcpy(bytes + 8 + compiler->count, program->code, program->instructions * 8);
+		types[i] = compiler->inputs[i].type;
+	memcpy(types + compiler->count, program->code, code);
 	return bytes;
 }
 
 static Registered *
 cfd_programs_add(const unsigned char *bytes, int length, uint32 hash)
 {
-	const char *answer;
-	uint32		answer_length;
+	CfdReadProgramRegisterAnswer read;
 	unsigned char *copy;
 
 	make_room();
@@ -116,9 +117,10 @@ cfd_programs_add(const unsigned char *bytes, int length, uint32 hash)
 	memcpy(copy, bytes, length);
 	PG_TRY();
 	{
-		answer = cfd_call(CFD_KIND_PROGRAM_REGISTER, NULL, 0, bytes, length, &answer_length);
-		if (answer_length != sizeof(uint32))
-			cfd_violation("handle of a program has the wrong length");
+		uint32		answer_length;
+		const char *answer = cfd_call(CFD_KIND_PROGRAM_REGISTER, NULL, 0, bytes, length, &answer_length);
+
+		CFD_DECODE(program_register_answer, answer, answer_length, &read);
 	}
 	PG_CATCH();
 	{
@@ -126,7 +128,7 @@ cfd_programs_add(const unsigned char *bytes, int length, uint32 hash)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	programs[count] = (Registered) {.hash = hash,.handle = cfd_get32(answer),.length = length,.bytes = copy};
+	programs[count] = (Registered) {.hash = hash,.handle = read.head.program,.length = length,.bytes = copy};
 	return &programs[count++];
 }
 

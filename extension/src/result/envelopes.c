@@ -15,7 +15,6 @@
 #include "value/types.h"
 #include "utils/memutils.h"
 
-#define ENTRY_BYTES CFD_FIXED_GET_ENVELOPE
 #define FIRST_ROOM 64
 
 int
@@ -44,7 +43,7 @@ cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers)
 		list->types[list->columns++] = type;
 	}
 	list->room = Max(list->columns, FIRST_ROOM);
-	list->asked = palloc((Size) list->room * ENTRY_BYTES);
+	list->asked = palloc((Size) list->room * sizeof(*list->asked));
 	list->context = answers;
 	list->answer = NULL;
 	cfd_envelopes_clear(list);
@@ -56,24 +55,19 @@ cfd_envelopes_clear(CfdEnvelopes *list)
 	if (list->answer != NULL)
 		pfree(list->answer);
 	list->answer = NULL;
-	list->length = list->used = 0;
+	list->left = cfd_reader(NULL, 0);
 	list->values = list->next = 0;
 }
 
 static void
 note_value(CfdEnvelopes *list, CfdFid fid, uint8 type)
 {
-	unsigned char *entry;
-
 	if (list->values == list->room)
 	{
 		list->room *= 4;
-		list->asked = repalloc(list->asked, (Size) list->room * ENTRY_BYTES);
+		list->asked = repalloc(list->asked, (Size) list->room * sizeof(*list->asked));
 	}
-	entry = list->asked + (Size) list->values++ * ENTRY_BYTES;
-	memset(entry, 0, ENTRY_BYTES);
-	cfd_put64(entry, fid);
-	entry[8] = type;
+	list->asked[list->values++] = (CfdWireWanted) {.fid = fid,.t = type};
 }
 
 void
@@ -96,44 +90,42 @@ cfd_envelopes_fetch(CfdEnvelopes *list)
 	int			count = list->values - list->next;
 	const char *answer;
 	uint32		length;
+	CfdReadGetEnvelopesAnswer read;
 
 	if (count < 2)
 		return false;
-	answer = cfd_call(CFD_KIND_GET_ENVELOPES, NULL, 0, list->asked + (Size) list->next * ENTRY_BYTES,
-					  (uint64) count * ENTRY_BYTES, &length);
+	answer = cfd_call(CFD_KIND_GET_ENVELOPES, NULL, 0, list->asked + list->next,
+					  (uint64) count * sizeof(*list->asked), &length);
 	if (length == 0)
 		return false;
 	if (list->answer != NULL)
 		pfree(list->answer);
 	list->answer = NULL;
-	list->length = list->used = 0;
+	list->left = cfd_reader(NULL, 0);
 	list->answer = MemoryContextAllocHuge(list->context, length);
 	memcpy(list->answer, answer, length);
-	list->length = length;
+	CFD_DECODE(get_envelopes_answer, list->answer, length, &read);
+	list->left = read.envelopes;
 	return true;
 }
 
 bool
 cfd_envelopes_next(CfdEnvelopes *list, CfdFid fid, uint8 type, const char **envelope, uint32 *length)
 {
-	const unsigned char *entry = list->asked + (Size) list->next * ENTRY_BYTES;
-	uint32		bytes;
+	const CfdWireWanted *entry = list->asked + list->next;
+	CfdReadSealed sealed;
 
-	if (list->next == list->values || cfd_get64(entry) != fid || entry[8] != type)
+	if (list->next == list->values || entry->fid != fid || entry->t != type)
 		return false;
-	if (list->used == list->length && !cfd_envelopes_fetch(list))
+	if (list->left.at == list->left.end && !cfd_envelopes_fetch(list))
 	{
 		list->next++;
 		return false;
 	}
-	if (list->length - list->used < sizeof(uint32))
+	if (!cfd_read_sealed(&list->left, &sealed) || sealed.envelope_length == 0)
 		cfd_violation("impossible length of an envelope");
-	bytes = cfd_get32(list->answer + list->used);
-	if (bytes == 0 || bytes > list->length - list->used - sizeof(uint32))
-		cfd_violation("impossible length of an envelope");
-	*envelope = list->answer + list->used + sizeof(uint32);
-	*length = bytes;
-	list->used += sizeof(uint32) + bytes;
+	*envelope = (const char *) sealed.envelope;
+	*length = sealed.envelope_length;
 	list->next++;
 	return true;
 }

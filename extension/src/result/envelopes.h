@@ -30,10 +30,9 @@ typedef struct CfdEnvelopes
 	uint8	   *types;
 	int			values;			/* noted as the request has them */
 	int			room;
-	unsigned char *asked;
-	char	   *answer;			/* its length, how far it is used */
-	uint32		length;
-	uint32		used;
+	CfdWireWanted *asked;
+	char	   *answer;
+	CfdReader	left;			/* what of it is not used yet */
 	int			next;			/* value that is written next */
 } CfdEnvelopes;
 

@@ -56,12 +56,9 @@ cfd_arena_in_use(void)
 static void
 cfd_arena_give_up(uint64 limit)
 {
-	unsigned char body[CFD_FIXED_RELEASE];
+	CfdWireRelease body = {.arena = cfd_fid_partition(limit),.keep = cfd_fid_slot(limit)};
 
-	memset(body, 0, sizeof(body));
-	cfd_put32(body, cfd_fid_partition(limit));
-	cfd_put64(body + 8, cfd_fid_slot(limit));
-	if (cfd_try_send(CFD_KIND_RELEASE, body, sizeof(body), limit - cfd_channel.kept > CFD_FEW_VALUES))
+	if (cfd_try_send(CFD_KIND_RELEASE, &body, sizeof(body), limit - cfd_channel.kept > CFD_FEW_VALUES))
 		cfd_channel.kept = limit;
 }
 

@@ -182,12 +182,12 @@ tell_settings(void)
 static void
 tell_clock(void)
 {
-	unsigned char body[CFD_FIXED_CLOCK];
+	CfdWireClock body;
 
 	if (!IsTransactionState())
 		return;
-	cfd_put64(body, GetCurrentTransactionStartTimestamp());
-	write_prepared(CFD_KIND_CLOCK, body, sizeof(body), NULL, 0, false);
+	body.now = GetCurrentTransactionStartTimestamp();
+	write_prepared(CFD_KIND_CLOCK, &body, sizeof(body), NULL, 0, false);
 	ch.clock_told = true;
 }
 

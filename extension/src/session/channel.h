@@ -196,6 +196,12 @@ extern void cfd_fence_outstanding(void);
 extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bool soon);
 /* Raises the error that the keeper broke the contract, and closes the channel. */
 extern void cfd_violation(const char *what) pg_attribute_noreturn();
+/* Reads an answer, or another part of a message, as a whole. */
+#define CFD_DECODE(what, bytes, length, out) \
+	do { \
+		if (unlikely(!cfd_decode_##what(bytes, length, out))) \
+			cfd_violation("malformed " #what); \
+	} while (0)
 extern void cfd_channel_close(void);
 /* Closes the channel if it cannot be used any more. */
 extern void cfd_channel_close_broken(void);

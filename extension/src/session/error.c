@@ -15,21 +15,13 @@
 #include "session/pins.h"
 #include "mb/pg_wchar.h"
 
-/* The keeper's message when an operation needs a client and there is none. */
-#define NO_CLIENT "confide: no client session"
-/* ... and when a permanent FID names nothing. */
-#define UNRESOLVED "confide: identifier does not resolve"
-
-/* The next zero-terminated text of the body, in the server's encoding, or "". */
+/* A text in the server's encoding. */
 static char *
-next_text(const char **at, const char *end)
+text_of(const char *told)
 {
-	const char *start = *at;
-	const char *zero = start < end ? memchr(start, 0, end - start) : NULL;
-	int			length = (zero != NULL ? zero : end) - start;
-	char	   *text = pnstrdup(start, length);
+	char	   *text = pstrdup(told);
+	int			length = strlen(text);
 
-	*at = zero != NULL ? zero + 1 : end;
 	if (!pg_verify_mbstr(PG_UTF8, text, length, true))
 	{
 		for (char *c = text; *c != '\0'; c++)
@@ -40,7 +32,7 @@ next_text(const char **at, const char *end)
 }
 
 static int
-error_code(const char *state)
+error_code(const uint8 *state)
 {
 	for (int i = 0; i < 5; i++)
 	{
@@ -67,35 +59,69 @@ removed_by_recovery(void)
 			 errhint("Run the query again; read it to its end in one transaction, or at the primary.")));
 }
 
+/* What programs tell errors apart by: the code's name where a constraint's stands. */
+static int
+errcode_name(uint16 code)
+{
+	switch (code)
+	{
+#define CODE_NAME(number, name) \
+		case number: \
+			return err_generic_string(PG_DIAG_CONSTRAINT_NAME, name);
+			CFD_CODES(CODE_NAME)
+#undef CODE_NAME
+		default:
+			return 0;
+	}
+}
+
+/* ... and the protected type that it is about. */
+static int
+errtype_name(uint8 type)
+{
+	switch (type)
+	{
+#define TYPE_NAME(number, name) \
+		case number: \
+			return err_generic_string(PG_DIAG_DATATYPE_NAME, name);
+			CFD_TYPE_NAMES(TYPE_NAME)
+#undef TYPE_NAME
+		default:
+			return 0;
+	}
+}
+
+void
+cfd_raise(const CfdReadError *error)
+{
+	int			sqlstate = error_code(error->head.sqlstate);
+	char	   *message = text_of(error->message);
+	char	   *detail = text_of(error->detail);
+	char	   *hint = text_of(error->hint);
+	uint16		code = error->head.code;
+
+	if (code == CFD_CODE_NO_CLIENT && cfd_channel.lost_client)
+	{
+		sqlstate = ERRCODE_CONNECTION_DOES_NOT_EXIST;
+		hint = "The keeper was restarted; shake hands again.";
+	}
+	if (code == CFD_CODE_UNRESOLVED && cfd_is_holder() && RecoveryInProgress())
+		removed_by_recovery();
+	ereport(ERROR,
+			(errcode(sqlstate),
+			 errmsg_internal("%s", message[0] != '\0' ? message : "Confide's keeper reports an error"),
+			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
+			 hint[0] != '\0' ? errhint("%s", hint) : 0,
+			 errcode_name(code),
+			 errtype_name(error->head.t)));
+	pg_unreachable();
+}
+
 void
 cfd_raise_error(const char *body, uint32 length)
 {
-	const char *at = body + CFD_FIXED_ERROR;
-	const char *end = body + length;
-	char	   *message;
-	char	   *detail;
-	char	   *hint;
-	int			code;
+	CfdReadError read;
 
-	if (length < CFD_FIXED_ERROR)
-		cfd_violation("error without a code");
-	code = error_code(body);
-	message = next_text(&at, end);
-	detail = next_text(&at, end);
-	hint = next_text(&at, end);
-	if (code == ERRCODE_INSUFFICIENT_PRIVILEGE && cfd_channel.lost_client &&
-		strcmp(message, NO_CLIENT) == 0)
-	{
-		code = ERRCODE_CONNECTION_DOES_NOT_EXIST;
-		hint = "The keeper was restarted; shake hands again.";
-	}
-	if (code == ERRCODE_DATA_CORRUPTED && strcmp(message, UNRESOLVED) == 0 &&
-		cfd_is_holder() && RecoveryInProgress())
-		removed_by_recovery();
-	ereport(ERROR,
-			(errcode(code),
-			 errmsg_internal("%s", message[0] != '\0' ? message : "Confide's keeper reports an error"),
-			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
-			 hint[0] != '\0' ? errhint("%s", hint) : 0));
-	pg_unreachable();
+	CFD_DECODE(error, body, length, &read);
+	cfd_raise(&read);
 }

@@ -8,7 +8,10 @@
 #define CFD_SESSION_ERROR_H
 
 #include "postgres.h"
+#include "wire/wire.h"
 
 extern void cfd_raise_error(const char *body, uint32 length) pg_attribute_noreturn();
+/* One that came within an answer. */
+extern void cfd_raise(const CfdReadError *error) pg_attribute_noreturn();
 
 #endif

@@ -25,7 +25,7 @@ cfd_handshake(PG_FUNCTION_ARGS)
 {
 	int32		step = PG_GETARG_INT32(0);
 	bytea	   *message = PG_GETARG_BYTEA_PP(1);
-	unsigned char body[CFD_FIXED_HANDSHAKE];
+	CfdWireHandshake body = {.step = step};
 	const char *answer;
 	uint32		length;
 	bytea	   *result;
@@ -34,9 +34,7 @@ cfd_handshake(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("step of a handshake must be 1 or %d", LAST_STEP)));
-	cfd_put32(body, (uint32) step);
-	cfd_put32(body + 4, 0);
-	answer = cfd_call(CFD_KIND_HANDSHAKE, body, sizeof(body),
+	answer = cfd_call(CFD_KIND_HANDSHAKE, &body, sizeof(body),
 					  VARDATA_ANY(message), VARSIZE_ANY_EXHDR(message), &length);
 	if (step == LAST_STEP)
 	{
@@ -124,19 +122,18 @@ Datum
 cfd_bench_oneway(PG_FUNCTION_ARGS)
 {
 	int64		n = PG_GETARG_INT64(0);
-	unsigned char body[CFD_FIXED_RELEASE];
+	CfdWireRelease body = {0};
 	instr_time	start;
 	float8		result;
 
 	cfd_begin();
-	memset(body, 0, sizeof(body));
-	cfd_put32(body, cfd_fid_partition(cfd_channel.kept));
-	cfd_put64(body + 8, cfd_fid_slot(cfd_channel.kept));
+	body.arena = cfd_fid_partition(cfd_channel.kept);
+	body.keep = cfd_fid_slot(cfd_channel.kept);
 	cfd_fence();
 	INSTR_TIME_SET_CURRENT(start);
 	for (int64 i = 0; i < n; i++)
 	{
-		cfd_send(CFD_KIND_RELEASE, body, sizeof(body), NULL, 0);
+		cfd_send(CFD_KIND_RELEASE, &body, sizeof(body), NULL, 0);
 		CHECK_FOR_INTERRUPTS();
 	}
 	result = nanoseconds_each(start, n);

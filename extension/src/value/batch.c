@@ -62,7 +62,7 @@ make_batch(FmgrInfo *flinfo)
 CfdFid
 cfd_take_batch(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, uint8 type, int32 typmod)
 {
-	unsigned char body[CFD_FIXED_PUT_BATCH];
+	CfdWirePutBatch body = {.typmod = typmod,.t = type};
 	uint32		count = cfd_get32(envelope + CFD_ENVELOPE_HEADER_BYTES);
 	Batch	   *batch;
 
@@ -77,11 +77,8 @@ cfd_take_batch(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, u
 	batch->generation = cfd_channel.generation;
 	batch->type = type;
 	batch->read = 1;
-	memset(body, 0, sizeof(body));
-	cfd_put64(body, batch->first);
-	cfd_put32(body + 8, (uint32) typmod);
-	cfd_put32(body + 12, type);
-	cfd_send(CFD_KIND_PUT_BATCH, body, sizeof(body), envelope, length);
+	body.fid = batch->first;
+	cfd_send(CFD_KIND_PUT_BATCH, &body, sizeof(body), envelope, length);
 	cfd_after_batch();
 	batch->count = count;
 	return batch->first;

@@ -74,15 +74,13 @@ well_formed(const unsigned char *envelope, size_t length)
 static CfdFid
 put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typmod, CfdPlace place)
 {
-	unsigned char body[CFD_FIXED_PUT_ENVELOPE];
+	CfdWirePutEnvelope body = {.typmod = typmod,.t = type};
 	CfdFid		fid;
 
 	cfd_begin();
 	fid = cfd_new_slot(cfd_place_arena(place));
-	cfd_put64(body, fid);
-	cfd_put32(body + 8, (uint32) typmod);
-	cfd_put32(body + 12, type);
-	cfd_send(CFD_KIND_PUT_ENVELOPE, body, sizeof(body), envelope, length);
+	body.fid = fid;
+	cfd_send(CFD_KIND_PUT_ENVELOPE, &body, sizeof(body), envelope, length);
 	if (place == CFD_PLACE_PERMANENT)
 		fid = cfd_make_constant(fid, type);
 	else
@@ -188,7 +186,7 @@ cfd_type_recv(FunctionCallInfo fcinfo, uint8 type)
 
 	if (bytes == REFERENCE_BYTES && envelope[0] == CFD_ENVELOPE_REFERENCE)
 	{
-		fid = cfd_of_batch(fcinfo->flinfo, cfd_get32(envelope + 1), type);
+		fid = cfd_of_batch(fcinfo->flinfo, cfd_get32(envelope + sizeof(uint8)), type);
 		if (fid != 0)
 			return UInt64GetDatum(fid);
 	}
@@ -221,15 +219,12 @@ check_cast(const FmgrInfo *flinfo, uint8 type)
 static const char *
 get_envelope(CfdFid fid, uint8 type, uint32 *length)
 {
-	unsigned char body[CFD_FIXED_GET_ENVELOPE];
+	CfdWireGetEnvelope body = {.fid = fid,.t = type};
 	const char *envelope;
 
 	if (cfd_known_envelope(fid, type, &envelope, length))
 		return envelope;
-	memset(body, 0, sizeof(body));
-	cfd_put64(body, fid);
-	body[8] = type;
-	envelope = cfd_call(CFD_KIND_GET_ENVELOPE, body, sizeof(body), NULL, 0, length);
+	envelope = cfd_call(CFD_KIND_GET_ENVELOPE, &body, sizeof(body), NULL, 0, length);
 	/* NULL for the keeper, but not for the database: no function of ours made it. */
 	if (unlikely(*length == 0))
 		cfd_invalid_fid();

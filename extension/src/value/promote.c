@@ -21,7 +21,6 @@
 #include "session/gate.h"
 
 /* What precedes the redo record in the answer to PartitionOpen. */
-#define PARTITION_ANSWER_BYTES 8
 
 /*
  * Makes what the keeper has promised durable with the transaction: here its redo
@@ -58,12 +57,10 @@ tell_logged(const uint32 *partitions, int count)
 	XLogFlush(XactLastRecEnd);
 	for (int i = 0; i < count; i++)
 	{
-		unsigned char logged[CFD_FIXED_PARTITION_LOGGED];
+		CfdWirePartitionLogged logged = {.partition = partitions[i]};
 
 		/* If it does not get there, somebody logs the partition once more. */
-		cfd_put32(logged, partitions[i]);
-		cfd_put32(logged + 4, 0);
-		cfd_try_send(CFD_KIND_PARTITION_LOGGED, logged, sizeof(logged), true);
+		cfd_try_send(CFD_KIND_PARTITION_LOGGED, &logged, sizeof(logged), true);
 	}
 }
 
@@ -74,25 +71,21 @@ tell_logged(const uint32 *partitions, int count)
 static uint32
 open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent, bool *logged)
 {
-	unsigned char body[CFD_FIXED_PARTITION_OPEN];
+	CfdWirePartitionOpen body = {
+		.database = MyDatabaseId,.relation = relation,.attribute = attribute,.typmod = typmod,.t = type
+	};
+	CfdReadPartitionOpenAnswer read;
 	const char *answer;
 	uint32		length;
 	uint32		partition;
 
 	cfd_state_need_fids();
-	memset(body, 0, sizeof(body));
-	cfd_put32(body, MyDatabaseId);
-	cfd_put32(body + 4, relation);
-	cfd_put32(body + 8, (uint32) attribute);
-	cfd_put32(body + 12, (uint32) typmod);
-	body[16] = type;
-	answer = cfd_call(CFD_KIND_PARTITION_OPEN, body, sizeof(body), NULL, 0, &length);
-	if (length < PARTITION_ANSWER_BYTES)
-		cfd_violation("answer about a partition is too short");
-	partition = cfd_get32(answer);
+	answer = cfd_call(CFD_KIND_PARTITION_OPEN, &body, sizeof(body), NULL, 0, &length);
+	CFD_DECODE(partition_open_answer, answer, length, &read);
+	partition = read.head.partition;
 	if (partition == 0 || partition >= CFD_ARENA_BASE)
 		cfd_violation("impossible partition");
-	*logged = log_redo_record(answer + PARTITION_ANSWER_BYTES, length - PARTITION_ANSWER_BYTES, permanent);
+	*logged = log_redo_record((const char *) read.record, read.record_length, permanent);
 	return partition;
 }
 
@@ -188,20 +181,22 @@ cfd_open_columns(Relation relation)
 static int
 promote_part(CfdPromotion *items, int count, bool permanent)
 {
-	unsigned char body[CFD_FIXED_PROMOTE];
+	CfdWirePromote body = {.count = count};
+	CfdReadPromoteAnswer read;
 	const char *answer;
 	uint32		length;
-	uint32		fids = count * sizeof(uint64);
 	int			done;
 
-	memset(body, 0, sizeof(body));
-	cfd_put32(body, count);
-	answer = cfd_call(CFD_KIND_PROMOTE, body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
-	if (length < fids)
-		cfd_violation("answer to a promotion is too short");
+	StaticAssertStmt(sizeof(CfdPromotion) == sizeof(CfdWireMove) &&
+					 offsetof(CfdPromotion, partition) == offsetof(CfdWireMove, partition),
+					 "a promotion stands in a message as it is");
+	answer = cfd_call(CFD_KIND_PROMOTE, &body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
+	CFD_DECODE(promote_answer, answer, length, &read);
+	if (read.fids_count != (uint64) count)
+		cfd_violation("answer about other values");
 	for (done = 0; done < count; done++)
 	{
-		uint64		fid = cfd_get64(answer + done * sizeof(uint64));
+		CfdFid		fid = read.fids[done];
 
 		if (fid == CFD_NOT_PROMOTED)
 			break;
@@ -211,7 +206,7 @@ promote_part(CfdPromotion *items, int count, bool permanent)
 	}
 	if (done == 0)
 		cfd_violation("promoted nothing");
-	log_redo_record(answer + fids, length - fids, permanent);
+	log_redo_record((const char *) read.record, read.record_length, permanent);
 	return done;
 }
 

@@ -50,13 +50,12 @@ cfd_feed_position(TimeLineID *timeline)
 static void
 send_record(XLogReaderState *reader)
 {
-	unsigned char lsn[CFD_FIXED_REDO];
+	CfdWireRedo body = {.end = reader->EndRecPtr};
 
 	/* At a standby backends may remember something by FID. */
 	if (cfd_wal_is_sweep(XLogRecGetInfo(reader)))
 		cfd_note_sweep();
-	cfd_put64(lsn, reader->EndRecPtr);
-	cfd_send(CFD_KIND_REDO, lsn, sizeof(lsn), XLogRecGetData(reader), XLogRecGetDataLen(reader));
+	cfd_send(CFD_KIND_REDO, &body, sizeof(body), XLogRecGetData(reader), XLogRecGetDataLen(reader));
 }
 
 static void

@@ -120,29 +120,31 @@ cfd_recovery_warn_of_lag(void)
 
 /* ---------- messages ---------- */
 
-/* Sends an answered message about an LSN. */
-static const char *
-call(uint16 kind, const uint64 *words, int count, uint32 expected)
+/* Sends a message whose answer has nothing in it. */
+static void
+say(uint16 kind, const void *body, uint32 length)
 {
-	uint32		length;
-	const char *answer = cfd_call(kind, words, count * sizeof(uint64), NULL, 0, &length);
+	uint32		answered;
 
-	if (length != expected)
-		cfd_violation("answer about recovery has the wrong length");
-	return answer;
+	cfd_call(kind, body, length, NULL, 0, &answered);
+	if (answered != 0)
+		cfd_violation("answer about recovery is not empty");
 }
 
 static void
 cfd_recovery_ask(void)
 {
-	uint64		word = GetSystemIdentifier();
-	const char *answer = call(CFD_KIND_RECOVERY_STATE, &word, 1, 32);
+	CfdWireRecoveryState body = {.system = GetSystemIdentifier()};
+	CfdReadRecoveryStateAnswer read;
+	uint32		length;
+	const char *answer = cfd_call(CFD_KIND_RECOVERY_STATE, &body, sizeof(body), NULL, 0, &length);
 
-	keeper.standing = cfd_get32(answer);
-	keeper.timeline = cfd_get32(answer + 4);
-	keeper.checkpoint = cfd_get64(answer + 8);
-	keeper.applied = cfd_get64(answer + 16);
-	keeper.store = cfd_get64(answer + 24);
+	CFD_DECODE(recovery_state_answer, answer, length, &read);
+	keeper.standing = read.head.standing;
+	keeper.timeline = read.head.timeline;
+	keeper.checkpoint = read.head.checkpoint;
+	keeper.applied = read.head.applied;
+	keeper.store = read.head.store;
 	keeper.checkpoint_time = GetCurrentTimestamp();
 	cfd_state_set_store(keeper.store, keeper.checkpoint);
 }
@@ -150,9 +152,9 @@ cfd_recovery_ask(void)
 void
 cfd_recovery_tell_follow(XLogRecPtr position, TimeLineID timeline)
 {
-	uint64		words[2] = {position, timeline};
+	CfdWireFollow body = {.position = position,.timeline = timeline};
 
-	call(CFD_KIND_FOLLOW, words, 2, 0);
+	say(CFD_KIND_FOLLOW, &body, sizeof(body));
 }
 
 void
@@ -160,16 +162,15 @@ cfd_recovery_checkpoint(void)
 {
 	TimeLineID	timeline = keeper.timeline;
 	XLogRecPtr	position;
-	uint64		words[3];
+	CfdWireCheckpoint body = {.system = GetSystemIdentifier()};
 	uint64		ticket;
 
 	cfd_state_asked(&ticket);
 	position = keeper.standing == CFD_STANDING_FOLLOWS ? keeper.applied : cfd_feed_position(&timeline);
-	words[0] = position;
-	words[1] = GetSystemIdentifier();
-	words[2] = timeline;
+	body.position = position;
+	body.timeline = timeline;
 	cfd_fault("before-checkpoint");
-	call(CFD_KIND_CHECKPOINT, words, 3, 0);
+	say(CFD_KIND_CHECKPOINT, &body, sizeof(body));
 	cfd_fault("after-checkpoint");
 	if (MyReplicationSlot == NULL)
 		cfd_slot_hold(position);
@@ -259,10 +260,10 @@ cfd_recovery_feed(XLogRecPtr until)
 void
 cfd_recovery_begin_to_serve(void)
 {
-	uint64		word = keeper.applied;
+	CfdWireRecoveryDone body = {.position = keeper.applied};
 
 	cfd_fault("before-done");
-	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
+	say(CFD_KIND_RECOVERY_DONE, &body, sizeof(body));
 	cfd_fault("after-done");
 	keeper.standing = CFD_STANDING_SERVES;
 	admit(PG_UINT64_MAX, false);
@@ -280,11 +281,11 @@ begin_to_follow(TimeLineID timeline)
 static void
 new_store(void)
 {
-	uint64		word;
+	CfdWireRecoveryDone body;
 
 	cfd_recovery_checkpoint();				/* of nothing; from now on the slot counts */
-	word = keeper.applied = keeper.checkpoint;
-	call(CFD_KIND_RECOVERY_DONE, &word, 1, 0);
+	body.position = keeper.applied = keeper.checkpoint;
+	say(CFD_KIND_RECOVERY_DONE, &body, sizeof(body));
 	keeper.standing = CFD_STANDING_SERVES;
 	admit(PG_UINT64_MAX, false);
 	ereport(LOG, (errmsg("Confide's keeper has begun a new store, number %016" INT64_MODIFIER "x", keeper.store)));

@@ -13,18 +13,9 @@ int			cfd_batch_rows = CFD_BATCH_ROWS_MAX;
 static void
 put_head(StringInfo body, uint32 form, uint32 count)
 {
-	enlargeStringInfo(body, 8);
-	cfd_put32(body->data + body->len, form);
-	cfd_put32(body->data + body->len + 4, count);
-	body->len += 8;
-}
+	CfdWireColumnHead head = {.form = form,.count = count};
 
-static inline void
-cfd_columns_put_run(char *at, CfdFid first, uint32 length, uint32 stride)
-{
-	cfd_put64(at, first);
-	cfd_put32(at + 8, length);
-	cfd_put32(at + 12, stride);
+	appendBinaryStringInfo(body, (const char *) &head, sizeof(head));
 }
 
 /* Rows of the run that begins with the first FID; whether they count up. */
@@ -55,28 +46,29 @@ void
 cfd_put_column(StringInfo body, const CfdFid *fids, int rows)
 {
 	int			start = body->len;
+	CfdWireColumnHead *head;
+	CfdWireColumnRun *run;
 	int			limit = rows / 2;
 	int			runs = 0;
 	int			at = 0;
 
-	enlargeStringInfo(body, 8 + Max(rows * sizeof(CfdFid), CFD_COLUMN_RUN_BYTES));
-	put_head(body, CFD_COLUMN_RUNS, 0);
+	enlargeStringInfo(body, sizeof(*head) + Max(rows * sizeof(CfdFid), sizeof(*run)));
+	head = (CfdWireColumnHead *) (body->data + start);
+	run = (CfdWireColumnRun *) (head + 1);
 	while (at < rows && (runs < limit || rows == 1))
 	{
 		uint32		stride;
 		int			length = run_length(fids + at, rows - at, &stride);
 
-		cfd_columns_put_run(body->data + body->len, fids[at], length, stride);
-		body->len += CFD_COLUMN_RUN_BYTES;
+		run[runs++] = (CfdWireColumnRun) {.first = fids[at],.length = length,.stride = stride};
 		at += length;
-		runs++;
 	}
 	if (at == rows)
 	{
-		cfd_put32(body->data + start + 4, runs);
+		*head = (CfdWireColumnHead) {.form = CFD_COLUMN_RUNS,.count = runs};
+		body->len += sizeof(*head) + runs * sizeof(*run);
 		return;
 	}
-	body->len = start;
 	put_head(body, CFD_COLUMN_LIST, rows);
 	appendBinaryStringInfo(body, (const char *) fids, rows * sizeof(CfdFid));
 }
@@ -85,11 +77,9 @@ void
 cfd_put_constant(StringInfo body, CfdFid fid, int rows)
 {
 	put_head(body, CFD_COLUMN_RUNS, rows > 0 ? 1 : 0);
-	if (rows == 0)
-		return;
-	enlargeStringInfo(body, CFD_COLUMN_RUN_BYTES);
-	cfd_columns_put_run(body->data + body->len, fid, rows, 0);
-	body->len += CFD_COLUMN_RUN_BYTES;
+	if (rows > 0)
+		appendBinaryStringInfo(body, (const char *) &(CfdWireColumnRun) {.first = fid,.length = rows},
+							   sizeof(CfdWireColumnRun));
 }
 
 void
@@ -104,4 +94,12 @@ cfd_put_bools(StringInfo body, const unsigned char *bools, int rows)
 {
 	put_head(body, CFD_COLUMN_BOOLS, rows);
 	appendBinaryStringInfo(body, (const char *) bools, rows);
+}
+
+void
+cfd_put_raw(StringInfo body, const uint64 *values, const unsigned char *nulls, int rows)
+{
+	put_head(body, CFD_COLUMN_RAW, rows);
+	appendBinaryStringInfo(body, (const char *) values, rows * sizeof(uint64));
+	appendBinaryStringInfo(body, (const char *) nulls, rows);
 }

@@ -1,7 +1,7 @@
 /*
  * columns.h
- *	  Columns of a batch as they stand in a message: see crates/contract, message.rs,
- *	  column.
+ *	  Columns of a batch as they stand in a message: see crates/contract,
+ *	  message/column.rs.
  *
  * Encodes; does not know what the columns are for.
  *
@@ -26,5 +26,7 @@ extern void cfd_put_constant(StringInfo body, CfdFid fid, int rows);
 extern void cfd_put_values(StringInfo body, const CfdFid *fids, int count);
 /* Plain booleans: 0, 1, or 2 for NULL. */
 extern void cfd_put_bools(StringInfo body, const unsigned char *bools, int rows);
+/* Values that are not protected; for each 1 if it is NULL. */
+extern void cfd_put_raw(StringInfo body, const uint64 *values, const unsigned char *nulls, int rows);
 
 #endif

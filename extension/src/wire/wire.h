@@ -265,14 +265,19 @@ cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
 	uint64_t	count;
 	uint64_t	size;
 
-	if (!cfd_take_head(from, &out->head, sizeof(out->head)) || out->head.count > rows ||
-		(out->head.form != CFD_COLUMN_RUNS && out->head.count != rows))
+	if (!cfd_take_head(from, &out->head, sizeof(out->head)))
+		return false;
+	/* A list for all rows has a length of its own; runs are fewer than rows. */
+	if (out->head.form == CFD_COLUMN_VALUES)
+		rows = out->head.count <= CFD_ROWS_MAX ? out->head.count : 0;
+	if (out->head.count > rows || (out->head.form != CFD_COLUMN_RUNS && out->head.count != rows))
 		return false;
 	out->nulls = NULL;
 	switch (out->head.form)
 	{
 		case CFD_COLUMN_LIST:
 		case CFD_COLUMN_RAW:
+		case CFD_COLUMN_VALUES:
 			size = sizeof(uint64_t);
 			break;
 		case CFD_COLUMN_RUNS:

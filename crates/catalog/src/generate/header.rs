@@ -1,9 +1,8 @@
 //! The C header of the contract.
 
-use contract::codec::Fixed;
+use contract::describe::Message;
 use contract::hello::Status;
-use contract::message::column::ColumnRun;
-use contract::{Aggregate, Kind, Op, TypeCode, Unit, envelope, fid, hello, message, report, ring};
+use contract::{Aggregate, Code, Op, TypeCode, Unit, envelope, fid, hello, message, report, ring};
 use std::fmt::Write;
 
 /// `NotLike` becomes `NOT_LIKE`.
@@ -37,6 +36,16 @@ impl Header {
         }
     }
 
+    /// A list for a macro that is called with each code and name.
+    fn names<'n>(&mut self, name: &str, title: &str, names: impl Iterator<Item = (u64, &'n str)>) {
+        self.section(title);
+        let _ = write!(self.0, "#define CFD_{name}(X)");
+        for (code, name) in names {
+            let _ = write!(self.0, " \\\n\tX({code}, \"{name}\")");
+        }
+        self.0.push('\n');
+    }
+
     fn numbers<T: std::fmt::Debug>(&mut self, prefix: &str, items: &[T], code: impl Fn(&T) -> u64) {
         for item in items {
             let name = format!("{prefix}_{}", shout(&format!("{item:?}")));
@@ -45,7 +54,7 @@ impl Header {
     }
 }
 
-pub(super) fn text() -> String {
+pub(super) fn text(all: &[Message]) -> String {
     let mut h = Header(format!(
         "/*\n * contract.h\n *\t  What the extension and the keeper agree on: see crates/contract.\n *\n * {}\n */\n#ifndef CFD_CONTRACT_H\n#define CFD_CONTRACT_H\n",
         super::NOTICE
@@ -55,7 +64,7 @@ pub(super) fn text() -> String {
     fids(&mut h);
     rings(&mut h);
     hellos(&mut h);
-    messages(&mut h);
+    messages(&mut h, all);
     envelopes(&mut h);
     h.section("Types");
     h.numbers("TYPE", TypeCode::ALL, |t| *t as u64);
@@ -63,11 +72,19 @@ pub(super) fn text() -> String {
         "TYPE_MAX",
         TypeCode::ALL.iter().map(|t| *t as u8).max().unwrap_or(0),
     );
+    let names = TypeCode::ALL.iter().map(|t| (*t as u64, t.enc_name()));
+    h.names("TYPE_NAMES", "Their names: X(code, name)", names);
+    h.section("Codes of errors");
+    h.numbers("CODE", Code::ALL, |c| *c as u64);
+    let names = Code::ALL.iter().map(|c| (*c as u64, c.name()));
+    h.names("CODES", "Their names: X(code, name)", names);
     h.section("Generic operations, for EXPLAIN and views");
     h.numbers("OP", Op::ALL, |o| *o as u64);
     h.section("Aggregates");
     h.numbers("AGGREGATE", Aggregate::ALL, |a| *a as u64);
-    units(&mut h);
+    let units = Unit::ALL.iter().map(|u| (*u as u64, u.name()));
+    let title = "Fields of extract, date_part and date_trunc: X(code, name)";
+    h.names("UNITS", title, units);
     reports(&mut h);
     h.0.push_str("\n#endif\n");
     h.0
@@ -123,7 +140,7 @@ fn hellos(h: &mut Header) {
     h.numbers("STATUS", &statuses, |s| *s as u64);
 }
 
-fn messages(h: &mut Header) {
+fn messages(h: &mut Header, all: &[Message]) {
     h.section("Messages");
     for (name, value) in message::NUMBERS {
         match *name {
@@ -131,12 +148,16 @@ fn messages(h: &mut Header) {
             _ => h.number(name, *value),
         }
     }
-    h.numbers("KIND", Kind::ALL, |k| *k as u64);
-    h.section("Sizes of the fixed parts of bodies");
-    for kind in Kind::ALL {
-        let name = format!("FIXED_{}", shout(&format!("{kind:?}")));
-        h.define(&name, kind.fixed_bytes());
+    for message in all {
+        h.define(&format!("KIND_{}", shout(message.name)), message.code);
     }
+    let answered = all.iter().filter(|m| m.answer.is_some());
+    let answered = answered.map(|m| (u64::from(m.code), m.name));
+    h.names(
+        "ANSWERED",
+        "Kinds that are answered: X(code, name)",
+        answered,
+    );
     for (title, prefix, numbers) in [
         ("Ranks", "RANK", message::rank::NUMBERS),
         ("Searches", "SEARCH", message::search::NUMBERS),
@@ -150,7 +171,6 @@ fn messages(h: &mut Header) {
             h.number(&format!("{prefix}_{name}"), *value);
         }
     }
-    h.define("COLUMN_RUN_BYTES", ColumnRun::BYTES);
 }
 
 fn envelopes(h: &mut Header) {
@@ -173,13 +193,4 @@ fn envelopes(h: &mut Header) {
     h.define("ORIGIN_CLIENT", envelope::Origin::Client as u8);
     h.define("ORIGIN_KEEPER", envelope::Origin::Keeper as u8);
     h.define("ORIGIN_EXPORT", envelope::Origin::Export as u8);
-}
-
-fn units(h: &mut Header) {
-    h.section("Fields of extract, date_part and date_trunc: X(name, code)");
-    h.0.push_str("#define CFD_UNITS(X)");
-    for unit in Unit::ALL {
-        let _ = write!(h.0, " \\\n\tX(\"{}\", {})", unit.name(), *unit as u8);
-    }
-    h.0.push('\n');
 }

@@ -28,15 +28,12 @@ impl Refused {
             return None;
         }
         let error = values::parse_text(self.code?, self.typmod, &self.value, env).err()?;
-        if error.sqlstate_str() != told.sqlstate || error.message != told.message {
+        if !told.is(&error) {
             return None;
         }
-        let message = crate::blame::with_value(told.message, &self.value);
+        let message = crate::blame::with_value(&error, &self.value);
         let shown = limited(std::str::from_utf8(&self.value).ok()?);
-        Some((
-            message.unwrap_or_else(|| told.message.to_owned()),
-            format!("{place}{mark}{shown}\""),
-        ))
+        Some((message, format!("{place}{mark}{shown}\"")))
     }
 }
 

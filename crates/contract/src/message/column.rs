@@ -116,6 +116,13 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
+    /// No columns.
+    pub const NONE: Columns<'static> = Columns {
+        bytes: &[],
+        rows: 0,
+        count: 0,
+    };
+
     /// How many there are.
     pub const fn len(&self) -> usize {
         self.count

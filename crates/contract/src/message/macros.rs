@@ -1,8 +1,10 @@
 //! From the table's entries to types that read and write themselves, and describe themselves
-//! to the generator. Nothing here knows a message.
+//! to the generator. Nothing here knows a message. Whoever calls them has
+//! [`crate::codec`] and [`crate::describe`] in scope.
 
 /// A record: fields only, so that lists of it can be made. `=> n zeros` after a field: so many
 /// zero bytes follow it.
+#[macro_export]
 macro_rules! record {
     ($($(#[doc = $doc:literal])* $name:ident {
         $($(#[doc = $field_doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?),* $(,)?
@@ -16,9 +18,9 @@ macro_rules! record {
             pub const STRUCTURE: Structure = Structure {
                 name: stringify!($name),
                 doc: concat!($($doc, "\n"),*),
-                fields: fields!($($(#[doc = $field_doc])* $field: $t $(=> $zeros zeros)?,)*),
+                fields: $crate::fields!($($(#[doc = $field_doc])* $field: $t $(=> $zeros zeros)?,)*),
                 tails: &[],
-                same: crate::codec::same_fixed::<$name>,
+                same: $crate::codec::same_fixed::<$name>,
             };
         }
 
@@ -49,6 +51,7 @@ macro_rules! record {
 
 /// A structure: fields as of a record, then, after a semicolon, tails. In brackets after a
 /// tail: the fields whose product is the number of its elements; none: up to the end.
+#[macro_export]
 macro_rules! structure {
     ($($(#[doc = $doc:literal])* $name:ident $(<$life:lifetime>)? {
         $($(#[doc = $field_doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?),* $(,)?
@@ -68,14 +71,14 @@ macro_rules! structure {
             pub const STRUCTURE: Structure = Structure {
                 name: stringify!($name),
                 doc: concat!($($doc, "\n"),*),
-                fields: fields!($($(#[doc = $field_doc])* $field: $t $(=> $zeros zeros)?,)*),
+                fields: $crate::fields!($($(#[doc = $field_doc])* $field: $t $(=> $zeros zeros)?,)*),
                 tails: &[$($(Tail {
                     name: stringify!($tail),
                     doc: concat!($($tail_doc, "\n"),*),
                     form: <$tail_t as Part<'_>>::FORM,
                     counts: &[$(stringify!($count)),*],
                 },)+)?],
-                same: |bytes| crate::codec::same::<$name>(bytes),
+                same: |bytes| $crate::codec::same::<$name>(bytes),
             };
         }
 
@@ -109,6 +112,7 @@ macro_rules! structure {
 }
 
 /// What the generator is told of fields.
+#[macro_export]
 macro_rules! fields {
     ($($(#[doc = $doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?,)*) => {
         &[$(Field {
@@ -121,6 +125,7 @@ macro_rules! fields {
 }
 
 /// Kinds of messages, each with its body, and with its answer's body if it is answered.
+#[macro_export]
 macro_rules! messages {
     ($($(#[doc = $doc:literal])* $name:ident = $code:literal, body $(<$life:lifetime>)?
         { $($body:tt)* } $(answer $(<$answer_life:lifetime>)? { $($answer:tt)* })?;
@@ -143,7 +148,7 @@ macro_rules! messages {
             /// Whether a request of this kind is answered.
             #[inline]
             pub const fn is_answered(self) -> bool {
-                match self { $(Kind::$name => false $(|| answered!($($answer)*))?,)* }
+                match self { $(Kind::$name => false $(|| $crate::answered!($($answer)*))?,)* }
             }
 
             /// Size of the body's fixed part in bytes.
@@ -156,13 +161,13 @@ macro_rules! messages {
         /// Bodies of messages, by kind.
         pub mod body {
             use super::*;
-            structure! { $($(#[doc = $doc])* $name $(<$life>)? { $($body)* })* }
+            $crate::structure! { $($(#[doc = $doc])* $name $(<$life>)? { $($body)* })* }
         }
 
         /// Bodies of answers, by the kind of what they answer.
         pub mod answer {
             use super::*;
-            structure! { $($(
+            $crate::structure! { $($(
                 /// What it is answered with.
                 $name $(<$answer_life>)? { $($answer)* }
             )?)* }
@@ -174,12 +179,13 @@ macro_rules! messages {
             code: $code,
             doc: concat!($($doc, "\n"),*),
             body: &<body::$name>::STRUCTURE,
-            answer: first!($($(@$answer_life)? (&<answer::$name>::STRUCTURE))?),
+            answer: $crate::first!($($(@$answer_life)? (&<answer::$name>::STRUCTURE))?),
         },)*];
     };
 }
 
 /// That there is an answer, whatever is in it.
+#[macro_export]
 macro_rules! answered {
     ($($answer:tt)*) => {
         true
@@ -187,6 +193,7 @@ macro_rules! answered {
 }
 
 /// The answer, if there is one.
+#[macro_export]
 macro_rules! first {
     () => {
         None

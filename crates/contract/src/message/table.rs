@@ -12,6 +12,8 @@
 //! `name: type`, and `=> n zeros` where so many zero bytes follow it. A tail is
 //! `name: type [counts]`: the fields whose product is the number of its elements, or none if
 //! it goes to the end. Fields lie on multiples of their size (a test says which does not).
+//!
+//! Long because it is one table.
 
 use super::column::Columns;
 use crate::codec::{Each, Fixed, List, Malformed, Part, Reader, Sink};
@@ -187,6 +189,26 @@ structure! {
         /// Of a value that is not protected: its text.
         text: &'a [u8] [length],
     }
+    /// Which results of a program are NULL.
+    Nulls<'a> {
+        /// How many are.
+        count: u32,
+        /// Number of rows, or 0 if none is NULL.
+        length: u32;
+        /// For each row a `u8`, 1 for NULL.
+        rows: &'a [u8] [length],
+    }
+    /// What was declassified of rows, or groups of rows, and what failed.
+    Revealed<'a> {
+        /// Number of rows that it is about.
+        good: u32,
+        /// Bytes of each row's result.
+        width: u32;
+        /// Their results.
+        results: &'a [u8] [good, width],
+        /// Why the next row failed, if one did.
+        error: Option<body::Error<'a>> [],
+    }
     /// A file of the store.
     File<'a> {
         /// Its length.
@@ -204,7 +226,11 @@ messages! {
     /// Keeper to backend: an error.
     Error = 2, body<'a> {
         /// Five characters.
-        sqlstate: [u8; 5] => 3 zeros;
+        sqlstate: [u8; 5],
+        /// The type that it is about, if it is about one.
+        t: Option<TypeCode>,
+        /// What it is, apart from its texts: a [`crate::Code`].
+        code: u16;
         /// Primary message.
         message: &'a str [],
         /// Detail, or empty.
@@ -334,11 +360,13 @@ messages! {
         /// Which, and where to.
         moves: List<'a, Move> [count],
     } answer<'a> {
-        ;
-        /// The permanent FIDs, `u64` each ([`super::NOT_PROMOTED`] from some value on, never the
-        /// first); then a redo record, which must be in the WAL before any record that contains
-        /// one of the FIDs (may be empty).
-        promoted: &'a [u8] [],
+        /// How many.
+        count: u32 => 4 zeros;
+        /// The permanent FIDs ([`super::NOT_PROMOTED`] from some value on, never the first).
+        fids: List<'a, Fid> [count],
+        /// A redo record, which must be in the WAL before any record that contains one of the
+        /// FIDs (may be empty).
+        record: &'a [u8] [],
     };
     /// The redo record of a partition's making is in the WAL and on disk.
     PartitionLogged = 51, body {
@@ -347,8 +375,7 @@ messages! {
     };
     /// Begins to collect the garbage of a relation's partitions: what is in them now and is not
     /// marked before [`Kind::GarbageSweep`] is garbage; what is put into them from now on is
-    /// not. With relation OID 0 nothing begins; the answer is the OIDs of the relations of the
-    /// database that have partitions, `u32` each (with database OID 0, too: of the databases).
+    /// not.
     GarbageBegin = 52, body<'a> {
         /// OID of the database.
         database: u32,
@@ -359,7 +386,7 @@ messages! {
     } answer<'a> {
         ;
         /// The partitions.
-        partitions: &'a [u8] [],
+        partitions: List<'a, Collected> [],
     };
     /// FIDs that are still in use. Those of other partitions are ignored.
     GarbageMark = 53, body<'a> {
@@ -390,6 +417,16 @@ messages! {
     } answer {
         /// How many of them name nothing.
         unresolved: u64,
+    };
+
+    /// What has partitions.
+    GarbageList = 58, body {
+        /// OID of a database, whose relations are asked for; 0: the databases are.
+        database: u32,
+    } answer<'a> {
+        ;
+        /// Their OIDs.
+        oids: List<'a, u32> [],
     };
 
     /// Evaluates a program; results are FIDs.
@@ -454,10 +491,13 @@ messages! {
         batch: Columns<'a> [rows, columns],
     } answer<'a> {
         /// Number of rows before the first that failed.
-        good: u32 => 4 zeros;
-        /// For each program how many results are NULL `u32`, and if some are, for each row of
-        /// the batch a `u8`, 1 for NULL; then, if a row failed, its error.
-        results: &'a [u8] [],
+        good: u32,
+        /// Number of programs.
+        programs: u32;
+        /// Of each program, which results are NULL.
+        nulls: Each<'a, Nulls<'a>> [programs],
+        /// Why the next row failed, if one did.
+        error: Option<body::Error<'a>> [],
     };
     /// Evaluates a registered program whose result is declassified. The answer is about all
     /// rows, or those before the first that failed, or, when wanted is not 0, those up to the
@@ -475,10 +515,9 @@ messages! {
         /// The columns.
         batch: Columns<'a> [rows, columns],
     } answer<'a> {
-        /// Number of rows that it is about.
-        good: u32 => 4 zeros;
-        /// Their results, as of [`Kind::Declassify`]; then, if the next row failed, its error.
-        results: &'a [u8] [],
+        ;
+        /// The rows' results, as of [`Kind::Declassify`].
+        revealed: Revealed<'a> [],
     };
     /// Which groups of rows pass: the pairs of a row of a semi or anti join. Rows of a group
     /// after the first that is true do not count, nor does their failure.
@@ -500,10 +539,9 @@ messages! {
         /// The columns.
         batch: Columns<'a> [rows, columns],
     } answer<'a> {
-        /// Number of groups that it is about.
-        good: u32 => 4 zeros;
-        /// For each a boolean `u8`; then, if the next group failed, its error.
-        results: &'a [u8] [],
+        ;
+        /// For each group a boolean `u8`.
+        revealed: Revealed<'a> [],
     };
 
     /// Adds rows to a set that shall be ranked, and makes the set when there is none of this
@@ -532,11 +570,15 @@ messages! {
         /// [`super::rank::GOES`] and others.
         flags: u32,
     } answer<'a> {
-        ;
-        /// For each row from the first on a rank `u32`, dense from 0; equal rows have equal
-        /// ranks. Then, if [`super::rank::STEPS`] are wanted, for each rank the first column
-        /// `u8` in which it differs from the rank before (0 for the first rank).
-        ranks: &'a [u8] [],
+        /// Number of rows from the first on.
+        rows: u32,
+        /// Number of ranks, if [`super::rank::STEPS`] are wanted.
+        count: u32;
+        /// Of each row its rank, dense from 0; equal rows have equal ranks.
+        ranks: List<'a, u32> [rows],
+        /// Of each rank the first column in which it differs from the rank before (0 for the
+        /// first rank).
+        steps: &'a [u8] [count],
     };
     /// A set goes.
     RankForget = 74, body {
@@ -581,11 +623,10 @@ messages! {
         /// The columns.
         batch: Columns<'a> [rows, columns],
     } answer<'a> {
-        /// Number of rows that it is about.
-        good: u32 => 4 zeros;
-        /// For each of them 16 bytes, zeros if a column of it is NULL and NULL does not equal
-        /// NULL; then, if the next row failed, its error.
-        tokens: &'a [u8] [],
+        ;
+        /// For each row [`super::token::BYTES`], zeros if a column of it is NULL and NULL does
+        /// not equal NULL.
+        revealed: Revealed<'a> [],
     };
 
     /// Adds a value to an aggregate's state.
@@ -664,9 +705,8 @@ messages! {
         rows: u32,
         /// 1 if there are more.
         more: u32;
-        /// Each column: FIDs `u64`, or, where it is not protected, values `u64` and for each a
-        /// byte: 1 if it is NULL.
-        columns: &'a [u8] [],
+        /// Each column: FIDs, or, where it is not protected, values.
+        columns: Columns<'a> [rows],
     };
     /// Finishes groups. Results take the slots, a group after the other.
     AggregateFetch = 86, body<'a> {
@@ -685,9 +725,9 @@ messages! {
         flags: u32,
         /// Groups in this pass.
         total: u64;
-        /// For each key and aggregate a column: FIDs `u64` (0 for NULL), counts `u64`, or raw
-        /// keys `u64` and for each a byte: 1 if NULL.
-        columns: &'a [u8] [],
+        /// For each key and aggregate a column: a list of FIDs or of counts, or keys that are
+        /// not protected.
+        columns: Columns<'a> [groups],
     };
     /// Begins an aggregation anew.
     AggregateReset = 87, body {
@@ -743,10 +783,13 @@ messages! {
         sources: Each<'a, ColumnRuns<'a>> [columns],
     } answer<'a> {
         /// 0: nothing was promoted, ask with [`Kind::Promote`].
-        promoted: u32 => 4 zeros;
-        /// For each column the number of runs `u32`, zero `u32`, and runs of permanent FIDs;
-        /// then a redo record as of [`Kind::Promote`].
-        columns: &'a [u8] [],
+        promoted: u32,
+        /// Number of columns.
+        columns: u32;
+        /// The columns, and runs of permanent FIDs.
+        runs: Each<'a, ColumnRuns<'a>> [columns],
+        /// A redo record as of [`Kind::Promote`].
+        record: &'a [u8] [],
     };
 
     /// Recovery worker only. How the keeper stands.

@@ -2,8 +2,9 @@
 //! backend with a client that speaks to it.
 
 use channel::{Answer, BackendEnd};
+use contract::codec::Part;
 use contract::hello::Hello;
-use contract::{Fid, Kind, Op, TypeCode};
+use contract::{Fid, Kind, Op, TypeCode, answer};
 use envelope::handshake::Initiator;
 use envelope::{Opener, Sealer, SecretKey};
 use std::error::Error;
@@ -193,13 +194,10 @@ impl Backend {
             promote.extend_from_slice(&fid.0.to_le_bytes());
             promote.extend_from_slice(&u64::from(partition).to_le_bytes());
         }
-        let fids = self.call(Kind::Promote, &promote)?;
+        let answer = self.call(Kind::Promote, &promote)?;
         self.release()?;
-        let words = fids.chunks_exact(8).take(values.len());
-        Ok(words
-            .filter_map(|w| w.try_into().ok())
-            .map(|w| Fid(u64::from_le_bytes(w)))
-            .collect())
+        let answer = answer::Promote::decode(&answer).map_err(|_| "no promotion")?;
+        Ok(answer.fids.iter().collect())
     }
 }
 

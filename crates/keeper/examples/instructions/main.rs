@@ -9,8 +9,9 @@
 mod process;
 
 use channel::{BackendEnd, Listener};
+use contract::codec::Part;
 use contract::hello::{Hello, Status, Welcome};
-use contract::{Fid, Kind, Op, TypeCode};
+use contract::{Fid, Kind, Op, TypeCode, answer};
 use envelope::handshake::Initiator;
 use envelope::{Opener, Sealer, SecretKey};
 use keeper::{Clients, Config, Connection, Keeper, Keys};
@@ -230,11 +231,8 @@ impl Direct {
             Some(Ok(())) => {}
             _ => return Err("promotion failed".into()),
         }
-        let words = self.connection.reply().chunks_exact(8).take(values.len());
-        let fids = words
-            .filter_map(|word| word.try_into().ok())
-            .map(|word| Fid(u64::from_le_bytes(word)))
-            .collect();
+        let answer = answer::Promote::decode(self.connection.reply());
+        let fids = answer.map_err(|_| "no promotion")?.fids.iter().collect();
         self.release();
         Ok(fids)
     }

@@ -8,7 +8,7 @@ use crate::program::encoded::Encoded;
 use contract::codec::Fixed;
 use contract::message::ROWS_MAX;
 use contract::message::aggregation::{MORE, RETURNED, UNMERGED};
-use contract::message::column::Columns;
+use contract::message::column::{self, ColumnHead, Columns};
 use contract::{Fid, answer, body};
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
@@ -88,17 +88,13 @@ impl Connection {
                 allowance: aggregation.allowance(),
                 rows: rows as u32,
                 more: u32::from(more),
-                columns: &[],
+                columns: Columns::NONE,
             });
-            let reply = &mut this.reply;
             for column in &columns {
                 match column {
-                    Input::Fids(v) => v.iter().for_each(|fid| fid.put(reply)),
-                    Input::Same(fid) => (0..rows).for_each(|_| fid.put(reply)),
-                    Input::Raw(v, nulls) => {
-                        v.iter().for_each(|x| x.put(reply));
-                        reply.extend_from_slice(nulls);
-                    }
+                    Input::Fids(v) => this.answer_column(v.iter().map(|fid| fid.0), None),
+                    Input::Same(fid) => this.answer_column((0..rows).map(|_| fid.0), None),
+                    Input::Raw(v, nulls) => this.answer_column(v.iter().copied(), Some(nulls)),
                 }
             }
             Ok(())
@@ -125,15 +121,25 @@ impl Connection {
                 groups: fetched.groups as u32,
                 flags,
                 total: fetched.total,
-                columns: &[],
+                columns: Columns::NONE,
             });
             for (values, nulls) in &fetched.columns {
-                values.iter().for_each(|value| value.put(&mut this.reply));
-                this.reply
-                    .extend_from_slice(nulls.as_deref().unwrap_or(&[]));
+                this.answer_column(values.iter().copied(), nulls.as_deref());
             }
             Ok(())
         })
+    }
+
+    /// Appends a column: a list, or, with what is NULL, values that are not protected.
+    fn answer_column(&mut self, values: impl ExactSizeIterator<Item = u64>, nulls: Option<&[u8]>) {
+        let form = match nulls {
+            Some(_) => column::RAW,
+            None => column::LIST,
+        };
+        let count = values.len() as u32;
+        ColumnHead { form, count }.put(&mut self.reply);
+        values.for_each(|value| value.put(&mut self.reply));
+        self.reply.extend_from_slice(nulls.unwrap_or_default());
     }
 
     pub(super) fn aggregate_reset(&mut self, body: body::AggregateReset) -> Result<(), Failure> {

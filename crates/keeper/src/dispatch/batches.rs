@@ -7,12 +7,13 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::program::Program;
-use crate::program::batch::{FirstFailure, Wide};
+use crate::program::batch::Wide;
 use crate::program::encoded::Encoded;
 use crate::program::groups::Groups;
-use contract::codec::{Fixed, Part};
+use contract::codec::{Each, Part};
 use contract::message::column::Columns;
-use contract::message::{COLUMNS_MAX, ROWS_MAX, table};
+use contract::message::table::{self, Revealed};
+use contract::message::{COLUMNS_MAX, ROWS_MAX};
 use contract::{Fid, OpResult, answer, body};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,10 +34,12 @@ pub(super) fn columns(batch: Columns<'_>, rows: usize) -> Result<Vec<Encoded<'_>
 }
 
 /// The head of an answer about rows.
-fn good_rows(good: usize) -> answer::DeclassifyBatch<'static> {
-    answer::DeclassifyBatch {
+fn good_rows(good: usize, width: usize) -> Revealed<'static> {
+    Revealed {
         good: good as u32,
+        width: width as u32,
         results: &[],
+        error: None,
     }
 }
 
@@ -72,12 +75,22 @@ impl Connection {
             rows,
         };
         let (failed, nulls) = wide.store(self.tools(), &places as &[Fid])?;
-        self.reply_rows(rows, &failed);
+        self.answer(&answer::EvalBatch {
+            good: failed.as_ref().map_or(rows, |(row, _)| *row) as u32,
+            programs: body.programs,
+            nulls: Each::new(&[]),
+            error: None,
+        });
         for nulls in nulls {
-            nulls.count.put(&mut self.reply);
-            if nulls.count > 0 {
-                self.reply.extend_from_slice(&nulls.rows);
-            }
+            let rows = match nulls.count {
+                0 => &[],
+                _ => nulls.rows.as_slice(),
+            };
+            self.answer(&table::Nulls {
+                count: nulls.count,
+                length: rows.len() as u32,
+                rows,
+            });
         }
         self.reply_error(failed.as_ref().map(|(_, failure)| failure));
         Ok(())
@@ -91,7 +104,8 @@ impl Connection {
         let program = self.registered(body.program)?;
         let (rows, wanted) = (body.rows as usize, body.wanted as usize);
         shape(rows, body.columns as usize)?;
-        if program.result == OpResult::Fid {
+        let result = program.result;
+        if result == OpResult::Fid {
             return Err(misfit());
         }
         let columns = columns(body.batch, rows)?;
@@ -100,7 +114,13 @@ impl Connection {
             columns: &columns,
             rows,
         };
-        self.reply_revealed(|this, reply| wide.declassify(this.tools(), wanted, reply))
+        let width = match result {
+            OpResult::Hash => size_of::<u64>(),
+            _ => 1,
+        };
+        self.reply_revealed(width, |this, reply| {
+            wide.declassify(this.tools(), wanted, reply)
+        })
     }
 
     pub(super) fn declassify_groups(
@@ -124,25 +144,26 @@ impl Connection {
             columns: &columns,
             rows,
         };
-        self.reply_revealed(|this, reply| {
+        self.reply_revealed(1, |this, reply| {
             let groups = Groups::new(&lengths, body.none != 0, wanted, reply);
             wide.declassify_groups(this.tools(), groups)
         })
     }
 
-    /// Answers with what is appended, how much that is, and the error after it.
+    /// Answers with what is appended, of a width each, how many that are, and the error after it.
     pub(super) fn reply_revealed(
         &mut self,
+        width: usize,
         reveal: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<(usize, Option<Failure>), Failure>,
     ) -> Result<(), Failure> {
         let mut reply = std::mem::take(&mut self.reply);
         // How many rows are good is known behind them.
-        good_rows(0).put(&mut reply);
+        good_rows(0, width).put(&mut reply);
         let done = reveal(self, &mut reply);
         self.reply = reply;
         let (good, failed) = done?;
-        let mut head = Vec::with_capacity(answer::DeclassifyBatch::FIXED);
-        good_rows(good).put(&mut head);
+        let mut head = Vec::with_capacity(Revealed::FIXED);
+        good_rows(good, width).put(&mut head);
         if let Some(place) = self.reply.get_mut(..head.len()) {
             place.copy_from_slice(&head);
         }
@@ -150,12 +171,6 @@ impl Connection {
         let counters = &self.space.session.counters;
         counters.declassified.fetch_add(good as u64, Relaxed);
         Ok(())
-    }
-
-    /// How many rows are good.
-    fn reply_rows(&mut self, rows: usize, failed: &FirstFailure) {
-        let good = failed.as_ref().map_or(rows, |(row, _)| *row) as u32;
-        self.answer(&answer::EvalBatch { good, results: &[] });
     }
 
     /// The error of the first row that is not.

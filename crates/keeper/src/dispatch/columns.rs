@@ -4,7 +4,7 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::fault;
-use contract::codec::Fixed;
+use contract::codec::{Fixed, List};
 use contract::fid::ARENA_BASE;
 use contract::message::table::Move;
 use contract::message::{BODY_MAX, NOT_PROMOTED};
@@ -78,6 +78,11 @@ impl Connection {
         self.may_write()?;
         let mut made = Vec::new();
         let mut log = Promotion::new();
+        self.answer(&answer::Promote {
+            count: body.count,
+            fids: List::new(&[]),
+            record: &[],
+        });
         for Move { source, partition } in body.moves {
             if log.len() >= RECORD_BYTES {
                 NOT_PROMOTED.put(&mut self.reply);

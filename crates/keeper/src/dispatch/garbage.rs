@@ -102,8 +102,7 @@ impl Connection {
     pub(super) fn garbage_begin(&mut self, body: body::GarbageBegin<'_>) -> Result<(), Failure> {
         let (database, relation) = (body.database, body.relation);
         if relation == 0 {
-            self.list(database);
-            return Ok(());
+            return Err(fail::malformed("Constants belong to no relation.").into());
         }
         let code = |c: LiveColumn| (c.attribute, Layout::of(c.t, c.typmod).code());
         let alive: BTreeSet<_> = body.alive.iter().map(code).collect();
@@ -152,17 +151,18 @@ impl Connection {
     }
 
     /// The relations of a database, or all databases.
-    fn list(&mut self, database: u32) {
+    pub(super) fn garbage_list(&mut self, body: body::GarbageList) -> Result<(), Failure> {
         let list = self.space.keeper.store.list();
-        let found: BTreeSet<u32> = match database {
+        let found: BTreeSet<u32> = match body.database {
             0 => list.iter().map(|l| l.key.database).collect(),
             _ => {
-                let of = list.iter().filter(|l| l.key.database == database);
+                let of = list.iter().filter(|l| l.key.database == body.database);
                 of.map(|l| l.key.relation).collect()
             }
         };
         let found = found.iter().filter(|oid| **oid != 0);
         found.for_each(|oid| oid.put(&mut self.reply));
+        Ok(())
     }
 
     pub(super) fn garbage_mark(&mut self, body: body::GarbageMark<'_>) -> Result<(), Failure> {

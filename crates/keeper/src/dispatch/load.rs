@@ -11,7 +11,7 @@ use super::Connection;
 use super::envelopes::{Target, coerce, unopened};
 use crate::fail::{self, Failure};
 use crate::fault;
-use contract::codec::{Fixed, Part};
+use contract::codec::{Each, Fixed, List, Part};
 use contract::envelope::{FLAG_TEXT, Origin};
 use contract::fid::ARENA_BASE;
 use contract::message::table::{ColumnRuns, Run};
@@ -112,7 +112,7 @@ impl Connection {
         let promoted = match gathered {
             Ok(true) => self.promote_gathered(&columns),
             Ok(false) => {
-                self.answer(&promoted(false));
+                self.answer(&promoted(0, 0));
                 Ok(())
             }
             Err(failure) => Err(failure),
@@ -159,7 +159,7 @@ impl Connection {
         let mut log = redo::Runs::new();
         let mut rest = self.plain.as_slice();
         let mut done = Ok(());
-        promoted(true).put(&mut self.reply);
+        promoted(1, columns.len()).put(&mut self.reply);
         for column in columns {
             let start = made.len();
             let mut bytes = rest;
@@ -182,7 +182,7 @@ impl Connection {
             if done.is_err() {
                 break;
             }
-            put_runs(&mut self.reply, runs);
+            put_runs(&mut self.reply, column.partition, runs);
             let mut lengths = column.lengths.as_slice();
             for (first, count) in runs {
                 let (these, others) = lengths.split_at(*count as usize);
@@ -292,17 +292,24 @@ fn take_columns(body: &body::PromoteRuns<'_>) -> Result<Vec<Column>, Error> {
     Ok(columns)
 }
 
-fn put_runs(reply: &mut Vec<u8>, runs: &[(Fid, u32)]) {
-    (runs.len() as u64).put(reply);
+fn put_runs(reply: &mut Vec<u8>, partition: u32, runs: &[(Fid, u32)]) {
+    let head = ColumnRuns {
+        partition,
+        count: runs.len() as u32,
+        runs: List::new(&[]),
+    };
+    head.put(reply);
     for (first, length) in runs.iter().copied() {
         Run { first, length }.put(reply);
     }
 }
 
 /// The head of an answer.
-fn promoted(whole: bool) -> answer::PromoteRuns<'static> {
+fn promoted(promoted: u32, columns: usize) -> answer::PromoteRuns<'static> {
     answer::PromoteRuns {
-        promoted: u32::from(whole),
-        columns: &[],
+        promoted,
+        columns: columns as u32,
+        runs: Each::new(&[]),
+        record: &[],
     }
 }

@@ -214,6 +214,7 @@ impl Connection {
             Kind::Handshake => self.handshake(take(body)?),
             Kind::Stats => self.stats(),
             Kind::Resolve => self.resolve(take(body)?),
+            Kind::GarbageList => self.garbage_list(take(body)?),
             Kind::GarbageBegin => self.garbage_begin(take(body)?),
             Kind::GarbageSweep => self.garbage_sweep(),
             Kind::RecoveryState => self.recovery_state(take(body)?),

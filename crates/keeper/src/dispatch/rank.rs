@@ -12,11 +12,11 @@ use crate::fail::{self, Failure};
 use crate::program::load::{Touched, load};
 use crate::program::vector::Meter;
 use crate::rank::{Key, Ranks, Set};
-use contract::codec::Fixed;
+use contract::codec::{Fixed, List};
 use contract::message::ROWS_MAX;
 use contract::message::rank::{COLUMNS_MAX, DESCENDING, GOES, NULLS_FIRST, SETS_MAX, STEPS};
 use contract::message::table::RankColumn;
-use contract::{Fid, OpResult, TypeCode, body};
+use contract::{Fid, OpResult, TypeCode, answer, body};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
@@ -145,13 +145,22 @@ impl Connection {
         let counters = &self.space.session.counters;
         counters.declassified.fetch_add(ranks.len() as u64, Relaxed);
         counters.ranked.fetch_add(ranks.len() as u64, Relaxed);
-        self.reply.reserve(ranks.len() * 4);
+        let steps = match flags & STEPS {
+            0 => Vec::new(),
+            _ => steps,
+        };
+        self.reply
+            .reserve(ranks.len() * size_of::<u32>() + steps.len());
+        self.answer(&answer::Rank {
+            rows: ranks.len() as u32,
+            count: steps.len() as u32,
+            ranks: List::new(&[]),
+            steps: &[],
+        });
         for rank in ranks {
             rank.put(&mut self.reply);
         }
-        if flags & STEPS != 0 {
-            self.reply.extend_from_slice(&steps);
-        }
+        self.reply.extend_from_slice(&steps);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use super::batches::{columns, shape};
 use crate::fail::{self, Failure};
 use crate::keeper;
 use crate::program::tokens::Tokens;
+use contract::message::token;
 use contract::{TypeCode, body};
 use values::Error;
 use zeroize::Zeroizing;
@@ -30,7 +31,9 @@ impl Connection {
             nulls_equal: body.nulls_equal != 0,
             key: &key,
         };
-        self.reply_revealed(|this, reply| tokens.declassify(this.tools(), reply))
+        self.reply_revealed(token::BYTES, |this, reply| {
+            tokens.declassify(this.tools(), reply)
+        })
     }
 
     /// The channel's own: tokens of two channels do not compare, either.

@@ -3,10 +3,11 @@
 use crate::common::{Backend, Builder, Running, state};
 use ::values::{AggregateState, Env, Value, format_text, parse_text};
 use TypeCode::{Bpchar, Float8, Int4, Int8, Numeric, Text};
-use contract::message::aggregation::{CONSTANT as GIVEN, DISTINCT, NONE};
-use contract::message::column::{LIST, RAW, RUNS};
+use contract::codec::Part;
+use contract::message::aggregation::{CONSTANT as GIVEN, DISTINCT, MORE, NONE, RETURNED, UNMERGED};
+use contract::message::column::{Column, LIST, RAW, RUNS};
 use contract::message::program::{CALL, CONSTANT, INPUT};
-use contract::{Aggregate, Fid, Kind, Op, TypeCode};
+use contract::{Aggregate, Fid, Kind, Op, TypeCode, answer};
 use std::collections::BTreeMap;
 
 /// Writes a registration.
@@ -121,7 +122,7 @@ fn send(backend: &mut Backend, handle: u32, columns: &[Sent], range: std::ops::R
     backend.send(Kind::AggregateRows, &body);
 }
 
-/// Groups, column by column; `raw` says which columns carry NULL bytes.
+/// Groups, column by column; `raw` says which columns are not protected.
 struct Fetched {
     more: bool,
     returned: bool,
@@ -129,8 +130,16 @@ struct Fetched {
     columns: Vec<Vec<Option<u64>>>,
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().unwrap())
+/// What a column of an answer holds; none where it is NULL.
+fn held(column: Column<'_>) -> Vec<Option<u64>> {
+    match column {
+        Column::List(fids) => fids.iter().map(|fid| Some(fid.0)).collect(),
+        Column::Raw(values, nulls) => {
+            let both = values.iter().zip(nulls);
+            both.map(|(v, null)| (*null != 1).then_some(v)).collect()
+        }
+        _ => panic!("a column of an answer is a list, or raw"),
+    }
 }
 
 fn fetch(
@@ -155,23 +164,18 @@ fn fetch_with(
     body.extend_from_slice(&first.0.to_le_bytes());
     body.extend(constants.iter().flat_map(|fid| fid.0.to_le_bytes()));
     let answer = backend.call(Kind::AggregateFetch, &body)?;
-    let head = word(&answer, 0);
-    let (groups, flags) = (head as u32 as usize, head >> 32);
-    let mut rest = &answer[16..];
-    let mut columns = Vec::new();
-    for raw in raw {
-        let (values, tail) = rest.split_at(groups * 8);
-        let (nulls, tail) = tail.split_at(if *raw { groups } else { 0 });
-        rest = tail;
-        let value = |n| (nulls.get(n) != Some(&1)).then(|| word(values, n));
-        columns.push((0..groups).map(value).collect());
-    }
-    assert!(rest.is_empty());
+    let answer = answer::AggregateFetch::decode(&answer).unwrap();
+    let is_raw: Vec<bool> = answer
+        .columns
+        .iter()
+        .map(|c| matches!(c, Column::Raw(..)))
+        .collect();
+    assert_eq!(is_raw, raw);
     Ok(Fetched {
-        more: flags & 1 != 0,
-        returned: flags & 2 != 0,
-        unmerged: flags & 4 != 0,
-        columns,
+        more: answer.flags & MORE != 0,
+        returned: answer.flags & RETURNED != 0,
+        unmerged: answer.flags & UNMERGED != 0,
+        columns: answer.columns.iter().map(held).collect(),
     })
 }
 
@@ -559,14 +563,12 @@ fn take_back(backend: &mut Backend, handle: u32) -> (Vec<Sent>, usize) {
     loop {
         let body = u64::from(handle).to_le_bytes();
         let answer = backend.call(Kind::AggregateReturn, &body).unwrap();
-        assert!(word(&answer, 0) > 0);
-        let head = word(&answer, 1);
-        let rows = head as u32 as usize;
-        let answer = &answer[16..];
-        fids.extend((0..rows).map(|n| Fid(word(answer, n))));
-        let null = |n: usize| answer[rows * 16 + n] == 1;
-        raw.extend((0..rows).map(|n| (!null(n)).then(|| word(answer, rows + n))));
-        if head >> 32 == 0 {
+        let answer = answer::AggregateReturn::decode(&answer).unwrap();
+        assert!(answer.allowance > 0);
+        let columns: Vec<_> = answer.columns.iter().map(held).collect();
+        fids.extend(columns[0].iter().flatten().map(|fid| Fid(*fid)));
+        raw.extend(&columns[1]);
+        if answer.more == 0 {
             let rows = fids.len();
             return (vec![Sent::Fids(fids), Sent::Raw(raw)], rows);
         }

@@ -4,9 +4,11 @@
 use crate::common::{Backend, Builder, Refused, Running, state};
 use ::values::Value;
 use TypeCode::{Bpchar, Int4, Text};
+use contract::codec::Part;
 use contract::message::column::{BOOLS, LIST, RUNS};
 use contract::message::program::{AND, CALL, HOLDS, INPUT, LOAD, STORE};
-use contract::{Fid, Kind, Op, TypeCode};
+use contract::message::table::Nulls;
+use contract::{Fid, Kind, Op, TypeCode, answer};
 
 fn words(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
@@ -110,7 +112,7 @@ fn runs_and_lists() {
         })
         .collect();
     let answer = declassify(&mut backend, handle, rows, &[pieces, constant.clone()]).unwrap();
-    assert_eq!(answer[..8], words(&[rows, 0])[..]);
+    assert_eq!(answer[..8], words(&[rows, 1])[..]);
     assert_eq!(answer[8..], wanted[..]);
     let fids: Vec<Fid> = (0..u64::from(rows)).rev().map(after).collect();
     let answer = declassify(&mut backend, handle, rows, &[list(&fids), constant]).unwrap();
@@ -157,11 +159,11 @@ fn rows_that_are_wanted() {
         |wanted| declassify_wanted(&mut backend, handle, rows, &columns, wanted).unwrap();
     for wanted in [1, 2, 1100, 1499] {
         let answer = told(wanted);
-        assert_eq!(answer[..8], words(&[wanted, 0])[..]);
+        assert_eq!(answer[..8], words(&[wanted, 1])[..]);
         assert_eq!(answer[8..], vec![1; wanted as usize]);
     }
     let all = told(1500);
-    assert_eq!(all[..8], words(&[1499, 0])[..]);
+    assert_eq!(all[..8], words(&[1499, 1])[..]);
     assert!(all.len() > 8 + 1499, "the error of the last row");
 }
 
@@ -197,7 +199,7 @@ fn groups() {
         let body = [words(&head), words(lengths), columns.concat()].concat();
         backend.call(Kind::DeclassifyGroups, &body)
     };
-    let answer = |bits: &[u8]| [words(&[bits.len() as u32, 0]), bits.to_vec()].concat();
+    let answer = |bits: &[u8]| [words(&[bits.len() as u32, 1]), bits.to_vec()].concat();
     let (yes, no, bad, null) = (fid(2), fid(20), fid(0), Fid::INVALID);
     let rows = [yes, bad, no, null, no, no, yes, bad, bad];
     let lengths = [0, 2, 2, 0, 5, 0];
@@ -271,9 +273,9 @@ fn rows_before_an_error() {
         ]
     };
     let answer = declassify(&mut backend, handle, 4, &columns(&[1, 0, 2, 1])).unwrap();
-    assert_eq!(answer, [words(&[4, 0]), vec![1, 0, 0, 1]].concat());
+    assert_eq!(answer, [words(&[4, 1]), vec![1, 0, 0, 1]].concat());
     let answer = declassify(&mut backend, handle, 4, &columns(&[1, 0, 1, 1])).unwrap();
-    assert_eq!(answer[..10], [words(&[2, 0]), vec![1, 0]].concat()[..]);
+    assert_eq!(answer[..10], [words(&[2, 1]), vec![1, 0]].concat()[..]);
     assert_eq!(answer[10..15], *b"22012");
     // It was told in the answer, and is not told again.
     assert_eq!(backend.fence(), Ok(()));
@@ -325,10 +327,12 @@ fn several_programs() {
     ];
     let to = [backend.slots(5), backend.slots(5)];
     let answer = eval(&mut backend, &[(a, to[0]), (b, to[1])], 5, &columns).unwrap();
-    assert_eq!(answer[..8], words(&[3, 0])[..]);
-    let nulls = [vec![1, 0, 0, 0], vec![0, 1, 0, 0, 0]].concat();
-    assert_eq!(answer[8..26], [nulls.clone(), nulls].concat()[..]);
-    assert_eq!(answer[26..31], *b"22012");
+    let answer = answer::EvalBatch::decode(&answer).unwrap();
+    assert_eq!((answer.good, answer.programs), (3, 2));
+    let nulls = |n: Nulls<'_>| (n.count, n.rows.to_vec());
+    let nulls: Vec<_> = answer.nulls.iter().map(nulls).collect();
+    assert_eq!(nulls, vec![(1, vec![0, 1, 0, 0, 0]); 2]);
+    assert_eq!(answer.error.map(|e| e.sqlstate), Some(*b"22012"));
     let at = |to: Fid, row: u64| Fid::new(to.partition(), to.slot() + row);
     let last = backend.get(at(to[0], 4), Int4).unwrap();
     assert_eq!(last.as_deref(), Some("16"));
@@ -372,7 +376,7 @@ fn hostile() {
     assert_eq!(state(wrong), "42804");
     assert_eq!(state(declassify(&mut backend, handle, 5, &[])), "42804");
     let good = declassify(&mut backend, handle, 5, &[runs(&[(first, 5, 1)])]);
-    assert_eq!(good, Ok([words(&[5, 0]), vec![0; 5]].concat()));
+    assert_eq!(good, Ok([words(&[5, 1]), vec![0; 5]].concat()));
 }
 
 /// Mechanism: `LIKE` with a pattern that is the same for all rows looks at it once, and
@@ -433,7 +437,7 @@ fn strings_as_one_by_one() {
                 .map_while(Result::ok)
                 .collect();
             let good = singles.len();
-            assert_eq!(batch[..8], words(&[good as u32, 0])[..]);
+            assert_eq!(batch[..8], words(&[good as u32, 1])[..]);
             assert_eq!(batch[8..8 + good], singles.concat()[..]);
             assert_eq!(batch.len() > 8 + good, good < fids.len());
         }

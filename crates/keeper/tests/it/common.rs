@@ -3,9 +3,10 @@
 
 use catalog::{Signature, Signatures};
 use channel::{Answer, BackendEnd};
+use contract::codec::Part;
 use contract::envelope::FLAG_TEXT;
 use contract::hello::Hello;
-use contract::{Aggregate, Fid, Kind, Op, TypeCode};
+use contract::{Aggregate, Fid, Kind, Op, TypeCode, answer};
 use envelope::handshake::Initiator;
 use envelope::{Opener, Sealer, SecretKey};
 use keeper::{Bytes, Clients, Config, Keeper, Keys, Server};
@@ -285,10 +286,7 @@ impl Backend {
             body.extend_from_slice(&u64::from(*partition).to_le_bytes());
         }
         let answer = self.call(Kind::Promote, &body)?;
-        let words = answer.chunks_exact(8).take(items.len());
-        Ok(words
-            .map(|w| Fid(u64::from_le_bytes(w.try_into().unwrap())))
-            .collect())
+        Ok(promoted(&answer).0)
     }
 
     /// Releases all of the statement arena.
@@ -337,6 +335,12 @@ impl Backend {
         let answer = self.call(Kind::ProgramRegister, &program.bytes())?;
         Ok(u32::from_le_bytes(answer.try_into().unwrap()))
     }
+}
+
+/// FIDs and redo record of a promotion.
+pub fn promoted(answer: &[u8]) -> (Vec<Fid>, &[u8]) {
+    let answer = answer::Promote::decode(answer).unwrap();
+    (answer.fids.iter().collect(), answer.record)
 }
 
 /// Writes a program.

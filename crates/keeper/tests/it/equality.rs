@@ -3,7 +3,7 @@
 //! values and of columns; equality also by tokens. All must agree, to the digit and the SQLSTATE. With a
 //! bug a fast path gives another answer than PostgreSQL, and only in batches.
 
-use crate::common::{Running, hello, step};
+use crate::common::{Running, hello, promoted, step};
 use ::values::{Env, Error, Value};
 use TypeCode::*;
 use catalog::Signature;
@@ -82,10 +82,7 @@ impl Direct {
             body.extend_from_slice(&u64::from(partition).to_le_bytes());
         }
         let answer = self.call(Kind::Promote, &body).unwrap();
-        let words = answer.chunks_exact(8).take(fids.len());
-        words
-            .map(|w| Fid(u64::from_le_bytes(w.try_into().unwrap())))
-            .collect()
+        promoted(&answer).0
     }
 
     /// The value under a FID in binary; empty for NULL (a field of an infinite date).

@@ -3,10 +3,11 @@
 use crate::common::{Backend, Refused, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Text};
+use contract::codec::Part;
 use contract::envelope::FLAG_TEXT;
 use contract::fid::SLOT_MAX;
 use contract::message::PROMOTE_RUNS_MAX;
-use contract::{Fid, Kind, TypeCode};
+use contract::{Fid, Kind, TypeCode, answer};
 
 fn batch(backend: &Backend, code: TypeCode, count: u32, values: &[&[u8]]) -> Vec<u8> {
     let plain: Vec<u8> = values
@@ -69,11 +70,14 @@ fn batches_and_runs() {
         (q, vec![(Fid::new(arena, 20).0, 2)]),
     ];
     let answer = promote(&mut backend, &columns).unwrap();
-    let word = |at: usize| u64::from_le_bytes(answer[at..at + 8].try_into().unwrap());
-    assert_eq!(
-        [0, 8, 16, 24, 32, 40, 48].map(word),
-        [1, 1, Fid::new(p, 0).0, 3, 1, Fid::new(q, 0).0, 2]
-    );
+    let answer = answer::PromoteRuns::decode(&answer).unwrap();
+    let runs = answer
+        .runs
+        .iter()
+        .flat_map(|c| c.runs.into_iter().map(move |r| (c.partition, r)));
+    let runs: Vec<_> = runs.map(|(p, run)| (p, run.first, run.length)).collect();
+    assert_eq!((answer.promoted, answer.columns), (1, 2));
+    assert_eq!(runs, [(p, Fid::new(p, 0), 3), (q, Fid::new(q, 0), 2)]);
     for (slot, text) in ["3", "1", "-2"].into_iter().enumerate() {
         let fid = Fid::new(p, slot as u64);
         assert_eq!(backend.get(fid, Int4).unwrap().as_deref(), Some(text));

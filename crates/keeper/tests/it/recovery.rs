@@ -1,12 +1,13 @@
 //! The keeper's side of recovery (docs/durability.md): the redo records that it gave
 //! out are the WAL, and this test is the recovery worker.
 
-use crate::common::{Backend, DATABASE, Running, TIMEOUT, state};
+use crate::common::{Backend, DATABASE, Running, TIMEOUT, promoted, state};
 use crate::load::{self, Runs};
 use channel::{Answer, BackendEnd, ConnectError};
+use contract::codec::Part;
 use contract::hello::{Hello, Status};
 use contract::message::NOT_PROMOTED;
-use contract::{Fid, Kind, TypeCode};
+use contract::{Fid, Kind, TypeCode, answer};
 use keeper::{Clients, Config, Keeper, Keys};
 use std::fs::File;
 use std::path::Path;
@@ -174,10 +175,9 @@ fn promote(
         body.extend_from_slice(&u64::from(partition).to_le_bytes());
     }
     let answer = backend.call(Kind::Promote, &body).unwrap();
-    let (fids, record) = answer.split_at(values.len() * 8);
+    let (fids, record) = promoted(&answer);
     log.push(record.to_vec());
-    let (words, _) = fids.as_chunks::<8>();
-    words.iter().map(|w| Fid(u64::from_le_bytes(*w))).collect()
+    fids
 }
 
 fn ints(from: i32, count: i32) -> Vec<Value> {
@@ -456,11 +456,9 @@ fn long_batches_are_split() {
             body.extend_from_slice(&u64::from(partition).to_le_bytes());
         }
         let answer = backend.call(Kind::Promote, &body).unwrap();
-        let (words, record) = answer.split_at(rest.len() * 8);
-        let (words, _) = words.as_chunks::<8>();
-        let words = words.iter().map(|w| u64::from_le_bytes(*w));
+        let (some, record) = promoted(&answer);
         let before = fids.len();
-        fids.extend(words.filter(|w| *w != NOT_PROMOTED).map(Fid));
+        fids.extend(some.iter().filter(|fid| fid.0 != NOT_PROMOTED));
         assert!(fids.len() > before && record.len() < 8 << 20);
         log.push(record.to_vec());
     }
@@ -650,19 +648,18 @@ fn promote_runs(
     let values = columns.iter().flat_map(|(_, runs)| runs).map(|r| r.1).sum();
     let body = load::body(values, columns);
     let answer = backend.call(Kind::PromoteRuns, &body).unwrap();
-    let word = |at: usize| u64::from_le_bytes(answer[at..at + 8].try_into().unwrap());
-    assert_eq!(word(0), 1);
-    let (mut at, mut fids) = (8, Vec::new());
-    for (partition, _) in columns {
-        for run in 0..word(at) as usize {
-            let first = word(at + 8 + 16 * run);
-            fids.extend((0..word(at + 16 + 16 * run)).map(|n| Fid(first + n)));
+    let answer = answer::PromoteRuns::decode(&answer).unwrap();
+    assert_eq!(answer.promoted, 1);
+    let mut fids = Vec::new();
+    for (column, (partition, _)) in answer.runs.iter().zip(columns) {
+        for run in column.runs {
+            fids.extend((0..u64::from(run.length)).map(|n| Fid(run.first.0 + n)));
         }
+        assert_eq!(column.partition, *partition);
         assert!(fids.last().is_some_and(|f| f.partition() == *partition));
-        at += 8 + 16 * word(at) as usize;
     }
-    assert_eq!(answer[at + 1], KIND_RUNS);
-    log.push(answer[at..].to_vec());
+    assert_eq!(answer.record[1], KIND_RUNS);
+    log.push(answer.record.to_vec());
     fids
 }
 
@@ -723,11 +720,10 @@ fn every_type(backend: &mut Backend, by_runs: bool, log: &mut Vec<Vec<u8>>) -> V
         body.extend_from_slice(&u64::from(*partition).to_le_bytes());
     }
     let answer = backend.call(Kind::Promote, &body).unwrap();
-    let (words, record) = answer.split_at(fids.len() * 8);
+    let (fids, record) = promoted(&answer);
     assert_eq!(record[1], KIND_PROMOTION);
     log.push(record.to_vec());
-    let (words, _) = words.as_chunks::<8>();
-    words.iter().map(|w| Fid(u64::from_le_bytes(*w))).collect()
+    fids
 }
 
 /// All that a run shows of the columns of [`every_type`]: values, how many, and the FID

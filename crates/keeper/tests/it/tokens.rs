@@ -5,9 +5,10 @@
 use crate::common::{Backend, Refused, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Text};
+use contract::codec::Part;
 use contract::message::column::LIST;
 use contract::message::token::BYTES;
-use contract::{Fid, Kind, Op, TypeCode};
+use contract::{Fid, Kind, Op, TypeCode, answer};
 
 const NONE: [u8; BYTES] = [0; BYTES];
 
@@ -36,10 +37,9 @@ fn tokens(
     columns: &[(TypeCode, Vec<Fid>)],
 ) -> Vec<[u8; BYTES]> {
     let answer = ask(backend, number, nulls_equal, columns).unwrap();
-    let tokens = answer[8..].as_chunks().0.to_vec();
-    assert_eq!(answer[..4], (tokens.len() as u32).to_le_bytes());
-    assert_eq!(answer.len(), 8 + tokens.len() * BYTES);
-    tokens
+    let revealed = answer::Tokens::decode(&answer).unwrap().revealed;
+    assert_eq!((revealed.width as usize, revealed.error), (BYTES, None));
+    revealed.results.as_chunks().0.to_vec()
 }
 
 fn text(backend: &mut Backend, s: &str) -> Fid {
@@ -109,9 +109,9 @@ fn errors_of_rows() {
     // The error of the operator itself is told, as always, and is not what is tested.
     let _ = backend.fence();
     let answer = ask(&mut backend, 1, false, &[(Int4, quotients.to_vec())]).unwrap();
-    assert_eq!(answer[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
-    let error = String::from_utf8_lossy(&answer[8 + BYTES..]);
-    assert!(error.starts_with("22012"), "{error}");
+    let revealed = answer::Tokens::decode(&answer).unwrap().revealed;
+    assert_eq!((revealed.good, revealed.results.len()), (1, BYTES));
+    assert_eq!(revealed.error.map(|e| e.sqlstate), Some(*b"22012"));
     assert!(backend.fence().is_ok());
 }
 

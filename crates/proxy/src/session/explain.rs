@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use client::blame::Told;
 use client::{Protected, copy};
+use contract::{Code, TypeCode};
 
 use super::Core;
 use super::copy::Refused;
@@ -59,7 +60,8 @@ impl Core {
         let context = text(b'W');
         let told = Told {
             sqlstate: text(b'C')?,
-            message: text(b'M')?,
+            code: Code::from_name(text(b'n').unwrap_or_default()),
+            t: text(b'd').and_then(TypeCode::from_enc_name),
         };
         let input = told.sqlstate.starts_with("22");
         let of_values = || match self.queue.front()? {
@@ -84,7 +86,7 @@ impl Core {
             _ => None,
         };
         let found = input.then(of_values).flatten();
-        found.or_else(|| self.of_copy(told, context?))
+        found.or_else(|| self.of_copy(told, text(b'M')?, context?))
     }
 
     fn of_statement(&self, told: Told<'_>, statement: &Arc<Statement>) -> Option<Explained> {
@@ -132,12 +134,12 @@ impl Core {
     }
 
     /// An error while the server reads the data of a COPY.
-    fn of_copy(&self, told: Told<'_>, context: &str) -> Option<Explained> {
+    fn of_copy(&self, told: Told<'_>, message: &str, context: &str) -> Option<Explained> {
         let Refused::Sealed(refused) = &self.copy_refused else {
             return None;
         };
         let of_value = |r: &copy::Refused| r.explain(told, context, &self.session.env);
-        let shortened = || Some((told.message.to_owned(), copy::without_data(context)?));
+        let shortened = || Some((message.to_owned(), copy::without_data(context)?));
         let (message, context) = refused.as_ref().and_then(of_value).or_else(shortened)?;
         Some(Explained {
             message,

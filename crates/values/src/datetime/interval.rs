@@ -8,6 +8,7 @@ use super::{
 use crate::env::IntervalStyle;
 use crate::error::division_by_zero;
 use crate::{Env, Error, Interval, Result};
+use contract::Code;
 
 /// Bits of the fields in a modifier.
 const YEAR: i32 = 1 << 2;
@@ -47,7 +48,9 @@ pub(crate) fn parse(s: &[u8], typmod: i32, env: &Env) -> Result<Interval> {
             }
         })
         .map_err(|bad| match bad {
-            Bad::FieldRange => Error::new(b"22015", "interval field value out of range"),
+            Bad::FieldRange => {
+                Error::new(b"22015", "interval field value out of range").code(Code::InvalidText)
+            }
             bad => super::parse::error(bad, "interval"),
         })?;
     let months = i64::from(sum.years) * 12 + i64::from(sum.months);

@@ -13,17 +13,24 @@ use super::zone::Zone;
 use super::{UNIX_EPOCH, USECS_PER_DAY, out_of_range, valid_date, valid_timestamp};
 use crate::env::DateOrder;
 use crate::{Env, Error, Result};
+use contract::Code;
 
 /// The error for bad input of a type by PostgreSQL's name.
 pub(crate) fn error(bad: Bad, name: &str) -> Error {
-    match bad {
+    let error = match bad {
         Bad::Format => Error::new(b"22007", format!("invalid input syntax for type {name}")),
         Bad::FieldRange => Error::new(b"22008", "date/time field value out of range"),
         Bad::MonthDayRange => Error::new(b"22008", "date/time field value out of range")
             .hint("Perhaps you need a different \"datestyle\" setting."),
         Bad::ZoneRange => Error::new(b"22009", "time zone displacement out of range"),
-        Bad::ZoneName => Error::new(b"22023", "time zone not recognized"),
-    }
+        Bad::ZoneName => return Error::new(b"22023", "time zone not recognized"),
+    };
+    error.code(Code::InvalidText)
+}
+
+/// What was read is beyond its type.
+fn beyond(name: &str) -> Error {
+    out_of_range(name).code(Code::InvalidText)
 }
 
 /// What input with a date comes to.
@@ -45,9 +52,9 @@ pub(crate) fn date(s: &[u8], env: &Env) -> Result<i32> {
         Decoded::NegInfinity => Ok(i32::MIN),
         Decoded::Epoch => Ok(-10_957),
         Decoded::At(c, _) if civil::valid_julian(c.year, c.month) => {
-            valid_date(c.days()).ok_or_else(|| out_of_range("date"))
+            valid_date(c.days()).ok_or_else(|| beyond("date"))
         }
-        Decoded::At(..) => Err(out_of_range("date")),
+        Decoded::At(..) => Err(beyond("date")),
     }
 }
 
@@ -87,9 +94,7 @@ fn instant(s: &[u8], env: &Env, name: &str, offset: impl Fn(i64) -> i64) -> Resu
         Decoded::Infinity => Ok(i64::MAX),
         Decoded::NegInfinity => Ok(i64::MIN),
         Decoded::Epoch => Ok(UNIX_EPOCH),
-        Decoded::At(c, east) => c
-            .timestamp(offset(east))
-            .ok_or_else(|| out_of_range("timestamp")),
+        Decoded::At(c, east) => c.timestamp(offset(east)).ok_or_else(|| beyond("timestamp")),
     }
 }
 
@@ -774,7 +779,7 @@ pub(crate) fn check_timestamp(t: i64) -> Result<i64> {
     if super::infinite(t) {
         return Ok(t);
     }
-    valid_timestamp(i128::from(t)).ok_or_else(|| out_of_range("timestamp"))
+    valid_timestamp(i128::from(t)).ok_or_else(|| beyond("timestamp"))
 }
 
 /// Checks a date that came in binary.
@@ -782,7 +787,7 @@ pub(crate) fn check_date(d: i32) -> Result<i32> {
     if super::date_infinite(d) {
         return Ok(d);
     }
-    valid_date(i64::from(d)).ok_or_else(|| out_of_range("date"))
+    valid_date(i64::from(d)).ok_or_else(|| beyond("date"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::scan;
+use contract::Code;
 
 fn invalid() -> Error {
-    Error::new(b"22P02", "invalid input syntax for type numeric")
+    Error::new(b"22P02", "invalid input syntax for type numeric").code(Code::InvalidText)
 }
 
 /// Digits before and after the decimal point, and the exponent.

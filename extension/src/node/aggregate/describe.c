@@ -52,7 +52,8 @@ add_source(AggregateState *state, CfdProgram *program, int column)
 		source = lfirst(cell);
 		if (program == NULL ? source->program == NULL && source->column == column
 			: source->program != NULL && source->program->instructions == program->instructions &&
-			memcmp(source->program->code, program->code, program->instructions * 8) == 0)
+			memcmp(source->program->code, program->code,
+				   program->instructions * sizeof(CfdWireInstruction)) == 0)
 			return foreach_current_index(cell);
 	}
 	source = palloc0(sizeof(Source));
@@ -185,17 +186,31 @@ cfd_aggregate_describe(AggregateState *state, CustomScan *plan)
 /* ---------- registration ---------- */
 
 static void
+put16(StringInfo body, int value)
+{
+	uint16		number = (uint16) value;
+
+	appendBinaryStringInfo(body, (const char *) &number, sizeof(number));
+}
+
+static void
+put_expression(StringInfo body, uint32 program, int inputs)
+{
+	CfdWireExpression head = {.program = program,.count = inputs};
+
+	appendBinaryStringInfo(body, (const char *) &head, sizeof(head));
+}
+
+static void
 put_source(AggregateState *state, StringInfo body, const Source *source)
 {
 	if (source->program == NULL)
 	{
-		put32(body, 0);
-		put16(body, 1);
+		put_expression(body, 0, 1);
 		put16(body, source->column);
 		return;
 	}
-	put32(body, cfd_program_handle(source->program));
-	put16(body, state->program_columns);
+	put_expression(body, cfd_program_handle(source->program), state->program_columns);
 	for (int i = 0; i < state->program_columns; i++)
 		put16(body, i);
 }
@@ -207,12 +222,10 @@ put_having(AggregateState *state, StringInfo body)
 
 	if (state->having == NULL)
 	{
-		put32(body, 0);
-		put16(body, 0);
+		put_expression(body, 0, 0);
 		return;
 	}
-	put32(body, cfd_program_handle(state->having));
-	put16(body, state->having_compiler->count);
+	put_expression(body, cfd_program_handle(state->having), state->having_compiler->count);
 	for (int i = 0; i < state->having_compiler->count; i++)
 	{
 		CfdInput   *input = &state->having_compiler->inputs[i];
@@ -229,17 +242,18 @@ put_registration(AggregateState *state, StringInfo body)
 {
 	int			filter = state->filter == NULL ? CFD_AGGREGATION_NONE
 		: add_source(state, state->filter, -1);
-	uint64		limit = (uint64) cfd_aggregate_memory * 1024;
+	CfdWireAggregateRegister head = {
+		.columns = state->column_count,
+		.expressions = list_length(state->sources),
+		.keys = list_length(state->key_sources),
+		.aggregates = list_length(state->calls),
+		.filter = filter,
+		.share = state->share,
+		.limit = (uint64) cfd_aggregate_memory * 1024
+	};
 	ListCell   *cell;
 
-	put16(body, state->column_count);
-	put16(body, list_length(state->sources));
-	put16(body, list_length(state->key_sources));
-	put16(body, list_length(state->calls));
-	put16(body, filter);
-	put16(body, state->share);
-	put32(body, 0);
-	appendBinaryStringInfo(body, (const char *) &limit, sizeof(limit));
+	appendBinaryStringInfo(body, (const char *) &head, sizeof(head));
 	for (int i = 0; i < state->column_count; i++)
 		appendStringInfoChar(body, state->columns[i].type);
 	foreach(cell, state->sources)
@@ -250,10 +264,14 @@ put_registration(AggregateState *state, StringInfo body)
 	{
 		List	   *call = lfirst(cell);
 
-		put16(body, linitial_int(call));
-		put16(body, lthird_int(call));	/* -1 is NONE */
-		put16(body, lfourth_int(call));
-		put16(body, lsecond_int(call) ? CFD_AGGREGATION_DISTINCT : 0);
+		CfdWireAggregateCall made = {
+			.signature = linitial_int(call),
+			.argument = lthird_int(call),	/* -1 is NONE */
+			.filter = lfourth_int(call),
+			.flags = lsecond_int(call) ? CFD_AGGREGATION_DISTINCT : 0
+		};
+
+		appendBinaryStringInfo(body, (const char *) &made, sizeof(made));
 	}
 	put_having(state, body);
 }
@@ -281,18 +299,17 @@ cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 
 static void
 tell_reset(AggregateState *state)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_RESET] = {0};
+	CfdWireAggregateReset body = {.handle = state->handle,.goes_on = state->passes > 0};
 
-	cfd_put32(body, state->handle);
-	cfd_put32(body + 4, state->passes > 0);
-	if (!cfd_try_send(CFD_KIND_AGGREGATE_RESET, body, sizeof(body), false))
-		cfd_send(CFD_KIND_AGGREGATE_RESET, body, sizeof(body), NULL, 0);
+	if (!cfd_try_send(CFD_KIND_AGGREGATE_RESET, &body, sizeof(body), false))
+		cfd_send(CFD_KIND_AGGREGATE_RESET, &body, sizeof(body), NULL, 0);
 }
 
 /* The keeper's aggregation, empty. */
 void
 cfd_aggregate_open(AggregateState *state)
 {
+	CfdReadAggregateRegisterAnswer read;
 	const char *answer;
 	uint32		length;
 
@@ -310,8 +327,7 @@ cfd_aggregate_open(AggregateState *state)
 	cfd_program_message();
 	put_registration(state, &state->body);
 	answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_REGISTER, state->body.data, state->body.len, &length);
-	if (length != sizeof(uint32))
-		cfd_violation("handle of an aggregation has the wrong length");
-	state->handle = cfd_get32(answer);
+	CFD_DECODE(aggregate_register_answer, answer, length, &read);
+	state->handle = read.head.handle;
 	state->generation = cfd_channel.generation;
 }

@@ -70,12 +70,11 @@ static void
 cfd_aggregate_end(CustomScanState *node)
 {
 	AggregateState *state = (AggregateState *) node;
-	unsigned char body[CFD_FIXED_AGGREGATE_FORGET] = {0};
+	CfdWireAggregateForget body = {.handle = state->handle};
 
 	/* What is not told now the keeper forgets with the statement's values. */
-	cfd_put32(body, state->handle);
 	if (state->generation != 0 && state->generation == cfd_channel.generation)
-		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, body, sizeof(body), state->total_rows > CFD_FEW_VALUES);
+		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, &body, sizeof(body), state->total_rows > CFD_FEW_VALUES);
 	state->generation = 0;
 	close_stores(state);
 	ExecEndNode(linitial(node->custom_ps));

@@ -12,14 +12,32 @@
 #include "node/aggregate/state.h"
 #include "utils/memutils.h"
 
-static uint64
-output_bytes(const AggregateState *state, uint64 groups)
+/* Keeps groups: their columns lie in a copy of the answer. */
+static void
+keep_groups(AggregateState *state, const CfdReadAggregateFetchAnswer *read)
 {
-	uint64		bytes = 0;
+	CfdReader	from = read->columns;
+	Size		length = from.end - from.at;
 
+	if (state->groups != NULL)
+		pfree(state->groups);
+	state->groups = NULL;
+	state->groups = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt, length + 1);
+	memcpy(state->groups, from.at, length);
+	from = cfd_reader(state->groups, length);
 	for (int i = 0; i < state->output_count; i++)
-		bytes += groups * (state->outputs[i].raw ? 9 : 8);
-	return bytes;
+	{
+		Output	   *output = &state->outputs[i];
+		CfdReadColumn column;
+
+		if (!cfd_read_column(&from, read->head.groups, &column) ||
+			column.head.form != (output->raw ? CFD_COLUMN_RAW : CFD_COLUMN_LIST))
+			cfd_violation("groups have other columns");
+		output->values = column.values;
+		output->nulls = column.nulls;
+	}
+	if (from.at != from.end)
+		cfd_violation("groups have too many columns");
 }
 
 static void
@@ -47,34 +65,28 @@ put_having_constants(AggregateState *state, StringInfo body)
 static void
 cfd_groups_fetch(AggregateState *state)
 {
-	unsigned char fixed[CFD_FIXED_AGGREGATE_FETCH];
+	CfdWireAggregateFetch fixed = {.handle = state->handle,.max = FETCH_GROUPS};
+	CfdReadAggregateFetchAnswer read;
 	const char *answer;
 	uint32		length;
 	uint32		groups;
 
 	resetStringInfo(&state->body);
-	enlargeStringInfo(&state->body, sizeof(fixed));
-	state->body.len = sizeof(fixed);
+	appendBinaryStringInfo(&state->body, (const char *) &fixed, sizeof(fixed));
 	put_having_constants(state, &state->body);
 	cfd_begin();
-	cfd_put32(fixed, state->handle);
-	cfd_put32(fixed + 4, FETCH_GROUPS);
-	cfd_put64(fixed + 8, cfd_channel.next[CFD_STATEMENT]);
+	fixed.first = cfd_channel.next[CFD_STATEMENT];
 	cfd_channel.next[CFD_STATEMENT] += (uint64) FETCH_GROUPS * state->stored;
-	memcpy(state->body.data, fixed, sizeof(fixed));
+	memcpy(state->body.data, &fixed, sizeof(fixed));
 	answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_FETCH, state->body.data, state->body.len, &length);
-	if (length < 16)
-		cfd_violation("groups are too short");
-	groups = cfd_get32(answer);
-	state->flags = cfd_get32(answer + 4);
-	if (groups > FETCH_GROUPS || length != 16 + output_bytes(state, groups))
-		cfd_violation("groups have the wrong length");
+	CFD_DECODE(aggregate_fetch_answer, answer, length, &read);
+	groups = read.head.groups;
+	state->flags = read.head.flags;
+	if (groups > FETCH_GROUPS)
+		cfd_violation("more groups than were asked for");
 	/* Unused slots are given to the next values. */
 	cfd_channel.next[CFD_STATEMENT] -= (uint64) (FETCH_GROUPS - groups) * state->stored;
-	if (state->groups == NULL)
-		state->groups = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt,
-										   output_bytes(state, FETCH_GROUPS) + 1);
-	memcpy(state->groups, answer + 16, length - 16);
+	keep_groups(state, &read);
 	state->group_count = groups;
 	state->group = 0;
 	state->total_groups += groups;
@@ -84,9 +96,9 @@ cfd_groups_fetch(AggregateState *state)
 static bool
 next_pass(AggregateState *state)
 {
-	bool		unmerged = (state->flags & FLAG_UNMERGED) != 0;
+	bool		unmerged = (state->flags & CFD_AGGREGATION_UNMERGED) != 0;
 
-	if (!(state->flags & FLAG_RETURNED) && state->left == NULL && !unmerged)
+	if (!(state->flags & CFD_AGGREGATION_RETURNED) && state->left == NULL && !unmerged)
 		return false;
 	cfd_aggregate_take_back(state);
 	state->input = state->left;
@@ -100,22 +112,17 @@ next_pass(AggregateState *state)
 static TupleTableSlot *
 put_group(AggregateState *state, TupleTableSlot *slot)
 {
-	const char *at = state->groups;
 	int			group = state->group++;
 
 	ExecClearTuple(slot);
 	for (int i = 0; i < state->output_count; i++)
 	{
 		const Output *output = &state->outputs[i];
-		uint64		value = cfd_get64(at + group * 8);
+		uint64		value = output->values[group];
 
-		at += state->group_count * 8;
 		slot->tts_values[i] = UInt64GetDatum(value);
 		if (output->raw)
-		{
-			slot->tts_isnull[i] = at[group] != 0;
-			at += state->group_count;
-		}
+			slot->tts_isnull[i] = output->nulls[group] != 0;
 		else
 			slot->tts_isnull[i] = !output->count && value == 0;
 	}
@@ -134,7 +141,7 @@ cfd_aggregate_next(ScanState *node)
 		if (state->group < state->group_count)
 			return put_group(state, node->ss_ScanTupleSlot);
 		CHECK_FOR_INTERRUPTS();
-		if (state->flags & FLAG_MORE)
+		if (state->flags & CFD_AGGREGATION_MORE)
 			cfd_groups_fetch(state);
 		else if (!next_pass(state))
 			state->done = true;

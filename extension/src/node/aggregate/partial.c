@@ -49,16 +49,14 @@ cfd_partial_store(AggregateState *state, const char *answer, uint32 length)
 static uint64
 cfd_partial_hand_over(AggregateState *state)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_HAND_OVER] = {0};
-	const char *answer;
+	CfdWireAggregateHandOver body = {.handle = state->handle};
+	CfdReadAggregateHandOverAnswer read;
 	uint32		length;
+	const char *answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_HAND_OVER, &body, sizeof(body), &length);
 
-	cfd_put32(body, state->handle);
-	answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_HAND_OVER, body, sizeof(body), &length);
-	if (length != sizeof(uint64))
-		cfd_violation("number of an aggregation has the wrong length");
+	CFD_DECODE(aggregate_hand_over_answer, answer, length, &read);
 	state->generation = 0;		/* the handle has ended */
-	return cfd_get64(answer);
+	return read.head.number;
 }
 
 TupleTableSlot *
@@ -87,11 +85,9 @@ cfd_partial_next(ScanState *node)
 static void
 merge(AggregateState *state, uint64 number)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_MERGE] = {0};
+	CfdWireAggregateMerge body = {.handle = state->handle,.number = number};
 
-	cfd_put32(body, state->handle);
-	cfd_put64(body + 8, number);
-	cfd_send_rows(CFD_KIND_AGGREGATE_MERGE, body, sizeof(body), NULL, 0, CFD_BATCH_ROWS_MAX);
+	cfd_send_rows(CFD_KIND_AGGREGATE_MERGE, &body, sizeof(body), NULL, 0, CFD_BATCH_ROWS_MAX);
 	cfd_after_batch();
 	state->total_merged++;
 }
@@ -100,10 +96,10 @@ static void
 store_rows(AggregateState *state, Datum value)
 {
 	bytea	   *rows = DatumGetByteaPP(value);
+	CfdReadAggregateReturnAnswer read;
 
-	if (VARSIZE_ANY_EXHDR(rows) < CFD_RETURN_HEAD)
-		elog(ERROR, "confide: a worker gave rows that are too short");
-	cfd_aggregate_store(state, VARDATA_ANY(rows), VARSIZE_ANY_EXHDR(rows));
+	CFD_DECODE(aggregate_return_answer, VARDATA_ANY(rows), VARSIZE_ANY_EXHDR(rows), &read);
+	cfd_aggregate_store(state, &read);
 	if ((Pointer) rows != DatumGetPointer(value))
 		pfree(rows);
 }

@@ -128,15 +128,6 @@ add_stored_row(AggregateState *state, TupleTableSlot *slot)
 }
 
 static void
-put_raw(StringInfo body, const Column *column, int rows)
-{
-	put32(body, CFD_COLUMN_RAW);
-	put32(body, rows);
-	appendBinaryStringInfo(body, (const char *) column->values, rows * sizeof(CfdFid));
-	appendBinaryStringInfo(body, (const char *) column->nulls, rows);
-}
-
-static void
 cfd_aggregate_rows_put_column(StringInfo body, const Column *column, int rows)
 {
 	switch (column->form)
@@ -151,7 +142,7 @@ cfd_aggregate_rows_put_column(StringInfo body, const Column *column, int rows)
 			cfd_put_bools(body, column->nulls, rows);
 			break;
 		case FORM_RAW:
-			put_raw(body, column, rows);
+			cfd_put_raw(body, column->values, column->nulls, rows);
 			break;
 	}
 }
@@ -170,25 +161,25 @@ prepare_store(AggregateState *state)
 	state->stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 }
 
-/* One column of rows that the keeper hands back; how many bytes it has. */
-static const char *
-returned_column(const Column *column, const char *at, uint32 rows, const char *end)
+/* One column of rows that the keeper hands back. */
+static CfdReadColumn
+returned_column(const Column *column, CfdReader *from, uint32 rows)
 {
-	uint64		bytes = (uint64) rows * (column->type == 0 ? 9 : 8);
+	CfdReadColumn read;
 
-	if (bytes > (uint64) (end - at))
-		cfd_violation("rows handed back are too short");
-	return at + bytes;
+	if (!cfd_read_column(from, rows, &read) ||
+		read.head.form != (column->type == 0 ? CFD_COLUMN_RAW : CFD_COLUMN_LIST))
+		cfd_violation("rows handed back have other columns");
+	return read;
 }
 
-/* Keeps the rows of an answer, which is long enough for the numbers that it begins with. */
+/* Keeps the rows of an answer. */
 void
-cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length)
+cfd_aggregate_store(AggregateState *state, const CfdReadAggregateReturnAnswer *answer)
 {
-	const char *at = answer + CFD_RETURN_HEAD;
-	const char *end = answer + length;
-	uint32		rows = cfd_get32(answer + 8);
-	const char **columns = palloc(state->column_count * sizeof(char *));
+	CfdReader	from = answer->columns;
+	uint32		rows = answer->head.rows;
+	CfdReadColumn *columns = palloc(state->column_count * sizeof(CfdReadColumn));
 	Datum	   *values = palloc(state->column_count * sizeof(Datum));
 	bool	   *nulls = palloc(state->column_count * sizeof(bool));
 
@@ -198,16 +189,13 @@ cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length)
 		state->left = tuplestore_begin_heap(false, false, work_mem);
 	}
 	for (int i = 0; i < state->column_count; i++)
-	{
-		columns[i] = at;
-		at = returned_column(&state->columns[i], at, rows, end);
-	}
+		columns[i] = returned_column(&state->columns[i], &from, rows);
 	for (uint32 row = 0; row < rows; row++)
 	{
 		for (int i = 0; i < state->column_count; i++)
 		{
-			values[i] = UInt64GetDatum(cfd_get64(columns[i] + row * 8));
-			nulls[i] = state->columns[i].type == 0 ? columns[i][rows * 8 + row] != 0 : values[i] == 0;
+			values[i] = UInt64GetDatum(((const CfdWireU64 *) columns[i].values)[row]);
+			nulls[i] = columns[i].nulls != NULL ? columns[i].nulls[row] != 0 : values[i] == 0;
 		}
 		tuplestore_putvalues(state->left, state->stored_slot->tts_tupleDescriptor, values, nulls);
 	}
@@ -220,26 +208,25 @@ cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length)
 void
 cfd_aggregate_take_back(AggregateState *state)
 {
-	unsigned char body[CFD_FIXED_AGGREGATE_RETURN] = {0};
+	CfdWireAggregateReturn body = {.handle = state->handle};
 	bool		more = true;
 	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
-	cfd_put32(body, state->handle);
 	while (more)
 	{
+		CfdReadAggregateReturnAnswer read;
 		uint32		length;
-		const char *answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_RETURN, body, sizeof(body), &length);
+		const char *answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_RETURN, &body, sizeof(body), &length);
 
-		if (length < CFD_RETURN_HEAD)
-			cfd_violation("rows handed back are too short");
-		state->allowance = Max(cfd_get64(answer), CFD_BATCH_ROWS_MAX);
-		more = cfd_get32(answer + 12) != 0;
-		if (cfd_get32(answer + 8) == 0)
+		CFD_DECODE(aggregate_return_answer, answer, length, &read);
+		state->allowance = Max(read.head.allowance, CFD_BATCH_ROWS_MAX);
+		more = read.head.more != 0;
+		if (read.head.rows == 0)
 			break;
 		if (state->stage == CFD_AGG_PARTIAL)
 			cfd_partial_store(state, answer, length);
 		else
-			cfd_aggregate_store(state, answer, length);
+			cfd_aggregate_store(state, &read);
 		CHECK_FOR_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(old);
@@ -258,7 +245,7 @@ cfd_aggregate_check(const AggregateState *state)
 static void
 send_batch(AggregateState *state)
 {
-	unsigned char fixed[CFD_FIXED_AGGREGATE_ROWS];
+	CfdWireAggregateRows fixed = {.handle = state->handle,.rows = state->rows};
 	instr_time	from;
 	instr_time	to;
 
@@ -267,13 +254,11 @@ send_batch(AggregateState *state)
 	resetStringInfo(&state->body);
 	for (int i = 0; i < state->column_count; i++)
 		cfd_aggregate_rows_put_column(&state->body, &state->columns[i], state->rows);
-	cfd_put32(fixed, state->handle);
-	cfd_put32(fixed + 4, state->rows);
 	cfd_aggregate_check(state);
 	INSTR_TIME_SET_ZERO(from);
 	if (state->css.ss.ps.instrument != NULL)
 		INSTR_TIME_SET_CURRENT(from);
-	cfd_send_rows(CFD_KIND_AGGREGATE_ROWS, fixed, sizeof(fixed), state->body.data, state->body.len, state->rows);
+	cfd_send_rows(CFD_KIND_AGGREGATE_ROWS, &fixed, sizeof(fixed), state->body.data, state->body.len, state->rows);
 	cfd_after_batch();
 	if (state->css.ss.ps.instrument != NULL)
 	{
@@ -343,6 +328,6 @@ cfd_aggregate_fill(AggregateState *state)
 		tuplestore_end(state->input);
 	state->input = NULL;
 	state->filled = true;
-	state->flags = FLAG_MORE;
+	state->flags = CFD_AGGREGATION_MORE;
 	state->group = state->group_count = 0;
 }

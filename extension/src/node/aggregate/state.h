@@ -27,11 +27,6 @@
 #define FETCH_GROUPS 1024
 /* Rows before the keeper is first asked whether it has rows to hand back. */
 #define FIRST_ALLOWANCE (16 * CFD_BATCH_ROWS_MAX)
-/* Numbers before the rows that the keeper hands back. */
-#define CFD_RETURN_HEAD 16
-#define FLAG_MORE 1
-#define FLAG_RETURNED 2
-#define FLAG_UNMERGED 4
 
 typedef enum Form
 {
@@ -68,6 +63,8 @@ typedef struct Output
 	bool		raw;			/* NULLs stand beside the values */
 	bool		count;
 	bool		stored;			/* takes a slot */
+	const CfdWireU64 *values;	/* of the groups that were fetched */
+	const uint8 *nulls;			/* raw: which are NULL */
 } Output;
 
 typedef struct AggregateState
@@ -103,7 +100,7 @@ typedef struct AggregateState
 	Tuplestorestate *left;		/* rows for the next pass */
 	TupleTableSlot *stored_slot;
 	StringInfoData body;
-	char	   *groups;			/* fetched ones, column by column */
+	char	   *groups;			/* the answer with the fetched ones */
 	int			group_count;
 	int			group;
 	uint32		flags;
@@ -117,20 +114,6 @@ typedef struct AggregateState
 	int			passes;
 	instr_time	waited;
 } AggregateState;
-
-static inline void
-put16(StringInfo body, int value)
-{
-	uint16		bytes = (uint16) value;
-
-	appendBinaryStringInfo(body, (const char *) &bytes, sizeof(bytes));
-}
-
-static inline void
-put32(StringInfo body, uint32 value)
-{
-	appendBinaryStringInfo(body, (const char *) &value, sizeof(value));
-}
 
 static inline CfdFid
 fid_of(Datum value, bool isnull)
@@ -150,7 +133,7 @@ extern const char *cfd_aggregate_call(AggregateState *state, uint16 kind, const 
 extern void cfd_aggregate_check(const AggregateState *state);
 extern void cfd_aggregate_fill(AggregateState *state);
 extern void cfd_aggregate_take_back(AggregateState *state);
-extern void cfd_aggregate_store(AggregateState *state, const char *answer, uint32 length);
+extern void cfd_aggregate_store(AggregateState *state, const CfdReadAggregateReturnAnswer *answer);
 /* groups.c */
 extern TupleTableSlot *cfd_aggregate_next(ScanState *node);
 /* partial.c */

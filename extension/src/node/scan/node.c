@@ -26,16 +26,15 @@
 static void
 ask_about_rows(CfdScanState *state, CfdBuffer *buffer, int rows)
 {
-	unsigned char fixed[CFD_FIXED_DECLASSIFY_BATCH] = {0};
+	CfdWireDeclassifyBatch fixed = {
+		.rows = rows,.columns = buffer->quals->count,.wanted = state->wanted
+	};
 
 	cfd_program_message();
-	cfd_put32(fixed, cfd_program_handle(state->filter));
-	cfd_put32(fixed + 4, rows);
-	cfd_put32(fixed + 8, buffer->quals->count);
-	cfd_put32(fixed + 12, state->wanted);
+	fixed.program = cfd_program_handle(state->filter);
 	resetStringInfo(&state->driver.body);
 	cfd_inputs_put(buffer->quals, &state->driver.body, buffer->decided, rows);
-	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_BATCH, fixed, sizeof(fixed),
+	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_BATCH, &fixed, sizeof(fixed),
 				state->driver.body.data, state->driver.body.len, CFD_ANSWER_BYTES + rows);
 }
 
@@ -43,26 +42,23 @@ ask_about_rows(CfdScanState *state, CfdBuffer *buffer, int rows)
 static void
 ask_about_pairs(CfdScanState *state, CfdBuffer *buffer, int rows)
 {
-	unsigned char fixed[CFD_FIXED_DECLASSIFY_GROUPS] = {0};
 	int			before = cfd_buffer_pairs_before(buffer, buffer->decided);
+	CfdWireDeclassifyGroups fixed = {
+		.rows = buffer->pairs - before,.columns = buffer->quals->count,.wanted = state->wanted,
+		.groups = rows,.none = state->loop->js.jointype == JOIN_ANTI
+	};
 
 	cfd_program_message();
-	cfd_put32(fixed, cfd_program_handle(state->filter));
-	cfd_put32(fixed + 4, buffer->pairs - before);
-	cfd_put32(fixed + 8, buffer->quals->count);
-	cfd_put32(fixed + 12, state->wanted);
-	cfd_put32(fixed + 16, rows);
-	cfd_put32(fixed + 20, state->loop->js.jointype == JOIN_ANTI);
+	fixed.program = cfd_program_handle(state->filter);
 	resetStringInfo(&state->driver.body);
 	for (int row = buffer->decided; row < buffer->rows; row++)
 	{
-		unsigned char length[sizeof(uint32)];
+		uint32		length = buffer->ends[row] - cfd_buffer_pairs_before(buffer, row);
 
-		cfd_put32(length, buffer->ends[row] - cfd_buffer_pairs_before(buffer, row));
-		appendBinaryStringInfo(&state->driver.body, (const char *) length, sizeof(length));
+		appendBinaryStringInfo(&state->driver.body, (const char *) &length, sizeof(length));
 	}
 	cfd_inputs_put(buffer->quals, &state->driver.body, before, buffer->pairs - before);
-	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_GROUPS, fixed, sizeof(fixed),
+	cfd_request(&buffer->filter, CFD_KIND_DECLASSIFY_GROUPS, &fixed, sizeof(fixed),
 				state->driver.body.data, state->driver.body.len, CFD_ANSWER_BYTES + rows);
 }
 
@@ -98,11 +94,9 @@ take_cut(CfdScanState *state, CfdBuffer *buffer)
 static void
 take_passing(CfdScanState *state, CfdBuffer *buffer)
 {
-	const char *answer;
-	const char *truths;
+	CfdReadRevealed read;
 	uint32		asked = buffer->rows - buffer->decided;
 	uint32		good;
-	uint32		length;
 
 	buffer->good = buffer->next = 0;
 	if (state->filter == NULL)
@@ -112,11 +106,11 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 		buffer->good = buffer->decided = buffer->rows;
 		return;
 	}
-	answer = cfd_driver_await(&state->driver, &buffer->filter, asked, &good, &length);
-	truths = cfd_answer_take(&answer, &length, good);
+	read = cfd_driver_await_revealed(&state->driver, &buffer->filter, asked, 1);
+	good = read.head.good;
 	for (int row = 0; row < good; row++)
 	{
-		if (truths[row] == 1)
+		if (read.results[row] == 1)
 			buffer->passing[buffer->good++] = buffer->decided + row;
 	}
 	buffer->decided += good;
@@ -124,10 +118,10 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 	state->removed += good - buffer->good;
 	buffer->asked = false;
 	/* Without an error the rest is not told of yet. */
-	if (good == 0 && length == 0)
+	if (good == 0 && !read.has_error)
 		cfd_violation("answer about a batch has no rows");
-	if (good == asked || length != 0)
-		cfd_answer_end(buffer, good < asked, answer, length);
+	if (read.has_error)
+		cfd_buffer_fail(buffer, &read.error);
 	if (buffer->cut && buffer->decided == buffer->rows)
 		take_cut(state, buffer);
 	if (buffer->good == state->wanted)
@@ -141,7 +135,9 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 static void
 send_project(CfdScanState *state, CfdBuffer *buffer)
 {
-	unsigned char fixed[CFD_FIXED_EVAL_BATCH] = {0};
+	CfdWireEvalBatch fixed = {
+		.rows = buffer->good,.columns = buffer->projected->count,.programs = list_length(state->computed)
+	};
 	ExprContext *context = state->driver.context;
 	ListCell   *cell;
 
@@ -157,21 +153,17 @@ send_project(CfdScanState *state, CfdBuffer *buffer)
 	cfd_program_message();
 	foreach(cell, state->computed)
 	{
-		unsigned char program[16] = {0};
+		CfdWireTarget target = {.program = cfd_program_handle(lfirst(cell))};
 
-		cfd_put32(program, cfd_program_handle(lfirst(cell)));
-		buffer->first[foreach_current_index(cell)] = cfd_channel.next[CFD_STATEMENT];
-		cfd_put64(program + 8, cfd_channel.next[CFD_STATEMENT]);
+		target.first = cfd_channel.next[CFD_STATEMENT];
+		buffer->first[foreach_current_index(cell)] = target.first;
 		cfd_channel.next[CFD_STATEMENT] += buffer->good;
-		appendBinaryStringInfo(&state->driver.body, (const char *) program, sizeof(program));
+		appendBinaryStringInfo(&state->driver.body, (const char *) &target, sizeof(target));
 	}
-	cfd_put32(fixed, buffer->good);
-	cfd_put32(fixed + 4, buffer->projected->count);
-	cfd_put32(fixed + 8, list_length(state->computed));
 	cfd_inputs_put(buffer->projected, &state->driver.body, 0, buffer->good);
-	cfd_request(&buffer->project, CFD_KIND_EVAL_BATCH, fixed, sizeof(fixed),
+	cfd_request(&buffer->project, CFD_KIND_EVAL_BATCH, &fixed, sizeof(fixed),
 				state->driver.body.data, state->driver.body.len,
-				CFD_ANSWER_BYTES + list_length(state->computed) * (buffer->good + sizeof(uint32)));
+				CFD_ANSWER_BYTES + list_length(state->computed) * (buffer->good + sizeof(CfdWireNulls)));
 	state->driver.exchanges++;
 	state->values += (uint64) buffer->good * list_length(state->computed);
 }
@@ -179,20 +171,26 @@ send_project(CfdScanState *state, CfdBuffer *buffer)
 static void
 take_projected(CfdScanState *state, CfdBuffer *buffer)
 {
-	uint32		good;
 	uint32		length;
-	const char *answer = cfd_driver_await(&state->driver, &buffer->project, buffer->good, &good, &length);
+	const char *answer = cfd_driver_await(&state->driver, &buffer->project, &length);
+	CfdReadEvalBatchAnswer read;
+	CfdReadNulls nulls;
+	int			computed = list_length(state->computed);
 
-	for (int i = 0; i < list_length(state->computed); i++)
+	CFD_DECODE(eval_batch_answer, answer, length, &read);
+	if (read.head.good > buffer->good || read.head.programs != computed ||
+		read.has_error != (read.head.good < buffer->good))
+		cfd_violation("answer about other rows");
+	for (int i = 0; i < computed && cfd_read_nulls(&read.nulls, &nulls); i++)
 	{
-		bool		some = cfd_get32(cfd_answer_take(&answer, &length, sizeof(uint32))) != 0;
-
-		buffer->computed_nulls[i] = some ? cfd_answer_take(&answer, &length, buffer->good) : NULL;
+		if (nulls.rows_length != (nulls.head.count != 0 ? buffer->good : 0))
+			cfd_violation("answer about a batch has NULLs of other rows");
+		buffer->computed_nulls[i] = nulls.head.count != 0 ? nulls.rows : NULL;
 	}
 	/* An error of the quals is in a later row. */
-	if (good < buffer->good || length != 0)
-		cfd_answer_end(buffer, good < buffer->good, answer, length);
-	buffer->good = good;
+	if (read.has_error)
+		cfd_buffer_fail(buffer, &read.error);
+	buffer->good = read.head.good;
 }
 
 /* ---------- the driver's questions ---------- */

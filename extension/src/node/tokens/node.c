@@ -199,21 +199,20 @@ static void
 cfd_tokens_ask(CfdDriver *driver, CfdBuffer *buffer)
 {
 	CfdTokensState *state = state_of(driver);
-	unsigned char fixed[CFD_FIXED_TOKENS] = {0};
+	CfdWireTokens fixed = {
+		.rows = buffer->rows,.columns = buffer->quals->count,.nulls_equal = state->nulls_equal
+	};
 
 	driver->reads_ahead = state->reading != CFD_TOKENS_SOME && !is_untold(state);
 	if (is_untold(state))
 		return;
 	check_channel(state->numbered);
-	cfd_put64(fixed, state->numbered->number);
-	cfd_put32(fixed + 8, buffer->rows);
-	cfd_put16(fixed + 12, buffer->quals->count);
-	cfd_put16(fixed + 14, state->nulls_equal);
+	fixed.number = state->numbered->number;
 	resetStringInfo(&driver->body);
 	for (int i = 0; i < buffer->quals->count; i++)
 		appendStringInfoChar(&driver->body, (char) buffer->quals->columns[i].type);
 	cfd_inputs_put(buffer->quals, &driver->body, 0, buffer->rows);
-	cfd_request(&buffer->filter, CFD_KIND_TOKENS, fixed, sizeof(fixed), driver->body.data, driver->body.len,
+	cfd_request(&buffer->filter, CFD_KIND_TOKENS, &fixed, sizeof(fixed), driver->body.data, driver->body.len,
 				CFD_ANSWER_BYTES + buffer->rows * CFD_TOKEN_BYTES);
 	buffer->asked = true;
 	driver->exchanges++;
@@ -223,23 +222,24 @@ static void
 cfd_tokens_take(CfdDriver *driver, CfdBuffer *buffer)
 {
 	CfdTokensState *state = state_of(driver);
-	const char *answer;
-	uint32		length;
-	uint32		good;
+	CfdReadRevealed read;
 
 	/* What is shown was of the other buffer. */
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	buffer->next = 0;
 	buffer->good = buffer->decided = buffer->rows;
-	buffer->error = NULL;
+	buffer->failed = false;
 	state->tokens = NULL;
 	if (is_untold(state))
 		return;
-	answer = cfd_driver_await(driver, &buffer->filter, buffer->rows, &good, &length);
-	state->tokens = cfd_answer_take(&answer, &length, good * CFD_TOKEN_BYTES);
-	state->rows += good;
-	buffer->good = good;
-	cfd_answer_end(buffer, good < buffer->rows, answer, length);
+	read = cfd_driver_await_revealed(driver, &buffer->filter, buffer->rows, CFD_TOKEN_BYTES);
+	if (read.head.good < buffer->rows && !read.has_error)
+		cfd_violation("tokens of other rows");
+	state->tokens = (const char *) read.results;
+	state->rows += read.head.good;
+	buffer->good = read.head.good;
+	if (read.has_error)
+		cfd_buffer_fail(buffer, &read.error);
 }
 
 static const CfdDriverMethods driver_methods = {
@@ -258,7 +258,7 @@ show(CfdTokensState *state, CfdBuffer *buffer)
 
 	cfd_buffer_show(buffer, buffer->next++, slot);
 	slot->tts_values[buffer->columns] = PointerGetDatum(token);
-	slot->tts_isnull[buffer->columns] = token == NULL || cfd_get64(token) == 0;
+	slot->tts_isnull[buffer->columns] = token == NULL || *(const CfdWireU64 *) token == 0;
 	return ExecStoreVirtualTuple(slot);
 }
 
