@@ -107,6 +107,18 @@ golden_clock(void)
 }
 
 static void
+golden_grant(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadGrant read;
+
+	check(cfd_decode_grant(golden_bytes, 2, &read), "Grant is read");
+	check(read.envelope_length == 2 && (const char *) read.envelope == golden_bytes + 0, "envelope of Grant");
+}
+
+static void
 golden_put_envelope(void)
 {
 	static const char golden_bytes[] = {
@@ -205,18 +217,19 @@ golden_partition_open(void)
 	static const char golden_bytes[] = {
 		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
 		'\x04', '\x05', '\x06', '\x07', '\x07', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00',
+		'\x01', '\x02',
 	};
 	CfdReadPartitionOpen read;
 	const CfdWirePartitionOpen filled = {.database = 67305985u, .relation = 84148994u, .attribute = 100992003u, .typmod = 117835012u, .t = 7u};
 
-	check(cfd_decode_partition_open(golden_bytes, 24, &read), "PartitionOpen is read");
+	check(cfd_decode_partition_open(golden_bytes, 26, &read), "PartitionOpen is read");
 	check(read.head.database == (uint32_t) UINT64_C(67305985), "database of PartitionOpen");
 	check(read.head.relation == (uint32_t) UINT64_C(84148994), "relation of PartitionOpen");
 	check(read.head.attribute == (int32_t) UINT64_C(100992003), "attribute of PartitionOpen");
 	check(read.head.typmod == (int32_t) UINT64_C(117835012), "typmod of PartitionOpen");
 	check(read.head.t == (uint8_t) UINT64_C(7), "t of PartitionOpen");
+	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 24, "name of PartitionOpen");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PartitionOpen filled");
-	check(!cfd_decode_partition_open(golden_bytes, 23, &read), "PartitionOpen cut short");
 }
 
 static void
@@ -1372,6 +1385,7 @@ golden_messages(void)
 	golden_release();
 	golden_stats_answer();
 	golden_clock();
+	golden_grant();
 	golden_put_envelope();
 	golden_put_plain();
 	golden_get_envelope();

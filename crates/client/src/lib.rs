@@ -16,6 +16,7 @@
 
 mod array;
 pub mod blame;
+mod carried;
 pub mod copy;
 pub mod description;
 mod error;

@@ -1,12 +1,14 @@
 //! The session: keys, settings, and the sealing and opening of single values.
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use contract::TypeCode;
-use contract::envelope::{FLAG_HANDLE, FLAG_TEXT, TEXT_PREFIX};
+use contract::envelope::{FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT, TEXT_PREFIX};
 use envelope::{Envelope, Opener, Sealer, format};
 use rewrite::{Form, Secret};
 use values::Env;
 
+use crate::carried::Carried;
 use crate::{Failure, Offer, Protected, TypeMap, array, blame};
 
 /// Settings that text formats depend on; the server reports them.
@@ -36,6 +38,7 @@ pub struct Session {
     /// Protected types of the database.
     pub types: TypeMap,
     keys: Option<(Sealer, Opener)>,
+    carried: Carried,
     generation: u64,
 }
 
@@ -44,6 +47,28 @@ impl Session {
     pub fn begin(&mut self, offer: Offer) {
         self.keys = Some((offer.sealer, offer.opener));
         self.generation += 1;
+        self.carried = Carried::default();
+    }
+
+    /// What to append to a text so that the keeper gets this grant; nothing if it has it.
+    pub fn carry(&mut self, grant: &Arc<[u8]>) -> Result<Option<String>, Failure> {
+        if self.carried.knows(grant) {
+            return Ok(None);
+        }
+        let mut envelope = String::new();
+        let (sealer, _) = self.keys()?;
+        sealer.seal_text(0, FLAG_TEXT | FLAG_GRANT, grant, &mut envelope)?;
+        Ok(Some(self.carried.carry(grant, &envelope)))
+    }
+
+    /// The server has told an error; the keeper may not have the grants on their way.
+    pub fn carried_in_vain(&mut self) {
+        self.carried.fail();
+    }
+
+    /// The server has answered all that was sent.
+    pub fn all_answered(&mut self) {
+        self.carried.arrive();
     }
 
     /// Forgets the keys: the keeper has forgotten the session.

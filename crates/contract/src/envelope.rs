@@ -51,6 +51,8 @@ pub const FLAG_TEXT: u8 = 1;
 pub const FLAG_HANDLE: u8 = 2;
 /// Flag: the values of many rows of a COPY in one column. Clients only.
 pub const FLAG_BATCH: u8 = 4;
+/// Flag: not a value, but a grant (crate `grant`): what a statement may do. Clients only.
+pub const FLAG_GRANT: u8 = 8;
 
 /// Who made an envelope, and so, under which key it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
 use contract::envelope::{
-    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_HANDLE, FLAG_TEXT, HEADER_BYTES, MAGIC,
-    NONCE_BYTES, Origin, TAG_BYTES, TEXT_PREFIX,
+    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT,
+    HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES, TEXT_PREFIX,
 };
 
 use crate::Error;
@@ -38,7 +38,10 @@ impl<'a> Envelope<'a> {
             .ok_or(Error::Truncated)?;
         let [_, origin, type_code, flags] = *header;
         let origin = Origin::from_u8(origin).ok_or(Error::UnsupportedVersion)?;
-        if flags & !(FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH) != 0 {
+        let grant = flags & FLAG_GRANT != 0;
+        if flags & !(FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT) != 0
+            || (grant && (origin != Origin::Client || flags != FLAG_GRANT | FLAG_TEXT))
+        {
             return Err(Error::UnsupportedVersion);
         }
         let type_code = match type_code {
@@ -84,6 +87,11 @@ impl<'a> Envelope<'a> {
             nonce: *nonce,
             sealed,
         })
+    }
+
+    /// Whether it holds a grant, and no value.
+    pub fn is_grant(&self) -> bool {
+        self.flags & FLAG_GRANT != 0
     }
 
     /// Whether the plaintext is in the type's text format.

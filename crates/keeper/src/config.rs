@@ -68,6 +68,9 @@ pub struct Config {
     pub session_memory_limit: Bytes,
     /// Channels open at a time.
     pub max_channels: u32,
+    /// Whether a client's session may do with values only what a grant of the client covers
+    /// (docs/security.md).
+    pub require_grants: bool,
     /// What is logged: `error`, `warn`, `info`, `debug`.
     pub log: String,
 }
@@ -96,6 +99,7 @@ impl Default for Config {
             read_ahead: true,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
+            require_grants: false,
             log: "info".into(),
         }
     }

@@ -5,6 +5,7 @@ use crate::background::Signal;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::durable::Durable;
+use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::program::Table;
@@ -50,6 +51,8 @@ pub struct Keeper {
     pub keys: Keys,
     /// Who may hold a client session.
     pub clients: Clients,
+    /// What definitions of clients allow.
+    pub standing: Standing,
     /// What it has done.
     pub counters: Counters,
     /// Random number of this run.
@@ -82,8 +85,10 @@ impl Keeper {
         } else {
             Some(Durable::open(&config, keys.root(), &store)?)
         };
+        let standing = Standing::open(&config.data_dir, &keys.standing)?;
         Ok(Keeper {
             store,
+            standing,
             durable,
             table: Table::new(),
             keys,

@@ -34,6 +34,8 @@ pub struct Keys {
     pub export: Sealer,
     /// Under which values are hashed when a hash is declassified.
     pub hash: Zeroizing<[u8; 16]>,
+    /// From which the key of standing grants at rest comes.
+    pub standing: Zeroizing<[u8; 32]>,
     root: Zeroizing<[u8; 32]>,
     openers: Mutex<HashMap<Epoch, Arc<Opener>>>,
 }
@@ -47,12 +49,12 @@ impl aws_lc_rs::hkdf::KeyType for Length {
 }
 
 /// Equal in every run: hashes may end up in indexes.
-fn hash_key(root: &[u8; 32]) -> Result<Zeroizing<[u8; 16]>, Error> {
+fn derived<const N: usize>(root: &[u8; 32], what: &[u8]) -> Result<Zeroizing<[u8; N]>, Error> {
     use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
-    let mut key = Zeroizing::new([0; 16]);
+    let mut key = Zeroizing::new([0; N]);
     Salt::new(HKDF_SHA256, b"confide")
         .extract(root)
-        .expand(&[b"confide hash 1"], Length(16))
+        .expand(&[what], Length(N))
         .and_then(|okm| okm.fill(&mut *key))
         .map_err(|_| Error::KeyFormat("cannot derive"))?;
     Ok(key)
@@ -68,7 +70,8 @@ impl Keys {
                 .map_err(|_| Error::KeyFormat("cannot sign"))?,
             secret,
             export: Sealer::export(ExportKey::derive(&root, epoch))?,
-            hash: hash_key(&root)?,
+            hash: derived(&root, b"confide hash 1")?,
+            standing: derived(&root, b"confide standing grants 1")?,
             root,
             openers: Mutex::new(HashMap::new()),
         })

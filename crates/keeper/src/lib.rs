@@ -4,7 +4,8 @@
 //! `server` accepts channels and gives each a thread; `dispatch` carries out
 //! requests, one file for each family of messages, within the policy of
 //! `dispatch::policy`; `program` evaluates, `aggregation`
-//! groups and aggregates; `space` resolves identifiers;
+//! groups and aggregates; `space` resolves identifiers; `provenance` and `grants` say what a
+//! client has let a session do with what;
 //! `session` is what the channels of one session share; `durable` makes values
 //! outlive the keeper. Values lie in crate
 //! `store`, what operations compute is in crate `values`.
@@ -23,6 +24,7 @@ mod dispatch;
 mod durable;
 mod fail;
 mod fault;
+mod grants;
 pub mod harden;
 mod keeper;
 mod keys;
@@ -31,6 +33,7 @@ pub mod logging;
 mod machine;
 mod numbers;
 mod program;
+mod provenance;
 mod rank;
 mod room;
 mod server;

@@ -5,8 +5,10 @@
 
 use crate::aggregation::handed::Handed;
 use crate::fail;
+use crate::grants::Grants;
 use crate::numbers::{ArenaPair, Numbers};
 use crate::program::Program;
+use crate::provenance::Provenance;
 use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
 use envelope::{Opener, PublicKey, Sealer};
@@ -106,6 +108,10 @@ pub struct Session {
     pub counters: Counters,
     /// Aggregations that its channels hand over to each other.
     pub handed: Handed,
+    /// What its temporary values were made of.
+    pub provenance: RwLock<Provenance>,
+    /// What its client lets it do.
+    pub grants: RwLock<Grants>,
     numbers: Arc<Numbers>,
     version: AtomicU64,
     shared: RwLock<Shared>,
@@ -150,6 +156,8 @@ impl Session {
             budget,
             counters: Counters::default(),
             handed: Handed::default(),
+            provenance: RwLock::new(Provenance::default()),
+            grants: RwLock::new(Grants::default()),
             numbers: Arc::clone(numbers),
             version: AtomicU64::new(0),
             shared: RwLock::new(Shared {

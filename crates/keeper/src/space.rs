@@ -10,7 +10,7 @@ use crate::numbers::ArenaPair;
 use crate::session::Session;
 use contract::{Fid, TypeCode};
 use std::sync::Arc;
-use store::{Arena, Entry, Scalar};
+use store::{Arena, Entry, Label, Scalar};
 use values::{Error, Value};
 
 /// The values that one channel can name.
@@ -209,12 +209,12 @@ impl Space {
         Ok(true)
     }
 
-    /// Stores into a slot of the channel's own arenas.
+    /// Stores into a slot of the channel's own arenas what was made of what the label says.
     #[inline]
-    pub fn set(&self, fid: Fid, entry: Entry) -> Result<(), Error> {
-        self.own_arena(fid.partition())?
-            .write()
-            .set(fid.slot(), entry)
+    pub fn set(&self, fid: Fid, entry: Entry, label: Label) -> Result<(), Error> {
+        let mut window = self.own_arena(fid.partition())?.write();
+        window.mark(fid.slot(), 1, label)?;
+        window.set(fid.slot(), entry)
     }
 
     /// Stores a failure into slots of the channel's own arenas, as far as there is

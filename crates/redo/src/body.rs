@@ -7,8 +7,7 @@
 //! (of the run's first FID to the last one before), number of values as a varint, type code
 //! `u8`, then their length plus one as a varint if all have the same, and not 0; otherwise
 //! 0, and each value's length as a varint before it; then the values. A partition is its
-//! number and key in 20
-//! bytes. A sweep is a list of runs: difference of the first FID to the end of the
+//! number and key in 20 bytes, and 16 bytes that say which column's it is, if that is known. A sweep is a list of runs: difference of the first FID to the end of the
 //! run before (the first: to 0) as a zigzag varint, number of FIDs as a varint.
 //! A drop is the number of a partition in 4 bytes.
 
@@ -64,6 +63,8 @@ pub struct Partition {
     pub attribute: i32,
     /// Layout of the values, in a form that only the store knows.
     pub layout: u32,
+    /// Which column's values it holds, by the hash of its name; zeros: not known.
+    pub column: [u8; 16],
 }
 
 fn put_varint(out: &mut Vec<u8>, mut v: u64) {
@@ -315,11 +316,20 @@ impl Partition {
             self.attribute as u32,
             self.layout,
         ];
-        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+        let mut out: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        if self.column != [0; 16] {
+            out.extend_from_slice(&self.column);
+        }
+        out
     }
 
     pub(crate) fn parse(body: &[u8]) -> Result<Partition, Error> {
-        let (words, rest) = body.as_chunks::<4>();
+        let (key, column) = body.split_at_checked(20).ok_or(Error::Malformed)?;
+        let column = match column {
+            [] => [0; 16],
+            bytes => bytes.try_into().map_err(|_| Error::Malformed)?,
+        };
+        let (words, rest) = key.as_chunks::<4>();
         match (words, rest) {
             ([number, database, relation, attribute, layout], []) => Ok(Partition {
                 number: u32::from_le_bytes(*number),
@@ -327,6 +337,7 @@ impl Partition {
                 relation: u32::from_le_bytes(*relation),
                 attribute: i32::from_le_bytes(*attribute),
                 layout: u32::from_le_bytes(*layout),
+                column,
             }),
             _ => Err(Error::Malformed),
         }

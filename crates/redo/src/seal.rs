@@ -271,6 +271,7 @@ mod tests {
                 relation: 16384,
                 attribute: 2,
                 layout: 0x103,
+                column: [0; 16],
             })
             .unwrap();
         let mut sweep = Sweep::default();

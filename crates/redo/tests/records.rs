@@ -89,8 +89,8 @@ proptest! {
     }
 
     #[test]
-    fn partitions(number: u32, database: u32, relation: u32, attribute: i32, layout: u32) {
-        let partition = Partition { number, database, relation, attribute, layout };
+    fn partitions(number: u32, database: u32, relation: u32, attribute: i32, layout: u32, column: [u8; 16]) {
+        let partition = Partition { number, database, relation, attribute, layout, column };
         let record = Sealer::new(&[3; 32]).unwrap().partition(&partition).unwrap();
         match Opener::new(&[3; 32]).open(&record) {
             Ok((_, Record::Partition(found))) => prop_assert_eq!(found, partition),
@@ -183,6 +183,7 @@ fn kinds_are_authenticated() {
         relation: 7,
         attribute: 1,
         layout: 3,
+        column: [0; 16],
     };
     let records = [
         sealed(&[(1 << 44, 3, vec![1, 2, 3, 4])]),

@@ -19,6 +19,7 @@ use pg_query::{Node, NodeEnum};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How often a statement is looked at again at most; the set of literals that are
 /// known to be protected grows each time.
@@ -240,6 +241,11 @@ fn statement<'a>(
         params: params.clone(),
         touches_protected: infer.touches_protected,
     });
+    let grant = infer
+        .touches_protected
+        .then(|| infer.grant(&traits.kind, &params, &extra.effects))
+        .filter(|grant| !grant.is_empty())
+        .map(|grant| Arc::from(grant.encode()));
     let edited = |r: &Range<usize>| {
         edits
             .iter()
@@ -270,6 +276,7 @@ fn statement<'a>(
         results: infer.results.take(),
         unresolved: infer.unresolved,
         apart: false,
+        grant,
         copy: extra.copy,
         prepare,
     };
@@ -296,6 +303,7 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         results: None,
         unresolved: false,
         apart: false,
+        grant: None,
         copy: None,
         prepare: None,
     };

@@ -15,6 +15,10 @@ impl Infer<'_> {
         let (source, columns) = match (&c.relation, c.query.as_deref()) {
             (Some(r), _) => {
                 let relation = self.relation(r)?;
+                match c.is_from {
+                    true => self.authority.write(&relation, None),
+                    false => self.authority.mention_all(),
+                }
                 self.copy_condition(c, &relation)?;
                 let columns = copy_columns(c, &relation)?;
                 (

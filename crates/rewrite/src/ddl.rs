@@ -84,6 +84,12 @@ impl Infer<'_> {
         }
         let relation = self.place(r, columns, kind);
         self.touches_protected |= relation.protected();
+        for node in &c.inh_relations {
+            if let Some(NodeEnum::RangeVar(parent)) = &node.node {
+                let parent = self.relation(parent)?;
+                self.authority.alias_all(&parent, &relation);
+            }
+        }
         self.partition_key(c, &relation)?;
         self.with_table(&relation, |infer| {
             for node in c.table_elts.iter().chain(&c.constraints) {
@@ -220,16 +226,22 @@ impl Infer<'_> {
             schema: Some(relation.schema.clone()),
             cols,
         };
+        self.authority.name(relation);
+        let before = self.authority.defining.replace(relation.clone());
         self.scopes.push(Rc::new(Frame::of(entry)));
         let result = inner(self);
         self.scopes.pop();
+        self.authority.defining = before;
         result
     }
 
     fn table_element(&mut self, node: &Node, relation: &Relation) -> Res<()> {
         match &node.node {
             Some(NodeEnum::ColumnDef(def)) => self.column_constraints(def, relation),
-            Some(NodeEnum::Constraint(c)) => self.constraint(c, None),
+            Some(NodeEnum::Constraint(c)) => {
+                self.foreign_key(c, relation, &names(&c.fk_attrs));
+                self.constraint(c, None)
+            }
             _ => Ok(()),
         }
     }
@@ -241,6 +253,7 @@ impl Infer<'_> {
             .flatten()
             .find(|c| c.name == def.colname);
         let target = column.map(|c| self.value_of(&c.ty));
+        self.fill(def, relation);
         if let (Some(default), Some(target)) = (def.raw_default.as_deref(), &target) {
             let val = self.expr(default)?;
             self.assign(target, &val, def.location)?;
@@ -250,6 +263,7 @@ impl Infer<'_> {
         }
         for node in &def.constraints {
             if let Some(NodeEnum::Constraint(c)) = &node.node {
+                self.foreign_key(c, relation, &[&def.colname]);
                 self.constraint(c, target.as_ref())?;
             }
         }
@@ -347,6 +361,7 @@ impl Infer<'_> {
             (AlterTableType::AtColumnDefault | AlterTableType::AtSetExpression, Some(_)) => {
                 let now = relation.clone();
                 let column = now.columns.iter().flatten().find(|c| c.name == cmd.name);
+                self.authority.write(&now, Some(&cmd.name));
                 let target = column.map_or(Val::unknown(), |c| self.value_of(&c.ty));
                 let Some(expr) = def else { return Ok(()) };
                 self.with_table(&now, |infer| {
@@ -356,12 +371,17 @@ impl Infer<'_> {
             }
             (AlterTableType::AtAddConstraint, Some(NodeEnum::Constraint(c))) => {
                 let now = relation.clone();
+                self.foreign_key(c, &now, &names(&c.fk_attrs));
                 self.with_table(&now, |infer| infer.constraint(c, None))
             }
             (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(def))) => {
                 self.alter_type(cmd, def, relation)
             }
             (AlterTableType::AtAttachPartition, Some(NodeEnum::PartitionCmd(p))) => {
+                if let Some(child) = &p.name {
+                    let child = self.relation(child)?;
+                    self.authority.alias_all(relation, &child);
+                }
                 match &p.bound {
                     Some(bound) => self.bound(bound),
                     None => Ok(()),
@@ -406,6 +426,9 @@ impl Infer<'_> {
             .flatten()
             .filter(|c| c.name == cmd.name)
         {
+            if ty.protected() && !column.ty.protected() {
+                self.authority.takes_plain();
+            }
             column.ty = ty.clone();
         }
         Ok(())

@@ -10,7 +10,7 @@
 //! `routine`, `copy_plan`, `infer/{select,from,dml,merge}`) and classified bottom-up
 //! (`infer/{expr,oper,func,cast,column}`) by the rules of `infer/meet`; `finish`
 //! turns what became protected into edits, and refuses the statement when a
-//! constant of it was not looked at.
+//! constant of it was not looked at. `authority` gathers meanwhile what the statement may do.
 //!
 //! What it cannot know, and lets pass: literals in calls of plain functions of
 //! users that store them somewhere protected; routines and `DO` blocks that make
@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod analyze;
+mod authority;
 mod body;
 mod catalog;
 mod copy;

@@ -20,7 +20,7 @@ impl Infer<'_> {
     pub fn routine(&mut self, node: &NodeEnum) -> Res<Extra> {
         match node {
             NodeEnum::DoStmt(d) => {
-                self.bodies(&d.args, false)?;
+                self.bodies(&d.args, false, None)?;
                 self.without_values()
             }
             NodeEnum::CreateFunctionStmt(f) => {
@@ -34,7 +34,18 @@ impl Infer<'_> {
                     .as_ref()
                     .map(|t| names(&t.names))
                     .unwrap_or_default();
-                self.bodies(&f.options, returns.last() == Some(&"trigger"))?;
+                let path = names(&f.funcname);
+                let (name, place) = path.split_last().map_or(("", ""), |(name, rest)| {
+                    (*name, rest.last().copied().unwrap_or(""))
+                });
+                let place = self.schema.creation_schema(place, false);
+                let trigger = returns.last() == Some(&"trigger");
+                self.bodies(&f.options, trigger, Some((&place, name)))?;
+                if f.sql_body.is_some() {
+                    let text = self.sql.get(self.range.clone()).unwrap_or_default();
+                    self.authority
+                        .body(Some((&place, name)), text, false, self.schema);
+                }
                 match f.sql_body.as_deref() {
                     Some(body) => self.parsed_body(body, arguments, result.as_ref())?,
                     None => self.string_body(f, arguments, result)?,
@@ -204,7 +215,7 @@ impl Infer<'_> {
         self.scopes.push(Rc::new(frame));
     }
 
-    fn bodies(&mut self, options: &[Node], trigger: bool) -> Res<()> {
+    fn bodies(&mut self, options: &[Node], trigger: bool, name: Option<(&str, &str)>) -> Res<()> {
         let (language, texts) = source(options);
         if matches!(language.as_str(), "c" | "internal") {
             return Ok(());
@@ -213,6 +224,7 @@ impl Infer<'_> {
         let location = option(options, "as").map_or(-1, |body| body.location);
         for text in texts {
             self.body(&text, ours, trigger, location)?;
+            self.authority.body(name, &text, trigger, self.schema);
         }
         Ok(())
     }

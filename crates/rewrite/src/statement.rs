@@ -5,6 +5,7 @@ use crate::edit::{Edit, Piece};
 use contract::TypeCode;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One statement of the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +41,8 @@ pub struct Statement {
     pub apart: bool,
     /// For `COPY`.
     pub copy: Option<CopyPlan>,
+    /// What it may do with protected values (the bytes of a [`grant::Grant`]); none if it touches nothing protected.
+    pub grant: Option<Arc<[u8]>>,
     /// For `PREPARE`: what to remember under the name, once it has succeeded.
     pub prepare: Option<PreparedInfo>,
 }

@@ -260,7 +260,14 @@ impl Infer<'_> {
             return self.execute(e, prepared);
         }
         let cols = self.query_node(query)?;
-        let extra = self.created(c.into.as_deref(), &cols);
+        let mut extra = self.created(c.into.as_deref(), &cols);
+        if c.objtype() == ObjectType::ObjectMatview {
+            for effect in &mut extra.effects {
+                if let Effect::Relation(relation) = effect {
+                    relation.kind = 'm';
+                }
+            }
+        }
         self.visit_options(c.into.as_deref());
         Ok(extra)
     }
@@ -382,9 +389,15 @@ impl Infer<'_> {
                     name,
                     ..relation.clone()
                 };
+                self.authority.alias_all(&now, &relation);
+                self.touches_protected |= relation.protected();
                 vec![Effect::Gone(relation), Effect::Relation(now)]
             }
             (ObjectColumn, Some(mut relation)) => {
+                let name =
+                    |column: &str| grant::Column::new(&relation.schema, &relation.name, column);
+                self.authority.alias(name(&r.newname), [name(&r.subname)]);
+                self.touches_protected |= relation.protected();
                 for column in relation.columns.iter_mut().flatten() {
                     if column.name == r.subname {
                         column.name.clone_from(&r.newname);
@@ -412,6 +425,8 @@ impl Infer<'_> {
                     schema,
                     ..relation.clone()
                 };
+                self.authority.alias_all(&now, &relation);
+                self.touches_protected |= relation.protected();
                 vec![Effect::Gone(relation), Effect::Relation(now)]
             }
             None => vec![Effect::Lost],

@@ -66,8 +66,14 @@ impl fmt::Debug for Entry {
     }
 }
 
+/// What the values of a slot were made of, by a number that the arena's user gives; 0: nobody
+/// has said.
+pub type Label = u16;
+
 type Chunk = Box<[Entry]>;
+type Labels = Box<[Label]>;
 const CHUNK_BYTES: usize = CHUNK as usize * size_of::<Entry>();
+const LABELS_BYTES: usize = CHUNK as usize * size_of::<Label>();
 
 /// The temporary values of one channel and purpose.
 pub struct Arena(RwLock<Window>);
@@ -80,6 +86,7 @@ impl Arena {
             top: 0,
             first: 0,
             chunks: VecDeque::new(),
+            labels: VecDeque::new(),
             spare: None,
             account: Account::new(Arc::clone(budget)),
         }))
@@ -107,6 +114,8 @@ pub struct Window {
     /// Number of the first chunk.
     first: u64,
     chunks: VecDeque<Option<Chunk>>,
+    /// Labels of the chunks, from the first chunk on; none if nothing in a chunk has one.
+    labels: VecDeque<Option<Labels>>,
     /// A chunk to use next, all empty.
     spare: Option<Chunk>,
     account: Account,
@@ -181,6 +190,67 @@ impl Window {
             self.top = self.top.max(slot);
         }
         Ok(())
+    }
+
+    /// The label of a slot; `None` for a value that has none.
+    #[inline]
+    pub fn label(&self, slot: u64) -> Option<Label> {
+        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+        let labels = self.labels.get(chunk).and_then(Option::as_ref);
+        match labels.and_then(|l| l.get((slot % CHUNK) as usize)) {
+            Some(label) if *label != 0 => Some(*label),
+            _ => match self.get(slot) {
+                Ok(Entry::Value(_) | Entry::State(_)) => None,
+                _ => Some(0),
+            },
+        }
+    }
+
+    /// Labels slots, before something is put into them. A slot keeps its label until it is
+    /// released: who has read it knows what the slot holds, also later on.
+    pub fn mark(&mut self, first: u64, count: usize, label: Label) -> Result<(), Error> {
+        let end = first.saturating_add(count as u64);
+        let mut slot = first;
+        while slot < end && label != 0 {
+            self.place(slot)?;
+            let until = end.min((slot / CHUNK + 1) * CHUNK);
+            let labels = self.labels_at(slot)?;
+            let places = labels.iter_mut().skip((slot % CHUNK) as usize);
+            for place in places.take((until - slot) as usize) {
+                if *place != 0 && *place != label {
+                    return Err(error::slot_in_use());
+                }
+                *place = label;
+            }
+            self.top = self.top.max(until);
+            slot = until;
+        }
+        Ok(())
+    }
+
+    /// Gives the state in a slot another label, as something is added to it.
+    pub fn mark_state(&mut self, slot: u64, label: Label) -> Result<(), Error> {
+        self.place(slot)?;
+        if let Some(place) = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize) {
+            *place = label;
+        }
+        Ok(())
+    }
+
+    /// The labels of a slot's chunk, made as needed.
+    fn labels_at(&mut self, slot: u64) -> Result<&mut [Label], Error> {
+        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+        if self.labels.get(chunk).is_none_or(Option::is_none) {
+            self.account.take(LABELS_BYTES)?;
+            if self.labels.len() <= chunk {
+                self.labels.resize_with(chunk + 1, || None);
+            }
+            if let Some(place) = self.labels.get_mut(chunk) {
+                *place = Some(vec![0; CHUNK as usize].into_boxed_slice());
+            }
+        }
+        let labels = self.labels.get_mut(chunk).and_then(Option::as_mut);
+        labels.map(Box::as_mut).ok_or_else(error::no_such_value)
     }
 
     /// Changes what is in a slot, and accounts for what it holds afterwards.
@@ -258,14 +328,19 @@ impl Window {
             self.base = until;
             if whole {
                 let chunk = self.chunks.pop_front().flatten();
+                let labels = self.labels.pop_front().flatten();
                 self.first += 1;
                 self.retire(chunk);
+                self.account.give(labels.map_or(0, |_| LABELS_BYTES));
             }
         }
         if below > self.base {
             // Nothing is left: the window begins anew, in an empty deque.
             while let Some(chunk) = self.chunks.pop_front() {
                 self.retire(chunk);
+            }
+            while let Some(labels) = self.labels.pop_front() {
+                self.account.give(labels.map_or(0, |_| LABELS_BYTES));
             }
             self.base = below;
             self.first = below / CHUNK;
@@ -274,12 +349,16 @@ impl Window {
     }
 
     fn clear(&mut self, from: u64, to: u64) {
+        let places = ((from % CHUNK) as usize, (to - from) as usize);
+        if let Some(Some(labels)) = self.labels.front_mut() {
+            let labels = labels.iter_mut().skip(places.0).take(places.1);
+            labels.for_each(|label| *label = 0);
+        }
         let Some(Some(chunk)) = self.chunks.front_mut() else {
             return;
         };
-        let (from, count) = ((from % CHUNK) as usize, (to - from) as usize);
         let mut bytes = 0;
-        for entry in chunk.iter_mut().skip(from).take(count) {
+        for entry in chunk.iter_mut().skip(places.0).take(places.1) {
             bytes += entry.heap_bytes();
             *entry = Entry::Empty;
         }
@@ -423,6 +502,36 @@ mod tests {
         assert!(window.set(2000, Entry::Null).is_err());
         window.release(2);
         assert!(window.set(2, text(100)).is_ok());
+    }
+
+    /// A label stays with its slot until the slot is released, whatever is put there; with
+    /// the bug a value of one column passes for one of another. Labels are accounted for.
+    #[test]
+    fn labels_stay() {
+        let budget = Budget::new(1 << 20, "x");
+        let arena = Arena::new(&budget);
+        let mut window = arena.write();
+        assert!(window.mark(1000, 100, 7).is_ok());
+        assert!(window.set_all(1000, (0..100).map(|_| text(1))).is_ok());
+        assert!(window.set(1100, text(1)).is_ok());
+        assert_eq!(window.label(999), Some(0));
+        assert_eq!((window.label(1000), window.label(1099)), (Some(7), Some(7)));
+        assert_eq!(window.label(1100), None);
+        assert_eq!(
+            window.mark(1050, 1, 8).map_err(|e| e.sqlstate),
+            Err(*b"55000")
+        );
+        assert!(window.mark(1050, 1, 7).is_ok());
+        assert!(window.mark_state(1050, 8).is_ok());
+        assert_eq!(window.label(1050), Some(8));
+        window.release(1060);
+        assert!(window.mark(1060, 1, 7).is_ok() && window.mark(1061, 1, 9).is_err());
+        window.release(2048);
+        assert!(window.mark(2048, 1, 9).is_ok());
+        assert_eq!(window.label(2048), Some(9));
+        drop(window);
+        drop(arena);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

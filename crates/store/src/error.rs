@@ -44,6 +44,11 @@ pub(crate) fn too_far_ahead() -> Error {
     Error::new(b"54000", "confide: slot is too far ahead of its arena")
 }
 
+/// A slot is to hold what was made of something else than what is in it.
+pub(crate) fn slot_in_use() -> Error {
+    Error::new(b"55000", "confide: slot of a temporary value is in use")
+}
+
 /// All partition numbers are in use.
 pub(crate) fn no_partitions_left() -> Error {
     Error::new(b"54000", "confide: too many protected columns")

@@ -84,6 +84,10 @@ fn scale(typmod: i32) -> Option<u16> {
         .filter(|s| i32::from(*s) <= SCALE_MAX)
 }
 
+/// Which column a partition's values are of, by its name: a hash of the names that clients
+/// know it by. Zeros: nobody has said.
+pub type ColumnId = [u8; 16];
+
 /// What a partition belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PartitionKey {

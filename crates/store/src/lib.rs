@@ -34,13 +34,13 @@ mod scalar;
 mod segment;
 mod slabs;
 
-pub use arena::{Arena, Entry, State, Window};
+pub use arena::{Arena, Entry, Label, State, Window};
 pub use budget::Budget;
 pub use codec::{decode, encode};
 pub use error::{bad_segment, gone, no_such_value, out_of_memory, unresolved};
 pub use image::SEGMENT_SLOTS;
 pub use journal::{Journal, NoJournal};
-pub use layout::{Layout, PartitionKey};
+pub use layout::{ColumnId, Layout, PartitionKey};
 pub use partition::{Partition, PartitionStatistics, Reader, Revealed};
 pub use registry::{Listed, Paging, Store};
 pub use scalar::Scalar;

@@ -9,7 +9,7 @@ use crate::budget::Account;
 use crate::data;
 use crate::error;
 use crate::image::{self, Dirty, SEGMENT_SLOTS, first_slot, segment_of};
-use crate::layout::{Layout, PartitionKey};
+use crate::layout::{ColumnId, Layout, PartitionKey};
 use crate::lock;
 use crate::marks::Marks;
 use crate::occupancy::Occupancy;
@@ -32,6 +32,7 @@ pub struct Partition {
 
 struct Inner {
     key: PartitionKey,
+    column: ColumnId,
     t: TypeCode,
     segments: Segments,
     taken: Occupancy,
@@ -158,6 +159,7 @@ impl Partition {
         self.indexed.store(false, Ordering::Relaxed);
         *lock::write(&self.inner) = Some(Inner {
             key,
+            column: ColumnId::default(),
             t: key.layout.stored_type(),
             segments: Segments::new(self.number, key.layout, Arc::clone(memory)),
             taken: Occupancy::default(),
@@ -286,6 +288,23 @@ impl Partition {
             },
         );
         freed.unwrap_or(false)
+    }
+
+    /// Which column's values it holds, and whether they are constants of catalogs.
+    pub fn column(&self) -> Option<(ColumnId, bool)> {
+        let inner = lock::read(&self.inner);
+        inner.as_ref().map(|i| (i.column, i.key.relation == 0))
+    }
+
+    /// Says which column's values it holds, unless that was said before.
+    pub fn set_column(&self, column: ColumnId) {
+        if let Some(inner) = lock::write(&self.inner).as_mut()
+            && inner.column == ColumnId::default()
+            && column != ColumnId::default()
+        {
+            inner.column = column;
+            self.logged.store(false, Ordering::Relaxed);
+        }
     }
 
     /// What it belongs to; `None` if the number is unused.

@@ -188,6 +188,26 @@ cfd_decode_clock(const void *bytes, uint64_t length, CfdReadClock *out)
 	return cfd_read_clock(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadGrant
+{
+	const uint8_t *envelope;
+	uint64_t	envelope_length;
+} CfdReadGrant;
+
+static inline bool
+cfd_read_grant(CfdReader *from, CfdReadGrant *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->envelope, &out->envelope_length);
+}
+
+static inline bool
+cfd_decode_grant(const void *bytes, uint64_t length, CfdReadGrant *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_grant(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadPutEnvelope
 {
 	CfdWirePutEnvelope head;
@@ -350,12 +370,15 @@ cfd_decode_get_envelopes_answer(const void *bytes, uint64_t length, CfdReadGetEn
 typedef struct CfdReadPartitionOpen
 {
 	CfdWirePartitionOpen head;
+	const uint8_t *name;
+	uint64_t	name_length;
 } CfdReadPartitionOpen;
 
 static inline bool
 cfd_read_partition_open(CfdReader *from, CfdReadPartitionOpen *out)
 {
-	return cfd_take_head(from, &out->head, sizeof(out->head));
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->name, &out->name_length);
 }
 
 static inline bool

@@ -32,6 +32,8 @@ extern PlannedStmt *cfd_unchecked_foreign_keys(PlannedStmt *statement);
 extern void cfd_check_createdb(const CreatedbStmt *create);
 /* parse.c: casts by way of text, plaintext constants */
 extern void cfd_parse_init(void);
+/* What a statement may do, from the comments behind its text. */
+extern void cfd_take_grants(const char *text);
 extern void cfd_check_expression(Node *node);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);

@@ -222,6 +222,7 @@ analyze(ParseState *state, Query *query, JumbleState *jumble)
 	{
 		Node	   *node = (Node *) query;
 
+		cfd_take_grants(state->p_sourcetext);
 		while (node != NULL && ((Query *) node)->commandType == CMD_UTILITY)
 			node = inner_query(((Query *) node)->utilityStmt);
 		cfd_check_expression(node);

@@ -75,10 +75,11 @@ cfd_place_result(FmgrInfo *flinfo, const CfdFid *operands, int count)
 {
 	if (flinfo == NULL)
 		return CFD_PLACE_STATEMENT;
-	if (cfd_mode == CFD_MODE_CATALOG)
-		return CFD_PLACE_PERMANENT;
+	/* What a definition makes of rows is no constant: the keeper would refuse to keep it. */
 	if (!arguments_constant(flinfo))
 		return CFD_PLACE_STATEMENT;
+	if (cfd_mode == CFD_MODE_CATALOG)
+		return CFD_PLACE_PERMANENT;
 	for (int i = 0; i < count; i++)
 	{
 		if (cfd_fid_is_temporary(operands[i]) &&

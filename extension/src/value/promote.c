@@ -11,14 +11,17 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "session/channel.h"
+#include "catalog/namespace.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "value/promote.h"
-#include "value/types.h"
+#include "session/channel.h"
+#include "session/gate.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "value/promote.h"
+#include "value/types.h"
 #include "wal/rmgr.h"
-#include "session/gate.h"
 
 /* What precedes the redo record in the answer to PartitionOpen. */
 
@@ -64,6 +67,22 @@ tell_logged(const uint32 *partitions, int count)
 	}
 }
 
+/* The names by which clients know a column, for their grants: each with its zero byte. */
+static void
+put_column_name(StringInfo names, Oid relation, int attribute)
+{
+	Oid			namespace = get_rel_namespace(relation);
+	char	   *schema = isTempNamespace(namespace) ? "pg_temp" : get_namespace_name(namespace);
+	char	   *table = get_rel_name(relation);
+	char	   *column = get_attname(relation, attribute, true);
+
+	if (schema == NULL || table == NULL || column == NULL)
+		return;
+	appendBinaryStringInfo(names, schema, strlen(schema) + 1);
+	appendBinaryStringInfo(names, table, strlen(table) + 1);
+	appendBinaryStringInfo(names, column, strlen(column) + 1);
+}
+
 /*
  * The partition of a column (relation 0: constants in catalogs); `*logged` if its
  * record was written.
@@ -75,12 +94,17 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 		.database = MyDatabaseId,.relation = relation,.attribute = attribute,.typmod = typmod,.t = type
 	};
 	CfdReadPartitionOpenAnswer read;
+	StringInfoData names;
 	const char *answer;
 	uint32		length;
 	uint32		partition;
 
 	cfd_state_need_fids();
-	answer = cfd_call(CFD_KIND_PARTITION_OPEN, &body, sizeof(body), NULL, 0, &length);
+	initStringInfo(&names);
+	if (OidIsValid(relation))
+		put_column_name(&names, relation, attribute);
+	answer = cfd_call(CFD_KIND_PARTITION_OPEN, &body, sizeof(body), names.data, names.len, &length);
+	pfree(names.data);
 	CFD_DECODE(partition_open_answer, answer, length, &read);
 	partition = read.head.partition;
 	if (partition == 0 || partition >= CFD_ARENA_BASE)

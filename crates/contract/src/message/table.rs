@@ -283,6 +283,13 @@ messages! {
         now: i64,
     };
 
+    /// What a statement of the client may do ([`crate::envelope::FLAG_GRANT`]).
+    Grant = 29, body<'a> {
+        ;
+        /// The client's envelope.
+        envelope: &'a [u8] [],
+    };
+
     /// Stores the content of an envelope.
     PutEnvelope = 32, body<'a> {
         /// Where to.
@@ -329,7 +336,7 @@ messages! {
     };
 
     /// The partition of a column, made when there is none.
-    PartitionOpen = 48, body {
+    PartitionOpen = 48, body<'a> {
         /// OID of the database.
         database: u32,
         /// OID of the relation; 0: constants in catalogs.
@@ -339,7 +346,10 @@ messages! {
         /// Type modifier.
         typmod: i32,
         /// Type.
-        t: TypeCode => 7 zeros,
+        t: TypeCode => 7 zeros;
+        /// Where it has names, those of its schema, relation and column, each ended by a zero
+        /// byte: what clients' grants call it, for good.
+        name: &'a [u8] [],
     } answer<'a> {
         /// Its number.
         partition: u32 => 4 zeros;

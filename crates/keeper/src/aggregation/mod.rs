@@ -34,6 +34,7 @@ use crate::program::eval::{self, Tools};
 use crate::program::load::{Touched, load};
 use crate::program::logic;
 use crate::program::vector::{Context, Meter};
+use crate::provenance::EMPTY;
 use contract::{Fid, OpResult};
 use keys::Groups;
 use merge::Partial;
@@ -42,7 +43,7 @@ use plan::{Key, Operand, Output};
 use purse::Purse;
 use states::States;
 use std::sync::Arc;
-use store::{Budget, Entry, Scalar};
+use store::{Budget, Entry, Label, Scalar};
 use values::{Error, Value};
 
 /// Rows that are evaluated at a time.
@@ -73,6 +74,12 @@ pub struct Aggregation {
     numbers: Vec<u32>,
     /// Aggregations merged, of which some groups found no room.
     partials: Vec<Partial>,
+    /// What its programs do, as grants have it, and their constants.
+    pub families: u8,
+    /// See `families`.
+    pub constants: Vec<Fid>,
+    /// What its groups and states are made of.
+    pub label: Label,
 }
 
 /// What a fetch gives: for each output the values of some groups.
@@ -107,6 +114,9 @@ impl Aggregation {
             failure: None,
             numbers: Vec::new(),
             partials: Vec::new(),
+            families: plan.families(),
+            constants: Vec::new(),
+            label: EMPTY,
             plan,
         };
         aggregation.reset();
@@ -268,6 +278,7 @@ impl Aggregation {
         }
         fetched.groups += kept.len();
         let mut window = tools.space.own_arena(first.partition())?.write();
+        window.mark(first.slot(), entries.len(), tools.label)?;
         window.set_all(first.slot(), entries)?;
         Ok(())
     }

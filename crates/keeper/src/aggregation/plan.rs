@@ -14,6 +14,7 @@ use contract::message::aggregation::{CONSTANT, DISTINCT, NONE};
 use contract::message::program::{FIRST_HANDLE, INPUT};
 use contract::message::table::{self, AggregateCall};
 use contract::{Aggregate, OpResult, TypeCode};
+use grant::family;
 use std::sync::Arc;
 use values::{AggregateState, Error};
 
@@ -177,6 +178,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What it does by itself, as grants have it: groups are found by comparing, and counts
+    /// tell no more.
+    pub fn families(&self) -> u8 {
+        let computes = self.aggregates.iter().any(|a| a.result.is_some());
+        family::COMPARE | if computes { family::AGGREGATE } else { 0 }
+    }
+
     /// Takes a registration apart. `program_of` gives registered programs.
     pub fn new(
         body: &AggregateRegister<'_>,

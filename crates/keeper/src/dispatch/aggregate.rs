@@ -4,9 +4,11 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::provenance::UNKNOWN;
 use catalog::AggregateSignature;
 use contract::{Fid, body};
-use store::{Entry, State};
+use grant::family;
+use store::{Entry, Label, State, Window};
 use values::{AggregateState, Env, Error, Value};
 
 fn no_state() -> Failure {
@@ -55,15 +57,19 @@ fn combine(entry: &mut Entry, other: &State) -> Result<(), Failure> {
 }
 
 impl Connection {
-    /// Changes a state in any arena of the session; what fails poisons it.
+    /// Changes a state in any arena of the session, to which something of this label is added;
+    /// what fails poisons it.
     fn change_state(
         &self,
         fid: Fid,
+        label: Label,
         change: impl FnOnce(&mut Entry) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.space.with_arena(fid.partition(), |arena| {
-            arena.write().update(fid.slot(), |entry| {
-                let changed = change(entry);
+            let mut window = arena.write();
+            let marked = self.mark_state(&mut window, fid.slot(), label);
+            window.update(fid.slot(), |entry| {
+                let changed = marked.and_then(|()| change(entry));
                 if let Err(failure) = &changed {
                     *entry = Entry::Poison(failure.error.clone());
                 }
@@ -72,13 +78,25 @@ impl Connection {
         })??
     }
 
+    /// Labels a state that something is to be added to, if that is authorised.
+    fn mark_state(&self, window: &mut Window, slot: u64, label: Label) -> Result<(), Failure> {
+        if !self.is_bound() {
+            return Ok(());
+        }
+        let before = window.label(slot).unwrap_or(UNKNOWN);
+        let label = self.union(before, label)?;
+        self.authorise(label, family::AGGREGATE)?;
+        Ok(window.mark_state(slot, label)?)
+    }
+
     pub(super) fn aggregate_step(&mut self, body: body::AggregateStep) -> Result<(), Failure> {
         let (state, new) = (body.state, body.new == 1);
         if new {
             self.space.own_arena(state.partition())?;
         }
+        let label = self.operands(&[body.value])?.label;
         let operands = self.step_operands(body.aggregate, body.value);
-        self.change_state(state, |entry| {
+        self.change_state(state, label, |entry| {
             let (signature, value) = operands?;
             step(entry, signature, new, value.as_ref(), &self.env)
         })
@@ -102,6 +120,7 @@ impl Connection {
     ) -> Result<(), Failure> {
         let body::AggregateCombine { into, from } = body;
         // One lock at a time: the second state is copied.
+        let label = self.operands(&[from])?.label;
         let other = self.need_client().map_err(Failure::from).and_then(|()| {
             self.space.with_arena(from.partition(), |arena| {
                 match arena.read().get(from.slot())? {
@@ -111,29 +130,32 @@ impl Connection {
                 }
             })?
         });
-        self.change_state(into, |entry| combine(entry, &*other?))
+        self.change_state(into, label, |entry| combine(entry, &*other?))
     }
 
     pub(super) fn aggregate_final(&mut self, body: body::AggregateFinal) -> Result<(), Failure> {
         let body::AggregateFinal { to, from } = body;
         let done = self
             .final_entry(from)
-            .and_then(|entry| Ok(self.space.set(to, entry)?));
+            .and_then(|(entry, label)| Ok(self.space.set(to, entry, label)?));
         if let Err(failure) = &done {
             self.space.poison(to, 1, failure);
         }
         done
     }
 
-    fn final_entry(&self, from: Fid) -> Result<Entry, Failure> {
+    fn final_entry(&self, from: Fid) -> Result<(Entry, Label), Failure> {
         self.need_client()?;
         self.space.with_arena(from.partition(), |arena| {
-            match arena.read().get(from.slot())? {
-                Entry::State(state) if state.state.is_empty() => Ok(Entry::Null),
-                Entry::State(state) => Ok(Entry::Value(state.state.finish()?)),
-                Entry::Poison(error) => Err(Failure::inherited(error)),
-                _ => Err(no_state()),
-            }
+            let window = arena.read();
+            let entry = match window.get(from.slot())? {
+                Entry::State(state) if state.state.is_empty() => Entry::Null,
+                Entry::State(state) => Entry::Value(state.state.finish()?),
+                Entry::Poison(error) => return Err(Failure::inherited(error)),
+                _ => return Err(no_state()),
+            };
+            let label = window.label(from.slot()).unwrap_or(UNKNOWN);
+            Ok((entry, self.label_if_bound(label)))
         })?
     }
 }

@@ -10,6 +10,7 @@ use contract::message::ROWS_MAX;
 use contract::message::aggregation::{MORE, RETURNED, UNMERGED};
 use contract::message::column::{self, ColumnHead, Columns};
 use contract::{Fid, answer, body};
+use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
 
@@ -43,10 +44,18 @@ impl Connection {
             return Err(error.into());
         }
         let session = &self.space.session;
+        let programs = RefCell::new(Vec::new());
         let plan = Plan::new(&body, &self.space.keeper.table, |handle| {
-            session.program(handle)
+            let program = session.program(handle);
+            programs.borrow_mut().extend(program.clone());
+            program
         })?;
-        let aggregation = Aggregation::new(plan, &session.budget);
+        let mut aggregation = Aggregation::new(plan, &session.budget);
+        for program in programs.into_inner() {
+            aggregation.families |= program.families;
+            let constants = program.constants.iter().map(|(fid, _)| *fid);
+            aggregation.constants.extend(constants);
+        }
         while self.aggregations.contains_key(&self.next_aggregation) {
             self.next_aggregation = self.next_aggregation.wrapping_add(1);
         }
@@ -77,8 +86,32 @@ impl Connection {
         }
         self.with_aggregation(body.handle, |this, aggregation| {
             let inputs = inputs(aggregation.plan(), body.batch, rows)?;
+            this.authorise_rows(aggregation, &inputs)?;
             aggregation.rows(this.tools(), &inputs, rows)
         })
+    }
+
+    /// All that goes into an aggregation is looked at as one.
+    fn authorise_rows(
+        &self,
+        aggregation: &mut Aggregation,
+        inputs: &[Input],
+    ) -> Result<(), Failure> {
+        if !self.is_bound() {
+            return Ok(());
+        }
+        let mut label = self.operands(&aggregation.constants)?.label;
+        for input in inputs {
+            let more = match input {
+                Input::Fids(fids) => self.operands(fids)?.label,
+                Input::Same(fid) => self.operands(&[*fid])?.label,
+                Input::Raw(..) => continue,
+            };
+            label = self.union(label, more)?;
+        }
+        aggregation.label = self.union(aggregation.label, label)?;
+        let asked = self.authorise(aggregation.label, aggregation.families);
+        asked.map_err(|failure| aggregation.fail(failure))
     }
 
     pub(super) fn aggregate_return(&mut self, body: body::AggregateReturn) -> Result<(), Failure> {
@@ -109,7 +142,13 @@ impl Connection {
         let constants: Vec<Fid> = body.constants.iter().collect();
         self.space.own_arena(first.partition())?;
         self.with_aggregation(body.handle, |this, aggregation| {
-            let fetched = aggregation.fetch(this.tools(), first, max.min(FETCH_MAX), &constants)?;
+            let more = this.operands(&constants)?.label;
+            aggregation.label = this.union(aggregation.label, more)?;
+            this.authorise(aggregation.label, aggregation.families)?;
+            let tools = this
+                .tools()
+                .labelled(this.label_if_bound(aggregation.label));
+            let fetched = aggregation.fetch(tools, first, max.min(FETCH_MAX), &constants)?;
             let mut flags = 0;
             flags |= if fetched.more { MORE } else { 0 };
             flags |= if fetched.returned { RETURNED } else { 0 };
@@ -171,7 +210,11 @@ impl Connection {
     pub(super) fn aggregate_merge(&mut self, body: body::AggregateMerge) -> Result<(), Failure> {
         let other = self.space.session.handed.take(body.number);
         self.with_aggregation(body.handle, |this, aggregation| match other {
-            Some(other) => aggregation.merge(other, &this.env),
+            Some(other) => {
+                aggregation.label = this.union(aggregation.label, other.label)?;
+                this.authorise(aggregation.label, aggregation.families)?;
+                aggregation.merge(other, &this.env)
+            }
             // Without its groups the result would be wrong.
             None => Err(aggregation.fail(unknown())),
         })

@@ -5,6 +5,7 @@
 //! error of the request, and not kept for later.
 
 use super::Connection;
+use super::authorise::Operands;
 use crate::fail::{self, Failure};
 use crate::program::Program;
 use crate::program::batch::Wide;
@@ -14,9 +15,10 @@ use contract::codec::{Each, Part};
 use contract::message::column::Columns;
 use contract::message::table::{self, Revealed};
 use contract::message::{COLUMNS_MAX, ROWS_MAX};
-use contract::{Fid, OpResult, answer, body};
+use contract::{OpResult, answer, body};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use store::Label;
 use values::Error;
 
 pub(super) fn shape(rows: usize, columns: usize) -> Result<(), Error> {
@@ -53,6 +55,27 @@ impl Connection {
         program.ok_or_else(fail::no_such_program)
     }
 
+    /// What each column of a batch was made of.
+    pub(super) fn batch_operands(
+        &self,
+        columns: &[Encoded<'_>],
+        rows: usize,
+    ) -> Result<Vec<Operands>, Failure> {
+        let of = |column| self.column_operands(column, rows);
+        columns.iter().map(of).collect()
+    }
+
+    /// The label of what a program makes of the columns, if that is authorised.
+    fn authorise_program(
+        &self,
+        program: &Program,
+        operands: &[Operands],
+    ) -> Result<Label, Failure> {
+        let label = self.program_label(program, operands)?;
+        self.authorise(label, program.families)?;
+        Ok(label)
+    }
+
     pub(super) fn eval_batch(&mut self, body: body::EvalBatch<'_>) -> Result<(), Failure> {
         self.need_client()?;
         let rows = body.rows as usize;
@@ -69,12 +92,17 @@ impl Connection {
             places.push(first);
         }
         let columns = columns(body.batch, rows)?;
+        let operands = self.batch_operands(&columns, rows)?;
+        let mut marked = Vec::with_capacity(targets.len());
+        for (place, program) in places.iter().zip(&targets) {
+            marked.push((*place, self.authorise_program(program, &operands)?));
+        }
         let wide = Wide {
             programs: &targets,
             columns: &columns,
             rows,
         };
-        let (failed, nulls) = wide.store(self.tools(), &places as &[Fid])?;
+        let (failed, nulls) = wide.store(self.tools(), &marked)?;
         self.answer(&answer::EvalBatch {
             good: failed.as_ref().map_or(rows, |(row, _)| *row) as u32,
             programs: body.programs,
@@ -109,6 +137,7 @@ impl Connection {
             return Err(misfit());
         }
         let columns = columns(body.batch, rows)?;
+        self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,
@@ -139,6 +168,7 @@ impl Connection {
             return Err(fail::malformed("The groups have other rows than the batch.").into());
         }
         let columns = columns(body.batch, rows)?;
+        self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,

@@ -4,17 +4,22 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::fault;
+use crate::provenance::column_id;
 use contract::codec::{Fixed, List};
 use contract::fid::ARENA_BASE;
 use contract::message::table::Move;
 use contract::message::{BODY_MAX, NOT_PROMOTED};
 use contract::{Fid, answer, body};
+use grant::Column;
 use redo::Promotion;
 use store::{Layout, Listed, PartitionKey, Scalar};
 use values::Value;
 
 /// A redo record takes no more values once it has this many bytes.
 const RECORD_BYTES: usize = 4 * 1024 * 1024;
+
+/// Three names of PostgreSQL are never longer.
+const NAME_BYTES: usize = 3 * 256;
 
 /// What becomes of one source of a promotion.
 enum Source {
@@ -24,20 +29,44 @@ enum Source {
     Moves(u32, Value),
 }
 
+/// The names of schema, relation and column, each ended by a zero byte; none if there are no
+/// bytes.
+fn column_name(bytes: &[u8]) -> Result<Option<Column>, Failure> {
+    let bad = || fail::malformed("The name of a column is not as it should be.");
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
+    let names: Vec<&str> = text.split('\0').collect();
+    match names.as_slice() {
+        [schema, relation, column, ""] if bytes.len() <= NAME_BYTES => {
+            Ok(Some(Column::new(schema, relation, column)))
+        }
+        _ => Err(bad().into()),
+    }
+}
+
 impl Connection {
-    pub(super) fn partition_open(&mut self, body: body::PartitionOpen) -> Result<(), Failure> {
+    pub(super) fn partition_open(&mut self, body: body::PartitionOpen<'_>) -> Result<(), Failure> {
         let key = PartitionKey {
             database: body.database,
             relation: body.relation,
             attribute: body.attribute,
             layout: Layout::of(body.t, body.typmod),
         };
+        let column = column_name(body.name)?;
         self.may_write()?;
         let number = self.space.keeper.store.open(key)?;
         let keeper = &self.space.keeper;
+        if let (Some(column), Some(partition)) = (&column, keeper.store.get(number)) {
+            partition.set_column(column_id(column));
+            keeper.standing.name(column);
+        }
         let logged = keeper.store.get(number).is_none_or(|p| p.is_logged());
         let durable = keeper.durable.as_ref().filter(|_| !logged);
-        let record = durable.map(|d| d.log_partition(&Listed { number, key }));
+        let column = keeper.store.get(number).and_then(|p| p.column());
+        let column = column.map(|(id, _)| id).unwrap_or_default();
+        let record = durable.map(|d| d.log_partition(&Listed { number, key }, column));
         self.answer(&answer::PartitionOpen {
             partition: number,
             record: &record.transpose()?.unwrap_or_default(),
@@ -156,6 +185,9 @@ impl Connection {
         }
         if source.partition() == partition {
             return Ok(Source::Stays(source));
+        }
+        if self.is_bound() {
+            self.authorise_write(self.operands(&[source])?.label, partition)?;
         }
         let column = self.space.keeper.store.get(partition);
         let column = column.ok_or_else(store::unresolved)?;

@@ -3,13 +3,15 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::provenance;
 use contract::envelope::Origin;
 use contract::message::ROWS_MAX;
 use contract::message::table::{Sealed, Wanted};
 use contract::{Fid, TypeCode, body};
 use envelope::{Envelope, Error as Envelopes};
+use grant::family;
 use std::sync::atomic::Ordering::Relaxed;
-use store::Entry;
+use store::{Entry, Label};
 use values::{Error, Value};
 
 /// An answer of many envelopes ends when it is longer than this.
@@ -54,9 +56,13 @@ impl Connection {
     pub(super) fn put_envelope(&mut self, body: body::PutEnvelope<'_>) -> Result<(), Failure> {
         let body::PutEnvelope { fid, typmod, t, .. } = body;
         let target = Target { fid, typmod, t };
+        let label = match Envelope::parse(body.envelope) {
+            Ok(parsed) if parsed.origin == Origin::Client => provenance::CLIENT,
+            _ => provenance::EXPORT,
+        };
         let value = self.open_envelope(&target, body.envelope);
         self.wipe();
-        self.keep(target.fid, value)
+        self.keep(target.fid, value, label)
     }
 
     pub(super) fn put_plain(&mut self, body: body::PutPlain<'_>) -> Result<(), Failure> {
@@ -66,12 +72,13 @@ impl Connection {
             .need_client()
             .and_then(|()| values::decode_binary(target.t, -1, body.value))
             .and_then(|value| coerce(value, &target));
-        self.keep(target.fid, value)
+        self.keep(target.fid, value, provenance::PLAIN)
     }
 
     /// Stores a value, or why there is none.
-    fn keep(&mut self, fid: Fid, value: Result<Value, Error>) -> Result<(), Failure> {
-        let stored = value.and_then(|value| self.space.set(fid, Entry::Value(value)));
+    fn keep(&mut self, fid: Fid, value: Result<Value, Error>, label: Label) -> Result<(), Failure> {
+        let label = self.label_if_bound(label);
+        let stored = value.and_then(|value| self.space.set(fid, Entry::Value(value), label));
         stored.map_err(|error| {
             let failure = Failure::from(error);
             self.space.poison(fid, 1, &failure);
@@ -81,6 +88,12 @@ impl Connection {
 
     fn open_envelope(&mut self, target: &Target, bytes: &[u8]) -> Result<Value, Error> {
         let parsed = Envelope::parse(bytes).map_err(unopened)?;
+        if parsed.is_grant() {
+            return Err(fail::bad_envelope(
+                "A grant stands where a value is expected.",
+                "Send values through the Confide proxy.",
+            ));
+        }
         if parsed.count.is_some() {
             return Err(fail::bad_envelope(
                 "A batch of values stands where one value is expected.",
@@ -163,6 +176,7 @@ impl Connection {
 
     /// Appends a value's envelope to the reply; nothing for NULL.
     fn seal(&mut self, fid: Fid, t: TypeCode) -> Result<(), Failure> {
+        self.authorise(self.operands(&[fid])?.label, family::SHOW)?;
         let Some(value) = self.space.value(fid, Some(t.stored()))? else {
             // NULL has no envelope.
             return Ok(());

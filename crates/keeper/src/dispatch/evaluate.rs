@@ -11,7 +11,7 @@ use contract::message::{COLUMNS_MAX, NULL_RESULT, ROWS_MAX};
 use contract::{Fid, Op, OpResult, TypeCode, body};
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering::Relaxed;
-use store::{Entry, Scalar};
+use store::{Entry, Label, Scalar};
 use values::{Error, Value};
 
 /// Shape and operands of an evaluation.
@@ -99,15 +99,17 @@ impl Connection {
         self.may_evaluate(request)?;
         self.space.own_arena(first.partition())?;
         if let Some(single) = request.single() {
+            let label = self.authorise_single(request.program, single)?;
             let entry = self.eval_one(request, single)?;
-            self.space.set(first, entry)?;
+            self.space.set(first, entry, label)?;
             return Ok(None);
         }
         self.with_batch(request, |this, batch, _| {
             if batch.target.result() != OpResult::Fid {
                 return Err(misfit());
             }
-            batch.store(this.tools(), first)
+            let label = this.authorise_batch(&batch)?;
+            batch.store(this.tools().labelled(label), first)
         })
     }
 
@@ -132,6 +134,47 @@ impl Connection {
         Tools {
             space: &self.space,
             env: &self.env,
+            label: 0,
+        }
+    }
+
+    /// The label of what a single row of an operation gives, if that is authorised.
+    #[inline]
+    fn authorise_single(&self, program: u32, single: Single) -> Result<Label, Failure> {
+        if !self.is_bound() {
+            return Ok(0);
+        }
+        let fids = single.fids.get(..single.columns).unwrap_or(&[]);
+        let operands = self.operands(fids)?;
+        let operation = self.operation(program)?;
+        match operation.is_comparison() {
+            true => self.authorise_order(operands)?,
+            false => self.authorise(operands.label, operation.family())?,
+        }
+        Ok(operands.label)
+    }
+
+    /// As [`Self::authorise_single`], of many rows.
+    fn authorise_batch(&self, batch: &Batch<'_>) -> Result<Label, Failure> {
+        if !self.is_bound() {
+            return Ok(0);
+        }
+        let operands = self.operands(batch.fids)?;
+        match batch.target {
+            Target::One(operation, _) if operation.is_comparison() => {
+                self.authorise_order(operands)?;
+                Ok(operands.label)
+            }
+            Target::One(operation, _) => {
+                self.authorise(operands.label, operation.family())?;
+                Ok(operands.label)
+            }
+            Target::Program(program) => {
+                let columns = vec![operands; program.inputs.len()];
+                let label = self.program_label(program, &columns)?;
+                self.authorise(label, program.families)?;
+                Ok(label)
+            }
         }
     }
 
@@ -266,6 +309,7 @@ impl Connection {
                 if batch.target.result() == OpResult::Fid {
                     return Err(misfit());
                 }
+                this.authorise_batch(&batch)?;
                 batch.declassify(this.tools(), reply)
             })?,
         }
@@ -314,6 +358,7 @@ impl Connection {
         let operation = self.operation(request.program)?;
         let fids = single.fids.get(..single.columns).unwrap_or(&[]);
         self.may_declassify(operation, fids)?;
+        self.authorise_single(request.program, single)?;
         let revealed = match (operation.args.as_slice(), single.columns) {
             ([ta, tb], 2) => self.reveal_two(operation, single.fids, [*ta, *tb], scratch)?,
             ([t], 1) => self.reveal_single(operation, single.fids, *t)?,

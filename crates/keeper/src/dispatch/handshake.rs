@@ -9,8 +9,8 @@ use crate::session::{Client, Ended};
 use contract::{answer, body};
 use envelope::Evidence;
 use envelope::handshake::Responder;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 use values::Error;
 
 impl Connection {
@@ -67,7 +67,10 @@ impl Connection {
             opener,
             echo,
         };
-        self.space.session.change(|shared| {
+        let session = &self.space.session;
+        session.change(|shared| {
+            let grants = session.grants.write();
+            grants.unwrap_or_else(PoisonError::into_inner).clear();
             shared.client = Some(Arc::new(client));
             if shared.ended == Some(Ended::KeyWithdrawn) {
                 shared.ended = None;

@@ -11,6 +11,7 @@ use super::Connection;
 use super::envelopes::{Target, coerce, unopened};
 use crate::fail::{self, Failure};
 use crate::fault;
+use crate::provenance;
 use contract::codec::{Each, Fixed, List, Part};
 use contract::envelope::{FLAG_TEXT, Origin};
 use contract::fid::ARENA_BASE;
@@ -50,8 +51,10 @@ impl Connection {
         let entries = self.open_batch(&target, &parsed, count);
         self.wipe();
         let stored = entries.and_then(|(entries, failure)| {
-            let arena = self.space.own_arena(target.fid.partition())?;
-            arena.write().set_all(target.fid.slot(), entries)?;
+            let label = self.label_if_bound(provenance::CLIENT);
+            let mut window = self.space.own_arena(target.fid.partition())?.write();
+            window.mark(target.fid.slot(), count, label)?;
+            window.set_all(target.fid.slot(), entries)?;
             Ok(failure)
         });
         match stored {
@@ -138,6 +141,7 @@ impl Connection {
                 if !first.is_temporary() && self.client.is_none() {
                     return Err(fail::no_client_to_move().into());
                 }
+                self.authorise_run(*first, *count, column.partition)?;
                 let (plain, lengths, t) = (&mut self.plain, &mut column.lengths, column.t);
                 let whole = self.space.look_at_run(*first, *count, t, |scalar| {
                     let start = plain.len();
@@ -151,6 +155,15 @@ impl Connection {
             }
         }
         Ok(true)
+    }
+
+    /// Whether consecutive values may be stored in a column.
+    fn authorise_run(&self, first: Fid, count: u32, partition: u32) -> Result<(), Failure> {
+        if !self.is_bound() {
+            return Ok(());
+        }
+        let fids: Vec<Fid> = (0..u64::from(count)).map(|n| Fid(first.0 + n)).collect();
+        self.authorise_write(self.operands(&fids)?.label, partition)
     }
 
     fn promote_gathered(&mut self, columns: &[Column]) -> Result<(), Failure> {

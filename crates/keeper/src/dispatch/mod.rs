@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod aggregation;
+mod authorise;
 mod batches;
 mod columns;
 mod envelopes;
@@ -37,6 +38,7 @@ use contract::{Fid, Kind, OpResult};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use recovery::Worker;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use values::{Env, Error};
@@ -86,6 +88,8 @@ pub struct Connection {
     statement: u64,
     /// Under which tokens are made; drawn when the first are asked for.
     token_key: Option<Zeroizing<[u8; 16]>>,
+    /// Of labels and grants.
+    remembered: RefCell<authorise::Remembered>,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -141,6 +145,7 @@ impl Connection {
             next_aggregation: 0,
             statement,
             token_key: None,
+            remembered: RefCell::default(),
         })
     }
 
@@ -234,6 +239,7 @@ impl Connection {
         match kind {
             Kind::Eval => self.eval(take(body)?),
             Kind::PutEnvelope => self.put_envelope(take(body)?),
+            Kind::Grant => self.grant(take(body)?),
             Kind::PutBatch => self.put_batch(take(body)?),
             Kind::PutPlain => self.put_plain(take(body)?),
             Kind::Release => self.release(take(body)?),
@@ -280,6 +286,7 @@ impl Connection {
         let (Shared { client, env, ended }, version) = self.space.session.shared();
         let now = self.env.now();
         self.client = client;
+        self.forget_covered();
         self.env = env;
         self.ended = ended;
         self.env.set_now(now);

@@ -7,6 +7,7 @@
 //! compared with each other, as in `Declassify`.
 
 use super::Connection;
+use super::authorise::Operands;
 use super::policy::within_one_column;
 use crate::fail::{self, Failure};
 use crate::program::load::{Touched, load};
@@ -28,6 +29,8 @@ pub(super) type Sets = HashMap<u32, Ranked>;
 pub(super) struct Ranked {
     set: Set,
     touched: Touched,
+    /// What each column's values were made of.
+    operands: Vec<Operands>,
     broken: Option<Failure>,
 }
 
@@ -78,6 +81,7 @@ impl Connection {
             None => Ranked {
                 set: Set::new(keys.iter().copied(), &self.space.session.budget),
                 touched: Touched::default(),
+                operands: Vec::new(),
                 broken: None,
             },
         };
@@ -86,6 +90,7 @@ impl Connection {
             ranked = Ranked {
                 set: Set::new(keys.iter().copied(), &self.space.session.budget),
                 touched: Touched::default(),
+                operands: Vec::new(),
                 broken: Some(failure.clone()),
             };
         }
@@ -94,13 +99,21 @@ impl Connection {
     }
 
     fn fill(&self, ranked: &mut Ranked, words: &[Fid], rows: usize) -> Result<(), Failure> {
-        let Ranked { set, touched, .. } = ranked;
+        let Ranked {
+            set,
+            touched,
+            operands,
+            ..
+        } = ranked;
         let before = set.rows();
         let mut index = 0;
         let mut rest = words;
         while let Some(column) = set.column(index) {
             let (words, later) = rest.split_at_checked(rows).unwrap_or((&[], &[]));
             (index, rest) = (index + 1, later);
+            if operands.len() < index {
+                operands.push(Operands::NONE);
+            }
             let Some(t) = column.key().t else {
                 column.push_numbers(words.iter().map(|word| word.0));
                 continue;
@@ -108,6 +121,9 @@ impl Connection {
             if self.client.is_none() {
                 column.partition = one_column(words, column.partition)?;
                 column.partition.map_or(Ok(()), |p| self.may_order(p))?;
+            }
+            if let Some(before) = operands.get_mut(index - 1) {
+                *before = self.more_operands(*before, words)?;
             }
             let meter = Meter::new(&self.space.session.budget);
             let values = load(&self.space, words, t, touched, &meter)?;
@@ -123,6 +139,10 @@ impl Connection {
     pub(super) fn rank(&mut self, body: body::Rank) -> Result<(), Failure> {
         let (number, flags) = (body.set, body.flags);
         let (first, limit) = (body.first as usize, body.limit as usize);
+        let ranked = self.sets.get(&number).ok_or_else(no_such_set)?;
+        for operands in &ranked.operands {
+            self.authorise_order(*operands)?;
+        }
         let ranked = self.sets.get_mut(&number).ok_or_else(no_such_set)?;
         let done = match &ranked.broken {
             Some(failure) => Err(failure.clone()),

@@ -88,6 +88,7 @@ impl Connection {
         within: Range<usize>,
         many: bool,
     ) -> Result<Range<usize>, Failure> {
+        self.authorise_place(sought, keys.get(within.clone()).unwrap_or(&[]))?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut before = |at: usize, limit: Ordering| -> Result<bool, Failure> {
             let key = keys.get(at).copied().unwrap_or(Fid::INVALID);
@@ -96,6 +97,16 @@ impl Connection {
         let done = find(within, many, &mut before);
         self.scratch = scratch;
         done
+    }
+
+    /// Whether a value may be compared with these keys.
+    fn authorise_place(&self, sought: &Sought, keys: &[Fid]) -> Result<(), Failure> {
+        if !self.is_bound() {
+            return Ok(());
+        }
+        let real = keys.iter().filter(|fid| ![BELOW, ABOVE].contains(&fid.0));
+        let fids: Vec<Fid> = real.copied().chain([sought.fid]).collect();
+        self.authorise_order(self.operands(&fids)?)
     }
 
     /// One declassified comparison of a key with a value, in the index's order.

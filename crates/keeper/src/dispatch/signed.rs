@@ -15,9 +15,10 @@ use crate::fail::{self, Failure};
 use aws_lc_rs::rand;
 use contract::message::table::{ResultCell, ResultColumn};
 use contract::{Fid, TypeCode, body};
+use grant::family;
 use ledger::result::{Cell, Column, Header, NONCE_MAX, SEED_BYTES, SignedResult};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::Entry;
+use store::{Entry, Label};
 use values::{Error, Value};
 
 /// Longer results are refused, counted with what each cell takes beside its text.
@@ -35,6 +36,8 @@ pub(super) struct Signing {
     columns: Vec<Collected>,
     cells: Vec<Cell>,
     bytes: usize,
+    /// What its cells are made of.
+    label: Label,
 }
 
 /// A column of it.
@@ -91,6 +94,7 @@ impl Connection {
             columns,
             cells: Vec::new(),
             bytes: 0,
+            label: self.operands(&[body.statement, body.nonce])?.label,
         });
         Ok(())
     }
@@ -114,6 +118,8 @@ impl Connection {
             None => Some(cell.text.to_vec()),
             Some(t) => {
                 column.source = column.source.and(cell.fid);
+                let more = self.operands(&[cell.fid])?.label;
+                signing.label = self.union(signing.label, more)?;
                 let value = self.space.value(cell.fid, Some(t.stored()))?;
                 value.map(|value| values::format_text(&value, &self.env))
             }
@@ -131,6 +137,8 @@ impl Connection {
     pub(super) fn result_sign(&mut self, body: body::ResultSign) -> Result<(), Failure> {
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
         let signing = self.signing.take().ok_or_else(not_begun)?;
+        let label = signing.label;
+        self.authorise(label, family::SHOW)?;
         let header = header(&signing, &client.name)?;
         let failed = |e: ledger::Error| fail::internal("signing failed").detail(e.to_string());
         let mut seed = [0; SEED_BYTES];
@@ -138,8 +146,11 @@ impl Connection {
         let key = &self.space.keeper.keys.signing;
         let signed = SignedResult::sign(header, signing.cells, seed, key).map_err(failed)?;
         let text = signed.to_json().map_err(failed)?;
-        self.space
-            .set(body.to, Entry::Value(Value::Text(text.into_bytes().into())))?;
+        self.space.set(
+            body.to,
+            Entry::Value(Value::Text(text.into_bytes().into())),
+            label,
+        )?;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use store::{Listed, PartitionKey, Store};
+use store::{ColumnId, Listed, PartitionKey, Store};
 use values::Error;
 use vault::{Checkpoint, SegmentId, Vault};
 
@@ -156,6 +156,7 @@ impl Durable {
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),
+            columns: columns(store),
         };
         write_segments(vault, &before, &meta, store, whole)
     }
@@ -166,6 +167,14 @@ fn indexed(store: &Store) -> BTreeSet<u32> {
     let all = store.list().into_iter().map(|l| l.number);
     all.filter(|n| store.get(*n).is_some_and(|p| p.is_indexed()))
         .collect()
+}
+
+/// Which columns' values partitions hold, as far as that is known.
+fn columns(store: &Store) -> BTreeMap<u32, ColumnId> {
+    let column = |l: &Listed| Some((l.number, store.get(l.number)?.column()?.0));
+    let all = store.list();
+    let known = all.iter().filter_map(column);
+    known.filter(|(_, id)| *id != ColumnId::default()).collect()
 }
 
 fn write_segments(

@@ -3,18 +3,22 @@
 //!
 //! Bytes: version `u8`, zeros 1..4, next partition number `u32` 4..8, system
 //! identifier `u64` 8..16, LSN `u64` 16..24, the store's number `u64` 24..32, timeline
-//! `u32` 32..36, generation of the redo records `u32` 36..40; then for each partition number, database, relation,
-//! attribute and code of the layout, `u32` each.
+//! `u32` 32..36, generation of the redo records `u32` 36..40; then for each partition number,
+//! database, relation,
+//! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
+//! it holds (zeros: not known; version 2 has none of these).
 
 use contract::fid::ARENA_BASE;
-use std::collections::BTreeSet;
-use store::{Layout, Listed, PartitionKey};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{ColumnId, Layout, Listed, PartitionKey};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const WITHOUT_COLUMNS: u8 = 2;
 const HEADER_BYTES: usize = 40;
 const PARTITION_BYTES: usize = 20;
 /// In the code of a layout: a client has searched an index of the column.
 const INDEXED: u32 = 1 << 15;
+const COLUMN_BYTES: usize = size_of::<ColumnId>();
 
 /// The meta of a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -35,6 +39,8 @@ pub(super) struct Meta {
     pub partitions: Vec<Listed>,
     /// Those of which a client has searched an index.
     pub indexed: BTreeSet<u32>,
+    /// Which columns' values they hold, by number, as far as that is known.
+    pub columns: BTreeMap<u32, ColumnId>,
 }
 
 impl Meta {
@@ -60,6 +66,8 @@ impl Meta {
                 key.layout.code() | indexed,
             ];
             out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+            let column = self.columns.get(number).copied();
+            out.extend_from_slice(&column.unwrap_or_default());
         }
         out
     }
@@ -77,13 +85,29 @@ impl Meta {
         let wide = |low: &[u8; 4], high: &[u8; 4]| {
             u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
         };
-        let (partitions, rest) = rest.as_chunks::<PARTITION_BYTES>();
-        if *first != [VERSION, 0, 0, 0] || !rest.is_empty() {
+        let width = match *first {
+            [VERSION, 0, 0, 0] => PARTITION_BYTES + COLUMN_BYTES,
+            [WITHOUT_COLUMNS, 0, 0, 0] => PARTITION_BYTES,
+            _ => return None,
+        };
+        if !rest.len().is_multiple_of(width) {
             return None;
         }
-        let listed: Vec<(Listed, bool)> =
-            partitions.iter().map(partition).collect::<Option<_>>()?;
-        let indexed = listed.iter().filter(|(_, indexed)| *indexed);
+        let (mut partitions, mut columns) = (Vec::new(), BTreeMap::new());
+        let mut searched = BTreeSet::new();
+        for bytes in rest.chunks_exact(width) {
+            let (key, column) = bytes.split_first_chunk()?;
+            let (listed, indexed) = partition(key)?;
+            if indexed {
+                searched.insert(listed.number);
+            }
+            if let Ok(column) = column.try_into()
+                && column != ColumnId::default()
+            {
+                columns.insert(listed.number, column);
+            }
+            partitions.push(listed);
+        }
         Some(Meta {
             system: wide(s0, s1),
             position: wide(p0, p1),
@@ -91,8 +115,9 @@ impl Meta {
             timeline: u32::from_le_bytes(*timeline),
             generation: u32::from_le_bytes(*generation),
             next: u32::from_le_bytes(*next),
-            indexed: indexed.map(|(l, _)| l.number).collect(),
-            partitions: listed.into_iter().map(|(l, _)| l).collect(),
+            indexed: searched,
+            partitions,
+            columns,
         })
     }
 }
@@ -144,15 +169,22 @@ mod tests {
                 listed(8, TypeCode::Numeric, (10 << 16) + 6),
             ],
             indexed: BTreeSet::from([8]),
+            columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 80);
+        assert_eq!(bytes.len(), 112);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
         for length in 1..40 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..79]), None);
+        assert_eq!(Meta::decode(&bytes[..111]), None);
+        let mut older = bytes.clone();
+        older.drain(96..112);
+        older.drain(60..76);
+        older[0] = 2;
+        let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
+        assert_eq!(columns, Some((2, 0)));
         for at in [0, 1, 40 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;

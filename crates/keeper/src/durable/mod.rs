@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Layout, Listed, PartitionKey, Store};
+use store::{ColumnId, Layout, Listed, PartitionKey, Store};
 use values::Error;
 use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault};
 use zeroize::Zeroizing;
@@ -308,7 +308,7 @@ impl Durable {
     }
 
     /// Seals a record of a partition's making.
-    pub fn log_partition(&self, listed: &Listed) -> Result<Vec<u8>, Error> {
+    pub fn log_partition(&self, listed: &Listed, column: ColumnId) -> Result<Vec<u8>, Error> {
         let Listed { number, key } = listed;
         let partition = redo::Partition {
             number: *number,
@@ -316,6 +316,7 @@ impl Durable {
             relation: key.relation,
             attribute: key.attribute,
             layout: key.layout.code(),
+            column,
         };
         self.sealer.partition(&partition).map_err(of_redo)
     }
@@ -421,6 +422,11 @@ fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
         {
             partition.set_indexed();
         }
+        if let (Some(made), Some(column)) =
+            (store.get(listed.number), meta.columns.get(&listed.number))
+        {
+            made.set_column(*column);
+        }
     }
     store.skip_to(meta.next);
     for id in vault.segments().collect::<Vec<_>>() {
@@ -457,6 +463,7 @@ fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Erro
     let number = partition.number;
     store.restore(Listed { number, key })?;
     if let Some(made) = store.get(number) {
+        made.set_column(partition.column);
         made.set_logged();
     }
     Ok(())

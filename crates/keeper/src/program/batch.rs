@@ -14,6 +14,7 @@ use super::vector::{Context, Meter};
 use crate::fail::{self, Failure};
 use contract::{Fid, OpResult};
 use std::sync::Arc;
+use store::Label;
 
 /// A batch.
 pub struct Wide<'a> {
@@ -161,7 +162,7 @@ impl Wide<'_> {
     pub fn store(
         &self,
         tools: Tools<'_>,
-        to: &[Fid],
+        to: &[(Fid, Label)],
     ) -> Result<(FirstFailure, Vec<Nulls>), Failure> {
         let mut failed: FirstFailure = None;
         let mut nulls: Vec<Nulls> = to.iter().map(|_| Nulls::default()).collect();

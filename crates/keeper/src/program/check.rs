@@ -11,6 +11,7 @@ use crate::fail;
 use contract::message::program::{self as code, LOCALS_MAX, STACK_MAX};
 use contract::message::table as wire;
 use contract::{Fid, OpResult, TypeCode};
+use grant::family;
 use values::Error;
 
 /// What an element of the stack is.
@@ -54,6 +55,8 @@ pub struct Program {
     pub result: OpResult,
     /// Type of the value that it gives back, where it is one and no NULL.
     pub value: Option<TypeCode>,
+    /// What kinds of operations it does, as grants have them.
+    pub families: u8,
 }
 
 fn broken(what: &'static str) -> Error {
@@ -67,9 +70,16 @@ struct Checker<'a> {
     constants: &'a [(Fid, Option<TypeCode>)],
     stack: Vec<Kind>,
     locals: Vec<Option<Kind>>,
+    families: u8,
 }
 
 impl Program {
+    /// Whether it looks at an input.
+    pub fn uses(&self, input: usize) -> bool {
+        let named = |i: &Instruction| i.code == code::INPUT && usize::from(i.operand) == input;
+        self.code.iter().any(named)
+    }
+
     /// Parses and checks a program. `type_of` tells the type of the value under a
     /// FID; none for NULL.
     pub fn new(
@@ -93,11 +103,18 @@ impl Program {
             constants: &constants,
             stack: Vec::new(),
             locals: Vec::new(),
+            families: 0,
         };
         for instruction in &code {
             checker.step(instruction)?;
         }
         let result = checker.result()?;
+        let told = if result == OpResult::Fid {
+            0
+        } else {
+            family::COMPARE
+        };
+        let families = checker.families | told;
         let value = match checker.stack.as_slice() {
             [Kind::Value(t)] => Some(*t),
             _ => None,
@@ -109,6 +126,7 @@ impl Program {
             code,
             result,
             value,
+            families,
         })
     }
 }
@@ -230,6 +248,7 @@ impl Checker<'_> {
     fn call(&mut self, number: u32) -> Result<(), Error> {
         let table = self.table;
         let operation = table.operation(number).ok_or_else(fail::no_such_program)?;
+        self.families |= operation.family();
         for want in operation.args.iter().rev() {
             let kind = self.pop()?;
             self.expect(kind, *want)?;

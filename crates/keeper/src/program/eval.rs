@@ -13,7 +13,7 @@ use crate::space::Space;
 use contract::message::program as code;
 use contract::{Fid, OpResult, TypeCode};
 use std::rc::Rc;
-use store::Entry;
+use store::{Entry, Label};
 use values::{Env, Numeric, Value};
 
 /// Rows of one part.
@@ -71,6 +71,15 @@ pub struct Tools<'a> {
     pub space: &'a Space,
     /// The session's settings.
     pub env: &'a Env,
+    /// What results are made of; 0: nobody asks.
+    pub label: Label,
+}
+
+impl<'a> Tools<'a> {
+    /// The same, with results of this label.
+    pub fn labelled(self, label: Label) -> Tools<'a> {
+        Tools { label, ..self }
+    }
 }
 
 impl Batch<'_> {
@@ -154,7 +163,7 @@ impl Batch<'_> {
         while from < self.rows {
             let to = self.rows.min(from + PART);
             let column = self.part(tools, from, to, &mut Touched::default())?;
-            let failure = store(tools.space, &column, first, from, to)?;
+            let failure = store(tools.space, &column, (first, tools.label), from, to)?;
             new = new.or(failure);
             from = to;
         }
@@ -185,12 +194,13 @@ pub fn run(
 pub(super) fn store(
     space: &Space,
     column: &Column,
-    first: Fid,
+    (first, label): (Fid, Label),
     from: usize,
     to: usize,
 ) -> Result<Option<Failure>, Failure> {
     let mut window = space.own_arena(first.partition())?.write();
     let first = first.slot().saturating_add(from as u64);
+    window.mark(first, to - from, label)?;
     let new = column.failures.values().find(|f| !f.told).cloned();
     match &column.data {
         // Nothing is NULL and nothing failed: the usual case.

@@ -2,6 +2,7 @@
 
 use catalog::AggregateSignature;
 use contract::{Op, OpResult, TypeCode};
+use grant::family;
 
 /// The largest number of operands of a signature.
 pub const ARITY_MAX: usize = 3;
@@ -51,6 +52,17 @@ impl Operation {
     #[inline]
     pub fn result(&self) -> OpResult {
         self.op.result()
+    }
+
+    /// What kind of operation it is to a grant.
+    pub fn family(&self) -> u8 {
+        match self.op {
+            Op::Like | Op::NotLike | Op::Ilike | Op::NotIlike | Op::StartsWith => family::PATTERN,
+            Op::Cast | Op::Typmod | Op::TypmodExplicit => family::CAST,
+            Op::Hash | Op::IsTrue => family::COMPARE,
+            _ if self.is_comparison() => family::COMPARE,
+            _ => family::COMPUTE,
+        }
     }
 
     /// Whether it only compares two values: allowed without a client within one

@@ -373,7 +373,7 @@ impl Builder {
     }
 }
 
-fn target(fid: Fid, t: TypeCode, typmod: i32) -> Vec<u8> {
+pub fn target(fid: Fid, t: TypeCode, typmod: i32) -> Vec<u8> {
     let mut body = fid.0.to_le_bytes().to_vec();
     body.extend_from_slice(&typmod.to_le_bytes());
     body.extend_from_slice(&[t as u8, 0, 0, 0]);

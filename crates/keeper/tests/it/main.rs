@@ -6,6 +6,7 @@ mod batches;
 mod columns;
 mod common;
 mod equality;
+mod grants;
 mod hostile;
 mod load;
 mod process;

@@ -24,6 +24,8 @@ pub(super) enum Outcome {
 pub(super) struct Text {
     /// The text.
     pub(super) sql: String,
+    /// It is not the client's.
+    pub(super) changed: bool,
     /// What its statements are.
     pub(super) statements: Vec<rewrite::Statement>,
     /// Positions, if anything was changed.
@@ -155,6 +157,10 @@ impl Core {
             }
             return Ok(Outcome::Refuse(Failure::no_session()));
         }
+        let grants = match self.carried(&statements) {
+            Ok(grants) => grants,
+            Err(failure) => return Ok(Outcome::Refuse(failure)),
+        };
         let made = match edits.is_empty() {
             true => Ok((sql.to_owned(), None)),
             false => self
@@ -164,13 +170,25 @@ impl Core {
         Ok(match made {
             Err(failure) => Outcome::Refuse(failure),
             Ok((sql, positions)) => Outcome::Send(Box::new(Text {
-                sql,
+                sql: sql + &grants,
+                changed: positions.is_some() || !grants.is_empty(),
                 statements,
                 positions,
                 sealed,
                 touches,
             })),
         })
+    }
+
+    /// The grants that the keeper does not have yet, to go behind the text.
+    fn carried(&mut self, statements: &[rewrite::Statement]) -> Result<String, Failure> {
+        let mut text = String::new();
+        if self.session.is_open() {
+            for grant in statements.iter().filter_map(|s| s.grant.as_ref()) {
+                text.extend(self.session.carry(grant)?);
+            }
+        }
+        Ok(text)
     }
 
     /// The text with its edits made.

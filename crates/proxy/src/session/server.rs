@@ -87,6 +87,9 @@ impl Core {
             self.view.transaction_over();
         }
         let entry = self.queue.pop_front();
+        if self.queue.is_empty() {
+            self.session.all_answered();
+        }
         if std::mem::take(&mut self.litter) {
             self.sweep();
         }
@@ -113,6 +116,7 @@ impl Core {
         if text.starts_with(NO_SESSION) {
             self.session.lose();
         }
+        self.session.carried_in_vain();
         let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
         // What the server says of the rows before the refused one comes first.
         let ours = self.override_error.take();

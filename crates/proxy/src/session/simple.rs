@@ -41,7 +41,7 @@ impl Core {
         };
         Stats::add(&self.shared.stats.statements, 1);
         text.statements.iter().for_each(|s| self.sent(s));
-        if text.positions.is_some() {
+        if text.changed {
             frontend::query(&mut self.to_server, &text.sql);
         } else {
             self.to_server.extend_from_slice(message);

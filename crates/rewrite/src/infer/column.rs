@@ -17,6 +17,7 @@ impl Infer<'_> {
             match &field.node {
                 Some(NodeEnum::String(s)) => path.push(s.sval.as_str()),
                 _ => {
+                    self.authority.mention_all();
                     return match self.star(&path, c.location)? {
                         cols if cols.open.is_some() => Ok(cols.any()),
                         cols => Ok(Val::row(
@@ -24,6 +25,12 @@ impl Infer<'_> {
                         )),
                     };
                 }
+            }
+        }
+        if let Some(name) = path.last() {
+            self.authority.mention(name);
+            if path.len() == 1 && self.scopes.iter().any(|f| f.entry(None, name).is_some()) {
+                self.authority.mention_all();
             }
         }
         let found = match path.as_slice() {
@@ -154,6 +161,7 @@ impl Infer<'_> {
     pub fn star_of(&mut self, node: &Node) -> Res<Option<Cols>> {
         match &node.node {
             Some(NodeEnum::ColumnRef(c)) if is_star(c.fields.last()) => {
+                self.authority.mention_all();
                 let path = super::names(&c.fields);
                 self.star(&path, c.location).map(Some)
             }

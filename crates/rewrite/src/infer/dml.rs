@@ -126,6 +126,8 @@ impl Infer<'_> {
 
     /// The columns that an `INSERT` names, or all.
     pub fn insert_columns(&mut self, target: &Target, names: &[Node]) -> Res<Vec<Val>> {
+        // Those that it does not name get their defaults.
+        self.authority.write(&target.relation, None);
         if names.is_empty() {
             return Ok(match &target.relation.columns {
                 Some(columns) => columns.iter().map(|c| self.value_of(&c.ty)).collect(),
@@ -158,6 +160,7 @@ impl Infer<'_> {
             .iter()
             .find(|c| c.name == t.name)
             .ok_or_else(missing)?;
+        self.authority.write(&target.relation, Some(&t.name));
         for step in &t.indirection {
             if let Some(NodeEnum::AIndices(i)) = &step.node {
                 for bound in [i.lidx.as_deref(), i.uidx.as_deref()] {

@@ -76,6 +76,9 @@ impl Infer<'_> {
             });
         }
         let relation = self.relation(r)?;
+        if alias.is_some_and(|a| !a.colnames.is_empty()) {
+            self.authority.mention_all();
+        }
         let schema = alias.is_none().then(|| relation.schema.clone());
         let cols = renamed(self.columns(&relation), alias);
         Ok(Entry {
@@ -96,6 +99,7 @@ impl Infer<'_> {
         }
         if let Some(relation) = self.schema.relation(schema, &r.relname) {
             self.touches_protected |= relation.protected();
+            self.authority.name(relation);
             return Ok(relation.clone());
         }
         let name = match schema {
@@ -350,6 +354,7 @@ impl Infer<'_> {
         seen.join(&left);
         let right = self.item(right, &seen)?;
         let shared = shared_columns(j, &left, &right);
+        shared.iter().for_each(|name| self.authority.mention(name));
         let mut frame = self.merged(&left, &right, &shared)?;
         if let Some(condition) = j.quals.as_deref() {
             self.scopes.push(Rc::new(frame.clone()));

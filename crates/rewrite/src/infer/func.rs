@@ -8,6 +8,7 @@ use crate::schema::{ColumnType, UserFunction};
 use crate::value::{Block, Class, LeafKind, Val};
 use catalog::Arg;
 use contract::TypeCode;
+use grant::family;
 use pg_query::protobuf::{FuncCall, WindowDef};
 use pg_query::{Node, NodeEnum};
 
@@ -133,7 +134,15 @@ impl Infer<'_> {
             }
             return self.plain_function(name, vals, f.location);
         }
+        let families = match (known.aggregate(name, vals.len()).is_empty(), name) {
+            (false, _) => family::AGGREGATE,
+            (true, "starts_with") => family::PATTERN | family::COMPUTE,
+            _ => family::COMPUTE,
+        };
+        vals.iter()
+            .for_each(|val| self.authority.does_perhaps(val, families));
         if vals.iter().any(|v| self.enc_now(v).is_some()) {
+            self.authority.does(families);
             self.enc_function(&sigs, vals, f.location)
         } else {
             if let [only] = vals {
@@ -258,6 +267,9 @@ impl Infer<'_> {
             return Ok(None);
         }
         self.touches_protected = true;
+        for function in &fitting {
+            self.authority.call(&function.schema, &function.name);
+        }
         for (index, (node, val)) in f.args.iter().zip(vals).enumerate() {
             let mut targets: Vec<Option<&ColumnType>> =
                 fitting.iter().map(|u| target(u, index, node, f)).collect();

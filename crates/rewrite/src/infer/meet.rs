@@ -11,6 +11,7 @@ use std::ops::Range;
 impl Infer<'_> {
     /// The value meets something protected: its literals become protected.
     pub fn protect(&mut self, val: &Val) -> Res<()> {
+        self.note_meeting(val);
         match &val.class {
             Class::Row(fields) => {
                 for (_, field) in fields.clone().iter() {

@@ -19,6 +19,7 @@ mod range;
 mod select;
 mod with;
 
+use crate::authority::Authority;
 use crate::edit::{Edit, Piece};
 use crate::naming::NamedTarget;
 use crate::refusal::Refusal;
@@ -79,6 +80,8 @@ pub(crate) struct Infer<'a> {
     pub results: Option<Vec<bool>>,
     /// In queries whose column names nobody sees, if not 0.
     pub nameless: usize,
+    /// What the statement may do, as far as it was looked at.
+    pub authority: Authority,
 }
 
 /// The names in a list of string nodes.
@@ -118,6 +121,7 @@ impl<'a> Infer<'a> {
             named_targets: Vec::new(),
             results: None,
             nameless: 0,
+            authority: Authority::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::refusal::Refusal;
 use crate::value::{Block, Class, LeafKind, Use, Val};
 use catalog::Arg;
 use contract::TypeCode;
+use grant::family;
 use pg_query::protobuf::{AExpr, AExprKind, Token};
 use pg_query::{Node, NodeEnum};
 
@@ -107,6 +108,7 @@ impl Infer<'_> {
             if sigs.is_empty() {
                 return self.foreign(&[l.clone(), r.clone()], name, at);
             }
+            self.authority.does(families(name));
             match known::is_comparison(name) {
                 true => self.compare(l, r, at)?,
                 false => self.meet(l, r, at)?,
@@ -180,6 +182,8 @@ impl Infer<'_> {
     /// The result of an operation on values that are not protected (yet).
     pub fn combine(&mut self, name: &str, sigs: &[&known::Sig], vals: &[&Val]) -> Val {
         let known = !sigs.is_empty();
+        vals.iter()
+            .for_each(|val| self.authority.does_perhaps(val, families(name)));
         let plain = vals.iter().find(|v| matches!(v.class, Class::Plain(_)));
         let mut leaves = Vec::new();
         for val in vals {
@@ -219,11 +223,13 @@ impl Infer<'_> {
         if name == "||" && string(l) && bare_plain(r) {
             let end = self.right_end(e.rexpr.as_deref()?, e.location)?;
             self.insert(end, TO_ENC_TEXT);
+            self.authority.takes_plain();
             return None;
         }
         if name == "||" && string(r) && bare_plain(l) {
             let end = self.expr_range(e.lexpr.as_deref()?)?.end;
             self.insert(end, TO_ENC_TEXT);
+            self.authority.takes_plain();
             return None;
         }
         let open = |v: &Val| v.bare() || !v.leaves.is_empty();
@@ -294,6 +300,7 @@ impl Infer<'_> {
     fn unary(&mut self, name: &str, val: &Val, at: i32) -> Res<Val> {
         let sigs = Known::get().operator(name, 1);
         if self.holds_enc(val) {
+            self.authority.does(family::COMPUTE);
             if sigs.is_empty() {
                 return self.foreign(std::slice::from_ref(val), name, at);
             }
@@ -406,6 +413,15 @@ impl Infer<'_> {
             self.note_plain(val);
         }
         Ok(Val::boolean())
+    }
+}
+
+/// What kind of operation an operator is to a grant.
+fn families(name: &str) -> u8 {
+    match name {
+        "=" | "<>" | "<" | "<=" | ">" | ">=" => family::COMPARE,
+        _ if known::is_comparison(name) => family::PATTERN,
+        _ => family::COMPUTE,
     }
 }
 

@@ -1,0 +1,393 @@
+//! `Grant`, and the question whether the session's client has authorised an operation.
+//!
+//! Each operation is about values; what these were made of is known by the labels of their
+//! slots and by their columns. It is refused unless one entry of a grant covers all of it.
+//!
+//! Invariants: what is asked here is asked before anything is computed, told or stored; a
+//! result is labelled before it is there; without `require_grants` nothing is labelled and
+//! nothing asked.
+
+use super::Connection;
+use crate::fail::{self, Failure};
+use crate::program::Program;
+use crate::program::encoded::{Encoded, Fids};
+use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
+use contract::envelope::Origin as Maker;
+use contract::{Fid, body};
+use envelope::Envelope;
+use grant::{Grant, family};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
+use store::{ColumnId, Label, Window};
+use values::Error;
+
+/// What a channel remembers of labels and grants.
+#[derive(Default)]
+pub(super) struct Remembered {
+    /// Labels of columns, by partition.
+    columns: HashMap<u32, Label>,
+    unions: HashMap<(Label, Label), Label>,
+    /// What was covered. Grants only grow as long as the client is the same.
+    covered: HashSet<(Label, u8)>,
+    /// Of tokens: labels of the columns, by the tokens' number.
+    tokens: HashMap<u64, Vec<Label>>,
+}
+
+/// More numbers of tokens are forgotten, together with the key of the tokens.
+const TOKENS_MAX: usize = 4096;
+/// Labels of different slots of one run that are united one by one.
+const DISTINCT_MAX: usize = 64;
+
+/// Operands, as far as grants look at them.
+#[derive(Clone, Copy)]
+pub(super) struct Operands {
+    /// What they were made of.
+    pub label: Label,
+    /// They are values of one column as they were stored.
+    pub one_column: bool,
+}
+
+impl Operands {
+    /// None.
+    pub(super) const NONE: Operands = Operands {
+        label: provenance::EMPTY,
+        one_column: true,
+    };
+}
+
+impl Connection {
+    /// Takes in a grant of the client.
+    pub(super) fn grant(&mut self, body: body::Grant<'_>) -> Result<(), Failure> {
+        let parsed = Envelope::parse(body.envelope).map_err(super::envelopes::unopened)?;
+        if !parsed.is_grant() || parsed.origin != Maker::Client {
+            return Err(fail::malformed("The envelope holds no grant.").into());
+        }
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        let opened = client.opener.open_parsed(&parsed, &mut self.plain);
+        let grant = opened.map_err(super::envelopes::unopened).and_then(|()| {
+            Grant::decode(&self.plain).map_err(|_| fail::malformed("The grant is malformed."))
+        });
+        self.wipe();
+        let (grant, standing) = (grant?, &self.space.keeper.standing);
+        standing.add(&grant)?;
+        let grants = &self.space.session.grants;
+        let mut grants = grants.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(grants.add(&grant, standing)?)
+    }
+
+    /// Whether grants are asked for: only of what a client's session does.
+    #[inline]
+    pub(super) fn is_bound(&self) -> bool {
+        self.space.keeper.config.require_grants && self.client.is_some()
+    }
+
+    /// A label for what is put in now; none if nobody asks.
+    #[inline]
+    pub(super) fn label_if_bound(&self, label: Label) -> Label {
+        if self.space.keeper.config.require_grants {
+            label
+        } else {
+            0
+        }
+    }
+
+    /// Another client has the session: nothing holds that was covered before.
+    pub(super) fn forget_covered(&self) {
+        self.remembered.borrow_mut().covered.clear();
+    }
+
+    /// What operands were made of.
+    pub(super) fn operands(&self, fids: &[Fid]) -> Result<Operands, Failure> {
+        if !self.is_bound() {
+            return Ok(Operands {
+                label: 0,
+                one_column: false,
+            });
+        }
+        let mut all = Operands::NONE;
+        let mut column = None;
+        let mut rest = fids;
+        while let Some(first) = rest.first() {
+            let partition = first.partition();
+            let same = |fid: &Fid| fid.partition() == partition;
+            let length = rest.iter().position(|fid| !same(fid)).unwrap_or(rest.len());
+            let (run, later) = rest.split_at(length);
+            rest = later;
+            if partition == 0 {
+                continue;
+            }
+            all.one_column &= !first.is_temporary() && column.is_none_or(|c| c == partition);
+            column = Some(partition);
+            let label = self.label_of_run(partition, run.iter().map(|fid| fid.slot()))?;
+            all.label = self.union(all.label, label)?;
+        }
+        Ok(all)
+    }
+
+    /// What operands and these together were made of.
+    pub(super) fn more_operands(
+        &self,
+        before: Operands,
+        fids: &[Fid],
+    ) -> Result<Operands, Failure> {
+        let now = self.operands(fids)?;
+        let label = self.union(before.label, now.label)?;
+        let one = before.label == provenance::EMPTY || before.label == label;
+        Ok(Operands {
+            label,
+            one_column: before.one_column && now.one_column && one,
+        })
+    }
+
+    fn label_of_run(
+        &self,
+        partition: u32,
+        slots: impl Iterator<Item = u64>,
+    ) -> Result<Label, Failure> {
+        if !Fid::new(partition, 0).is_temporary() {
+            return self.label_of_column(partition);
+        }
+        let distinct = self
+            .space
+            .with_arena(partition, |arena| distinct(&arena.read(), slots))?;
+        distinct
+            .into_iter()
+            .try_fold(provenance::EMPTY, |all, label| self.union(all, label))
+    }
+
+    /// What the rows of a batch's column were made of.
+    pub(super) fn column_operands(
+        &self,
+        column: &Encoded<'_>,
+        rows: usize,
+    ) -> Result<Operands, Failure> {
+        match column {
+            Encoded::Bools(_) | Encoded::Raw(..) => Ok(Operands::NONE),
+            _ if !self.is_bound() => Ok(Operands::NONE),
+            _ => match column.fids((0, rows))? {
+                Fids::Each(fids) => self.operands(&fids),
+                Fids::Same(fid) => self.operands(&[fid]),
+            },
+        }
+    }
+
+    fn label_of_column(&self, partition: u32) -> Result<Label, Failure> {
+        if let Some(label) = self.remembered.borrow().columns.get(&partition) {
+            return Ok(*label);
+        }
+        let found = self.space.keeper.store.get(partition);
+        let column = found
+            .and_then(|p| p.column())
+            .ok_or_else(store::unresolved)?;
+        let origin = match column {
+            (_, true) => return Ok(provenance::CLIENT),
+            (id, _) if id == ColumnId::default() => return Ok(UNKNOWN),
+            (id, _) => Origin {
+                others: 0,
+                columns: vec![id],
+            },
+        };
+        let label = self.write_provenance().number(origin)?;
+        self.remembered
+            .borrow_mut()
+            .columns
+            .insert(partition, label);
+        Ok(label)
+    }
+
+    fn write_provenance(&self) -> std::sync::RwLockWriteGuard<'_, provenance::Provenance> {
+        let provenance = &self.space.session.provenance;
+        provenance.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was made of both.
+    #[inline]
+    pub(super) fn union(&self, a: Label, b: Label) -> Result<Label, Failure> {
+        if a == b || b == provenance::EMPTY || b == 0 {
+            return Ok(a);
+        }
+        if a == provenance::EMPTY || a == 0 {
+            return Ok(b);
+        }
+        if let Some(label) = self.remembered.borrow().unions.get(&(a, b)) {
+            return Ok(*label);
+        }
+        let label = self.write_provenance().union(a, b)?;
+        self.remembered.borrow_mut().unions.insert((a, b), label);
+        Ok(label)
+    }
+
+    /// Refuses what no grant covers: something to be done with values of this label.
+    #[inline]
+    pub(super) fn authorise(&self, label: Label, families: u8) -> Result<(), Failure> {
+        if !self.is_bound()
+            || self
+                .remembered
+                .borrow()
+                .covered
+                .contains(&(label, families))
+        {
+            return Ok(());
+        }
+        self.ask(label, families)
+    }
+
+    #[cold]
+    fn ask(&self, label: Label, families: u8) -> Result<(), Failure> {
+        let origin = self.origin(label);
+        let grants = &self.space.session.grants;
+        let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
+        let standing = &self.space.keeper.standing;
+        let covered = grants.cover(&origin, families) || standing.cover(&origin, families);
+        if !covered {
+            return Err(self.unauthorised(family::name(families), &origin, None));
+        }
+        self.remembered
+            .borrow_mut()
+            .covered
+            .insert((label, families));
+        Ok(())
+    }
+
+    /// As [`Self::authorise`], of comparisons: values of one column, as they were stored, may
+    /// be compared with each other, which keeps its indexes in order.
+    pub(super) fn authorise_order(&self, operands: Operands) -> Result<(), Failure> {
+        match operands.one_column {
+            true => Ok(()),
+            false => self.authorise(operands.label, family::COMPARE),
+        }
+    }
+
+    /// Whether values of this label may be stored in a column.
+    pub(super) fn authorise_write(&self, label: Label, partition: u32) -> Result<(), Failure> {
+        if !self.is_bound() {
+            return Ok(());
+        }
+        let target = self.space.keeper.store.get(partition);
+        let target = target
+            .and_then(|p| p.column())
+            .ok_or_else(store::unresolved)?;
+        let origin = self.origin(label);
+        let grants = &self.space.session.grants;
+        let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
+        let covered = match target {
+            // Constants of definitions are the client's own, or printed and read again.
+            (_, true) => {
+                let own = origin.others & !grant::origin::CLIENT == 0;
+                origin.columns.is_empty() && (own || grants.cover(&origin, family::CAST))
+            }
+            (column, _) => {
+                grants.cover_write(&origin, &column)
+                    || self.space.keeper.standing.cover_write(&origin, &column)
+            }
+        };
+        match covered {
+            true => Ok(()),
+            false => Err(self.unauthorised("store", &origin, Some(target.0))),
+        }
+    }
+
+    /// What a label stands for.
+    fn origin(&self, label: Label) -> Arc<Origin> {
+        let provenance = &self.space.session.provenance;
+        let provenance = provenance.read().unwrap_or_else(PoisonError::into_inner);
+        provenance.set(label)
+    }
+
+    fn unauthorised(&self, what: &str, origin: &Origin, target: Option<ColumnId>) -> Failure {
+        let name = |column: &ColumnId| {
+            let name = self.space.keeper.standing.name_of(column);
+            name.unwrap_or_else(|| "a column that no statement has named".to_owned())
+        };
+        let mut of: Vec<String> = origin.columns.iter().map(name).collect();
+        let others = [
+            (grant::origin::CLIENT, "constants of the client"),
+            (grant::origin::PLAIN, "plain values"),
+            (grant::origin::EXPORT, "envelopes of the keeper"),
+            (UNNAMED, "a column that nobody has named"),
+        ];
+        let others = others.iter().filter(|(bit, _)| origin.others & bit != 0);
+        of.extend(others.map(|(_, text)| (*text).to_owned()));
+        let place = target
+            .map(|t| format!(" in {}", name(&t)))
+            .unwrap_or_default();
+        let detail = format!(
+            "It would {what} values{place} that are made of: {}.",
+            of.join(", ")
+        );
+        Error::new(b"42501", "confide: the client's statement does not authorise this operation")
+            .detail(detail)
+            .hint("What a trigger, policy, view, default or function does must be in a definition that a client has made through Confide's proxy.")
+            .into()
+    }
+
+    /// What the columns of a batch were made of that a program uses, and its constants.
+    pub(super) fn program_label(
+        &self,
+        program: &Program,
+        columns: &[Operands],
+    ) -> Result<Label, Failure> {
+        if !self.is_bound() {
+            return Ok(0);
+        }
+        let constants: Vec<Fid> = program.constants.iter().map(|(fid, _)| *fid).collect();
+        let constants = self.operands(&constants)?.label;
+        let used = columns
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| program.uses(*at));
+        used.map(|(_, column)| column.label)
+            .try_fold(constants, |all, label| self.union(all, label))
+    }
+
+    /// Tokens of one number tell which of their rows are equal: what they are of is one.
+    pub(super) fn authorise_tokens(
+        &mut self,
+        number: u64,
+        columns: &[Operands],
+    ) -> Result<(), Failure> {
+        if !self.is_bound() {
+            return Ok(());
+        }
+        if self.remembered.borrow().tokens.len() >= TOKENS_MAX {
+            self.remembered.borrow_mut().tokens.clear();
+            self.token_key = None;
+        }
+        let before = self
+            .remembered
+            .borrow_mut()
+            .tokens
+            .remove(&number)
+            .unwrap_or_default();
+        let mut now = Vec::with_capacity(columns.len());
+        for (at, column) in columns.iter().enumerate() {
+            let earlier = before.get(at).copied().unwrap_or(provenance::EMPTY);
+            now.push(self.union(earlier, column.label)?);
+        }
+        let done = now
+            .iter()
+            .try_for_each(|label| self.authorise(*label, family::COMPARE));
+        // What was asked for counts, also if it was refused.
+        self.remembered.borrow_mut().tokens.insert(number, now);
+        done
+    }
+}
+
+/// The labels of slots; too many are as good as not known.
+fn distinct(window: &Window, slots: impl Iterator<Item = u64>) -> Vec<Label> {
+    let mut labels: Vec<Label> = Vec::new();
+    let mut last = None;
+    for slot in slots {
+        let label = window.label(slot).unwrap_or(UNKNOWN);
+        if last != Some(label) {
+            last = Some(label);
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+            if labels.len() > DISTINCT_MAX {
+                return vec![UNKNOWN];
+            }
+        }
+    }
+    labels
+}

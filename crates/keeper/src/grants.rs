@@ -1,0 +1,378 @@
+//! Grants as the keeper uses them: those of a session, and the standing ones of definitions,
+//! which hold for all sessions and outlive the keeper.
+//!
+//! Not here: whose grants these are (`dispatch::authorise` has opened them under the
+//! session's key), and what values were made of (`provenance`).
+//!
+//! Invariants: nothing but a client's grant adds to what is allowed; what stands is on disk
+//! before it counts.
+
+use crate::provenance::{Origin, column_id};
+use contract::envelope::FLAG_TEXT;
+use envelope::{Envelope, ExportKey, Opener, Sealer};
+use grant::{Column, Entry, Grant};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use store::ColumnId;
+use values::Error;
+use zeroize::Zeroizing;
+
+/// Entries that one session may have at a time, and standing grants of a keeper.
+const ENTRIES_MAX: usize = 16_384;
+const STANDING_MAX: usize = 65_536;
+/// In the data directory: the standing grants.
+const FILE: &str = "standing-grants";
+
+/// An entry with its columns' identities.
+#[derive(PartialEq, Eq)]
+struct Live {
+    others: u8,
+    families: u8,
+    columns: HashSet<ColumnId>,
+    writes: HashSet<ColumnId>,
+}
+
+impl Live {
+    fn of(entry: &Entry, aliases: &Aliases) -> Live {
+        let writes = aliases.resolve(&entry.writes);
+        Live {
+            others: entry.origins,
+            families: entry.families,
+            columns: aliases
+                .resolve(&entry.reads)
+                .union(&writes)
+                .copied()
+                .collect(),
+            writes,
+        }
+    }
+
+    fn covers(&self, origin: &Origin, families: u8) -> bool {
+        families & !self.families == 0
+            && origin.others & !self.others == 0
+            && origin.columns.iter().all(|c| self.columns.contains(c))
+    }
+}
+
+/// What each column stands for besides itself.
+#[derive(Default)]
+struct Aliases(HashMap<ColumnId, HashSet<ColumnId>>);
+
+impl Aliases {
+    /// The columns, and all that they stand for, also by way of others.
+    fn resolve(&self, columns: &BTreeSet<Column>) -> HashSet<ColumnId> {
+        let mut found: HashSet<ColumnId> = HashSet::new();
+        let mut open: Vec<ColumnId> = columns.iter().map(column_id).collect();
+        while let Some(column) = open.pop() {
+            if found.insert(column) {
+                open.extend(self.0.get(&column).into_iter().flatten());
+            }
+        }
+        found
+    }
+}
+
+/// What the grants of a session allow.
+#[derive(Default)]
+pub struct Grants {
+    entries: Vec<Live>,
+}
+
+impl Grants {
+    /// Takes in a grant.
+    pub fn add(&mut self, grant: &Grant, standing: &Standing) -> Result<(), Error> {
+        let inner = standing.read();
+        for entry in &grant.entries {
+            let live = Live::of(entry, &inner.aliases);
+            if self.entries.len() >= ENTRIES_MAX {
+                self.entries.clear();
+                return Err(crate::fail::program_limit(
+                    "The session has too many grants.",
+                ));
+            }
+            if !self.entries.contains(&live) {
+                self.entries.push(live);
+            }
+        }
+        Ok(())
+    }
+
+    /// Another client begins.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Whether one entry allows this.
+    pub fn cover(&self, origin: &Origin, families: u8) -> bool {
+        self.entries.iter().any(|e| e.covers(origin, families))
+    }
+
+    /// Whether such values may be stored in a column.
+    pub fn cover_write(&self, origin: &Origin, column: &ColumnId) -> bool {
+        let writes = |e: &&Live| e.writes.contains(column);
+        self.entries
+            .iter()
+            .filter(writes)
+            .any(|e| e.covers(origin, 0))
+    }
+}
+
+/// What definitions that clients made allow, in all sessions.
+pub struct Standing {
+    file: Option<PathBuf>,
+    root: Zeroizing<[u8; 32]>,
+    inner: RwLock<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    grants: Vec<Grant>,
+    live: Grants,
+    aliases: Aliases,
+    names: HashMap<ColumnId, String>,
+}
+
+impl Inner {
+    fn name(&mut self, column: &Column) {
+        let text = || format!("{}.{}.{}", column.schema, column.relation, column.column);
+        if self.names.len() < STANDING_MAX {
+            self.names.entry(column_id(column)).or_insert_with(text);
+        }
+    }
+
+    fn add(&mut self, grant: Grant) {
+        for (column, of) in &grant.aliases {
+            let all = self.aliases.0.entry(column_id(column)).or_default();
+            all.extend(of.iter().map(column_id));
+        }
+        for entry in &grant.entries {
+            let live = Live::of(entry, &self.aliases);
+            if !self.live.entries.contains(&live) {
+                self.live.entries.push(live);
+            }
+        }
+        self.grants.push(grant);
+    }
+}
+
+/// The part of a grant that holds for good.
+fn lasting(grant: &Grant) -> Grant {
+    Grant {
+        entries: grant
+            .entries
+            .iter()
+            .filter(|e| e.standing)
+            .cloned()
+            .collect(),
+        aliases: grant.aliases.clone(),
+    }
+}
+
+impl Standing {
+    /// The standing grants of a keeper with this directory; without one they end with it.
+    pub fn open(directory: &Path, root: &Zeroizing<[u8; 32]>) -> Result<Standing, String> {
+        let named = !directory.as_os_str().is_empty();
+        let standing = Standing {
+            file: named.then(|| directory.join(FILE)),
+            root: root.clone(),
+            inner: RwLock::new(Inner::default()),
+        };
+        standing.load()?;
+        Ok(standing)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what of a grant holds for good, and names its columns.
+    pub fn add(&self, grant: &Grant) -> Result<(), Error> {
+        let lasting = lasting(grant);
+        let mut inner = self.write();
+        let entries = grant.entries.iter();
+        entries
+            .flat_map(|e| e.reads.iter().chain(&e.writes))
+            .for_each(|c| inner.name(c));
+        if lasting.is_empty() || inner.grants.contains(&lasting) {
+            return Ok(());
+        }
+        if inner.grants.len() >= STANDING_MAX {
+            return Err(crate::fail::program_limit(
+                "There are too many standing grants.",
+            ));
+        }
+        let all = inner.grants.iter().chain([&lasting]);
+        self.save(all).map_err(|what| {
+            tracing::error!("cannot write the standing grants: {what}");
+            Error::new(
+                b"58030",
+                "confide: the keeper cannot keep a definition's grant",
+            )
+        })?;
+        inner.add(lasting);
+        Ok(())
+    }
+
+    /// Remembers a column's name, for errors.
+    pub fn name(&self, column: &Column) {
+        self.write().name(column);
+    }
+
+    /// What a column is called, as far as anybody has said.
+    pub fn name_of(&self, column: &ColumnId) -> Option<String> {
+        self.read().names.get(column).cloned()
+    }
+
+    /// Whether one standing entry allows this.
+    pub fn cover(&self, origin: &Origin, families: u8) -> bool {
+        self.read().live.cover(origin, families)
+    }
+
+    /// Whether such values may be stored in a column.
+    pub fn cover_write(&self, origin: &Origin, column: &ColumnId) -> bool {
+        self.read().live.cover_write(origin, column)
+    }
+
+    fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), String> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let mut plain = Vec::new();
+        for grant in grants {
+            let bytes = grant.encode();
+            plain.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            plain.extend_from_slice(&bytes);
+        }
+        let text = |e: envelope::Error| e.to_string();
+        let epoch = ExportKey::fresh_epoch().map_err(text)?;
+        let sealer = Sealer::export(ExportKey::derive(&self.root, epoch)).map_err(text)?;
+        let mut sealed = Vec::new();
+        sealer
+            .seal(0, FLAG_TEXT, &plain, &mut sealed)
+            .map_err(text)?;
+        let fresh = file.with_extension("new");
+        let write = || -> std::io::Result<()> {
+            let mut out = fs::File::create(&fresh)?;
+            out.write_all(&sealed)?;
+            out.sync_all()?;
+            fs::rename(&fresh, file)?;
+            fs::File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+        };
+        write().map_err(|e| e.to_string())
+    }
+
+    fn load(&self) -> Result<(), String> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let sealed = match fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(format!("{}: {e}", file.display())),
+        };
+        let altered = || format!("{}: not this keeper's, or altered", file.display());
+        let epoch = Envelope::parse(&sealed)
+            .ok()
+            .and_then(|e| e.epoch)
+            .ok_or_else(altered)?;
+        let opener =
+            Opener::export(&ExportKey::derive(&self.root, epoch)).map_err(|_| altered())?;
+        let mut plain = Vec::new();
+        opener.open(&sealed, &mut plain).map_err(|_| altered())?;
+        let mut rest = plain.as_slice();
+        let mut inner = self.write();
+        while let Some((length, tail)) = rest.split_first_chunk() {
+            let length = u32::from_le_bytes(*length) as usize;
+            let (bytes, tail) = tail.split_at_checked(length).ok_or_else(altered)?;
+            inner.add(Grant::decode(bytes).map_err(|_| altered())?);
+            rest = tail;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grant::{family, origin};
+
+    fn column(relation: &str, name: &str) -> Column {
+        Column::new("public", relation, name)
+    }
+
+    fn entry(standing: bool, reads: &[&Column]) -> Entry {
+        Entry {
+            standing,
+            origins: origin::CLIENT,
+            families: family::COMPARE,
+            reads: reads.iter().copied().cloned().collect(),
+            writes: BTreeSet::new(),
+        }
+    }
+
+    fn of(others: u8, columns: &[&Column]) -> Origin {
+        let columns = columns.iter().map(|c| column_id(c)).collect();
+        Origin { others, columns }
+    }
+
+    /// Only what one entry names, in all respects, is covered.
+    #[test]
+    fn covering() -> Result<(), String> {
+        let standing = Standing::open(Path::new(""), &Zeroizing::new([1; 32]))?;
+        let (a, b, c) = (column("t", "a"), column("t", "b"), column("t", "c"));
+        let grant = Grant {
+            entries: vec![entry(false, &[&a, &b]), entry(false, &[&c])],
+            ..Grant::default()
+        };
+        let mut grants = Grants::default();
+        grants
+            .add(&grant, &standing)
+            .map_err(|e| e.message.to_string())?;
+        let compare = |origin| grants.cover(&origin, family::COMPARE);
+        assert!(compare(of(origin::CLIENT, &[&a, &b])));
+        assert!(!compare(of(0, &[&b, &c])));
+        assert!(!compare(of(origin::PLAIN, &[&a])));
+        assert!(!compare(of(crate::provenance::UNNAMED, &[])));
+        assert!(!grants.cover(&of(0, &[&a]), family::COMPUTE));
+        assert!(!grants.cover_write(&of(0, &[]), &column_id(&a)));
+        Ok(())
+    }
+
+    /// What stands is there after a restart, and nothing else; a view's columns stand for
+    /// those below it, through other views too.
+    #[test]
+    fn standing() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let (a, b) = (column("t", "a"), column("t", "b"));
+        let (v, w) = (column("v", "x"), column("w", "x"));
+        let aliases = [(w.clone(), [v.clone()].into()), (v, [a.clone()].into())];
+        let grant = Grant {
+            entries: vec![entry(true, &[&a]), entry(false, &[&b])],
+            aliases: aliases.into(),
+        };
+        let first = Standing::open(dir.path(), &root)?;
+        first.add(&grant).map_err(|e| e.message.to_string())?;
+        let again = Standing::open(dir.path(), &root)?;
+        assert!(again.cover(&of(origin::CLIENT, &[&a]), family::COMPARE));
+        assert!(!again.cover(&of(0, &[&b]), family::COMPARE));
+        let mut grants = Grants::default();
+        let view = Grant {
+            entries: vec![entry(false, &[&w])],
+            ..Grant::default()
+        };
+        grants
+            .add(&view, &again)
+            .map_err(|e| e.message.to_string())?;
+        assert!(grants.cover(&of(0, &[&a]), family::COMPARE));
+        assert!(Standing::open(dir.path(), &Zeroizing::new([2; 32])).is_err());
+        Ok(())
+    }
+}

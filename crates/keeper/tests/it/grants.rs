@@ -1,0 +1,229 @@
+//! What a client's session may do is what its client has granted, whatever the database asks.
+
+use crate::common::{Backend, Refused, Running, target};
+use contract::envelope::{FLAG_GRANT, FLAG_TEXT};
+use contract::{Aggregate, Fid, Kind, Op, TypeCode};
+use grant::{Column, Entry, Grant, family, origin};
+use keeper::Bytes;
+use values::Value;
+
+const INT: TypeCode = TypeCode::Int4;
+
+fn bound() -> Running {
+    Running::with(|config| {
+        config.require_grants = true;
+        config.session_memory_limit = Bytes(64 << 20);
+    })
+}
+
+fn column(name: &str) -> Column {
+    Column::new("public", "emp", name)
+}
+
+fn entry(origins: u8, families: u8, reads: &[&str], writes: &[&str]) -> Entry {
+    Entry {
+        standing: false,
+        origins,
+        families,
+        reads: reads.iter().map(|c| column(c)).collect(),
+        writes: writes.iter().map(|c| column(c)).collect(),
+    }
+}
+
+fn give(backend: &mut Backend, entries: &[Entry]) {
+    let grant = Grant {
+        entries: entries.to_vec(),
+        ..Grant::default()
+    };
+    let sealed = backend.seal(None, FLAG_TEXT | FLAG_GRANT, &grant.encode());
+    backend.send(Kind::Grant, &sealed);
+}
+
+/// The partition of a column, by its name.
+fn open(backend: &mut Backend, relation: u32, name: &str) -> u32 {
+    let mut body = crate::common::DATABASE.to_le_bytes().to_vec();
+    body.extend_from_slice(&relation.to_le_bytes());
+    body.extend_from_slice(&1i32.to_le_bytes());
+    body.extend_from_slice(&(-1i32).to_le_bytes());
+    body.extend_from_slice(&[INT as u8, 0, 0, 0, 0, 0, 0, 0]);
+    body.extend_from_slice(format!("public\0emp\0{name}\0").as_bytes());
+    let answer = backend.call(Kind::PartitionOpen, &body).unwrap();
+    u32::from_le_bytes(answer[..4].try_into().unwrap())
+}
+
+/// A value that the client has stored in a column.
+fn stored(backend: &mut Backend, relation: u32, name: &str, value: i32) -> Fid {
+    give(backend, &[entry(origin::CLIENT, 0, &[], &[name])]);
+    let partition = open(backend, relation, name);
+    let constant = backend.put(&Value::Int4(value));
+    backend.promote(&[(constant, partition)]).unwrap()[0]
+}
+
+fn plain(backend: &mut Backend, value: i32) -> Fid {
+    let fid = backend.slot();
+    let body = [&target(fid, INT, -1)[..], &value.to_be_bytes()].concat();
+    backend.send(Kind::PutPlain, &body);
+    fid
+}
+
+fn equal(backend: &mut Backend, a: Fid, b: Fid) -> Result<Vec<u8>, Refused> {
+    let program = backend.number(Op::Eq, &[INT, INT], None);
+    backend.declassify(program, 1, &[a, b])
+}
+
+fn is_refused<T>(result: Result<T, Refused>) -> bool {
+    matches!(result, Err((state, text)) if state == "42501" && text.contains("authorise"))
+}
+
+/// A client's statement compares pay with its constant. The database may do that too, but
+/// not compare it with a number of its own, nor with another column, nor compute with it,
+/// nor store it. With the bug a trigger that joins pay with generate_series reads it.
+#[test]
+fn only_what_is_granted() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    let bonus = stored(&mut backend, 16_401, "bonus", 5200);
+    let constant = backend.put(&Value::Int4(5200));
+    assert!(is_refused(equal(&mut backend, pay, constant)));
+    give(
+        &mut backend,
+        &[entry(origin::CLIENT, family::COMPARE, &["pay"], &[])],
+    );
+    assert_eq!(equal(&mut backend, pay, constant), Ok(vec![1]));
+    let guess = plain(&mut backend, 5200);
+    assert!(is_refused(equal(&mut backend, pay, guess)));
+    assert!(is_refused(equal(&mut backend, guess, constant)));
+    assert!(is_refused(equal(&mut backend, pay, bonus)));
+    let add = backend.number(Op::Add, &[INT, INT], Some(INT));
+    let more = backend.eval(add, &[pay, constant]);
+    assert!(is_refused(backend.fence()));
+    assert!(equal(&mut backend, more, constant).is_err());
+    let other = open(&mut backend, 16_401, "bonus");
+    assert!(is_refused(backend.promote(&[(pay, other)])));
+    assert!(is_refused(backend.get(pay, INT)));
+}
+
+/// What is computed keeps the label of what it was made of: a plain value does not become
+/// the client's by adding the client's zero.
+#[test]
+fn labels_follow() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    let both = origin::CLIENT | origin::PLAIN;
+    let compute = family::COMPUTE | family::AGGREGATE;
+    give(
+        &mut backend,
+        &[
+            entry(both, compute, &[], &[]),
+            entry(origin::CLIENT, family::COMPARE, &["pay"], &[]),
+        ],
+    );
+    let (zero, guess) = (backend.put(&Value::Int4(0)), plain(&mut backend, 5200));
+    let add = backend.number(Op::Add, &[INT, INT], Some(INT));
+    let sum = backend.eval(add, &[zero, guess]);
+    assert_eq!(backend.fence(), Ok(()));
+    assert!(is_refused(equal(&mut backend, pay, sum)));
+    let max = backend.aggregate_number(Aggregate::Max, INT);
+    let (state, result) = (backend.slot(), backend.slot());
+    backend.step(state, zero, max, true);
+    backend.step(state, guess, max, false);
+    backend.two(Kind::AggregateFinal, result, state);
+    assert_eq!(backend.fence(), Ok(()));
+    assert!(is_refused(equal(&mut backend, pay, result)));
+}
+
+/// A slot is not given to a value of something else: what was looked at stays.
+#[test]
+fn slots_keep_their_origin() {
+    let running = bound();
+    let mut backend = running.session();
+    let constant = backend.put(&Value::Int4(1));
+    assert_eq!(backend.fence(), Ok(()));
+    let body = [&target(constant, INT, -1)[..], &5200i32.to_be_bytes()].concat();
+    backend.send(Kind::PutPlain, &body);
+    assert!(matches!(backend.fence(), Err((state, _)) if state == "55000"));
+}
+
+/// A column's name is given once. With the bug the database says that pay is another column,
+/// of which the client allows more.
+#[test]
+fn names_stay() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    give(
+        &mut backend,
+        &[entry(origin::PLAIN, family::COMPARE, &["note"], &["note"])],
+    );
+    assert_eq!(open(&mut backend, 16_400, "note"), pay.partition());
+    let guess = plain(&mut backend, 5200);
+    assert!(is_refused(equal(&mut backend, pay, guess)));
+    // Nor by storing it there.
+    let note = open(&mut backend, 16_402, "note");
+    assert!(is_refused(backend.promote(&[(pay, note)])));
+}
+
+/// Grants are the session's: forged ones, those of another session and values in their place
+/// are refused, and a new client begins without any.
+#[test]
+fn whose_grants() {
+    let running = bound();
+    let mut backend = running.session();
+    let other = running.session();
+    let all = Grant {
+        entries: vec![entry(origin::ALL, family::ALL, &["pay"], &["pay"])],
+        ..Grant::default()
+    };
+    let bytes = all.encode();
+    let foreign = other.seal(None, FLAG_TEXT | FLAG_GRANT, &bytes);
+    let value = backend.seal(None, FLAG_TEXT, &bytes);
+    let export = backend.seal(None, FLAG_TEXT | FLAG_GRANT, &bytes[..bytes.len() - 1]);
+    for bad in [foreign, value, export, bytes.clone()] {
+        backend.send(Kind::Grant, &bad);
+        assert!(backend.fence().is_err());
+    }
+    // A grant is no value, either.
+    let grant = backend.seal(None, FLAG_TEXT | FLAG_GRANT, &bytes);
+    let slot = backend.slot();
+    backend.put_bytes(slot, TypeCode::Text, -1, &grant);
+    assert!(backend.fence().is_err());
+    let pay = stored(&mut backend, 16_400, "pay", 1);
+    backend.send(Kind::Grant, &grant);
+    let guess = plain(&mut backend, 1);
+    assert_eq!(equal(&mut backend, pay, guess), Ok(vec![1]));
+    backend.handshake(&running.client).unwrap();
+    assert!(is_refused(equal(&mut backend, pay, guess)));
+}
+
+/// Without a grant a session keeps its indexes: stored values of one column compare.
+#[test]
+fn one_column() {
+    let running = bound();
+    let mut backend = running.session();
+    let a = stored(&mut backend, 16_400, "pay", 1);
+    let b = stored(&mut backend, 16_400, "pay", 2);
+    assert_eq!(equal(&mut backend, a, b), Ok(vec![0]));
+}
+
+/// A definition's entries hold in later sessions, those of statements do not.
+#[test]
+fn standing() {
+    let running = bound();
+    let mut first = running.session();
+    let pay = stored(&mut first, 16_400, "pay", 7);
+    let stands = Entry {
+        standing: true,
+        ..entry(origin::CLIENT, family::COMPARE, &["pay"], &[])
+    };
+    give(
+        &mut first,
+        &[stands, entry(origin::PLAIN, family::COMPARE, &["pay"], &[])],
+    );
+    assert_eq!(first.fence(), Ok(()));
+    let mut second = running.session();
+    let (constant, guess) = (second.put(&Value::Int4(7)), plain(&mut second, 7));
+    assert_eq!(equal(&mut second, pay, constant), Ok(vec![1]));
+    assert!(is_refused(equal(&mut second, pay, guess)));
+}

@@ -1,0 +1,254 @@
+"""A superuser plants what runs in the victim's session: triggers, policies, views, defaults,
+rules, functions, operators. Each compares a protected value with values that the superuser knows,
+and writes down what it learns.
+
+Mechanism: with `require_grants` the keeper does for a client's session only what a grant covers
+that the client has sealed, and no statement of the victim lets plain values meet its columns.
+Right: loot stays empty, whether the victim's statement fails (42501) or not. With the bug, as
+without the setting, loot has the values. Each attack is tried both ways, so it is known to work.
+"""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from stack import RUN, Stack
+
+PAY, NAME = 5200, "Kim"
+
+LOOT = "INSERT INTO loot SELECT e.id, g FROM emp e JOIN generate_series(5000, 5400) g ON e.pay = g"
+LETTERS = (
+    "INSERT INTO loot SELECT o, g FROM emp e, generate_series(1, 3) o, generate_series(32, 126) g, "
+    "generate_series(1, 1) n WHERE substr(e.name, o::enc_int4, n::enc_int4) = chr(g)::enc_text"
+)
+
+
+def function(name, body, returns="trigger", rest="LANGUAGE plpgsql"):
+    return f"CREATE OR REPLACE FUNCTION {name} RETURNS {returns} {rest} AS $attack$ {body} $attack$"
+
+
+def once(body, result):
+    """Runs once in the victim's session, although it makes rows itself."""
+    return (
+        "BEGIN IF session_user = 'app' AND NOT EXISTS (SELECT FROM loot) THEN "
+        "INSERT INTO loot VALUES (0, 0); "
+        f"{body}; END IF; RETURN {result}; END"
+    )
+
+
+TRIGGER = function("take()", once(LOOT, "NEW"))
+PLANTED = function("planted()", once(LOOT, "true"), "boolean")
+
+IMMUTABLE = function(
+    "planted(int)", "BEGIN PERFORM planted(); RETURN $1; END", "int", "LANGUAGE plpgsql IMMUTABLE"
+)
+
+READS = "SELECT id, pay FROM emp WHERE pay > 5000"
+WRITES = "INSERT INTO emp VALUES (9, 100, 'Ann')"
+
+ATTACKS = {
+    "trigger before insert": (
+        [TRIGGER, "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()"],
+        WRITES,
+    ),
+    "trigger after insert, of the statement": (
+        [
+            TRIGGER,
+            "CREATE TRIGGER take AFTER INSERT ON emp FOR EACH STATEMENT EXECUTE FUNCTION take()",
+        ],
+        WRITES,
+    ),
+    "deferred trigger": (
+        [
+            TRIGGER,
+            "CREATE CONSTRAINT TRIGGER take AFTER INSERT ON emp DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION take()",
+        ],
+        WRITES,
+    ),
+    "trigger on another table": (
+        [
+            TRIGGER,
+            "CREATE TRIGGER take BEFORE INSERT ON other FOR EACH ROW EXECUTE FUNCTION take()",
+        ],
+        "INSERT INTO other VALUES (1, 'x')",
+    ),
+    "text, letter by letter": (
+        [
+            function("take()", once(LETTERS, "NEW")),
+            "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()",
+        ],
+        WRITES,
+    ),
+    "row policy": (
+        [
+            PLANTED,
+            "ALTER TABLE emp ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE emp FORCE ROW LEVEL SECURITY",
+            "CREATE POLICY p ON emp USING (id < 0 OR planted())",
+        ],
+        READS,
+    ),
+    "view in place of the table": (
+        [
+            PLANTED,
+            "ALTER TABLE emp RENAME TO emp_real",
+            "CREATE VIEW emp AS SELECT id, pay, name FROM emp_real WHERE planted()",
+            "GRANT ALL ON emp TO app",
+            PLANTED.replace("FROM emp e", "FROM emp_real e"),
+        ],
+        READS,
+    ),
+    "view that joins": (
+        [
+            "ALTER TABLE emp RENAME TO emp_real",
+            "CREATE VIEW emp AS SELECT e.id, e.pay, e.name FROM emp_real e JOIN "
+            "generate_series(5000, 5400) g ON e.pay = g AND spy(e.id, g)",
+            "GRANT ALL ON emp TO app",
+        ],
+        READS,
+    ),
+    "default": (
+        [PLANTED, "ALTER TABLE emp ALTER COLUMN seen SET DEFAULT planted()"],
+        WRITES,
+    ),
+    "check": (
+        [PLANTED, "ALTER TABLE emp ADD CHECK (planted()) NOT VALID"],
+        WRITES,
+    ),
+    "generated column": (
+        [
+            PLANTED,
+            IMMUTABLE,
+            "ALTER TABLE emp ADD COLUMN made int GENERATED ALWAYS AS (planted(id)) STORED",
+        ],
+        WRITES,
+    ),
+    "rule": (
+        ["CREATE RULE r AS ON INSERT TO emp DO ALSO " + LOOT],
+        WRITES,
+    ),
+    "function replaced": (
+        [function("tax(enc_int4)", once(LOOT, "$1"), "enc_int4")],
+        "SELECT tax(pay) FROM emp",
+    ),
+    "function that is its definer's": (
+        [
+            function(
+                "tax(enc_int4)", once(LOOT, "$1"), "enc_int4", "LANGUAGE plpgsql SECURITY DEFINER"
+            )
+        ],
+        "SELECT tax(pay) FROM emp",
+    ),
+    "operator before the search path": (
+        [
+            function("spied(enc_int4, enc_int4)", once(LOOT, "true"), "boolean"),
+            "CREATE OPERATOR > (LEFTARG = enc_int4, RIGHTARG = enc_int4, FUNCTION = spied)",
+        ],
+        READS,
+    ),
+    "event trigger": (
+        [
+            function("at_ddl()", once(LOOT, "").replace("RETURN ;", ""), "event_trigger"),
+            "CREATE EVENT TRIGGER at_ddl ON ddl_command_start EXECUTE FUNCTION at_ddl()",
+        ],
+        "CREATE TABLE later (id int, pay enc_int4)",
+    ),
+    "index on an expression": (
+        [
+            PLANTED,
+            IMMUTABLE,
+            "CREATE INDEX ON other (planted(id))",
+        ],
+        "INSERT INTO other VALUES (1, 'x')",
+    ),
+    "prepared statement, invalidated": (
+        [TRIGGER, "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()"],
+        "EXECUTE p",
+    ),
+}
+
+SETUP = """
+DROP SCHEMA IF EXISTS attack CASCADE;
+CREATE SCHEMA attack AUTHORIZATION app;
+CREATE TABLE attack.loot (id int, value int);
+GRANT ALL ON attack.loot TO app;
+CREATE FUNCTION attack.spy(int, int) RETURNS boolean LANGUAGE plpgsql COST 100000 AS
+  $$BEGIN INSERT INTO attack.loot VALUES ($1, $2); RETURN true; END$$;
+"""
+
+TABLES = [
+    "CREATE TABLE emp (id int, pay enc_int4, name enc_text, seen boolean)",
+    "CREATE TABLE other (id int, note enc_text)",
+    "CREATE FUNCTION tax(enc_int4) RETURNS enc_int4 LANGUAGE sql AS 'SELECT $1'",
+    f"INSERT INTO emp VALUES (1, {PAY}, '{NAME}'), (2, 5100, 'Bo')",
+    "PREPARE p AS INSERT INTO emp VALUES (9, 100, 'Ann')",
+]
+
+
+@pytest.fixture(scope="module", params=["true", "false"], ids=["bound", "unbound"])
+def played(request):
+    """A stack whose keeper asks for grants, and one whose keeper does not."""
+    stack = Stack(run=Path(f"{RUN}-{request.param}"))
+    stack.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = request.param
+    stack.up()
+    yield stack, request.param == "true"
+    stack.down("--remove")
+
+
+def in_schema(connection):
+    connection.execute("SET search_path = attack, pg_catalog")
+    connection.execute("SET statement_timeout = '60s'")
+    return connection
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_planted(played, attack, name):
+    stack, bound = played
+    statements, victim = ATTACKS[name]
+    with stack.connect_dba() as dba:
+        dba.execute("DROP EVENT TRIGGER IF EXISTS at_ddl")
+        dba.execute(SETUP)
+        with stack.connect_app() as app:
+            in_schema(app)
+            for statement in TABLES:
+                app.execute(statement)
+            in_schema(dba)
+            for statement in statements:
+                dba.execute(statement)
+            # What the victim asks for may fail: the attack is what it must not serve.
+            try:
+                app.execute(victim)
+            except psycopg.Error as error:
+                assert bound, f"the attack does not work at all: {error}"
+        known = dba.execute("SELECT value FROM loot WHERE value NOT IN (0)").fetchall()
+        dba.execute("DROP EVENT TRIGGER IF EXISTS at_ddl")
+    stolen = {value for (value,) in known} & {PAY, 5100, *map(ord, NAME)}
+    if bound:
+        attack.attempt(name, bool(stolen))
+    else:
+        assert stolen, "the attack does not work at all"
+
+
+def test_grant_of_another_session(played, attack):
+    """What one client has authorised is nothing to another's session."""
+    stack, bound = played
+    with stack.connect_dba() as dba, stack.connect_app() as one, stack.connect_app() as two:
+        dba.execute(SETUP)
+        for statement in TABLES:
+            in_schema(one).execute(statement)
+        guess = "SELECT e.id FROM emp e JOIN generate_series(5000, 5400) g ON e.pay = g::enc_int4"
+        assert len(one.execute(guess).fetchall()) == 2
+        in_schema(dba)
+        for statement in ATTACKS["trigger before insert"][0]:
+            dba.execute(statement)
+        try:
+            in_schema(two).execute(WRITES)
+        except psycopg.Error as error:
+            assert bound
+            assert error.sqlstate == "42501"
+        stolen = dba.execute("SELECT FROM loot WHERE value > 0").fetchall()
+    if bound:
+        attack.attempt("a grant of another session", bool(stolen))
+    else:
+        assert stolen, "the attack does not work at all"
