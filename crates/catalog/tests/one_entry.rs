@@ -69,6 +69,7 @@ main(int count, char **arguments)
 	CfdWireCensus body = {.relation = 1000,.types = 2};
 	const uint8_t types[] = {CFD_TYPE_INT4, CFD_TYPE_TEXT};
 
+	(void) arguments;
 	if (count == 1)
 	{
 		fwrite(&body, sizeof(body), 1, stdout);
