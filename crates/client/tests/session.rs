@@ -148,13 +148,21 @@ fn quoted_envelopes_open() {
 #[test]
 fn plans_are_opened_and_other_texts_are_not() {
     let types = common::types();
-    let mut body = vec![0, 2];
-    for name in ["QUERY PLAN", "plan"] {
+    // Name of the column, and of which table it is.
+    let cases = [
+        ("QUERY PLAN", 0, Some(Protected::Quoting)),
+        ("pg_get_viewdef", 0, Some(Protected::Quoting)),
+        ("plan", 0, None),
+        ("QUERY PLAN", 9, None),
+    ];
+    let mut body = vec![0, cases.len() as u8];
+    for (name, table, _) in cases {
         body.extend_from_slice(name.as_bytes());
-        body.extend_from_slice(&[0, 0, 0, 0, 9, 0, 1, 0, 0, 0, 25]);
+        body.extend_from_slice(&[0, 0, 0, 0, table, 0, 1, 0, 0, 0, 25]);
         body.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
     }
     let columns = description::rows(&mut body, &types).unwrap();
-    assert_eq!(columns[0].protected, Some(Protected::Quoting));
-    assert_eq!(columns[1].protected, None);
+    for (column, (name, table, protected)) in columns.iter().zip(cases) {
+        assert_eq!(column.protected, protected, "{name} of {table}");
+    }
 }
