@@ -144,7 +144,7 @@ fn quoted_envelopes_open() {
     assert_eq!(String::from_utf8(out).unwrap(), want);
 }
 
-/// Only EXPLAIN's column is looked into.
+/// Only columns of EXPLAIN and of definitions are looked into.
 #[test]
 fn plans_are_opened_and_other_texts_are_not() {
     let types = common::types();
