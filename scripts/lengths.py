@@ -36,7 +36,6 @@ LONGER = {
     "crates/rewrite/src/infer/expr.rs expr_inner": 90,
     "crates/rewrite/src/kind.rs traits": 63,
     "crates/rewrite/src/utility.rs statement": 67,
-    "crates/store/src/partition.rs": 689,
     "crates/values/src/apply.rs dispatch": 72,
     "crates/values/src/datetime/interval.rs": 731,
     "crates/values/src/datetime/interval.rs read_fields": 68,

@@ -229,11 +229,7 @@ fn statement<'a>(
                 && !reach().tokens(sql, tokens, &range) =>
         {
             later::check(sql, tokens, &range, |_| false, schema)?;
-            let mut bare = bare(range.clone(), traits);
-            bare.statement.unresolved = refusal.needs_schema_refresh;
-            bare.statement.clear_values = tokens.values(&range).next().is_some();
-            bare.statement.params = parameters(sql, tokens, &range);
-            return Ok(bare);
+            return Ok(passed_on(&refusal, sql, tokens, &range, traits));
         }
         Err(refusal) => return Err(refusal.at(i32::try_from(range.start).unwrap_or(-1))),
     };
@@ -252,10 +248,8 @@ fn statement<'a>(
             .any(|e| e.range.start <= r.start && r.end <= e.range.end)
     };
     let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
-    if !matches!(
-        node.node,
-        Some(NodeEnum::CreateFunctionStmt(_) | NodeEnum::DoStmt(_))
-    ) {
+    use NodeEnum::{CreateFunctionStmt, DoStmt};
+    if !matches!(node.node, Some(CreateFunctionStmt(_) | DoStmt(_))) {
         later::check(sql, tokens, &range, edited, schema)?;
     }
     let statement = Statement {
@@ -287,6 +281,21 @@ fn statement<'a>(
         unique: false,
         open,
     })
+}
+
+/// A statement that is not understood and goes on as it is.
+fn passed_on(
+    refusal: &Refusal,
+    sql: &str,
+    tokens: &Tokens,
+    range: &Range<usize>,
+    traits: Traits,
+) -> Analysis {
+    let mut bare = bare(range.clone(), traits);
+    bare.statement.unresolved = refusal.needs_schema_refresh;
+    bare.statement.clear_values = tokens.values(range).next().is_some();
+    bare.statement.params = parameters(sql, tokens, range);
+    bare
 }
 
 fn bare(range: Range<usize>, traits: Traits) -> Analysis {

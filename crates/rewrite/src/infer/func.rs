@@ -110,15 +110,8 @@ impl Infer<'_> {
         {
             return Ok(val);
         }
-        if let (true, "substring" | "substr", [_, pattern]) = (any_enc, name, vals)
-            && pattern.bare()
-            && self.has_string(pattern)
-        {
-            return Err(Refusal::unsupported(
-                "substring with a regular expression is not available for protected values",
-            )
-            .at(f.location)
-            .hint("For a position, write a number without quotes."));
+        if any_enc {
+            self.not_by_pattern(name, f, vals)?;
         }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
@@ -150,6 +143,21 @@ impl Infer<'_> {
             }
             Ok(self.open_function(name, &sigs, vals))
         }
+    }
+
+    /// `substring` by a regular expression is refused for protected values.
+    fn not_by_pattern(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<()> {
+        if let ("substring" | "substr", [_, pattern]) = (name, vals)
+            && pattern.bare()
+            && self.has_string(pattern)
+        {
+            return Err(Refusal::unsupported(
+                "substring with a regular expression is not available for protected values",
+            )
+            .at(f.location)
+            .hint("For a position, write a number without quotes."));
+        }
+        Ok(())
     }
 
     /// A function of the catalog with a protected argument.
