@@ -2,6 +2,7 @@
 //! keeper and TPM; an older copy of the files is refused, also after the counter's index
 //! was removed and made anew; a crash around the increment leaves the old or the new state.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ fn power_on(dir: &Path) -> Child {
         .spawn()
         .expect("package swtpm is needed");
     let until = Instant::now() + Duration::from_secs(10);
-    while !socket.exists() {
+    // The file is there before swtpm listens.
+    while UnixStream::connect(&socket).is_err() {
         assert!(Instant::now() < until, "swtpm does not start");
         std::thread::sleep(Duration::from_millis(10));
     }
