@@ -134,6 +134,25 @@ def test_exchanges(both, answered):
     assert answered() - before - idle > 10
 
 
+def test_other_tests_of_a_known_order(both, answered):
+    """A search tells how keys compare with the value; so other tests of the same two values are
+    known, too. Known for the scan's own condition only, `<>` would be an exchange for each row."""
+    app, twin = both
+    for connection in both:
+        connection.execute("SET enable_bitmapscan = off")
+    app.execute("SET confide.enable_batch_scan = off")
+    query = "SELECT i FROM k WHERE n > %(v)s AND n <> %(v)s ORDER BY i"
+    value = {"v": 9900}
+    rows = len(twin.execute(query, value).fetchall())
+    assert rows > 50
+    app.execute(query, value)
+    idle = answered()
+    idle = answered() - idle
+    before = answered()
+    assert len(app.execute(query, value).fetchall()) == rows
+    assert answered() - before - idle < rows / 2
+
+
 def test_planning_of_arms(both, answered):
     """What the planner asks about a column's statistics it asks once for all conditions on the
     column; one condition after the other it would be an exchange each."""

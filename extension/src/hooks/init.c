@@ -10,7 +10,7 @@
 #include "order/ranks.h"
 #include "result/results.h"
 #include "index/search.h"
-#include "known/literals.h"
+#include "known/known.h"
 #include "schema/schema.h"
 #include "session/arena.h"
 #include "session/channel.h"
@@ -163,6 +163,6 @@ _PG_init(void)
 	cfd_report_init();
 	cfd_planner_init();
 	cfd_results_init();
-	cfd_arena_forgotten = cfd_cache_reset;
+	cfd_arena_forgotten = cfd_known_end_message;
 	MarkGUCPrefixReserved("confide");
 }

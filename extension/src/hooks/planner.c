@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "hooks/hooks.h"
+#include "known/known.h"
 #include "node/aggregate/aggregate.h"
 #include "node/promote/promote.h"
 #include "node/scan/scan.h"
@@ -58,6 +59,8 @@ plan_by_postgres(Query *query, const char *text, int options, ParamListInfo para
 	CfdPlanning *outer = cfd_planning;
 	PlannedStmt *statement;
 
+	if (outer == NULL)
+		cfd_known_begin(&cfd_known[CFD_SCOPE_PLANNING]);
 	cfd_planning = &planning;
 	PG_TRY();
 	{
@@ -67,6 +70,8 @@ plan_by_postgres(Query *query, const char *text, int options, ParamListInfo para
 	PG_FINALLY();
 	{
 		cfd_planning = outer;
+		if (outer == NULL)
+			cfd_known_end(&cfd_known[CFD_SCOPE_PLANNING]);
 	}
 	PG_END_TRY();
 	return statement;

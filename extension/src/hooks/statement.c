@@ -87,7 +87,7 @@ after_outermost(void)
 {
 	if (cfd_statement_depth > 0)
 		return;
-	cfd_known_forget_statement();
+	cfd_known_end_statement();
 	cfd_fence_outstanding();
 	cfd_schema_report();
 }
@@ -100,7 +100,7 @@ executor_start(QueryDesc *query, int eflags)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	cfd_known_forget_statement();
+	cfd_known_end_statement();
 	cfd_search_plan(query->planstate);
 }
 
@@ -269,7 +269,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	int			workers = max_parallel_maintenance_workers;
 
 	cfd_flush_dropped();
-	cfd_known_forget_statement();
+	cfd_known_end_statement();
 	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(statement));
 	if (adapted != statement)
 		read_only = false;
@@ -297,7 +297,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_statement_depth--;
 		cfd_mode = mode;
 		max_parallel_maintenance_workers = workers;
-		cfd_known_forget_builds();
+		cfd_known_end(&cfd_known[CFD_SCOPE_BUILD]);
 		cfd_unchecked_end(unchecked);
 		if (outermost_copy)
 			cfd_copy_end();

@@ -15,9 +15,9 @@
 #include "access/nbtree.h"
 #include "index/ahead.h"
 #include "index/pages.h"
+#include "known/known.h"
 #include "session/channel.h"
 #include "compat/compat.h"
-#include "session/pins.h"
 #include "miscadmin.h"
 #include "program/registry.h"
 #include "value/types.h"
@@ -35,7 +35,7 @@
 typedef struct Value
 {
 	CfdFid		fid;
-	uint32		program;
+	uint16		program;
 } Value;
 
 typedef struct Arm
@@ -57,7 +57,7 @@ typedef struct Question
 	BlockNumber next;			/* to the right, or P_NONE */
 	int			items;			/* keys without the high key */
 	int			count;
-	CfdFid	   *keys;
+	CfdFid	   *keys;			/* in the page's order, the high key last */
 	BlockNumber *children;		/* of an inner page: before each key, and the last one */
 	int			values;
 	Value		value[CFD_SEARCH_VALUES_MAX];
@@ -77,9 +77,8 @@ typedef struct Arms
 	int			count;
 	Arm			arms[ARMS_MAX];
 	bool		asked;
-	uint64		sweeps;			/* of garbage before anything was asked */
-	MemoryContext asking;		/* of what follows */
-	Question   *questions;
+	CfdScope	known;			/* where its values belong in the pages that were asked about */
+	MemoryContext asking;		/* of questions and their keys */
 	IndexScanDesc scan;			/* whose array it is, or NULL */
 	int			end;			/* element behind those that were asked about */
 	int			window;			/* how many were, the last time */
@@ -144,6 +143,7 @@ add_scan(Arms *to, const BitmapIndexScanState *node)
 static void
 cfd_ahead_forget(void *arg)
 {
+	cfd_known_end(&((Arms *) arg)->known);
 	for (Arms **at = &groups; *at != NULL; at = &(*at)->next)
 	{
 		if (*at == arg)
@@ -159,7 +159,7 @@ make_arms(MemoryContext context)
 {
 	Arms	   *made = MemoryContextAllocZero(context, sizeof(Arms));
 
-	made->context = context;
+	made->context = made->known.context = context;
 	made->asking = context;
 	return made;
 }
@@ -207,40 +207,29 @@ cfd_ahead_plan(BitmapOrState *node)
 
 /* ---------- pages ---------- */
 
-/* Takes the keys of a page in its order, the high key last, and lets go of it. NULL: it is not in use. */
+/* Takes the keys of a page, and lets go of it. NULL: it is not in use. */
 static Question *
 read_page(Relation index, Buffer buffer)
 {
-	Page		page = BufferGetPage(buffer);
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	Question   *question = NULL;
-	int			last = PageGetMaxOffsetNumber(page);
-	int			first;
+	static CfdKeys page;
+	Question   *question;
 
-	if (!P_IGNORE(opaque))
-	{
-		question = palloc0(sizeof(Question));
-		cfd_request_init(&question->request);
-		question->block = BufferGetBlockNumber(buffer);
-		question->leaf = P_ISLEAF(opaque);
-		question->next = opaque->btpo_next;
-		/* The first child of an inner page has no key: it is below all. */
-		first = P_FIRSTDATAKEY(opaque) + (question->leaf ? 0 : 1);
-		question->items = Min(Max(last - first + 1, 0), CFD_PAGE_KEYS_MAX - 1);
-		question->count = question->items + (P_RIGHTMOST(opaque) ? 0 : 1);
-		question->keys = palloc(sizeof(CfdFid) * (question->count + 1));
-		question->children = palloc(sizeof(BlockNumber) * (question->items + 1));
-		for (int i = 0; i < question->count; i++)
-		{
-			OffsetNumber at = i < question->items ? first + i : P_HIKEY;
-
-			question->keys[i] = cfd_key_fid(index, (IndexTuple) PageGetItem(page, PageGetItemId(page, at)), 1);
-		}
-		for (int i = 0; i <= question->items && !question->leaf; i++)
-			question->children[i] =
-				BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, PageGetItemId(page, first - 1 + i)));
-	}
-	_bt_relbuf(index, buffer);
+	cfd_page_copy(&page, index, buffer);
+	if (page.ignore)
+		return NULL;
+	question = palloc0(sizeof(Question));
+	cfd_request_init(&question->request);
+	question->block = page.block;
+	question->leaf = page.level == 0;
+	question->next = page.next;
+	question->items = page.items;
+	question->count = page.count;
+	question->keys = palloc(sizeof(CfdFid) * (page.count + 1));
+	question->children = palloc(sizeof(BlockNumber) * (page.items + 1));
+	for (int i = 0; i < page.count; i++)
+		question->keys[i] = cfd_key_fid(index, cfd_page_key(&page, i), 1);
+	for (int i = 0; i <= page.items && !question->leaf; i++)
+		question->children[i] = cfd_page_child(&page, i);
 	return question;
 }
 
@@ -276,7 +265,7 @@ send_question(Arms *group, Question *question)
 }
 
 static void
-cfd_ahead_take_answer(Question *question)
+cfd_ahead_take_answer(Arms *group, Question *question)
 {
 	uint32		length;
 	const char *answer = cfd_await(&question->request, &length);
@@ -296,6 +285,9 @@ cfd_ahead_take_answer(Question *question)
 			cfd_violation("impossible place of a value");
 	}
 	question->answered = true;
+	for (int i = 0; i < question->values; i++)
+		cfd_known_put_place(&group->known, question->value[i].program, question->value[i].fid,
+							question->keys, question->count, question->less[i], question->up_to[i]);
 }
 
 /* Where an arm goes from the page that was asked about for it. */
@@ -332,24 +324,14 @@ cfd_ahead_ask(Arms *group, Buffer buffer, Question *others)
 static void
 take_step(Arms *group, Question *questions)
 {
-	Question   *last = NULL;
-
 	for (Question *question = questions; question != NULL; question = question->older)
-	{
-		cfd_ahead_take_answer(question);
-		last = question;
-	}
+		cfd_ahead_take_answer(group, question);
 	for (int i = 0; i < group->count; i++)
 	{
 		Arm		   *arm = &group->arms[i];
 
 		arm->block = arm->asked == NULL ? P_NONE : next_page(arm);
 		arm->asked = NULL;
-	}
-	if (last != NULL)
-	{
-		last->older = group->questions;
-		group->questions = questions;
 	}
 }
 
@@ -390,7 +372,7 @@ ask_all(Arms *group)
 	MemoryContext before = MemoryContextSwitchTo(group->asking);
 
 	group->asked = true;
-	group->sweeps = cfd_sweeps();
+	cfd_known_begin(&group->known);
 	cfd_ahead_descend(group);
 	MemoryContextSwitchTo(before);
 }
@@ -457,8 +439,8 @@ take_elements(Arms *group, const BTArrayKeyInfo *array, int most)
 {
 	ScanKeyData key = group->scan->keyData[0];
 
+	cfd_known_end(&group->known);
 	MemoryContextReset(group->asking);
-	group->questions = NULL;
 	group->asked = false;
 	memset(group->arms, 0, sizeof(group->arms));
 	group->count = 0;
@@ -496,43 +478,10 @@ cfd_ahead_array(IndexScanDesc scan, bool all)
 		ask_all(group);
 }
 
-/* ---------- what is known ---------- */
-
 bool
 cfd_ahead_asked(IndexScanDesc scan)
 {
 	const Arms *group = group_of(scan);
 
 	return group != NULL && group->asked;
-}
-
-static bool
-cfd_ahead_look_up(const Arms *group, const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
-{
-	for (const Question *question = group->questions; question != NULL; question = question->older)
-	{
-		if (!question->answered || question->count != count ||
-			memcmp(question->keys, keys, sizeof(CfdFid) * count) != 0)
-			continue;
-		for (int i = 0; i < question->values; i++)
-		{
-			if (question->value[i].fid != value || question->value[i].program != program)
-				continue;
-			*less = question->less[i];
-			*up_to = question->up_to[i];
-			return true;
-		}
-	}
-	return false;
-}
-
-bool
-cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program, uint32 *less, uint32 *up_to)
-{
-	for (const Arms *group = groups; group != NULL; group = group->next)
-	{
-		if (cfd_sweeps() == group->sweeps && cfd_ahead_look_up(group, keys, count, value, program, less, up_to))
-			return true;
-	}
-	return false;
 }

@@ -4,8 +4,8 @@
  *
  * The arms of a BitmapOr are scans that run one after the other, and so is a scan by an array
  * (`IN`) for each of its elements. Before the first of them, all descend side by side: an exchange
- * for each level of the tree, not for each level of each scan. What the keeper has said is found
- * again when the scans search.
+ * for each level of the tree, not for each level of each scan. What the keeper has said is a known
+ * fact (known/known.h), which is found when the scans search.
  *
  * Invariants: what is asked is what the scans of the statement will ask, of an array never more than
  * twice as much; an answer counts only for the very same value and keys, and no longer than no
@@ -27,8 +27,5 @@ extern void cfd_ahead_scan(IndexScanDesc scan);
 extern void cfd_ahead_array(IndexScanDesc scan, bool all);
 /* Whether it was asked about ahead for this scan: what is known is of single pages. */
 extern bool cfd_ahead_asked(IndexScanDesc scan);
-/* Where a value belongs among these keys, if that is known. */
-extern bool cfd_ahead_find(const CfdFid *keys, int count, CfdFid value, uint32 program,
-						   uint32 *less, uint32 *up_to);
 
 #endif

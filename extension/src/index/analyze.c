@@ -19,11 +19,9 @@ typedef struct Standard
 	void	   *extra;
 } Standard;
 
-static CfdRanks *
-rank_sample(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows)
+static void
+announce_sample(CfdRanks *ranks, VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows)
 {
-	CfdRanks   *ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(stats->attrtypid));
-
 	for (int i = 0; i < rows; i++)
 	{
 		bool		null;
@@ -32,7 +30,6 @@ rank_sample(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows)
 		if (!null && DatumGetUInt64(value) != 0)
 			cfd_ranks_announce(ranks, DatumGetUInt64(value));
 	}
-	return ranks;
 }
 
 static void
@@ -40,17 +37,18 @@ compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
 {
 	const Standard *standard = stats->extra_data;
 	void	   *extra = stats->extra_data;
-	CfdOrder   *outer = cfd_known_orders[CFD_ORDER_RANKED];
+	CfdRanks   *ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(stats->attrtypid));
 
 	stats->extra_data = standard->extra;
 	PG_TRY();
 	{
-		cfd_known_orders[CFD_ORDER_RANKED] = cfd_ranks_order(rank_sample(stats, fetch, rows));
+		announce_sample(ranks, stats, fetch, rows);
+		cfd_ranks_tell(ranks);
 		standard->compute(stats, fetch, rows, total);
 	}
 	PG_FINALLY();
 	{
-		cfd_known_orders[CFD_ORDER_RANKED] = outer;
+		cfd_ranks_tell_no_more(ranks);
 		stats->extra_data = extra;
 	}
 	PG_END_TRY();

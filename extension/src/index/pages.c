@@ -63,8 +63,8 @@ cfd_pages_reached(Relation index, const CfdKeys *page)
 	path->block[page->level] = page->block;
 }
 
-static void
-copy_page(CfdKeys *page, Relation index, Buffer buffer)
+void
+cfd_page_copy(CfdKeys *page, Relation index, Buffer buffer)
 {
 	BTPageOpaque opaque;
 	int			last;
@@ -102,7 +102,7 @@ read_children(CfdPages *pages, Relation index, int above)
 
 		if (!all && block != path->block[level])
 			continue;
-		copy_page(to, index, _bt_getbuf(index, block, BT_READ));
+		cfd_page_copy(to, index, _bt_getbuf(index, block, BT_READ));
 		if (to->ignore || to->level != level || pages->keys + to->count > CFD_PAGES_KEYS)
 			continue;
 		to->above = above;
@@ -172,7 +172,7 @@ add_keys(CfdPages *pages, CfdKeys *page)
 void
 cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below)
 {
-	copy_page(&pages->page[0], index, buffer);
+	cfd_page_copy(&pages->page[0], index, buffer);
 	pages->pages = 1;
 	pages->keys = pages->page[0].count;
 	for (int i = 0; below && !pages->page[0].ignore && i < pages->pages; i++)

@@ -49,7 +49,9 @@ typedef struct CfdPages
 	IndexTuple	key[CFD_PAGES_KEYS + CFD_PAGE_KEYS_MAX];
 } CfdPages;
 
-/* Copies a page, and lets go of it; with `below`, pages below it, too. */
+/* Copies a page, and lets go of it: the one way in which pages are read. */
+extern void cfd_page_copy(CfdKeys *page, Relation index, Buffer buffer);
+/* The same; with `below`, pages below it, too. */
 extern void cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below);
 /* A page that was read, or NULL. */
 extern CfdKeys *cfd_pages_find(CfdPages *pages, BlockNumber block);

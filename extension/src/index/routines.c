@@ -109,7 +109,7 @@ rank_elements(Relation index, const ScanKeyData *keys, int count)
 			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
 				cfd_ranks_announce(ranks, DatumGetUInt64(elements[at]));
 		}
-		cfd_known_orders[CFD_ORDER_RANKED] = cfd_ranks_order(ranks);
+		cfd_ranks_tell(ranks);
 		/* Elements of two arrays are not compared with each other. */
 		return;
 	}
@@ -130,7 +130,6 @@ has_array(const ScanKeyData *keys, int count)
 static void
 cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
 {
-	CfdOrder   *before = cfd_known_orders[CFD_ORDER_RANKED];
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext own;
 
@@ -149,8 +148,8 @@ cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, i
 	}
 	PG_FINALLY();
 	{
-		cfd_known_orders[CFD_ORDER_RANKED] = before;
 		MemoryContextSwitchTo(outer);
+		/* Their ranks are known no longer. */
 		MemoryContextDelete(own);
 	}
 	PG_END_TRY();

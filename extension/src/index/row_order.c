@@ -47,7 +47,7 @@ typedef struct Key
 
 struct CfdRowOrder
 {
-	CfdOrder	known;			/* first: its functions get it alone */
+	CfdSource	known;			/* first: the table of known facts gets it alone */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	int			key_count;
@@ -66,7 +66,7 @@ cfd_row_order_forget(void *arg)
 {
 	CfdRowOrder *order = arg;
 
-	cfd_known_drop_order(&order->known);
+	cfd_known_drop_source(&order->known);
 	cfd_set_reset(&order->set);
 }
 
@@ -335,7 +335,7 @@ cfd_row_order_place(CfdRowOrder *order, const Datum *values, const bool *nulls, 
 /* ---------- comparisons ---------- */
 
 static bool
-has_known(const CfdOrder *known, CfdFid fid)
+has_known(const CfdSource *known, CfdFid fid)
 {
 	const CfdRowOrder *order = (const CfdRowOrder *) known;
 
@@ -368,7 +368,7 @@ compare_in(const Key *key, CfdFid a, CfdFid b, int *result)
 }
 
 static bool
-cfd_row_order_compare_known(CfdOrder *known, CfdFid a, CfdFid b, int *result)
+cfd_row_order_find(CfdSource *known, CfdFid a, CfdFid b, int *result)
 {
 	const CfdRowOrder *order = (const CfdRowOrder *) known;
 
@@ -383,6 +383,7 @@ cfd_row_order_compare_known(CfdOrder *known, CfdFid a, CfdFid b, int *result)
 void
 cfd_row_order_tell(CfdRowOrder *order)
 {
-	order->known = (CfdOrder) {.compare = cfd_row_order_compare_known,.has = has_known};
-	cfd_known_orders[CFD_ORDER_BUILD] = &order->known;
+	cfd_known_begin(&cfd_known[CFD_SCOPE_BUILD]);
+	order->known = (CfdSource) {.kind = CFD_FACT_ORDER,.order = cfd_row_order_find,.has = has_known};
+	cfd_known_add_source(&cfd_known[CFD_SCOPE_BUILD], &order->known);
 }

@@ -21,9 +21,7 @@
 #include "utils/lsyscache.h"
 
 /* Conditions that PostgreSQL descends by, and the other bound of a range. */
-#define WANTED_MAX CFD_SUBJECTS_MAX
-/* Entries for each wanted value; a power of two, larger than some pages' keys. */
-#define ANSWERS 4096
+#define WANTED_MAX 8
 /* Questions asked for one descent: height, and steps to the right. */
 #define STEPS_MAX 32
 
@@ -40,14 +38,11 @@ typedef struct Wanted
 	AttrNumber	column;
 	bool		descending;
 	CfdFid		fid;			/* 0: not protected */
-	uint32		program;		/* comparison of a key with it */
+	uint16		program;		/* comparison of a key with it */
 	Datum		plain;
-	Oid			test;			/* function of the scan's condition, or 0 */
 	StrategyNumber strategy;	/* of the condition */
 	Place		found;			/* among the keys asked about that equal the values before it */
 	Place		place;			/* the same on the page that is looked at */
-	CfdSubject *known;			/* what keys compare like with it; of protected ones */
-	CfdAnswer	answers[ANSWERS];
 } Wanted;
 
 /*
@@ -63,46 +58,11 @@ static CfdPages pages;
 /* The one of them that is looked at. */
 static CfdKeys *page = &pages.page[0];
 
-/* ---------- what is known ---------- */
-
-/* Orders for which a scan's condition holds. */
-static uint8
-orders_of(StrategyNumber strategy)
-{
-	switch (strategy)
-	{
-		case BTLessStrategyNumber:
-			return CFD_HOLDS_LESS;
-		case BTLessEqualStrategyNumber:
-			return CFD_HOLDS_LESS | CFD_HOLDS_EQUAL;
-		case BTEqualStrategyNumber:
-			return CFD_HOLDS_EQUAL;
-		case BTGreaterEqualStrategyNumber:
-			return CFD_HOLDS_GREATER | CFD_HOLDS_EQUAL;
-		case BTGreaterStrategyNumber:
-			return CFD_HOLDS_GREATER;
-		default:
-			return 0;
-	}
-}
-
-/* What is known of a value that is looked for. */
-static CfdSubject *
-begin_known(Wanted *value)
-{
-	CfdSubject *known = cfd_known_subject(CFD_SCOPE_SEARCH, value->fid, value->answers, ANSWERS);
-
-	known->holds = orders_of(value->strategy);
-	known->test = known->holds != 0 ? value->test : InvalidOid;
-	known->side = CFD_SECOND;
-	return known;
-}
-
-/* Forgets all orders, and what was wanted. */
+/* Another search begins: what the one before has left is known no longer. */
 static void
-forget_orders(void)
+begin_search(void)
 {
-	cfd_known_forget(CFD_SCOPE_SEARCH);
+	cfd_known_begin(&cfd_known[CFD_SCOPE_SEARCH]);
 	wanted_count = starts = 0;
 	searching = false;
 }
@@ -158,9 +118,9 @@ is_beside(int number)
 	return number > 0 && wanted[number].column == wanted[number - 1].column;
 }
 
-/* Whether all places of values among keys of one column are known already. */
+/* Whether all places of values among keys of one column are known already (index/ahead.h). */
 static bool
-place_from_ahead(int first, int end, Place within, const CfdFid *keys, const CfdFid *keys_end)
+place_known(int first, int end, Place within, const CfdFid *keys, const CfdFid *keys_end)
 {
 	int			rows = within.up_to - within.less;
 
@@ -171,7 +131,9 @@ place_from_ahead(int first, int end, Place within, const CfdFid *keys, const Cfd
 		uint32		less;
 		uint32		up_to;
 
-		if (!cfd_ahead_find(keys, rows, wanted[i].fid, wanted[i].program, &less, &up_to))
+		/* What is known is in ascending order. */
+		if (wanted[i].descending ||
+			!cfd_known_place(wanted[i].program, wanted[i].fid, keys, rows, &less, &up_to))
 			return false;
 		wanted[i].found = (Place) {within.less + less, within.less + up_to};
 	}
@@ -206,7 +168,7 @@ place_protected(Relation index, int first, int end, Place within)
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
 			*to++ = cfd_key_fid(index, pages.key[key], wanted[i].column);
 	}
-	if (place_from_ahead(first, end, within, keys, to))
+	if (place_known(first, end, within, keys, to))
 		return true;
 	answer = cfd_call(CFD_KIND_SEARCH, &body, offsetof(CfdSearchBody, sought[end - first]), keys, (char *) to - (char *) keys, &length);
 	CFD_DECODE(search_answer, answer, length, &read);
@@ -286,7 +248,8 @@ remember_key(Relation index, int number, int count)
 			CfdFid		key = cfd_key_fid(index, cfd_page_key(page, number), value->column);
 
 			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
-				cfd_known_put(value->known, key, value->descending ? -order : order);
+				cfd_known_put_order(&cfd_known[CFD_SCOPE_SEARCH], value->program, key, value->fid,
+									CFD_ORDER_LESS << ((value->descending ? -order : order) + 1));
 		}
 		if (i + 1 < count && !is_beside(i + 1))
 			within = value->place;
@@ -409,7 +372,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 
 /* Adds a value; false if there is no room or no way to compare it. */
 static bool
-want(Relation index, AttrNumber column, Datum argument, Oid type, Oid test, StrategyNumber strategy)
+want(Relation index, AttrNumber column, Datum argument, Oid type, StrategyNumber strategy)
 {
 	Oid			own = index->rd_opcintype[column - 1];
 	Wanted	   *value = &wanted[wanted_count];
@@ -433,10 +396,7 @@ want(Relation index, AttrNumber column, Datum argument, Oid type, Oid test, Stra
 	value->column = column;
 	value->descending = (index->rd_indoption[column - 1] & INDOPTION_DESC) != 0;
 	value->plain = argument;
-	value->test = test;
 	value->strategy = strategy;
-	if (value->fid != 0)
-		value->known = begin_known(value);
 	wanted_count++;
 	return true;
 }
@@ -446,7 +406,7 @@ want_key(Relation index, const ScanKeyData *key)
 {
 	Oid			type = OidIsValid(key->sk_subtype) ? key->sk_subtype : index->rd_opcintype[key->sk_attno - 1];
 
-	return want(index, key->sk_attno, key->sk_argument, type, key->sk_func.fn_oid, key->sk_strategy);
+	return want(index, key->sk_attno, key->sk_argument, type, key->sk_strategy);
 }
 
 /* The scan's condition on a column: equality, or a bound below or above. */
@@ -479,7 +439,7 @@ want_keys(IndexScanDesc scan, bool forward)
 {
 	Relation	index = scan->indexRelation;
 
-	forget_orders();
+	begin_search();
 	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
 	{
 		bool		ascending = forward == ((index->rd_indoption[column - 1] & INDOPTION_DESC) == 0);
@@ -580,12 +540,11 @@ cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls)
 {
 	Place		place;
 
-	forget_orders();
+	begin_search();
 	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
 	{
 		if (nulls[column - 1] ||
-			!want(index, column, values[column - 1], index->rd_opcintype[column - 1],
-				  InvalidOid, InvalidStrategy))
+			!want(index, column, values[column - 1], index->rd_opcintype[column - 1], InvalidStrategy))
 			break;
 	}
 	starts = wanted_count;

@@ -1,148 +1,425 @@
 /*
  * known.c
- *	  What is known: see known.h.
+ *	  The table of known facts: see known.h.
  *
- * Subjects are few: those of a search, one of a sort, one of an estimate. So they are looked
- * through one after the other, and the values compared with them are found by hash.
+ * A scope's part of it is an open hash table. Ending a scope is a new stamp: entries with an old
+ * one are free. Scopes that know something are few, and are looked through one after the other.
  *
- * Invariants: as in known.h; a stamp is never used twice.
+ * Invariants: as in known.h; a table is never more than half full.
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "known/known.h"
 #include "session/pins.h"
+#include "utils/memutils.h"
 
-typedef struct Known
+/* Entries of a table when it is made, at most, and so many that it is kept for the next facts. */
+#define ENTRIES_FIRST 256
+#define ENTRIES_MAX (1024 * 1024)
+#define ENTRIES_KEPT 8192
+/* Longer operands are asked for again. */
+#define COPIED_MAX (64 * 1024)
+/* Operands in bytes are told apart by their ends first. */
+#define HASHED_BYTES 64
+
+struct CfdFact
 {
-	int			count;
-	CfdSubject	subjects[CFD_SUBJECTS_MAX];
-} Known;
+	uint64		stamp;			/* the scope's: valid */
+	uint64		a;
+	uint64		b;
+	uint64		answer;
+	const void *bytes;			/* an operand, or NULL */
+	uint32		length;
+	uint32		function;		/* kind, then what identifies it among those of its kind */
+};
 
-static Known known[CFD_SCOPES];
+CfdScope	cfd_known[CFD_SCOPES];
+uint32		cfd_known_kinds[CFD_FACT_KINDS];
+
+static CfdScope *scopes = NULL;
 static uint64 last_stamp = 0;
 
-int			cfd_known_subjects = 0;
-CfdOrder   *cfd_known_orders[CFD_ORDERS] = {NULL};
-CfdEnvelopeSource cfd_known_envelope = NULL;
+/* ---------- scopes ---------- */
 
-CfdSubject *
-cfd_known_subject(CfdScope scope, CfdFid value, CfdAnswer *answers, uint32 entries)
+/* Puts a scope into the list; those that there are once stand in the order of their names. */
+static void
+list_scope(CfdScope *scope)
 {
-	CfdSubject *subject = &known[scope].subjects[known[scope].count];
+	CfdScope  **at = &scopes;
 
-	Assert(known[scope].count < CFD_SUBJECTS_MAX && (entries & (entries - 1)) == 0);
-	*subject = (CfdSubject) {
-		.value = value,
-		.stamp = ++last_stamp,
-		.sweeps = cfd_sweeps(),
-		.mask = entries - 1,
-		.answers = answers,
-	};
-	known[scope].count++;
-	cfd_known_subjects++;
-	return subject;
+	if (scope->listed)
+		return;
+	while (*at != NULL && *at < scope)
+		at = &(*at)->next;
+	scope->next = *at;
+	*at = scope;
+	scope->listed = true;
+}
+
+static void
+unlist_scope(CfdScope *scope)
+{
+	CfdScope  **at = &scopes;
+
+	if (!scope->listed)
+		return;
+	while (*at != scope)
+		at = &(*at)->next;
+	*at = scope->next;
+	scope->listed = false;
 }
 
 void
-cfd_known_forget(CfdScope scope)
+cfd_known_end(CfdScope *scope)
 {
-	cfd_known_subjects -= known[scope].count;
-	known[scope].count = 0;
-}
-
-void
-cfd_known_forget_statement(void)
-{
-	cfd_known_forget(CFD_SCOPE_SEARCH);
-	cfd_known_forget(CFD_SCOPE_SORTED);
-}
-
-void
-cfd_known_forget_builds(void)
-{
-	cfd_known_orders[CFD_ORDER_BUILD] = NULL;
-}
-
-void
-cfd_known_drop_order(const CfdOrder *order)
-{
-	for (int i = 0; i < CFD_ORDERS; i++)
+	if (!scope->listed)
+		return;
+	unlist_scope(scope);
+	for (int kind = 0; kind < CFD_FACT_KINDS; kind++)
 	{
-		if (cfd_known_orders[i] == order)
-			cfd_known_orders[i] = NULL;
+		cfd_known_kinds[kind] -= scope->kinds[kind];
+		scope->kinds[kind] = 0;
+	}
+	for (CfdSource *source = scope->sources; source != NULL; source = source->next)
+		source->scope = NULL;
+	scope->sources = NULL;
+	scope->count = 0;
+	scope->stamp = 0;
+	if (scope->facts != NULL && (scope->mask >= ENTRIES_KEPT || scope->context != NULL))
+	{
+		pfree(scope->facts);
+		scope->facts = NULL;
+		scope->mask = 0;
+	}
+	if (scope->copies != NULL)
+		MemoryContextReset(scope->copies);
+}
+
+void
+cfd_known_begin(CfdScope *scope)
+{
+	cfd_known_end(scope);
+	scope->sweeps = cfd_sweeps();
+}
+
+void
+cfd_known_end_statement(void)
+{
+	cfd_known_end(&cfd_known[CFD_SCOPE_SEARCH]);
+	cfd_known_end(&cfd_known[CFD_SCOPE_SORTED]);
+}
+
+void
+cfd_known_end_message(void)
+{
+	cfd_known_end(&cfd_known[CFD_SCOPE_MESSAGE]);
+}
+
+/* ---------- the table ---------- */
+
+static inline uint32
+cfd_known_hash(const CfdFact *fact)
+{
+	uint64		hash = (fact->a * UINT64CONST(0x9E3779B97F4A7C15)) ^ (fact->b * UINT64CONST(0xC2B2AE3D27D4EB4F));
+
+	if (fact->bytes != NULL)
+	{
+		uint32		ends = Min(fact->length, HASHED_BYTES);
+
+		hash ^= hash_bytes_extended(fact->bytes, ends, fact->length);
+		hash ^= hash_bytes_extended((const unsigned char *) fact->bytes + fact->length - ends, ends, 1);
+	}
+	return (uint32) (hash >> 32) ^ (uint32) hash ^ fact->function;
+}
+
+static inline bool
+is_same(const CfdFact *x, const CfdFact *y)
+{
+	return x->a == y->a && x->b == y->b && x->function == y->function && x->length == y->length &&
+		(x->length == 0 || memcmp(x->bytes, y->bytes, x->length) == 0);
+}
+
+/* The entry of a fact, or a free one. */
+static inline CfdFact *
+cfd_known_entry(const CfdScope *scope, const CfdFact *fact)
+{
+	for (uint32 place = cfd_known_hash(fact);; place++)
+	{
+		CfdFact    *entry = &scope->facts[place & scope->mask];
+
+		if (entry->stamp != scope->stamp || is_same(entry, fact))
+			return entry;
 	}
 }
 
-/* How a value compares with a subject, if that is known. */
-static inline bool
-find(const CfdSubject *subject, CfdFid fid, int *order)
+/* Makes room for one more fact; false: there may be no more. */
+static bool
+cfd_known_make_room(CfdScope *scope)
 {
-	const CfdAnswer *entry = cfd_known_entry(subject, fid);
+	CfdFact    *old = scope->facts;
+	uint32		entries = old == NULL ? 0 : scope->mask + 1;
+	MemoryContext context = scope->context == NULL ? TopMemoryContext : scope->context;
 
-	if (entry->stamp != subject->stamp)
+	if (scope->count < entries / 2)
+		return true;
+	if (entries >= ENTRIES_MAX)
 		return false;
-	*order = (int) entry->order - 1;
+	scope->facts = MemoryContextAllocExtended(context, sizeof(CfdFact) * Max(2 * entries, ENTRIES_FIRST),
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+	if (scope->facts == NULL)
+	{
+		scope->facts = old;
+		return false;
+	}
+	scope->mask = Max(2 * entries, ENTRIES_FIRST) - 1;
+	for (uint32 i = 0; i < entries; i++)
+	{
+		if (old[i].stamp == scope->stamp)
+			*cfd_known_entry(scope, &old[i]) = old[i];
+	}
+	if (old != NULL)
+		pfree(old);
 	return true;
 }
 
-static bool
-find_test(const Known *scope, Oid function, CfdFid a, CfdFid b, uint64 sweeps, bool *holds)
+/* The entry of a fact in a scope, which is made if it is new (`answer` as given); NULL: no room. */
+static CfdFact *
+cfd_known_put(CfdScope *scope, CfdFactKind kind, const CfdFact *fact)
 {
-	for (int i = 0; i < scope->count; i++)
-	{
-		const CfdSubject *subject = &scope->subjects[i];
-		int			order;
+	CfdFact    *entry;
 
-		if (subject->test != function || subject->sweeps != sweeps)
-			continue;
-		if ((subject->side != CFD_FIRST && subject->value == b && find(subject, a, &order)) ||
-			(subject->side != CFD_SECOND && subject->value == a && find(subject, b, &order)))
+	if (scope->stamp == 0)
+		scope->stamp = ++last_stamp;
+	if (!cfd_known_make_room(scope))
+		return NULL;
+	list_scope(scope);
+	entry = cfd_known_entry(scope, fact);
+	if (entry->stamp != scope->stamp)
+	{
+		*entry = *fact;
+		entry->stamp = scope->stamp;
+		scope->count++;
+		scope->kinds[kind]++;
+		cfd_known_kinds[kind]++;
+	}
+	return entry;
+}
+
+/* What a scope knows, or NULL. */
+static inline const CfdFact *
+cfd_known_look_up(const CfdScope *scope, CfdFactKind kind, const CfdFact *fact)
+{
+	const CfdFact *entry;
+
+	if (scope->kinds[kind] == 0 || scope->count == 0)
+		return NULL;
+	entry = cfd_known_entry(scope, fact);
+	return entry->stamp == scope->stamp ? entry : NULL;
+}
+
+/* A fact's function: its kind, and what tells it apart from others of its kind. */
+static inline uint32
+function_of(CfdFactKind kind, uint32 which)
+{
+	return ((uint32) kind << 24) | which;
+}
+
+/* ---------- orders ---------- */
+
+static inline CfdFact
+about_order(uint16 comparison, CfdFid a, CfdFid b)
+{
+	return (CfdFact) {
+		.a = a,
+		.b = b,
+		.function = function_of(CFD_FACT_ORDER, comparison),
+		.answer = CFD_ORDER_ANY
+	};
+}
+
+void
+cfd_known_put_order(CfdScope *scope, uint16 comparison, CfdFid a, CfdFid b, uint8 possible)
+{
+	CfdFact		fact = about_order(comparison, a, b);
+	CfdFact    *entry = cfd_known_put(scope, CFD_FACT_ORDER, &fact);
+
+	/* Several tests of the same values: each leaves less possible. */
+	if (entry != NULL)
+		entry->answer &= possible;
+}
+
+uint8
+cfd_known_find_orders(uint16 comparison, CfdFid a, CfdFid b)
+{
+	CfdFact		fact = about_order(comparison, a, b);
+	uint64		sweeps = cfd_sweeps();
+	uint8		possible = CFD_ORDER_ANY;
+
+	for (const CfdScope *scope = scopes; scope != NULL; scope = scope->next)
+	{
+		const CfdFact *entry = cfd_known_look_up(scope, CFD_FACT_ORDER, &fact);
+
+		if (entry != NULL && scope->sweeps == sweeps)
+			possible &= (uint8) entry->answer;
+	}
+	return possible;
+}
+
+static bool
+order_by_source(CfdFid a, CfdFid b, int *order)
+{
+	for (const CfdScope *scope = scopes; scope != NULL; scope = scope->next)
+	{
+		for (CfdSource *source = scope->sources; source != NULL; source = source->next)
 		{
-			*holds = ((subject->holds >> (order + 1)) & 1) != 0;
-			return true;
+			if (source->kind == CFD_FACT_ORDER && source->order(source, a, b, order))
+				return true;
 		}
 	}
 	return false;
 }
 
 bool
-cfd_known_find_test(Oid function, CfdFid a, CfdFid b, bool *holds)
+cfd_known_find_order(uint16 comparison, CfdFid a, CfdFid b, int *order)
 {
+	switch (cfd_known_find_orders(comparison, a, b))
+	{
+		case CFD_ORDER_LESS:
+			*order = -1;
+			return true;
+		case CFD_ORDER_EQUAL:
+			*order = 0;
+			return true;
+		case CFD_ORDER_GREATER:
+			*order = 1;
+			return true;
+		default:
+			return order_by_source(a, b, order);
+	}
+}
+
+/* ---------- other facts ---------- */
+
+static CfdFact
+about_place(uint16 comparison, CfdFid value, const CfdFid *keys, uint32 count)
+{
+	return (CfdFact) {
+		.a = value,
+		.function = function_of(CFD_FACT_PLACE, comparison),
+		.bytes = keys,
+		.length = count * sizeof(CfdFid)
+	};
+}
+
+void
+cfd_known_put_place(CfdScope *scope, uint16 comparison, CfdFid value, const CfdFid *keys, uint32 count,
+					uint32 less, uint32 up_to)
+{
+	CfdFact		fact = about_place(comparison, value, keys, count);
+
+	fact.answer = ((uint64) less << 32) | up_to;
+	(void) cfd_known_put(scope, CFD_FACT_PLACE, &fact);
+}
+
+bool
+cfd_known_find_place(uint16 comparison, CfdFid value, const CfdFid *keys, uint32 count, uint32 *less, uint32 *up_to)
+{
+	CfdFact		fact = about_place(comparison, value, keys, count);
 	uint64		sweeps = cfd_sweeps();
 
-	for (int scope = 0; scope < CFD_SCOPES; scope++)
+	for (const CfdScope *scope = scopes; scope != NULL; scope = scope->next)
 	{
-		if (find_test(&known[scope], function, a, b, sweeps, holds))
-			return true;
+		const CfdFact *entry = cfd_known_look_up(scope, CFD_FACT_PLACE, &fact);
+
+		if (entry == NULL || scope->sweeps != sweeps)
+			continue;
+		*less = (uint32) (entry->answer >> 32);
+		*up_to = (uint32) entry->answer;
+		return true;
 	}
 	return false;
 }
 
-bool
-cfd_known_find_compared(CfdFid a, CfdFid b, int *order)
+static CfdFact
+about_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length)
 {
-	const Known *scope = &known[CFD_SCOPE_SEARCH];
-	uint64		sweeps = cfd_sweeps();
+	return (CfdFact) {
+		.a = (uint32) typmod,
+		.b = place,
+		.function = function_of(CFD_FACT_INPUT, type),
+		.bytes = envelope,
+		.length = length
+	};
+}
 
-	for (int i = 0; i < scope->count; i++)
+void
+cfd_known_put_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length, CfdFid value)
+{
+	CfdScope   *scope = &cfd_known[CFD_SCOPE_MESSAGE];
+	CfdFact		fact;
+	void	   *copy;
+
+	if (length > COPIED_MAX)
+		return;
+	if (scope->copies == NULL)
+		scope->copies = AllocSetContextCreate(TopMemoryContext, "Confide envelopes", ALLOCSET_DEFAULT_SIZES);
+	copy = MemoryContextAlloc(scope->copies, length);
+	memcpy(copy, envelope, length);
+	fact = about_input(type, typmod, place, copy, length);
+	fact.answer = value;
+	(void) cfd_known_put(scope, CFD_FACT_INPUT, &fact);
+}
+
+CfdFid
+cfd_known_find_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length)
+{
+	CfdFact		fact = about_input(type, typmod, place, envelope, length);
+	const CfdFact *entry = cfd_known_look_up(&cfd_known[CFD_SCOPE_MESSAGE], CFD_FACT_INPUT, &fact);
+
+	return entry == NULL ? 0 : entry->answer;
+}
+
+bool
+cfd_known_find_envelope(uint8 type, CfdFid value, const char **envelope, uint32 *length)
+{
+	for (const CfdScope *scope = scopes; scope != NULL; scope = scope->next)
 	{
-		const CfdSubject *subject = &scope->subjects[i];
-
-		if (subject->value == b && subject->sweeps == sweeps && find(subject, a, order))
-			return true;
+		for (CfdSource *source = scope->sources; source != NULL; source = source->next)
+		{
+			if (source->kind == CFD_FACT_ENVELOPE && source->envelope(source, type, value, envelope, length))
+				return true;
+		}
 	}
 	return false;
 }
 
-bool
-cfd_known_find_ordered(CfdFid a, CfdFid b, int *order)
-{
-	for (int i = 0; i < CFD_ORDERS; i++)
-	{
-		CfdOrder   *known_order = cfd_known_orders[i];
+/* ---------- sources ---------- */
 
-		if (known_order != NULL && known_order->compare(known_order, a, b, order))
-			return true;
-	}
-	return false;
+void
+cfd_known_add_source(CfdScope *scope, CfdSource *source)
+{
+	cfd_known_drop_source(source);
+	list_scope(scope);
+	source->scope = scope;
+	source->next = scope->sources;
+	scope->sources = source;
+	scope->kinds[source->kind]++;
+	cfd_known_kinds[source->kind]++;
+}
+
+void
+cfd_known_drop_source(CfdSource *source)
+{
+	CfdSource **at;
+
+	if (source->scope == NULL)
+		return;
+	at = &source->scope->sources;
+	while (*at != source)
+		at = &(*at)->next;
+	*at = source->next;
+	source->scope->kinds[source->kind]--;
+	cfd_known_kinds[source->kind]--;
+	source->scope = NULL;
 }

@@ -1,185 +1,173 @@
 /*
  * known.h
- *	  What the keeper has said already, of what will be asked for one by one: from a
- *	  function and its operands to the answer.
+ *	  Known facts, one table: from a function and its operands to the answer, so that what the
+ *	  keeper has said already is not asked again.
  *
- * Whoever sees many operations coming (a search, a sort, an index build, an estimate) has the
- * keeper do them together and leaves the answers here; operations (ops/), input and output
+ * Whoever sees many operations coming (a search, a sort, an index build, an estimate, a result) has
+ * the keeper do them together and leaves the answers here; operations (ops/), input and output
  * (value/) look here before they ask. So these know nothing of nodes and indexes.
  *
- * Answers are orders, from which tests (=, <, ...) follow. There are two forms. A *subject* is a
- * value with which others were compared: a table from these others to orders. An *order* knows any
- * two of its values, by ranks; what has it is asked through a function. Besides there are
- * envelopes of values that are about to be written (result/), and values of envelopes
- * that have come (known/literals.h).
+ * A fact is one of four kinds, by what its function does: it compares two values, places one among
+ * the keys of a page, takes an envelope in, or gives one out. What is too much to be told one by one
+ * (ranks of a million values, envelopes in the order in which they will be written) is not put
+ * here but found by a *source*, which the table asks.
+ *
+ * Each fact and source is in a scope, and ends with it: cfd_known_end is the one end of life.
+ * Some scopes there are once; who has several things of one life at a time has scopes of its own.
  *
  * Invariants: what is told is what the keeper would answer, of operands and functions for which it
- * was asked; a subject counts for nothing once garbage was swept, since its
- * identifiers may name other values then; nothing outlives its scope.
+ * was asked, but for what an estimator is told to assume; facts about identifiers count for nothing
+ * once garbage was swept, since these may name other values then; nothing outlives its scope.
  */
 #ifndef CFD_KNOWN_KNOWN_H
 #define CFD_KNOWN_KNOWN_H
 
 #include "postgres.h"
-#include "fmgr.h"
 #include "wire/wire.h"
+
+typedef enum CfdFactKind
+{
+	CFD_FACT_ORDER,				/* (comparison, a, b): which orders are possible */
+	CFD_FACT_PLACE,				/* (comparison, value, keys): how many come before it, and through it */
+	CFD_FACT_INPUT,				/* (type, modifier and place, envelope): the value */
+	CFD_FACT_ENVELOPE,			/* (type, value): its envelope; of sources only */
+	CFD_FACT_KINDS
+} CfdFactKind;
 
 /* ---------- scopes ---------- */
 
-/* How long something is known: until its scope is forgotten. */
-typedef enum CfdScope
+typedef struct CfdFact CfdFact;
+typedef struct CfdSource CfdSource;
+
+/* All of it zero but for `context`: a scope in which nothing is known. */
+typedef struct CfdScope
 {
-	CFD_SCOPE_SEARCH,			/* of a B-tree, for one page or descent */
-	CFD_SCOPE_SORTED,			/* the row that a sort has just given */
-	CFD_SCOPE_ESTIMATE,			/* one call of an estimator */
-	CFD_SCOPES
-} CfdScope;
-
-/* None of these raises an error. */
-extern void cfd_known_forget(CfdScope scope);
-/* A statement begins, or the outermost one ends. */
-extern void cfd_known_forget_statement(void);
-/* A utility statement ends, and with it the index builds in it. */
-extern void cfd_known_forget_builds(void);
-
-/* ---------- subjects ---------- */
-
-/* Values that are looked for in one search, and then some. */
-#define CFD_SUBJECTS_MAX 8
-
-typedef struct CfdAnswer
-{
-	CfdFid		fid;
-	uint64		stamp:56;		/* of the subject that it is about */
-	uint64		order:8;		/* plus 1: how it compares with the subject */
-} CfdAnswer;
-
-/* Orders for which a test holds. */
-#define CFD_HOLDS_LESS 1
-#define CFD_HOLDS_EQUAL 2
-#define CFD_HOLDS_GREATER 4
-
-/* Which operand the subject is. */
-typedef enum CfdSide
-{
-	CFD_SECOND,
-	CFD_FIRST,
-	CFD_EITHER					/* the test is symmetric */
-} CfdSide;
-
-typedef struct CfdSubject
-{
-	CfdFid		value;
-	Oid			test;			/* function that can be told, or 0 */
-	uint8		holds;			/* orders for which it holds */
-	CfdSide		side;
-	uint64		stamp;
+	MemoryContext context;		/* of the table; NULL: TopMemoryContext */
+	struct CfdScope *next;		/* of those that know anything */
+	bool		listed;
+	uint64		stamp;			/* of facts that are valid */
 	uint64		sweeps;			/* of garbage, before anything was asked */
 	uint32		count;
 	uint32		mask;			/* entries - 1 */
-	CfdAnswer  *answers;		/* an open hash table */
-} CfdSubject;
+	CfdFact    *facts;			/* an open hash table */
+	CfdSource  *sources;
+	MemoryContext copies;		/* of operands */
+	uint32		kinds[CFD_FACT_KINDS];	/* facts and sources of each kind */
+} CfdScope;
 
-/*
- * A new subject, about which nothing is known. The entries are the caller's, a power of two, zero when
- * first used; half of them stay free, and answers beyond that are not kept.
- */
-extern CfdSubject *cfd_known_subject(CfdScope scope, CfdFid value, CfdAnswer *answers, uint32 entries);
-
-static inline CfdAnswer *
-cfd_known_entry(const CfdSubject *subject, CfdFid fid)
+/* What there is once. */
+typedef enum CfdScopeName
 {
-	uint32		place = (uint32) ((fid * UINT64CONST(0x9E3779B97F4A7C15)) >> 40);
+	CFD_SCOPE_ESTIMATE,			/* one call of an estimator */
+	CFD_SCOPE_SORTED,			/* the row that a sort has just given */
+	CFD_SCOPE_SEARCH,			/* of a B-tree, for one page or descent */
+	CFD_SCOPE_PLANNING,			/* the outermost planning */
+	CFD_SCOPE_BUILD,			/* index builds of a utility statement */
+	CFD_SCOPE_MESSAGE,			/* one message of the client */
+	CFD_SCOPE_BACKEND,			/* sources that are always there */
+	CFD_SCOPES
+} CfdScopeName;
 
-	for (;; place++)
-	{
-		CfdAnswer  *entry = &subject->answers[place & subject->mask];
+extern CfdScope cfd_known[CFD_SCOPES];
 
-		if (entry->stamp != subject->stamp || entry->fid == fid)
-			return entry;
-	}
-}
-
-/* A value compares so with the subject. */
-static inline void
-cfd_known_put(CfdSubject *subject, CfdFid fid, int order)
-{
-	CfdAnswer  *entry;
-
-	if (subject->count > subject->mask / 2)
-		return;
-	entry = cfd_known_entry(subject, fid);
-	subject->count += entry->stamp != subject->stamp;
-	entry->fid = fid;
-	entry->stamp = subject->stamp;
-	entry->order = order + 1;
-}
+/* Ends what was known in a scope, and notes that something is about to be asked. */
+extern void cfd_known_begin(CfdScope *scope);
+/* Never raises an error. */
+extern void cfd_known_end(CfdScope *scope);
+/* A statement begins, or the outermost one ends: what its scans have left. */
+extern void cfd_known_end_statement(void);
+/* The client's message is done, or the channel closes. */
+extern void cfd_known_end_message(void);
 
 /* ---------- orders ---------- */
 
-typedef enum CfdOrderScope
+/* Orders in which two values may be; tests hold for some of them. As the generated list has them. */
+#define CFD_ORDER_LESS 1
+#define CFD_ORDER_EQUAL 2
+#define CFD_ORDER_GREATER 4
+#define CFD_ORDER_ANY 7
+
+/* Orders are found out only by comparisons of this kind; `comparison` is a signature. */
+extern void cfd_known_put_order(CfdScope *scope, uint16 comparison, CfdFid a, CfdFid b, uint8 possible);
+extern uint8 cfd_known_find_orders(uint16 comparison, CfdFid a, CfdFid b);
+extern bool cfd_known_find_order(uint16 comparison, CfdFid a, CfdFid b, int *order);
+
+/* ---------- other facts ---------- */
+
+/* The keys stay where they are as long as the scope. */
+extern void cfd_known_put_place(CfdScope *scope, uint16 comparison, CfdFid value,
+								const CfdFid *keys, uint32 count, uint32 less, uint32 up_to);
+extern bool cfd_known_find_place(uint16 comparison, CfdFid value, const CfdFid *keys, uint32 count,
+								 uint32 *less, uint32 *up_to);
+
+/*
+ * The same envelope in one message of the client is the same value, so that PostgreSQL sees equal
+ * constants as equal (GROUP BY f(x, '...')). Envelopes are copied: ciphertext, never values.
+ */
+extern void cfd_known_put_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length, CfdFid value);
+/* 0: not known. */
+extern CfdFid cfd_known_find_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length);
+
+extern bool cfd_known_find_envelope(uint8 type, CfdFid value, const char **envelope, uint32 *length);
+
+/* ---------- sources ---------- */
+
+/* The head of whatever can find facts of one kind out. */
+struct CfdSource
 {
-	CFD_ORDER_BUILD,			/* rows of an index build */
-	CFD_ORDER_RANKED,			/* elements of an array, a sample */
-	CFD_ORDERS
-} CfdOrderScope;
+	CfdSource  *next;			/* of its scope; the newest is asked first */
+	CfdScope   *scope;			/* NULL: in none */
+	CfdFactKind kind;
+	/* Of orders: whether it is known, or can be found out; and whether it has a value. */
+	bool		(*order) (CfdSource *source, CfdFid a, CfdFid b, int *order);
+	bool		(*has) (const CfdSource *source, CfdFid value);
+	/* Of envelopes. */
+	bool		(*envelope) (CfdSource *source, uint8 type, CfdFid value, const char **envelope, uint32 *length);
+};
 
-/* The head of whatever knows the order of any two of its values. */
-typedef struct CfdOrder
-{
-	/* Whether it is known, or can be found out; then gives it. */
-	bool		(*compare) (struct CfdOrder *order, CfdFid a, CfdFid b, int *result);
-	bool		(*has) (const struct CfdOrder *order, CfdFid fid);
-} CfdOrder;
-
-/* NULL: none. Whoever sets one sets it back, or its memory context does (cfd_known_drop_order). */
-extern CfdOrder *cfd_known_orders[CFD_ORDERS];
-extern void cfd_known_drop_order(const CfdOrder *order);
-
-/* ---------- envelopes ---------- */
-
-/* What has envelopes of values that are about to be written; set once (result/results.c). */
-typedef bool (*CfdEnvelopeSource) (CfdFid fid, uint8 type, const char **envelope, uint32 *length);
-extern CfdEnvelopeSource cfd_known_envelope;
+extern void cfd_known_add_source(CfdScope *scope, CfdSource *source);
+/* Takes it out of its scope, if it is in one. */
+extern void cfd_known_drop_source(CfdSource *source);
 
 /* ---------- what operations ask ---------- */
 
-/* Subjects of all scopes. */
-extern int	cfd_known_subjects;
-extern bool cfd_known_find_test(Oid function, CfdFid a, CfdFid b, bool *holds);
-extern bool cfd_known_find_compared(CfdFid a, CfdFid b, int *order);
-extern bool cfd_known_find_ordered(CfdFid a, CfdFid b, int *order);
+/* Facts and sources of all scopes. */
+extern uint32 cfd_known_kinds[CFD_FACT_KINDS];
 
-/* What a test of two values gives, if that is known. */
+/* What a test gives that holds for some orders, if that is known. */
 static inline bool
-cfd_known_test(const FmgrInfo *function, CfdFid a, CfdFid b, bool *holds)
+cfd_known_test(uint16 comparison, uint8 holds, CfdFid a, CfdFid b, bool *result)
 {
-	return unlikely(cfd_known_subjects > 0) && function != NULL &&
-		cfd_known_find_test(function->fn_oid, a, b, holds);
+	uint8		possible;
+
+	if (likely(cfd_known_kinds[CFD_FACT_ORDER] == 0))
+		return false;
+	possible = cfd_known_find_orders(comparison, a, b);
+	*result = (possible & holds) != 0;
+	return (possible & holds) == 0 || (possible & ~holds) == 0;
 }
 
-/* What a type's comparison function gives for two values, if a subject tells. */
+/* The order of two values, if it is known. */
 static inline bool
-cfd_known_compared(CfdFid a, CfdFid b, int *order)
+cfd_known_order(uint16 comparison, CfdFid a, CfdFid b, int *order)
 {
-	return unlikely(cfd_known_subjects > 0) && cfd_known_find_compared(a, b, order);
-}
-
-/* The order of two values, if they are of one that is known. */
-static inline bool
-cfd_known_ordered(CfdFid a, CfdFid b, int *order)
-{
-	return unlikely(cfd_known_orders[CFD_ORDER_BUILD] != NULL || cfd_known_orders[CFD_ORDER_RANKED] != NULL) &&
-		cfd_known_find_ordered(a, b, order);
+	return unlikely(cfd_known_kinds[CFD_FACT_ORDER] > 0) && cfd_known_find_order(comparison, a, b, order);
 }
 
 /* Whether the order of an index build's rows has a value. */
 static inline bool
-cfd_known_in_build(CfdFid fid)
+cfd_known_in_build(CfdFid value)
 {
-	const CfdOrder *build = cfd_known_orders[CFD_ORDER_BUILD];
+	const CfdSource *build = cfd_known[CFD_SCOPE_BUILD].sources;
 
-	return build != NULL && build->has(build, fid);
+	return build != NULL && build->has(build, value);
+}
+
+static inline bool
+cfd_known_place(uint16 comparison, CfdFid value, const CfdFid *keys, uint32 count, uint32 *less, uint32 *up_to)
+{
+	return unlikely(cfd_known_kinds[CFD_FACT_PLACE] > 0) &&
+		cfd_known_find_place(comparison, value, keys, count, less, up_to);
 }
 
 #endif

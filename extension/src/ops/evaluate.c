@@ -153,13 +153,9 @@ Datum
 cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 {
 	unsigned char answer;
-	bool		holds;
 
 	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
 		PG_RETURN_BOOL(true);
-	if (operands == 2 &&
-		cfd_known_test(fcinfo->flinfo, operand(fcinfo, 0), operand(fcinfo, 1), &holds))
-		PG_RETURN_BOOL(holds);
 	answer = *declassify(fcinfo, program, operands, 1);
 	if (unlikely(answer > 1))
 	{
@@ -168,6 +164,16 @@ cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 		PG_RETURN_NULL();
 	}
 	PG_RETURN_BOOL(answer == 1);
+}
+
+Datum
+cfd_compare(FunctionCallInfo fcinfo, uint32 program, uint16 comparison, uint8 holds)
+{
+	bool		result;
+
+	if (cfd_known_test(comparison, holds, operand(fcinfo, 0), operand(fcinfo, 1), &result))
+		PG_RETURN_BOOL(result);
+	return cfd_test(fcinfo, program, 2);
 }
 
 int
@@ -179,7 +185,7 @@ cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
 
 	if (unlikely(a == 0 || b == 0))
 		cfd_invalid_fid();
-	if (cfd_known_ordered(a, b, &order))
+	if (cfd_known_order(program, a, b, &order))
 		return order;
 	answer = *declassify_fids(program, fids, 2, 1);
 	if (unlikely(answer < -1 || answer > 1))
@@ -190,10 +196,6 @@ cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
 Datum
 cfd_order(FunctionCallInfo fcinfo, uint32 program)
 {
-	int			order;
-
-	if (cfd_known_compared(operand(fcinfo, 0), operand(fcinfo, 1), &order))
-		PG_RETURN_INT32(order);
 	PG_RETURN_INT32(cfd_order_fids(program, operand(fcinfo, 0), operand(fcinfo, 1)));
 }
 

@@ -25,6 +25,8 @@ extern Datum cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int3
 /* As above, for an operand that is no argument. */
 extern CfdFid cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count);
 extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
+/* A test of two operands that follows from their order. */
+extern Datum cfd_compare(FunctionCallInfo fcinfo, uint32 program, uint16 comparison, uint8 holds);
 extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);
 /* The order of two values that are not NULL. */
 extern int	cfd_order_fids(uint32 program, CfdFid a, CfdFid b);

@@ -27,6 +27,8 @@
 #define CFD_TEST(name, signature, operands) \
 	StaticAssertDecl(operands <= CFD_OPERANDS_MAX, "too many operands"); \
 	FUNCTION(name, cfd_test(fcinfo, signature, operands))
+#define CFD_COMPARE(name, signature, comparison, holds) \
+	FUNCTION(name, cfd_compare(fcinfo, signature, comparison, holds))
 #define CFD_ORDER(name, signature) \
 	FUNCTION(name, cfd_order(fcinfo, signature))
 #define CFD_SORT(name, type, signature) \

@@ -22,7 +22,8 @@
 
 struct CfdRanks
 {
-	CfdOrder	known;			/* first: its comparisons get it alone */
+	CfdSource	source;			/* first: the table of known facts gets it alone */
+	CfdScope	known;			/* as long as comparison functions are told */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	CfdSet		set;
@@ -43,20 +44,28 @@ cfd_ranks_forget(void *arg)
 {
 	CfdRanks   *ranks = arg;
 
-	cfd_known_drop_order(&ranks->known);
+	cfd_known_end(&ranks->known);
 	cfd_set_reset(&ranks->set);
 }
 
 static bool
-cfd_ranks_compare_known(CfdOrder *order, CfdFid a, CfdFid b, int *result)
+cfd_ranks_find(CfdSource *source, CfdFid a, CfdFid b, int *order)
 {
-	return cfd_ranks_compare((CfdRanks *) order, a, b, result);
+	return cfd_ranks_compare((CfdRanks *) source, a, b, order);
 }
 
-CfdOrder *
-cfd_ranks_order(CfdRanks *ranks)
+void
+cfd_ranks_tell(CfdRanks *ranks)
 {
-	return &ranks->known;
+	ranks->source = (CfdSource) {.kind = CFD_FACT_ORDER,.order = cfd_ranks_find};
+	cfd_known_begin(&ranks->known);
+	cfd_known_add_source(&ranks->known, &ranks->source);
+}
+
+void
+cfd_ranks_tell_no_more(CfdRanks *ranks)
+{
+	cfd_known_end(&ranks->known);
 }
 
 CfdRanks *
@@ -64,7 +73,6 @@ cfd_ranks_create(MemoryContext context, uint8 type)
 {
 	CfdRanks   *ranks = MemoryContextAllocZero(context, sizeof(CfdRanks));
 
-	ranks->known.compare = cfd_ranks_compare_known;
 	ranks->context = context;
 	ranks->set.columns = 1;
 	ranks->set.keys[0].type = type;

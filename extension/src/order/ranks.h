@@ -29,7 +29,8 @@ extern CfdRanks *cfd_ranks_create(MemoryContext context, uint8 type);
 extern void cfd_ranks_announce(CfdRanks *ranks, CfdFid fid);
 /* Whether the order of the two is known, or could be found out; then gives it. */
 extern bool cfd_ranks_compare(CfdRanks *ranks, CfdFid a, CfdFid b, int *order);
-/* The same as an order that comparison functions can be told of (known/known.h). */
-extern CfdOrder *cfd_ranks_order(CfdRanks *ranks);
+/* From now on comparison functions know it too (known/known.h), while it lives and until no more. */
+extern void cfd_ranks_tell(CfdRanks *ranks);
+extern void cfd_ranks_tell_no_more(CfdRanks *ranks);
 
 #endif

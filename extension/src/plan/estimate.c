@@ -16,7 +16,6 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
-#include "port/pg_bitutils.h"
 #include "known/known.h"
 #include "plan/estimate.h"
 #include "plan/planning.h"
@@ -45,21 +44,11 @@ typedef enum Kind
 typedef struct Tests
 {
 	int			count;
-	Oid			function;
+	const CfdFunction *function;
 	CfdFid		constant;
 	bool		constant_first;
 	CfdFid	   *values;
-	char	   *answers;
 } Tests;
-
-/* Tests of a condition that were made before its estimator asks. */
-struct CfdTests
-{
-	const PlannerInfo *root;
-	Node	   *column;
-	Tests made;
-	struct CfdTests *next;
-};
 
 /* Tests that one message carries, all by the same function. */
 typedef struct Message
@@ -96,10 +85,9 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 		operator = get_negator(operator);
 	if (kind == OF_RANGE && !column_first)
 		operator = get_commutator(operator);
-	made->function = get_opcode(operator);
 	made->constant_first = kind != OF_RANGE && !column_first;
-	function = cfd_function(made->function);
-	if (function == NULL || function->call != CFD_CALL_TEST || function->operands != 2 ||
+	made->function = function = cfd_function(get_opcode(operator));
+	if (function == NULL || function->holds == 0 ||
 		!IsA(other, Const) || ((Const *) other)->constisnull || !HeapTupleIsValid(statistics))
 		return;
 	made->constant = DatumGetUInt64(((Const *) other)->constvalue);
@@ -130,7 +118,7 @@ send_message(Message *message, const List *tests)
 	{
 		const Tests *made = lfirst(cell);
 
-		if (cfd_function(made->function) != message->function)
+		if (made->function != message->function)
 			continue;
 		for (int i = 0; i < made->count; i++)
 		{
@@ -139,6 +127,25 @@ send_message(Message *message, const List *tests)
 		}
 	}
 	cfd_request(&message->request, CFD_KIND_DECLASSIFY, &body, sizeof(body), fids, 2 * column, message->rows);
+}
+
+/* Answers are known as long as the planning, or the estimator's call where there is none. */
+static CfdScopeName
+scope_of_tests(void)
+{
+	return cfd_planning != NULL ? CFD_SCOPE_PLANNING : CFD_SCOPE_ESTIMATE;
+}
+
+/* Notes whether a test holds; anything else is not known, as of a value that is no more. */
+static void
+put_answer(CfdScope *scope, const Tests *made, CfdFid value, char answer)
+{
+	uint8		holds = made->function->holds;
+
+	if (answer == 0 || answer == 1)
+		cfd_known_put_order(scope, made->function->second, made->constant_first ? made->constant : value,
+							made->constant_first ? value : made->constant,
+							answer == 1 ? holds : CFD_ORDER_ANY & ~holds);
 }
 
 static void
@@ -152,12 +159,12 @@ cfd_estimate_take_answer(Message *message, const List *tests)
 		cfd_violation("declassified results have the wrong length");
 	foreach(cell, tests)
 	{
-		Tests *made = lfirst(cell);
+		const Tests *made = lfirst(cell);
 
-		if (cfd_function(made->function) != message->function)
+		if (made->function != message->function)
 			continue;
-		memcpy(made->answers, answer, made->count);
-		answer += made->count;
+		for (int i = 0; i < made->count; i++)
+			put_answer(&cfd_known[scope_of_tests()], made, made->values[i], *answer++);
 	}
 }
 
@@ -174,12 +181,11 @@ make_tests(const List *tests)
 	Assert(tests != NIL);
 	foreach(cell, tests)
 	{
-		Tests *made = lfirst(cell);
+		const Tests *made = lfirst(cell);
 
-		made->answers = palloc(made->count);
 		for (message = messages; message != NULL; message = message->next)
 		{
-			if (message->function == cfd_function(made->function))
+			if (message->function == made->function)
 				break;
 		}
 		MemoryContextSwitchTo(own);
@@ -187,7 +193,7 @@ make_tests(const List *tests)
 		{
 			message = palloc0(sizeof(Message));
 			cfd_request_init(&message->request);
-			message->function = cfd_function(made->function);
+			message->function = made->function;
 			message->next = messages;
 			messages = message;
 		}
@@ -221,47 +227,42 @@ kind_of(Oid operator, Kind *kind)
 	return true;
 }
 
-/* Tests that were made of a column in this planning. */
+/* Whether all of these tests are known already. */
 static bool
-find_known(const PlannerInfo *root, const VariableStatData *column, Tests *made)
+tests_known(const Tests *made)
 {
-	for (const CfdTests *entry = cfd_planning == NULL ? NULL : cfd_planning->tests; entry != NULL; entry = entry->next)
+	for (int i = 0; i < made->count; i++)
 	{
-		if (entry->root == root && entry->made.function == made->function &&
-			entry->made.constant == made->constant && entry->made.constant_first == made->constant_first &&
-			entry->made.count == made->count && equal(entry->column, column->var))
-		{
-			*made = entry->made;
-			return true;
-		}
+		bool		holds;
+
+		if (!cfd_known_test(made->function->second, made->function->holds,
+							made->constant_first ? made->constant : made->values[i],
+							made->constant_first ? made->values[i] : made->constant, &holds))
+			return false;
 	}
-	return false;
+	return true;
 }
 
 /* Adds the tests of a condition, if there are any to make and there is room. */
 static void
-add_test(const PlannerInfo *root, const VariableStatData *column, Oid operator, bool column_first, Node *other,
+add_test(const VariableStatData *column, Oid operator, bool column_first, Node *other,
 		 int *room, List **tests)
 {
-	CfdTests   *entry = palloc0(sizeof(CfdTests));
+	Tests	   *made = palloc0(sizeof(Tests));
 	Kind		kind;
 
 	if (!kind_of(operator, &kind))
 		return;
-	cfd_estimate_describe(&entry->made, kind, operator, column_first, other, column->statsTuple);
-	if (entry->made.count == 0 || entry->made.count > *room || find_known(root, column, &entry->made))
+	cfd_estimate_describe(made, kind, operator, column_first, other, column->statsTuple);
+	if (made->count == 0 || made->count > *room || tests_known(made))
 		return;
-	*room -= entry->made.count;
-	entry->root = root;
-	entry->column = column->var;
-	entry->next = cfd_planning->tests;
-	cfd_planning->tests = entry;
-	*tests = lappend(*tests, &entry->made);
+	*room -= made->count;
+	*tests = lappend(*tests, made);
 }
 
 /* Adds the tests of an array's elements, as conditions of their own. */
 static void
-add_elements(const PlannerInfo *root, const VariableStatData *column, const ScalarArrayOpExpr *clause,
+add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 			 int *room, List **tests)
 {
 	const Const *array = lsecond(clause->args);
@@ -278,13 +279,13 @@ add_elements(const PlannerInfo *root, const VariableStatData *column, const Scal
 	deconstruct_array(DatumGetArrayTypeP(array->constvalue), type, sizeof(CfdFid), true, TYPALIGN_DOUBLE,
 					  &elements, &nulls, &count);
 	for (int i = 0; i < count && count <= ELEMENTS_MAX; i++)
-		add_test(root, column, clause->opno, true,
+		add_test(column, clause->opno, true,
 				 (Node *) makeConst(type, -1, InvalidOid, sizeof(CfdFid), elements[i], nulls[i], true), room, tests);
 }
 
 /* Adds the tests of what these clauses and their arms say of a column, as far as there is room. */
 static void
-add_tests(const PlannerInfo *root, const VariableStatData *column, const List *clauses, int *room, List **tests)
+add_tests(const VariableStatData *column, const List *clauses, int *room, List **tests)
 {
 	ListCell   *cell;
 
@@ -294,40 +295,28 @@ add_tests(const PlannerInfo *root, const VariableStatData *column, const List *c
 		bool		column_first;
 
 		if (is_andclause(clause) || is_orclause(clause))
-			add_tests(root, column, ((BoolExpr *) clause)->args, room, tests);
+			add_tests(column, ((BoolExpr *) clause)->args, room, tests);
 		if (IsA(clause, ScalarArrayOpExpr))
-			add_elements(root, column, (ScalarArrayOpExpr *) clause, room, tests);
+			add_elements(column, (ScalarArrayOpExpr *) clause, room, tests);
 		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
 			continue;
 		column_first = IsA(lsecond(clause->args), Const);
 		if (equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var))
-			add_test(root, column, clause->opno, column_first,
+			add_test(column, clause->opno, column_first,
 					 column_first ? lsecond(clause->args) : linitial(clause->args), room, tests);
 	}
 }
 
 /* Makes the tests of all simple conditions on a column. */
 static void
-make_all_tests(const PlannerInfo *root, const VariableStatData *column)
+make_all_tests(const VariableStatData *column)
 {
-	MemoryContext before = MemoryContextSwitchTo(root->planner_cxt);
 	List	   *tests = NIL;
 	int			room = TESTS_MAX;
 
-	PG_TRY();
-	{
-		add_tests(root, column, column->rel->baserestrictinfo, &room, &tests);
-		if (tests != NIL)
-			make_tests(tests);
-	}
-	PG_CATCH();
-	{
-		/* Their answers have not come. */
-		cfd_planning->tests = NULL;
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(before);
+	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
+	if (tests != NIL)
+		make_tests(tests);
 }
 
 /*
@@ -359,8 +348,9 @@ has_long_list(const VariableStatData *column)
 
 /* The tests that an estimator will make of a restriction, if it is simple. */
 static void
-test_beforehand(FunctionCallInfo fcinfo, Kind kind, Tests *made)
+test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 {
+	Tests		made = {0};
 	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
 	List	   *args = (List *) PG_GETARG_POINTER(2);
 	VariableStatData column;
@@ -369,69 +359,48 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind, Tests *made)
 
 	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
 		return;
-	cfd_estimate_describe(made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
+	cfd_estimate_describe(&made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
 	/* As if no element were a frequent value. */
-	if (made->count > 0 && column.rel != NULL && has_long_list(&column))
-		made->answers = palloc0(made->count);
-	else if (made->count > 0 && cfd_planning != NULL && column.rel != NULL && !find_known(root, &column, made))
-		make_all_tests(root, &column);
-	if (made->count > 0 && made->answers == NULL && !find_known(root, &column, made))
-		make_tests(list_make1(made));
-	ReleaseVariableStats(column);
-}
-
-/* Lets the estimator find what was tested: a test holds for one order, and is put as that. */
-static void
-cfd_estimate_tell(const Tests *made)
-{
-	uint32		entries = pg_nextpower2_32(2 * made->count);
-	CfdAnswer  *answers = palloc0(sizeof(CfdAnswer) * entries);
-	CfdSubject *subject;
-
-	cfd_known_forget(CFD_SCOPE_ESTIMATE);
-	subject = cfd_known_subject(CFD_SCOPE_ESTIMATE, made->constant, answers, entries);
-	subject->test = made->function;
-	subject->holds = CFD_HOLDS_EQUAL;
-	subject->side = made->constant_first ? CFD_FIRST : CFD_SECOND;
-	for (int i = 0; i < made->count; i++)
+	if (made.count > 0 && column.rel != NULL && has_long_list(&column))
 	{
-		/* Others are not known, as of a value that is no more. */
-		if (made->answers[i] == 0 || made->answers[i] == 1)
-			cfd_known_put(subject, made->values[i], made->answers[i] == 1 ? 0 : 1);
+		for (int i = 0; i < made.count; i++)
+			put_answer(&cfd_known[CFD_SCOPE_ESTIMATE], &made, made.values[i], 0);
 	}
+	else if (made.count > 0 && cfd_planning != NULL && column.rel != NULL && !tests_known(&made))
+		make_all_tests(&column);
+	if (made.count > 0 && !tests_known(&made))
+		make_tests(list_make1(&made));
+	ReleaseVariableStats(column);
 }
 
 /* PostgreSQL's estimator, which finds what was tested. */
 static Datum
-call_stock(FunctionCallInfo fcinfo, PGFunction stock)
+call_stock(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
 {
 	Datum		result;
 
+	cfd_known_begin(&cfd_known[CFD_SCOPE_ESTIMATE]);
 	PG_TRY();
 	{
+		test_beforehand(fcinfo, kind);
 		result = DirectFunctionCall4Coll(stock, PG_GET_COLLATION(), PG_GETARG_DATUM(0), PG_GETARG_DATUM(1),
 										 PG_GETARG_DATUM(2), PG_GETARG_DATUM(3));
 	}
 	PG_CATCH();
 	{
-		cfd_known_forget(CFD_SCOPE_ESTIMATE);
+		cfd_known_end(&cfd_known[CFD_SCOPE_ESTIMATE]);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	cfd_known_forget(CFD_SCOPE_ESTIMATE);
+	cfd_known_end(&cfd_known[CFD_SCOPE_ESTIMATE]);
 	return result;
 }
 
 static Datum
 estimate(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
 {
-	Tests		made = {0};
-	Datum		result;
+	Datum		result = call_stock(fcinfo, stock, kind);
 
-	test_beforehand(fcinfo, kind, &made);
-	if (made.count > 0)
-		cfd_estimate_tell(&made);
-	result = call_stock(fcinfo, stock);
 	if (kind == OF_RANGE)
 		return Float8GetDatum(cfd_estimate_bound((PlannerInfo *) PG_GETARG_POINTER(0), (List *) PG_GETARG_POINTER(2),
 												 PG_GETARG_INT32(3), DatumGetFloat8(result)));

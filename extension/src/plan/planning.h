@@ -11,7 +11,6 @@
 
 #include "postgres.h"
 
-typedef struct CfdTests CfdTests;
 typedef struct CfdQuals CfdQuals;
 
 typedef struct CfdPlanning
@@ -19,7 +18,6 @@ typedef struct CfdPlanning
 	int			options;		/* CURSOR_OPT_* */
 	MemoryContext context;		/* of what lives as long as the planning */
 	CfdQuals   *quals;			/* that were compiled (quals.c) */
-	CfdTests   *tests;			/* that estimators have made (estimate.c) */
 } CfdPlanning;
 
 /* NULL: none. */

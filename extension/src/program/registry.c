@@ -23,6 +23,7 @@
 #define CFD_SORT(name, type, signature)
 #define CFD_EVAL(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_TEST(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
+#define CFD_COMPARE(name, signature, comparison, holds) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_ORDER(name, signature) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_HASH(name, signature) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_UNIT(name, signature, test) extern Datum cfd_##name(PG_FUNCTION_ARGS);
@@ -35,6 +36,7 @@
 /* ... and the table of them. */
 #undef CFD_EVAL
 #undef CFD_TEST
+#undef CFD_COMPARE
 #undef CFD_ORDER
 #undef CFD_HASH
 #undef CFD_UNIT
@@ -44,6 +46,7 @@
 #undef CFD_AGGREGATE_STEP
 #define CFD_EVAL(name, signature, operands) {cfd_##name, #name, CFD_CALL_EVAL, signature, 0, operands},
 #define CFD_TEST(name, signature, operands) {cfd_##name, #name, CFD_CALL_TEST, signature, 0, operands},
+#define CFD_COMPARE(name, signature, comparison, holds) {cfd_##name, #name, CFD_CALL_TEST, signature, comparison, 2, holds},
 #define CFD_ORDER(name, signature) {cfd_##name, #name, CFD_CALL_ORDER, signature, 0, 2},
 #define CFD_HASH(name, signature) {cfd_##name, #name, CFD_CALL_HASH, signature, 0, 1},
 #define CFD_UNIT(name, signature, test) {cfd_##name, #name, CFD_CALL_UNIT, signature, test, 1},

@@ -32,8 +32,9 @@ typedef struct CfdFunction
 	const char *name;			/* as in the generated list */
 	CfdCall		call;
 	uint16		signature;		/* of an aggregate's step: number of the aggregate */
-	uint16		second;			/* TYPMOD: in explicit casts; FROM_PLAIN: cast that follows, or 0 */
+	uint16		second;			/* TYPMOD: in explicit casts; FROM_PLAIN: cast that follows, or 0; TEST: the comparison */
 	uint8		operands;		/* those that are protected */
+	uint8		holds;			/* TEST: for these orders of two operands; 0: they do not decide */
 } CfdFunction;
 
 extern const CfdFunction *cfd_function(Oid function);

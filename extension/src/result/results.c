@@ -40,7 +40,7 @@ static Results results;
 
 /* The envelope of the value that is written now, if it has been fetched. */
 static bool
-known_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *length)
+known_envelope(CfdSource *source, uint8 type, CfdFid fid, const char **envelope, uint32 *length)
 {
 	if (results.context != NULL)
 		return cfd_envelopes_next(&results.envelopes, fid, type, envelope, length);
@@ -151,5 +151,7 @@ cfd_results_end(void)
 void
 cfd_results_init(void)
 {
-	cfd_known_envelope = known_envelope;
+	static CfdSource source = {.kind = CFD_FACT_ENVELOPE,.envelope = known_envelope};
+
+	cfd_known_add_source(&cfd_known[CFD_SCOPE_BACKEND], &source);
 }

@@ -18,7 +18,6 @@
 #include "value/promote.h"
 #include "value/base64.h"
 #include "value/batch.h"
-#include "known/literals.h"
 #include "value/io.h"
 #include "value/place.h"
 #include "value/types.h"
@@ -116,12 +115,12 @@ take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, ui
 	/* A literal, perhaps: the same one again must be the same FID. */
 	cfd_begin();
 	cfd_mark_called(flinfo);
-	fid = cfd_cache_find((const char *) envelope, length, type, typmod, place);
+	fid = cfd_known_find_input(type, typmod, place, envelope, length);
 	if (fid == 0)
 	{
 		fid = put_envelope(envelope, length, type, typmod, place);
 		raise_at_once(envelope);
-		cfd_cache_add((const char *) envelope, length, type, typmod, place, fid);
+		cfd_known_put_input(type, typmod, place, envelope, length, fid);
 	}
 	return fid;
 }
@@ -222,7 +221,7 @@ get_envelope(CfdFid fid, uint8 type, uint32 *length)
 	CfdWireGetEnvelope body = {.fid = fid,.t = type};
 	const char *envelope;
 
-	if (cfd_known_envelope(fid, type, &envelope, length))
+	if (cfd_known_find_envelope(type, fid, &envelope, length))
 		return envelope;
 	envelope = cfd_call(CFD_KIND_GET_ENVELOPE, &body, sizeof(body), NULL, 0, length);
 	/* NULL for the keeper, but not for the database: no function of ours made it. */

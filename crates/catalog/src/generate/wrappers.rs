@@ -70,9 +70,28 @@ fn null_test(signatures: &crate::Signatures, s: &crate::Signature) -> u16 {
     equal.and_then(|e| signatures.number(&e)).unwrap_or(0)
 }
 
+/// A test that follows from the order of its operands: the signature that tells the order, and
+/// the orders for which the test holds (1: less, 2: equal, 4: greater).
+fn ordered_test(signatures: &crate::Signatures, s: &crate::Signature) -> Option<(u16, u8)> {
+    let holds = match s.op {
+        Op::Lt => 1,
+        Op::Eq => 2,
+        Op::Le => 3,
+        Op::Gt => 4,
+        Op::Ne => 5,
+        Op::Ge => 6,
+        _ => return None,
+    };
+    let comparison = crate::Signature {
+        op: Op::Cmp,
+        ..s.clone()
+    };
+    signatures.number(&comparison).map(|number| (number, holds))
+}
+
 fn evaluations(out: &mut String) {
     out.push_str(
-        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
+        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_COMPARE(name, signature, comparison, holds): the same of two operands; it holds for these of the\n *	orders that the comparison tells (1: less, 2: equal, 4: greater)\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
     );
     let signatures = signatures();
     for (number, s) in signatures.iter() {
@@ -88,7 +107,15 @@ fn evaluations(out: &mut String) {
                 writeln!(out, "CFD_NULLABLE({symbol}, {number}, {test})")
             }
             (_, OpResult::Fid) => writeln!(out, "CFD_EVAL({symbol}, {number}, {operands})"),
-            (_, OpResult::Bool) => writeln!(out, "CFD_TEST({symbol}, {number}, {operands})"),
+            (_, OpResult::Bool) => match ordered_test(&signatures, s) {
+                Some((comparison, holds)) => {
+                    writeln!(
+                        out,
+                        "CFD_COMPARE({symbol}, {number}, {comparison}, {holds})"
+                    )
+                }
+                None => writeln!(out, "CFD_TEST({symbol}, {number}, {operands})"),
+            },
             (_, OpResult::Order) => writeln!(out, "CFD_ORDER({symbol}, {number})"),
             (_, OpResult::Hash) => writeln!(out, "CFD_HASH({symbol}, {number})"),
         };

@@ -15,7 +15,9 @@
  */
 #include "postgres.h"
 
+#include "known/known.h"
 #include "order/ranks.h"
+#include "program/registry.h"
 #include "node/sort/sort.h"
 #include "node/sort/state.h"
 #include "miscadmin.h"
@@ -69,7 +71,11 @@ cfd_sort_read_keys(CfdSortState *state, const List *description)
 	}
 	state->set.columns = words - state->set.keys;
 	if (state->key_count == 1 && !OidIsValid(state->keys[0].plain))
-		state->equality = get_opcode(get_equality_op_for_ordering_op(state->keys[0].operator, NULL));
+	{
+		const CfdFunction *equal = cfd_function(get_opcode(get_equality_op_for_ordering_op(state->keys[0].operator, NULL)));
+
+		state->comparison = equal != NULL && equal->holds == CFD_ORDER_EQUAL ? equal->second : 0;
+	}
 }
 
 static void
@@ -191,6 +197,18 @@ move(CfdSortState *state, bool forward)
 	return state->at > 0;
 }
 
+/* Whether two values are equal, from either side; 0 is no value. */
+static void
+tell_equality(CfdScope *known, const CfdSortState *state, CfdFid value, CfdFid other, bool same)
+{
+	uint8		possible = same ? CFD_ORDER_EQUAL : CFD_ORDER_LESS | CFD_ORDER_GREATER;
+
+	if (other == 0)
+		return;
+	cfd_known_put_order(known, state->comparison, value, other, possible);
+	cfd_known_put_order(known, state->comparison, other, value, possible);
+}
+
 /*
  * Nodes above (Unique, groups of sorted rows) ask whether the row equals the one before, or the
  * first of those that equal that: the ranks have told.
@@ -198,11 +216,10 @@ move(CfdSortState *state, bool forward)
 static void
 tell_neighbour(CfdSortState *state, int64 place)
 {
-	static CfdAnswer answers[4];
+	CfdScope   *known = &cfd_known[CFD_SCOPE_SORTED];
 	bool		null;
 	Datum		value = slot_getattr(state->kept, state->keys[0].column, &null);
 	bool		same = state->same[place];
-	CfdSubject *subject;
 
 	/* The sort has moved, or begins. */
 	if (state->told + 1 != place)
@@ -210,15 +227,12 @@ tell_neighbour(CfdSortState *state, int64 place)
 	/* The first that equal the row before: that itself, unless it equalled others. */
 	if (!state->last_same)
 		state->first = state->last;
-	cfd_known_forget(CFD_SCOPE_SORTED);
+	cfd_known_begin(known);
 	if (!null)
 	{
-		subject = cfd_known_subject(CFD_SCOPE_SORTED, DatumGetUInt64(value), answers, lengthof(answers));
-		subject->test = state->equality;
-		subject->holds = CFD_HOLDS_EQUAL;
-		subject->side = CFD_EITHER;
-		cfd_known_put(subject, state->last, same ? 0 : 1);
-		cfd_known_put(subject, state->first, same ? 0 : 1);
+		tell_equality(known, state, DatumGetUInt64(value), state->last, same);
+		if (state->first != state->last)
+			tell_equality(known, state, DatumGetUInt64(value), state->first, same);
 	}
 	state->last = null ? 0 : DatumGetUInt64(value);
 	state->last_same = same;

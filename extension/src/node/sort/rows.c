@@ -179,7 +179,7 @@ place_rows(CfdSortState *state, const uint32 *ranks)
 	for (uint32 i = 0; i < count; i++)
 		state->order[starts[ranks[i]]++] = i;
 	pfree(starts);
-	if (!OidIsValid(state->equality))
+	if (state->comparison == 0)
 		return;
 	state->same = MemoryContextAllocHuge(CurrentMemoryContext, Max(count, 1));
 	for (uint32 i = 0; i < count; i++)

@@ -66,7 +66,7 @@ typedef struct CfdSortState
 	bool	   *same;			/* whether the row at a place equals the one before; or NULL */
 	int64		at;				/* rows given */
 	int64		mark;
-	Oid			equality;		/* function, if the only key is protected; or 0 */
+	uint16		comparison;		/* signature, if the only key is protected; or 0 */
 	int64		told;			/* place of the row that nodes above were told of last */
 	CfdFid		last;			/* its key, or 0 */
 	CfdFid		first;			/* that of the first row that equals the one before it */
