@@ -71,6 +71,9 @@ pub struct Config {
     /// Whether a client's session may do with values only what a grant of the client covers
     /// (docs/security.md).
     pub require_grants: bool,
+    /// Whether the keeper takes from its own process what it does not need: other files, the
+    /// network, most system calls (docs/security.md).
+    pub sandbox: bool,
     /// What is logged: `error`, `warn`, `info`, `debug`.
     pub log: String,
 }
@@ -100,6 +103,7 @@ impl Default for Config {
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             require_grants: false,
+            sandbox: true,
             log: "info".into(),
         }
     }
@@ -179,6 +183,14 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 impl Config {
+    /// The file of the freshness counter.
+    pub fn freshness(&self) -> PathBuf {
+        match self.freshness_file.as_os_str().is_empty() {
+            true => self.data_dir.with_extension("freshness"),
+            false => self.freshness_file.clone(),
+        }
+    }
+
     /// Reads a file (the default one if there is one) and the environment.
     pub fn load(
         file: Option<&Path>,

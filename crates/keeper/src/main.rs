@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use keeper::sandbox::{self, Standing};
 use keeper::{Clients, Config, Keeper, Keys, Server, Trouble, harden, logging};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
@@ -134,10 +135,18 @@ fn run(config: Config) -> Result<(), End> {
     let keys = Keys::of(&config)?;
     let clients = Clients::new(&config.clients_file);
     let pid_file = config.pid_file.clone();
+    let users = keeper::user_ids(&config)?;
+    let confined = config.sandbox;
     let keeper = Keeper::new(config, keys, clients).map_err(|e| e.to_string())?;
-    let server = Server::bind(keeper)?;
+    if confined {
+        restrict_files(&keeper.config)?;
+    }
+    let server = Server::bind(keeper, users)?;
     let watch = watch_signals(&server)?;
     write_pid(&pid_file)?;
+    if confined {
+        sandbox::restrict_calls()?;
+    }
     tell_ready(&server);
     let result = server.run();
     watch.end();
@@ -146,6 +155,16 @@ fn run(config: Config) -> Result<(), End> {
         let _ = std::fs::remove_file(&pid_file);
     }
     Ok(result?)
+}
+
+/// Before the first thread: each has the rights of the one that started it.
+fn restrict_files(config: &Config) -> Result<(), String> {
+    match sandbox::restrict_files(config)? {
+        Standing::Full => {}
+        Standing::Partial => tracing::warn!("this kernel's Landlock restricts files only in part"),
+        Standing::None => tracing::warn!("this kernel has no Landlock: files are not restricted"),
+    }
+    Ok(())
 }
 
 /// The thread that waits for signals.

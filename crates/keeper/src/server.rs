@@ -65,10 +65,9 @@ pub fn user_ids(config: &Config) -> Result<Vec<u32>, String> {
 }
 
 impl Server {
-    /// Listens on the configured socket.
-    pub fn bind(keeper: Keeper) -> Result<Arc<Server>, String> {
+    /// Listens on the configured socket, for these users ([`user_ids`]).
+    pub fn bind(keeper: Keeper, users: Vec<u32>) -> Result<Arc<Server>, String> {
         let config = &keeper.config;
-        let users = user_ids(config)?;
         let listener = Listener::bind(&config.socket, config.socket_mode.0)
             .map_err(|e| format!("cannot listen on {}: {e}", config.socket.display()))?;
         let keeper = Arc::new(keeper);

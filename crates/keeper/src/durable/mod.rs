@@ -138,10 +138,8 @@ impl Place {
         let given = |path: &Path| !path.as_os_str().is_empty();
         let freshness = if given(&config.freshness_tpm) {
             Counter::Tpm(config.freshness_tpm.clone(), config.freshness_tpm_index)
-        } else if given(&config.freshness_file) {
-            Counter::File(config.freshness_file.clone())
         } else {
-            Counter::File(directory.with_extension("freshness"))
+            Counter::File(config.freshness())
         };
         Place {
             directory,

@@ -51,7 +51,8 @@ impl Running {
         std::fs::write(&config.clients_file, line).unwrap();
         let keys = Keys::load(&config.key_file, &config.root_key_file).unwrap();
         let clients = Clients::new(&config.clients_file);
-        let server = Server::bind(Keeper::new(config, keys, clients).unwrap()).unwrap();
+        let users = keeper::user_ids(&config).unwrap();
+        let server = Server::bind(Keeper::new(config, keys, clients).unwrap(), users).unwrap();
         let running = Arc::clone(&server);
         let thread = std::thread::spawn(move || running.run().unwrap());
         Running {
