@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql compat-postgres mutants clean
+.PHONY: help demo up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -46,6 +46,10 @@ fuzz-sql: ## QUERIES random queries: plain, row at a time and in batches agree; 
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} .venv/bin/pytest -q -s tests/fuzz
+
+fuzz-channel: ## a hostile backend: MESSAGES messages that have the form of the table, from SEED
+	@scripts/deps
+	@CONFIDE_FUZZ_MESSAGES=$${MESSAGES:-5000000} CONFIDE_SEED=$${SEED:-1} cargo test --release -q -p keeper --test it structured -- --nocapture
 
 compat-postgres: ## PostgreSQL's own suites give what they give without Confide; ONLY=regress-proxy
 	@scripts/deps

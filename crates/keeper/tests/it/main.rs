@@ -13,5 +13,6 @@ mod process;
 mod programs;
 mod recovery;
 mod sessions;
+mod structured;
 mod tokens;
 mod values;
