@@ -40,8 +40,16 @@ def other(stack, request):
 
 
 def test_restore(dump, other, schema):
+    """Straight, and then through the proxy."""
     key, elsewhere = other
-    done = tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", elsewhere.dba_url, stdin=dump)
+    restored(dump, key, elsewhere, schema, elsewhere.dba_url)
+    with elsewhere.connect_dba() as dba:
+        dba.execute(f"DROP SCHEMA {schema} CASCADE")
+    restored(dump, key, elsewhere, schema, elsewhere.app_url)
+
+
+def restored(dump, key, elsewhere, schema, address):
+    done = tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", address, stdin=dump)
     if key == "another key":
         assert done.returncode != 0
         assert b"of a keeper with another root key" in done.stderr

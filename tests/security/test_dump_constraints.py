@@ -7,91 +7,21 @@ through the proxy. With the bug no row was loaded (08003). Through the proxy def
 values, not the session's envelopes, with which nobody could restore.
 """
 
-import subprocess
-
-import psycopg
 import pytest
+from dumps import SECRETS, another_database, fill, holds, not_valid, restored, same, tool
 from results import run
-from stack import PG_BIN
-
-DDL = """
-CREATE TABLE person (id int PRIMARY KEY, name enc_text NOT NULL CHECK (name <> 'nobody''s'),
-    pay enc_numeric(10, 2) DEFAULT 100.25 CHECK (pay > 10), code enc_bpchar(4) UNIQUE,
-    CHECK (id >= 0));
-CREATE TABLE visit (id int PRIMARY KEY, code enc_bpchar(4) REFERENCES person (code), note text);
-CREATE VIEW rich AS SELECT name FROM person WHERE pay > 1030.50;
-"""
-PEOPLE = 40
-QUERY = "SELECT p.*, v.note FROM person p LEFT JOIN visit v USING (code) ORDER BY p.id"
-SECRETS = [b"Secretname", b"1003", b"C007", b"100.25", b"1030.5", b"nobody"]
-
-
-def tool(name, *args, stdin=None):
-    done = subprocess.run(
-        [PG_BIN / name, *map(str, args)],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
 
 
 @pytest.fixture
 def people(app):
-    app.execute(DDL)
-    rows = [(i, f"Secretname{i}", 1000 + i, f"C{i:03}") for i in range(PEOPLE)]
-    with app.cursor().copy("COPY person FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
-    app.execute("INSERT INTO visit SELECT id, code, 'seen' FROM person WHERE id < 10")
+    fill(app)
     return app
 
 
 @pytest.fixture
 def other(stack, people):
-    """Another database, owned by the application: addresses straight and through the proxy."""
-    with stack.connect_dba() as dba:
-        dba.execute("DROP DATABASE IF EXISTS restored")
-        dba.execute("CREATE DATABASE restored OWNER app")
-    addresses = {
-        "straight": stack.dba_url.rsplit("/", 1)[0] + "/restored",
-        "proxy": stack.app_url.rsplit("/", 1)[0] + "/restored",
-    }
-    tool("psql", "-X", "-q", "-d", addresses["straight"], "-c", "CREATE EXTENSION confide")
-    yield addresses
-    with stack.connect_dba() as dba:
-        dba.execute("DROP DATABASE restored WITH (FORCE)")
-
-
-def restored(addresses, schema):
-    return psycopg.connect(addresses["proxy"], autocommit=True, options=f"-c search_path={schema}")
-
-
-def same(people, connection):
-    expected = run(people, QUERY)
-    assert len(expected.rows) == PEOPLE
-    assert run(connection, QUERY).same(expected)
-
-
-def not_valid(connection):
-    found = "SELECT conname FROM pg_constraint WHERE NOT convalidated ORDER BY 1"
-    return [row[0] for row in connection.execute(found)]
-
-
-def holds(connection):
-    """Constraints, default and view do what they did."""
-    for sql, state in [
-        ("INSERT INTO person VALUES (50, 'x', 5, NULL)", "23514"),
-        ("INSERT INTO person VALUES (50, 'nobody''s', 50, NULL)", "23514"),
-        ("INSERT INTO visit VALUES (50, 'none')", "23503"),
-        ("INSERT INTO visit VALUES (50, 'C020')", None),
-        ("INSERT INTO person (id, name) VALUES (51, 'y')", None),
-    ]:
-        assert run(connection, sql).sqlstate == state, sql
-    assert run(connection, "SELECT pay FROM person WHERE id = 51").rows == [("100.25",)]
-    assert run(connection, "SELECT count(*) FROM rich").rows == [("9",)]
+    with another_database(stack) as addresses:
+        yield addresses
 
 
 @pytest.mark.parametrize("form", ["plain", "inserts", "custom", "directory"])

@@ -5,6 +5,7 @@ mod docs;
 mod golden;
 mod header;
 mod messages;
+mod operands;
 mod sql;
 mod tests;
 mod vectors;

@@ -67,7 +67,8 @@ impl TypeMap {
 
     fn insert(&mut self, oid: u32, protected: Protected) {
         self.by_oid.insert(oid, protected);
-        self.twins.insert(protected.plain_oid(), oid);
+        // Later ones are other names of the first.
+        self.twins.entry(protected.plain_oid()).or_insert(oid);
     }
 
     /// Whether the database has no protected types.

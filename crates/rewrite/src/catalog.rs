@@ -172,12 +172,17 @@ impl Catalog {
     fn find_protected(&mut self) {
         let ty = |record: &Arc<Record>| match record.as_ref() {
             Record::Type(t) => match self.resolved(t) {
-                ty @ (ColumnType::Enc(_) | ColumnType::EncArray(_)) => Some((t.oid, ty)),
+                ty @ (ColumnType::Enc(_) | ColumnType::EncArray(_)) => {
+                    Some((is_second_name(&t.name), (t.oid, ty)))
+                }
                 _ => None,
             },
             _ => None,
         };
-        self.protected = Arc::new(self.records.values().filter_map(ty).collect());
+        // Those that stand for plain types first.
+        let mut found: Vec<_> = self.records.values().filter_map(ty).collect();
+        found.sort_by_key(|(second, (oid, _))| (*second, *oid));
+        self.protected = Arc::new(found.into_iter().map(|(_, found)| found).collect());
     }
 
     fn compile(&mut self, record: &Record) {
@@ -305,12 +310,21 @@ impl Catalog {
     }
 }
 
+/// What names of types end with under which functions take protected numbers.
+const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
+
+fn is_second_name(name: &str) -> bool {
+    SECOND_NAMES.iter().any(|s| name.ends_with(s))
+}
+
 /// What a type of the system is by its name.
 fn protected_code(t: &TypeRecord, prefix: &str) -> Option<TypeCode> {
     let plain = t
         .name
         .strip_prefix(prefix)
         .filter(|_| t.namespace == PG_CATALOG)?;
+    let end = SECOND_NAMES.iter().find_map(|s| plain.strip_suffix(s));
+    let plain = end.unwrap_or(plain);
     let code = |c: &TypeCode| c.enc_name().strip_prefix("enc_") == Some(plain);
     TypeCode::ALL.iter().copied().find(code)
 }

@@ -49,11 +49,6 @@ impl Infer<'_> {
             }
             if protected {
                 edits.extend(self.leaf_edit(leaf)?);
-            } else if leaf.alone {
-                edits.push(Edit {
-                    range: leaf.range.end..leaf.range.end,
-                    pieces: vec![Piece::Text("::pg_catalog.float8".into())],
-                });
             }
         }
         if self.overtaken().is_some() {

@@ -44,8 +44,6 @@ pub(crate) struct Leaf {
     pub meets: Option<TypeCode>,
     /// It is an array (`'{…}'`, `= ANY ($1)`), of elements of this type if known.
     pub array: Option<Option<TypeCode>>,
-    /// It is untyped, and by itself decides between functions on numbers.
-    pub alone: bool,
     /// It has met something plain.
     pub met_plain: bool,
     /// It went, not protected then, into something that takes plain values only.
@@ -89,7 +87,6 @@ impl Leaves {
             typed: None,
             meets: None,
             array: None,
-            alone: false,
             met_plain: false,
             passed: false,
             beside_plain: false,

@@ -165,26 +165,14 @@ fn beside_something_protected() {
     );
 }
 
-/// Protected numbers have functions of these names, too: without a cast PostgreSQL finds the call
-/// ambiguous.
+/// The server finds the function by itself: protected numbers are no candidates of its category.
 #[test]
 fn an_untyped_literal_alone() {
-    check(
-        &schema(),
-        &[
-            (
-                "SELECT abs('5'), @ '-5'",
-                "SELECT abs('5'::pg_catalog.float8), @ '-5'::pg_catalog.float8",
-            ),
-            (
-                "SELECT name FROM emp WHERE dept > round('2.5')",
-                "SELECT name FROM emp WHERE dept > round('2.5'::pg_catalog.float8)",
-            ),
-        ],
-    );
     unchanged(
         &schema(),
         &[
+            "SELECT abs('5'), @ '-5'",
+            "SELECT name FROM emp WHERE dept > round('2.5')",
             "SELECT abs(5), abs('5'::int4), round('2.5', 1), length('x'), upper('x'), abs($1), - '5'",
         ],
     );

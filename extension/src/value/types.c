@@ -49,7 +49,23 @@ static const struct
 
 StaticAssertDecl(CFD_TYPE_MAX == CFD_TYPE_UUID, "a type is missing in the list above");
 
+/* Second names, under which some functions take protected numbers. */
+static const struct
+{
+	const char *name;
+	uint8		code;
+}			operands[] = {
+	{"enc_int2_operand", CFD_TYPE_INT2},
+	{"enc_int4_operand", CFD_TYPE_INT4},
+	{"enc_int8_operand", CFD_TYPE_INT8},
+	{"enc_float4_operand", CFD_TYPE_FLOAT4},
+	{"enc_float8_operand", CFD_TYPE_FLOAT8},
+	{"enc_numeric_operand", CFD_TYPE_NUMERIC},
+	{"enc_int4_count", CFD_TYPE_INT4},
+};
+
 static Oid	oids[CFD_TYPE_MAX + 1];
+static Oid	operand_oids[lengthof(operands)];
 static Oid	access_method = InvalidOid;
 static bool loaded = false;
 
@@ -69,6 +85,13 @@ cfd_types_init(void)
 	CacheRegisterSyscacheCallback(AMOID, cfd_types_invalidate, (Datum) 0);
 }
 
+static Oid
+oid_of(const char *name)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+						   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+}
+
 static bool
 load(void)
 {
@@ -79,14 +102,15 @@ load(void)
 	/* An invalidation while we look things up makes us look again. */
 	loaded = true;
 	memset(oids, 0, sizeof(oids));
+	memset(operand_oids, 0, sizeof(operand_oids));
 	access_method = GetSysCacheOid1(AMNAME, Anum_pg_am_oid, CStringGetDatum("confide"));
 	if (!OidIsValid(access_method) && !SearchSysCacheExists2(TYPENAMENSP, CStringGetDatum("enc_bool"),
 															 ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))
 		return true;
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
-		oids[code] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-									 CStringGetDatum(types[code].name),
-									 ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+		oids[code] = oid_of(types[code].name);
+	for (int i = 0; i < lengthof(operands); i++)
+		operand_oids[i] = oid_of(operands[i].name);
 	return true;
 }
 
@@ -100,6 +124,11 @@ cfd_type_code(Oid type)
 	{
 		if (oids[code] == type)
 			return code;
+	}
+	for (int i = 0; i < lengthof(operands); i++)
+	{
+		if (operand_oids[i] == type)
+			return operands[i].code;
 	}
 	return 0;
 }

@@ -1,5 +1,6 @@
 //! The SQL script of types, functions, operators, casts and aggregates.
 
+use super::operands;
 use super::wrappers::from_plain;
 use crate::*;
 use contract::{Op, OpResult, TypeCode};
@@ -9,12 +10,14 @@ pub(super) fn text() -> String {
     let mut out = format!("-- {}\n", super::NOTICE);
     let signatures = signatures();
     type_definitions(&mut out);
+    operands::definitions(&mut out, &types(), &signatures);
     operation_functions(&mut out, &signatures);
     operator_definitions(&mut out, &signatures);
     class_definitions(&mut out);
     named_functions(&mut out, &signatures);
     typmod_functions(&mut out, &signatures);
     cast_definitions(&mut out, &signatures);
+    operands::overloads(&mut out);
     plain_cast_definitions(&mut out);
     concatenations(&mut out);
     aggregate_definitions(&mut out);
@@ -22,7 +25,14 @@ pub(super) fn text() -> String {
 }
 
 /// Attributes of functions: strictness and parallel safety are the same for all.
-fn function(out: &mut String, head: &str, ret: &str, volatility: &str, cost: u32, symbol: &str) {
+pub(super) fn function(
+    out: &mut String,
+    head: &str,
+    ret: &str,
+    volatility: &str,
+    cost: u32,
+    symbol: &str,
+) {
     let _ = writeln!(
         out,
         "CREATE FUNCTION pg_catalog.{head} RETURNS {ret} AS 'MODULE_PATHNAME', 'cfd_{symbol}' LANGUAGE C STRICT {volatility} PARALLEL SAFE COST {cost};"
@@ -134,7 +144,8 @@ fn operation_functions(out: &mut String, signatures: &Signatures) {
     for (_, s) in signatures.iter().filter(|(_, s)| is_internal(s.op)) {
         let name = internal_name(s.op);
         let symbol = s.symbol();
-        let head = format!("{name}({})", enc_list(&s.args));
+        let args = operands::operands(s).join(", ");
+        let head = format!("{name}({args})");
         function(
             out,
             &head,
@@ -161,9 +172,9 @@ fn operator_definitions(out: &mut String, signatures: &Signatures) {
     out.push_str("\n-- Operators\n");
     let all = operators(signatures);
     for o in &all {
-        let operands = match o.signature.args[..] {
-            [a] => format!("RIGHTARG = {}", a.enc_name()),
-            [a, b] => format!("LEFTARG = {}, RIGHTARG = {}", a.enc_name(), b.enc_name()),
+        let operands = match &operands::operands(&o.signature)[..] {
+            [a] => format!("RIGHTARG = {a}"),
+            [a, b] => format!("LEFTARG = {a}, RIGHTARG = {b}"),
             _ => continue,
         };
         let mut clauses = String::new();
@@ -268,12 +279,7 @@ fn named_functions(out: &mut String, signatures: &Signatures) {
         let Some(s) = signatures.get(f.number) else {
             continue;
         };
-        let args = f
-            .args
-            .iter()
-            .map(|a| a.name())
-            .collect::<Vec<_>>()
-            .join(", ");
+        let args = operands::arguments(f.name, &f.args).join(", ");
         function(
             out,
             &format!("\"{}\"({args})", f.name),

@@ -104,7 +104,9 @@ impl Shape {
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
         match (self.direction, target) {
-            (Direction::From, Target::Typed(target)) => session.seal(target, format, value, out),
+            (Direction::From, Target::Typed(target)) => {
+                session.seal_row(target, format, value, out)
+            }
             (Direction::To, Target::Typed(target)) => session.open(target, format, value, out),
             (Direction::To, Target::Untyped) => session.open_untyped(format, value, out),
             (Direction::From, Target::Untyped) => Err(Failure::new(

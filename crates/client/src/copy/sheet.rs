@@ -93,6 +93,9 @@ impl Sheet {
         at: usize,
         value: &[u8],
     ) -> Result<bool, Failure> {
+        if session.passes(value) && shape.format != Format::Binary {
+            return Ok(false);
+        }
         if !shape.accepts(session, at, value) {
             self.refused.get_or_insert_with(|| shape.refused(at, value));
             return Ok(false);

@@ -228,7 +228,10 @@ impl Core {
     }
 
     /// A statement is on its way: what it may change is known when it is answered.
-    pub(super) fn sent(&mut self, statement: &rewrite::Statement) {
+    pub(super) fn sent(&mut self, statement: &rewrite::Statement, sql: &str) {
+        let text = sql.get(statement.range.clone()).unwrap_or_default();
+        self.restore.sent(statement, text);
+        self.session.restoring = self.restore.is_on();
         let sets = matches!(&statement.kind, StatementKind::Set { name } if name == "standard_conforming_strings");
         let control = match statement.kind {
             StatementKind::TransactionControl(kind) => Some(kind),

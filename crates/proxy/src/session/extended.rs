@@ -388,7 +388,8 @@ impl Core {
                 });
             }
             if let Some(analysed) = statement.and_then(|s| s.analysed.as_ref()) {
-                self.sent(analysed);
+                let sql = statement.and_then(|s| s.sql.as_deref());
+                self.sent(analysed, sql.unwrap_or_default());
                 if let Some(effect) = Effect::of(analysed) {
                     self.succeeded(effect);
                 }

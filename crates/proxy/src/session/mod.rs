@@ -11,6 +11,7 @@ mod extended;
 mod internal;
 mod queue;
 mod refuse;
+mod restore;
 mod server;
 mod simple;
 mod statement;
@@ -99,6 +100,7 @@ pub struct Core {
     pipeline: bool,
     /// A statement is under way that changes what the analysis stands on.
     must_drain: bool,
+    restore: restore::Restore,
 
     /// The database has Confide.
     enabled: bool,
@@ -158,6 +160,7 @@ impl Core {
             discarding: false,
             pipeline: false,
             must_drain: false,
+            restore: restore::Restore::default(),
             enabled: false,
             session: Session::default(),
             utf8: true,

@@ -40,7 +40,7 @@ impl Core {
             Outcome::Send(text) => text,
         };
         Stats::add(&self.shared.stats.statements, 1);
-        text.statements.iter().for_each(|s| self.sent(s));
+        text.statements.iter().for_each(|s| self.sent(s, sql));
         if text.changed {
             frontend::query(&mut self.to_server, &text.sql);
         } else {

@@ -138,9 +138,6 @@ impl Infer<'_> {
             self.authority.does(families);
             self.enc_function(&sigs, vals, f.location)
         } else {
-            if let [only] = vals {
-                self.number_alone(name, only);
-            }
             Ok(self.open_function(name, &sigs, vals))
         }
     }

@@ -214,19 +214,6 @@ impl Infer<'_> {
         }
     }
 
-    /// The only argument of a function or operator on numbers: PostgreSQL takes it for `float8`, but
-    /// does not find that preferred once there are protected numbers.
-    pub fn number_alone(&mut self, name: &str, val: &Val) {
-        let alone = matches!(
-            name,
-            "abs" | "ceil" | "ceiling" | "floor" | "round" | "sign" | "@" | "+"
-        );
-        if let ([u], true) = (val.leaves.as_slice(), alone && val.bare()) {
-            let leaf = self.leaves.get_mut(u.id);
-            leaf.alone = matches!(leaf.kind, LeafKind::Str(_, None));
-        }
-    }
-
     /// What PostgreSQL makes of a literal in a select list of a subquery: an
     /// untyped one becomes `text`.
     pub fn settle(&mut self, val: &Val) -> Val {

@@ -309,7 +309,6 @@ impl Infer<'_> {
                 return Ok(self.enc_result(&sigs, &[code]));
             }
         }
-        self.number_alone(name, val);
         Ok(self.combine(name, &sigs, &[val]))
     }
 
