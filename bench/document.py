@@ -34,26 +34,35 @@ def origin(content: dict) -> list[str]:
     ]
 
 
-def tpch(results: dict) -> list[str]:
-    modes = list(results["summary"])
-    head = ["query", "plain s", *(f"{m} s" for m in modes), *(f"{m} / plain" for m in modes)]
+def tpch_queries(part: dict, title: str) -> list[str]:
+    """The queries' times, with so many workers."""
+    modes = list(part["summary"])
+    head = [title, "plain s", *(f"{m} s" for m in modes), *(f"{m} / plain" for m in modes)]
+    head += [f"{m} waits" for m in modes]
     rows = []
-    for name, query in results["queries"].items():
+    for name, query in part["queries"].items():
         seconds = query["seconds"]
         ratios = [seconds[m] / seconds["plain"] if seconds[m] else None for m in modes]
+        waits = [query.get("waits", {}).get(m) for m in modes]
         mark = "" if query["same"] and not query["errors"] else " (differs)"
-        rows.append([name + mark, seconds["plain"], *(seconds[m] for m in modes), *ratios])
-    lines = grid(head, rows)
+        rows.append([name + mark, seconds["plain"], *(seconds[m] for m in modes), *ratios, *waits])
     names = ["queries", "plain_total", "total", "geometric_mean", "worst"]
-    summary = [[f"batches {m}", *(t[n] for n in names)] for m, t in results["summary"].items()]
-    head = ["", "queries", "plaintext s", "protected s", "geometric mean of ratios", "worst"]
-    lines += ["", *grid(head, summary)]
+    summary = [[f"batches {m}", *(t[n] for n in names)] for m, t in part["summary"].items()]
+    shorter = ["", "queries", "plaintext s", "protected s", "geometric mean of ratios", "worst"]
+    return [*grid(head, rows), "", *grid(shorter, summary), ""]
+
+
+def tpch(results: dict) -> list[str]:
+    lines = []
+    # Results from before there were several numbers of workers have one.
+    for workers, part in results.get("workers", {"0": results}).items():
+        lines += tpch_queries(part, f"{workers} workers")
     plain, protected = results["load"]["plain"], results["load"]["protected"]
     rows = [
         [k, plain[k], protected[k], protected[k] / plain[k]]
         for k in ("lineitem", "constraints", "vacuum", "analyze")
     ]
-    lines += ["", *grid(["load", "plain s", "protected s", "ratio"], rows)]
+    lines += [*grid(["load", "plain s", "protected s", "ratio"], rows)]
     storage = results["storage"]
     parts = ["tables", "indexes", "keeper", "total"]
     rows = [

@@ -1,6 +1,9 @@
-"""The stack that a benchmark measures: PostgreSQL, keeper and proxy of its own, with the settings
-of a server that is meant to be fast and durable. Plaintext and protected tables live in the
-same PostgreSQL, so every setting holds for both.
+"""The stack that a benchmark measures: PostgreSQL, keeper and proxy of its own. Plaintext and
+protected tables live in the same PostgreSQL, so every setting holds for both.
+
+SETTINGS=tuned (as benchmarks that do not say otherwise have it): a server that is meant to be fast
+and durable. SETTINGS=default: PostgreSQL's own, but for what would work in the background while
+something is measured.
 """
 
 import contextlib
@@ -13,20 +16,41 @@ import psycopg
 from report import parameter, parameters
 from stack import ROOT, Stack
 
-# Parallel query and JIT are off unless asked for: both sides then use one core in PostgreSQL.
-SETTINGS = {
-    "shared_buffers": parameter("SHARED_BUFFERS", "1GB"),
-    "work_mem": parameter("WORK_MEM", "256MB"),
-    "maintenance_work_mem": "512MB",
-    "effective_cache_size": "4GB",
-    "max_parallel_workers_per_gather": parameter("WORKERS", 0),
-    "random_page_cost": "1.1",
+KIND = parameter("SETTINGS", "tuned")
+# Nothing that works in the background while something is measured.
+QUIET = {
     "max_wal_size": "8GB",
     "checkpoint_timeout": "30min",
     "autovacuum": "off",
     "deadlock_timeout": "100ms",
+}
+# Parallel query and JIT are off unless asked for: both sides then use one core in PostgreSQL.
+TUNED = {
+    "shared_buffers": parameter("SHARED_BUFFERS", "1GB"),
+    "work_mem": parameter("WORK_MEM", "256MB"),
+    "maintenance_work_mem": "512MB",
+    "effective_cache_size": "4GB",
+    "max_parallel_workers_per_gather": int(parameter("WORKERS", "0").split(",")[0]),
+    "random_page_cost": "1.1",
+    **QUIET,
     "jit": "off",
 }
+# Named, though they are what PostgreSQL has, so that a report shows them.
+DEFAULT = {
+    "shared_buffers": "128MB",
+    "work_mem": "4MB",
+    "maintenance_work_mem": "64MB",
+    "effective_cache_size": "4GB",
+    "max_parallel_workers_per_gather": 2,
+    "random_page_cost": "4",
+    "jit": "on",
+    **QUIET,
+}
+if KIND not in ("default", "tuned"):
+    raise SystemExit(f"SETTINGS={KIND} is none of default, tuned")
+SETTINGS = DEFAULT if KIND == "default" else TUNED
+# A benchmark that compares them goes through all of these in one run.
+WORKERS = [int(n) for n in parameters("WORKERS", "0,2" if KIND == "default" else "0")]
 
 
 def direct_url(stack: Stack) -> str:

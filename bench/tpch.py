@@ -3,8 +3,12 @@ PostgreSQL, in alternation. Plaintext runs straight to PostgreSQL, as without Co
 runs through the proxy, as an application does.
 
 Parameters: SF scale, ROUNDS of each query, MODES of protected queries (on, off, no_x: see
-servers.py), QUERIES by number, PLANS to print of the slowest, WORKERS, WORK_MEM,
+servers.py), QUERIES by number, PLANS to print of the slowest, SETTINGS (default, tuned; see
+servers.py), WORKERS (0,2: all queries without parallel workers, then with two), WORK_MEM,
 SHARED_BUFFERS, LIMIT in seconds for one query, PRIORITY (servers.py).
+
+Beside times stand waits: how often a backend of the protected side, or a parallel worker, waited
+for an answer of the keeper. They do not depend on the machine.
 """
 
 import time
@@ -22,7 +26,7 @@ QUERIES = [int(n) for n in parameters("QUERIES", "")] or list(tpch_data.QUERIES)
 LIMIT = parameter("LIMIT", 120)
 PLANS = parameter("PLANS", 0)
 PRIORITY = parameter("PRIORITY", 0)
-WORKERS = servers.SETTINGS["max_parallel_workers_per_gather"]
+WORKERS_SETTING = "max_parallel_workers_per_gather"
 SIDES = {"plain": "tpch_plain", "protected": "tpch_protected"}
 # Row at a time is the reference for results, not for speed: one run is enough.
 ROUNDS_OF = {"off": 1}
@@ -59,10 +63,15 @@ def execute(connection: psycopg.Connection, number: int):
     return seconds, outcomes, failed
 
 
+def answered(connection: psycopg.Connection) -> int:
+    """Answers that this session and its parallel workers have waited for, this one among them."""
+    return int(servers.stat_keeper(connection)["session.answered_total"])
+
+
 def measure(number: int, sides, modes) -> dict:
-    """Medians of a query: plaintext, and protected in each mode."""
+    """Medians of a query: plaintext, and protected in each mode; waits of the last run."""
     runs: dict[str, list[float]] = {"plain": [], **{mode.name: [] for mode in modes}}
-    entry = {"same": True, "errors": {}}
+    entry = {"same": True, "errors": {}, "waits": {}}
     expected = None
     for turn in range(ROUNDS):
         seconds, expected, _ = execute(sides["plain"], number)
@@ -71,7 +80,9 @@ def measure(number: int, sides, modes) -> dict:
             if turn >= ROUNDS_OF.get(mode.name, ROUNDS) or mode.name in entry["errors"]:
                 continue
             mode.apply(sides["protected"])
+            before = answered(sides["protected"])
             seconds, outcomes, failed = execute(sides["protected"], number)
+            entry["waits"][mode.name] = answered(sides["protected"]) - before - 1
             if failed:
                 entry["errors"][mode.name] = f"{failed.sqlstate} {failed.message}"
                 continue
@@ -90,15 +101,17 @@ def same(one, other) -> bool:
 def line(number: int, entry: dict, modes) -> list:
     seconds = entry["seconds"]
     ratios = [ratio(seconds[mode.name], seconds["plain"]) for mode in modes]
+    waits = [entry["waits"].get(mode.name) for mode in modes]
     note = "" if entry["same"] else "result differs"
     note = ", ".join([*filter(None, [note]), *(f"{m}: {e}" for m, e in entry["errors"].items())])
     times = [seconds[mode.name] for mode in modes]
-    return [f"Q{number:02}", seconds["plain"], *times, *ratios, note[:60]]
+    return [f"Q{number:02}", seconds["plain"], *times, *ratios, *waits, note[:60]]
 
 
 def head(modes) -> list[str]:
     names = [mode.name for mode in modes]
-    return ["query", "plain s", *(f"{n} s" for n in names), *(f"{n}/plain" for n in names), ""]
+    ratios, waits = (f"{n}/plain" for n in names), (f"{n} waits" for n in names)
+    return ["query", "plain s", *(f"{n} s" for n in names), *ratios, *waits, ""]
 
 
 def summary(queries: dict, modes) -> dict:
@@ -137,9 +150,13 @@ def storage(stack, report: Report) -> None:
 
 
 def print_summary(report: Report) -> None:
-    totals = report.results["summary"].items()
     names = ["queries", "plain_total", "total", "geometric_mean", "worst"]
-    table(["mode", *names], [[mode, *(total[n] for n in names)] for mode, total in totals])
+    rows = [
+        [workers, mode, *(total[n] for n in names)]
+        for workers, part in report.results["workers"].items()
+        for mode, total in part["summary"].items()
+    ]
+    table(["workers", "mode", *names], rows)
 
 
 def print_load(report: Report) -> None:
@@ -164,28 +181,48 @@ def print_plans(queries: dict, connection, mode) -> None:
                 print("  " + row[0])
 
 
-def plot(report: Report, queries: dict, modes) -> None:
-    labels = [f"Q{n}" for n in queries]
+def plot(report: Report, measured: dict, modes) -> None:
+    labels = [f"Q{n}" for n in QUERIES]
     series = {
-        f"batches {mode.name}": [
+        f"batches {mode.name}, {workers} workers": [
             ratio(q["seconds"][mode.name], q["seconds"]["plain"]) for q in queries.values()
         ]
+        for workers, queries in measured.items()
         for mode in modes
     }
-    title = f"TPC-H at scale {SCALE:g}: time over plaintext"
+    title = f"TPC-H at scale {SCALE:g}, {servers.KIND} settings: time over plaintext"
     plots.bars(report.plot(), title, labels, series, "times plaintext", goal=1, log=True)
 
 
+def measure_all(workers: int, sides, modes) -> dict:
+    """All queries, with so many parallel workers at most in each Gather of either side."""
+    for connection in sides.values():
+        connection.execute(f"SET max_parallel_workers_per_gather = {workers}")
+    progress(f"workers {workers}: " + "  ".join(head(modes)))
+    queries = {}
+    for number in QUERIES:
+        queries[number] = measure(number, sides, modes)
+        progress("  ".join(map(str, map(short, line(number, queries[number], modes)))))
+    if PLANS:
+        print_plans(queries, sides["protected"], modes[0])
+    print()
+    table(head(modes), [line(n, q, modes) for n, q in queries.items()])
+    return queries
+
+
 def main() -> None:
-    report = Report(
-        f"tpch-{SCALE:g}" + (f"-workers-{WORKERS}" if WORKERS else ""),
-        {"SF": SCALE, "ROUNDS": ROUNDS, "LIMIT": LIMIT, "PRIORITY": PRIORITY, **servers.SETTINGS},
-    )
+    kind = "" if servers.KIND == "tuned" else f"-{servers.KIND}"
+    settings = {k: v for k, v in servers.SETTINGS.items() if k != WORKERS_SETTING}
+    given = {"SF": SCALE, "SETTINGS": servers.KIND, "WORKERS": servers.WORKERS, "ROUNDS": ROUNDS}
+    given |= {"LIMIT": LIMIT, "PRIORITY": PRIORITY, **settings}
+    report = Report(f"tpch-{SCALE:g}{kind}", given)
     with (
         servers.running() as stack,
         servers.connect(servers.direct_url(stack)) as plain,
         servers.connect(stack.app_url) as protected,
+        stack.connect_dba() as dba,
     ):
+        dba.execute("GRANT pg_monitor TO app")
         sides = {"plain": plain, "protected": protected}
         load(sides, report)
         servers.prioritize(stack, sides.values(), PRIORITY)
@@ -193,21 +230,17 @@ def main() -> None:
         report.content["parameters"]["MODES"] = ",".join(mode.name for mode in modes)
         for connection in sides.values():
             connection.execute(f"SET statement_timeout = '{LIMIT}s'")
-        queries = {}
-        print("  " + "  ".join(head(modes)))
-        for number in QUERIES:
-            queries[number] = measure(number, sides, modes)
-            progress("  ".join(map(str, map(short, line(number, queries[number], modes)))))
-        report.results["queries"] = {f"Q{n}": q for n, q in queries.items()}
-        report.results["summary"] = summary(queries, modes)
-        if PLANS:
-            print_plans(queries, protected, modes[0])
-        print()
-        table(head(modes), [line(n, q, modes) for n, q in queries.items()])
+        report.results["workers"] = found = {}
+        plotted = {}
+        for workers in servers.WORKERS:
+            queries = measure_all(workers, sides, modes)
+            plotted[workers] = queries
+            told = {f"Q{n}": q for n, q in queries.items()}
+            found[str(workers)] = {"queries": told, "summary": summary(queries, modes)}
         print_summary(report)
         print_load(report)
         storage(stack, report)
-    plot(report, queries, modes)
+    plot(report, plotted, modes)
     report.write()
 
 

@@ -285,3 +285,19 @@ def test_small_sums(app, dba):
 def answered(connection) -> int:
     query = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'channel.answered_total'"
     return int(connection.execute(query).fetchone()[0])
+
+
+def test_more_rows_than_expected(app, dba):
+    """The planner expects few rows and finds sorting them as cheap; row by row each then is an
+    exchange for each key. Bug: 3000 exchanges instead of a few."""
+    dba.execute("GRANT pg_monitor TO app")
+    app.execute("CREATE TABLE alike (a int, b int, c int, k enc_text, n enc_numeric(9,2))")
+    with app.cursor().copy("COPY alike FROM STDIN") as copy:
+        for i in range(20000):
+            copy.write_row((i % 7, i % 7, i % 7, f"k{i % 5}", i))
+    app.execute("ANALYZE alike")
+    query = "SELECT k, sum(n) FROM alike WHERE a = 1 AND b = 1 AND c = 1 GROUP BY k ORDER BY k"
+    before = answered(app)
+    assert len(app.execute(query).fetchall()) == 5
+    assert answered(app) - before < 30, app.execute(f"EXPLAIN {query}").fetchall()
+    dba.execute("REVOKE pg_monitor FROM app")

@@ -15,6 +15,7 @@
 #include "access/xact.h"
 #include "known/known.h"
 #include "order/ranks.h"
+#include "result/handover.h"
 #include "result/results.h"
 #include "index/search.h"
 #include "catalog/index.h"
@@ -26,6 +27,7 @@
 #include "executor/executor.h"
 #include "session/pins.h"
 #include "hooks/hooks.h"
+#include "hooks/shared.h"
 #include "miscadmin.h"
 #include "schema/schema.h"
 #include "tableam/am.h"
@@ -102,6 +104,7 @@ executor_start(QueryDesc *query, int eflags)
 		standard_ExecutorStart(query, eflags);
 	cfd_known_end_statement();
 	cfd_search_plan(query->planstate);
+	cfd_shared_values(query);
 }
 
 static void
@@ -114,7 +117,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 
 	before_parallel(query->plannedstmt);
 	cfd_mode = CFD_MODE_QUERY;
-	query->dest = cfd_results_receiver(query);
+	query->dest = IsParallelWorker() ? cfd_handover_receiver(query) : cfd_results_receiver(query);
 	held_back = query->dest != dest;
 	cfd_statement_depth++;
 	PG_TRY();
@@ -131,7 +134,10 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 		query->dest = dest;
 		cfd_unchecked_end(unchecked);
 		if (held_back)
+		{
 			cfd_results_end();
+			cfd_handover_end();
+		}
 	}
 	PG_END_TRY();
 	after_outermost();

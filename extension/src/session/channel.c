@@ -19,7 +19,6 @@
 
 #include <sys/socket.h>
 
-#include "access/parallel.h"
 #include "access/xact.h"
 #include "session/answers.h"
 #include "session/arena.h"
@@ -47,14 +46,7 @@ static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length
 
 bool		cfd_one_way = true;
 
-void
-cfd_after_operation(void)
-{
-	if (unlikely(IsInParallelMode()))
-		cfd_fence();
-	else
-		cfd_after_batch();
-}
+int			cfd_fenced_plans = 0;
 
 /* ---------- opening and closing ---------- */
 

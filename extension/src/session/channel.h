@@ -220,7 +220,17 @@ cfd_after_batch(void)
 		cfd_fence();
 }
 
-/* After a one-way operation. Those of processes of a parallel query are fenced one by one. */
-extern void cfd_after_operation(void);
+/* Running plans of which each operation is fenced, since another process may name its result any time. */
+extern int	cfd_fenced_plans;
+
+/* After a one-way operation. */
+static inline void
+cfd_after_operation(void)
+{
+	if (unlikely(cfd_fenced_plans > 0))
+		cfd_fence();
+	else
+		cfd_after_batch();
+}
 
 #endif

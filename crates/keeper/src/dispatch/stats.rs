@@ -90,12 +90,17 @@ impl Connection {
         ] {
             let _ = writeln!(text, "{name} {value}");
         }
+        let mut answered = 0;
         for (kind, open) in self.messages() {
             let all = session.counters.messages(kind, open);
             if all > 0 {
                 let _ = writeln!(text, "session.messages.{kind:?} {all}");
             }
+            if kind.is_answered() {
+                answered += all;
+            }
         }
+        let _ = writeln!(text, "session.answered_total {answered}");
     }
 
     /// The channel's requests of each kind.

@@ -12,6 +12,7 @@
 
 #include "catalog/pg_class.h"
 #include "node/aggregate/aggregate.h"
+#include "node/aggregate/rivals.h"
 #include "node/aggregate/wanted.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -399,6 +400,7 @@ cfd_aggregate_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *inpu
 	if (!cfd_enable_batch_aggregate || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) ||
 		input->cheapest_total_path == NULL)
 		return;
+	cfd_aggregate_price_rivals(root, stage == UPPERREL_DISTINCT ? parse->distinctClause : parse->groupClause, output);
 	if (stage == UPPERREL_DISTINCT)
 		add_distinct_path(root, input, output);
 	if (stage == UPPERREL_DISTINCT || extra == NULL || parse->groupingSets != NIL || parse->hasTargetSRFs)
