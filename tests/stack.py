@@ -45,7 +45,7 @@ class Stack:
             CONFIDE_KEEP_BINARIES="1",  # one run tests one build
             CONFIDE_LOG_STATEMENT=log_statement,
             CONFIDE_PGCONF=postgres,
-            CONFIDE_PROXY_USERS="app,postgres",  # PostgreSQL's own suites run as postgres
+            CONFIDE_PROXY_USERS="app,postgres",
         )
         self.env: dict[str, str] = {}
 

@@ -222,7 +222,7 @@ def test_releases_come_first(many):
 def test_worker_dies(stack, many):
     """The statement ends with an error, not without a worker's rows, and the session goes on."""
     connection = many[2]
-    sql = "SELECT a.g, sum(a.n * b.n) FROM r a, r b, r c WHERE a.i + b.i + c.i > 0 GROUP BY a.g"
+    sql = "SELECT a.g, sum(a.n * b.n) FROM r a, r b, r c WHERE a.n + b.n + c.n > 0 GROUP BY a.g"
     assert by_workers(connection, sql), explain(connection, sql)
     pid = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
     ended = []

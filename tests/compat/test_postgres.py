@@ -7,13 +7,14 @@ answers itself, what does not concern it. `make compat-postgres` runs everything
 `ONLY=regress-proxy` one suite and side of it; in short form, quick tests.
 """
 
+import contextlib
 import os
 
 import pytest
 from postgres_differences import MOST, SIDES, allowed, compare, entries
 from postgres_source import Unavailable, source
 from postgres_suites import ISOLATION, POSTGRES, REGRESS, SUITES, plain_server, run, stack_server
-from stack import ROOT, Stack
+from stack import ROOT, Stack, kill
 
 FULL = bool(os.environ.get("CONFIDE_COMPAT"))
 SHORT = {
@@ -48,13 +49,34 @@ def plain():
 def server(request, side):
     """A stack as PostgreSQL's suites expect one: nothing was done there before."""
     if not FULL:
-        yield stack_server(request.getfixturevalue("stack"), side == "proxy")
+        stack = request.getfixturevalue("stack")
+        with by_tcp(stack):
+            yield stack_server(stack, side == "proxy")
         return
     stack = Stack(ROOT / ".run" / f"compat-{os.getpid()}", POSTGRES, "none")
     stack.environment["CONFIDE_PROXY_USERS"] = "*"  # the suites make roles, and connect as these
     stack.fresh()
-    yield stack_server(stack, side == "proxy")
+    with by_tcp(stack):
+        yield stack_server(stack, side == "proxy")
     stack.down("--remove")
+
+
+def restart_proxy(stack, upstream: str | None) -> None:
+    stack.environment.pop("CONFIDE_PROXY_UPSTREAM", None)
+    if upstream is not None:
+        stack.environment["CONFIDE_PROXY_UPSTREAM"] = upstream
+    kill(stack.proxy_pid())
+    stack.up()
+
+
+@contextlib.contextmanager
+def by_tcp(stack):
+    """The suites come as the superuser, who has a password by TCP only."""
+    restart_proxy(stack, f"127.0.0.1:{stack.environment['CONFIDE_PGPORT']}")
+    try:
+        yield
+    finally:
+        restart_proxy(stack, None)
 
 
 def chosen(suite) -> list[str]:
