@@ -109,7 +109,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("leader", ["off", "on"])
-@pytest.mark.parametrize("sql, node", CASES)
+@pytest.mark.parametrize(("sql", "node"), CASES)
 def test_results(sides, sql, node, leader):
     for connection in sides:
         connection.execute(f"SET parallel_leader_participation = {leader}")
@@ -122,7 +122,7 @@ def test_results(sides, sql, node, leader):
         assert got.same(expected), (got.message, shown)
 
 
-@pytest.mark.parametrize("sql, node", CASES[:-1])
+@pytest.mark.parametrize(("sql", "node"), CASES[:-1])
 def test_waits(sides, sql, node):
     """Bug: a wait for each row."""
     sides[1].execute("SET parallel_leader_participation = off")
