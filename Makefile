@@ -74,7 +74,7 @@ bench-micro: ## the cost of one operation, each beside its floor
 	@scripts/build
 	@scripts/bench-micro
 
-bench-tpch: ## TPC-H beside plaintext: SF=0.1 ROUNDS=3 MODES=on,off WORKERS=0
+bench-tpch: ## TPC-H beside plaintext: SF=0.1 ROUNDS=3 MODES=on,off SETTINGS=default WORKERS=0,2
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpch
 
