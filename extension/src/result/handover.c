@@ -54,7 +54,7 @@ hand_over(void)
 }
 
 static bool
-receive(TupleTableSlot *slot, DestReceiver *self)
+handover_receive(TupleTableSlot *slot, DestReceiver *self)
 {
 	MemoryContext before;
 	MinimalTuple tuple;
@@ -72,14 +72,14 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 }
 
 static void
-start(DestReceiver *self, int operation, TupleDesc desc)
+handover_start(DestReceiver *self, int operation, TupleDesc desc)
 {
 	handover.to->rStartup(handover.to, operation, desc);
 	handover.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 }
 
 static void
-shut_down(DestReceiver *self)
+handover_shut_down(DestReceiver *self)
 {
 	if (handover.slot != NULL)
 	{
@@ -92,7 +92,7 @@ shut_down(DestReceiver *self)
 
 /* The real receiver is destroyed by whoever made it. */
 static void
-destroy(DestReceiver *self)
+handover_destroy(DestReceiver *self)
 {
 }
 
@@ -105,7 +105,7 @@ cfd_handover_receiver(QueryDesc *query)
 		return to;
 	handover.context = AllocSetContextCreate(CurrentMemoryContext, "Confide rows for the leader",
 											 ALLOCSET_DEFAULT_SIZES);
-	handover.pub = (DestReceiver) {receive, start, shut_down, destroy, to->mydest};
+	handover.pub = (DestReceiver) {handover_receive, handover_start, handover_shut_down, handover_destroy, to->mydest};
 	handover.to = to;
 	handover.slot = NULL;
 	handover.rows = 0;
