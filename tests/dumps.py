@@ -20,13 +20,14 @@ QUERY = "SELECT p.*, v.note FROM person p LEFT JOIN visit v USING (code) ORDER B
 SECRETS = [b"Secretname", b"1003", b"C007", b"100.25", b"1030.5", b"nobody"]
 
 
-def tool(name, *args, stdin=None):
+def tool(name, *args, stdin=None, env=None):
     done = subprocess.run(
         [PG_BIN / name, *map(str, args)],
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
         timeout=120,
+        env=env,
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 import psycopg
@@ -113,6 +114,29 @@ class Stack:
 
     def connect_dba(self, **options) -> psycopg.Connection:
         return psycopg.connect(self.dba_url, autocommit=True, **options)
+
+    def ticket(self, database: str, *more: str) -> str:
+        """A restore ticket of the application's key, for a session at this stack."""
+        state = self.data.parent
+        command = [state / "bin" / "confide", "restore-ticket", "--key"]
+        command += [state / "proxy" / "client.key", "--keeper-key", self.keeper_key()]
+        done = subprocess.run(
+            as_user("confide-proxy", [*command, "--database", database, *more]),
+            capture_output=True,
+            text=True,
+            cwd="/",
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def restoring(self, database: str, *more: str) -> dict[str, str]:
+        """The environment of a client that restores with a ticket."""
+        ticket = self.ticket(database, *more)
+        return {**os.environ, "PGOPTIONS": f"-c confide.restore_ticket={ticket}"}
+
+    def keeper_key(self) -> str:
+        config = tomllib.loads((self.data.parent / "proxy" / "proxy.toml").read_text())
+        return config["keeper_key"]
 
     # Damage.
     def keeper_pid(self) -> int:

@@ -119,6 +119,64 @@ golden_grant(void)
 }
 
 static void
+golden_restore_ticket(void)
+{
+	static const char golden_bytes[] = {
+		'\x74', '\x65', '\x78', '\x74', '\x00', '\x01', '\x02',
+	};
+	CfdReadRestoreTicket read;
+
+	check(cfd_decode_restore_ticket(golden_bytes, 7, &read), "RestoreTicket is read");
+	check(strcmp(read.database, "text") == 0, "database of RestoreTicket");
+	check(read.ticket_length == 2 && (const char *) read.ticket == golden_bytes + 5, "ticket of RestoreTicket");
+}
+
+static void
+golden_orderable(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadOrderable read;
+	const CfdWireOrderable filled = {.partition = 67305985u};
+
+	check(cfd_decode_orderable(golden_bytes, 8, &read), "Orderable is read");
+	check(read.head.partition == (uint32_t) UINT64_C(67305985), "partition of Orderable");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Orderable filled");
+	check(!cfd_decode_orderable(golden_bytes, 7, &read), "Orderable cut short");
+}
+
+static void
+golden_orderable_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadOrderableAnswer read;
+	const CfdWireOrderableAnswer filled = {.allowed = 67305985u};
+
+	check(cfd_decode_orderable_answer(golden_bytes, 8, &read), "OrderableAnswer is read");
+	check(read.head.allowed == (uint32_t) UINT64_C(67305985), "allowed of Orderable");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "OrderableAnswer filled");
+	check(!cfd_decode_orderable_answer(golden_bytes, 7, &read), "OrderableAnswer cut short");
+}
+
+static void
+golden_index_built(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadIndexBuilt read;
+	const CfdWireIndexBuilt filled = {.partition = 67305985u};
+
+	check(cfd_decode_index_built(golden_bytes, 8, &read), "IndexBuilt is read");
+	check(read.head.partition == (uint32_t) UINT64_C(67305985), "partition of IndexBuilt");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "IndexBuilt filled");
+	check(!cfd_decode_index_built(golden_bytes, 7, &read), "IndexBuilt cut short");
+}
+
+static void
 golden_put_envelope(void)
 {
 	static const char golden_bytes[] = {
@@ -1386,6 +1444,10 @@ golden_messages(void)
 	golden_stats_answer();
 	golden_clock();
 	golden_grant();
+	golden_restore_ticket();
+	golden_orderable();
+	golden_orderable_answer();
+	golden_index_built();
 	golden_put_envelope();
 	golden_put_plain();
 	golden_get_envelope();

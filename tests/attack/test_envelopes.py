@@ -1,19 +1,26 @@
-"""A superuser takes the export envelope of a victim's value into another row, or another column,
-that he may read through an account of his own.
+"""A superuser takes the export envelope of a victim's value into another row, another column or
+another database, that he may read through an account of his own.
 
-Mechanism: with `take_exports = false` the keeper takes no export envelope in. Right: 42501. By
-default it does, so that dumps can be restored: then the attacker's row shows 5200.
+Mechanism: by default the keeper takes export envelopes in with a restore ticket only, and an
+envelope names its database and column. Right: 42501, also in a client's session. With
+`take_exports` the envelope goes back into its own column, so into another row; nowhere else. With
+the bug the attacker's row shows 5200.
 """
+
+import contextlib
 
 import psycopg
 import pytest
 
 WAYS = {
-    "row": "UPDATE emp SET pay = %s WHERE id = 2",
-    "column": "UPDATE emp SET bonus = %s WHERE id = 2",
-    "table": "INSERT INTO own VALUES (2, %s)",
+    "row": "UPDATE emp SET pay = '{}' WHERE id = 2",
+    "column": "UPDATE emp SET bonus = '{}' WHERE id = 2",
+    "table": "INSERT INTO own VALUES (2, '{}')",
+    "default": "ALTER TABLE own ALTER pay SET DEFAULT '{}'; INSERT INTO own (id) VALUES (3)",
+    "table of the name": "ALTER TABLE emp RENAME TO old; CREATE TABLE emp (id int, pay enc_int4, "
+    "bonus enc_int4); GRANT ALL ON emp TO app; INSERT INTO emp VALUES (2, '{}', NULL)",
 }
-DEFAULT = "take_exports is on: export envelopes go into any row and column of their type"
+OWN_COLUMN = "take_exports is on: an export envelope goes into any row of its column"
 
 
 @pytest.fixture
@@ -24,29 +31,86 @@ def emp(app):
     return app
 
 
-def attempts(stack, schema, attack, allowed):
-    for name, sql in WAYS.items():
-        with stack.connect_dba(options=f"-c search_path={schema}") as dba:
-            (envelope,) = dba.execute("SELECT pay FROM emp WHERE id = 1").fetchone()
-            try:
-                dba.execute(sql, (envelope,))
-            except psycopg.Error as error:
-                assert error.sqlstate == "42501"
-        with stack.connect_app(options=f"-c search_path={schema}") as app:
-            rows = app.execute("SELECT pay, bonus FROM emp WHERE id = 2").fetchall()
-            rows += app.execute("SELECT pay, pay FROM own").fetchall()
-        attack.attempt(f"an envelope into another {name}", "5200" in str(rows), allowed)
+def stolen(stack, schema):
+    with stack.connect_app(options=f"-c search_path={schema}") as app:
+        rows = app.execute("SELECT pay, bonus FROM emp WHERE id = 2").fetchall()
+        rows += app.execute("SELECT pay, pay FROM own").fetchall()
+    return "5200" in str(rows)
 
 
-def test_taken_in(stack, emp, schema, attack):
-    attempts(stack, schema, attack, DEFAULT)
+def attempt(stack, schema, name, ticket=None):
+    """Whether it is refused, and whether the attacker sees the value."""
+    with stack.connect_dba(options=f"-c search_path={schema}") as dba:
+        (envelope,) = dba.execute("SELECT pay FROM emp WHERE id = 1").fetchone()
+        if ticket:
+            dba.execute(f"SET confide.restore_ticket = '{ticket}'")
+        try:
+            dba.execute(WAYS[name].format(envelope))
+            state = None
+        except psycopg.Error as error:
+            state = error.sqlstate
+    return state, stolen(stack, schema)
 
 
-def test_not_taken_in(stack, emp, schema, attack):
+@pytest.mark.parametrize("name", WAYS)
+def test_not_taken_in(stack, emp, schema, attack, name):
+    state, got = attempt(stack, schema, name)
+    attack.attempt(f"an envelope into another {name}", got)
+    assert state == "42501"
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_own_column(stack, emp, schema, attack, name):
     stack.kill_keeper()
-    stack.start_keeper(CONFIDE_KEEPER_TAKE_EXPORTS="false")
+    stack.start_keeper(CONFIDE_KEEPER_TAKE_EXPORTS="true")
     try:
-        attempts(stack, schema, attack, "")
+        state, got = attempt(stack, schema, name)
     finally:
         stack.kill_keeper()
         stack.start_keeper()
+    own = name in ("row", "table of the name")
+    attack.attempt(f"an envelope into another {name}, take_exports", got, OWN_COLUMN if own else "")
+    assert state == (None if own else "42501")
+
+
+def test_ticket_of_another_column(stack, emp, schema, attack):
+    """A ticket lets values into what it names, from columns of the same name."""
+    ticket = stack.ticket("app", "--place", f"{schema}.own", "--uses", "0")
+    for name in WAYS:
+        if name == "table of the name":
+            continue
+        state, got = attempt(stack, schema, name, ticket)
+        attack.attempt(f"an envelope into another {name}, with a ticket for own", got)
+        assert state == "42501"
+
+
+def test_used_ticket(stack, emp, schema, attack):
+    ticket = stack.ticket("app")
+    state, _ = attempt(stack, schema, "row", ticket)
+    assert state is None
+    emp.execute("UPDATE emp SET pay = 100 WHERE id = 2")
+    state, got = attempt(stack, schema, "row", ticket)
+    attack.attempt("a restore ticket that was used", got)
+    assert state == "42501"
+
+
+PLANT = """
+CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS $attack$
+BEGIN NEW.pay := '{}'; RETURN NEW; END $attack$;
+CREATE TRIGGER take BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION take();
+"""
+
+
+def test_in_a_clients_session(stack, emp, dba, schema, attack):
+    """An envelope in a trigger's body, or that the application was handed."""
+    (envelope,) = dba.execute("SELECT pay FROM emp WHERE id = 1").fetchone()
+    for sql, parameters in [
+        ("INSERT INTO own VALUES (2, %s)", [envelope]),
+        (f"INSERT INTO own VALUES (2, '{envelope}')", []),
+    ]:
+        with contextlib.suppress(psycopg.Error):
+            emp.execute(sql, parameters)
+    dba.execute(PLANT.format(envelope))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        emp.execute("INSERT INTO own VALUES (2, 1)")
+    attack.attempt("an envelope in a client's session", stolen(stack, schema))

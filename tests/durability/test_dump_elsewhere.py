@@ -9,9 +9,9 @@ from copies import owned, place
 from stack import PG_BIN, Stack
 
 
-def tool(name, *args, stdin=None) -> subprocess.CompletedProcess:
+def tool(name, *args, stdin=None, env=None) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [PG_BIN / name, *args], input=stdin, capture_output=True, timeout=120, check=False
+        [PG_BIN / name, *args], input=stdin, capture_output=True, timeout=120, check=False, env=env
     )
 
 
@@ -42,6 +42,12 @@ def other(stack, request):
 def test_restore(dump, other, schema):
     """Straight, and then through the proxy."""
     key, elsewhere = other
+    load = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", elsewhere.dba_url]
+    done = tool(*load, stdin=dump)
+    assert done.returncode != 0
+    assert b"no restore ticket" in done.stderr
+    with elsewhere.connect_dba() as dba:
+        dba.execute(f"DROP SCHEMA {schema} CASCADE")
     restored(dump, key, elsewhere, schema, elsewhere.dba_url)
     with elsewhere.connect_dba() as dba:
         dba.execute(f"DROP SCHEMA {schema} CASCADE")
@@ -49,7 +55,8 @@ def test_restore(dump, other, schema):
 
 
 def restored(dump, key, elsewhere, schema, address):
-    done = tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", address, stdin=dump)
+    load = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", address]
+    done = tool(*load, stdin=dump, env=elsewhere.restoring("app"))
     if key == "another key":
         assert done.returncode != 0
         assert b"of a keeper with another root key" in done.stderr

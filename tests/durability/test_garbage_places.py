@@ -334,11 +334,15 @@ def elsewhere(stack):
         dba.execute("DROP DATABASE IF EXISTS elsewhere")
 
 
-def fill(url: str, exports: list) -> int:
+SCOPE = ("elsewhere", "--other-columns")
+
+
+def fill(url: str, exports: list, ticket: str) -> int:
     """The database's OID."""
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("CREATE EXTENSION confide")
         other.execute("CREATE TABLE t (v enc_int4)")
+        other.execute(f"SET confide.restore_ticket = '{ticket}'")
         other.cursor().executemany("INSERT INTO t VALUES (%s)", exports)
         sql = "SELECT oid FROM pg_database WHERE datname = current_database()"
         return other.execute(sql).fetchone()[0]
@@ -352,7 +356,7 @@ def partitions(dba, database: int) -> int:
 def test_dropped_database(t, dba, elsewhere, stack):
     """Its partitions go with the next look, also after a restart of the keeper; those of the others
     stay. Bug: they stay for ever."""
-    oid = fill(elsewhere, dba.execute("SELECT v FROM t LIMIT 5").fetchall())
+    oid = fill(elsewhere, dba.execute("SELECT v FROM t LIMIT 5").fetchall(), stack.ticket(*SCOPE))
     dba.execute("SELECT confide.gc()")
     assert partitions(dba, oid) == 1
     dba.execute("SELECT confide.checkpoint()")
@@ -367,10 +371,10 @@ def test_dropped_database(t, dba, elsewhere, stack):
     assert slots(dba) == 3000
 
 
-def test_copied_database(t, dba, elsewhere):
+def test_copied_database(t, dba, elsewhere, stack):
     """CREATE DATABASE would copy identifiers. Bug: what one of the two databases deletes is lost
     for the other."""
-    fill(elsewhere, dba.execute("SELECT v FROM t LIMIT 5").fetchall())
+    fill(elsewhere, dba.execute("SELECT v FROM t LIMIT 5").fetchall(), stack.ticket(*SCOPE))
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot be copied"):
         dba.execute("CREATE DATABASE copied TEMPLATE elsewhere")
 

@@ -185,10 +185,13 @@ def test_plaintext_where_an_envelope_is_expected(t, dba):
     assert run(t, "SELECT count(*) FROM t").rows == [("3",)]
 
 
-def test_export_envelope_goes_in_again(t, dba):
+def test_export_envelope_goes_in_again(stack, t, dba):
     value = envelope(dba)
     assert value.startswith("cfd1.")
-    dba.execute(f"INSERT INTO t (i, n) VALUES (20, '{value}')")
+    insert = f"INSERT INTO t (i, n) VALUES (20, '{value}')"
+    assert full_error(dba, insert).sqlstate == "42501"
+    dba.execute(f"SET confide.restore_ticket = '{stack.ticket('app')}'")
+    dba.execute(insert)
     assert run(t, "SELECT n FROM t WHERE i = 20").rows == [("7",)]
 
 
@@ -206,7 +209,8 @@ def damaged(value):
     yield "other version", "cfd9." + body
 
 
-def test_damaged_envelopes(t, dba):
+def test_damaged_envelopes(stack, t, dba):
+    dba.execute(f"SET confide.restore_ticket = '{stack.ticket('app', '--other-columns')}'")
     for what, value in damaged(envelope(dba)):
         error = full_error(dba, f"INSERT INTO t (i, n) VALUES (21, '{value}')")
         assert error.sqlstate in ("22P02", "22P03", "28000", "42501", "22023", "22000"), (
@@ -218,7 +222,8 @@ def test_damaged_envelopes(t, dba):
     assert run(t, "SELECT count(*) FROM t").rows == [("3",)]
 
 
-def test_envelope_of_another_type(t, dba):
+def test_envelope_of_another_type(stack, t, dba):
+    dba.execute(f"SET confide.restore_ticket = '{stack.ticket('app', '--other-columns')}'")
     text, number = envelope(dba, "s"), envelope(dba, "n")
     for column, value in (("n", text), ("s", number), ("x", number)):
         error = full_error(dba, f"INSERT INTO t (i, {column}) VALUES (22, '{value}')")

@@ -16,13 +16,14 @@ CREATE TABLE visit (id int PRIMARY KEY REFERENCES person, code enc_bpchar(4),
 """
 
 
-def tool(name, *args, stdin=None):
+def tool(name, *args, stdin=None, env=None):
     done = subprocess.run(
         [PG_BIN / name, *args],
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
         timeout=120,
+        env=env,
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
@@ -63,10 +64,11 @@ OPTIONS = {"plain": [], "inserts": ["--rows-per-insert=10"], "custom": ["-Fc"]}
 def restore(stack, other, schema, form):
     dump = tool("pg_dump", "-d", stack.dba_url, "-n", schema, *OPTIONS[form])
     tool("psql", "-X", "-q", "-d", other, "-c", "CREATE EXTENSION confide")
+    env = stack.restoring("restored")
     if form == "custom":
-        tool("pg_restore", "--exit-on-error", "-d", other, stdin=dump)
+        tool("pg_restore", "--exit-on-error", "-d", other, stdin=dump, env=env)
     else:
-        tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", other, stdin=dump)
+        tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", other, stdin=dump, env=env)
     return dump
 
 

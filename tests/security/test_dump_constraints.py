@@ -28,17 +28,18 @@ def other(stack, people):
 def test_straight(stack, people, other, schema, form, tmp_path):
     """Dumped and restored by the superuser."""
     target = other["straight"]
+    env = stack.restoring("restored", "--uses", "3" if form == "directory" else "1")
     head = ["-d", stack.dba_url, "-n", schema]
     if form == "directory":
         tool("pg_dump", *head, "-Fd", "-j", 2, "-f", tmp_path / "dump")
-        tool("pg_restore", "--exit-on-error", "-j", 2, "-d", target, tmp_path / "dump")
+        tool("pg_restore", "--exit-on-error", "-j", 2, "-d", target, tmp_path / "dump", env=env)
     elif form == "custom":
         dump = tool("pg_dump", *head, "-Fc")
-        tool("pg_restore", "--exit-on-error", "-d", target, stdin=dump)
+        tool("pg_restore", "--exit-on-error", "-d", target, stdin=dump, env=env)
     else:
         dump = tool("pg_dump", *head, *(["--rows-per-insert=7"] if form == "inserts" else []))
         assert [s for s in SECRETS if s in dump] == []
-        tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", target, stdin=dump)
+        tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", target, stdin=dump, env=env)
     with restored(other, schema) as connection:
         same(people, connection)
         # The plain one was checked.
@@ -55,11 +56,12 @@ def test_data_only_and_by_table(stack, people, other, schema):
     """The schema first, with constraints that are there while rows come in."""
     head = ["-d", stack.dba_url]
     load = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", other["straight"]]
-    tool(*load, stdin=tool("pg_dump", *head, "-n", schema, "--schema-only"))
+    definitions = tool("pg_dump", *head, "-n", schema, "--schema-only")
+    tool(*load, stdin=definitions, env=stack.restoring("restored"))
     for table in ("person", "visit"):
         name = f'"{schema}".{table}'
         data = tool("pg_dump", *head, "-t", name, "--data-only", "--disable-triggers")
-        tool(*load, stdin=data)
+        tool(*load, stdin=data, env=stack.restoring("restored", "--place", f"{schema}.{table}"))
     with restored(other, schema) as connection:
         same(people, connection)
         holds(connection)
@@ -89,7 +91,8 @@ def test_a_wrong_row_is_found(stack, people, other, schema):
         "-c",
         f'CREATE SCHEMA "{schema}" AUTHORIZATION app',
     )
-    tool("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", other["straight"], stdin=dump)
+    load = ["-v", "ON_ERROR_STOP=1", "-d", other["straight"]]
+    tool("psql", "-X", "-q", *load, stdin=dump, env=stack.restoring("restored"))
     with restored(other, schema) as connection:
         connection.execute("ALTER TABLE person DROP CONSTRAINT person_pay_check")
         connection.execute("ALTER TABLE person ADD CHECK (pay > 1010) NOT VALID")

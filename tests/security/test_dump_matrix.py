@@ -33,26 +33,26 @@ def other(stack, people):
         yield addresses
 
 
-def dump_and_restore(source, target, schema, form, directory):
+def dump_and_restore(source, target, schema, form, directory, env):
     """`source` and `target` are addresses."""
     head = ["pg_dump", "-d", source]
     whole = [*head, "-n", schema]
     options = {"inserts": ["--rows-per-insert=7"], "columns": ["--column-inserts"]}
     if form == "directory":
         tool(*whole, "-Fd", "-j", 2, "-f", directory / "dump")
-        tool("pg_restore", "--exit-on-error", "-j", 2, "-d", target, directory / "dump")
+        tool("pg_restore", "--exit-on-error", "-j", 2, "-d", target, directory / "dump", env=env)
     elif form == "custom":
-        tool("pg_restore", "--exit-on-error", "-d", target, stdin=tool(*whole, "-Fc"))
+        tool("pg_restore", "--exit-on-error", "-d", target, stdin=tool(*whole, "-Fc"), env=env)
     elif form in ("data only", "by table"):
-        tool(*PSQL, target, stdin=tool(*whole, "--section=pre-data"))
+        tool(*PSQL, target, stdin=tool(*whole, "--section=pre-data"), env=env)
         if form == "data only":
-            tool(*PSQL, target, stdin=tool(*whole, "--data-only"))
+            tool(*PSQL, target, stdin=tool(*whole, "--data-only"), env=env)
         for table in ("visit", "person") if form == "by table" else ():
             data = tool(*head, "-t", f'"{schema}".{table}', "--data-only")
-            tool(*PSQL, target, stdin=data)
-        tool(*PSQL, target, stdin=tool(*whole, "--section=post-data"))
+            tool(*PSQL, target, stdin=data, env=env)
+        tool(*PSQL, target, stdin=tool(*whole, "--section=post-data"), env=env)
     else:
-        tool(*PSQL, target, stdin=tool(*whole, *options.get(form, [])))
+        tool(*PSQL, target, stdin=tool(*whole, *options.get(form, [])), env=env)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -60,12 +60,13 @@ def dump_and_restore(source, target, schema, form, directory):
 @pytest.mark.parametrize("source", WAYS)
 def test_round_trip(stack, people, other, schema, tmp_path, source, to, form):
     address = stack.dba_url if source == "straight" else stack.app_url
+    env = stack.restoring("restored", "--uses", "0")
     if (source, to) == ("proxy", "straight"):
         with pytest.raises(AssertionError, match=r"Connect through Confide.s proxy"):
-            dump_and_restore(address, other[to], schema, form, tmp_path)
+            dump_and_restore(address, other[to], schema, form, tmp_path, env)
         return
     sizes = stack.log_sizes()
-    dump_and_restore(address, other[to], schema, form, tmp_path)
+    dump_and_restore(address, other[to], schema, form, tmp_path, env)
     logged = stack.logged_since(sizes).encode()
     # Those that no number or envelope in a log could hold by chance.
     assert [s for s in (b"Secretname", b"nobody") if s in logged] == []
@@ -107,13 +108,18 @@ def test_an_envelope_in_a_form_is_a_value(app, envelope, schema):
     assert {row[0] for row in app.execute("SELECT body FROM note")} == {envelope}
 
 
-def test_parameters_are_never_passed_on(app, envelope, schema):
+def test_parameters_are_never_passed_on(stack, app, envelope, schema):
     app.execute("CREATE TABLE note (id int, body enc_text)")
     for said in START:
         app.execute(said)
     table = f'"{schema}".note'
     app.execute(f"INSERT INTO {table} VALUES (1, %s)", (envelope,))
-    app.execute(psycopg.sql.SQL(f"INSERT INTO {table} VALUES (2, {{}})").format(envelope))
+    insert = psycopg.sql.SQL(f"INSERT INTO {table} VALUES (2, {{}})").format(envelope)
+    # The words of pg_dump are no ticket: an account of the application's is no key.
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        app.execute(insert)
+    app.execute(f"SET confide.restore_ticket = '{stack.ticket('app', '--other-columns')}'")
+    app.execute(insert)
     rows = app.execute(f"SELECT body FROM {table} ORDER BY id").fetchall()
     assert rows == [(envelope,), ("Secretname7",)]
     # The end of it.
@@ -123,8 +129,9 @@ def test_parameters_are_never_passed_on(app, envelope, schema):
     assert rows == [(envelope,)]
 
 
-def test_what_is_no_export_envelope_is_a_value(app, envelope, schema):
+def test_what_is_no_export_envelope_is_a_value(stack, app, envelope, schema):
     """A session's envelope, a changed one and one of another type while a dump is restored."""
+    app.execute(f"SET confide.restore_ticket = '{stack.ticket('app', '--other-columns')}'")
     app.execute("CREATE TABLE note (id int, body enc_text, n enc_int4)")
     for said in START:
         app.execute(said)

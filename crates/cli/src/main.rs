@@ -1,4 +1,4 @@
-//! `confide`: makes keys, wraps the root key, backs up, pins protected columns, verifies
+//! `confide`: makes keys and restore tickets, wraps the root key, backs up, pins protected columns, verifies
 //! what keepers signed, shows public keys and versions.
 //!
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
@@ -7,6 +7,7 @@
 mod backup;
 mod pin;
 mod root_key;
+mod ticket;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ enum Command {
     Backup(backup::Arguments),
     /// Writes down which columns of a database are protected, for the proxy's pin_file.
     Pin(pin::Arguments),
+    /// Prints a text that lets a session take in values of a dump (confide.restore_ticket).
+    RestoreTicket(ticket::Arguments),
     /// Prints the version.
     Version,
 }
@@ -115,6 +118,7 @@ fn run(command: Command) -> Result<String, Failure> {
         }
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
+        Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",

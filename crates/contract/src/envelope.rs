@@ -8,6 +8,10 @@
 //! AES-256-GCM; keys of session envelopes come from the session's handshake (one
 //! per direction), the key of an export envelope from the root key and the epoch.
 //!
+//! An export envelope with [`FLAG_HOME`] says behind the epoch where its value belongs
+//! ([`HOME_BYTES`], authenticated too): 8 bytes for the database, 16 for the column. One
+//! without it is of an earlier version, and belongs nowhere.
+//!
 //! The plaintext is the value in PostgreSQL's binary format (what the type's
 //! send function gives), or with [`FLAG_TEXT`] in its text format, to be read by
 //! the input function of whatever type it meets.
@@ -30,6 +34,12 @@ pub const TEXT_PREFIX: &str = "cfd1.";
 pub const HEADER_BYTES: usize = 4;
 /// Size of the key epoch of an export envelope in bytes.
 pub const EPOCH_BYTES: usize = 8;
+/// Size of what names the database of an export envelope's value.
+pub const DATABASE_BYTES: usize = 8;
+/// Size of what names its column.
+pub const COLUMN_BYTES: usize = 16;
+/// Size of both.
+pub const HOME_BYTES: usize = DATABASE_BYTES + COLUMN_BYTES;
 /// Size of the nonce in bytes.
 pub const NONCE_BYTES: usize = 12;
 /// Size of the tag in bytes.
@@ -53,6 +63,8 @@ pub const FLAG_HANDLE: u8 = 2;
 pub const FLAG_BATCH: u8 = 4;
 /// Flag: not a value, but a grant (crate `grant`): what a statement may do. Clients only.
 pub const FLAG_GRANT: u8 = 8;
+/// Flag: the envelope says where its value belongs. Export envelopes only.
+pub const FLAG_HOME: u8 = 16;
 
 /// Who made an envelope, and so, under which key it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

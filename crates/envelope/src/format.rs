@@ -3,11 +3,23 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
 use contract::envelope::{
-    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT,
-    HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES, TEXT_PREFIX,
+    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_GRANT, FLAG_HANDLE, FLAG_HOME, FLAG_TEXT,
+    HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES, TEXT_PREFIX,
 };
 
 use crate::Error;
+
+/// Where a value belongs: its database, then its column.
+pub type Home = [u8; HOME_BYTES];
+
+const FLAGS: u8 = FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT | FLAG_HOME;
+
+/// The next bytes.
+fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Error> {
+    let (head, tail) = rest.split_first_chunk().ok_or(Error::Truncated)?;
+    *rest = tail;
+    Ok(*head)
+}
 
 /// An envelope taken apart, not yet opened: nothing here is authenticated.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +32,8 @@ pub struct Envelope<'a> {
     pub flags: u8,
     /// Key epoch of an export envelope.
     pub epoch: Option<[u8; EPOCH_BYTES]>,
+    /// Where the value of an export envelope belongs, if it says so.
+    pub home: Option<Home>,
     /// How many values there are, in a batch only.
     pub count: Option<u32>,
     pub(crate) associated: &'a [u8],
@@ -39,7 +53,8 @@ impl<'a> Envelope<'a> {
         let [_, origin, type_code, flags] = *header;
         let origin = Origin::from_u8(origin).ok_or(Error::UnsupportedVersion)?;
         let grant = flags & FLAG_GRANT != 0;
-        if flags & !(FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT) != 0
+        if flags & !FLAGS != 0
+            || (flags & FLAG_HOME != 0 && origin != Origin::Export)
             || (grant && (origin != Origin::Client || flags != FLAG_GRANT | FLAG_TEXT))
         {
             return Err(Error::UnsupportedVersion);
@@ -48,33 +63,25 @@ impl<'a> Envelope<'a> {
             0 if flags & FLAG_TEXT != 0 => None,
             code => Some(TypeCode::from_u8(code).ok_or(Error::UnsupportedVersion)?),
         };
-        let mut associated = &bytes[..HEADER_BYTES];
         let mut epoch = None;
         if origin == Origin::Export {
-            let (head, tail) = rest
-                .split_first_chunk::<EPOCH_BYTES>()
-                .ok_or(Error::Truncated)?;
-            epoch = Some(*head);
-            associated = &bytes[..HEADER_BYTES + EPOCH_BYTES];
-            rest = tail;
+            epoch = Some(take(&mut rest)?);
+        }
+        let mut home = None;
+        if flags & FLAG_HOME != 0 {
+            home = Some(take(&mut rest)?);
         }
         let mut count = None;
         if flags & FLAG_BATCH != 0 {
-            let (head, tail) = rest
-                .split_first_chunk::<COUNT_BYTES>()
-                .ok_or(Error::Truncated)?;
-            let values = u32::from_le_bytes(*head);
+            let values = u32::from_le_bytes(take::<COUNT_BYTES>(&mut rest)?);
             if origin != Origin::Client || values == 0 || values as usize > BATCH_MAX {
                 return Err(Error::UnsupportedVersion);
             }
             count = Some(values);
-            associated = &bytes[..HEADER_BYTES + COUNT_BYTES];
-            rest = tail;
         }
-        let (nonce, sealed) = rest
-            .split_first_chunk::<NONCE_BYTES>()
-            .ok_or(Error::Truncated)?;
-        if sealed.len() < TAG_BYTES {
+        let associated = &bytes[..bytes.len() - rest.len()];
+        let nonce = take(&mut rest)?;
+        if rest.len() < TAG_BYTES {
             return Err(Error::Truncated);
         }
         Ok(Envelope {
@@ -82,10 +89,11 @@ impl<'a> Envelope<'a> {
             type_code,
             flags,
             epoch,
+            home,
             count,
             associated,
-            nonce: *nonce,
-            sealed,
+            nonce,
+            sealed: rest,
         })
     }
 

@@ -14,11 +14,13 @@ mod keyfile;
 mod keys;
 mod open;
 mod seal;
+mod ticket;
 
 pub use error::Error;
-pub use format::Envelope;
+pub use format::{Envelope, Home};
 pub use handshake::Evidence;
 pub use keyfile::Role;
 pub use keys::{ExportKey, PublicKey, SecretKey, SessionKeys};
 pub use open::Opener;
 pub use seal::Sealer;
+pub use ticket::{Issuer, SealedTicket};

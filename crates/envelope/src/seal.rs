@@ -3,10 +3,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use contract::envelope::{
-    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, HEADER_BYTES, MAGIC, NONCE_BYTES, Origin, PLAINTEXT_MAX,
-    TAG_BYTES,
+    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_HOME, HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES,
+    Origin, PLAINTEXT_MAX, TAG_BYTES,
 };
 
+use crate::format::Home;
 use crate::keys::Key;
 use crate::{Error, ExportKey, format};
 
@@ -47,7 +48,22 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.seal_with(type_code, flags & !FLAG_BATCH, None, plaintext, out)
+        let flags = flags & !(FLAG_BATCH | FLAG_HOME);
+        self.seal_with(type_code, flags, &[], plaintext, out)
+    }
+
+    /// Appends an export envelope that says where its value belongs.
+    pub fn seal_home(
+        &self,
+        type_code: u8,
+        home: &Home,
+        plaintext: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if self.epoch.is_none() {
+            return Err(Error::WrongOrigin);
+        }
+        self.seal_with(type_code, FLAG_HOME, home, plaintext, out)
     }
 
     /// Appends the binary form of a batch: `count` values, in the form that
@@ -60,14 +76,15 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.seal_with(type_code, flags | FLAG_BATCH, Some(count), plaintext, out)
+        let flags = (flags | FLAG_BATCH) & !FLAG_HOME;
+        self.seal_with(type_code, flags, &count.to_le_bytes(), plaintext, out)
     }
 
     fn seal_with(
         &self,
         type_code: u8,
         flags: u8,
-        count: Option<u32>,
+        more: &[u8],
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -84,16 +101,13 @@ impl Sealer {
         nonce[4..].copy_from_slice(&counter.to_le_bytes());
 
         let start = out.len();
-        out.reserve(
-            HEADER_BYTES + EPOCH_BYTES + COUNT_BYTES + NONCE_BYTES + plaintext.len() + TAG_BYTES,
-        );
+        let around = HEADER_BYTES + EPOCH_BYTES + HOME_BYTES.max(COUNT_BYTES) + NONCE_BYTES;
+        out.reserve(around + plaintext.len() + TAG_BYTES);
         out.extend_from_slice(&[MAGIC, self.origin as u8, type_code, flags]);
         if let Some(epoch) = &self.epoch {
             out.extend_from_slice(epoch);
         }
-        if let Some(count) = count {
-            out.extend_from_slice(&count.to_le_bytes());
-        }
+        out.extend_from_slice(more);
         let associated_end = out.len();
         out.extend_from_slice(&nonce);
         let plain_start = out.len();

@@ -4,7 +4,7 @@
 //! it under the session's key, the database carries it, and the keeper refuses what no
 //! grant of the session covers.
 //!
-//! Here: what a grant is, and its bytes. Not here: keys, how it is derived, and when it
+//! Here: what a grant is, and its bytes; the same for restore tickets. Not here: keys, how it is derived, and when it
 //! counts.
 //!
 //! Invariants: no bytes make this crate panic; equal grants have equal bytes, so that
@@ -12,10 +12,12 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod ticket;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use codec::Malformed;
+pub use ticket::{NUMBER_BYTES, Place, Ticket};
 
 /// Where the values of an operation may come from besides columns.
 pub mod origin {

@@ -37,11 +37,11 @@ pub struct Config {
     /// Whether segments in `data_dir` and long redo records are compressed before they are
     /// sealed: lengths then tell how well values compress (docs/leakage.md).
     pub compress_at_rest: bool,
-    /// Whether export envelopes are taken in, as restoring a dump wants. Whoever holds one can
-    /// put its value into any row (docs/security.md).
+    /// Whether export envelopes are taken in without a restore ticket, into the column that they
+    /// came from. Whoever holds one can put its value into any row of it (docs/security.md).
     pub take_exports: bool,
     /// Whether sessions without a client compare only values of columns of which a client has
-    /// searched an index (docs/security.md).
+    /// built or searched an index, or that a restore ticket is for (docs/security.md).
     pub index_order_only: bool,
     /// File of the counter that tells old copies of `data_dir` from the newest;
     /// empty: `data_dir` with the extension `freshness`.
@@ -90,8 +90,8 @@ impl Default for Config {
             root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
             compress_at_rest: true,
-            take_exports: true,
-            index_order_only: false,
+            take_exports: false,
+            index_order_only: true,
             freshness_file: PathBuf::new(),
             freshness_tpm: PathBuf::new(),
             freshness_tpm_index: 0x0180_c0fd,

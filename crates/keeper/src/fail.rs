@@ -96,9 +96,23 @@ pub fn no_client_to_change() -> Error {
 
 /// Export envelopes are not taken in.
 pub fn no_exports() -> Error {
-    Error::new(b"42501", "confide: export envelopes are not taken in").hint(
-        "To restore a dump, set take_exports = true in the keeper's configuration for that time.",
-    )
+    Error::new(b"42501", "confide: no restore ticket")
+        .detail("Without one values from export envelopes are not taken in.")
+        .hint("Set confide.restore_ticket to what \"confide restore-ticket\" prints.")
+}
+
+/// A value from an export envelope goes where it came from only.
+pub fn belongs_elsewhere() -> Error {
+    Error::new(b"42501", "confide: the value belongs elsewhere")
+        .detail("An export envelope is of one column of one database.")
+        .hint("Set confide.restore_ticket to what \"confide restore-ticket\" prints.")
+}
+
+/// A restore ticket is good for nothing.
+pub fn bad_ticket(what: &'static str) -> Error {
+    Error::new(b"42501", "confide: the restore ticket is not valid")
+        .detail(what)
+        .hint("Make another one with \"confide restore-ticket\".")
 }
 
 /// The order of a column is told without a client only if a client has an index on it.

@@ -7,14 +7,11 @@
 //! Invariants: nothing but a client's grant adds to what is allowed; what stands is on disk
 //! before it counts.
 
-use crate::provenance::{Origin, column_id};
-use contract::envelope::FLAG_TEXT;
-use envelope::{Envelope, ExportKey, Opener, Sealer};
+use crate::provenance::{CARRIED, Origin, column_id};
+use crate::sealed_file::SealedFile;
 use grant::{Column, Entry, Grant};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::ColumnId;
 use values::Error;
@@ -52,7 +49,7 @@ impl Live {
 
     fn covers(&self, origin: &Origin, families: u8) -> bool {
         families & !self.families == 0
-            && origin.others & !self.others == 0
+            && origin.others & !(self.others | CARRIED) == 0
             && origin.columns.iter().all(|c| self.columns.contains(c))
     }
 }
@@ -122,8 +119,7 @@ impl Grants {
 
 /// What definitions that clients made allow, in all sessions.
 pub struct Standing {
-    file: Option<PathBuf>,
-    root: Zeroizing<[u8; 32]>,
+    file: SealedFile,
     inner: RwLock<Inner>,
 }
 
@@ -132,14 +128,14 @@ struct Inner {
     grants: Vec<Grant>,
     live: Grants,
     aliases: Aliases,
-    names: HashMap<ColumnId, String>,
+    names: HashMap<ColumnId, Column>,
 }
 
 impl Inner {
     fn name(&mut self, column: &Column) {
-        let text = || format!("{}.{}.{}", column.schema, column.relation, column.column);
         if self.names.len() < STANDING_MAX {
-            self.names.entry(column_id(column)).or_insert_with(text);
+            let name = self.names.entry(column_id(column));
+            name.or_insert_with(|| column.clone());
         }
     }
 
@@ -174,10 +170,8 @@ fn lasting(grant: &Grant) -> Grant {
 impl Standing {
     /// The standing grants of a keeper with this directory; without one they end with it.
     pub fn open(directory: &Path, root: &Zeroizing<[u8; 32]>) -> Result<Standing, String> {
-        let named = !directory.as_os_str().is_empty();
         let standing = Standing {
-            file: named.then(|| directory.join(FILE)),
-            root: root.clone(),
+            file: SealedFile::new(directory, FILE, root),
             inner: RwLock::new(Inner::default()),
         };
         standing.load()?;
@@ -226,8 +220,24 @@ impl Standing {
     }
 
     /// What a column is called, as far as anybody has said.
-    pub fn name_of(&self, column: &ColumnId) -> Option<String> {
+    pub fn name_of(&self, column: &ColumnId) -> Option<Column> {
         self.read().names.get(column).cloned()
+    }
+
+    /// Whether a column is another one by another name, that of a child or a former one.
+    pub fn stands_for(&self, column: &ColumnId, other: &ColumnId) -> bool {
+        let inner = self.read();
+        let mut found: HashSet<ColumnId> = HashSet::new();
+        let mut open = vec![*column];
+        while let Some(next) = open.pop() {
+            if next == *other {
+                return true;
+            }
+            if found.insert(next) {
+                open.extend(inner.aliases.0.get(&next).into_iter().flatten());
+            }
+        }
+        false
     }
 
     /// Whether one standing entry allows this.
@@ -241,51 +251,18 @@ impl Standing {
     }
 
     fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), String> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
         let mut plain = Vec::new();
         for grant in grants {
             let bytes = grant.encode();
             plain.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             plain.extend_from_slice(&bytes);
         }
-        let text = |e: envelope::Error| e.to_string();
-        let epoch = ExportKey::fresh_epoch().map_err(text)?;
-        let sealer = Sealer::export(ExportKey::derive(&self.root, epoch)).map_err(text)?;
-        let mut sealed = Vec::new();
-        sealer
-            .seal(0, FLAG_TEXT, &plain, &mut sealed)
-            .map_err(text)?;
-        let fresh = file.with_extension("new");
-        let write = || -> std::io::Result<()> {
-            let mut out = fs::File::create(&fresh)?;
-            out.write_all(&sealed)?;
-            out.sync_all()?;
-            fs::rename(&fresh, file)?;
-            fs::File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
-        };
-        write().map_err(|e| e.to_string())
+        self.file.write(&plain)
     }
 
     fn load(&self) -> Result<(), String> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let sealed = match fs::read(file) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(format!("{}: {e}", file.display())),
-        };
-        let altered = || format!("{}: not this keeper's, or altered", file.display());
-        let epoch = Envelope::parse(&sealed)
-            .ok()
-            .and_then(|e| e.epoch)
-            .ok_or_else(altered)?;
-        let opener =
-            Opener::export(&ExportKey::derive(&self.root, epoch)).map_err(|_| altered())?;
-        let mut plain = Vec::new();
-        opener.open(&sealed, &mut plain).map_err(|_| altered())?;
+        let plain = self.file.read()?;
+        let altered = || self.file.altered();
         let mut rest = plain.as_slice();
         let mut inner = self.write();
         while let Some((length, tail)) = rest.split_first_chunk() {

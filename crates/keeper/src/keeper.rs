@@ -10,6 +10,7 @@ use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::program::Table;
 use crate::session::{Ended, Session, Shared};
+use crate::tickets::Tickets;
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -53,6 +54,8 @@ pub struct Keeper {
     pub clients: Clients,
     /// What definitions of clients allow.
     pub standing: Standing,
+    /// Restore tickets that were used.
+    pub tickets: Tickets,
     /// What it has done.
     pub counters: Counters,
     /// Random number of this run.
@@ -86,9 +89,11 @@ impl Keeper {
             Some(Durable::open(&config, keys.root(), &store)?)
         };
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
+        let tickets = Tickets::open(&config.data_dir, &keys.standing)?;
         Ok(Keeper {
             store,
             standing,
+            tickets,
             durable,
             table: Table::new(),
             keys,

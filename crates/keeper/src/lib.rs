@@ -37,9 +37,11 @@ mod provenance;
 mod rank;
 mod room;
 pub mod sandbox;
+mod sealed_file;
 mod server;
 mod session;
 mod space;
+mod tickets;
 
 pub use clients::Clients;
 pub use config::{Bytes, Config, Mode};

@@ -15,6 +15,15 @@ use values::Error;
 /// A value of a column that nobody has named. No grant covers it.
 pub const UNNAMED: u8 = 128;
 
+/// From an export envelope, and so for one column only.
+pub const TAKEN: u8 = 64;
+/// ... of another database, or one that does not say of which.
+pub const ELSEWHERE: u8 = 32;
+/// ... of a constant of catalogs.
+pub const CONSTANT: u8 = 16;
+/// What the keeper adds to an export's origin, and grants do not speak of.
+pub const CARRIED: u8 = TAKEN | ELSEWHERE | CONSTANT;
+
 /// Nothing.
 pub const EMPTY: Label = 1;
 /// A constant of the client.
@@ -32,7 +41,7 @@ const SETS_MAX: usize = 60_000;
 /// What a value was made of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Origin {
-    /// [`origin`], and [`UNNAMED`].
+    /// [`origin`], and [`UNNAMED`], [`CARRIED`].
     pub others: u8,
     /// Columns, in order.
     pub columns: Vec<ColumnId>,

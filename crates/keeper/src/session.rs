@@ -12,9 +12,10 @@ use crate::provenance::Provenance;
 use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
 use envelope::{Opener, PublicKey, Sealer};
+use grant::{NUMBER_BYTES, Ticket};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::Budget;
 use values::{Env, Error};
@@ -79,6 +80,8 @@ impl Counters {
 pub struct Shared {
     /// The client, if there was a handshake.
     pub client: Option<Arc<Client>>,
+    /// What lets export envelopes in.
+    pub ticket: Option<Arc<Ticket>>,
     /// Settings.
     pub env: Env,
     /// Why it is no session any more, if it is none.
@@ -110,6 +113,10 @@ pub struct Session {
     pub handed: Handed,
     /// What its temporary values were made of.
     pub provenance: RwLock<Provenance>,
+    /// Restore tickets that it has used: each is counted once.
+    pub admitted: Mutex<Vec<[u8; NUMBER_BYTES]>>,
+    /// Whether a value has come in an export envelope.
+    pub took: AtomicBool,
     /// What its client lets it do.
     pub grants: RwLock<Grants>,
     numbers: Arc<Numbers>,
@@ -157,11 +164,14 @@ impl Session {
             counters: Counters::default(),
             handed: Handed::default(),
             provenance: RwLock::new(Provenance::default()),
+            admitted: Mutex::default(),
+            took: AtomicBool::new(false),
             grants: RwLock::new(Grants::default()),
             numbers: Arc::clone(numbers),
             version: AtomicU64::new(0),
             shared: RwLock::new(Shared {
                 client: None,
+                ticket: None,
                 env: Env::default(),
                 ended: None,
             }),

@@ -31,7 +31,7 @@ pub struct Partition {
     inner: RwLock<Option<Inner>>,
     revealed: [AtomicU64; 3],
     logged: AtomicBool,
-    /// A client has searched an index of the column.
+    /// A client has built or searched an index of the column.
     indexed: AtomicBool,
 }
 
@@ -184,12 +184,12 @@ impl Partition {
         self.number
     }
 
-    /// Whether a client has searched an index of the column.
+    /// Whether a client has built or searched an index of the column.
     pub fn is_indexed(&self) -> bool {
         self.indexed.load(Ordering::Relaxed)
     }
 
-    /// A client has searched an index of the column.
+    /// A client has built or searched an index of the column.
     #[inline]
     pub fn set_indexed(&self) {
         if !self.is_indexed() {
@@ -313,7 +313,7 @@ impl Partition {
     }
 
     /// What it belongs to; `None` if the number is unused.
-    pub(crate) fn key(&self) -> Option<PartitionKey> {
+    pub fn key(&self) -> Option<PartitionKey> {
         lock::read(&self.inner).as_ref().map(|inner| inner.key)
     }
 

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 13
+#define CFD_CONTRACT_VERSION 14
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -71,6 +71,9 @@
 #define CFD_KIND_FORGET 22
 #define CFD_KIND_CLOCK 23
 #define CFD_KIND_GRANT 29
+#define CFD_KIND_RESTORE_TICKET 30
+#define CFD_KIND_ORDERABLE 31
+#define CFD_KIND_INDEX_BUILT 24
 #define CFD_KIND_PUT_ENVELOPE 32
 #define CFD_KIND_PUT_PLAIN 33
 #define CFD_KIND_GET_ENVELOPE 34
@@ -128,6 +131,7 @@
 	X(17, "Fence") \
 	X(18, "Handshake") \
 	X(21, "Stats") \
+	X(31, "Orderable") \
 	X(34, "GetEnvelope") \
 	X(36, "GetEnvelopes") \
 	X(48, "PartitionOpen") \

@@ -208,6 +208,85 @@ cfd_decode_grant(const void *bytes, uint64_t length, CfdReadGrant *out)
 	return cfd_read_grant(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadRestoreTicket
+{
+	const char *database;
+	const uint8_t *ticket;
+	uint64_t	ticket_length;
+} CfdReadRestoreTicket;
+
+static inline bool
+cfd_read_restore_ticket(CfdReader *from, CfdReadRestoreTicket *out)
+{
+	return cfd_take_text(from, &out->database) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->ticket, &out->ticket_length);
+}
+
+static inline bool
+cfd_decode_restore_ticket(const void *bytes, uint64_t length, CfdReadRestoreTicket *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_restore_ticket(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadOrderable
+{
+	CfdWireOrderable head;
+} CfdReadOrderable;
+
+static inline bool
+cfd_read_orderable(CfdReader *from, CfdReadOrderable *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_orderable(const void *bytes, uint64_t length, CfdReadOrderable *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_orderable(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadOrderableAnswer
+{
+	CfdWireOrderableAnswer head;
+} CfdReadOrderableAnswer;
+
+static inline bool
+cfd_read_orderable_answer(CfdReader *from, CfdReadOrderableAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_orderable_answer(const void *bytes, uint64_t length, CfdReadOrderableAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_orderable_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadIndexBuilt
+{
+	CfdWireIndexBuilt head;
+} CfdReadIndexBuilt;
+
+static inline bool
+cfd_read_index_built(CfdReader *from, CfdReadIndexBuilt *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_index_built(const void *bytes, uint64_t length, CfdReadIndexBuilt *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_index_built(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadPutEnvelope
 {
 	CfdWirePutEnvelope head;

@@ -58,6 +58,30 @@ typedef struct CfdWireClock
 } CFD_IN_MESSAGE CfdWireClock;
 _Static_assert(sizeof(CfdWireClock) == 8, "CfdWireClock");
 
+/* Whether values of a column can be compared in this session. */
+typedef struct CfdWireOrderable
+{
+	uint32_t	partition;	/* Partition of the column. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireOrderable;
+_Static_assert(sizeof(CfdWireOrderable) == 8, "CfdWireOrderable");
+
+/* What it is answered with. */
+typedef struct CfdWireOrderableAnswer
+{
+	uint32_t	allowed;	/* 1 if they can. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireOrderableAnswer;
+_Static_assert(sizeof(CfdWireOrderableAnswer) == 8, "CfdWireOrderableAnswer");
+
+/* An index of a column is built. Where a client builds it, or who has a restore ticket, the column's values may be compared without a client from then on, to keep it. */
+typedef struct CfdWireIndexBuilt
+{
+	uint32_t	partition;	/* Partition of the column. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireIndexBuilt;
+_Static_assert(sizeof(CfdWireIndexBuilt) == 8, "CfdWireIndexBuilt");
+
 /* Stores the content of an envelope. */
 typedef struct CfdWirePutEnvelope
 {

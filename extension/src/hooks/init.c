@@ -18,6 +18,7 @@
 #include "session/connect.h"
 #include "session/gate.h"
 #include "session/session.h"
+#include "session/ticket.h"
 #include "fmgr.h"
 #include "gc/collect.h"
 #include "session/pins.h"
@@ -68,6 +69,7 @@ define_channel_settings(void)
 							   PGC_SIGHUP,
 							   GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
+	cfd_ticket_init();
 	DefineCustomIntVariable("confide.connect_timeout",
 							"Longest time to wait for the keeper to accept a connection.",
 							NULL,

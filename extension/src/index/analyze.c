@@ -3,14 +3,22 @@
  *	  ANALYZE of protected columns: PostgreSQL's own statistics, computed while the
  *	  order of the sample is known (order/ranks.h).
  *
+ * A column whose values cannot be compared in this session keeps the statistics that it has:
+ * autovacuum goes on with the others.
+ *
  * Invariant: the sample is compared within its column only, by comparisons that
  * ANALYZE makes anyway: it sorts the whole sample.
  */
 #include "postgres.h"
 
-#include "order/ranks.h"
+#include "access/relation.h"
 #include "commands/vacuum.h"
 #include "fmgr.h"
+#include "order/ranks.h"
+#include "postmaster/autovacuum.h"
+#include "session/channel.h"
+#include "utils/rel.h"
+#include "value/promote.h"
 #include "value/types.h"
 
 typedef struct Standard
@@ -54,6 +62,47 @@ compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
 	PG_END_TRY();
 }
 
+/* Whether values of a column can be compared here: always if there is a client. */
+static bool
+is_comparable(const VacAttrStats *stats)
+{
+	CfdWireOrderable body = {0};
+	CfdReadOrderableAnswer read;
+	const CfdColumns *columns;
+	const char *answer;
+	Relation	relation;
+	uint32		length;
+
+	if (cfd_channel.had_client)
+		return true;
+	/* Its lock is held. Of several tables together the values are in several partitions. */
+	relation = relation_open(stats->attr->attrelid, NoLock);
+	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
+	{
+		columns = cfd_open_columns(relation);
+		for (int n = 0; n < columns->count; n++)
+		{
+			if (columns->column[n].index == stats->attr->attnum - 1)
+				body.partition = columns->column[n].partition;
+		}
+	}
+	relation_close(relation, NoLock);
+	if (body.partition == 0)
+		return false;
+	answer = cfd_call(CFD_KIND_ORDERABLE, &body, sizeof(body), NULL, 0, &length);
+	CFD_DECODE(orderable_answer, answer, length, &read);
+	return read.head.allowed != 0;
+}
+
+static void
+tell_skipped(const VacAttrStats *stats)
+{
+	ereport(IsAutoVacuumWorkerProcess() ? DEBUG1 : NOTICE,
+			(errmsg("column \"%s\" is not analyzed", NameStr(stats->attr->attname)),
+			 errdetail("Without a client session its values are not compared."),
+			 errhint("ANALYZE the table through the Confide proxy.")));
+}
+
 PG_FUNCTION_INFO_V1(cfd_analyze);
 Datum
 cfd_analyze(PG_FUNCTION_ARGS)
@@ -63,6 +112,11 @@ cfd_analyze(PG_FUNCTION_ARGS)
 
 	if (!std_typanalyze(stats))
 		PG_RETURN_BOOL(false);
+	if (cfd_type_code(stats->attrtypid) != 0 && !is_comparable(stats))
+	{
+		tell_skipped(stats);
+		PG_RETURN_BOOL(false);
+	}
 	if (cfd_enable_bulk_sort && cfd_type_code(stats->attrtypid) != 0)
 	{
 		standard = MemoryContextAlloc(stats->anl_context, sizeof(Standard));

@@ -21,7 +21,9 @@
 #include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
+#include "session/channel.h"
 #include "utils/rel.h"
+#include "value/promote.h"
 
 typedef struct Row
 {
@@ -85,6 +87,29 @@ all_by_value(TupleDesc desc)
 			return false;
 	}
 	return true;
+}
+
+void
+cfd_build_tell(Relation table, Relation index)
+{
+	const CfdColumns *columns;
+
+	if (index->rd_rel->relam != BTREE_AM_OID)
+		return;
+	columns = cfd_columns(table);
+	if (columns->count == 0)
+		return;
+	columns = cfd_open_columns(table);
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		for (int n = 0; n < columns->count; n++)
+		{
+			CfdWireIndexBuilt body = {.partition = columns->column[n].partition};
+
+			if (columns->column[n].index == index->rd_index->indkey.values[i] - 1)
+				cfd_send(CFD_KIND_INDEX_BUILT, &body, sizeof(body), NULL, 0);
+		}
+	}
 }
 
 CfdBuild *

@@ -15,6 +15,8 @@
 
 typedef struct CfdBuild CfdBuild;
 
+/* Tells the keeper of which columns a client, or who has a ticket, builds an index. */
+extern void cfd_build_tell(Relation table, Relation index);
 /* NULL if the index's rows are to be handed on as they come. */
 extern CfdBuild *cfd_build_begin(Relation index, IndexBuildCallback callback, void *state);
 /* An IndexBuildCallback; the state is the CfdBuild. */

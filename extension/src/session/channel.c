@@ -26,6 +26,7 @@
 #include "session/error.h"
 #include "session/events.h"
 #include "session/session.h"
+#include "session/ticket.h"
 #include "compat/compat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -114,6 +115,7 @@ open_channel(void)
 	ch.connected = true;
 	ch.sequence = 0;
 	ch.generation++;
+	ch.ticket_told = !cfd_has_ticket();
 	PG_TRY();
 	{
 		ch.waits = CFD_CREATE_WAIT_SET(3);
@@ -170,6 +172,18 @@ tell_settings(void)
 	ch.settings.bytea_output = bytea_output;
 }
 
+static void
+tell_ticket(void)
+{
+	StringInfoData body;
+
+	if (!cfd_ticket_body(&body))
+		return;
+	write_prepared(CFD_KIND_RESTORE_TICKET, NULL, 0, body.data, body.len, false);
+	pfree(body.data);
+	ch.ticket_told = true;
+}
+
 /* Outside a transaction (a background worker's messages) there is no time to tell. */
 static void
 tell_clock(void)
@@ -203,6 +217,8 @@ cfd_channel_prepare(void)
 		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0, false);
 		ch.forget = false;
 	}
+	if (!ch.ticket_told)
+		tell_ticket();
 	if (!cfd_settings_told())
 		tell_settings();
 	if (!ch.clock_told)

@@ -75,6 +75,7 @@ typedef struct CfdChannel
 {
 	bool		ready;			/* open, looked after in this message */
 	bool		clock_told;		/* when this transaction began */
+	bool		ticket_told;	/* confide.restore_ticket */
 	bool		connected;
 	bool		sending;		/* a message is written in part */
 	bool		ended;			/* the keeper has hung up */
@@ -111,7 +112,8 @@ extern void cfd_channel_prepare(void);
 static inline bool
 cfd_settings_told(void)
 {
-	return cfd_channel.settings.timezone == session_timezone &&
+	return cfd_channel.ticket_told &&
+		cfd_channel.settings.timezone == session_timezone &&
 		cfd_channel.settings.date_style == DateStyle &&
 		cfd_channel.settings.date_order == DateOrder &&
 		cfd_channel.settings.interval_style == IntervalStyle &&

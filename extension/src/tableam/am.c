@@ -99,6 +99,7 @@ index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, b
 	CfdBuild   *build = scan == NULL && callback != NULL ? cfd_build_begin(index, callback, state) : NULL;
 	double		tuples;
 
+	cfd_build_tell(table, index);
 	table->rd_tableam = heap;
 	PG_TRY();
 	{

@@ -290,6 +290,31 @@ messages! {
         envelope: &'a [u8] [],
     };
 
+    /// A text that lets the session take in export envelopes, as its issuer has sealed it
+    /// (docs/operations.md); an empty one takes that back.
+    RestoreTicket = 30, body<'a> {
+        ;
+        /// Name of the session's database.
+        database: &'a str [],
+        /// The ticket.
+        ticket: &'a [u8] [],
+    };
+    /// Whether values of a column can be compared in this session.
+    Orderable = 31, body {
+        /// Partition of the column.
+        partition: u32 => 4 zeros,
+    } answer {
+        /// 1 if they can.
+        allowed: u32 => 4 zeros,
+    };
+
+    /// An index of a column is built. Where a client builds it, or who has a restore ticket, the
+    /// column's values may be compared without a client from then on, to keep it.
+    IndexBuilt = 24, body {
+        /// Partition of the column.
+        partition: u32 => 4 zeros,
+    };
+
     /// Stores the content of an envelope.
     PutEnvelope = 32, body<'a> {
         /// Where to.

@@ -29,6 +29,8 @@ pub(super) struct Remembered {
     unions: HashMap<(Label, Label), Label>,
     /// What was covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
+    /// What came from export envelopes, and may go into these partitions.
+    pub(super) taken: HashSet<(Label, u32)>,
     /// Of tokens: labels of the columns, by the tokens' number.
     tokens: HashMap<u64, Vec<Label>>,
 }
@@ -139,7 +141,7 @@ impl Connection {
         })
     }
 
-    fn label_of_run(
+    pub(super) fn label_of_run(
         &self,
         partition: u32,
         slots: impl Iterator<Item = u64>,
@@ -195,7 +197,9 @@ impl Connection {
         Ok(label)
     }
 
-    fn write_provenance(&self) -> std::sync::RwLockWriteGuard<'_, provenance::Provenance> {
+    pub(super) fn write_provenance(
+        &self,
+    ) -> std::sync::RwLockWriteGuard<'_, provenance::Provenance> {
         let provenance = &self.space.session.provenance;
         provenance.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -288,7 +292,7 @@ impl Connection {
     }
 
     /// What a label stands for.
-    fn origin(&self, label: Label) -> Arc<Origin> {
+    pub(super) fn origin(&self, label: Label) -> Arc<Origin> {
         let provenance = &self.space.session.provenance;
         let provenance = provenance.read().unwrap_or_else(PoisonError::into_inner);
         provenance.set(label)
@@ -297,7 +301,8 @@ impl Connection {
     fn unauthorised(&self, what: &str, origin: &Origin, target: Option<ColumnId>) -> Failure {
         let name = |column: &ColumnId| {
             let name = self.space.keeper.standing.name_of(column);
-            name.unwrap_or_else(|| "a column that no statement has named".to_owned())
+            let text = name.map(|c| format!("{}.{}.{}", c.schema, c.relation, c.column));
+            text.unwrap_or_else(|| "a column that no statement has named".to_owned())
         };
         let mut of: Vec<String> = origin.columns.iter().map(name).collect();
         let others = [

@@ -186,6 +186,7 @@ impl Connection {
         if source.partition() == partition {
             return Ok(Source::Stays(source));
         }
+        self.may_take(source, 1, partition)?;
         if self.is_bound() {
             self.authorise_write(self.operands(&[source])?.label, partition)?;
         }

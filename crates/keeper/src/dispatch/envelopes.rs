@@ -56,12 +56,12 @@ impl Connection {
     pub(super) fn put_envelope(&mut self, body: body::PutEnvelope<'_>) -> Result<(), Failure> {
         let body::PutEnvelope { fid, typmod, t, .. } = body;
         let target = Target { fid, typmod, t };
-        let label = match Envelope::parse(body.envelope) {
-            Ok(parsed) if parsed.origin == Origin::Client => provenance::CLIENT,
-            _ => provenance::EXPORT,
-        };
-        let value = self.open_envelope(&target, body.envelope);
+        let opened = self.open_envelope(&target, body.envelope);
         self.wipe();
+        let (value, label) = match opened {
+            Ok((value, label)) => (Ok(value), label),
+            Err(error) => (Err(error), 0),
+        };
         self.keep(target.fid, value, label)
     }
 
@@ -72,12 +72,12 @@ impl Connection {
             .need_client()
             .and_then(|()| values::decode_binary(target.t, -1, body.value))
             .and_then(|value| coerce(value, &target));
-        self.keep(target.fid, value, provenance::PLAIN)
+        let label = self.label_if_bound(provenance::PLAIN);
+        self.keep(target.fid, value, label)
     }
 
     /// Stores a value, or why there is none.
     fn keep(&mut self, fid: Fid, value: Result<Value, Error>, label: Label) -> Result<(), Failure> {
-        let label = self.label_if_bound(label);
         let stored = value.and_then(|value| self.space.set(fid, Entry::Value(value), label));
         stored.map_err(|error| {
             let failure = Failure::from(error);
@@ -86,7 +86,8 @@ impl Connection {
         })
     }
 
-    fn open_envelope(&mut self, target: &Target, bytes: &[u8]) -> Result<Value, Error> {
+    /// The value of an envelope, and the label that it gets.
+    fn open_envelope(&mut self, target: &Target, bytes: &[u8]) -> Result<(Value, Label), Error> {
         let parsed = Envelope::parse(bytes).map_err(unopened)?;
         if parsed.is_grant() {
             return Err(fail::bad_envelope(
@@ -100,30 +101,30 @@ impl Connection {
                 "Send values through the Confide proxy.",
             ));
         }
-        match (parsed.origin, parsed.epoch) {
-            (Origin::Export, _) if !self.space.keeper.config.take_exports => {
-                return Err(fail::no_exports());
-            }
+        let label = match (parsed.origin, parsed.epoch) {
             (Origin::Export, Some(epoch)) => {
+                let label = self.label_of_export(&parsed)?;
                 let opener = self.space.keeper.keys.export_opener(epoch);
                 let opener = opener.map_err(unexported)?;
                 opener
                     .open_parsed(&parsed, &mut self.plain)
                     .map_err(unexported)?;
+                label
             }
             _ => {
                 let client = self.client.as_ref().ok_or_else(fail::no_client)?;
-                let opener = match parsed.origin {
-                    Origin::Keeper => &client.echo,
-                    _ => &client.opener,
+                let (opener, label) = match parsed.origin {
+                    Origin::Keeper => (&client.echo, provenance::EXPORT),
+                    _ => (&client.opener, provenance::CLIENT),
                 };
                 opener
                     .open_parsed(&parsed, &mut self.plain)
                     .map_err(unopened)?;
+                self.label_if_bound(label)
             }
-        }
+        };
         self.space.session.counters.opened.fetch_add(1, Relaxed);
-        self.decode(target, &parsed)
+        Ok((self.decode(target, &parsed)?, label))
     }
 
     /// The value in an opened envelope.
@@ -182,17 +183,19 @@ impl Connection {
             return Ok(());
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
-        let sealer = match &self.client {
-            Some(client) => &client.sealer,
-            None => &self.space.keeper.keys.export,
+        let sealed = match &self.client {
+            Some(client) => client.sealer.seal(t as u8, 0, &plain, &mut self.reply),
+            None => {
+                let home = self.home_of(fid)?;
+                let sealer = &self.space.keeper.keys.export;
+                sealer.seal_home(t as u8, &home, &plain, &mut self.reply)
+            }
         };
-        sealer
-            .seal(t as u8, 0, &plain, &mut self.reply)
-            .map_err(|error| match error {
-                Envelopes::TooLong => Error::new(b"54000", "confide: value is too long")
-                    .detail("It does not fit into an envelope."),
-                other => fail::internal("sealing failed").detail(other.to_string()),
-            })?;
+        sealed.map_err(|error| match error {
+            Envelopes::TooLong => Error::new(b"54000", "confide: value is too long")
+                .detail("It does not fit into an envelope."),
+            other => fail::internal("sealing failed").detail(other.to_string()),
+        })?;
         self.space.session.counters.sealed.fetch_add(1, Relaxed);
         Ok(())
     }

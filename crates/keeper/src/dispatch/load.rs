@@ -141,6 +141,7 @@ impl Connection {
                 if !first.is_temporary() && self.client.is_none() {
                     return Err(fail::no_client_to_move().into());
                 }
+                self.may_take(*first, *count, column.partition)?;
                 self.authorise_run(*first, *count, column.partition)?;
                 let (plain, lengths, t) = (&mut self.plain, &mut column.lengths, column.t);
                 let whole = self.space.look_at_run(*first, *count, t, |scalar| {

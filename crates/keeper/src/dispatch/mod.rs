@@ -11,6 +11,7 @@ mod aggregate;
 mod aggregation;
 mod authorise;
 mod batches;
+mod belonging;
 mod columns;
 mod envelopes;
 mod evaluate;
@@ -37,6 +38,7 @@ use contract::hello::{Hello, Status, Welcome};
 use contract::{Fid, Kind, OpResult};
 use envelope::handshake::Responder;
 use garbage::Collection;
+use grant::Ticket;
 use recovery::Worker;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -58,6 +60,7 @@ pub struct Connection {
     worker: Worker,
     /// Copies of what the session's channels share, and their version.
     client: Option<Arc<Client>>,
+    ticket: Option<Arc<Ticket>>,
     env: Env,
     ended: Option<Ended>,
     version: u64,
@@ -115,7 +118,13 @@ impl Connection {
     pub fn open(keeper: &Arc<Keeper>, hello: &Hello) -> Result<Connection, Status> {
         let (session, leads) = keeper.session(hello)?;
         let own = session.enter().ok_or(Status::TooManyChannels)?;
-        let (Shared { client, env, ended }, version) = session.shared();
+        let (shared, version) = session.shared();
+        let Shared {
+            client,
+            ticket,
+            env,
+            ended,
+        } = shared;
         let statement = session.handed.statement();
         Ok(Connection {
             space: Space {
@@ -126,6 +135,7 @@ impl Connection {
             leads,
             worker: Worker::of(hello),
             client,
+            ticket,
             env,
             ended,
             version,
@@ -210,6 +220,7 @@ impl Connection {
             Kind::Rank => self.rank(take(body)?),
             Kind::Tokens => self.tokens(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
+            Kind::Orderable => self.orderable(take(body)?),
             Kind::PartitionOpen => self.partition_open(take(body)?),
             Kind::ProgramRegister => self.program_register(take(body)?),
             Kind::AggregateRegister => self.aggregate_register(take(body)?),
@@ -239,6 +250,11 @@ impl Connection {
         match kind {
             Kind::Eval => self.eval(take(body)?),
             Kind::PutEnvelope => self.put_envelope(take(body)?),
+            Kind::RestoreTicket => self.restore_ticket(take(body)?),
+            Kind::IndexBuilt => {
+                self.index_built(&take(body)?);
+                Ok(())
+            }
             Kind::Grant => self.grant(take(body)?),
             Kind::PutBatch => self.put_batch(take(body)?),
             Kind::PutPlain => self.put_plain(take(body)?),
@@ -283,9 +299,16 @@ impl Connection {
     /// Takes new copies of what channels share.
     #[cold]
     fn refresh(&mut self) {
-        let (Shared { client, env, ended }, version) = self.space.session.shared();
+        let (shared, version) = self.space.session.shared();
+        let Shared {
+            client,
+            ticket,
+            env,
+            ended,
+        } = shared;
         let now = self.env.now();
         self.client = client;
+        self.ticket = ticket;
         self.forget_covered();
         self.env = env;
         self.ended = ended;

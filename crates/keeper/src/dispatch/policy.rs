@@ -1,9 +1,9 @@
 //! Who may do what (design, section 10).
 //!
 //! Without a client session a backend may take in and give out export envelopes,
-//! promote them, manage partitions, and compare permanent FIDs within one column (with
-//! `index_order_only` only of columns that a client has an index on):
-//! enough for dump, restore, index builds and ANALYZE. No constants, no
+//! promote them where they belong (`belonging`), manage partitions, and compare permanent FIDs
+//! within one column (with `index_order_only` only of columns that a client has an index on, or
+//! that a restore ticket is for): enough for dump, restore, index builds and ANALYZE. No constants, no
 //! arithmetic, also none by way of a modifier: a value that `numeric(9,-4)` rounded
 //! or `varchar(1)` cut would be a constant, or a digit, to compare others with.
 
@@ -54,7 +54,7 @@ impl Connection {
     pub(super) fn may_order(&self, partition: u32) -> Result<(), Error> {
         let keeper = &self.space.keeper;
         let indexed = || keeper.store.get(partition).is_some_and(|p| p.is_indexed());
-        match !keeper.config.index_order_only || indexed() {
+        match !keeper.config.index_order_only || indexed() || self.restores(partition) {
             true => Ok(()),
             false => Err(fail::no_client_to_compare()),
         }

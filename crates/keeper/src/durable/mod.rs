@@ -289,6 +289,11 @@ impl Durable {
         self.position.load(Ordering::Acquire)
     }
 
+    /// The store's number.
+    pub fn store(&self) -> u64 {
+        self.id
+    }
+
     /// How the store stands, if it is of this cluster.
     pub fn standing(&self, system: u64) -> Result<Standing, Error> {
         match self.system.load(Ordering::Acquire) {

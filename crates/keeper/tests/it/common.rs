@@ -73,7 +73,20 @@ impl Running {
     }
 
     pub fn join(&self, session: u64, token: [u8; 16]) -> Backend {
-        let end = BackendEnd::connect(&self.socket(), hello(session, token), TIMEOUT).unwrap();
+        self.connect(hello(session, token))
+    }
+
+    /// A backend of another database.
+    pub fn backend_of(&self, database: u32) -> Backend {
+        let hello = Hello {
+            database,
+            ..hello(0, [0; 16])
+        };
+        self.connect(hello)
+    }
+
+    fn connect(&self, hello: Hello) -> Backend {
+        let end = BackendEnd::connect(&self.socket(), hello, TIMEOUT).unwrap();
         Backend {
             end,
             next: 0,
@@ -270,12 +283,29 @@ impl Backend {
     }
 
     pub fn open(&mut self, relation: u32, t: TypeCode, typmod: i32) -> u32 {
+        self.open_in(DATABASE, relation, t, typmod, "")
+    }
+
+    /// The partition of a column whose names end with a zero byte each.
+    pub fn open_named(&mut self, relation: u32, t: TypeCode, names: &str) -> u32 {
+        self.open_in(DATABASE, relation, t, -1, names)
+    }
+
+    pub fn open_in(
+        &mut self,
+        database: u32,
+        relation: u32,
+        t: TypeCode,
+        typmod: i32,
+        names: &str,
+    ) -> u32 {
         let mut body = Vec::new();
-        body.extend_from_slice(&DATABASE.to_le_bytes());
+        body.extend_from_slice(&database.to_le_bytes());
         body.extend_from_slice(&relation.to_le_bytes());
         body.extend_from_slice(&1i32.to_le_bytes());
         body.extend_from_slice(&typmod.to_le_bytes());
         body.extend_from_slice(&[t as u8, 0, 0, 0, 0, 0, 0, 0]);
+        body.extend_from_slice(names.as_bytes());
         let answer = self.call(Kind::PartitionOpen, &body).unwrap();
         u32::from_le_bytes(answer[..4].try_into().unwrap())
     }

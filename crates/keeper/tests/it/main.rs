@@ -3,6 +3,7 @@
 mod aggregates;
 mod aggregations;
 mod batches;
+mod belonging;
 mod columns;
 mod common;
 mod equality;

@@ -1,0 +1,79 @@
+//! Small files of the keeper that are read at its start and written as a whole: what stands,
+//! which tickets were used, who may see what.
+//!
+//! Invariants: a file is on disk as a whole before its writer goes on; one that is not of
+//! this root key, or was altered, is an error, not an empty file.
+
+use contract::envelope::FLAG_TEXT;
+use envelope::{Envelope, ExportKey, Opener, Sealer};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// A file that only this keeper can read and write.
+pub struct SealedFile {
+    path: Option<PathBuf>,
+    root: Zeroizing<[u8; 32]>,
+}
+
+impl SealedFile {
+    /// A file in a directory; without one nothing outlives the keeper.
+    pub fn new(directory: &Path, name: &str, root: &Zeroizing<[u8; 32]>) -> SealedFile {
+        let named = !directory.as_os_str().is_empty();
+        SealedFile {
+            path: named.then(|| directory.join(name)),
+            root: root.clone(),
+        }
+    }
+
+    /// Writes all of it.
+    pub fn write(&self, plain: &[u8]) -> Result<(), String> {
+        let Some(file) = &self.path else {
+            return Ok(());
+        };
+        let text = |e: envelope::Error| e.to_string();
+        let epoch = ExportKey::fresh_epoch().map_err(text)?;
+        let sealer = Sealer::export(ExportKey::derive(&self.root, epoch)).map_err(text)?;
+        let mut sealed = Vec::new();
+        sealer
+            .seal(0, FLAG_TEXT, plain, &mut sealed)
+            .map_err(text)?;
+        let fresh = file.with_extension("new");
+        let write = || -> std::io::Result<()> {
+            let mut out = fs::File::create(&fresh)?;
+            out.write_all(&sealed)?;
+            out.sync_all()?;
+            fs::rename(&fresh, file)?;
+            fs::File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+        };
+        write().map_err(|e| e.to_string())
+    }
+
+    /// Reads all of it; empty if there is none.
+    pub fn read(&self) -> Result<Vec<u8>, String> {
+        let Some(file) = &self.path else {
+            return Ok(Vec::new());
+        };
+        let sealed = match fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(format!("{}: {e}", file.display())),
+        };
+        let epoch = Envelope::parse(&sealed).ok().and_then(|e| e.epoch);
+        let epoch = epoch.ok_or_else(|| self.altered())?;
+        let opener = Opener::export(&ExportKey::derive(&self.root, epoch));
+        let opener = opener.map_err(|_| self.altered())?;
+        let mut plain = Vec::new();
+        opener
+            .open(&sealed, &mut plain)
+            .map_err(|_| self.altered())?;
+        Ok(plain)
+    }
+
+    /// What is wrong with a file whose content is not as it was written.
+    pub fn altered(&self) -> String {
+        let name = self.path.as_deref().unwrap_or(Path::new(""));
+        format!("{}: not this keeper's, or altered", name.display())
+    }
+}

@@ -1,0 +1,143 @@
+//! Restore tickets that were used: how often, until they expire.
+//!
+//! Not here: who may issue one, and what it lets in (`dispatch::belonging`).
+//!
+//! Invariant: a use is on disk before it counts, so that no restart makes a ticket new.
+
+use crate::fail;
+use crate::sealed_file::SealedFile;
+use grant::{NUMBER_BYTES, Ticket};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use values::Error;
+use zeroize::Zeroizing;
+
+/// In the data directory.
+const FILE: &str = "used-tickets";
+/// Tickets that are not expired and were used.
+const USED_MAX: usize = 65_536;
+/// Number, expiry, uses.
+const ENTRY_BYTES: usize = NUMBER_BYTES + 8 + 4;
+
+type Number = [u8; NUMBER_BYTES];
+
+#[derive(Clone, Copy)]
+struct Used {
+    expires: u64,
+    times: u32,
+}
+
+/// The used tickets of a keeper.
+pub struct Tickets {
+    file: SealedFile,
+    used: Mutex<HashMap<Number, Used>>,
+}
+
+/// Seconds since 1970, by the keeper's own clock.
+pub fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(u64::MAX, |d| d.as_secs())
+}
+
+impl Tickets {
+    /// Those of a keeper with this directory.
+    pub fn open(directory: &Path, root: &Zeroizing<[u8; 32]>) -> Result<Tickets, String> {
+        let file = SealedFile::new(directory, FILE, root);
+        let plain = file.read()?;
+        let (entries, []) = plain.as_chunks::<ENTRY_BYTES>() else {
+            return Err(file.altered());
+        };
+        let entry = |bytes: &[u8; ENTRY_BYTES]| {
+            let (number, rest) = bytes.split_first_chunk()?;
+            let (expires, rest) = rest.split_first_chunk()?;
+            let used = Used {
+                expires: u64::from_le_bytes(*expires),
+                times: u32::from_le_bytes(*rest.first_chunk()?),
+            };
+            Some((*number, used))
+        };
+        let used = entries.iter().filter_map(entry).collect();
+        Ok(Tickets {
+            file,
+            used: Mutex::new(used),
+        })
+    }
+
+    /// Counts a use.
+    ///
+    /// # Errors
+    /// It has expired, or was used as often as it may be.
+    pub fn take(&self, ticket: &Ticket, now: u64) -> Result<(), Error> {
+        if now >= ticket.expires {
+            return Err(fail::bad_ticket("It has expired."));
+        }
+        if ticket.uses == 0 {
+            return Ok(());
+        }
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next: HashMap<Number, Used> = used.clone();
+        next.retain(|_, used| now < used.expires);
+        let entry = next.entry(ticket.number).or_insert(Used {
+            expires: ticket.expires,
+            times: 0,
+        });
+        if entry.times >= ticket.uses {
+            return Err(fail::bad_ticket("It was used already."));
+        }
+        entry.times += 1;
+        if next.len() > USED_MAX {
+            return Err(fail::program_limit("Too many restore tickets were used."));
+        }
+        let mut plain = Vec::with_capacity(next.len() * ENTRY_BYTES);
+        for (number, used) in &next {
+            plain.extend_from_slice(number);
+            plain.extend_from_slice(&used.expires.to_le_bytes());
+            plain.extend_from_slice(&used.times.to_le_bytes());
+        }
+        self.file.write(&plain).map_err(|what| {
+            tracing::error!("cannot write which tickets were used: {what}");
+            Error::new(b"58030", "confide: the keeper cannot note a ticket's use")
+        })?;
+        *used = next;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket(uses: u32, expires: u64) -> Ticket {
+        Ticket {
+            number: [7; NUMBER_BYTES],
+            expires,
+            uses,
+            other_columns: false,
+            database: "app".into(),
+            places: Vec::new(),
+        }
+    }
+
+    /// A ticket is taken as often as it says, also by a keeper that was started anew; with
+    /// the bug one ticket is good for ever.
+    #[test]
+    fn counted() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let tickets = Tickets::open(dir.path(), &root)?;
+        assert!(tickets.take(&ticket(2, 100), 50).is_ok());
+        let again = Tickets::open(dir.path(), &root)?;
+        assert!(again.take(&ticket(2, 100), 50).is_ok());
+        assert!(again.take(&ticket(2, 100), 50).is_err());
+        assert!(
+            Tickets::open(dir.path(), &root)?
+                .take(&ticket(2, 100), 50)
+                .is_err()
+        );
+        assert!(again.take(&ticket(0, 100), 99).is_ok());
+        assert!(again.take(&ticket(0, 100), 100).is_err());
+        Ok(())
+    }
+}
