@@ -75,3 +75,27 @@ def test_while_a_cursor_is_open(both):
                 rows += cursor.fetchmany(10)
             fetched.append(rows + cursor.fetchall())
     assert fetched[0] == fetched[1]
+
+
+def test_plan_carries_its_program(both):
+    """A qual is compiled once, when it is planned: the plan has the program, so that executing a
+    prepared plan does not compile. With the old code the plan had the qual alone. Parallel workers
+    get the plan as a text, so what a plan has survives that."""
+    app, _ = both
+    plans = []
+    app.add_notice_handler(lambda notice: plans.append(notice.message_detail or ""))
+    query = "SELECT i FROM t WHERE a * b > 120 AND b <> 6 ORDER BY i"
+    app.execute("SET debug_print_plan = on; SET client_min_messages = log")
+    agree(both, query)
+    app.execute("RESET client_min_messages; RESET debug_print_plan")
+    program = "holds(gt_int8_int4(mul_int8_int8("
+    plan = "".join("".join(plans).replace("\\", "").split())
+    assert program in plan, plan[:20000]
+    app.execute("SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0")
+    agree(both, query)
+    app.execute("SET plan_cache_mode = force_generic_plan")
+    query = "SELECT i FROM t WHERE a * b > %s ORDER BY i"
+    for bound in (20, 40, 20):
+        rows = [connection.execute(query, [bound], prepare=True).fetchall() for connection in both]
+        assert rows[0]
+        assert rows[0] == rows[1]

@@ -308,6 +308,15 @@ impl<'a, T: Fixed> List<'a, T> {
     }
 }
 
+impl List<'_, Fid> {
+    /// Appends the elements, all at once.
+    #[inline]
+    pub fn append_to(&self, out: &mut impl Extend<Fid>) {
+        let (fids, _) = self.bytes.as_chunks();
+        out.extend(fids.iter().map(|bytes| Fid(u64::from_le_bytes(*bytes))));
+    }
+}
+
 impl<'a, T: Fixed> IntoIterator for List<'a, T> {
     type Item = T;
     type IntoIter = Elements<'a, T>;

@@ -1,6 +1,6 @@
 /*
  * driver.c
- *	  Rows by the batch: see driver.h.
+ *	  Rows by the batch, and the batches: see driver.h.
  *
  * Invariants: as in driver.h.
  */
@@ -10,7 +10,139 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "session/error.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
 #include "wire/columns.h"
+
+/* A batch of long values ends early. */
+#define REFERRED_BYTES (4 * 1024 * 1024)
+
+void
+cfd_buffer_init(CfdBuffer *buffer, int columns, const bool *kept, int computed)
+{
+	memset(buffer, 0, sizeof(*buffer));
+	buffer->columns = columns;
+	buffer->kept = kept;
+	buffer->own = CurrentMemoryContext;
+	buffer->referred = AllocSetContextCreate(CurrentMemoryContext, "confide batch", ALLOCSET_DEFAULT_SIZES);
+	buffer->values = palloc0(columns * sizeof(Datum *));
+	buffer->nulls = palloc0(columns * sizeof(bool *));
+	buffer->first = palloc0(Max(computed, 1) * sizeof(CfdFid));
+	buffer->computed_nulls = palloc0(Max(computed, 1) * sizeof(char *));
+	cfd_request_init(&buffer->filter);
+	cfd_request_init(&buffer->project);
+}
+
+static void *
+grown(void *array, Size size)
+{
+	return array == NULL ? palloc(size) : repalloc(array, size);
+}
+
+void
+cfd_buffer_reserve(CfdBuffer *buffer, int rows)
+{
+	MemoryContext old;
+
+	if (rows <= buffer->capacity)
+		return;
+	old = MemoryContextSwitchTo(buffer->own);
+	for (int i = 0; i < buffer->columns; i++)
+	{
+		if (!buffer->kept[i])
+			continue;
+		buffer->values[i] = grown(buffer->values[i], rows * sizeof(Datum));
+		buffer->nulls[i] = grown(buffer->nulls[i], rows * sizeof(bool));
+	}
+	buffer->passing = grown(buffer->passing, rows * sizeof(int));
+	if (buffer->paired)
+		buffer->ends = grown(buffer->ends, rows * sizeof(int));
+	buffer->capacity = rows;
+	MemoryContextSwitchTo(old);
+	if (buffer->quals != NULL)
+		cfd_inputs_reserve(buffer->quals, rows);
+	if (buffer->projected != NULL)
+		cfd_inputs_reserve(buffer->projected, rows);
+}
+
+void
+cfd_buffer_add(CfdBuffer *buffer, TupleTableSlot *slot)
+{
+	int			row = buffer->rows;
+
+	for (int i = 0; i < buffer->columns; i++)
+	{
+		Form_pg_attribute attribute;
+
+		if (!buffer->kept[i])
+			continue;
+		attribute = TupleDescAttr(slot->tts_tupleDescriptor, i);
+		buffer->nulls[i][row] = slot->tts_isnull[i];
+		if (attribute->attbyval || slot->tts_isnull[i])
+			buffer->values[i][row] = slot->tts_values[i];
+		else
+		{
+			MemoryContext old = MemoryContextSwitchTo(buffer->referred);
+
+			buffer->values[i][row] = datumCopy(slot->tts_values[i], false, attribute->attlen);
+			MemoryContextSwitchTo(old);
+		}
+	}
+	buffer->rows++;
+}
+
+void
+cfd_buffer_add_stored(CfdBuffer *buffer, const CfdStored *stored)
+{
+	for (int i = 0; i < buffer->columns; i++)
+	{
+		if (!buffer->kept[i])
+			continue;
+		cfd_stored_datums(stored, i + 1, buffer->values[i] + buffer->rows);
+		memset(buffer->nulls[i] + buffer->rows, false, stored->count);
+	}
+	buffer->rows += stored->count;
+}
+
+int
+cfd_buffer_pairs_before(const CfdBuffer *buffer, int row)
+{
+	return row == 0 ? 0 : buffer->ends[row - 1];
+}
+
+void
+cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot)
+{
+	ExecClearTuple(slot);
+	for (int i = 0; i < buffer->columns; i++)
+	{
+		if (buffer->kept[i])
+		{
+			slot->tts_values[i] = buffer->values[i][row];
+			slot->tts_isnull[i] = buffer->nulls[i][row];
+		}
+		else
+			slot->tts_isnull[i] = true;
+	}
+}
+
+bool
+cfd_buffer_is_full(const CfdBuffer *buffer)
+{
+	return MemoryContextMemAllocated(buffer->referred, false) > REFERRED_BYTES;
+}
+
+void
+cfd_buffer_empty(CfdBuffer *buffer)
+{
+	cfd_drop(&buffer->filter);
+	cfd_drop(&buffer->project);
+	buffer->asked = false;
+	buffer->rows = buffer->pairs = buffer->decided = buffer->good = buffer->next = 0;
+	buffer->cut = false;
+	buffer->failed = false;
+	MemoryContextReset(buffer->referred);
+}
 
 /* Smaller batches are not read ahead. */
 #define AHEAD_ROWS 512
@@ -21,7 +153,7 @@ cfd_driver_begin(CfdDriver *driver)
 	const CfdInputs *quals = driver->buffers[0].quals;
 
 	driver->context = CreateExprContext(driver->node->state);
-	if (quals == NULL || !quals->evaluates)
+	if (driver->methods->add != NULL ? driver->methods->add_stored != NULL : quals == NULL || !quals->evaluates)
 		driver->stored = cfd_stored_create(driver->last_attribute);
 	driver->batch_rows = Min(driver->first_rows, cfd_batch_rows);
 	initStringInfo(&driver->body);
@@ -30,11 +162,13 @@ cfd_driver_begin(CfdDriver *driver)
 
 /* ---------- reading ---------- */
 
-static void
+static bool
 add_row(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 {
 	ExprContext *context = driver->context;
 
+	if (driver->methods->add != NULL)
+		return driver->methods->add(driver, buffer, slot);
 	slot_getsomeattrs(slot, driver->last_attribute);
 	if (buffer->quals != NULL)
 	{
@@ -44,34 +178,40 @@ add_row(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 		cfd_inputs_row(buffer->quals, slot, context, buffer->rows);
 	}
 	cfd_buffer_add(buffer, slot);
+	return true;
 }
 
-/* Adds a row of the child, and perhaps those after it on its page. */
-static void
+/* Adds a row, and perhaps those after it on its page; false: the batch is full. */
+static bool
 add_rows(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 {
 	if (driver->stored == NULL ||
 		cfd_stored_take(driver->stored, driver->child, slot, driver->batch_rows - buffer->rows) == 0)
+		return add_row(driver, buffer, slot);
+	if (driver->methods->add_stored != NULL)
 	{
-		add_row(driver, buffer, slot);
-		return;
+		driver->methods->add_stored(driver, buffer);
+		return true;
 	}
 	if (buffer->quals != NULL)
 		cfd_inputs_stored(buffer->quals, driver->stored, driver->context, buffer->rows);
 	cfd_buffer_add_stored(buffer, driver->stored);
+	return true;
 }
 
-/* Fills a buffer with rows of the child. False: there are no more. */
+/* Fills a buffer row by row. False: there are no more. */
 static bool
-read_child(CfdDriver *driver, CfdBuffer *buffer)
+read_rows(CfdDriver *driver, CfdBuffer *buffer)
 {
 	while (buffer->rows < driver->batch_rows && !cfd_buffer_is_full(buffer))
 	{
-		TupleTableSlot *slot = ExecProcNode(driver->child);
+		TupleTableSlot *slot = driver->methods->next != NULL ? driver->methods->next(driver)
+			: ExecProcNode(driver->child);
 
 		if (TupIsNull(slot))
 			return false;
-		add_rows(driver, buffer, slot);
+		if (!add_rows(driver, buffer, slot))
+			break;
 	}
 	return true;
 }
@@ -85,7 +225,7 @@ read_batch(CfdDriver *driver, CfdBuffer *buffer)
 	if (driver->methods->read != NULL)
 		driver->ended = !driver->methods->read(driver, buffer);
 	else
-		driver->ended = !read_child(driver, buffer);
+		driver->ended = !read_rows(driver, buffer);
 	if (buffer->rows == 0)
 		return false;
 	driver->batches++;
@@ -160,6 +300,13 @@ cfd_driver_more(CfdDriver *driver)
 		if (!decide(driver))
 			return NULL;
 	}
+}
+
+void
+cfd_driver_drain(CfdDriver *driver)
+{
+	while (cfd_driver_next(driver) != NULL)
+		;
 }
 
 void

@@ -1,21 +1,49 @@
 /*
  * inputs.h
- *	  Inputs of programs during execution: evaluates them row by row into columns, and
- *	  brings the columns into a message.
+ *	  Columns of rows: the inputs of programs, evaluated row by row or read from the pages on
+ *	  which rows lie, and brought into a message.
+ *
+ * Attributes at constant offsets are read from a page column by column, without taking a row
+ * apart, and the rows of a page all at once. Which rows there are, and in which order, the child
+ * says: the rest of a page is taken only from a plain sequential scan, which goes on after what
+ * was taken. Rows that are not as expected (NULLs, short ones) are left to the child's slot.
  *
  * Does not know programs; rows are numbered by the caller.
  *
- * Invariant: a column has a value for each row that cfd_inputs_row was called for.
+ * Invariants: a column has a value for each row that cfd_inputs_row was called for; rows from pages
+ * are the same, with the same values, as slot by slot from the child.
  */
 #ifndef CFD_BATCH_INPUTS_H
 #define CFD_BATCH_INPUTS_H
 
 #include "postgres.h"
-#include "wire/wire.h"
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
 #include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
-#include "batch/stored.h"
 #include "program/compile.h"
+#include "wire/wire.h"
+
+typedef struct CfdStored
+{
+	int			last_attribute; /* that is asked for */
+	TupleDesc	described;		/* whose offsets are known */
+	int			fixed;			/* attributes before the first of varying length */
+	int		   *offsets;		/* of these */
+	int			count;			/* rows taken, and their attributes' begin */
+	const char *rows[MaxHeapTuplesPerPage];
+} CfdStored;
+
+extern CfdStored *cfd_stored_create(int last_attribute);
+/*
+ * Takes the child's row and up to most - 1 that follow on its page. How many: 0 if
+ * the row must be read from the slot. They stay until the child is asked again.
+ */
+extern int	cfd_stored_take(CfdStored *stored, PlanState *child, TupleTableSlot *slot, int most);
+/* An attribute of the rows taken. */
+extern void cfd_stored_fids(const CfdStored *stored, AttrNumber attribute, CfdFid *out);
+extern void cfd_stored_datums(const CfdStored *stored, AttrNumber attribute, Datum *out);
+extern void cfd_stored_bools(const CfdStored *stored, AttrNumber attribute, unsigned char *out);
 
 typedef struct CfdInputColumn
 {

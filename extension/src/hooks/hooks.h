@@ -35,6 +35,7 @@ extern void cfd_parse_init(void);
 /* What a statement may do, from the comments behind its text. */
 extern void cfd_take_grants(const char *text);
 extern void cfd_check_expression(Node *node);
+extern void cfd_refuse_cast(Oid from, Oid to);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);
 /* Refuses an expression that makes text or JSON of protected values (packed.c). */

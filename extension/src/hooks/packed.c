@@ -165,9 +165,16 @@ in_value(Node *value, List *queries, Part *part)
 	return true;
 }
 
-/* Functions and aggregates that pack whatever they get. */
-static bool
-packs(Oid function)
+/* What a function or aggregate does with whatever it gets. */
+typedef enum Packing
+{
+	PACKS_NOTHING,
+	PACKS_TEXT,					/* makes a text of it, as a cast would */
+	PACKS_PARTS					/* puts it into a text or JSON value */
+} Packing;
+
+static Packing
+packing_of(Oid function)
 {
 	switch (function)
 	{
@@ -178,6 +185,7 @@ packs(Oid function)
 		case F_FORMAT_TEXT_ANY:
 		case F_QUOTE_LITERAL_ANYELEMENT:
 		case F_QUOTE_NULLABLE_ANYELEMENT:
+			return PACKS_TEXT;
 		case F_ARRAY_TO_STRING_ANYARRAY_TEXT:
 		case F_ARRAY_TO_STRING_ANYARRAY_TEXT_TEXT:
 		case F_TO_JSON:
@@ -194,9 +202,9 @@ packs(Oid function)
 		case F_JSONB_AGG:
 		case F_JSON_OBJECT_AGG:
 		case F_JSONB_OBJECT_AGG:
-			return true;
+			return PACKS_PARTS;
 		default:
-			return false;
+			return PACKS_NOTHING;
 	}
 }
 
@@ -217,6 +225,25 @@ check_values(List *values, List *queries)
 	}
 }
 
+/* The arguments of a function or aggregate; a protected value itself as text is a cast. */
+static void
+check_call(Oid function, List *args, List *queries)
+{
+	Packing		packing = packing_of(function);
+	ListCell   *cell;
+
+	if (packing == PACKS_NOTHING)
+		return;
+	foreach(cell, args)
+	{
+		Oid			type = packing == PACKS_TEXT ? exprType(lfirst(cell)) : InvalidOid;
+
+		if (cfd_type_code(type) != 0)
+			cfd_refuse_cast(type, TEXTOID);
+	}
+	check_values(args, queries);
+}
+
 /* A call by hand of an output or send function. */
 static bool
 writes(const FuncExpr *call)
@@ -234,20 +261,18 @@ cfd_check_packed(Node *node, List *queries)
 			check_values(list_make1(((CoerceViaIO *) node)->arg), queries);
 			break;
 		case T_FuncExpr:
-			if (packs(((FuncExpr *) node)->funcid) || writes((FuncExpr *) node))
+			check_call(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->args, queries);
+			if (writes((FuncExpr *) node))
 				check_values(((FuncExpr *) node)->args, queries);
 			break;
 		case T_OpExpr:
-			if (packs(((OpExpr *) node)->opfuncid))
-				check_values(((OpExpr *) node)->args, queries);
+			check_call(((OpExpr *) node)->opfuncid, ((OpExpr *) node)->args, queries);
 			break;
 		case T_Aggref:
-			if (packs(((Aggref *) node)->aggfnoid))
-				check_values(((Aggref *) node)->args, queries);
+			check_call(((Aggref *) node)->aggfnoid, ((Aggref *) node)->args, queries);
 			break;
 		case T_WindowFunc:
-			if (packs(((WindowFunc *) node)->winfnoid))
-				check_values(((WindowFunc *) node)->args, queries);
+			check_call(((WindowFunc *) node)->winfnoid, ((WindowFunc *) node)->args, queries);
 			break;
 		case T_XmlExpr:
 			check_values(((XmlExpr *) node)->named_args, queries);

@@ -22,13 +22,12 @@
 #include "schema/schema.h"
 #include "value/types.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 static post_parse_analyze_hook_type previous_analyze = NULL;
 
-static void
-refuse_cast(Oid from, Oid to)
+void
+cfd_refuse_cast(Oid from, Oid to)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_CANNOT_COERCE),
@@ -112,41 +111,6 @@ check_function(FuncExpr *function)
 	}
 }
 
-/* Functions that make text of whatever they get. */
-static bool
-makes_text(Oid function)
-{
-	switch (function)
-	{
-		case F_ANYTEXTCAT:
-		case F_TEXTANYCAT:
-		case F_CONCAT:
-		case F_CONCAT_WS:
-		case F_FORMAT_TEXT_ANY:
-		case F_QUOTE_LITERAL_ANYELEMENT:
-		case F_QUOTE_NULLABLE_ANYELEMENT:
-			return true;
-		default:
-			return false;
-	}
-}
-
-static void
-check_text_making(Oid function, List *args)
-{
-	ListCell   *cell;
-
-	if (!makes_text(function))
-		return;
-	foreach(cell, args)
-	{
-		Oid			type = exprType(lfirst(cell));
-
-		if (cfd_type_code(type) != 0)
-			refuse_cast(type, TEXTOID);
-	}
-}
-
 /* The queries around an expression, innermost first. */
 typedef struct Queries
 {
@@ -176,15 +140,10 @@ check(Node *node, void *context)
 		Oid			from = exprType((Node *) cast->arg);
 
 		if (cfd_type_code(from) != 0 || cfd_type_code(cast->resulttype) != 0)
-			refuse_cast(from, cast->resulttype);
+			cfd_refuse_cast(from, cast->resulttype);
 	}
 	else if (IsA(node, FuncExpr))
-	{
 		check_function((FuncExpr *) node);
-		check_text_making(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->args);
-	}
-	else if (IsA(node, OpExpr))
-		check_text_making(((OpExpr *) node)->opfuncid, ((OpExpr *) node)->args);
 	cfd_check_packed(node, ((Queries *) context)->list);
 	return expression_tree_walker(node, check, context);
 }

@@ -20,7 +20,7 @@
 #include "node/tokens/tokens.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
-#include "plan/cost.h"
+#include "plan/quals.h"
 #include "plan/hash_keys.h"
 #include "plan/planning.h"
 

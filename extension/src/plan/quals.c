@@ -1,73 +1,141 @@
 /*
  * quals.c
- *	  Which quals the keeper can evaluate: see quals.h.
+ *	  Quals of the keeper and their costs: see quals.h.
  *
  * Quals are found again by their address, and compared, since an address may come to be
  * another's; lists are made anew for each path, and compared only.
  *
- * Invariant: as in quals.h.
+ * Invariants: as in quals.h.
  */
 #include "postgres.h"
 
+#include <float.h>
+#include <math.h>
+
+#include "batch/driver.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "plan/planning.h"
 #include "plan/quals.h"
 #include "program/compile.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
-
-#define NOT_COMPILED (-1)
+#include "wire/columns.h"
 
 struct CfdQuals
 {
 	const Node *node;
 	Node	   *copy;
-	int			operations;
+	bool		compiles;
+	CfdProgram *program;		/* of a list */
 	struct CfdQuals *next;
 };
 
-static int
-compile_now(Node *node)
+static void
+compile_now(CfdQuals *made)
 {
-	CfdProgram *program;
-
-	if (!IsA(node, List))
-		return cfd_compilable(node) ? 1 : NOT_COMPILED;
-	program = cfd_compile_quals(cfd_compiler_with_lists(), (List *) node);
-	return program != NULL ? program->calls : NOT_COMPILED;
+	if (IsA(made->copy, List))
+	{
+		made->program = cfd_compile_quals(cfd_compiler_with_lists(), (List *) made->copy);
+		made->compiles = made->program != NULL;
+	}
+	else
+		made->compiles = cfd_compilable(made->copy);
 }
 
-static int
-operations(Node *node)
+static const CfdQuals *
+compiled(Node *node)
 {
 	MemoryContext before;
 	CfdQuals   *made;
 
-	if (cfd_planning == NULL)
-		return compile_now(node);
-	for (CfdQuals *known = cfd_planning->quals; known != NULL; known = known->next)
+	for (CfdQuals *known = cfd_planning == NULL ? NULL : cfd_planning->quals; known != NULL; known = known->next)
 	{
 		if ((known->node == node || (IsA(node, List) && IsA(known->copy, List))) && equal(known->copy, node))
-			return known->operations;
+			return known;
 	}
-	before = MemoryContextSwitchTo(cfd_planning->context);
-	made = palloc(sizeof(CfdQuals));
+	/* Passes over finished plans ask, too. */
+	before = MemoryContextSwitchTo(cfd_planning == NULL ? CurrentMemoryContext : cfd_planning->context);
+	made = palloc0(sizeof(CfdQuals));
 	made->node = node;
 	made->copy = copyObject(node);
-	made->next = cfd_planning->quals;
+	compile_now(made);
+	if (cfd_planning != NULL)
+	{
+		made->next = cfd_planning->quals;
+		cfd_planning->quals = made;
+	}
 	MemoryContextSwitchTo(before);
-	made->operations = compile_now(node);
-	cfd_planning->quals = made;
-	return made->operations;
+	return made;
 }
 
 bool
 cfd_qual_compiles(Node *qual)
 {
-	return operations(qual) != NOT_COMPILED;
+	return compiled(qual)->compiles;
 }
 
-int
-cfd_quals_operations(List *quals)
+CfdProgram *
+cfd_quals_program(List *quals)
 {
-	return quals == NIL ? NOT_COMPILED : operations((Node *) quals);
+	return quals == NIL ? NULL : compiled((Node *) quals)->program;
+}
+
+/*
+ * Measured: a row of a plain scan costs 58 ns, which the planner calls 0.018; an
+ * exchange 0.6 us; an operation on a row 17 to 33 ns, its column's way included.
+ */
+double		cfd_exchange_cost = 0.2;
+double		cfd_batch_row_cost = 0.005;
+
+double
+cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path)
+{
+	double		part = rel->rows > 0 && path->param_info == NULL ? Min(path->rows / rel->rows, 1) : 1;
+	Cost		cost;
+	Selectivity selectivity = 1;
+
+	switch (path->pathtype)
+	{
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+			selectivity = ((IndexPath *) path)->indexselectivity;
+			break;
+		case T_BitmapHeapScan:
+			cost_bitmap_tree_node(((BitmapHeapPath *) path)->bitmapqual, &cost, &selectivity);
+			break;
+		case T_TidScan:
+			return 1;
+		default:
+			break;
+	}
+	return clamp_row_est(rel->tuples * selectivity * part);
+}
+
+static int
+count_operations(List *quals)
+{
+	const CfdProgram *program = cfd_quals_program(quals);
+
+	return program != NULL ? program->calls : list_length(quals);
+}
+
+Cost
+cfd_batch_cost(double rows, List *quals)
+{
+	double		exchanges = ceil(rows / cfd_batch_rows) + log2(Max(Min(rows, cfd_batch_rows) / CFD_BATCH_FIRST_ROWS, 1));
+
+	return exchanges * cfd_exchange_cost + rows * count_operations(quals) * cfd_batch_row_cost;
+}
+
+void
+cfd_cost_init(void)
+{
+	DefineCustomRealVariable("confide.exchange_cost",
+							 "Sets the planner's estimate of the cost of an exchange with the keeper.",
+							 NULL, &cfd_exchange_cost, 0.2, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomRealVariable("confide.batch_row_cost",
+							 "Sets the planner's estimate of the cost of an operation on a row within a batch.",
+							 NULL, &cfd_batch_row_cost, 0.005, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 }

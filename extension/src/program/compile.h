@@ -72,6 +72,13 @@ extern CfdProgram *cfd_compile(CfdCompiler *compiler, Node *expr);
 extern CfdProgram *cfd_compile_quals(CfdCompiler *compiler, List *quals);
 /* A program that declassifies the order of two inputs' types, or the hash of one. */
 extern CfdProgram *cfd_compile_call(CfdCompiler *compiler, Oid function, List *args);
+/*
+ * A program as the plan keeps it, with the expressions of its inputs apart: these PostgreSQL adapts
+ * to where the plan stands. So a qual is compiled when it is planned, and not when it is executed.
+ */
+extern List *cfd_program_list(const CfdProgram *program);
+extern List *cfd_program_inputs(const CfdProgram *program);
+extern CfdProgram *cfd_program_of_list(const List *list, const List *inputs);
 /* Whether cfd_compile would give a program. */
 extern bool cfd_compilable(Node *expr);
 /* Whether an expression has no effects and raises no errors. */

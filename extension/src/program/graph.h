@@ -2,8 +2,8 @@
  * graph.h
  *	  Expressions as a graph on their way to a program: what the compiler's files share.
  *
- * graph.c has nodes and inputs, expressions.c makes them of PostgreSQL's expressions, compile.c
- * writes the instructions.
+ * compile.c has nodes and inputs, and writes the instructions; expressions.c makes nodes of
+ * PostgreSQL's expressions.
  *
  * Everything in a program is evaluated for all rows, and failures of rows that
  * PostgreSQL would not have come to are dropped by the keeper (AND, OR, SELECT).
@@ -47,7 +47,7 @@ typedef struct Graph
 } Graph;
 
 
-/* graph.c */
+/* compile.c */
 extern int cfd_graph_add_node(Graph *graph, GraphNode node);
 extern int cfd_graph_add_unary(Graph *graph, uint8 code, int a);
 extern int cfd_graph_add_binary(Graph *graph, uint8 code, int a, int b);

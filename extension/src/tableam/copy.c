@@ -4,7 +4,7 @@
  *
  * While COPY fills one table, all rows read so far are in the batch that has just
  * been written, and nothing else names their temporary values: constants of the
- * statement are in the plan arena (value/place.c). But for values of rows to come that are in
+ * statement are in the plan arena (value/place.h). But for values of rows to come that are in
  * a batch already (value/batch.c): what is older than these goes. Partitions of one table have
  * a batch each, so there nothing is released before the end.
  *

@@ -1,7 +1,7 @@
 /*
  * place.h
  *	  Where a new temporary value goes: statement arena, plan arena, or at once
- *	  into the partition of constants (docs/decisions.md, lifetime).
+ *	  into the partition of constants (docs/decisions.md, lifetime). In io.c.
  *
  * Does not store values.
  *

@@ -187,7 +187,7 @@ impl Connection {
         let mut fids = std::mem::take(&mut self.fids);
         let mut reply = std::mem::take(&mut self.reply);
         fids.clear();
-        fids.extend(request.fids);
+        request.fids.append_to(&mut fids);
         let registered;
         let target = if request.program < FIRST_HANDLE {
             let operation = self.operation(request.program);

@@ -288,7 +288,7 @@ cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 
 	INSTR_TIME_SET_CURRENT(from);
 	answer = cfd_call(kind, body, length, NULL, 0, answer_length);
 	INSTR_TIME_SET_CURRENT(to);
-	INSTR_TIME_ACCUM_DIFF(state->waited, to, from);
+	INSTR_TIME_ACCUM_DIFF(state->driver.waited, to, from);
 	return answer;
 }
 

@@ -12,6 +12,21 @@
 #include "node/aggregate/state.h"
 
 static void
+cfd_aggregate_begin_driver(AggregateState *state, PlanState *child)
+{
+	CfdDriver  *driver = &state->driver;
+
+	for (int i = 0; i < 2; i++)
+		cfd_buffer_init(&driver->buffers[i], 0, NULL, 0);
+	driver->methods = state->evaluates || state->stage == CFD_AGG_FINAL ? &cfd_aggregate_driver : &cfd_aggregate_stored_driver;
+	driver->node = &state->css.ss.ps;
+	driver->child = child;
+	/* No row is given out before all are seen. */
+	driver->first_rows = CFD_BATCH_ROWS_MAX;
+	cfd_driver_begin(driver);
+}
+
+static void
 cfd_aggregate_begin(CustomScanState *node, EState *estate, int eflags)
 {
 	AggregateState *state = (AggregateState *) node;
@@ -38,7 +53,7 @@ cfd_aggregate_begin(CustomScanState *node, EState *estate, int eflags)
 			((Var *) column->expr)->varattno > 0)
 		{
 			column->attribute = ((Var *) column->expr)->varattno;
-			state->last_attribute = Max(state->last_attribute, column->attribute);
+			state->driver.last_attribute = Max(state->driver.last_attribute, column->attribute);
 		}
 		else
 		{
@@ -51,9 +66,8 @@ cfd_aggregate_begin(CustomScanState *node, EState *estate, int eflags)
 			column->nulls = palloc(CFD_BATCH_ROWS_MAX);
 		}
 	}
-	if (!state->evaluates && state->stage != CFD_AGG_FINAL)
-		state->as_stored = cfd_stored_create(state->last_attribute);
 	initStringInfo(&state->body);
+	cfd_aggregate_begin_driver(state, child);
 }
 
 static void

@@ -59,7 +59,7 @@ cfd_aggregate_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	/* What a worker has counted is gone with it. */
 	if (!es->analyze || state->stage == CFD_AGG_PARTIAL)
 		return;
-	ExplainPropertyInteger("Batches", NULL, state->total_batches, es);
+	ExplainPropertyInteger("Batches", NULL, state->driver.batches, es);
 	ExplainPropertyInteger("Rows Aggregated", NULL, state->total_rows, es);
 	ExplainPropertyInteger("Values", NULL, state->total_rows * state->column_count, es);
 	ExplainPropertyInteger("Bytes Sent", NULL, state->total_bytes, es);
@@ -69,5 +69,5 @@ cfd_aggregate_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->passes > 1)
 		ExplainPropertyInteger("Passes", NULL, state->passes, es);
 	if (es->timing)
-		ExplainPropertyFloat("Keeper Wait", "ms", INSTR_TIME_GET_MILLISEC(state->waited), 3, es);
+		ExplainPropertyFloat("Keeper Wait", "ms", INSTR_TIME_GET_MILLISEC(state->driver.waited), 3, es);
 }

@@ -16,7 +16,7 @@
 #include "node/aggregate/wanted.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "plan/cost.h"
+#include "plan/quals.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"

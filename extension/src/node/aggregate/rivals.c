@@ -13,7 +13,7 @@
 #include "node/aggregate/rivals.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "plan/cost.h"
+#include "plan/quals.h"
 #include "value/types.h"
 
 /*

@@ -2,8 +2,8 @@
  * rows.c
  *	  Rows of the child on their way to the keeper, and those that it hands back.
  *
- * Rows become columns; each full batch is a one-way message, so the child's next rows are
- * read while the keeper works. Where the keeper has no room for all groups it hands back the
+ * Rows come by the batch (batch/driver.h) and become columns; each batch is a one-way message, so the
+ * child's next rows are read while the keeper works. Where the keeper has no room for all groups it hands back the
  * rows of those that are left out; they wait in a tuplestore and are the input of
  * another pass.
  *
@@ -59,45 +59,48 @@ cfd_aggregate_rows_evaluate_constants(AggregateState *state)
 
 /* Appends rows as they are stored. */
 static void
-add_stored(AggregateState *state)
+cfd_aggregate_add_stored(CfdDriver *driver, CfdBuffer *buffer)
 {
-	const CfdStored *stored = state->as_stored;
+	AggregateState *state = cfd_aggregate_of(driver);
+	const CfdStored *stored = driver->stored;
+	int			rows = buffer->rows;
 
 	for (int i = 0; i < state->column_count; i++)
 	{
 		Column	   *column = &state->columns[i];
 
 		if (column->form == FORM_FID)
-			cfd_stored_fids(stored, column->attribute, column->values + state->rows);
+			cfd_stored_fids(stored, column->attribute, column->values + rows);
 		else if (column->form == FORM_BOOL)
-			cfd_stored_bools(stored, column->attribute, column->nulls + state->rows);
+			cfd_stored_bools(stored, column->attribute, column->nulls + rows);
 		else if (column->form == FORM_RAW)
 		{
 			if (column->null_only)
-				memset(column->values + state->rows, 0, stored->count * sizeof(CfdFid));
+				memset(column->values + rows, 0, stored->count * sizeof(CfdFid));
 			else
-				cfd_stored_datums(stored, column->attribute, column->values + state->rows);
-			memset(column->nulls + state->rows, 0, stored->count);
+				cfd_stored_datums(stored, column->attribute, column->values + rows);
+			memset(column->nulls + rows, 0, stored->count);
 		}
 	}
-	state->rows += stored->count;
+	buffer->rows += stored->count;
 }
 
-/* Appends a row of the child to the batch, and perhaps those after it on its page. */
+/* Appends a row that the keeper handed back. */
 static void
-cfd_aggregate_rows_add_row(AggregateState *state, TupleTableSlot *slot)
+add_returned(AggregateState *state, int row, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	for (int i = 0; i < state->column_count; i++)
+		put_value(&state->columns[i], row, slot->tts_values[i], slot->tts_isnull[i]);
+}
+
+/* Appends a row of the child. */
+static void
+add_of_child(AggregateState *state, int row, TupleTableSlot *slot)
 {
 	ExprContext *context = state->css.ss.ps.ps_ExprContext;
-	int			row;
 
-	if (state->as_stored != NULL &&
-		cfd_stored_take(state->as_stored, linitial(state->css.custom_ps), slot, state->batch_rows - state->rows) > 0)
-	{
-		add_stored(state);
-		return;
-	}
-	row = state->rows++;
-	slot_getsomeattrs(slot, state->last_attribute);
+	slot_getsomeattrs(slot, state->driver.last_attribute);
 	context->ecxt_outertuple = slot;
 	for (int i = 0; i < state->column_count; i++)
 	{
@@ -114,17 +117,22 @@ cfd_aggregate_rows_add_row(AggregateState *state, TupleTableSlot *slot)
 			put_value(column, row, value, isnull);
 		}
 	}
+	/* What expressions allocated, a row's at a time. */
+	if (state->evaluates)
+		ResetExprContext(context);
 }
 
-/* Appends a row that the keeper handed back. */
-static void
-add_stored_row(AggregateState *state, TupleTableSlot *slot)
+static bool
+cfd_aggregate_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 {
-	int			row = state->rows++;
+	AggregateState *state = cfd_aggregate_of(driver);
+	int			row = buffer->rows++;
 
-	slot_getallattrs(slot);
-	for (int i = 0; i < state->column_count; i++)
-		put_value(&state->columns[i], row, slot->tts_values[i], slot->tts_isnull[i]);
+	if (state->input != NULL)
+		add_returned(state, row, slot);
+	else
+		add_of_child(state, row, slot);
+	return true;
 }
 
 static void
@@ -242,64 +250,72 @@ cfd_aggregate_check(const AggregateState *state)
 				 errmsg("Confide's keeper was restarted during the statement")));
 }
 
+/* Sends a batch. */
 static void
-send_batch(AggregateState *state)
+cfd_aggregate_ask(CfdDriver *driver, CfdBuffer *buffer)
 {
-	CfdWireAggregateRows fixed = {.handle = state->handle,.rows = state->rows};
+	AggregateState *state = cfd_aggregate_of(driver);
+	CfdWireAggregateRows fixed = {.handle = state->handle,.rows = buffer->rows};
 	instr_time	from;
 	instr_time	to;
 
-	if (state->rows == 0)
-		return;
-	resetStringInfo(&state->body);
+	resetStringInfo(&driver->body);
 	for (int i = 0; i < state->column_count; i++)
-		cfd_aggregate_rows_put_column(&state->body, &state->columns[i], state->rows);
+		cfd_aggregate_rows_put_column(&driver->body, &state->columns[i], buffer->rows);
 	cfd_aggregate_check(state);
 	INSTR_TIME_SET_ZERO(from);
-	if (state->css.ss.ps.instrument != NULL)
+	if (driver->node->instrument != NULL)
 		INSTR_TIME_SET_CURRENT(from);
-	cfd_send_rows(CFD_KIND_AGGREGATE_ROWS, &fixed, sizeof(fixed), state->body.data, state->body.len, state->rows);
+	cfd_send_rows(CFD_KIND_AGGREGATE_ROWS, &fixed, sizeof(fixed), driver->body.data, driver->body.len, buffer->rows);
 	cfd_after_batch();
-	if (state->css.ss.ps.instrument != NULL)
+	if (driver->node->instrument != NULL)
 	{
 		INSTR_TIME_SET_CURRENT(to);
-		INSTR_TIME_ACCUM_DIFF(state->waited, to, from);
+		INSTR_TIME_ACCUM_DIFF(driver->waited, to, from);
 	}
-	state->total_batches++;
-	state->total_rows += state->rows;
-	state->total_bytes += state->body.len;
-	if (state->allowance <= state->rows)
+	state->total_rows += buffer->rows;
+	state->total_bytes += driver->body.len;
+}
+
+/* None of its rows is given out; what the keeper has no room for is taken back now and then. */
+static void
+cfd_aggregate_take(CfdDriver *driver, CfdBuffer *buffer)
+{
+	AggregateState *state = cfd_aggregate_of(driver);
+
+	if (state->allowance <= buffer->rows)
 		cfd_aggregate_take_back(state);
 	else
-		state->allowance -= state->rows;
-	state->rows = 0;
+		state->allowance -= buffer->rows;
+	cfd_buffer_swallow(buffer);
 }
 
-/* Appends the next row of this pass, and perhaps others; false if there is none. */
-static bool
-cfd_aggregate_rows_next_row(AggregateState *state)
+/* The next row of this pass. */
+static TupleTableSlot *
+cfd_aggregate_next_input(CfdDriver *driver)
 {
-	TupleTableSlot *slot;
+	AggregateState *state = cfd_aggregate_of(driver);
 
 	if (state->input != NULL)
-	{
-		if (!tuplestore_gettupleslot(state->input, true, false, state->stored_slot))
-			return false;
-		add_stored_row(state, state->stored_slot);
-		return true;
-	}
+		return tuplestore_gettupleslot(state->input, true, false, state->stored_slot) ? state->stored_slot : NULL;
 	/* What workers have made is merged already. */
-	if (state->stage == CFD_AGG_FINAL)
-		return false;
-	slot = ExecProcNode(linitial(state->css.custom_ps));
-	if (TupIsNull(slot))
-		return false;
-	cfd_aggregate_rows_add_row(state, slot);
-	/* What expressions allocated, a row's at a time. */
-	if (state->evaluates)
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-	return true;
+	return state->stage == CFD_AGG_FINAL ? NULL : ExecProcNode(driver->child);
 }
+
+const CfdDriverMethods cfd_aggregate_driver = {
+	.ask = cfd_aggregate_ask,
+	.take = cfd_aggregate_take,
+	.next = cfd_aggregate_next_input,
+	.add = cfd_aggregate_add,
+};
+
+const CfdDriverMethods cfd_aggregate_stored_driver = {
+	.ask = cfd_aggregate_ask,
+	.take = cfd_aggregate_take,
+	.next = cfd_aggregate_next_input,
+	.add = cfd_aggregate_add,
+	.add_stored = cfd_aggregate_add_stored,
+};
 
 /* Sends all rows of this pass. */
 void
@@ -307,23 +323,14 @@ cfd_aggregate_fill(AggregateState *state)
 {
 	cfd_aggregate_open(state);
 	state->allowance = FIRST_ALLOWANCE;
-	state->rows = 0;
-	state->batch_rows = cfd_batch_rows;
 	if (state->passes++ == 0)
 	{
 		cfd_aggregate_rows_evaluate_constants(state);
 		if (state->stage == CFD_AGG_FINAL)
 			cfd_partial_merge_all(state);
 	}
-	while (cfd_aggregate_rows_next_row(state))
-	{
-		if (state->rows == state->batch_rows)
-		{
-			CHECK_FOR_INTERRUPTS();
-			send_batch(state);
-		}
-	}
-	send_batch(state);
+	cfd_driver_restart(&state->driver, false);
+	cfd_driver_drain(&state->driver);
 	if (state->input != NULL)
 		tuplestore_end(state->input);
 	state->input = NULL;

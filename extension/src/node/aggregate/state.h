@@ -17,7 +17,7 @@
 #include "lib/stringinfo.h"
 #include "node/aggregate/aggregate.h"
 #include "nodes/execnodes.h"
-#include "batch/stored.h"
+#include "batch/driver.h"
 #include "ops/evaluate.h"
 #include "value/types.h"
 #include "program/compile.h"
@@ -85,16 +85,13 @@ typedef struct AggregateState
 	Output	   *outputs;
 	int			output_count;
 	int			stored;
-	int			last_attribute;
 	bool		evaluates;		/* some column is an expression */
-	CfdStored  *as_stored;		/* rows as they are stored; NULL: from slots only */
+	CfdDriver	driver;			/* of the rows of a pass */
 
 	uint32		handle;
 	uint32		generation;		/* of the connection the handle is from; 0: none */
 	bool		filled;
 	bool		done;
-	int			rows;			/* of the batch that is being made */
-	int			batch_rows;		/* when it is sent */
 	uint64		allowance;
 	Tuplestorestate *input;		/* rows of this pass, if it is not the first */
 	Tuplestorestate *left;		/* rows for the next pass */
@@ -107,12 +104,10 @@ typedef struct AggregateState
 
 	/* for EXPLAIN ANALYZE */
 	uint64		total_rows;
-	uint64		total_batches;
 	uint64		total_groups;
 	uint64		total_bytes;
 	uint64		total_merged;
 	int			passes;
-	instr_time	waited;
 } AggregateState;
 
 static inline CfdFid
@@ -125,11 +120,20 @@ fid_of(Datum value, bool isnull)
 	return fid;
 }
 
+static inline AggregateState *
+cfd_aggregate_of(CfdDriver *driver)
+{
+	return (AggregateState *) ((char *) driver - offsetof(AggregateState, driver));
+}
+
 /* describe.c */
 extern void cfd_aggregate_describe(AggregateState *state, CustomScan *plan);
 extern void cfd_aggregate_open(AggregateState *state);
 extern const char *cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 length, uint32 *answer_length);
 /* rows.c */
+/* The driver's methods: of rows that may be taken as they are stored, and of any others. */
+extern const CfdDriverMethods cfd_aggregate_stored_driver;
+extern const CfdDriverMethods cfd_aggregate_driver;
 extern void cfd_aggregate_check(const AggregateState *state);
 extern void cfd_aggregate_fill(AggregateState *state);
 extern void cfd_aggregate_take_back(AggregateState *state);

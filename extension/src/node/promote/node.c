@@ -14,6 +14,7 @@
 #include "access/htup_details.h"
 #include "session/channel.h"
 #include "wire/columns.h"
+#include "batch/driver.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "session/pins.h"
@@ -28,18 +29,26 @@
 typedef struct CfdPromoteState
 {
 	CustomScanState css;
+	CfdDriver	driver;			/* of the rows of the plan below */
 	Relation	relation;
 	List	   *numbers;		/* of attributes, by column of the rows */
 	TupleTableSlot **slots;		/* rows of a batch; made when they are needed */
 	int			room;
 	int			made;
-	int			count;
-	int			next;
-	bool		ended;			/* the plan below has no more rows */
+	Size		bytes;			/* of the batch's rows */
+	bool		alone;			/* rows come one by one, and are promoted when they are written */
 	bool		holding;		/* garbage collection back, for what is not yet written */
 	uint64		batches;
 	uint64		promoted;		/* rows in them */
 } CfdPromoteState;
+
+static const CfdDriverMethods cfd_promote_driver;
+
+static inline CfdPromoteState *
+cfd_promote_of(CfdDriver *driver)
+{
+	return (CfdPromoteState *) ((char *) driver - offsetof(CfdPromoteState, driver));
+}
 
 static void
 cfd_promote_begin(CustomScanState *node, EState *estate, int flags)
@@ -53,25 +62,13 @@ cfd_promote_begin(CustomScanState *node, EState *estate, int flags)
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags);
 	state->room = Min(cfd_batch_rows, BATCH_ROWS_MAX);
 	state->slots = palloc0(state->room * sizeof(TupleTableSlot *));
-}
-
-/* Copies a row into the batch; its size. */
-static Size
-cfd_promote_keep(CfdPromoteState *state, TupleTableSlot *row)
-{
-	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	TupleTableSlot *slot;
-
-	if (state->count == state->made)
-	{
-		MemoryContext before = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
-
-		state->slots[state->made++] = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-		MemoryContextSwitchTo(before);
-	}
-	slot = state->slots[state->count++];
-	ExecCopySlot(slot, row);
-	return heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
+	for (int i = 0; i < 2; i++)
+		cfd_buffer_init(&state->driver.buffers[i], 0, NULL, 0);
+	state->driver.methods = &cfd_promote_driver;
+	state->driver.node = &node->ss.ps;
+	state->driver.child = outerPlanState(state);
+	state->driver.first_rows = state->room;
+	cfd_driver_begin(&state->driver);
 }
 
 /* The batch is written, or never will be. */
@@ -83,51 +80,83 @@ cfd_promote_release(CfdPromoteState *state)
 	state->holding = false;
 }
 
-/* Takes rows of the next batch; whether there are any. */
+/* ---------- a batch ---------- */
+
+/* Copies a row into the batch. */
 static bool
-cfd_promote_take_rows(CfdPromoteState *state, int limit)
+cfd_promote_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *row)
 {
-	Size		bytes = 0;
+	CfdPromoteState *state = cfd_promote_of(driver);
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	TupleTableSlot *slot;
 
-	state->count = state->next = 0;
-	while (!state->ended && state->count < limit && bytes < BATCH_BYTES_MAX)
+	CHECK_FOR_INTERRUPTS();
+	if (buffer->rows == state->made)
 	{
-		TupleTableSlot *row = ExecProcNode(outerPlanState(state));
+		MemoryContext before = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
-		CHECK_FOR_INTERRUPTS();
-		if (TupIsNull(row))
-			state->ended = true;
-		else
-			bytes += cfd_promote_keep(state, row);
+		state->slots[state->made++] = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+		MemoryContextSwitchTo(before);
 	}
-	return state->count > 0;
+	if (buffer->rows == 0)
+		state->bytes = 0;
+	slot = state->slots[buffer->rows++];
+	ExecCopySlot(slot, row);
+	state->bytes += heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
+	return state->bytes < BATCH_BYTES_MAX;
+}
+
+/* Has the batch promoted, but for what one row has: the access method promotes that when it is written. */
+static void
+cfd_promote_ask(CfdDriver *driver, CfdBuffer *buffer)
+{
+	CfdPromoteState *state = cfd_promote_of(driver);
+
+	if (state->alone || buffer->rows < 2)
+		return;
+	cfd_hold_writer();
+	state->holding = true;
+	cfd_promote_slots(state->relation, state->numbers, state->slots, buffer->rows);
+	state->batches++;
+	state->promoted += buffer->rows;
+}
+
+static void
+cfd_promote_take(CfdDriver *driver, CfdBuffer *buffer)
+{
+	(void) driver;
+	buffer->decided = buffer->good = buffer->rows;
+	buffer->next = 0;
+}
+
+static const CfdDriverMethods cfd_promote_driver = {
+	.ask = cfd_promote_ask,
+	.take = cfd_promote_take,
+	.add = cfd_promote_add,
+};
+
+/* ---------- execution ---------- */
+
+/* Before the next batch: the one before is written. Says how large it may be. */
+static void
+cfd_promote_prepare(CfdPromoteState *state)
+{
+	cfd_promote_release(state);
+	/* Without a client the access method looks whose identifiers are written: it must see them. */
+	state->alone = !cfd_channel.had_client || state->css.ss.ps.state->es_epq_active != NULL || cfd_writer_held();
+	state->driver.batch_rows = state->alone ? 1 : state->room;
 }
 
 static TupleTableSlot *
 cfd_promote_next_row(CustomScanState *node)
 {
 	CfdPromoteState *state = (CfdPromoteState *) node;
+	CfdBuffer  *buffer = &state->driver.buffers[state->driver.current];
 
-	if (state->next == state->count)
-	{
-		bool		alone;
-
-		cfd_promote_release(state);
-		/* Without a client the access method looks whose identifiers are written: it must see them. */
-		alone = !cfd_channel.had_client || node->ss.ps.state->es_epq_active != NULL || cfd_writer_held();
-		if (!cfd_promote_take_rows(state, alone ? 1 : state->room))
-			return NULL;
-		/* What one row has the access method promotes when it is written. */
-		if (!alone && state->count > 1)
-		{
-			cfd_hold_writer();
-			state->holding = true;
-			cfd_promote_slots(state->relation, state->numbers, state->slots, state->count);
-			state->batches++;
-			state->promoted += state->count;
-		}
-	}
-	return state->slots[state->next++];
+	if (buffer->next == buffer->good)
+		cfd_promote_prepare(state);
+	buffer = cfd_driver_next(&state->driver);
+	return buffer == NULL ? NULL : state->slots[buffer->next++];
 }
 
 static void
@@ -136,8 +165,7 @@ cfd_promote_rescan(CustomScanState *node)
 	CfdPromoteState *state = (CfdPromoteState *) node;
 
 	cfd_promote_release(state);
-	state->count = state->next = 0;
-	state->ended = false;
+	cfd_driver_restart(&state->driver, false);
 	if (outerPlanState(state)->chgParam == NULL)
 		ExecReScan(outerPlanState(state));
 }

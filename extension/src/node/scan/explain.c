@@ -48,7 +48,7 @@ explain_quals(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	Plan	   *plan = node->ss.ps.plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
-	Node	   *all = (Node *) make_ands_explicit(((CustomScan *) plan)->custom_exprs);
+	Node	   *all = (Node *) make_ands_explicit(linitial(((CustomScan *) plan)->custom_exprs));
 	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 
 	ExplainPropertyText("Protected Filter", deparse_expression(all, context, prefix, false), es);

@@ -26,7 +26,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
-#include "plan/cost.h"
 #include "plan/quals.h"
 #include "program/compile.h"
 
@@ -169,7 +168,7 @@ scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
 	List	   *clauses = extract_actual_clauses(moved, false);
 	CustomPath *custom;
 
-	if (cfd_quals_operations(clauses) < 0)
+	if (cfd_quals_program(clauses) == NULL)
 		return NULL;
 	custom = makeNode(CustomPath);
 	custom->path.pathtype = T_CustomScan;

@@ -15,7 +15,7 @@
 
 #include "postgres.h"
 #include "nodes/execnodes.h"
-#include "batch/buffer.h"
+#include "batch/driver.h"
 
 /* The nested loop, if its pairs are to be read here; NULL for any other node. */
 extern NestLoopState *cfd_pairs_begin(PlanState *child);

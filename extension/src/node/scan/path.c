@@ -23,9 +23,8 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
-#include "plan/cost.h"
-#include "plan/planning.h"
 #include "plan/quals.h"
+#include "plan/planning.h"
 #include "program/compile.h"
 #include "value/types.h"
 #include "utils/guc.h"
@@ -271,7 +270,7 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 			*rest = lappend(*rest, qual);
 	}
 	/* Together they may be too much. */
-	while (*moved != NIL && cfd_quals_operations(*moved) < 0)
+	while (*moved != NIL && cfd_quals_program(*moved) == NULL)
 	{
 		*rest = lcons(llast(*moved), *rest);
 		*moved = list_delete_last(*moved);
@@ -351,10 +350,18 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 Plan *
 cfd_scan_above(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *child, List *tlist)
 {
+	List	   *quals = scan->custom_exprs;
+	CfdProgram *program = cfd_quals_program(quals);
+
+	if (quals != NIL && program == NULL)
+		elog(ERROR, "confide: quals do not compile any more");
+	if (program != NULL)
+		scan->custom_exprs = list_make2(quals, cfd_program_inputs(program));
 	scan->scan.plan.targetlist = tlist;
 	scan->custom_scan_tlist = copyObject(child->targetlist);
 	scan->custom_plans = list_make1(child);
-	scan->custom_private = list_make1(makeBoolean(may_end_early(root, relids)));
+	scan->custom_private = list_make2(makeBoolean(may_end_early(root, relids)),
+									  program == NULL ? NIL : cfd_program_list(program));
 	scan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	scan->methods = &scan_methods;
 	return &scan->scan.plan;

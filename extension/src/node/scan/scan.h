@@ -3,8 +3,8 @@
  *	  The batched scan: a plan node above a scan of a table that has the protected
  *	  quals evaluated, and protected expressions computed, by the batch.
  *
- * path.c makes the paths and the plan, join.c those that stand above a join, begin.c starts the
- * execution, node.c asks the keeper, pairs.c reads the pairs of a semi or anti join, explain.c
+ * path.c makes the paths and the plan, join.c those that stand above a join, node.c executes it and
+ * asks the keeper, pairs.c reads the pairs of a semi or anti join, explain.c
  * explains. Rows come by the batch (batch/driver.h). The child is PostgreSQL's own scan or join,
  * with the plain quals; access methods are not known here.
  *
@@ -14,7 +14,8 @@
  * end before the table does (LIMIT, EXISTS, semijoins, cursors) the keeper tells it only up
  * to the first row that passes, then up to the second after that, the fourth, and so on.
  *
- * custom_private of the plan: a boolean, whether the query may end early.
+ * custom_exprs of the plan: the quals, for EXPLAIN, and the inputs of their program; or nothing.
+ * custom_private: a boolean, whether the query may end early; the program (program/compile.h).
  */
 #ifndef CFD_NODE_SCAN_SCAN_H
 #define CFD_NODE_SCAN_SCAN_H

@@ -1,7 +1,6 @@
 /*
  * state.h
- *	  The batched scan while it runs: what begin.c makes, node.c executes and explain.c
- *	  shows.
+ *	  The batched scan while it runs: what node.c executes and explain.c shows.
  *
  * Invariant: as of scan.h.
  */
@@ -35,11 +34,6 @@ typedef struct CfdScanState
 	uint64		values;
 } CfdScanState;
 
-/* begin.c */
-extern void cfd_scan_begin(CustomScanState *node, EState *estate, int eflags);
-/* node.c */
-extern const CfdDriverMethods cfd_scan_driver;
-extern const CfdDriverMethods cfd_scan_pairs_driver;
 /* explain.c */
 extern void cfd_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 

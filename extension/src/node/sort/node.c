@@ -97,6 +97,14 @@ cfd_sort_begin(CustomScanState *node, EState *estate, int flags)
 	node->ss.ps.resultopsset = true;
 	node->ss.ps.resultopsfixed = false;
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "confide sort", ALLOCSET_DEFAULT_SIZES);
+	for (int i = 0; i < 2; i++)
+		cfd_buffer_init(&state->driver.buffers[i], 0, NULL, 0);
+	state->driver.methods = &cfd_sort_driver;
+	state->driver.node = &node->ss.ps;
+	state->driver.child = outerPlanState(state);
+	/* No row is given out before all are seen. */
+	state->driver.first_rows = SEND_ROWS;
+	cfd_driver_begin(&state->driver);
 }
 
 /* ---------- the node ---------- */
@@ -166,10 +174,7 @@ sort_rows(CfdSortState *state)
 	state->words = palloc(sizeof(uint64) * state->word_room * state->set.columns);
 	if (state->waits)
 		cfd_sort_begin_plain_sorts(state);
-	if (state->bound > 0)
-		cfd_sort_take_rows_bounded(state);
-	else
-		cfd_sort_take_rows(state);
+	cfd_sort_take_rows(state);
 	if (state->compares)
 		cfd_sort_by_comparison(state);
 	else if (state->store != NULL)

@@ -3,6 +3,9 @@
  *	  Rows on their way into a sort: their keys to the keeper, they themselves into memory
  *	  or a store.
  *
+ * Rows come by the batch (batch/driver.h), and each batch's keys are sent, one-way. Those of plain keys
+ * that are no numbers are known when all rows are there: then these are gone through again.
+ *
  * Under a LIMIT the keeper is asked for the first so many of what is there, again and again, and
  * the other rows are dropped, as PostgreSQL's bounded sort does.
  *
@@ -186,17 +189,6 @@ place_rows(CfdSortState *state, const uint32 *ranks)
 		state->same[i] = i > 0 && ranks[state->order[i]] == ranks[state->order[i - 1]];
 }
 
-/* Nodes below keep what they allocate at their first call: not with our rows. */
-static TupleTableSlot *
-next_input(CfdSortState *state)
-{
-	MemoryContext own = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
-	TupleTableSlot *slot = ExecProcNode(outerPlanState(state));
-
-	MemoryContextSwitchTo(own);
-	return TupIsNull(slot) ? NULL : slot;
-}
-
 /*
  * Of the rows in memory only the first `bound` stay. Gives their ranks, which the
  * caller frees.
@@ -223,37 +215,6 @@ drop_rows(CfdSortState *state)
 	return ranks;
 }
 
-void
-cfd_sort_take_rows_bounded(CfdSortState *state)
-{
-	uint32		limit = (uint32) state->bound + BOUND_ROWS;
-	TupleTableSlot *slot;
-
-	while ((slot = next_input(state)) != NULL)
-	{
-		if (state->count == limit)
-		{
-			pfree(drop_rows(state));
-			/* Their keys are sent again with the next rows. */
-			for (uint32 i = 0; i < state->count; i++)
-			{
-				ExecStoreMinimalTuple(state->rows[i], state->kept, false);
-				take_keys(state, state->kept);
-			}
-			ExecClearTuple(state->kept);
-		}
-		take_keys(state, slot);
-		keep_row(state, slot);
-	}
-	if (state->count > 1)
-	{
-		uint32	   *ranks = drop_rows(state);
-
-		place_rows(state, ranks);
-		pfree(ranks);
-	}
-}
-
 /* The order will be found by comparisons, as without this node. */
 static void
 give_up_ranks(CfdSortState *state)
@@ -264,6 +225,54 @@ give_up_ranks(CfdSortState *state)
 	cfd_set_reset(&state->set);
 	if (state->store == NULL)
 		cfd_sort_spill(state);
+}
+
+/* ---------- a batch ---------- */
+
+/* The next row that is there already; NULL: that was all. */
+static TupleTableSlot *
+next_there(CfdSortState *state)
+{
+	if (state->row >= state->taken)
+		return NULL;
+	if (state->store == NULL)
+		return ExecStoreMinimalTuple(state->rows[state->row], state->kept, false);
+	return tuplestore_gettupleslot(state->store, true, false, state->kept) ? state->kept : NULL;
+}
+
+static TupleTableSlot *
+cfd_sort_next_input(CfdDriver *driver)
+{
+	CfdSortState *state = cfd_sort_of(driver);
+	TupleTableSlot *slot;
+	MemoryContext own;
+
+	if (state->again)
+		return next_there(state);
+	/* Nodes below keep what they allocate at their first call: not with our rows. */
+	own = MemoryContextSwitchTo(driver->node->state->es_query_cxt);
+	slot = ExecProcNode(driver->child);
+	MemoryContextSwitchTo(own);
+	return slot;
+}
+
+/* Under a limit: makes room by having rows dropped, then keeps the row. */
+static void
+add_bounded(CfdSortState *state, TupleTableSlot *slot)
+{
+	if (state->count == (uint32) state->bound + BOUND_ROWS)
+	{
+		pfree(drop_rows(state));
+		/* Their keys are sent again with the next rows. */
+		for (uint32 i = 0; i < state->count; i++)
+		{
+			ExecStoreMinimalTuple(state->rows[i], state->kept, false);
+			take_keys(state, state->kept);
+		}
+		ExecClearTuple(state->kept);
+	}
+	take_keys(state, slot);
+	keep_row(state, slot);
 }
 
 /* Takes the keys of a row, or what must be known before. */
@@ -280,9 +289,61 @@ take_row(CfdSortState *state, TupleTableSlot *slot)
 		cfd_sort_look_at(state, slot);
 	else
 		take_keys(state, slot);
-	if (state->word_rows == state->word_room)
-		cfd_sort_send_words(state);
 }
+
+/* Keeps a row in memory, or in the store where that is full. */
+static void
+add_unbounded(CfdSortState *state, TupleTableSlot *slot)
+{
+	if (!state->compares)
+		take_row(state, slot);
+	if (state->store != NULL)
+		tuplestore_puttupleslot(state->store, slot);
+	else
+	{
+		keep_row(state, slot);
+		if (state->used > work_mem * (Size) 1024)
+			cfd_sort_spill(state);
+	}
+}
+
+static bool
+cfd_sort_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
+{
+	CfdSortState *state = cfd_sort_of(driver);
+
+	buffer->rows++;
+	if (state->again)
+		take_keys(state, slot);
+	else if (state->bound > 0)
+		add_bounded(state, slot);
+	else
+		add_unbounded(state, slot);
+	return true;
+}
+
+static void
+cfd_sort_ask_about(CfdDriver *driver, CfdBuffer *buffer)
+{
+	(void) buffer;
+	cfd_sort_send_words(cfd_sort_of(driver));
+}
+
+static void
+cfd_sort_take(CfdDriver *driver, CfdBuffer *buffer)
+{
+	(void) driver;
+	cfd_buffer_swallow(buffer);
+}
+
+const CfdDriverMethods cfd_sort_driver = {
+	.ask = cfd_sort_ask_about,
+	.take = cfd_sort_take,
+	.next = cfd_sort_next_input,
+	.add = cfd_sort_add,
+};
+
+/* ---------- all rows ---------- */
 
 /* Ranks of plain keys are known when all rows are there: then these are gone through again. */
 static void
@@ -298,17 +359,9 @@ take_waiting_keys(CfdSortState *state)
 	cfd_sort_end_plain_sorts(state);
 	if (state->store != NULL)
 		tuplestore_rescan(state->store);
-	for (uint32 i = 0; i < state->taken; i++)
-	{
-		if (state->store == NULL)
-			ExecStoreMinimalTuple(state->rows[i], state->kept, false);
-		else if (!tuplestore_gettupleslot(state->store, true, false, state->kept))
-			break;
-		take_keys(state, state->kept);
-		if (state->word_rows == state->word_room)
-			cfd_sort_send_words(state);
-		CHECK_FOR_INTERRUPTS();
-	}
+	state->again = true;
+	cfd_driver_restart(&state->driver, false);
+	cfd_driver_drain(&state->driver);
 	ExecClearTuple(state->kept);
 	if (state->store != NULL)
 		tuplestore_rescan(state->store);
@@ -317,24 +370,18 @@ take_waiting_keys(CfdSortState *state)
 void
 cfd_sort_take_rows(CfdSortState *state)
 {
-	Size		allowed = work_mem * (Size) 1024;
-	TupleTableSlot *slot;
-
-	while ((slot = next_input(state)) != NULL)
-	{
-		if (!state->compares)
-			take_row(state, slot);
-		if (state->store != NULL)
-			tuplestore_puttupleslot(state->store, slot);
-		else
-		{
-			keep_row(state, slot);
-			if (state->used > allowed)
-				cfd_sort_spill(state);
-		}
-	}
-	if (state->waits && !state->compares)
+	state->again = false;
+	cfd_driver_restart(&state->driver, false);
+	cfd_driver_drain(&state->driver);
+	if (state->bound == 0 && state->waits && !state->compares)
 		take_waiting_keys(state);
-	if (state->store == NULL && state->count > 1)
+	if (state->bound > 0 && state->count > 1)
+	{
+		uint32	   *ranks = drop_rows(state);
+
+		place_rows(state, ranks);
+		pfree(ranks);
+	}
+	else if (state->store == NULL && state->count > 1)
 		place_rows(state, cfd_sort_ask(state, 0));
 }

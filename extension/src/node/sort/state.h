@@ -10,6 +10,7 @@
 #define CFD_NODE_SORT_STATE_H
 
 #include "postgres.h"
+#include "batch/driver.h"
 #include "nodes/execnodes.h"
 #include "order/plain_sort.h"
 #include "order/set.h"
@@ -51,6 +52,8 @@ typedef struct CfdSortState
 	bool		ended;			/* read past the last row */
 	bool		mark_ended;
 	int64		bound;			/* 0: none */
+	CfdDriver	driver;			/* of the child's rows, or of those that are there */
+	bool		again;			/* rows that are there are gone through again */
 	MemoryContext context;		/* everything below */
 	CfdSet		set;
 	uint32		taken;			/* rows whose keys have been looked at */
@@ -82,11 +85,17 @@ typedef struct CfdSortState
 	int64		exchanges;
 } CfdSortState;
 
+static inline CfdSortState *
+cfd_sort_of(CfdDriver *driver)
+{
+	return (CfdSortState *) ((char *) driver - offsetof(CfdSortState, driver));
+}
+
 /* rows.c */
 extern void cfd_sort_begin_plain_sorts(CfdSortState *state);
 extern void cfd_sort_end_plain_sorts(CfdSortState *state);
 extern const uint32 *cfd_sort_ask(CfdSortState *state, uint32 limit);
-extern void cfd_sort_take_rows_bounded(CfdSortState *state);
+extern const CfdDriverMethods cfd_sort_driver;
 extern void cfd_sort_take_rows(CfdSortState *state);
 
 /* disk.c */

@@ -19,7 +19,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
-#include "plan/cost.h"
+#include "plan/quals.h"
 #include "value/types.h"
 
 Cost

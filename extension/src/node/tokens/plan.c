@@ -20,7 +20,7 @@
 #include "node/tokens/tokens.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "plan/cost.h"
+#include "plan/quals.h"
 #include "program/registry.h"
 #include "value/types.h"
 #include "utils/fmgroids.h"
