@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
+.PHONY: help demo up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -89,6 +89,10 @@ bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak
 bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WORKLOADS=...
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench sysbench
+
+bench-pgbench: ## pgbench through the proxy beside PgBouncer: CLIENTS=1,8 WORKLOADS=select,tpcb SECONDS=3 ROUNDS=3
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench pgbench
 
 bench-keys: ## index builds, ORDER BY and lookups by a protected key: ROWS=1000000 ROUNDS=3
 	@scripts/deps

@@ -110,12 +110,12 @@ def durability(results: dict) -> list[str]:
 
 
 def tpcc(results: dict) -> list[str]:
-    head = ["policy", "path", "clients", "plain/s", "protected/s", "ratio"]
+    head = ["policy", "path", "clients", "plain/s", "protected/s", "ratio", "waits"]
     head += ["plain p50 ms", "p50 ms", "plain p99 ms", "p99 ms"]
     rows = [
         [
             *(POLICIES[c["policy"]], c["path"], c["clients"], c["plain"], c["protected"]),
-            *(c["ratio"], c["plain_ms"]["p50"], c["protected_ms"]["p50"]),
+            *(c["ratio"], c.get("waits"), c["plain_ms"]["p50"], c["protected_ms"]["p50"]),
             *(c["plain_ms"]["p99"], c["protected_ms"]["p99"]),
         ]
         for c in sorted(
@@ -134,6 +134,18 @@ def sysbench(results: dict) -> list[str]:
     lines = grid(head, [[cell[k] for k in keys] for cell in results["cells"]])
     means = ", ".join(f"{path} {shown(m)}" for path, m in results["geometric_mean"].items())
     return [*lines, "", f"Geometric mean of the ratios: {means}."]
+
+
+def pgbench(results: dict) -> list[str]:
+    paths = list(results["cells"][0]["per_second"])
+    head = ["workload", "clients", *(f"{p}/s" for p in paths)]
+    beside = [p for p in paths if p.startswith("proxy")]
+    head += [f"{p} / pgbouncer" for p in beside]
+    rows = [
+        [c["workload"], c["clients"], *c["per_second"].values(), *(c["ratio"][p] for p in beside)]
+        for c in results["cells"]
+    ]
+    return grid(head, rows)
 
 
 def keys(results: dict) -> list[str]:
@@ -201,6 +213,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "durability": durability,
     "tpcc": tpcc,
     "sysbench": sysbench,
+    "pgbench": pgbench,
     "keys": keys,
     "ablations": ablations,
     "instructions": instructions,

@@ -131,6 +131,16 @@ def stat_keeper(connection: psycopg.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT name, value FROM confide.confide_stat_keeper"))
 
 
+def answered(connection: psycopg.Connection, channels: int) -> int:
+    """Answers of the keeper on channels that are closed, once no more than so many are open."""
+    until = time.monotonic() + 30
+    while int((found := stat_keeper(connection))["channels"]) > channels:
+        if time.monotonic() > until:
+            raise RuntimeError("channels stay open")
+        time.sleep(0.05)
+    return int(found["answered_total"])
+
+
 def size(path: Path) -> int:
     return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
 

@@ -17,6 +17,8 @@ pub type Transaction<'a> = Box<dyn FnMut() -> Result<&'static str> + 'a>;
 struct Log {
     times: BTreeMap<&'static str, Vec<Duration>>,
     retries: u64,
+    /// Transactions, also those before counting began.
+    done: u64,
 }
 
 /// Runs `clients` for `seconds`, after a tenth of it to warm up.
@@ -51,9 +53,11 @@ pub fn run<'a>(
     });
     let mut all: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     let mut retries = 0;
+    let mut done = 0_u64;
     for log in logs {
         let log = log?;
         retries += log.retries;
+        done += log.done;
         for (kind, times) in log.times {
             all.entry(kind).or_default().extend(times);
         }
@@ -68,6 +72,7 @@ pub fn run<'a>(
         "seconds": measured.as_secs_f64(),
         "per_second": every.len() as f64 / measured.as_secs_f64(),
         "retries": retries,
+        "done": done,
         "all": summary(&mut every),
         "kinds": kinds,
     }))
@@ -88,6 +93,7 @@ fn client<'a>(
         let began = Instant::now();
         match transaction() {
             Ok(kind) => {
+                log.done += 1;
                 if counting.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
                     log.times.entry(kind).or_default().push(began.elapsed());
                 }

@@ -26,6 +26,8 @@ pub struct Counters {
     pub channels_total: AtomicU64,
     /// Messages received on channels that are closed.
     pub messages_total: AtomicU64,
+    /// Those of them that were answered.
+    pub answered_total: AtomicU64,
     /// Channels ended by a panic.
     pub panics_total: AtomicU64,
     /// Handshakes that succeeded.

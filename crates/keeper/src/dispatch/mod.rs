@@ -43,6 +43,7 @@ use recovery::Worker;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use values::{Env, Error};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -337,6 +338,8 @@ impl Drop for Connection {
         self.garbage_end();
         self.settle();
         self.space.session.counters.closed(self.messages());
+        let answered = &self.space.keeper.counters.answered_total;
+        answered.fetch_add(self.answered_messages(), Relaxed);
         self.space.session.leave(&self.space.own);
         if self.leads {
             self.space.keeper.end(&self.space.session);

@@ -39,6 +39,7 @@ impl Connection {
             ("channels_total", load(&counters.channels_total)),
             ("sessions", keeper.session_count() as u64),
             ("messages_total", load(&counters.messages_total)),
+            ("answered_total", load(&counters.answered_total)),
             ("panics_total", load(&counters.panics_total)),
             ("handshakes_total", load(&counters.handshakes_total)),
             (
@@ -110,7 +111,7 @@ impl Connection {
         counts.filter_map(|(kind, count)| Some((kind, count?)))
     }
 
-    fn answered_messages(&self) -> u64 {
+    pub(super) fn answered_messages(&self) -> u64 {
         let answered = self.messages().filter(|(kind, _)| kind.is_answered());
         answered.map(|(_, count)| count).sum()
     }
