@@ -1,0 +1,79 @@
+"""How many answers of the keeper a statement waits for: what short transactions cost, in figures
+that do not depend on the machine.
+
+Mechanism: the session's counter of answered messages, before and after. Right answer: the figures
+below at most. Bug: a value, a row or an index asks by itself.
+"""
+
+import pytest
+
+DDL = """
+CREATE TABLE w (id int PRIMARY KEY, name enc_text, amount enc_numeric(12,2), n enc_int4,
+                note enc_text);
+INSERT INTO w SELECT g, 'a', 1.50, 7, 'x' FROM generate_series(1, 200) g;
+CREATE TABLE keyed (id enc_int4 PRIMARY KEY, name enc_text);
+INSERT INTO keyed VALUES (1, 'a'), (2, 'b'), (3, 'c');
+"""
+# Statements, and the waits of each once it has run before.
+STATEMENTS = {
+    "a point select": ("SELECT name, amount, n, note FROM w WHERE id = 17", 1),
+    "plain columns": ("SELECT id FROM w WHERE id = 17", 0),
+    "many rows": ("SELECT name, amount FROM w WHERE id < 150", 1),
+    "an insert": ("INSERT INTO w VALUES (%s, 'b', 2.00, 3, 'y')", 1),
+    "an insert, several rows": (
+        "INSERT INTO w VALUES (%s, 'b', 2.00, 3, 'y'), (-%s, 'c', 3.00, 4, 'z')",
+        1,
+    ),
+    "an insert that returns": (
+        "INSERT INTO w VALUES (%s, 'b', 2.0, 3, 'y') RETURNING name, n, note",
+        2,
+    ),
+    "an update of literals": ("UPDATE w SET name = 'd', n = 9 WHERE id = 18", 1),
+    "an update that computes": ("UPDATE w SET amount = amount + 1, n = n * 2 WHERE id = 19", 1),
+    "an update of many rows": ("UPDATE w SET amount = amount + 1 WHERE id < 100", 1),
+    "an update that returns": (
+        "UPDATE w SET amount = amount + 1 WHERE id = 20 RETURNING name, amount, n, note",
+        2,
+    ),
+    "a delete": ("DELETE FROM w WHERE id = %s", 0),
+    "an upsert that updates": (
+        "INSERT INTO w VALUES (21, 'e', 1.00, 1, 'u') ON CONFLICT (id) DO UPDATE"
+        " SET amount = w.amount + EXCLUDED.amount, n = EXCLUDED.n",
+        1,
+    ),
+    "an upsert that inserts": (
+        "INSERT INTO w VALUES (%s, 'e', 1.00, 1, 'u') ON CONFLICT (id) DO NOTHING",
+        1,
+    ),
+    "a sum": ("SELECT sum(amount) FROM w WHERE id < 10", 1),
+    # Two of them in planning: the statistics are asked about the literal.
+    "a protected key": ("SELECT name FROM keyed WHERE id = 2", 4),
+}
+
+
+@pytest.fixture
+def tables(app, dba):
+    dba.execute("GRANT pg_monitor TO app")
+    app.execute(DDL)
+    app.execute("ANALYZE w, keyed")
+    app.execute("SET plan_cache_mode = force_generic_plan")
+    yield app
+    dba.execute("REVOKE pg_monitor FROM app")
+
+
+def waits(connection) -> int:
+    query = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'session.answered_total'"
+    return int(connection.execute(query).fetchone()[0])
+
+
+def test_waits(tables):
+    found = {}
+    number = 1000
+    for name, (sql, _) in STATEMENTS.items():
+        for _ in range(3):
+            number += 1
+            before = waits(tables)
+            tables.execute(sql.replace("%s", str(number)))
+            found[name] = waits(tables) - before - 1
+    most = {name: limit for name, (_, limit) in STATEMENTS.items()}
+    assert {name: count for name, count in found.items() if count > most[name]} == {}
