@@ -3,8 +3,9 @@
 //! with their cells (SecuDB, section 6; the tree is that of RFC 9162, section 2.1).
 //!
 //! - [`tree`]: the log itself and its proofs; [`proof`] verifies them.
-//! - [`row`]: the bytes of a row version that become a leaf.
-//! - [`checkpoint`]: size and root of a log, as a signed note.
+//! - [`row`]: the bytes of a row version that are hashed; [`entry`]: those of the log's leaves.
+//! - [`checkpoint`]: size and root of a log, as a signed note; [`report`]: what a walk over a
+//!   table found, signed.
 //! - [`result`]: a signed result, and a single cell of it.
 //!
 //! Not here: where hashes are stored, keys at rest, the evidence that a key belongs
@@ -16,9 +17,12 @@
 
 pub mod checkpoint;
 mod codec;
+pub mod entry;
 mod error;
 mod hash;
+mod note;
 pub mod proof;
+pub mod report;
 pub mod result;
 pub mod row;
 mod sign;

@@ -1,4 +1,4 @@
-//! The leaf of a row version: all that a change of it must change.
+//! The hash of a row version: all that a change of it must change.
 //!
 //! Bytes ([`crate::codec`]): magic, schema, table, sequence number, time, principal, number of
 //! columns; for each its name, its type and its value (NULL, or bytes in the type's
@@ -19,13 +19,14 @@ pub struct RowVersion<'a> {
     pub schema: &'a str,
     /// Name of the table.
     pub table: &'a str,
-    /// Number of the version, `sn` (SecuDB, section 6.2): the leaf's place.
+    /// Number of the version, `sn` (SecuDB, section 6.2).
     pub sn: u64,
     /// When it became valid, in microseconds since 2000-01-01 UTC.
     pub valid_from: i64,
     /// Who wrote it.
     pub principal: &'a str,
-    /// Its columns, in the table's order.
+    /// Its columns, in the table's order. The keeper leaves out those that are NULL, so that a
+    /// column may be added later.
     pub columns: &'a [Column<'a>],
 }
 
@@ -41,7 +42,7 @@ pub struct Column<'a> {
 }
 
 impl RowVersion<'_> {
-    /// The hash that goes into the log.
+    /// The hash that goes into the log's entry ([`crate::entry`]).
     pub fn leaf(&self) -> Hash {
         let mut out = Writer::default();
         out.fixed(MAGIC);
