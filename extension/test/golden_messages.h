@@ -1434,6 +1434,198 @@ golden_result_sign(void)
 }
 
 static void
+golden_ledger_row(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b',
+		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x06', '\x07', '\x08', '\x09',
+		'\x0a', '\x0b', '\x0c', '\x0d', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x0e',
+		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
+		'\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x08', '\x09', '\x0a', '\x0b',
+		'\x0c', '\x0d', '\x0e', '\x0f', '\x07', '\x09', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
+		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x01', '\x02',
+		'\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x07', '\x0b', '\x00', '\x00',
+		'\x02', '\x00', '\x00', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78',
+		'\x74', '\x00', '\x01', '\x02',
+	};
+	CfdReadLedgerRow read;
+	const CfdWireLedgerRow filled = {.log = 67305985u, .what = 84148994u, .number = 723118041428460547u, .sn = 795458214266537220u, .other = 867798387104613893u, .time = 940138559942690566u, .until = 1012478732780767239u};
+
+	check(cfd_decode_ledger_row(golden_bytes, 124, &read), "LedgerRow is read");
+	check(read.head.log == (uint32_t) UINT64_C(67305985), "log of LedgerRow");
+	check(read.head.what == (uint32_t) UINT64_C(84148994), "what of LedgerRow");
+	check(read.head.number == (uint64_t) UINT64_C(723118041428460547), "number of LedgerRow");
+	check(read.head.sn == (uint64_t) UINT64_C(795458214266537220), "sn of LedgerRow");
+	check(read.head.other == (uint64_t) UINT64_C(867798387104613893), "other of LedgerRow");
+	check(read.head.time == (int64_t) UINT64_C(940138559942690566), "time of LedgerRow");
+	check(read.head.until == (int64_t) UINT64_C(1012478732780767239), "until of LedgerRow");
+	check(strcmp(read.schema, "text") == 0, "schema of LedgerRow");
+	check(strcmp(read.table, "text") == 0, "table of LedgerRow");
+	check(strcmp(read.principal, "text") == 0, "principal of LedgerRow");
+	check(strcmp(read.ended_by, "text") == 0, "ended_by of LedgerRow");
+	check(read.cells.at == golden_bytes + 68 && read.cells.end == golden_bytes + 68 + 56, "cells of LedgerRow");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerRow filled");
+	check(!cfd_decode_ledger_row(golden_bytes, 123, &read), "LedgerRow cut short");
+}
+
+static void
+golden_ledger_seal(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadLedgerSeal read;
+	const CfdWireLedgerSeal filled = {.count = 578437695752307201u};
+
+	check(cfd_decode_ledger_seal(golden_bytes, 8, &read), "LedgerSeal is read");
+	check(read.head.count == (uint64_t) UINT64_C(578437695752307201), "count of LedgerSeal");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerSeal filled");
+	check(!cfd_decode_ledger_seal(golden_bytes, 7, &read), "LedgerSeal cut short");
+}
+
+static void
+golden_ledger_seal_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadLedgerSealAnswer read;
+	const CfdWireLedgerSealAnswer filled = {.more = 67305985u};
+
+	check(cfd_decode_ledger_seal_answer(golden_bytes, 10, &read), "LedgerSealAnswer is read");
+	check(read.head.more == (uint32_t) UINT64_C(67305985), "more of LedgerSeal");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 8, "record of LedgerSeal");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerSealAnswer filled");
+}
+
+static void
+golden_ledger_end(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadLedgerEnd read;
+	const CfdWireLedgerEnd filled = {.committed = 67305985u};
+
+	check(cfd_decode_ledger_end(golden_bytes, 8, &read), "LedgerEnd is read");
+	check(read.head.committed == (uint32_t) UINT64_C(67305985), "committed of LedgerEnd");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerEnd filled");
+	check(!cfd_decode_ledger_end(golden_bytes, 7, &read), "LedgerEnd cut short");
+}
+
+static void
+golden_ledger_who_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x74', '\x65', '\x78', '\x74', '\x00',
+	};
+	CfdReadLedgerWhoAnswer read;
+
+	check(cfd_decode_ledger_who_answer(golden_bytes, 5, &read), "LedgerWhoAnswer is read");
+	check(strcmp(read.name, "text") == 0, "name of LedgerWho");
+	check(!cfd_decode_ledger_who_answer(golden_bytes, 4, &read), "LedgerWhoAnswer cut short");
+}
+
+static void
+golden_ledger_check(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x74', '\x65', '\x78', '\x74',
+		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
+	};
+	CfdReadLedgerCheck read;
+	const CfdWireLedgerCheck filled = {.log = 67305985u};
+
+	check(cfd_decode_ledger_check(golden_bytes, 18, &read), "LedgerCheck is read");
+	check(read.head.log == (uint32_t) UINT64_C(67305985), "log of LedgerCheck");
+	check(strcmp(read.schema, "text") == 0, "schema of LedgerCheck");
+	check(strcmp(read.table, "text") == 0, "table of LedgerCheck");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerCheck filled");
+	check(!cfd_decode_ledger_check(golden_bytes, 17, &read), "LedgerCheck cut short");
+}
+
+static void
+golden_ledger_check_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadLedgerCheckAnswer read;
+	const CfdWireLedgerCheckAnswer filled = {.size = 578437695752307201u};
+
+	check(cfd_decode_ledger_check_answer(golden_bytes, 8, &read), "LedgerCheckAnswer is read");
+	check(read.head.size == (uint64_t) UINT64_C(578437695752307201), "size of LedgerCheck");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerCheckAnswer filled");
+	check(!cfd_decode_ledger_check_answer(golden_bytes, 7, &read), "LedgerCheckAnswer cut short");
+}
+
+static void
+golden_ledger_report(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a',
+	};
+	CfdReadLedgerReport read;
+	const CfdWireLedgerReport filled = {.to = 578437695752307201u, .nonce = 650777868590383874u, .old = 723118041428460547u};
+
+	check(cfd_decode_ledger_report(golden_bytes, 24, &read), "LedgerReport is read");
+	check(read.head.to == (CfdFid) UINT64_C(578437695752307201), "to of LedgerReport");
+	check(read.head.nonce == (CfdFid) UINT64_C(650777868590383874), "nonce of LedgerReport");
+	check(read.head.old == (uint64_t) UINT64_C(723118041428460547), "old of LedgerReport");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerReport filled");
+	check(!cfd_decode_ledger_report(golden_bytes, 23, &read), "LedgerReport cut short");
+}
+
+static void
+golden_ledger_report_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09',
+	};
+	CfdReadLedgerReportAnswer read;
+	const CfdWireLedgerReportAnswer filled = {.findings = 578437695752307201u, .versions = 650777868590383874u};
+
+	check(cfd_decode_ledger_report_answer(golden_bytes, 16, &read), "LedgerReportAnswer is read");
+	check(read.head.findings == (uint64_t) UINT64_C(578437695752307201), "findings of LedgerReport");
+	check(read.head.versions == (uint64_t) UINT64_C(650777868590383874), "versions of LedgerReport");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerReportAnswer filled");
+	check(!cfd_decode_ledger_report_answer(golden_bytes, 15, &read), "LedgerReportAnswer cut short");
+}
+
+static void
+golden_ledger_prove(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a',
+	};
+	CfdReadLedgerProve read;
+	const CfdWireLedgerProve filled = {.log = 67305985u, .what = 84148994u, .number = 723118041428460547u};
+
+	check(cfd_decode_ledger_prove(golden_bytes, 16, &read), "LedgerProve is read");
+	check(read.head.log == (uint32_t) UINT64_C(67305985), "log of LedgerProve");
+	check(read.head.what == (uint32_t) UINT64_C(84148994), "what of LedgerProve");
+	check(read.head.number == (uint64_t) UINT64_C(723118041428460547), "number of LedgerProve");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerProve filled");
+	check(!cfd_decode_ledger_prove(golden_bytes, 15, &read), "LedgerProve cut short");
+}
+
+static void
+golden_ledger_prove_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadLedgerProveAnswer read;
+
+	check(cfd_decode_ledger_prove_answer(golden_bytes, 2, &read), "LedgerProveAnswer is read");
+	check(read.text_length == 2 && (const char *) read.text == golden_bytes + 0, "text of LedgerProve");
+}
+
+static void
 golden_messages(void)
 {
 	golden_error();
@@ -1518,4 +1710,15 @@ golden_messages(void)
 	golden_result_begin();
 	golden_result_rows();
 	golden_result_sign();
+	golden_ledger_row();
+	golden_ledger_seal();
+	golden_ledger_seal_answer();
+	golden_ledger_end();
+	golden_ledger_who_answer();
+	golden_ledger_check();
+	golden_ledger_check_answer();
+	golden_ledger_report();
+	golden_ledger_report_answer();
+	golden_ledger_prove();
+	golden_ledger_prove_answer();
 }

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::durable::Durable;
 use crate::grants::Standing;
 use crate::keys::Keys;
+use crate::logs::Logs;
 use crate::numbers::Numbers;
 use crate::program::Table;
 use crate::session::{Ended, Session, Shared};
@@ -58,6 +59,8 @@ pub struct Keeper {
     pub standing: Standing,
     /// Restore tickets that were used.
     pub tickets: Tickets,
+    /// Logs of ledger tables.
+    pub logs: Logs,
     /// What it has done.
     pub counters: Counters,
     /// Random number of this run.
@@ -100,6 +103,7 @@ impl Keeper {
             table: Table::new(),
             keys,
             clients,
+            logs: Logs::default(),
             counters: Counters::default(),
             room,
             withdrawn: Arc::default(),

@@ -36,6 +36,8 @@ pub struct Keys {
     pub hash: Zeroizing<[u8; 16]>,
     /// From which the key of standing grants at rest comes.
     pub standing: Zeroizing<[u8; 32]>,
+    /// Under which protected values are hashed in logs of ledger tables.
+    pub ledger: Zeroizing<[u8; 32]>,
     root: Zeroizing<[u8; 32]>,
     openers: Mutex<HashMap<Epoch, Arc<Opener>>>,
 }
@@ -72,6 +74,7 @@ impl Keys {
             export: Sealer::export(ExportKey::derive(&root, epoch))?,
             hash: derived(&root, b"confide hash 1")?,
             standing: derived(&root, b"confide standing grants 1")?,
+            ledger: derived(&root, b"confide ledger 1")?,
             root,
             openers: Mutex::new(HashMap::new()),
         })

@@ -6,7 +6,7 @@
 //! `dispatch::policy`; `program` evaluates, `aggregation`
 //! groups and aggregates; `space` resolves identifiers; `provenance` and `grants` say what a
 //! client has let a session do with what;
-//! `session` is what the channels of one session share; `durable` makes values
+//! `session` is what the channels of one session share; `logs` are those of ledger tables; `durable` makes values
 //! outlive the keeper. Values lie in crate
 //! `store`, what operations compute is in crate `values`.
 //!
@@ -30,6 +30,7 @@ mod keeper;
 mod keys;
 mod lease;
 pub mod logging;
+mod logs;
 mod machine;
 mod numbers;
 mod program;

@@ -57,12 +57,10 @@ pub enum What {
     Erased,
     /// The table has another name than it was made with.
     Renamed,
-    /// The log itself lacks an entry, or has one that cannot be read.
-    BrokenLog,
 }
 
 /// Their words in a report.
-const WORDS: [(What, &str); 11] = [
+const WORDS: [(What, &str); 10] = [
     (What::Altered, "altered"),
     (What::Inserted, "inserted"),
     (What::Removed, "removed"),
@@ -73,7 +71,6 @@ const WORDS: [(What, &str); 11] = [
     (What::RolledBack, "rolled-back"),
     (What::Erased, "erased"),
     (What::Renamed, "renamed"),
-    (What::BrokenLog, "broken-log"),
 ];
 
 impl What {

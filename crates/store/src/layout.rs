@@ -101,6 +101,13 @@ pub struct PartitionKey {
     pub layout: Layout,
 }
 
+impl PartitionKey {
+    /// Whether it is not a column's, but the log of a ledger table: what is in it stays.
+    pub fn is_log(&self) -> bool {
+        self.attribute == contract::message::ledger::ATTRIBUTE
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -168,10 +168,13 @@ impl Store {
         names.next = names.next.max(next.min(ARENA_BASE));
     }
 
-    /// Drops the partitions of a relation; how many there were.
+    /// Drops the partitions of a relation, but for the log of a ledger table; how many there
+    /// were.
     pub fn drop_relation(&self, database: u32, relation: u32) -> usize {
         let mut names = self.names();
-        let of = |key: &PartitionKey| key.database == database && key.relation == relation;
+        let of = |key: &PartitionKey| {
+            key.database == database && key.relation == relation && !key.is_log()
+        };
         let mut numbers: Vec<u32> = names
             .by_key
             .extract_if(|key, _| of(key))

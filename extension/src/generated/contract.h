@@ -124,6 +124,13 @@
 #define CFD_KIND_RESULT_BEGIN 104
 #define CFD_KIND_RESULT_ROWS 105
 #define CFD_KIND_RESULT_SIGN 106
+#define CFD_KIND_LEDGER_ROW 107
+#define CFD_KIND_LEDGER_SEAL 108
+#define CFD_KIND_LEDGER_END 109
+#define CFD_KIND_LEDGER_WHO 110
+#define CFD_KIND_LEDGER_CHECK 111
+#define CFD_KIND_LEDGER_REPORT 112
+#define CFD_KIND_LEDGER_PROVE 113
 
 /* Kinds that are answered: X(code, name) */
 #define CFD_ANSWERED(X) \
@@ -159,7 +166,12 @@
 	X(100, "Follow") \
 	X(101, "StoreCopy") \
 	X(102, "StoreRead") \
-	X(106, "ResultSign")
+	X(106, "ResultSign") \
+	X(108, "LedgerSeal") \
+	X(110, "LedgerWho") \
+	X(111, "LedgerCheck") \
+	X(112, "LedgerReport") \
+	X(113, "LedgerProve")
 
 /* Ranks */
 #define CFD_RANK_DESCENDING 1
@@ -215,6 +227,17 @@
 
 /* Tokens */
 #define CFD_TOKEN_BYTES 16
+
+/* Ledgers */
+#define CFD_LEDGER_ATTRIBUTE 30000
+#define CFD_LEDGER_WRITE 1
+#define CFD_LEDGER_END 2
+#define CFD_LEDGER_ERASE 3
+#define CFD_LEDGER_CURRENT 4
+#define CFD_LEDGER_PAST 5
+#define CFD_LEDGER_CHECKPOINT 0
+#define CFD_LEDGER_CONSISTENCY 1
+#define CFD_LEDGER_INCLUSION 2
 
 /* Envelopes */
 #define CFD_ENVELOPE_MAGIC 0xcf

@@ -2061,4 +2061,272 @@ cfd_decode_result_sign(const void *bytes, uint64_t length, CfdReadResultSign *ou
 	return cfd_read_result_sign(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadLedgerCell
+{
+	CfdWireLedgerCell head;
+	const char *name;
+	const char *type_name;
+	const uint8_t *bytes;
+	uint64_t	bytes_length;
+} CfdReadLedgerCell;
+
+static inline bool
+cfd_read_ledger_cell(CfdReader *from, CfdReadLedgerCell *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_text(from, &out->name) &&
+		cfd_take_text(from, &out->type_name) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->bytes, &out->bytes_length);
+}
+
+static inline bool
+cfd_decode_ledger_cell(const void *bytes, uint64_t length, CfdReadLedgerCell *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_cell(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_ledger_cell_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadLedgerCell one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_ledger_cell(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+typedef struct CfdReadLedgerRow
+{
+	CfdWireLedgerRow head;
+	const char *schema;
+	const char *table;
+	const char *principal;
+	const char *ended_by;
+	CfdReader	cells;
+} CfdReadLedgerRow;
+
+static inline bool
+cfd_read_ledger_row(CfdReader *from, CfdReadLedgerRow *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_text(from, &out->schema) &&
+		cfd_take_text(from, &out->table) &&
+		cfd_take_text(from, &out->principal) &&
+		cfd_take_text(from, &out->ended_by) &&
+		cfd_take_ledger_cell_each(from, CFD_TO_END, &out->cells);
+}
+
+static inline bool
+cfd_decode_ledger_row(const void *bytes, uint64_t length, CfdReadLedgerRow *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_row(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerSeal
+{
+	CfdWireLedgerSeal head;
+} CfdReadLedgerSeal;
+
+static inline bool
+cfd_read_ledger_seal(CfdReader *from, CfdReadLedgerSeal *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_seal(const void *bytes, uint64_t length, CfdReadLedgerSeal *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_seal(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerSealAnswer
+{
+	CfdWireLedgerSealAnswer head;
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadLedgerSealAnswer;
+
+static inline bool
+cfd_read_ledger_seal_answer(CfdReader *from, CfdReadLedgerSealAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_ledger_seal_answer(const void *bytes, uint64_t length, CfdReadLedgerSealAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_seal_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerEnd
+{
+	CfdWireLedgerEnd head;
+} CfdReadLedgerEnd;
+
+static inline bool
+cfd_read_ledger_end(CfdReader *from, CfdReadLedgerEnd *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_end(const void *bytes, uint64_t length, CfdReadLedgerEnd *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_end(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerWhoAnswer
+{
+	const char *name;
+} CfdReadLedgerWhoAnswer;
+
+static inline bool
+cfd_read_ledger_who_answer(CfdReader *from, CfdReadLedgerWhoAnswer *out)
+{
+	return cfd_take_text(from, &out->name);
+}
+
+static inline bool
+cfd_decode_ledger_who_answer(const void *bytes, uint64_t length, CfdReadLedgerWhoAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_who_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerCheck
+{
+	CfdWireLedgerCheck head;
+	const char *schema;
+	const char *table;
+} CfdReadLedgerCheck;
+
+static inline bool
+cfd_read_ledger_check(CfdReader *from, CfdReadLedgerCheck *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_text(from, &out->schema) &&
+		cfd_take_text(from, &out->table);
+}
+
+static inline bool
+cfd_decode_ledger_check(const void *bytes, uint64_t length, CfdReadLedgerCheck *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_check(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerCheckAnswer
+{
+	CfdWireLedgerCheckAnswer head;
+} CfdReadLedgerCheckAnswer;
+
+static inline bool
+cfd_read_ledger_check_answer(CfdReader *from, CfdReadLedgerCheckAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_check_answer(const void *bytes, uint64_t length, CfdReadLedgerCheckAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_check_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerReport
+{
+	CfdWireLedgerReport head;
+} CfdReadLedgerReport;
+
+static inline bool
+cfd_read_ledger_report(CfdReader *from, CfdReadLedgerReport *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_report(const void *bytes, uint64_t length, CfdReadLedgerReport *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_report(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerReportAnswer
+{
+	CfdWireLedgerReportAnswer head;
+} CfdReadLedgerReportAnswer;
+
+static inline bool
+cfd_read_ledger_report_answer(CfdReader *from, CfdReadLedgerReportAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_report_answer(const void *bytes, uint64_t length, CfdReadLedgerReportAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_report_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerProve
+{
+	CfdWireLedgerProve head;
+} CfdReadLedgerProve;
+
+static inline bool
+cfd_read_ledger_prove(CfdReader *from, CfdReadLedgerProve *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_prove(const void *bytes, uint64_t length, CfdReadLedgerProve *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_prove(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerProveAnswer
+{
+	const uint8_t *text;
+	uint64_t	text_length;
+} CfdReadLedgerProveAnswer;
+
+static inline bool
+cfd_read_ledger_prove_answer(CfdReader *from, CfdReadLedgerProveAnswer *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->text, &out->text_length);
+}
+
+static inline bool
+cfd_decode_ledger_prove_answer(const void *bytes, uint64_t length, CfdReadLedgerProveAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_prove_answer(&from, out) && from.at == from.end;
+}
+
 #endif

@@ -755,4 +755,92 @@ typedef struct CfdWireResultSign
 } CFD_IN_MESSAGE CfdWireResultSign;
 _Static_assert(sizeof(CfdWireResultSign) == 8, "CfdWireResultSign");
 
+/* A column of a row version of a ledger table that is not NULL. */
+typedef struct CfdWireLedgerCell
+{
+	CfdFid	fid;	/* FID of a protected value. */
+	uint8_t	t;	/* Its type; none: not protected. */
+	uint8_t	hashed;	/* Of a value that is not protected: 1 if the bytes are the SHA-256 of its bytes. */
+	uint8_t	zero1[2];
+	uint32_t	length;	/* Number of bytes. */
+} CFD_IN_MESSAGE CfdWireLedgerCell;
+_Static_assert(sizeof(CfdWireLedgerCell) == 16, "CfdWireLedgerCell");
+
+/* Something that happened to a row version of a ledger table, or a version that a walk over the table has found. What happens is kept by the channel, and becomes entries of the table's log with Kind::LedgerSeal. */
+typedef struct CfdWireLedgerRow
+{
+	uint32_t	log;	/* Partition of the table's log. */
+	uint32_t	what;	/* super::ledger::WRITE and others. */
+	uint64_t	number;	/* How many the transaction has had before: those that the channel has from here on were rolled back. Of a walk: 0. */
+	uint64_t	sn;	/* Number of the version. */
+	uint64_t	other;	/* Of what is written: the version that it replaces, or 0. */
+	int64_t	time;	/* When, in microseconds since 2000-01-01 UTC. */
+	int64_t	until;	/* Of a version that a walk has found in the history: when it ended. */
+} CFD_IN_MESSAGE CfdWireLedgerRow;
+_Static_assert(sizeof(CfdWireLedgerRow) == 48, "CfdWireLedgerRow");
+
+/* Makes entries of what the transaction did, before it commits. Whoever asks holds a lock, so that redo records come into the WAL in the order of the entries. */
+typedef struct CfdWireLedgerSeal
+{
+	uint64_t	count;	/* How many rows the transaction had. 0: the rest of those. */
+} CFD_IN_MESSAGE CfdWireLedgerSeal;
+_Static_assert(sizeof(CfdWireLedgerSeal) == 8, "CfdWireLedgerSeal");
+
+/* What it is answered with. */
+typedef struct CfdWireLedgerSealAnswer
+{
+	uint32_t	more;	/* 1: ask again for more. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireLedgerSealAnswer;
+_Static_assert(sizeof(CfdWireLedgerSealAnswer) == 8, "CfdWireLedgerSealAnswer");
+
+/* How the transaction ended whose entries this channel has made. */
+typedef struct CfdWireLedgerEnd
+{
+	uint32_t	committed;	/* 1 if it committed. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireLedgerEnd;
+_Static_assert(sizeof(CfdWireLedgerEnd) == 8, "CfdWireLedgerEnd");
+
+/* Begins a walk over a ledger table. Snapshots taken after the answer show what has committed by then. */
+typedef struct CfdWireLedgerCheck
+{
+	uint32_t	log;	/* Partition of the table's log. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireLedgerCheck;
+_Static_assert(sizeof(CfdWireLedgerCheck) == 8, "CfdWireLedgerCheck");
+
+/* What it is answered with. */
+typedef struct CfdWireLedgerCheckAnswer
+{
+	uint64_t	size;	/* Number of entries. */
+} CFD_IN_MESSAGE CfdWireLedgerCheckAnswer;
+_Static_assert(sizeof(CfdWireLedgerCheckAnswer) == 8, "CfdWireLedgerCheckAnswer");
+
+/* Ends a walk, and signs what it found, a text. */
+typedef struct CfdWireLedgerReport
+{
+	CfdFid	to;	/* Where the text goes. */
+	CfdFid	nonce;	/* The client's nonce, bytes. */
+	uint64_t	old;	/* Size of the log from which it must go on; 0: not asked. */
+} CFD_IN_MESSAGE CfdWireLedgerReport;
+_Static_assert(sizeof(CfdWireLedgerReport) == 24, "CfdWireLedgerReport");
+
+/* What it is answered with. */
+typedef struct CfdWireLedgerReportAnswer
+{
+	uint64_t	findings;	/* Number of findings. */
+	uint64_t	versions;	/* Row versions that are as they were. */
+} CFD_IN_MESSAGE CfdWireLedgerReportAnswer;
+_Static_assert(sizeof(CfdWireLedgerReportAnswer) == 16, "CfdWireLedgerReportAnswer");
+
+/* A signed checkpoint of a log, perhaps with a proof. */
+typedef struct CfdWireLedgerProve
+{
+	uint32_t	log;	/* Partition of the table's log. */
+	uint32_t	what;	/* super::ledger::CHECKPOINT and others. */
+	uint64_t	number;	/* The old size, or a version's number. */
+} CFD_IN_MESSAGE CfdWireLedgerProve;
+_Static_assert(sizeof(CfdWireLedgerProve) == 16, "CfdWireLedgerProve");
+
 #endif

@@ -165,6 +165,7 @@ fn messages(h: &mut Header, all: &[Message]) {
         ("Programs", "PROGRAM", message::program::NUMBERS),
         ("Columns of batches", "COLUMN", message::column::NUMBERS),
         ("Tokens", "TOKEN", message::token::NUMBERS),
+        ("Ledgers", "LEDGER", message::ledger::NUMBERS),
     ] {
         h.section(title);
         for (name, value) in numbers {

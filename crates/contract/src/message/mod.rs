@@ -190,3 +190,28 @@ pub mod aggregation {
         UNMERGED: u32 = 4;
     }
 }
+
+/// Ledger tables ([`body::LedgerRow`]).
+pub mod ledger {
+    numbers! {
+        /// In place of an attribute's number: a partition is a table's log. Nothing but its own
+        /// messages puts anything there, and nothing takes it away.
+        ATTRIBUTE: i32 = 30000;
+        /// A version was written.
+        WRITE: u32 = 1;
+        /// A version was deleted.
+        END: u32 = 2;
+        /// An ended version was erased.
+        ERASE: u32 = 3;
+        /// A walk has found a version in the table.
+        CURRENT: u32 = 4;
+        /// A walk has found a version in the history.
+        PAST: u32 = 5;
+        /// Only the checkpoint is wanted.
+        CHECKPOINT: u32 = 0;
+        /// And the proof that it goes on from an older size.
+        CONSISTENCY: u32 = 1;
+        /// And the proof that a version is in it.
+        INCLUSION: u32 = 2;
+    }
+}

@@ -189,6 +189,23 @@ structure! {
         /// Of a value that is not protected: its text.
         text: &'a [u8] [length],
     }
+    /// A column of a row version of a ledger table that is not NULL.
+    LedgerCell<'a> {
+        /// FID of a protected value.
+        fid: Fid,
+        /// Its type; none: not protected.
+        t: Option<TypeCode>,
+        /// Of a value that is not protected: 1 if the bytes are the SHA-256 of its bytes.
+        hashed: u8 => 2 zeros,
+        /// Number of bytes.
+        length: u32;
+        /// Name of the column.
+        name: &'a str [],
+        /// Name of its type.
+        type_name: &'a str [],
+        /// The bytes of a value that is not protected, as PostgreSQL stores them.
+        bytes: &'a [u8] [length],
+    }
     /// Which results of a program are NULL.
     Nulls<'a> {
         /// How many are.
@@ -917,4 +934,97 @@ messages! {
         /// Where the text goes.
         to: Fid,
     } answer {};
+
+    /// Something that happened to a row version of a ledger table, or a version that a walk over
+    /// the table has found. What happens is kept by the channel, and becomes entries of the
+    /// table's log with [`Kind::LedgerSeal`].
+    LedgerRow = 107, body<'a> {
+        /// Partition of the table's log.
+        log: u32,
+        /// [`super::ledger::WRITE`] and others.
+        what: u32,
+        /// How many the transaction has had before: those that the channel has from here on
+        /// were rolled back. Of a walk: 0.
+        number: u64,
+        /// Number of the version.
+        sn: u64,
+        /// Of what is written: the version that it replaces, or 0.
+        other: u64,
+        /// When, in microseconds since 2000-01-01 UTC.
+        time: i64,
+        /// Of a version that a walk has found in the history: when it ended.
+        until: i64;
+        /// Schema of the table.
+        schema: &'a str [],
+        /// Its name.
+        table: &'a str [],
+        /// Who did it.
+        principal: &'a str [],
+        /// Of a version that a walk has found in the history: who ended it.
+        ended_by: &'a str [],
+        /// Its columns, in their order.
+        cells: Each<'a, LedgerCell<'a>> [],
+    };
+    /// Makes entries of what the transaction did, before it commits. Whoever asks holds a lock,
+    /// so that redo records come into the WAL in the order of the entries.
+    LedgerSeal = 108, body {
+        /// How many rows the transaction had. 0: the rest of those.
+        count: u64,
+    } answer<'a> {
+        /// 1: ask again for more.
+        more: u32 => 4 zeros;
+        /// A redo record.
+        record: &'a [u8] [],
+    };
+    /// How the transaction ended whose entries this channel has made.
+    LedgerEnd = 109, body {
+        /// 1 if it committed.
+        committed: u32 => 4 zeros,
+    };
+    /// Under which name the session's client writes.
+    LedgerWho = 110, body {} answer<'a> {
+        ;
+        /// The name.
+        name: &'a str [],
+    };
+    /// Begins a walk over a ledger table. Snapshots taken after the answer show what has
+    /// committed by then.
+    LedgerCheck = 111, body<'a> {
+        /// Partition of the table's log.
+        log: u32 => 4 zeros;
+        /// Schema of the table.
+        schema: &'a str [],
+        /// Its name.
+        table: &'a str [],
+    } answer {
+        /// Number of entries.
+        size: u64,
+    };
+    /// Ends a walk, and signs what it found, a text.
+    LedgerReport = 112, body {
+        /// Where the text goes.
+        to: Fid,
+        /// The client's nonce, bytes.
+        nonce: Fid,
+        /// Size of the log from which it must go on; 0: not asked.
+        old: u64,
+    } answer {
+        /// Number of findings.
+        findings: u64,
+        /// Row versions that are as they were.
+        versions: u64,
+    };
+    /// A signed checkpoint of a log, perhaps with a proof.
+    LedgerProve = 113, body {
+        /// Partition of the table's log.
+        log: u32,
+        /// [`super::ledger::CHECKPOINT`] and others.
+        what: u32,
+        /// The old size, or a version's number.
+        number: u64,
+    } answer<'a> {
+        ;
+        /// A text.
+        text: &'a [u8] [],
+    };
 }

@@ -172,10 +172,17 @@ impl Connection {
         failure
     }
 
-    fn promote_one(&self, source: Fid, partition: u32) -> Result<Source, Failure> {
-        if partition >= ARENA_BASE {
+    /// Values go into columns, not into arenas or logs of ledger tables.
+    pub(super) fn must_be_column(&self, partition: u32) -> Result<(), Failure> {
+        let key = self.space.keeper.store.get(partition).and_then(|p| p.key());
+        if partition >= ARENA_BASE || key.is_some_and(|key| key.is_log()) {
             return Err(fail::malformed("The partition is not one of a column.").into());
         }
+        Ok(())
+    }
+
+    fn promote_one(&self, source: Fid, partition: u32) -> Result<Source, Failure> {
+        self.must_be_column(partition)?;
         if source == Fid::INVALID {
             return Ok(Source::Stays(source));
         }

@@ -110,7 +110,9 @@ impl Connection {
         let keeper = &self.space.keeper;
         let list = keeper.store.list();
         let of = |key: &PartitionKey| {
-            key.database == database && [key.relation, WHOLE_DATABASE].contains(&relation)
+            let asked = [key.relation, WHOLE_DATABASE].contains(&relation);
+            // The log of a ledger table outlives it: it is the proof.
+            key.database == database && asked && !key.is_log()
         };
         let mut collection = Collection {
             partitions: Vec::new(),
@@ -152,7 +154,8 @@ impl Connection {
 
     /// The relations of a database, or all databases.
     pub(super) fn garbage_list(&mut self, body: body::GarbageList) -> Result<(), Failure> {
-        let list = self.space.keeper.store.list();
+        let mut list = self.space.keeper.store.list();
+        list.retain(|l| !l.key.is_log());
         let found: BTreeSet<u32> = match body.database {
             0 => list.iter().map(|l| l.key.database).collect(),
             _ => {

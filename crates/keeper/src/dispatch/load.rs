@@ -14,7 +14,6 @@ use crate::fault;
 use crate::provenance;
 use contract::codec::{Each, Fixed, List, Part};
 use contract::envelope::{FLAG_TEXT, Origin};
-use contract::fid::ARENA_BASE;
 use contract::message::table::{ColumnRuns, Run};
 use contract::message::{BODY_MAX, PROMOTE_RUNS_MAX};
 use contract::{Fid, answer, body};
@@ -128,9 +127,7 @@ impl Connection {
     fn gather(&mut self, columns: &mut [Column]) -> Result<bool, Failure> {
         self.plain.clear();
         for column in columns {
-            if column.partition >= ARENA_BASE {
-                return Err(fail::malformed("The partition is not one of a column.").into());
-            }
+            self.must_be_column(column.partition)?;
             let partition = self.space.keeper.store.get(column.partition);
             let partition = partition.ok_or_else(store::unresolved)?;
             column.t = partition

@@ -17,6 +17,7 @@ mod envelopes;
 mod evaluate;
 mod garbage;
 mod handshake;
+mod ledger;
 mod load;
 mod policy;
 mod programs;
@@ -85,6 +86,8 @@ pub struct Connection {
     messages: [u64; KINDS],
     /// A result that shall be signed.
     signing: Option<signed::Signing>,
+    /// What the transaction did to ledger tables; a walk over one.
+    ledger: ledger::Doings,
     /// Aggregations of the running statements.
     aggregations: HashMap<u32, Aggregation>,
     next_aggregation: u32,
@@ -152,6 +155,7 @@ impl Connection {
             sets: rank::Sets::new(),
             messages: [0; KINDS],
             signing: None,
+            ledger: ledger::Doings::default(),
             aggregations: HashMap::new(),
             next_aggregation: 0,
             statement,
@@ -241,6 +245,11 @@ impl Connection {
             Kind::StoreRead => self.store_read(take(body)?),
             Kind::Checkpoint => self.checkpoint(take(body)?),
             Kind::ResultSign => self.result_sign(take(body)?),
+            Kind::LedgerSeal => self.ledger_seal(take(body)?),
+            Kind::LedgerWho => self.ledger_who(),
+            Kind::LedgerCheck => self.ledger_check(take(body)?),
+            Kind::LedgerReport => self.ledger_report(take(body)?),
+            Kind::LedgerProve => self.ledger_prove(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }
@@ -282,6 +291,8 @@ impl Connection {
             Kind::GarbageMark => self.garbage_mark(take(body)?),
             Kind::ResultBegin => self.result_begin(take(body)?),
             Kind::ResultRows => self.result_rows(take(body)?),
+            Kind::LedgerRow => self.ledger_row(take(body)?),
+            Kind::LedgerEnd => self.ledger_end(take(body)?),
             Kind::GarbageSwept => self.garbage_swept(),
             Kind::GarbageEnd => {
                 self.garbage_end();
@@ -336,6 +347,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.garbage_end();
+        self.ledger_gone();
         self.settle();
         self.space.session.counters.closed(self.messages());
         let answered = &self.space.keeper.counters.answered_total;

@@ -191,7 +191,7 @@ fn header(signing: &Signing, principal: &str) -> Result<Header, Error> {
 }
 
 /// Microseconds since 2000-01-01 UTC, by the keeper's clock.
-fn now() -> i64 {
+pub(super) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH + EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0))
 }

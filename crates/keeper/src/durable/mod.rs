@@ -279,6 +279,11 @@ impl Durable {
         self.mode() == Mode::Recovers
     }
 
+    /// The store's random number, which its copies share.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Whether the keeper serves a standby.
     pub fn follows(&self) -> bool {
         self.mode() == Mode::Follows

@@ -1,0 +1,544 @@
+//! `LedgerRow`, `LedgerSeal`, `LedgerEnd`, `LedgerWho`: what transactions do to ledger tables
+//! becomes entries of the tables' logs. `LedgerCheck`, `LedgerReport`: a walk over a table, and
+//! what it found. `LedgerProve`: checkpoints and proofs.
+//!
+//! The database says which rows there are, and how a transaction ended; the keeper knows what
+//! was said before (`logs`), who the client is, and the values. Protected values are hashed
+//! under a key of the keeper's and with the version's number, so that nobody finds them out
+//! by hashing guesses.
+//!
+//! Invariants: without a client nothing is written; what a channel has sent of a transaction
+//! becomes entries whole or not at all; a report says what its walk has seen, and nothing
+//! leaves a finding out.
+
+use super::Connection;
+use super::signed::now;
+use crate::fail::{self, Failure};
+use crate::logs::{Author, Doing, Group, Log};
+use aws_lc_rs::hmac;
+use contract::message::ledger::{
+    CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, WRITE,
+};
+use contract::message::table::LedgerCell;
+use contract::{Fid, TypeCode, answer, body};
+use ledger::checkpoint::Checkpoint;
+use ledger::entry::Kind;
+use ledger::report::{FINDINGS_MAX, Finding, Report, What};
+use ledger::result::NONCE_MAX;
+use ledger::row::{Column, RowVersion};
+use ledger::{Hash, tree};
+use redo::Promotion;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
+use store::{Entry, PartitionKey, Scalar};
+use values::{Error, Value};
+
+/// A transaction may do so much to ledger tables.
+const DOINGS_MAX: usize = 1 << 22;
+/// So many entries are made at once, so that no redo record gets long.
+const SEAL_ROWS: usize = 16_384;
+/// The database's clock may differ by so many microseconds from the keeper's.
+const SKEW: i64 = 60_000_000;
+
+/// What is before the bytes of a value: in which form it is.
+const PLAIN: u8 = 0;
+const HASHED: u8 = 1;
+const PROTECTED: u8 = 2;
+
+/// What a channel does with ledger tables.
+#[derive(Default)]
+pub(super) struct Doings {
+    /// What the transaction did so far: the log, its table's name, and what.
+    pending: Vec<(u32, String, Doing)>,
+    /// The groups that were made of it, and that nobody has said the end of.
+    sealed: Vec<(u32, Group)>,
+    walk: Option<Walk>,
+}
+
+/// A walk over a table.
+struct Walk {
+    log: u32,
+    size: u64,
+    seen: HashSet<u64>,
+    /// Entries whose transactions were running when it began.
+    running: HashSet<u64>,
+    versions: u64,
+    findings: Vec<Finding>,
+    more: u64,
+}
+
+impl Walk {
+    fn found(&mut self, sn: u64, what: What) {
+        match self.findings.len() < FINDINGS_MAX {
+            true => self.findings.push(Finding { sn, what }),
+            false => self.more += 1,
+        }
+    }
+}
+
+fn not_begun() -> Failure {
+    Error::new(b"55000", "confide: no walk over a ledger table has begun").into()
+}
+
+impl Connection {
+    /// The key of a log's partition.
+    fn log_key(&self, log: u32) -> Result<PartitionKey, Failure> {
+        let key = self.space.keeper.store.get(log).and_then(|p| p.key());
+        let key = key.filter(PartitionKey::is_log);
+        key.ok_or_else(|| fail::malformed("The partition is not a log.").into())
+    }
+
+    fn with_log<T>(
+        &self,
+        log: u32,
+        act: impl FnOnce(&mut Log) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let keeper = &self.space.keeper;
+        let follows = keeper.durable.as_ref().is_some_and(|d| d.follows());
+        keeper.logs.with(&keeper.store, log, follows, act)
+    }
+
+    pub(super) fn ledger_row(&mut self, body: body::LedgerRow<'_>) -> Result<(), Failure> {
+        self.log_key(body.log)?;
+        if [CURRENT, PAST].contains(&body.what) {
+            return self.ledger_seen(&body);
+        }
+        let at = usize::try_from(body.number).unwrap_or(usize::MAX);
+        if at > self.ledger.pending.len() {
+            return Err(fail::malformed("A row of the transaction is missing.").into());
+        }
+        self.ledger.pending.truncate(at);
+        let doing = self.ledger_doing(&body)?;
+        if at >= DOINGS_MAX {
+            let error = Error::new(b"54000", "confide: too many changes of ledger tables")
+                .hint("Change fewer rows in one transaction.");
+            return Err(error.into());
+        }
+        let names = format!("{}.{}", body.schema, body.table);
+        self.ledger.pending.push((body.log, names, doing));
+        Ok(())
+    }
+
+    /// What the client does, if it may.
+    fn ledger_doing(&self, body: &body::LedgerRow<'_>) -> Result<Doing, Failure> {
+        self.may_write()?;
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        let kind = match body.what {
+            WRITE => Kind::Write,
+            END => Kind::End,
+            ERASE => Kind::Erase,
+            _ => return Err(fail::malformed("It is not known what happened to a row.").into()),
+        };
+        if client.name != body.principal || body.sn == 0 {
+            return Err(fail::malformed("A row version has no such author, or no number.").into());
+        }
+        let now = now();
+        let first = self.ledger.pending.first();
+        let from = first.map_or(now - SKEW, |(_, _, first)| first.time);
+        if body.time < from || body.time > now.saturating_add(SKEW) {
+            let error = Error::new(b"22008", "confide: the clocks of database and keeper differ")
+                .detail("Row versions of ledger tables carry the time; the keeper compares it.")
+                .hint("Set the clocks right.");
+            return Err(error.into());
+        }
+        let row = match kind {
+            Kind::Write => self.ledger_hash(body)?,
+            _ => Hash([0; 32]),
+        };
+        Ok(Doing {
+            kind,
+            sn: body.sn,
+            other: body.other,
+            time: body.time,
+            row,
+        })
+    }
+
+    /// The hash of a row version.
+    fn ledger_hash(&self, body: &body::LedgerRow<'_>) -> Result<Hash, Failure> {
+        let cells: Vec<LedgerCell<'_>> = body.cells.iter().collect();
+        let mut values = Vec::with_capacity(cells.len());
+        for cell in &cells {
+            values.push(match cell.t {
+                Some(t) => self.ledger_value(cell.fid, t, body.sn)?,
+                None => {
+                    let form = if cell.hashed == 0 { PLAIN } else { HASHED };
+                    [&[form], cell.bytes].concat()
+                }
+            });
+        }
+        let columns = cells.iter().zip(&values);
+        let columns: Vec<Column<'_>> = columns
+            .map(|(cell, value)| Column {
+                name: cell.name,
+                type_name: cell.type_name,
+                value: Some(value),
+            })
+            .collect();
+        let version = RowVersion {
+            schema: body.schema,
+            table: body.table,
+            sn: body.sn,
+            valid_from: body.time,
+            principal: body.principal,
+            columns: &columns,
+        };
+        Ok(version.leaf())
+    }
+
+    /// What stands for a protected value in a version's hash.
+    fn ledger_value(&self, fid: Fid, t: TypeCode, sn: u64) -> Result<Vec<u8>, Failure> {
+        let value = self.space.value(fid, Some(t.stored()))?;
+        let value = value.ok_or_else(store::unresolved)?;
+        let mut plain = zeroize::Zeroizing::new(Vec::new());
+        store::encode(&Scalar::of(&value), value.type_code(), &mut plain);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &*self.space.keeper.keys.ledger);
+        let mut context = hmac::Context::with_key(&key);
+        context.update(&sn.to_le_bytes());
+        context.update(&[value.type_code() as u8]);
+        context.update(&plain);
+        Ok([&[PROTECTED], context.sign().as_ref()].concat())
+    }
+
+    pub(super) fn ledger_who(&mut self) -> Result<(), Failure> {
+        let client = self.client.clone().ok_or_else(fail::no_client)?;
+        self.answer(&answer::LedgerWho { name: &client.name });
+        Ok(())
+    }
+
+    pub(super) fn ledger_seal(&mut self, body: body::LedgerSeal) -> Result<(), Failure> {
+        self.need_client()?;
+        self.may_write()?;
+        if body.count > 0 {
+            // Of the transaction before nobody has said the end.
+            self.ledger_gone();
+            let count = usize::try_from(body.count).unwrap_or(usize::MAX);
+            if self.ledger.pending.len() < count {
+                return Err(fail::malformed("Rows of the transaction are missing.").into());
+            }
+            self.ledger.pending.truncate(count);
+            self.ledger_admit()?;
+        }
+        let count = self.ledger.pending.len().min(SEAL_ROWS);
+        let mut by_log: BTreeMap<u32, (String, Vec<Doing>)> = BTreeMap::new();
+        for (log, names, doing) in self.ledger.pending.drain(..count) {
+            let of = by_log.entry(log).or_insert_with(|| (names, Vec::new()));
+            of.1.push(doing);
+        }
+        let more = u32::from(!self.ledger.pending.is_empty());
+        self.answer(&answer::LedgerSeal { more, record: &[] });
+        let mut promotion = Promotion::new();
+        for (log, (names, doings)) in &by_log {
+            self.ledger_make(*log, names, doings, &mut promotion)?;
+        }
+        if let Some(durable) = &self.space.keeper.durable
+            && !promotion.is_empty()
+        {
+            let record = durable.log_promotion(promotion)?;
+            self.reply.extend_from_slice(&record);
+        }
+        Ok(())
+    }
+
+    /// Whether the logs take all of it.
+    fn ledger_admit(&self) -> Result<(), Failure> {
+        let mut by_log: BTreeMap<u32, (&str, Vec<&Doing>)> = BTreeMap::new();
+        for (log, names, doing) in &self.ledger.pending {
+            let of = by_log.entry(*log).or_insert_with(|| (names, Vec::new()));
+            if of.0 != names {
+                return Err(renamed().into());
+            }
+            of.1.push(doing);
+        }
+        for (log, (names, doings)) in by_log {
+            self.with_log(log, |log| match log.is_of(names) {
+                true => log.admit(&doings),
+                false => Err(renamed()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes entries of one log.
+    fn ledger_make(
+        &mut self,
+        number: u32,
+        names: &str,
+        doings: &[Doing],
+        promotion: &mut Promotion,
+    ) -> Result<(), Failure> {
+        let client = self.client.clone().ok_or_else(fail::no_client)?;
+        let before = match self.with_log(number, |log| Ok(log.size()))? {
+            0 => self.ledger_before(number, names)?,
+            _ => 0,
+        };
+        let sealed = &self.ledger.sealed;
+        let group = sealed.iter().rfind(|(log, _)| *log == number);
+        let by = Author {
+            principal: &client.name,
+            now: now(),
+            names,
+            before,
+            group: group.map(|(_, group)| *group),
+        };
+        let mut made = Vec::new();
+        let store = &self.space.keeper.store;
+        let group = self.with_log(number, |log| log.seal(store, doings, &by, &mut made))?;
+        let sealed = &mut self.ledger.sealed;
+        sealed.retain(|(log, known)| (*log, known.first) != (number, group.first));
+        sealed.push((number, group));
+        for (index, bytes) in made {
+            promotion.push(Fid::new(number, index).0, TypeCode::Bytea as u8, &bytes);
+        }
+        Ok(())
+    }
+
+    /// How many logs of tables of this name there are besides.
+    fn ledger_before(&self, number: u32, names: &str) -> Result<u64, Failure> {
+        let database = self.log_key(number)?.database;
+        let mut before = 0;
+        for listed in self.space.keeper.store.list() {
+            if listed.key.is_log() && listed.key.database == database && listed.number != number {
+                let same = self.with_log(listed.number, |log| Ok(log.size() > 0 && log.names == names));
+                before += u64::from(same?);
+            }
+        }
+        Ok(before)
+    }
+
+    pub(super) fn ledger_end(&mut self, body: body::LedgerEnd) -> Result<(), Failure> {
+        self.ledger_settle(Some(body.committed == 1));
+        Ok(())
+    }
+
+    /// Nobody will say how the transaction ended.
+    pub(super) fn ledger_gone(&mut self) {
+        self.ledger_settle(None);
+    }
+
+    fn ledger_settle(&mut self, committed: Option<bool>) {
+        for (log, group) in std::mem::take(&mut self.ledger.sealed) {
+            self.space.keeper.logs.settle(log, group, committed);
+        }
+    }
+
+    pub(super) fn ledger_check(&mut self, body: body::LedgerCheck<'_>) -> Result<(), Failure> {
+        self.need_client()?;
+        self.log_key(body.log)?;
+        let names = format!("{}.{}", body.schema, body.table);
+        let mut walk = self.with_log(body.log, |log| {
+            let mut walk = Walk {
+                log: body.log,
+                size: log.size(),
+                seen: HashSet::new(),
+                running: HashSet::new(),
+                versions: 0,
+                findings: Vec::new(),
+                more: 0,
+            };
+            for version in log.versions.values() {
+                let entries = [Some(version.index), version.ended];
+                let open = entries.into_iter().flatten().filter(|e| log.is_open(*e));
+                walk.running.extend(open);
+            }
+            if !log.is_of(&names) {
+                walk.found(0, What::Renamed);
+            }
+            Ok(walk)
+        })?;
+        walk.seen.reserve(1024);
+        self.answer(&answer::LedgerCheck { size: walk.size });
+        self.ledger.walk = Some(walk);
+        Ok(())
+    }
+
+    /// A row that the walk has come by.
+    fn ledger_seen(&mut self, body: &body::LedgerRow<'_>) -> Result<(), Failure> {
+        let mut walk = self.ledger.walk.take().ok_or_else(not_begun)?;
+        if walk.log != body.log {
+            return Err(not_begun());
+        }
+        let row = self.ledger_hash(body);
+        let store = &self.space.keeper.store;
+        let found = self.with_log(body.log, |log| {
+            let Some(version) = log.versions.get(&body.sn) else {
+                return Ok(Some(What::Inserted));
+            };
+            if !walk.seen.insert(body.sn) {
+                return Ok(Some(What::Twice));
+            }
+            let written = log.entry(store, version.index)?;
+            // A value that is not there any more is another one as well.
+            if row.as_ref().ok() != Some(&written.row) {
+                return Ok(Some(What::Altered));
+            }
+            if log.is_void(version.index) {
+                return Ok(Some(What::RolledBack));
+            }
+            if version.erased {
+                return Ok(Some(What::Erased));
+            }
+            let known = |end: u64| {
+                end < walk.size && !walk.running.contains(&end) && !log.is_doubtful(end)
+            };
+            match (body.what, version.ended) {
+                (CURRENT, Some(end)) if known(end) => Ok(Some(What::Revived)),
+                (PAST, None) => Ok(Some(What::Hidden)),
+                (PAST, Some(end)) => {
+                    let end = log.entry(store, end)?;
+                    let same = end.time == body.until && end.principal == body.ended_by;
+                    Ok((!same).then_some(What::AlteredEnd))
+                }
+                _ => Ok(None),
+            }
+        })?;
+        match found {
+            Some(what) => walk.found(body.sn, what),
+            None => walk.versions += 1,
+        }
+        self.ledger.walk = Some(walk);
+        Ok(())
+    }
+
+    pub(super) fn ledger_report(&mut self, body: body::LedgerReport) -> Result<(), Failure> {
+        let client = self.client.clone().ok_or_else(fail::no_client)?;
+        let mut walk = self.ledger.walk.take().ok_or_else(not_begun)?;
+        let nonce = match self.space.value(body.nonce, Some(TypeCode::Bytea))? {
+            Some(Value::Bytea(bytes)) if bytes.len() <= NONCE_MAX => bytes.to_vec(),
+            _ => return Err(fail::unsigned("The nonce is none, or too long.").into()),
+        };
+        let origin = self.ledger_origin(walk.log)?;
+        let report = self.with_log(walk.log, |log| {
+            let (unconfirmed, erased) = missing(log, &mut walk);
+            walk.findings.sort_unstable_by_key(|finding| finding.sn);
+            let wanted = 1..=walk.size;
+            let proof = wanted.contains(&body.old).then(|| {
+                let proof = tree::prove_consistency(&log.tree, body.old, walk.size);
+                proof.map_err(|_| fail::internal("a log has no such size"))
+            });
+            Ok(Report {
+                log: origin,
+                size: walk.size,
+                root: tree::root(&log.tree, walk.size)
+                    .map_err(|_| fail::internal("a log has no root"))?,
+                time: now(),
+                began: log.began,
+                before: log.before,
+                nonce,
+                principal: client.name.clone(),
+                versions: walk.versions,
+                erased,
+                unconfirmed,
+                findings: std::mem::take(&mut walk.findings),
+                more: walk.more,
+                consistency: proof.transpose()?,
+            })
+        })?;
+        self.answer(&answer::LedgerReport {
+            findings: report.findings.len() as u64 + report.more,
+            versions: report.versions,
+        });
+        let text = report.sign(&self.space.keeper.keys.signing);
+        let text = text.map_err(|e| fail::internal("signing failed").detail(e.to_string()))?;
+        let label = self.operands(&[body.nonce])?.label;
+        let entry = Entry::Value(Value::Text(text.into_bytes().into()));
+        self.space.set(body.to, entry, label)?;
+        Ok(())
+    }
+
+    /// What checkpoints of a log are called: store, database, table's OID and name.
+    fn ledger_origin(&self, log: u32) -> Result<String, Failure> {
+        let key = self.log_key(log)?;
+        let store = self.space.keeper.durable.as_ref().map_or(0, |d| d.id());
+        let names = self.with_log(log, |log| Ok(log.names.clone()))?;
+        let mut origin = format!("confide/{store:016x}/{}/{}/", key.database, key.relation);
+        for c in names.chars() {
+            let plain = !c.is_whitespace() && !c.is_control() && !['+', '%', '/'].contains(&c);
+            match plain {
+                true => origin.push(c),
+                false => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| {
+                    let _ = write!(origin, "%{byte:02X}");
+                }),
+            }
+        }
+        Ok(origin)
+    }
+
+    pub(super) fn ledger_prove(&mut self, body: body::LedgerProve) -> Result<(), Failure> {
+        self.need_client()?;
+        let origin = self.ledger_origin(body.log)?;
+        let store = &self.space.keeper.store;
+        let key = &self.space.keeper.keys.signing;
+        let text = self.with_log(body.log, |log| {
+            let checkpoint = Checkpoint {
+                origin,
+                size: log.size(),
+                root: log.tree.root(),
+            };
+            let note = checkpoint.sign(key);
+            let mut text =
+                note.map_err(|e| fail::internal("signing failed").detail(e.to_string()))?;
+            let range = |_| {
+                Error::new(b"22023", "confide: the log has no such size")
+            };
+            match body.what {
+                CHECKPOINT => {}
+                CONSISTENCY => {
+                    let proof = tree::prove_consistency(&log.tree, body.number, log.size());
+                    let proof = proof.map_err(range)?;
+                    let _ = write!(text, "\nconsistency {}\n", body.number);
+                    put_hashes(&mut text, &proof.path);
+                }
+                INCLUSION => {
+                    let version = log.versions.get(&body.number).ok_or_else(|| {
+                        Error::new(b"02000", "confide: the log has no such version")
+                    })?;
+                    let proof = tree::prove_inclusion(&log.tree, version.index, log.size());
+                    let proof = proof.map_err(range)?;
+                    let entry = ledger::base64(&log.bytes(store, version.index)?);
+                    let _ = write!(text, "\ninclusion {} {entry}\n", version.index);
+                    put_hashes(&mut text, &proof.path);
+                }
+                _ => return Err(fail::malformed("There is no such proof.")),
+            }
+            Ok(text)
+        })?;
+        self.answer(&answer::LedgerProve {
+            text: text.as_bytes(),
+        });
+        Ok(())
+    }
+}
+
+fn put_hashes(text: &mut String, hashes: &[Hash]) {
+    for hash in hashes {
+        let _ = writeln!(text, "{}", ledger::base64(&hash.0));
+    }
+}
+
+/// Finds the versions that the walk has not come by: those of which nobody knows whether they
+/// were ever there, and how many were erased.
+fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
+    let (mut unconfirmed, mut removed, mut erased) = (Vec::new(), Vec::new(), 0);
+    for (sn, version) in &log.versions {
+        let index = version.index;
+        if index >= walk.size || walk.seen.contains(sn) || walk.running.contains(&index) {
+            continue;
+        }
+        match () {
+            () if version.erased => erased += 1,
+            () if log.is_void(index) => {}
+            () if log.is_doubtful(index) => unconfirmed.push(*sn),
+            () => removed.push(*sn),
+        }
+    }
+    removed.sort_unstable();
+    removed.iter().for_each(|sn| walk.found(*sn, What::Removed));
+    unconfirmed.sort_unstable();
+    (unconfirmed, erased)
+}
+
+fn renamed() -> Error {
+    Error::new(b"55000", "confide: a ledger table has another name than its log")
+        .hint("Give it back the name that it was made with.")
+}

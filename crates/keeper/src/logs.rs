@@ -1,0 +1,436 @@
+//! The logs of ledger tables (docs/ledger.md; crate `ledger`): which entries there are, which
+//! row versions they are about, and the tree over them.
+//!
+//! An entry is a value of a partition of its own, in the slot of its number. So it comes into
+//! the WAL, into checkpoints, backups and standbys as any value does. Here is what follows from the
+//! entries; it is computed when a log is first used, and kept.
+//!
+//! Not here: what a client may do, and messages (`dispatch::ledger`).
+//!
+//! Invariants: an entry that is in a log stays as it is; the entries of a log have no gap;
+//! a version that has ended ends once more only if the first end was rolled back, or may have been.
+
+use crate::fail;
+use ledger::Hash;
+use ledger::entry::{Entry, Kind};
+use ledger::tree::Tree;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::{Scalar, Store};
+use values::{Error, Value};
+
+/// All logs that have been used since the keeper's start.
+#[derive(Default)]
+pub struct Logs(Mutex<HashMap<u32, Log>>);
+
+/// What a transaction does to a row version.
+pub struct Doing {
+    /// [`Kind::Write`], [`Kind::End`] or [`Kind::Erase`].
+    pub kind: Kind,
+    /// Number of the version.
+    pub sn: u64,
+    /// The version that it replaces, or 0.
+    pub other: u64,
+    /// When.
+    pub time: i64,
+    /// Hash of the version.
+    pub row: Hash,
+}
+
+/// Consecutive entries of one transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Number of the first.
+    pub first: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// Entries that must come into the WAL together: number and bytes.
+pub type Made = Vec<(u64, Vec<u8>)>;
+
+/// A row version.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    /// The entry that says what was written.
+    pub index: u64,
+    /// The entry that ended it.
+    pub ended: Option<u64>,
+    /// Whether it was erased.
+    pub erased: bool,
+}
+
+/// Groups by their first entries, with their lengths.
+type Groups = BTreeMap<u64, u64>;
+
+/// The log of one table.
+pub struct Log {
+    partition: u32,
+    /// Over all entries.
+    pub tree: Tree,
+    /// The table's schema and name, with a point between them.
+    pub names: String,
+    /// When it began.
+    pub began: i64,
+    /// How many logs of tables of this name there were before.
+    pub before: u64,
+    /// Row versions by number.
+    pub versions: HashMap<u64, Version>,
+    sealed: i64,
+    /// Groups that may be running.
+    open: Groups,
+    void: Groups,
+    doubt: Groups,
+    /// Ends of groups that no entry says yet.
+    notes: Vec<(Kind, Group)>,
+    /// Groups whose redo records may not be in the WAL.
+    unlogged: Vec<Group>,
+    /// Read while the keeper followed: whose groups are open the primary knows.
+    followed: bool,
+}
+
+fn among(groups: &Groups, index: u64) -> bool {
+    let before = groups.range(..=index).next_back();
+    before.is_some_and(|(first, count)| index - first < *count)
+}
+
+fn broken() -> Error {
+    Error::new(b"XX001", "confide: the log of a ledger table is broken")
+        .detail("An entry is missing or cannot be read.")
+        .hint("Redo records may have been left out of the WAL: restore keeper and cluster from a backup.")
+}
+
+fn refused(what: String) -> Error {
+    Error::new(b"XX001", "confide: a ledger table is not as its log says")
+        .detail(what)
+        .hint("Verify the table with \"confide verify table\".")
+}
+
+impl Logs {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Log>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets somebody see a log as it is now.
+    pub fn with<T>(
+        &self,
+        store: &Store,
+        partition: u32,
+        follows: bool,
+        act: impl FnOnce(&mut Log) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut logs = self.lock();
+        let log = logs.entry(partition).or_insert_with(|| Log::new(partition));
+        log.catch_up(store, follows)?;
+        act(log)
+    }
+
+    /// How a group ended; `None`: nobody has said.
+    pub fn settle(&self, partition: u32, group: Group, committed: Option<bool>) {
+        if let Some(log) = self.lock().get_mut(&partition) {
+            log.open.remove(&group.first);
+            if committed == Some(true) {
+                return;
+            }
+            let kind = match committed {
+                None => Kind::Doubt,
+                _ => Kind::Void,
+            };
+            log.notes.push((kind, group));
+            log.unlogged.push(group);
+        }
+    }
+}
+
+impl Log {
+    fn new(partition: u32) -> Log {
+        Log {
+            partition,
+            tree: Tree::new(),
+            names: String::new(),
+            began: 0,
+            before: 0,
+            versions: HashMap::new(),
+            sealed: i64::MIN,
+            open: Groups::new(),
+            void: Groups::new(),
+            doubt: Groups::new(),
+            notes: Vec::new(),
+            unlogged: Vec::new(),
+            followed: false,
+        }
+    }
+
+    /// Number of entries.
+    pub fn size(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// The bytes of an entry.
+    pub fn bytes(&self, store: &Store, index: u64) -> Result<Vec<u8>, Error> {
+        let partition = store.get(self.partition).ok_or_else(store::unresolved)?;
+        match partition.read().value(index) {
+            Ok(Value::Bytea(bytes)) => Ok(bytes.to_vec()),
+            Ok(_) => Err(broken()),
+            Err(error) => Err(broken().detail(error.message.into_owned())),
+        }
+    }
+
+    /// An entry.
+    pub fn entry(&self, store: &Store, index: u64) -> Result<Entry, Error> {
+        Entry::decode(&self.bytes(store, index)?).map_err(|_| broken())
+    }
+
+    /// Takes in entries that have come since: at the start all, at a standby those of the
+    /// primary.
+    fn catch_up(&mut self, store: &Store, follows: bool) -> Result<(), Error> {
+        let partition = store.get(self.partition).ok_or_else(store::unresolved)?;
+        let there = partition.statistics().ok_or_else(store::unresolved)?.live;
+        if there < self.size() {
+            return Err(broken());
+        }
+        let fresh = there > self.size();
+        let mut settled = 0;
+        while self.size() < there {
+            let bytes = self.bytes(store, self.size())?;
+            let entry = Entry::decode(&bytes).map_err(|_| broken())?;
+            settled = settled.max(entry.settled);
+            self.append(store, &bytes, &entry)?;
+        }
+        if fresh {
+            self.open.retain(|first, _| *first >= settled);
+            self.followed = follows;
+        }
+        // What was open when the keeper stopped, nobody will say any more.
+        if (fresh || self.followed) && !follows {
+            self.followed = false;
+            for (first, count) in std::mem::take(&mut self.open) {
+                self.doubt.insert(first, count);
+                self.notes.push((Kind::Doubt, Group { first, count }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in one entry.
+    fn append(&mut self, store: &Store, bytes: &[u8], entry: &Entry) -> Result<(), Error> {
+        let index = self.size();
+        self.tree.push(Entry::leaf(bytes));
+        self.sealed = self.sealed.max(entry.sealed);
+        let end = |version: Option<&mut Version>| {
+            if let Some(version) = version {
+                version.ended = Some(index);
+            }
+        };
+        match entry.kind {
+            Kind::Begin => {
+                self.names.clone_from(&entry.names);
+                self.began = entry.time;
+                self.before = entry.other;
+                return Ok(());
+            }
+            Kind::Write => {
+                let version = Version {
+                    index,
+                    ended: None,
+                    erased: false,
+                };
+                self.versions.insert(entry.sn, version);
+                end(self.versions.get_mut(&entry.other));
+            }
+            Kind::End => end(self.versions.get_mut(&entry.sn)),
+            Kind::Erase => {
+                if let Some(version) = self.versions.get_mut(&entry.sn) {
+                    version.erased = true;
+                }
+            }
+            Kind::Void => {
+                self.open.remove(&entry.sn);
+                return self.undo(store, entry.sn, entry.other);
+            }
+            Kind::Doubt => {
+                self.open.remove(&entry.sn);
+                self.doubt.insert(entry.sn, entry.other);
+                return Ok(());
+            }
+        }
+        *self.open.entry(entry.group).or_default() += 1;
+        Ok(())
+    }
+
+    /// A group was rolled back.
+    fn undo(&mut self, store: &Store, first: u64, count: u64) -> Result<(), Error> {
+        self.void.insert(first, count);
+        for index in first..first.saturating_add(count).min(self.size()) {
+            let entry = self.entry(store, index)?;
+            let of = match entry.kind {
+                Kind::Write => entry.other,
+                _ => entry.sn,
+            };
+            if let Some(version) = self.versions.get_mut(&of) {
+                match entry.kind {
+                    Kind::Erase => version.erased = false,
+                    _ if version.ended == Some(index) => version.ended = None,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an entry's transaction was rolled back.
+    pub fn is_void(&self, index: u64) -> bool {
+        among(&self.void, index)
+    }
+
+    /// Whether nobody has said how an entry's transaction ended.
+    pub fn is_doubtful(&self, index: u64) -> bool {
+        among(&self.doubt, index)
+    }
+
+    /// Whether an entry's transaction may be running.
+    pub fn is_open(&self, index: u64) -> bool {
+        among(&self.open, index)
+    }
+
+    /// Whether the log is the one of a table of this name; a new one is anybody's.
+    pub fn is_of(&self, names: &str) -> bool {
+        self.size() == 0 || self.names == names
+    }
+
+    /// Whether the log takes all of it, one after the other.
+    pub fn admit(&self, doings: &[&Doing]) -> Result<(), Error> {
+        let mut made = HashSet::new();
+        let mut ended = HashSet::new();
+        for doing in doings {
+            let ends = match doing.kind {
+                Kind::Write if self.versions.contains_key(&doing.sn) || !made.insert(doing.sn) => {
+                    return Err(refused(format!("Version {} has been there.", doing.sn)));
+                }
+                Kind::Write => doing.other,
+                _ => doing.sn,
+            };
+            if ends == 0 {
+                continue;
+            }
+            let lives = self.lives(ends) || made.contains(&ends);
+            let may = match doing.kind {
+                Kind::Erase => self.may_erase(ends) || ended.contains(&ends),
+                _ => lives && ended.insert(ends),
+            };
+            if !may {
+                return Err(refused(format!("Version {ends} is not there to be ended.")));
+            }
+        }
+        Ok(())
+    }
+
+    fn lives(&self, sn: u64) -> bool {
+        let version = self.versions.get(&sn);
+        version.is_some_and(|v| {
+            let ended = v.ended.is_some_and(|end| !self.is_doubtful(end));
+            !ended && !v.erased && !self.is_void(v.index)
+        })
+    }
+
+    fn may_erase(&self, sn: u64) -> bool {
+        let version = self.versions.get(&sn);
+        version.is_some_and(|v| v.ended.is_some() && !v.erased)
+    }
+
+    /// Makes entries of what a transaction did, behind those that are due. `names` and
+    /// `before` are for the first entry of all. An error leaves a group that was rolled back.
+    pub fn seal(
+        &mut self,
+        store: &Store,
+        doings: &[Doing],
+        by: &Author<'_>,
+        made: &mut Made,
+    ) -> Result<Group, Error> {
+        self.sealed = self.sealed.max(by.now);
+        for group in std::mem::take(&mut self.unlogged) {
+            for index in group.first..group.first + group.count {
+                made.push((index, self.bytes(store, index)?));
+            }
+        }
+        if self.size() == 0 {
+            let entry = Entry {
+                names: by.names.to_owned(),
+                ..self.blank(Kind::Begin, 0, by.before, by)
+            };
+            self.put(store, &entry, made)?;
+        }
+        for (kind, group) in std::mem::take(&mut self.notes) {
+            let entry = self.blank(kind, group.first, group.count, by);
+            self.put(store, &entry, made)?;
+        }
+        let begun = by.group.filter(|g| g.first + g.count == self.size());
+        let mut group = begun.unwrap_or(Group {
+            first: self.size(),
+            count: 0,
+        });
+        for doing in doings {
+            let entry = Entry {
+                group: group.first,
+                time: doing.time,
+                row: doing.row,
+                ..self.blank(doing.kind, doing.sn, doing.other, by)
+            };
+            if let Err(error) = self.put(store, &entry, made) {
+                self.open.remove(&group.first);
+                self.notes.push((Kind::Void, group));
+                self.unlogged.push(group);
+                return Err(error);
+            }
+            group.count += 1;
+        }
+        Ok(group)
+    }
+
+    fn blank(&self, kind: Kind, sn: u64, other: u64, by: &Author<'_>) -> Entry {
+        let open = self.open.keys().next().copied();
+        Entry {
+            kind,
+            group: self.size(),
+            settled: open.map_or(self.size(), |open| open.min(self.size())),
+            sn,
+            other,
+            time: by.now,
+            sealed: self.sealed,
+            principal: by.principal.to_owned(),
+            names: String::new(),
+            row: Hash([0; 32]),
+        }
+    }
+
+    fn put(&mut self, store: &Store, entry: &Entry, made: &mut Made) -> Result<(), Error> {
+        let index = self.size();
+        let bytes = entry.encode();
+        let fid = store.promote(
+            self.partition,
+            contract::TypeCode::Bytea,
+            &Scalar::Bytes(&bytes),
+        )?;
+        // Slots are given in order, and none is ever freed.
+        if fid.slot() != index {
+            return Err(fail::internal("a log has a gap"));
+        }
+        self.append(store, &bytes, entry)?;
+        made.push((index, bytes));
+        Ok(())
+    }
+}
+
+/// Who makes entries, and what the first one says.
+pub struct Author<'a> {
+    /// The client.
+    pub principal: &'a str,
+    /// The keeper's time.
+    pub now: i64,
+    /// Schema and name of the table.
+    pub names: &'a str,
+    /// How many logs of this name there were before.
+    pub before: u64,
+    /// The group of the same transaction that is continued.
+    pub group: Option<Group>,
+}
