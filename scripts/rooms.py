@@ -33,6 +33,7 @@ FLOORS = [
     "index",
     "result",
     "gc",
+    "ledger",
     "tableam",
     "node/scan",
     "node/sort",

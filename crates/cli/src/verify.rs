@@ -1,5 +1,7 @@
-//! `confide verify`: signed results, single cells of them, and checkpoints of ledgers,
-//! offline. What does not verify is told with exit code 1 and the reason.
+//! `confide verify`: signed results, single cells of them, offline; ledger tables and what
+//! keepers say of them (`table`). What does not verify is told with exit code 1 and the reason.
+
+mod table;
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +10,6 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use envelope::{Role, SecretKey};
-use ledger::checkpoint::Checkpoint;
 use ledger::result::{Header, SignedCell, SignedResult};
 use ledger::{SigningKey, VerifyingKey};
 
@@ -31,7 +32,25 @@ pub enum Command {
         #[arg(long, value_name = "ROW,COLUMN", value_parser = place)]
         cell: Option<(u64, usize)>,
     },
-    /// A checkpoint of a ledger table.
+    /// A ledger table: has the keeper walk over it, by a connection through the proxy, and
+    /// verifies what it says (docs/ledger.md).
+    Table(table::Arguments),
+    /// A keeper's report of a walk over a ledger table.
+    Report {
+        /// The file.
+        file: PathBuf,
+        #[command(flatten)]
+        by: By,
+        /// The nonce that was sent, as text.
+        #[arg(long)]
+        nonce: String,
+        /// A checkpoint kept from earlier: the log must go on from it. The report must have been
+        /// asked for with its size.
+        #[arg(long, value_name = "FILE")]
+        digest: Option<PathBuf>,
+    },
+    /// A checkpoint of a ledger table, perhaps with a proof that goes on from an older one, or
+    /// that a row version is in it.
     Checkpoint {
         /// The file.
         file: PathBuf,
@@ -40,11 +59,14 @@ pub enum Command {
         /// Whose checkpoint it must be: the first line of its text.
         #[arg(long)]
         origin: String,
+        /// An older checkpoint, from which this one must go on.
+        #[arg(long, value_name = "FILE")]
+        digest: Option<PathBuf>,
     },
 }
 
 /// Whose signature it must be.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct By {
     /// The keeper's signing key, as `confide pubkey --signing` prints it.
     #[arg(long, value_name = "KEY")]
@@ -84,12 +106,22 @@ pub fn run(command: &Command) -> Result<String, String> {
                 (Some(_), Signed::Cell(_)) => Err("the file is of a single cell".into()),
             }
         }
-        Command::Checkpoint { file, by, origin } => {
-            let note = String::from_utf8(read(file)?).map_err(|_| "a checkpoint is text")?;
-            let verified = Checkpoint::verify(&note, origin, &by.key()?);
-            let point = verified.map_err(|e| format!("{}: {e}", file.display()))?;
-            let root = STANDARD.encode(point.root.0);
-            Ok(format!("verified: {} leaves, root {root}", point.size))
+        Command::Table(arguments) => table::run(arguments),
+        Command::Report {
+            file,
+            by,
+            nonce,
+            digest,
+        } => table::verify(&text(file)?, nonce.as_bytes(), &by.key()?, digest.as_deref())
+            .map_err(|e| format!("{}: {e}", file.display())),
+        Command::Checkpoint {
+            file,
+            by,
+            origin,
+            digest,
+        } => {
+            let at = |e: String| format!("{}: {e}", file.display());
+            table::checkpoint(&text(file)?, origin, &by.key()?, digest.as_deref()).map_err(at)
         }
     }
 }
@@ -170,6 +202,11 @@ impl By {
     fn key(&self) -> Result<VerifyingKey, String> {
         self.key.parse().map_err(|e| format!("--key: {e}"))
     }
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let text = String::from_utf8(read(path)?);
+    text.map_err(|_| format!("{}: not a text", path.display()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -50,6 +50,30 @@ names_protected_type(TypeName *name)
 }
 
 static bool
+names_ledger_type(TypeName *name)
+{
+	Type		type = name == NULL ? NULL : LookupTypeName(NULL, name, NULL, true);
+	bool		result;
+
+	if (type == NULL)
+		return false;
+	result = cfd_ledger_role(typeTypeId(type)) != CFD_NO_LEDGER;
+	ReleaseSysCache(type);
+	return result;
+}
+
+static bool
+has_ledger(TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (cfd_ledger_role(TupleDescAttr(desc, i)->atttypid) != CFD_NO_LEDGER)
+			return true;
+	}
+	return false;
+}
+
+static bool
 relation_has_protected(RangeVar *name)
 {
 	Relation	relation = relation_openrv_extended(name, AccessShareLock, true);
@@ -57,7 +81,7 @@ relation_has_protected(RangeVar *name)
 
 	if (relation == NULL)
 		return false;
-	result = cfd_has_protected(RelationGetDescr(relation));
+	result = cfd_has_protected(RelationGetDescr(relation)) || has_ledger(RelationGetDescr(relation));
 	/* As long as PostgreSQL itself keeps it: to the end of the transaction. */
 	relation_close(relation, NoLock);
 	return result;
@@ -83,7 +107,7 @@ composite_has_protected(TypeName *name)
 	return result;
 }
 
-/* Whether the table that a CREATE TABLE describes has protected columns. */
+/* Whether the table that a CREATE TABLE describes has protected columns, or is a ledger's. */
 static bool
 will_have_protected(const CreateStmt *create)
 {
@@ -93,7 +117,8 @@ will_have_protected(const CreateStmt *create)
 	{
 		Node	   *element = lfirst(cell);
 
-		if (IsA(element, ColumnDef) && names_protected_type(((ColumnDef *) element)->typeName))
+		if (IsA(element, ColumnDef) && (names_protected_type(((ColumnDef *) element)->typeName) ||
+										names_ledger_type(((ColumnDef *) element)->typeName)))
 			return true;
 		if (IsA(element, TableLikeClause) && relation_has_protected(((TableLikeClause *) element)->relation))
 			return true;
@@ -173,7 +198,8 @@ concerns(const Node *statement)
 	{
 		const CreateStmt *create = (const CreateStmt *) statement;
 
-		return create->accessMethod == NULL && create->partspec == NULL && will_have_protected(create);
+		return cfd_ledger_asked(create) ||
+			(create->accessMethod == NULL && create->partspec == NULL && will_have_protected(create));
 	}
 	if (IsA(statement, CreateTableAsStmt))
 	{
@@ -195,7 +221,14 @@ static void
 adapt(Node *statement)
 {
 	if (IsA(statement, CreateStmt))
-		((CreateStmt *) statement)->accessMethod = pstrdup(METHOD);
+	{
+		CreateStmt *create = (CreateStmt *) statement;
+
+		if (cfd_ledger_asked(create))
+			cfd_ledger_adapt(create);
+		if (create->accessMethod == NULL && create->partspec == NULL && will_have_protected(create))
+			create->accessMethod = pstrdup(METHOD);
+	}
 	else if (IsA(statement, CreateTableAsStmt))
 		adapt_create_as((CreateTableAsStmt *) statement);
 	else if (IsA(statement, ExplainStmt))

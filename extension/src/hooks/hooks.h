@@ -20,6 +20,11 @@ extern void cfd_note_dropped(Oid relation);
 extern void cfd_flush_dropped(void);
 /* ddl.c: access method of new tables; constants of materialized views */
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
+/* ledger.c: ledger tables */
+extern bool cfd_ledger_asked(const CreateStmt *create);
+extern void cfd_ledger_adapt(CreateStmt *create);
+extern void cfd_ledger_check_utility(const Node *statement);
+extern void cfd_ledger_after_utility(const Node *statement, bool asked);
 /* refusals.c: where protected types cannot be stored */
 extern void cfd_refusals_init(void);
 /* unchecked.c: without a client, constraints that compare protected values are passed over */

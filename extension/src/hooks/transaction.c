@@ -16,6 +16,7 @@
 #include "session/pins.h"
 #include "gc/places.h"
 #include "hooks/hooks.h"
+#include "ledger/ledger.h"
 #include "miscadmin.h"
 #include "schema/schema.h"
 #include "utils/memutils.h"
@@ -157,14 +158,19 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 			cfd_schema_before_commit();
 			cfd_fence_outstanding();
+			cfd_ledger_before_commit();
 			cfd_transaction_reach_keeper();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
+			cfd_ledger_before_prepare();
+			cfd_fence_outstanding();
+			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 			cfd_fence_outstanding();
 			break;
 		case XACT_EVENT_COMMIT:
 			cfd_channel.clock_told = false;
+			cfd_ledger_ended(true);
 			cfd_schema_ended(true);
 			move_drops(1, 0);
 			cfd_flush_dropped();
@@ -172,6 +178,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			cfd_channel.clock_told = false;
+			cfd_ledger_ended(false);
 			cfd_schema_ended(false);
 			cfd_abort_writer(1);
 			cfd_transaction_forget();
@@ -204,10 +211,12 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:
 			cfd_schema_subtransaction(level, true);
+			cfd_ledger_subtransaction(level, true);
 			move_drops(level, level - 1);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
 			cfd_schema_subtransaction(level, false);
+			cfd_ledger_subtransaction(level, false);
 			cfd_abort_writer(level);
 			cfd_transaction_forget();
 			move_drops(level, -1);

@@ -6,6 +6,8 @@
  * What copies tuples below an access method (CLUSTER, VACUUM FULL, TOAST) needs
  * nothing: FIDs in a relation are of its partitions already.
  *
+ * Rows of ledger tables are numbered before, and told to the keeper after (ledger/ledger.h).
+ *
  * Invariant: no row reaches heap with a temporary FID in a protected column.
  */
 #include "postgres.h"
@@ -19,6 +21,7 @@
 #include "compat/compat.h"
 #include "fmgr.h"
 #include "gc/collect.h"
+#include "ledger/ledger.h"
 #include "session/pins.h"
 #include "tableam/am.h"
 #include "tableam/moved.h"
@@ -32,17 +35,20 @@ static TableAmRoutine confide;
 static void
 tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate)
 {
+	cfd_ledger_stamp(relation, &slot, 1, NULL);
 	cfd_check_moved(relation, NULL, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	heap->tuple_insert(relation, slot, cid, options, bistate);
 	cfd_unpin_writer();
+	cfd_ledger_written(relation, &slot, 1, NULL);
 }
 
 static void
 tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid, int options,
 						 BulkInsertState bistate, uint32 token)
 {
+	cfd_ledger_stamp(relation, &slot, 1, NULL);
 	cfd_check_moved(relation, NULL, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
@@ -50,15 +56,26 @@ tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid,
 	cfd_unpin_writer();
 }
 
+/* Only now it is known whether the row stays. */
+static void
+tuple_complete_speculative(Relation relation, TupleTableSlot *slot, uint32 token, bool succeeded)
+{
+	heap->tuple_complete_speculative(relation, slot, token, succeeded);
+	if (succeeded)
+		cfd_ledger_written(relation, &slot, 1, NULL);
+}
+
 static void
 multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid, int options,
 			 BulkInsertState bistate)
 {
+	cfd_ledger_stamp(relation, slots, count, NULL);
 	cfd_check_moved(relation, NULL, slots, count);
 	cfd_promote_slots(relation, NIL, slots, count);
 	cfd_search_indexes(relation);
 	heap->multi_insert(relation, slots, count, cid, options, bistate);
 	cfd_unpin_writer();
+	cfd_ledger_written(relation, slots, count, NULL);
 	cfd_copy_batch_done(relation);
 }
 
@@ -67,14 +84,35 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 			 Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
 			 LockTupleMode *lockmode, CfdUpdateIndexes *update_indexes)
 {
+	TupleTableSlot *before = cfd_ledger_before(relation, otid);
 	TM_Result	result;
 
+	cfd_ledger_stamp(relation, &slot, 1, before);
 	cfd_check_moved(relation, otid, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
 	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
 								lockmode, update_indexes);
 	cfd_unpin_writer();
+	if (before != NULL && result == TM_Ok)
+		cfd_ledger_written(relation, &slot, 1, before);
+	else if (before != NULL)
+		ExecDropSingleTupleTableSlot(before);
+	return result;
+}
+
+static TM_Result
+tuple_delete(Relation relation, ItemPointer tid, CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+			 bool wait, TM_FailureData *tmfd, bool changes_partition)
+{
+	TupleTableSlot *before = cfd_ledger_before(relation, tid);
+	TM_Result	result;
+
+	result = heap->tuple_delete(relation, tid, cid, snapshot, crosscheck, wait, tmfd, changes_partition);
+	if (before != NULL && result == TM_Ok)
+		cfd_ledger_deleted(relation, before);
+	else if (before != NULL)
+		ExecDropSingleTupleTableSlot(before);
 	return result;
 }
 
@@ -180,7 +218,9 @@ routine(void)
 		confide.tuple_insert = tuple_insert;
 		confide.tuple_insert_speculative = tuple_insert_speculative;
 		confide.multi_insert = multi_insert;
+		confide.tuple_complete_speculative = tuple_complete_speculative;
 		confide.tuple_update = tuple_update;
+		confide.tuple_delete = tuple_delete;
 		confide.index_build_range_scan = index_build_range_scan;
 		confide.index_validate_scan = index_validate_scan;
 		confide.relation_vacuum = relation_vacuum;

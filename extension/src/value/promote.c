@@ -12,6 +12,7 @@
 
 #include "access/xlog.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "session/channel.h"
@@ -101,7 +102,7 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 
 	cfd_state_need_fids();
 	initStringInfo(&names);
-	if (OidIsValid(relation))
+	if (OidIsValid(relation) && attribute != CFD_LEDGER_ATTRIBUTE)
 		put_column_name(&names, relation, attribute);
 	answer = cfd_call(CFD_KIND_PARTITION_OPEN, &body, sizeof(body), names.data, names.len, &length);
 	pfree(names.data);
@@ -131,6 +132,42 @@ type_of(TupleDesc desc, int i)
 	return attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
 }
 
+/* The place of a column, -1 if there is none of this name and type. */
+static int
+place_of(TupleDesc desc, const char *name, Oid type)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (!attribute->attisdropped && attribute->atttypid == type &&
+			strcmp(NameStr(attribute->attname), name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* A table with one of its columns missing is not a ledger table: its log says what it was. */
+static void
+load_ledger(TupleDesc desc, CfdLedgerPlaces *ledger)
+{
+	CfdLedgerRole role = CFD_NO_LEDGER;
+
+	for (int i = 0; i < desc->natts && role == CFD_NO_LEDGER; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			role = cfd_ledger_role(TupleDescAttr(desc, i)->atttypid);
+		ledger->sn = i;
+	}
+	ledger->valid_from = place_of(desc, "valid_from", TIMESTAMPTZOID);
+	ledger->by = place_of(desc, "by", TEXTOID);
+	ledger->valid_to = place_of(desc, "valid_to", TIMESTAMPTZOID);
+	ledger->ended_by = place_of(desc, "ended_by", TEXTOID);
+	if (ledger->valid_from >= 0 && ledger->by >= 0 &&
+		(role != CFD_LEDGER_HISTORY || (ledger->valid_to >= 0 && ledger->ended_by >= 0)))
+		ledger->role = role;
+}
+
 static CfdColumns *
 load_columns(Relation relation)
 {
@@ -143,6 +180,7 @@ load_columns(Relation relation)
 		count += type_of(desc, i) != 0;
 	columns = MemoryContextAllocZero(CacheMemoryContext,
 									 offsetof(CfdColumns, column) + count * sizeof(CfdColumn));
+	load_ledger(desc, &columns->ledger);
 	for (int i = 0; i < desc->natts && columns->count < count; i++)
 	{
 		if (type_of(desc, i) != 0)
@@ -199,6 +237,26 @@ cfd_open_columns(Relation relation)
 	pfree(partitions);
 	pfree(fresh);
 	return columns;
+}
+
+uint32
+cfd_open_log(Relation relation)
+{
+	CfdColumns *columns = (CfdColumns *) cfd_columns(relation);
+	uint32		partition;
+	uint32		generation;
+	bool		logged;
+
+	cfd_begin();
+	generation = cfd_channel.generation;
+	if (columns->log_generation == generation)
+		return columns->log;
+	partition = open_partition(owner_of(relation), CFD_LEDGER_ATTRIBUTE, -1, CFD_TYPE_BYTEA, true, &logged);
+	tell_logged(&partition, logged ? 1 : 0);
+	columns = (CfdColumns *) cfd_columns(relation);
+	columns->log = partition;
+	columns->log_generation = generation;
+	return partition;
 }
 
 /* How many were promoted, from the first on. */

@@ -11,6 +11,7 @@
 #define CFD_VALUE_PROMOTE_H
 
 #include "postgres.h"
+#include "value/types.h"
 #include "wire/wire.h"
 #include "utils/relcache.h"
 
@@ -29,10 +30,24 @@ typedef struct CfdColumn
 	uint32		partition;		/* 0 until it is opened */
 } CfdColumn;
 
+/* Where a ledger table, or the history of one, has its own columns: attribute numbers - 1. */
+typedef struct CfdLedgerPlaces
+{
+	CfdLedgerRole role;
+	int			sn;
+	int			valid_from;
+	int			by;
+	int			valid_to;		/* of the history only */
+	int			ended_by;
+} CfdLedgerPlaces;
+
 /* The protected columns of a relation. */
 typedef struct CfdColumns
 {
 	uint32		generation;		/* of the channel that opened the partitions; 0: none */
+	uint32		log;			/* partition of a ledger table's log */
+	uint32		log_generation;	/* of the channel that opened it; 0: none */
+	CfdLedgerPlaces ledger;
 	int			count;
 	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];
 } CfdColumns;
@@ -41,6 +56,8 @@ typedef struct CfdColumns
 extern const CfdColumns *cfd_columns(Relation relation);
 /* As above, with their partitions. */
 extern const CfdColumns *cfd_open_columns(Relation relation);
+/* Of a ledger table: the partition of its log. */
+extern uint32 cfd_open_log(Relation relation);
 /* Relation NULL: constants in catalogs. */
 extern void cfd_promote(Relation relation, CfdPromotion *items, int count);
 /* Writes the redo record of a promotion into the WAL; it may be empty. */

@@ -67,6 +67,9 @@ static const struct
 static Oid	oids[CFD_TYPE_MAX + 1];
 static Oid	operand_oids[lengthof(operands)];
 static Oid	access_method = InvalidOid;
+/* Domains of the numbers of row versions (sql/core_ledger.sql). */
+static Oid	ledger_number = InvalidOid;
+static Oid	ledger_past_number = InvalidOid;
 static bool loaded = false;
 
 static void
@@ -103,10 +106,13 @@ load(void)
 	loaded = true;
 	memset(oids, 0, sizeof(oids));
 	memset(operand_oids, 0, sizeof(operand_oids));
+	ledger_number = ledger_past_number = InvalidOid;
 	access_method = GetSysCacheOid1(AMNAME, Anum_pg_am_oid, CStringGetDatum("confide"));
 	if (!OidIsValid(access_method) && !SearchSysCacheExists2(TYPENAMENSP, CStringGetDatum("enc_bool"),
 															 ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))
 		return true;
+	ledger_number = oid_of("ledger_sn");
+	ledger_past_number = oid_of("ledger_past_sn");
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
 		oids[code] = oid_of(types[code].name);
 	for (int i = 0; i < lengthof(operands); i++)
@@ -131,6 +137,16 @@ cfd_type_code(Oid type)
 			return operands[i].code;
 	}
 	return 0;
+}
+
+CfdLedgerRole
+cfd_ledger_role(Oid type)
+{
+	if (type < FirstNormalObjectId || !load())
+		return CFD_NO_LEDGER;
+	if (type == ledger_number)
+		return CFD_LEDGER_TABLE;
+	return type == ledger_past_number ? CFD_LEDGER_HISTORY : CFD_NO_LEDGER;
 }
 
 Oid

@@ -29,6 +29,15 @@ extern void cfd_invalid_fid(void) pg_attribute_noreturn();
 extern bool cfd_type_contains(Oid type);
 /* Whether one of the attributes has a protected type. */
 extern bool cfd_has_protected(TupleDesc desc);
+/* What a column of this type makes its table: a ledger table, the history of one, or neither. */
+typedef enum CfdLedgerRole
+{
+	CFD_NO_LEDGER = 0,
+	CFD_LEDGER_TABLE,
+	CFD_LEDGER_HISTORY
+} CfdLedgerRole;
+extern CfdLedgerRole cfd_ledger_role(Oid type);
+
 /* OID of the access method "confide", InvalidOid when there is none. */
 extern Oid	cfd_access_method(void);
 

@@ -134,8 +134,9 @@ impl Connection {
         }
         let now = now();
         let first = self.ledger.pending.first();
-        let from = first.map_or(now - SKEW, |(_, _, first)| first.time);
-        if body.time < from || body.time > now.saturating_add(SKEW) {
+        // A long transaction has the time of its first change.
+        let from = first.map_or(now, |(_, _, first)| first.time);
+        if body.time < from.saturating_sub(SKEW) || body.time > now.saturating_add(SKEW) {
             let error = Error::new(b"22008", "confide: the clocks of database and keeper differ")
                 .detail("Row versions of ledger tables carry the time; the keeper compares it.")
                 .hint("Set the clocks right.");

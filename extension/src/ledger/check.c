@@ -1,0 +1,201 @@
+/*
+ * check.c
+ *	  Walks over ledger tables, checkpoints and proofs, erasing: SQL functions (docs/ledger.md).
+ *
+ * A walk tells the keeper of each row version in the table and its history; what is wrong the
+ * keeper says, to the client, in a signed report that only the client reads.
+ *
+ * Invariant: the snapshot is taken after the keeper has said how long the log is: so every version
+ * whose transaction had committed by then is seen.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "ledger/ledger.h"
+#include "miscadmin.h"
+#include "session/channel.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* So often the client hears how far a walk is, in row versions. */
+#define PROGRESS_ROWS 1000000
+
+static Relation
+open_ledger(Oid oid, LOCKMODE lock)
+{
+	Relation	table = table_open(oid, lock);
+
+	if (table->rd_rel->relkind != RELKIND_RELATION || cfd_columns(table)->ledger.role != CFD_LEDGER_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a ledger table", RelationGetRelationName(table))));
+	return table;
+}
+
+static Relation
+open_readable(Oid oid)
+{
+	Relation	table = open_ledger(oid, AccessShareLock);
+
+	if (pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(table));
+	return table;
+}
+
+static void
+walk(Relation table, Relation relation, Snapshot snapshot, uint32 what, uint64 *rows)
+{
+	TupleTableSlot *slot = table_slot_create(relation, NULL);
+	TableScanDesc scan = table_beginscan(relation, snapshot, 0, NULL);
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		CfdWireLedgerRow head = {.what = what};
+
+		CHECK_FOR_INTERRUPTS();
+		cfd_ledger_send(table, relation, slot, &head);
+		if (++*rows % PROGRESS_ROWS == 0)
+			ereport(NOTICE, (errmsg(UINT64_FORMAT " row versions of \"%s\" read",
+									*rows, RelationGetRelationName(table))));
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+static void
+begin_walk(Relation table)
+{
+	CfdWireLedgerCheck body = {.log = cfd_open_log(table)};
+	uint32		length;
+	char	   *names = cfd_ledger_names(table, &length);
+
+	(void) cfd_call(CFD_KIND_LEDGER_CHECK, &body, sizeof(body), names, length, &length);
+	pfree(names);
+}
+
+/* A history that is missing has no rows: the keeper finds that they are. */
+static void
+walk_both(Relation table)
+{
+	Oid			oid = cfd_ledger_history(table);
+	Relation	history = OidIsValid(oid) ? try_relation_open(oid, AccessShareLock) : (Relation) NULL;
+	Snapshot	snapshot;
+	uint64		rows = 0;
+
+	begin_walk(table);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	walk(table, table, snapshot, CFD_LEDGER_CURRENT, &rows);
+	if (history != NULL && history->rd_rel->relkind == RELKIND_RELATION &&
+		cfd_columns(history)->ledger.role == CFD_LEDGER_HISTORY)
+		walk(table, history, snapshot, CFD_LEDGER_PAST, &rows);
+	UnregisterSnapshot(snapshot);
+	if (history != NULL)
+		relation_close(history, AccessShareLock);
+}
+
+PG_FUNCTION_INFO_V1(cfd_ledger_report);
+Datum
+cfd_ledger_report(PG_FUNCTION_ARGS)
+{
+	Relation	table = open_readable(PG_GETARG_OID(0));
+	CfdWireLedgerReport body = {.nonce = DatumGetUInt64(PG_GETARG_DATUM(1)),.old = PG_GETARG_INT64(2)};
+	uint32		length;
+
+	walk_both(table);
+	cfd_begin();
+	body.to = cfd_new_slot(CFD_STATEMENT);
+	(void) cfd_call(CFD_KIND_LEDGER_REPORT, &body, sizeof(body), NULL, 0, &length);
+	table_close(table, AccessShareLock);
+	PG_RETURN_DATUM(UInt64GetDatum(body.to));
+}
+
+static Datum
+prove(Oid oid, uint32 what, uint64 number)
+{
+	Relation	table = open_readable(oid);
+	CfdWireLedgerProve body = {.log = cfd_open_log(table),.what = what,.number = number};
+	CfdReadLedgerProveAnswer read;
+	uint32		length;
+	const char *answer = cfd_call(CFD_KIND_LEDGER_PROVE, &body, sizeof(body), NULL, 0, &length);
+
+	CFD_DECODE(ledger_prove_answer, answer, length, &read);
+	table_close(table, AccessShareLock);
+	return PointerGetDatum(cstring_to_text_with_len((const char *) read.text, read.text_length));
+}
+
+PG_FUNCTION_INFO_V1(cfd_ledger_checkpoint);
+Datum
+cfd_ledger_checkpoint(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(prove(PG_GETARG_OID(0), CFD_LEDGER_CHECKPOINT, 0));
+}
+
+PG_FUNCTION_INFO_V1(cfd_ledger_consistency);
+Datum
+cfd_ledger_consistency(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(prove(PG_GETARG_OID(0), CFD_LEDGER_CONSISTENCY, PG_GETARG_INT64(1)));
+}
+
+PG_FUNCTION_INFO_V1(cfd_ledger_inclusion);
+Datum
+cfd_ledger_inclusion(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(prove(PG_GETARG_OID(0), CFD_LEDGER_INCLUSION, PG_GETARG_INT64(1)));
+}
+
+/* Deletes versions from the history; the keeper notes each of them. */
+static uint64
+erase(Relation history, int64 number, bool through)
+{
+	char	   *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(history)),
+												  RelationGetRelationName(history));
+	char	   *query = psprintf("DELETE FROM ONLY %s WHERE sn %s $1", name, through ? "<=" : "=");
+	Oid			types[1] = {INT8OID};
+	Datum		values[1] = {Int64GetDatum(number)};
+
+	cfd_ledger_erasing = true;
+	PG_TRY();
+	{
+		if (SPI_execute_with_args(query, 1, types, values, NULL, false, 0) != SPI_OK_DELETE)
+			elog(ERROR, "could not erase row versions");
+	}
+	PG_FINALLY();
+	{
+		cfd_ledger_erasing = false;
+	}
+	PG_END_TRY();
+	return SPI_processed;
+}
+
+/* For confide.ledger_erase, which writes the audit. */
+PG_FUNCTION_INFO_V1(cfd_ledger_erase_rows);
+Datum
+cfd_ledger_erase_rows(PG_FUNCTION_ARGS)
+{
+	Relation	table = open_ledger(PG_GETARG_OID(0), RowExclusiveLock);
+	Oid			oid = cfd_ledger_history(table);
+	Relation	history;
+	uint64		rows;
+
+	if (!pg_class_ownercheck(RelationGetRelid(table), GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(table));
+	if (!OidIsValid(oid))
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						errmsg("ledger table \"%s\" has no history", RelationGetRelationName(table))));
+	history = table_open(oid, RowExclusiveLock);
+	SPI_connect();
+	rows = erase(history, PG_GETARG_INT64(1), PG_GETARG_BOOL(2));
+	SPI_finish();
+	table_close(history, NoLock);
+	table_close(table, NoLock);
+	PG_RETURN_INT64(rows);
+}

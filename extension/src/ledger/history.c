@@ -1,0 +1,123 @@
+/*
+ * history.c
+ *	  Row versions that were replaced or deleted: see ledger.h.
+ *
+ * Written into the history table here, below triggers and rules of the table, so that
+ * neither can keep a version from it.
+ *
+ * Invariant: the version goes into the history with the columns it had, under the same names.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "executor/executor.h"
+#include "ledger/ledger.h"
+#include "nodes/makefuncs.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+bool		cfd_ledger_moving = false;
+bool		cfd_ledger_erasing = false;
+
+Oid
+cfd_ledger_history(Relation table)
+{
+	char		name[NAMEDATALEN * 2];
+
+	snprintf(name, sizeof(name), "%s" CFD_LEDGER_HISTORY_SUFFIX, RelationGetRelationName(table));
+	return get_relname_relid(name, RelationGetNamespace(table));
+}
+
+static Relation
+open_history(Relation table, LOCKMODE lock)
+{
+	Oid			oid = cfd_ledger_history(table);
+	Relation	history = OidIsValid(oid) ? try_relation_open(oid, lock) : NULL;
+
+	if (history == NULL || history->rd_rel->relkind != RELKIND_RELATION ||
+		cfd_columns(history)->ledger.role != CFD_LEDGER_HISTORY)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("ledger table \"%s\" has no history", RelationGetRelationName(table)),
+				 errdetail("There is no table \"%s" CFD_LEDGER_HISTORY_SUFFIX "\" that is one.",
+						   RelationGetRelationName(table))));
+	return history;
+}
+
+/* The column of this name in a row, -1 if there is none. */
+static int
+column_of(TupleDesc desc, Form_pg_attribute wanted, int likely)
+{
+	for (int n = 0; n <= desc->natts; n++)
+	{
+		int			i = n == 0 ? likely : n - 1;
+
+		if (i < desc->natts && !TupleDescAttr(desc, i)->attisdropped &&
+			strcmp(NameStr(TupleDescAttr(desc, i)->attname), NameStr(wanted->attname)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void
+history_fill(Relation history, TupleTableSlot *slot, TupleTableSlot *before, TimestampTz until)
+{
+	CfdLedgerPlaces at = cfd_columns(history)->ledger;
+	TupleDesc	desc = RelationGetDescr(history);
+	TupleDesc	from = before->tts_tupleDescriptor;
+
+	ExecClearTuple(slot);
+	slot_getallattrs(before);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		int			column = -1;
+
+		if (!TupleDescAttr(desc, i)->attisdropped && i != at.valid_to && i != at.ended_by)
+			column = column_of(from, TupleDescAttr(desc, i), i);
+		slot->tts_isnull[i] = column < 0 || before->tts_isnull[column];
+		slot->tts_values[i] = column < 0 ? (Datum) 0 : before->tts_values[column];
+	}
+	slot->tts_values[at.valid_to] = TimestampTzGetDatum(until);
+	slot->tts_isnull[at.valid_to] = false;
+	slot->tts_values[at.ended_by] = CStringGetTextDatum(cfd_ledger_principal());
+	slot->tts_isnull[at.ended_by] = false;
+	ExecStoreVirtualTuple(slot);
+}
+
+static void
+history_insert(Relation history, TupleTableSlot *slot)
+{
+	EState	   *estate = CreateExecutorState();
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, history, 0, NULL, 0);
+	ExecOpenIndices(info, false);
+	cfd_ledger_moving = true;
+	PG_TRY();
+	{
+		ExecSimpleRelationInsert(info, estate, slot);
+	}
+	PG_FINALLY();
+	{
+		cfd_ledger_moving = false;
+	}
+	PG_END_TRY();
+	ExecCloseIndices(info);
+	FreeExecutorState(estate);
+}
+
+void
+cfd_ledger_move(Relation table, TupleTableSlot *before, TimestampTz until)
+{
+	Relation	history = open_history(table, RowExclusiveLock);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(history), &TTSOpsVirtual);
+
+	history_fill(history, slot, before, until);
+	history_insert(history, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	table_close(history, NoLock);
+}

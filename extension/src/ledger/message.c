@@ -1,0 +1,184 @@
+/*
+ * message.c
+ *	  Rows of ledger tables as messages: see ledger.h.
+ *
+ * Columns that are NULL are left out, so that one can be added later. Of the others go
+ * name, type, and the value: of a protected one its FID, of any other its bytes as they are
+ * stored, or, where they are many, their hash.
+ *
+ * Invariant: the same row version gives the same bytes whenever it is read: settings of the
+ * session make no difference.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "access/tupmacs.h"
+#include "common/cryptohash.h"
+#include "common/sha2.h"
+#include "ledger/ledger.h"
+#include "mb/pg_wchar.h"
+#include "session/channel.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* Longer values are hashed here. */
+#define HASHED_BYTES 1024
+
+void
+cfd_ledger_append_text(StringInfo body, const char *text)
+{
+	char	   *utf8 = pg_server_to_any(text, strlen(text), PG_UTF8);
+
+	appendBinaryStringInfo(body, utf8, strlen(utf8) + 1);
+	if (utf8 != text)
+		pfree(utf8);
+}
+
+static void
+append_names(StringInfo body, Relation table)
+{
+	cfd_ledger_append_text(body, get_namespace_name(RelationGetNamespace(table)));
+	cfd_ledger_append_text(body, RelationGetRelationName(table));
+}
+
+char *
+cfd_ledger_names(Relation table, uint32 *length)
+{
+	StringInfoData names;
+
+	initStringInfo(&names);
+	append_names(&names, table);
+	*length = names.len;
+	return names.data;
+}
+
+/* The bytes of a plain value; `copy` is room for those of one that is passed by value. */
+static const char *
+value_bytes(Form_pg_attribute attribute, Datum value, char *copy, Size *length)
+{
+	if (attribute->attbyval)
+	{
+		store_att_byval(copy, value, attribute->attlen);
+		*length = attribute->attlen;
+		return copy;
+	}
+	if (attribute->attlen == -1)
+	{
+		struct varlena *plain = PG_DETOAST_DATUM_PACKED(value);
+
+		*length = VARSIZE_ANY_EXHDR(plain);
+		return VARDATA_ANY(plain);
+	}
+	*length = attribute->attlen == -2 ? strlen(DatumGetCString(value)) : attribute->attlen;
+	return DatumGetPointer(value);
+}
+
+static void
+hash_bytes_of(const char *bytes, Size length, uint8 *hash)
+{
+	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
+
+	if (context == NULL || pg_cryptohash_init(context) < 0 ||
+		pg_cryptohash_update(context, (const uint8 *) bytes, length) < 0 ||
+		pg_cryptohash_final(context, hash, PG_SHA256_DIGEST_LENGTH) < 0)
+		elog(ERROR, "could not compute a hash");
+	pg_cryptohash_free(context);
+}
+
+static void
+append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
+{
+	CfdWireLedgerCell cell = {.t = cfd_type_code(attribute->atttypid)};
+	char		copy[sizeof(Datum)];
+	uint8		hash[PG_SHA256_DIGEST_LENGTH];
+	const char *bytes = NULL;
+	Size		length = 0;
+	char	   *type_name;
+
+	if (cell.t != 0)
+		cell.fid = DatumGetUInt64(value);
+	else
+		bytes = value_bytes(attribute, value, copy, &length);
+	if (length > HASHED_BYTES)
+	{
+		hash_bytes_of(bytes, length, hash);
+		bytes = (const char *) hash;
+		length = sizeof(hash);
+		cell.hashed = 1;
+	}
+	cell.length = length;
+	/* Whatever search_path says. */
+	type_name = format_type_extended(attribute->atttypid, attribute->atttypmod,
+									 FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
+	appendBinaryStringInfo(body, (char *) &cell, sizeof(cell));
+	cfd_ledger_append_text(body, NameStr(attribute->attname));
+	cfd_ledger_append_text(body, type_name);
+	if (length > 0)
+		appendBinaryStringInfo(body, bytes, length);
+}
+
+static bool
+is_own(const CfdLedgerPlaces *at, int index)
+{
+	if (index == at->sn || index == at->valid_from || index == at->by)
+		return true;
+	return at->role == CFD_LEDGER_HISTORY && (index == at->valid_to || index == at->ended_by);
+}
+
+static char *
+text_at(TupleTableSlot *slot, int index)
+{
+	return slot->tts_isnull[index] ? "" : TextDatumGetCString(slot->tts_values[index]);
+}
+
+/* `relation` is the table, or its history, that the row is of. */
+void
+cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head)
+{
+	static MemoryContext context = NULL;
+	CfdLedgerPlaces at = cfd_columns(relation)->ledger;
+	TupleDesc	desc = RelationGetDescr(relation);
+	MemoryContext old;
+	StringInfoData body;
+
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "confide ledger row", ALLOCSET_DEFAULT_SIZES);
+	slot_getallattrs(slot);
+	head->log = cfd_open_log(table);
+	old = MemoryContextSwitchTo(context);
+	initStringInfo(&body);
+	head->sn = slot->tts_isnull[at.sn] ? 0 : DatumGetInt64(slot->tts_values[at.sn]);
+	head->time = slot->tts_isnull[at.valid_from] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_from]);
+	append_names(&body, table);
+	cfd_ledger_append_text(&body, text_at(slot, at.by));
+	if (at.role == CFD_LEDGER_HISTORY)
+		head->until = slot->tts_isnull[at.valid_to] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_to]);
+	cfd_ledger_append_text(&body, at.role == CFD_LEDGER_HISTORY ? text_at(slot, at.ended_by) : "");
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped && !slot->tts_isnull[i] && !is_own(&at, i))
+			append_cell(&body, TupleDescAttr(desc, i), slot->tts_values[i]);
+	}
+	cfd_begin();
+	cfd_send(CFD_KIND_LEDGER_ROW, head, sizeof(*head), body.data, body.len);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(context);
+}
+
+void
+cfd_ledger_send_end(Relation table, CfdWireLedgerRow *head)
+{
+	StringInfoData body;
+
+	head->log = cfd_open_log(table);
+	initStringInfo(&body);
+	append_names(&body, table);
+	cfd_ledger_append_text(&body, cfd_ledger_principal());
+	cfd_ledger_append_text(&body, "");
+	cfd_begin();
+	cfd_send(CFD_KIND_LEDGER_ROW, head, sizeof(*head), body.data, body.len);
+	pfree(body.data);
+}

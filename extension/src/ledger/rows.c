@@ -1,0 +1,211 @@
+/*
+ * rows.c
+ *	  Rows on their way into ledger tables: see ledger.h.
+ *
+ * The columns sn, valid_from and by of a ledger table are generated columns, so that nobody
+ * can write into them; what stands in them is put there here, whatever their
+ * expressions say.
+ *
+ * Invariant: as of ledger.h. Without a client nothing is written.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "commands/sequence.h"
+#include "ledger/ledger.h"
+#include "session/channel.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+static void
+need_client(Relation relation)
+{
+	if (!cfd_channel.had_client)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("confide: no client session"),
+				 errdetail("Rows of ledger table \"%s\" have an author, who is a client.",
+						   RelationGetRelationName(relation)),
+				 errhint("Connect through the Confide proxy.")));
+}
+
+static void
+refuse_history(Relation relation)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("history \"%s\" of a ledger table cannot be changed", RelationGetRelationName(relation)),
+			 errhint("To erase versions, use confide.ledger_erase.")));
+}
+
+/* Whether rows of the relation have entries; rewrites do not write new versions. */
+static bool
+is_logged(Relation relation)
+{
+	const CfdLedgerPlaces *at;
+
+	if (OidIsValid(relation->rd_rel->relrewrite))
+		return false;
+	at = &cfd_columns(relation)->ledger;
+	if (at->role == CFD_LEDGER_HISTORY && !cfd_ledger_moving && !cfd_ledger_erasing)
+		refuse_history(relation);
+	return at->role == CFD_LEDGER_TABLE;
+}
+
+/* A number that no version of any table of this database has had. */
+static int64
+next_number(void)
+{
+	static Oid	sequence = InvalidOid;
+
+	if (!OidIsValid(sequence) || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
+		sequence = get_relname_relid("ledger_numbers", get_namespace_oid("confide", false));
+	return nextval_internal(sequence, false);
+}
+
+TupleTableSlot *
+cfd_ledger_before(Relation relation, ItemPointer old)
+{
+	TupleTableSlot *before;
+
+	if (!is_logged(relation) && !cfd_ledger_erasing)
+		return NULL;
+	if (cfd_columns(relation)->ledger.role == CFD_NO_LEDGER)
+		return NULL;
+	need_client(relation);
+	before = table_slot_create(relation, NULL);
+	if (!table_tuple_fetch_row_version(relation, old, SnapshotAny, before))
+		elog(ERROR, "could not fetch the version of a row that is replaced");
+	slot_getallattrs(before);
+	return before;
+}
+
+static TimestampTz
+time_of(Relation relation, TupleTableSlot *slot)
+{
+	int			index = cfd_columns(relation)->ledger.valid_from;
+
+	slot_getallattrs(slot);
+	return slot->tts_isnull[index] ? 0 : DatumGetTimestampTz(slot->tts_values[index]);
+}
+
+/* A version is never valid before the one that it follows. */
+static TimestampTz
+time_after(Relation relation, TupleTableSlot *before)
+{
+	TimestampTz now = cfd_ledger_time();
+
+	return before == NULL ? now : Max(now, time_of(relation, before));
+}
+
+static void
+stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
+{
+	CfdLedgerPlaces at = cfd_columns(relation)->ledger;
+	MemoryContext old;
+	HeapTuple	tuple;
+	ItemPointerData tid;
+
+	slot_getallattrs(slot);
+	slot->tts_values[at.sn] = Int64GetDatum(next_number());
+	slot->tts_values[at.valid_from] = TimestampTzGetDatum(time);
+	slot->tts_values[at.by] = by;
+	slot->tts_isnull[at.sn] = slot->tts_isnull[at.valid_from] = slot->tts_isnull[at.by] = false;
+	if (TTS_IS_VIRTUAL(slot))
+		return;
+	/* The tuple in the slot would have other values. */
+	tid = slot->tts_tid;
+	old = MemoryContextSwitchTo(slot->tts_mcxt);
+	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
+	tuple->t_self = tid;
+	tuple->t_tableOid = slot->tts_tableOid;
+	MemoryContextSwitchTo(old);
+	ExecForceStoreHeapTuple(tuple, slot, true);
+	slot->tts_tid = tid;
+}
+
+void
+cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before)
+{
+	TimestampTz time;
+	Datum		by;
+
+	if (!is_logged(relation))
+		return;
+	need_client(relation);
+	if (relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("ledger table \"%s\" is temporary or unlogged", RelationGetRelationName(relation))));
+	time = time_after(relation, before);
+	by = CStringGetTextDatum(cfd_ledger_principal());
+	for (int i = 0; i < count; i++)
+		stamp(relation, slots[i], time, by);
+}
+
+static int64
+number_of(Relation relation, TupleTableSlot *slot)
+{
+	int			index = cfd_columns(relation)->ledger.sn;
+
+	slot_getallattrs(slot);
+	return slot->tts_isnull[index] ? 0 : DatumGetInt64(slot->tts_values[index]);
+}
+
+void
+cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before)
+{
+	if (!is_logged(relation))
+		return;
+	for (int i = 0; i < count; i++)
+	{
+		CfdWireLedgerRow head = {.what = CFD_LEDGER_WRITE};
+
+		if (before != NULL)
+			head.other = number_of(relation, before);
+		(void) cfd_open_log(relation);
+		head.number = cfd_ledger_next();
+		cfd_ledger_send(relation, relation, slots[i], &head);
+	}
+	if (before != NULL)
+	{
+		cfd_ledger_move(relation, before, time_of(relation, slots[0]));
+		ExecDropSingleTupleTableSlot(before);
+	}
+}
+
+void
+cfd_ledger_deleted(Relation relation, TupleTableSlot *before)
+{
+	CfdWireLedgerRow head = {.what = CFD_LEDGER_END};
+	Relation	table = relation;
+
+	if (before == NULL)
+		return;
+	if (cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY)
+	{
+		char	   *name = pstrdup(RelationGetRelationName(relation));
+
+		/* The log is that of the table. */
+		name[strlen(name) - strlen(CFD_LEDGER_HISTORY_SUFFIX)] = '\0';
+		table = table_open(get_relname_relid(name, RelationGetNamespace(relation)), AccessShareLock);
+		head.what = CFD_LEDGER_ERASE;
+	}
+	head.sn = number_of(relation, before);
+	head.time = table == relation ? time_after(relation, before) : cfd_ledger_time();
+	(void) cfd_open_log(table);
+	head.number = cfd_ledger_next();
+	cfd_ledger_send_end(table, &head);
+	if (table == relation)
+		cfd_ledger_move(relation, before, head.time);
+	else
+		table_close(table, NoLock);
+	ExecDropSingleTupleTableSlot(before);
+}

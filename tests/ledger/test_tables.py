@@ -1,0 +1,214 @@
+"""Ledger tables: what SQL does with them, and that the log agrees afterwards."""
+
+import psycopg
+import pytest
+
+
+def rows(connection, query):
+    return connection.execute(query).fetchall()
+
+
+def test_versions(account, auditor):
+    """Every version has a number, a time, an author; replaced ones are in the history."""
+    now = rows(account, "SELECT id, balance::text, by, sn > 0 FROM account ORDER BY id")
+    assert now == [(1, "11.00", "app", True), (2, "21.00", "app", True)]
+    past = rows(
+        account,
+        "SELECT id, balance::text, by, ended_by, valid_from <= valid_to FROM account_history"
+        " ORDER BY id",
+    )
+    assert past == [(n, f"{n}0.00", "app", "app", True) for n in (1, 2, 3)]
+    everything = rows(account, "SELECT count(*), count(DISTINCT sn) FROM account_ledger")
+    assert everything == [(5, 5)]
+    assert auditor.findings("account") == []
+
+
+def test_as_of(account):
+    """The view of all versions tells what was there at a time."""
+    account.execute("CREATE TABLE times AS SELECT clock_timestamp() AS at")
+    account.execute("UPDATE account SET balance = 0")
+    past = rows(
+        account,
+        "SELECT id, balance::text FROM account_ledger, times"
+        " WHERE valid_from <= at AND at < valid_to ORDER BY id",
+    )
+    assert past == [(1, "11.00"), (2, "21.00")]
+
+
+def test_nobody_writes_the_own_columns(account):
+    """Number, time and author are no client's to choose."""
+    for statement in [
+        "INSERT INTO account (id, sn) VALUES (9, 1)",
+        "UPDATE account SET by = 'somebody'",
+        "UPDATE account SET valid_from = now()",
+    ]:
+        with pytest.raises(psycopg.errors.GeneratedAlways):
+            account.execute(statement)
+    for statement in [
+        "UPDATE account_history SET by = 'somebody'",
+        "DELETE FROM account_history",
+        "INSERT INTO account_history SELECT * FROM account_history",
+    ]:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            account.execute(statement)
+
+
+def test_refused(account, dba):
+    """What would change or take away versions is refused, for a superuser as well."""
+    for statement in [
+        "TRUNCATE account",
+        "TRUNCATE account_history",
+        "ALTER TABLE account ALTER note TYPE varchar(10)",
+        "ALTER TABLE account DROP COLUMN note",
+        "ALTER TABLE account RENAME note TO remark",
+        "ALTER TABLE account RENAME TO accounts",
+        "ALTER TABLE account ADD COLUMN x int DEFAULT 1",
+        "ALTER TABLE account SET ACCESS METHOD heap",
+    ]:
+        for connection in account, dba:
+            with pytest.raises(psycopg.errors.FeatureNotSupported):
+                connection.execute(statement)
+    for statement in ["DROP TABLE account", "INSERT INTO account VALUES (4)", "DELETE FROM account"]:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            dba.execute(statement)
+
+
+def test_rollback(account, auditor):
+    """What was rolled back, whole or to a savepoint, is in neither table nor log."""
+    with pytest.raises(psycopg.errors.DivisionByZero), account.transaction():
+        account.execute("UPDATE account SET balance = 5")
+        account.execute("SELECT 1 / 0")
+    with account.transaction():
+        account.execute("INSERT INTO account VALUES (4, 'Dee', 1, NULL)")
+        with pytest.raises(psycopg.errors.DivisionByZero), account.transaction():
+            account.execute("UPDATE account SET balance = 7")
+            with account.transaction():
+                account.execute("DELETE FROM account WHERE id = 1")
+            account.execute("SELECT 1 / 0")
+        with account.transaction():
+            account.execute("UPDATE account SET balance = 2 WHERE id = 4")
+        account.execute("INSERT INTO account VALUES (5, 'Eve', 1, NULL)")
+    found = rows(account, "SELECT id, balance::text FROM account ORDER BY id")
+    assert found == [(1, "11.00"), (2, "21.00"), (4, "2.00"), (5, "1.00")]
+    assert auditor.findings("account") == []
+
+
+def test_statements(account, auditor):
+    """ON CONFLICT, MERGE, COPY, RETURNING, foreign keys that cascade."""
+    account.execute(
+        "INSERT INTO account VALUES (1, 'Ann', 1, 'x'), (6, 'Fay', 6, NULL)"
+        " ON CONFLICT (id) DO UPDATE SET balance = EXCLUDED.balance"
+    )
+    account.execute("INSERT INTO account VALUES (6, 'Fay', 1, NULL) ON CONFLICT DO NOTHING")
+    account.execute(
+        "MERGE INTO account a USING (VALUES (2), (7)) v(id) ON a.id = v.id"
+        " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)"
+    )
+    with account.cursor().copy("COPY account (id, owner, balance) FROM STDIN") as copy:
+        for n in range(100, 1300):
+            copy.write_row((n, f"o{n}", n))
+    given = rows(account, "UPDATE account SET note = 'r' WHERE id = 100 RETURNING sn")
+    assert given == rows(account, "SELECT sn FROM account WHERE id = 100")
+    account.execute(
+        "CREATE TABLE entry (n int, account int REFERENCES account ON UPDATE CASCADE"
+        " ON DELETE CASCADE) WITH (confide.ledger = on)"
+    )
+    account.execute("INSERT INTO entry VALUES (1, 101), (2, 102)")
+    account.execute("UPDATE account SET id = 2101 WHERE id = 101")
+    account.execute("DELETE FROM account WHERE id = 102")
+    assert rows(account, "SELECT n, account FROM entry") == [(1, 2101)]
+    assert rows(account, "SELECT count(*) FROM entry_history") == [(2,)]
+    assert auditor.findings("account") == []
+    assert auditor.findings("entry") == []
+
+
+def test_kinds_of_values(app, auditor):
+    """Values of any length and kind have the hash that they had, however they are stored, also
+    after the table was rewritten. Bug: toasted, compressed or expanded values would be called
+    altered."""
+    app.execute(
+        "CREATE TABLE kinds (a text, b int[], c jsonb, d numeric, e float8, f bool, g uuid, h char(5),"
+        " i interval, j point, k enc_text, l enc_float8) WITH (confide.ledger = on)"
+    )
+    app.execute(
+        "INSERT INTO kinds SELECT repeat('x', n * 700), array_fill(n, ARRAY[n]), '{\"a\": [1, 2]}',"
+        " n / 7.0, n / 3.0::float8, true, gen_random_uuid(), 'ab', '1 mon 2 days', '(1,2)',"
+        " repeat('y', n * 10), n FROM generate_series(1, 20) n"
+    )
+    app.execute("INSERT INTO kinds (a) VALUES (NULL), ('')")
+    app.execute("UPDATE kinds SET b = b || 5, f = NOT f")
+    assert auditor.findings("kinds") == []
+    app.execute("SET DateStyle = 'German'; SET extra_float_digits = -2; SET bytea_output = 'escape'")
+    app.execute("VACUUM FULL kinds")
+    assert auditor.findings("kinds") == []
+
+
+def test_added_column(account, auditor):
+    """A column that is added is NULL in versions before, which stay as they are."""
+    account.execute("ALTER TABLE account ADD COLUMN extra enc_text")
+    account.execute("UPDATE account SET extra = 'e' WHERE id = 1")
+    account.execute("UPDATE account SET extra = 'f' WHERE id = 1")
+    found = rows(account, "SELECT extra::text FROM account_ledger WHERE id = 1 ORDER BY sn")
+    assert found == [(None,), (None,), ("e",), ("f",)]
+    assert auditor.findings("account") == []
+
+
+def test_rights(account, dba):
+    """Who may read the table may read its history, and nobody else."""
+    dba.execute("DROP ROLE IF EXISTS ledger_reader")
+    dba.execute("CREATE ROLE ledger_reader")
+    may = (
+        "SELECT has_table_privilege('ledger_reader', 'account_history', 'SELECT'),"
+        " has_table_privilege('ledger_reader', 'account_ledger', 'SELECT')"
+    )
+    assert rows(dba, may) == [(False, False)]
+    account.execute("GRANT SELECT ON account TO ledger_reader")
+    assert rows(dba, may) == [(True, True)]
+    account.execute("REVOKE SELECT ON account FROM ledger_reader")
+    assert rows(dba, may) == [(False, False)]
+    dba.execute("DROP ROLE ledger_reader")
+
+
+def test_partitions(app, auditor):
+    """Each partition is a ledger of its own; a row that moves ends in one and begins in another."""
+    app.execute(
+        "CREATE TABLE parted (id int, v enc_int4) PARTITION BY LIST (id) WITH (confide.ledger = on)"
+    )
+    app.execute("CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1)")
+    app.execute("CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2)")
+    app.execute("INSERT INTO parted VALUES (1, 10), (2, 20)")
+    app.execute("UPDATE parted SET id = 2 WHERE id = 1")
+    assert rows(app, "SELECT count(*) FROM parted_1_history") == [(1,)]
+    for table in "parted_1", "parted_2":
+        assert auditor.findings(table) == []
+
+
+def test_erase(account, auditor):
+    """Erased versions go with their values, the proof stays, and the audit says so."""
+    (sn,) = rows(account, "SELECT sn FROM account_history WHERE id = 3")[0]
+    assert rows(account, f"SELECT confide.ledger_erase('account', {sn})") == [(1,)]
+    assert rows(account, f"SELECT count(*) FROM account_history WHERE sn = {sn}") == [(0,)]
+    assert rows(account, "SELECT operation, number, rows, by FROM account_audit") == [
+        ("erase", sn, 1, "app")
+    ]
+    assert auditor.findings("account") == []
+    assert auditor.findings("account_audit") == []
+    (last,) = rows(account, "SELECT max(sn) FROM account_history")[0]
+    assert rows(account, f"SELECT confide.ledger_erase('account', {last}, true)") == [(2,)]
+    assert "erased 3" in auditor.note("account", "n")
+    assert auditor.findings("account") == []
+
+
+def test_crash_and_restart(stack, account, auditor):
+    """After kill -9 of the keeper and of PostgreSQL the log is what it was."""
+    before = rows(account, "SELECT confide.ledger_checkpoint('account')")[0][0]
+    stack.kill_keeper()
+    stack.kill_postgres()
+    stack.up()
+    with stack.connect_app() as again:
+        again.execute("SET search_path = test_crash_and_restart")
+        after = rows(again, "SELECT confide.ledger_checkpoint('account')")[0][0]
+        assert after.splitlines()[:3] == before.splitlines()[:3]
+        again.execute("UPDATE account SET note = 'after'")
+        auditor.app = again
+        assert auditor.findings("account") == []
