@@ -68,7 +68,11 @@ def test_refused(account, dba):
         for connection in account, dba:
             with pytest.raises(psycopg.errors.FeatureNotSupported):
                 connection.execute(statement)
-    for statement in ["DROP TABLE account", "INSERT INTO account VALUES (4)", "DELETE FROM account"]:
+    for statement in [
+        "DROP TABLE account",
+        "INSERT INTO account VALUES (4)",
+        "DELETE FROM account",
+    ]:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             dba.execute(statement)
 
@@ -127,8 +131,8 @@ def test_kinds_of_values(app, auditor):
     after the table was rewritten. Bug: toasted, compressed or expanded values would be called
     altered."""
     app.execute(
-        "CREATE TABLE kinds (a text, b int[], c jsonb, d numeric, e float8, f bool, g uuid, h char(5),"
-        " i interval, j point, k enc_text, l enc_float8) WITH (confide.ledger = on)"
+        "CREATE TABLE kinds (a text, b int[], c jsonb, d numeric, e float8, f bool, g uuid,"
+        " h char(5), i interval, j point, k enc_text, l enc_float8) WITH (confide.ledger = on)"
     )
     app.execute(
         "INSERT INTO kinds SELECT repeat('x', n * 700), array_fill(n, ARRAY[n]), '{\"a\": [1, 2]}',"
@@ -138,7 +142,9 @@ def test_kinds_of_values(app, auditor):
     app.execute("INSERT INTO kinds (a) VALUES (NULL), ('')")
     app.execute("UPDATE kinds SET b = b || 5, f = NOT f")
     assert auditor.findings("kinds") == []
-    app.execute("SET DateStyle = 'German'; SET extra_float_digits = -2; SET bytea_output = 'escape'")
+    app.execute(
+        "SET DateStyle = 'German'; SET extra_float_digits = -2; SET bytea_output = 'escape'"
+    )
     app.execute("VACUUM FULL kinds")
     assert auditor.findings("kinds") == []
 

@@ -112,8 +112,13 @@ pub fn run(command: &Command) -> Result<String, String> {
             by,
             nonce,
             digest,
-        } => table::verify(&text(file)?, nonce.as_bytes(), &by.key()?, digest.as_deref())
-            .map_err(|e| format!("{}: {e}", file.display())),
+        } => table::verify(
+            &text(file)?,
+            nonce.as_bytes(),
+            &by.key()?,
+            digest.as_deref(),
+        )
+        .map_err(|e| format!("{}: {e}", file.display())),
         Command::Checkpoint {
             file,
             by,

@@ -49,12 +49,7 @@ pub(crate) fn split(note: &str) -> Result<(&str, &str), Error> {
 
 /// Whether one of the lines is this key's signature of the text. Signatures of others
 /// (witnesses) may stand beside it.
-pub(crate) fn verify(
-    text: &str,
-    lines: &str,
-    name: &str,
-    key: &VerifyingKey,
-) -> Result<(), Error> {
+pub(crate) fn verify(text: &str, lines: &str, name: &str, key: &VerifyingKey) -> Result<(), Error> {
     let id = key_id(name, key);
     for line in lines.split('\n') {
         let (found, signature) = signature_line(line)?;

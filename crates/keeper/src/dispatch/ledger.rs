@@ -137,9 +137,12 @@ impl Connection {
         // A long transaction has the time of its first change.
         let from = first.map_or(now, |(_, _, first)| first.time);
         if body.time < from.saturating_sub(SKEW) || body.time > now.saturating_add(SKEW) {
-            let error = Error::new(b"22008", "confide: the clocks of database and keeper differ")
-                .detail("Row versions of ledger tables carry the time; the keeper compares it.")
-                .hint("Set the clocks right.");
+            let error = Error::new(
+                b"22008",
+                "confide: the clocks of database and keeper differ",
+            )
+            .detail("Row versions of ledger tables carry the time; the keeper compares it.")
+            .hint("Set the clocks right.");
             return Err(error.into());
         }
         let row = match kind {
@@ -300,7 +303,11 @@ impl Connection {
         let mut before = 0;
         for listed in self.space.keeper.store.list() {
             if listed.key.is_log() && listed.key.database == database && listed.number != number {
-                let same = self.with_log(listed.number, |log| Ok(log.size() > 0 && log.names == names));
+                let same =
+                    self.with_log(
+                        listed.number,
+                        |log| Ok(log.size() > 0 && log.names == names),
+                    );
                 before += u64::from(same?);
             }
         }
@@ -379,9 +386,8 @@ impl Connection {
             if version.erased {
                 return Ok(Some(What::Erased));
             }
-            let known = |end: u64| {
-                end < walk.size && !walk.running.contains(&end) && !log.is_doubtful(end)
-            };
+            let known =
+                |end: u64| end < walk.size && !walk.running.contains(&end) && !log.is_doubtful(end);
             match (body.what, version.ended) {
                 (CURRENT, Some(end)) if known(end) => Ok(Some(What::Revived)),
                 (PAST, None) => Ok(Some(What::Hidden)),
@@ -479,9 +485,7 @@ impl Connection {
             let note = checkpoint.sign(key);
             let mut text =
                 note.map_err(|e| fail::internal("signing failed").detail(e.to_string()))?;
-            let range = |_| {
-                Error::new(b"22023", "confide: the log has no such size")
-            };
+            let range = |_| Error::new(b"22023", "confide: the log has no such size");
             match body.what {
                 CHECKPOINT => {}
                 CONSISTENCY => {
@@ -540,6 +544,9 @@ fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
 }
 
 fn renamed() -> Error {
-    Error::new(b"55000", "confide: a ledger table has another name than its log")
-        .hint("Give it back the name that it was made with.")
+    Error::new(
+        b"55000",
+        "confide: a ledger table has another name than its log",
+    )
+    .hint("Give it back the name that it was made with.")
 }

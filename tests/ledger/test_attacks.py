@@ -1,0 +1,275 @@
+"""What a superuser and root can do to a ledger table and its history, and that the keeper's report
+names each version.
+
+Each attack changes what PostgreSQL stores, below its own rules: pages as files, catalogs, rows with
+the ledger switched off. Without the log (or with a log that does not say what the assertion
+names) each of these tests finds nothing."""
+
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+
+
+@pytest.fixture
+def deed(app):
+    """A plain ledger table: what is in it a superuser can write as he likes."""
+    app.execute("CREATE TABLE deed (id int, what text, who text) WITH (confide.ledger = on)")
+    app.execute(
+        "INSERT INTO deed SELECT n, 'what of ' || n, 'who of ' || n FROM generate_series(1, 6) n"
+    )
+    app.execute("UPDATE deed SET what = 'changed' WHERE id <= 2")
+    app.execute("DELETE FROM deed WHERE id = 3")
+    return app
+
+
+def sn(connection, table, row):
+    return connection.execute(f"SELECT sn FROM {table} WHERE id = {row}").fetchone()[0]
+
+
+class Off:
+    """The ledger switched off in the catalogs, as a superuser can."""
+
+    def __init__(self, dba):
+        self.dba = dba
+        self.types = {"deed": "ledger_sn", "deed_history": "ledger_past_sn"}
+
+    def type_of(self, table, name):
+        self.dba.execute(
+            f"UPDATE pg_attribute SET atttypid = '{name}'::regtype, attgenerated = ''"
+            f" WHERE attrelid = '{table}'::regclass AND attname IN ('sn')"
+        )
+        self.dba.execute(
+            "UPDATE pg_attribute SET attgenerated = '' WHERE attname IN ('valid_from', 'by')"
+            f" AND attrelid = '{table}'::regclass"
+        )
+
+    def __enter__(self):
+        # What a client would be refused, too, nobody looks at any more.
+        for table in self.types:
+            self.type_of(table, "int8")
+        return self.dba
+
+    def __exit__(self, *_):
+        for table, name in self.types.items():
+            self.type_of(table, name)
+
+
+def test_rows_by_hand(deed, dba, auditor):
+    """Rows written, deleted, doubled and moved with the ledger switched off."""
+    first, second, fifth, sixth = (sn(deed, "deed", n) for n in (1, 2, 5, 6))
+    gone = sn(deed, "deed_history", 3)
+    old = sn(deed, "deed_history", 1)
+    assert auditor.findings("deed") == []
+    with Off(dba) as off:
+        off.execute(
+            "INSERT INTO deed SELECT 9, 'forged', 'nobody', 999999, valid_from, by FROM deed"
+            " WHERE id = 1"
+        )
+        off.execute("DELETE FROM deed WHERE id = 2")
+        off.execute("INSERT INTO deed_history SELECT *, now(), 'app' FROM deed WHERE id = 5")
+        off.execute("DELETE FROM deed WHERE id = 5")
+        off.execute("INSERT INTO deed SELECT * FROM deed WHERE id = 6")
+        off.execute(
+            "INSERT INTO deed SELECT id, what, who, sn, valid_from, by FROM deed_history"
+            " WHERE id = 3"
+        )
+        off.execute("DELETE FROM deed_history WHERE id = 3")
+        off.execute("UPDATE deed_history SET valid_to = valid_to - interval '1 day' WHERE id = 1")
+    assert sorted(auditor.findings("deed")) == sorted(
+        [
+            (999999, "inserted"),
+            (second, "removed"),
+            (fifth, "hidden"),
+            (sixth, "twice"),
+            (gone, "revived"),
+            (old, "altered-end"),
+        ]
+    )
+    assert first
+
+
+def test_history_deleted(deed, dba, auditor):
+    """The whole history deleted by hand: each version of it is named."""
+    past = [row[0] for row in deed.execute("SELECT sn FROM deed_history ORDER BY sn")]
+    with Off(dba) as off:
+        off.execute("DELETE FROM deed_history")
+    assert auditor.findings("deed") == [(number, "removed") for number in past]
+    with Off(dba) as off:
+        off.execute("DROP TABLE deed_history CASCADE")
+        off.execute("CREATE TABLE deed_history (sn int8)")
+    assert auditor.findings("deed") == [(number, "removed") for number in past]
+
+
+def test_values_and_authors(deed, dba, auditor):
+    """A value, an author, a time and a number changed in place."""
+    numbers = [sn(deed, "deed", n) for n in (1, 2, 4, 5)]
+    with Off(dba) as off:
+        off.execute("UPDATE deed SET what = 'never' WHERE id = 1")
+        off.execute("UPDATE deed SET by = 'somebody' WHERE id = 2")
+        off.execute("UPDATE deed SET valid_from = valid_from - interval '1 year' WHERE id = 4")
+        off.execute("UPDATE deed SET who = NULL WHERE id = 5")
+    assert auditor.findings("deed") == [(number, "altered") for number in sorted(numbers)]
+
+
+def test_names(deed, dba, auditor):
+    """Two columns that exchange their names; a table that gets another one."""
+    numbers = [row[0] for row in deed.execute("SELECT sn FROM deed ORDER BY sn")]
+    for name, other in ("what", "x"), ("who", "what"), ("x", "who"):
+        dba.execute(
+            f"UPDATE pg_attribute SET attname = '{other}'"
+            f" WHERE attrelid = 'deed'::regclass AND attname = '{name}'"
+        )
+    assert auditor.findings("deed") == [(number, "altered") for number in numbers]
+    dba.execute("UPDATE pg_class SET relname = 'innocent' WHERE oid = 'deed'::regclass")
+    assert (0, "renamed") in auditor.findings("innocent")
+
+
+def test_another_table_in_its_place(deed, dba, auditor, tmp_path):
+    """A table that takes the name of one that was put aside has a log of its own: a checkpoint of
+    the first is none of it."""
+    checkpoint = tmp_path / "digest"
+    checkpoint.write_text(deed.execute("SELECT confide.ledger_checkpoint('deed')").fetchone()[0])
+    dba.execute("UPDATE pg_class SET relname = 'aside' WHERE oid = 'deed'::regclass")
+    dba.execute("UPDATE pg_type SET typname = 'aside' WHERE typname = 'deed'")
+    dba.execute("DROP VIEW deed_ledger")
+    dba.execute("UPDATE pg_class SET relname = 'aside_h' WHERE oid = 'deed_history'::regclass")
+    dba.execute("UPDATE pg_type SET typname = 'aside_h' WHERE typname = 'deed_history'")
+    dba.execute("UPDATE pg_class SET relname = 'aside_p' WHERE oid = 'deed_history_pkey'::regclass")
+    dba.execute("UPDATE pg_constraint SET conname = 'aside_p' WHERE conname = 'deed_history_pkey'")
+    deed.execute("CREATE TABLE deed (id int, what text, who text) WITH (confide.ledger = on)")
+    deed.execute("INSERT INTO deed VALUES (1, 'nothing', 'else')")
+    note = auditor.note("deed", "n", 3)
+    assert "\nbefore 1\n" in note
+    code, said = auditor.verify(note, "--nonce", "n", "--digest", checkpoint)
+    assert code == 1
+    assert "another log" in said
+
+
+def test_pages(stack, app, dba, auditor, schema):
+    """Root edits the files of the table and of its history: a plain value in each, and exchanges
+    the identifiers of two protected values."""
+    dba.execute("CREATE EXTENSION IF NOT EXISTS pageinspect WITH SCHEMA public")
+    dba.execute(f'SET search_path = "{schema}", public')
+    app.execute("CREATE TABLE paper (id int, name enc_text, note text) WITH (confide.ledger = on)")
+    app.execute(
+        "INSERT INTO paper SELECT n, 'name ' || n, 'marker-' || n FROM generate_series(1, 4) n"
+    )
+    app.execute("UPDATE paper SET note = 'second-1' WHERE id = 1")
+    old = sn(app, "paper_history", 1)
+    numbers = [sn(app, "paper", n) for n in (2, 3, 4)]
+    # Behind id, on a multiple of 8 bytes.
+    items = "heap_page_items(get_raw_page('paper', 0))"
+    fids = dba.execute(f"SELECT substring(t_data FROM 9 FOR 8) FROM {items}").fetchall()
+    third, fourth = fids[2][0], fids[3][0]
+    assert len(third) == len(fourth) == 8
+    dba.execute("CHECKPOINT")
+    files = [
+        stack.data / dba.execute(f"SELECT pg_relation_filepath('{table}')").fetchone()[0]
+        for table in ("paper", "paper_history")
+    ]
+    stack.kill_postgres()
+    edit(files[0], {b"marker-2": b"forged-2", third: fourth, fourth: third})
+    edit(files[1], {b"marker-1": b"forged-1"})
+    stack.start_postgres()
+    with stack.connect_app() as again:
+        again.execute(f'SET search_path = "{schema}"')
+        assert again.execute("SELECT note FROM paper WHERE id = 2").fetchone() == ("forged-2",)
+        assert again.execute("SELECT name::text FROM paper WHERE id = 3").fetchone() == ("name 4",)
+        auditor.app = again
+        assert auditor.findings("paper") == sorted((n, "altered") for n in [old, *numbers])
+
+
+def edit(file, changes):
+    content = file.read_bytes()
+    places = {was: content.index(was) for was in changes}
+    content = bytearray(content)
+    for was, becomes in changes.items():
+        content[places[was] : places[was] + len(was)] = becomes
+    file.write_bytes(content)
+
+
+def test_older_copies(stack, app, dba, auditor, schema, tmp_path):
+    """Keeper and cluster brought back from older copies, with the freshness counter: only a
+    checkpoint kept elsewhere tells. It tells also when the past was written anew (a fork)."""
+    app.execute("CREATE TABLE past (id int) WITH (confide.ledger = on)")
+    app.execute("INSERT INTO past VALUES (1)")
+    stack.script("down")
+    places = [stack.data, stack.data.parent / "keeper"]
+    for place in places:
+        subprocess.run(["cp", "-a", place, tmp_path / place.name], check=True)
+    stack.up()
+    digest = tmp_path / "digest"
+    with stack.connect_app() as again:
+        again.execute(f'SET search_path = "{schema}"')
+        again.execute("INSERT INTO past VALUES (2)")
+        digest.write_text(again.execute("SELECT confide.ledger_checkpoint('past')").fetchone()[0])
+    stack.script("down")
+    for place in places:
+        shutil.rmtree(place)
+        subprocess.run(["cp", "-a", tmp_path / place.name, place], check=True)
+    stack.up()
+    size = int(digest.read_text().splitlines()[1])
+    with stack.connect_app() as again:
+        again.execute(f'SET search_path = "{schema}"')
+        auditor.app = again
+        assert auditor.findings("past") == []
+        code, said = auditor.verify(
+            auditor.note("past", "n", size), "--nonce", "n", "--digest", digest
+        )
+        assert (code, "shorter" in said) == (1, True)
+        again.execute("INSERT INTO past VALUES (3)")
+        again.execute("INSERT INTO past VALUES (4)")
+        code, said = auditor.verify(
+            auditor.note("past", "n", size), "--nonce", "n", "--digest", digest
+        )
+        assert (code, "its past was changed" in said) == (1, True)
+
+
+def test_reports_are_not_the_databases(deed, auditor, tmp_path):
+    """A report with a finding taken out, another nonce, or another table's checkpoint fails."""
+    note = auditor.note("deed", "n")
+    assert auditor.verify(note, "--nonce", "n")[0] == 0
+    assert auditor.verify(note, "--nonce", "m")[0] == 1
+    assert auditor.verify(note.replace("erased 0", "erased 1"), "--nonce", "n")[0] == 1
+
+
+def test_checkpoints_go_on(deed, auditor, tmp_path):
+    """A checkpoint that was kept, and one with a proof that goes on from it; a version's proof."""
+    first = deed.execute("SELECT confide.ledger_checkpoint('deed')").fetchone()[0]
+    origin, size = first.splitlines()[:2]
+    digest = tmp_path / "digest"
+    digest.write_text(first)
+    deed.execute("UPDATE deed SET who = 'x'")
+    later = deed.execute(f"SELECT confide.ledger_consistency('deed', {size})").fetchone()[0]
+    file = tmp_path / "later"
+
+    def verify(text, *arguments):
+        file.write_text(text)
+        done = auditor.run(
+            "verify", "checkpoint", file, "--key", auditor.key, "--origin", origin, *arguments
+        )
+        return done.returncode
+
+    assert verify(later, "--digest", digest) == 0
+    lines = later.splitlines()
+    lines[-1] = lines[-2]
+    assert verify("\n".join(lines) + "\n", "--digest", digest) == 1
+    number = sn(deed, "deed", 1)
+    proof = deed.execute(f"SELECT confide.ledger_inclusion('deed', {number})").fetchone()[0]
+    assert verify(proof) == 0
+    assert verify(proof.replace("inclusion ", "inclusion 1")) == 1
+
+
+def test_without_a_client(deed, dba):
+    """A superuser writes nothing into a log, and gets no report in nobody's name."""
+    for statement in [
+        "INSERT INTO deed VALUES (7, 'x', 'y')",
+        "UPDATE deed SET what = 'x'",
+        "SELECT confide.ledger_checkpoint('deed')",
+        "SELECT confide.ledger_erase('deed', 1)",
+    ]:
+        with pytest.raises(psycopg.Error) as refused:
+            dba.execute(statement)
+        assert refused.value.sqlstate == "42501"
