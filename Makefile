@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
+.PHONY: help demo demo-ledger up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -11,6 +11,12 @@ demo: ## install, build, start, load, and show what each side sees
 	@scripts/up
 	@scripts/venv
 	@demo/run
+
+demo-ledger: ## edit a page of a ledger table as root, and show what is said of it
+	@scripts/deps
+	@scripts/build
+	@scripts/up
+	@demo/ledger
 
 up: ## start whatever is down: keeper, PostgreSQL, proxy
 	@scripts/deps

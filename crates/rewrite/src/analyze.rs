@@ -3,6 +3,7 @@
 
 use crate::depth;
 use crate::finish::Outcome;
+use crate::immutable::Immutable;
 use crate::infer::{Infer, Res};
 use crate::kind::{Traits, traits};
 use crate::later;
@@ -75,6 +76,9 @@ pub(crate) fn analyses(
     };
     if let Some(signature) = Signature::of(sql, &tokens) {
         return signature.wrap(sql, analyses(&signature.plain, schema, prepared)?);
+    }
+    if let Some(immutable) = Immutable::of(sql, &tokens) {
+        return Ok(immutable.replace(analyses(&immutable.plain, schema, prepared)?));
     }
     if deep <= depth::INLINE {
         return statements(sql, &tokens, schema, prepared);

@@ -35,6 +35,7 @@ mod depth;
 mod edit;
 mod escaped;
 mod finish;
+mod immutable;
 mod infer;
 mod kind;
 mod known;
