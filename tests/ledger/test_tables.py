@@ -218,3 +218,12 @@ def test_crash_and_restart(stack, account, auditor):
         again.execute("UPDATE account SET note = 'after'")
         auditor.app = again
         assert auditor.findings("account") == []
+
+
+def test_immutable(app, auditor):
+    """The paper's words make a ledger table. Bug: an ordinary one, whose versions nobody keeps."""
+    app.execute("CREATE TABLE said (id int, v enc_text) IMMUTABLE YES WITH TYPE TEE")
+    app.execute("INSERT INTO said VALUES (1, 'a')")
+    app.execute("DELETE FROM said")
+    assert rows(app, "SELECT id, v::text FROM said_history") == [(1, "a")]
+    assert auditor.findings("said") == []
