@@ -100,6 +100,42 @@ def test_two_parameters_of_one_value(stack, twins):
     assert "7777123" not in seen
 
 
+def test_two_parameters_one_of_them_plain(stack, twins):
+    """Beside a plain column, too: which values are equal is known when they come. With the bug the
+    one that is compared with the plain column was in the log."""
+    app, _ = twins
+    sql = "SELECT id FROM p WHERE note = %s OR name = %s ORDER BY id"
+    # Of the same statement before and after it is prepared again.
+    for given in (("z", "Bob"), ("Ann", "Ann"), ("z", "Bob"), ("z", "nobody")):
+        outcomes(twins, lambda c, given=given: run(c, sql, given))
+    before = stack.log_sizes()
+    values = [canary() for _ in range(3)]
+    for value in values:
+        for prepare in (False, True):
+            assert app.execute(sql, (value, value), prepare=prepare).fetchall() == []
+    sql += " -- prepared"
+    with app.pipeline(), app.cursor() as cursor:
+        for value in values:
+            cursor.execute(sql, ("z", value), prepare=True)
+            cursor.execute(sql, (value, value), prepare=True)
+        cursor.execute(sql, ("z", "Ann"), prepare=True)
+        assert cursor.fetchall() == [(1,), (2,)]
+    seen = stack.logged_since(before)
+    assert [v for v in values if v in seen] == []
+
+
+def test_comments(stack, twins):
+    """With the bug the comment was in the log."""
+    app, _ = twins
+    value = canary()
+    before = stack.log_sizes()
+    assert app.execute(f"SELECT id /* {value} */ FROM p WHERE name = 'Ann' -- {value}").fetchall()
+    assert value not in stack.logged_since(before)
+    with pytest.raises(psycopg.errors.UndefinedColumn) as error:
+        app.execute("/* a comment */ SELECT nothing FROM p WHERE name = 'Ann'")
+    assert error.value.diag.statement_position == "24"
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -118,6 +154,11 @@ def test_both_at_once(stack, twins, sql):
 RETURNS = "RETURNS bool LANGUAGE {} AS"
 DOCUMENT = """'[{{"a": 1, "b": "{v}"}}]'"""
 REFUSED = [
+    "SELECT query_to_xml('SELECT id FROM p WHERE name = ' || '''{v}''', true, false, '')",
+    "SELECT query_to_xml(format('SELECT id FROM p WHERE name = %L', '{v}'), true, false, '')",
+    "SELECT query_to_xml(concat('SELECT id FROM p WHERE name = ''', '{v}', ''''), true, true, '')",
+    "SELECT id FROM p WHERE name = lpad(note, 20, '{v}')",
+    "UPDATE p SET name = split_part(note, '{v}', 1)",
     "SELECT md5('{v}') FROM p WHERE name = '{v}'",
     "SELECT query_to_xml($$SELECT id FROM p WHERE name = '{v}'$$, true, false, '')",
     "SELECT query_to_xml($$VALUES ('{v}'::enc_text)$$, true, false, '')",

@@ -2,6 +2,7 @@
 //! what a statement of the text changes for those behind it.
 
 use crate::depth;
+use crate::edit::{Edit, Piece};
 use crate::finish::Outcome;
 use crate::immutable::Immutable;
 use crate::infer::{Infer, Res};
@@ -18,7 +19,7 @@ use crate::utility::{Effect, Extra};
 use pg_query::protobuf::{RawStmt, Token};
 use pg_query::{Node, NodeEnum};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,6 +44,18 @@ pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
     analyze_with(sql, schema, &Prepared::default())
 }
 
+/// As [`analyze_with`], of a statement whose parameters with these numbers are sealed, too: their values are those of
+/// parameters that are.
+pub fn analyze_sealing(
+    sql: &str,
+    schema: &Schema,
+    prepared: &Prepared,
+    sealed: &[u32],
+) -> Result<Vec<Statement>, Refusal> {
+    let list = analyses_sealing(sql, schema, prepared, sealed)?;
+    Ok(list.into_iter().map(|a| a.statement).collect())
+}
+
 /// As [`analyze`], with the session's prepared statements, for `EXECUTE`.
 pub fn analyze_with(
     sql: &str,
@@ -57,6 +70,15 @@ pub(crate) fn analyses(
     sql: &str,
     schema: &Schema,
     prepared: &Prepared,
+) -> Result<Vec<Analysis>, Refusal> {
+    analyses_sealing(sql, schema, prepared, &[])
+}
+
+fn analyses_sealing(
+    sql: &str,
+    schema: &Schema,
+    prepared: &Prepared,
+    sealed: &[u32],
 ) -> Result<Vec<Analysis>, Refusal> {
     if sql.contains('\0') || i32::try_from(sql.len()).is_err() {
         return Err(Refusal::new(
@@ -75,16 +97,17 @@ pub(crate) fn analyses(
         Err(_) => return Ok(vec![unread(sql)]),
     };
     if let Some(signature) = Signature::of(sql, &tokens) {
-        return signature.wrap(sql, analyses(&signature.plain, schema, prepared)?);
+        let plain = analyses_sealing(&signature.plain, schema, prepared, sealed)?;
+        return signature.wrap(sql, plain);
     }
     if let Some(immutable) = Immutable::of(sql, &tokens) {
         return Ok(immutable.replace(analyses(&immutable.plain, schema, prepared)?));
     }
     if deep <= depth::INLINE {
-        return statements(sql, &tokens, schema, prepared);
+        return statements(sql, &tokens, schema, prepared, sealed);
     }
     std::thread::scope(|scope| {
-        let run = || statements(sql, &tokens, schema, prepared);
+        let run = || statements(sql, &tokens, schema, prepared, sealed);
         let thread = std::thread::Builder::new()
             .stack_size(depth::STACK)
             .spawn_scoped(scope, run);
@@ -100,6 +123,7 @@ fn statements(
     tokens: &Tokens,
     first: &Schema,
     prepared: &Prepared,
+    sealed: &[u32],
 ) -> Res<Vec<Analysis>> {
     let parsed = match pg_query::parse(sql, 0) {
         Ok(parsed) => parsed.protobuf.stmts,
@@ -118,7 +142,8 @@ fn statements(
     for (index, raw) in parsed.iter().enumerate() {
         let schemas = [first, &*schema];
         let reach = || Reach::of(&schemas, &prepared);
-        let mut one = statement(sql, tokens, raw, &schema, &prepared, reach)?;
+        let given = (&*schema, &*prepared, sealed);
+        let mut one = statement(sql, tokens, raw, given, reach)?;
         one.statement.apart = last > 0 && !reach().tokens(sql, tokens, &one.statement.range);
         past.check(&one.statement, sql, tokens)?;
         if index < last {
@@ -144,7 +169,35 @@ fn statements(
         }
         list.push(one);
     }
+    if list.iter().any(|one| one.statement.touches_protected) {
+        take_comments(sql, tokens, &mut list);
+    }
     Ok(list)
+}
+
+/// Comments do not leave with a statement that touches something protected: tools put its values into them. Those for
+/// the planner (`/*+ … */`) do.
+fn take_comments(sql: &str, tokens: &Tokens, list: &mut [Analysis]) {
+    let last = list.len().saturating_sub(1);
+    for comment in tokens.comments() {
+        if sql
+            .get(comment.clone())
+            .is_some_and(|c| c.starts_with("/*+"))
+        {
+            continue;
+        }
+        let behind = |one: &Analysis| one.statement.range.end >= comment.start;
+        let at = list.iter().position(behind).unwrap_or(last);
+        let Some(one) = list.get_mut(at) else { return };
+        let edits = &mut one.statement.edits;
+        let within = |e: &Edit| e.range.start < comment.end && comment.start < e.range.end;
+        if !edits.iter().any(within) {
+            let place = edits.partition_point(|e| e.range.start < comment.start);
+            let pieces = vec![Piece::Text(" ".into())];
+            let range = comment.clone();
+            edits.insert(place, Edit { range, pieces });
+        }
+    }
 }
 
 /// A text that goes on as it is, unread: it may do anything that has nothing to do with what is
@@ -203,8 +256,7 @@ fn statement<'a>(
     sql: &str,
     tokens: &Tokens,
     raw: &RawStmt,
-    schema: &Schema,
-    prepared: &Prepared,
+    (schema, prepared, sealed): (&Schema, &Prepared, &[u32]),
     reach: impl Fn() -> Reach<'a>,
 ) -> Res<Analysis> {
     let range = statement_range(sql, tokens, raw);
@@ -214,6 +266,10 @@ fn statement<'a>(
     let traits = traits(node);
     let mut infer = Infer::new(sql, tokens, schema);
     infer.range = range.clone();
+    if !sealed.is_empty() {
+        infer.forced = parameters_at(sql, tokens, &range, sealed);
+        infer.echoes = infer.forced.clone();
+    }
     let result =
         inferred(&mut infer, node, prepared).and_then(|extra| Ok((extra, infer.finish(&range)?)));
     let (
@@ -271,6 +327,7 @@ fn statement<'a>(
         changes_schema: traits.changes_schema || extra.changes_schema,
         changes_search_path: traits.changes_search_path || infer.sets_config,
         depends_on_search_path: infer.depends_on_search_path,
+        compared: infer.compared_parameters(),
         results: infer.results.take(),
         unresolved: infer.unresolved,
         apart: false,
@@ -313,6 +370,7 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         changes_schema: traits.changes_schema,
         changes_search_path: traits.changes_search_path,
         depends_on_search_path: false,
+        compared: Vec::new(),
         results: None,
         unresolved: false,
         apart: false,
@@ -327,6 +385,23 @@ fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         unique: false,
         open: Vec::new(),
     }
+}
+
+/// Where parameters of these numbers stand.
+fn parameters_at(
+    sql: &str,
+    tokens: &Tokens,
+    range: &Range<usize>,
+    numbers: &[u32],
+) -> HashSet<usize> {
+    let number = |r: &Range<usize>| sql.get(r.start + 1..r.end)?.parse().ok();
+    tokens
+        .values(range)
+        .filter(|(token, r)| {
+            *token == Token::Param && number(r).is_some_and(|n| numbers.contains(&n))
+        })
+        .map(|(_, r)| r.start)
+        .collect()
 }
 
 fn parameters(sql: &str, tokens: &Tokens, range: &Range<usize>) -> BTreeMap<u32, ParamUse> {

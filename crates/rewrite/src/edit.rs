@@ -50,7 +50,8 @@ pub enum Form {
 }
 
 impl Secret {
-    pub(crate) fn text(&self) -> &[u8] {
+    /// The value as text.
+    pub fn text(&self) -> &[u8] {
         let (Form::Text(text, _) | Form::Typed(_, _, text)) = &self.form;
         text
     }

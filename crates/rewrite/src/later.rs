@@ -4,7 +4,8 @@
 //! A string is looked at as what it would be if it were sent: where a constant in it would
 //! be sealed, or nobody can tell, the string does not leave. Prose is not SQL.
 //!
-//! Does not: follow strings that are put together from several.
+//! Strings that are put together from several, by `||`, `concat` or `format`, are looked at as the string that comes
+//! out, with a word in the place of what is no constant. Does not: follow what is put together in other ways.
 
 use crate::analyze::analyze;
 use crate::edit::Piece;
@@ -34,12 +35,74 @@ pub(crate) fn check(
     let strings = tokens
         .values(range)
         .filter(|(token, r)| matches!(token, Token::Sconst | Token::Usconst) && !sealed(r));
-    for (_, r) in strings {
+    let strings: Vec<Range<usize>> = strings.map(|(_, r)| r).collect();
+    for r in &strings {
         if hides_secrets(&content(&sql[r.clone()]), schema) {
             return Err(refusal(i32::try_from(r.start).unwrap_or(-1)));
         }
     }
+    for (text, r) in put_together(sql, tokens, range, &strings) {
+        if hides_secrets(&text, schema) {
+            return Err(refusal(i32::try_from(r.start).unwrap_or(-1)));
+        }
+    }
     Ok(())
+}
+
+/// What stands for a part of a string that is not known.
+const PART: &str = "x";
+
+/// The strings that come out where several are put together, and where the first of each stands.
+fn put_together(
+    sql: &str,
+    tokens: &Tokens,
+    range: &Range<usize>,
+    strings: &[Range<usize>],
+) -> Vec<(String, Range<usize>)> {
+    let word = |at: usize| sql.get(tokens.range(at)).unwrap_or_default();
+    let calls = |name: &str| {
+        (tokens.next_from(range.start)..tokens.next_from(range.end))
+            .any(|at| tokens.is_name(at) && word(at).eq_ignore_ascii_case(name))
+    };
+    let lists = calls("concat") || calls("concat_ws");
+    let formats = calls("format");
+    let mut all: Vec<(String, Range<usize>)> = Vec::new();
+    let mut joined = false;
+    for (index, r) in strings.iter().enumerate() {
+        let text = content(&sql[r.clone()]);
+        if formats && text.contains('%') {
+            let filled = text
+                .replace("%L", "'x'")
+                .replace("%I", PART)
+                .replace("%s", PART);
+            all.push((filled, r.clone()));
+        }
+        // What stands before it, as far as it is put together with that.
+        let first = tokens.next_from(r.start);
+        let glue = |at: usize| word(at) == "||" || (lists && word(at) == ",");
+        let ends = |at: usize| lists && word(at) == ")";
+        let before = index.checked_sub(1).and_then(|at| strings.get(at));
+        let from = before.map_or(tokens.next_from(range.start), |b| tokens.next_from(b.end));
+        let between = from..first;
+        let one = between.clone().any(glue) && !between.clone().any(ends);
+        match (one, before, all.last_mut()) {
+            (true, Some(_), Some((so_far, _))) if joined => {
+                so_far.push_str(if between.len() > 1 { PART } else { "" });
+                so_far.push_str(&text);
+            }
+            _ => {
+                joined = true;
+                all.push((text, r.clone()));
+            }
+        }
+        if glue(first + 1) && strings.get(index + 1).is_none() {
+            // An unknown part at the end.
+            if let Some((so_far, _)) = all.last_mut() {
+                so_far.push_str(PART);
+            }
+        }
+    }
+    all
 }
 
 fn refusal(at: i32) -> Refusal {

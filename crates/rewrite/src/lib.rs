@@ -58,13 +58,14 @@ mod tokens;
 mod utility;
 mod value;
 
-pub use analyze::{analyze, analyze_with};
+pub use analyze::{analyze, analyze_sealing, analyze_with};
 pub use catalog::Catalog;
 pub use copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Options, Source};
 pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
 pub use escaped::analyze_escaped;
+pub use infer::key;
 pub use later::hides_secrets;
 pub use memo::Memo;
 pub use past::undone;

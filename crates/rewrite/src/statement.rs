@@ -19,6 +19,8 @@ pub struct Statement {
     pub edits: Vec<Edit>,
     /// The parameters `$n` that it uses.
     pub params: BTreeMap<u32, ParamUse>,
+    /// Parameters that are plain, and only compared: see [`crate::analyze_sealing`].
+    pub compared: Vec<u32>,
     /// It has constants that go to the server as they are.
     pub clear_values: bool,
     /// It reads, writes or defines something protected.

@@ -9,6 +9,7 @@ use std::ops::Range;
 /// The tokens without comments.
 pub(crate) struct Tokens {
     list: Vec<ScanToken>,
+    comments: Vec<Range<usize>>,
 }
 
 impl Tokens {
@@ -18,12 +19,22 @@ impl Tokens {
             .bytes()
             .all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c))
         {
-            return Ok(Tokens { list: Vec::new() });
+            return Ok(Tokens {
+                list: Vec::new(),
+                comments: Vec::new(),
+            });
         }
         let mut list = pg_query::scan_tokens(sql)
             .map_err(|_| Refusal::new("42601", "syntax error: the statement cannot be read"))?;
-        list.retain(|t| !matches!(t.token(), Token::SqlComment | Token::CComment));
-        Ok(Tokens { list })
+        let is_comment = |t: &ScanToken| matches!(t.token(), Token::SqlComment | Token::CComment);
+        let range = |t: &ScanToken| t.start as usize..t.end as usize;
+        let comments = list.iter().filter(|t| is_comment(t)).map(range).collect();
+        list.retain(|t| !is_comment(t));
+        Ok(Tokens { list, comments })
+    }
+
+    pub fn comments(&self) -> &[Range<usize>] {
+        &self.comments
     }
 
     pub fn all(&self) -> &[ScanToken] {

@@ -158,6 +158,8 @@ pub(crate) enum Block {
     /// It is an argument of something that works on plain values only: refused
     /// when the expression has nothing else, else it met plain values already.
     PlainFunction,
+    /// It is an argument of a function that may give it back: refused, whatever else the function takes.
+    Argument,
     /// It stands beside a plain expression of which it takes the type: refused.
     BesidePlain,
 }

@@ -328,3 +328,92 @@ fn patterns() {
         ],
     );
 }
+
+/// At Bind it turns out that `$1` has the value of `$2`, which is sealed.
+#[test]
+fn parameters_of_one_value() {
+    let s = schema();
+    let none = rewrite::Prepared::default();
+    let sql = "SELECT id FROM emp WHERE note = $1 OR name = $2 OR id = $3 OR length(note) > $4";
+    assert_eq!(one(sql, &s).unwrap().compared, [1, 3, 4]);
+    let again = rewrite::analyze_sealing(sql, &s, &none, &[1]).unwrap();
+    let uses = &again[0].params;
+    assert!(matches!(uses[&1], ParamUse::Protected { .. }), "{uses:?}");
+    assert_eq!(again[0].compared, [3, 4]);
+    // What a plain column gets is the application's.
+    let sql = "UPDATE emp SET note = $1, name = $2 WHERE note = $1";
+    assert_eq!(one(sql, &s).unwrap().compared, [0; 0]);
+}
+
+/// A tool that puts values into comments would show them to the server's log.
+#[test]
+fn comments() {
+    let s = schema();
+    check(
+        &s,
+        &[
+            (
+                "SELECT id /* 's3cret' */ FROM emp -- s3cret\nWHERE name = 's3cret'",
+                "SELECT id   FROM emp  \nWHERE name = '<<s3cret>>'",
+            ),
+            (
+                "/*+ SeqScan(emp) */ SELECT name FROM emp",
+                "/*+ SeqScan(emp) */ SELECT name FROM emp",
+            ),
+        ],
+    );
+    unchanged(&s, &["SELECT id /* 's3cret' */ FROM plain -- x"]);
+    let all = "/* a */ SELECT 1; /* b */ SELECT name FROM emp /* c */; -- d";
+    let list = rewrite::analyze(all, &s).unwrap();
+    let gone: usize = list.iter().map(|s| s.edits.len()).sum();
+    assert_eq!(gone, 4, "{list:?}");
+}
+
+/// What a function of plain values gets beside a plain operand may be what it gives back.
+#[test]
+fn arguments_of_plain_functions() {
+    let s = schema();
+    refused(
+        &s,
+        &[
+            "SELECT id FROM emp WHERE name = f(id, 's3cret')",
+            "SELECT id FROM emp WHERE name = f(id, $1)",
+            "SELECT id FROM emp WHERE name = replace(lpad(note, 20, 's3cret'), ' ', '')",
+            "UPDATE emp SET name = f(id, 's3cret')",
+        ],
+    );
+    for sql in [
+        "SELECT id FROM emp WHERE name = lpad(note, 20)",
+        "SELECT id FROM emp WHERE name = to_char(id, '0009')",
+        "SELECT id FROM emp WHERE name = note || current_setting('app.tenant')",
+        "SELECT id FROM emp WHERE note = f(id, 'x') AND name = 'y'",
+    ] {
+        one(sql, &s).unwrap();
+    }
+}
+
+/// SQL that is put together from several strings, and run by whoever gets it.
+#[test]
+fn strings_put_together() {
+    let s = schema();
+    refused(
+        &s,
+        &[
+            "SELECT query_to_xml('SELECT * FROM emp WHERE name = ' || '''s3cret''', true, true, '')",
+            "SELECT query_to_xml('SELECT * FROM emp WHERE name = ''' || 's3cret' || '''', true, true, '')",
+            "SELECT f('SELECT * FROM emp WHERE name = ''' || $1 || '''')",
+            "SELECT f('DELETE FROM emp WHERE id = ' || 5 || ' OR name = ''' || note || '''') FROM plain",
+            "SELECT f(concat('SELECT * FROM emp WHERE name = ''', 's3cret', ''''))",
+            "SELECT f(concat('SELECT * FROM emp WHERE name = ''', 's3cret', ''''), true, '')",
+            "SELECT f(format('SELECT * FROM emp WHERE name = %L', 's3cret'))",
+        ],
+    );
+    unchanged(
+        &s,
+        &[
+            "SELECT f('SELECT * FROM plain WHERE name = ''' || 'x' || '''')",
+            "SELECT f('SELECT id FROM emp WHERE id = ' || 'x', 'y')",
+            "SELECT 'The name of ' || note || ' is ''' || name || '''' FROM plain",
+        ],
+    );
+}

@@ -96,7 +96,7 @@ fn forms_of_literals() {
             ),
             (
                 "SELECT /* 5 */ * FROM emp -- 5\nWHERE salary = 5",
-                "SELECT /* 5 */ * FROM emp -- 5\nWHERE salary = '<<int4:5>>'::enc_int4",
+                "SELECT   * FROM emp  \nWHERE salary = '<<int4:5>>'::enc_int4",
             ),
         ],
     );

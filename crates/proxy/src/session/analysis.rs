@@ -64,8 +64,12 @@ impl Core {
             return Ok(Outcome::Refuse(unsure_of_strings()));
         }
         let state = self.adopt();
+        let sealing = std::mem::take(&mut self.sealing);
         let analysed = match escapes {
             true => rewrite::analyze_escaped(sql, &self.schema, &self.registry),
+            false if !sealing.is_empty() => {
+                rewrite::analyze_sealing(sql, &self.schema, &self.registry, &sealing)
+            }
             false => self.memo.analyze(sql, &self.schema, &self.registry),
         };
         if failed && !ends_transaction(&analysed) {

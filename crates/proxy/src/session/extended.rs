@@ -44,21 +44,36 @@ impl Core {
             return Ok(self.refuse_extended(super::simple::not_utf8()));
         };
         let (name, sql, declared) = (parse.name, parse.sql, parse.types);
-        self.send_parse(name, sql, &declared, false)
+        self.send_parse((name, sql, &declared), &[], false)
     }
 
-    /// Analyses a text and sends Parse. `hidden`: the client does not know.
-    fn send_parse(&mut self, name: &str, sql: &str, declared: &[u32], hidden: bool) -> Step<Flow> {
+    /// Analyses a text and sends Parse. `sealing`: parameters that are sealed, whatever they meet.
+    /// `hidden`: the client does not know.
+    fn send_parse(
+        &mut self,
+        (name, sql, declared): (&str, &str, &[u32]),
+        sealing: &[u32],
+        hidden: bool,
+    ) -> Step<Flow> {
+        self.sealing = sealing.to_vec();
         let text = match self.analyse(sql, true)? {
             Outcome::Wait => return Ok(Flow::Wait),
             Outcome::Refuse(failure) => return Ok(self.refuse_extended(failure)),
             Outcome::Send(text) => text,
         };
-        let statement = self.prepared(name, sql, declared, &text);
+        let statement = Statement {
+            sealing: sealing.to_vec(),
+            ..self.prepared(name, sql, declared, &text)
+        };
         let types = match self.twins(declared, &statement) {
             Ok(types) => types,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
+        // Not before it is known that the other takes its place: the analysis may have had to wait.
+        if hidden && !name.is_empty() {
+            frontend::targeted(&mut self.to_server, b'C', b'S', name);
+            self.queue.push_back(Expect::Close { hidden: true });
+        }
         frontend::parse(&mut self.to_server, name, &text.sql, &types);
         self.pipeline = true;
         let statement = Arc::new(statement);
@@ -82,7 +97,8 @@ impl Core {
             // With known types Bind need not wait; the answer still brings the
             // result columns.
             let key = (sql.to_owned(), declared.to_vec());
-            if let Some(types) = self.known_types.get(&key) {
+            let known = self.known_types.get(&key);
+            if let Some(types) = known.filter(|_| sealing.is_empty()) {
                 let _ = statement.params.set(types.clone());
             }
             self.ask_statement(&statement);
@@ -92,7 +108,11 @@ impl Core {
 
     /// The server has told a statement's parameter types.
     pub(super) fn learn(&mut self, statement: &Statement, types: Vec<u32>) {
-        let Some(sql) = &statement.sql else {
+        let Some(sql) = statement
+            .sql
+            .as_ref()
+            .filter(|_| statement.sealing.is_empty())
+        else {
             let _ = statement.params.set(types);
             return;
         };
@@ -187,7 +207,7 @@ impl Core {
                 .sealed_in
                 .is_some_and(|g| g != self.session.generation() || !self.session.is_open())
         {
-            return self.prepare_again(&statement);
+            return self.prepare_again(&statement, &statement.sealing);
         }
         let mut portal = Portal {
             statement: Some(statement.clone()),
@@ -206,6 +226,11 @@ impl Core {
             Ok(sealed) => sealed,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
+        let echoes = self.echoes(&bind, &sealed, oids, &statement);
+        if !echoes.is_empty() {
+            let all = [statement.sealing.as_slice(), &echoes].concat();
+            return self.prepare_again(&statement, &all);
+        }
         let plain = bind.values.iter().zip(&sealed);
         let plain = plain.filter_map(|(given, sealed)| given.filter(|_| sealed.is_none()));
         if let Some(failure) = self.sql_in_values(plain) {
@@ -324,22 +349,14 @@ impl Core {
         Ok(sealed)
     }
 
-    /// The statement's envelopes are of a session that is gone: prepares it anew.
-    fn prepare_again(&mut self, statement: &Arc<Statement>) -> Step<Flow> {
+    /// The statement's envelopes are of a session that is gone, or more of its parameters must be sealed: prepares it
+    /// anew.
+    fn prepare_again(&mut self, statement: &Arc<Statement>, sealing: &[u32]) -> Step<Flow> {
         let Some(sql) = statement.sql.clone() else {
             return Ok(self.refuse_extended(Failure::no_session()));
         };
-        // Analyse first: sealing may have to wait for a handshake.
-        if let Outcome::Wait = self.analyse(&sql, true)? {
-            return Ok(Flow::Wait);
-        }
         let (name, declared) = (statement.name.clone(), statement.declared.clone());
-        if !name.is_empty() {
-            frontend::targeted(&mut self.to_server, b'C', b'S', &name);
-            self.pipeline = true;
-            self.queue.push_back(Expect::Close { hidden: true });
-        }
-        match self.send_parse(&name, &sql, &declared, true)? {
+        match self.send_parse((&name, &sql, &declared), sealing, true)? {
             // Refused: the client's Bind is dropped with the rest.
             Flow::Done if self.discarding => Ok(Flow::Done),
             _ => Ok(Flow::Wait),

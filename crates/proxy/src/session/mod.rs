@@ -6,6 +6,7 @@
 //! analysis has not classified never reaches the server of an enabled session.
 mod analysis;
 mod copy;
+mod echo;
 mod explain;
 mod extended;
 mod internal;
@@ -101,6 +102,8 @@ pub struct Core {
     /// A statement is under way that changes what the analysis stands on.
     must_drain: bool,
     restore: restore::Restore,
+    /// Parameters that the next text's analysis has to seal, whatever they meet.
+    sealing: Vec<u32>,
 
     /// The database has Confide.
     enabled: bool,
@@ -161,6 +164,7 @@ impl Core {
             pipeline: false,
             must_drain: false,
             restore: restore::Restore::default(),
+            sealing: Vec::new(),
             enabled: false,
             session: Session::default(),
             utf8: true,

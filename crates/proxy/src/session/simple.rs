@@ -34,6 +34,7 @@ impl Core {
         let Ok(sql) = reader.str() else {
             return Ok(self.refuse_query(not_utf8()));
         };
+        self.sealing.clear();
         let mut text = match self.analyse(sql, false)? {
             Outcome::Wait => return Ok(Flow::Wait),
             Outcome::Refuse(failure) => return Ok(self.refuse_query(failure)),

@@ -51,6 +51,8 @@ pub(super) struct Statement {
     pub(super) sealed_in: Option<u64>,
     /// What its parameters meet.
     pub(super) uses: BTreeMap<u32, ParamUse>,
+    /// Parameters that are sealed because their values were those of others.
+    pub(super) sealing: Vec<u32>,
     /// It reads, writes or defines something protected, or may.
     pub(super) touches: bool,
     /// Results are not known from the analysis: ask before they come.

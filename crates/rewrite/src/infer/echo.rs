@@ -82,6 +82,22 @@ impl Infer<'_> {
         all.map(|id| self.leaves.get(id).range.clone()).collect()
     }
 
+    /// Parameters that are only compared with plain columns: they can be sealed, if their value turns out to be
+    /// that of one that is.
+    pub fn compared_parameters(&self) -> Vec<u32> {
+        let mut compared: HashMap<u32, bool> = HashMap::new();
+        for id in 0..self.leaves.len() {
+            let leaf = self.leaves.get(id);
+            if let Some(number) = number(leaf) {
+                let only = leaf.comparable && !self.leaves.protected(id);
+                *compared.entry(number).or_insert(true) &= only;
+            }
+        }
+        let mut all: Vec<u32> = compared.into_iter().filter(|c| c.1).map(|c| c.0).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// The type of a string that is sealed only for what it says, and meets nothing.
     pub fn type_echoes(&mut self) {
         let mut members: HashMap<LeafId, usize> = HashMap::new();
@@ -187,7 +203,7 @@ fn text(leaf: &Leaf) -> Option<String> {
 }
 
 /// What texts of the same value have in common.
-pub(crate) fn key(text: &[u8]) -> Option<String> {
+pub fn key(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '%' | '_' | '\\'));
     (!text.is_empty()).then(|| text.to_owned())

@@ -214,7 +214,12 @@ impl Infer<'_> {
                 class: Class::Lit(None),
                 leaves: val.all_leaves(),
             };
-            leaves.extend(all.blocked(Block::PlainFunction));
+            // A function of plain values alone is refused by `PlainFunction` already.
+            let block = match plain && !takes_formats(name) {
+                true => Block::Argument,
+                false => Block::PlainFunction,
+            };
+            leaves.extend(all.blocked(block));
         }
         let class = if plain {
             Class::Plain(plain_result(name))
@@ -510,6 +515,16 @@ fn hides_values(name: &str) -> bool {
                 | "percentile_cont"
                 | "percentile_disc"
                 | "mode"
+        )
+}
+
+/// Functions whose strings say how, where or which, not what: formats, names, paths.
+fn takes_formats(name: &str) -> bool {
+    let prefixes = ["to_", "make_", "pg_", "has_", "json", "date_"];
+    prefixes.iter().any(|p| name.starts_with(p))
+        || matches!(
+            name,
+            "timezone" | "nextval" | "currval" | "setval" | "current_setting" | "age" | "extract"
         )
 }
 

@@ -25,11 +25,17 @@ impl Infer<'_> {
             match u.block {
                 None => self.leaves.protect(u.id),
                 Some(Block::PlainFunction) if matches!(val.class, Class::Plain(_)) => {}
+                Some(Block::Argument) if !self.telling(u) => {}
                 Some(_) if !self.secret(u) => {}
                 Some(block) => return Err(self.blocked(u, block)),
             }
         }
         Ok(())
+    }
+
+    /// What is in it may be what the other operand is compared with: no number of letters.
+    fn telling(&self, u: &Use) -> bool {
+        !matches!(self.leaves.get(u.id).kind, LeafKind::Typed(..))
     }
 
     fn blocked(&self, u: &Use, block: Block) -> Refusal {
@@ -39,7 +45,7 @@ impl Infer<'_> {
         )
         .at(position);
         match block {
-            Block::PlainFunction => refusal
+            Block::PlainFunction | Block::Argument => refusal
                 .detail(
                     "It is an argument of a function or operator that works on plain values only.",
                 )

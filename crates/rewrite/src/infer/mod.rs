@@ -33,7 +33,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 
-pub(crate) use echo::key;
+pub use echo::key;
 pub(crate) use oper::code_of;
 pub(crate) use range::location;
 

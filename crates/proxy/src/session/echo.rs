@@ -1,0 +1,58 @@
+//! Values of parameters that say again what another one says that is sealed.
+//!
+//! `note = $1 OR name = $2` with one value twice is what drivers send that have no names for parameters. Which values
+//! are equal is known at Bind only: then the statement is prepared anew, with the plain parameter sealed, too, and stays so.
+//!
+//! Invariant: a string that is only compared is not plain in one parameter and sealed in another of the same Bind.
+use std::collections::HashSet;
+
+use contract::TypeCode;
+use rewrite::{Piece, key};
+
+use super::Core;
+use super::statement::Statement;
+use crate::wire::frontend::Bind;
+
+/// PostgreSQL's OIDs of `text`, `varchar`, `bpchar`, `name`, `unknown`.
+const STRINGS: [u32; 5] = [
+    TypeCode::Text.plain_oid(),
+    TypeCode::Varchar.plain_oid(),
+    TypeCode::Bpchar.plain_oid(),
+    19,
+    705,
+];
+
+impl Core {
+    /// Numbers of the parameters that must be sealed, too.
+    pub(super) fn echoes(
+        &self,
+        bind: &Bind<'_>,
+        sealed: &[Option<Vec<u8>>],
+        oids: &[u32],
+        statement: &Statement,
+    ) -> Vec<u32> {
+        let Some(analysed) = &statement.analysed else {
+            return Vec::new();
+        };
+        let compared = &analysed.compared;
+        if compared.is_empty() {
+            return Vec::new();
+        }
+        let values = bind.values.iter().zip(sealed);
+        let given = values.filter_map(|(given, sealed)| given.filter(|_| sealed.is_some()));
+        let literals = analysed.edits.iter().flat_map(|e| &e.pieces);
+        let literals = literals.filter_map(|piece| match piece {
+            Piece::Envelope(secret) => key(secret.text()),
+            Piece::Text(_) => None,
+        });
+        let secrets: HashSet<String> = given.filter_map(key).chain(literals).collect();
+        let echo = |number: &&u32| {
+            let at = (**number as usize).wrapping_sub(1);
+            let string = oids.get(at).is_some_and(|oid| STRINGS.contains(oid));
+            let plain = sealed.get(at).is_some_and(Option::is_none);
+            let value = bind.values.get(at).copied().flatten().and_then(key);
+            string && plain && value.is_some_and(|value| secrets.contains(&value))
+        };
+        compared.iter().filter(echo).copied().collect()
+    }
+}
