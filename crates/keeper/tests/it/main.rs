@@ -9,6 +9,7 @@ mod common;
 mod equality;
 mod grants;
 mod hostile;
+mod ledger;
 mod load;
 mod process;
 mod programs;

@@ -1,0 +1,117 @@
+//! Logs of ledger tables, and a backend that lies: what it sends of a transaction becomes entries
+//! whole, in the client's name, at about the keeper's time, or not at all.
+
+use crate::common::{Backend, Running, state};
+use contract::message::ledger::{ATTRIBUTE, END, WRITE};
+use contract::{Kind, TypeCode};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const TABLE: u32 = 77;
+const MINUTE: i64 = 60_000_000;
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_micros() as i64 - 946_684_800_000_000
+}
+
+fn log(backend: &mut Backend) -> u32 {
+    let mut body = Vec::new();
+    let database = crate::common::DATABASE;
+    for number in [database, TABLE, ATTRIBUTE as u32, u32::MAX] {
+        body.extend_from_slice(&number.to_le_bytes());
+    }
+    body.extend_from_slice(&[TypeCode::Bytea as u8, 0, 0, 0, 0, 0, 0, 0]);
+    let answer = backend.call(Kind::PartitionOpen, &body).unwrap();
+    u32::from_le_bytes(answer[..4].try_into().unwrap())
+}
+
+fn who(backend: &mut Backend) -> String {
+    let name = backend.call(Kind::LedgerWho, &[]).unwrap();
+    String::from_utf8(name)
+        .unwrap()
+        .trim_end_matches('\0')
+        .to_owned()
+}
+
+/// What happened, its number in the transaction, the version, the version before, when.
+type Row = (u32, u64, u64, u64, i64);
+
+fn row(backend: &mut Backend, log: u32, who: &str, (what, number, sn, other, time): Row) {
+    let mut body = Vec::new();
+    body.extend_from_slice(&log.to_le_bytes());
+    body.extend_from_slice(&what.to_le_bytes());
+    for word in [number, sn, other, time as u64, 0] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    for text in ["s", "t", who, ""] {
+        body.extend_from_slice(text.as_bytes());
+        body.push(0);
+    }
+    backend.send(Kind::LedgerRow, &body);
+}
+
+fn seal(backend: &mut Backend, count: u64) -> Result<Vec<u8>, (String, String)> {
+    backend.call(Kind::LedgerSeal, &count.to_le_bytes())
+}
+
+/// A database whose clock was set back, or on, writes nothing. With the bug it could date a version
+/// as it likes.
+#[test]
+fn clocks() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    for time in [now() - 2 * MINUTE, now() + 2 * MINUTE, i64::MIN, i64::MAX] {
+        row(&mut backend, log, &who, (WRITE, 0, 1, 0, time));
+        assert_eq!(state(backend.fence()), "22008");
+        assert_eq!(state(seal(&mut backend, 1)), "08P01");
+    }
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    seal(&mut backend, 1).unwrap();
+}
+
+/// Nobody writes in another's name, leaves a row out, writes a version twice or ends one that is
+/// not there.
+#[test]
+fn lies() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    row(&mut backend, log, "somebody", (WRITE, 0, 1, 0, now()));
+    assert_eq!(state(backend.fence()), "08P01");
+    row(&mut backend, log, &who, (WRITE, 1, 1, 0, now()));
+    assert_eq!(state(backend.fence()), "08P01");
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    row(&mut backend, log, &who, (WRITE, 1, 1, 0, now()));
+    assert_eq!(state(seal(&mut backend, 2)), "XX001");
+    row(&mut backend, log, &who, (END, 0, 5, 0, now()));
+    assert_eq!(state(seal(&mut backend, 1)), "XX001");
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    row(&mut backend, log, &who, (WRITE, 0, 2, 1, now()));
+    seal(&mut backend, 1).unwrap();
+    row(&mut backend, log, &who, (END, 0, 2, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    let mut other = running.backend();
+    row(&mut other, log, &who, (WRITE, 0, 9, 0, now()));
+    assert_eq!(state(other.fence()), "42501");
+}
+
+/// Nothing but entries goes into a log, and nothing takes it away: not a promotion, not the end of
+/// its table.
+#[test]
+fn logs_stay() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    let forged = backend.put_text(TypeCode::Bytea, -1, "\\x00");
+    assert_eq!(state(backend.promote(&[(forged, log)])), "08P01");
+    let mut body = crate::common::DATABASE.to_le_bytes().to_vec();
+    body.extend_from_slice(&TABLE.to_le_bytes());
+    backend.send(Kind::PartitionDrop, &body);
+    backend.fence().unwrap();
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    assert_eq!(state(seal(&mut backend, 1)), "XX001");
+}
