@@ -14,8 +14,8 @@ fn becomes_the_option() {
                 "CREATE TABLE t (id int, pay enc_int4) WITH (confide.ledger = on)",
             ),
             (
-                "SELECT 1; CREATE TABLE t (id int) immutable YES with type tee;",
-                "SELECT 1; CREATE TABLE t (id int) WITH (confide.ledger = on);",
+                "CREATE TABLE t (id int) immutable YES with type tee;",
+                "CREATE TABLE t (id int) WITH (confide.ledger = on);",
             ),
         ],
     );
