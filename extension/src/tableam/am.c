@@ -24,6 +24,7 @@
 #include "ledger/ledger.h"
 #include "session/pins.h"
 #include "tableam/am.h"
+#include "tableam/bulk.h"
 #include "tableam/moved.h"
 #include "tableam/slots.h"
 #include "value/types.h"
@@ -32,9 +33,14 @@
 static const TableAmRoutine *heap;
 static TableAmRoutine confide;
 
+static void multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid, int options,
+						 BulkInsertState bistate);
+
 static void
 tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate)
 {
+	if (cfd_bulk_take(relation, slot, cid, options, bistate, multi_insert))
+		return;
 	cfd_ledger_stamp(relation, &slot, 1, NULL);
 	cfd_check_moved(relation, NULL, &slot, 1);
 	cfd_promote_slots(relation, NIL, &slot, 1);
@@ -77,6 +83,14 @@ multi_insert(Relation relation, TupleTableSlot **slots, int count, CommandId cid
 	cfd_unpin_writer();
 	cfd_ledger_written(relation, slots, count, NULL);
 	cfd_copy_batch_done(relation);
+}
+
+static void
+finish_bulk_insert(Relation relation, int options)
+{
+	cfd_bulk_finish(relation);
+	if (heap->finish_bulk_insert != NULL)
+		heap->finish_bulk_insert(relation, options);
 }
 
 static TM_Result
@@ -219,6 +233,7 @@ routine(void)
 		confide.tuple_insert_speculative = tuple_insert_speculative;
 		confide.multi_insert = multi_insert;
 		confide.tuple_complete_speculative = tuple_complete_speculative;
+		confide.finish_bulk_insert = finish_bulk_insert;
 		confide.tuple_update = tuple_update;
 		confide.tuple_delete = tuple_delete;
 		confide.index_build_range_scan = index_build_range_scan;
