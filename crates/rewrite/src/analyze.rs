@@ -252,6 +252,23 @@ fn inferred<'a>(infer: &mut Infer<'a>, node: &Node, prepared: &Prepared) -> Res<
     result
 }
 
+/// The inference before its first run; parameters of the numbers in `sealed` are protected from the start.
+fn starting<'a>(
+    sql: &'a str,
+    tokens: &'a Tokens,
+    schema: &'a Schema,
+    range: &Range<usize>,
+    sealed: &[u32],
+) -> Infer<'a> {
+    let forced = parameters_at(sql, tokens, range, sealed);
+    Infer {
+        range: range.clone(),
+        echoes: forced.clone(),
+        forced,
+        ..Infer::new(sql, tokens, schema)
+    }
+}
+
 fn statement<'a>(
     sql: &str,
     tokens: &Tokens,
@@ -264,12 +281,7 @@ fn statement<'a>(
         return Ok(bare(range, Traits::of(StatementKind::Empty)));
     };
     let traits = traits(node);
-    let mut infer = Infer::new(sql, tokens, schema);
-    infer.range = range.clone();
-    if !sealed.is_empty() {
-        infer.forced = parameters_at(sql, tokens, &range, sealed);
-        infer.echoes = infer.forced.clone();
-    }
+    let mut infer = starting(sql, tokens, schema, &range, sealed);
     let result =
         inferred(&mut infer, node, prepared).and_then(|extra| Ok((extra, infer.finish(&range)?)));
     let (
@@ -394,6 +406,9 @@ fn parameters_at(
     range: &Range<usize>,
     numbers: &[u32],
 ) -> HashSet<usize> {
+    if numbers.is_empty() {
+        return HashSet::new();
+    }
     let number = |r: &Range<usize>| sql.get(r.start + 1..r.end)?.parse().ok();
     tokens
         .values(range)

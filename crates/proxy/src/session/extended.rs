@@ -209,7 +209,7 @@ impl Core {
         {
             return self.prepare_again(&statement, &statement.sealing);
         }
-        let mut portal = Portal {
+        let portal = Portal {
             statement: Some(statement.clone()),
             results: bind.results.clone(),
             ..Portal::default()
@@ -231,15 +231,25 @@ impl Core {
             let all = [statement.sealing.as_slice(), &echoes].concat();
             return self.prepare_again(&statement, &all);
         }
-        let plain = bind.values.iter().zip(&sealed);
+        Ok(self.bind_sealed(message, &bind, &sealed, portal))
+    }
+
+    fn bind_sealed(
+        &mut self,
+        message: &Bytes,
+        bind: &frontend::Bind<'_>,
+        sealed: &[Option<Vec<u8>>],
+        mut portal: Portal,
+    ) -> Flow {
+        let plain = bind.values.iter().zip(sealed);
         let plain = plain.filter_map(|(given, sealed)| given.filter(|_| sealed.is_none()));
         if let Some(failure) = self.sql_in_values(plain) {
-            return Ok(self.refuse_extended(failure));
+            return self.refuse_extended(failure);
         }
         let values: Vec<Option<&[u8]>> = bind
             .values
             .iter()
-            .zip(&sealed)
+            .zip(sealed)
             .map(|(given, sealed)| sealed.as_deref().or(*given))
             .collect();
         frontend::bind(
@@ -258,7 +268,7 @@ impl Core {
         let portal = Arc::new(portal);
         self.queue.push_back(Expect::Bind(Some(portal.clone())));
         self.portals.insert(bind.portal.to_owned(), portal);
-        Ok(Flow::Done)
+        Flow::Done
     }
 
     fn bind_plain(&mut self, message: &Bytes, bind: &frontend::Bind<'_>, portal: Portal) -> Flow {
