@@ -10,6 +10,7 @@ import threading
 from decimal import Decimal
 
 import psycopg
+from waiting import until
 
 TABLES = """
 CREATE TABLE t{c} (id int PRIMARY KEY, v enc_int4, n enc_numeric(14, 2), s enc_text);
@@ -340,6 +341,15 @@ class Load:
             client.join(60)
             assert not client.is_alive(), "a client hangs"
         self.clients = [renewed(client) for client in self.clients]
+
+    def goes_on(self, commits: int) -> None:
+        """Until there are so many commits more, or no client is left that could commit."""
+        wanted = self.counts()[0] + commits
+
+        def done() -> bool:
+            return self.counts()[0] >= wanted or not any(c.is_alive() for c in self.clients)
+
+        until(done, f"{commits} commits")
 
     def verify(self) -> None:
         with self.stack.connect_app() as connection, self.stack.connect_dba() as dba:

@@ -8,12 +8,11 @@ keeper dies.
 """
 
 import random
-import threading
-from contextlib import contextmanager
 
 import pytest
 from aggregates import CONDITIONS, DDL, agree, fill, query, rows
 from results import plain, run
+from waiting import amid
 
 QUERIES = 150
 NODE = "ConfideAggregate"
@@ -223,21 +222,13 @@ def test_filter_is_not_declassified(stack, sides):
     assert told[1] < 30, told
 
 
-@contextmanager
-def after(seconds, action):
-    timer = threading.Timer(seconds, action)
-    timer.start()
-    yield
-    timer.join()
-
-
 LONG = "SELECT a.id, sum(a.n * b.n), max(a.k || b.k) FROM r a, r b, r c GROUP BY a.id"
 
 
-def test_cancel_and_timeout(sides):
+def test_cancel_and_timeout(stack, sides):
     batches = sides[2]
     assert uses_node(batches, LONG)
-    with after(0.5, batches.cancel):
+    with amid(stack, batches.cancel):
         assert run(batches, LONG).sqlstate == "57014"
     batches.execute("SET statement_timeout = '500ms'")
     assert run(batches, LONG).sqlstate == "57014"
@@ -247,7 +238,7 @@ def test_cancel_and_timeout(sides):
 
 def test_keeper_killed(stack, sides):
     batches = sides[2]
-    with after(0.5, stack.kill_keeper):
+    with amid(stack, stack.kill_keeper):
         outcome = run(batches, LONG)
     assert outcome.sqlstate[:2] in ("08", "58"), outcome
     assert run(batches, "SELECT 1").rows == [("1",)]
@@ -259,7 +250,7 @@ def test_keeper_killed(stack, sides):
 
 def test_small_sums(app, dba):
     """Of few rows the result is the only thing that is waited for, where no more is told so.
-    Bug: three exchanges, of a registration, the result and its envelope."""
+    Bug: three round trips, of a registration, the result and its envelope."""
     dba.execute("GRANT pg_monitor TO app")
     app.execute("CREATE TABLE small (i int PRIMARY KEY, g int, n enc_numeric(9,2), k enc_text)")
     with app.cursor().copy("COPY small FROM STDIN") as copy:

@@ -6,10 +6,10 @@ row; a row twice or not at all; a value that garbage collection takes before its
 """
 
 import threading
-import time
 
 import pytest
 from results import plain, run
+from waiting import until_waits
 
 NODE = "ConfidePromote"
 ROWS = 3000
@@ -155,7 +155,7 @@ def other(stack, schema, both):
         yield connection
 
 
-def test_row_changed_meanwhile(both, other):
+def test_row_changed_meanwhile(stack, both, other):
     """Another transaction has changed rows of the batch: the new ones count."""
     app, twin = both
     update = "UPDATE t SET a = a + 1, s = s || b::enc_text WHERE i < 20"
@@ -166,7 +166,7 @@ def test_row_changed_meanwhile(both, other):
             other.execute(change)
         thread = threading.Thread(target=app.execute, args=[update])
         thread.start()
-        time.sleep(0.5)
+        until_waits(stack, app, "Lock")
         assert thread.is_alive()
     thread.join()
     for change in [*changes, plain(update)]:
@@ -189,7 +189,7 @@ CREATE TRIGGER slow BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION slow();
 """
 
 
-def test_garbage_collection_waits(both, dba):
+def test_garbage_collection_waits(stack, both, dba):
     """While a trigger takes its time between promotion and writing. Bug: values of rows that are
     not written yet are garbage; a subtransaction that fails, or an UPDATE within, lets go of
     them."""
@@ -203,7 +203,7 @@ def test_garbage_collection_waits(both, dba):
     assert shown(app, update)
     thread = threading.Thread(target=app.execute, args=[update])
     thread.start()
-    time.sleep(0.5)
+    until_waits(stack, app, "PgSleep")
     dba.execute("VACUUM t")
     thread.join()
     twin.execute(update)

@@ -8,11 +8,11 @@ memory that is gone.
 
 import os
 import signal
-import threading
 
 import psycopg
 import pytest
 from results import run
+from waiting import amid
 
 ROWS = 12000
 # Each row of a has all of b scanned again, with both programs.
@@ -44,12 +44,6 @@ def usable(connection):
     query = f"SELECT i FROM big WHERE n * 2 > {2 * (ROWS - 3)} ORDER BY i"
     outcome = run(connection, query)
     assert outcome.rows == wanted, outcome
-
-
-def after(seconds, action):
-    timer = threading.Timer(seconds, action)
-    timer.start()
-    return timer
 
 
 def test_statement_timeout(big):
@@ -98,9 +92,8 @@ def test_keeper_stands_still(stack, big):
 
 
 def test_keeper_dies(stack, big, schema):
-    timer = after(0.5, stack.kill_keeper)
-    outcome = run(big, LONG)
-    timer.join()
+    with amid(stack, stack.kill_keeper):
+        outcome = run(big, LONG)
     assert outcome.sqlstate in ("08006", "08003"), outcome
     stack.up()
     with stack.connect_app() as connection:

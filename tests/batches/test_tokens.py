@@ -9,11 +9,11 @@ asked about than the query wants.
 
 import itertools
 import random
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from results import plain, run
+from waiting import until_waits
 
 NODE = "ConfideTokens"
 DDL = """
@@ -503,7 +503,7 @@ def test_rows_that_changed_meanwhile(both, stack):
                 "UPDATE big a SET id = a.id + 100000 FROM big b"
                 " WHERE a.t = b.t AND b.id = a.id AND a.id BETWEEN 5 AND 9 AND a.k = b.k",
             )
-            time.sleep(0.5)
+            until_waits(stack, both[1], "Lock")
             assert not update.done()
             other.execute("COMMIT")
             update.result(timeout=20)
@@ -527,7 +527,7 @@ def test_subplan_for_a_row_that_changed_meanwhile(both, stack):
         assert NODE in str(run(both[1], f"EXPLAIN {sql}").rows)
         with ThreadPoolExecutor(1) as pool:
             update = pool.submit(both[1].execute, sql)
-            time.sleep(0.5)
+            until_waits(stack, both[1], "Lock")
             assert not update.done()
             other.execute("COMMIT")
             update.result(timeout=20)

@@ -7,11 +7,10 @@ The plain cases; test_torture.py does it at random.
 import os
 import signal
 import threading
-import time
-from pathlib import Path
 
 import psycopg
 import pytest
+from waiting import stopped, until
 from workload import Load
 
 SEED = os.environ.get("CONFIDE_SEED", "1")
@@ -59,10 +58,10 @@ def test_no_identifier_twice(stack, app, schema):
         for client in load.clients:
             client.step = client.insert
         load.start()
-        time.sleep(0.7)
+        load.goes_on(15)
         stack.kill_keeper()
         stack.up()
-        time.sleep(0.3)
+        load.goes_on(5)
         load.stop()
         load.verify()
     commits, rows = load.counts()
@@ -72,13 +71,12 @@ def test_no_identifier_twice(stack, app, schema):
 
 def stopped_backend(dba) -> int:
     """The pid of the application's backend that has stopped itself."""
-    until = time.monotonic() + 20
-    while True:
-        for (pid,) in dba.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'app'"):
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T":
-                return pid
-        assert time.monotonic() < until, "no backend has stopped"
-        time.sleep(0.05)
+
+    def found():
+        rows = dba.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'app'").fetchall()
+        return [pid for (pid,) in rows if stopped(pid)]
+
+    return until(found, "a backend has stopped")[0]
 
 
 def test_a_record_of_the_run_before(stack, app, second, dba, schema):
@@ -100,7 +98,6 @@ def test_a_record_of_the_run_before(stack, app, second, dba, schema):
 
     thread = threading.Thread(target=insert)
     thread.start()
-    time.sleep(0.2)
     with stack.connect_dba() as watch:
         pid = stopped_backend(watch)
         try:

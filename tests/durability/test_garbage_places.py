@@ -3,11 +3,11 @@ ones, puts the collection off, or is refused. One test each; each first makes ev
 place let go of the value."""
 
 import threading
-import time
 
 import psycopg
 import pytest
 from garbage import collect, postponed, slots, sound, verify
+from waiting import until_waits
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_cursor_with_hold(t, dba, second):
     assert collect(dba) == 3000
 
 
-def test_variable_across_a_commit(t, dba, second):
+def test_variable_across_a_commit(stack, t, dba, second):
     """A procedure's variables outlive the transaction that read them."""
     dba.execute(
         """CREATE PROCEDURE keep(INOUT x enc_int4) LANGUAGE plpgsql AS $$
@@ -134,7 +134,7 @@ def test_variable_across_a_commit(t, dba, second):
 
     thread = threading.Thread(target=call)
     thread.start()
-    time.sleep(0.8)
+    until_waits(stack, second, "PgSleep")
     t.execute("DELETE FROM t")
     dba.execute("VACUUM t")
     assert "procedure" in postponed(dba)
@@ -145,7 +145,7 @@ def test_variable_across_a_commit(t, dba, second):
     assert slots(dba) == 0
 
 
-def test_row_on_its_way(t, dba, second):
+def test_row_on_its_way(stack, t, dba, second):
     """An update has its new identifier and waits for another transaction's lock: it is on no page
     yet. Bug: a collection that does not wait frees it, and the row comes without its value."""
     t.execute("BEGIN")
@@ -154,10 +154,10 @@ def test_row_on_its_way(t, dba, second):
         target=second.execute, args=["UPDATE t SET v = -2 WHERE id IN (7, 8)"]
     )
     update.start()
-    time.sleep(0.5)
+    until_waits(stack, second, "Lock")
     collection = threading.Thread(target=dba.execute, args=["SELECT confide.gc('t')"])
     collection.start()
-    time.sleep(1)
+    until_waits(stack, dba, "Extension", looks=50)
     assert collection.is_alive()
     t.execute("ROLLBACK")  # the update goes on with what it has
     update.join(20)

@@ -6,15 +6,14 @@ What becomes of values is in tests/durability.
 
 import os
 import signal
-import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from results import run
 from stack import RUN, kill
+from waiting import active, amid, meanwhile, until
 
 # A join that computes for many seconds, row by row.
 LONG = "SELECT count(*) FROM slow a, slow b WHERE a.n * b.n + b.n < 0"
@@ -36,15 +35,6 @@ def slow(stack):
     stack.up()
 
 
-@contextmanager
-def after(seconds, action):
-    """Does something in the background a moment after the block began."""
-    timer = threading.Timer(seconds, action)
-    timer.start()
-    yield
-    timer.join()
-
-
 def usable(connection):
     """The connection works with protected values."""
     connection.execute("CREATE TEMP TABLE again (s enc_text)")
@@ -61,7 +51,7 @@ def recovers(connection):
 
 
 def test_keeper_killed_in_a_query(stack, slow):
-    with after(0.7, stack.kill_keeper):
+    with amid(stack, stack.kill_keeper):
         outcome = run(slow, LONG)
     assert outcome.sqlstate is not None
     assert outcome.sqlstate[:2] in ("08", "58"), outcome
@@ -96,7 +86,7 @@ def test_keeper_killed_in_parallel_query(stack, slow):
     for setting in ("parallel_setup_cost = 0", "parallel_tuple_cost = 0"):
         slow.execute(f"SET {setting}")
     slow.execute("SET min_parallel_table_scan_size = 0")
-    with after(0.7, stack.kill_keeper):
+    with amid(stack, stack.kill_keeper):
         outcome = run(slow, LONG)
     assert outcome.sqlstate is not None
     assert outcome.sqlstate[:2] in ("08", "58"), outcome
@@ -129,8 +119,8 @@ def test_statement_timeout(slow):
     assert run(slow, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
 
 
-def test_cancel(slow):
-    with after(0.5, slow.cancel_safe):
+def test_cancel(stack, slow):
+    with amid(stack, slow.cancel_safe):
         outcome = run(slow, LONG)
     assert outcome.sqlstate == "57014"
     usable(slow)
@@ -141,7 +131,7 @@ def test_terminate(stack, slow):
     row = slow.execute("SELECT pg_backend_pid()").fetchone()
     with stack.connect_dba() as dba:
         terminate = f"SELECT pg_terminate_backend({row[0]})"
-        with after(0.5, lambda: dba.execute(terminate)):
+        with amid(stack, lambda: dba.execute(terminate)):
             outcome = run(slow, LONG)
     assert outcome.sqlstate in ("57P01", "none"), (outcome, pid)
     with stack.connect_app() as connection:
@@ -150,18 +140,14 @@ def test_terminate(stack, slow):
 
 def test_client_goes_away(stack, slow):
     """A client that vanishes in a query leaves no backend behind for long."""
-    row = slow.execute("SELECT pg_backend_pid()").fetchone()
+    (pid,) = slow.execute("SELECT pg_backend_pid()").fetchone()
     slow.pgconn.send_query(LONG.encode())
-    time.sleep(0.3)
-    slow.pgconn.finish()
     with stack.connect_dba() as dba:
-        dba.execute(f"SELECT pg_cancel_backend({row[0]})")
-        for _ in range(600):
-            gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
-            if dba.execute(gone, (row[0],)).fetchone() == (0,):
-                return
-            time.sleep(0.1)
-    pytest.fail("the backend is still there")
+        until(lambda: active(dba, pid), "the statement runs")
+        slow.pgconn.finish()
+        dba.execute(f"SELECT pg_cancel_backend({pid})")
+        there = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        until(lambda: dba.execute(there, [pid]).fetchone() is None, "the backend is gone")
 
 
 def test_keeper_stands_still(stack, slow):
@@ -173,7 +159,11 @@ def test_keeper_stands_still(stack, slow):
         outcome = run(slow, "SELECT count(*) FROM slow WHERE n > 10")
         assert outcome.sqlstate == "57014"
         slow.execute("SET statement_timeout = 0")
-        with after(0.5, slow.cancel_safe):
+        backend = slow.info.backend_pid
+        with (
+            stack.connect_dba() as dba,
+            meanwhile(lambda: active(dba, backend), slow.cancel_safe),
+        ):
             outcome = run(slow, "SELECT count(*) FROM slow WHERE n > 10")
         assert outcome.sqlstate == "57014"
         assert run(slow, "SELECT 1").rows == [("1",)]
@@ -263,8 +253,7 @@ def test_idle_uses_no_cpu(stack, slow):
     backend = slow.execute("SELECT pg_backend_pid()").fetchone()[0]
     pids = [stack.keeper_pid(), stack.proxy_pid(), backend]
     assert run(slow, "SELECT n + 1 FROM slow LIMIT 1").rows == [("1.5",)]
-    time.sleep(0.5)
     before = [ticks(pid) for pid in pids]
-    time.sleep(3)
+    time.sleep(2)  # a rate is what is tested
     used = [ticks(pid) - b for pid, b in zip(pids, before, strict=True)]
     assert max(used) <= 3, used  # hundredths of a second

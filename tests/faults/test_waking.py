@@ -7,10 +7,10 @@ the keeper sleeps while the ring is full, and nobody ever wakes it; or it begins
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 # Of each row two messages of some 40 bytes, which nobody waits for. The keeper sleeps before them.
 ROWS = """WITH p AS MATERIALIZED (SELECT pg_sleep(0.1)) SELECT count(x), pg_sleep({pause}) FROM
@@ -72,9 +72,10 @@ def test_before_the_ring_is_full(channel):
     before = channel.worked()
     sending = threading.Thread(target=channel.send, args=(2000, 1))
     sending.start()
-    time.sleep(0.6)
+    until(
+        lambda: channel.worked() - before > 0.0002 or not sending.is_alive(),
+        "the keeper begins, or the statement ends",
+    )
     assert sending.is_alive()
-    worked = channel.worked() - before
     sending.join()
-    assert worked > 0.0002, worked
     channel.compare(40)

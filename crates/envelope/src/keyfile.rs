@@ -13,7 +13,7 @@ use crate::keys::KEY_BYTES;
 use crate::{Error, PublicKey, SecretKey};
 
 /// First word of every key in text.
-pub(crate) const MAGIC: &str = "confide-key-v1";
+const MAGIC: &str = "confide-key-v1";
 /// Longer files are not key files.
 const FILE_MAX: u64 = 16 * 1024;
 
@@ -46,6 +46,25 @@ impl PublicKey {
     /// The line that tells others this key.
     pub fn to_line(&self, role: Role) -> String {
         format!("{MAGIC} {} public {self}", role.name())
+    }
+}
+
+impl std::str::FromStr for PublicKey {
+    type Err = Error;
+
+    /// Reads base64, alone or as the last word of a public key's line
+    /// (`confide-key-v1 keeper public …`).
+    fn from_str(text: &str) -> Result<PublicKey, Error> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let body = match words.as_slice() {
+            [body] => body,
+            [MAGIC, _, "public", body] => body,
+            _ => return Err(Error::KeyFormat("not a public key")),
+        };
+        let bytes = STANDARD
+            .decode(body)
+            .map_err(|_| Error::KeyFormat("not base64"))?;
+        PublicKey::from_slice(&bytes)
     }
 }
 

@@ -1,13 +1,13 @@
-//! Keys, and the sealers and openers they give.
+//! Keys: the static ones of clients and keepers, and those of export envelopes.
 use aws_lc_rs::agreement::{PrivateKey, X25519};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use contract::envelope::{EPOCH_BYTES, Origin};
+use contract::envelope::EPOCH_BYTES;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{Error, Opener, Sealer};
+use crate::Error;
 
 /// Size of every key in bytes.
 pub const KEY_BYTES: usize = 32;
@@ -23,48 +23,6 @@ impl Key {
 
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
-    }
-}
-
-/// The two keys that a handshake gives, one per direction.
-pub struct SessionKeys {
-    client_to_keeper: Key,
-    keeper_to_client: Key,
-}
-
-impl SessionKeys {
-    pub(crate) fn new(client_to_keeper: [u8; 32], keeper_to_client: [u8; 32]) -> SessionKeys {
-        SessionKeys {
-            client_to_keeper: Key::new(client_to_keeper),
-            keeper_to_client: Key::new(keeper_to_client),
-        }
-    }
-
-    /// What the client seals with and opens with.
-    pub fn into_client(self) -> Result<(Sealer, Opener), Error> {
-        Ok((
-            Sealer::new(&self.client_to_keeper, Origin::Client)?,
-            Opener::new(&self.keeper_to_client, Origin::Keeper)?,
-        ))
-    }
-
-    /// Opens, at the keeper, what the keeper itself sealed for this session.
-    pub fn echo(&self) -> Result<Opener, Error> {
-        Opener::new(&self.keeper_to_client, Origin::Keeper)
-    }
-
-    /// What the keeper seals with and opens with.
-    pub fn into_keeper(self) -> Result<(Sealer, Opener), Error> {
-        Ok((
-            Sealer::new(&self.keeper_to_client, Origin::Keeper)?,
-            Opener::new(&self.client_to_keeper, Origin::Client)?,
-        ))
-    }
-}
-
-impl std::fmt::Debug for SessionKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SessionKeys(..)")
     }
 }
 
@@ -189,24 +147,5 @@ impl std::fmt::Display for PublicKey {
 impl std::fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PublicKey({self})")
-    }
-}
-
-impl std::str::FromStr for PublicKey {
-    type Err = Error;
-
-    /// Reads base64, alone or as the last word of a public key's line
-    /// (`confide-key-v1 keeper public …`).
-    fn from_str(text: &str) -> Result<PublicKey, Error> {
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        let body = match words.as_slice() {
-            [body] => body,
-            [crate::keyfile::MAGIC, _, "public", body] => body,
-            _ => return Err(Error::KeyFormat("not a public key")),
-        };
-        let bytes = STANDARD
-            .decode(body)
-            .map_err(|_| Error::KeyFormat("not base64"))?;
-        PublicKey::from_slice(&bytes)
     }
 }

@@ -14,13 +14,15 @@ mod keyfile;
 mod keys;
 mod open;
 mod seal;
+mod session;
 mod ticket;
 
 pub use error::Error;
 pub use format::{Envelope, Home};
 pub use handshake::Evidence;
 pub use keyfile::Role;
-pub use keys::{ExportKey, PublicKey, SecretKey, SessionKeys};
+pub use keys::{ExportKey, PublicKey, SecretKey};
 pub use open::Opener;
 pub use seal::Sealer;
+pub use session::SessionKeys;
 pub use ticket::{Issuer, SealedTicket};

@@ -1,11 +1,10 @@
 //! Threads beside those of channels: each sleeps until its signal rings, works, and ends
-//! with its keeper.
+//! with what it works for.
 
-use crate::keeper::Keeper;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// How often a thread looks whether its keeper is still there.
+/// How often a thread looks whether what it works for is still there.
 const LOOK: Duration = Duration::from_secs(5);
 /// What cannot be helped is not tried at once again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -41,29 +40,29 @@ impl Signal {
 
 /// Starts a thread. `work` is told whether it was woken, and says whether it did what it could;
 /// if not, it has a pause.
-pub fn start(
+pub fn start<T: Send + Sync + 'static>(
     name: &str,
     signal: &Arc<Signal>,
-    keeper: &Arc<Keeper>,
-    work: fn(&Keeper, bool) -> bool,
+    owner: &Arc<T>,
+    work: fn(&T, bool) -> bool,
 ) -> Result<(), String> {
     let signal = Arc::clone(signal);
-    let keeper = Arc::downgrade(keeper);
+    let owner = Arc::downgrade(owner);
     std::thread::Builder::new()
         .name(name.into())
-        .spawn(move || run(&signal, &keeper, work))
+        .spawn(move || run(&signal, &owner, work))
         .map(|_| ())
         .map_err(|e| e.to_string())
 }
 
-fn run(signal: &Signal, keeper: &Weak<Keeper>, work: fn(&Keeper, bool) -> bool) {
+fn run<T>(signal: &Signal, owner: &Weak<T>, work: fn(&T, bool) -> bool) {
     loop {
         let woken = signal.wait();
-        let Some(keeper) = keeper.upgrade() else {
+        let Some(owner) = owner.upgrade() else {
             return;
         };
-        if !work(&keeper, woken) {
-            drop(keeper);
+        if !work(&owner, woken) {
+            drop(owner);
             std::thread::sleep(PAUSE);
         }
     }

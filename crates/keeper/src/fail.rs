@@ -1,11 +1,19 @@
 //! What the keeper says when it refuses or cannot: SQLSTATE, message, detail,
 //! hint. No function here takes a value.
 
-use crate::session::Ended;
 use contract::codec::Part;
 use contract::{Code, TypeCode, body};
 use std::sync::Arc;
 use values::Error;
+
+/// Why a session has ended while channels of it are open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Its leader's channel is closed: what joined it ends with it.
+    LeaderGone,
+    /// Its client's key is authorised no more: until the next handshake.
+    KeyWithdrawn,
+}
 
 /// Why an operation gave no result.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ pub fn at(name: &str) {
     let Some(point) = POINT.as_ref().filter(|p| p.name == name) else {
         return;
     };
-    let chance = crate::keeper::random().map_or(0, u64::from_le_bytes);
+    let chance = crate::random::random().map_or(0, u64::from_le_bytes);
     if chance % point.one_in == 0 {
         std::process::abort();
     }

@@ -1,16 +1,20 @@
 //! What all channels share: the store, the keys, the table of operations, and
 //! the sessions.
 
+use crate::arenas::ArenaPair;
 use crate::background::Signal;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::durable::Durable;
+use crate::fail::Ended;
 use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::logs::Logs;
 use crate::numbers::Numbers;
-use crate::program::Table;
-use crate::session::{Ended, Session, Shared};
+use crate::random::random;
+use crate::session::{Session, Shared};
+use crate::signatures::Table;
+use crate::space::Space;
 use crate::tickets::Tickets;
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
@@ -46,13 +50,13 @@ pub struct Keeper {
     /// Its configuration.
     pub config: Config,
     /// The columns.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// What makes the store outlive the keeper, if it does.
     pub durable: Option<Durable>,
     /// Operations by number.
-    pub table: Table,
+    pub table: Arc<Table>,
     /// Its own keys.
-    pub keys: Keys,
+    pub keys: Arc<Keys>,
     /// Who may hold a client session.
     pub clients: Clients,
     /// What definitions of clients allow.
@@ -83,7 +87,7 @@ impl Keeper {
     /// A keeper with the store of its last checkpoint, or an empty one.
     pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, String> {
         let budget = Budget::new(config.memory_limit.0, "memory_limit");
-        let store = Store::new(budget, Box::new(NoJournal));
+        let store = Arc::new(Store::new(budget, Box::new(NoJournal)));
         let room = Arc::new(Signal::default());
         let ring = Arc::clone(&room);
         store.set_bound(config.memory_budget.0, Box::new(move || ring.ring()));
@@ -100,8 +104,8 @@ impl Keeper {
             standing,
             tickets,
             durable,
-            table: Table::new(),
-            keys,
+            table: Arc::new(Table::new()),
+            keys: Arc::new(keys),
             clients,
             logs: Logs::default(),
             counters: Counters::default(),
@@ -155,6 +159,18 @@ impl Keeper {
         Some(session)
     }
 
+    /// What a channel of a session can name, with arenas of its own.
+    pub fn space(&self, session: &Session, own: Arc<ArenaPair>) -> Space {
+        Space {
+            store: Arc::clone(&self.store),
+            table: Arc::clone(&self.table),
+            keys: Arc::clone(&self.keys),
+            budget: Arc::clone(&session.budget),
+            arenas: Arc::clone(&session.arenas),
+            own,
+        }
+    }
+
     /// The leader of a session is gone: nobody can join any more, and who has joined is
     /// answered no more.
     pub fn end(&self, session: &Session) {
@@ -189,11 +205,4 @@ impl Keeper {
     pub fn session_count(&self) -> usize {
         self.sessions().len()
     }
-}
-
-/// Random bytes.
-pub fn random<const N: usize>() -> Result<[u8; N], envelope::Error> {
-    let mut bytes = [0; N];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| envelope::Error::Random)?;
-    Ok(bytes)
 }

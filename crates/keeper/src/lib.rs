@@ -15,8 +15,10 @@
 //! or errors.
 #![forbid(unsafe_code)]
 
+mod account;
 mod aggregation;
 mod ahead;
+mod arenas;
 mod background;
 mod clients;
 mod config;
@@ -35,12 +37,14 @@ mod machine;
 mod numbers;
 mod program;
 mod provenance;
+mod random;
 mod rank;
 mod room;
 pub mod sandbox;
 mod sealed_file;
 mod server;
 mod session;
+mod signatures;
 mod space;
 mod tickets;
 

@@ -4,8 +4,7 @@
 
 use contract::fid::{ARENA_BASE, PARTITION_END};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Arena, Budget};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Gives out numbers of arenas.
 #[derive(Debug, Default)]
@@ -26,7 +25,7 @@ impl Numbers {
     }
 
     /// The first of two unused numbers.
-    fn take(&self) -> Option<u32> {
+    pub fn take(&self) -> Option<u32> {
         let mut state = self.state();
         for _ in 0..PAIRS {
             let pair = state.next;
@@ -38,57 +37,9 @@ impl Numbers {
         None
     }
 
-    fn give(&self, first: u32) {
+    /// Takes two numbers back.
+    pub fn give(&self, first: u32) {
         self.state().used.remove(&((first - ARENA_BASE) / 2));
-    }
-}
-
-/// The two arenas of a channel, as long as somebody can name what is in them.
-pub struct ArenaPair {
-    numbers: Arc<Numbers>,
-    first: u32,
-    /// Holds values until the statement ends.
-    pub statement: Arena,
-    /// Holds values until the session ends.
-    pub plan: Arena,
-}
-
-impl ArenaPair {
-    /// Two empty arenas; `None` if no numbers are left.
-    pub fn new(numbers: &Arc<Numbers>, budget: &Arc<Budget>) -> Option<Arc<ArenaPair>> {
-        Some(Arc::new(ArenaPair {
-            first: numbers.take()?,
-            numbers: Arc::clone(numbers),
-            statement: Arena::new(budget),
-            plan: Arena::new(budget),
-        }))
-    }
-
-    /// Number of the statement arena; the plan arena has the next one.
-    pub fn first(&self) -> u32 {
-        self.first
-    }
-
-    /// Number of the pair that a partition would belong to.
-    #[inline]
-    pub fn first_of(partition: u32) -> u32 {
-        partition & !1
-    }
-
-    /// The arena with this number, if it is one of the two.
-    #[inline]
-    pub fn get(&self, partition: u32) -> Option<&Arena> {
-        match partition.checked_sub(self.first) {
-            Some(0) => Some(&self.statement),
-            Some(1) => Some(&self.plan),
-            _ => None,
-        }
-    }
-}
-
-impl Drop for ArenaPair {
-    fn drop(&mut self) {
-        self.numbers.give(self.first);
     }
 }
 
@@ -100,7 +51,7 @@ mod tests {
     /// the bug a FID of an ended session could name a value of a new one.
     #[test]
     fn reuse_is_late() {
-        let numbers = Arc::new(Numbers::default());
+        let numbers = Numbers::default();
         let kept = numbers.take();
         assert_eq!(kept, Some(ARENA_BASE));
         for n in 1..PAIRS {

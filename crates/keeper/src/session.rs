@@ -1,12 +1,13 @@
 //! A session: what the channels of a leader and its parallel workers share.
 //!
-//! Invariants: arenas in the map belong to this session only; a change of client
-//! or settings moves `version`, so that channels may keep copies.
+//! Invariant: a change of client or settings moves `version`, so that channels may keep
+//! copies.
 
 use crate::aggregation::handed::Handed;
-use crate::fail;
+use crate::arenas::{ArenaPair, Arenas};
+use crate::fail::{self, Ended};
 use crate::grants::Grants;
-use crate::numbers::{ArenaPair, Numbers};
+use crate::numbers::Numbers;
 use crate::program::Program;
 use crate::provenance::Provenance;
 use contract::Kind;
@@ -88,15 +89,6 @@ pub struct Shared {
     pub ended: Option<Ended>,
 }
 
-/// Why a session has ended while channels of it are open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// Its leader's channel is closed: what joined it ends with it.
-    LeaderGone,
-    /// Its client's key is authorised no more: until the next handshake.
-    KeyWithdrawn,
-}
-
 /// A session.
 pub struct Session {
     /// Its number.
@@ -119,18 +111,12 @@ pub struct Session {
     pub took: AtomicBool,
     /// What its client lets it do.
     pub grants: RwLock<Grants>,
+    /// Its channels' arenas.
+    pub arenas: Arc<Arenas>,
     numbers: Arc<Numbers>,
     version: AtomicU64,
     shared: RwLock<Shared>,
-    arenas: RwLock<HashMap<u32, Member>>,
     programs: RwLock<Programs>,
-}
-
-/// A channel's arenas.
-struct Member {
-    pair: Arc<ArenaPair>,
-    /// The channel is closed.
-    left: bool,
 }
 
 #[derive(Default)]
@@ -167,6 +153,7 @@ impl Session {
             admitted: Mutex::default(),
             took: AtomicBool::new(false),
             grants: RwLock::new(Grants::default()),
+            arenas: Arc::default(),
             numbers: Arc::clone(numbers),
             version: AtomicU64::new(0),
             shared: RwLock::new(Shared {
@@ -175,42 +162,19 @@ impl Session {
                 env: Env::default(),
                 ended: None,
             }),
-            arenas: RwLock::new(HashMap::new()),
             programs: RwLock::new(Programs::default()),
         }
     }
 
     /// Arenas for one more channel; `None` if no numbers are left.
     pub fn enter(&self) -> Option<Arc<ArenaPair>> {
-        let pair = ArenaPair::new(&self.numbers, &self.budget)?;
-        let member = Member {
-            pair: Arc::clone(&pair),
-            left: false,
-        };
-        write(&self.arenas).insert(pair.first(), member);
-        Some(pair)
-    }
-
-    /// The channel with these arenas is closed. They stay until the leader's
-    /// statement ends: it may still read what a worker has left.
-    pub fn leave(&self, pair: &ArenaPair) {
-        if let Some(member) = write(&self.arenas).get_mut(&pair.first()) {
-            member.left = true;
-        }
+        self.arenas.enter(&self.numbers, &self.budget)
     }
 
     /// The leader's statement has ended: what closed channels left goes.
     pub fn end_statement(&self) {
         self.handed.end_statement();
-        let someone_left = read(&self.arenas).values().any(|m| m.left);
-        if someone_left {
-            write(&self.arenas).retain(|_, member| !member.left);
-        }
-    }
-
-    /// The arenas of a channel of this session.
-    pub fn arenas(&self, first: u32) -> Option<Arc<ArenaPair>> {
-        read(&self.arenas).get(&first).map(|m| Arc::clone(&m.pair))
+        self.arenas.end_statement();
     }
 
     /// Moves with each change of what channels keep copies of.
@@ -265,6 +229,6 @@ impl Session {
     /// Number of registered programs, number of channels' arenas.
     pub fn sizes(&self) -> (usize, usize) {
         let programs = read(&self.programs).by_handle.len();
-        (programs, read(&self.arenas).len())
+        (programs, self.arenas.len())
     }
 }

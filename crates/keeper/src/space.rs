@@ -4,21 +4,27 @@
 //! Invariants: a FID of another session's arena never resolves; one lock is held
 //! at a time; a value has the type the caller asked for, or there is an error.
 
+use crate::arenas::{ArenaPair, Arenas};
 use crate::fail::{self, Failure};
-use crate::keeper::Keeper;
-use crate::numbers::ArenaPair;
-use crate::session::Session;
+use crate::keys::Keys;
+use crate::signatures::Table;
 use contract::{Fid, TypeCode};
 use std::sync::Arc;
-use store::{Arena, Entry, Label, Scalar};
+use store::{Arena, Budget, Entry, Label, Scalar, Store};
 use values::{Error, Value};
 
 /// The values that one channel can name.
 pub struct Space {
-    /// The keeper, with its columns.
-    pub keeper: Arc<Keeper>,
-    /// The session.
-    pub session: Arc<Session>,
+    /// The columns.
+    pub store: Arc<Store>,
+    /// Operations by number.
+    pub table: Arc<Table>,
+    /// The keeper's keys.
+    pub keys: Arc<Keys>,
+    /// The session's memory.
+    pub budget: Arc<Budget>,
+    /// The arenas of all channels of the session.
+    pub arenas: Arc<Arenas>,
     /// The channel's own arenas.
     pub own: Arc<ArenaPair>,
 }
@@ -49,7 +55,7 @@ impl Space {
         if let Some(arena) = self.own.get(partition) {
             return Ok(use_it(arena));
         }
-        let pair = self.session.arenas(ArenaPair::first_of(partition));
+        let pair = self.arenas.get(ArenaPair::first_of(partition));
         let pair = pair.ok_or_else(fail::foreign)?;
         let arena = pair.get(partition).ok_or_else(fail::foreign)?;
         Ok(use_it(arena))
@@ -79,7 +85,7 @@ impl Space {
                 Ok(value.map(|v| use_it(&Scalar::of(v))))
             })?;
         }
-        let partition = self.keeper.store.get(fid.partition());
+        let partition = self.store.get(fid.partition());
         let reader = partition.ok_or_else(store::unresolved)?.read();
         let (t, scalar) = reader
             .get(fid.slot())
@@ -119,7 +125,7 @@ impl Space {
     #[inline]
     pub fn two_ints(&self, [a, b]: [Fid; 2], [want_a, want_b]: [TypeCode; 2]) -> Option<[i64; 2]> {
         if a.partition() == b.partition() && !a.is_temporary() {
-            let reader = self.keeper.store.get(a.partition())?.read();
+            let reader = self.store.get(a.partition())?.read();
             return Some([reader.int(a.slot(), want_a)?, reader.int(b.slot(), want_b)?]);
         }
         Some([self.int(a, want_a)?, self.int(b, want_b)?])
@@ -128,7 +134,7 @@ impl Space {
     #[inline]
     fn int(&self, fid: Fid, want: TypeCode) -> Option<i64> {
         if !fid.is_temporary() {
-            let reader = self.keeper.store.get(fid.partition())?.read();
+            let reader = self.store.get(fid.partition())?.read();
             return reader.int(fid.slot(), want);
         }
         let window = self.own.get(fid.partition())?.read();
@@ -146,7 +152,7 @@ impl Space {
         [want_a, want_b]: [TypeCode; 2],
         use_them: impl FnOnce(&Scalar<'_>, &Scalar<'_>) -> R,
     ) -> Result<R, Failure> {
-        let partition = self.keeper.store.get(a.partition());
+        let partition = self.store.get(a.partition());
         let reader = partition.ok_or_else(store::unresolved)?.read();
         let (t, x) = reader.get(a.slot()).ok_or_else(|| reader.why(a.slot()))?;
         let (_, y) = reader.get(b.slot()).ok_or_else(|| reader.why(b.slot()))?;
@@ -167,7 +173,7 @@ impl Space {
                 Ok(value_of(window.get(fid.slot())?, want)?.cloned())
             })?;
         }
-        let partition = self.keeper.store.get(fid.partition());
+        let partition = self.store.get(fid.partition());
         let reader = partition.ok_or_else(store::unresolved)?.read();
         let value = reader.value(fid.slot())?;
         match want {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use client::Failure;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 
 use crate::session::{Core, Stop, shrink};
@@ -24,52 +24,82 @@ const READ_MAX: usize = 16 * 1024;
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
+/// Both sides' sockets, and what was read from them.
+struct Ends {
+    client_read: ReadHalf<Box<dyn Stream>>,
+    client_write: WriteHalf<Box<dyn Stream>>,
+    server_read: ReadHalf<Box<dyn Stream>>,
+    server_write: WriteHalf<Box<dyn Stream>>,
+    from_client: BytesMut,
+    from_server: BytesMut,
+}
+
 /// Runs a connection to its end.
 pub async fn run(
     shared: &Arc<Shared>,
     mut core: Core,
     client: Box<dyn Stream>,
     server: Box<dyn Stream>,
-    mut from_client: BytesMut,
+    from_client: BytesMut,
     mut stop: watch::Receiver<bool>,
 ) {
-    let (mut client_read, mut client_write) = tokio::io::split(client);
-    let (mut server_read, mut server_write) = tokio::io::split(server);
-    let mut from_server = BytesMut::new();
-    loop {
+    let (client_read, client_write) = tokio::io::split(client);
+    let (server_read, server_write) = tokio::io::split(server);
+    let mut ends = Ends {
+        client_read,
+        client_write,
+        server_read,
+        server_write,
+        from_client,
+        from_server: BytesMut::new(),
+    };
+    let end = loop {
         let step = core
-            .server_input(&mut from_server)
-            .and_then(|()| core.client_input(&mut from_client));
+            .server_input(&mut ends.from_server)
+            .and_then(|()| core.client_input(&mut ends.from_client));
         if let Err(stop) = step {
-            finish(core, stop, &mut client_write, &mut server_write).await;
-            return;
+            break Some(stop);
         }
         if *stop.borrow() && core.idle() {
             let failure = Failure::new("57P01", "confide: the proxy is shutting down");
-            finish(
-                core,
-                Stop::Fatal(failure),
-                &mut client_write,
-                &mut server_write,
-            )
-            .await;
-            return;
+            break Some(Stop::Fatal(failure));
         }
+        match ends.wait(shared, &mut core, &mut stop).await {
+            Ok(()) => {}
+            Err(end) => break end,
+        }
+        shrink(&mut ends.from_client);
+        shrink(&mut ends.from_server);
+    };
+    if let Some(end) = end {
+        finish(core, end, &mut ends.client_write, &mut ends.server_write).await;
+    }
+}
+
+impl Ends {
+    /// Moves what can be moved, or waits until something can be. An error ends the connection:
+    /// with what both sides are to be told, if anything.
+    async fn wait(
+        &mut self,
+        shared: &Shared,
+        core: &mut Core,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(), Option<Stop>> {
         let read_client = core.to_server.len() < HIGH_WATER
-            && !(core.blocked() && from_client.len() > HIGH_WATER);
+            && !(core.blocked() && self.from_client.len() > HIGH_WATER);
         let read_server = core.to_client.len() < HIGH_WATER;
-        from_client.reserve(READ_MAX);
-        from_server.reserve(READ_MAX);
+        self.from_client.reserve(READ_MAX);
+        self.from_server.reserve(READ_MAX);
         tokio::select! {
             biased;
-            n = client_write.write_buf(&mut core.to_client), if core.to_client.has_remaining() => {
+            n = self.client_write.write_buf(&mut core.to_client), if core.to_client.has_remaining() => {
                 match n {
                     Ok(n) if n > 0 => Stats::add(&shared.stats.bytes_to_client, n as u64),
-                    _ => return,
+                    _ => return Err(None),
                 }
                 shrink(&mut core.to_client);
             }
-            n = server_write.write_buf(&mut core.to_server), if core.to_server.has_remaining() => {
+            n = self.server_write.write_buf(&mut core.to_server), if core.to_server.has_remaining() => {
                 match n {
                     Ok(n) if n > 0 => Stats::add(&shared.stats.bytes_to_server, n as u64),
                     // The server may have said why: read that first.
@@ -77,28 +107,22 @@ pub async fn run(
                 }
                 shrink(&mut core.to_server);
             }
-            n = server_read.read_buf(&mut from_server), if read_server => {
+            n = self.server_read.read_buf(&mut self.from_server), if read_server => {
                 if !matches!(n, Ok(n) if n > 0) {
                     // The server has gone; what it said last is still owed.
-                    let _ = client_write.write_all_buf(&mut core.to_client).await;
-                    let _ = client_write.shutdown().await;
-                    return;
+                    let _ = self.client_write.write_all_buf(&mut core.to_client).await;
+                    let _ = self.client_write.shutdown().await;
+                    return Err(None);
                 }
             }
-            n = client_read.read_buf(&mut from_client), if read_client => {
+            n = self.client_read.read_buf(&mut self.from_client), if read_client => {
                 if !matches!(n, Ok(n) if n > 0) {
-                    finish(core, Stop::Closed, &mut client_write, &mut server_write).await;
-                    return;
+                    return Err(Some(Stop::Closed));
                 }
             }
-            changed = stop.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
+            changed = stop.changed() => changed.map_err(|_| None)?,
         }
-        shrink(&mut from_client);
-        shrink(&mut from_server);
+        Ok(())
     }
 }
 

@@ -38,10 +38,8 @@ pub async fn serve(
         _ => return,
     };
     let get = |name: &str| {
-        parameters
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.clone())
+        let found = parameters.iter().find(|(n, _)| n == name);
+        found.map(|(_, v)| v.clone())
     };
     let user = get("user").unwrap_or_default();
     let database = get("database").unwrap_or_else(|| user.clone());
@@ -53,35 +51,14 @@ pub async fn serve(
         }
         return admin::serve(&shared, client).await;
     }
-    if get("replication").is_some_and(|v| !matches!(v.as_str(), "" | "0" | "off" | "false" | "no"))
-    {
-        let failure = Failure::new(
-            "0A000",
-            "confide: replication connections are not supported",
-        )
-        .hint("Connect to the server itself: what it replicates is protected as it is stored.");
-        return fail(client, &failure).await;
-    }
-    if !shared.config.serves(&user) {
-        tracing::warn!(%address, "a client asked for a role that is not served");
-        let failure = Failure::new("28000", "confide: this proxy does not serve the role")
-            .detail("Roles that the database alone knows are not served.")
-            .hint("Add it to \"users\" in the proxy's configuration.");
-        return fail(client, &failure).await;
-    }
-    let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    let server = match timeout(wait, connect(&shared.upstream, &raw)).await {
-        Ok(Ok(server)) => server,
-        Ok(Err(error)) => {
-            tracing::warn!(kind = %error.kind(), "cannot connect to the server");
-            let failure = Failure::new(
-                "08001",
-                format!("confide: cannot connect to the server: {}", error.kind()),
-            );
-            return fail(client, &failure).await;
-        }
-        Err(_) => {
-            let failure = Failure::new("08001", "confide: cannot connect to the server: timed out");
+    let opened = match refusal(&shared, &user, get("replication").as_deref()) {
+        None => upstream(&shared, &raw).await,
+        Some(failure) => Err(failure),
+    };
+    let server = match opened {
+        Ok(server) => server,
+        Err(failure) => {
+            tracing::warn!(%address, sqlstate = %failure.sqlstate, message = %failure.message, "a client is not served");
             return fail(client, &failure).await;
         }
     };
@@ -103,6 +80,38 @@ pub async fn serve(
     )
     .await;
     shared.leave(id);
+}
+
+/// Why this proxy does not serve a client, if it does not.
+fn refusal(shared: &Shared, user: &str, replication: Option<&str>) -> Option<Failure> {
+    if replication.is_some_and(|v| !matches!(v, "" | "0" | "off" | "false" | "no")) {
+        let failure = Failure::new(
+            "0A000",
+            "confide: replication connections are not supported",
+        );
+        return Some(failure.hint(
+            "Connect to the server itself: what it replicates is protected as it is stored.",
+        ));
+    }
+    if shared.config.serves(user) {
+        return None;
+    }
+    let failure = Failure::new("28000", "confide: this proxy does not serve the role")
+        .detail("Roles that the database alone knows are not served.")
+        .hint("Add it to \"users\" in the proxy's configuration.");
+    Some(failure)
+}
+
+/// A connection to the server, with the client's startup packet sent.
+async fn upstream(shared: &Shared, raw: &[u8]) -> Result<Box<dyn Stream>, Failure> {
+    let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
+    let why = match timeout(wait, connect(&shared.upstream, raw)).await {
+        Ok(Ok(server)) => return Ok(server),
+        Ok(Err(error)) => error.kind().to_string(),
+        Err(_) => "timed out".to_owned(),
+    };
+    let message = format!("confide: cannot connect to the server: {why}");
+    Err(Failure::new("08001", message))
 }
 
 /// Tells a client that it cannot be served.

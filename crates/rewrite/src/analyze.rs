@@ -1,8 +1,10 @@
 //! From a text to its statements: parsing, one inference for each statement, and
 //! what a statement of the text changes for those behind it.
 
+use crate::analysis::{Analysis, bare};
 use crate::depth;
 use crate::edit::{Edit, Piece};
+use crate::effect::{Effect, Extra};
 use crate::finish::Outcome;
 use crate::immutable::Immutable;
 use crate::infer::{Infer, Res};
@@ -11,11 +13,11 @@ use crate::later;
 use crate::past::Past;
 use crate::reach::Reach;
 use crate::refusal::Refusal;
-use crate::schema::{Relation, Schema};
+use crate::relation::Relation;
+use crate::schema::Schema;
 use crate::signature::Signature;
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 use crate::tokens::Tokens;
-use crate::utility::{Effect, Extra};
 use pg_query::protobuf::{RawStmt, Token};
 use pg_query::{Node, NodeEnum};
 use std::borrow::Cow;
@@ -26,18 +28,6 @@ use std::sync::Arc;
 /// How often a statement is looked at again at most; the set of literals that are
 /// known to be protected grows each time.
 const RUNS: usize = 8;
-
-/// One statement, and what those behind it and [`crate::Memo`] need of it.
-pub(crate) struct Analysis {
-    pub statement: Statement,
-    effects: Vec<Effect>,
-    /// See [`Infer::free`].
-    pub free: Vec<Range<usize>>,
-    /// Edits of it depend on all of its text, so that no other text may have them.
-    pub unique: bool,
-    /// See [`Infer::open_constants`].
-    pub open: Vec<Range<usize>>,
-}
 
 /// Analyses a text of one or more statements.
 pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
@@ -64,6 +54,11 @@ pub fn analyze_with(
 ) -> Result<Vec<Statement>, Refusal> {
     let list = analyses(sql, schema, prepared)?;
     Ok(list.into_iter().map(|a| a.statement).collect())
+}
+
+/// The text is SQL that must not be sent to the server as a value.
+pub fn hides_secrets(text: &str, schema: &Schema) -> bool {
+    later::hides_secrets(text, schema, analyze)
 }
 
 pub(crate) fn analyses(
@@ -284,15 +279,7 @@ fn statement<'a>(
     let mut infer = starting(sql, tokens, schema, &range, sealed);
     let result =
         inferred(&mut infer, node, prepared).and_then(|extra| Ok((extra, infer.finish(&range)?)));
-    let (
-        extra,
-        Outcome {
-            edits,
-            params,
-            free,
-            open,
-        },
-    ) = match result {
+    let (extra, outcome) = match result {
         Ok(done) => done,
         // PostgreSQL says what is wrong with it, if anything is.
         Err(refusal)
@@ -300,11 +287,39 @@ fn statement<'a>(
                 && !infer.touches_protected
                 && !reach().tokens(sql, tokens, &range) =>
         {
-            later::check(sql, tokens, &range, |_| false, schema)?;
+            later::check(sql, tokens, &range, |_| false, schema, analyze)?;
             return Ok(passed_on(&refusal, sql, tokens, &range, traits));
         }
         Err(refusal) => return Err(refusal.at(i32::try_from(range.start).unwrap_or(-1))),
     };
+    let edited = |r: &Range<usize>| {
+        outcome
+            .edits
+            .iter()
+            .any(|e| e.range.start <= r.start && r.end <= e.range.end)
+    };
+    let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
+    use NodeEnum::{CreateFunctionStmt, DoStmt};
+    if !matches!(node.node, Some(CreateFunctionStmt(_) | DoStmt(_))) {
+        later::check(sql, tokens, &range, edited, schema, analyze)?;
+    }
+    Ok(understood(infer, traits, extra, outcome, clear_values))
+}
+
+/// A statement of which the inference knows all.
+fn understood(
+    mut infer: Infer<'_>,
+    traits: Traits,
+    extra: Extra,
+    outcome: Outcome,
+    clear_values: bool,
+) -> Analysis {
+    let Outcome {
+        edits,
+        params,
+        free,
+        open,
+    } = outcome;
     let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
         params: params.clone(),
         touches_protected: infer.touches_protected,
@@ -314,19 +329,9 @@ fn statement<'a>(
         .then(|| infer.grant(&traits.kind, &params, &extra.effects))
         .filter(|grant| !grant.is_empty())
         .map(|grant| Arc::from(grant.encode()));
-    let edited = |r: &Range<usize>| {
-        edits
-            .iter()
-            .any(|e| e.range.start <= r.start && r.end <= e.range.end)
-    };
-    let clear_values = tokens.values(&range).any(|(_, r)| !edited(&r));
-    use NodeEnum::{CreateFunctionStmt, DoStmt};
-    if !matches!(node.node, Some(CreateFunctionStmt(_) | DoStmt(_))) {
-        later::check(sql, tokens, &range, edited, schema)?;
-    }
     let statement = Statement {
-        range,
-        kind: traits.kind.clone(),
+        range: infer.range.clone(),
+        kind: traits.kind,
         clear_values,
         edits,
         // The parameters of PREPARE belong to the prepared statement.
@@ -347,13 +352,13 @@ fn statement<'a>(
         copy: extra.copy,
         prepare,
     };
-    Ok(Analysis {
+    Analysis {
         statement,
         effects: extra.effects,
         free,
         unique: false,
         open,
-    })
+    }
 }
 
 /// A statement that is not understood and goes on as it is.
@@ -369,34 +374,6 @@ fn passed_on(
     bare.statement.clear_values = tokens.values(range).next().is_some();
     bare.statement.params = parameters(sql, tokens, range);
     bare
-}
-
-fn bare(range: Range<usize>, traits: Traits) -> Analysis {
-    let statement = Statement {
-        range,
-        kind: traits.kind,
-        edits: Vec::new(),
-        params: BTreeMap::new(),
-        clear_values: false,
-        touches_protected: false,
-        changes_schema: traits.changes_schema,
-        changes_search_path: traits.changes_search_path,
-        depends_on_search_path: false,
-        compared: Vec::new(),
-        results: None,
-        unresolved: false,
-        apart: false,
-        grant: None,
-        copy: None,
-        prepare: None,
-    };
-    Analysis {
-        statement,
-        effects: Vec::new(),
-        free: Vec::new(),
-        unique: false,
-        open: Vec::new(),
-    }
 }
 
 /// Where parameters of these numbers stand.

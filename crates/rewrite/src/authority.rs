@@ -9,14 +9,11 @@
 //! Invariant: plain values take part only where the text has a plain expression meet a
 //! protected one, or cast to a protected type.
 
-use crate::infer::Infer;
-use crate::schema::{Relation, Schema};
-use crate::statement::{ParamUse, StatementKind};
-use crate::utility::Effect;
-use crate::value::{Class, LeafId, LeafKind, Val};
+use crate::effect::Effect;
+use crate::relation::Relation;
+use crate::schema::Schema;
+use crate::value::{LeafId, Val};
 use grant::{Column, Entry, Grant, family, origin};
-use pg_query::protobuf::{ColumnDef, ConstrType, Constraint};
-use pg_query::{Node, NodeEnum};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What is found while a statement is looked at.
@@ -28,11 +25,11 @@ pub(crate) struct Authority {
     mentioned: HashSet<String>,
     /// It may mean columns that it does not mention: `*`, whole rows, columns renamed.
     all: bool,
-    writes: BTreeSet<Column>,
-    families: u8,
-    origins: u8,
+    pub writes: BTreeSet<Column>,
+    pub families: u8,
+    pub origins: u8,
     /// What counts if these turn out to be protected.
-    perhaps: Vec<(LeafId, u8)>,
+    pub perhaps: Vec<(LeafId, u8)>,
     /// What stands, besides what the statement's own expressions need.
     standing: Vec<Entry>,
     aliases: BTreeMap<Column, BTreeSet<Column>>,
@@ -163,75 +160,9 @@ impl Authority {
     }
 }
 
-impl Infer<'_> {
-    /// A plain expression goes where something protected is wanted.
-    pub fn note_meeting(&mut self, val: &Val) {
-        if matches!(val.class, Class::Plain(_)) {
-            self.authority.takes_plain();
-        }
-    }
-
-    /// A column's default or expression stores values in it.
-    pub fn fill(&mut self, def: &ColumnDef, relation: &Relation) {
-        let fills = |c: &Node| match &c.node {
-            Some(NodeEnum::Constraint(c)) => matches!(
-                c.contype(),
-                ConstrType::ConstrDefault | ConstrType::ConstrGenerated
-            ),
-            _ => false,
-        };
-        if def.raw_default.is_some() || def.constraints.iter().any(fills) {
-            self.authority.write(relation, Some(&def.colname));
-        }
-    }
-
-    /// What a foreign key does.
-    pub fn foreign_key(&mut self, c: &Constraint, from: &Relation, columns: &[&str]) {
-        let Some(table) = c
-            .pktable
-            .as_ref()
-            .filter(|_| c.contype() == ConstrType::ConstrForeign)
-        else {
-            return;
-        };
-        let schema = Some(table.schemaname.as_str()).filter(|s| !s.is_empty());
-        // A table may refer to itself while it is being made.
-        let found = self.schema.relation(schema, &table.relname).cloned();
-        let to = found.unwrap_or_else(|| from.clone());
-        self.authority.references(from, columns, &to);
-    }
-
-    /// What the statement may do.
-    pub fn grant(
-        &mut self,
-        kind: &StatementKind,
-        params: &BTreeMap<u32, ParamUse>,
-        effects: &[Effect],
-    ) -> Grant {
-        let sealed = (0..self.leaves.len()).any(|id| {
-            let value = !matches!(self.leaves.get(id).kind, LeafKind::Null | LeafKind::Cast(_));
-            value && self.leaves.protected(id)
-        });
-        let mut authority = std::mem::take(&mut self.authority);
-        let copied = matches!(kind, StatementKind::Copy) && !authority.writes.is_empty();
-        if sealed || copied || params.values().any(|u| !matches!(u, ParamUse::Plain)) {
-            authority.origins |= origin::CLIENT;
-        }
-        for (leaf, families) in std::mem::take(&mut authority.perhaps) {
-            if self.leaves.protected(leaf) {
-                authority.families |= families;
-            }
-        }
-        authority.families |= family::COMPARE | family::CAST | family::SHOW;
-        match kind {
-            StatementKind::Ddl => authority.definition(effects),
-            _ => authority.statement(),
-        }
-    }
-}
-
 impl Authority {
-    fn statement(self) -> Grant {
+    /// The grant of a statement that is no definition.
+    pub fn statement(self) -> Grant {
         let entry = Entry {
             standing: false,
             origins: self.origins,
@@ -248,7 +179,7 @@ impl Authority {
     }
 
     /// While it runs a definition may rewrite the tables that it names; what it says stands.
-    fn definition(mut self, effects: &[Effect]) -> Grant {
+    pub fn definition(mut self, effects: &[Effect]) -> Grant {
         let relations = effects.iter().filter_map(|effect| match effect {
             Effect::Relation(relation) => Some(relation),
             _ => None,

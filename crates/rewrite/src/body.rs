@@ -10,7 +10,8 @@
 
 use crate::infer::{Infer, Res};
 use crate::refusal::Refusal;
-use crate::schema::{ColumnType, Schema};
+use crate::relation::ColumnType;
+use crate::schema::Schema;
 use crate::scope::{Col, Cols, Entry, Frame};
 use crate::tokens::{Tokens, identifier};
 use crate::value::{Class, LeafKind, Use, Val};
@@ -294,11 +295,7 @@ impl<'a> Body<'a> {
             let kind = &infer.leaves.get(id).kind;
             infer.leaves.protected(id) && matches!(kind, LeafKind::Str(..) | LeafKind::Typed(..))
         });
-        if constant {
-            Err(crate::routine::constants(-1))
-        } else {
-            Ok(())
-        }
+        if constant { Err(constants(-1)) } else { Ok(()) }
     }
 
     /// What the piece's value goes into, if that is protected.
@@ -395,4 +392,12 @@ pub(crate) fn refuse_argument(name: &str) -> Refusal {
     .detail("Its values would be sent in the clear whenever the routine is called.")
     .hint("Declare the argument with the protected type.")
     .for_good()
+}
+
+pub(crate) fn constants(location: i32) -> Refusal {
+    Refusal::unsupported("the body of this routine names something protected and has constants in it")
+        .at(location)
+        .detail("The proxy cannot tell which of the constants meet protected values; they would be stored in the clear.")
+        .hint("Pass the values as arguments of protected types.")
+        .for_good()
 }

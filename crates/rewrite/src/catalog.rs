@@ -7,8 +7,9 @@
 //! Invariant: the schema is what it would be if it were made anew from all records; what
 //! a type is made of that nobody reported counts as protected.
 use crate::pin::Pin;
+use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
-use crate::schema::{Column, ColumnType, Relation, Schema, UserFunction};
+use crate::schema::{Schema, UserFunction};
 use crate::shards::Shards;
 use contract::TypeCode;
 use std::collections::HashSet;

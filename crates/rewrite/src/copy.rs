@@ -1,7 +1,7 @@
 //! What a `COPY` moves and how its data is written, for the caller that opens and
 //! seals the values in the stream.
 
-use crate::schema::ColumnType;
+use crate::relation::ColumnType;
 
 /// A `COPY` with at least the knowledge which of its columns are protected.
 #[derive(Clone, PartialEq, Eq, Debug)]

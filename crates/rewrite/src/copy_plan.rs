@@ -3,7 +3,7 @@
 use crate::copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Options, Source};
 use crate::infer::{Infer, Res, names};
 use crate::refusal::Refusal;
-use crate::schema::Relation;
+use crate::relation::Relation;
 use crate::scope::{Entry, Frame};
 use crate::utility::{constant_text, is_on};
 use pg_query::protobuf::{CopyStmt, DefElem};
@@ -192,7 +192,7 @@ fn copy_columns(c: &CopyStmt, relation: &Relation) -> Res<Vec<CopyColumn>> {
     let Some(all) = &relation.columns else {
         return Ok(Vec::new());
     };
-    let column = |c: &crate::schema::Column| CopyColumn {
+    let column = |c: &crate::relation::Column| CopyColumn {
         name: c.name.clone(),
         protected: c.ty.protected(),
         ty: Some(c.ty.clone()),

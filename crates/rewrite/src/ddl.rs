@@ -1,11 +1,12 @@
 //! Definitions: tables, indexes, policies, rules, triggers, domains. Their
 //! expressions are classified against the table's own columns.
 
+use crate::effect::Extra;
 use crate::infer::{Infer, Res, names};
 use crate::refusal::Refusal;
-use crate::schema::{Column, ColumnType, Relation};
+use crate::relation::{Column, ColumnType, Relation};
 use crate::scope::{Entry, Frame};
-use crate::utility::{Extra, creation};
+use crate::utility::creation;
 use crate::value::Val;
 use pg_query::protobuf::{
     AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint,
@@ -342,7 +343,7 @@ impl Infer<'_> {
         }
         self.touches_protected |= relation.protected();
         Ok(Extra {
-            effects: vec![crate::utility::Effect::Relation(relation)],
+            effects: vec![crate::effect::Effect::Relation(relation)],
             ..Extra::default()
         })
     }

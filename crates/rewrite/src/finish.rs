@@ -125,11 +125,7 @@ impl Infer<'_> {
             })
         };
         let cast = |code: TypeCode| Piece::Text(format!("::pg_catalog.{}", code.enc_name()));
-        let refuse = |message: &str| {
-            Refusal::unsupported("a literal that meets a protected expression cannot be protected")
-                .at(i32::try_from(position).unwrap_or(-1))
-                .detail(message)
-        };
+        let refuse = |message: &str| unprotectable(position, message);
         let pieces = match &leaf.kind {
             LeafKind::Str(text, said) => match leaf.array {
                 Some(element) => {
@@ -241,6 +237,12 @@ fn note_param(
 }
 
 /// A parameter that nothing gives the type that it needs.
+fn unprotectable(position: usize, why: &str) -> Refusal {
+    Refusal::unsupported("a literal that meets a protected expression cannot be protected")
+        .at(i32::try_from(position).unwrap_or(-1))
+        .detail(why)
+}
+
 fn parameter_edit(leaf: &Leaf, said: Option<TypeCode>) -> Option<Edit> {
     let code = leaf
         .typed

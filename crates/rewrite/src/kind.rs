@@ -21,6 +21,14 @@ impl Traits {
             changes_search_path: false,
         }
     }
+
+    fn changing_all(self) -> Traits {
+        Traits {
+            changes_schema: true,
+            changes_search_path: true,
+            ..self
+        }
+    }
 }
 
 pub(crate) fn traits(node: &Node) -> Traits {
@@ -63,16 +71,8 @@ pub(crate) fn traits(node: &Node) -> Traits {
             }
         }
         // What they run may change anything.
-        NodeEnum::CallStmt(_) => Traits {
-            changes_schema: true,
-            changes_search_path: true,
-            kind: StatementKind::Call,
-        },
-        NodeEnum::DoStmt(_) => Traits {
-            changes_schema: true,
-            changes_search_path: true,
-            kind: StatementKind::Do,
-        },
+        NodeEnum::CallStmt(_) => Traits::of(StatementKind::Call).changing_all(),
+        NodeEnum::DoStmt(_) => Traits::of(StatementKind::Do).changing_all(),
         // Who may use a schema has it in the search path.
         NodeEnum::GrantStmt(g) if g.objtype() == ObjectType::ObjectSchema => Traits {
             changes_schema: true,

@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod analyze;
 mod authority;
 mod body;
@@ -33,6 +34,7 @@ mod copy_plan;
 mod ddl;
 mod depth;
 mod edit;
+mod effect;
 mod escaped;
 mod finish;
 mod immutable;
@@ -46,6 +48,7 @@ mod past;
 mod pin;
 mod reach;
 mod refusal;
+mod relation;
 pub mod report;
 mod routine;
 mod schema;
@@ -55,10 +58,11 @@ mod shards;
 mod signature;
 mod statement;
 mod tokens;
+mod tree;
 mod utility;
 mod value;
 
-pub use analyze::{analyze, analyze_sealing, analyze_with};
+pub use analyze::{analyze, analyze_sealing, analyze_with, hides_secrets};
 pub use catalog::Catalog;
 pub use copy::{CopyColumn, CopyPlan, Direction, Endpoint, Format, Header, Options, Source};
 pub use edit::{
@@ -66,10 +70,10 @@ pub use edit::{
 };
 pub use escaped::analyze_escaped;
 pub use infer::key;
-pub use later::hides_secrets;
 pub use memo::Memo;
 pub use past::undone;
 pub use pin::{Pin, Pins};
 pub use refusal::Refusal;
-pub use schema::{Column, ColumnType, Relation, Row, Schema, UserFunction};
+pub use relation::{Column, ColumnType, Relation};
+pub use schema::{Row, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};

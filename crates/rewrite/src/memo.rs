@@ -10,7 +10,8 @@
 //! same text, schema and prepared statements. Nothing that is remembered has the value of
 //! a free literal.
 
-use crate::analyze::{Analysis, analyses};
+use crate::analysis::Analysis;
+use crate::analyze::analyses;
 use crate::edit::Piece;
 use crate::infer::key;
 use crate::later::may_be_sql;
@@ -229,7 +230,7 @@ fn value<'a>(sql: &'a str, range: &Range<usize>) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Column, ColumnType, Relation};
+    use crate::relation::{Column, ColumnType, Relation};
     use contract::TypeCode;
 
     fn schema() -> Arc<Schema> {

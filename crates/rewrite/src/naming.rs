@@ -1,10 +1,7 @@
-//! Names of output columns. PostgreSQL derives them from the expression: a cast
-//! that the edits put in, or whose type they change, would show in the name. Such
-//! columns get their old name by `AS`.
+//! Names of output columns, as PostgreSQL derives them from the expression.
 
-use crate::edit::{Edit, Piece};
-use crate::infer::{Infer, location, names};
-use pg_query::protobuf::{AExprKind, MinMaxOp, ResTarget, SubLink, SubLinkType, Token};
+use crate::tree::names;
+use pg_query::protobuf::{AExprKind, MinMaxOp, SubLink, SubLinkType};
 use pg_query::{Node, NodeEnum};
 
 /// The name of an expression, as `FigureColname` of PostgreSQL has it.
@@ -13,14 +10,7 @@ pub(crate) struct Figure {
     /// 0: no name, 1: a weak one, 2: a strong one.
     strength: u8,
     /// Where the constant or type name is that decides it.
-    decided: Option<usize>,
-}
-
-/// A column whose name may change.
-pub(crate) struct NamedTarget {
-    decided: usize,
-    start: usize,
-    name: String,
+    pub decided: Option<usize>,
 }
 
 fn named(name: &str, strength: u8) -> Figure {
@@ -113,95 +103,4 @@ fn sublink(s: &SubLink) -> Figure {
         }
         _ => unnamed(),
     }
-}
-
-impl Infer<'_> {
-    /// Looks at a query whose columns can be named, whatever it stands in.
-    pub fn with_names<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
-        let outside = std::mem::take(&mut self.nameless);
-        let result = inner(self);
-        self.nameless = outside;
-        result
-    }
-
-    /// Remembers a target whose name an edit could change.
-    pub fn keep_name(&mut self, target: &ResTarget, value: &Node) {
-        if !target.name.is_empty() || self.nameless > 0 {
-            return;
-        }
-        let Figure { name, decided, .. } = figure(value);
-        let start = [target.location, location(value)]
-            .into_iter()
-            .find_map(|at| usize::try_from(at).ok());
-        if let (Some(decided), Some(start)) = (decided, start) {
-            self.named_targets.push(NamedTarget {
-                decided,
-                start,
-                name,
-            });
-        }
-    }
-
-    /// The names to add for the edits of the statement.
-    pub fn kept_names(&self, edits: &[Edit]) -> Vec<Edit> {
-        let mut more: Vec<Edit> = Vec::new();
-        for target in &self.named_targets {
-            let changed = edits
-                .iter()
-                .any(|e| e.range.contains(&target.decided) && gives_type(e));
-            if let (true, Some(end)) = (changed, self.target_end(target.start)) {
-                let text = format!(" AS \"{}\"", target.name.replace('"', "\"\""));
-                let edit = Edit {
-                    range: end..end,
-                    pieces: vec![Piece::Text(text)],
-                };
-                if !more.contains(&edit) {
-                    more.push(edit);
-                }
-            }
-        }
-        more
-    }
-
-    /// Where the expression of a target list that begins here ends.
-    fn target_end(&self, start: usize) -> Option<usize> {
-        let mut index = self.tokens.at(start)?;
-        let mut end = None;
-        while index < self.tokens.len() && self.tokens.range(index).start < self.range.end {
-            match self.tokens.kind(index) {
-                Token::Ascii40 | Token::Ascii91 => index = self.tokens.closing(index)?,
-                Token::From if index > 0 && self.tokens.kind(index - 1) == Token::Distinct => {}
-                Token::Ascii44
-                | Token::Ascii41
-                | Token::Ascii59
-                | Token::From
-                | Token::Into
-                | Token::Where
-                | Token::GroupP
-                | Token::Having
-                | Token::Window
-                | Token::Union
-                | Token::Intersect
-                | Token::Except
-                | Token::Order
-                | Token::Limit
-                | Token::Offset
-                | Token::Fetch
-                | Token::For => break,
-                // WITH [NO] DATA of CREATE TABLE AS, WITH CHECK OPTION of a view.
-                Token::With if self.tokens.kind(index + 1) != Token::Time => break,
-                _ => {}
-            }
-            end = Some(self.tokens.range(index).end);
-            index += 1;
-        }
-        end
-    }
-}
-
-/// The replacement has a type name in it.
-fn gives_type(edit: &Edit) -> bool {
-    edit.pieces
-        .iter()
-        .any(|p| matches!(p, Piece::Text(text) if text.contains("pg_catalog.enc_")))
 }

@@ -5,12 +5,12 @@
 //! Invariant: a statement of a text is analysed under what holds when it runs, or has
 //! no constants in the clear, or is refused.
 
+use crate::effect::Effect;
 use crate::infer::Res;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
 use crate::statement::{Statement, StatementKind, Transaction};
 use crate::tokens::{Tokens, identifier};
-use crate::utility::Effect;
 use std::collections::HashSet;
 
 /// What those before have left.

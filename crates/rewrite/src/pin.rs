@@ -4,10 +4,9 @@
 //! may be known late. A table of the pin has its pinned columns protected in every
 //! snapshot; if the snapshot says otherwise, a statement that names the table is refused.
 //!
-//! Invariant: no relation of a [`Schema`] with a pin has a pinned column that is plain.
+//! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
-use crate::refusal::Refusal;
-use crate::schema::{ColumnType, Relation, Schema};
+use crate::relation::{ColumnType, Relation};
 use contract::TypeCode;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,8 +26,8 @@ pub struct Pin {
 }
 
 #[derive(Clone, Debug)]
-struct Table {
-    schema: String,
+pub(crate) struct Table {
+    pub(crate) schema: String,
     columns: Vec<Column>,
 }
 
@@ -36,8 +35,15 @@ struct Table {
 struct Column {
     name: String,
     ty: ColumnType,
-    /// The how manieth of the table's columns it is: `INSERT` may not name it.
+    /// Its ordinal position in the table: `INSERT` may not name it.
     place: usize,
+}
+
+impl Table {
+    /// Both have the same columns pinned.
+    pub(crate) fn same_columns(&self, other: &Table) -> bool {
+        self.columns == other.columns
+    }
 }
 
 impl Pins {
@@ -85,6 +91,11 @@ impl Pin {
         self.tables.keys().map(String::as_str)
     }
 
+    /// The tables of this name.
+    pub(crate) fn tables(&self, name: &str) -> Option<&[Table]> {
+        self.tables.get(name).map(Vec::as_slice)
+    }
+
     /// Names of columns.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
         let columns = self.tables.values().flatten().flat_map(|t| &t.columns);
@@ -116,48 +127,6 @@ impl Pin {
             wrong.get_or_insert(said);
         }
         wrong
-    }
-}
-
-impl Schema {
-    /// Sets the pin of this database.
-    pub fn set_pin(&mut self, pin: Option<Arc<Pin>>) {
-        let names: Vec<String> = pin.iter().flat_map(|p| p.names()).map(Into::into).collect();
-        self.pin = pin;
-        for name in names {
-            for relation in self.relations.get(&name).cloned().unwrap_or_default() {
-                self.add_relation(relation);
-            }
-        }
-    }
-
-    /// Why a statement that names this relation is refused, if the pin wants that.
-    pub(crate) fn unpinned(&self, schema: Option<&str>, name: &str) -> Option<Refusal> {
-        let tables = self.pin.as_ref()?.tables.get(name)?;
-        let found = self.relation(schema, name);
-        let place = match (found, schema) {
-            (Some(found), _) => found.schema.as_str(),
-            (None, Some(schema)) => schema,
-            // There is none: refused as such.
-            (None, None) => return None,
-        };
-        let pinned = tables.iter().find(|t| t.schema == place);
-        let differ = tables.windows(2).any(|w| w[0].columns != w[1].columns);
-        let why = match (pinned, schema) {
-            (None, Some(_)) => return None,
-            (None, None) => format!("It is {place}.{name} that it stands for now."),
-            (Some(_), None) if differ => "Tables of this name are pinned in several schemas, with different columns. Write the schema before the name.".to_owned(),
-            _ if found.is_none() => "The database has no such table.".to_owned(),
-            _ => self.broken.get(&(place.to_owned(), name.to_owned()))?.clone(),
-        };
-        let table = match schema {
-            Some(schema) => format!("{schema}.{name}"),
-            None => name.to_owned(),
-        };
-        let refusal = Refusal::new("55000", format!("table {table} is not as it is pinned"))
-            .detail(why)
-            .hint("If the schema was changed on purpose, write the pin anew with \"confide pin\" and restart the proxy.");
-        Some(refusal.refresh().for_good())
     }
 }
 

@@ -3,14 +3,15 @@
 //! says. A body that is parsed with the statement is inferred as a query is.
 
 use crate::body::{Body, Variable};
+use crate::effect::Extra;
 use crate::infer::{Infer, Res, code_of, location, names};
 use crate::reach::Reach;
 use crate::refusal::Refusal;
-use crate::schema::ColumnType;
+use crate::relation::ColumnType;
 use crate::scope::{Col, Frame};
 use crate::statement::Prepared;
 use crate::tokens::Tokens;
-use crate::utility::{Extra, constant_text};
+use crate::utility::constant_text;
 use crate::value::{LeafKind, Val};
 use pg_query::protobuf::{CreateFunctionStmt, DefElem, FunctionParameterMode, Token};
 use pg_query::{Node, NodeEnum};
@@ -124,7 +125,7 @@ impl Infer<'_> {
             _ if !signature => return Ok(()),
             (_, texts) if texts.iter().all(|t| !t.contains(['\'', '"'])) => return Ok(()),
             _ => {
-                return Err(constants(
+                return Err(crate::body::constants(
                     f.options.first().map_or(-1, crate::infer::location),
                 ));
             }
@@ -257,7 +258,7 @@ impl Infer<'_> {
                     .any(|(token, _)| token != Token::Param)
             });
         if constant {
-            Err(constants(location))
+            Err(crate::body::constants(location))
         } else {
             Ok(())
         }
@@ -282,12 +283,4 @@ fn source(options: &[Node]) -> (String, Vec<String>) {
         _ => body.and_then(constant_text).into_iter().collect(),
     };
     (language.unwrap_or_else(|| "plpgsql".into()), texts)
-}
-
-pub(crate) fn constants(location: i32) -> Refusal {
-    Refusal::unsupported("the body of this routine names something protected and has constants in it")
-        .at(location)
-        .detail("The proxy cannot tell which of the constants meet protected values; they would be stored in the clear.")
-        .hint("Pass the values as arguments of protected types.")
-        .for_good()
 }

@@ -5,73 +5,11 @@
 //! reports by [`crate::Catalog`].
 
 use crate::pin::Pin;
+use crate::refusal::Refusal;
+use crate::relation::{ColumnType, Relation};
 use crate::shards::Shards;
-use contract::TypeCode;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// The type of a column or argument.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ColumnType {
-    /// A plain type: OID and `typname`.
-    Plain(u32, String),
-    /// A protected type.
-    Enc(TypeCode),
-    /// An array of a protected type.
-    EncArray(TypeCode),
-    /// A type that contains protected ones: domain, composite, range, their
-    /// arrays. OID and `typname`.
-    Opaque(u32, String),
-}
-
-impl ColumnType {
-    /// Values of this type are, or contain, protected ones.
-    pub fn protected(&self) -> bool {
-        !matches!(self, ColumnType::Plain(..))
-    }
-}
-
-/// A column of a relation.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Its number.
-    pub attnum: i16,
-    /// Its type.
-    pub ty: ColumnType,
-    /// Type modifier, -1 for none.
-    pub typmod: i32,
-    /// `GENERATED ALWAYS AS (…) STORED`: not part of `COPY` by default.
-    pub generated: bool,
-    /// An identity column.
-    pub identity: bool,
-}
-
-/// A table, view, materialized view, foreign table, sequence or composite type.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Relation {
-    /// OID; 0 for one that an earlier statement of the same text creates.
-    pub oid: u32,
-    /// Schema.
-    pub schema: String,
-    /// Name.
-    pub name: String,
-    /// `pg_class.relkind`.
-    pub kind: char,
-    /// Columns; `None` for relations of the system, which are plain.
-    pub columns: Option<Vec<Column>>,
-}
-
-impl Relation {
-    /// One of its columns is protected.
-    pub fn protected(&self) -> bool {
-        self.columns
-            .iter()
-            .flatten()
-            .any(|column| column.ty.protected())
-    }
-}
 
 /// A function of a user.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,14 +61,14 @@ struct NamedFunction {
 pub struct Schema {
     search_path: Vec<String>,
     temp: Option<String>,
-    pub(crate) relations: Shards<String, Vec<Relation>>,
+    relations: Shards<String, Vec<Relation>>,
     types: Shards<String, Vec<NamedType>>,
     functions: Shards<String, Vec<NamedFunction>>,
     /// Schema and name of relations.
     by_oid: Shards<u32, (String, String)>,
     pub(crate) pin: Option<Arc<Pin>>,
     /// Relations that are not as pinned, by schema and name, and how.
-    pub(crate) broken: HashMap<(String, String), String>,
+    broken: HashMap<(String, String), String>,
 }
 
 /// A row of a query's result, all values as text.
@@ -370,6 +308,46 @@ impl Schema {
             .chain(functions.map(|(name, _)| name.as_str()))
             .chain(self.pin.iter().flat_map(|pin| pin.names()))
             .collect()
+    }
+
+    /// Sets the pin of this database.
+    pub fn set_pin(&mut self, pin: Option<Arc<Pin>>) {
+        let names: Vec<String> = pin.iter().flat_map(|p| p.names()).map(Into::into).collect();
+        self.pin = pin;
+        for name in names {
+            for relation in self.relations.get(&name).cloned().unwrap_or_default() {
+                self.add_relation(relation);
+            }
+        }
+    }
+
+    /// Why a statement that names this relation is refused, if the pin wants that.
+    pub(crate) fn unpinned(&self, schema: Option<&str>, name: &str) -> Option<Refusal> {
+        let tables = self.pin.as_ref()?.tables(name)?;
+        let found = self.relation(schema, name);
+        let place = match (found, schema) {
+            (Some(found), _) => found.schema.as_str(),
+            (None, Some(schema)) => schema,
+            // There is none: refused as such.
+            (None, None) => return None,
+        };
+        let pinned = tables.iter().find(|t| t.schema == place);
+        let differ = tables.windows(2).any(|w| !w[0].same_columns(&w[1]));
+        let why = match (pinned, schema) {
+            (None, Some(_)) => return None,
+            (None, None) => format!("It is {place}.{name} that it stands for now."),
+            (Some(_), None) if differ => "Tables of this name are pinned in several schemas, with different columns. Write the schema before the name.".to_owned(),
+            _ if found.is_none() => "The database has no such table.".to_owned(),
+            _ => self.broken.get(&(place.to_owned(), name.to_owned()))?.clone(),
+        };
+        let table = match schema {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name.to_owned(),
+        };
+        let refusal = Refusal::new("55000", format!("table {table} is not as it is pinned"))
+            .detail(why)
+            .hint("If the schema was changed on purpose, write the pin anew with \"confide pin\" and restart the proxy.");
+        Some(refusal.refresh().for_good())
     }
 
     /// Names of protected columns: a trigger function knows its table by `NEW` and

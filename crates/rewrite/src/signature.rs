@@ -8,7 +8,7 @@
 //! Invariant: the words are taken away only at the end of a text of one SELECT without
 //! parameters; any other text with them is refused.
 
-use crate::analyze::Analysis;
+use crate::analysis::Analysis;
 use crate::edit::{Edit, Form, Piece, Secret};
 use crate::refusal::Refusal;
 use crate::statement::StatementKind;

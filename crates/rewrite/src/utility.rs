@@ -1,39 +1,18 @@
 //! Statements: which expressions they have, and in which scope.
 
-use crate::copy::CopyPlan;
-use crate::infer::{Infer, Res, location};
+use crate::effect::{Effect, Extra};
+use crate::infer::{Infer, Res, location, names};
 use crate::kind::{passes, passes_ddl};
 use crate::refusal::Refusal;
-use crate::schema::{Column, ColumnType, Relation};
+use crate::relation::{Column, ColumnType, Relation};
 use crate::scope::{Col, Cols};
 use crate::statement::{ParamUse, Prepared};
 use crate::value::{Class, Val};
 use pg_query::protobuf::{
-    AlterObjectSchemaStmt, CreateTableAsStmt, ExecuteStmt, IntoClause, ObjectType, PrepareStmt,
-    RangeVar, RenameStmt, ViewStmt, a_const,
+    AlterObjectSchemaStmt, CreateFunctionStmt, CreateTableAsStmt, ExecuteStmt, IntoClause,
+    ObjectType, PrepareStmt, RangeVar, RenameStmt, ViewStmt, a_const,
 };
 use pg_query::{Node, NodeEnum};
-
-/// What a statement changes for those behind it in the same text.
-#[derive(Clone, Debug)]
-pub(crate) enum Effect {
-    /// A temporary schema may exist from here on.
-    Temporary,
-    Relation(Relation),
-    Gone(Relation),
-    /// What goes by this name may be something else from here on.
-    Unsure(String),
-    /// What any name stands for may be.
-    Lost,
-}
-
-/// What is known of a statement besides its edits.
-#[derive(Default)]
-pub(crate) struct Extra {
-    pub copy: Option<CopyPlan>,
-    pub effects: Vec<Effect>,
-    pub changes_schema: bool,
-}
 
 impl Infer<'_> {
     pub fn statement(&mut self, node: &Node, prepared: &Prepared) -> Res<Extra> {
@@ -89,19 +68,19 @@ impl Infer<'_> {
             NodeEnum::AlterObjectSchemaStmt(a) => self.moved(a),
             other if passes(other) || passes_ddl(other) => self.without_values(),
             NodeEnum::DoStmt(_) => self.routine(kind),
-            NodeEnum::CreateFunctionStmt(f) => {
-                let extra = self.routine(kind)?;
-                let name = crate::infer::names(&f.funcname)
-                    .last()
-                    .map(|n| (*n).to_owned());
-                let effects = match self.touches_protected {
-                    true => name.into_iter().map(Effect::Unsure).collect(),
-                    false => Vec::new(),
-                };
-                Ok(Extra { effects, ..extra })
-            }
+            NodeEnum::CreateFunctionStmt(f) => self.created_routine(f, kind),
             _ => self.definition(node),
         }
+    }
+
+    fn created_routine(&mut self, f: &CreateFunctionStmt, kind: &NodeEnum) -> Res<Extra> {
+        let extra = self.routine(kind)?;
+        let name = names(&f.funcname).last().map(|n| (*n).to_owned());
+        let effects = match self.touches_protected {
+            true => name.into_iter().map(Effect::Unsure).collect(),
+            false => Vec::new(),
+        };
+        Ok(Extra { effects, ..extra })
     }
 
     /// Columns for the client: of a row it would get the text, with envelopes in it.

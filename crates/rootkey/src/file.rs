@@ -3,7 +3,8 @@
 use crate::format::{self, Content, Sealed};
 use crate::seal;
 use crate::secret::private;
-use crate::source::{self, KeySource, Source};
+use crate::source::{KeySource, Source};
+use crate::sources;
 use crate::{Error, RootKey};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl RootKeyFile {
     /// # Errors
     /// [`Error::Source`] says what is wrong with it.
     pub fn source(&self, text: &str) -> Result<Source, Error> {
-        source::parse(text, &self.path)
+        sources::parse(text, &self.path)
     }
 
     fn read(&self) -> Result<Content, Error> {

@@ -17,6 +17,7 @@ mod pkcs11;
 mod seal;
 mod secret;
 mod source;
+mod sources;
 mod wrapfile;
 
 pub use error::Error;

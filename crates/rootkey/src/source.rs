@@ -1,11 +1,6 @@
-//! Key sources: what wraps the root key, and how one is described in a setting or
-//! an argument.
+//! What a key source does: it wraps the root key. Which sources there are, `sources` knows.
 
-use crate::passphrase::Passphrase;
-use crate::pkcs11::Token;
-use crate::wrapfile::WrapFile;
 use crate::{Error, RootKey};
-use std::path::Path;
 
 /// A wrapped root key, as it lies in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,21 +45,3 @@ pub trait KeySource {
 
 /// A source by its description.
 pub type Source = Box<dyn KeySource + Send + Sync>;
-
-/// The source that a text describes; `root_file` is where the root key is.
-///
-/// # Errors
-/// Says what is wrong with the text.
-pub(crate) fn parse(text: &str, root_file: &Path) -> Result<Source, Error> {
-    let wrong = |what: String| Error::Source {
-        text: text.to_owned(),
-        what,
-    };
-    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-    Ok(match kind {
-        "file" => Box::new(WrapFile::new(rest, root_file)),
-        "passphrase" => Box::new(Passphrase::parse(rest).map_err(wrong)?),
-        "pkcs11" => Box::new(Token::parse(rest).map_err(wrong)?),
-        _ => return Err(wrong("neither file, passphrase nor pkcs11".into())),
-    })
-}

@@ -10,7 +10,7 @@
 //! changed since it was read; nobody waits for more than the reading of one segment; all
 //! that is read ahead and not used yet keeps within a quarter of the memory that values may take.
 
-use crate::segment::Resident;
+use crate::resident::Resident;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 

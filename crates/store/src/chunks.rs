@@ -1,11 +1,8 @@
 //! A growing array in chunks: growing moves nothing, and a value is two loads
 //! away.
 
-use crate::occupancy::Occupancy;
+use crate::occupancy::{CHUNK, Occupancy};
 use contract::Fid;
-
-/// Elements of one chunk.
-pub(crate) const CHUNK: usize = 1024;
 
 /// Shorter runs are read one by one.
 const RUN_MIN: usize = 8;

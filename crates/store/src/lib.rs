@@ -30,6 +30,7 @@ mod marks;
 mod occupancy;
 mod partition;
 mod registry;
+mod resident;
 mod scalar;
 mod segment;
 mod slabs;

@@ -5,6 +5,8 @@
 //! Invariant: bit w of `open` is set exactly if word w of `taken` has a zero bit.
 
 const BITS: u64 = 64;
+/// Slots of one chunk ([`crate::chunks`]).
+pub(crate) const CHUNK: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Occupancy {
@@ -21,7 +23,7 @@ fn place(slot: u64) -> (usize, u64) {
 
 impl Occupancy {
     /// Bytes that holding `slots` slots takes, about.
-    pub(crate) const BYTES_PER_CHUNK: usize = crate::chunks::CHUNK / 8 + 16;
+    pub(crate) const BYTES_PER_CHUNK: usize = CHUNK / 8 + 16;
 
     /// Number of slots that are taken.
     pub(crate) fn count(&self) -> u64 {

@@ -19,6 +19,7 @@ use crate::error;
 use crate::image;
 use crate::layout::Layout;
 use crate::lock;
+use crate::resident::Resident;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use values::Error;
@@ -170,12 +171,6 @@ impl Memory {
             self.tick();
         }
     }
-}
-
-/// Values in memory, and what is charged for them.
-pub(crate) struct Resident {
-    pub(crate) data: Data,
-    pub(crate) account: Account,
 }
 
 /// A segment.

@@ -92,7 +92,7 @@ impl AggregateState {
             (State::Float4(sum), Value::Float4(x)) => *sum = float::binary_f32(Op::Add, *sum, *x)?,
             (State::Float8(sum), Value::Float8(x)) => *sum = float::binary_f64(Op::Add, *sum, *x)?,
             (State::FloatAvg(sum, squares), v) => {
-                let x = float::widen(v).ok_or_else(no_such_operation)?;
+                let x = v.widen().ok_or_else(no_such_operation)?;
                 let n = self.count as f64;
                 let new_sum = *sum + x;
                 if first {

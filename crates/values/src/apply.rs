@@ -56,7 +56,9 @@ fn unit(immediate: i32) -> Result<Unit> {
 fn unary(op: Op, v: &Value) -> Result<Value> {
     match v {
         Value::Numeric(n) => numeric_unary(op, n).map(Value::Numeric),
-        Value::Float4(_) | Value::Float8(_) => float::unary(op, v),
+        Value::Float8(x) => float::unary(op, *x).map(Value::Float8),
+        // Exact: none of these leaves what a float4 can hold.
+        Value::Float4(x) => float::unary(op, f64::from(*x)).map(|y| Value::Float4(y as f32)),
         Value::Interval(i) if op == Op::Neg => i.checked_neg().map(Value::Interval),
         _ => integer::unary(op, v),
     }
@@ -94,7 +96,7 @@ fn arithmetic(op: Op, ret: TypeCode, a: &Value, b: &Value, env: &Env) -> Result<
     if let (Value::Float4(x), Value::Float4(y)) = (a, b) {
         return float::binary_f32(op, *x, *y).map(Value::Float4);
     }
-    if let (Some(x), Some(y)) = (float::widen(a), float::widen(b)) {
+    if let (Some(x), Some(y)) = (a.widen(), b.widen()) {
         return float::binary_f64(op, x, y).map(Value::Float8);
     }
     match op {

@@ -1,6 +1,7 @@
 //! Casts: those of `pg_cast`, and through text.
 
-use crate::datetime::{arith, infinite};
+use crate::calendar::infinite;
+use crate::datetime::arith;
 use crate::error::{no_such_operation, out_of_range};
 use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer, io, text};
 use contract::TypeCode;
@@ -19,7 +20,7 @@ pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
         }
         (Value::Int2(_) | Value::Int4(_) | Value::Int8(_), _) => from_int(v, ret, env),
         (Value::Float4(_) | Value::Float8(_), T::Int2 | T::Int4 | T::Int8) => {
-            let x = float::widen(v).ok_or_else(no_such_operation)?;
+            let x = v.widen().ok_or_else(no_such_operation)?;
             float_to_int(x, ret)
         }
         (Value::Float4(x), T::Float8) => Ok(Value::Float8(f64::from(*x))),

@@ -3,7 +3,7 @@
 use crate::datetime::arith;
 use crate::error::no_such_operation;
 use crate::like::{Units, like};
-use crate::{Env, Result, Value, float, integer, text};
+use crate::{Env, Result, Value, integer, text};
 use contract::Op;
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ pub fn compare(a: &Value, b: &Value, env: &Env) -> Result<Ordering> {
     if let (Some(x), Some(y)) = (integer::widen(a), integer::widen(b)) {
         return Ok(x.cmp(&y));
     }
-    if let (Some(x), Some(y)) = (float::widen(a), float::widen(b)) {
+    if let (Some(x), Some(y)) = (a.widen(), b.widen()) {
         return Ok(compare_floats(x, y));
     }
     Ok(match (a, b) {

@@ -1,8 +1,8 @@
 //! Session settings that change what a value means in text: time zone, date
 //! style, interval style, float digits, form of bytea, and the clock.
 
-use crate::datetime::zone::Zone;
-use crate::datetime::{UNIX_EPOCH, civil, zone};
+use crate::calendar::zone::Zone;
+use crate::calendar::{UNIX_EPOCH, civil, zone};
 use crate::{Error, Result, scan};
 use std::time::{SystemTime, UNIX_EPOCH as SYSTEM_EPOCH};
 

@@ -2,7 +2,7 @@
 //! PostgreSQL's overflow and underflow errors.
 
 use crate::error::{division_by_zero, invalid_syntax, no_such_operation};
-use crate::{Error, Result, Value, scan};
+use crate::{Error, Result, scan};
 use contract::{Code, Op};
 use dashu_int::UBig;
 use std::fmt::{LowerExp, Write};
@@ -13,15 +13,6 @@ pub(crate) fn overflow() -> Error {
 
 pub(crate) fn underflow() -> Error {
     Error::new(b"22003", "value out of range: underflow")
-}
-
-/// The value of any float type.
-pub(crate) fn widen(v: &Value) -> Option<f64> {
-    match *v {
-        Value::Float4(x) => Some(f64::from(x)),
-        Value::Float8(x) => Some(x),
-        _ => None,
-    }
 }
 
 /// What both widths have in common.
@@ -448,29 +439,21 @@ pub(crate) fn to_f32(v: f64) -> Result<f32> {
     Ok(r)
 }
 
-/// Operators and functions with one float operand.
-pub(crate) fn unary(op: Op, v: &Value) -> Result<Value> {
-    fn eval(op: Op, x: f64) -> Result<f64> {
-        Ok(match op {
-            Op::Plus => x,
-            Op::Neg => -x,
-            Op::Abs => x.abs(),
-            Op::Round => x.round_ties_even(),
-            Op::Trunc => x.trunc(),
-            Op::Ceil => x.ceil(),
-            Op::Floor => x.floor(),
-            Op::Sign if x > 0.0 => 1.0,
-            Op::Sign if x < 0.0 => -1.0,
-            Op::Sign => 0.0,
-            _ => return Err(no_such_operation()),
-        })
-    }
-    match *v {
-        Value::Float8(x) => eval(op, x).map(Value::Float8),
-        // Exact: none of these leaves what a float4 can hold.
-        Value::Float4(x) => eval(op, f64::from(x)).map(|y| Value::Float4(y as f32)),
-        _ => Err(no_such_operation()),
-    }
+/// Operators and functions with one operand.
+pub(crate) fn unary(op: Op, x: f64) -> Result<f64> {
+    Ok(match op {
+        Op::Plus => x,
+        Op::Neg => -x,
+        Op::Abs => x.abs(),
+        Op::Round => x.round_ties_even(),
+        Op::Trunc => x.trunc(),
+        Op::Ceil => x.ceil(),
+        Op::Floor => x.floor(),
+        Op::Sign if x > 0.0 => 1.0,
+        Op::Sign if x < 0.0 => -1.0,
+        Op::Sign => 0.0,
+        _ => return Err(no_such_operation()),
+    })
 }
 
 #[cfg(test)]

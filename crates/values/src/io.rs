@@ -181,10 +181,10 @@ fn fit(v: Value, t: TypeCode, typmod: i32, explicit: bool) -> Result<Value> {
         }
         Value::Bpchar(s) => Value::Bpchar(text::bpchar(s, typmod, explicit)?),
         Value::Time(t) => Value::Time(with_precision(t, typmod, "time")?),
-        Value::Timestamp(t) if !datetime::infinite(t) => {
+        Value::Timestamp(t) if !crate::calendar::infinite(t) => {
             Value::Timestamp(with_precision(t, typmod, "timestamp")?)
         }
-        Value::Timestamptz(t) if !datetime::infinite(t) => {
+        Value::Timestamptz(t) if !crate::calendar::infinite(t) => {
             Value::Timestamptz(with_precision(t, typmod, "timestamp")?)
         }
         Value::Interval(i) => Value::Interval(interval::with_typmod(i, typmod)?),

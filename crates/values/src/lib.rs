@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod apply;
+mod calendar;
 mod cast;
 mod compare;
 mod datetime;

@@ -20,53 +20,52 @@ fn bad_escape() -> Error {
 
 /// Whether `text` matches `pattern`.
 pub(crate) fn like(text: &[u8], pattern: &[u8], units: Units) -> Result<bool> {
-    let next_char = |t: &'_ [u8]| match units {
-        Units::Utf8 => char_width(t),
-        Units::Bytes => 1,
+    let mut matcher = Matcher {
+        text,
+        pattern,
+        retry: None,
+        units,
     };
-    let (mut t, mut p) = (text, pattern);
-    // Where to go on after a mismatch: the pattern after the last run of
-    // wildcards, its first literal byte, and the text where it was tried.
-    let mut retry: Option<(&[u8], u8, &[u8])> = None;
     loop {
-        let matched = match (t.split_first(), p.split_first()) {
-            (None, Some(_)) => return Ok(p.iter().all(|&b| b == b'%')),
-            (Some(_), Some((b'%', rest))) => {
-                p = rest;
-                loop {
-                    match p.split_first() {
-                        Some((b'%', rest)) => p = rest,
-                        Some((b'_', rest)) => {
-                            if t.is_empty() {
-                                return Ok(false);
-                            }
-                            t = t.get(next_char(t)..).unwrap_or_default();
-                            p = rest;
-                        }
-                        _ => break,
-                    }
-                }
-                let first = match *p {
-                    [] => return Ok(true),
-                    [b'\\'] => return Err(bad_escape()),
-                    [b'\\', literal, ..] => literal,
-                    [literal, ..] => literal,
-                };
-                match seek(t, first) {
-                    None => return Ok(false),
-                    Some(place) => {
-                        t = place;
-                        retry = Some((p, first, place));
-                    }
-                }
-                true
-            }
-            (None, None) => return Ok(true),
-            (Some(_), None) => false,
+        if let Some(matches) = matcher.step()? {
+            return Ok(matches);
+        }
+    }
+}
+
+/// What is left of text and pattern.
+struct Matcher<'a> {
+    text: &'a [u8],
+    pattern: &'a [u8],
+    /// Where to go on after a mismatch: the pattern after the last run of wildcards, its
+    /// first literal byte, and the text where it was tried.
+    retry: Option<(&'a [u8], u8, &'a [u8])>,
+    units: Units,
+}
+
+impl<'a> Matcher<'a> {
+    /// The text behind its first character.
+    #[inline]
+    fn behind(&self, text: &'a [u8]) -> &'a [u8] {
+        let width = match self.units {
+            Units::Utf8 => char_width(text),
+            Units::Bytes => 1,
+        };
+        text.get(width..).unwrap_or_default()
+    }
+
+    /// One character of the pattern; the answer, once it is known.
+    #[inline]
+    fn step(&mut self) -> Result<Option<bool>> {
+        match (self.text.split_first(), self.pattern.split_first()) {
+            (None, None) => return Ok(Some(true)),
+            (None, Some(_)) => return Ok(Some(self.pattern.iter().all(|&b| b == b'%'))),
+            (Some(_), None) => {}
+            (Some(_), Some((b'%', _))) => return self.wildcards(),
             (Some(_), Some((b'_', rest))) => {
-                t = t.get(next_char(t)..).unwrap_or_default();
-                p = rest;
-                true
+                self.text = self.behind(self.text);
+                self.pattern = rest;
+                return Ok(None);
             }
             (Some((text_byte, text_rest)), Some((pattern_byte, pattern_rest))) => {
                 let (literal, rest) = if *pattern_byte == b'\\' {
@@ -75,28 +74,53 @@ pub(crate) fn like(text: &[u8], pattern: &[u8], units: Units) -> Result<bool> {
                     (pattern_byte, pattern_rest)
                 };
                 if literal == text_byte {
-                    t = text_rest;
-                    p = rest;
-                    true
-                } else {
-                    false
+                    (self.text, self.pattern) = (text_rest, rest);
+                    return Ok(None);
                 }
             }
-        };
-        if matched {
-            continue;
         }
-        let Some((pattern, first, place)) = retry else {
-            return Ok(false);
-        };
-        let onward = place.get(next_char(place)..).unwrap_or_default();
-        match seek(onward, first) {
-            None => return Ok(false),
-            Some(place) => {
-                retry = Some((pattern, first, place));
-                (t, p) = (place, pattern);
+        Ok(self.go_back())
+    }
+
+    /// Passes a run of wildcards, and finds the first place for what follows it.
+    fn wildcards(&mut self) -> Result<Option<bool>> {
+        loop {
+            match self.pattern.split_first() {
+                Some((b'%', rest)) => self.pattern = rest,
+                Some((b'_', rest)) => {
+                    if self.text.is_empty() {
+                        return Ok(Some(false));
+                    }
+                    self.text = self.behind(self.text);
+                    self.pattern = rest;
+                }
+                _ => break,
             }
         }
+        let first = match *self.pattern {
+            [] => return Ok(Some(true)),
+            [b'\\'] => return Err(bad_escape()),
+            [b'\\', literal, ..] => literal,
+            [literal, ..] => literal,
+        };
+        Ok(self.try_from(self.text, self.pattern, first))
+    }
+
+    /// Tries the next place for what follows the last run of wildcards.
+    fn go_back(&mut self) -> Option<bool> {
+        let Some((pattern, first, place)) = self.retry else {
+            return Some(false);
+        };
+        self.try_from(self.behind(place), pattern, first)
+    }
+
+    fn try_from(&mut self, text: &'a [u8], pattern: &'a [u8], first: u8) -> Option<bool> {
+        let Some(place) = seek(text, first) else {
+            return Some(false);
+        };
+        self.retry = Some((pattern, first, place));
+        (self.text, self.pattern) = (place, pattern);
+        None
     }
 }
 

@@ -56,6 +56,15 @@ pub struct Interval {
 }
 
 impl Value {
+    /// The value of any float type.
+    pub(crate) fn widen(&self) -> Option<f64> {
+        match *self {
+            Value::Float4(x) => Some(f64::from(x)),
+            Value::Float8(x) => Some(x),
+            _ => None,
+        }
+    }
+
     /// The type under which the value is stored (`Text` for `varchar`).
     pub fn type_code(&self) -> TypeCode {
         match self {

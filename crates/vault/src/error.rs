@@ -1,5 +1,8 @@
 //! What can go wrong with a vault; each names the file.
 
+/// Version of the formats of manifest and data files that are read.
+pub(crate) const FORMAT: u32 = 2;
+
 /// An error of a vault.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -51,7 +54,7 @@ pub enum Error {
         expected: u64,
     },
     /// The file has a format that this version does not read.
-    #[error("{name}: format version {found} is not supported, only {known}", known = crate::manifest::FORMAT)]
+    #[error("{name}: format version {found} is not supported, only {known}", known = FORMAT)]
     Version {
         /// The file.
         name: String,

@@ -13,13 +13,11 @@
 
 use crate::SegmentId;
 use crate::crypt::{self, SALT_BYTES, VaultKey};
-use crate::error::Error;
+use crate::error::{Error, FORMAT};
 use std::collections::BTreeMap;
 
 /// Magic number of a manifest.
 const MAGIC: &[u8; 4] = b"CFDM";
-/// Version of the formats of manifest and data files.
-pub(crate) const FORMAT: u32 = 2;
 /// Size of the header of manifest and data files in bytes.
 pub(crate) const HEADER_BYTES: usize = 8 + SALT_BYTES;
 /// The largest meta in bytes.

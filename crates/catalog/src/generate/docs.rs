@@ -12,39 +12,52 @@ pub(super) fn text() -> String {
         super::NOTICE
     );
     let signatures = signatures();
+    operators_table(&mut out, &signatures);
+    functions_table(&mut out, &signatures);
+    aggregates_table(&mut out);
+    let declassified = signatures
+        .iter()
+        .filter(|(_, s)| s.op.result() != OpResult::Fid)
+        .count();
+    let _ = writeln!(
+        out,
+        "\n{} signatures, of which {declassified} declassify their result.",
+        signatures.iter().count()
+    );
+    out
+}
+
+fn operators_table(out: &mut String, signatures: &Signatures) {
     out.push_str("\n## Operators\n| operator | operands | result |\n|---|---|---|\n");
-    for o in operators(&signatures) {
-        let operands = o
-            .signature
-            .args
-            .iter()
-            .map(|t| t.plain_name())
-            .collect::<Vec<_>>();
+    for o in operators(signatures) {
+        let operands: Vec<_> = o.signature.args.iter().map(|t| t.plain_name()).collect();
+        let result = o.signature.ret.map(|t| t.plain_name());
         let _ = writeln!(
             out,
             "| `{}` | {} | {} |",
             o.name.replace('|', "\\|"),
             operands.join(", "),
-            o.signature
-                .ret
-                .map_or("declassified boolean", |t| t.plain_name())
+            result.unwrap_or("declassified boolean")
         );
     }
+}
+
+fn functions_table(out: &mut String, signatures: &Signatures) {
     out.push_str("\n## Functions\n| function | result |\n|---|---|\n");
-    for f in functions(&signatures) {
-        let args = f
-            .args
-            .iter()
-            .map(|a| a.name().trim_start_matches("enc_"))
-            .collect::<Vec<_>>();
+    for f in functions(signatures) {
+        let plain = |name: &'static str| name.trim_start_matches("enc_");
+        let args: Vec<_> = f.args.iter().map(|a| plain(a.name())).collect();
         let _ = writeln!(
             out,
             "| `{}({})` | {} |",
             f.name,
             args.join(", "),
-            f.ret.name().trim_start_matches("enc_")
+            plain(f.ret.name())
         );
     }
+}
+
+fn aggregates_table(out: &mut String) {
     out.push_str("\n## Aggregates\n| aggregate | arguments |\n|---|---|\n| `count` | any |\n");
     let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for a in aggregates() {
@@ -56,16 +69,6 @@ pub(super) fn text() -> String {
     for (name, inputs) in by_name {
         let _ = writeln!(out, "| `{name}` | {} |", inputs.join(", "));
     }
-    let declassified = signatures
-        .iter()
-        .filter(|(_, s)| s.op.result() != OpResult::Fid)
-        .count();
-    let _ = writeln!(
-        out,
-        "\n{} signatures, of which {declassified} declassify their result.",
-        signatures.iter().count()
-    );
-    out
 }
 
 /// The layout of messages.

@@ -1,7 +1,6 @@
 //! Groups: from the keys of a row to the number of its group.
 //!
-//! Keys are compared by a form that is the same for equal values, one byte string
-//! for all keys of a row: no allocation for a row whose group is known.
+//! Keys are compared by the form of their row ([`crate::program::rowform`]).
 //!
 //! Invariants: equal keys, as PostgreSQL has it (NULL equals NULL, 1.0 equals 1.00,
 //! char(n) without its blanks), have one group; a group's keys are those of its
@@ -9,152 +8,20 @@
 
 use super::part::Part;
 use super::plan::{Key, Plan};
-use super::purse::Purse;
-use super::strings::Strings;
 use super::{Input, NO_GROUP};
+use crate::account::Account;
 use crate::fail::{self, Failure};
-use crate::program::column::{Column, Data, string};
-use contract::{Fid, TypeCode};
-use store::Scalar;
+use crate::program::column::Column;
+use crate::program::rowform::{
+    column_words, encode_row, encode_word, head_bytes, mark_null, put_words, truth_word,
+};
+use crate::program::strings::Strings;
+use contract::Fid;
 use values::Value;
-
-/// Strings up to this length are one word.
-const SHORT: usize = 7;
-
-/// A short string as a word: its length in the highest byte.
-#[inline]
-fn short(bytes: &[u8]) -> Option<u64> {
-    if bytes.len() > SHORT {
-        return None;
-    }
-    let mut word = [0; 8];
-    for (to, from) in word.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    word[SHORT] = bytes.len() as u8;
-    Some(u64::from_le_bytes(word))
-}
-
-#[inline]
-fn float_word(v: f64) -> u64 {
-    match v {
-        _ if v.is_nan() => f64::NAN.to_bits(),
-        0.0 => 0,
-        _ => v.to_bits(),
-    }
-}
-
-#[inline]
-fn without_padding(t: TypeCode, bytes: &[u8]) -> &[u8] {
-    if t != TypeCode::Bpchar {
-        return bytes;
-    }
-    let blanks = bytes.iter().rev().take_while(|c| **c == b' ').count();
-    bytes.get(..bytes.len() - blanks).unwrap_or(bytes)
-}
-
-/// Appends the form of a value, from which its end is known.
-pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
-    match scalar {
-        Scalar::Int(v) => out.extend_from_slice(&v.to_le_bytes()),
-        Scalar::Float(v) => out.extend_from_slice(&float_word(*v).to_le_bytes()),
-        Scalar::Bytes(b) => {
-            let trimmed = without_padding(t, b);
-            match short(trimmed) {
-                Some(word) => out.extend_from_slice(&word.to_le_bytes()),
-                None => {
-                    let word = u64::MAX << 56 | trimmed.len() as u64;
-                    out.extend_from_slice(&word.to_le_bytes());
-                    out.extend_from_slice(trimmed);
-                }
-            }
-        }
-        Scalar::Uuid(v) => out.extend_from_slice(v),
-        Scalar::Interval(v) => values::key(&Value::Interval(*v), out),
-        Scalar::Scaled(v, scale) => {
-            let (mut v, mut scale) = (*v, *scale);
-            while scale > 0 && v % 10 == 0 {
-                v /= 10;
-                scale = if v == 0 { 0 } else { scale - 1 };
-            }
-            encode_reduced(v, scale, out);
-        }
-        Scalar::Numeric(n) => {
-            // Those that have the other form must not come with this one.
-            if let Some((v, scale)) = n.reduced() {
-                return encode_reduced(v, scale, out);
-            }
-            encode_reduced(0, u16::MAX, out);
-            let start = out.len();
-            out.extend_from_slice(&[0; 4]);
-            values::key(&Value::Numeric(n.as_ref().clone()), out);
-            let length = (out.len() - start - 4) as u32;
-            if let Some(place) = out.get_mut(start..start + 4) {
-                place.copy_from_slice(&length.to_le_bytes());
-            }
-        }
-    }
-}
-
-fn encode_reduced(v: i64, scale: u16, out: &mut Vec<u8>) {
-    out.extend_from_slice(&v.to_le_bytes());
-    out.extend_from_slice(&scale.to_le_bytes());
-}
-
-/// Appends the form of a row of a column; false, and nothing, if it is NULL.
-pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
-    if let Data::Bool(_) = column.data {
-        return encode_word(truth_word(column, row), out);
-    }
-    match column.scalar(row).filter(|_| !column.is_null(row)) {
-        Some(scalar) => {
-            encode(column.t, &scalar, out);
-            true
-        }
-        None => false,
-    }
-}
-
-/// The word of a truth, as of a raw value; none for NULL.
-#[inline]
-fn truth_word(column: &Column, row: usize) -> Option<u64> {
-    (!column.is_null(row)).then(|| u64::from(column.truth(row)))
-}
 
 /// As [`encode_row`], of raw values.
 pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) -> bool {
     encode_word(input.raw(row), out)
-}
-
-fn encode_word(word: Option<u64>, out: &mut Vec<u8>) -> bool {
-    match word {
-        Some(v) => {
-            out.extend_from_slice(&v.to_le_bytes());
-            true
-        }
-        None => false,
-    }
-}
-
-/// The form of a row of columns, in room that is used again.
-#[derive(Default)]
-pub struct RowForm(Vec<u8>);
-
-impl RowForm {
-    /// The same for rows that are equal, NULLs included; and whether some column is NULL.
-    pub fn of(&mut self, columns: &[&Column], row: usize) -> (&[u8], bool) {
-        let form = &mut self.0;
-        form.clear();
-        form.resize(head_bytes(columns.len()), 0);
-        let mut some_null = false;
-        for (number, column) in columns.iter().enumerate() {
-            if !encode_row(column, row, form) {
-                mark_null(form, number);
-                some_null = true;
-            }
-        }
-        (form, some_null)
-    }
 }
 
 /// A key of all groups.
@@ -196,74 +63,6 @@ fn lost() -> Failure {
     fail::internal("an aggregation has lost a key").into()
 }
 
-/// Bytes of the words that say which keys are NULL.
-fn head_bytes(keys: usize) -> usize {
-    keys.div_ceil(64) * 8
-}
-
-fn mark_null(form: &mut [u8], key: usize) {
-    if let Some(byte) = form.get_mut(key / 8) {
-        *byte |= 1 << (key % 8);
-    }
-}
-
-/// Writes a word into each row; false if `word` has none that is neither a word nor
-/// NULL.
-#[inline]
-fn put_words<'f>(
-    rows: impl Iterator<Item = &'f mut [u8]>,
-    at: usize,
-    key: usize,
-    word: impl Fn(usize) -> Option<Option<u64>>,
-) -> bool {
-    for (row, form) in rows.enumerate() {
-        match word(row) {
-            Some(Some(word)) => {
-                if let Some(place) = form.get_mut(at..at + 8) {
-                    place.copy_from_slice(&word.to_le_bytes());
-                }
-            }
-            Some(None) => mark_null(form, key),
-            None => return false,
-        }
-    }
-    true
-}
-
-fn column_words<'f>(
-    rows: impl Iterator<Item = &'f mut [u8]>,
-    at: usize,
-    key: usize,
-    column: &Column,
-) -> bool {
-    let there = |row| !column.is_null(row);
-    match &column.data {
-        Data::Int(v) => put_words(rows, at, key, |row| {
-            Some(
-                v.get(column.at(row))
-                    .filter(|_| there(row))
-                    .map(|v| *v as u64),
-            )
-        }),
-        Data::Float(v) => put_words(rows, at, key, |row| {
-            Some(
-                v.get(column.at(row))
-                    .filter(|_| there(row))
-                    .map(|v| float_word(*v)),
-            )
-        }),
-        Data::Bool(_) => put_words(rows, at, key, |row| Some(truth_word(column, row))),
-        Data::Bytes(bytes, ends) => put_words(rows, at, key, |row| {
-            if !there(row) {
-                return Some(None);
-            }
-            let bytes = string(bytes, ends, column.at(row));
-            short(without_padding(column.t, bytes)).map(Some)
-        }),
-        _ => false,
-    }
-}
-
 impl Groups {
     /// No groups.
     pub fn new(plan: &Plan) -> Groups {
@@ -300,7 +99,7 @@ impl Groups {
         &mut self,
         plan: &Plan,
         part: &Part<'_>,
-        purse: &mut Purse,
+        account: &mut Account,
         full: &mut bool,
         numbers: &mut Vec<u32>,
     ) -> Result<(), Failure> {
@@ -318,7 +117,7 @@ impl Groups {
                 let number = match self.strings.find(form) {
                     Ok(number) => number,
                     Err(_) if *full => NO_GROUP,
-                    Err(hash) => self.add(plan, &readings, part, row, hash, form, purse, full)?,
+                    Err(hash) => self.add(plan, &readings, part, row, hash, form, account, full)?,
                 };
                 last = (form, number);
             }
@@ -398,9 +197,14 @@ impl Groups {
     }
 
     /// Takes what another group takes, if there is room.
-    fn has_room(&self, form: &[u8], purse: &mut Purse, full: &mut bool) -> Result<bool, Failure> {
+    fn has_room(
+        &self,
+        form: &[u8],
+        account: &mut Account,
+        full: &mut bool,
+    ) -> Result<bool, Failure> {
         let bytes = self.strings.cost(form) + self.group_bytes + form.len();
-        let taken = purse.take(bytes);
+        let taken = account.take(bytes);
         if let Err(error) = taken {
             if self.strings.len() == 0 {
                 // Without any group there is no progress.
@@ -419,7 +223,7 @@ impl Groups {
         &mut self,
         other: &Groups,
         waiting: &[bool],
-        purse: &mut Purse,
+        account: &mut Account,
         full: &mut bool,
         numbers: &mut Vec<u32>,
     ) -> Result<(), Failure> {
@@ -433,7 +237,7 @@ impl Groups {
                 _ if !waits => NO_GROUP,
                 Ok(number) => number,
                 Err(_) if *full => NO_GROUP,
-                Err(_) if !self.has_room(form, purse, full)? => NO_GROUP,
+                Err(_) if !self.has_room(form, account, full)? => NO_GROUP,
                 Err(hash) => self.add_of(other, group, hash, form)?,
             };
             numbers.push(number);
@@ -475,10 +279,10 @@ impl Groups {
         row: usize,
         hash: u64,
         form: &[u8],
-        purse: &mut Purse,
+        account: &mut Account,
         full: &mut bool,
     ) -> Result<u32, Failure> {
-        if !self.has_room(form, purse, full)? {
+        if !self.has_room(form, account, full)? {
             return Ok(NO_GROUP);
         }
         for ((kept, key), reading) in self.kept.iter_mut().zip(&plan.keys).zip(readings) {

@@ -78,7 +78,7 @@ impl Aggregation {
         self.groups.merge(
             &other.groups,
             waiting,
-            &mut self.purse,
+            &mut self.account,
             &mut self.full,
             &mut numbers,
         )?;
@@ -89,7 +89,7 @@ impl Aggregation {
             return Err(lost());
         }
         for (state, other) in self.states.iter_mut().zip(&other.states) {
-            state.merge(other, &numbers, env, &mut self.purse)?;
+            state.merge(other, &numbers, env, &mut self.account)?;
         }
         for (waits, number) in waiting.iter_mut().zip(&numbers) {
             *waits &= *number == NO_GROUP;

@@ -19,15 +19,12 @@ mod keys;
 mod merge;
 mod part;
 mod plan;
-mod purse;
 mod states;
-mod strings;
 
-pub use keys::{RowForm, encode_row};
 pub use part::Input;
 pub use plan::Plan;
-pub use strings::Strings;
 
+use crate::account::Account;
 use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data};
 use crate::program::eval::{self, Tools};
@@ -40,8 +37,8 @@ use keys::Groups;
 use merge::Partial;
 use part::Part;
 use plan::{Key, Operand, Output};
-use purse::Purse;
 use states::States;
+use std::ops::Range;
 use std::sync::Arc;
 use store::{Budget, Entry, Label, Scalar};
 use values::{Error, Value};
@@ -62,7 +59,7 @@ pub struct Aggregation {
     plan: Plan,
     groups: Groups,
     states: Vec<States>,
-    purse: Purse,
+    account: Account,
     /// There is no room for another group.
     full: bool,
     /// Rows that found no group, to be handed back.
@@ -106,7 +103,7 @@ impl Aggregation {
         let mut aggregation = Aggregation {
             groups: Groups::new(&plan),
             states: Vec::new(),
-            purse: Purse::new(budget, limit),
+            account: Account::new(budget, limit),
             full: false,
             returned: plan.no_rows(),
             returned_rows: 0,
@@ -140,7 +137,7 @@ impl Aggregation {
         self.states = self.plan.states.iter().map(States::new).collect();
         self.returned = self.plan.no_rows();
         self.returned_rows = 0;
-        self.purse.empty();
+        self.account.empty();
         self.full = false;
         self.fetched = 0;
         self.failure = None;
@@ -177,10 +174,10 @@ impl Aggregation {
         from: usize,
         to: usize,
     ) -> Result<(), Failure> {
-        let meter = Meter::new(&tools.space.session.budget);
+        let meter = Meter::new(&tools.space.budget);
         let context = Context {
             env: tools.env,
-            hash_key: &tools.space.keeper.keys.hash,
+            hash_key: &tools.space.keys.hash,
             meter: &meter,
         };
         let all = Part::new(tools.space, &self.plan, inputs, from, to, context);
@@ -200,7 +197,7 @@ impl Aggregation {
             &self.plan,
             &mut self.groups,
             &mut self.states,
-            &mut self.purse,
+            &mut self.account,
             &mut self.numbers,
             &mut self.full,
             (&mut self.returned, &mut self.returned_rows),
@@ -219,7 +216,8 @@ impl Aggregation {
         let rows = self.returned_rows.min(RETURNED_MAX);
         let some = self.returned.iter_mut().map(|i| i.split(rows)).collect();
         self.returned_rows -= rows;
-        self.purse.give(rows.saturating_mul(self.plan.row_bytes()));
+        self.account
+            .give(rows.saturating_mul(self.plan.row_bytes()));
         (some, rows, self.returned_rows > 0)
     }
 
@@ -265,7 +263,7 @@ impl Aggregation {
         constants: &[Fid],
         fetched: &mut Fetched,
     ) -> Result<(), Failure> {
-        let meter = Meter::new(&tools.space.session.budget);
+        let meter = Meter::new(&tools.space.budget);
         let range = self.fetched..to;
         let results = self.results(range.clone())?;
         let kept: Vec<usize> = match self.plan.having {
@@ -284,7 +282,7 @@ impl Aggregation {
     }
 
     /// The aggregates' results: none for counts.
-    fn results(&self, range: std::ops::Range<usize>) -> Result<Vec<Vec<Option<Value>>>, Failure> {
+    fn results(&self, range: Range<usize>) -> Result<Vec<Vec<Option<Value>>>, Failure> {
         let mut all = Vec::with_capacity(self.plan.aggregates.len());
         for aggregate in &self.plan.aggregates {
             let state = self.states.get(aggregate.state).ok_or_else(lost)?;
@@ -303,7 +301,7 @@ impl Aggregation {
     fn having(
         &self,
         tools: Tools<'_>,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         results: &[Vec<Option<Value>>],
         constants: &[Fid],
         meter: &Meter<'_>,
@@ -313,48 +311,20 @@ impl Aggregation {
         };
         let mut columns = Vec::with_capacity(operands.len());
         for operand in operands {
-            let output = match operand {
-                Operand::Output(output) => *output,
+            columns.push(match operand {
+                Operand::Output(output) => {
+                    self.output_column(tools, *output, &range, results, meter)?
+                }
                 Operand::Constant(n, t) => {
                     let fid = constants.get(*n).ok_or_else(no_constant)?;
                     let fids = std::slice::from_ref(fid);
-                    let mut touched = Touched::default();
-                    columns.push(load(tools.space, fids, *t, &mut touched, meter)?);
-                    continue;
+                    load(tools.space, fids, *t, &mut Touched::default(), meter)?
                 }
-            };
-            columns.push(match output {
-                Output::Key(n, Key::Column(_, t)) => {
-                    let fids = self.groups.fids(n, range.clone());
-                    load(tools.space, fids, t, &mut Touched::default(), meter)?
-                }
-                Output::Key(n, Key::Value(_, t)) => {
-                    let mut column = Column::of(t, Data::for_type(t, range.len()));
-                    for group in range.clone() {
-                        push(&mut column, self.groups.value(n, group));
-                    }
-                    column
-                }
-                Output::Result(n, t) => {
-                    let mut column = Column::of(t, Data::for_type(t, range.len()));
-                    for value in results.get(n).ok_or_else(lost)? {
-                        push(&mut column, value.as_ref());
-                    }
-                    column
-                }
-                Output::Key(n, Key::Raw(_) | Key::Truth(_)) => {
-                    let truth = |group| match self.groups.raw(n, group) {
-                        (_, true) => 2,
-                        (word, false) => u8::from(word != 0),
-                    };
-                    logic::known(&range.clone().map(truth).collect::<Vec<u8>>())
-                }
-                Output::Count(_) => return Err(lost()),
             });
         }
         let context = Context {
             env: tools.env,
-            hash_key: &tools.space.keeper.keys.hash,
+            hash_key: &tools.space.keys.hash,
             meter,
         };
         let inputs: Vec<&Column> = columns.iter().collect();
@@ -369,6 +339,45 @@ impl Aggregation {
             }
         }
         Ok(kept)
+    }
+
+    /// An output of some groups, as an operand of the condition on groups.
+    fn output_column(
+        &self,
+        tools: Tools<'_>,
+        output: Output,
+        range: &Range<usize>,
+        results: &[Vec<Option<Value>>],
+        meter: &Meter<'_>,
+    ) -> Result<Column, Failure> {
+        Ok(match output {
+            Output::Key(n, Key::Column(_, t)) => {
+                let fids = self.groups.fids(n, range.clone());
+                load(tools.space, fids, t, &mut Touched::default(), meter)?
+            }
+            Output::Key(n, Key::Value(_, t)) => {
+                let mut column = Column::of(t, Data::for_type(t, range.len()));
+                for group in range.clone() {
+                    push(&mut column, self.groups.value(n, group));
+                }
+                column
+            }
+            Output::Result(n, t) => {
+                let mut column = Column::of(t, Data::for_type(t, range.len()));
+                for value in results.get(n).ok_or_else(lost)? {
+                    push(&mut column, value.as_ref());
+                }
+                column
+            }
+            Output::Key(n, Key::Raw(_) | Key::Truth(_)) => {
+                let truth = |group| match self.groups.raw(n, group) {
+                    (_, true) => 2,
+                    (word, false) => u8::from(word != 0),
+                };
+                logic::known(&range.clone().map(truth).collect::<Vec<u8>>())
+            }
+            Output::Count(_) => return Err(lost()),
+        })
     }
 
     /// Appends a group to what is fetched; values that need a slot to `entries`.
@@ -428,7 +437,7 @@ impl Aggregation {
 /// The group's row tells which rows are equal, one row of each group.
 fn reveal(tools: Tools<'_>, fid: Fid) {
     if !fid.is_temporary()
-        && let Some(partition) = tools.space.keeper.store.get(fid.partition())
+        && let Some(partition) = tools.space.store.get(fid.partition())
     {
         partition.reveal(OpResult::Hash, 1);
     }
@@ -456,7 +465,7 @@ fn aggregate(
     plan: &Plan,
     groups: &mut Groups,
     states: &mut [States],
-    purse: &mut Purse,
+    account: &mut Account,
     numbers: &mut Vec<u32>,
     full: &mut bool,
     (returned, returned_rows): (&mut [Input], &mut usize),
@@ -470,18 +479,18 @@ fn aggregate(
         numbers.resize(part.rows(), 0);
     } else {
         let known = groups.len();
-        groups.find(plan, part, purse, full, numbers)?;
+        groups.find(plan, part, account, full, numbers)?;
         if groups.len() > known {
             for state in states.iter_mut() {
                 state.grow(groups.len());
             }
         }
         if *full {
-            give_back(plan, part, numbers, purse, returned, returned_rows)?;
+            give_back(plan, part, numbers, account, returned, returned_rows)?;
         }
     }
     for (state, spec) in states.iter_mut().zip(&plan.states) {
-        state.step(spec, part, numbers, purse)?;
+        state.step(spec, part, numbers, account)?;
     }
     Ok(())
 }
@@ -491,7 +500,7 @@ fn give_back(
     plan: &Plan,
     part: &Part<'_>,
     numbers: &[u32],
-    purse: &mut Purse,
+    account: &mut Account,
     returned: &mut [Input],
     returned_rows: &mut usize,
 ) -> Result<(), Failure> {
@@ -499,7 +508,7 @@ fn give_back(
         if *group != NO_GROUP {
             continue;
         }
-        purse.take_beyond(plan.row_bytes())?;
+        account.take_beyond(plan.row_bytes())?;
         for (input, to) in part.inputs().iter().zip(returned.iter_mut()) {
             to.push(input, part.first() + row);
         }

@@ -274,7 +274,7 @@ impl<'a> Part<'a> {
         for column in columns.iter().flatten() {
             let fid = self.inputs.get(*column).map(|i| i.fid(self.first + row));
             let fid = fid.filter(|fid| !fid.is_temporary());
-            let partition = fid.and_then(|fid| self.space.keeper.store.get(fid.partition()));
+            let partition = fid.and_then(|fid| self.space.store.get(fid.partition()));
             if let Some(partition) = partition {
                 partition.reveal(OpResult::Bool, 1);
             }

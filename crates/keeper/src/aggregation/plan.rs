@@ -7,7 +7,8 @@
 use super::misfit;
 use super::part::Input;
 use crate::fail;
-use crate::program::{Instruction, Program, Table};
+use crate::program::{Instruction, Program};
+use crate::signatures::Table;
 use contract::body::AggregateRegister;
 use contract::message::COLUMNS_MAX;
 use contract::message::aggregation::{CONSTANT, DISTINCT, NONE};

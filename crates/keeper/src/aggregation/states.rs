@@ -6,14 +6,15 @@
 //! the end.
 
 use super::NO_GROUP;
-use super::keys::{encode_raw, encode_row};
+use super::keys::encode_raw;
 use super::part::Part;
 use super::plan::{Family, StateSpec};
-use super::purse::Purse;
-use super::strings::Strings;
+use crate::account::Account;
 use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data};
+use crate::program::rowform::encode_row;
 use crate::program::scalar::order_floats;
+use crate::program::strings::Strings;
 use contract::{Aggregate, Fid, TypeCode};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ impl States {
         spec: &StateSpec,
         part: &Part<'_>,
         numbers: &[u32],
-        purse: &mut Purse,
+        account: &mut Account,
     ) -> Result<(), Failure> {
         if spec.filter.is_none() && spec.argument.is_none() {
             return self.count_rows(numbers);
@@ -104,7 +105,7 @@ impl States {
         let mut groups = std::mem::take(&mut self.groups);
         groups.clear();
         groups.extend_from_slice(numbers);
-        let done = self.step_some(spec, part, &mut groups, purse);
+        let done = self.step_some(spec, part, &mut groups, account);
         self.groups = groups;
         done
     }
@@ -114,7 +115,7 @@ impl States {
         spec: &StateSpec,
         part: &Part<'_>,
         groups: &mut [u32],
-        purse: &mut Purse,
+        account: &mut Account,
     ) -> Result<(), Failure> {
         if let Some(filter) = spec.filter {
             part.condition(filter, |row, truth| {
@@ -127,12 +128,8 @@ impl States {
             return self.count_rows(groups);
         };
         if let Some(raw) = part.raw_column(argument) {
-            for (row, group) in groups.iter_mut().enumerate() {
-                if raw.raw(part.first() + row).is_none() {
-                    *group = NO_GROUP;
-                }
-            }
-            self.once(groups, purse, |row, out| {
+            leave_out(groups, |row| raw.raw(part.first() + row).is_none());
+            self.once(groups, account, |row, out| {
                 encode_raw(raw, part.first() + row, out)
             })?;
             return self.count_rows(groups);
@@ -143,43 +140,26 @@ impl States {
             && let Some(fids) = part.fid_column(argument)
         {
             // Whether a field is NULL is known without its value.
-            for (row, group) in groups.iter_mut().enumerate() {
-                if fids.fid(part.first() + row) == Fid::INVALID {
-                    *group = NO_GROUP;
-                }
-            }
+            leave_out(groups, |row| fids.fid(part.first() + row) == Fid::INVALID);
             return self.count_rows(groups);
         }
         let column = part.expression(argument)?;
-        for (row, failure) in &column.failures {
-            // A constant that failed has failed for all rows.
-            let counted = match column.is_constant() {
-                true => groups.iter().any(|g| *g != NO_GROUP),
-                false => groups.get(*row as usize).is_some_and(|g| *g != NO_GROUP),
-            };
-            if counted {
-                return Err(failure.clone());
-            }
-        }
+        none_failed(column, groups)?;
         if !column.nulls.is_empty() {
-            for (row, group) in groups.iter_mut().enumerate() {
-                if column.is_null(row) {
-                    *group = NO_GROUP;
-                }
-            }
+            leave_out(groups, |row| column.is_null(row));
         }
-        self.once(groups, purse, |row, out| encode_row(column, row, out))?;
+        self.once(groups, account, |row, out| encode_row(column, row, out))?;
         if counts {
             return self.count_rows(groups);
         }
-        self.take(column, groups, part.context().env, purse)
+        self.take(column, groups, part.context().env, account)
     }
 
     /// Lets each value of a group pass once, where equal ones count once.
     fn once(
         &mut self,
         groups: &mut [u32],
-        purse: &mut Purse,
+        account: &mut Account,
         encode: impl Fn(usize, &mut Vec<u8>) -> bool,
     ) -> Result<(), Failure> {
         let Some(seen) = &mut self.seen else {
@@ -196,7 +176,7 @@ impl States {
             match seen.find(&self.form) {
                 Ok(_) => *group = NO_GROUP,
                 Err(hash) => {
-                    purse.take_beyond(seen.cost(&self.form))?;
+                    account.take_beyond(seen.cost(&self.form))?;
                     seen.add(hash, &self.form);
                 }
             }
@@ -222,7 +202,7 @@ impl States {
         column: &Column,
         groups: &[u32],
         env: &Env,
-        purse: &mut Purse,
+        account: &mut Account,
     ) -> Result<(), Failure> {
         if let (Held::Numerics(_, scale @ None, _), Data::Scaled(_, s)) =
             (&mut self.held, &column.data)
@@ -235,12 +215,12 @@ impl States {
                 sums.add_all(v, groups);
             }
             (Held::Extremes(aggregate, kept), _) => {
-                extremes(*aggregate, self.input, kept, column, groups, env, purse)?;
+                extremes(*aggregate, self.input, kept, column, groups, env, account)?;
             }
             _ => {
                 for (row, group) in groups.iter().enumerate() {
                     if *group != NO_GROUP {
-                        self.take_one(column, row, *group, env, purse)?;
+                        self.take_one(column, row, *group, env, account)?;
                     }
                 }
             }
@@ -254,7 +234,7 @@ impl States {
         row: usize,
         group: u32,
         env: &Env,
-        purse: &mut Purse,
+        account: &mut Account,
     ) -> Result<(), Failure> {
         let value = column.value(row).ok_or_else(lost)?;
         match &mut self.held {
@@ -265,7 +245,7 @@ impl States {
                     sums.add(v, group);
                     return Ok(());
                 }
-                change_aside(aside, group, purse, |state| state.step(&value, env))?;
+                change_aside(aside, group, account, |state| state.step(&value, env))?;
             }
             Held::General(_, states) => {
                 let state = states.get_mut(group as usize).ok_or_else(lost)?;
@@ -282,7 +262,7 @@ impl States {
         other: &States,
         numbers: &[u32],
         env: &Env,
-        purse: &mut Purse,
+        account: &mut Account,
     ) -> Result<(), Failure> {
         match (&mut self.held, &other.held) {
             (Held::Counts(to), Held::Counts(from)) => {
@@ -294,41 +274,16 @@ impl States {
             }
             (Held::Integers(to), Held::Integers(from)) => to.merge(from, numbers),
             (Held::Numerics(to, scale, aside), Held::Numerics(from, other_scale, other_aside)) => {
-                if scale.is_none() {
-                    *scale = *other_scale;
-                }
-                match other_scale {
-                    Some(other) if Some(*other) != *scale => {
-                        for (number, group) in numbers.iter().enumerate() {
-                            let (sum, count) = from.get(number);
-                            if count > 0 && *group != NO_GROUP {
-                                let agg = Aggregate::Sum;
-                                let sum = AggregateState::of_numerics(agg, sum, *other, count)?;
-                                change_aside(aside, *group, purse, |state| state.combine(&sum))?;
-                            }
-                        }
-                    }
-                    _ => to.merge(from, numbers),
-                }
+                merge_sums((to, scale, aside), (from, *other_scale), numbers, account)?;
                 for (number, state) in other_aside {
                     let group = *numbers.get(*number as usize).ok_or_else(lost)?;
                     if group != NO_GROUP {
-                        change_aside(aside, group, purse, |to| to.combine(state))?;
+                        change_aside(aside, group, account, |to| to.combine(state))?;
                     }
                 }
             }
             (Held::Extremes(aggregate, to), Held::Extremes(_, from)) => {
-                for (value, group) in from.iter().zip(numbers) {
-                    if let (Some(place), Some(value)) = (to.get_mut(*group as usize), value) {
-                        let order = match &place {
-                            Some(old) => Some(values::compare(old, value, env)?),
-                            None => None,
-                        };
-                        if order.is_none_or(|o| replaces_extreme(*aggregate, self.input, o)) {
-                            keep_extreme(place, value.clone(), purse)?;
-                        }
-                    }
-                }
+                merge_extremes((*aggregate, self.input), (to, from), numbers, env, account)?;
             }
             (Held::General(_, to), Held::General(_, from)) => {
                 for (state, group) in from.iter().zip(numbers) {
@@ -421,6 +376,53 @@ impl Sums {
     }
 }
 
+/// Adds sums of decimals to those of their groups: aside where they are of another scale.
+fn merge_sums(
+    (to, scale, aside): (
+        &mut Sums,
+        &mut Option<u16>,
+        &mut BTreeMap<u32, AggregateState>,
+    ),
+    (from, other_scale): (&Sums, Option<u16>),
+    numbers: &[u32],
+    account: &mut Account,
+) -> Result<(), Failure> {
+    *scale = scale.or(other_scale);
+    let Some(other) = other_scale.filter(|other| Some(*other) != *scale) else {
+        to.merge(from, numbers);
+        return Ok(());
+    };
+    for (number, group) in numbers.iter().enumerate() {
+        let (sum, count) = from.get(number);
+        if count > 0 && *group != NO_GROUP {
+            let sum = AggregateState::of_numerics(Aggregate::Sum, sum, other, count)?;
+            change_aside(aside, *group, account, |state| state.combine(&sum))?;
+        }
+    }
+    Ok(())
+}
+
+fn merge_extremes(
+    (aggregate, t): (Aggregate, TypeCode),
+    (to, from): (&mut [Option<Value>], &[Option<Value>]),
+    numbers: &[u32],
+    env: &Env,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    for (value, group) in from.iter().zip(numbers) {
+        if let (Some(place), Some(value)) = (to.get_mut(*group as usize), value) {
+            let order = match &place {
+                Some(old) => Some(values::compare(old, value, env)?),
+                None => None,
+            };
+            if order.is_none_or(|o| replaces_extreme(aggregate, t, o)) {
+                keep_extreme(place, value.clone(), account)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn extremes(
     aggregate: Aggregate,
     t: TypeCode,
@@ -428,7 +430,7 @@ fn extremes(
     column: &Column,
     groups: &[u32],
     env: &Env,
-    purse: &mut Purse,
+    account: &mut Account,
 ) -> Result<(), Failure> {
     for (row, group) in groups.iter().enumerate() {
         let Some(place) = kept.get_mut(*group as usize) else {
@@ -450,16 +452,44 @@ fn extremes(
         };
         if replace {
             let value = new.to_value(t).ok_or_else(lost)?;
-            keep_extreme(place, value, purse)?;
+            keep_extreme(place, value, account)?;
         }
     }
     Ok(())
 }
 
-fn keep_extreme(place: &mut Option<Value>, value: Value, purse: &mut Purse) -> Result<(), Failure> {
-    purse.take_beyond(value.heap_bytes())?;
+fn keep_extreme(
+    place: &mut Option<Value>,
+    value: Value,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    account.take_beyond(value.heap_bytes())?;
     if let Some(old) = place.replace(value) {
-        purse.give(old.heap_bytes());
+        account.give(old.heap_bytes());
+    }
+    Ok(())
+}
+
+/// Rows that an aggregate does not see.
+fn leave_out(groups: &mut [u32], unseen: impl Fn(usize) -> bool) {
+    for (row, group) in groups.iter_mut().enumerate() {
+        if unseen(row) {
+            *group = NO_GROUP;
+        }
+    }
+}
+
+/// The first failure of a row that has a group.
+fn none_failed(column: &Column, groups: &[u32]) -> Result<(), Failure> {
+    for (row, failure) in &column.failures {
+        // A constant that failed has failed for all rows.
+        let counted = match column.is_constant() {
+            true => groups.iter().any(|g| *g != NO_GROUP),
+            false => groups.get(*row as usize).is_some_and(|g| *g != NO_GROUP),
+        };
+        if counted {
+            return Err(failure.clone());
+        }
     }
     Ok(())
 }
@@ -468,20 +498,20 @@ fn keep_extreme(place: &mut Option<Value>, value: Value, purse: &mut Purse) -> R
 fn change_aside(
     aside: &mut BTreeMap<u32, AggregateState>,
     group: u32,
-    purse: &mut Purse,
+    account: &mut Account,
     change: impl FnOnce(&mut AggregateState) -> Result<(), Error>,
 ) -> Result<(), Failure> {
     let state = match aside.entry(group) {
         Entry::Occupied(place) => place.into_mut(),
         Entry::Vacant(place) => {
-            purse.take_beyond(ASIDE_BYTES)?;
+            account.take_beyond(ASIDE_BYTES)?;
             place.insert(AggregateState::new(Aggregate::Sum, TypeCode::Numeric)?)
         }
     };
     let before = state.heap_bytes();
     change(state)?;
-    purse.give(before);
-    purse.take_beyond(state.heap_bytes())?;
+    account.give(before);
+    account.take_beyond(state.heap_bytes())?;
     Ok(())
 }
 

@@ -108,7 +108,7 @@ impl Connection {
         value: Fid,
     ) -> Result<(&AggregateSignature, Option<Value>), Failure> {
         self.need_client()?;
-        let signature = self.space.keeper.table.aggregate(number);
+        let signature = self.keeper.table.aggregate(number);
         let signature = signature.ok_or_else(fail::no_such_program)?;
         let value = self.space.value(value, Some(signature.input.stored()))?;
         Ok((signature, value))

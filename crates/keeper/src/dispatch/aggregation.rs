@@ -43,9 +43,9 @@ impl Connection {
             let error = fail::program_limit("The statement has too many aggregations.");
             return Err(error.into());
         }
-        let session = &self.space.session;
+        let session = &self.session;
         let programs = RefCell::new(Vec::new());
-        let plan = Plan::new(&body, &self.space.keeper.table, |handle| {
+        let plan = Plan::new(&body, &self.keeper.table, |handle| {
             let program = session.program(handle);
             programs.borrow_mut().extend(program.clone());
             program
@@ -154,7 +154,7 @@ impl Connection {
             flags |= if fetched.returned { RETURNED } else { 0 };
             flags |= if fetched.unmerged { UNMERGED } else { 0 };
             let groups = fetched.groups as u64;
-            let counters = &this.space.session.counters;
+            let counters = &this.session.counters;
             counters.declassified.fetch_add(groups, Relaxed);
             this.answer(&answer::AggregateFetch {
                 groups: fetched.groups as u32,
@@ -202,13 +202,13 @@ impl Connection {
         aggregation.check_whole()?;
         let aggregation = self.aggregations.remove(&handle).ok_or_else(unknown)?;
         let statement = (!self.leads).then_some(self.statement);
-        let number = self.space.session.handed.put(aggregation, statement)?;
+        let number = self.session.handed.put(aggregation, statement)?;
         self.answer(&answer::AggregateHandOver { number });
         Ok(())
     }
 
     pub(super) fn aggregate_merge(&mut self, body: body::AggregateMerge) -> Result<(), Failure> {
-        let other = self.space.session.handed.take(body.number);
+        let other = self.session.handed.take(body.number);
         self.with_aggregation(body.handle, |this, aggregation| match other {
             Some(other) => {
                 aggregation.label = this.union(aggregation.label, other.label)?;

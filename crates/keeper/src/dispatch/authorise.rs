@@ -70,9 +70,9 @@ impl Connection {
             Grant::decode(&self.plain).map_err(|_| fail::malformed("The grant is malformed."))
         });
         self.wipe();
-        let (grant, standing) = (grant?, &self.space.keeper.standing);
+        let (grant, standing) = (grant?, &self.keeper.standing);
         standing.add(&grant)?;
-        let grants = &self.space.session.grants;
+        let grants = &self.session.grants;
         let mut grants = grants.write().unwrap_or_else(PoisonError::into_inner);
         Ok(grants.add(&grant, standing)?)
     }
@@ -80,13 +80,13 @@ impl Connection {
     /// Whether grants are asked for: only of what a client's session does.
     #[inline]
     pub(super) fn is_bound(&self) -> bool {
-        self.space.keeper.config.require_grants && self.client.is_some()
+        self.keeper.config.require_grants && self.client.is_some()
     }
 
     /// A label for what is put in now; none if nobody asks.
     #[inline]
     pub(super) fn label_if_bound(&self, label: Label) -> Label {
-        if self.space.keeper.config.require_grants {
+        if self.keeper.config.require_grants {
             label
         } else {
             0
@@ -177,7 +177,7 @@ impl Connection {
         if let Some(label) = self.remembered.borrow().columns.get(&partition) {
             return Ok(*label);
         }
-        let found = self.space.keeper.store.get(partition);
+        let found = self.keeper.store.get(partition);
         let column = found
             .and_then(|p| p.column())
             .ok_or_else(store::unresolved)?;
@@ -200,7 +200,7 @@ impl Connection {
     pub(super) fn write_provenance(
         &self,
     ) -> std::sync::RwLockWriteGuard<'_, provenance::Provenance> {
-        let provenance = &self.space.session.provenance;
+        let provenance = &self.session.provenance;
         provenance.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -239,9 +239,9 @@ impl Connection {
     #[cold]
     fn ask(&self, label: Label, families: u8) -> Result<(), Failure> {
         let origin = self.origin(label);
-        let grants = &self.space.session.grants;
+        let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
-        let standing = &self.space.keeper.standing;
+        let standing = &self.keeper.standing;
         let covered = grants.cover(&origin, families) || standing.cover(&origin, families);
         if !covered {
             return Err(self.unauthorised(family::name(families), &origin, None));
@@ -267,12 +267,12 @@ impl Connection {
         if !self.is_bound() {
             return Ok(());
         }
-        let target = self.space.keeper.store.get(partition);
+        let target = self.keeper.store.get(partition);
         let target = target
             .and_then(|p| p.column())
             .ok_or_else(store::unresolved)?;
         let origin = self.origin(label);
-        let grants = &self.space.session.grants;
+        let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
         let covered = match target {
             // Constants of definitions are the client's own, or printed and read again.
@@ -282,7 +282,7 @@ impl Connection {
             }
             (column, _) => {
                 grants.cover_write(&origin, &column)
-                    || self.space.keeper.standing.cover_write(&origin, &column)
+                    || self.keeper.standing.cover_write(&origin, &column)
             }
         };
         match covered {
@@ -293,14 +293,14 @@ impl Connection {
 
     /// What a label stands for.
     pub(super) fn origin(&self, label: Label) -> Arc<Origin> {
-        let provenance = &self.space.session.provenance;
+        let provenance = &self.session.provenance;
         let provenance = provenance.read().unwrap_or_else(PoisonError::into_inner);
         provenance.set(label)
     }
 
     fn unauthorised(&self, what: &str, origin: &Origin, target: Option<ColumnId>) -> Failure {
         let name = |column: &ColumnId| {
-            let name = self.space.keeper.standing.name_of(column);
+            let name = self.keeper.standing.name_of(column);
             let text = name.map(|c| format!("{}.{}.{}", c.schema, c.relation, c.column));
             text.unwrap_or_else(|| "a column that no statement has named".to_owned())
         };

@@ -51,7 +51,7 @@ fn misfit() -> Failure {
 
 impl Connection {
     fn registered(&self, handle: u32) -> Result<Arc<Program>, Error> {
-        let program = self.space.session.program(handle);
+        let program = self.session.program(handle);
         program.ok_or_else(fail::no_such_program)
     }
 
@@ -198,7 +198,7 @@ impl Connection {
             place.copy_from_slice(&head);
         }
         self.reply_error(failed.as_ref());
-        let counters = &self.space.session.counters;
+        let counters = &self.session.counters;
         counters.declassified.fetch_add(good as u64, Relaxed);
         Ok(())
     }

@@ -39,7 +39,7 @@ impl Connection {
     /// Takes in a ticket, which holds until the session ends or it expires; none: gives up
     /// the one that there was.
     pub(super) fn restore_ticket(&mut self, body: body::RestoreTicket<'_>) -> Result<(), Failure> {
-        let session = &self.space.session;
+        let session = &self.session;
         if self.ticket.is_some() {
             session.change(|shared| shared.ticket = None);
         }
@@ -50,7 +50,7 @@ impl Connection {
         let admitted = session.admitted.lock();
         let mut admitted = admitted.unwrap_or_else(PoisonError::into_inner);
         if !admitted.contains(&ticket.number) {
-            self.space.keeper.tickets.take(&ticket, tickets::now())?;
+            self.keeper.tickets.take(&ticket, tickets::now())?;
             admitted.push(ticket.number);
             tracing::info!(session = session.id, "restore ticket taken");
         }
@@ -59,7 +59,7 @@ impl Connection {
     }
 
     fn opened_ticket(&self, body: &body::RestoreTicket<'_>) -> Result<Ticket, Error> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let bad = |_| fail::bad_ticket("It is not for this keeper, or was altered.");
         let sealed = SealedTicket::parse(body.ticket).map_err(bad)?;
         if let Some(key) = sealed.issuer()
@@ -86,7 +86,7 @@ impl Connection {
 
     /// What names a database in export envelopes: equal numbers in another store are others.
     fn database_name(&self, database: u32) -> [u8; DATABASE_BYTES] {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let store = keeper.durable.as_ref().map(|d| d.store());
         let store = store.unwrap_or(keeper.incarnation);
         let bytes = [&store.to_le_bytes()[..], &database.to_le_bytes()].concat();
@@ -96,7 +96,7 @@ impl Connection {
 
     /// Where a value belongs that goes out in an export envelope.
     pub(super) fn home_of(&self, fid: Fid) -> Result<Home, Failure> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let (database, column) = match fid.is_temporary() {
             false => {
                 let key = keeper.store.get(fid.partition()).and_then(|p| p.key());
@@ -106,7 +106,7 @@ impl Connection {
             true => {
                 let slots = std::iter::once(fid.slot());
                 let origin = self.origin(self.label_of_run(fid.partition(), slots)?);
-                let database = self.space.session.database;
+                let database = self.session.database;
                 let others = origin.others & (TAKEN | ELSEWHERE | CONSTANT);
                 match origin.columns.as_slice() {
                     [column] if others == TAKEN => (database, *column),
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     fn column_in_envelopes(&self, partition: u32) -> Result<ColumnId, Failure> {
-        let found = self.space.keeper.store.get(partition);
+        let found = self.keeper.store.get(partition);
         match found.and_then(|p| p.column()) {
             Some((_, true)) => Ok(CONSTANTS),
             Some((column, false)) => Ok(column),
@@ -139,10 +139,10 @@ impl Connection {
         let home = parsed.home.unwrap_or(NOWHERE);
         let (database, column) = home.split_at(DATABASE_BYTES);
         let column: ColumnId = column.try_into().unwrap_or_default();
-        let here = database == self.database_name(self.space.session.database);
+        let here = database == self.database_name(self.session.database);
         let named = column != ColumnId::default();
         let constant = here && column == CONSTANTS;
-        if !constant && !self.space.keeper.config.take_exports && self.ticket().is_none() {
+        if !constant && !self.keeper.config.take_exports && self.ticket().is_none() {
             return Err(fail::no_exports());
         }
         let elsewhere = if here && named { 0 } else { ELSEWHERE };
@@ -150,7 +150,7 @@ impl Connection {
         // With a ticket for other columns the client's grant is about the column it goes into.
         let anywhere = self.ticket().is_some_and(|t| t.other_columns);
         let bound = named && constant == 0 && !anywhere;
-        self.space.session.took.store(true, Relaxed);
+        self.session.took.store(true, Relaxed);
         self.write_provenance().number(Origin {
             others: origin::EXPORT | TAKEN | elsewhere | constant,
             columns: if bound { vec![column] } else { Vec::new() },
@@ -159,7 +159,7 @@ impl Connection {
 
     /// Whether a value may go into a column, if it comes from an export envelope.
     pub(super) fn may_take(&self, source: Fid, count: u32, partition: u32) -> Result<(), Failure> {
-        if !source.is_temporary() || !self.space.session.took.load(Relaxed) {
+        if !source.is_temporary() || !self.session.took.load(Relaxed) {
             return Ok(());
         }
         let slots = (0..u64::from(count)).map(|n| source.slot().saturating_add(n));
@@ -184,10 +184,10 @@ impl Connection {
     }
 
     fn belongs(&self, origin: &Origin, partition: u32) -> Result<bool, Failure> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let key = keeper.store.get(partition).and_then(|p| p.key());
         let key = key.ok_or_else(store::unresolved)?;
-        if key.database != self.space.session.database {
+        if key.database != self.session.database {
             return Ok(false);
         }
         let target = self.column_in_envelopes(partition)?;
@@ -209,7 +209,7 @@ impl Connection {
 
     /// Whether a ticket lets values into a column: then its indexes can be built, too.
     pub(super) fn restores(&self, partition: u32) -> bool {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let Some(ticket) = self.ticket() else {
             return false;
         };
@@ -218,7 +218,7 @@ impl Connection {
         };
         let here = found
             .key()
-            .is_some_and(|k| k.database == self.space.session.database);
+            .is_some_and(|k| k.database == self.session.database);
         let column = found
             .column()
             .and_then(|(id, _)| keeper.standing.name_of(&id));
@@ -227,7 +227,7 @@ impl Connection {
 
     /// What a client indexes, or who has a ticket for it, is kept in order without a client.
     pub(super) fn index_built(&self, body: &body::IndexBuilt) {
-        let column = self.space.keeper.store.get(body.partition);
+        let column = self.keeper.store.get(body.partition);
         if let Some(column) = column
             && (self.client.is_some() || self.restores(body.partition))
         {

@@ -56,8 +56,8 @@ impl Connection {
         };
         let column = column_name(body.name)?;
         self.may_write()?;
-        let number = self.space.keeper.store.open(key)?;
-        let keeper = &self.space.keeper;
+        let number = self.keeper.store.open(key)?;
+        let keeper = &self.keeper;
         if let (Some(column), Some(partition)) = (&column, keeper.store.get(number)) {
             partition.set_column(column_id(column));
             keeper.standing.name(column);
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     pub(super) fn partition_logged(&mut self, body: body::PartitionLogged) -> Result<(), Failure> {
-        match self.space.keeper.store.get(body.partition) {
+        match self.keeper.store.get(body.partition) {
             Some(partition) => partition.set_logged(),
             None => return Err(fail::malformed("There is no such partition.").into()),
         }
@@ -88,13 +88,13 @@ impl Connection {
             return Err(fail::malformed("Constants belong to no relation.").into());
         }
         self.may_write()?;
-        self.space.keeper.store.drop_relation(database, relation);
+        self.keeper.store.drop_relation(database, relation);
         Ok(())
     }
 
     /// At a standby values come from the WAL only.
     pub(super) fn may_write(&self) -> Result<(), Failure> {
-        let durable = self.space.keeper.durable.as_ref();
+        let durable = self.keeper.durable.as_ref();
         match durable.is_some_and(|durable| durable.follows()) {
             true => Err(fail::standby().into()),
             false => Ok(()),
@@ -120,7 +120,7 @@ impl Connection {
             match self.promote_one(source, partition) {
                 Ok(Source::Stays(fid)) => fid.put(&mut self.reply),
                 Ok(Source::Moves(partition, value)) => {
-                    match self.space.keeper.store.promote(
+                    match self.keeper.store.promote(
                         partition,
                         value.type_code(),
                         &Scalar::of(&value),
@@ -143,7 +143,7 @@ impl Connection {
 
     /// Adds a promoted value to the redo record in the making.
     fn note(&mut self, log: &mut Promotion, fid: Fid, value: &Value) {
-        if self.space.keeper.durable.is_some() {
+        if self.keeper.durable.is_some() {
             let t = value.type_code();
             self.plain.clear();
             store::encode(&Scalar::of(value), t, &mut self.plain);
@@ -153,7 +153,7 @@ impl Connection {
 
     /// Appends the redo record to the answer.
     fn log(&mut self, log: Promotion) -> Result<(), Failure> {
-        if let Some(durable) = &self.space.keeper.durable
+        if let Some(durable) = &self.keeper.durable
             && !log.is_empty()
         {
             let record = durable.log_promotion(log)?;
@@ -167,14 +167,14 @@ impl Connection {
 
     fn unmake(&self, made: &[Fid], failure: Failure) -> Failure {
         for fid in made {
-            self.space.keeper.store.free(*fid);
+            self.keeper.store.free(*fid);
         }
         failure
     }
 
     /// Values go into columns, not into arenas or logs of ledger tables.
     pub(super) fn must_be_column(&self, partition: u32) -> Result<(), Failure> {
-        let key = self.space.keeper.store.get(partition).and_then(|p| p.key());
+        let key = self.keeper.store.get(partition).and_then(|p| p.key());
         if partition >= ARENA_BASE || key.is_some_and(|key| key.is_log()) {
             return Err(fail::malformed("The partition is not one of a column.").into());
         }
@@ -197,7 +197,7 @@ impl Connection {
         if self.is_bound() {
             self.authorise_write(self.operands(&[source])?.label, partition)?;
         }
-        let column = self.space.keeper.store.get(partition);
+        let column = self.keeper.store.get(partition);
         let column = column.ok_or_else(store::unresolved)?;
         let want = column.read().stored_type();
         let want = want.ok_or_else(store::unresolved)?;
@@ -220,7 +220,7 @@ impl Connection {
             self.aggregations.clear();
         }
         if ended && self.leads {
-            self.space.session.end_statement();
+            self.session.end_statement();
         }
         Ok(())
     }

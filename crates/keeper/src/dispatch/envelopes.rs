@@ -104,7 +104,7 @@ impl Connection {
         let label = match (parsed.origin, parsed.epoch) {
             (Origin::Export, Some(epoch)) => {
                 let label = self.label_of_export(&parsed)?;
-                let opener = self.space.keeper.keys.export_opener(epoch);
+                let opener = self.keeper.keys.export_opener(epoch);
                 let opener = opener.map_err(unexported)?;
                 opener
                     .open_parsed(&parsed, &mut self.plain)
@@ -123,7 +123,7 @@ impl Connection {
                 self.label_if_bound(label)
             }
         };
-        self.space.session.counters.opened.fetch_add(1, Relaxed);
+        self.session.counters.opened.fetch_add(1, Relaxed);
         Ok((self.decode(target, &parsed)?, label))
     }
 
@@ -187,7 +187,7 @@ impl Connection {
             Some(client) => client.sealer.seal(t as u8, 0, &plain, &mut self.reply),
             None => {
                 let home = self.home_of(fid)?;
-                let sealer = &self.space.keeper.keys.export;
+                let sealer = &self.keeper.keys.export;
                 sealer.seal_home(t as u8, &home, &plain, &mut self.reply)
             }
         };
@@ -196,7 +196,7 @@ impl Connection {
                 .detail("It does not fit into an envelope."),
             other => fail::internal("sealing failed").detail(other.to_string()),
         })?;
-        self.space.session.counters.sealed.fetch_add(1, Relaxed);
+        self.session.counters.sealed.fetch_add(1, Relaxed);
         Ok(())
     }
 }

@@ -4,7 +4,8 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::program::eval::{Batch, Target, Tools};
-use crate::program::{Kernel, Operation, scalar, vector};
+use crate::program::{scalar, vector};
+use crate::signatures::{Kernel, Operation};
 use contract::codec::List;
 use contract::message::program::FIRST_HANDLE;
 use contract::message::{COLUMNS_MAX, NULL_RESULT, ROWS_MAX};
@@ -28,6 +29,20 @@ struct Request<'a> {
 pub(super) struct Single {
     fids: [Fid; 2],
     columns: usize,
+}
+
+/// The request of a body: `Eval` and `Declassify` name its fields alike.
+macro_rules! request {
+    ($body:expr) => {
+        Request {
+            program: $body.program,
+            immediate: $body.immediate,
+            rows: $body.rows as usize,
+            columns: $body.columns as usize,
+            fids: $body.fids,
+        }
+        .checked()
+    };
 }
 
 impl<'a> Request<'a> {
@@ -72,14 +87,7 @@ fn misfit() -> Failure {
 impl Connection {
     pub(super) fn eval(&mut self, body: body::Eval<'_>) -> Result<(), Failure> {
         let first = body.first;
-        let request = Request {
-            program: body.program,
-            immediate: body.immediate,
-            rows: body.rows as usize,
-            columns: body.columns as usize,
-            fids: body.fids,
-        };
-        let request = request.checked()?;
+        let request = request!(body)?;
         match self.eval_request(&request, first) {
             Ok(None) => Ok(()),
             // Single rows failed, and are poisoned.
@@ -193,7 +201,7 @@ impl Connection {
             let operation = self.operation(request.program);
             operation.map(|operation| Target::One(operation, request.immediate))
         } else {
-            registered = self.space.session.program(request.program);
+            registered = self.session.program(request.program);
             let program = registered.as_ref().ok_or_else(fail::no_such_program);
             program.map(|program| Target::Program(program))
         };
@@ -212,7 +220,7 @@ impl Connection {
 
     #[inline]
     fn operation(&self, program: u32) -> Result<&Operation, Error> {
-        let operation = self.space.keeper.table.operation(program);
+        let operation = self.keeper.table.operation(program);
         operation.ok_or_else(fail::no_such_program)
     }
 
@@ -291,14 +299,7 @@ impl Connection {
     }
 
     pub(super) fn declassify(&mut self, body: body::Declassify<'_>) -> Result<(), Failure> {
-        let request = Request {
-            program: body.program,
-            immediate: body.immediate,
-            rows: body.rows as usize,
-            columns: body.columns as usize,
-            fids: body.fids,
-        };
-        let request = request.checked()?;
+        let request = request!(body)?;
         match request.single() {
             Some(single) => return self.declassify_one(&request, single),
             None => self.with_batch(&request, |this, batch, reply| {
@@ -313,7 +314,7 @@ impl Connection {
                 batch.declassify(this.tools(), reply)
             })?,
         }
-        let counters = &self.space.session.counters;
+        let counters = &self.session.counters;
         counters
             .declassified
             .fetch_add(request.rows as u64, Relaxed);
@@ -343,7 +344,7 @@ impl Connection {
     pub fn settle(&mut self) {
         if let Some((Single { fids, columns }, result)) = self.unsettled.take() {
             self.count(fids.get(..columns).unwrap_or(&[]), result);
-            let counters = &self.space.session.counters;
+            let counters = &self.session.counters;
             counters.declassified.fetch_add(1, Relaxed);
         }
     }
@@ -435,7 +436,7 @@ impl Connection {
         self.count(&fids, OpResult::Order);
         let [key, _] = fids;
         if self.client.is_some()
-            && let Some(column) = self.space.keeper.store.get(key.partition())
+            && let Some(column) = self.keeper.store.get(key.partition())
         {
             column.set_indexed();
         }
@@ -460,7 +461,7 @@ impl Connection {
             }
             Op::Hash => {
                 let value = self.value(fid, t)?;
-                let key = &self.space.keeper.keys.hash;
+                let key = &self.keeper.keys.hash;
                 let hash = value.map(|v| vector::hash(&v, key));
                 Ok(hash.map_or(Revealed::Null, Revealed::Hash))
             }
@@ -475,7 +476,7 @@ impl Connection {
         for fid in fids.iter().filter(|fid| !fid.is_temporary()) {
             let number = fid.partition();
             if number != last
-                && let Some(partition) = self.space.keeper.store.get(number)
+                && let Some(partition) = self.keeper.store.get(number)
             {
                 partition.reveal(result, 1);
             }

@@ -94,7 +94,7 @@ impl Connection {
 
     /// Whether a permanent FID names a value.
     pub(super) fn resolves(&self, fid: Fid) -> bool {
-        let partition = self.space.keeper.store.get(fid.partition());
+        let partition = self.keeper.store.get(fid.partition());
         fid.partition() < ARENA_BASE
             && partition.is_some_and(|p| p.read().get(fid.slot()).is_some())
     }
@@ -107,7 +107,7 @@ impl Connection {
         let code = |c: LiveColumn| (c.attribute, Layout::of(c.t, c.typmod).code());
         let alive: BTreeSet<_> = body.alive.iter().map(code).collect();
         self.garbage_end();
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let list = keeper.store.list();
         let of = |key: &PartitionKey| {
             let asked = [key.relation, WHOLE_DATABASE].contains(&relation);
@@ -154,7 +154,7 @@ impl Connection {
 
     /// The relations of a database, or all databases.
     pub(super) fn garbage_list(&mut self, body: body::GarbageList) -> Result<(), Failure> {
-        let mut list = self.space.keeper.store.list();
+        let mut list = self.keeper.store.list();
         list.retain(|l| !l.key.is_log());
         let found: BTreeSet<u32> = match body.database {
             0 => list.iter().map(|l| l.key.database).collect(),
@@ -175,7 +175,7 @@ impl Connection {
             let of = marked.iter().filter(|fid| fid.partition() == *number);
             let mut slots = of.map(|fid| fid.slot()).peekable();
             if slots.peek().is_some()
-                && let Some(partition) = self.space.keeper.store.get(*number)
+                && let Some(partition) = self.keeper.store.get(*number)
             {
                 partition.mark(slots);
             }
@@ -184,7 +184,7 @@ impl Connection {
     }
 
     pub(super) fn garbage_sweep(&mut self) -> Result<(), Failure> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let collection = self.collection.as_mut().ok_or_else(not_begun)?;
         if !matches!(collection.batch, Batch::Nothing) {
             return Err(fail::malformed("The batch before was not confirmed.").into());
@@ -214,7 +214,7 @@ impl Connection {
     }
 
     pub(super) fn garbage_swept(&mut self) -> Result<(), Failure> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let collection = self.collection.as_mut().ok_or_else(not_begun)?;
         let swept = match std::mem::replace(&mut collection.batch, Batch::Nothing) {
             Batch::Nothing => return Err(fail::malformed("There is no batch to confirm.").into()),
@@ -233,7 +233,7 @@ impl Connection {
 
     pub(super) fn garbage_end(&mut self) {
         for Collected { number, .. } in self.collection.take().iter().flat_map(|c| &c.partitions) {
-            if let Some(partition) = self.space.keeper.store.get(*number) {
+            if let Some(partition) = self.keeper.store.get(*number) {
                 partition.end_marks();
             }
         }

@@ -4,8 +4,8 @@
 //! authorised client has succeeded.
 
 use super::Connection;
-use crate::fail::{self, Failure};
-use crate::session::{Client, Ended};
+use crate::fail::{self, Ended, Failure};
+use crate::session::Client;
 use contract::{answer, body};
 use envelope::Evidence;
 use envelope::handshake::Responder;
@@ -21,7 +21,7 @@ impl Connection {
             3 => self.finish(body.message),
             _ => Err(fail::malformed("There is no such step of a handshake.")),
         };
-        let counters = &self.space.keeper.counters;
+        let counters = &self.keeper.counters;
         match &done {
             Ok(()) if step == 3 => counters.handshakes_total.fetch_add(1, Relaxed),
             Ok(()) => 0,
@@ -31,9 +31,9 @@ impl Connection {
     }
 
     fn respond(&mut self, message: &[u8]) -> Result<(), Error> {
-        let evidence = Evidence::simulated(self.space.session.id);
+        let evidence = Evidence::simulated(self.session.id);
         let begin = || -> Result<_, envelope::Error> {
-            let mut responder = Responder::new(&self.space.keeper.keys.secret)?;
+            let mut responder = Responder::new(&self.keeper.keys.secret)?;
             let answer = responder.respond(message, &evidence)?;
             Ok((responder, answer))
         };
@@ -49,17 +49,17 @@ impl Connection {
         let responder =
             responder.ok_or_else(|| failed(envelope::Error::Handshake("message out of order")))?;
         let (key, keys) = responder.finish(message).map_err(failed)?;
-        let name = self.space.keeper.clients.name(&key);
-        self.space.keeper.withdrawn.ring();
+        let name = self.keeper.clients.name(&key);
+        self.keeper.withdrawn.ring();
         let Some(name) = name else {
-            tracing::warn!(%key, session = self.space.session.id, "client is not authorised");
+            tracing::warn!(%key, session = self.session.id, "client is not authorised");
             return Err(Error::new(b"28000", "confide: client is not authorised")
                 .detail(format!("Its public key is {key}."))
                 .hint("Add the key to the keeper's file of authorised clients."));
         };
         let echo = keys.echo().map_err(failed)?;
         let (sealer, opener) = keys.into_keeper().map_err(failed)?;
-        tracing::info!(%key, name, session = self.space.session.id, "client session");
+        tracing::info!(%key, name, session = self.session.id, "client session");
         let client = Client {
             name,
             key,
@@ -67,7 +67,7 @@ impl Connection {
             opener,
             echo,
         };
-        let session = &self.space.session;
+        let session = &self.session;
         session.change(|shared| {
             let grants = session.grants.write();
             grants.unwrap_or_else(PoisonError::into_inner).clear();

@@ -83,7 +83,7 @@ fn not_begun() -> Failure {
 impl Connection {
     /// The key of a log's partition.
     fn log_key(&self, log: u32) -> Result<PartitionKey, Failure> {
-        let key = self.space.keeper.store.get(log).and_then(|p| p.key());
+        let key = self.keeper.store.get(log).and_then(|p| p.key());
         let key = key.filter(PartitionKey::is_log);
         key.ok_or_else(|| fail::malformed("The partition is not a log.").into())
     }
@@ -93,7 +93,7 @@ impl Connection {
         log: u32,
         act: impl FnOnce(&mut Log) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let follows = keeper.durable.as_ref().is_some_and(|d| d.follows());
         keeper.logs.with(&keeper.store, log, follows, act)
     }
@@ -196,7 +196,7 @@ impl Connection {
         let value = value.ok_or_else(store::unresolved)?;
         let mut plain = zeroize::Zeroizing::new(Vec::new());
         store::encode(&Scalar::of(&value), value.type_code(), &mut plain);
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &*self.space.keeper.keys.ledger);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &*self.keeper.keys.ledger);
         let mut context = hmac::Context::with_key(&key);
         context.update(&sn.to_le_bytes());
         context.update(&[value.type_code() as u8]);
@@ -235,7 +235,7 @@ impl Connection {
         for (log, (names, doings)) in &by_log {
             self.ledger_make(*log, names, doings, &mut promotion)?;
         }
-        if let Some(durable) = &self.space.keeper.durable
+        if let Some(durable) = &self.keeper.durable
             && !promotion.is_empty()
         {
             let record = durable.log_promotion(promotion)?;
@@ -286,7 +286,7 @@ impl Connection {
             group: group.map(|(_, group)| *group),
         };
         let mut made = Vec::new();
-        let store = &self.space.keeper.store;
+        let store = &self.keeper.store;
         let group = self.with_log(number, |log| log.seal(store, doings, &by, &mut made))?;
         let sealed = &mut self.ledger.sealed;
         sealed.retain(|(log, known)| (*log, known.first) != (number, group.first));
@@ -301,7 +301,7 @@ impl Connection {
     fn ledger_before(&self, number: u32, names: &str) -> Result<u64, Failure> {
         let database = self.log_key(number)?.database;
         let mut before = 0;
-        for listed in self.space.keeper.store.list() {
+        for listed in self.keeper.store.list() {
             if listed.key.is_log() && listed.key.database == database && listed.number != number {
                 let same =
                     self.with_log(
@@ -326,7 +326,7 @@ impl Connection {
 
     fn ledger_settle(&mut self, committed: Option<bool>) {
         for (log, group) in std::mem::take(&mut self.ledger.sealed) {
-            self.space.keeper.logs.settle(log, group, committed);
+            self.keeper.logs.settle(log, group, committed);
         }
     }
 
@@ -367,7 +367,7 @@ impl Connection {
             return Err(not_begun());
         }
         let row = self.ledger_hash(body);
-        let store = &self.space.keeper.store;
+        let store = &self.keeper.store;
         let found = self.with_log(body.log, |log| {
             let Some(version) = log.versions.get(&body.sn) else {
                 return Ok(Some(What::Inserted));
@@ -445,7 +445,7 @@ impl Connection {
             findings: report.findings.len() as u64 + report.more,
             versions: report.versions,
         });
-        let text = report.sign(&self.space.keeper.keys.signing);
+        let text = report.sign(&self.keeper.keys.signing);
         let text = text.map_err(|e| fail::internal("signing failed").detail(e.to_string()))?;
         let label = self.operands(&[body.nonce])?.label;
         let entry = Entry::Value(Value::Text(text.into_bytes().into()));
@@ -456,7 +456,7 @@ impl Connection {
     /// What checkpoints of a log are called: store, database, table's OID and name.
     fn ledger_origin(&self, log: u32) -> Result<String, Failure> {
         let key = self.log_key(log)?;
-        let store = self.space.keeper.durable.as_ref().map_or(0, |d| d.id());
+        let store = self.keeper.durable.as_ref().map_or(0, |d| d.id());
         let names = self.with_log(log, |log| Ok(log.names.clone()))?;
         let mut origin = format!("confide/{store:016x}/{}/{}/", key.database, key.relation);
         for c in names.chars() {
@@ -474,8 +474,8 @@ impl Connection {
     pub(super) fn ledger_prove(&mut self, body: body::LedgerProve) -> Result<(), Failure> {
         self.need_client()?;
         let origin = self.ledger_origin(body.log)?;
-        let store = &self.space.keeper.store;
-        let key = &self.space.keeper.keys.signing;
+        let store = &self.keeper.store;
+        let key = &self.keeper.keys.signing;
         let text = self.with_log(body.log, |log| {
             let checkpoint = Checkpoint {
                 origin,

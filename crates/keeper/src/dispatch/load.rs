@@ -78,7 +78,7 @@ impl Connection {
         debug_assert!(parsed.origin == Origin::Client);
         let opened = client.opener.open_parsed(parsed, &mut self.plain);
         opened.map_err(unopened)?;
-        let session = &self.space.session;
+        let session = &self.session;
         session.counters.opened.fetch_add(count as u64, Relaxed);
         let t = parsed.type_code.unwrap_or(target.t);
         if t.stored() != target.t.stored() {
@@ -128,7 +128,7 @@ impl Connection {
         self.plain.clear();
         for column in columns {
             self.must_be_column(column.partition)?;
-            let partition = self.space.keeper.store.get(column.partition);
+            let partition = self.keeper.store.get(column.partition);
             let partition = partition.ok_or_else(store::unresolved)?;
             column.t = partition
                 .read()
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     fn promote_gathered(&mut self, columns: &[Column]) -> Result<(), Failure> {
-        let store = &self.space.keeper.store;
+        let store = &self.keeper.store;
         let mut made: Vec<(Fid, u32)> = Vec::new();
         let mut log = redo::Runs::new();
         let mut rest = self.plain.as_slice();
@@ -208,7 +208,7 @@ impl Connection {
             for (first, count) in &made {
                 let fids = (0..u64::from(*count)).map(|n| Fid(first.0 + n));
                 fids.for_each(|fid| {
-                    self.space.keeper.store.free(fid);
+                    self.keeper.store.free(fid);
                 });
             }
         })?;
@@ -218,7 +218,7 @@ impl Connection {
 
     /// Appends the redo record to the answer.
     fn log_runs(&mut self, log: &redo::Runs) -> Result<(), Failure> {
-        if let Some(durable) = &self.space.keeper.durable
+        if let Some(durable) = &self.keeper.durable
             && !log.is_empty()
         {
             self.reply.extend_from_slice(&durable.log_runs(log)?);

@@ -30,9 +30,9 @@ mod stats;
 mod tokens;
 
 use crate::aggregation::Aggregation;
-use crate::fail::{self, Failure};
+use crate::fail::{self, Ended, Failure};
 use crate::keeper::Keeper;
-use crate::session::{Client, Ended, Shared};
+use crate::session::{Client, Session, Shared};
 use crate::space::Space;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
@@ -55,6 +55,9 @@ const KINDS: usize = 128;
 
 /// One channel of a session, as its requests see it.
 pub struct Connection {
+    keeper: Arc<Keeper>,
+    session: Arc<Session>,
+    /// What its requests can name.
     space: Space,
     /// Whether this is the session's first channel, not a parallel worker's.
     leads: bool,
@@ -131,11 +134,9 @@ impl Connection {
         } = shared;
         let statement = session.handed.statement();
         Ok(Connection {
-            space: Space {
-                keeper: Arc::clone(keeper),
-                session,
-                own,
-            },
+            space: keeper.space(&session, own),
+            keeper: Arc::clone(keeper),
+            session,
             leads,
             worker: Worker::of(hello),
             client,
@@ -170,9 +171,9 @@ impl Connection {
             version: contract::VERSION,
             status: Status::Accepted,
             arena: self.space.own.first(),
-            session: self.space.session.id,
-            token: self.space.session.token,
-            incarnation: self.space.keeper.incarnation,
+            session: self.session.id,
+            token: self.session.token,
+            incarnation: self.keeper.incarnation,
         }
     }
 
@@ -185,7 +186,7 @@ impl Connection {
     #[inline]
     pub fn handle(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
         self.settle();
-        if self.version != self.space.session.version() {
+        if self.version != self.session.version() {
             self.refresh();
         }
         if let Some(count) = self.messages.get_mut(usize::from(kind as u16)) {
@@ -311,7 +312,7 @@ impl Connection {
     /// Takes new copies of what channels share.
     #[cold]
     fn refresh(&mut self) {
-        let (shared, version) = self.space.session.shared();
+        let (shared, version) = self.session.shared();
         let Shared {
             client,
             ticket,
@@ -349,12 +350,12 @@ impl Drop for Connection {
         self.garbage_end();
         self.ledger_gone();
         self.settle();
-        self.space.session.counters.closed(self.messages());
-        let answered = &self.space.keeper.counters.answered_total;
+        self.session.counters.closed(self.messages());
+        let answered = &self.keeper.counters.answered_total;
         answered.fetch_add(self.answered_messages(), Relaxed);
-        self.space.session.leave(&self.space.own);
+        self.session.arenas.leave(&self.space.own);
         if self.leads {
-            self.space.keeper.end(&self.space.session);
+            self.keeper.end(&self.session);
         }
     }
 }

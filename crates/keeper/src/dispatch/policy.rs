@@ -8,9 +8,8 @@
 //! or `varchar(1)` cut would be a constant, or a digit, to compare others with.
 
 use super::Connection;
-use crate::fail;
-use crate::program::Operation;
-use crate::session::Ended;
+use crate::fail::{self, Ended};
+use crate::signatures::Operation;
 use contract::{Fid, Kind};
 use values::{Error, Value};
 
@@ -52,7 +51,7 @@ impl Connection {
 
     /// Whether values of a column may be compared with each other without a client.
     pub(super) fn may_order(&self, partition: u32) -> Result<(), Error> {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let indexed = || keeper.store.get(partition).is_some_and(|p| p.is_indexed());
         match !keeper.config.index_order_only || indexed() || self.restores(partition) {
             true => Ok(()),

@@ -16,15 +16,15 @@ impl Connection {
             let value = self.space.value(fid, None).map_err(Failure::into_error)?;
             Ok(value.map(|v| v.type_code()))
         };
-        let program = Program::new(&body.program, &self.space.keeper.table, type_of)?;
-        let program = self.space.session.register(program)?;
+        let program = Program::new(&body.program, &self.keeper.table, type_of)?;
+        let program = self.session.register(program)?;
         self.answer(&answer::ProgramRegister { program });
         Ok(())
     }
 
     pub(super) fn program_forget(&mut self, body: body::ProgramForget) -> Result<(), Failure> {
         // Forgetting what is not there is no error: nothing can be done about it.
-        self.space.session.forget(body.program);
+        self.session.forget(body.program);
         Ok(())
     }
 }

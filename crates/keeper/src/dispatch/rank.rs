@@ -79,7 +79,7 @@ impl Connection {
                 return Err(fail::program_limit("The channel ranks too many sets.").into());
             }
             None => Ranked {
-                set: Set::new(keys.iter().copied(), &self.space.session.budget),
+                set: Set::new(keys.iter().copied(), &self.session.budget),
                 touched: Touched::default(),
                 operands: Vec::new(),
                 broken: None,
@@ -88,7 +88,7 @@ impl Connection {
         let done = self.fill(&mut ranked, words, rows);
         if let Err(failure) = &done {
             ranked = Ranked {
-                set: Set::new(keys.iter().copied(), &self.space.session.budget),
+                set: Set::new(keys.iter().copied(), &self.session.budget),
                 touched: Touched::default(),
                 operands: Vec::new(),
                 broken: Some(failure.clone()),
@@ -125,7 +125,7 @@ impl Connection {
             if let Some(before) = operands.get_mut(index - 1) {
                 *before = self.more_operands(*before, words)?;
             }
-            let meter = Meter::new(&self.space.session.budget);
+            let meter = Meter::new(&self.session.budget);
             let values = load(&self.space, words, t, touched, &meter)?;
             if let Some((_, failure)) = values.failures.iter().next() {
                 return Err(failure.clone());
@@ -153,7 +153,7 @@ impl Connection {
         };
         if done.is_ok() {
             for (partition, rows) in std::mem::take(&mut ranked.touched).iter() {
-                if let Some(partition) = self.space.keeper.store.get(partition) {
+                if let Some(partition) = self.keeper.store.get(partition) {
                     partition.reveal(OpResult::Order, rows);
                 }
             }
@@ -162,7 +162,7 @@ impl Connection {
             self.sets.remove(&number);
         }
         let Ranks { ranks, steps } = done?;
-        let counters = &self.space.session.counters;
+        let counters = &self.session.counters;
         counters.declassified.fetch_add(ranks.len() as u64, Relaxed);
         counters.ranked.fetch_add(ranks.len() as u64, Relaxed);
         let steps = match flags & STEPS {

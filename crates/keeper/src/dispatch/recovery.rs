@@ -70,7 +70,7 @@ impl Worker {
 
 impl Connection {
     fn durable(&self) -> Result<&Durable, Failure> {
-        let durable = self.space.keeper.durable.as_ref();
+        let durable = self.keeper.durable.as_ref();
         durable.ok_or_else(|| {
             let error = Error::new(b"55000", "confide: the keeper keeps values in memory only");
             error
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     pub(super) fn recovery_state(&mut self, body: body::RecoveryState) -> Result<(), Failure> {
-        let standing = match &self.space.keeper.durable {
+        let standing = match &self.keeper.durable {
             Some(durable) => durable.standing(body.system)?,
             None => Standing::VOLATILE,
         };
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     pub(super) fn redo(&mut self, body: body::Redo<'_>) -> Result<(), Failure> {
-        let store = &self.space.keeper.store;
+        let store = &self.keeper.store;
         Ok(self.durable()?.redo(store, body.record)?)
     }
 
@@ -154,7 +154,7 @@ impl Connection {
             timeline,
             position,
         };
-        let store = &self.space.keeper.store;
+        let store = &self.keeper.store;
         Ok(self.durable()?.checkpoint(store, at)?)
     }
 }

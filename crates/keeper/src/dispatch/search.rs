@@ -33,7 +33,7 @@ impl Connection {
         let done = self.places(body.sought, body.keys as usize, &keys);
         self.fids = keys;
         done?;
-        self.space.session.counters.searches.fetch_add(1, Relaxed);
+        self.session.counters.searches.fetch_add(1, Relaxed);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ impl Connection {
         if body.settings.iter().count() > PAIRS_MAX {
             return Err(fail::malformed("There are too many settings.").into());
         }
-        let set = self.space.session.change(|shared| {
+        let set = self.session.change(|shared| {
             let mut settings = body.settings.iter();
             settings.try_for_each(|Setting { name, value }| shared.env.set(name, value))
         });

@@ -143,7 +143,7 @@ impl Connection {
         let failed = |e: ledger::Error| fail::internal("signing failed").detail(e.to_string());
         let mut seed = [0; SEED_BYTES];
         rand::fill(&mut seed).map_err(|_| fail::internal("there are no random bytes"))?;
-        let key = &self.space.keeper.keys.signing;
+        let key = &self.keeper.keys.signing;
         let signed = SignedResult::sign(header, signing.cells, seed, key).map_err(failed)?;
         let text = signed.to_json().map_err(failed)?;
         self.space.set(

@@ -16,7 +16,7 @@ impl Connection {
         let mut text = String::new();
         self.keeper_lines(&mut text);
         self.session_lines(&mut text);
-        let columns = self.space.keeper.store.statistics();
+        let columns = self.keeper.store.statistics();
         for (number, column) in columns.iter().take(COLUMNS_MAX) {
             column_lines(&mut text, *number, column);
         }
@@ -27,7 +27,7 @@ impl Connection {
     }
 
     fn keeper_lines(&self, text: &mut String) {
-        let keeper = &self.space.keeper;
+        let keeper = &self.keeper;
         let counters = &keeper.counters;
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         let budget = keeper.store.budget();
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     fn session_lines(&self, text: &mut String) {
-        let session = &self.space.session;
+        let session = &self.session;
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         let (programs, arenas) = session.sizes();
         let slots = self.space.own.statement.read().slots();

@@ -1,12 +1,12 @@
-//! `Tokens`: what PostgreSQL joins and groups rows by, a batch of them in one exchange.
+//! `Tokens`: what PostgreSQL joins and groups rows by, a batch of them in one round trip.
 //!
 //! Invariant: without a client session there are none.
 
 use super::Connection;
 use super::batches::{columns, shape};
 use crate::fail::{self, Failure};
-use crate::keeper;
 use crate::program::tokens::Tokens;
+use crate::random::random;
 use contract::message::token;
 use contract::{TypeCode, body};
 use values::Error;
@@ -43,7 +43,7 @@ impl Connection {
         if let Some(key) = &self.token_key {
             return Ok(key.clone());
         }
-        let key = keeper::random().map_err(|_| fail::internal("no random bytes"))?;
+        let key = random().map_err(|_| fail::internal("no random bytes"))?;
         Ok(self.token_key.insert(Zeroizing::new(key)).clone())
     }
 }

@@ -234,7 +234,7 @@ impl Durable {
         let mut sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
         sealer.compress(place.compress);
         let id = match meta.store {
-            0 => u64::from_le_bytes(crate::keeper::random().map_err(|e| e.to_string())?).max(1),
+            0 => u64::from_le_bytes(crate::random::random().map_err(|e| e.to_string())?).max(1),
             id => id,
         };
         let mut opener = Opener::new(&place.root);

@@ -4,8 +4,9 @@
 //! list counts for the rows that none of its values decides.
 
 use super::column::{Column, Data};
+use super::rowform::encode_row;
+use super::strings::Strings;
 use super::vector::Meter;
-use crate::aggregation::{Strings, encode_row};
 use crate::fail::Failure;
 use contract::TypeCode;
 

@@ -60,7 +60,7 @@ impl Wide<'_> {
             return Ok(());
         };
         let space = tools.space;
-        let meter = Meter::new(&space.session.budget);
+        let meter = Meter::new(&space.budget);
         let mut lists = Vec::with_capacity(self.columns.len());
         for (column, t) in self.columns.iter().zip(&first.inputs) {
             lists.push(column.load_list(space, *t, &meter)?);
@@ -68,10 +68,10 @@ impl Wide<'_> {
         let mut from = 0;
         while from < self.rows {
             let part = (from, self.rows.min(from + PART));
-            let meter = Meter::new(&space.session.budget);
+            let meter = Meter::new(&space.budget);
             let context = Context {
                 env: tools.env,
-                hash_key: &space.keeper.keys.hash,
+                hash_key: &space.keys.hash,
                 meter: &meter,
             };
             let mut loaded = Vec::with_capacity(self.columns.len());
@@ -151,7 +151,7 @@ impl Wide<'_> {
             return;
         };
         for (partition, rows) in touched.iter() {
-            if let Some(partition) = tools.space.keeper.store.get(partition) {
+            if let Some(partition) = tools.space.store.get(partition) {
                 partition.reveal(program.result, rows.min(done as u64));
             }
         }

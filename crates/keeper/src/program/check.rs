@@ -6,8 +6,8 @@
 
 use super::among::comparable;
 use super::parse::{Instruction, Parts, parse};
-use super::table::Table;
 use crate::fail;
+use crate::signatures::Table;
 use contract::message::program::{self as code, LOCALS_MAX, STACK_MAX};
 use contract::message::table as wire;
 use contract::{Fid, OpResult, TypeCode};

@@ -6,9 +6,9 @@ use super::check::Program;
 use super::column::{Column, Data};
 use super::load::{Touched, load};
 use super::logic;
-use super::table::{Operation, Table};
 use super::vector::{Context, Meter, call};
 use crate::fail::{self, Failure};
+use crate::signatures::{Operation, Table};
 use crate::space::Space;
 use contract::message::program as code;
 use contract::{Fid, OpResult, TypeCode};
@@ -104,10 +104,10 @@ impl Batch<'_> {
         touched: &mut Touched,
     ) -> Result<Column, Failure> {
         let space = tools.space;
-        let meter = Meter::new(&space.session.budget);
+        let meter = Meter::new(&space.budget);
         let context = Context {
             env: tools.env,
-            hash_key: &space.keeper.keys.hash,
+            hash_key: &space.keys.hash,
             meter: &meter,
         };
         let mut inputs = Vec::with_capacity(self.target.arity());
@@ -147,7 +147,7 @@ impl Batch<'_> {
         }
         let result = self.target.result();
         for (partition, rows) in touched.iter() {
-            if let Some(partition) = tools.space.keeper.store.get(partition) {
+            if let Some(partition) = tools.space.store.get(partition) {
                 partition.reveal(result, rows);
             }
         }
@@ -181,7 +181,7 @@ pub fn run(
 ) -> Result<Column, Failure> {
     let constants = constants(space, program, context.meter)?;
     let run = Run {
-        table: &space.keeper.table,
+        table: &space.table,
         inputs,
         constants: &constants,
         rows,

@@ -58,7 +58,7 @@ pub fn load(
             })??;
         } else {
             touched.add(partition, run.len());
-            let partition = space.keeper.store.get(partition);
+            let partition = space.store.get(partition);
             let reader = partition.ok_or_else(store::unresolved)?.read();
             permanents(&mut column, &reader, run, want, meter)?;
         }

@@ -1,7 +1,7 @@
 //! One row: fast paths over values where they lie. `None` means "not here": the
 //! caller asks crate `values`.
 
-use super::table::{Kernel, Operation};
+use crate::signatures::{Kernel, Operation};
 use contract::{Op, TypeCode};
 use std::cmp::Ordering;
 use store::Scalar;

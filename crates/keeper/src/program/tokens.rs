@@ -10,8 +10,8 @@ use super::column::Column;
 use super::encoded::Encoded;
 use super::eval::{PART, Tools};
 use super::load::{Touched, join};
+use super::rowform::RowForm;
 use super::vector::Meter;
-use crate::aggregation::RowForm;
 use crate::fail::Failure;
 use contract::message::token::BYTES;
 use contract::{OpResult, TypeCode};
@@ -46,7 +46,7 @@ impl Tokens<'_> {
         let mut form = RowForm::default();
         while done < self.rows && failed.is_none() {
             let part = (done, self.rows.min(done + PART));
-            let meter = Meter::new(&tools.space.session.budget);
+            let meter = Meter::new(&tools.space.budget);
             let mut columns = Vec::with_capacity(self.columns.len());
             for (column, t) in self.columns.iter().zip(self.types) {
                 columns.push(column.load(tools.space, part, Some(*t), &mut touched, &meter)?);
@@ -62,7 +62,7 @@ impl Tokens<'_> {
             failed = first.map(|(_, failure)| failure.clone());
         }
         for (partition, rows) in touched.iter() {
-            if let Some(partition) = tools.space.keeper.store.get(partition) {
+            if let Some(partition) = tools.space.store.get(partition) {
                 partition.reveal(OpResult::Hash, rows.min(done as u64));
             }
         }

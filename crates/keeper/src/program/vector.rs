@@ -5,8 +5,8 @@
 use super::column::{Column, Data, string, strings};
 use super::load::join;
 use super::scalar;
-use super::table::{ARITY_MAX, Kernel, Operation};
 use crate::fail::{self, Failure};
+use crate::signatures::{ARITY_MAX, Kernel, Operation};
 use contract::{Op, OpResult, TypeCode};
 use std::borrow::Cow;
 use std::cell::Cell;

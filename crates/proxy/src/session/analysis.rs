@@ -47,6 +47,14 @@ enum Missing {
     Report,
 }
 
+/// Whether protected values can be carried.
+enum Carries {
+    Yes,
+    /// After a handshake.
+    Later,
+    No(Failure),
+}
+
 impl Core {
     /// Analyses and seals. `handle`: the text is for Parse.
     pub(super) fn analyse(&mut self, sql: &str, handle: bool) -> Step<Outcome> {
@@ -76,27 +84,37 @@ impl Core {
             return Ok(Outcome::Refuse(aborted()));
         }
         match self.missing(&analysed, &state) {
-            Missing::Nothing => {}
-            Missing::Answers => return Ok(self.drain()),
-            Missing::Report if failed => {
-                return Ok(Outcome::Refuse(
-                    aborted().hint("Send what follows the end of the transaction by itself."),
-                ));
-            }
+            Missing::Nothing => self.classified(sql, analysed, handle, failed),
+            Missing::Answers => Ok(self.drain()),
+            Missing::Report if failed => Ok(Outcome::Refuse(
+                aborted().hint("Send what follows the end of the transaction by itself."),
+            )),
             Missing::Report => {
                 self.tried.refresh = true;
                 self.start(Purpose::Ask)?;
-                return Ok(Outcome::Wait);
+                Ok(Outcome::Wait)
             }
         }
-        let statements = match analysed {
-            Ok(statements) => statements,
-            Err(refusal) => return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql))),
-        };
-        if let Some(refusal) = rewrite::undone(&statements, self.view.changed()) {
-            return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql)));
+    }
+
+    /// What becomes of a text of which all is known that its analysis depends on.
+    fn classified(
+        &mut self,
+        sql: &str,
+        analysed: Analysed,
+        handle: bool,
+        failed: bool,
+    ) -> Step<Outcome> {
+        let checked = analysed.and_then(|statements| {
+            match rewrite::undone(&statements, self.view.changed()) {
+                Some(refusal) => Err(refusal),
+                None => Ok(statements),
+            }
+        });
+        match checked {
+            Ok(statements) => self.seal_text(sql, statements, handle, failed),
+            Err(refusal) => Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql))),
         }
-        self.seal_text(sql, statements, handle, failed)
     }
 
     /// The text waits for all answers. Within a pipeline the server is told to send them.
@@ -128,6 +146,26 @@ impl Core {
         Missing::Nothing
     }
 
+    /// Whether the connection can carry protected values.
+    fn may_carry(&mut self, failed: bool) -> Step<Carries> {
+        if !self.utf8 {
+            let failure = Failure::new(
+                "0A000",
+                "confide: client_encoding must be UTF8 for protected columns",
+            );
+            return Ok(Carries::No(failure.hint("SET client_encoding TO 'UTF8'.")));
+        }
+        if self.session.is_open() || failed {
+            return Ok(Carries::Yes);
+        }
+        if self.tried.handshake {
+            return Ok(Carries::No(Failure::no_session()));
+        }
+        self.tried.handshake = true;
+        self.start(Purpose::Handshake)?;
+        Ok(Carries::Later)
+    }
+
     fn seal_text(
         &mut self,
         sql: &str,
@@ -144,22 +182,12 @@ impl Core {
             .iter()
             .flat_map(|e| &e.pieces)
             .any(|p| matches!(p, Piece::Envelope(_)));
-        if (touches || sealed) && !self.utf8 {
-            return Ok(Outcome::Refuse(
-                Failure::new(
-                    "0A000",
-                    "confide: client_encoding must be UTF8 for protected columns",
-                )
-                .hint("SET client_encoding TO 'UTF8'."),
-            ));
-        }
-        if (touches || sealed) && !self.session.is_open() && !failed {
-            if !self.tried.handshake {
-                self.tried.handshake = true;
-                self.start(Purpose::Handshake)?;
-                return Ok(Outcome::Wait);
+        if touches || sealed {
+            match self.may_carry(failed)? {
+                Carries::Yes => {}
+                Carries::Later => return Ok(Outcome::Wait),
+                Carries::No(failure) => return Ok(Outcome::Refuse(failure)),
             }
-            return Ok(Outcome::Refuse(Failure::no_session()));
         }
         let grants = match self.carried(&statements) {
             Ok(grants) => grants,

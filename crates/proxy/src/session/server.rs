@@ -18,6 +18,16 @@ const NO_SESSION: &[u8] = b"confide: no client session";
 /// What the server answers to CopyFail.
 const COPY_FAILED: &[u8] = b"57014";
 
+/// An error of the server's, and what is told in its place.
+struct Told<'a> {
+    fields: &'a [(u8, &'a [u8])],
+    /// The proxy's own reason, which comes before the server's.
+    ours: Option<Failure>,
+    context: Option<&'a str>,
+    /// Positions are those of the text that was sent.
+    mapped: bool,
+}
+
 impl Core {
     /// One frame of the server.
     pub(super) fn on_server(&mut self, message: &mut BytesMut) -> Step {
@@ -128,41 +138,58 @@ impl Core {
         let explained = self.explain(&fields);
         let told = explained.as_ref().map(|e| e.fields(&fields));
         let fields = told.unwrap_or(fields);
-        let mapped = explained.is_none();
+        let told = Told {
+            fields: &fields,
+            ours,
+            context: context.as_deref(),
+            mapped: explained.is_none(),
+        };
+        if self.tell_of_front(told, fatal) && !fatal {
+            self.drop_until_sync();
+        }
+        Ok(())
+    }
+
+    /// Tells the client of an error as what was expected first wants it; whether what follows
+    /// up to Sync is dropped.
+    fn tell_of_front(&mut self, told: Told<'_>, fatal: bool) -> bool {
+        let Told {
+            fields,
+            ours,
+            context,
+            mapped,
+        } = told;
         match self.queue.front_mut() {
             Some(Expect::Internal(state)) if !fatal => {
                 self.litter = true;
-                state.error = Some(server_failure(&fields));
+                state.error = Some(server_failure(fields));
                 if state.sync {
-                    return Ok(());
+                    return false;
                 }
                 // Within the client's pipeline: its transaction has failed.
                 self.task = None;
-                self.tell(&fields, b'E', None);
+                self.tell(fields, b'E', None);
             }
             Some(Expect::Query(state)) => {
                 let ours = state.refusal.take().or(ours);
                 let positions = state.positions.take().filter(|_| mapped);
-                self.tell_or(ours, context.as_deref(), &fields, positions.as_ref());
-                return Ok(());
+                self.tell_or(ours, context, fields, positions.as_ref());
+                return false;
             }
             Some(Expect::Refusal(failure)) => {
                 let failure = (**failure).clone();
-                self.tell_or(Some(failure), None, &fields, None);
+                self.tell_or(Some(failure), None, fields, None);
             }
             Some(Expect::Sync) | None => {
-                self.tell(&fields, b'E', None);
-                return Ok(());
+                self.tell(fields, b'E', None);
+                return false;
             }
             Some(entry) => {
                 let positions = positions_of(entry).filter(|_| mapped);
-                self.tell_or(ours, context.as_deref(), &fields, positions.as_ref());
+                self.tell_or(ours, context, fields, positions.as_ref());
             }
         }
-        if !fatal {
-            self.drop_until_sync();
-        }
-        Ok(())
+        true
     }
 
     /// The server skips what follows up to Sync; so do its answers.

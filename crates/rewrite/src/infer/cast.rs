@@ -3,7 +3,7 @@
 
 use super::{Infer, Res};
 use crate::refusal::Refusal;
-use crate::schema::ColumnType;
+use crate::relation::ColumnType;
 use crate::value::{Block, Class, LeafKind, Use, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{TypeCast, TypeName, a_const};

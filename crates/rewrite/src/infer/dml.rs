@@ -2,7 +2,7 @@
 
 use super::{Infer, Res, location};
 use crate::refusal::Refusal;
-use crate::schema::{ColumnType, Relation};
+use crate::relation::{ColumnType, Relation};
 use crate::scope::{Cols, Entry, Frame};
 use crate::value::{LeafKind, Val};
 use contract::TypeCode;

@@ -4,7 +4,7 @@ use super::{Infer, Res, location, names};
 use crate::refusal::Refusal;
 use crate::scope::Cols;
 use crate::value::{Class, Val};
-use pg_query::protobuf::{CaseExpr, RowExpr, SubLink, SubLinkType};
+use pg_query::protobuf::{CaseExpr, CollateClause, RowExpr, SubLink, SubLinkType};
 use pg_query::{Node, NodeEnum};
 
 /// How deep expressions may nest: far below what the stack of the analysis holds.
@@ -51,14 +51,8 @@ impl Infer<'_> {
             }
             NodeEnum::SubLink(s) => self.sublink(s),
             NodeEnum::CaseExpr(c) => self.case(c),
-            NodeEnum::CoalesceExpr(c) => {
-                let vals = self.exprs(&c.args)?;
-                self.common(&vals, c.location)
-            }
-            NodeEnum::MinMaxExpr(c) => {
-                let vals = self.exprs(&c.args)?;
-                self.common(&vals, c.location)
-            }
+            NodeEnum::CoalesceExpr(c) => self.alternatives(&c.args, c.location),
+            NodeEnum::MinMaxExpr(c) => self.alternatives(&c.args, c.location),
             NodeEnum::NullTest(t) => {
                 let val = self.maybe(t.arg.as_deref())?;
                 self.null_test(val)
@@ -74,24 +68,11 @@ impl Infer<'_> {
                 let vals = self.exprs(&a.elements)?;
                 Ok(self.array(&vals, a.location)?)
             }
-            NodeEnum::CollateClause(c) => match c.arg.as_deref() {
-                Some(arg) => {
-                    let val = self.expr(arg)?;
-                    if self.enc(&val).is_some() {
-                        return Err(Refusal::unsupported(
-                            "COLLATE does not apply to protected text",
-                        )
-                        .at(c.location)
-                        .hint("Protected text always collates bytewise (\"C\")."));
-                    }
-                    Ok(self.settle(&val))
-                }
-                None => Ok(Val::plain(None)),
-            },
-            NodeEnum::NamedArgExpr(a) => match a.arg.as_deref() {
-                Some(arg) => self.expr(arg),
-                None => Ok(Val::plain(None)),
-            },
+            NodeEnum::CollateClause(c) => self.collated(c),
+            NodeEnum::NamedArgExpr(a) => {
+                let val = self.maybe(a.arg.as_deref())?;
+                Ok(val.unwrap_or_else(|| Val::plain(None)))
+            }
             NodeEnum::AIndirection(_) => self.indirection(node),
             NodeEnum::SqlvalueFunction(_) => Ok(Val::plain(sql_value_type(kind))),
             NodeEnum::SetToDefault(_) => Ok(Val::of(Class::Lit(None))),
@@ -100,27 +81,58 @@ impl Infer<'_> {
                 self.exprs(&g.args)?;
                 Ok(Val::plain(None))
             }
-            NodeEnum::MultiAssignRef(_) | NodeEnum::List(_) => Err(self.unknown_node(node)),
+            NodeEnum::XmlExpr(_) | NodeEnum::XmlSerialize(_) | NodeEnum::JsonIsPredicate(_) => {
+                self.document(node, kind)
+            }
+            _ => Err(self.unknown_node(node)),
+        }
+    }
+
+    /// Expressions of which one gives the value.
+    fn alternatives(&mut self, args: &[Node], location: i32) -> Res<Val> {
+        let vals = self.exprs(args)?;
+        self.common(&vals, location)
+    }
+
+    fn collated(&mut self, c: &CollateClause) -> Res<Val> {
+        let Some(arg) = c.arg.as_deref() else {
+            return Ok(Val::plain(None));
+        };
+        let val = self.expr(arg)?;
+        if self.enc(&val).is_some() {
+            return Err(
+                Refusal::unsupported("COLLATE does not apply to protected text")
+                    .at(c.location)
+                    .hint("Protected text always collates bytewise (\"C\")."),
+            );
+        }
+        Ok(self.settle(&val))
+    }
+
+    /// Expressions that take XML or JSON: nothing protected has a place in them.
+    fn document(&mut self, node: &Node, kind: &NodeEnum) -> Res<Val> {
+        let (vals, at, what) = match kind {
             NodeEnum::XmlExpr(x) => {
                 let mut vals = self.exprs(&x.args)?;
                 for named in &x.named_args {
                     vals.push(self.target_value(named)?);
                 }
-                self.plain_only(&vals, location(node), "XML functions")
+                (vals, location(node), "XML functions")
             }
             NodeEnum::XmlSerialize(x) => {
-                let vals: Vec<Val> = self.maybe(x.expr.as_deref())?.into_iter().collect();
+                let vals = self.maybe(x.expr.as_deref())?.into_iter().collect();
                 if let Some(name) = &x.type_name {
                     self.visit_type(name);
                 }
-                self.plain_only(&vals, x.location, "XML functions")
+                (vals, x.location, "XML functions")
             }
             NodeEnum::JsonIsPredicate(j) => {
-                let vals: Vec<Val> = self.maybe(j.expr.as_deref())?.into_iter().collect();
-                self.plain_only(&vals, j.location, "JSON functions")
+                let vals = self.maybe(j.expr.as_deref())?.into_iter().collect();
+                (vals, j.location, "JSON functions")
             }
-            _ => Err(self.unknown_node(node)),
-        }
+            _ => return Err(self.unknown_node(node)),
+        };
+        self.plain_only(&vals, at, what)
     }
 
     fn null_test(&mut self, val: Option<Val>) -> Res<Val> {

@@ -2,7 +2,7 @@
 
 use super::{Infer, Res, names};
 use crate::refusal::Refusal;
-use crate::schema::Relation;
+use crate::relation::Relation;
 use crate::scope::{Col, Cols, Entry, Frame};
 use crate::value::{Block, Class, Val};
 use pg_query::protobuf::{

@@ -2,7 +2,7 @@
 
 use super::{Infer, Res};
 use crate::refusal::Refusal;
-use crate::schema::ColumnType;
+use crate::relation::ColumnType;
 use crate::value::{LeafKind, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{AConst, ParamRef, Token, a_const};

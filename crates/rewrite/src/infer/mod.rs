@@ -3,6 +3,7 @@
 //! Bottom-up over the parse tree, with scopes. Each kind of node is in a file of
 //! its own; this one has the state, and what a condition does.
 
+mod allow;
 mod call;
 mod cast;
 mod column;
@@ -14,6 +15,7 @@ mod func;
 mod literal;
 mod meet;
 mod merge;
+mod named;
 mod oper;
 mod range;
 mod select;
@@ -21,19 +23,21 @@ mod with;
 
 use crate::authority::Authority;
 use crate::edit::{Edit, Piece};
-use crate::naming::NamedTarget;
 use crate::refusal::Refusal;
-use crate::schema::{ColumnType, Schema};
+use crate::relation::ColumnType;
+use crate::schema::Schema;
 use crate::scope::{Cols, Frame};
 use crate::tokens::Tokens;
 use crate::value::{Class, LeafId, Leaves, Val};
 use contract::TypeCode;
-use pg_query::{Node, NodeEnum};
+use pg_query::Node;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 
+pub(crate) use crate::tree::names;
 pub use echo::key;
+use named::NamedTarget;
 pub(crate) use oper::code_of;
 pub(crate) use range::location;
 
@@ -82,17 +86,6 @@ pub(crate) struct Infer<'a> {
     pub nameless: usize,
     /// What the statement may do, as far as it was looked at.
     pub authority: Authority,
-}
-
-/// The names in a list of string nodes.
-pub(crate) fn names(nodes: &[Node]) -> Vec<&str> {
-    nodes
-        .iter()
-        .filter_map(|n| match &n.node {
-            Some(NodeEnum::String(s)) => Some(s.sval.as_str()),
-            _ => None,
-        })
-        .collect()
 }
 
 impl<'a> Infer<'a> {

@@ -1,11 +1,11 @@
 //! Arithmetic of dates and timestamps, and conversions between them.
 
-use super::civil::{self, Civil};
-use super::zone::unix_seconds;
 use super::{
     USECS_PER_DAY, USECS_PER_SEC, date_infinite, infinite, out_of_range, valid_date,
     valid_timestamp,
 };
+use crate::calendar::civil::{self, Civil};
+use crate::calendar::zone::unix_seconds;
 use crate::{Env, Error, Interval, Result};
 use std::cmp::Ordering;
 

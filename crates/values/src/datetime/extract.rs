@@ -1,9 +1,9 @@
 //! `extract`, `date_part` and `date_trunc`.
 
 use super::arith::{from_local, local};
-use super::civil::{self, Civil};
 use super::format::Parts;
 use super::{UNIX_EPOCH, USECS_PER_DAY, date_infinite, infinite, out_of_range};
+use crate::calendar::civil::{self, Civil};
 use crate::{Env, Error, Interval, Numeric, Result, Value};
 use contract::{TypeCode, Unit};
 

@@ -1,8 +1,8 @@
 //! Writes dates, times, timestamps and intervals in all of PostgreSQL's styles.
 
-use super::civil::{self, Civil};
-use super::zone::{Local, unix_seconds};
 use super::{USECS_PER_DAY, USECS_PER_HOUR, USECS_PER_MINUTE, USECS_PER_SEC};
+use crate::calendar::civil::{self, Civil};
+use crate::calendar::zone::{Local, unix_seconds};
 use crate::env::{DateOrder, DateStyle, IntervalStyle};
 use crate::{Env, Interval};
 use std::fmt::Write;

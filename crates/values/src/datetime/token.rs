@@ -199,109 +199,142 @@ pub(crate) fn span(text: &[u8]) -> Option<Span> {
     Some(Span::Unit(unit))
 }
 
-/// Reads on while `accept` holds.
-fn take_while(s: &[u8], at: &mut usize, text: &mut Vec<u8>, accept: impl Fn(u8) -> bool) {
-    while let Some(&b) = s.get(*at)
-        && accept(b)
-    {
-        text.push(b.to_ascii_lowercase());
-        *at += 1;
+/// Input that is being cut, and the field that is being read.
+struct Cutter<'a> {
+    input: &'a [u8],
+    at: usize,
+    text: Vec<u8>,
+}
+
+fn digit(b: u8) -> bool {
+    b.is_ascii_digit()
+}
+
+fn alpha(b: u8) -> bool {
+    b.is_ascii_alphabetic()
+}
+
+impl Cutter<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.input.get(self.at).copied()
+    }
+
+    /// The next byte belongs to the field.
+    fn take(&mut self) {
+        if let Some(b) = self.peek() {
+            self.text.push(b.to_ascii_lowercase());
+            self.at += 1;
+        }
+    }
+
+    /// Reads on while `accept` holds.
+    fn take_while(&mut self, accept: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&accept) {
+            self.take();
+        }
+    }
+
+    /// A field that begins with a digit.
+    fn digits(&mut self) -> Kind {
+        self.take_while(digit);
+        let delimiter = match self.peek() {
+            Some(b':') => {
+                self.take_while(|b| digit(b) || b == b':' || b == b'.');
+                return Kind::Time;
+            }
+            Some(b @ (b'-' | b'/' | b'.')) => b,
+            _ => return Kind::Number,
+        };
+        self.take();
+        if !self.peek().is_some_and(digit) {
+            self.take_while(|b| b.is_ascii_alphanumeric() || b == delimiter);
+            return Kind::Date;
+        }
+        self.take_while(digit);
+        if self.peek() == Some(delimiter) {
+            self.take_while(|b| digit(b) || b == delimiter);
+            Kind::Date
+        } else if delimiter == b'.' {
+            Kind::Number
+        } else {
+            Kind::Date
+        }
+    }
+
+    /// A field that begins with a letter.
+    fn letters(&mut self) -> Kind {
+        self.take_while(alpha);
+        let dated = match self.peek() {
+            Some(b'-' | b'/' | b'.') => true,
+            Some(b) if b == b'+' || digit(b) => word(&self.text).is_none(),
+            _ => false,
+        };
+        if !dated {
+            return Kind::Word;
+        }
+        self.take_while(|b| b.is_ascii_alphanumeric() || b"+-/_.:".contains(&b));
+        Kind::Date
+    }
+
+    /// A field that begins with a sign.
+    fn signed(&mut self) -> Result<Kind, Bad> {
+        self.take();
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b) if digit(b) => {
+                self.take_while(|b| digit(b) || b":.-".contains(&b));
+                Ok(Kind::Zone)
+            }
+            Some(b) if alpha(b) => {
+                self.take_while(alpha);
+                Ok(Kind::Special)
+            }
+            _ => Err(Bad::Format),
+        }
     }
 }
 
 /// Cuts `s` into fields. `room` is the size of PostgreSQL's buffer: longer
 /// input is bad format.
 pub(crate) fn split(s: &[u8], room: usize) -> Result<Vec<Field>, Bad> {
-    let digit = |b: u8| b.is_ascii_digit();
-    let alpha = |b: u8| b.is_ascii_alphabetic();
     let mut fields: Vec<Field> = Vec::new();
-    let (mut at, mut used) = (0, 0);
-    while let Some(&b) = s.get(at) {
+    let mut used = 0;
+    let mut cutter = Cutter {
+        input: s,
+        at: 0,
+        text: Vec::new(),
+    };
+    while let Some(b) = cutter.peek() {
         if is_space(b) {
-            at += 1;
+            cutter.at += 1;
             continue;
         }
         if fields.len() >= MAX_FIELDS {
             return Err(Bad::Format);
         }
-        let mut text = Vec::new();
-        let kind = if digit(b) {
-            take_while(s, &mut at, &mut text, digit);
-            match s.get(at) {
-                Some(b':') => {
-                    take_while(s, &mut at, &mut text, |b| {
-                        digit(b) || b == b':' || b == b'.'
-                    });
-                    Kind::Time
-                }
-                Some(&delimiter @ (b'-' | b'/' | b'.')) => {
-                    text.push(delimiter);
-                    at += 1;
-                    if s.get(at).is_some_and(|&b| digit(b)) {
-                        take_while(s, &mut at, &mut text, digit);
-                        if s.get(at) == Some(&delimiter) {
-                            take_while(s, &mut at, &mut text, |b| digit(b) || b == delimiter);
-                            Kind::Date
-                        } else if delimiter == b'.' {
-                            Kind::Number
-                        } else {
-                            Kind::Date
-                        }
-                    } else {
-                        let accept = |b: u8| b.is_ascii_alphanumeric() || b == delimiter;
-                        take_while(s, &mut at, &mut text, accept);
-                        Kind::Date
-                    }
-                }
-                _ => Kind::Number,
+        let kind = match b {
+            b if digit(b) => cutter.digits(),
+            b if alpha(b) => cutter.letters(),
+            b'.' => {
+                cutter.take();
+                cutter.take_while(digit);
+                Kind::Number
             }
-        } else if b == b'.' {
-            text.push(b);
-            at += 1;
-            take_while(s, &mut at, &mut text, digit);
-            Kind::Number
-        } else if alpha(b) {
-            take_while(s, &mut at, &mut text, alpha);
-            let dated = match s.get(at) {
-                Some(b'-' | b'/' | b'.') => true,
-                Some(&b) if b == b'+' || digit(b) => word(&text).is_none(),
-                _ => false,
-            };
-            if dated {
-                let accept = |b: u8| b.is_ascii_alphanumeric() || b"+-/_.:".contains(&b);
-                take_while(s, &mut at, &mut text, accept);
-                Kind::Date
-            } else {
-                Kind::Word
+            b'+' | b'-' => cutter.signed()?,
+            b if b.is_ascii_punctuation() => {
+                cutter.at += 1;
+                continue;
             }
-        } else if b == b'+' || b == b'-' {
-            text.push(b);
-            at += 1;
-            while s.get(at).is_some_and(|&b| is_space(b)) {
-                at += 1;
-            }
-            match s.get(at) {
-                Some(&b) if digit(b) => {
-                    take_while(s, &mut at, &mut text, |b| digit(b) || b":.-".contains(&b));
-                    Kind::Zone
-                }
-                Some(&b) if alpha(b) => {
-                    take_while(s, &mut at, &mut text, alpha);
-                    Kind::Special
-                }
-                _ => return Err(Bad::Format),
-            }
-        } else if b.is_ascii_punctuation() {
-            at += 1;
-            continue;
-        } else {
-            return Err(Bad::Format);
+            _ => return Err(Bad::Format),
         };
+        let text = std::mem::take(&mut cutter.text);
         // Each field takes its bytes and a terminator.
-        if used + text.len() + 1 > room {
+        used += text.len() + 1;
+        if used > room {
             return Err(Bad::Format);
         }
-        used += text.len() + 1;
         fields.push(Field { kind, text });
     }
     Ok(fields)

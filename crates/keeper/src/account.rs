@@ -9,17 +9,17 @@ use values::Error;
 const PIECE: usize = 64 * 1024;
 
 /// An aggregation's memory.
-pub struct Purse {
+pub struct Account {
     budget: Arc<Budget>,
     limit: usize,
     charged: usize,
     used: usize,
 }
 
-impl Purse {
+impl Account {
     /// Nothing is charged yet.
-    pub fn new(budget: &Arc<Budget>, limit: usize) -> Purse {
-        Purse {
+    pub fn new(budget: &Arc<Budget>, limit: usize) -> Account {
+        Account {
             budget: Arc::clone(budget),
             limit,
             charged: 0,
@@ -72,7 +72,7 @@ impl Purse {
     }
 }
 
-impl Drop for Purse {
+impl Drop for Account {
     fn drop(&mut self) {
         self.empty();
     }
@@ -87,15 +87,15 @@ mod tests {
     #[test]
     fn comes_back() {
         let budget = Budget::new(100_000, "x");
-        let mut purse = Purse::new(&budget, 90_000);
-        assert!(purse.take(80_000).is_ok());
-        assert!(purse.take(20_000).is_err());
-        assert!(purse.take_beyond(20_000).is_ok());
-        assert!(purse.take_beyond(1).is_err());
-        purse.give(50_000);
-        assert!(purse.take(40_000).is_ok());
+        let mut account = Account::new(&budget, 90_000);
+        assert!(account.take(80_000).is_ok());
+        assert!(account.take(20_000).is_err());
+        assert!(account.take_beyond(20_000).is_ok());
+        assert!(account.take_beyond(1).is_err());
+        account.give(50_000);
+        assert!(account.take(40_000).is_ok());
         assert_eq!(budget.used(), 100_000);
-        drop(purse);
+        drop(account);
         assert_eq!(budget.used(), 0);
     }
 }

@@ -1,0 +1,47 @@
+//! The keys of a session, and the sealers and openers they give.
+use contract::envelope::Origin;
+
+use crate::keys::Key;
+use crate::{Error, Opener, Sealer};
+
+/// The two keys that a handshake gives, one per direction.
+pub struct SessionKeys {
+    client_to_keeper: Key,
+    keeper_to_client: Key,
+}
+
+impl SessionKeys {
+    pub(crate) fn new(client_to_keeper: [u8; 32], keeper_to_client: [u8; 32]) -> SessionKeys {
+        SessionKeys {
+            client_to_keeper: Key::new(client_to_keeper),
+            keeper_to_client: Key::new(keeper_to_client),
+        }
+    }
+
+    /// What the client seals with and opens with.
+    pub fn into_client(self) -> Result<(Sealer, Opener), Error> {
+        Ok((
+            Sealer::new(&self.client_to_keeper, Origin::Client)?,
+            Opener::new(&self.keeper_to_client, Origin::Keeper)?,
+        ))
+    }
+
+    /// Opens, at the keeper, what the keeper itself sealed for this session.
+    pub fn echo(&self) -> Result<Opener, Error> {
+        Opener::new(&self.keeper_to_client, Origin::Keeper)
+    }
+
+    /// What the keeper seals with and opens with.
+    pub fn into_keeper(self) -> Result<(Sealer, Opener), Error> {
+        Ok((
+            Sealer::new(&self.keeper_to_client, Origin::Keeper)?,
+            Opener::new(&self.client_to_keeper, Origin::Client)?,
+        ))
+    }
+}
+
+impl std::fmt::Debug for SessionKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionKeys(..)")
+    }
+}

@@ -1,0 +1,215 @@
+//! The form of a row: a byte string that is the same for equal values, one for all columns of a
+//! row, so that looking a row up among others allocates nothing.
+//!
+//! Invariant: equal values, as PostgreSQL has it (NULL equals NULL, 1.0 equals 1.00, char(n)
+//! without its blanks), have one form, and others another.
+
+use super::column::{Column, Data, string};
+use contract::TypeCode;
+use store::Scalar;
+use values::Value;
+
+/// Strings up to this length are one word.
+const SHORT: usize = 7;
+
+/// A short string as a word: its length in the highest byte.
+#[inline]
+fn short(bytes: &[u8]) -> Option<u64> {
+    if bytes.len() > SHORT {
+        return None;
+    }
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    word[SHORT] = bytes.len() as u8;
+    Some(u64::from_le_bytes(word))
+}
+
+#[inline]
+fn float_word(v: f64) -> u64 {
+    match v {
+        _ if v.is_nan() => f64::NAN.to_bits(),
+        0.0 => 0,
+        _ => v.to_bits(),
+    }
+}
+
+#[inline]
+fn without_padding(t: TypeCode, bytes: &[u8]) -> &[u8] {
+    if t != TypeCode::Bpchar {
+        return bytes;
+    }
+    let blanks = bytes.iter().rev().take_while(|c| **c == b' ').count();
+    bytes.get(..bytes.len() - blanks).unwrap_or(bytes)
+}
+
+/// Appends the form of a value, from which its end is known.
+pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
+    match scalar {
+        Scalar::Int(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Scalar::Float(v) => out.extend_from_slice(&float_word(*v).to_le_bytes()),
+        Scalar::Bytes(b) => {
+            let trimmed = without_padding(t, b);
+            match short(trimmed) {
+                Some(word) => out.extend_from_slice(&word.to_le_bytes()),
+                None => {
+                    let word = u64::MAX << 56 | trimmed.len() as u64;
+                    out.extend_from_slice(&word.to_le_bytes());
+                    out.extend_from_slice(trimmed);
+                }
+            }
+        }
+        Scalar::Uuid(v) => out.extend_from_slice(v),
+        Scalar::Interval(v) => values::key(&Value::Interval(*v), out),
+        Scalar::Scaled(v, scale) => {
+            let (mut v, mut scale) = (*v, *scale);
+            while scale > 0 && v % 10 == 0 {
+                v /= 10;
+                scale = if v == 0 { 0 } else { scale - 1 };
+            }
+            encode_reduced(v, scale, out);
+        }
+        Scalar::Numeric(n) => {
+            // Those that have the other form must not come with this one.
+            if let Some((v, scale)) = n.reduced() {
+                return encode_reduced(v, scale, out);
+            }
+            encode_reduced(0, u16::MAX, out);
+            let start = out.len();
+            out.extend_from_slice(&[0; 4]);
+            values::key(&Value::Numeric(n.as_ref().clone()), out);
+            let length = (out.len() - start - 4) as u32;
+            if let Some(place) = out.get_mut(start..start + 4) {
+                place.copy_from_slice(&length.to_le_bytes());
+            }
+        }
+    }
+}
+
+fn encode_reduced(v: i64, scale: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(&v.to_le_bytes());
+    out.extend_from_slice(&scale.to_le_bytes());
+}
+
+/// Appends the form of a row of a column; false, and nothing, if it is NULL.
+pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
+    if let Data::Bool(_) = column.data {
+        return encode_word(truth_word(column, row), out);
+    }
+    match column.scalar(row).filter(|_| !column.is_null(row)) {
+        Some(scalar) => {
+            encode(column.t, &scalar, out);
+            true
+        }
+        None => false,
+    }
+}
+
+/// The word of a truth, as of a raw value; none for NULL.
+#[inline]
+pub fn truth_word(column: &Column, row: usize) -> Option<u64> {
+    (!column.is_null(row)).then(|| u64::from(column.truth(row)))
+}
+
+/// Appends a word; false, and nothing, for NULL.
+pub fn encode_word(word: Option<u64>, out: &mut Vec<u8>) -> bool {
+    match word {
+        Some(v) => {
+            out.extend_from_slice(&v.to_le_bytes());
+            true
+        }
+        None => false,
+    }
+}
+
+/// The form of a row of columns, in room that is used again.
+#[derive(Default)]
+pub struct RowForm(Vec<u8>);
+
+impl RowForm {
+    /// The same for rows that are equal, NULLs included; and whether some column is NULL.
+    pub fn of(&mut self, columns: &[&Column], row: usize) -> (&[u8], bool) {
+        let form = &mut self.0;
+        form.clear();
+        form.resize(head_bytes(columns.len()), 0);
+        let mut some_null = false;
+        for (number, column) in columns.iter().enumerate() {
+            if !encode_row(column, row, form) {
+                mark_null(form, number);
+                some_null = true;
+            }
+        }
+        (form, some_null)
+    }
+}
+
+/// Bytes of the words that say which keys are NULL.
+pub fn head_bytes(keys: usize) -> usize {
+    keys.div_ceil(64) * 8
+}
+
+/// Notes in the head of a form that a key is NULL.
+pub fn mark_null(form: &mut [u8], key: usize) {
+    if let Some(byte) = form.get_mut(key / 8) {
+        *byte |= 1 << (key % 8);
+    }
+}
+
+/// Writes a word into each row; false if `word` has none that is neither a word nor
+/// NULL.
+#[inline]
+pub fn put_words<'f>(
+    rows: impl Iterator<Item = &'f mut [u8]>,
+    at: usize,
+    key: usize,
+    word: impl Fn(usize) -> Option<Option<u64>>,
+) -> bool {
+    for (row, form) in rows.enumerate() {
+        match word(row) {
+            Some(Some(word)) => {
+                if let Some(place) = form.get_mut(at..at + 8) {
+                    place.copy_from_slice(&word.to_le_bytes());
+                }
+            }
+            Some(None) => mark_null(form, key),
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Writes a column into each row, one word each; false where a value is not one word.
+pub fn column_words<'f>(
+    rows: impl Iterator<Item = &'f mut [u8]>,
+    at: usize,
+    key: usize,
+    column: &Column,
+) -> bool {
+    let there = |row| !column.is_null(row);
+    match &column.data {
+        Data::Int(v) => put_words(rows, at, key, |row| {
+            Some(
+                v.get(column.at(row))
+                    .filter(|_| there(row))
+                    .map(|v| *v as u64),
+            )
+        }),
+        Data::Float(v) => put_words(rows, at, key, |row| {
+            Some(
+                v.get(column.at(row))
+                    .filter(|_| there(row))
+                    .map(|v| float_word(*v)),
+            )
+        }),
+        Data::Bool(_) => put_words(rows, at, key, |row| Some(truth_word(column, row))),
+        Data::Bytes(bytes, ends) => put_words(rows, at, key, |row| {
+            if !there(row) {
+                return Some(None);
+            }
+            let bytes = string(bytes, ends, column.at(row));
+            short(without_padding(column.t, bytes)).map(Some)
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,66 @@
+//! Relations and their columns: the nouns of a [`crate::Schema`] and of a pin.
+
+use contract::TypeCode;
+
+/// The type of a column or argument.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ColumnType {
+    /// A plain type: OID and `typname`.
+    Plain(u32, String),
+    /// A protected type.
+    Enc(TypeCode),
+    /// An array of a protected type.
+    EncArray(TypeCode),
+    /// A type that contains protected ones: domain, composite, range, their
+    /// arrays. OID and `typname`.
+    Opaque(u32, String),
+}
+
+impl ColumnType {
+    /// Values of this type are, or contain, protected ones.
+    pub fn protected(&self) -> bool {
+        !matches!(self, ColumnType::Plain(..))
+    }
+}
+
+/// A column of a relation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub attnum: i16,
+    /// Its type.
+    pub ty: ColumnType,
+    /// Type modifier, -1 for none.
+    pub typmod: i32,
+    /// `GENERATED ALWAYS AS (…) STORED`: not part of `COPY` by default.
+    pub generated: bool,
+    /// An identity column.
+    pub identity: bool,
+}
+
+/// A table, view, materialized view, foreign table, sequence or composite type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Relation {
+    /// OID; 0 for one that an earlier statement of the same text creates.
+    pub oid: u32,
+    /// Schema.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// `pg_class.relkind`.
+    pub kind: char,
+    /// Columns; `None` for relations of the system, which are plain.
+    pub columns: Option<Vec<Column>>,
+}
+
+impl Relation {
+    /// One of its columns is protected.
+    pub fn protected(&self) -> bool {
+        self.columns
+            .iter()
+            .flatten()
+            .any(|column| column.ty.protected())
+    }
+}

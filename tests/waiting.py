@@ -1,0 +1,92 @@
+"""Waiting for states, never for a time: a test goes on as soon as what it needs is so, on a slow
+machine as on a fast one, and fails naming what did not come."""
+
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+LIMIT = 60
+
+
+def until(state, what, limit=LIMIT):
+    """What `state` gives, once that is true. Errors of `state` are the test's."""
+    end = time.monotonic() + limit
+    while True:
+        found = state()
+        if found:
+            return found
+        if time.monotonic() > end:
+            pytest.fail(f"not within {limit} s: {what}")
+        time.sleep(0.01)
+
+
+def until_waits(stack, connection, event, looks=1):
+    """Until a connection's backend waits for this: a type of wait events ("Lock") or an event
+    ("PgSleep"), and does so at each of so many looks. Asks on a connection of its own: the
+    other one is busy."""
+    pid = connection.info.backend_pid
+    asked = "SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = %s"
+    with stack.connect_dba() as dba:
+        until(
+            lambda: all(
+                event in (dba.execute(asked, [pid]).fetchone() or ()) for _ in range(looks)
+            ),
+            f"the backend waits for {event}",
+        )
+
+
+def active(dba, pid):
+    """Whether a backend works on a statement."""
+    asked = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+    return dba.execute(asked, [pid]).fetchone() is not None
+
+
+def worked(pid):
+    """Nanoseconds that all threads of a process have run."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total
+
+
+# What a keeper works at least before it is in the middle of something.
+WORK = 30_000_000
+
+
+@contextmanager
+def meanwhile(state, action):
+    """Does something in the background once `state` is true, while the block runs. An error of
+    it is the test's."""
+    errors = []
+
+    def wait():
+        try:
+            until(state, "the statement runs")
+            action()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield
+    thread.join()
+    if errors:
+        raise errors[0]
+
+
+def amid(stack, action):
+    """Does something while the block's statement has the keeper work."""
+    keeper = stack.keeper_pid()
+    before = worked(keeper)
+    return meanwhile(lambda: worked(keeper) - before > WORK, action)
+
+
+def stopped(pid):
+    """Whether a process has stopped itself."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
