@@ -35,40 +35,6 @@ pub struct Function {
     pub number: u16,
 }
 
-/// The names under which SQL knows an operation.
-fn names(op: Op, types: &[TypeCode]) -> &'static [&'static str] {
-    let text = types.first() == Some(&TypeCode::Text);
-    match op {
-        Op::StartsWith => &["starts_with"],
-        Op::Abs => &["abs"],
-        Op::Mod => &["mod"],
-        Op::Round => &["round"],
-        Op::Trunc => &["trunc"],
-        Op::Ceil => &["ceil", "ceiling"],
-        Op::Floor => &["floor"],
-        Op::Sign => &["sign"],
-        Op::Substring => &["substring", "substr"],
-        Op::Upper => &["upper"],
-        Op::Lower => &["lower"],
-        Op::Length if types == [TypeCode::Bytea] => &["length"],
-        Op::Length => &["length", "char_length", "character_length"],
-        Op::OctetLength => &["octet_length"],
-        Op::TrimBoth => &["btrim"],
-        Op::TrimLeft => &["ltrim"],
-        Op::TrimRight => &["rtrim"],
-        Op::Position if text => &["strpos"],
-        Op::Replace => &["replace"],
-        Op::Left => &["left"],
-        Op::Right => &["right"],
-        Op::Reverse => &["reverse"],
-        Op::LikeEscape => &["like_escape"],
-        Op::Extract => &["extract"],
-        Op::DatePart => &["date_part"],
-        Op::DateTrunc => &["date_trunc"],
-        _ => &[],
-    }
-}
-
 /// All functions by name, without casts and aggregates.
 pub fn functions(signatures: &Signatures) -> Vec<Function> {
     let mut all = Vec::new();
@@ -83,19 +49,10 @@ pub fn functions(signatures: &Signatures) -> Vec<Function> {
             (OpResult::Fid, Some(t)) => Arg::Enc(t),
             _ => Arg::Plain(TypeCode::Bool),
         };
-        for name in names(signature.op, &signature.args) {
+        for name in signatures.names(signature) {
             all.push(Function {
                 name,
                 args: args.clone(),
-                ret,
-                number,
-            });
-        }
-        // position(a in b) puts the string that is searched first, too.
-        if signature.op == Op::Position {
-            all.push(Function {
-                name: "position",
-                args,
                 ret,
                 number,
             });

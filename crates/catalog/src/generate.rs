@@ -11,6 +11,7 @@ mod tests;
 mod vectors;
 mod wrappers;
 
+use crate::Signatures;
 use contract::describe::Message;
 use contract::message::table::MESSAGES;
 
@@ -47,6 +48,7 @@ pub fn headers(messages: &[Message]) -> Vec<Generated> {
 /// All generated files.
 pub fn all() -> Vec<Generated> {
     let mut files = headers(MESSAGES);
+    files.extend(functions(&crate::signatures()));
     files.extend(others());
     files
 }
@@ -62,24 +64,30 @@ fn others() -> Vec<Generated> {
             text: docs::messages(MESSAGES),
         },
         Generated {
-            path: "extension/src/generated/functions.inc",
-            text: wrappers::text(),
-        },
-        Generated {
-            path: "extension/sql/generated.sql",
-            text: sql::text(),
-        },
-        Generated {
             path: "extension/test/golden.h",
             text: golden::text(),
         },
+    ]
+}
+
+/// What SQL can do with protected values, with these signatures.
+pub fn functions(signatures: &Signatures) -> Vec<Generated> {
+    vec![
+        Generated {
+            path: "extension/src/generated/functions.inc",
+            text: wrappers::text(signatures),
+        },
+        Generated {
+            path: "extension/sql/generated.sql",
+            text: sql::text(signatures),
+        },
         Generated {
             path: "docs/operators.md",
-            text: docs::text(),
+            text: docs::text(signatures),
         },
         Generated {
             path: "tests/generated/catalog.json",
-            text: tests::text(),
+            text: tests::text(signatures),
         },
     ]
 }

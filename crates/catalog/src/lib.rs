@@ -23,5 +23,5 @@ pub use aggregates::{AggregateSignature, aggregates};
 pub use casts::{Cast, CastMethod, Context, casts, plain_casts};
 pub use functions::{Arg, Function, functions};
 pub use operators::{Operator, OperatorClass, Symbol, operator_classes, operators, sort_supports};
-pub use signatures::{Signature, Signatures, signatures};
+pub use signatures::{Signature, Signatures, signatures, signatures_with};
 pub use types::{TypeDefinition, Typmod, types};

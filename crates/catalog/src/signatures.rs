@@ -1,7 +1,7 @@
 //! Signatures: an operation with the types of its operands and result. Their
 //! numbers are the handles of one-instruction programs.
 
-use contract::{Op, OpResult, TypeCode};
+use contract::{Named, Op, OpResult, TypeCode};
 use std::collections::HashMap;
 
 use TypeCode::*;
@@ -38,6 +38,7 @@ impl Signature {
 pub struct Signatures {
     list: Vec<Signature>,
     numbers: HashMap<Signature, u16>,
+    functions: Vec<Named>,
 }
 
 impl Signatures {
@@ -49,6 +50,13 @@ impl Signatures {
     /// The number of a signature, if it is one of ours.
     pub fn number(&self, signature: &Signature) -> Option<u16> {
         self.numbers.get(signature).copied()
+    }
+
+    /// The names under which SQL knows a signature as a function.
+    pub fn names(&self, signature: &Signature) -> &'static [&'static str] {
+        let found = self.functions.iter();
+        let mut found = found.filter(|f| f.op == signature.op && f.args == signature.args);
+        found.next().map_or(&[], |f| f.names)
     }
 
     /// Numbers and signatures in the order of numbers.
@@ -128,7 +136,7 @@ impl Builder {
                     self.fid(op, &[a, b], wider(a, b));
                 }
             }
-            for op in [Op::Mod, Op::BitAnd, Op::BitOr, Op::BitXor] {
+            for op in [Op::BitAnd, Op::BitOr, Op::BitXor] {
                 self.fid(op, &[a, a], a);
             }
             self.fid(Op::BitNot, &[a], a);
@@ -143,21 +151,13 @@ impl Builder {
                 }
             }
         }
-        for op in [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Mod] {
+        for op in [Op::Add, Op::Sub, Op::Mul, Op::Div] {
             self.fid(op, &[Numeric, Numeric], Numeric);
         }
         for a in [Int2, Int4, Int8, Float4, Float8, Numeric] {
-            for op in [Op::Neg, Op::Plus, Op::Abs] {
+            for op in [Op::Neg, Op::Plus] {
                 self.fid(op, &[a], a);
             }
-        }
-        for a in [Float8, Numeric] {
-            for op in [Op::Round, Op::Trunc, Op::Ceil, Op::Floor, Op::Sign] {
-                self.fid(op, &[a], a);
-            }
-        }
-        for op in [Op::Round, Op::Trunc] {
-            self.fid(op, &[Numeric, Int4], Numeric);
         }
     }
 
@@ -188,13 +188,6 @@ impl Builder {
         self.fid(Op::Mul, &[Interval, Float8], Interval);
         self.fid(Op::Mul, &[Float8, Interval], Interval);
         self.fid(Op::Div, &[Interval, Float8], Interval);
-        for at in [Date, Time, Timestamp, Timestamptz, Interval] {
-            self.fid(Op::Extract, &[at], Numeric);
-            self.fid(Op::DatePart, &[at], Float8);
-        }
-        for at in [Timestamp, Timestamptz, Interval] {
-            self.fid(Op::DateTrunc, &[at], at);
-        }
     }
 
     fn strings(&mut self) {
@@ -202,29 +195,15 @@ impl Builder {
             self.plain(op, &[Text, Text]);
             self.plain(op, &[Bpchar, Text]);
         }
-        self.plain(Op::StartsWith, &[Text, Text]);
         for a in [Text, Bytea] {
             self.fid(Op::Concat, &[a, a], a);
-            self.fid(Op::Substring, &[a, Int4], a);
-            self.fid(Op::Substring, &[a, Int4, Int4], a);
-            self.fid(Op::Position, &[a, a], Int4);
         }
-        for op in [Op::Upper, Op::Lower, Op::Reverse] {
-            self.fid(op, &[Text], Text);
+    }
+
+    fn functions(&mut self, functions: &[Named]) {
+        for named in functions {
+            self.push(named.op, named.args, named.ret);
         }
-        for a in [Text, Bpchar, Bytea] {
-            self.fid(Op::Length, &[a], Int4);
-            self.fid(Op::OctetLength, &[a], Int4);
-        }
-        for op in [Op::TrimBoth, Op::TrimLeft, Op::TrimRight] {
-            self.fid(op, &[Text], Text);
-            self.fid(op, &[Text, Text], Text);
-        }
-        self.fid(Op::Replace, &[Text, Text, Text], Text);
-        for op in [Op::Left, Op::Right] {
-            self.fid(op, &[Text, Int4], Text);
-        }
-        self.fid(Op::LikeEscape, &[Text, Text], Text);
     }
 
     fn conversions(&mut self) {
@@ -248,15 +227,25 @@ impl Builder {
     }
 }
 
-/// Builds the table of all signatures.
+/// The table of all signatures.
 pub fn signatures() -> Signatures {
+    signatures_with(Op::FUNCTIONS)
+}
+
+/// The table with these functions.
+pub fn signatures_with(functions: &[Named]) -> Signatures {
     let mut builder = Builder::default();
     builder.comparisons();
     builder.numbers();
     builder.datetimes();
     builder.strings();
+    builder.functions(functions);
     builder.conversions();
     let list = builder.0;
     let numbers = (1..).zip(&list).map(|(n, s)| (s.clone(), n)).collect();
-    Signatures { list, numbers }
+    Signatures {
+        list,
+        numbers,
+        functions: functions.to_vec(),
+    }
 }

@@ -1,15 +1,16 @@
-//! Adding a message is one entry in the table, and its two handlers.
+//! Adding a message is one entry in the table, and its two handlers; adding a function is one
+//! entry, and its implementation.
 //!
-//! Mechanism: a table with one more kind goes through the macros that make Rust's types, and
+//! Mechanism of the first: a table with one more kind goes through the macros that make Rust's types, and
 //! through the generator that makes C's; a handler in Rust and a sender in C are written
 //! against what comes out, and talk to each other. Right answer: both compile, and each reads
 //! what the other wrote. With a bug a new message needs more than its entry: a size, an offset
 //! or a code that somebody keeps by hand.
 
-use contract::TypeCode;
 use contract::codec::{Each, Fixed, List, Malformed, Part, Reader, Sink};
 use contract::describe::{Field, Form, Message, Structure, Tail};
 use contract::message::table::MESSAGES as OTHERS;
+use contract::{Named, Op, TypeCode};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -130,4 +131,42 @@ fn a_message_is_one_entry_and_two_handlers() {
     assert_eq!(String::from_utf8_lossy(&told.stdout), "1005 1011 ");
     assert!(Kind::Census.is_answered() && Kind::from_u16(127) == Some(Kind::Census));
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Adding a function is one entry. Mechanism: the table of functions with one more entry goes
+/// through all generators. Right answer: C wrapper, SQL function, documentation and the tests
+/// against plain PostgreSQL have it, and lose nothing. With a bug one of them has a list of its own.
+#[test]
+fn a_function_is_one_entry() {
+    let entry = Named {
+        op: Op::Reverse,
+        names: &["backwards", "mirrored"],
+        args: &[TypeCode::Bytea],
+        ret: Some(TypeCode::Bytea),
+    };
+    let more: Vec<Named> = Op::FUNCTIONS.iter().copied().chain([entry]).collect();
+    let before = catalog::generate::functions(&catalog::signatures());
+    let after = catalog::generate::functions(&catalog::signatures_with(&more));
+    let wanted = [
+        ("functions.inc", "CFD_EVAL(reverse_bytea, ", 1),
+        (
+            "generated.sql",
+            "(enc_bytea) RETURNS enc_bytea AS 'MODULE_PATHNAME', 'cfd_reverse_bytea'",
+            3,
+        ),
+        ("operators.md", "(bytea)` | bytea |", 2),
+        ("catalog.json", "\"args\": [\"bytea\"]", 2),
+    ];
+    for ((before, after), (file, holds, lines)) in before.iter().zip(&after).zip(wanted) {
+        assert!(after.path.ends_with(file));
+        let count = |text: &str| text.matches(holds).count();
+        assert_eq!(count(&after.text), count(&before.text) + lines, "{file}");
+    }
+    for name in entry.names {
+        assert!(
+            after[1]
+                .text
+                .contains(&format!("pg_catalog.\"{name}\"(enc_bytea)"))
+        );
+    }
 }

@@ -1,10 +1,12 @@
-//! `confide`: makes keys and restore tickets, wraps the root key, backs up, pins protected columns, verifies
-//! what keepers signed, shows public keys and versions.
+//! `confide`: makes keys and restore tickets, wraps the root key, backs up, pins protected
+//! columns, applies maintenance templates, verifies what keepers signed, shows public keys and
+//! versions.
 //!
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
 #![forbid(unsafe_code)]
 
 mod backup;
+mod fix;
 mod pin;
 mod root_key;
 mod ticket;
@@ -55,6 +57,9 @@ enum Command {
     Pin(pin::Arguments),
     /// Prints a text that lets a session take in values of a dump (confide.restore_ticket).
     RestoreTicket(ticket::Arguments),
+    /// Maintenance templates: what an administrator may change (docs/maintenance.md).
+    #[command(subcommand)]
+    Fix(fix::Command),
     /// Prints the version.
     Version,
 }
@@ -119,6 +124,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
+        Command::Fix(command) => Ok(fix::run(&command)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",

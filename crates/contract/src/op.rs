@@ -1,6 +1,12 @@
 //! Operations that the keeper evaluates. An [`Op`] is generic ("add"); the
 //! catalog gives each its signatures, and numbers them: the number of a
 //! signature is a *program handle* of a one-instruction program.
+//!
+//! A function is one entry here, `Name = code => result { ["sql_name"]: (operands) -> result, … }`,
+//! and its implementation in crate `values` (`apply`); all else is generated from the entry.
+//! Operators and casts, whose signatures follow from families of types, have theirs in the catalog.
+
+use crate::TypeCode;
 
 /// What an operation gives back (design, section 7): a FID, or one of the
 /// explicitly declassified kinds. Nothing else can leave an evaluation.
@@ -17,8 +23,29 @@ pub enum Result {
     Hash = 3,
 }
 
+/// A function by one of its SQL names' lists, with the types of its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Named {
+    /// The operation behind it.
+    pub op: Op,
+    /// Its names, in `pg_catalog`.
+    pub names: &'static [&'static str],
+    /// Types of the operands.
+    pub args: &'static [TypeCode],
+    /// Type of the result where it is a protected value.
+    pub ret: Option<TypeCode>,
+}
+
+const fn first(types: &[TypeCode]) -> Option<TypeCode> {
+    match types {
+        [t, ..] => Some(*t),
+        [] => None,
+    }
+}
+
 macro_rules! ops {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal => $result:ident;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal => $result:ident
+        $({ $names:tt: $($args:tt $(-> $ret:ident)?),+ })*;)*) => {
         /// A generic operation.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         #[repr(u16)]
@@ -27,6 +54,14 @@ macro_rules! ops {
         impl Op {
             /// All operations.
             pub const ALL: &'static [Op] = &[$(Op::$variant),*];
+
+            /// All functions: what is called by name.
+            pub const FUNCTIONS: &'static [Named] = &[$($($(Named {
+                op: Op::$variant,
+                names: &$names,
+                args: types!($args),
+                ret: first(&[$(TypeCode::$ret)?]),
+            },)+)*)*];
 
             /// The operation with this code, if there is one.
             pub const fn from_u16(code: u16) -> Option<Op> {
@@ -40,6 +75,10 @@ macro_rules! ops {
             }
         }
     };
+}
+
+macro_rules! types {
+    (($($t:ident),*)) => { &[$(TypeCode::$t),*] };
 }
 
 ops! {
@@ -68,7 +107,7 @@ ops! {
     /// `NOT ILIKE`
     NotIlike = 12 => Bool;
     /// `^@` and `starts_with`
-    StartsWith = 13 => Bool;
+    StartsWith = 13 => Bool { ["starts_with"]: (Text, Text) };
     /// declassifies a boolean: the value itself (`WHERE flag`)
     IsTrue = 14 => Bool;
     /// `+`, including dates and intervals
@@ -80,13 +119,17 @@ ops! {
     /// `/`
     Div = 23 => Fid;
     /// `%` and `mod`
-    Mod = 24 => Fid;
+    Mod = 24 => Fid { ["mod"]:
+            (Int2, Int2) -> Int2, (Int4, Int4) -> Int4, (Int8, Int8) -> Int8,
+            (Numeric, Numeric) -> Numeric };
     /// unary `-`
     Neg = 25 => Fid;
     /// unary `+`
     Plus = 26 => Fid;
     /// `@` and `abs`
-    Abs = 27 => Fid;
+    Abs = 27 => Fid { ["abs"]:
+            (Int2) -> Int2, (Int4) -> Int4, (Int8) -> Int8, (Float4) -> Float4,
+            (Float8) -> Float8, (Numeric) -> Numeric };
     /// `&`
     BitAnd = 28 => Fid;
     /// `|`
@@ -100,51 +143,63 @@ ops! {
     /// `>>`
     ShiftRight = 33 => Fid;
     /// `round(x)` and `round(x, digits)`
-    Round = 34 => Fid;
+    Round = 34 => Fid { ["round"]:
+            (Float8) -> Float8, (Numeric) -> Numeric, (Numeric, Int4) -> Numeric };
     /// `trunc(x)` and `trunc(x, digits)`
-    Trunc = 35 => Fid;
+    Trunc = 35 => Fid { ["trunc"]:
+            (Float8) -> Float8, (Numeric) -> Numeric, (Numeric, Int4) -> Numeric };
     /// `ceil`
-    Ceil = 36 => Fid;
+    Ceil = 36 => Fid { ["ceil", "ceiling"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `floor`
-    Floor = 37 => Fid;
+    Floor = 37 => Fid { ["floor"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `sign`
-    Sign = 38 => Fid;
+    Sign = 38 => Fid { ["sign"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `||`
     Concat = 50 => Fid;
     /// `substring(s, from)` and `substring(s, from, for)`
-    Substring = 51 => Fid;
+    Substring = 51 => Fid { ["substring", "substr"]:
+            (Text, Int4) -> Text, (Text, Int4, Int4) -> Text, (Bytea, Int4) -> Bytea,
+            (Bytea, Int4, Int4) -> Bytea };
     /// `upper`
-    Upper = 52 => Fid;
+    Upper = 52 => Fid { ["upper"]: (Text) -> Text };
     /// `lower`
-    Lower = 53 => Fid;
+    Lower = 53 => Fid { ["lower"]: (Text) -> Text };
     /// `length` in characters
-    Length = 54 => Fid;
+    Length = 54 => Fid { ["length", "char_length", "character_length"]:
+            (Text) -> Int4, (Bpchar) -> Int4 } { ["length"]: (Bytea) -> Int4 };
     /// `octet_length`
-    OctetLength = 55 => Fid;
+    OctetLength = 55 => Fid { ["octet_length"]:
+            (Text) -> Int4, (Bpchar) -> Int4, (Bytea) -> Int4 };
     /// `btrim(s)` and `btrim(s, characters)`
-    TrimBoth = 56 => Fid;
+    TrimBoth = 56 => Fid { ["btrim"]: (Text) -> Text, (Text, Text) -> Text };
     /// `ltrim`
-    TrimLeft = 57 => Fid;
+    TrimLeft = 57 => Fid { ["ltrim"]: (Text) -> Text, (Text, Text) -> Text };
     /// `rtrim`
-    TrimRight = 58 => Fid;
+    TrimRight = 58 => Fid { ["rtrim"]: (Text) -> Text, (Text, Text) -> Text };
     /// `strpos(s, sub)` and `position(sub in s)`
-    Position = 59 => Fid;
+    Position = 59 => Fid { ["strpos", "position"]: (Text, Text) -> Int4 } { ["position"]:
+            (Bytea, Bytea) -> Int4 };
     /// `replace(s, from, to)`
-    Replace = 60 => Fid;
+    Replace = 60 => Fid { ["replace"]: (Text, Text, Text) -> Text };
     /// `left(s, n)`
-    Left = 61 => Fid;
+    Left = 61 => Fid { ["left"]: (Text, Int4) -> Text };
     /// `right(s, n)`
-    Right = 62 => Fid;
+    Right = 62 => Fid { ["right"]: (Text, Int4) -> Text };
     /// `reverse`
-    Reverse = 63 => Fid;
+    Reverse = 63 => Fid { ["reverse"]: (Text) -> Text };
     /// `like_escape`: a pattern and its `ESCAPE` as a pattern with the default escape character
-    LikeEscape = 64 => Fid;
+    LikeEscape = 64 => Fid { ["like_escape"]: (Text, Text) -> Text };
     /// `extract(field from x)` as numeric; the immediate is a [`Unit`]
-    Extract = 70 => Fid;
+    Extract = 70 => Fid { ["extract"]:
+            (Date) -> Numeric, (Time) -> Numeric, (Timestamp) -> Numeric,
+            (Timestamptz) -> Numeric, (Interval) -> Numeric };
     /// `date_part(field, x)` as float8; the immediate is a [`Unit`]
-    DatePart = 71 => Fid;
+    DatePart = 71 => Fid { ["date_part"]:
+            (Date) -> Float8, (Time) -> Float8, (Timestamp) -> Float8, (Timestamptz) -> Float8,
+            (Interval) -> Float8 };
     /// `date_trunc(field, x)`; the immediate is a [`Unit`]
-    DateTrunc = 72 => Fid;
+    DateTrunc = 72 => Fid { ["date_trunc"]:
+            (Timestamp) -> Timestamp, (Timestamptz) -> Timestamptz, (Interval) -> Interval };
     /// a cast to the signature's result type
     Cast = 80 => Fid;
     /// applies the type modifier in the immediate, as an assignment does

@@ -343,6 +343,34 @@ mod tests {
         }
     }
 
+    /// Each function of the table has its implementation. With the bug an entry is made and
+    /// PostgreSQL calls what the keeper does not know.
+    #[test]
+    fn functions_of_the_table() {
+        let sample = |t: &TypeCode| match t {
+            TypeCode::Bytea => v(*t, "\\x61"),
+            TypeCode::Text | TypeCode::Bpchar => v(*t, "a"),
+            TypeCode::Interval => v(*t, "1 day"),
+            TypeCode::Time => v(*t, "01:02:03"),
+            TypeCode::Date | TypeCode::Timestamp | TypeCode::Timestamptz => v(*t, "2000-01-02"),
+            _ => v(*t, "1"),
+        };
+        let env = Env::default();
+        for named in Op::FUNCTIONS {
+            let values: Vec<Value> = named.args.iter().map(sample).collect();
+            let args: Vec<&Value> = values.iter().collect();
+            let unknown = match named.ret {
+                Some(ret) => {
+                    let unit = Unit::Hour as i32;
+                    apply(named.op, ret, unit, &args, &env).err()
+                }
+                None => crate::test(named.op, args[0], args[1], &env).err(),
+            };
+            let code = unknown.map(|e| e.sqlstate);
+            assert_ne!(code, Some(*b"42883"), "{:?} {:?}", named.op, named.args);
+        }
+    }
+
     /// What no signature has is an error, whatever the number of arguments.
     #[test]
     fn no_such_signature() {

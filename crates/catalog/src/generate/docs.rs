@@ -6,14 +6,13 @@ use contract::describe::{Form, Message, Structure};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub(super) fn text() -> String {
+pub(super) fn text(signatures: &Signatures) -> String {
     let mut out = format!(
         "<!-- {} -->\n# What works on protected columns\n\nThe names are those of the plain types; each stands for its protected twin. A\n*declassified* result is seen by the database in the clear, any other is not.\n",
         super::NOTICE
     );
-    let signatures = signatures();
-    operators_table(&mut out, &signatures);
-    functions_table(&mut out, &signatures);
+    operators_table(&mut out, signatures);
+    functions_table(&mut out, signatures);
     aggregates_table(&mut out);
     let declassified = signatures
         .iter()

@@ -6,17 +6,16 @@ use crate::*;
 use contract::{Op, OpResult, TypeCode};
 use std::fmt::Write;
 
-pub(super) fn text() -> String {
+pub(super) fn text(signatures: &Signatures) -> String {
     let mut out = format!("-- {}\n", super::NOTICE);
-    let signatures = signatures();
     type_definitions(&mut out);
-    operands::definitions(&mut out, &types(), &signatures);
-    operation_functions(&mut out, &signatures);
-    operator_definitions(&mut out, &signatures);
+    operands::definitions(&mut out, &types(), signatures);
+    operation_functions(&mut out, signatures);
+    operator_definitions(&mut out, signatures);
     class_definitions(&mut out);
-    named_functions(&mut out, &signatures);
-    typmod_functions(&mut out, &signatures);
-    cast_definitions(&mut out, &signatures);
+    named_functions(&mut out, signatures);
+    typmod_functions(&mut out, signatures);
+    cast_definitions(&mut out, signatures);
     operands::overloads(&mut out);
     plain_cast_definitions(&mut out);
     concatenations(&mut out);

@@ -9,17 +9,16 @@ fn names(list: impl Iterator<Item = &'static str>) -> String {
         .join(", ")
 }
 
-pub(super) fn text() -> String {
-    let signatures = signatures();
+pub(super) fn text(signatures: &Signatures) -> String {
     let mut rows = Vec::new();
-    for o in operators(&signatures) {
+    for o in operators(signatures) {
         rows.push(format!(
             "{{\"kind\": \"operator\", \"name\": \"{}\", \"args\": [{}]}}",
             o.name,
             names(o.signature.args.iter().map(|t| t.plain_name()))
         ));
     }
-    for f in functions(&signatures) {
+    for f in functions(signatures) {
         let args = f.args.iter().map(|a| match a {
             Arg::Enc(t) => t.plain_name(),
             Arg::Plain(_) => "unit",

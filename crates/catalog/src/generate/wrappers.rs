@@ -1,6 +1,6 @@
 //! The list of C functions behind the SQL functions, as macro calls.
 
-use crate::{aggregates, plain_casts, signatures};
+use crate::{Signatures, aggregates, plain_casts};
 use contract::{Op, OpResult, TypeCode};
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ fn cast_number(signatures: &crate::Signatures, from: TypeCode, to: TypeCode) -> 
         .unwrap_or(0)
 }
 
-pub(super) fn text() -> String {
+pub(super) fn text(signatures: &Signatures) -> String {
     let mut out = format!(
         "/*\n * functions.inc\n *\t  The C functions behind Confide's SQL functions. Whoever includes this\n *\t  defines the macros: see src/ops/functions.c.\n *\n * {}\n */\n\n",
         super::NOTICE
@@ -37,8 +37,8 @@ pub(super) fn text() -> String {
     for (t, number) in crate::sort_supports() {
         let _ = writeln!(out, "CFD_SORT({}, {}, {number})", t.plain_name(), t as u8);
     }
-    evaluations(&mut out);
-    conversions(&mut out);
+    evaluations(&mut out, signatures);
+    conversions(&mut out, signatures);
     out.push_str("\n/* CFD_AGGREGATE_STEP(name, aggregate number) */\n");
     for a in aggregates() {
         let _ = writeln!(
@@ -89,15 +89,14 @@ fn ordered_test(signatures: &crate::Signatures, s: &crate::Signature) -> Option<
     signatures.number(&comparison).map(|number| (number, holds))
 }
 
-fn evaluations(out: &mut String) {
+fn evaluations(out: &mut String, signatures: &Signatures) {
     out.push_str(
         "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_COMPARE(name, signature, comparison, holds): the same of two operands; it holds for these of the\n *	orders that the comparison tells (1: less, 2: equal, 4: greater)\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
     );
-    let signatures = signatures();
     for (number, s) in signatures.iter() {
         let symbol = s.symbol();
         let operands = s.args.len();
-        let test = null_test(&signatures, s);
+        let test = null_test(signatures, s);
         let _ = match (s.op, s.op.result()) {
             (Op::Typmod | Op::TypmodExplicit, _) => continue,
             (Op::Extract | Op::DatePart | Op::DateTrunc, _) => {
@@ -107,7 +106,7 @@ fn evaluations(out: &mut String) {
                 writeln!(out, "CFD_NULLABLE({symbol}, {number}, {test})")
             }
             (_, OpResult::Fid) => writeln!(out, "CFD_EVAL({symbol}, {number}, {operands})"),
-            (_, OpResult::Bool) => match ordered_test(&signatures, s) {
+            (_, OpResult::Bool) => match ordered_test(signatures, s) {
                 Some((comparison, holds)) => {
                     writeln!(
                         out,
@@ -122,8 +121,7 @@ fn evaluations(out: &mut String) {
     }
 }
 
-fn conversions(out: &mut String) {
-    let signatures = signatures();
+fn conversions(out: &mut String, signatures: &Signatures) {
     out.push_str(
         "\n/* CFD_TYPMOD(name, signature in assignments, signature in explicit casts) */\n",
     );
@@ -145,7 +143,7 @@ fn conversions(out: &mut String) {
             "CFD_FROM_PLAIN({}, {}, {})",
             from_plain(from, to),
             from as u8,
-            cast_number(&signatures, from, to)
+            cast_number(signatures, from, to)
         );
     }
 }

@@ -1,0 +1,272 @@
+//! `confide fix`: applies maintenance templates (docs/maintenance.md) over psql, with the rights
+//! of a role that may do nothing else, and keeps the log of it.
+//!
+//! Not here: what actions there are, and their rules (crate `fix`).
+//!
+//! Invariants: nothing is begun before all actions of the file have passed their checks, nor
+//! before its entry is in the log; what was done can be read from the log, and what can be
+//! undone from the file beside.
+
+use fix::audit::{self, Entry};
+use fix::{Action, Step};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the command is told.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Checks the actions of a template and does them.
+    Apply {
+        /// The template.
+        file: PathBuf,
+        /// Only shows what would change.
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Prints the script that makes the role which executes templates; a superuser runs it.
+    Rights {
+        /// A role whose tables and indexes are maintained.
+        #[arg(long = "owner", value_name = "ROLE")]
+        owners: Vec<String>,
+    },
+    /// Lists the settings that a template may change.
+    Settings,
+    /// Follows the chain of a log; prints the hash of its end, to be kept elsewhere.
+    Verify {
+        /// The log.
+        log: PathBuf,
+    },
+}
+
+/// Where the database and the log are.
+#[derive(clap::Args)]
+pub struct Place {
+    /// Connection string of the database.
+    #[arg(long, value_name = "CONNSTR", default_value = "user=confide_fix")]
+    dbname: String,
+    /// Where psql is (default: found as commands are).
+    #[arg(long, value_name = "DIR")]
+    bindir: Option<PathBuf>,
+    /// The log of what was applied.
+    #[arg(long, value_name = "FILE", default_value = "/var/lib/confide/fix.log")]
+    log: PathBuf,
+}
+
+/// Between fields, and for NULL: control characters, which no name holds that matters here.
+const FIELD: &str = "\u{1f}";
+const RECORD: &str = "\u{1e}";
+const NULL: &str = "\u{1d}";
+
+/// Carries out a command; what to print.
+pub fn run(command: &Command) -> Result<String, String> {
+    match command {
+        Command::Apply {
+            file,
+            dry_run,
+            place,
+        } => apply(file, *dry_run, place),
+        Command::Rights { owners } => Ok(fix::rights(owners).trim_end().to_owned()),
+        Command::Settings => Ok(fix::SETTINGS
+            .iter()
+            .map(|s| s.name)
+            .collect::<Vec<_>>()
+            .join("\n")),
+        Command::Verify { log } => {
+            let text = fs::read_to_string(log).map_err(at(log))?;
+            let end = audit::verify(&text).map_err(|e| format!("{}: {e}", log.display()))?;
+            Ok(format!("{} entries, end {}", end.count, end.hash))
+        }
+    }
+}
+
+fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
+    move |e| format!("{}: {e}", path.display())
+}
+
+fn apply(file: &Path, dry_run: bool, place: &Place) -> Result<String, String> {
+    let text = fs::read_to_string(file).map_err(at(file))?;
+    let refused = |number: usize, refused: fix::Refused| {
+        format!("action {}: refused by {refused}", number + 1)
+    };
+    let actions = fix::parse(&text).map_err(|r| format!("refused by {r}"))?;
+    let mut steps = Vec::with_capacity(actions.len());
+    for (number, action) in actions.iter().enumerate() {
+        let rows = match action.question() {
+            Some(question) => place.ask(&question)?,
+            None => Vec::new(),
+        };
+        steps.push(action.step(&rows).map_err(|r| refused(number, r))?);
+    }
+    let mut shown = String::new();
+    for (number, step) in (1..).zip(&steps) {
+        shown.push_str(&describe(number, step));
+    }
+    if dry_run {
+        shown.push_str("nothing was changed");
+        return Ok(shown);
+    }
+    let mut log = Log::open(&place.log)?;
+    let mut undo = Undo::beside(file);
+    for (number, (action, step)) in (1..).zip(actions.iter().zip(&steps)) {
+        log.write(file, action, "begun")?;
+        if let Err(error) = place.execute(&step.statements) {
+            log.write(file, action, &format!("failed: {error}"))?;
+            return Err(format!(
+                "{shown}action {number} failed: {error}\n{}",
+                undo.said()
+            ));
+        }
+        log.write(file, action, "done")?;
+        undo.add(step)?;
+    }
+    shown.push_str(&format!("done; {}", undo.said()));
+    Ok(shown)
+}
+
+fn describe(number: usize, step: &Step) -> String {
+    let mut text = format!("{number}. {}\n", step.shown);
+    for statement in &step.statements {
+        text.push_str(&format!("     {statement}\n"));
+    }
+    if step.restart {
+        text.push_str("   takes effect when the server is restarted\n");
+    }
+    if step.undo.is_none() {
+        text.push_str("   cannot be undone by a template\n");
+    }
+    text
+}
+
+impl Place {
+    fn psql(&self) -> Process {
+        let program = self.bindir.as_ref();
+        let mut psql = Process::new(program.map_or("psql".into(), |dir| dir.join("psql")));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+        psql.args(["-F", FIELD, "-R", RECORD, "-P", &format!("null={NULL}")]);
+        psql.args(["--dbname", &self.dbname]);
+        // Nobody else's functions and operators.
+        psql.args(["-c", "SET search_path = pg_catalog"]);
+        psql.stdin(Stdio::null());
+        psql
+    }
+
+    fn output(&self, statements: &[String]) -> Result<String, String> {
+        let mut psql = self.psql();
+        for statement in statements {
+            psql.args(["-c", statement]);
+        }
+        let output = psql.output().map_err(|e| format!("psql: {e}"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(said.trim_end().replace('\n', " "));
+        }
+        String::from_utf8(output.stdout).map_err(|e| format!("psql: {e}"))
+    }
+
+    fn ask(&self, question: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+        let text = self.output(&[question.to_owned()])?;
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        let records = text.split(RECORD).filter(|record| !record.is_empty());
+        let field = |f: &str| (f != NULL).then(|| f.to_owned());
+        Ok(records
+            .map(|record| record.split(FIELD).map(field).collect())
+            .collect())
+    }
+
+    fn execute(&self, statements: &[String]) -> Result<(), String> {
+        self.output(statements).map(|_| ())
+    }
+}
+
+/// The log, locked for this run.
+struct Log {
+    path: PathBuf,
+    file: File,
+    end: audit::End,
+}
+
+impl Log {
+    /// A log that was altered takes no more entries.
+    fn open(path: &Path) -> Result<Log, String> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o640)
+            .open(path)
+            .map_err(at(path))?;
+        file.lock().map_err(at(path))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(at(path))?;
+        let end = audit::verify(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Log {
+            path: path.to_owned(),
+            file,
+            end,
+        })
+    }
+
+    fn write(&mut self, template: &Path, action: &Action, outcome: &str) -> Result<(), String> {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let user = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER"));
+        let entry = Entry {
+            number: 0,
+            time: since.as_secs(),
+            user: user.unwrap_or_else(|_| "?".into()),
+            file: template.display().to_string(),
+            action: action.clone(),
+            outcome: outcome.to_owned(),
+            previous: String::new(),
+        };
+        let line = self.end.append(entry)?;
+        self.file
+            .write_all(format!("{line}\n").as_bytes())
+            .and_then(|()| self.file.sync_data())
+            .map_err(at(&self.path))
+    }
+}
+
+/// The template that undoes what was done, the last action first.
+struct Undo {
+    path: PathBuf,
+    actions: Vec<Action>,
+}
+
+impl Undo {
+    fn beside(file: &Path) -> Undo {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let mut path = file.with_file_name(format!("{stem}.undo.toml"));
+        let mut number = 1;
+        while path.exists() {
+            number += 1;
+            path = file.with_file_name(format!("{stem}.undo{number}.toml"));
+        }
+        Undo {
+            path,
+            actions: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, step: &Step) -> Result<(), String> {
+        if let Some(action) = &step.undo {
+            self.actions.insert(0, action.clone());
+            fs::write(&self.path, fix::print(&self.actions)).map_err(at(&self.path))?;
+        }
+        Ok(())
+    }
+
+    fn said(&self) -> String {
+        match self.actions.is_empty() {
+            true => "there is nothing to undo".to_owned(),
+            false => format!("to undo it: confide fix apply {}", self.path.display()),
+        }
+    }
+}
