@@ -280,7 +280,7 @@ def answered(connection) -> int:
 
 def test_more_rows_than_expected(app, dba):
     """The planner expects few rows and finds sorting them as cheap; row by row each then is an
-    exchange for each key. Bug: 3000 exchanges instead of a few."""
+    round trip for each key. Bug: 3000 round trips instead of a few."""
     dba.execute("GRANT pg_monitor TO app")
     app.execute("CREATE TABLE alike (a int, b int, c int, k enc_text, n enc_numeric(9,2))")
     with app.cursor().copy("COPY alike FROM STDIN") as copy:

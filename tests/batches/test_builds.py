@@ -13,7 +13,7 @@ import pytest
 from results import plain, run
 
 ROWS = 3000
-# More exchanges than any build here takes; comparisons one by one took thousands.
+# More round trips than any build here takes; comparisons one by one took thousands.
 FEW = 40
 
 DDL = """CREATE TABLE t (i int, a enc_int4, b enc_text, c enc_numeric, p int, q text COLLATE "C",
@@ -90,7 +90,7 @@ def answered(connection) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
-def exchanges(connection, statement: str) -> int:
+def round_trips(connection, statement: str) -> int:
     before = answered(connection)
     connection.execute(statement)
     return answered(connection) - before
@@ -119,7 +119,7 @@ def test_order_and_exchanges(both, dba):
         connection = (app, dba)[number % 2]
         order, _, rest = keys.partition(" | ")
         create = f"CREATE INDEX made ON t ({order}) {rest}"
-        taken = exchanges(connection, create)
+        taken = round_trips(connection, create)
         assert taken < FEW, (keys, taken)
         second.execute(create)
         in_order(both, keys)
@@ -145,15 +145,15 @@ def test_rebuilt(both, dba):
     for connection in both:
         connection.execute("ALTER TABLE t SET (fillfactor = 50)")
     for statement in ("REINDEX INDEX made", "VACUUM FULL t", "CLUSTER t USING made", "ANALYZE t"):
-        assert exchanges(dba, statement) < 2 * FEW, statement
+        assert round_trips(dba, statement) < 2 * FEW, statement
         dba.execute("SELECT public.bt_index_check('made', true)")
     for _ in range(3):
         app.execute("UPDATE t SET w = i WHERE i % 3 = 0")
     dba.execute("VACUUM t")
     app.execute("UPDATE t SET w = i WHERE i % 7 = 0")
-    assert exchanges(dba, "REINDEX INDEX made") < FEW
+    assert round_trips(dba, "REINDEX INDEX made") < FEW
     dba.execute("SELECT public.bt_index_check('made', true)")
-    assert exchanges(dba, "REINDEX INDEX CONCURRENTLY made") < FEW
+    assert round_trips(dba, "REINDEX INDEX CONCURRENTLY made") < FEW
     dba.execute("SELECT public.bt_index_check('made', true)")
 
 
@@ -188,7 +188,7 @@ def test_rows_on_disk(both, dba):
         connection.execute("CREATE INDEX place ON t (i); CLUSTER t USING place; DROP INDEX place")
     for keys in ("a, b", "b DESC, p, a NULLS FIRST", "q, a, n DESC, c", "p, a, b, c, i"):
         create = f"CREATE INDEX made ON t ({keys})"
-        taken = exchanges(app, create)
+        taken = round_trips(app, create)
         assert taken < FEW, (keys, taken)
         second.execute(create)
         in_order(both, keys)
@@ -214,7 +214,7 @@ def test_unique(both, kind, keys):
     """Two equal rows are found wherever they are; rows with NULLs equal none unless asked for."""
     app, second = both
     create = "CREATE UNIQUE INDEX made ON t ({}) {}"
-    assert exchanges(app, create.format(keys, kind)) < FEW
+    assert round_trips(app, create.format(keys, kind)) < FEW
     app.execute("DROP INDEX made")
     for connection in both:
         connection.execute("INSERT INTO t SELECT * FROM t WHERE i = 1717")

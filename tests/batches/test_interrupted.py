@@ -55,7 +55,7 @@ LOOKED_UP = ";".join(
     [
         off(*"hashjoin mergejoin seqscan bitmapscan material memoize hashagg sort".split()),
         *(f"SET {c}_cost = 0" for c in ("random_page", "seq_page", "cpu_tuple", "cpu_index_tuple")),
-        "SET confide.exchange_cost = 0.2; SET confide.batch_row_cost = 0",
+        "SET confide.round_trip_cost = 0.2; SET confide.batch_row_cost = 0",
     ]
 )
 EXISTS = """SELECT count(*) FROM big a WHERE {}EXISTS

@@ -19,7 +19,7 @@ def both(app, plain_twin):
     for connection in (app, plain_twin):
         connection.execute(DDL if connection is app else plain(DDL))
         connection.execute(ROWS)
-    app.execute("SET confide.exchange_cost = 0")
+    app.execute("SET confide.round_trip_cost = 0")
     return app, plain_twin
 
 

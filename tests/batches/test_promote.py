@@ -101,7 +101,7 @@ def test_switch(both):
 
 
 def test_few_exchanges(both, dba):
-    """Bug: an exchange a row."""
+    """Bug: a round trip a row."""
     app = both[0]
     app.execute("DROP INDEX t_s_idx")  # is searched for each row
     dba.execute("GRANT pg_monitor TO app")

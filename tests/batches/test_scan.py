@@ -1,6 +1,6 @@
 """Batched scans: batched == row at a time == plaintext, errors and their rows included.
 
-Mechanism: the quals of thousands of rows are evaluated in one exchange, ahead of the rows
+Mechanism: the quals of thousands of rows are evaluated in one round trip, ahead of the rows
 that are wanted. With a bug a row is lost or doubled at the edge of a batch, an error of a
 row appears that PostgreSQL would not have come to, NULL becomes a value, or a parameter's old
 value is used after a rescan.
@@ -45,7 +45,7 @@ def both(app, plain_twin):
         connection.execute("ANALYZE t; ANALYZE u" if connection is plain_twin else "ANALYZE t")
         connection.execute("ANALYZE u")
     # Also where row at a time would be as good.
-    app.execute("SET confide.exchange_cost = 0")
+    app.execute("SET confide.round_trip_cost = 0")
     return app, plain_twin
 
 
@@ -160,7 +160,7 @@ def test_limits(both):
 
 def test_rows_nobody_reads(app):
     """What ends early learns nothing of the rows after, and of few when it goes on."""
-    app.execute("SET confide.exchange_cost = 0")
+    app.execute("SET confide.round_trip_cost = 0")
     app.execute("CREATE TABLE v (i int, a enc_int4)")
     app.execute("INSERT INTO v SELECT g, g FROM generate_series(0, 9999) g")
 
@@ -324,7 +324,7 @@ def test_explain(both):
     shown = explain(app, query, "ANALYZE, COSTS off, TIMING off")
     for line in (
         "Batches: 6",
-        "Exchanges: ",
+        "Round Trips: ",
         "Rows Removed by Program: ",
         "Values Computed: ",
         f"Bits Declassified: {ROWS}",
@@ -366,13 +366,13 @@ def test_above_nested_loops(both):
         for name in ("hashjoin", "mergejoin", "seqscan", "bitmapscan", "material", "memoize"):
             connection.execute(f"SET enable_{name} = off")
         connection.execute("DROP INDEX t_a")
-    app.execute("RESET confide.exchange_cost")
+    app.execute("RESET confide.round_trip_cost")
     for query in JOINS:
         agree(both, query)
         plan = explain(app, query)
         assert re.search(r"\(ConfideScan\)(\n +\w[^\n]*){3,4}\n +->  Nested Loop\n", plan), plan
     # Where above a loop would be the cheapest place, if it were right.
-    app.execute("SET confide.exchange_cost = 5")
+    app.execute("SET confide.round_trip_cost = 5")
     query = "SELECT t.i, u.i FROM u LEFT JOIN t ON t.p = u.p AND t.a > 497 ORDER BY 1, 2"
     assert run(app, query).same(run(both[1], query)), explain(app, query)
     for change in (
@@ -435,7 +435,7 @@ def looked_up(both):
         for cost in ("random_page", "seq_page", "cpu_tuple", "cpu_index_tuple"):
             connection.execute(f"SET {cost}_cost = 0")
         connection.execute("DROP INDEX t_a")
-    both[0].execute("SET confide.exchange_cost = 0.2; SET confide.batch_row_cost = 0")
+    both[0].execute("SET confide.round_trip_cost = 0.2; SET confide.batch_row_cost = 0")
     return both
 
 
@@ -499,7 +499,7 @@ def test_long_rows_of_a_join(looked_up):
             "INSERT INTO w SELECT p, 1 FROM generate_series(5, 40) p, generate_series(1, p) n"
         )
         connection.execute("CREATE INDEX ON w (p); ANALYZE w")
-    looked_up[0].execute("SET confide.exchange_cost = 5")
+    looked_up[0].execute("SET confide.round_trip_cost = 5")
     for no in ("", "NOT "):
         for match in (
             "= 27",
@@ -525,15 +525,15 @@ def test_pairs_nobody_reads(looked_up):
         assert re.search(PAIRS, shown), shown
         return tuple(
             sum(int(n) for n in re.findall(f"{name}: (\\d+)", shown))
-            for name in ("Bits Declassified", "Exchanges")
+            for name in ("Bits Declassified", "Round Trips")
         )
 
     some = "EXISTS (SELECT FROM t WHERE t.p = u.p AND t.a * 1 >= t.b - 1000)"
     none = "NOT EXISTS (SELECT FROM t WHERE t.p = u.p AND t.a * 1 < t.b - 1000)"
     for where in (some, none):
-        bits, exchanges = told(f"SELECT i FROM u WHERE {where}")
+        bits, round_trips = told(f"SELECT i FROM u WHERE {where}")
         assert 40 <= bits < 50  # once more for rows whose batch was cut
-        assert exchanges < 12
+        assert round_trips < 12
         assert told(f"SELECT i FROM u WHERE {where} LIMIT 1")[0] <= 3
         assert told(f"SELECT i FROM u WHERE {where} LIMIT 2")[0] <= 6
     # The sum of a join above ends nothing early.
@@ -565,7 +565,7 @@ def test_above_hash_joins(both):
             " FROM generate_series(0, 39) p, generate_series(0, p * 4, 3) x"
         )
         connection.execute("ANALYZE z")
-    app.execute("RESET confide.exchange_cost")
+    app.execute("RESET confide.round_trip_cost")
     for query in HASHED:
         agree(both, query)
         plan = explain(app, query)
@@ -599,7 +599,7 @@ def test_joins_in_workers(both):
         connection.execute("DROP INDEX t_a")
         # The inner side by its index.
         connection.execute("ALTER TABLE t SET (parallel_workers = 0); SET random_page_cost = 1")
-    app.execute("SET confide.exchange_cost = 0.2; SET confide.batch_row_cost = 0")
+    app.execute("SET confide.round_trip_cost = 0.2; SET confide.batch_row_cost = 0")
     semi = [EXISTS.format(no, match) for match in MATCHES for no in ("", "NOT ")]
     found = 0
     for query in JOINS[:-1] + semi:
@@ -614,7 +614,7 @@ def test_hash_joins_in_workers(both):
     """As above, of what a hash join does not hash; also where workers share the hash table."""
     app, second = both
     in_workers(both, ("nestloop", "mergejoin"))
-    app.execute("RESET confide.exchange_cost")
+    app.execute("RESET confide.round_trip_cost")
     for shared in ("on", "off"):
         app.execute(f"SET enable_parallel_hash = {shared}")
         for query in (HASHED[0], HASHED[1], HASHED[2], HASHED[5]):

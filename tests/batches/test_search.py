@@ -1,5 +1,5 @@
 """B-trees on protected columns are searched a page at a time: the rows are plaintext's, and a
-lookup takes few exchanges.
+lookup takes few round trips.
 """
 
 import threading
@@ -36,7 +36,7 @@ def both(app, plain_twin):
 
 @pytest.fixture
 def answered(app, dba):
-    """Exchanges of the application's channel so far."""
+    """Round Trips of the application's channel so far."""
     dba.execute("GRANT pg_monitor TO app")
     name = "channel.answered_total"
     query = "SELECT value FROM confide.confide_stat_keeper WHERE name = %s"
@@ -136,7 +136,7 @@ def test_exchanges(both, answered):
 
 def test_other_tests_of_a_known_order(both, answered):
     """A search tells how keys compare with the value; so other tests of the same two values are
-    known, too. Known for the scan's own condition only, `<>` would be an exchange for each row."""
+    known, too. Known for the scan's own condition only, `<>` would be a round trip for each row."""
     app, twin = both
     for connection in both:
         connection.execute("SET enable_bitmapscan = off")
@@ -155,7 +155,7 @@ def test_other_tests_of_a_known_order(both, answered):
 
 def test_planning_of_arms(both, answered):
     """What the planner asks about a column's statistics it asks once for all conditions on the
-    column; one condition after the other it would be an exchange each."""
+    column; one condition after the other it would be a round trip each."""
     app, _ = both
     app.execute("ANALYZE k")
     ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(0, 10000, 1000))
@@ -281,7 +281,7 @@ def test_arrays_again(both):
 
 @pytest.fixture
 def taken(both, answered):
-    """Exchanges that a prepared query takes."""
+    """Round Trips that a prepared query takes."""
     app, _ = both
     app.execute("ANALYZE k")
     app.execute("SET plan_cache_mode = force_generic_plan")
@@ -300,8 +300,8 @@ def taken(both, answered):
 
 
 def test_exchanges_of_arrays(both, taken):
-    """The elements are ranked in one exchange, and ask together: once for a page that they have in
-    common; one by one it was a comparison for each step of the sort and of each descent."""
+    """The elements are ranked in one round trip, and ask together: once for a page that they have
+    in common; one by one it was a comparison for each step of the sort and of each descent."""
     app, _ = both
     query = f"SELECT count(*) FROM k WHERE n IN ({listed(some(100))})"
     app.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off")
@@ -523,7 +523,7 @@ def test_several_columns_at_once(several, answered):
 
 
 def test_planning(both, answered):
-    """Tests of all common values and bounds that the planner knows take one exchange."""
+    """Tests of all common values and bounds that the planner knows take one round trip."""
     app, _ = both
     app.execute("ANALYZE k")
     for condition in ("n < 700", "n = 700", "700 >= n", "n <> 12", "m > 3"):

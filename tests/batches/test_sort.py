@@ -1,4 +1,4 @@
-"""Sorts whose keys are ranked in one exchange: the order must be plaintext's, whatever plan
+"""Sorts whose keys are ranked in one round trip: the order must be plaintext's, whatever plan
 sorts, and nothing may be compared that could not be compared one by one.
 
 The counter `session.ranked_rows_total` says whether ranking took place: without it a test
@@ -217,7 +217,7 @@ PLAIN_KEYS = [
 
 @pytest.mark.parametrize("memory", ["64kB", "64MB"])
 def test_plain_keys(both, stats, memory):
-    """Plain keys that are no numbers take part by ranks that PostgreSQL finds: few exchanges."""
+    """Plain keys that are no numbers take part by ranks that PostgreSQL finds: few round trips."""
     app, _ = both
     for connection in both:
         connection.execute(f"SET work_mem = '{memory}'")
@@ -255,7 +255,7 @@ def test_sorted_in_part(both, stats):
 
 def test_top_n(both, stats):
     """Rows beyond the limit are dropped as they come; the keeper must be asked in batches
-    (one exchange for 8192 rows), and again for other parameters."""
+    (one round trip for 8192 rows), and again for other parameters."""
     app, _ = both
     app.execute(
         "INSERT INTO s (i, n) SELECT i, n FROM (SELECT i + 10000 * j AS i, n FROM s,"
@@ -395,7 +395,7 @@ def test_keeper_dies(both, stack):
 
 def test_analyze(both, stats, dba):
     """Statistics are those of the plain twin where they tell of order and frequency, and
-    cost few exchanges."""
+    cost few round trips."""
     _, plain_twin = both
     before = counter(dba, "channel.answered_total")
     dba.execute("ANALYZE s")

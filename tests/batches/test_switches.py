@@ -78,7 +78,7 @@ def test_same_results(both, settings):
 
 
 @pytest.fixture
-def exchanges(app, dba):
+def round_trips(app, dba):
     """How many answers of the keeper a query takes, and those of asking for that."""
     dba.execute("GRANT pg_monitor TO app")
     name = "channel.answered_total"
@@ -93,21 +93,21 @@ def exchanges(app, dba):
     dba.execute("REVOKE pg_monitor FROM app")
 
 
-def test_each_does_something(both, exchanges):
+def test_each_does_something(both, round_trips):
     app, _ = both
     for batches in ("on", "off"):
         query = "SELECT sum(a + b) FROM t"
         app.execute(f"SET confide.enable_batch_aggregate = {batches}")
-        exchanges(query)  # programs are registered
-        one_way = exchanges(query)
+        round_trips(query)  # programs are registered
+        one_way = round_trips(query)
         app.execute("SET confide.one_way = off")
-        more = exchanges(query) - one_way
+        more = round_trips(query) - one_way
         app.execute("RESET confide.one_way")
         assert (more > ROWS) if batches == "off" else (1 <= more < 20), (batches, more)
     query = "SELECT i FROM t WHERE a > 480"
-    few = exchanges(query)
+    few = round_trips(query)
     app.execute("SET confide.batch_rows = 50")
-    many = exchanges(query)
+    many = round_trips(query)
     assert few < 12, few
     assert many >= ROWS // 50, many
 

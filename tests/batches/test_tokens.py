@@ -415,7 +415,7 @@ def test_errors_have_their_turn(both):
 
 @pytest.fixture
 def told(both, stack):
-    """How many tokens and exchanges a query takes."""
+    """How many tokens and round trips a query takes."""
     with stack.connect_dba() as dba:
         dba.execute("GRANT pg_monitor TO app")
     app = both[1]
@@ -437,22 +437,22 @@ def told(both, stack):
 
 
 def test_exchanges(both, told):
-    """Row at a time a join is one exchange for each hash and match."""
+    """Row at a time a join is one round trip for each hash and match."""
     join = "SELECT count(*) FROM big a JOIN big b ON a.k = b.k"
-    exchanges, rows = told(join)
-    assert exchanges < 60, exchanges
+    round_trips, rows = told(join)
+    assert round_trips < 60, round_trips
     assert rows == 2 * BIG
     both[1].execute("SET confide.enable_batch_aggregate = off")
-    exchanges, rows = told("SELECT count(*) FROM (SELECT DISTINCT t, k FROM big) x")
-    assert exchanges < 40, exchanges
+    round_trips, rows = told("SELECT count(*) FROM (SELECT DISTINCT t, k FROM big) x")
+    assert round_trips < 40, round_trips
     assert rows == BIG
     without = "SELECT count(*) FROM big WHERE k NOT IN (SELECT k FROM big WHERE id % 2 = 0)"
     both[1].execute("RESET confide.enable_batch_aggregate")
-    exchanges, rows = told(without)
-    assert exchanges < 60, exchanges
+    round_trips, rows = told(without)
+    assert round_trips < 60, round_trips
     assert rows == BIG * 3 // 2
-    exchanges, rows = told("SELECT k FROM big EXCEPT SELECT k FROM big WHERE id < 9")
-    assert exchanges < 60, exchanges
+    round_trips, rows = told("SELECT k FROM big EXCEPT SELECT k FROM big WHERE id < 9")
+    assert round_trips < 60, round_trips
     assert rows == BIG + 9
     both[1].execute("SET confide.enable_hash_tokens = off")
     assert told(join)[0] > 2 * BIG

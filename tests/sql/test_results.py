@@ -90,7 +90,7 @@ STORED = {
 @pytest.mark.usefixtures("stats")
 @pytest.mark.parametrize("query", STORED)
 def test_stored_results_cost_few_messages(filled, query):
-    """Of RETURNING and FETCH, also when the store is on disk. Bug: an exchange a value."""
+    """Of RETURNING and FETCH, also when the store is on disk. Bug: a round trip a value."""
     filled.execute("PREPARE one(int) AS UPDATE r SET p = p WHERE i = $1 RETURNING a, t, a")
     filled.execute("SET work_mem = '64kB'")
     found = {}

@@ -124,7 +124,7 @@ typedef struct CfdDriver
 	StringInfoData body;
 	/* for EXPLAIN ANALYZE */
 	uint64		batches;
-	uint64		exchanges;
+	uint64		round_trips;
 	instr_time	waited;
 } CfdDriver;
 

@@ -3,7 +3,7 @@
  *	  Where the bounds of several scans belong in one B-tree, asked for together.
  *
  * The arms of a BitmapOr are scans that run one after the other, and so is a scan by an array
- * (`IN`) for each of its elements. Before the first of them, all descend side by side: an exchange
+ * (`IN`) for each of its elements. Before the first of them, all descend side by side: a round trip
  * for each level of the tree, not for each level of each scan. What the keeper has said is a known
  * fact (known/known.h), which is found when the scans search.
  *

@@ -4,7 +4,7 @@
  *
  * What is guessed is the page of that level to which the last descent in that index
  * came. A score says whether that pays: it costs the reading of a page and some
- * hundred identifiers to send, and saves an exchange.
+ * hundred identifiers to send, and saves a round trip.
  *
  * That a page above others has not changed is found by comparing it with its copy, once they
  * are read: PostgreSQL changes it before a page below takes keys from beyond its bounds.

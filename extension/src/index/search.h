@@ -7,7 +7,7 @@
  * orders that follow are remembered, and PostgreSQL's own comparisons find them.
  *
  * Invariants: what is remembered are orders that the keeper gave, of values that
- * this very scan compares; a page that changes meanwhile costs exchanges, never
+ * this very scan compares; a page that changes meanwhile costs round trips, never
  * a wrong order; nothing is remembered beyond the statement.
  */
 #ifndef CFD_INDEX_SEARCH_H

@@ -6,7 +6,7 @@
  * PostgreSQL offers each value of a leading sort column for abbreviation before
  * it compares any. A FID is its own abbreviation; being offered announces it.
  * Where nothing is offered (later columns, bounded sorts, merges of other
- * processes' runs) each comparison is an exchange, as without sort support; of an
+ * processes' runs) each comparison is a round trip, as without sort support; of an
  * index build's rows the order is known before (index/row_order.h).
  *
  * Invariant: comparisons agree with the operator class's comparison function.

@@ -1,6 +1,6 @@
 /*
  * set.h
- *	  Sets of rows in the keeper that are ranked in one exchange: the messages.
+ *	  Sets of rows in the keeper that are ranked in one round trip: the messages.
  *
  * Does not know whose rows they are, nor what the ranks are for.
  *

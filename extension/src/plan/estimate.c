@@ -100,7 +100,7 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 		made->count = 0;
 }
 
-/* ---------- exchanges ---------- */
+/* ---------- round trips ---------- */
 
 static void
 send_message(Message *message, const List *tests)

@@ -1,7 +1,7 @@
 /*
  * estimate.h
  *	  Selectivity of conditions on protected columns: PostgreSQL's own estimators,
- *	  preceded by an exchange that tests all values of the column's statistics, for all
+ *	  preceded by a round trip that tests all values of the column's statistics, for all
  *	  simple conditions on the column.
  *
  * Invariant: what is remembered are tests that the estimators make themselves, or that

@@ -84,9 +84,9 @@ cfd_quals_program(List *quals)
 
 /*
  * Measured: a row of a plain scan costs 58 ns, which the planner calls 0.018; an
- * exchange 0.6 us; an operation on a row 17 to 33 ns, its column's way included.
+ * round trip 0.6 us; an operation on a row 17 to 33 ns, its column's way included.
  */
-double		cfd_exchange_cost = 0.2;
+double		cfd_round_trip_cost = 0.2;
 double		cfd_batch_row_cost = 0.005;
 
 double
@@ -124,17 +124,17 @@ count_operations(List *quals)
 Cost
 cfd_batch_cost(double rows, List *quals)
 {
-	double		exchanges = ceil(rows / cfd_batch_rows) + log2(Max(Min(rows, cfd_batch_rows) / CFD_BATCH_FIRST_ROWS, 1));
+	double		round_trips = ceil(rows / cfd_batch_rows) + log2(Max(Min(rows, cfd_batch_rows) / CFD_BATCH_FIRST_ROWS, 1));
 
-	return exchanges * cfd_exchange_cost + rows * count_operations(quals) * cfd_batch_row_cost;
+	return round_trips * cfd_round_trip_cost + rows * count_operations(quals) * cfd_batch_row_cost;
 }
 
 void
 cfd_cost_init(void)
 {
-	DefineCustomRealVariable("confide.exchange_cost",
-							 "Sets the planner's estimate of the cost of an exchange with the keeper.",
-							 NULL, &cfd_exchange_cost, 0.2, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomRealVariable("confide.round_trip_cost",
+							 "Sets the planner's estimate of the cost of a round trip with the keeper.",
+							 NULL, &cfd_round_trip_cost, 0.2, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomRealVariable("confide.batch_row_cost",
 							 "Sets the planner's estimate of the cost of an operation on a row within a batch.",
 							 NULL, &cfd_batch_row_cost, 0.005, 0, DBL_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);

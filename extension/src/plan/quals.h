@@ -15,8 +15,8 @@
 #include "nodes/pg_list.h"
 #include "program/compile.h"
 
-/* confide.exchange_cost, confide.batch_row_cost */
-extern double cfd_exchange_cost;
+/* confide.round_trip_cost, confide.batch_row_cost */
+extern double cfd_round_trip_cost;
 extern double cfd_batch_row_cost;
 
 /* Rows of a table that the quals of a path to it are evaluated for. */

@@ -1,6 +1,6 @@
 /*
  * envelopes.c
- *	  Envelopes of many values in one exchange: see envelopes.h.
+ *	  Envelopes of many values in one round trip: see envelopes.h.
  *
  * The first value that is written asks for its envelope and those of all behind it; where
  * an answer ends early (it is bounded, or a value has no envelope), the next one

@@ -1,4 +1,4 @@
-//! `RankAdd`, `Rank`, `RankForget`: the order of many rows in one exchange.
+//! `RankAdd`, `Rank`, `RankForget`: the order of many rows in one round trip.
 //!
 //! Sets belong to the channel. A set that a row could not be added to stays, and
 //! gives that error when it is ranked.

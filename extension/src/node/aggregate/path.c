@@ -151,7 +151,7 @@ child_gives(Path *child, CfdWanted *wanted)
 
 /*
  * The keeper's answers to the registration and about the results are waited for with nothing to do
- * meanwhile: together as much as so many exchanges. Measured: row at a time 100 rows take as long.
+ * meanwhile: together as much as so many round trips. Measured: row at a time 100 rows take as long.
  */
 #define WAITS 5
 
@@ -247,7 +247,7 @@ add_with_cost(PlannerInfo *root, CustomPath *path, const CfdWanted *wanted, Cost
 	path->path.rows = clamp_row_est(groups * clauselist_selectivity(root, quals, 0, JOIN_INNER, NULL));
 	/* Else it is worth more than time that nobody learns what the rows are. */
 	if (tells_nothing_by_row(wanted, quals))
-		startup += WAITS * cfd_exchange_cost;
+		startup += WAITS * cfd_round_trip_cost;
 	path->path.startup_cost = startup;
 	path->path.total_cost = startup + groups * cpu_tuple_cost + target->cost.startup +
 		target->cost.per_tuple * path->path.rows;
@@ -324,7 +324,7 @@ add_parallel_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, CfdW
 	path->path.parallel_safe = true;
 	path->path.parallel_workers = child->parallel_workers;
 	path->path.startup_cost = child_cost + cost_to_aggregate(wanted, rows);
-	path->path.total_cost = path->path.startup_cost + cfd_exchange_cost;
+	path->path.total_cost = path->path.startup_cost + cfd_round_trip_cost;
 	gather = (Path *) create_gather_path(root, output, &path->path, path->path.pathtarget, NULL, &processes);
 	path = make_path(output, output->reltarget, gather, wanted, rest, fused);
 	set_stage(path, CFD_AGG_FINAL, 2);

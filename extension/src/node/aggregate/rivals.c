@@ -3,7 +3,7 @@
  *	  What PostgreSQL's own aggregations of protected keys cost: see rivals.h.
  *
  * PostgreSQL compares the keys of sorted rows one by one, and counts a cheap operator for each. A
- * protected key is an exchange. Where hash tables are filled by workers, keys are hashed one by one, too;
+ * protected key is a round trip. Where hash tables are filled by workers, keys are hashed one by one, too;
  * others get tokens (node/tokens).
  *
  * Invariant: as in rivals.h.
@@ -38,16 +38,16 @@ protected_keys(PlannerInfo *root, List *clauses)
 	return count;
 }
 
-/* Exchanges for the rows of a path and of those below it, in which each row is asked about. */
+/* Round trips for the rows of a path and of those below it, in which each row is asked about. */
 static double
-exchanges_by_row(Path *path, int keys)
+round_trips_by_row(Path *path, int keys)
 {
 	switch (nodeTag(path))
 	{
 		case T_AggPath:
 			{
 				AggPath    *agg = (AggPath *) path;
-				double		below = exchanges_by_row(agg->subpath, keys);
+				double		below = round_trips_by_row(agg->subpath, keys);
 
 				if (agg->aggstrategy == AGG_SORTED)
 					return below + agg->subpath->rows * keys;
@@ -56,18 +56,18 @@ exchanges_by_row(Path *path, int keys)
 				return below;
 			}
 		case T_GroupPath:
-			return exchanges_by_row(((GroupPath *) path)->subpath, keys) + ((GroupPath *) path)->subpath->rows * keys;
+			return round_trips_by_row(((GroupPath *) path)->subpath, keys) + ((GroupPath *) path)->subpath->rows * keys;
 		case T_UpperUniquePath:
-			return exchanges_by_row(((UpperUniquePath *) path)->subpath, keys) +
+			return round_trips_by_row(((UpperUniquePath *) path)->subpath, keys) +
 				((UpperUniquePath *) path)->subpath->rows * keys;
 		case T_SortPath:
-			return exchanges_by_row(((SortPath *) path)->subpath, keys);
+			return round_trips_by_row(((SortPath *) path)->subpath, keys);
 		case T_GatherPath:
-			return exchanges_by_row(((GatherPath *) path)->subpath, keys);
+			return round_trips_by_row(((GatherPath *) path)->subpath, keys);
 		case T_GatherMergePath:
-			return exchanges_by_row(((GatherMergePath *) path)->subpath, keys);
+			return round_trips_by_row(((GatherMergePath *) path)->subpath, keys);
 		case T_ProjectionPath:
-			return exchanges_by_row(((ProjectionPath *) path)->subpath, keys);
+			return round_trips_by_row(((ProjectionPath *) path)->subpath, keys);
 		default:
 			return 0;
 	}
@@ -84,13 +84,13 @@ cfd_aggregate_price_rivals(PlannerInfo *root, List *clauses, RelOptInfo *output)
 	foreach(cell, output->pathlist)
 	{
 		Path	   *path = lfirst(cell);
-		double		exchanges = exchanges_by_row(path, keys);
+		double		round_trips = round_trips_by_row(path, keys);
 
-		if (exchanges == 0)
+		if (round_trips == 0)
 			continue;
-		path->total_cost += exchanges * cfd_exchange_cost + RISK * path->total_cost;
+		path->total_cost += round_trips * cfd_round_trip_cost + RISK * path->total_cost;
 		/* Sorted groups come before all rows have been read. */
 		if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_HASHED)
-			path->startup_cost += exchanges * cfd_exchange_cost;
+			path->startup_cost += round_trips * cfd_round_trip_cost;
 	}
 }

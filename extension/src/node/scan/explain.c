@@ -58,7 +58,7 @@ static void
 explain_counters(CfdScanState *state, ExplainState *es)
 {
 	ExplainPropertyUInteger("Batches", NULL, state->driver.batches, es);
-	ExplainPropertyUInteger("Exchanges", NULL, state->driver.exchanges, es);
+	ExplainPropertyUInteger("Round Trips", NULL, state->driver.round_trips, es);
 	if (state->filter != NULL)
 	{
 		ExplainPropertyUInteger("Rows Removed by Program", NULL, state->removed, es);

@@ -3,7 +3,7 @@
  *	  Protected quals above a join: see scan.h.
  *
  * A nested loop asks the inner table's index once for each outer row, for few rows at
- * a time: a batched scan there would be an exchange for each of them. So the inner
+ * a time: a batched scan there would be a round trip for each of them. So the inner
  * table's protected quals, and those of the join, move above the loop, where pairs come by
  * the thousand. It is the same which qual is evaluated first, if the others raise no
  * errors; pairs are those that the quals would have been evaluated for one by one. Of a
@@ -178,7 +178,7 @@ scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
 	custom->path.parallel_workers = join->parallel_workers;
 	custom->path.rows = clamp_row_est(joined->rows * part);
 	custom->path.pathkeys = join->pathkeys;
-	custom->path.startup_cost = join->startup_cost + cfd_exchange_cost;
+	custom->path.startup_cost = join->startup_cost + cfd_round_trip_cost;
 	custom->path.total_cost = join->total_cost + cfd_batch_cost(join->rows, clauses);
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	custom->custom_paths = list_make1(join);

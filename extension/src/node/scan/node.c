@@ -77,7 +77,7 @@ cfd_scan_ask(CfdDriver *driver, CfdBuffer *buffer)
 	else
 		ask_about_rows(state, buffer, buffer->rows - buffer->decided);
 	buffer->asked = true;
-	driver->exchanges++;
+	driver->round_trips++;
 }
 
 /* What becomes of the last row, of whose pairs some are still to be read. */
@@ -167,7 +167,7 @@ send_project(CfdScanState *state, CfdBuffer *buffer)
 	cfd_request(&buffer->project, CFD_KIND_EVAL_BATCH, &fixed, sizeof(fixed),
 				state->driver.body.data, state->driver.body.len,
 				CFD_ANSWER_BYTES + list_length(state->computed) * (buffer->good + sizeof(CfdWireNulls)));
-	state->driver.exchanges++;
+	state->driver.round_trips++;
 	state->values += (uint64) buffer->good * list_length(state->computed);
 }
 

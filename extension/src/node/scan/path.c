@@ -33,10 +33,10 @@
 bool		cfd_enable_batch_scan = true;
 
 /*
- * To begin a scan, or to begin it anew, costs as much as so many exchanges: its first answer is
+ * To begin a scan, or to begin it anew, costs as much as so many round trips: its first answer is
  * waited for, and nothing is done meanwhile (TPC-H Q21: 10 us).
  */
-#define BEGIN_EXCHANGES 5
+#define BEGIN_ROUND_TRIPS 5
 
 static Plan *plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 					   List *tlist, List *clauses, List *children);
@@ -121,7 +121,7 @@ cfd_scan_path_set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, 
 	cost_qual_eval(&saved, quals, root);
 	run = child->total_cost - child->startup_cost - saved.per_tuple * rows;
 	run = Max(run, 0) + cfd_batch_cost(rows, quals);
-	custom->path.startup_cost = child->startup_cost + BEGIN_EXCHANGES * cfd_exchange_cost;
+	custom->path.startup_cost = child->startup_cost + BEGIN_ROUND_TRIPS * cfd_round_trip_cost;
 	custom->path.total_cost = custom->path.startup_cost + run;
 }
 

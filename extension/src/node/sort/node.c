@@ -349,7 +349,7 @@ cfd_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (es->analyze)
 	{
 		ExplainPropertyInteger("Rows Ranked", NULL, state->ranked, es);
-		ExplainPropertyInteger("Exchanges", NULL, state->exchanges, es);
+		ExplainPropertyInteger("Round Trips", NULL, state->round_trips, es);
 		ExplainPropertyText("Rows Kept", state->sorter != NULL ? "disk" : "memory", es);
 	}
 }

@@ -152,7 +152,7 @@ cfd_sort_ask(CfdSortState *state, uint32 limit)
 {
 	cfd_sort_send_words(state);
 	state->ranked += state->set.rows;
-	state->exchanges++;
+	state->round_trips++;
 	return cfd_set_rank(&state->set, 0, limit, true);
 }
 

@@ -82,7 +82,7 @@ typedef struct CfdSortState
 	TupleTableSlot *spilled;	/* a row from the sorter */
 	/* for EXPLAIN */
 	int64		ranked;
-	int64		exchanges;
+	int64		round_trips;
 } CfdSortState;
 
 static inline CfdSortState *

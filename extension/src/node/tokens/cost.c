@@ -2,7 +2,7 @@
  * cost.c
  *	  Offers hash joins by protected keys at what they cost with tokens: see tokens.h.
  *
- * PostgreSQL takes each match for an exchange with the keeper. So where all keys of a join are
+ * PostgreSQL takes each match for a round trip with the keeper. So where all keys of a join are
  * protected, its hash join is offered again, with matches at the cost of plain ones, and tokens
  * at that of a batch. The path is PostgreSQL's own; the finished plan gets the nodes (plan.c).
  *
@@ -25,7 +25,7 @@
 Cost
 cfd_token_cost(double rows, int keys)
 {
-	return cfd_exchange_cost * (1 + ceil(rows / cfd_batch_rows)) + rows * keys * cfd_batch_row_cost;
+	return cfd_round_trip_cost * (1 + ceil(rows / cfd_batch_rows)) + rows * keys * cfd_batch_row_cost;
 }
 
 /* Whether one side of a clause is of the outer relation, and the other of the inner one. */

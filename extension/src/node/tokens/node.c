@@ -215,7 +215,7 @@ cfd_tokens_ask(CfdDriver *driver, CfdBuffer *buffer)
 	cfd_request(&buffer->filter, CFD_KIND_TOKENS, &fixed, sizeof(fixed), driver->body.data, driver->body.len,
 				CFD_ANSWER_BYTES + buffer->rows * CFD_TOKEN_BYTES);
 	buffer->asked = true;
-	driver->exchanges++;
+	driver->round_trips++;
 }
 
 static void
@@ -339,7 +339,7 @@ cfd_tokens_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (es->analyze)
 	{
 		ExplainPropertyUInteger("Rows Hashed", NULL, state->rows, es);
-		ExplainPropertyUInteger("Exchanges", NULL, state->driver.exchanges, es);
+		ExplainPropertyUInteger("Round Trips", NULL, state->driver.round_trips, es);
 	}
 }
 
