@@ -4,7 +4,7 @@
 //! Invariant: the words are replaced only at the end of a text whose last statement changes the
 //! schema; PostgreSQL says what is wrong with any other text.
 
-use crate::analyze::Analysis;
+use crate::analysis::Analysis;
 use crate::edit::{Edit, Piece};
 use crate::tokens::Tokens;
 use pg_query::protobuf::Token;
