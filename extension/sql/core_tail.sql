@@ -17,6 +17,11 @@ CREATE FUNCTION confide.handshake(step int4, message bytea) RETURNS bytea
 COMMENT ON FUNCTION confide.handshake(int4, bytea) IS
 	'passes one message of a client''s key exchange to the keeper and gives its answer';
 
+CREATE PROCEDURE confide.policy(command text)
+	AS 'MODULE_PATHNAME', 'cfd_policy' LANGUAGE C;
+COMMENT ON PROCEDURE confide.policy(text) IS
+	'passes on what a client says of who sees a column: GRANT VIEWER and its like, through the proxy';
+
 CREATE FUNCTION confide.is_true(pg_catalog.enc_bool) RETURNS bool
 	AS 'MODULE_PATHNAME', 'cfd_istrue_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 COMMENT ON FUNCTION confide.is_true(pg_catalog.enc_bool) IS

@@ -162,6 +162,18 @@ golden_orderable_answer(void)
 }
 
 static void
+golden_policy(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadPolicy read;
+
+	check(cfd_decode_policy(golden_bytes, 2, &read), "Policy is read");
+	check(read.envelope_length == 2 && (const char *) read.envelope == golden_bytes + 0, "envelope of Policy");
+}
+
+static void
 golden_index_built(void)
 {
 	static const char golden_bytes[] = {
@@ -1639,6 +1651,7 @@ golden_messages(void)
 	golden_restore_ticket();
 	golden_orderable();
 	golden_orderable_answer();
+	golden_policy();
 	golden_index_built();
 	golden_put_envelope();
 	golden_put_plain();

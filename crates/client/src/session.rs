@@ -65,6 +65,14 @@ impl Session {
         Ok(Some(self.carried.carry(grant, &envelope)))
     }
 
+    /// The envelope of a command about who sees a column.
+    pub fn seal_command(&self, command: &[u8]) -> Result<String, Failure> {
+        let mut envelope = String::new();
+        let (sealer, _) = self.keys()?;
+        sealer.seal_text(0, FLAG_TEXT | FLAG_GRANT, command, &mut envelope)?;
+        Ok(envelope)
+    }
+
     /// The server has told an error; the keeper may not have the grants on their way.
     pub fn carried_in_vain(&mut self) {
         self.carried.fail();

@@ -12,11 +12,13 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod policy;
 mod ticket;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use codec::Malformed;
+pub use policy::{Command, Verb};
 pub use ticket::{NUMBER_BYTES, Place, Ticket};
 
 /// Where the values of an operation may come from besides columns.

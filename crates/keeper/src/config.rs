@@ -74,6 +74,9 @@ pub struct Config {
     /// Whether the keeper takes from its own process what it does not need: other files, the
     /// network, most system calls (docs/security.md).
     pub sandbox: bool,
+    /// Clients, by name, that give columns their first owner and undo changes of owners. None:
+    /// each client claims for itself what has no owner, and nothing is undone.
+    pub administrators: Vec<String>,
     /// What is logged: `error`, `warn`, `info`, `debug`.
     pub log: String,
 }
@@ -104,6 +107,7 @@ impl Default for Config {
             max_channels: 512,
             require_grants: false,
             sandbox: true,
+            administrators: Vec::new(),
             log: "info".into(),
         }
     }

@@ -116,6 +116,13 @@ pub fn belongs_elsewhere() -> Error {
         .hint("Set confide.restore_ticket to what \"confide restore-ticket\" prints.")
 }
 
+/// A column is hidden from the client.
+pub fn no_viewer() -> Error {
+    Error::new(b"42501", "confide: the column is hidden from you")
+        .detail("It can be selected, which shows its mask, and nothing else.")
+        .hint("Ask its owner for GRANT VIEWER.")
+}
+
 /// A restore ticket is good for nothing.
 pub fn bad_ticket(what: &'static str) -> Error {
     Error::new(b"42501", "confide: the restore ticket is not valid")

@@ -16,6 +16,7 @@ use crate::session::{Session, Shared};
 use crate::signatures::Table;
 use crate::space::Space;
 use crate::tickets::Tickets;
+use crate::viewers::Viewers;
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -61,6 +62,8 @@ pub struct Keeper {
     pub clients: Clients,
     /// What definitions of clients allow.
     pub standing: Standing,
+    /// Who sees which columns.
+    pub viewers: Viewers,
     /// Restore tickets that were used.
     pub tickets: Tickets,
     /// Logs of ledger tables.
@@ -98,11 +101,14 @@ impl Keeper {
             Some(Durable::open(&config, keys.root(), &store)?)
         };
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
+        let administrators = &config.administrators;
+        let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
         let tickets = Tickets::open(&config.data_dir, &keys.standing)?;
         Ok(Keeper {
             store,
             standing,
             tickets,
+            viewers,
             durable,
             table: Arc::new(Table::new()),
             keys: Arc::new(keys),
@@ -199,6 +205,12 @@ impl Keeper {
                 });
             }
         }
+    }
+
+    /// What sessions were allowed is asked anew.
+    pub(crate) fn reconsider(&self) {
+        let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
+        sessions.iter().for_each(|session| session.change(|_| ()));
     }
 
     /// Number of sessions.

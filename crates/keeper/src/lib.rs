@@ -47,6 +47,7 @@ mod session;
 mod signatures;
 mod space;
 mod tickets;
+mod viewers;
 
 pub use clients::Clients;
 pub use config::{Bytes, Config, Mode};

@@ -105,6 +105,8 @@ pub struct Session {
     pub handed: Handed,
     /// What its temporary values were made of.
     pub provenance: RwLock<Provenance>,
+    /// Tags of the commands about viewers that it has sent.
+    pub commands: Mutex<Vec<[u8; 12]>>,
     /// Restore tickets that it has used: each is counted once.
     pub admitted: Mutex<Vec<[u8; NUMBER_BYTES]>>,
     /// Whether a value has come in an export envelope.
@@ -150,6 +152,7 @@ impl Session {
             counters: Counters::default(),
             handed: Handed::default(),
             provenance: RwLock::new(Provenance::default()),
+            commands: Mutex::default(),
             admitted: Mutex::default(),
             took: AtomicBool::new(false),
             grants: RwLock::new(Grants::default()),

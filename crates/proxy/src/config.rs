@@ -1,5 +1,6 @@
 //! Configuration: a TOML file, overridden by `CONFIDE_PROXY_*` in the
 //! environment. An unknown key or variable is an error.
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,8 @@ pub struct Config {
     pub log_format: String,
     /// `error`, `warn`, `info`, `debug`, or a filter of the crate `tracing`.
     pub log_level: String,
+    /// Key files of users that are principals of their own, instead of `client_key`.
+    pub principals: BTreeMap<String, PathBuf>,
 }
 
 impl Default for Config {
@@ -54,6 +57,7 @@ impl Default for Config {
             listen: "127.0.0.1:6432".into(),
             upstream: "127.0.0.1:5432".into(),
             client_key: PathBuf::new(),
+            principals: BTreeMap::new(),
             keeper_key: String::new(),
             insecure: false,
             users: Vec::new(),

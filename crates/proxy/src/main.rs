@@ -19,6 +19,7 @@ mod startup;
 mod wire;
 mod workers;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -95,6 +96,12 @@ fn prepare(config: Config) -> Result<Shared, String> {
     }
     let secret = SecretKey::read_file(Role::Client, &config.client_key)
         .map_err(|e| format!("{}: {e}", config.client_key.display()))?;
+    let mut principals = HashMap::new();
+    for (user, file) in &config.principals {
+        let key = SecretKey::read_file(Role::Client, file);
+        let key = key.map_err(|e| format!("{}: {e}", file.display()))?;
+        principals.insert(user.clone(), key);
+    }
     let keeper = match config.keeper_key.trim() {
         "" => None,
         text => Some(
@@ -113,7 +120,7 @@ fn prepare(config: Config) -> Result<Shared, String> {
         tracing::warn!("keeper_key is not set: the first keeper seen will be trusted");
     }
     let pins = read_pins(&config.pin_file)?;
-    Ok(Shared::new(config, upstream, secret, keeper, pins))
+    Ok(Shared::new(config, upstream, secret, keeper, pins).with_principals(principals))
 }
 
 fn read_pins(path: &Path) -> Result<Pins, String> {

@@ -67,6 +67,8 @@ pub struct Shared {
     pub upstream: Upstream,
     /// The client's key.
     pub secret: SecretKey,
+    /// Keys of users that are principals of their own.
+    principals: HashMap<String, SecretKey>,
     /// Columns that must be protected.
     pub pins: Pins,
     /// Counters.
@@ -96,6 +98,7 @@ impl Shared {
             config,
             upstream,
             secret,
+            principals: HashMap::new(),
             pins,
             stats: Stats::default(),
             pinned: keeper.is_some(),
@@ -104,6 +107,17 @@ impl Shared {
             clients: Mutex::default(),
             next_client: AtomicU64::new(1),
         }
+    }
+
+    /// With keys of users of their own.
+    #[must_use]
+    pub fn with_principals(self, principals: HashMap<String, SecretKey>) -> Shared {
+        Shared { principals, ..self }
+    }
+
+    /// The key of a user's sessions.
+    pub fn secret_of(&self, user: &str) -> &SecretKey {
+        self.principals.get(user).unwrap_or(&self.secret)
     }
 
     /// Whether the keeper with this key is the one we trust. Without a pinned

@@ -69,7 +69,7 @@ pub async fn serve(
         application: get("application_name").unwrap_or_default(),
         since: Instant::now(),
     });
-    let core = Core::new(shared.clone(), &database);
+    let core = Core::new(shared.clone(), &database, &user);
     relay::run(
         &shared,
         core,

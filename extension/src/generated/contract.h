@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 15
+#define CFD_CONTRACT_VERSION 16
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -73,6 +73,7 @@
 #define CFD_KIND_GRANT 29
 #define CFD_KIND_RESTORE_TICKET 30
 #define CFD_KIND_ORDERABLE 31
+#define CFD_KIND_POLICY 25
 #define CFD_KIND_INDEX_BUILT 24
 #define CFD_KIND_PUT_ENVELOPE 32
 #define CFD_KIND_PUT_PLAIN 33
@@ -139,6 +140,7 @@
 	X(18, "Handshake") \
 	X(21, "Stats") \
 	X(31, "Orderable") \
+	X(25, "Policy") \
 	X(34, "GetEnvelope") \
 	X(36, "GetEnvelopes") \
 	X(48, "PartitionOpen") \

@@ -268,6 +268,26 @@ cfd_decode_orderable_answer(const void *bytes, uint64_t length, CfdReadOrderable
 	return cfd_read_orderable_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadPolicy
+{
+	const uint8_t *envelope;
+	uint64_t	envelope_length;
+} CfdReadPolicy;
+
+static inline bool
+cfd_read_policy(CfdReader *from, CfdReadPolicy *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->envelope, &out->envelope_length);
+}
+
+static inline bool
+cfd_decode_policy(const void *bytes, uint64_t length, CfdReadPolicy *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_policy(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadIndexBuilt
 {
 	CfdWireIndexBuilt head;

@@ -12,8 +12,10 @@
 
 #include <ctype.h>
 
+#include "fmgr.h"
 #include "hooks/hooks.h"
 #include "session/channel.h"
+#include "utils/builtins.h"
 #include "value/base64.h"
 
 #define BEGIN "\n/*confide:cfd1."
@@ -54,4 +56,32 @@ cfd_take_grants(const char *text)
 		pfree(bytes);
 		length = grant - text - BEGIN_LENGTH;
 	}
+}
+
+#define PREFIX "cfd1."
+
+/* What a client has sealed about who sees a column; the keeper says whether it may. */
+PG_FUNCTION_INFO_V1(cfd_policy);
+Datum
+cfd_policy(PG_FUNCTION_ARGS)
+{
+	char	   *command = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
+	size_t		letters;
+	unsigned char *bytes;
+	uint32		length;
+
+	if (strncmp(command, PREFIX, strlen(PREFIX)) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this is no command of a client"),
+				 errhint("Say GRANT VIEWER ON schema.table.column TO principal through the Confide proxy.")));
+	command += strlen(PREFIX);
+	letters = strlen(command);
+	bytes = palloc(CFD_BASE64_BYTES(letters) + 1);
+	if (!cfd_base64_decode(bytes, command, letters))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this is no command of a client")));
+	cfd_call(CFD_KIND_POLICY, NULL, 0, bytes, CFD_BASE64_BYTES(letters), &length);
+	PG_RETURN_VOID();
 }

@@ -325,6 +325,12 @@ messages! {
         allowed: u32 => 4 zeros,
     };
 
+    /// Who sees a column, as its owner or an administrator says (docs/security.md).
+    Policy = 25, body<'a> {
+        ;
+        /// The client's envelope.
+        envelope: &'a [u8] [],
+    } answer {};
     /// An index of a column is built. Where a client builds it, or who has a restore ticket, the
     /// column's values may be compared without a client from then on, to keep it.
     IndexBuilt = 24, body {

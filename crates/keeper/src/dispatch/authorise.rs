@@ -239,6 +239,7 @@ impl Connection {
     #[cold]
     fn ask(&self, label: Label, families: u8) -> Result<(), Failure> {
         let origin = self.origin(label);
+        self.may_see(&origin)?;
         let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
         let standing = &self.keeper.standing;
@@ -257,7 +258,7 @@ impl Connection {
     /// be compared with each other, which keeps its indexes in order.
     pub(super) fn authorise_order(&self, operands: Operands) -> Result<(), Failure> {
         match operands.one_column {
-            true => Ok(()),
+            true => self.may_view(operands.label),
             false => self.authorise(operands.label, family::COMPARE),
         }
     }
@@ -272,6 +273,7 @@ impl Connection {
             .and_then(|p| p.column())
             .ok_or_else(store::unresolved)?;
         let origin = self.origin(label);
+        self.may_see(&origin)?;
         let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
         let covered = match target {

@@ -177,10 +177,18 @@ impl Connection {
 
     /// Appends a value's envelope to the reply; nothing for NULL.
     fn seal(&mut self, fid: Fid, t: TypeCode) -> Result<(), Failure> {
-        self.authorise(self.operands(&[fid])?.label, family::SHOW)?;
+        let label = self.operands(&[fid])?.label;
+        let mask = self.mask(label);
+        if mask.is_none() {
+            self.authorise(label, family::SHOW)?;
+        }
         let Some(value) = self.space.value(fid, Some(t.stored()))? else {
             // NULL has no envelope.
             return Ok(());
+        };
+        let value = match mask {
+            Some(mask) => mask.apply(&value, &self.env),
+            None => value,
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
         let sealed = match &self.client {

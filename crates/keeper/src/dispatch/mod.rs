@@ -28,6 +28,7 @@ mod settings;
 mod signed;
 mod stats;
 mod tokens;
+mod viewing;
 
 use crate::aggregation::Aggregation;
 use crate::fail::{self, Ended, Failure};
@@ -226,6 +227,7 @@ impl Connection {
             Kind::Rank => self.rank(take(body)?),
             Kind::Tokens => self.tokens(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
+            Kind::Policy => self.policy(take(body)?),
             Kind::Orderable => self.orderable(take(body)?),
             Kind::PartitionOpen => self.partition_open(take(body)?),
             Kind::ProgramRegister => self.program_register(take(body)?),

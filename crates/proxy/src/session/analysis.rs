@@ -4,6 +4,7 @@ use client::{Failure, LiteralCache};
 use rewrite::{Piece, PositionMap, StatementKind, Transaction};
 
 use super::internal::Purpose;
+use super::policy;
 use super::statement::Effect;
 use super::{Core, Step, Wait};
 use crate::databases::State;
@@ -70,6 +71,9 @@ impl Core {
         let escapes = sql.contains('\\') && (self.escapes || self.escapes_stale);
         if escapes && self.escapes_stale && self.pipeline {
             return Ok(Outcome::Refuse(unsure_of_strings()));
+        }
+        if let Some(command) = policy::read(sql) {
+            return self.tell_policy(command);
         }
         let state = self.adopt();
         let sealing = std::mem::take(&mut self.sealing);

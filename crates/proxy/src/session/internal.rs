@@ -144,7 +144,7 @@ impl Core {
     }
 
     fn first_message(&mut self, task: &mut Task) -> Step<Next> {
-        let handshake = Handshake::new(&self.shared.secret).map_err(Stop::Fatal)?;
+        let handshake = Handshake::new(self.shared.secret_of(&self.user)).map_err(Stop::Fatal)?;
         let sql = handshake.first_sql();
         task.at = At::First(Box::new(handshake));
         Ok(Next::Query(sql))

@@ -10,6 +10,7 @@ mod echo;
 mod explain;
 mod extended;
 mod internal;
+mod policy;
 mod queue;
 mod refuse;
 mod restore;
@@ -85,6 +86,7 @@ enum Phase {
 pub struct Core {
     shared: Arc<Shared>,
     database: String,
+    user: String,
     phase: Phase,
     /// Bytes for the client.
     pub to_client: BytesMut,
@@ -148,11 +150,12 @@ struct Tried {
 
 impl Core {
     /// A connection whose startup packet has been sent to the server.
-    pub fn new(shared: Arc<Shared>, database: &str) -> Core {
+    pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
         Core {
             view: View::new(database, shared.pins.of(database)),
             shared,
             database: database.to_owned(),
+            user: user.to_owned(),
             phase: Phase::Startup,
             to_client: BytesMut::new(),
             to_server: BytesMut::new(),

@@ -94,7 +94,7 @@ impl World {
             rewrite::Pins::default(),
         );
         let mut world = World {
-            core: Core::new(Arc::new(shared), "db"),
+            core: Core::new(Arc::new(shared), "db", "app"),
             keeper_key: Arc::new(SecretKey::generate().unwrap()),
             responder: None,
             keys: None,

@@ -62,7 +62,7 @@ fn changes_of_the_transaction() {
     };
     let mut w = World::new();
     let mut other = World::new();
-    other.core = Core::new(w.core.shared.clone(), "db");
+    other.core = Core::new(w.core.shared.clone(), "db", "app");
     other.keeper_key = w.keeper_key.clone();
     let mut out = BytesMut::new();
     backend::ready(&mut out, b'I');

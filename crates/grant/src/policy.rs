@@ -1,0 +1,109 @@
+//! Commands about who sees a column: what an owner or an administrator says, as the client seals
+//! it and the keeper carries it out.
+//!
+//! Bytes: `P`, the verb, then schema, relation, column and the last word, each ended by a zero
+//! byte. A grant never begins like that.
+
+use crate::{Column, Malformed};
+
+/// What every command begins with.
+const MARK: u8 = b'P';
+
+/// What is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Verb {
+    /// `GRANT VIEWER`
+    GrantViewer = 1,
+    /// `DENY VIEWER`
+    DenyViewer = 2,
+    /// `REVOKE VIEWER`
+    RevokeViewer = 3,
+    /// `GRANT OWNER`
+    GrantOwner = 4,
+    /// `REVOKE OWNER`
+    RevokeOwner = 5,
+    /// What others are shown.
+    Mask = 6,
+}
+
+impl Verb {
+    fn from_u8(code: u8) -> Option<Verb> {
+        use Verb::{DenyViewer, GrantOwner, GrantViewer, Mask, RevokeOwner, RevokeViewer};
+        let all = [
+            GrantViewer,
+            DenyViewer,
+            RevokeViewer,
+            GrantOwner,
+            RevokeOwner,
+            Mask,
+        ];
+        all.into_iter().find(|verb| *verb as u8 == code)
+    }
+}
+
+/// A command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// What.
+    pub verb: Verb,
+    /// About which column.
+    pub column: Column,
+    /// For whom; of a mask: its rule. Empty where there is none.
+    pub word: String,
+}
+
+impl Command {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![MARK, self.verb as u8];
+        let Column {
+            schema,
+            relation,
+            column,
+        } = &self.column;
+        for text in [schema, relation, column, &self.word] {
+            out.extend(text.bytes().filter(|byte| *byte != 0));
+            out.push(0);
+        }
+        out
+    }
+
+    /// The command with these bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Command, Malformed> {
+        let [MARK, verb, rest @ ..] = bytes else {
+            return Err(Malformed);
+        };
+        let text = std::str::from_utf8(rest).map_err(|_| Malformed)?;
+        let words: Vec<&str> = text.split('\0').collect();
+        match words.as_slice() {
+            [schema, relation, column, word, ""] => Ok(Command {
+                verb: Verb::from_u8(*verb).ok_or(Malformed)?,
+                column: Column::new(schema, relation, column),
+                word: (*word).to_owned(),
+            }),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let command = Command {
+            verb: Verb::DenyViewer,
+            column: Column::new("s", "t", "a"),
+            word: "bob".into(),
+        };
+        let bytes = command.encode();
+        assert_eq!(Command::decode(&bytes), Ok(command));
+        assert_eq!(crate::Grant::decode(&bytes), Err(Malformed));
+        for end in 0..bytes.len() {
+            assert_eq!(Command::decode(&bytes[..end]), Err(Malformed));
+        }
+    }
+}

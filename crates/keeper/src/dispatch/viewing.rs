@@ -1,0 +1,97 @@
+//! Who sees a column: `Policy`, and what those are given who do not.
+//!
+//! Invariant: of a column that is hidden from a session's client nothing is computed,
+//! declassified, stored elsewhere or shown but its mask.
+
+use super::Connection;
+use crate::fail::{self, Failure};
+use crate::provenance::Origin;
+use crate::viewers::Mask;
+use contract::body;
+use contract::envelope::{NONCE_BYTES, Origin as Maker};
+use envelope::Envelope;
+use grant::Command;
+use store::Label;
+use values::Error;
+
+/// Commands of one session.
+const COMMANDS_MAX: usize = 4096;
+
+impl Connection {
+    /// Carries out what an owner or an administrator says.
+    pub(super) fn policy(&mut self, body: body::Policy<'_>) -> Result<(), Failure> {
+        let parsed = Envelope::parse(body.envelope).map_err(super::envelopes::unopened)?;
+        if !parsed.is_grant() || parsed.origin != Maker::Client {
+            return Err(fail::malformed("The envelope holds no command.").into());
+        }
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        if !self.keeper.config.require_grants {
+            return Err(Error::new(b"0A000", "confide: columns have no owners here")
+                .detail("Who sees a column is known of statements that clients authorise.")
+                .hint("Set require_grants = true in the keeper's configuration.")
+                .into());
+        }
+        let opened = client.opener.open_parsed(&parsed, &mut self.plain);
+        let command = opened.map_err(super::envelopes::unopened).and_then(|()| {
+            Command::decode(&self.plain).map_err(|_| fail::malformed("The command is malformed."))
+        });
+        let name = client.name.clone();
+        self.wipe();
+        let command = command?;
+        self.told_once(body.envelope)?;
+        self.keeper.viewers.tell(&command, &name)?;
+        tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
+        self.keeper.reconsider();
+        Ok(())
+    }
+
+    /// The database keeps what it has carried: nothing counts twice.
+    fn told_once(&self, envelope: &[u8]) -> Result<(), Error> {
+        let tag = envelope
+            .last_chunk::<NONCE_BYTES>()
+            .copied()
+            .unwrap_or_default();
+        let mut told = self
+            .session
+            .commands
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if told.contains(&tag) || told.len() >= COMMANDS_MAX {
+            return Err(fail::malformed("The command was carried out already."));
+        }
+        told.push(tag);
+        Ok(())
+    }
+
+    /// What is shown instead of values that were made of this; none: what they are.
+    pub(super) fn hidden(&self, origin: &Origin) -> Option<Mask> {
+        let viewers = &self.keeper.viewers;
+        let client = self.client.as_ref().filter(|_| viewers.any())?;
+        let mut columns = origin.columns.iter();
+        columns.find_map(|column| viewers.hides(column, &client.name))
+    }
+
+    /// As [`Self::hidden`], by label.
+    pub(super) fn mask(&self, label: Label) -> Option<Mask> {
+        match self.is_bound() && self.keeper.viewers.any() {
+            true => self.hidden(&self.origin(label)),
+            false => None,
+        }
+    }
+
+    /// Refuses what is about a hidden column.
+    pub(super) fn may_see(&self, origin: &Origin) -> Result<(), Failure> {
+        match self.hidden(origin) {
+            None => Ok(()),
+            Some(_) => Err(fail::no_viewer().into()),
+        }
+    }
+
+    /// As [`Self::may_see`], by label.
+    pub(super) fn may_view(&self, label: Label) -> Result<(), Failure> {
+        match self.is_bound() && self.keeper.viewers.any() {
+            true => self.may_see(&self.origin(label)),
+            false => Ok(()),
+        }
+    }
+}

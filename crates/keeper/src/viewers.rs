@@ -1,0 +1,376 @@
+//! Who sees a column: its owners, one after the other, its viewers, who is denied, and what
+//! others are shown. A principal is a client, by the name in the file of authorised clients.
+//!
+//! Not here: when somebody asks (`dispatch::viewing`).
+//!
+//! Invariants: a column that nobody has claimed is everybody's who is authorised; one that was
+//! claimed has an owner for good; what was said is on disk before it counts.
+
+use crate::fail;
+use crate::provenance::column_id;
+use crate::sealed_file::SealedFile;
+use contract::TypeCode;
+use grant::{Column, Command, Verb};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+use store::ColumnId;
+use values::{Env, Error, Value};
+use zeroize::Zeroizing;
+
+/// In the data directory.
+const FILE: &str = "viewers";
+/// More columns are not claimed.
+const CLAIMED_MAX: usize = 65_536;
+
+/// What is known of a claimed column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    column: Column,
+    /// The last one is the owner.
+    owners: Vec<String>,
+    viewers: BTreeSet<String>,
+    denied: BTreeSet<String>,
+    mask: Mask,
+}
+
+/// What others are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// The type's own.
+    Default,
+    /// Always this.
+    Constant(String),
+    /// So many first and last letters, and this between them.
+    Partial(usize, String, usize),
+}
+
+impl Mask {
+    /// Reads `default`, `constant(text)` or `partial(2,text,4)`.
+    fn read(text: &str) -> Option<Mask> {
+        let text = text.trim();
+        let inside = |name: &str| {
+            text.strip_prefix(name)?
+                .strip_prefix('(')?
+                .strip_suffix(')')
+        };
+        let bare = |text: &str| text.trim().trim_matches('\'').to_owned();
+        if text == "default" {
+            return Some(Mask::Default);
+        }
+        if let Some(text) = inside("constant") {
+            return Some(Mask::Constant(bare(text)));
+        }
+        let (first, rest) = inside("partial")?.split_once(',')?;
+        let (middle, last) = rest.rsplit_once(',')?;
+        let count = |text: &str| text.trim().parse().ok();
+        Some(Mask::Partial(count(first)?, bare(middle), count(last)?))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Mask::Default => "default".into(),
+            Mask::Constant(text) => format!("constant({text})"),
+            Mask::Partial(first, middle, last) => format!("partial({first},{middle},{last})"),
+        }
+    }
+
+    /// What is shown in the place of a value.
+    pub fn apply(&self, value: &Value, env: &Env) -> Value {
+        let t = value.type_code();
+        let shown = match (self, value) {
+            (Mask::Constant(text), _) => values::parse_text(t, -1, text.as_bytes(), env).ok(),
+            (Mask::Partial(first, middle, last), Value::Text(text) | Value::Bpchar(text)) => {
+                let letters: Vec<char> = String::from_utf8_lossy(text).chars().collect();
+                let short = letters.len() <= first.saturating_add(*last);
+                let (first, last) = if short { (0, 0) } else { (*first, *last) };
+                let head = letters.iter().take(first);
+                let tail = letters.iter().skip(letters.len() - last);
+                let text: String = head
+                    .copied()
+                    .chain(middle.chars())
+                    .chain(tail.copied())
+                    .collect();
+                values::parse_text(t, -1, text.as_bytes(), env).ok()
+            }
+            _ => None,
+        };
+        let own = || values::parse_text(t, -1, usual(t).as_bytes(), env).ok();
+        // Each type reads its own; were it not so, nothing of the value would show.
+        shown.or_else(own).unwrap_or(Value::Bool(false))
+    }
+}
+
+/// What a type shows where nobody has said otherwise.
+fn usual(t: TypeCode) -> &'static str {
+    match t {
+        TypeCode::Bool => "false",
+        TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar => "XXXX",
+        TypeCode::Bytea => "",
+        TypeCode::Date => "1900-01-01",
+        TypeCode::Timestamp => "1900-01-01 00:00:00",
+        TypeCode::Timestamptz => "1900-01-01 00:00:00+00",
+        TypeCode::Time => "00:00:00",
+        TypeCode::Uuid => "00000000-0000-0000-0000-000000000000",
+        _ => "0",
+    }
+}
+
+fn refused(what: &'static str, hint: &'static str) -> Error {
+    Error::new(b"42501", "confide: only a column's owner says who sees it")
+        .detail(what)
+        .hint(hint)
+}
+
+/// All claimed columns.
+pub struct Viewers {
+    file: SealedFile,
+    administrators: Vec<String>,
+    rules: RwLock<HashMap<ColumnId, Rule>>,
+    any: AtomicBool,
+}
+
+impl Viewers {
+    /// Those of a keeper with this directory.
+    pub fn open(
+        directory: &Path,
+        root: &Zeroizing<[u8; 32]>,
+        administrators: &[String],
+    ) -> Result<Viewers, String> {
+        let file = SealedFile::new(directory, FILE, root);
+        let plain = file.read()?;
+        let text = std::str::from_utf8(&plain).map_err(|_| file.altered())?;
+        let mut rules = HashMap::new();
+        for line in text.split_terminator('\u{1}') {
+            let rule = read(line).ok_or_else(|| file.altered())?;
+            rules.insert(column_id(&rule.column), rule);
+        }
+        Ok(Viewers {
+            file,
+            administrators: administrators.to_vec(),
+            any: AtomicBool::new(!rules.is_empty()),
+            rules: RwLock::new(rules),
+        })
+    }
+
+    /// Whether any column was claimed.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// What somebody is shown instead of a column's values; none: what they are.
+    pub fn hides(&self, column: &ColumnId, name: &str) -> Option<Mask> {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rule = rules.get(column)?;
+        let owns = rule.owners.last().is_some_and(|owner| owner == name);
+        let views = rule.viewers.contains(name) && !rule.denied.contains(name);
+        (!owns && !views).then(|| rule.mask.clone())
+    }
+
+    /// Carries out what a client has said.
+    pub fn tell(&self, command: &Command, by: &str) -> Result<(), Error> {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        if rules.len() >= CLAIMED_MAX {
+            return Err(fail::program_limit("Too many columns have owners."));
+        }
+        let id = column_id(&command.column);
+        let rule = self.changed(rules.get(&id), command, by)?;
+        let mut next = rules.clone();
+        next.insert(id, rule);
+        let text: String = next.values().map(write).collect();
+        self.file.write(text.as_bytes()).map_err(|what| {
+            tracing::error!("cannot write who sees what: {what}");
+            Error::new(
+                b"58030",
+                "confide: the keeper cannot note who sees a column",
+            )
+        })?;
+        *rules = next;
+        self.any.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The rule of a column that had no owner.
+    fn claimed(&self, command: &Command, by: &str) -> Result<Rule, Error> {
+        let Command { verb, column, word } = command;
+        let administers = self.administrators.iter().any(|name| name == by);
+        let own = self.administrators.is_empty() && by == word;
+        if *verb != Verb::GrantOwner || !(administers || own) {
+            return Err(refused(
+                "The column has no owner.",
+                "GRANT OWNER schema.table.column TO a principal first.",
+            ));
+        }
+        Ok(Rule {
+            column: column.clone(),
+            owners: vec![word.clone()],
+            viewers: BTreeSet::new(),
+            denied: BTreeSet::new(),
+            mask: Mask::Default,
+        })
+    }
+
+    fn changed(&self, rule: Option<&Rule>, command: &Command, by: &str) -> Result<Rule, Error> {
+        let Command { verb, word, .. } = command;
+        let administers = self.administrators.iter().any(|name| name == by);
+        let Some(rule) = rule else {
+            return self.claimed(command, by);
+        };
+        let mut rule = rule.clone();
+        let word = word.clone();
+        if *verb == Verb::RevokeOwner {
+            if !administers || rule.owners.len() < 2 {
+                return Err(refused(
+                    "REVOKE OWNER undoes the last GRANT OWNER, and is an administrator's.",
+                    "See \"administrators\" in the keeper's configuration.",
+                ));
+            }
+            rule.owners.pop();
+            return Ok(rule);
+        }
+        if rule.owners.last().is_none_or(|owner| owner != by) {
+            return Err(refused(
+                "The column is another principal's.",
+                "Ask its owner.",
+            ));
+        }
+        match verb {
+            Verb::GrantViewer => {
+                rule.denied.remove(&word);
+                rule.viewers.insert(word);
+            }
+            Verb::DenyViewer => {
+                rule.denied.insert(word);
+            }
+            Verb::RevokeViewer => {
+                rule.denied.remove(&word);
+                rule.viewers.remove(&word);
+            }
+            Verb::Mask => {
+                rule.mask = Mask::read(&word).ok_or_else(|| {
+                    Error::new(b"22023", "confide: there is no such mask")
+                        .hint("default, constant(text) or partial(2,text,4)")
+                })?;
+            }
+            Verb::GrantOwner => {
+                rule.viewers.insert(by.to_owned());
+                rule.owners.push(word);
+            }
+            Verb::RevokeOwner => {}
+        }
+        Ok(rule)
+    }
+}
+
+/// A rule as text: fields end with \0, lists have their length before them.
+fn write(rule: &Rule) -> String {
+    let column = &rule.column;
+    let mut fields = vec![
+        column.schema.clone(),
+        column.relation.clone(),
+        column.column.clone(),
+        rule.mask.text(),
+    ];
+    let viewers: Vec<String> = rule.viewers.iter().cloned().collect();
+    let denied: Vec<String> = rule.denied.iter().cloned().collect();
+    for list in [&rule.owners, &viewers, &denied] {
+        fields.push(list.len().to_string());
+        fields.extend(list.iter().cloned());
+    }
+    fields.join("\0") + "\u{1}"
+}
+
+fn read(line: &str) -> Option<Rule> {
+    let mut fields = line.split('\0').map(str::to_owned);
+    let column = Column::new(&fields.next()?, &fields.next()?, &fields.next()?);
+    let mask = Mask::read(&fields.next()?)?;
+    let mut list = || -> Option<Vec<String>> {
+        let count: usize = fields.next()?.parse().ok()?;
+        (0..count).map(|_| fields.next()).collect()
+    };
+    Some(Rule {
+        column,
+        mask,
+        owners: list()?,
+        viewers: list()?.into_iter().collect(),
+        denied: list()?.into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(viewers: &Viewers, by: &str, verb: Verb, word: &str) -> bool {
+        let command = Command {
+            verb,
+            column: Column::new("s", "t", "pay"),
+            word: word.into(),
+        };
+        viewers.tell(&command, by).is_ok()
+    }
+
+    fn hidden(viewers: &Viewers, name: &str) -> bool {
+        let id = column_id(&Column::new("s", "t", "pay"));
+        viewers.hides(&id, name).is_some()
+    }
+
+    /// The chain of owners and who sees what, also after a restart; with a bug somebody who
+    /// was not named sees the column, or says who does.
+    #[test]
+    fn owners_and_viewers() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let open = || Viewers::open(dir.path(), &root, &["root".to_owned()]);
+        let all = open()?;
+        assert!(!hidden(&all, "bob"));
+        assert!(!say(&all, "ann", Verb::GrantOwner, "ann"));
+        assert!(say(&all, "root", Verb::GrantOwner, "ann"));
+        assert!(hidden(&all, "bob") && hidden(&all, "root") && !hidden(&all, "ann"));
+        assert!(!say(&all, "bob", Verb::GrantViewer, "bob"));
+        assert!(!say(&all, "root", Verb::GrantViewer, "root"));
+        assert!(say(&all, "ann", Verb::GrantViewer, "bob"));
+        assert!(!hidden(&open()?, "bob"));
+        assert!(say(&all, "ann", Verb::DenyViewer, "bob"));
+        assert!(hidden(&open()?, "bob"));
+        assert!(say(&all, "ann", Verb::GrantViewer, "bob"));
+        assert!(say(&all, "ann", Verb::RevokeViewer, "bob"));
+        assert!(hidden(&all, "bob"));
+        assert!(say(&all, "ann", Verb::GrantOwner, "bob"));
+        assert!(!hidden(&all, "bob") && !hidden(&all, "ann"));
+        assert!(!say(&all, "ann", Verb::GrantViewer, "eve"));
+        assert!(!say(&all, "bob", Verb::RevokeOwner, ""));
+        assert!(say(&all, "root", Verb::RevokeOwner, ""));
+        assert!(!say(&all, "root", Verb::RevokeOwner, ""));
+        assert!(say(&open()?, "ann", Verb::GrantViewer, "eve"));
+        assert!(hidden(&open()?, "bob"));
+        Ok(())
+    }
+
+    #[test]
+    fn masks() {
+        let env = Env::default();
+        let shown = |rule: &str, text: &str| {
+            let mask =
+                Mask::read(rule).map(|m| m.apply(&Value::Text(text.as_bytes().into()), &env));
+            mask.map(|v| String::from_utf8_lossy(&values::format_text(&v, &env)).into_owned())
+        };
+        assert_eq!(shown("default", "Kim").as_deref(), Some("XXXX"));
+        assert_eq!(
+            shown("partial(2,'XX',4)", "0123456789").as_deref(),
+            Some("01XX6789")
+        );
+        // Nothing of a value that is too short shows.
+        assert_eq!(shown("partial(2,'XX',4)", "012345").as_deref(), Some("XX"));
+        assert_eq!(shown("constant(hidden)", "Kim").as_deref(), Some("hidden"));
+        assert_eq!(shown("noise", "Kim"), None);
+        for t in TypeCode::ALL {
+            assert!(
+                values::parse_text(*t, -1, usual(*t).as_bytes(), &env).is_ok(),
+                "{t:?}"
+            );
+        }
+    }
+}

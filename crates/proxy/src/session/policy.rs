@@ -1,0 +1,255 @@
+//! `GRANT VIEWER` and its like: statements that PostgreSQL does not have. They become a call that
+//! carries the client's sealed command to the keeper.
+//!
+//! Invariant: what is not word for word such a statement goes its usual way.
+
+use client::Failure;
+use grant::{Column, Command, Verb};
+
+use super::analysis::{Outcome, Text};
+use super::internal::Purpose;
+use super::{Core, Step};
+
+/// What of a statement is told apart.
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Token {
+    /// A name or a keyword, folded unless it was quoted.
+    Word(String, bool),
+    /// A string.
+    Text(String),
+    /// Anything else.
+    Sign(char),
+}
+
+/// The tokens of a short text; none if it has comments or other things that these statements
+/// have not.
+fn tokens(sql: &str) -> Option<Vec<Token>> {
+    let mut found = Vec::new();
+    let mut rest = sql.chars().peekable();
+    while let Some(c) = rest.next() {
+        let token = match c {
+            c if c.is_whitespace() => continue,
+            '"' | '\'' => {
+                let mut text = String::new();
+                loop {
+                    match rest.next()? {
+                        q if q == c && rest.peek() == Some(&c) => {
+                            text.push(c);
+                            rest.next();
+                        }
+                        q if q == c => break,
+                        other => text.push(other),
+                    }
+                }
+                match c {
+                    '"' => Token::Word(text, true),
+                    _ => Token::Text(text),
+                }
+            }
+            c if c.is_alphanumeric() || c == '_' => {
+                let mut text = String::from(c);
+                while let Some(next) =
+                    rest.next_if(|n| n.is_alphanumeric() || matches!(n, '_' | '$'))
+                {
+                    text.push(next);
+                }
+                Token::Word(text.to_lowercase(), false)
+            }
+            '.' | '(' | ')' | ',' | ';' => Token::Sign(c),
+            _ => return None,
+        };
+        found.push(token);
+        if found.len() > 32 {
+            return None;
+        }
+    }
+    if found.last() == Some(&Token::Sign(';')) {
+        found.pop();
+    }
+    Some(found)
+}
+
+fn keyword(token: Option<&Token>) -> &str {
+    match token {
+        Some(Token::Word(word, false)) => word,
+        _ => "",
+    }
+}
+
+/// A column's three names, and what follows them.
+fn column(tokens: &[Token]) -> Option<(Column, &[Token])> {
+    match tokens {
+        [
+            Token::Word(schema, _),
+            Token::Sign('.'),
+            Token::Word(relation, _),
+            Token::Sign('.'),
+            Token::Word(name, _),
+            rest @ ..,
+        ] => Some((Column::new(schema, relation, name), rest)),
+        _ => None,
+    }
+}
+
+/// The command of a statement that is one.
+pub(super) fn read(sql: &str) -> Option<Command> {
+    let start = sql.trim_start().get(..6)?.to_ascii_lowercase();
+    if !["grant ", "deny v", "revoke", "select"].contains(&start.as_str()) || sql.len() > 1024 {
+        return None;
+    }
+    let tokens = tokens(sql)?;
+    let (first, second) = (keyword(tokens.first()), keyword(tokens.get(1)));
+    let rest = tokens.get(2..)?;
+    let verb = match (first, second) {
+        ("grant", "viewer") => Verb::GrantViewer,
+        ("deny", "viewer") => Verb::DenyViewer,
+        ("revoke", "viewer") => Verb::RevokeViewer,
+        ("grant", "owner") => Verb::GrantOwner,
+        ("revoke", "owner") => Verb::RevokeOwner,
+        ("select", "confide") => return function(rest),
+        _ => return None,
+    };
+    let on = keyword(rest.first()) == "on" && rest.get(1) != Some(&Token::Sign('.'));
+    let (column, rest) = column(rest.get(usize::from(on)..)?)?;
+    let to = if verb == Verb::RevokeViewer {
+        "from"
+    } else {
+        "to"
+    };
+    let word = match rest {
+        [] if verb == Verb::RevokeOwner => String::new(),
+        [preposition, Token::Word(word, _)]
+            if keyword(Some(preposition)) == to && verb != Verb::RevokeOwner =>
+        {
+            word.clone()
+        }
+        _ => return None,
+    };
+    Some(Command { verb, column, word })
+}
+
+/// `confide.grant_viewer('schema.table.column', 'principal')`, from behind `confide` on.
+fn function(tokens: &[Token]) -> Option<Command> {
+    let (name, arguments) = match tokens {
+        [
+            Token::Sign('.'),
+            Token::Word(name, _),
+            Token::Sign('('),
+            Token::Text(column),
+            rest @ ..,
+            Token::Sign(')'),
+        ] => (name.as_str(), (column, rest)),
+        _ => return None,
+    };
+    let verb = match name {
+        "grant_viewer" => Verb::GrantViewer,
+        "deny_viewer" => Verb::DenyViewer,
+        "revoke_viewer" => Verb::RevokeViewer,
+        "grant_owner" => Verb::GrantOwner,
+        "revoke_owner" => Verb::RevokeOwner,
+        "mask" => Verb::Mask,
+        _ => return None,
+    };
+    let (text, rest) = arguments;
+    let word = match rest {
+        [] if verb == Verb::RevokeOwner => String::new(),
+        [Token::Sign(','), Token::Text(word)] if verb != Verb::RevokeOwner => word.clone(),
+        _ => return None,
+    };
+    let names = self::tokens(text)?;
+    let (column, []) = column(&names)? else {
+        return None;
+    };
+    Some(Command { verb, column, word })
+}
+
+impl Core {
+    /// The statement that carries a command.
+    pub(super) fn tell_policy(&mut self, command: Command) -> Step<Outcome> {
+        if !self.session.is_open() {
+            if !self.tried.handshake {
+                self.tried.handshake = true;
+                self.start(Purpose::Handshake)?;
+                return Ok(Outcome::Wait);
+            }
+            return Ok(Outcome::Refuse(Failure::no_session()));
+        }
+        let call = |argument: &str| format!("CALL confide.policy('{argument}')");
+        let analysed = self.memo.analyze(&call(""), &self.schema, &self.registry);
+        let statements = match analysed {
+            Ok(statements) => statements,
+            Err(refusal) => return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, ""))),
+        };
+        Ok(match self.session.seal_command(&command.encode()) {
+            Err(failure) => Outcome::Refuse(failure),
+            Ok(envelope) => Outcome::Send(Box::new(Text {
+                sql: call(&envelope),
+                changed: true,
+                statements,
+                positions: None,
+                sealed: false,
+                touches: false,
+            })),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use grant::Verb;
+
+    fn told(sql: &str) -> Option<(Verb, String, String)> {
+        let command = read(sql)?;
+        let c = command.column;
+        let name = format!("{}/{}/{}", c.schema, c.relation, c.column);
+        Some((command.verb, name, command.word))
+    }
+
+    /// The paper's statements and the functions; what PostgreSQL has goes its usual way.
+    #[test]
+    fn statements() {
+        let want = |verb, word: &str| Some((verb, "s/t/pay".to_owned(), word.to_owned()));
+        for (sql, found) in [
+            (
+                "GRANT VIEWER ON s.t.pay TO user1;",
+                want(Verb::GrantViewer, "user1"),
+            ),
+            (
+                "deny viewer on S.t.PAY to user1",
+                want(Verb::DenyViewer, "user1"),
+            ),
+            (
+                "REVOKE VIEWER ON s.t.pay FROM user1",
+                want(Verb::RevokeViewer, "user1"),
+            ),
+            (
+                "GRANT OWNER s.t.pay TO \"User 1\"",
+                want(Verb::GrantOwner, "User 1"),
+            ),
+            ("GRANT OWNER ON s.t.pay TO u", want(Verb::GrantOwner, "u")),
+            ("REVOKE OWNER s.t.pay;", want(Verb::RevokeOwner, "")),
+            (
+                "SELECT confide.grant_viewer('s.t.pay', 'a b')",
+                want(Verb::GrantViewer, "a b"),
+            ),
+            (
+                "select confide.mask('s.t.pay', 'partial(2,''X'',4)');",
+                want(Verb::Mask, "partial(2,'X',4)"),
+            ),
+            (
+                "SELECT confide.revoke_owner('s.t.pay')",
+                want(Verb::RevokeOwner, ""),
+            ),
+            ("GRANT SELECT ON t TO user1", None),
+            ("GRANT viewer TO user1", None),
+            ("REVOKE owner FROM user1", None),
+            ("GRANT VIEWER ON t.pay TO user1", None),
+            ("GRANT VIEWER ON s.t.pay TO user1, user2", None),
+            ("GRANT VIEWER ON s.t.pay TO user1; SELECT 1", None),
+            ("SELECT confide.gc()", None),
+        ] {
+            assert_eq!(told(sql), found, "{sql}");
+        }
+    }
+}

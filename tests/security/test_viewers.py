@@ -1,0 +1,221 @@
+"""Three principals through one proxy: an owner, a viewer and somebody else, and an administrator.
+
+Mechanism: the keeper knows of a claimed column its owner and viewers, by clients' keys, and of
+each value its column. Right: who is no viewer is shown masks, and has 42501 for all else that is
+about the column's values. With the bug whoever has an account at the database sees everything.
+"""
+
+import re
+import shutil
+import subprocess
+import time
+
+import psycopg
+import pytest
+from copies import owned
+from results import run
+from stack import PG_BIN, ROOT, Stack, as_user, free_port
+
+PRINCIPALS = ["ann", "bob", "eve", "boss"]
+
+
+def keys(stack):
+    """A key for each principal; the proxy's configuration and the keeper's list of clients."""
+    state = stack.data.parent
+    lines, principals = [], []
+    for name in PRINCIPALS:
+        file = state / "proxy" / f"{name}.key"
+        done = subprocess.run(
+            as_user(
+                "confide-proxy", [state / "bin" / "confide", "keygen", "client", "--out", file]
+            ),
+            capture_output=True,
+            text=True,
+            cwd="/",
+            check=True,
+        )
+        lines.append(f"{done.stdout.strip()} {name}\n")
+        principals.append(f'{name} = "{file}"\n')
+    with (state / "keeper" / "clients").open("a") as clients:
+        clients.writelines(lines)
+    config = state / "proxy" / "proxy.toml"
+    text = config.read_text().replace('users = ["app"]', f"users = {['app', *PRINCIPALS]}")
+    mine = state / "proxy" / "principals.toml"
+    mine.write_text(text + "\n[principals]\n" + "".join(principals))
+    shutil.copymode(config, mine)
+    owned("confide-proxy", mine)
+    return mine
+
+
+@pytest.fixture(scope="module")
+def three(stack):
+    made = Stack(ROOT / ".run" / f"{stack.run.name}-viewers")
+    made.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = "true"
+    made.environment["CONFIDE_KEEPER_ADMINISTRATORS"] = "boss"
+    made.up()
+    config = keys(made)
+    with made.connect_dba() as dba:
+        for name in PRINCIPALS:
+            dba.execute(f"CREATE ROLE {name} LOGIN IN ROLE app PASSWORD 'x'")
+    proxy = Proxy(made, config)
+    yield proxy
+    proxy.process.terminate()
+    proxy.process.wait()
+    made.down("--remove")
+
+
+class Proxy:
+    """A second proxy, with principals."""
+
+    def __init__(self, stack, config):
+        self.stack, self.port = stack, free_port()
+        state = stack.data.parent
+        self.process = subprocess.Popen(
+            as_user("confide-proxy", [state / "bin" / "confide-proxy", "--config", config]),
+            env={
+                **stack.environment,
+                "CONFIDE_PROXY_LISTEN": f"127.0.0.1:{self.port}",
+                "CONFIDE_PROXY_USERS": ",".join(["app", *PRINCIPALS]),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=(stack.logs / "principals.log").open("w"),
+            stderr=subprocess.STDOUT,
+            cwd="/",
+        )
+
+    def connect(self, name):
+        for _ in range(100):
+            try:
+                return psycopg.connect(
+                    host="127.0.0.1",
+                    port=self.port,
+                    user=name,
+                    password="x",
+                    dbname="app",
+                    autocommit=True,
+                    prepare_threshold=None,
+                )
+            except psycopg.OperationalError as error:
+                if "refused" not in str(error):
+                    raise
+                time.sleep(0.1)
+        raise AssertionError("the proxy does not listen")
+
+    def psql(self, name, sql):
+        url = f"postgresql://{name}:x@127.0.0.1:{self.port}/app"
+        done = subprocess.run(
+            [PG_BIN / "psql", "-X", "-A", "-t", "-q", "-v", "VERBOSITY=sqlstate", "-d", url],
+            input=sql,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return (done.stdout + done.stderr).strip()
+
+
+@pytest.fixture
+def emp(three):
+    with three.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS emp, copied CASCADE")
+        app.execute("CREATE TABLE emp (id int, name enc_text, pay enc_int4)")
+        app.execute("INSERT INTO emp VALUES (1, 'Kimberley', 5200), (2, 'Ann', 100)")
+        app.execute("CREATE TABLE copied (pay enc_int4)")
+    return three
+
+
+REFUSED = [
+    "SELECT id FROM emp WHERE pay > 100",
+    "SELECT id FROM emp WHERE pay BETWEEN 5199 AND 5201",
+    "SELECT id FROM emp ORDER BY pay",
+    "SELECT sum(pay) FROM emp",
+    "SELECT max(pay) FROM emp",
+    "SELECT pay FROM emp GROUP BY pay",
+    "SELECT DISTINCT pay FROM emp",
+    "SELECT pay + 1 FROM emp",
+    "SELECT a.id FROM emp a JOIN emp b ON a.pay = b.pay",
+    "INSERT INTO copied SELECT pay FROM emp",
+    "UPDATE emp SET pay = pay + 1",
+]
+
+
+def test_statements(emp):
+    """The paper's table, through psql and a driver."""
+    column = "public.emp.pay"
+    with emp.connect("ann") as ann, emp.connect("bob") as bob, emp.connect("eve") as eve:
+        everybody = [ann, bob, eve]
+        pay = "SELECT id, pay FROM emp ORDER BY id"
+        clear, masked = [("1", "5200"), ("2", "100")], [("1", "0"), ("2", "0")]
+        assert [run(c, pay).rows for c in everybody] == [clear] * 3
+        # Only an administrator says who owns what nobody owns.
+        assert run(eve, f"GRANT OWNER {column} TO eve").sqlstate == "42501"
+        assert emp.psql("boss", f"GRANT OWNER {column} TO ann") == ""
+        assert [run(c, pay).rows for c in everybody] == [clear, masked, masked]
+        for c in (bob, eve):
+            for sql in REFUSED:
+                assert run(c, sql).sqlstate == "42501", sql
+            assert run(c, f"GRANT VIEWER ON {column} TO eve").sqlstate == "42501"
+        # Other columns are as ever.
+        assert run(bob, "SELECT id FROM emp WHERE name = 'Ann'").rows == [("2",)]
+        assert run(ann, f"GRANT VIEWER ON {column} TO bob").sqlstate is None
+        assert [run(c, pay).rows for c in everybody] == [clear, clear, masked]
+        assert run(bob, "SELECT sum(pay) FROM emp").rows == [("5300",)]
+        assert run(bob, f"GRANT VIEWER ON {column} TO eve").sqlstate == "42501"
+        assert emp.psql("ann", f"DENY VIEWER ON {column} TO bob") == ""
+        assert [run(c, pay).rows for c in everybody] == [clear, masked, masked]
+        assert run(bob, "SELECT sum(pay) FROM emp").sqlstate == "42501"
+        assert run(ann, f"SELECT confide.grant_viewer('{column}', 'bob')").sqlstate is None
+        assert run(ann, f"REVOKE VIEWER ON {column} FROM bob").sqlstate is None
+        assert run(bob, pay).rows == masked
+        assert run(ann, f"GRANT OWNER {column} TO eve").sqlstate is None
+        # The former owner is a viewer, and says nothing any more.
+        assert [run(c, pay).rows for c in everybody] == [clear, masked, clear]
+        assert run(ann, f"GRANT VIEWER ON {column} TO bob").sqlstate == "42501"
+        assert run(eve, f"REVOKE OWNER {column}").sqlstate == "42501"
+        assert emp.psql("boss", f"REVOKE OWNER {column}") == ""
+        assert [run(c, pay).rows for c in everybody] == [clear, masked, masked]
+        # Also of a keeper that was started anew.
+        emp.stack.kill_keeper()
+        emp.stack.start_keeper(
+            CONFIDE_KEEPER_REQUIRE_GRANTS="true", CONFIDE_KEEPER_ADMINISTRATORS="boss"
+        )
+    with emp.connect("eve") as eve, emp.connect("ann") as ann:
+        assert run(eve, pay).rows == masked
+        assert run(eve, "SELECT sum(pay) FROM emp").sqlstate == "42501"
+        assert run(ann, pay).rows == clear
+
+
+def test_masks_and_views(emp):
+    column = "public.emp.name"
+    assert emp.psql("boss", f"GRANT OWNER {column} TO ann") == ""
+    with emp.connect("ann") as ann, emp.connect("eve") as eve:
+        ann.execute("CREATE OR REPLACE VIEW names AS SELECT name FROM emp WHERE id = 1")
+        ann.execute("GRANT SELECT ON names TO eve")
+        shown = "SELECT name FROM emp WHERE id = 1"
+        assert run(eve, shown).rows == [("XXXX",)]
+        assert run(eve, "SELECT name FROM names").rows == [("XXXX",)]
+        assert run(eve, "SELECT name FROM names WHERE name LIKE 'K%'").sqlstate == "42501"
+        rule = "partial(2,XXXX,4)"
+        assert run(eve, f"SELECT confide.mask('{column}', '{rule}')").sqlstate == "42501"
+        assert run(ann, f"SELECT confide.mask('{column}', '{rule}')").sqlstate is None
+        assert run(eve, shown).rows == [("KiXXXXrley",)]
+        assert run(ann, f"SELECT confide.mask('{column}', 'constant(nobody)')").sqlstate is None
+        assert run(eve, shown).rows == [("nobody",)]
+        assert run(ann, f"SELECT confide.mask('{column}', 'secret')").sqlstate == "22023"
+        assert run(ann, shown).rows == [("Kimberley",)]
+
+
+def test_replayed(emp):
+    """The database keeps what an owner has said, and says it again later."""
+    with emp.connect("ann") as ann, emp.connect("eve") as eve:
+        # The keeper knows columns by their names.
+        assert emp.psql("boss", "GRANT OWNER public.emp.bonus TO ann") == ""
+        sizes = emp.stack.log_sizes()
+        assert run(ann, "GRANT VIEWER ON public.emp.bonus TO eve").sqlstate is None
+        assert run(ann, "REVOKE VIEWER ON public.emp.bonus FROM eve").sqlstate is None
+        logged = emp.stack.logged_since(sizes)
+        call = re.search(r"CALL confide\.policy\('[^']+'\)", logged)[0]
+        with emp.stack.connect_dba() as dba:
+            assert run(dba, call).sqlstate == "42501"
+        assert run(ann, call).sqlstate == "08P01"
+        assert run(eve, call).sqlstate == "28000"
