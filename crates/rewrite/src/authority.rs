@@ -52,6 +52,14 @@ impl Authority {
     /// The statement names a relation.
     pub fn name(&mut self, relation: &Relation) {
         self.near.extend(protected(relation));
+        // The view of all versions of a ledger table, which the server makes with it.
+        let table = relation.name.strip_suffix("_ledger");
+        if let Some(part) = table.filter(|_| relation.kind == 'v') {
+            for of in [part.to_owned(), format!("{part}_history")] {
+                let same = protected(relation).map(|c| Column::new(&c.schema, &of, &c.column));
+                self.near.extend(same);
+            }
+        }
     }
 
     /// It mentions a column.
