@@ -101,7 +101,7 @@ fn analyses_sealing(
         return Ok(immutable.replace(analyses(&immutable.plain, schema, prepared)?));
     }
     if let Some(call) = Authorise::of(sql, &tokens) {
-        return call.analysis(schema);
+        return call.analysis(authorised(&call.definition, schema));
     }
     with_stack(deep, || statements(sql, &tokens, schema, prepared, sealed))
 }

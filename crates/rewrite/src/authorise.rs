@@ -8,11 +8,10 @@
 //! ends with the session.
 
 use crate::analysis::Analysis;
-use crate::analyze::authorised;
 use crate::edit::{Edit, Piece};
 use crate::refusal::Refusal;
-use crate::schema::Schema;
 use crate::tokens::Tokens;
+use grant::Grant;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Token, a_const};
 use std::ops::Range;
@@ -22,7 +21,8 @@ use std::sync::Arc;
 pub(crate) struct Authorise {
     range: Range<usize>,
     literal: Range<usize>,
-    definition: String,
+    /// What the literal says.
+    pub definition: String,
 }
 
 impl Authorise {
@@ -52,8 +52,8 @@ impl Authorise {
     }
 
     /// The call as the server gets it, with the grant of the definition.
-    pub fn analysis(&self, schema: &Schema) -> Result<Vec<Analysis>, Refusal> {
-        let grant = authorised(&self.definition, schema).map_err(|refusal| {
+    pub fn analysis(&self, grant: Result<Grant, Refusal>) -> Result<Vec<Analysis>, Refusal> {
+        let grant = grant.map_err(|refusal| {
             // Its places are those of the definition, not of this text.
             Refusal {
                 position: None,
