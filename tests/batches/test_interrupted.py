@@ -301,9 +301,6 @@ def filled(stack):
             for i in range(ROWS):
                 copy.write_row((i, i + 0.5, f"{'text ' * 20}{i}"))
         app.execute("CREATE INDEX big_n ON big (n)")
-        # The superuser may build indexes of what a client has built one of.
-        app.execute("CREATE INDEX big_s ON big (s)")
-        app.execute("DROP INDEX big_s")
         app.execute("CREATE TABLE copied (i int, n enc_numeric(12, 1), s enc_text)")
         app.execute("ANALYZE big")
     with stack.connect_dba() as dba:
@@ -371,6 +368,11 @@ def copied(connection, statement: str) -> Outcome:
 @pytest.fixture(params=LONG)
 def session(filled, request):
     session = Session(filled, request.param)
+    if session.row.who == "dba":
+        # The superuser may order what a client has built an index of; the keeper forgets that
+        # when it is killed before its next checkpoint.
+        with filled.connect_app(options="-c search_path=interrupted") as app:
+            app.execute("CREATE INDEX noted ON big (s, n); DROP INDEX noted")
     yield session
     session.connection.close()
 
