@@ -381,8 +381,10 @@ def session(filled, request):
 def after(seconds, action):
     timer = threading.Timer(seconds, action)
     timer.start()
-    yield
-    timer.join()
+    try:
+        yield
+    finally:
+        timer.join()
 
 
 def test_timeout_and_cancel(session):
