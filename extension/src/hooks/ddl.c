@@ -29,37 +29,41 @@
 
 #define METHOD "confide"
 
-static bool
-names_protected_type(TypeName *name)
+/* The type that a column's definition names; invalid if there is none, or it is an array. */
+static Oid
+named_type(TypeName *name)
 {
 	TypeName	bare;
 	Type		type;
-	bool		result;
+	Oid			result;
 
 	if (name == NULL || name->arrayBounds != NIL || name->setof)
-		return false;
+		return InvalidOid;
 	/* What is wrong with a modifier PostgreSQL says, and where it stands. */
 	bare = *name;
 	bare.typmods = NIL;
 	type = LookupTypeName(NULL, &bare, NULL, true);
 	if (type == NULL)
-		return false;
-	result = ((Form_pg_type) GETSTRUCT(type))->typisdefined && cfd_type_code(typeTypeId(type)) != 0;
+		return InvalidOid;
+	result = ((Form_pg_type) GETSTRUCT(type))->typisdefined ? typeTypeId(type) : InvalidOid;
 	ReleaseSysCache(type);
 	return result;
 }
 
 static bool
+names_protected_type(TypeName *name)
+{
+	Oid			type = named_type(name);
+
+	return OidIsValid(type) && cfd_type_code(type) != 0;
+}
+
+static bool
 names_ledger_type(TypeName *name)
 {
-	Type		type = name == NULL ? NULL : LookupTypeName(NULL, name, NULL, true);
-	bool		result;
+	Oid			type = named_type(name);
 
-	if (type == NULL)
-		return false;
-	result = cfd_ledger_role(typeTypeId(type)) != CFD_NO_LEDGER;
-	ReleaseSysCache(type);
-	return result;
+	return OidIsValid(type) && cfd_ledger_role(type) != CFD_NO_LEDGER;
 }
 
 static bool
