@@ -42,13 +42,29 @@ forget(void *called)
 	}
 }
 
-/* Has a node's rows come by another function, as long as its query lives. */
+static Called *
+called_by_us(PlanState *node)
+{
+	Called	   *called = all_called;
+
+	while (called != NULL && called->node != node)
+		called = called->next;
+	return called;
+}
+
+/*
+ * Has a node's rows come by another function, as long as its query lives. A subplan that several
+ * nodes share is met several times; its function is then ours already.
+ */
 static void
 call_by(PlanState *node, ExecProcNodeMtd function)
 {
 	MemoryContext context = node->state->es_query_cxt;
-	Called	   *called = MemoryContextAllocZero(context, sizeof(Called));
+	Called	   *called;
 
+	if (called_by_us(node) != NULL)
+		return;
+	called = MemoryContextAllocZero(context, sizeof(Called));
 	called->node = node;
 	called->function = node->ExecProcNodeReal;
 	called->callback.func = forget;
@@ -63,10 +79,8 @@ call_by(PlanState *node, ExecProcNodeMtd function)
 static TupleTableSlot *
 call(PlanState *node)
 {
-	Called	   *called = all_called;
+	Called	   *called = called_by_us(node);
 
-	while (called != NULL && called->node != node)
-		called = called->next;
 	if (called == NULL)
 		elog(ERROR, "plan node is not known");
 	return called->function(node);
