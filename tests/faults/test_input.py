@@ -243,8 +243,8 @@ def sent_by_the_proxy(stack, marker):
 
 def test_envelope_of_another_session(stack, t, dba, second):
     """An envelope replayed from the server's log opens for nobody else."""
-    t.execute("INSERT INTO t (i, s) /* replay me */ VALUES (30, 'stolen')")
-    value = sent_by_the_proxy(stack, "replay me")
+    t.execute("INSERT INTO t AS replay_me (i, s) VALUES (30, 'stolen')")
+    value = sent_by_the_proxy(stack, "replay_me")
     for sql in (
         f"INSERT INTO t (i, s) VALUES (31, '{value}')",
         f"SELECT i FROM t WHERE s = '{value}'",
