@@ -258,6 +258,9 @@ class Client(threading.Thread):
         assert (total or 0) == sum(row[0] for row in self.rows.values())
         self.checks += 3
         self.verify_index(connection)
+        # What a client has an index of the keeper forgets when it is killed before its next
+        # checkpoint; then the superuser, who checks indexes below, may not compare.
+        connection.execute(f"CREATE INDEX noted ON {name} (v, s, n); DROP INDEX noted")
         sql = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass"
         for (index,) in dba.execute(sql, (f"{self.schema}.{name}",)).fetchall():
             dba.execute("SELECT public.bt_index_check(%s::regclass, true)", (index,))
@@ -270,7 +273,12 @@ class Client(threading.Thread):
         there = connection.execute(sql, (f"side{self.number}",)).fetchone()[0]
         assert there == (self.rows.side is not None), "the second table"
         if there:
-            found = dict(connection.execute(f"SELECT id, v FROM side{self.number}").fetchall())
+            query = f"SELECT id, v FROM side{self.number}"
+            try:
+                found = dict(connection.execute(query).fetchall())
+            except psycopg.errors.InsufficientPrivilege:
+                # Once, where the proxy has not learned of the table yet (docs/status.md).
+                found = dict(connection.execute(query).fetchall())
             assert found == self.rows.side, "rows of the second table"
         self.checks += 1
 
