@@ -198,7 +198,7 @@ def test_rights(fixes, role, t, dba, schema):
             "CREATE ROLE other",
             "ALTER ROLE confide_fix SUPERUSER",
             "SET ROLE postgres",
-            "CREATE EXTENSION amcheck",
+            "CREATE EXTENSION file_fdw",
         ]:
             with pytest.raises(psycopg.Error) as error:
                 agent.execute(statement)
