@@ -18,6 +18,16 @@ pub(crate) struct Analysis {
     pub open: Vec<Range<usize>>,
 }
 
+impl Analysis {
+    /// Of a query that holds for its text alone.
+    pub fn of_select(range: Range<usize>) -> Analysis {
+        Analysis {
+            unique: true,
+            ..bare(range, Traits::of(StatementKind::Select))
+        }
+    }
+}
+
 /// A statement of which nothing is known but its kind.
 pub(crate) fn bare(range: Range<usize>, traits: Traits) -> Analysis {
     let statement = Statement {

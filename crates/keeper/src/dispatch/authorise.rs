@@ -163,13 +163,12 @@ impl Connection {
         column: &Encoded<'_>,
         rows: usize,
     ) -> Result<Operands, Failure> {
-        match column {
-            Encoded::Bools(_) | Encoded::Raw(..) => Ok(Operands::NONE),
-            _ if !self.is_bound() => Ok(Operands::NONE),
-            _ => match column.fids((0, rows))? {
-                Fids::Each(fids) => self.operands(&fids),
-                Fids::Same(fid) => self.operands(&[fid]),
-            },
+        if !self.is_bound() {
+            return Ok(Operands::NONE);
+        }
+        match column.all_fids(rows)? {
+            Fids::Each(fids) => self.operands(&fids),
+            Fids::Same(fid) => self.operands(&[fid]),
         }
     }
 
@@ -242,8 +241,7 @@ impl Connection {
         self.may_see(&origin)?;
         let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
-        let standing = &self.keeper.standing;
-        let covered = grants.cover(&origin, families) || standing.cover(&origin, families);
+                    || self.keeper.standing.cover_write(&origin, &column, &grants)
         if !covered {
             return Err(self.unauthorised(family::name(families), &origin, None));
         }
@@ -284,7 +282,7 @@ impl Connection {
             }
             (column, _) => {
                 grants.cover_write(&origin, &column)
-                    || self.keeper.standing.cover_write(&origin, &column)
+                    || self.keeper.standing.cover_write(&origin, &column, &grants)
             }
         };
         match covered {
@@ -324,7 +322,7 @@ impl Connection {
         );
         Error::new(b"42501", "confide: the client's statement does not authorise this operation")
             .detail(detail)
-            .hint("What a trigger, policy, view, default or function does must be in a definition that a client has made through Confide's proxy.")
+            .hint("What a trigger, policy, view, default or function does must be in a definition that a client has made through Confide's proxy, or has authorised (\"confide authorise\").")
             .into()
     }
 
