@@ -23,12 +23,14 @@ MADE = {
         [("10",), ("20",)],
     ),
     "view through a view": (
-        "CREATE VIEW w AS SELECT id, pay AS p FROM emp;; CREATE VIEW v AS SELECT id, p + p AS p FROM w",
+        "CREATE VIEW w AS SELECT id, pay AS p FROM emp;; "
+        "CREATE VIEW v AS SELECT id, p + p AS p FROM w",
         "SELECT p FROM v ORDER BY id",
         [("20",), ("40",)],
     ),
     "materialized view": (
-        "CREATE MATERIALIZED VIEW v AS SELECT id, pay AS p FROM emp WITH NO DATA;; ALTER MATERIALIZED VIEW v OWNER TO app",
+        "CREATE MATERIALIZED VIEW v AS SELECT id, pay AS p FROM emp WITH NO DATA;; "
+        "ALTER MATERIALIZED VIEW v OWNER TO app",
         "REFRESH MATERIALIZED VIEW v;; SELECT p FROM v ORDER BY id",
         [("10",), ("20",)],
     ),
@@ -50,8 +52,10 @@ MADE = {
         [("10",)],
     ),
     "trigger with a condition": (
-        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.id = 7; RETURN NEW; END$$;; "
-        "CREATE TRIGGER t BEFORE UPDATE ON emp FOR EACH ROW WHEN (OLD.pay < NEW.most) EXECUTE FUNCTION f()",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN NEW.id = 7; RETURN NEW; END$$;; "
+        "CREATE TRIGGER t BEFORE UPDATE ON emp FOR EACH ROW "
+        "WHEN (OLD.pay < NEW.most) EXECUTE FUNCTION f()",
         "UPDATE emp SET name = 'x' WHERE id = 1;; SELECT pay FROM emp WHERE id = 7",
         [("10",)],
     ),
@@ -182,7 +186,8 @@ def test_straight(dba):
 
 def test_command(stack, tables, dba, schema):
     dba.execute(
-        f"CREATE VIEW {schema}.v AS SELECT id, pay FROM emp WHERE name <> other AND $$it's \\$$ <> id::text"
+        f"CREATE VIEW {schema}.v AS SELECT id, pay FROM emp WHERE name <> other "
+        "AND $$it's \\$$ <> id::text"
     )
     dba.execute(f"GRANT ALL ON {schema}.v TO app")
     command = [stack.data.parent / "bin" / "confide", "authorise", schema]

@@ -146,8 +146,8 @@ def test_values_on_their_way(app, second):
         "CREATE TABLE src (i int, a enc_int4, s enc_text, n int)",
         "INSERT INTO src VALUES (1, 10, 'abc', 30), (2, 20, 'abd', 40)",
         "CREATE TABLE old (i int, p enc_int4 CHECK (p < 500))",
-        "CREATE TABLE t (i int, p enc_int4 CHECK (p < 1000), q enc_int4 GENERATED ALWAYS AS (p + p) STORED,"
-        " s enc_text CHECK (s LIKE 'a%'))",
+        "CREATE TABLE t (i int, p enc_int4 CHECK (p < 1000),"
+        " q enc_int4 GENERATED ALWAYS AS (p + p) STORED, s enc_text CHECK (s LIKE 'a%'))",
         "CREATE INDEX ON t (i) WHERE p > 15",
         "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
         "$$BEGIN INSERT INTO old VALUES (NEW.i, NEW.p); RETURN NEW; END$$",

@@ -23,7 +23,7 @@ const STANDING_MAX: usize = 65_536;
 /// Columns that a value may pass on its way.
 const FLOWS_MAX: usize = 4;
 /// In the data directory: the standing grants.
-const FILE: &str = "standing-grants";
+pub const FILE: &str = "standing-grants";
 
 /// An entry with its columns' identities.
 #[derive(PartialEq, Eq)]
