@@ -285,7 +285,9 @@ REPLAY = """
 DECLARE g text;
 BEGIN
   FOR g IN SELECT text FROM attack.recorded LOOP
-    BEGIN EXECUTE 'SELECT 1' || chr(10) || g; EXCEPTION WHEN OTHERS THEN NULL; END;
+    -- The comparison is answered, so that what the keeper has against the grant is caught here.
+    BEGIN EXECUTE 'SELECT FROM emp WHERE pay < pay' || chr(10) || g;
+    EXCEPTION WHEN OTHERS THEN NULL; END;
   END LOOP;
   IF NOT EXISTS (SELECT FROM loot) THEN
     INSERT INTO loot VALUES (0, 0);

@@ -24,8 +24,10 @@ use values::Error;
 /// What a channel remembers of labels and grants.
 #[derive(Default)]
 pub(super) struct Remembered {
-    /// Labels of columns, by partition.
+    /// Labels of columns, by partition; the latest ones first, without hashing.
     columns: HashMap<u32, Label>,
+    latest: [Option<(u32, Label)>; LATEST],
+    latest_covered: [Option<(Label, u8)>; LATEST],
     unions: HashMap<(Label, Label), Label>,
     /// What was covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
@@ -35,6 +37,8 @@ pub(super) struct Remembered {
     tokens: HashMap<u64, Vec<Label>>,
 }
 
+/// How many are found without hashing.
+const LATEST: usize = 8;
 /// More numbers of tokens are forgotten, together with the key of the tokens.
 const TOKENS_MAX: usize = 4096;
 /// Labels of different slots of one run that are united one by one.
@@ -95,7 +99,9 @@ impl Connection {
 
     /// Another client has the session: nothing holds that was covered before.
     pub(super) fn forget_covered(&self) {
-        self.remembered.borrow_mut().covered.clear();
+        let mut remembered = self.remembered.borrow_mut();
+        remembered.covered.clear();
+        remembered.latest_covered = Default::default();
     }
 
     /// What operands were made of.
@@ -173,6 +179,21 @@ impl Connection {
     }
 
     fn label_of_column(&self, partition: u32) -> Result<Label, Failure> {
+        let place = partition as usize % LATEST;
+        if let Some(Some((known, label))) = self.remembered.borrow().latest.get(place)
+            && *known == partition
+        {
+            return Ok(*label);
+        }
+        let label = self.find_label_of_column(partition)?;
+        if let Some(latest) = self.remembered.borrow_mut().latest.get_mut(place) {
+            *latest = Some((partition, label));
+        }
+        Ok(label)
+    }
+
+    #[cold]
+    fn find_label_of_column(&self, partition: u32) -> Result<Label, Failure> {
         if let Some(label) = self.remembered.borrow().columns.get(&partition) {
             return Ok(*label);
         }
@@ -223,16 +244,25 @@ impl Connection {
     /// Refuses what no grant covers: something to be done with values of this label.
     #[inline]
     pub(super) fn authorise(&self, label: Label, families: u8) -> Result<(), Failure> {
-        if !self.is_bound()
-            || self
-                .remembered
-                .borrow()
-                .covered
-                .contains(&(label, families))
-        {
+        if !self.is_bound() {
             return Ok(());
         }
-        self.ask(label, families)
+        let place = usize::from(label) % LATEST;
+        if self.remembered.borrow().latest_covered.get(place) == Some(&Some((label, families))) {
+            return Ok(());
+        }
+        let known = self
+            .remembered
+            .borrow()
+            .covered
+            .contains(&(label, families));
+        if !known {
+            self.ask(label, families)?;
+        }
+        if let Some(latest) = self.remembered.borrow_mut().latest_covered.get_mut(place) {
+            *latest = Some((label, families));
+        }
+        Ok(())
     }
 
     #[cold]
