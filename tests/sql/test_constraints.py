@@ -169,3 +169,8 @@ def test_values_on_their_way(app, second):
     ]
     assert run(second, "SELECT count(*), sum(p) FROM old").rows == [("6", "160")]
     assert run(second, "UPDATE t SET p = p + 990").sqlstate == "23514"
+    # With what a policy or a view does in one with the rest of the statement.
+    app.execute("CREATE VIEW v AS SELECT i, p + p AS twice FROM t WHERE s > 'aa'")
+    assert run(second, "SELECT sum(twice), max(twice) FROM v").rows == [("120", "80")]
+    second.execute("INSERT INTO src (i, a) SELECT i, max(twice) FROM v GROUP BY i")
+    assert run(second, "SELECT sum(p) FROM t WHERE s LIKE 'ab%'").rows == [("60",)]

@@ -9,7 +9,7 @@
 
 use crate::provenance::{CARRIED, Origin, column_id};
 use crate::sealed_file::SealedFile;
-use grant::{Column, Entry, Grant};
+use grant::{Column, Entry, Grant, origin};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -193,6 +193,32 @@ impl Inner {
         self.grants.push(grant);
     }
 
+    /// A statement together with the definitions that are about its columns: a view, a policy
+    /// or a routine may be evaluated in one with the rest of it. Not where plain values or
+    /// envelopes take part, which a statement allows for its own columns only.
+    fn cover_together(
+        &self,
+        origin: &Origin,
+        families: u8,
+        grants: &Grants,
+        fits: impl Fn(&Live) -> bool,
+    ) -> bool {
+        if origin.others & (origin::PLAIN | origin::EXPORT) != 0 {
+            return false;
+        }
+        let mut statements = grants.entries.iter().filter(|e| fits(e));
+        statements.any(|statement| {
+            let about = |e: &&Live| !e.columns.is_disjoint(&statement.columns);
+            let mut left = statement.missing(origin);
+            let mut kinds = families & !statement.families;
+            for entry in self.live.entries.iter().filter(about) {
+                left = entry.missing(&left);
+                kinds &= !entry.families;
+            }
+            left == Origin::default() && kinds == 0
+        })
+    }
+
     fn cover_flowing(
         &self,
         origin: &Origin,
@@ -300,6 +326,7 @@ impl Standing {
         let inner = self.read();
         inner.live.cover(origin, families)
             || inner.cover_flowing(origin, grants, |e| families & !e.families == 0)
+            || inner.cover_together(origin, families, grants, |_| true)
     }
 
     /// Whether such values may be stored in a column.
@@ -307,6 +334,7 @@ impl Standing {
         let inner = self.read();
         inner.live.cover_write(origin, column)
             || inner.cover_flowing(origin, grants, |e| e.writes.contains(column))
+            || inner.cover_together(origin, 0, grants, |e| e.writes.contains(column))
     }
 
     fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), String> {
@@ -337,7 +365,7 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use grant::{family, origin};
+    use grant::family;
 
     fn column(relation: &str, name: &str) -> Column {
         Column::new("public", relation, name)
@@ -459,6 +487,43 @@ mod tests {
         assert!(!standing.cover(&value, family::COMPUTE, &grants));
         assert!(standing.cover_write(&value, &column_id(&c), &grants));
         assert!(!standing.cover_write(&value, &column_id(&d), &grants));
+        Ok(())
+    }
+
+    /// What a statement makes of a view may be asked for as one thing with what the view does;
+    /// but a view about other columns adds nothing, nor does one let plain values meet more.
+    #[test]
+    fn together() -> Result<(), String> {
+        let standing = Standing::open(Path::new(""), &Zeroizing::new([1; 32]))?;
+        let (a, b, c) = (column("t", "a"), column("t", "b"), column("t", "c"));
+        let other = Entry {
+            families: family::PATTERN,
+            ..entry(true, &[&c])
+        };
+        let grant = Grant {
+            entries: vec![entry(true, &[&a, &b]), other],
+            ..Grant::default()
+        };
+        standing.add(&grant).map_err(|e| e.message.to_string())?;
+        let statement = |origins| Entry {
+            origins,
+            families: family::AGGREGATE,
+            ..entry(false, &[&a])
+        };
+        let mut grants = Grants::default();
+        let one = Grant {
+            entries: vec![statement(origin::PLAIN)],
+            ..Grant::default()
+        };
+        grants
+            .add(&one, &standing)
+            .map_err(|e| e.message.to_string())?;
+        let both = family::COMPARE | family::AGGREGATE;
+        let asked = |origin: Origin, families| standing.cover(&origin, families, &grants);
+        assert!(asked(of(origin::CLIENT, &[&a, &b]), both));
+        assert!(!asked(of(origin::PLAIN, &[&a, &b]), both));
+        assert!(!asked(of(origin::CLIENT, &[&a, &c]), both));
+        assert!(!asked(of(origin::CLIENT, &[&a]), both | family::PATTERN));
         Ok(())
     }
 }
