@@ -103,9 +103,7 @@ fn analyses_sealing(
     if let Some(call) = Authorise::of(sql, &tokens) {
         return call.analysis(schema);
     }
-    with_stack(deep, || {
-        statements(sql, &tokens, schema, prepared, sealed)
-    })
+    with_stack(deep, || statements(sql, &tokens, schema, prepared, sealed))
 }
 
 /// Runs what recurses so deep.
