@@ -2,7 +2,7 @@
 
 use crate::effect::Effect;
 use crate::kind::Traits;
-use crate::statement::Statement;
+use crate::statement::{Statement, StatementKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

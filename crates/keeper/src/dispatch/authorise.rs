@@ -271,7 +271,8 @@ impl Connection {
         self.may_see(&origin)?;
         let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
-                    || self.keeper.standing.cover_write(&origin, &column, &grants)
+        let covered = grants.cover(&origin, families)
+            || self.keeper.standing.cover(&origin, families, &grants);
         if !covered {
             return Err(self.unauthorised(family::name(families), &origin, None));
         }
@@ -313,11 +314,29 @@ impl Connection {
             (column, _) => {
                 grants.cover_write(&origin, &column)
                     || self.keeper.standing.cover_write(&origin, &column, &grants)
+                    || self.is_history(&origin, &column)
             }
         };
         match covered {
             true => Ok(()),
             false => Err(self.unauthorised("store", &origin, Some(target.0))),
+        }
+    }
+
+    /// Whether values of one column go into the same column of their ledger table's history. What
+    /// may then be done with them there is another question.
+    fn is_history(&self, origin: &Origin, target: &ColumnId) -> bool {
+        let standing = &self.keeper.standing;
+        let ([from], 0) = (origin.columns.as_slice(), origin.others) else {
+            return false;
+        };
+        match (standing.name_of(from), standing.name_of(target)) {
+            (Some(from), Some(to)) => {
+                let history = to.relation.strip_suffix("_history");
+                history == Some(from.relation.as_str())
+                    && (&from.schema, &from.column) == (&to.schema, &to.column)
+            }
+            _ => false,
         }
     }
 
