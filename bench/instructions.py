@@ -26,6 +26,10 @@ CASES = {
     "compare-int4": ("a row of int4 < int4, batch of 4096", 50, 4096),
     "compare-text": ("a row of text < text, batch of 4096", 10, 4096),
     "multiply-numeric": ("a row of numeric * numeric into slots, batch of 4096", 10, 4096),
+    "compare-one-granted": ("compare-one, with grants asked for", 20_000, 1),
+    "add-one-granted": ("add-one, with grants asked for", 20_000, 1),
+    "compare-int4-granted": ("compare-int4, with grants asked for", 50, 4096),
+    "multiply-numeric-granted": ("multiply-numeric, with grants asked for", 10, 4096),
     "envelope": ("an int4 sealed and opened", 2_000, 1),
 }
 

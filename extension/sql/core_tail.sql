@@ -42,6 +42,69 @@ CREATE FUNCTION confide.signed_result(query text, statement pg_catalog.enc_text,
 COMMENT ON FUNCTION confide.signed_result(text, pg_catalog.enc_text, pg_catalog.enc_bytea) IS
 	'a query''s result with the keeper''s signature; for SELECT ... WITH SIGNATURE';
 
+-- What a statement runs besides its own text, as it would be written down: for the owner to read
+-- and, through the proxy, to authorise.
+CREATE FUNCTION confide.definitions(of regnamespace, OUT name text, OUT definition text)
+	RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+	SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	WITH relation AS (
+		SELECT c.oid, c.relkind, c.relpartbound, format('%I.%I', n.nspname, c.relname) AS name
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.oid = of
+	)
+	SELECT 'inheritance of ' || r.name, CASE WHEN r.relpartbound IS NULL
+			THEN format('ALTER TABLE %s INHERIT %I.%I', r.name, n.nspname, p.relname)
+			ELSE format('ALTER TABLE %I.%I ATTACH PARTITION %s %s', n.nspname, p.relname, r.name,
+				pg_get_expr(r.relpartbound, r.oid)) END
+	FROM relation r JOIN pg_inherits i ON i.inhrelid = r.oid JOIN pg_class p ON p.oid = i.inhparent
+		JOIN pg_namespace n ON n.oid = p.relnamespace WHERE r.relkind IN ('r', 'p')
+	UNION ALL
+	SELECT format('routine %s', p.oid::regprocedure), pg_get_functiondef(p.oid)
+	FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+	WHERE p.pronamespace = of AND p.prokind IN ('f', 'p') AND l.lanname NOT IN ('c', 'internal')
+	UNION ALL
+	SELECT format('default of %s.%I', r.name, a.attname), CASE a.attgenerated
+			WHEN '' THEN format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', r.name, a.attname,
+				pg_get_expr(d.adbin, d.adrelid))
+			ELSE format('ALTER TABLE %s ADD COLUMN %I %s GENERATED ALWAYS AS (%s) STORED', r.name, a.attname,
+				format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid)) END
+	FROM relation r JOIN pg_attrdef d ON d.adrelid = r.oid
+		JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = d.adnum
+	UNION ALL
+	SELECT format('constraint %I of %s', c.conname, r.name),
+		format('ALTER TABLE %s ADD CONSTRAINT %I %s', r.name, c.conname, pg_get_constraintdef(c.oid))
+	FROM relation r JOIN pg_constraint c ON c.conrelid = r.oid WHERE c.contype IN ('c', 'f')
+	UNION ALL
+	SELECT format('index of %s', r.name), pg_get_indexdef(i.indexrelid)
+	FROM relation r JOIN pg_index i ON i.indrelid = r.oid WHERE i.indpred IS NOT NULL OR i.indexprs IS NOT NULL
+	UNION ALL
+	SELECT format('trigger %I of %s', t.tgname, r.name), pg_get_triggerdef(t.oid)
+	FROM relation r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal
+	UNION ALL
+	SELECT format('policy %I of %s', p.polname, r.name), format('CREATE POLICY %I ON %s', p.polname, r.name)
+		|| coalesce(' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', '')
+		|| coalesce(' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')', '')
+	FROM relation r JOIN pg_policy p ON p.polrelid = r.oid
+	UNION ALL
+	SELECT format('rule %I of %s', w.rulename, r.name), pg_get_ruledef(w.oid)
+	FROM relation r JOIN pg_rewrite w ON w.ev_class = r.oid WHERE w.rulename <> '_RETURN'
+	UNION ALL
+	SELECT CASE r.relkind WHEN 'v' THEN 'view ' ELSE 'materialized view ' END || r.name,
+		format('CREATE %sVIEW %s AS %s', CASE r.relkind WHEN 'm' THEN 'MATERIALIZED ' END, r.name,
+			pg_get_viewdef(r.oid))
+	FROM relation r WHERE r.relkind IN ('v', 'm');
+END;
+COMMENT ON FUNCTION confide.definitions(regnamespace) IS
+	'what statements run besides their own text in a schema; for confide.authorise';
+
+CREATE FUNCTION confide.authorise(entries int4) RETURNS int4 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+	RETURN entries;
+COMMENT ON FUNCTION confide.authorise(int4) IS
+	'what the proxy makes of confide.authorise(text): how many entries the client has authorised';
+CREATE FUNCTION confide.authorise(definition text) RETURNS int4
+	AS 'MODULE_PATHNAME', 'cfd_authorise_without_proxy' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.authorise(text) IS 'authorises a definition that is there already; through the proxy';
+
 CREATE FUNCTION confide.verify(target regclass, OUT place text, OUT name text,
 		OUT fids int8, OUT unresolved int8) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'cfd_verify' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;

@@ -2,12 +2,15 @@
 rules, functions, operators. Each compares a protected value with values that the superuser knows,
 and writes down what it learns.
 
-Mechanism: with `require_grants` the keeper does for a client's session only what a grant covers
-that the client has sealed, and no statement of the victim lets plain values meet its columns.
+Mechanism: by default the keeper does for a client's session only what a grant covers that
+the client has sealed, and no statement of the victim lets plain values meet its columns.
 Right: loot stays empty, whether the victim's statement fails (42501) or not. With the bug, as
-without the setting, loot has the values. Each attack is tried both ways, so it is known to work.
+with `require_grants = false`, loot has the values. Each attack is tried both ways, so that it is
+known to work.
 """
 
+import contextlib
+import re
 from pathlib import Path
 
 import psycopg
@@ -57,6 +60,29 @@ ATTACKS = {
             "CREATE TRIGGER take AFTER INSERT ON emp FOR EACH STATEMENT EXECUTE FUNCTION take()",
         ],
         WRITES,
+    ),
+    "trigger with dynamic SQL": (
+        [
+            function("take()", once(f"EXECUTE '{LOOT}'", "NEW")),
+            "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()",
+        ],
+        WRITES,
+    ),
+    "trigger under another role": (
+        [
+            function("take()", once(f"SET LOCAL ROLE app; {LOOT}", "NEW")),
+            "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()",
+        ],
+        WRITES,
+    ),
+    "policy in the text of a query": (
+        [
+            "ALTER TABLE emp ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE emp FORCE ROW LEVEL SECURITY",
+            "CREATE POLICY p ON emp USING (EXISTS (SELECT FROM generate_series(5000, 5400) g "
+            "WHERE pay = g AND spy(id, g)))",
+        ],
+        READS,
     ),
     "deferred trigger": (
         [
@@ -186,13 +212,14 @@ TABLES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["bound", "unbound"])
+@pytest.fixture(scope="module", params=["bound", "unbound"])
 def played(request):
-    """A stack whose keeper asks for grants, and one whose keeper does not."""
+    """A stack with the keeper's defaults, and one whose keeper does not ask for grants."""
     stack = Stack(run=Path(f"{RUN}-{request.param}"))
-    stack.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = request.param
+    if request.param == "unbound":
+        stack.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = "false"
     stack.up()
-    yield stack, request.param == "true"
+    yield stack, request.param == "bound"
     stack.down("--remove")
 
 
@@ -252,3 +279,63 @@ def test_grant_of_another_session(played, attack):
         attack.attempt("a grant of another session", bool(stolen))
     else:
         assert stolen, "the attack does not work at all"
+
+
+REPLAY = """
+DECLARE said text;
+BEGIN
+  FOR said IN SELECT text FROM attack.recorded LOOP
+    -- The comparison is answered, so that what the keeper has against the grant is caught here.
+    BEGIN EXECUTE 'SELECT FROM emp WHERE pay < pay' || chr(10) || said;
+    EXCEPTION WHEN OTHERS THEN NULL; END;
+  END LOOP;
+  IF NOT EXISTS (SELECT FROM loot) THEN
+    INSERT INTO loot VALUES (0, 0);
+    LOOT;
+  END IF;
+  RETURN NEW;
+END"""
+
+
+def test_grants_replayed(played, attack):
+    """The superuser has read the grants of a session that may let plain values meet the column, and
+    hands them over in another one, as they are, changed, and in any order."""
+    stack, bound = played
+    guess = "SELECT e.id FROM emp e JOIN generate_series(5000, 5400) g ON e.pay = g::enc_int4"
+    with stack.connect_dba() as dba, stack.connect_app() as one, stack.connect_app() as two:
+        dba.execute(SETUP)
+        dba.execute("CREATE TABLE attack.recorded (text text)")
+        dba.execute("GRANT ALL ON attack.recorded TO app")
+        before = stack.log_sizes()
+        for statement in [*TABLES, guess]:
+            in_schema(one).execute(statement)
+        grants = re.findall(r"/\*confide:cfd1\.[\w-]+\*/", stack.logged_since(before))
+        assert grants
+        shorter = [g[:-6] + "*/" for g in grants]
+        flipped = [g[:40] + ("A" if g[40] != "A" else "B") + g[41:] for g in grants]
+        for text in [*grants, *reversed(grants), *shorter, *flipped]:
+            dba.execute("INSERT INTO attack.recorded VALUES (%s)", (text,))
+        in_schema(dba).execute(function("take()", REPLAY.replace("LOOT", LOOT)))
+        dba.execute("CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()")
+        refused = ""
+        try:
+            in_schema(two).execute(WRITES)
+        except psycopg.Error as error:
+            refused = str(error)
+        stolen = dba.execute("SELECT FROM loot WHERE value > 0").fetchall()
+        # Without any client the same.
+        straight = []
+        for role in ("RESET ROLE", "SET ROLE app", "SET SESSION AUTHORIZATION app"):
+            with stack.connect_dba() as other:
+                in_schema(other).execute(role)
+                for text in grants:
+                    with contextlib.suppress(psycopg.Error):
+                        other.execute("SELECT 1\n" + text)
+                with contextlib.suppress(psycopg.Error):
+                    straight += other.execute(guess).fetchall()
+    assert not straight
+    if bound:
+        assert "does not authorise" in refused
+        attack.attempt("grants replayed, cut, changed, in another order", bool(stolen))
+    else:
+        assert stolen, refused

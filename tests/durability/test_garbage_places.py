@@ -6,6 +6,7 @@ import threading
 
 import psycopg
 import pytest
+from authority import authorise
 from garbage import collect, postponed, slots, sound, verify
 from waiting import until_waits
 
@@ -117,7 +118,7 @@ def test_cursor_with_hold(t, dba, second):
     assert collect(dba) == 3000
 
 
-def test_variable_across_a_commit(stack, t, dba, second):
+def test_variable_across_a_commit(stack, t, dba, second, schema):
     """A procedure's variables outlive the transaction that read them."""
     dba.execute(
         """CREATE PROCEDURE keep(INOUT x enc_int4) LANGUAGE plpgsql AS $$
@@ -127,6 +128,7 @@ def test_variable_across_a_commit(stack, t, dba, second):
             PERFORM pg_sleep(3);
         END $$"""
     )
+    authorise(t, schema)
     found: list = []
 
     def call():

@@ -4,6 +4,7 @@ session is gone: an audit trail would be lost in silence. So it is refused, nami
 the way out; a trigger that keeps protected values in protected columns works."""
 
 import pytest
+from authority import authorise
 from results import run
 
 TABLE = """CREATE TABLE p (id int, name enc_text, n enc_int4);
@@ -75,6 +76,7 @@ def test_what_works(table, dba, schema):
         "INSERT INTO audit (what) VALUES (row(NEW.id, TG_NAME)::text); RETURN NEW; END $t$"
     )
     dba.execute("CREATE TRIGGER keep AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION keep()")
+    authorise(table, schema)
     table.execute("UPDATE p SET n = 6")
     assert run(table, "SELECT name, n FROM old ORDER BY n").rows == [("Ann", "5"), ("Ann", "6")]
     assert run(table, "SELECT what FROM audit WHERE what IS NOT NULL").rows == [("(1,keep)",)]

@@ -136,3 +136,41 @@ def test_generated(app):
     assert run(app, "SELECT n, twice FROM t").rows == [("21", "42")]
     app.execute("UPDATE t SET n = 4")
     assert run(app, "SELECT twice FROM t WHERE twice = 8").rows == [("8",)]
+
+
+def test_values_on_their_way(app, second):
+    """Checks, generated columns, policies, triggers and conditions of indexes see what a statement
+    of another session is about to store, whichever column it comes from. With the bug they are
+    refused values that have not been stored there yet."""
+    for statement in (
+        "CREATE TABLE src (i int, a enc_int4, s enc_text, n int)",
+        "INSERT INTO src VALUES (1, 10, 'abc', 30), (2, 20, 'abd', 40)",
+        "CREATE TABLE old (i int, p enc_int4 CHECK (p < 500))",
+        "CREATE TABLE t (i int, p enc_int4 CHECK (p < 1000),"
+        " q enc_int4 GENERATED ALWAYS AS (p + p) STORED, s enc_text CHECK (s LIKE 'a%'))",
+        "CREATE INDEX ON t (i) WHERE p > 15",
+        "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN INSERT INTO old VALUES (NEW.i, NEW.p); RETURN NEW; END$$",
+        "CREATE TRIGGER keep BEFORE INSERT OR UPDATE ON t FOR EACH ROW "
+        "WHEN (NEW.p > 5) EXECUTE FUNCTION keep()",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE t FORCE ROW LEVEL SECURITY",
+        "CREATE POLICY p ON t USING (p < 2000) WITH CHECK (p + p < 2000)",
+    ):
+        app.execute(statement)
+    second.execute("INSERT INTO t (i, p, s) SELECT i, a, s FROM src")
+    second.execute("INSERT INTO t (i, p, s) SELECT i + 2, n, 'a' || n FROM src")
+    second.execute("UPDATE t SET p = src.a + t.p FROM src WHERE src.i = t.i")
+    assert run(second, "SELECT p, q, s FROM t ORDER BY p, s").rows == [
+        ("20", "40", "abc"),
+        ("30", "60", "a30"),
+        ("40", "80", "a40"),
+        ("40", "80", "abd"),
+    ]
+    assert run(second, "SELECT count(*), sum(p) FROM old").rows == [("6", "160")]
+    assert run(second, "UPDATE t SET p = p + 990").sqlstate == "23514"
+    # With what a policy or a view does in one with the rest of the statement.
+    app.execute("CREATE VIEW v AS SELECT i, p + p AS twice FROM t WHERE s > 'aa'")
+    assert run(second, "SELECT sum(twice), max(twice) FROM v").rows == [("120", "80")]
+    second.execute("INSERT INTO src (i, a) SELECT i, max(twice) FROM v GROUP BY i")
+    assert run(second, "SELECT sum(p) FROM t WHERE s LIKE 'ab%'").rows == [("60",)]

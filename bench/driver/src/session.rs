@@ -152,7 +152,7 @@ impl Session {
     }
 
     fn prepare(&mut self, name: String, sql: &str) -> Result<Statement> {
-        let Some(library) = &self.library else {
+        let Some(library) = &mut self.library else {
             self.connection.prepare(&name, sql)?;
             let mut statement = Statement::new(name, vec![None; 64], Vec::new());
             statement.parameter_formats.clear();
@@ -160,6 +160,7 @@ impl Session {
         };
         let text = rewritten(library, sql)?.0;
         let (mut parameters, mut rows) = self.connection.prepare(&name, &text)?;
+        library.session.all_answered();
         let types = &library.session.types;
         let columns = match rows.is_empty() {
             true => Vec::new(),
@@ -175,15 +176,15 @@ impl Session {
 
     /// Loads what `fill` gives, piece by piece (text format), into a table.
     pub fn copy(&mut self, sql: &str, mut fill: impl FnMut() -> Option<Vec<u8>>) -> Result<()> {
-        let mut stream = match &self.library {
-            None => None,
+        let (text, mut stream) = match &mut self.library {
+            None => (sql.to_owned(), None),
             Some(library) => {
-                let plan = rewritten(library, sql)?.1;
+                let (text, plan) = rewritten(library, sql)?;
                 let plan = plan.ok_or_else(|| Error::new("not a COPY"))?;
-                CopyStream::new(&plan)?
+                (text, CopyStream::new(&plan)?)
             }
         };
-        self.connection.begin_copy(sql)?;
+        self.connection.begin_copy(&text)?;
         while let Some(piece) = fill() {
             let mut out = Vec::new();
             match (&mut stream, &self.library) {
@@ -199,7 +200,11 @@ impl Session {
             stream.finish(&library.session, &mut out)?;
             self.connection.copy_data(&out)?;
         }
-        self.connection.end_copy()
+        self.connection.end_copy()?;
+        if let Some(library) = &mut self.library {
+            library.session.all_answered();
+        }
+        Ok(())
     }
 
     /// The schema has changed: reads it again.
@@ -238,8 +243,9 @@ fn open_row(
     Ok(opened)
 }
 
-/// The statement for the server, with its literals sealed, and its COPY plan.
-fn rewritten(library: &Library, sql: &str) -> Result<(String, Option<rewrite::CopyPlan>)> {
+/// The statement for the server, with its literals sealed and its grant behind it, and its
+/// COPY plan.
+fn rewritten(library: &mut Library, sql: &str) -> Result<(String, Option<rewrite::CopyPlan>)> {
     let statements = rewrite::analyze(sql, &library.schema)
         .map_err(|refusal| client::Failure::from_refusal(&refusal, sql))?;
     let statement = statements
@@ -249,7 +255,8 @@ fn rewritten(library: &Library, sql: &str) -> Result<(String, Option<rewrite::Co
     let (text, _) = rewrite::apply_edits(sql, &statement.edits, |secret| {
         library.session.seal_literal(secret, true, &mut cache)
     })?;
-    Ok((text, statement.copy.clone()))
+    let copy = statement.copy.clone();
+    Ok((text + &library.session.grants(&statements)?, copy))
 }
 
 /// The handshake with the keeper, and what the library must know of the database.

@@ -5,6 +5,7 @@
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
 #![forbid(unsafe_code)]
 
+mod authorise;
 mod backup;
 mod fix;
 mod pin;
@@ -55,6 +56,9 @@ enum Command {
     Backup(backup::Arguments),
     /// Writes down which columns of a database are protected, for the proxy's pin_file.
     Pin(pin::Arguments),
+    /// Authorises the definitions of a schema that no client has made, after showing them
+    /// (docs/operations.md).
+    Authorise(authorise::Arguments),
     /// Prints a text that lets a session take in values of a dump (confide.restore_ticket).
     RestoreTicket(ticket::Arguments),
     /// Maintenance templates: what an administrator may change (docs/maintenance.md).
@@ -122,6 +126,7 @@ fn run(command: Command) -> Result<String, Failure> {
             root_key::run(command).map_err(|e| Failure(3, format!("{e}\nHint: {}", e.hint())))
         }
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
+        Command::Authorise(arguments) => Ok(authorise::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
         Command::Fix(command) => Ok(fix::run(&command)?),

@@ -52,17 +52,23 @@ impl Session {
         self.carried = Carried::default();
     }
 
-    /// What to append to a text so that the keeper gets this grant; nothing if it has it.
-    pub fn carry(&mut self, grant: &Arc<[u8]>) -> Result<Option<String>, Failure> {
-        let wider = self.restoring.then(|| with_exports(grant)).flatten();
-        let grant = wider.as_ref().unwrap_or(grant);
-        if self.carried.knows(grant) {
-            return Ok(None);
+    /// What to append to the text of these statements so that the keeper gets the grants
+    /// that it does not have yet; nothing before there are keys.
+    pub fn grants(&mut self, statements: &[rewrite::Statement]) -> Result<String, Failure> {
+        let mut text = String::new();
+        let Some((sealer, _)) = &self.keys else {
+            return Ok(text);
+        };
+        for grant in statements.iter().filter_map(|s| s.grant.as_ref()) {
+            let wider = self.restoring.then(|| with_exports(grant)).flatten();
+            let grant = wider.as_ref().unwrap_or(grant);
+            if !self.carried.knows(grant) {
+                let mut envelope = String::new();
+                sealer.seal_text(0, FLAG_TEXT | FLAG_GRANT, grant, &mut envelope)?;
+                text += &self.carried.carry(grant, &envelope);
+            }
         }
-        let mut envelope = String::new();
-        let (sealer, _) = self.keys()?;
-        sealer.seal_text(0, FLAG_TEXT | FLAG_GRANT, grant, &mut envelope)?;
-        Ok(Some(self.carried.carry(grant, &envelope)))
+        Ok(text)
     }
 
     /// The envelope of a command about who sees a column.

@@ -105,7 +105,7 @@ impl Default for Config {
             read_ahead: true,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
-            require_grants: false,
+            require_grants: true,
             sandbox: true,
             administrators: Vec::new(),
             log: "info".into(),

@@ -15,7 +15,7 @@ use values::Error;
 use zeroize::Zeroizing;
 
 /// In the data directory.
-const FILE: &str = "used-tickets";
+pub const FILE: &str = "used-tickets";
 /// Tickets that are not expired and were used.
 const USED_MAX: usize = 65_536;
 /// Number, expiry, uses.

@@ -2,7 +2,7 @@
 
 use crate::effect::Effect;
 use crate::kind::Traits;
-use crate::statement::Statement;
+use crate::statement::{Statement, StatementKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -16,6 +16,16 @@ pub(crate) struct Analysis {
     pub unique: bool,
     /// See [`crate::finish::Outcome`].
     pub open: Vec<Range<usize>>,
+}
+
+impl Analysis {
+    /// Of a query that holds for its text alone.
+    pub fn of_select(range: Range<usize>) -> Analysis {
+        Analysis {
+            unique: true,
+            ..bare(range, Traits::of(StatementKind::Select))
+        }
+    }
 }
 
 /// A statement of which nothing is known but its kind.

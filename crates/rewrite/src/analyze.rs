@@ -2,6 +2,7 @@
 //! what a statement of the text changes for those behind it.
 
 use crate::analysis::{Analysis, bare};
+use crate::authorise::Authorise;
 use crate::depth;
 use crate::edit::{Edit, Piece};
 use crate::effect::{Effect, Extra};
@@ -18,6 +19,7 @@ use crate::schema::Schema;
 use crate::signature::Signature;
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 use crate::tokens::Tokens;
+use grant::Grant;
 use pg_query::protobuf::{RawStmt, Token};
 use pg_query::{Node, NodeEnum};
 use std::borrow::Cow;
@@ -98,11 +100,18 @@ fn analyses_sealing(
     if let Some(immutable) = Immutable::of(sql, &tokens) {
         return Ok(immutable.replace(analyses(&immutable.plain, schema, prepared)?));
     }
+    if let Some(call) = Authorise::of(sql, &tokens) {
+        return call.analysis(schema);
+    }
+    with_stack(deep, || statements(sql, &tokens, schema, prepared, sealed))
+}
+
+/// Runs what recurses so deep.
+fn with_stack<T: Send>(deep: usize, run: impl FnOnce() -> Res<T> + Send) -> Res<T> {
     if deep <= depth::INLINE {
-        return statements(sql, &tokens, schema, prepared, sealed);
+        return run();
     }
     std::thread::scope(|scope| {
-        let run = || statements(sql, &tokens, schema, prepared, sealed);
         let thread = std::thread::Builder::new()
             .stack_size(depth::STACK)
             .spawn_scoped(scope, run);
@@ -110,6 +119,35 @@ fn analyses_sealing(
             Ok(Ok(result)) => result,
             _ => Err(Refusal::new("54001", "the statement is too complex")),
         }
+    })
+}
+
+/// What stands by definitions that are there already ([`crate::authorise`]).
+pub(crate) fn authorised(sql: &str, schema: &Schema) -> Res<Grant> {
+    let tokens = Tokens::scan(sql)?;
+    let deep = depth::bound(tokens.all())?;
+    let one = |raw: &RawStmt, node: &Node| {
+        let traits = traits(node);
+        if traits.kind != StatementKind::Ddl {
+            return Err(Refusal::unsupported("only definitions can be authorised")
+                .hint("confide.definitions(schema) shows those of a schema."));
+        }
+        let mut infer = Infer::new(sql, &tokens, schema);
+        infer.range = statement_range(sql, &tokens, raw);
+        infer.authorising = true;
+        let extra = inferred(&mut infer, node, &Prepared::default())?;
+        Ok(infer.grant(&traits.kind, &BTreeMap::new(), &extra.effects))
+    };
+    with_stack(deep, || {
+        let parsed = pg_query::parse(sql, 0).map_err(|error| syntax_error(sql, &tokens, &error))?;
+        let mut all = Grant::default();
+        for raw in &parsed.protobuf.stmts {
+            if let Some(node) = raw.stmt.as_deref() {
+                all.extend(&one(raw, node)?);
+            }
+        }
+        all.entries.retain(|entry| entry.standing);
+        Ok(all)
     })
 }
 
@@ -236,8 +274,10 @@ fn inferred<'a>(infer: &mut Infer<'a>, node: &Node, prepared: &Prepared) -> Res<
         };
         let next = Infer::new(infer.sql, infer.tokens, infer.schema);
         let range = infer.range.clone();
+        let authorising = infer.authorising;
         *infer = Infer {
             range,
+            authorising,
             forced,
             echoes,
             ..next

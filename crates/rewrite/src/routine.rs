@@ -107,7 +107,8 @@ impl Infer<'_> {
             .chain(&result)
             .any(protected);
         let plain = |a: &Variable| a.ty.as_ref().is_some_and(|ty| !ty.protected());
-        if !(signature || self.touches_protected && arguments.iter().any(plain)) {
+        if self.authorising || !(signature || self.touches_protected && arguments.iter().any(plain))
+        {
             return Ok(());
         }
         let (language, texts) = source(&f.options);
@@ -251,6 +252,9 @@ impl Infer<'_> {
             return Ok(());
         }
         self.touches_protected = true;
+        if self.authorising {
+            return Ok(());
+        }
         let constant = !ours
             || Tokens::scan(text).map_or(true, |tokens| {
                 tokens

@@ -12,7 +12,7 @@ fn schema() -> Schema {
     schema.set_search_path(["public"]);
     relation(
         &mut schema,
-        "public.emp: id int4, pay enc_int4, name enc_text, plain int4",
+        "public.emp: id int4, pay enc_int4, name enc_text, plain int4, note text",
     );
     relation(
         &mut schema,
@@ -118,6 +118,27 @@ fn statements() {
             false,
         ),
         (
+            "SELECT 1 FROM emp WHERE concat(plain, 'x') = name",
+            "emp.name",
+            "",
+            true,
+            true,
+        ),
+        (
+            "SELECT concat(name, plain) FROM emp",
+            "emp.name",
+            "",
+            true,
+            true,
+        ),
+        (
+            "SELECT 1 FROM emp WHERE note = 'Canary' OR name = 'Canary'",
+            "emp.name",
+            "",
+            true,
+            true,
+        ),
+        (
             "UPDATE emp SET pay = pay + 1 WHERE id = 3",
             "emp.pay",
             "emp.pay",
@@ -151,6 +172,11 @@ fn families() {
         ("SELECT sum(pay) FROM emp", family::AGGREGATE),
         ("SELECT 1 FROM emp WHERE name LIKE 'a%'", family::PATTERN),
         ("SELECT upper(name) FROM emp", family::COMPUTE),
+        ("SELECT concat(name, 'x') FROM emp", family::COMPUTE),
+        (
+            "SELECT 1 FROM emp WHERE name = 'x' || plain",
+            family::COMPUTE,
+        ),
     ];
     let some = family::COMPUTE | family::AGGREGATE | family::PATTERN;
     for (sql, families) in cases {
@@ -226,4 +252,29 @@ fn aliases() {
         of("ALTER TABLE emp RENAME COLUMN pay TO salary"),
         [pair("emp.salary", "emp.pay")]
     );
+}
+
+/// What is authorised is what making it would let stand, also where the proxy would not let
+/// it be made; its text is not sent.
+#[test]
+fn authorised() {
+    let made = "CREATE VIEW v AS SELECT pay FROM emp WHERE name = 'x'";
+    let sql = format!("SELECT confide.authorise($${made}$$);");
+    let all = analyze(&sql, &schema()).unwrap();
+    let (sent, _) = rewrite::apply_edits(&sql, &all[0].edits, |_| Err(())).unwrap();
+    assert_eq!(sent, "SELECT confide.authorise(1);");
+    let mut wanted = grant(made);
+    wanted.entries.retain(|e| e.standing);
+    assert_eq!(grant(&sql), wanted);
+    let body = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS \
+                'BEGIN EXECUTE ''UPDATE emp SET pay = 5''; RETURN NEW; END'";
+    assert!(analyze(body, &schema()).is_err());
+    assert!(!grant(&format!("SELECT confide.authorise($${body}$$)")).is_empty());
+    for text in [
+        "SELECT pay FROM emp",
+        "CREATE VIEW v AS SELECT x FROM emp",
+        "?",
+    ] {
+        assert!(analyze(&format!("SELECT confide.authorise('{text}')"), &schema()).is_err());
+    }
 }

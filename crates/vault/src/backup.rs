@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// The files of one checkpoint, which stay as long as this lives.
 pub struct Copy {
-    manifest: Vec<u8>,
+    /// Files that were read when the copy began.
+    read: BTreeMap<String, Vec<u8>>,
     files: Vec<(String, u64)>,
     _hold: Arc<()>,
 }
@@ -25,11 +26,12 @@ impl Copy {
 }
 
 impl Vault {
-    /// Begins a copy of what the last finished checkpoint wrote.
+    /// Begins a copy of what the last finished checkpoint wrote, and of these files beside it
+    /// if they exist.
     ///
     /// # Errors
     /// When there was no checkpoint yet, or the manifest cannot be read.
-    pub fn copy(&self) -> Result<Copy, Error> {
+    pub fn copy(&self, beside: &[&str]) -> Result<Copy, Error> {
         let manifest = self.files.read(MANIFEST).map_err(Error::io(MANIFEST))?;
         let manifest = manifest.ok_or(Error::Refused("there was no checkpoint yet"))?;
         let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
@@ -42,9 +44,17 @@ impl Vault {
             .into_iter()
             .map(|(file, size)| (data_name(file), size))
             .collect();
+        let mut read = BTreeMap::new();
+        for name in beside {
+            if let Some(bytes) = self.files.read(name).map_err(Error::io(name))? {
+                files.push(((*name).to_owned(), bytes.len() as u64));
+                read.insert((*name).to_owned(), bytes);
+            }
+        }
         files.push((MANIFEST.to_owned(), manifest.len() as u64));
+        read.insert(MANIFEST.to_owned(), manifest);
         Ok(Copy {
-            manifest,
+            read,
             files,
             _hold: Arc::clone(&self.hold),
         })
@@ -65,9 +75,9 @@ impl Vault {
         let (name, size) = found.ok_or(Error::Refused("no such file in the copy"))?;
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let length = left.min(most);
-        if name == MANIFEST {
+        if let Some(bytes) = copy.read.get(name) {
             let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-            let rest = copy.manifest.get(offset..).unwrap_or_default();
+            let rest = bytes.get(offset..).unwrap_or_default();
             return Ok(rest.get(..length).unwrap_or_default().to_vec());
         }
         self.files

@@ -36,7 +36,7 @@ fn commit(vault: &mut Vault, numbers: std::ops::Range<u32>, content: u8) {
 
 /// Copies as a backup does, in parts, into another place; `between` comes after it has begun.
 fn copied(vault: &mut Vault, between: impl FnOnce(&mut Vault)) -> TempDir {
-    let copy = vault.copy().unwrap();
+    let copy = vault.copy(&["beside", "nothing"]).unwrap();
     between(vault);
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("data")).unwrap();
@@ -63,10 +63,15 @@ fn a_copy_is_of_one_checkpoint() {
     let mut vault = open(origin.path()).unwrap();
     commit(&mut vault, 0..4, 1);
     commit(&mut vault, 2..6, 2);
+    let beside = origin.path().join("data").join("beside");
+    std::fs::write(&beside, "as it was").unwrap();
     let place = copied(&mut vault, |vault| {
         commit(vault, 0..6, 3);
         commit(vault, 0..6, 4);
+        std::fs::write(&beside, "later").unwrap();
     });
+    let read = std::fs::read(place.path().join("data").join("beside"));
+    assert_eq!(read.unwrap(), b"as it was");
     assert!(open(place.path()).is_err(), "it is not the newest");
     accept(place.path()).unwrap();
     let restored = open(place.path()).unwrap();

@@ -85,3 +85,16 @@ cfd_policy(PG_FUNCTION_ARGS)
 	cfd_call(CFD_KIND_POLICY, NULL, 0, bytes, CFD_BASE64_BYTES(letters), &length);
 	PG_RETURN_VOID();
 }
+
+PG_FUNCTION_INFO_V1(cfd_authorise_without_proxy);
+
+/* confide.authorise(text): the proxy makes something else of it, since only a client can authorise. */
+Datum
+cfd_authorise_without_proxy(PG_FUNCTION_ARGS)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("confide.authorise works through Confide's proxy only, as a statement of its own with one literal"),
+			 errhint("Write SELECT confide.authorise('CREATE VIEW ...'), or use \"confide authorise\".")));
+	PG_RETURN_NULL();
+}

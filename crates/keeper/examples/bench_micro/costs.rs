@@ -86,6 +86,7 @@ fn in_process(report: &mut Report, one: bool) -> Result<()> {
     let client = SecretKey::generate()?;
     let config = Config {
         clients_file: dir.path().join("clients"),
+        require_grants: false,
         ..Config::default()
     };
     std::fs::write(

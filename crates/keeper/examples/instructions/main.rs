@@ -10,12 +10,15 @@ mod process;
 
 use channel::{BackendEnd, Listener};
 use contract::codec::Part;
+use contract::envelope::{FLAG_GRANT, FLAG_TEXT};
 use contract::hello::{Hello, Status, Welcome};
 use contract::{Fid, Kind, Op, TypeCode, answer};
 use envelope::handshake::Initiator;
 use envelope::{Opener, Sealer, SecretKey};
+use grant::{Column, Entry, Grant};
 use keeper::{Clients, Config, Connection, Keeper, Keys};
 use process::{Result, declassify, eval, number, step};
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +37,10 @@ fn main() -> Result<()> {
     match case.as_str() {
         "ring" => ring(times),
         "envelope" => envelope(times),
-        _ => Direct::start()?.run(case, times),
+        _ => match case.strip_suffix("-granted") {
+            Some(case) => Direct::start(true)?.run(case, times),
+            None => Direct::start(false)?.run(case, times),
+        },
     }
 }
 
@@ -104,11 +110,13 @@ struct Direct {
 }
 
 impl Direct {
-    fn start() -> Result<Direct> {
+    /// `granted`: the keeper asks what the client has authorised, which is everything.
+    fn start(granted: bool) -> Result<Direct> {
         let folder = tempfile::tempdir()?;
         let client = SecretKey::generate()?;
         let config = Config {
             clients_file: folder.path().join("clients"),
+            require_grants: granted,
             ..Config::default()
         };
         let known = format!("{} bench\n", client.public()?);
@@ -121,8 +129,14 @@ impl Direct {
         let (mut initiator, first) = Initiator::new(&client)?;
         connection.handle(Kind::Handshake, &[&step(1)[..], &first].concat());
         initiator.receive(connection.reply())?;
-        let (third, _) = initiator.finish()?;
+        let (third, session) = initiator.finish()?;
         connection.handle(Kind::Handshake, &[&step(3)[..], &third].concat());
+        if granted {
+            let mut sealed = Vec::new();
+            let (sealer, _) = session.into_client()?;
+            sealer.seal(0, FLAG_TEXT | FLAG_GRANT, &grant().encode(), &mut sealed)?;
+            connection.handle(Kind::Grant, &sealed);
+        }
         Ok(Direct {
             connection,
             slot: 0,
@@ -208,6 +222,7 @@ impl Direct {
         let mut open = [1, relation, 1].map(u32::to_le_bytes).concat();
         open.extend_from_slice(&typmod.to_le_bytes());
         open.extend_from_slice(&[t as u8, 0, 0, 0, 0, 0, 0, 0]);
+        open.extend_from_slice(format!("public\0t\0c{relation}\0").as_bytes());
         self.connection.handle(Kind::PartitionOpen, &open);
         let answer = self
             .connection
@@ -235,6 +250,24 @@ impl Direct {
         let fids = answer.map_err(|_| "no promotion")?.fids.iter().collect();
         self.release();
         Ok(fids)
+    }
+}
+
+/// Anything with the columns of [`Direct::column`].
+fn grant() -> Grant {
+    let columns: BTreeSet<Column> = (1..3)
+        .map(|n| Column::new("public", "t", &format!("c{n}")))
+        .collect();
+    let entry = Entry {
+        standing: false,
+        origins: grant::origin::ALL,
+        families: grant::family::ALL,
+        reads: columns.clone(),
+        writes: columns,
+    };
+    Grant {
+        entries: vec![entry],
+        ..Grant::default()
     }
 }
 

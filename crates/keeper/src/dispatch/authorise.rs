@@ -24,8 +24,10 @@ use values::Error;
 /// What a channel remembers of labels and grants.
 #[derive(Default)]
 pub(super) struct Remembered {
-    /// Labels of columns, by partition.
+    /// Labels of columns, by partition; the latest ones first, without hashing.
     columns: HashMap<u32, Label>,
+    latest: [Option<(u32, Label)>; LATEST],
+    latest_covered: [Option<(Label, u8)>; LATEST],
     unions: HashMap<(Label, Label), Label>,
     /// What was covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
@@ -35,6 +37,8 @@ pub(super) struct Remembered {
     tokens: HashMap<u64, Vec<Label>>,
 }
 
+/// How many are found without hashing.
+const LATEST: usize = 8;
 /// More numbers of tokens are forgotten, together with the key of the tokens.
 const TOKENS_MAX: usize = 4096;
 /// Labels of different slots of one run that are united one by one.
@@ -95,7 +99,9 @@ impl Connection {
 
     /// Another client has the session: nothing holds that was covered before.
     pub(super) fn forget_covered(&self) {
-        self.remembered.borrow_mut().covered.clear();
+        let mut remembered = self.remembered.borrow_mut();
+        remembered.covered.clear();
+        remembered.latest_covered = Default::default();
     }
 
     /// What operands were made of.
@@ -163,17 +169,31 @@ impl Connection {
         column: &Encoded<'_>,
         rows: usize,
     ) -> Result<Operands, Failure> {
-        match column {
-            Encoded::Bools(_) | Encoded::Raw(..) => Ok(Operands::NONE),
-            _ if !self.is_bound() => Ok(Operands::NONE),
-            _ => match column.fids((0, rows))? {
-                Fids::Each(fids) => self.operands(&fids),
-                Fids::Same(fid) => self.operands(&[fid]),
-            },
+        if !self.is_bound() {
+            return Ok(Operands::NONE);
+        }
+        match column.all_fids(rows)? {
+            Fids::Each(fids) => self.operands(&fids),
+            Fids::Same(fid) => self.operands(&[fid]),
         }
     }
 
     fn label_of_column(&self, partition: u32) -> Result<Label, Failure> {
+        let place = partition as usize % LATEST;
+        if let Some(Some((known, label))) = self.remembered.borrow().latest.get(place)
+            && *known == partition
+        {
+            return Ok(*label);
+        }
+        let label = self.find_label_of_column(partition)?;
+        if let Some(latest) = self.remembered.borrow_mut().latest.get_mut(place) {
+            *latest = Some((partition, label));
+        }
+        Ok(label)
+    }
+
+    #[cold]
+    fn find_label_of_column(&self, partition: u32) -> Result<Label, Failure> {
         if let Some(label) = self.remembered.borrow().columns.get(&partition) {
             return Ok(*label);
         }
@@ -224,16 +244,25 @@ impl Connection {
     /// Refuses what no grant covers: something to be done with values of this label.
     #[inline]
     pub(super) fn authorise(&self, label: Label, families: u8) -> Result<(), Failure> {
-        if !self.is_bound()
-            || self
-                .remembered
-                .borrow()
-                .covered
-                .contains(&(label, families))
-        {
+        if !self.is_bound() {
             return Ok(());
         }
-        self.ask(label, families)
+        let place = usize::from(label) % LATEST;
+        if self.remembered.borrow().latest_covered.get(place) == Some(&Some((label, families))) {
+            return Ok(());
+        }
+        let known = self
+            .remembered
+            .borrow()
+            .covered
+            .contains(&(label, families));
+        if !known {
+            self.ask(label, families)?;
+        }
+        if let Some(latest) = self.remembered.borrow_mut().latest_covered.get_mut(place) {
+            *latest = Some((label, families));
+        }
+        Ok(())
     }
 
     #[cold]
@@ -242,8 +271,8 @@ impl Connection {
         self.may_see(&origin)?;
         let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
-        let standing = &self.keeper.standing;
-        let covered = grants.cover(&origin, families) || standing.cover(&origin, families);
+        let covered = grants.cover(&origin, families)
+            || self.keeper.standing.cover(&origin, families, &grants);
         if !covered {
             return Err(self.unauthorised(family::name(families), &origin, None));
         }
@@ -284,12 +313,30 @@ impl Connection {
             }
             (column, _) => {
                 grants.cover_write(&origin, &column)
-                    || self.keeper.standing.cover_write(&origin, &column)
+                    || self.keeper.standing.cover_write(&origin, &column, &grants)
+                    || self.is_history(&origin, &column)
             }
         };
         match covered {
             true => Ok(()),
             false => Err(self.unauthorised("store", &origin, Some(target.0))),
+        }
+    }
+
+    /// Whether values of one column go into the same column of their ledger table's history. What
+    /// may then be done with them there is another question.
+    fn is_history(&self, origin: &Origin, target: &ColumnId) -> bool {
+        let standing = &self.keeper.standing;
+        let ([from], 0) = (origin.columns.as_slice(), origin.others) else {
+            return false;
+        };
+        match (standing.name_of(from), standing.name_of(target)) {
+            (Some(from), Some(to)) => {
+                let history = to.relation.strip_suffix("_history");
+                history == Some(from.relation.as_str())
+                    && (&from.schema, &from.column) == (&to.schema, &to.column)
+            }
+            _ => false,
         }
     }
 
@@ -324,7 +371,7 @@ impl Connection {
         );
         Error::new(b"42501", "confide: the client's statement does not authorise this operation")
             .detail(detail)
-            .hint("What a trigger, policy, view, default or function does must be in a definition that a client has made through Confide's proxy.")
+            .hint("What a trigger, policy, view, default or function does must be in a definition that a client has made through Confide's proxy, or has authorised (\"confide authorise\").")
             .into()
     }
 

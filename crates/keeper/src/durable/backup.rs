@@ -21,7 +21,8 @@ impl Durable {
         let vault = state.vault.as_ref();
         let vault = vault.ok_or_else(|| failed(&"the last checkpoint failed"))?;
         let meta = super::Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
-        let copy = vault.copy().map_err(|e| failed(&e))?;
+        let copy = vault.copy(&[crate::grants::FILE, crate::tickets::FILE]);
+        let copy = copy.map_err(|e| failed(&e))?;
         Ok((copy, meta.position, meta.timeline))
     }
 

@@ -99,6 +99,15 @@ impl<'a> Encoded<'a> {
         load(space, &fids, want, &mut Touched::default(), meter).map(Some)
     }
 
+    /// All FIDs of so many rows, or of a list; none of what is not protected.
+    pub fn all_fids(&self, rows: usize) -> Result<Fids, Failure> {
+        match self {
+            Encoded::Bools(_) | Encoded::Raw(..) => Ok(Fids::Each(Vec::new())),
+            Encoded::Values(bytes) => Ok(Fids::Each(words(bytes).collect())),
+            Encoded::List(_) | Encoded::Runs(_) => self.fids((0, rows)),
+        }
+    }
+
     /// The FIDs of rows `from..to`.
     pub fn fids(&self, (from, to): (usize, usize)) -> Result<Fids, Failure> {
         let mut fids = Vec::new();

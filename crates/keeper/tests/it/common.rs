@@ -44,6 +44,8 @@ impl Running {
             clients_file: dir.path().join("clients"),
             memory_limit: Bytes(256 << 20),
             session_memory_limit: Bytes(64 << 20),
+            // Grants have tests of their own.
+            require_grants: false,
             ..Config::default()
         };
         change(&mut config);

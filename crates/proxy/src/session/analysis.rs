@@ -193,7 +193,7 @@ impl Core {
                 Carries::No(failure) => return Ok(Outcome::Refuse(failure)),
             }
         }
-        let grants = match self.carried(&statements) {
+        let grants = match self.session.grants(&statements) {
             Ok(grants) => grants,
             Err(failure) => return Ok(Outcome::Refuse(failure)),
         };
@@ -214,17 +214,6 @@ impl Core {
                 touches,
             })),
         })
-    }
-
-    /// The grants that the keeper does not have yet, to go behind the text.
-    fn carried(&mut self, statements: &[rewrite::Statement]) -> Result<String, Failure> {
-        let mut text = String::new();
-        if self.session.is_open() {
-            for grant in statements.iter().filter_map(|s| s.grant.as_ref()) {
-                text.extend(self.session.carry(grant)?);
-            }
-        }
-        Ok(text)
     }
 
     /// The text with its edits made.

@@ -64,6 +64,11 @@ impl Infer<'_> {
         if sealed || copied || params.values().any(|u| !matches!(u, ParamUse::Plain)) {
             authority.origins |= origin::CLIENT;
         }
+        // A literal is sealed because of another place, and meets something plain in this one.
+        let met = |id| self.leaves.protected(id) && self.leaves.get(id).met_plain;
+        if (0..self.leaves.len()).any(met) {
+            authority.takes_plain();
+        }
         for (leaf, families) in std::mem::take(&mut authority.perhaps) {
             if self.leaves.protected(leaf) {
                 authority.families |= families;

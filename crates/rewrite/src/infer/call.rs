@@ -3,6 +3,7 @@
 use super::{Infer, Res};
 use crate::value::{Class, LeafId, LeafKind, Use, Val};
 use contract::TypeCode;
+use grant::family;
 use pg_query::protobuf::{FuncCall, Token};
 
 impl Infer<'_> {
@@ -45,7 +46,12 @@ impl Infer<'_> {
             },
             leaves: uses,
         };
+        // It becomes a concatenation with `||`.
+        vals.iter()
+            .for_each(|val| self.authority.does_perhaps(val, family::COMPUTE));
         if protected {
+            self.authority.does(family::COMPUTE);
+            vals.iter().for_each(|val| self.note_meeting(val));
             self.protect(&all)?;
             return Ok(Some(Val::enc(Some(TypeCode::Text))));
         }

@@ -84,6 +84,8 @@ pub(crate) struct Infer<'a> {
     pub results: Option<Vec<bool>>,
     /// In queries whose column names nobody sees, if not 0.
     pub nameless: usize,
+    /// Its definitions are only to be authorised, not sent.
+    pub authorising: bool,
     /// What the statement may do, as far as it was looked at.
     pub authority: Authority,
 }
@@ -114,6 +116,7 @@ impl<'a> Infer<'a> {
             named_targets: Vec::new(),
             results: None,
             nameless: 0,
+            authorising: false,
             authority: Authority::default(),
         }
     }

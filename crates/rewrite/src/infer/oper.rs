@@ -238,6 +238,7 @@ impl Infer<'_> {
             "||" if open(r) && other(l) => (r, l),
             _ => return None,
         };
+        self.authority.does_perhaps(text, family::COMPUTE);
         let mut leaves = [l.leaves.as_slice(), r.leaves.as_slice()].concat();
         // An operand with literals of its own becomes protected with them.
         if plain.leaves.is_empty() {
