@@ -1,8 +1,8 @@
 """Runs the lists of sql_source.py on plain and on protected columns, and says what came of each.
 
-An outcome is `works`, `refused SQLSTATE message` or `differs what`; results are compared to the last digit, with
-the types of their columns. Makes docs/sql.md of the outcomes. Errors that plain columns give, too, do
-not come up: what does not work there is not in the lists.
+An outcome is `works`, `refused SQLSTATE message` or `differs what`; results are compared to the
+last digit, with the types of their columns. Makes docs/sql.md of the outcomes. Errors that plain
+columns give, too, do not come up: what does not work there is not in the lists.
 """
 
 import re
@@ -68,12 +68,13 @@ def line(entry: Entry, result: str) -> str:
 
 
 KINDS = ("works", "refused", "differs")
-HEAD = """<!-- Made by tests/compat/test_sql.py (CONFIDE_UPDATE=1) from tests/compat/sql; do not edit. -->
+HEAD = """<!-- Made by tests/compat/test_sql.py (CONFIDE_UPDATE=1); do not edit. -->
 # SQL on protected columns
 
-Every function, operator and aggregate of PostgreSQL 15 on the types that have protected twins, and what is written by
-hand beside them (formats, patterns, clauses, statements), run on plain columns and on protected ones through the
-proxy; results are compared to the last digit, with their types. The test fails when an outcome changes.
+Every function, operator and aggregate of PostgreSQL 15 on the types that have protected twins, and
+what is written by hand beside them (formats, patterns, clauses, statements), run on plain columns
+and on protected ones through the proxy; results are compared to the last digit, with their types.
+The test fails when an outcome changes.
 
 The columns are named by their types: """
 
@@ -91,7 +92,10 @@ def cell(text: str) -> str:
 
 def document(outcomes: list[tuple[str, str, str]]) -> str:
     columns = ", ".join(f"`{column}` {type_}" for type_, (column, _) in COLUMNS.items())
-    out = [HEAD + columns + "; `t2`, `t3` for a second and third of a type; `id` and `g` are plain.", ""]
+    out = [
+        HEAD + columns + "; `t2`, `t3` for a second and third of a type; `id` and `g` are plain.",
+        "",
+    ]
     out += [summary(outcomes), "", "A row that says nothing works."]
     heading = None
     for group, text, result in outcomes:

@@ -31,11 +31,23 @@ COLUMNS: dict[str, tuple[str, list[str | None]]] = {
     "time": ("tm", ["12:34:56.789", "00:00", "23:59:59", "06:30", None]),
     "timestamp": (
         "ts",
-        ["2024-02-29 12:30:15.5", "1999-12-31 23:59:59", "2001-05-07 00:00", "2010-10-10 10:10", None],
+        [
+            "2024-02-29 12:30:15.5",
+            "1999-12-31 23:59:59",
+            "2001-05-07 00:00",
+            "2010-10-10 10:10",
+            None,
+        ],
     ),
     "timestamptz": (
         "tz",
-        ["2024-03-31 01:30+00", "1999-12-31 23:59:59+00", "2001-05-07 12:00+02", "2010-10-10 10:10+00", None],
+        [
+            "2024-03-31 01:30+00",
+            "1999-12-31 23:59:59+00",
+            "2001-05-07 12:00+02",
+            "2010-10-10 10:10+00",
+            None,
+        ],
     ),
     "interval": (
         "iv",
@@ -71,7 +83,8 @@ def table(prefix: str) -> list[str]:
         rows.append(f"INSERT INTO t VALUES ({', '.join(values)})")
     small = [
         f"CREATE TABLE k (id int PRIMARY KEY, s {prefix}text, n {prefix}numeric, d {prefix}date)",
-        "INSERT INTO k VALUES (1, 'foo bar baz', 3.14159, '1999-12-31'), (2, 'other', 1, '2020-01-01')",
+        "INSERT INTO k VALUES (1, 'foo bar baz', 3.14159, '1999-12-31'), "
+        "(2, 'other', 1, '2020-01-01')",
     ]
     return [f"CREATE TABLE t (id int PRIMARY KEY, g int, {columns})", *rows, *small]
 
@@ -96,7 +109,10 @@ class Entry:
             # A semicolon within a statement is written as a paragraph sign.
             return [s.strip().replace("§", ";") for s in self.text[1:].split(";") if s.strip()]
         if self.heading.startswith("Aggregates"):
-            return [f"SELECT {self.text} FROM t", f"SELECT g, {self.text} FROM t GROUP BY g ORDER BY g"]
+            return [
+                f"SELECT {self.text} FROM t",
+                f"SELECT g, {self.text} FROM t GROUP BY g ORDER BY g",
+            ]
         if self.heading.startswith("Window"):
             return [f"SELECT id, {self.text} FROM t ORDER BY id"]
         if self.heading.startswith("Conditions"):
@@ -119,18 +135,27 @@ NOT_ABOUT_VALUES = (
     r"^(pg_|has_|txid_|lo_|lo|ts_|set|current_|query_to|table_to|schema_to|database_to|cursor_to|xml|"
     r"obj_|shobj_|col_desc|format_type|amvalidate|brin|gin|gist|spg|binary_upgrade|row_security|"
     r"getdatabase|get_|nextval|currval|to_reg|makeacl|acl|inet|convert|length_|unique_key|in_range|"
-    r"be_|like_escape|similar_|not_like|text_|texticlike|regex|name|char|bpchar|varchar|textanycat|anytextcat|"
+    r"be_|like_escape|similar_|not_like|text_|texticlike|regex|name|char|bpchar|varchar|"
+    r"textanycat|anytextcat|"
     r"generate_|information|satisfies|hash|bt|timestamp_|date_pl|date_mi|random|setseed|broadcast|"
     r"network|macaddr|ri_|suppress|phraseto|plainto|websearch|to_ts|numnode|querytree|jsonb?_to_|"
-    r"jsonb?_populate|parse_ident|to_json|string_to_table|unistr|void|any_|array|elem_|range_|scalar)"
+    r"jsonb?_populate|parse_ident|to_json|string_to_table|unistr|void|any_|array|elem_|range_|scalar|"
+    r"d(exp|log|round|trunc|sqrt|cbrt|pow)|int[248]|float[48]|numeric_|like|notlike|textlen|\w+_subdiff)"
+)
+SUPPORT = (
+    "^(implementation|internal|I/O|hash|less-equal|sort support|aggregate|join|restriction|combine|"
+    "(de)?serialize|larger of|smaller of|planner support|window function support|encoding|"
+    "equal image|latest)"
 )
 FUNCTIONS = """
-SELECT p.prokind::text, p.proname, ARRAY(SELECT y.typname::text FROM unnest(proargtypes) WITH ORDINALITY u(o, n)
-    JOIN pg_type y ON y.oid = u.o ORDER BY u.n), p.provariadic <> 0, p.oid::int
+SELECT p.prokind::text, p.proname, ARRAY(
+    SELECT y.typname::text FROM unnest(proargtypes) WITH ORDINALITY u(o, n)
+    JOIN pg_type y ON y.oid = u.o ORDER BY u.n)
 FROM pg_proc p JOIN pg_description e ON e.objoid = p.oid AND e.classoid = 'pg_proc'::regclass
 WHERE pronamespace = 'pg_catalog'::regnamespace AND p.oid < 16384 AND pronargs > 0 AND NOT proretset
-  AND prorettype::regtype::text NOT IN ('internal', 'trigger', 'cstring', 'void', 'regclass', 'event_trigger')
-  AND e.description !~* '^(implementation|internal|I/O|hash|less-equal|sort support|aggregate|join|restriction|combine|(de)?serialize|larger of|smaller of|planner support|window function support|encoding|equal image|latest)'
+  AND prorettype::regtype::text
+    NOT IN ('internal', 'trigger', 'cstring', 'void', 'regclass', 'event_trigger')
+  AND e.description !~* %(support)s
   AND p.proname !~ %(other)s AND p.proname NOT IN (SELECT typname FROM pg_type)
   AND NOT EXISTS (SELECT FROM pg_aggregate a WHERE p.oid IN (a.aggtransfn, a.aggfinalfn))
 ORDER BY 1, 2, 3
@@ -158,21 +183,24 @@ def arguments(types: list[str]) -> str | None:
     return ", ".join(found)
 
 
+# Their arguments are not columns alone.
+ORDERED_SETS = {
+    *("percentile_cont", "percentile_disc", "mode"),
+    *("rank", "dense_rank", "cume_dist", "percent_rank"),
+}
+
+
 def from_catalog(connection) -> list[tuple[str, str]]:
     """Headings and expressions of all functions and operators, whether they work or not."""
     found = []
-    for kind, name, types, variadic, _ in connection.execute(FUNCTIONS, {"other": NOT_ABOUT_VALUES}):
+    given = {"other": NOT_ABOUT_VALUES, "support": SUPPORT}
+    for kind, name, types in connection.execute(FUNCTIONS, given):
         heading = {"f": "Functions", "a": "Aggregates", "w": "Window functions"}[kind]
         columns = arguments(types)
-        if columns is None:
+        if columns is None or (kind == "a" and name in ORDERED_SETS):
             continue
-        if kind == "w":
-            found.append((heading, f"{name}({columns}) OVER (ORDER BY id)"))
-        elif name in ("percentile_cont", "percentile_disc", "mode", "rank", "dense_rank", "cume_dist", "percent_rank"):
-            continue
-        else:
-            found.append((heading, f"{name}({columns})"))
-            del variadic
+        over = " OVER (ORDER BY id)" if kind == "w" else ""
+        found.append((heading, f"{name}({columns}){over}"))
     for name, left, right in connection.execute(OPERATORS):
         columns = arguments([t for t in (left, right) if t])
         if columns is None:

@@ -65,7 +65,7 @@ fn names(op: Op, types: &[TypeCode]) -> &'static [&'static str] {
         Op::Extract => &["extract"],
         Op::DatePart => &["date_part"],
         Op::DateTrunc => &["date_trunc"],
-        _ => &[],
+        _ => crate::scalars::find(op, types).map_or(&[], |s| s.names),
     }
 }
 

@@ -225,6 +225,24 @@ impl Builder {
             self.fid(op, &[Text, Int4], Text);
         }
         self.fid(Op::LikeEscape, &[Text, Text], Text);
+        for op in [Op::TrimBoth, Op::TrimLeft, Op::TrimRight] {
+            self.fid(op, &[Bytea, Bytea], Bytea);
+        }
+        for op in [Op::Like, Op::NotLike] {
+            self.plain(op, &[Bytea, Bytea]);
+        }
+        for op in [Op::Regex, Op::NotRegex, Op::RegexFold, Op::NotRegexFold] {
+            self.plain(op, &[Text, Text]);
+            self.plain(op, &[Bpchar, Text]);
+        }
+    }
+
+    fn scalars(&mut self) {
+        for scalar in crate::scalars::scalars() {
+            for (args, ret) in scalar.signatures {
+                self.fid(scalar.op, args, *ret);
+            }
+        }
     }
 
     fn conversions(&mut self) {
@@ -256,6 +274,7 @@ pub fn signatures() -> Signatures {
     builder.datetimes();
     builder.strings();
     builder.conversions();
+    builder.scalars();
     let list = builder.0;
     let numbers = (1..).zip(&list).map(|(n, s)| (s.clone(), n)).collect();
     Signatures { list, numbers }

@@ -24,9 +24,9 @@ pub mod types;
 pub use error::Code;
 pub use fid::Fid;
 pub use message::{Header, Kind, answer, body};
-pub use op::{Aggregate, Op, Result as OpResult, Unit};
+pub use op::{Aggregate, Arguments, Op, Result as OpResult, Unit};
 pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each
 /// other at the handshake of the channel ([`hello`]).
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
