@@ -501,8 +501,8 @@ fn aggregate_definitions(out: &mut String) {
             "aggregate_final",
         );
     }
-    for a in aggregates() {
-        let (name, enc) = (a.aggregate.name(), enc_list(&a.arguments()));
+    for a in &aggregates() {
+        let (name, enc) = (a.aggregate.name(), operands::of_aggregate(a).join(", "));
         let _ = writeln!(
             out,
             "CREATE FUNCTION pg_catalog.enc_{name}_step(enc_aggstate, {enc}) RETURNS enc_aggstate AS 'MODULE_PATHNAME', 'cfd_{name}_{}' LANGUAGE C STABLE PARALLEL SAFE COST 4;",
