@@ -31,7 +31,8 @@ KNOWN = [
     # The name of an encoding as text beside an untyped argument.
     *(f'SELECT "convert_from"($1, NULL::{t})' for t in ("text", "varchar")),
     # A lone untyped argument of a type that is not preferred.
-    *(f'SELECT "{name}"($1)' for name in ("bool_and", "bool_or", "every")),
+    *(f'SELECT "{name}"($1)' for name in ("bool_and", "bool_or", "every", "stddev", "variance")),
+    *(f'SELECT "{name}"($1)' for name in ("stddev_pop", "stddev_samp", "var_pop", "var_samp")),
 ]
 
 FUNCTIONS = """

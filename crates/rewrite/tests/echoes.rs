@@ -98,7 +98,6 @@ fn refusals() {
     refused(
         &schema(),
         &[
-            "SELECT md5('s3cret') FROM emp WHERE name = 's3cret'",
             "SELECT id FROM emp WHERE 's3cret' ~ 'x' OR name = 's3cret'",
             "SELECT id FROM emp WHERE 's3cret'::json IS NULL OR name = 's3cret'",
         ],

@@ -83,7 +83,7 @@ fn operators() {
             ),
             (
                 "SELECT GREATEST(salary, 10, id) FROM emp",
-                "SELECT GREATEST(salary, '<<int4:10>>'::enc_int4, id) FROM emp",
+                "SELECT GREATEST(salary, '<<int4:10>>'::enc_int4, (id)::enc_int4) FROM emp",
             ),
             (
                 "SELECT * FROM emp WHERE salary = ANY (ARRAY[1, 2])",

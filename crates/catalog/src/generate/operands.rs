@@ -73,11 +73,9 @@ pub(super) fn operands(signature: &Signature) -> Vec<String> {
 
 /// The types of an aggregate's arguments as SQL has them.
 pub(super) fn of_aggregate(aggregate: &AggregateSignature) -> Vec<String> {
-    use contract::Aggregate::{StddevPop, StddevSamp, VarPop, VarSamp};
-    let of = aggregate.aggregate;
-    let deviates = matches!(of, VarPop | VarSamp | StddevPop | StddevSamp);
-    let pair = of.arguments() == contract::Arguments::Pair;
-    let name = |t: &TypeCode| match deviates || pair {
+    // Of one argument they are protected types, which have the equality that DISTINCT needs.
+    let pair = aggregate.aggregate.arguments() == contract::Arguments::Pair;
+    let name = |t: &TypeCode| match pair {
         true => operand(*t),
         false => t.enc_name().to_owned(),
     };

@@ -115,7 +115,9 @@ impl Infer<'_> {
             sigs = known.aggregate(name, vals.len());
         }
         let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
-        if sigs.is_empty() || vals.iter().any(shaped) {
+        // Beside a plain operand that is no text their literals stay what they are.
+        let beside = matches!(name, "to_char" | "timezone" | "date_bin" | "encode") && !any_enc;
+        if sigs.is_empty() || beside || vals.iter().any(shaped) {
             if any_enc && hides_values(name) {
                 return Err(Refusal::unsupported(format!("{name} does not work on protected values"))
                     .at(f.location)

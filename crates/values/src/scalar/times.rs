@@ -18,6 +18,11 @@ pub(super) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
     use Value as V;
     match (op, args) {
         (Op::TimeZone, [V::Text(zone), t]) => at_zone(&Place::find(zone)?, t),
+        (Op::TimeZone, [V::Interval(_), t @ (V::Timestamp(n) | V::Timestamptz(n))])
+            if infinite(*n) =>
+        {
+            at_zone(&Place::Zone(Zone::Fixed(0, None)), t)
+        }
         (Op::TimeZone, [V::Interval(span), t]) => at_zone(&Place::of_interval(span)?, t),
         (Op::DateTruncZone, [V::Text(unit), t, V::Text(zone)]) => {
             let mut there = env.clone();
@@ -39,7 +44,18 @@ pub(super) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
             age(*a, *b, civil::from_timestamp).map(V::Interval)
         }
         (Op::Age, [V::Timestamptz(a), V::Timestamptz(b)]) => {
-            age(*a, *b, |t| arith::local(t, env).0).map(V::Interval)
+            let offset = |t| env.zone.offset_at(unix_seconds(t));
+            let local = |t| match t {
+                // PostgreSQL takes it for a moment; with an offset it is none of 64 bits.
+                i64::MAX => {
+                    let before = t - USECS_PER_DAY + offset(t) * USECS_PER_SEC;
+                    let mut c = civil::from_timestamp(before);
+                    (c.year, c.month, c.day) = civil::date(c.days() + 1);
+                    c
+                }
+                _ => arith::local(t, env).0,
+            };
+            age(*a, *b, local).map(V::Interval)
         }
         (Op::JustifyHours, [V::Interval(i)]) => i.justify_hours().map(V::Interval),
         (Op::JustifyDays, [V::Interval(i)]) => justify_days(*i).map(V::Interval),
@@ -92,7 +108,8 @@ impl Place {
                 "interval time zone must not include months or days",
             ));
         }
-        let seconds = i32::try_from(span.micros / USECS_PER_SEC).map_err(|_| unknown_zone())?;
+        let seconds = i32::try_from(span.micros / USECS_PER_SEC);
+        let seconds = seconds.map_err(|_| out_of_range("timestamp"))?;
         Ok(Place::Zone(Zone::Fixed(seconds, None)))
     }
 
@@ -199,7 +216,7 @@ fn bin(stride: &Interval, t: i64, origin: i64) -> Result<i64> {
 
 /// Years, months, days and time between two moments, as on a calendar.
 fn age(a: i64, b: i64, broken_down: impl Fn(i64) -> Civil) -> Result<Interval> {
-    if infinite(a) || infinite(b) {
+    if a == i64::MIN || b == i64::MIN {
         return Err(out_of_range("timestamp"));
     }
     let (x, y) = (broken_down(a), broken_down(b));
@@ -488,7 +505,12 @@ mod tests {
             ("2001-04-10", "1957-06-13", "43 years 9 mons 27 days"),
             ("1957-06-13", "2001-04-10", "-43 years -9 mons -27 days"),
             ("2000-03-01", "2000-02-29 12:00", "12:00:00"),
-            ("infinity", "2000-01-01", "22008"),
+            ("-infinity", "2000-01-01", "22008"),
+            (
+                "2000-01-01",
+                "infinity",
+                "-292277 years -8 days -04:00:54.775807",
+            ),
         ] {
             let args = [v(Timestamp, a), v(Timestamp, b)];
             assert_eq!(run(Op::Age, Interval, &args), expected, "{a} {b}");
