@@ -344,16 +344,7 @@ fn date_field(b: &Broken, pattern: &str, case: Case, fill: bool) -> Result<(Stri
     let month = usize::try_from(b.month - 1).ok();
     let month_name = || month.and_then(|m| MONTHS.get(m)).copied();
     Ok(match pattern {
-        "A.D." | "B.C." | "AD" | "BC" => {
-            b.calendar()?;
-            let era = match (pattern.contains('.'), b.year <= 0) {
-                (true, true) => "B.C.",
-                (true, false) => "A.D.",
-                (false, true) => "BC",
-                (false, false) => "AD",
-            };
-            (cased(era, case), false)
-        }
+        "A.D." | "B.C." | "AD" | "BC" => (cased(era(b, pattern)?, case), false),
         "MONTH" | "MON" => {
             b.calendar()?;
             match (month_name(), pattern) {
@@ -401,6 +392,16 @@ fn date_field(b: &Broken, pattern: &str, case: Case, fill: bool) -> Result<(Stri
             (civil::julian(days).to_string(), true)
         }
         _ => return year_field(b, pattern, fill),
+    })
+}
+
+fn era(b: &Broken, pattern: &str) -> Result<&'static str> {
+    b.calendar()?;
+    Ok(match (pattern.contains('.'), b.year <= 0) {
+        (true, true) => "B.C.",
+        (true, false) => "A.D.",
+        (false, true) => "BC",
+        (false, false) => "AD",
     })
 }
 

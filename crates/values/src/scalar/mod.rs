@@ -9,6 +9,7 @@ mod format;
 mod format_number;
 mod hash;
 mod keywords;
+mod layout;
 mod math;
 mod regex_functions;
 mod strings;
