@@ -108,8 +108,8 @@ impl Place {
                 "interval time zone must not include months or days",
             ));
         }
-        let seconds = i32::try_from(span.micros / USECS_PER_SEC);
-        let seconds = seconds.map_err(|_| out_of_range("timestamp"))?;
+        // PostgreSQL keeps 32 bits.
+        let seconds = (span.micros / USECS_PER_SEC) as i32;
         Ok(Place::Zone(Zone::Fixed(seconds, None)))
     }
 
