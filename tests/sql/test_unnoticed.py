@@ -25,7 +25,15 @@ PLAIN = [
 ]
 
 # Two untyped arguments of numbers, of which none has a preferred type.
-KNOWN = ['SELECT "round"($1, $2)', 'SELECT "trunc"($1, $2)']
+KNOWN = [
+    *(f'SELECT "{name}"($1, $2)' for name in ("round", "trunc", "power", "pow", "div", "log")),
+    *('SELECT "atan2"($1, $2)', 'SELECT "atan2d"($1, $2)', "SELECT $1 OPERATOR(pg_catalog.^) $2"),
+    # The name of an encoding as text beside an untyped argument.
+    *(f'SELECT "convert_from"($1, NULL::{t})' for t in ("text", "varchar")),
+    # A lone untyped argument of a type that is not preferred.
+    *(f'SELECT "{name}"($1)' for name in ("bool_and", "bool_or", "every", "stddev", "variance")),
+    *(f'SELECT "{name}"($1)' for name in ("stddev_pop", "stddev_samp", "var_pop", "var_samp")),
+]
 
 FUNCTIONS = """
 SELECT DISTINCT f.proname, n FROM pg_proc f, generate_series(1, 4) n

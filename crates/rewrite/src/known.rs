@@ -57,6 +57,7 @@ impl Known {
             };
             known.functions.entry(f.name).or_default().push(sig);
         }
+        known.add_composed();
         for o in catalog::operators(&signatures) {
             let sig = Sig {
                 args: o.signature.args.iter().map(|&t| Arg::Enc(t)).collect(),
@@ -65,18 +66,53 @@ impl Known {
             known.operators.entry(o.name).or_default().push(sig);
         }
         for a in catalog::aggregates() {
-            let sig = Sig {
-                args: vec![Arg::Enc(a.input)],
-                ret: Arg::Enc(a.result),
-            };
-            known
-                .aggregates
-                .entry(a.aggregate.name())
-                .or_default()
-                .push(sig);
+            for name in a.names() {
+                let sig = Sig {
+                    args: a.arguments().into_iter().map(Arg::Enc).collect(),
+                    ret: Arg::Enc(a.result),
+                };
+                known.aggregates.entry(name).or_default().push(sig);
+            }
         }
         known
     }
+
+    /// Functions that are made of others in SQL.
+    fn add_composed(&mut self) {
+        use TypeCode::{Interval, Time, Timestamp, Timestamptz};
+        for t in [Timestamp, Timestamptz] {
+            self.functions.entry("age").or_default().push(Sig {
+                args: vec![Arg::Enc(t)],
+                ret: Arg::Enc(Interval),
+            });
+        }
+        for t in [Time, Timestamp, Timestamptz] {
+            for (second, fourth) in [(t, t), (t, Interval), (Interval, t), (Interval, Interval)] {
+                self.functions.entry("overlaps").or_default().push(Sig {
+                    args: [t, second, t, fourth].map(Arg::Enc).to_vec(),
+                    ret: Arg::Plain(TypeCode::Bool),
+                });
+            }
+        }
+    }
+}
+
+/// The signatures that have the most arguments of exactly these types, as PostgreSQL chooses.
+pub(crate) fn closest<'a>(sigs: &[&'a Sig], args: &[Option<TypeCode>]) -> Vec<&'a Sig> {
+    let exact = |sig: &Sig| {
+        let pairs = sig.args.iter().zip(args);
+        pairs
+            .filter(|(want, have)| match (want, have) {
+                (Arg::Enc(want), Some(have)) => *want == have.stored(),
+                _ => false,
+            })
+            .count()
+    };
+    let most = sigs.iter().map(|sig| exact(sig)).max().unwrap_or(0);
+    sigs.iter()
+        .copied()
+        .filter(|sig| exact(sig) == most)
+        .collect()
 }
 
 fn find<'a>(table: &'a ByArity, name: &str, arity: usize) -> Vec<&'a Sig> {

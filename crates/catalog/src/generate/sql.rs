@@ -4,6 +4,7 @@ use super::operands;
 use super::wrappers::from_plain;
 use crate::*;
 use contract::{Op, OpResult, TypeCode};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 pub(super) fn text(signatures: &Signatures) -> String {
@@ -19,6 +20,7 @@ pub(super) fn text(signatures: &Signatures) -> String {
     operands::overloads(&mut out);
     plain_cast_definitions(&mut out);
     concatenations(&mut out);
+    composed(&mut out);
     aggregate_definitions(&mut out);
     out
 }
@@ -401,8 +403,89 @@ fn concatenations(out: &mut String) {
     }
 }
 
+/// Functions that are made of others, as PostgreSQL has some of its own.
+fn composed(out: &mut String) {
+    use TypeCode::{Time, Timestamp, Timestamptz};
+    out.push_str("\n-- Functions made of others\n");
+    for (t, today) in [
+        (Timestamp, "CAST(CURRENT_DATE AS pg_catalog.timestamp)"),
+        (Timestamptz, "CAST(CURRENT_DATE AS pg_catalog.timestamptz)"),
+    ] {
+        let enc = t.enc_name();
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.age({enc}) RETURNS enc_interval LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 16 AS 'SELECT pg_catalog.age({today}::pg_catalog.{enc}, $1)';"
+        );
+    }
+    let end = |a: &str, b: &str| {
+        format!("CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN GREATEST({a}, {b}) END")
+    };
+    for t in [Time, Timestamp, Timestamptz] {
+        let (enc, plus) = (t.enc_name(), "OPERATOR(pg_catalog.+)");
+        let kind = if t == Timestamptz {
+            "STABLE"
+        } else {
+            "IMMUTABLE"
+        };
+        let head = |name: &str, args: &str, body: &str| {
+            format!(
+                "CREATE FUNCTION pg_catalog.{name}({args}) RETURNS bool LANGUAGE sql {kind} PARALLEL SAFE COST 256 AS '{body}';\n"
+            )
+        };
+        let four = [enc; 4].join(", ");
+        // Starts and ends in order; an end that is not known is NULL.
+        let later = |a: &str, b: &str, one: &str, other: &str| {
+            format!(
+                "CASE WHEN {a} OPERATOR(pg_catalog.<) {b} THEN true WHEN {one} IS NULL OR {other} IS NULL THEN NULL ELSE false END"
+            )
+        };
+        let ordered = format!(
+            "SELECT CASE WHEN $1 OPERATOR(pg_catalog.>) $3 THEN {} WHEN $1 OPERATOR(pg_catalog.<) $3 THEN {} WHEN $1 OPERATOR(pg_catalog.=) $3 THEN CASE WHEN $2 IS NULL OR $4 IS NULL THEN NULL ELSE true END END",
+            later("$1", "$4", "$2", "$4"),
+            later("$3", "$2", "$2", "$4")
+        );
+        out.push_str(&head("enc_overlaps", &four, &ordered));
+        let body = format!(
+            "SELECT pg_catalog.enc_overlaps(LEAST($1, $2), {}, LEAST($3, $4), {})",
+            end("$1", "$2"),
+            end("$3", "$4")
+        );
+        out.push_str(&head("overlaps", &four, &body));
+        let span = TypeCode::Interval.enc_name();
+        for (second, fourth) in [(enc, span), (span, enc), (span, span)] {
+            let until = |ty: &str, a: &str, b: &str| match ty == span {
+                true => format!("{a} {plus} {b}"),
+                false => b.to_owned(),
+            };
+            let body = format!(
+                "SELECT pg_catalog.overlaps($1, {}, $3, {})",
+                until(second, "$1", "$2"),
+                until(fourth, "$3", "$4")
+            );
+            let args = [enc, second, enc, fourth].join(", ");
+            out.push_str(&head("overlaps", &args, &body));
+        }
+    }
+}
+
 fn aggregate_definitions(out: &mut String) {
     out.push_str("\n-- Aggregates\n");
+    let nullable: BTreeSet<TypeCode> = aggregates()
+        .iter()
+        .filter(|a| a.aggregate.nullable())
+        .map(|a| a.result)
+        .collect();
+    for t in nullable {
+        let enc = t.enc_name();
+        function(
+            out,
+            &format!("{enc}_final_or_null(enc_aggstate)"),
+            enc,
+            "STABLE",
+            64,
+            &format!("aggregate_final_{}", t.plain_name()),
+        );
+    }
     let mut finals: Vec<TypeCode> = aggregates().iter().map(|a| a.result).collect();
     finals.sort();
     finals.dedup();
@@ -417,8 +500,8 @@ fn aggregate_definitions(out: &mut String) {
             "aggregate_final",
         );
     }
-    for a in aggregates() {
-        let (name, enc) = (a.aggregate.name(), a.input.enc_name());
+    for a in &aggregates() {
+        let (name, enc) = (a.aggregate.name(), operands::of_aggregate(a).join(", "));
         let _ = writeln!(
             out,
             "CREATE FUNCTION pg_catalog.enc_{name}_step(enc_aggstate, {enc}) RETURNS enc_aggstate AS 'MODULE_PATHNAME', 'cfd_{name}_{}' LANGUAGE C STABLE PARALLEL SAFE COST 4;",
@@ -429,10 +512,22 @@ fn aggregate_definitions(out: &mut String) {
             contract::Aggregate::Max => ", SORTOP = OPERATOR(pg_catalog.>)",
             _ => "",
         };
-        let _ = writeln!(
-            out,
-            "CREATE AGGREGATE pg_catalog.{name}({enc}) (SFUNC = pg_catalog.enc_{name}_step, STYPE = enc_aggstate, FINALFUNC = pg_catalog.{}_final, FINALFUNC_MODIFY = READ_ONLY, COMBINEFUNC = pg_catalog.enc_aggregate_combine{sort}, PARALLEL = SAFE);",
-            a.result.enc_name()
-        );
+        // As in PostgreSQL, parts of strings are not put together.
+        let combine = match a.aggregate.arguments() {
+            contract::Arguments::One => ", COMBINEFUNC = pg_catalog.enc_aggregate_combine",
+            _ => "",
+        };
+        let or_null = if a.aggregate.nullable() {
+            "_or_null"
+        } else {
+            ""
+        };
+        for sql_name in a.names() {
+            let _ = writeln!(
+                out,
+                "CREATE AGGREGATE pg_catalog.{sql_name}({enc}) (SFUNC = pg_catalog.enc_{name}_step, STYPE = enc_aggstate, FINALFUNC = pg_catalog.{}_final{or_null}, FINALFUNC_MODIFY = READ_ONLY{combine}{sort}, PARALLEL = SAFE);",
+                a.result.enc_name()
+            );
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::oper::code_of;
 use super::{Infer, Res, location, names};
-use crate::known::{Known, Sig};
+use crate::known::{self, Known, Sig};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
 use crate::schema::UserFunction;
@@ -67,12 +67,6 @@ impl Infer<'_> {
         }
     }
 
-    fn has_string(&self, val: &Val) -> bool {
-        val.leaves
-            .iter()
-            .any(|u| matches!(self.leaves.get(u.id).kind, LeafKind::Str(..)))
-    }
-
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
@@ -103,6 +97,11 @@ impl Infer<'_> {
                 many => Val::unknown_of(many),
             });
         }
+        if f.agg_within_group
+            && let Some(val) = self.within_group(name, vals, f)?
+        {
+            return Ok(val);
+        }
         if let Some(val) = self.polymorphic(name, vals, f.location)? {
             return Ok(val);
         }
@@ -111,16 +110,15 @@ impl Infer<'_> {
         {
             return Ok(val);
         }
-        if any_enc {
-            self.not_by_pattern(name, f, vals)?;
-        }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }
         let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
-        if sigs.is_empty() || vals.iter().any(shaped) {
+        // Beside a plain operand that is no text their literals stay what they are.
+        let beside = matches!(name, "to_char" | "timezone" | "date_bin" | "encode") && !any_enc;
+        if sigs.is_empty() || beside || vals.iter().any(shaped) {
             if any_enc && hides_values(name) {
                 return Err(Refusal::unsupported(format!("{name} does not work on protected values"))
                     .at(f.location)
@@ -130,7 +128,8 @@ impl Infer<'_> {
         }
         let families = match (known.aggregate(name, vals.len()).is_empty(), name) {
             (false, _) => family::AGGREGATE,
-            (true, "starts_with") => family::PATTERN | family::COMPUTE,
+            (true, "overlaps") => family::COMPARE | family::COMPUTE,
+            (true, "starts_with" | "regexp_like") => family::PATTERN | family::COMPUTE,
             _ => family::COMPUTE,
         };
         vals.iter()
@@ -143,29 +142,23 @@ impl Infer<'_> {
         }
     }
 
-    /// `substring` by a regular expression is refused for protected values.
-    fn not_by_pattern(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<()> {
-        if let ("substring" | "substr", [_, pattern]) = (name, vals)
-            && pattern.bare()
-            && self.has_string(pattern)
-        {
-            return Err(Refusal::unsupported(
-                "substring with a regular expression is not available for protected values",
-            )
-            .at(f.location)
-            .hint("For a position, write a number without quotes."));
-        }
-        Ok(())
-    }
-
     /// A function of the catalog with a protected argument.
     fn enc_function(&mut self, sigs: &[&Sig], vals: &[Val], _at: i32) -> Res<Val> {
         let mut codes = Vec::new();
+        let said: Vec<Option<TypeCode>> = vals
+            .iter()
+            .map(|v| self.enc(v).flatten().or_else(|| code_of(v)))
+            .collect();
+        let closest = known::closest(sigs, &said);
         for (index, val) in vals.iter().enumerate() {
             if structure(sigs, index) {
                 self.note_plain(val);
                 codes.push(None);
                 continue;
+            }
+            // Of several types PostgreSQL takes an untyped string for text.
+            if val.bare() && several(&closest, index) {
+                self.type_bare(&val.leaves, argument_type(&closest, index));
             }
             self.protect(val)?;
             codes.push(code_of(val));
@@ -251,6 +244,32 @@ impl Infer<'_> {
             }
             _ => None,
         })
+    }
+
+    /// Aggregates of PostgreSQL's that sort values of any type, and give one of them or a number.
+    fn within_group(&mut self, name: &str, vals: &[Val], f: &FuncCall) -> Res<Option<Val>> {
+        let (direct, ordered) = vals.split_at(f.args.len().min(vals.len()));
+        match (name, direct, ordered) {
+            ("mode", [], [value]) => {
+                self.authority.does(family::COMPARE);
+                Ok(Some(self.settle(value)))
+            }
+            ("percentile_disc", [fraction], [value]) => {
+                self.note_plain(fraction);
+                self.authority.does(family::COMPARE);
+                Ok(Some(self.settle(value)))
+            }
+            ("rank" | "dense_rank" | "percent_rank" | "cume_dist", said, values)
+                if said.len() == values.len() =>
+            {
+                for (one, other) in said.iter().zip(values) {
+                    self.compare(one, other, f.location)?;
+                }
+                self.authority.does(family::COMPARE);
+                Ok(Some(Val::plain(None)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// What `unnest` makes of an array.
@@ -425,6 +444,13 @@ fn target<'u>(
 fn structure(sigs: &[&Sig], index: usize) -> bool {
     sigs.iter()
         .all(|s| matches!(s.args.get(index), Some(Arg::Plain(_))))
+}
+
+/// The signatures have different types for an argument, text among them.
+fn several(sigs: &[&Sig], index: usize) -> bool {
+    let text = Arg::Enc(TypeCode::Text);
+    let of = |sig: &&Sig| sig.args.get(index).copied();
+    sigs.iter().any(|s| of(s) == Some(text)) && sigs.iter().any(|s| of(s) != Some(text))
 }
 
 fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {

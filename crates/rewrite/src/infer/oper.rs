@@ -400,12 +400,20 @@ impl Infer<'_> {
             Some(NodeEnum::FuncCall(f)) => self.exprs(&f.args)?,
             _ => vec![self.operand(e.rexpr.as_deref())?],
         };
+        for val in pattern.iter().filter(|v| v.bare()) {
+            self.type_bare(&val.leaves, TypeCode::Text);
+        }
+        let protected = |this: &Self, v: &Val| this.enc_now(v).is_some();
+        if protected(self, &subject) || pattern.iter().any(|p| protected(self, p)) {
+            self.authority.does(family::PATTERN);
+            for val in pattern.iter().chain([&subject]) {
+                self.protect(val)?;
+            }
+            return Ok(Val::boolean());
+        }
         if self.holds_enc(&subject) || pattern.iter().any(|p| self.holds_enc(p)) {
-            return Err(
-                Refusal::unsupported("SIMILAR TO is not available for protected values")
-                    .at(e.location)
-                    .hint("Use LIKE."),
-            );
+            let vals = [pattern.as_slice(), &[subject]].concat();
+            return self.foreign(&vals, "SIMILAR TO", e.location);
         }
         for val in pattern.iter().chain([&subject]) {
             let uses = val.all_leaves();
