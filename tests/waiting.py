@@ -1,6 +1,8 @@
 """Waiting for states, never for a time: a test goes on as soon as what it needs is so, on a slow
 machine as on a fast one, and fails naming what did not come."""
 
+import os
+import signal
 import threading
 import time
 from contextlib import contextmanager
@@ -88,5 +90,18 @@ def amid(stack, action):
 
 
 def stopped(pid):
-    """Whether a process has stopped itself."""
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    """Whether a process stands still, with all its threads."""
+    states = (task / "stat" for task in Path(f"/proc/{pid}/task").iterdir())
+    return all(stat.read_text().rsplit(")", 1)[1].split()[0] == "T" for stat in states)
+
+
+@contextmanager
+def standing_still(pid):
+    """Stops a process for the block. The signal alone is not enough: until its first thread
+    has run again, the others go on, and a keeper still answers."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: stopped(pid), f"process {pid} stands still")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

@@ -6,13 +6,11 @@ ends after `confide.locked_timeout`. Right: 57014, or 08006. With the bug the ba
 long as the keeper stands still, and cannot be cancelled, nor can those behind it.
 """
 
-import os
-import signal
 import threading
-import time
 
 import psycopg
 import pytest
+from waiting import standing_still, until_waits
 
 PATIENCE = 60.0
 
@@ -46,34 +44,21 @@ class Search(threading.Thread):
             self.sqlstate = error.sqlstate
 
 
-def waits(dba, pid):
-    sql = "SELECT wait_event_type FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-    until = time.monotonic() + PATIENCE
-    while dba.execute(sql, (pid,)).fetchone() != ("Extension",):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("way", ["cancel", "timeout"])
 def test_page_lock(stack, searcher, dba, attack, way):
-    keeper = stack.keeper_pid()
-    (pid,) = dba.execute(
-        "SELECT pid FROM pg_stat_activity WHERE query LIKE '%EXECUTE look%' AND usename = 'app'"
-    ).fetchone()
     if way == "timeout":
         dba.execute("ALTER SYSTEM SET confide.locked_timeout = '500ms'")
         dba.execute("SELECT pg_reload_conf()")
-    os.kill(keeper, signal.SIGSTOP)
     search = Search(searcher)
     try:
-        search.start()
-        if way == "cancel":
-            waits(dba, pid)
-            dba.execute("SELECT pg_cancel_backend(%s)", (pid,))
-        search.join(PATIENCE if way == "timeout" else 15.0)
-        hangs = search.is_alive()
+        with standing_still(stack.keeper_pid()):
+            search.start()
+            if way == "cancel":
+                until_waits(stack, searcher, "Extension")
+                dba.execute("SELECT pg_cancel_backend(%s)", (searcher.info.backend_pid,))
+            search.join(PATIENCE)
+            hangs = search.is_alive()
     finally:
-        os.kill(keeper, signal.SIGCONT)
         dba.execute("ALTER SYSTEM RESET confide.locked_timeout")
         dba.execute("SELECT pg_reload_conf()")
     search.join(PATIENCE)

@@ -6,13 +6,10 @@ answers are taken for those of later requests, the backend waits for ever, or wr
 memory that is gone.
 """
 
-import os
-import signal
-
 import psycopg
 import pytest
 from results import run
-from waiting import amid
+from waiting import amid, standing_still
 
 ROWS = 12000
 # Each row of a has all of b scanned again, with both programs.
@@ -79,13 +76,9 @@ def test_error_in_between(big):
 
 
 def test_keeper_stands_still(stack, big):
-    pid = stack.keeper_pid()
     big.execute("SET statement_timeout = '400ms'")
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with standing_still(stack.keeper_pid()):
         outcome = run(big, LONG)
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert outcome.sqlstate == "57014"
     big.execute("SET statement_timeout = 0")
     usable(big)

@@ -5,7 +5,6 @@ What becomes of values is in tests/durability.
 """
 
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 from results import run
 from stack import RUN, kill
-from waiting import active, amid, meanwhile, until
+from waiting import active, amid, meanwhile, standing_still, until
 
 # A join that computes for many seconds, row by row.
 LONG = "SELECT count(*) FROM slow a, slow b WHERE a.n * b.n + b.n < 0"
@@ -152,9 +151,7 @@ def test_client_goes_away(stack, slow):
 
 def test_keeper_stands_still(stack, slow):
     """A keeper that does not answer: timeouts and cancel work; when it goes on, so do we."""
-    pid = stack.keeper_pid()
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with standing_still(stack.keeper_pid()):
         slow.execute("SET statement_timeout = '500ms'")
         outcome = run(slow, "SELECT count(*) FROM slow WHERE n > 10")
         assert outcome.sqlstate == "57014"
@@ -167,8 +164,6 @@ def test_keeper_stands_still(stack, slow):
             outcome = run(slow, "SELECT count(*) FROM slow WHERE n > 10")
         assert outcome.sqlstate == "57014"
         assert run(slow, "SELECT 1").rows == [("1",)]
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert run(slow, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
 
 
