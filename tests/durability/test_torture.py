@@ -174,16 +174,12 @@ def eager(stack):
     stack.up()
     with stack.connect_dba() as dba:
         dba.execute("ALTER SYSTEM RESET ALL")
-    stack.environment.pop("CONFIDE_KEEPER_REQUIRE_GRANTS", None)
     stack.down()
     stack.up()
 
 
 @pytest.mark.timeout(600 + 10 * CYCLES)
 def test_torture(stack, eager):
-    # Durability, not authorisation: a table that another session made may cost a 42501 once.
-    stack.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = "false"
-    stack.up()
     torture = Torture(stack, Load(stack, "torture", SEED), random.Random(f"{SEED}/crashes"))
     load = torture.load
     for client in load.clients:

@@ -292,3 +292,18 @@ def test_cost_of_ddl(stack, app, dba, schema):
     after = stats(stack)
     assert after["confide_proxy_schema_loads_total"] == before["confide_proxy_schema_loads_total"]
     assert after[reports] - before[reports] < 3000
+
+
+@pytest.mark.parametrize("ended_by", ["same", "another"])
+def test_tables_of_a_prepared_transaction(app, second, schema, ended_by):
+    """COMMIT PREPARED tells the proxy that something has changed, not what: it has to ask. It
+    took its schema for complete instead: literals for the new table left in the clear, and a
+    table that a crash had left prepared could not be read (42501)."""
+    app.execute("BEGIN")
+    app.execute("CREATE TABLE late (a int, v enc_int8)")
+    app.execute("INSERT INTO late VALUES (1, 10)")
+    app.execute(f"PREPARE TRANSACTION '{schema}'")
+    {"same": app, "another": second}[ended_by].execute(f"COMMIT PREPARED '{schema}'")
+    for client in (app, second):
+        client.execute("INSERT INTO late VALUES (2, 20)")
+        assert client.execute("SELECT v FROM late WHERE v > 15").fetchone() == (20,)

@@ -42,6 +42,8 @@ static uint64 told = 0;
 static StringInfoData end_message;
 /* Something of this transaction was sent. */
 static bool open_changes = false;
+/* What this transaction has changed is not known object by object: whoever reads must ask. */
+static bool unknown_changes = false;
 
 static void
 send(const char *text, int length)
@@ -146,7 +148,6 @@ send_own(void)
 {
 	StringInfoData out;
 	CfdObject	object;
-	bool		lost = false;
 
 	if (!cfd_schema_pending())
 		return;
@@ -157,9 +158,11 @@ send_own(void)
 	{
 		bool		exists;
 
-		lost |= !OidIsValid(object.class);
 		if (!OidIsValid(object.class))
+		{
+			unknown_changes = true;
 			continue;
+		}
 		exists = cfd_schema_define(&out, &object);
 		cfd_schema_found(&object, exists);
 		if (!exists)
@@ -167,8 +170,6 @@ send_own(void)
 	}
 	open_changes = true;
 	watch_finish(&out);
-	if (lost)
-		send_whole(cfd_schema_version());
 }
 
 static void
@@ -295,7 +296,7 @@ send_end(char kind, uint64 version)
 void
 cfd_schema_ended(bool commit)
 {
-	bool		missing = cfd_schema_pending();
+	bool		missing = cfd_schema_pending() || unknown_changes;
 	uint64		version = cfd_schema_end(commit);
 
 	/* Settings, too, may be what they were before. */
@@ -311,4 +312,5 @@ cfd_schema_ended(bool commit)
 			told = version;
 	}
 	open_changes = false;
+	unknown_changes = false;
 }
