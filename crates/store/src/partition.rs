@@ -190,11 +190,12 @@ impl Partition {
         self.indexed.load(Ordering::Relaxed)
     }
 
-    /// A client has built or searched an index of the column.
+    /// A client has built or searched an index of the column: to be logged.
     #[inline]
     pub fn set_indexed(&self) {
         if !self.is_indexed() {
             self.indexed.store(true, Ordering::Relaxed);
+            self.logged.store(false, Ordering::Relaxed);
         }
     }
 
@@ -340,7 +341,7 @@ impl Partition {
         Ok(next - first)
     }
 
-    /// Whether the partition's making is in the WAL for good. That a checkpoint lists it
+    /// Whether what is known of the partition is in the WAL for good. That a checkpoint lists it
     /// is not enough: a standby and older copies of the store have only the WAL.
     pub fn is_logged(&self) -> bool {
         self.logged.load(Ordering::Relaxed)

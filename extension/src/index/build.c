@@ -93,6 +93,7 @@ void
 cfd_build_tell(Relation table, Relation index)
 {
 	const CfdColumns *columns;
+	bool		told = false;
 
 	if (index->rd_rel->relam != BTREE_AM_OID)
 		return;
@@ -106,10 +107,15 @@ cfd_build_tell(Relation table, Relation index)
 		{
 			CfdWireIndexBuilt body = {.partition = columns->column[n].partition};
 
-			if (columns->column[n].index == index->rd_index->indkey.values[i] - 1)
-				cfd_send(CFD_KIND_INDEX_BUILT, &body, sizeof(body), NULL, 0);
+			if (columns->column[n].index != index->rd_index->indkey.values[i] - 1)
+				continue;
+			cfd_send(CFD_KIND_INDEX_BUILT, &body, sizeof(body), NULL, 0);
+			told = true;
 		}
 	}
+	/* What is new of a column is logged when it is opened. */
+	if (told)
+		cfd_reopen_columns(table);
 }
 
 CfdBuild *

@@ -239,6 +239,14 @@ cfd_open_columns(Relation relation)
 	return columns;
 }
 
+void
+cfd_reopen_columns(Relation relation)
+{
+	/* No generation of a channel is 0. */
+	((CfdColumns *) cfd_columns(relation))->generation = 0;
+	cfd_open_columns(relation);
+}
+
 uint32
 cfd_open_log(Relation relation)
 {

@@ -56,6 +56,8 @@ typedef struct CfdColumns
 extern const CfdColumns *cfd_columns(Relation relation);
 /* As above, with their partitions. */
 extern const CfdColumns *cfd_open_columns(Relation relation);
+/* As above, asking the keeper once more: what is new of a column goes into the WAL. */
+extern void cfd_reopen_columns(Relation relation);
 /* Of a ledger table: the partition of its log. */
 extern uint32 cfd_open_log(Relation relation);
 /* Relation NULL: constants in catalogs. */

@@ -12,7 +12,7 @@ use contract::message::{BODY_MAX, NOT_PROMOTED};
 use contract::{Fid, answer, body};
 use grant::Column;
 use redo::Promotion;
-use store::{Layout, Listed, PartitionKey, Scalar};
+use store::{Layout, PartitionKey, Scalar};
 use values::Value;
 
 /// A redo record takes no more values once it has this many bytes.
@@ -62,11 +62,11 @@ impl Connection {
             partition.set_column(column_id(column));
             keeper.standing.name(column);
         }
-        let logged = keeper.store.get(number).is_none_or(|p| p.is_logged());
-        let durable = keeper.durable.as_ref().filter(|_| !logged);
-        let column = keeper.store.get(number).and_then(|p| p.column());
-        let column = column.map(|(id, _)| id).unwrap_or_default();
-        let record = durable.map(|d| d.log_partition(&Listed { number, key }, column));
+        let durable = keeper.durable.as_ref();
+        let unlogged = keeper.store.get(number).filter(|p| !p.is_logged());
+        let record = durable
+            .zip(unlogged)
+            .map(|(durable, partition)| durable.log_partition(number, partition));
         self.answer(&answer::PartitionOpen {
             partition: number,
             record: &record.transpose()?.unwrap_or_default(),

@@ -16,7 +16,7 @@ const VERSION: u8 = 3;
 const WITHOUT_COLUMNS: u8 = 2;
 const HEADER_BYTES: usize = 40;
 const PARTITION_BYTES: usize = 20;
-/// In the code of a layout: a client has searched an index of the column.
+/// In the code of a layout: a client has built or searched an index of the column.
 const INDEXED: u32 = 1 << 15;
 const COLUMN_BYTES: usize = size_of::<ColumnId>();
 
@@ -54,16 +54,12 @@ impl Meta {
         out.extend_from_slice(&self.generation.to_le_bytes());
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
-            let indexed = match self.indexed.contains(number) {
-                true => INDEXED,
-                false => 0,
-            };
             let words = [
                 *number,
                 key.database,
                 key.relation,
                 attribute,
-                key.layout.code() | indexed,
+                layout_code(key.layout, self.indexed.contains(number)),
             ];
             out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
             let column = self.columns.get(number).copied();
@@ -122,6 +118,16 @@ impl Meta {
     }
 }
 
+/// A layout, and whether the column is indexed, as one number.
+pub(super) fn layout_code(layout: Layout, indexed: bool) -> u32 {
+    layout.code() | if indexed { INDEXED } else { 0 }
+}
+
+/// What [`layout_code`] has made one number of.
+pub(super) fn layout_from(code: u32) -> Option<(Layout, bool)> {
+    Some((Layout::from_code(code & !INDEXED)?, code & INDEXED != 0))
+}
+
 /// A partition, and whether it is indexed.
 fn partition(bytes: &[u8; PARTITION_BYTES]) -> Option<(Listed, bool)> {
     let (words, _) = bytes.as_chunks::<4>();
@@ -129,15 +135,15 @@ fn partition(bytes: &[u8; PARTITION_BYTES]) -> Option<(Listed, bool)> {
         return None;
     };
     let number = u32::from_le_bytes(*number);
-    let layout = u32::from_le_bytes(*layout);
+    let (layout, indexed) = layout_from(u32::from_le_bytes(*layout))?;
     let key = PartitionKey {
         database: u32::from_le_bytes(*database),
         relation: u32::from_le_bytes(*relation),
         attribute: i32::from_le_bytes(*attribute),
-        layout: Layout::from_code(layout & !INDEXED)?,
+        layout,
     };
     let listed = Listed { number, key };
-    (number > 0 && number < ARENA_BASE).then_some((listed, layout & INDEXED != 0))
+    (number > 0 && number < ARENA_BASE).then_some((listed, indexed))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{ColumnId, Layout, Listed, PartitionKey, Store};
+use store::{Listed, Partition, PartitionKey, Store};
 use values::Error;
 use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault};
 use zeroize::Zeroizing;
@@ -316,14 +316,15 @@ impl Durable {
     }
 
     /// Seals a record of a partition's making.
-    pub fn log_partition(&self, listed: &Listed, column: ColumnId) -> Result<Vec<u8>, Error> {
-        let Listed { number, key } = listed;
+    pub fn log_partition(&self, number: u32, of: &Partition) -> Result<Vec<u8>, Error> {
+        let key = of.key().ok_or_else(store::bad_segment)?;
+        let (column, _) = of.column().unwrap_or_default();
         let partition = redo::Partition {
-            number: *number,
+            number,
             database: key.database,
             relation: key.relation,
             attribute: key.attribute,
-            layout: key.layout.code(),
+            layout: meta::layout_code(key.layout, of.is_indexed()),
             column,
         };
         self.sealer.partition(&partition).map_err(of_redo)
@@ -462,16 +463,20 @@ fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
 }
 
 fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Error> {
+    let (layout, indexed) = meta::layout_from(partition.layout).ok_or_else(store::bad_segment)?;
     let key = PartitionKey {
         database: partition.database,
         relation: partition.relation,
         attribute: partition.attribute,
-        layout: Layout::from_code(partition.layout).ok_or_else(store::bad_segment)?,
+        layout,
     };
     let number = partition.number;
     store.restore(Listed { number, key })?;
     if let Some(made) = store.get(number) {
         made.set_column(partition.column);
+        if indexed {
+            made.set_indexed();
+        }
         made.set_logged();
     }
     Ok(())
