@@ -18,8 +18,12 @@ from stack import ROOT, Stack, kill
 
 FULL = bool(os.environ.get("CONFIDE_COMPAT"))
 SHORT = {
-    REGRESS.name: "test_setup boolean text int4 strings numerology case delete namespace".split(),
-    ISOLATION.name: "read-only-anomaly insert-conflict-do-nothing multixact-no-deadlock".split(),
+    REGRESS.name: (
+        "test_setup boolean text int4 strings numerology case delete namespace indexing".split()
+    ),
+    ISOLATION.name: (
+        "read-only-anomaly insert-conflict-do-nothing multixact-no-deadlock intra-grant-inplace"
+    ).split(),
 }
 # Specs of the isolation suite stand for themselves, and print notices as they come: a difference
 # that does not come again was one of time.

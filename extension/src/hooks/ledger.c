@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
@@ -23,6 +24,7 @@
 #include "session/channel.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* The columns that a ledger table has besides its own; nobody sees what they compute. */
 #define COLUMNS \
@@ -74,13 +76,35 @@ cfd_ledger_adapt(CreateStmt *create)
 	create->tableElts = list_concat(create->tableElts, castNode(CreateStmt, parsed->stmt)->tableElts);
 }
 
+/*
+ * Whether a table has a column of our types. Without a lock: one that PostgreSQL does not
+ * take here, on any table, could end in a deadlock with what it locks later.
+ */
+static bool
+has_ledger_column(Oid oid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
+	int			count;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	count = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
+	ReleaseSysCache(tuple);
+	for (AttrNumber number = 1; number <= count; number++)
+	{
+		if (cfd_ledger_role(get_atttype(oid, number)) != CFD_NO_LEDGER)
+			return true;
+	}
+	return false;
+}
+
 static CfdLedgerRole
 role_of(Oid oid)
 {
 	Relation	relation;
 	CfdLedgerRole role;
 
-	if (!OidIsValid(oid) || get_rel_relkind(oid) != RELKIND_RELATION)
+	if (!OidIsValid(oid) || get_rel_relkind(oid) != RELKIND_RELATION || !has_ledger_column(oid))
 		return CFD_NO_LEDGER;
 	relation = try_relation_open(oid, AccessShareLock);
 	if (relation == NULL)

@@ -16,11 +16,13 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_constraint.h"
+#include "commands/tablecmds.h"
 #include "hooks/hooks.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -204,31 +206,59 @@ has_rows(Relation relation)
 	return RELKIND_HAS_STORAGE(relation->rd_rel->relkind) && RelationGetNumberOfBlocks(relation) > 0;
 }
 
+/* The foreign key that a command adds, if rows that are there would be checked. */
+static Constraint *
+checked_key(const AlterTableCmd *command)
+{
+	Constraint *key = (Constraint *) command->def;
+
+	if (command->subtype != AT_AddConstraint || !IsA(key, Constraint) || key->contype != CONSTR_FOREIGN)
+		return NULL;
+	return key->skip_validation ? NULL : key;
+}
+
+static bool
+adds_checked_key(const AlterTableStmt *alter)
+{
+	ListCell   *cell;
+
+	foreach(cell, alter->cmds)
+	{
+		if (checked_key(lfirst_node(AlterTableCmd, cell)) != NULL)
+			return true;
+	}
+	return false;
+}
+
 PlannedStmt *
 cfd_unchecked_foreign_keys(PlannedStmt *statement)
 {
 	AlterTableStmt *alter = (AlterTableStmt *) statement->utilityStmt;
 	Relation	relation;
 	ListCell   *cell;
+	LOCKMODE	lock;
+	Oid			oid;
 
-	if (cfd_channel.had_client || !IsA(alter, AlterTableStmt) || alter->objtype != OBJECT_TABLE)
+	if (cfd_channel.had_client || !IsA(alter, AlterTableStmt) || alter->objtype != OBJECT_TABLE ||
+		!adds_checked_key(alter))
 		return statement;
-	relation = table_openrv_extended(alter->relation, AccessShareLock, true);
-	if (relation == NULL)
+	/* The lock that PostgreSQL would take next: a weaker one before it could end in a deadlock. */
+	lock = AlterTableGetLockLevel(alter->cmds);
+	oid = AlterTableLookupRelation(alter, lock);
+	if (!OidIsValid(oid))
 		return statement;
+	relation = relation_open(oid, NoLock);
 	statement = copyObject(statement);
 	foreach(cell, ((AlterTableStmt *) statement->utilityStmt)->cmds)
 	{
-		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
-		Constraint *key = (Constraint *) command->def;
+		Constraint *key = checked_key(lfirst_node(AlterTableCmd, cell));
 
-		if (command->subtype != AT_AddConstraint || !IsA(key, Constraint) || key->contype != CONSTR_FOREIGN ||
-			key->skip_validation || !links_protected(RelationGetRelid(relation), key) || !has_rows(relation))
+		if (key == NULL || !links_protected(oid, key) || !has_rows(relation))
 			continue;
 		key->skip_validation = true;
 		key->initially_valid = false;
 		cfd_unchecked_tell("foreign key", key->conname == NULL ? strVal(linitial(key->fk_attrs)) : key->conname, relation);
 	}
-	table_close(relation, NoLock);
+	relation_close(relation, NoLock);
 	return statement;
 }
