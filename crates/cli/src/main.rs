@@ -9,6 +9,8 @@ mod authorise;
 mod backup;
 mod fix;
 mod pin;
+mod psql;
+mod record;
 mod root_key;
 mod ticket;
 mod verify;
@@ -64,6 +66,9 @@ enum Command {
     /// Maintenance templates: what an administrator may change (docs/maintenance.md).
     #[command(subcommand)]
     Fix(fix::Command),
+    /// Recordings of what the keeper was asked and answered (docs/maintenance.md).
+    #[command(subcommand)]
+    Record(record::Command),
     /// Prints the version.
     Version,
 }
@@ -130,6 +135,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
         Command::Fix(command) => Ok(fix::run(&command)?),
+        Command::Record(command) => Ok(record::run(&command)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",

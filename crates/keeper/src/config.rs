@@ -34,6 +34,8 @@ pub struct Config {
     pub root_key_source: String,
     /// Directory of checkpoints; empty: values are lost when the keeper ends.
     pub data_dir: PathBuf,
+    /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
+    pub record_dir: PathBuf,
     /// Whether segments in `data_dir` and long redo records are compressed before they are
     /// sealed: lengths then tell how well values compress (docs/leakage.md).
     pub compress_at_rest: bool,
@@ -74,8 +76,9 @@ pub struct Config {
     /// Whether the keeper takes from its own process what it does not need: other files, the
     /// network, most system calls (docs/security.md).
     pub sandbox: bool,
-    /// Clients, by name, that give columns their first owner and undo changes of owners. None:
-    /// each client claims for itself what has no owner, and nothing is undone.
+    /// Clients, by name, that give columns their first owner, undo changes of owners, and
+    /// record. None: each client claims for itself what has no owner, and nothing is undone or
+    /// recorded.
     pub administrators: Vec<String>,
     /// What is logged: `error`, `warn`, `info`, `debug`.
     pub log: String,
@@ -92,6 +95,7 @@ impl Default for Config {
             root_key_file: "/var/lib/confide/root.key".into(),
             root_key_source: "file:".into(),
             data_dir: PathBuf::new(),
+            record_dir: PathBuf::new(),
             compress_at_rest: true,
             take_exports: false,
             index_order_only: true,
@@ -192,6 +196,15 @@ impl Config {
         match self.freshness_file.as_os_str().is_empty() {
             true => self.data_dir.with_extension("freshness"),
             false => self.freshness_file.clone(),
+        }
+    }
+
+    /// Where recordings go; empty: nowhere.
+    pub fn recordings(&self) -> PathBuf {
+        let named = !self.record_dir.as_os_str().is_empty();
+        match named || self.data_dir.as_os_str().is_empty() {
+            true => self.record_dir.clone(),
+            false => self.data_dir.join("recordings"),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::keys::Keys;
 use crate::logs::Logs;
 use crate::numbers::Numbers;
 use crate::random::random;
+use crate::recorder::Recorder;
 use crate::session::{Session, Shared};
 use crate::signatures::Table;
 use crate::space::Space;
@@ -68,6 +69,8 @@ pub struct Keeper {
     pub tickets: Tickets,
     /// Logs of ledger tables.
     pub logs: Logs,
+    /// Recordings for administrators.
+    pub recorder: Recorder,
     /// What it has done.
     pub counters: Counters,
     /// Random number of this run.
@@ -114,6 +117,7 @@ impl Keeper {
             keys: Arc::new(keys),
             clients,
             logs: Logs::default(),
+            recorder: Recorder::new(&config.recordings()),
             counters: Counters::default(),
             room,
             withdrawn: Arc::default(),

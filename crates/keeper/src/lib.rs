@@ -39,6 +39,7 @@ mod program;
 mod provenance;
 mod random;
 mod rank;
+mod recorder;
 mod room;
 pub mod sandbox;
 mod sealed_file;

@@ -87,6 +87,9 @@ fn places(config: &Config) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         places.push((config.data_dir.clone(), write));
         places.push((folder(&config.freshness()), write));
     }
+    if !config.record_dir.as_os_str().is_empty() {
+        places.push((config.record_dir.clone(), write));
+    }
     if !config.freshness_tpm.as_os_str().is_empty() {
         let device = AccessFs::ReadFile | AccessFs::WriteFile;
         places.push((config.freshness_tpm.clone(), device));

@@ -74,6 +74,7 @@ impl Server {
         crate::room::keep(&keeper)?;
         crate::ahead::keep(&keeper)?;
         crate::lease::keep(&keeper)?;
+        crate::recorder::keep(&keeper)?;
         Ok(Arc::new(Server {
             keeper,
             listener,
@@ -110,6 +111,7 @@ impl Server {
             }
         };
         self.end_channels();
+        let _ = self.keeper.recorder.stop(recording::End::Keeper);
         // A channel's thread may still hold the server when the process ends.
         self.listener.unlink();
         result

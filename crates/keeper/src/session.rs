@@ -121,9 +121,12 @@ pub struct Session {
     programs: RwLock<Programs>,
 }
 
+/// A program, and the message that registered it, for recordings.
+type Registered = (Arc<Program>, Box<[u8]>);
+
 #[derive(Default)]
 struct Programs {
-    by_handle: HashMap<u32, Arc<Program>>,
+    by_handle: HashMap<u32, Registered>,
     next: u32,
 }
 
@@ -201,7 +204,7 @@ impl Session {
     }
 
     /// Registers a program; gives its handle.
-    pub fn register(&self, program: Program) -> Result<u32, Error> {
+    pub fn register(&self, program: Program, message: Vec<u8>) -> Result<u32, Error> {
         let mut programs = write(&self.programs);
         if programs.by_handle.len() >= PROGRAMS_MAX {
             let error = fail::program_limit("The session has registered too many programs.");
@@ -212,7 +215,7 @@ impl Session {
             let handle = FIRST_HANDLE + programs.next % span;
             programs.next = programs.next.wrapping_add(1);
             if let Entry::Vacant(place) = programs.by_handle.entry(handle) {
-                place.insert(Arc::new(program));
+                place.insert((Arc::new(program), message.into()));
                 return Ok(handle);
             }
         }
@@ -221,7 +224,16 @@ impl Session {
 
     /// The program with this handle.
     pub fn program(&self, handle: u32) -> Option<Arc<Program>> {
-        read(&self.programs).by_handle.get(&handle).map(Arc::clone)
+        let programs = read(&self.programs);
+        programs.by_handle.get(&handle).map(|(p, _)| Arc::clone(p))
+    }
+
+    /// All programs: their handles, and the messages that registered them.
+    pub fn programs(&self) -> Vec<(u32, Box<[u8]>)> {
+        let programs = read(&self.programs);
+        let each = programs.by_handle.iter();
+        each.map(|(handle, (_, message))| (*handle, message.clone()))
+            .collect()
     }
 
     /// Forgets a program. False if there is none.

@@ -22,6 +22,7 @@ mod load;
 mod policy;
 mod programs;
 mod rank;
+mod recorded;
 mod recovery;
 mod search;
 mod settings;
@@ -33,6 +34,7 @@ mod viewing;
 use crate::aggregation::Aggregation;
 use crate::fail::{self, Ended, Failure};
 use crate::keeper::Keeper;
+use crate::recorder::Tape;
 use crate::session::{Client, Session, Shared};
 use crate::space::Space;
 use contract::codec::{Malformed, Part};
@@ -101,6 +103,8 @@ pub struct Connection {
     token_key: Option<Zeroizing<[u8; 16]>>,
     /// Of labels and grants.
     remembered: RefCell<authorise::Remembered>,
+    /// What is recorded of it goes there.
+    tape: Option<Arc<Tape>>,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -134,6 +138,7 @@ impl Connection {
             ended,
         } = shared;
         let statement = session.handed.statement();
+        let tape = recorded::tape(keeper, &session, client.as_deref(), None);
         Ok(Connection {
             space: keeper.space(&session, own),
             keeper: Arc::clone(keeper),
@@ -163,6 +168,7 @@ impl Connection {
             statement,
             token_key: None,
             remembered: RefCell::default(),
+            tape,
         })
     }
 
@@ -193,6 +199,14 @@ impl Connection {
         if let Some(count) = self.messages.get_mut(usize::from(kind as u16)) {
             *count += 1;
         }
+        match self.tape.is_some() {
+            true => self.recorded(kind, body),
+            false => self.carry_out(kind, body),
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
         if kind.is_answered() {
             self.reply.clear();
             if self.pending.is_some() && tells_errors(kind) {
@@ -322,6 +336,12 @@ impl Connection {
             ended,
         } = shared;
         let now = self.env.now();
+        self.tape = recorded::tape(
+            &self.keeper,
+            &self.session,
+            client.as_deref(),
+            self.tape.take(),
+        );
         self.client = client;
         self.ticket = ticket;
         self.forget_covered();

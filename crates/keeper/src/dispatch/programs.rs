@@ -3,6 +3,7 @@
 use super::Connection;
 use crate::fail::Failure;
 use crate::program::Program;
+use contract::codec::Part;
 use contract::{Fid, answer, body};
 use values::Error;
 
@@ -17,7 +18,9 @@ impl Connection {
             Ok(value.map(|v| v.type_code()))
         };
         let program = Program::new(&body.program, &self.keeper.table, type_of)?;
-        let program = self.session.register(program)?;
+        let mut message = Vec::new();
+        body.put(&mut message);
+        let program = self.session.register(program, message)?;
         self.answer(&answer::ProgramRegister { program });
         Ok(())
     }

@@ -58,7 +58,10 @@ impl Connection {
             ("segment_evictions_total", paging.evictions),
             ("segments_ahead_total", paging.ahead),
             ("segments_ahead_used_total", paging.ahead_used),
-        ] {
+        ]
+        .into_iter()
+        .chain(keeper.recorder.lines())
+        {
             let _ = writeln!(text, "{name} {value}");
         }
     }

@@ -11,11 +11,30 @@ use contract::body;
 use contract::envelope::{NONCE_BYTES, Origin as Maker};
 use envelope::Envelope;
 use grant::Command;
+use recording::Order;
 use store::Label;
 use values::Error;
 
 /// Commands of one session.
 const COMMANDS_MAX: usize = 4096;
+
+/// What a client says.
+enum Said {
+    Viewing(Command),
+    Recording(Order),
+}
+
+fn said(plain: &[u8]) -> Result<Said, Error> {
+    let malformed = || fail::malformed("The command is malformed.");
+    match Order::is_one(plain) {
+        true => Order::decode(plain)
+            .map(Said::Recording)
+            .map_err(|_| malformed()),
+        false => Command::decode(plain)
+            .map(Said::Viewing)
+            .map_err(|_| malformed()),
+    }
+}
 
 impl Connection {
     /// Carries out what an owner or an administrator says.
@@ -25,19 +44,25 @@ impl Connection {
             return Err(fail::malformed("The envelope holds no command.").into());
         }
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        let opened = client.opener.open_parsed(&parsed, &mut self.plain);
+        let said = opened
+            .map_err(super::envelopes::unopened)
+            .and_then(|()| said(&self.plain));
+        let name = client.name.clone();
+        self.wipe();
+        let command = match said? {
+            Said::Viewing(command) => command,
+            Said::Recording(order) => {
+                self.told_once(body.envelope)?;
+                return self.record(order, &name);
+            }
+        };
         if !self.keeper.config.require_grants {
             return Err(Error::new(b"0A000", "confide: columns have no owners here")
                 .detail("Who sees a column is known of statements that clients authorise.")
                 .hint("Set require_grants = true in the keeper's configuration.")
                 .into());
         }
-        let opened = client.opener.open_parsed(&parsed, &mut self.plain);
-        let command = opened.map_err(super::envelopes::unopened).and_then(|()| {
-            Command::decode(&self.plain).map_err(|_| fail::malformed("The command is malformed."))
-        });
-        let name = client.name.clone();
-        self.wipe();
-        let command = command?;
         self.told_once(body.envelope)?;
         self.keeper.viewers.tell(&command, &name)?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");

@@ -73,7 +73,12 @@ impl Core {
             return Ok(Outcome::Refuse(unsure_of_strings()));
         }
         if let Some(command) = policy::read(sql) {
-            return self.tell_policy(command);
+            return self.tell_policy(&command.encode());
+        }
+        match policy::order(sql) {
+            Some(Ok(order)) => return self.tell_policy(&order.encode()),
+            Some(Err(failure)) => return Ok(Outcome::Refuse(failure)),
+            None => {}
         }
         let state = self.adopt();
         let sealing = std::mem::take(&mut self.sealing);

@@ -5,6 +5,7 @@
 
 use client::Failure;
 use grant::{Column, Command, Verb};
+use recording::Order;
 
 use super::analysis::{Outcome, Text};
 use super::internal::Purpose;
@@ -163,9 +164,38 @@ fn function(tokens: &[Token]) -> Option<Command> {
     Some(Command { verb, column, word })
 }
 
+/// The order about a recording that is said with `confide.record('…')`. It may hold a key, so one
+/// that is not understood does not go on to the database.
+pub(super) fn order(sql: &str) -> Option<Result<Order, Failure>> {
+    // Most statements have no such word.
+    let start = sql.trim_start().get(..6)?;
+    if !start.eq_ignore_ascii_case("select") || !sql.contains("confide.record(") {
+        return None;
+    }
+    let bad = |what: String| {
+        Failure::new("22023", "confide: a recording is not ordered like that")
+            .detail(what)
+            .hint("Use \"confide record\".")
+    };
+    let tokens = tokens(sql).unwrap_or_default();
+    let said = match tokens.get(2..) {
+        Some(
+            [
+                Token::Sign('.'),
+                Token::Word(name, _),
+                Token::Sign('('),
+                Token::Text(words),
+                Token::Sign(')'),
+            ],
+        ) if name == "record" => Order::read(words).map_err(|e| bad(e.to_string())),
+        _ => Err(bad("It is a statement of its own.".into())),
+    };
+    Some(said)
+}
+
 impl Core {
     /// The statement that carries a command.
-    pub(super) fn tell_policy(&mut self, command: Command) -> Step<Outcome> {
+    pub(super) fn tell_policy(&mut self, command: &[u8]) -> Step<Outcome> {
         if !self.session.is_open() {
             if !self.tried.handshake {
                 self.tried.handshake = true;
@@ -180,7 +210,7 @@ impl Core {
             Ok(statements) => statements,
             Err(refusal) => return Ok(Outcome::Refuse(Failure::from_refusal(&refusal, ""))),
         };
-        Ok(match self.session.seal_command(&command.encode()) {
+        Ok(match self.session.seal_command(command) {
             Err(failure) => Outcome::Refuse(failure),
             Ok(envelope) => Outcome::Send(Box::new(Text {
                 sql: call(&envelope),
@@ -204,6 +234,29 @@ mod tests {
         let c = command.column;
         let name = format!("{}/{}/{}", c.schema, c.relation, c.column);
         Some((command.verb, name, command.word))
+    }
+
+    /// Orders are understood, or refused here.
+    #[test]
+    fn orders() {
+        use super::{Order, order};
+        assert!(matches!(
+            order("SELECT confide.record('stop')"),
+            Some(Ok(Order::Stop))
+        ));
+        let key = "ab".repeat(32);
+        let start = format!("select confide.record('start key={key} ring=60');");
+        assert!(matches!(order(&start), Some(Ok(Order::Start(_)))));
+        // What may hold a key stays here.
+        for text in [
+            format!("SELECT confide.record('start key={key} color=red')"),
+            format!("SELECT confide.record('start key={key}'), 1"),
+            format!("SELECT 1, confide.record('start key={key}')"),
+        ] {
+            assert!(matches!(order(&text), Some(Err(_))), "{text}");
+        }
+        assert!(order("SELECT confide.recorded()").is_none());
+        assert!(order("SELECT 1").is_none());
     }
 
     /// The paper's statements and the functions; what PostgreSQL has goes its usual way.

@@ -1,0 +1,187 @@
+"""Recordings: what the keeper was asked and answered, begun and ended by an administrator.
+
+Mechanism: statements with planted values run while a recording runs. Right answer: it verifies,
+nothing was lost, values are in it neither sealed nor opened, and one that was altered, cut or put
+in another order is refused. With a bug an administrator reads values, or replays what never happened.
+"""
+
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+from results import run
+from stack import PG_BIN, ROOT, Stack
+
+SECRET = "PlantedRecord7Qv9"
+NUMBER = 8_100_200_300_400
+
+
+@pytest.fixture(scope="module")
+def recorded_stack(stack):
+    made = Stack(ROOT / ".run" / f"{stack.run.name}-record")
+    made.environment["CONFIDE_KEEPER_ADMINISTRATORS"] = "app"
+    made.up()
+    yield made
+    made.down("--remove")
+
+
+class Recorder:
+    def __init__(self, stack, folder):
+        self.stack, self.folder = stack, folder
+        self.key = folder / "recording.key"
+        self.name = None
+
+    def confide(self, *arguments):
+        command = [self.stack.data.parent / "bin" / "confide", "record", *arguments]
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+
+    def place(self, url=None):
+        return ["--dbname", url or self.stack.app_url, "--bindir", PG_BIN]
+
+    def start(self, *scope):
+        done = self.confide("start", *self.place(), "--key", self.key, *scope)
+        assert done.returncode == 0, done.stderr
+        self.name = done.stdout.strip()
+
+    def stop(self):
+        done = self.confide("stop", *self.place())
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def directory(self):
+        return self.stack.data.parent / "keeper" / "data" / "recordings" / self.name
+
+    def show(self, directory=None, *more):
+        return self.confide("show", directory or self.directory, "--key", self.key, *more)
+
+    def shown(self, *more):
+        done = self.show(None, *more)
+        assert done.returncode == 0, done.stderr
+        return dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+
+
+@pytest.fixture
+def recorder(recorded_stack, tmp_path):
+    made = Recorder(recorded_stack, tmp_path)
+    with recorded_stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS person")
+        app.execute("CREATE TABLE person (id int, name enc_text, pay enc_int8)")
+    yield made
+    made.confide("stop", *made.place())
+
+
+def work(stack):
+    with stack.connect_app() as app:
+        app.execute(f"INSERT INTO person VALUES (1, '{SECRET} 1', {NUMBER}), (2, '{SECRET} 2', 7)")
+        rows = app.execute(
+            f"SELECT name, pay FROM person WHERE pay > 5 AND name LIKE '{SECRET}%' ORDER BY pay"
+        ).fetchall()
+        assert [row[1] for row in rows] == [7, NUMBER]
+
+
+def test_values_are_not_in_it(recorder, recorded_stack, tmp_path):
+    recorder.start()
+    work(recorded_stack)
+    recorder.stop()
+    shown = recorder.shown("--raw", tmp_path / "raw")
+    assert shown["lost"] == "0"
+    assert shown["end"] == "stopped"
+    assert int(shown["events"]) > 5
+    assert int(shown["transactions"]) >= 2
+    raw = (tmp_path / "raw").read_bytes()
+    files = [file.read_bytes() for file in recorder.directory.iterdir()]
+    needles = [
+        SECRET.encode(),
+        str(NUMBER).encode(),
+        NUMBER.to_bytes(8, "little"),
+        NUMBER.to_bytes(8, "big"),
+    ]
+    for text in [raw, *files]:
+        assert not [needle for needle in needles if needle in text]
+    # Envelopes are: the search looks at the right bytes.
+    assert b"person" in raw
+    assert not [text for text in files if b"person" in text]
+
+
+def test_of_another_principal_nothing(recorder, recorded_stack):
+    recorder.start("--principal", "somebody")
+    work(recorded_stack)
+    recorder.stop()
+    assert recorder.shown()["events"] == "0"
+
+
+def test_of_another_database_nothing(recorder, recorded_stack):
+    recorder.start("--database", "template1")
+    work(recorded_stack)
+    recorder.stop()
+    assert recorder.shown()["events"] == "0"
+
+
+def test_open_sessions_are_recorded(recorder, recorded_stack):
+    """A session that was there before, with programs that it registered before."""
+    with recorded_stack.connect_app() as app:
+        app.execute(f"INSERT INTO person SELECT i, '{SECRET}', i FROM generate_series(1, 500) i")
+        query = "SELECT count(*) FROM person WHERE pay * 2 > '40' AND pay * 3 < '900'"
+        before = app.execute(query).fetchone()
+        recorder.start("--principal", "app", "--database", "app")
+        assert app.execute(query).fetchone() == before
+        recorder.stop()
+        # Off again.
+        app.execute(query)
+    kinds = [line for line in recorder.shown() if line.startswith("kind ")]
+    assert [line for line in kinds if "ProgramRegister" in line], kinds
+    assert [line for line in kinds if "AggregateRows" in line or "Declassify" in line], kinds
+
+
+def test_altered(recorder, recorded_stack, tmp_path):
+    recorder.start()
+    work(recorded_stack)
+    recorder.stop()
+    assert recorder.show().returncode == 0
+    (file,) = recorder.directory.iterdir()
+    content = file.read_bytes()
+    middle = len(content) // 2
+    # The order of frames, and everything else: crates/recording/tests/chain.rs
+    for number, bad in enumerate(
+        [
+            content[:-1],
+            content[: len(content) - 46],
+            content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+            content + content[16:],
+        ]
+    ):
+        copy = tmp_path / f"copy{number}"
+        shutil.copytree(recorder.directory, copy)
+        (copy / file.name).write_bytes(bad)
+        refused = recorder.show(copy)
+        assert refused.returncode == 1, number
+        assert file.name in refused.stderr or "no end" in refused.stderr, refused.stderr
+
+
+def test_only_administrators(stack, recorded_stack, recorder, tmp_path):
+    """The session's stack names none."""
+    stack.up()
+    other = Recorder(stack, tmp_path)
+    done = other.confide("start", *other.place(), "--key", tmp_path / "other.key")
+    assert done.returncode == 1
+    assert "only an administrator records" in done.stderr
+    assert not (tmp_path / "other.key").exists()
+
+
+def test_keys_do_not_reach_the_database(recorder, recorded_stack):
+    """An order that is not understood is refused by the proxy: it may hold a key."""
+    sizes = recorded_stack.log_sizes()
+    key = "ab" * 32
+    with recorded_stack.connect_app() as app:
+        assert run(app, f"SELECT confide.record('start key={key} color=red')").sqlstate == "22023"
+        assert run(app, f"SELECT confide.record('start key={key}'), 1").sqlstate == "22023"
+    recorder.start()
+    recorder.stop()
+    logged = recorded_stack.logged_since(sizes)
+    assert key not in logged
+    assert recorder.key.read_text().strip() not in logged
+    with pytest.raises(psycopg.errors.UndefinedFunction), recorded_stack.connect_dba() as dba:
+        dba.execute("SELECT confide.record('stop')")
