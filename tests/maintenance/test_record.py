@@ -2,7 +2,8 @@
 
 Mechanism: statements with planted values run while a recording runs. Right answer: it verifies,
 nothing was lost, values are in it neither sealed nor opened, and one that was altered, cut or put
-in another order is refused. With a bug an administrator reads values, or replays what never happened.
+in another order is refused. With a bug an administrator reads values, or replays what never
+happened.
 """
 
 import shutil

@@ -42,6 +42,7 @@ mod rank;
 mod recorder;
 mod room;
 pub mod sandbox;
+mod scribe;
 mod sealed_file;
 mod server;
 mod session;

@@ -8,8 +8,7 @@
 //! Invariants: what is recorded was told to the database, or came from it, and nothing else;
 //! tapes together hold at most [`PENDING_MAX`] bytes.
 
-use crate::background::{self, Signal};
-use crate::keeper::Keeper;
+use crate::background::Signal;
 use contract::Kind;
 use recording::{Chunk, End, Event, Outcome, Scope, Writer};
 use std::collections::VecDeque;
@@ -302,8 +301,13 @@ impl Recorder {
         Ok(())
     }
 
+    /// Rings when there is much to write.
+    pub fn signal(&self) -> &Arc<Signal> {
+        &self.shared.signal
+    }
+
     /// Writes what there is. Why the recording ends, if it does.
-    fn write(&self) -> Option<End> {
+    pub fn write(&self) -> Option<End> {
         let mut guard = lock(&self.running);
         let running = guard.as_mut()?;
         let written = self.collect(running).and_then(|()| self.turn(running));
@@ -341,20 +345,6 @@ fn refused(what: &'static str) -> Error {
         "confide: the keeper cannot do that with a recording",
     )
     .detail(what)
-}
-
-/// Starts the thread that writes.
-pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
-    let signal = Arc::clone(&keeper.recorder.shared.signal);
-    background::start("recorder", &signal, keeper, work)
-}
-
-fn work(keeper: &Keeper, _woken: bool) -> bool {
-    if let Some(why) = keeper.recorder.write() {
-        let _ = keeper.recorder.stop(why);
-        keeper.reconsider();
-    }
-    true
 }
 
 #[cfg(test)]

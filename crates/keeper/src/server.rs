@@ -74,7 +74,7 @@ impl Server {
         crate::room::keep(&keeper)?;
         crate::ahead::keep(&keeper)?;
         crate::lease::keep(&keeper)?;
-        crate::recorder::keep(&keeper)?;
+        crate::scribe::keep(&keeper)?;
         Ok(Arc::new(Server {
             keeper,
             listener,
