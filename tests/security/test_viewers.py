@@ -39,7 +39,7 @@ def keys(stack):
     with (state / "keeper" / "clients").open("a") as clients:
         clients.writelines(lines)
     config = state / "proxy" / "proxy.toml"
-    text = config.read_text().replace('users = ["app"]', f"users = {['app', *PRINCIPALS]}")
+    text = config.read_text().replace("users = []", f"users = {PRINCIPALS}")
     mine = state / "proxy" / "principals.toml"
     mine.write_text(text + "\n[principals]\n" + "".join(principals))
     shutil.copymode(config, mine)

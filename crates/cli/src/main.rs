@@ -1,5 +1,5 @@
 //! `confide`: makes keys and restore tickets, wraps the root key, backs up, pins protected
-//! columns, applies maintenance templates, verifies what keepers signed, shows public keys and
+//! columns, keeps the proxy's list of users, applies maintenance templates, verifies what keepers signed, shows public keys and
 //! versions.
 //!
 //! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
@@ -13,6 +13,7 @@ mod psql;
 mod record;
 mod root_key;
 mod ticket;
+mod user;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -69,6 +70,9 @@ enum Command {
     /// Recordings of what the keeper was asked and answered (docs/maintenance.md).
     #[command(subcommand)]
     Record(record::Command),
+    /// The users that a proxy authenticates itself (users_file; docs/operations.md).
+    #[command(subcommand)]
+    User(user::Command),
     /// Prints the version.
     Version,
 }
@@ -137,6 +141,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Fix(command) => Ok(fix::run(&command)?),
         Command::Record(command) => Ok(record::run(&command)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
+        Command::User(command) => Ok(user::run(&command)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",
             env!("CARGO_PKG_VERSION"),

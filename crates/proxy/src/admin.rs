@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use bytes::{BufMut, BytesMut};
 use client::Failure;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
+use crate::relay::Stream;
 use crate::shared::Shared;
 use crate::wire::{Reader, backend, frame};
 
@@ -16,7 +16,7 @@ use crate::wire::{Reader, backend, frame};
 const QUERY_MAX: usize = 16 * 1024;
 
 /// Serves the console.
-pub async fn serve(shared: &Arc<Shared>, mut client: TcpStream) {
+pub async fn serve(shared: &Arc<Shared>, mut client: Box<dyn Stream>) {
     let mut out = BytesMut::new();
     frame::write(&mut out, b'R', |b| b.put_i32(0));
     for (name, value) in [
@@ -32,7 +32,7 @@ pub async fn serve(shared: &Arc<Shared>, mut client: TcpStream) {
     backend::ready(&mut out, b'I');
     let mut input = BytesMut::new();
     loop {
-        if client.write_all_buf(&mut out).await.is_err() {
+        if client.write_all_buf(&mut out).await.is_err() || client.flush().await.is_err() {
             return;
         }
         let length = match frame::first(&input, QUERY_MAX) {

@@ -19,11 +19,24 @@ pub struct Config {
     /// The keeper's public key. Empty, with `insecure`: the first key seen is trusted until
     /// the proxy stops.
     pub keeper_key: String,
-    /// Start without the keeper's public key.
+    /// Start without the keeper's public key, or without a pin.
     pub insecure: bool,
     /// The roles that clients may connect as, whatever others the database has; `*` stands for
-    /// any. Empty: none.
+    /// any. The server authenticates them, unless they are in `users_file`.
     pub users: Vec<String>,
+    /// The users that the proxy authenticates itself, with or without `users`
+    /// (`confide user add`).
+    pub users_file: PathBuf,
+    /// Directory of a Unix socket to listen on, too: `.s.PGSQL.PORT`.
+    pub unix_socket_dir: PathBuf,
+    /// The proxy's certificate, with those between it and its authority. Empty: no TLS.
+    pub tls_cert: PathBuf,
+    /// The certificate's key.
+    pub tls_key: PathBuf,
+    /// Authorities of clients' certificates. Empty: clients are not asked for one.
+    pub tls_ca: PathBuf,
+    /// Serve clients by TLS or the Unix socket only.
+    pub tls_required: bool,
     /// Serve only databases that have Confide: a server that hides its protected
     /// types cannot make the proxy pass values on.
     pub require_confide: bool,
@@ -61,6 +74,12 @@ impl Default for Config {
             keeper_key: String::new(),
             insecure: false,
             users: Vec::new(),
+            users_file: PathBuf::new(),
+            unix_socket_dir: PathBuf::new(),
+            tls_cert: PathBuf::new(),
+            tls_key: PathBuf::new(),
+            tls_ca: PathBuf::new(),
+            tls_required: false,
             require_confide: false,
             pin_file: PathBuf::new(),
             max_clients: 1000,
@@ -139,7 +158,28 @@ impl Config {
         if self.max_message_bytes < 1024 || self.max_message_bytes > 1 << 30 {
             return Err("max_message_bytes: expected 1024 to 1073741824".into());
         }
+        if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            return Err("tls_cert and tls_key: expected both or none".into());
+        }
+        if self.tls_cert.as_os_str().is_empty()
+            && (self.tls_required || !self.tls_ca.as_os_str().is_empty())
+        {
+            return Err("tls_required and tls_ca: expected tls_cert and tls_key, too".into());
+        }
+        self.socket()?;
         self.upstream().map(|_| ())
+    }
+
+    /// Path of the Unix socket to listen on.
+    pub fn socket(&self) -> Result<Option<PathBuf>, String> {
+        if self.unix_socket_dir.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let port = self.listen.rsplit_once(':').map(|(_, port)| port);
+        let port: u16 = port
+            .and_then(|port| port.parse().ok())
+            .ok_or("listen: expected HOST:PORT")?;
+        Ok(Some(self.unix_socket_dir.join(format!(".s.PGSQL.{port}"))))
     }
 
     /// Whether clients may connect as this role.

@@ -1,12 +1,13 @@
-//! Accepts connections until it is told to stop, then lets them end.
+//! Accepts connections, by TCP and on a Unix socket, until it is told to stop, then lets them
+//! end.
 use std::sync::Arc;
 use std::time::Duration;
 
 use client::Failure;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::shared::{Shared, Stats};
+use crate::sockets::{Client, Listeners};
 use crate::startup;
 use crate::workers::Workers;
 
@@ -14,7 +15,7 @@ use crate::workers::Workers;
 /// time is up.
 pub async fn run(
     shared: Arc<Shared>,
-    listener: TcpListener,
+    listeners: Listeners,
     workers: Workers,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -22,10 +23,10 @@ pub async fn run(
     let slots = Arc::new(Semaphore::new(limit));
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listeners.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        let (client, address) = match accepted {
+        let socket = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors: do not spin.
@@ -39,21 +40,24 @@ pub async fn run(
             tokio::spawn(async move {
                 let failure = Failure::new("53300", "confide: too many connections")
                     .hint("Raise max_clients.");
-                startup::fail(client, &failure).await;
+                match socket.open() {
+                    Ok(Client::Tcp(stream, _)) => startup::fail(stream, &failure).await,
+                    Ok(Client::Unix(stream)) => startup::fail(stream, &failure).await,
+                    Err(_) => {}
+                }
             });
             continue;
         };
         let (shared, stop) = (shared.clone(), stop.clone());
-        // The socket leaves this thread's event loop for the worker's.
-        let client = client.into_std();
+        // The socket goes to the worker's event loop.
         workers.spawn(async move {
-            if let Ok(client) = client.and_then(TcpStream::from_std) {
-                startup::serve(shared, client, address, stop).await;
+            if let Ok(client) = socket.open() {
+                startup::serve(shared, client, stop).await;
             }
             drop(slot);
         });
     }
-    drop(listener);
+    drop(listeners);
     let wait = Duration::from_secs(shared.config.shutdown_seconds);
     let all = u32::try_from(limit).unwrap_or(u32::MAX);
     if tokio::time::timeout(wait, slots.acquire_many(all))

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod authentication;
 mod config;
 mod databases;
 mod listener;
@@ -15,7 +16,9 @@ mod logging;
 mod relay;
 mod session;
 mod shared;
+mod sockets;
 mod startup;
+mod tls;
 mod wire;
 mod workers;
 
@@ -27,12 +30,13 @@ use std::sync::Arc;
 use clap::Parser;
 use envelope::{PublicKey, Role, SecretKey};
 use rewrite::Pins;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::shared::Shared;
+use crate::sockets::Listeners;
+use crate::tls::Tls;
 use crate::workers::Workers;
 
 /// PostgreSQL wire proxy of Confide.
@@ -42,6 +46,9 @@ struct Arguments {
     /// Configuration file (TOML); settings can be overridden by CONFIDE_PROXY_*.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Starts without the keeper's public key or without a pin, like insecure = true.
+    #[arg(long)]
+    insecure: bool,
     /// Prints the configuration that is in force and stops.
     #[arg(long)]
     print_config: bool,
@@ -49,10 +56,11 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match Config::load(arguments.config.as_deref(), std::env::vars()) {
+    let mut config = match Config::load(arguments.config.as_deref(), std::env::vars()) {
         Ok(config) => config,
         Err(message) => return wrong(&message),
     };
+    config.insecure |= arguments.insecure;
     if arguments.print_config {
         print!("{}", config.print());
         return ExitCode::SUCCESS;
@@ -109,18 +117,47 @@ fn prepare(config: Config) -> Result<Shared, String> {
                 .map_err(|e| format!("keeper_key: {e}"))?,
         ),
     };
-    if keeper.is_none() && !config.insecure {
-        return Err(
-            "keeper_key is not set: whoever controls the database server could show a key of his \
-             own. Set it (`confide pubkey FILE` shows it), or say insecure = true"
-                .into(),
-        );
+    safe(&config)?;
+    let pins = read_pins(&config.pin_file)?;
+    if !config.users_file.as_os_str().is_empty() {
+        login::Users::read(&config.users_file)?;
     }
-    if keeper.is_none() {
+    let tls = Tls::of(&config)?;
+    let shared = Shared::new(config, upstream, secret, keeper, pins);
+    Ok(shared.with_principals(principals).with_tls(tls))
+}
+
+/// What the database server could do to a proxy that knows neither its keeper nor its columns is
+/// a reason not to start, or else a warning.
+fn safe(config: &Config) -> Result<(), String> {
+    if config.keeper_key.trim().is_empty() {
+        if !config.insecure {
+            return Err(
+                "keeper_key is not set: whoever controls the database server could show a key of \
+                 his own. Set it (`confide pubkey FILE` shows it), or say insecure = true"
+                    .into(),
+            );
+        }
         tracing::warn!("keeper_key is not set: the first keeper seen will be trusted");
     }
-    let pins = read_pins(&config.pin_file)?;
-    Ok(Shared::new(config, upstream, secret, keeper, pins).with_principals(principals))
+    if config.pin_file.as_os_str().is_empty() {
+        if !config.insecure {
+            return Err(
+                "pin_file is not set: whoever controls the database server could say that columns \
+                 are not protected, and get their values. Make one (`confide pin FILE`), or say \
+                 insecure = true"
+                    .into(),
+            );
+        }
+        tracing::warn!("pin_file is not set: which columns are protected the database says");
+    }
+    if !config.users.is_empty() {
+        tracing::warn!(
+            "users are served that users_file may not have: whoever controls the database server \
+             controls who they are"
+        );
+    }
+    Ok(())
 }
 
 fn read_pins(path: &Path) -> Result<Pins, String> {
@@ -133,16 +170,15 @@ fn read_pins(path: &Path) -> Result<Pins, String> {
 
 async fn serve(shared: Arc<Shared>) -> Result<(), String> {
     let listen = shared.config.listen.clone();
-    let listener = TcpListener::bind(&listen)
-        .await
-        .map_err(|e| format!("cannot listen on {listen}: {e}"))?;
+    let socket = shared.config.socket()?;
+    let listeners = Listeners::bind(&listen, socket).await?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| e.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| e.to_string())?;
     let (stop, stopped) = watch::channel(false);
-    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    let address = listeners.address().map_err(|e| e.to_string())?;
     tracing::info!(%address, "ready to accept connections");
     let workers = Workers::start().map_err(|e| format!("cannot start threads: {e}"))?;
-    let run = listener::run(shared, listener, workers, stopped);
+    let run = listener::run(shared, listeners, workers, stopped);
     tokio::pin!(run);
     tokio::select! {
         () = &mut run => return Ok(()),

@@ -32,6 +32,9 @@ struct Ends {
     server_write: WriteHalf<Box<dyn Stream>>,
     from_client: BytesMut,
     from_server: BytesMut,
+    /// What is written to the client may stay on the way until it is flushed.
+    encrypted: bool,
+    flushed: bool,
 }
 
 /// Runs a connection to its end.
@@ -40,7 +43,8 @@ pub async fn run(
     mut core: Core,
     client: Box<dyn Stream>,
     server: Box<dyn Stream>,
-    from_client: BytesMut,
+    from_server: BytesMut,
+    encrypted: bool,
     mut stop: watch::Receiver<bool>,
 ) {
     let (client_read, client_write) = tokio::io::split(client);
@@ -50,8 +54,10 @@ pub async fn run(
         client_write,
         server_read,
         server_write,
-        from_client,
-        from_server: BytesMut::new(),
+        from_client: BytesMut::new(),
+        from_server,
+        encrypted,
+        flushed: true,
     };
     let end = loop {
         let step = core
@@ -92,11 +98,10 @@ impl Ends {
         self.from_server.reserve(READ_MAX);
         tokio::select! {
             biased;
-            n = self.client_write.write_buf(&mut core.to_client), if core.to_client.has_remaining() => {
-                match n {
-                    Ok(n) if n > 0 => Stats::add(&shared.stats.bytes_to_client, n as u64),
-                    _ => return Err(None),
-                }
+            n = send(&mut self.client_write, &mut core.to_client, self.encrypted, &mut self.flushed),
+                if core.to_client.has_remaining() || !self.flushed =>
+            {
+                Stats::add(&shared.stats.bytes_to_client, n.map_err(|_| None)?);
                 shrink(&mut core.to_client);
             }
             n = self.server_write.write_buf(&mut core.to_server), if core.to_server.has_remaining() => {
@@ -123,6 +128,28 @@ impl Ends {
             changed = stop.changed() => changed.map_err(|_| None)?,
         }
         Ok(())
+    }
+}
+
+/// Writes some of what is there, or flushes what was written; how much it was. Given up while
+/// it waits, it has done nothing.
+async fn send(
+    stream: &mut (impl AsyncWrite + Unpin),
+    bytes: &mut BytesMut,
+    encrypted: bool,
+    flushed: &mut bool,
+) -> std::io::Result<u64> {
+    if !bytes.has_remaining() {
+        stream.flush().await?;
+        *flushed = true;
+        return Ok(0);
+    }
+    match stream.write_buf(bytes).await? {
+        0 => Err(std::io::ErrorKind::WriteZero.into()),
+        n => {
+            *flushed = !encrypted;
+            Ok(n as u64)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use rewrite::Pins;
 
 use crate::config::{Config, Upstream};
 use crate::databases::Databases;
+use crate::tls::Tls;
 
 /// Counters for the admin console.
 #[derive(Default)]
@@ -69,6 +70,8 @@ pub struct Shared {
     pub secret: SecretKey,
     /// Keys of users that are principals of their own.
     principals: HashMap<String, SecretKey>,
+    /// TLS to clients.
+    pub tls: Option<Tls>,
     /// Columns that must be protected.
     pub pins: Pins,
     /// Counters.
@@ -99,6 +102,7 @@ impl Shared {
             upstream,
             secret,
             principals: HashMap::new(),
+            tls: None,
             pins,
             stats: Stats::default(),
             pinned: keeper.is_some(),
@@ -113,6 +117,12 @@ impl Shared {
     #[must_use]
     pub fn with_principals(self, principals: HashMap<String, SecretKey>) -> Shared {
         Shared { principals, ..self }
+    }
+
+    /// With TLS to clients.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Tls>) -> Shared {
+        Shared { tls, ..self }
     }
 
     /// The key of a user's sessions.

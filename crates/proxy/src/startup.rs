@@ -1,89 +1,166 @@
-//! The beginning of a connection: encryption requests, cancel requests, the
-//! startup packet, the connection to the server.
+//! The beginning of a connection: encryption, cancel requests, the startup packet, who the
+//! client is, the connection to the server.
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, BytesMut};
 use client::Failure;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use nix::unistd::{Uid, User};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::admin;
+use crate::authentication::{self, Origin};
 use crate::config::Upstream;
 use crate::relay::{self, Stream};
 use crate::session::Core;
 use crate::shared::{ClientInfo, Shared};
+use crate::sockets::Client;
+use crate::tls;
 use crate::wire::backend;
 use crate::wire::startup::{MAX, Packet, parse};
 
-/// How long a client may take for its startup packet.
+/// How long a client may take until the server is asked for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A client that has not been served yet.
+struct Arrival {
+    stream: Box<dyn Stream>,
+    address: Option<SocketAddr>,
+    origin: Origin,
+}
+
+impl Arrival {
+    fn of(client: Client) -> Arrival {
+        let mut origin = Origin::default();
+        let (stream, address): (Box<dyn Stream>, _) = match client {
+            Client::Tcp(stream, address) => (Box::new(stream), Some(address)),
+            Client::Unix(stream) => {
+                let uid = stream.peer_cred().map(|peer| Uid::from_raw(peer.uid()));
+                let user = uid.ok().and_then(|uid| User::from_uid(uid).ok().flatten());
+                origin.peer = user.map(|user| user.name);
+                (Box::new(stream), None)
+            }
+        };
+        Arrival {
+            stream,
+            address,
+            origin,
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        self.address
+            .is_none_or(|address| address.ip().is_loopback())
+    }
+
+    fn place(&self) -> String {
+        self.address
+            .map_or_else(|| "local".to_owned(), |address| address.to_string())
+    }
+}
+
+/// What a client asks for.
+struct Wish {
+    user: String,
+    database: String,
+    application: String,
+    replication: Option<String>,
+    raw: BytesMut,
+}
+
+impl Wish {
+    fn of(parameters: &[(String, String)], raw: BytesMut) -> Wish {
+        let get = |name: &str| {
+            let found = parameters.iter().find(|(n, _)| n == name);
+            found.map(|(_, v)| v.clone())
+        };
+        let user = get("user").unwrap_or_default();
+        Wish {
+            database: get("database").unwrap_or_else(|| user.clone()),
+            user,
+            application: get("application_name").unwrap_or_default(),
+            replication: get("replication"),
+            raw,
+        }
+    }
+}
+
 /// Serves one accepted connection.
-pub async fn serve(
-    shared: Arc<Shared>,
-    mut client: TcpStream,
-    address: std::net::SocketAddr,
-    stop: watch::Receiver<bool>,
-) {
-    let _ = client.set_nodelay(true);
-    let Ok(Some((packet, raw))) = timeout(PATIENCE, first_packet(&mut client)).await else {
+pub async fn serve(shared: Arc<Shared>, client: Client, stop: watch::Receiver<bool>) {
+    let mut arrival = Arrival::of(client);
+    let first = timeout(PATIENCE, first_packet(&shared, &mut arrival)).await;
+    let Ok(Some((packet, raw))) = first else {
         return;
     };
-    let parameters = match packet {
+    let wish = match packet {
         Packet::Cancel => return cancel(&shared, &raw).await,
-        Packet::Startup(parameters) => parameters,
+        Packet::Startup(parameters) => Wish::of(&parameters, raw),
         _ => return,
     };
-    let get = |name: &str| {
-        let found = parameters.iter().find(|(n, _)| n == name);
-        found.map(|(_, v)| v.clone())
-    };
-    let user = get("user").unwrap_or_default();
-    let database = get("database").unwrap_or_else(|| user.clone());
     let admin = &shared.config.admin_database;
-    if !admin.is_empty() && database == *admin {
-        if !address.ip().is_loopback() {
+    if !admin.is_empty() && wish.database == *admin {
+        if !arrival.is_local() {
             let failure = Failure::new("28000", "the admin console is for local clients");
-            return fail(client, &failure).await;
+            return fail(arrival.stream, &failure).await;
         }
-        return admin::serve(&shared, client).await;
+        return admin::serve(&shared, arrival.stream).await;
     }
-    let opened = match refusal(&shared, &user, get("replication").as_deref()) {
-        None => upstream(&shared, &raw).await,
-        Some(failure) => Err(failure),
-    };
-    let server = match opened {
-        Ok(server) => server,
+    let (core, server, from_server) = match open(&shared, &mut arrival, &wish).await {
+        Ok(opened) => opened,
         Err(failure) => {
-            tracing::warn!(%address, sqlstate = %failure.sqlstate, message = %failure.message, "a client is not served");
-            return fail(client, &failure).await;
+            tracing::warn!(address = %arrival.place(), sqlstate = %failure.sqlstate, message = %failure.message, "a client is not served");
+            return fail(arrival.stream, &failure).await;
         }
     };
     let id = shared.enter(ClientInfo {
-        address: address.to_string(),
-        database: database.clone(),
-        user: user.clone(),
-        application: get("application_name").unwrap_or_default(),
+        address: arrival.place(),
+        database: wish.database,
+        user: wish.user,
+        application: wish.application,
         since: Instant::now(),
     });
-    let core = Core::new(shared.clone(), &database, &user);
-    relay::run(
-        &shared,
-        core,
-        Box::new(client),
-        server,
-        BytesMut::new(),
-        stop,
-    )
-    .await;
+    let (client, encrypted) = (arrival.stream, arrival.origin.encrypted);
+    relay::run(&shared, core, client, server, from_server, encrypted, stop).await;
     shared.leave(id);
 }
 
-/// Why this proxy does not serve a client, if it does not.
-fn refusal(shared: &Shared, user: &str, replication: Option<&str>) -> Option<Failure> {
+/// Finds out who the client is, and connects to the server: the state of the connection, the
+/// server, and what it has said already.
+async fn open(
+    shared: &Arc<Shared>,
+    arrival: &mut Arrival,
+    wish: &Wish,
+) -> Result<(Core, Box<dyn Stream>, BytesMut), Failure> {
+    if let Some(failure) = refusal(shared, arrival, wish) {
+        return Err(failure);
+    }
+    let core = Core::new(shared.clone(), &wish.database, &wish.user);
+    let Some(user) = authentication::entry(shared, &wish.user)? else {
+        if !shared.config.serves(&wish.user) {
+            return Err(unserved());
+        }
+        let server = upstream(shared, &wish.raw).await?;
+        return Ok((core, server, BytesMut::new()));
+    };
+    let Arrival { stream, origin, .. } = arrival;
+    let proof = authentication::client(shared, stream, origin, &wish.user, &user);
+    let late = || Failure::new("08006", "confide: authentication took too long");
+    timeout(PATIENCE, proof).await.map_err(|_| late())??;
+    let mut server = upstream(shared, &wish.raw).await?;
+    let mut said = BytesMut::new();
+    let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
+    let proof = authentication::server(&mut server, &user, &mut said);
+    let from_server = timeout(wait, proof).await.map_err(|_| late())??;
+    Ok((core.authenticated(said), server, from_server))
+}
+
+/// Why this proxy does not serve a client, whoever it is, if it does not.
+fn refusal(shared: &Shared, arrival: &Arrival, wish: &Wish) -> Option<Failure> {
+    let replication = wish.replication.as_deref();
     if replication.is_some_and(|v| !matches!(v, "" | "0" | "off" | "false" | "no")) {
         let failure = Failure::new(
             "0A000",
@@ -93,13 +170,21 @@ fn refusal(shared: &Shared, user: &str, replication: Option<&str>) -> Option<Fai
             "Connect to the server itself: what it replicates is protected as it is stored.",
         ));
     }
-    if shared.config.serves(user) {
-        return None;
+    let safe = arrival.address.is_none() || arrival.origin.encrypted;
+    if shared.config.tls_required && !safe {
+        let failure = Failure::new(
+            "28000",
+            "confide: this proxy serves encrypted connections only",
+        );
+        return Some(failure.hint("Say sslmode=verify-full in the connection string."));
     }
-    let failure = Failure::new("28000", "confide: this proxy does not serve the role")
+    None
+}
+
+fn unserved() -> Failure {
+    Failure::new("28000", "confide: this proxy does not serve the role")
         .detail("Roles that the database alone knows are not served.")
-        .hint("Add it to \"users\" in the proxy's configuration.");
-    Some(failure)
+        .hint("Add it with \"confide user add\", or to \"users\" in the proxy's configuration.")
 }
 
 /// A connection to the server, with the client's startup packet sent.
@@ -115,18 +200,18 @@ async fn upstream(shared: &Shared, raw: &[u8]) -> Result<Box<dyn Stream>, Failur
 }
 
 /// Tells a client that it cannot be served.
-pub async fn fail(mut client: TcpStream, failure: &Failure) {
+pub async fn fail(mut client: impl AsyncWrite + Unpin, failure: &Failure) {
     let mut out = BytesMut::new();
     backend::error(&mut out, "FATAL", failure);
     let _ = client.write_all_buf(&mut out).await;
     let _ = client.shutdown().await;
 }
 
-/// Answers requests for encryption (there is none) and gives the first packet
-/// that is not one, with its bytes.
-async fn first_packet(client: &mut TcpStream) -> Option<(Packet, BytesMut)> {
+/// Answers requests for encryption and gives the first packet that is not one, with its bytes.
+async fn first_packet(shared: &Shared, arrival: &mut Arrival) -> Option<(Packet, BytesMut)> {
     // A client asks for TLS and for GSS at most once each.
     for _ in 0..3 {
+        let client = &mut arrival.stream;
         let length = client.read_u32().await.ok()?;
         let size = usize::try_from(length).ok()?;
         if !(8..=MAX).contains(&size) {
@@ -136,7 +221,8 @@ async fn first_packet(client: &mut TcpStream) -> Option<(Packet, BytesMut)> {
         raw.get_mut(..4)?.copy_from_slice(&length.to_be_bytes());
         client.read_exact(raw.get_mut(4..)?).await.ok()?;
         match parse(raw.get(4..)?) {
-            Ok(Packet::Ssl | Packet::Gss) => client.write_all(b"N").await.ok()?,
+            Ok(Packet::Ssl) => encrypt(shared, arrival).await?,
+            Ok(Packet::Gss) => client.write_all(b"N").await.ok()?,
             Ok(packet) => return Some((packet, raw)),
             Err(malformed) => {
                 let mut out = BytesMut::new();
@@ -148,6 +234,31 @@ async fn first_packet(client: &mut TcpStream) -> Option<(Packet, BytesMut)> {
         }
     }
     None
+}
+
+/// Begins TLS, where there is a certificate; not on the Unix socket, nor twice. Nothing that
+/// came before counts: it was read to its last byte.
+async fn encrypt(shared: &Shared, arrival: &mut Arrival) -> Option<()> {
+    let tls = shared.tls.as_ref();
+    let tls = tls.filter(|_| arrival.address.is_some() && !arrival.origin.encrypted);
+    let Some(tls) = tls else {
+        return arrival.stream.write_all(b"N").await.ok();
+    };
+    arrival.stream.write_all(b"S").await.ok()?;
+    let nobody: Box<dyn Stream> = Box::new(tokio::io::empty());
+    let plain = std::mem::replace(&mut arrival.stream, nobody);
+    match tls.acceptor.accept(plain).await {
+        Ok(stream) => {
+            arrival.origin.encrypted = true;
+            arrival.origin.certificate = tls::client_name(stream.get_ref().1);
+            arrival.stream = Box::new(stream);
+            Some(())
+        }
+        Err(error) => {
+            tracing::warn!(address = %arrival.place(), %error, "TLS with a client has failed");
+            None
+        }
+    }
 }
 
 async fn connect(upstream: &Upstream, first: &[u8]) -> std::io::Result<Box<dyn Stream>> {

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -23,7 +25,15 @@ impl Drop for Proxy {
 impl Proxy {
     /// Starts the proxy before this server.
     fn start(server: &TcpListener) -> Proxy {
-        let dir = tempfile::tempdir().unwrap();
+        Proxy::start_with(server, tempfile::tempdir().unwrap(), &[])
+    }
+
+    /// With more settings, and files in this directory.
+    fn start_with(
+        server: &TcpListener,
+        dir: tempfile::TempDir,
+        settings: &[(&str, &Path)],
+    ) -> Proxy {
         let key = dir.path().join("client.key");
         // Any 32 bytes are a key.
         let line = format!("confide-key-v1 client secret {}=\n", "A".repeat(43));
@@ -41,6 +51,7 @@ impl Proxy {
             .env("CONFIDE_PROXY_CLIENT_KEY", &key)
             .env("CONFIDE_PROXY_INSECURE", "true")
             .env("CONFIDE_PROXY_USERS", "*")
+            .envs(settings.iter().copied())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -74,7 +85,7 @@ fn packet(code: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-fn read(stream: &mut TcpStream, n: usize) -> Vec<u8> {
+fn read(stream: &mut impl Read, n: usize) -> Vec<u8> {
     let mut out = vec![0; n];
     stream.read_exact(&mut out).unwrap();
     out
@@ -157,5 +168,60 @@ fn strange_packets() {
         let mut out = Vec::new();
         let _ = client.read_to_end(&mut out);
         assert!(out.is_empty() || out.first() == Some(&b'E'));
+    }
+}
+
+/// A proxy whose list has the user "me", who comes by the Unix socket as who runs this test.
+fn with_user(server: &TcpListener) -> (Proxy, UnixStream) {
+    let dir = tempfile::tempdir().unwrap();
+    let users = dir.path().join("users.toml");
+    let name = Command::new("id").arg("-un").output().unwrap().stdout;
+    let name = String::from_utf8(name).unwrap();
+    let line = format!("[me]\npeer = \"{}\"\n", name.trim());
+    std::fs::write(&users, line).unwrap();
+    std::fs::set_permissions(&users, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let home = dir.path().to_owned();
+    let settings = [
+        ("CONFIDE_PROXY_USERS_FILE", users.as_path()),
+        ("CONFIDE_PROXY_UNIX_SOCKET_DIR", home.as_path()),
+    ];
+    let proxy = Proxy::start_with(server, dir, &settings);
+    let port = proxy.address.rsplit_once(':').unwrap().1;
+    let client = UnixStream::connect(home.join(format!(".s.PGSQL.{port}"))).unwrap();
+    let limit = Some(Duration::from_secs(60));
+    client.set_read_timeout(limit).unwrap();
+    (proxy, client)
+}
+
+/// A user of the proxy's own list has proved itself to the proxy. A server that wants to know its
+/// password all the same, at first or later, does not get to ask.
+#[test]
+fn server_asks_for_a_password() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let authenticated = b"R\0\0\0\x08\0\0\0\0";
+    let cleartext = b"R\0\0\0\x08\0\0\0\x03";
+    let parameter = b"S\0\0\0\x08a\0b\0";
+    for said in [
+        &cleartext[..],
+        b"R\0\0\0\x0c\0\0\0\x05abcd",
+        &[&authenticated[..], parameter, cleartext].concat(),
+        // SCRAM, and then the end of it without any proof.
+        &[
+            &b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0"[..],
+            authenticated,
+        ]
+        .concat(),
+    ] {
+        let (_proxy, mut client) = with_user(&server);
+        let startup = packet(196_608, b"user\0me\0database\0db\0\0");
+        client.write_all(&startup).unwrap();
+        let (mut upstream, _) = server.accept().unwrap();
+        assert_eq!(read(&mut upstream, startup.len()), startup);
+        upstream.write_all(said).unwrap();
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).unwrap();
+        let heard = heard.strip_prefix(&authenticated[..]).unwrap_or(&heard);
+        let heard = heard.strip_prefix(&parameter[..]).unwrap_or(heard);
+        assert_eq!(heard.first(), Some(&b'E'), "{said:?}");
     }
 }

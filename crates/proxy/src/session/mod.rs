@@ -24,7 +24,7 @@ mod view;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use client::{Failure, Session};
 use rewrite::{ColumnType, Schema};
 
@@ -88,6 +88,8 @@ pub struct Core {
     database: String,
     user: String,
     phase: Phase,
+    /// The proxy has authenticated the client: the server is not to ask it for anything.
+    authenticated: bool,
     /// Bytes for the client.
     pub to_client: BytesMut,
     /// Bytes for the server.
@@ -157,6 +159,7 @@ impl Core {
             database: database.to_owned(),
             user: user.to_owned(),
             phase: Phase::Startup,
+            authenticated: false,
             to_client: BytesMut::new(),
             to_server: BytesMut::new(),
             held: None,
@@ -191,11 +194,22 @@ impl Core {
         }
     }
 
+    /// The proxy has authenticated the client, and the server the proxy: from here on neither
+    /// asks, and nothing of the client's is an answer.
+    #[must_use]
+    pub fn authenticated(mut self, said: BytesMut) -> Core {
+        self.authenticated = true;
+        self.to_client = said;
+        frame::write(&mut self.to_client, b'R', |b| b.put_i32(0));
+        self
+    }
+
     /// Takes whole frames out of what the client has sent, as long as the
     /// connection may go on without the server.
     pub fn client_input(&mut self, input: &mut BytesMut) -> Step {
         loop {
-            if self.phase == Phase::Preparing || !self.may_retry() {
+            let early = self.phase == Phase::Startup && self.authenticated;
+            if early || self.phase == Phase::Preparing || !self.may_retry() {
                 return Ok(());
             }
             let next = match self.held.take() {

@@ -77,6 +77,10 @@ impl Core {
     /// Before the first ReadyForQuery all is relayed; that one waits until the
     /// session is prepared.
     fn on_startup(&mut self, tag: u8, message: &[u8]) -> Step {
+        if tag == b'R' && self.authenticated {
+            let failure = Failure::new("08P01", "confide: the server asks for a password again");
+            return Err(Stop::Fatal(failure));
+        }
         if tag != b'Z' {
             self.pass(message);
             return Ok(());

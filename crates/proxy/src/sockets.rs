@@ -1,0 +1,104 @@
+//! The sockets that clients come by: TCP, and a Unix socket beside it.
+//!
+//! Invariant: a Unix socket that another process answers on is left alone.
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Where clients come.
+pub struct Listeners {
+    tcp: TcpListener,
+    unix: Option<(UnixListener, PathBuf)>,
+}
+
+/// A client's socket, which belongs to no event loop.
+pub enum Socket {
+    /// TCP, and from where.
+    Tcp(std::net::TcpStream, SocketAddr),
+    /// The Unix socket.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Listeners {
+    /// Listens on an address, and on a Unix socket.
+    pub async fn bind(address: &str, socket: Option<PathBuf>) -> Result<Listeners, String> {
+        let at = |place: &dyn std::fmt::Display, e: std::io::Error| {
+            format!("cannot listen on {place}: {e}")
+        };
+        let tcp = TcpListener::bind(address).await;
+        let tcp = tcp.map_err(|e| at(&address, e))?;
+        // The port is ours: what is left of a socket of its number is nobody's.
+        let unix = match socket {
+            None => None,
+            Some(path) => {
+                let made = bind_unix(&path).map_err(|e| at(&path.display(), e))?;
+                Some((made, path))
+            }
+        };
+        Ok(Listeners { tcp, unix })
+    }
+
+    /// The address that clients come to by TCP.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// The next client.
+    pub async fn accept(&self) -> std::io::Result<Socket> {
+        let unix = async {
+            match &self.unix {
+                Some((listener, _)) => listener.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            accepted = self.tcp.accept() => {
+                let (stream, address) = accepted?;
+                Ok(Socket::Tcp(stream.into_std()?, address))
+            }
+            accepted = unix => Ok(Socket::Unix(accepted?.0.into_std()?)),
+        }
+    }
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        if let Some((_, path)) = &self.unix {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(std::io::ErrorKind::AddrInUse.into());
+    }
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    // Anybody may knock, as at PostgreSQL's.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
+    Ok(listener)
+}
+
+impl Socket {
+    /// As a stream of this thread's event loop.
+    pub fn open(self) -> std::io::Result<Client> {
+        Ok(match self {
+            Socket::Tcp(stream, address) => {
+                stream.set_nodelay(true)?;
+                Client::Tcp(TcpStream::from_std(stream)?, address)
+            }
+            Socket::Unix(stream) => Client::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+/// A client's socket.
+pub enum Client {
+    /// TCP, and from where.
+    Tcp(TcpStream, SocketAddr),
+    /// The Unix socket.
+    Unix(UnixStream),
+}
