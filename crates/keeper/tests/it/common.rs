@@ -9,7 +9,7 @@ use contract::hello::Hello;
 use contract::{Aggregate, Fid, Kind, Op, TypeCode, answer};
 use envelope::handshake::Initiator;
 use envelope::{Opener, Sealer, SecretKey};
-use keeper::{Bytes, Clients, Config, Keeper, Keys, Server};
+use keeper::{Bytes, Clients, Config, Connection, Keeper, Keys, Server};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use values::Value;
 
-pub const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub const DATABASE: u32 = 5;
 
 /// A keeper that serves.
@@ -29,6 +29,25 @@ pub struct Running {
 }
 
 impl Running {
+    /// A backend's connection without a channel, whose requests this process hands to the keeper.
+    pub fn direct(&self) -> Connection {
+        Connection::open(self.server.keeper(), &hello(0, [0; 16])).unwrap()
+    }
+
+    /// As [`Running::direct`], with a client behind it and the client's keys.
+    pub fn direct_client(&self) -> (Connection, Sealer, Opener) {
+        let mut connection = self.direct();
+        let (mut initiator, first) = Initiator::new(&self.client).unwrap();
+        let done = connection.handle(Kind::Handshake, &step(1, &first));
+        assert!(matches!(done, Some(Ok(()))));
+        initiator.receive(connection.reply()).unwrap();
+        let (third, keys) = initiator.finish().unwrap();
+        let done = connection.handle(Kind::Handshake, &step(3, &third));
+        assert!(matches!(done, Some(Ok(()))));
+        let (sealer, opener) = keys.into_client().unwrap();
+        (connection, sealer, opener)
+    }
+
     pub fn start() -> Running {
         Running::with(|_| {})
     }

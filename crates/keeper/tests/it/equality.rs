@@ -3,13 +3,12 @@
 //! values and of columns; equality also by tokens. All must agree, to the digit and the SQLSTATE. With a
 //! bug a fast path gives another answer than PostgreSQL, and only in batches.
 
-use crate::common::{Running, hello, promoted, step};
+use crate::common::{Running, promoted};
 use ::values::{Env, Error, Value};
 use TypeCode::*;
 use catalog::Signature;
 use contract::{Fid, Kind, Op, OpResult, TypeCode};
 use envelope::Opener;
-use envelope::handshake::Initiator;
 use keeper::Connection;
 
 /// What came of a row.
@@ -29,17 +28,11 @@ fn sqlstate(error: &Error) -> String {
 
 impl Direct {
     fn new(running: &Running) -> Direct {
-        let keeper = running.server.keeper();
-        let mut connection = Connection::open(keeper, &hello(0, [0; 16])).unwrap();
-        let (mut initiator, first) = Initiator::new(&running.client).unwrap();
-        connection.handle(Kind::Handshake, &step(1, &first));
-        initiator.receive(connection.reply()).unwrap();
-        let (third, keys) = initiator.finish().unwrap();
-        connection.handle(Kind::Handshake, &step(3, &third));
+        let (connection, _, opener) = running.direct_client();
         Direct {
             arena: connection.welcome().arena,
             connection,
-            opener: keys.into_client().unwrap().1,
+            opener,
             next: 0,
         }
     }

@@ -1,9 +1,8 @@
 //! A backend that sends anything. The keeper must not panic, must not allocate
 //! without bound, and must go on serving.
 
-use crate::common::{Running, hello, step};
+use crate::common::Running;
 use contract::{Fid, Kind};
-use envelope::handshake::Initiator;
 use keeper::Connection;
 use proptest::prelude::*;
 use std::sync::OnceLock;
@@ -14,19 +13,10 @@ fn running() -> &'static Running {
 }
 
 fn connection(with_client: bool) -> Connection {
-    let running = running();
-    let keeper = running.server.keeper();
-    let mut connection = Connection::open(keeper, &hello(0, [0; 16])).unwrap();
-    if with_client {
-        let (mut initiator, first) = Initiator::new(&running.client).unwrap();
-        let done = connection.handle(Kind::Handshake, &step(1, &first));
-        assert!(matches!(done, Some(Ok(()))));
-        initiator.receive(connection.reply()).unwrap();
-        let (third, _) = initiator.finish().unwrap();
-        let done = connection.handle(Kind::Handshake, &step(3, &third));
-        assert!(matches!(done, Some(Ok(()))));
+    match with_client {
+        true => running().direct_client().0,
+        false => running().direct(),
     }
-    connection
 }
 
 fn requests() -> impl Strategy<Value = Kind> {

@@ -6,14 +6,13 @@
 //! `CONFIDE_FUZZ_MESSAGES` says how many, `CONFIDE_SEED` which (`make fuzz-channel`). A failure
 //! names the seed and the number of the message.
 
-use crate::common::{Running, hello, step, target};
+use crate::common::{Running, target};
 use contract::describe::{Form, Message, Number, Structure};
 use contract::envelope::FLAG_TEXT;
 use contract::message::column;
 use contract::message::table::MESSAGES;
 use contract::{Fid, Kind, TypeCode};
 use envelope::Sealer;
-use envelope::handshake::Initiator;
 use keeper::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -225,18 +224,11 @@ impl Writer {
 /// Another backend; with a client, it has some of the client's values at the beginning of its
 /// first arena.
 fn connection(running: &Running, with_client: bool) -> Connection {
-    let keeper = running.server.keeper();
-    let mut connection = Connection::open(keeper, &hello(0, [0; 16])).unwrap();
-    if with_client {
-        let (mut initiator, first) = Initiator::new(&running.client).unwrap();
-        let done = connection.handle(Kind::Handshake, &step(1, &first));
-        assert!(matches!(done, Some(Ok(()))));
-        initiator.receive(connection.reply()).unwrap();
-        let (third, keys) = initiator.finish().unwrap();
-        let done = connection.handle(Kind::Handshake, &step(3, &third));
-        assert!(matches!(done, Some(Ok(()))));
-        put_values(&mut connection, &keys.into_client().unwrap().0);
+    if !with_client {
+        return running.direct();
     }
+    let (mut connection, sealer, _) = running.direct_client();
+    put_values(&mut connection, &sealer);
     connection
 }
 
