@@ -1,10 +1,13 @@
 //! `confide`: makes keys and restore tickets, wraps the root key, backs up, pins protected
-//! columns, keeps the proxy's list of users, applies maintenance templates, verifies what keepers signed, shows public keys and
+//! columns, keeps the proxy's list of users, checks evidence, applies maintenance templates, verifies
+//! what keepers signed, shows public keys and
 //! versions.
 //!
-//! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had.
+//! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had, 4 no keeper
+//! answers (`attest`).
 #![forbid(unsafe_code)]
 
+mod attest;
 mod authorise;
 mod backup;
 mod fix;
@@ -64,6 +67,14 @@ enum Command {
     Authorise(authorise::Arguments),
     /// Prints a text that lets a session take in values of a dump (confide.restore_ticket).
     RestoreTicket(ticket::Arguments),
+    /// Asks a keeper for evidence of the zone that it runs in, and checks it
+    /// (docs/attestation.md). Exit code 1: refused; 4: no answer.
+    Attest(attest::Arguments),
+    /// Prints the measurement of a keeper's program, as simulated evidence has it.
+    Measure {
+        /// The program.
+        program: PathBuf,
+    },
     /// Maintenance templates: what an administrator may change (docs/maintenance.md).
     #[command(subcommand)]
     Fix(fix::Command),
@@ -135,6 +146,8 @@ fn run(command: Command) -> Result<String, Failure> {
             root_key::run(command).map_err(|e| Failure(3, format!("{e}\nHint: {}", e.hint())))
         }
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
+        Command::Attest(arguments) => attest::run(&arguments),
+        Command::Measure { program } => Ok(attest::measure(&program)?),
         Command::Authorise(arguments) => Ok(authorise::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::attest::{self, Rules};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use envelope::{Role, SecretKey};
@@ -23,8 +24,16 @@ pub enum Command {
     Result {
         /// The file.
         file: PathBuf,
-        #[command(flatten)]
-        by: By,
+        /// The keeper's signing key, as `confide pubkey --signing` prints it; with --evidence it
+        /// may be left out: then it is the one that the evidence is of.
+        #[arg(long, value_name = "KEY", required_unless_present_any = ["evidence", "simulated"])]
+        key: Option<String>,
+        /// The policy that the evidence in the file must satisfy (docs/attestation.md).
+        #[arg(long, value_name = "POLICY")]
+        evidence: Option<PathBuf>,
+        /// Takes simulated evidence, too, which proves nothing; without a policy of any program.
+        #[arg(long)]
+        simulated: bool,
         /// The nonce that was sent, in base64: an older answer is refused.
         #[arg(long, value_name = "BASE64")]
         nonce: Option<String>,
@@ -88,16 +97,20 @@ pub fn run(command: &Command) -> Result<String, String> {
     match command {
         Command::Result {
             file,
-            by,
+            key,
+            evidence,
+            simulated,
             nonce,
             cell,
         } => {
             let nonce = nonce.as_ref().map(|text| STANDARD.decode(text));
             let nonce = nonce.transpose().map_err(|_| "the nonce is not base64")?;
-            let verified = verify(&read(file)?, &by.key()?, nonce.as_deref());
-            let signed = verified.map_err(|e| format!("{}: {e}", file.display()))?;
+            let rules = Rules::new(evidence.clone(), *simulated);
+            let at = |e: String| format!("{}: {e}", file.display());
+            let verified = result(&read(file)?, key.as_deref(), nonce.as_deref(), &rules);
+            let (signed, evidence) = verified.map_err(at)?;
             match (cell, signed) {
-                (None, signed) => Ok(signed.report()),
+                (None, signed) => Ok(signed.report(&evidence)),
                 (Some((row, column)), Signed::Whole(result)) => {
                     let cell = result.cell(*row, *column);
                     cell.and_then(|cell| cell.to_json())
@@ -137,9 +150,45 @@ enum Signed {
     Cell(SignedCell),
 }
 
+/// A result or cell, verified, and what is to be said of its evidence.
+fn result(
+    bytes: &[u8],
+    key: Option<&str>,
+    nonce: Option<&[u8]>,
+    rules: &Rules,
+) -> Result<(Signed, String), String> {
+    let signed = decode(bytes).map_err(|e| e.to_string())?;
+    let key: Option<VerifyingKey> = key
+        .map(|text| text.parse().map_err(|e| format!("--key: {e}")))
+        .transpose()?;
+    let document = &signed.header().evidence;
+    let (key, said) = match (rules.ask(), key) {
+        (true, key) => {
+            let (found, said) = attest::of_result(document, rules)?;
+            if key.is_some_and(|key| key != found) {
+                return Err("the evidence is of another signing key".into());
+            }
+            (found, said)
+        }
+        (false, Some(key)) => (key, unchecked(document).to_owned()),
+        (false, None) => return Err("--key is missing".into()),
+    };
+    signed.verify(&key, nonce).map_err(|e| e.to_string())?;
+    Ok((signed, said))
+}
+
+fn unchecked(document: &[u8]) -> &'static str {
+    match document.is_empty() {
+        true => "evidence: none; that the key is a keeper's is for you to know",
+        false => {
+            "evidence: not checked (--evidence); that the key is a keeper's is for you to know"
+        }
+    }
+}
+
 /// Tells the four forms of files apart by which of them decodes; the reason of the first
 /// is told if none does.
-fn verify(bytes: &[u8], key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<Signed, ledger::Error> {
+fn decode(bytes: &[u8]) -> Result<Signed, ledger::Error> {
     let text = std::str::from_utf8(bytes).ok().map(str::trim_start);
     let json = text.filter(|text| text.starts_with('{'));
     let whole = match json {
@@ -151,33 +200,40 @@ fn verify(bytes: &[u8], key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<Sign
         None => SignedCell::from_bytes(bytes),
     };
     match whole {
-        Ok(result) => {
-            result.verify(key, nonce)?;
-            Ok(Signed::Whole(result))
-        }
-        Err(error) => {
-            let cell = cell().map_err(|_| error)?;
-            cell.verify(key, nonce)?;
-            Ok(Signed::Cell(cell))
-        }
+        Ok(result) => Ok(Signed::Whole(result)),
+        Err(error) => cell().map(Signed::Cell).map_err(|_| error),
     }
 }
 
 impl Signed {
-    fn report(&self) -> String {
+    fn header(&self) -> &Header {
         match self {
-            Signed::Whole(result) => report(result.header(), "the whole result", None),
+            Signed::Whole(result) => result.header(),
+            Signed::Cell(cell) => cell.header(),
+        }
+    }
+
+    fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), ledger::Error> {
+        match self {
+            Signed::Whole(result) => result.verify(key, nonce),
+            Signed::Cell(cell) => cell.verify(key, nonce),
+        }
+    }
+
+    fn report(&self, evidence: &str) -> String {
+        match self {
+            Signed::Whole(result) => report(result.header(), "the whole result", None, evidence),
             Signed::Cell(cell) => {
                 let (row, column) = cell.place();
                 let value = cell.value().as_deref().unwrap_or("NULL");
                 let what = format!("row {row}, column {column}: {value}");
-                report(cell.header(), &what, Some(column))
+                report(cell.header(), &what, Some(column), evidence)
             }
         }
     }
 }
 
-fn report(header: &Header, what: &str, only: Option<usize>) -> String {
+fn report(header: &Header, what: &str, only: Option<usize>, evidence: &str) -> String {
     let mut lines = vec![
         format!("verified: {what}"),
         format!("statement: {}", header.statement),
@@ -197,9 +253,7 @@ fn report(header: &Header, what: &str, only: Option<usize>) -> String {
             column.name, column.type_name
         ));
     }
-    if header.evidence.is_empty() {
-        lines.push("evidence: none; that the key is a keeper's is for you to know".into());
-    }
+    lines.push(evidence.to_owned());
     lines.join("\n")
 }
 

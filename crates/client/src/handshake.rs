@@ -4,7 +4,7 @@
 //! result to [`Handshake::offer`], decides whether it accepts the keeper's key,
 //! runs [`Offer::sql`], and takes the keys from the offer. The texts depend on no
 //! setting (`bytea_output`, `standard_conforming_strings`, `search_path`).
-use envelope::handshake::{Initiator, Keeper};
+use envelope::handshake::{Initiator, Keeper, Use};
 use envelope::{Opener, Sealer, SecretKey};
 
 use crate::Failure;
@@ -19,7 +19,12 @@ pub struct Handshake {
 impl Handshake {
     /// Begins.
     pub fn new(secret: &SecretKey) -> Result<Handshake, Failure> {
-        let (initiator, message) = Initiator::new(secret)?;
+        Handshake::begin(secret, false)
+    }
+
+    /// Begins; asks for the keeper's evidence or not (crate `attest` checks it).
+    pub fn begin(secret: &SecretKey, asks: bool) -> Result<Handshake, Failure> {
+        let (initiator, message) = Initiator::begin(secret, Use::Session, asks)?;
         Ok(Handshake { initiator, message })
     }
 

@@ -15,114 +15,111 @@ pub const PROLOGUE: &[u8] = b"confide 1";
 /// No message is longer.
 const MESSAGE_MAX: usize = 65_535;
 
-/// What kind of zone the keeper says it runs in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EvidenceKind {
-    /// An ordinary process: nothing is proved.
-    Simulated,
-}
-
-impl EvidenceKind {
-    /// Name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EvidenceKind::Simulated => "simulated",
-        }
-    }
-}
-
-/// The keeper's evidence, the payload of message 2.
+/// What the keeper says of itself, the payload of message 2.
 ///
-/// Bytes: version 1 `u8`, kind `u8` (1: simulated), zeros 2..4, contract
-/// version `u32` LE, session `u64` LE.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Bytes: version 1 `u8`, `1`, zeros 2..4, contract version `u32` LE, session `u64` LE; then the
+/// document of its evidence, if the client has asked for one.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Evidence {
-    /// Kind of the keeper's zone.
-    pub kind: EvidenceKind,
     /// [`contract::VERSION`] of the keeper.
     pub contract: u32,
     /// Number of the session in the keeper.
     pub session: u64,
+    /// A document (crate `evidence`), or nothing. Nothing of it is verified here.
+    pub document: Vec<u8>,
 }
 
 impl Evidence {
-    /// Evidence of a keeper that is an ordinary process.
-    pub fn simulated(session: u64) -> Evidence {
+    /// Of this keeper's session, with a document or none.
+    pub fn new(session: u64, document: Vec<u8>) -> Evidence {
         Evidence {
-            kind: EvidenceKind::Simulated,
             contract: contract::VERSION,
             session,
+            document,
         }
     }
 
     /// Bytes of the payload.
-    pub fn encode(&self) -> [u8; 16] {
-        let mut out = [0; 16];
-        out[0] = 1;
-        out[1] = match self.kind {
-            EvidenceKind::Simulated => 1,
-        };
-        out[4..8].copy_from_slice(&self.contract.to_le_bytes());
-        out[8..].copy_from_slice(&self.session.to_le_bytes());
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![1, 1, 0, 0];
+        out.extend_from_slice(&self.contract.to_le_bytes());
+        out.extend_from_slice(&self.session.to_le_bytes());
+        out.extend_from_slice(&self.document);
         out
     }
 
     /// The evidence in a payload.
     pub fn decode(bytes: &[u8]) -> Result<Evidence, Error> {
-        match bytes {
-            [
-                1,
-                kind,
-                0,
-                0,
-                c0,
-                c1,
-                c2,
-                c3,
-                s0,
-                s1,
-                s2,
-                s3,
-                s4,
-                s5,
-                s6,
-                s7,
-            ] => Ok(Evidence {
-                kind: match kind {
-                    1 => EvidenceKind::Simulated,
-                    _ => return Err(Error::Evidence("unknown kind")),
-                },
-                contract: u32::from_le_bytes([*c0, *c1, *c2, *c3]),
-                session: u64::from_le_bytes([*s0, *s1, *s2, *s3, *s4, *s5, *s6, *s7]),
-            }),
-            [1, ..] => Err(Error::Evidence("malformed")),
-            _ => Err(Error::Evidence("unknown version")),
+        let malformed = Error::Evidence("malformed");
+        let (head, rest) = bytes.split_first_chunk::<4>().ok_or(malformed.clone())?;
+        match head {
+            [1, 1, 0, 0] => {}
+            [1, ..] => return Err(malformed),
+            _ => return Err(Error::Evidence("unknown version")),
+        }
+        let (contract, rest) = rest.split_first_chunk().ok_or(malformed.clone())?;
+        let (session, document) = rest.split_first_chunk().ok_or(malformed)?;
+        Ok(Evidence {
+            contract: u32::from_le_bytes(*contract),
+            session: u64::from_le_bytes(*session),
+            document: document.to_vec(),
+        })
+    }
+}
+
+/// What a handshake is for: both sides mix it in, so that messages of one are nothing to the
+/// other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// A client's session with a keeper.
+    Session,
+    /// A broker that gives a keeper its root key.
+    Broker,
+}
+
+impl Use {
+    const fn prologue(self) -> &'static [u8] {
+        match self {
+            Use::Session => PROLOGUE,
+            Use::Broker => b"confide broker 1",
         }
     }
 }
 
+/// Payload of a message 1 that asks for a document.
+const ASKS: &[u8] = &[1];
+
 /// The client's side.
 pub struct Initiator {
     state: HandshakeState,
+    nonce: Vec<u8>,
 }
 
 /// What the client learns from message 2. To be checked before message 3.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Keeper {
     /// The keeper's static key, which it has proved to hold.
     pub key: PublicKey,
     /// What it says about itself.
     pub evidence: Evidence,
+    /// Message 1, to which a document is bound: no two handshakes have the same.
+    pub nonce: Vec<u8>,
 }
 
 impl Initiator {
     /// Begins; gives message 1.
     pub fn new(secret: &SecretKey) -> Result<(Initiator, Vec<u8>), Error> {
-        let mut state = builder(secret)?
+        Initiator::begin(secret, Use::Session, false)
+    }
+
+    /// Begins a handshake for a use; asks for the keeper's evidence or not.
+    pub fn begin(secret: &SecretKey, of: Use, asks: bool) -> Result<(Initiator, Vec<u8>), Error> {
+        let mut state = builder(secret, of)?
             .build_initiator()
             .map_err(|_| Error::Handshake("cannot begin"))?;
-        let message = write(&mut state, &[])?;
-        Ok((Initiator { state }, message))
+        let nonce = write(&mut state, if asks { ASKS } else { &[] })?;
+        let message = nonce.clone();
+        Ok((Initiator { state, nonce }, message))
     }
 
     /// Takes message 2.
@@ -131,6 +128,7 @@ impl Initiator {
         Ok(Keeper {
             key: remote(&self.state)?,
             evidence: Evidence::decode(&payload)?,
+            nonce: self.nonce.clone(),
         })
     }
 
@@ -149,15 +147,28 @@ pub struct Responder {
 impl Responder {
     /// Waits for message 1.
     pub fn new(secret: &SecretKey) -> Result<Responder, Error> {
-        let state = builder(secret)?
+        Responder::begin(secret, Use::Session)
+    }
+
+    /// Waits for message 1 of a handshake for a use.
+    pub fn begin(secret: &SecretKey, of: Use) -> Result<Responder, Error> {
+        let state = builder(secret, of)?
             .build_responder()
             .map_err(|_| Error::Handshake("cannot begin"))?;
         Ok(Responder { state })
     }
 
-    /// Takes message 1; gives message 2.
-    pub fn respond(&mut self, message: &[u8], evidence: &Evidence) -> Result<Vec<u8>, Error> {
-        read(&mut self.state, message)?;
+    /// Takes message 1; whether it asks for a document, which is to be bound to the message.
+    pub fn receive(&mut self, message: &[u8]) -> Result<bool, Error> {
+        match read(&mut self.state, message)?.as_slice() {
+            [] => Ok(false),
+            ASKS => Ok(true),
+            _ => Err(Error::Handshake("unknown question")),
+        }
+    }
+
+    /// Gives message 2.
+    pub fn respond(&mut self, evidence: &Evidence) -> Result<Vec<u8>, Error> {
         write(&mut self.state, &evidence.encode())
     }
 
@@ -181,17 +192,17 @@ impl std::fmt::Debug for Responder {
     }
 }
 
-fn builder(secret: &SecretKey) -> Result<Builder<'_>, Error> {
+fn builder(secret: &SecretKey, of: Use) -> Result<Builder<'_>, Error> {
     let unsupported = Error::Handshake("protocol not supported");
     let params = PATTERN.parse().map_err(|_| unsupported.clone())?;
     Builder::new(params)
         .local_private_key(secret.expose())
-        .and_then(|b| b.prologue(PROLOGUE))
+        .and_then(|b| b.prologue(of.prologue()))
         .map_err(|_| unsupported)
 }
 
 fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, Error> {
-    // Two keys with tags are less than 128 bytes; payloads are short.
+    // Two keys with tags are less than 128 bytes.
     let mut out = vec![0; payload.len() + 256];
     let length = state
         .write_message(payload, &mut out)

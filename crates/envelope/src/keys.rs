@@ -136,6 +136,11 @@ impl PublicKey {
             .map(PublicKey)
             .map_err(|_| Error::KeyFormat("a key has 32 bytes"))
     }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
 }
 
 impl std::fmt::Display for PublicKey {

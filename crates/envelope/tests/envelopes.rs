@@ -21,8 +21,9 @@ fn session() -> ((Sealer, Opener), (Sealer, Opener)) {
     );
     let (mut initiator, one) = envelope::handshake::Initiator::new(&client).unwrap();
     let mut responder = envelope::handshake::Responder::new(&keeper).unwrap();
-    let evidence = envelope::Evidence::simulated(5);
-    let two = responder.respond(&one, &evidence).unwrap();
+    let evidence = envelope::Evidence::new(5, b"a document".to_vec());
+    assert!(!responder.receive(&one).unwrap());
+    let two = responder.respond(&evidence).unwrap();
     let seen = initiator.receive(&two).unwrap();
     assert_eq!(seen.key, keeper.public().unwrap());
     assert_eq!(seen.evidence, evidence);
@@ -148,18 +149,47 @@ fn nonces_are_never_used_twice() {
     }
 }
 
+/// The keeper sees whether a document is asked for; what it is bound to is message 1, and a
+/// handshake for another use does not go on.
+#[test]
+fn handshake_asks_for_evidence() {
+    use envelope::handshake::{Initiator, Responder, Use};
+    let (client, keeper) = (
+        SecretKey::generate().unwrap(),
+        SecretKey::generate().unwrap(),
+    );
+    let (mut initiator, one) = Initiator::begin(&client, Use::Broker, true).unwrap();
+    let mut responder = Responder::begin(&keeper, Use::Broker).unwrap();
+    assert!(responder.receive(&one).unwrap());
+    let mut other = Responder::begin(&keeper, Use::Session).unwrap();
+    other.receive(&one).unwrap();
+    let wrong = other
+        .respond(&envelope::Evidence::new(0, Vec::new()))
+        .unwrap();
+    assert!(initiator.receive(&wrong).is_err());
+    let (mut initiator, one) = Initiator::begin(&client, Use::Broker, true).unwrap();
+    let mut responder = Responder::begin(&keeper, Use::Broker).unwrap();
+    assert!(responder.receive(&one).unwrap());
+    let evidence = envelope::Evidence::new(0, vec![7; 40_000]);
+    let seen = initiator.receive(&responder.respond(&evidence).unwrap());
+    let seen = seen.unwrap();
+    assert_eq!((seen.nonce, seen.evidence), (one, evidence));
+}
+
 #[test]
 fn handshake_refuses_alteration_and_disorder() {
     let client = SecretKey::generate().unwrap();
     let keeper = SecretKey::generate().unwrap();
-    let evidence = envelope::Evidence::simulated(1);
+    let evidence = envelope::Evidence::new(1, Vec::new());
     let (mut initiator, one) = envelope::handshake::Initiator::new(&client).unwrap();
     let mut responder = envelope::handshake::Responder::new(&keeper).unwrap();
-    let two = responder.respond(&one, &evidence).unwrap();
+    assert!(!responder.receive(&one).unwrap());
+    let two = responder.respond(&evidence).unwrap();
     for at in 0..two.len() {
         let (mut fresh, one) = envelope::handshake::Initiator::new(&client).unwrap();
         let mut other = envelope::handshake::Responder::new(&keeper).unwrap();
-        let mut two = other.respond(&one, &evidence).unwrap();
+        other.receive(&one).unwrap();
+        let mut two = other.respond(&evidence).unwrap();
         two[at] ^= 1;
         assert!(fresh.receive(&two).is_err(), "byte {at}");
     }

@@ -32,6 +32,9 @@ pub struct Config {
     /// key's file), `passphrase:file=PATH`, `passphrase:fd=N`,
     /// `passphrase:credential=NAME`, or a PKCS#11 URI.
     pub root_key_source: String,
+    /// What shows clients which zone the keeper runs in: `simulated` (nothing is proved), `tsm`
+    /// (Intel TDX, AMD SEV-SNP), or `tsm:` and a directory (docs/attestation.md).
+    pub evidence: String,
     /// Directory of checkpoints; empty: values are lost when the keeper ends.
     pub data_dir: PathBuf,
     /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
@@ -94,6 +97,7 @@ impl Default for Config {
             key_file: "/var/lib/confide/keeper.key".into(),
             root_key_file: "/var/lib/confide/root.key".into(),
             root_key_source: "file:".into(),
+            evidence: "simulated".into(),
             data_dir: PathBuf::new(),
             record_dir: PathBuf::new(),
             compress_at_rest: true,

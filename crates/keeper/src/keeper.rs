@@ -18,6 +18,7 @@ use crate::signatures::Table;
 use crate::space::Space;
 use crate::tickets::Tickets;
 use crate::viewers::Viewers;
+use crate::zone::Zone;
 use contract::hello::{Hello, Status};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -59,6 +60,8 @@ pub struct Keeper {
     pub table: Arc<Table>,
     /// Its own keys.
     pub keys: Arc<Keys>,
+    /// Shows clients which zone this is.
+    pub(crate) zone: Zone,
     /// Who may hold a client session.
     pub clients: Clients,
     /// What definitions of clients allow.
@@ -114,6 +117,7 @@ impl Keeper {
             viewers,
             durable,
             table: Arc::new(Table::new()),
+            zone: Zone::open(&config.evidence, &keys)?,
             keys: Arc::new(keys),
             clients,
             logs: Logs::default(),

@@ -50,6 +50,7 @@ mod signatures;
 mod space;
 mod tickets;
 mod viewers;
+mod zone;
 
 pub use clients::Clients;
 pub use config::{Bytes, Config, Mode};

@@ -90,6 +90,9 @@ fn places(config: &Config) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     if !config.record_dir.as_os_str().is_empty() {
         places.push((config.record_dir.clone(), write));
     }
+    if let Some(directory) = evidence::directory(&config.evidence) {
+        places.push((directory, write));
+    }
     if !config.freshness_tpm.as_os_str().is_empty() {
         let device = AccessFs::ReadFile | AccessFs::WriteFile;
         places.push((config.freshness_tpm.clone(), device));

@@ -1,5 +1,5 @@
 //! The admin console: `psql -h ... -p 6432 confide`. Knows `SHOW VERSION`,
-//! `SHOW CLIENTS`, `SHOW STATS`, `SHOW CONFIG`, `SHOW HELP`. Local clients only;
+//! `SHOW CLIENTS`, `SHOW STATS`, `SHOW CONFIG`, `SHOW ATTESTATION`, `SHOW HELP`. Local clients only;
 //! shows no statement and no value.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,10 +8,18 @@ use bytes::{BufMut, BytesMut};
 use client::Failure;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::attestation::Attestation;
 use crate::relay::Stream;
 use crate::shared::Shared;
 use crate::wire::{Reader, backend, frame};
 
+const COMMANDS: [&str; 5] = [
+    "SHOW VERSION",
+    "SHOW CLIENTS",
+    "SHOW STATS",
+    "SHOW CONFIG",
+    "SHOW ATTESTATION",
+];
 /// No query of the console is longer.
 const QUERY_MAX: usize = 16 * 1024;
 
@@ -97,6 +105,10 @@ fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
                 })
                 .collect(),
         ),
+        ["SHOW", "ATTESTATION"] => {
+            let rows = shared.attestation.as_ref().map(Attestation::rows);
+            table(out, &["name", "value"], rows.unwrap_or_default());
+        }
         ["SHOW", "STATS"] => table(out, &["name", "value"], stats(shared)),
         ["SHOW", "CONFIG"] => {
             let text = shared.config.print();
@@ -110,10 +122,7 @@ fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
         ["SHOW", "HELP"] | ["SHOW"] => table(
             out,
             &["command"],
-            ["SHOW VERSION", "SHOW CLIENTS", "SHOW STATS", "SHOW CONFIG"]
-                .iter()
-                .map(|c| vec![(*c).to_owned()])
-                .collect(),
+            COMMANDS.iter().map(|c| vec![(*c).to_owned()]).collect(),
         ),
         [] => frame::write(out, b'I', |_| {}),
         _ => {

@@ -21,6 +21,12 @@ pub struct Config {
     pub keeper_key: String,
     /// Start without the keeper's public key, or without a pin.
     pub insecure: bool,
+    /// Whether keepers must prove which zone they run in before a session begins: `off`,
+    /// `simulated` (simulated evidence is taken, too: for tests), or `require`.
+    pub attest: Attest,
+    /// File of the policy that says which evidence is good enough (docs/attestation.md). With
+    /// `simulated` it may be empty: simulated evidence of any keeper.
+    pub attest_policy: PathBuf,
     /// The roles that clients may connect as, whatever others the database has; `*` stands for
     /// any. The server authenticates them, unless they are in `users_file`.
     pub users: Vec<String>,
@@ -73,6 +79,8 @@ impl Default for Config {
             principals: BTreeMap::new(),
             keeper_key: String::new(),
             insecure: false,
+            attest: Attest::Off,
+            attest_policy: PathBuf::new(),
             users: Vec::new(),
             users_file: PathBuf::new(),
             unix_socket_dir: PathBuf::new(),
@@ -90,6 +98,29 @@ impl Default for Config {
             admin_database: "confide".into(),
             log_format: "auto".into(),
             log_level: "info".into(),
+        }
+    }
+}
+
+/// Whether evidence is asked for, and which is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Attest {
+    /// Not asked for.
+    Off,
+    /// Simulated evidence is taken, too.
+    Simulated,
+    /// Evidence of hardware only.
+    Require,
+}
+
+impl Attest {
+    /// Its word in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attest::Off => "off",
+            Attest::Simulated => "simulated",
+            Attest::Require => "require",
         }
     }
 }
@@ -167,6 +198,9 @@ impl Config {
             return Err("tls_required and tls_ca: expected tls_cert and tls_key, too".into());
         }
         self.socket()?;
+        if self.attest == Attest::Require && self.attest_policy.as_os_str().is_empty() {
+            return Err("attest: \"require\" needs a policy: set attest_policy".into());
+        }
         self.upstream().map(|_| ())
     }
 
@@ -245,6 +279,9 @@ mod tests {
             ("CONFIDE_PROXY_UPSTRAEM", "x:1"),
             ("CONFIDE_PROXY_UPSTREAM", "x"),
             ("CONFIDE_PROXY_MAX_CLIENTS", "many"),
+            // Without a policy nothing says what is required; and "on" could mean anything.
+            ("CONFIDE_PROXY_ATTEST", "require"),
+            ("CONFIDE_PROXY_ATTEST", "on"),
         ] {
             assert!(Config::load(None, env(&[bad])).is_err(), "{bad:?}");
         }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod attestation;
 mod authentication;
 mod config;
 mod databases;
@@ -33,6 +34,7 @@ use rewrite::Pins;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::attestation::Attestation;
 use crate::config::Config;
 use crate::shared::Shared;
 use crate::sockets::Listeners;
@@ -123,8 +125,10 @@ fn prepare(config: Config) -> Result<Shared, String> {
         login::Users::read(&config.users_file)?;
     }
     let tls = Tls::of(&config)?;
+    let attestation = Attestation::new(config.attest, &config.attest_policy)?;
     let shared = Shared::new(config, upstream, secret, keeper, pins);
-    Ok(shared.with_principals(principals).with_tls(tls))
+    let shared = shared.with_principals(principals).with_tls(tls);
+    Ok(shared.with_attestation(attestation))
 }
 
 /// What the database server could do to a proxy that knows neither its keeper nor its columns is

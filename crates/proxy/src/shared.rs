@@ -7,6 +7,7 @@ use std::time::Instant;
 use envelope::{PublicKey, SecretKey};
 use rewrite::Pins;
 
+use crate::attestation::Attestation;
 use crate::config::{Config, Upstream};
 use crate::databases::Databases;
 use crate::tls::Tls;
@@ -72,6 +73,8 @@ pub struct Shared {
     principals: HashMap<String, SecretKey>,
     /// TLS to clients.
     pub tls: Option<Tls>,
+    /// Evidence of the keeper.
+    pub attestation: Option<Attestation>,
     /// Columns that must be protected.
     pub pins: Pins,
     /// Counters.
@@ -103,6 +106,7 @@ impl Shared {
             secret,
             principals: HashMap::new(),
             tls: None,
+            attestation: None,
             pins,
             stats: Stats::default(),
             pinned: keeper.is_some(),
@@ -123,6 +127,15 @@ impl Shared {
     #[must_use]
     pub fn with_tls(self, tls: Option<Tls>) -> Shared {
         Shared { tls, ..self }
+    }
+
+    /// With evidence asked for, or not.
+    #[must_use]
+    pub fn with_attestation(self, attestation: Attestation) -> Shared {
+        Shared {
+            attestation: Some(attestation),
+            ..self
+        }
     }
 
     /// The key of a user's sessions.

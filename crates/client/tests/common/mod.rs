@@ -17,8 +17,9 @@ pub fn session() -> (client::Session, Keeper) {
     let mut responder = envelope::handshake::Responder::new(&keeper).unwrap();
     let handshake = client::Handshake::new(&secret).unwrap();
     let one = message(&handshake.first_sql());
+    responder.receive(&one).unwrap();
     let two = responder
-        .respond(&one, &envelope::Evidence::simulated(1))
+        .respond(&envelope::Evidence::new(1, Vec::new()))
         .unwrap();
     let offer = handshake.offer(&hex(&two)).unwrap();
     assert_eq!(offer.keeper.key, keeper.public().unwrap());

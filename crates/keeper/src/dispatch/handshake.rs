@@ -9,6 +9,7 @@ use crate::session::Client;
 use contract::{answer, body};
 use envelope::Evidence;
 use envelope::handshake::Responder;
+use evidence::Purpose;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use values::Error;
@@ -31,13 +32,14 @@ impl Connection {
     }
 
     fn respond(&mut self, message: &[u8]) -> Result<(), Error> {
-        let evidence = Evidence::simulated(self.session.id);
-        let begin = || -> Result<_, envelope::Error> {
-            let mut responder = Responder::new(&self.keeper.keys.secret)?;
-            let answer = responder.respond(message, &evidence)?;
-            Ok((responder, answer))
+        let failed = |e: envelope::Error| fail::handshake(&e);
+        let mut responder = Responder::new(&self.keeper.keys.secret).map_err(failed)?;
+        let document = match responder.receive(message).map_err(failed)? {
+            true => self.keeper.zone.show(Purpose::Session, message)?,
+            false => Vec::new(),
         };
-        let (responder, answer) = begin().map_err(|e| fail::handshake(&e))?;
+        let evidence = Evidence::new(self.session.id, document);
+        let answer = responder.respond(&evidence).map_err(failed)?;
         self.responder = Some(responder);
         self.answer(&answer::Handshake { message: &answer });
         Ok(())

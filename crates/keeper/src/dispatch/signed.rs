@@ -139,7 +139,8 @@ impl Connection {
         let signing = self.signing.take().ok_or_else(not_begun)?;
         let label = signing.label;
         self.authorise(label, family::SHOW)?;
-        let header = header(&signing, &client.name)?;
+        let mut header = header(&signing, &client.name)?;
+        header.evidence = self.keeper.zone.signing()?.to_vec();
         let failed = |e: ledger::Error| fail::internal("signing failed").detail(e.to_string());
         let mut seed = [0; SEED_BYTES];
         rand::fill(&mut seed).map_err(|_| fail::internal("there are no random bytes"))?;

@@ -144,7 +144,9 @@ impl Core {
     }
 
     fn first_message(&mut self, task: &mut Task) -> Step<Next> {
-        let handshake = Handshake::new(self.shared.secret_of(&self.user)).map_err(Stop::Fatal)?;
+        let asks = self.shared.attestation.as_ref().is_some_and(|a| a.asks());
+        let secret = self.shared.secret_of(&self.user);
+        let handshake = Handshake::begin(secret, asks).map_err(Stop::Fatal)?;
         let sql = handshake.first_sql();
         task.at = At::First(Box::new(handshake));
         Ok(Next::Query(sql))
@@ -173,6 +175,9 @@ impl Core {
                     .detail("It shows another public key than the proxy's configuration or than it did before.")
                     .hint("If the keeper's key was changed on purpose, set keeper_key and restart the proxy."),
             ));
+        }
+        if let Some(attestation) = &self.shared.attestation {
+            attestation.check(&offer.keeper).map_err(Stop::Fatal)?;
         }
         let sql = offer.sql();
         task.at = At::Second(Box::new(offer));

@@ -198,9 +198,8 @@ impl World {
             .collect();
         if sql.contains("handshake(1") {
             let mut responder = Responder::new(&self.keeper_key).unwrap();
-            let two = responder
-                .respond(&message, &Evidence::simulated(1))
-                .unwrap();
+            responder.receive(&message).unwrap();
+            let two = responder.respond(&Evidence::new(1, Vec::new())).unwrap();
             self.responder = Some(responder);
             return Some(two.iter().map(|b| format!("{b:02x}")).collect());
         }

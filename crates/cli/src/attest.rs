@@ -1,0 +1,195 @@
+//! `confide attest`: a keeper's evidence, asked for through the database as a client would, and
+//! checked by a policy. `confide measure`: what the policy should say of a program.
+//!
+//! No key of a client is used: the keeper shows its evidence before it asks who the client is.
+//!
+//! Exit codes: 0 accepted, 1 refused, 2 arguments or policy, 4 the keeper did not answer.
+
+use crate::Failure;
+use attest::{Accepted, Expected, Policy, Reason, Refused};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use envelope::handshake::{Initiator, Keeper, Use};
+use envelope::{PublicKey, SecretKey};
+use evidence::Purpose;
+use ledger::VerifyingKey;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Nobody answers.
+const NO_KEEPER: u8 = 4;
+/// What cannot be used.
+const WRONG: u8 = 2;
+
+/// What evidence must be like.
+#[derive(Args)]
+pub struct Rules {
+    /// The policy: which evidence is good enough.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Takes simulated evidence, too, which proves nothing; without a policy of any program.
+    #[arg(long)]
+    simulated: bool,
+}
+
+impl Rules {
+    /// Of a command that has other arguments for them.
+    pub fn new(policy: Option<PathBuf>, simulated: bool) -> Rules {
+        Rules { policy, simulated }
+    }
+
+    /// Whether evidence is asked for at all.
+    pub fn ask(&self) -> bool {
+        self.policy.is_some() || self.simulated
+    }
+
+    fn policy(&self) -> Result<Policy, String> {
+        match &self.policy {
+            Some(path) => Policy::read(path),
+            None if self.simulated => Ok(Policy::any_simulated()),
+            None => Err("--policy is missing: it says which evidence is good enough".into()),
+        }
+    }
+}
+
+/// Whom to ask.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    rules: Rules,
+    /// Connection string of the database (not of the proxy, which has SHOW ATTESTATION).
+    #[arg(long, value_name = "CONNSTR", default_value = "")]
+    dbname: String,
+    /// The keeper's public key, or a line with it: another keeper is refused.
+    #[arg(long, value_name = "KEY")]
+    keeper_key: Option<String>,
+    /// Where psql is (default: found as commands are).
+    #[arg(long, value_name = "DIR")]
+    bindir: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<String, Failure> {
+    let wrong = |what: String| Failure(WRONG, what);
+    let policy = arguments.rules.policy().map_err(wrong)?;
+    let pinned = arguments.keeper_key.as_ref().map(|key| key.parse());
+    let pinned: Option<PublicKey> = pinned
+        .transpose()
+        .map_err(|e: envelope::Error| wrong(format!("--keeper-key: {e}")))?;
+    let keeper = ask(arguments).map_err(|what| Failure(NO_KEEPER, what))?;
+    if pinned.is_some_and(|pinned| pinned != keeper.key) {
+        return Err(Failure(
+            1,
+            format!("another keeper answers: {}", keeper.key),
+        ));
+    }
+    if keeper.evidence.document.is_empty() {
+        let refused = Refused::new(Reason::Malformed, "the keeper shows none");
+        return Err(Failure(1, refused.to_string()));
+    }
+    let expected = Expected {
+        purpose: Purpose::Session,
+        channel: Some(keeper.key.as_bytes()),
+        signing: None,
+        nonce: &keeper.nonce,
+    };
+    let document = &keeper.evidence.document;
+    let checked = attest::verify(
+        document,
+        &expected,
+        &policy,
+        arguments.rules.simulated,
+        now(),
+    );
+    let accepted = checked.map_err(|refused| Failure(1, refused.to_string()))?;
+    Ok(report(&accepted))
+}
+
+/// The keeper's message 2.
+fn ask(arguments: &Arguments) -> Result<Keeper, String> {
+    let secret = SecretKey::generate().map_err(|e| e.to_string())?;
+    let begun = Initiator::begin(&secret, Use::Session, true);
+    let (mut initiator, message) = begun.map_err(|e| e.to_string())?;
+    let hex: String = message.iter().map(|b| format!("{b:02x}")).collect();
+    let query = format!(
+        "SELECT pg_catalog.encode(confide.handshake(1, pg_catalog.decode('{hex}', 'hex')), 'base64')"
+    );
+    let program = match &arguments.bindir {
+        Some(directory) => directory.join("psql"),
+        None => PathBuf::from("psql"),
+    };
+    let mut command = Command::new(&program);
+    command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+    command.args(["-d", &arguments.dbname, "-c", &query]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = output
+        .output()
+        .map_err(|e| format!("{}: {e}", program.display()))?;
+    if !output.status.success() {
+        return Err("psql failed".into());
+    }
+    let text: Vec<u8> = output.stdout;
+    let text: Vec<u8> = text
+        .into_iter()
+        .filter(|b| !b.is_ascii_whitespace())
+        .collect();
+    let answer = STANDARD
+        .decode(text)
+        .map_err(|_| "not an answer of a keeper")?;
+    initiator.receive(&answer).map_err(|e| e.to_string())
+}
+
+fn report(accepted: &Accepted) -> String {
+    let channel = PublicKey::from_slice(&accepted.channel).map(|key| key.to_string());
+    let mut lines = vec![
+        format!("accepted: {}", accepted.kind.name()),
+        format!("measurement: {}", accepted.measurement),
+        format!("versions: {}", accepted.versions),
+        format!("keeper's key: {}", channel.unwrap_or_default()),
+        format!("signing key: {}", VerifyingKey(accepted.signing).to_line()),
+    ];
+    if accepted.kind == evidence::Kind::Simulated {
+        lines.push("SIMULATED: this proves nothing about where the keeper runs".into());
+    }
+    lines.join("\n")
+}
+
+/// Whether the evidence in a signed result is of a keeper that the policy takes; says which
+/// signing key it has, and what to tell people.
+///
+/// # Errors
+/// Why not.
+pub fn of_result(document: &[u8], rules: &Rules) -> Result<(VerifyingKey, String), String> {
+    let expected = Expected {
+        purpose: Purpose::Signing,
+        channel: None,
+        signing: None,
+        nonce: &[],
+    };
+    if document.is_empty() {
+        return Err("evidence: the file has none".into());
+    }
+    let policy = rules.policy()?;
+    let checked = attest::verify(document, &expected, &policy, rules.simulated, now());
+    let accepted = checked.map_err(|refused| refused.to_string())?;
+    let mut said = format!(
+        "evidence: {}, measurement {}",
+        accepted.kind.name(),
+        accepted.measurement
+    );
+    if accepted.kind == evidence::Kind::Simulated {
+        said += " (SIMULATED: it proves nothing)";
+    }
+    Ok((VerifyingKey(accepted.signing), said))
+}
+
+pub fn measure(program: &Path) -> Result<String, String> {
+    let measurement = evidence::measure(program).map_err(|e| e.to_string())?;
+    Ok(measurement.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+pub fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,65 @@
+//! What shows others which zone the keeper runs in: evidence, bound to the keeper's channel and
+//! signing keys (crate `evidence`).
+//!
+//! Does not check evidence: who asks for it does (crate `attest`, which the keeper does not link).
+//!
+//! Invariant: a document for a session is made for that session's handshake and no other.
+
+use crate::keys::Keys;
+use evidence::{Provider, Purpose, Subject};
+use std::sync::OnceLock;
+use values::Error;
+
+/// The keeper's zone.
+pub(crate) struct Zone {
+    provider: Box<dyn Provider>,
+    channel: [u8; evidence::KEY_BYTES],
+    signing: [u8; evidence::KEY_BYTES],
+    /// The document that goes into signed results: the same in all of this run.
+    signed: OnceLock<Vec<u8>>,
+}
+
+impl Zone {
+    /// The zone of a setting (`evidence`). To be called before the sandbox stands.
+    pub fn open(setting: &str, keys: &Keys) -> Result<Zone, String> {
+        let provider = evidence::provider(setting).map_err(|e| e.to_string())?;
+        if provider.is_simulated() {
+            tracing::warn!(
+                "EVIDENCE IS SIMULATED: it proves nothing about where this keeper runs; see the \
+                 setting evidence"
+            );
+        }
+        let signing = keys.signing.verifying_key().map_err(|e| e.to_string())?;
+        Ok(Zone {
+            provider,
+            channel: *keys.public.as_bytes(),
+            signing: signing.0,
+            signed: OnceLock::new(),
+        })
+    }
+
+    /// New evidence for a purpose and a nonce.
+    pub fn show(&self, purpose: Purpose, nonce: &[u8]) -> Result<Vec<u8>, Error> {
+        let subject = Subject {
+            purpose,
+            channel: &self.channel,
+            signing: &self.signing,
+            nonce,
+        };
+        evidence::document(&*self.provider, &subject).map_err(|e| {
+            tracing::error!(error = %e, "there is no evidence");
+            Error::new(b"58000", "confide: the keeper has no evidence of its zone")
+                .detail(e.to_string())
+                .hint("See the keeper's setting evidence.")
+        })
+    }
+
+    /// Evidence that goes with signatures.
+    pub fn signing(&self) -> Result<&[u8], Error> {
+        if self.signed.get().is_none() {
+            let document = self.show(Purpose::Signing, &[])?;
+            let _ = self.signed.set(document);
+        }
+        Ok(self.signed.get().map_or(&[], Vec::as_slice))
+    }
+}
