@@ -12,11 +12,13 @@
 
 mod document;
 mod provider;
+mod setting;
 mod simulated;
 mod tsm;
 
 pub use document::{DOCUMENT_MAX, Document};
-pub use provider::{Error, Provider, Quote, directory, provider};
+pub use provider::{Error, Provider, Quote};
+pub use setting::{directory, provider};
 pub use simulated::{Claims as SimulatedClaims, Simulated, measure};
 pub use tsm::Tsm;
 

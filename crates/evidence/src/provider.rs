@@ -1,8 +1,7 @@
-//! The one interface of what makes reports, and which there are.
+//! The one interface of what makes reports.
 
-use crate::{DATA_BYTES, Kind, Simulated, Tsm};
+use crate::{DATA_BYTES, Kind};
 use std::fmt;
-use std::path::PathBuf;
 
 /// A report and what came with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,25 +58,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// The directory that the provider of a setting works in, if it works in one.
-pub fn directory(setting: &str) -> Option<PathBuf> {
-    match setting.split_once(':') {
-        None if setting == "tsm" => Some(crate::tsm::KERNEL.into()),
-        Some(("tsm", directory)) => Some(directory.into()),
-        _ => None,
-    }
-}
-
-/// The provider of a setting: `simulated`, `tsm`, or `tsm:` and another directory than the
-/// kernel's.
-///
-/// # Errors
-/// [`Error::Setting`], or what the provider lacks.
-pub fn provider(setting: &str) -> Result<Box<dyn Provider>, Error> {
-    Ok(match (setting, directory(setting)) {
-        ("simulated", _) => Box::new(Simulated::new()?),
-        (_, Some(directory)) => Box::new(Tsm::new(&directory)?),
-        _ => return Err(Error::Setting(setting.to_owned())),
-    })
-}
