@@ -110,15 +110,7 @@ fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
             table(out, &["name", "value"], rows.unwrap_or_default());
         }
         ["SHOW", "STATS"] => table(out, &["name", "value"], stats(shared)),
-        ["SHOW", "CONFIG"] => {
-            let text = shared.config.print();
-            let pairs = text.lines().filter_map(|line| line.split_once(" = "));
-            table(
-                out,
-                &["key", "value"],
-                pairs.map(|(k, v)| vec![k.into(), v.into()]).collect(),
-            );
-        }
+        ["SHOW", "CONFIG"] => table(out, &["key", "value"], settings(shared)),
         ["SHOW", "HELP"] | ["SHOW"] => table(
             out,
             &["command"],
@@ -131,6 +123,12 @@ fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
             backend::error(out, "ERROR", &failure);
         }
     }
+}
+
+fn settings(shared: &Shared) -> Vec<Vec<String>> {
+    let text = shared.config.print();
+    let pairs = text.lines().filter_map(|line| line.split_once(" = "));
+    pairs.map(|(k, v)| vec![k.into(), v.into()]).collect()
 }
 
 /// The proxy's name and version.
