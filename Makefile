@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
+.PHONY: help demo demo-ledger up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -91,6 +91,10 @@ bench-durability: ## space, commits, COPY, WAL and recovery beside plaintext: SE
 bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak,strong SECONDS=4
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpcc
+
+bench-waits: ## what TPC-C's statements wait for, by statement: POLICIES=customer,weak,strong TRANSACTIONS=230
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench waits
 
 bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WORKLOADS=...
 	@scripts/deps

@@ -68,6 +68,16 @@ enum Task {
         #[command(flatten)]
         load: Load,
     },
+    /// Counts what the statements of TPC-C wait for
+    TpccWaits {
+        #[arg(long)]
+        warehouses: i64,
+        /// Transactions that are counted; as many run before
+        #[arg(long)]
+        transactions: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Runs sysbench's statements
     Sysbench {
         #[arg(long)]
@@ -136,6 +146,11 @@ fn run(arguments: Arguments) -> Result<Json> {
                 tpcc::transactions::Terminal::new(open()?, number, warehouses, l.seed);
             Ok(Box::new(move || terminal.next()))
         }),
+        Task::TpccWaits {
+            warehouses,
+            transactions,
+            seed,
+        } => waits_of_tpcc(open()?, warehouses, transactions, seed),
         Task::Sysbench {
             workload,
             distribution,
@@ -186,6 +201,24 @@ fn load_tpcc(session: &mut Session, policy: tpcc::schema::Policy, warehouses: i6
         "index_seconds": (indexed - copied).as_secs_f64(),
         "analyze_seconds": (began.elapsed() - indexed).as_secs_f64(),
     }))
+}
+
+/// One client, so that the same seed gives the same figures.
+fn waits_of_tpcc(session: Session, warehouses: i64, transactions: u64, seed: u64) -> Result<Json> {
+    let mut terminal = tpcc::transactions::Terminal::new(session, 0, warehouses, seed);
+    for _ in 0..transactions {
+        terminal.next()?;
+    }
+    terminal.session().count_waits()?;
+    for _ in 0..transactions {
+        terminal.next()?;
+    }
+    let waits = terminal.session().waits();
+    let statements: Vec<Json> = waits
+        .into_iter()
+        .map(|(sql, w)| json!({ "sql": sql, "calls": w.calls, "answers": w.answers }))
+        .collect();
+    Ok(json!({ "transactions": transactions, "statements": statements }))
 }
 
 /// Rows of TPC-H end with a delimiter, which PostgreSQL does not want.

@@ -1,7 +1,7 @@
 //! A session in one of three ways: straight to PostgreSQL (plaintext), with the
 //! client library in this process (protected, no hop), or through the proxy
 //! (protected, looks like plaintext from here).
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use client::copy::CopyStream;
@@ -88,11 +88,26 @@ macro_rules! params {
 /// Rows as text.
 pub type Rows = Vec<Vec<Option<String>>>;
 
+/// What a statement has waited for: how often it ran, and answers by the kind of message.
+#[derive(Default)]
+pub struct Waits {
+    pub calls: u64,
+    pub answers: BTreeMap<String, u64>,
+}
+
+/// Counts what the statements of a session wait for.
+#[derive(Default)]
+struct Counting {
+    seen: BTreeMap<String, u64>,
+    by_statement: BTreeMap<&'static str, Waits>,
+}
+
 /// An open session.
 pub struct Session {
     connection: Connection,
     library: Option<Library>,
     statements: HashMap<&'static str, Statement>,
+    counting: Option<Counting>,
 }
 
 impl Session {
@@ -104,7 +119,23 @@ impl Session {
             connection,
             library,
             statements: HashMap::new(),
+            counting: None,
         })
+    }
+
+    /// From now on counts what each statement waits for; the role must be one that monitors.
+    pub fn count_waits(&mut self) -> Result<()> {
+        self.counting = Some(Counting {
+            seen: answered(&mut self.connection)?,
+            ..Counting::default()
+        });
+        Ok(())
+    }
+
+    /// What was counted, by statement.
+    pub fn waits(&mut self) -> BTreeMap<&'static str, Waits> {
+        let counting = self.counting.take();
+        counting.map(|c| c.by_statement).unwrap_or_default()
     }
 
     /// Runs a text that has no secrets and no results of interest.
@@ -114,6 +145,23 @@ impl Session {
 
     /// Runs a statement, which is prepared when it is first seen.
     pub fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<(Rows, u64)> {
+        let result = self.run_prepared(sql, values)?;
+        if let Some(counting) = &mut self.counting {
+            let now = answered(&mut self.connection)?;
+            let waits = counting.by_statement.entry(sql).or_default();
+            waits.calls += 1;
+            for (kind, count) in &now {
+                let more = count - counting.seen.get(kind).unwrap_or(&0);
+                if more > 0 {
+                    *waits.answers.entry(kind.clone()).or_default() += more;
+                }
+            }
+            counting.seen = now;
+        }
+        Ok(result)
+    }
+
+    fn run_prepared(&mut self, sql: &'static str, values: &[Value]) -> Result<(Rows, u64)> {
         if !self.statements.contains_key(sql) {
             let name = format!("s{}", self.statements.len());
             let statement = self.prepare(name, sql)?;
@@ -214,6 +262,25 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The session's answered messages so far, by kind, but for those that ask for this.
+fn answered(connection: &mut Connection) -> Result<BTreeMap<String, u64>> {
+    let sql = "SELECT name, value FROM confide.confide_stat_keeper";
+    let found: HashMap<String, u64> = texts(connection.simple(sql)?)
+        .into_iter()
+        .filter_map(|row| match row.as_slice() {
+            [Some(name), Some(value)] => Some((name.clone(), value.parse().ok()?)),
+            _ => None,
+        })
+        .collect();
+    let kinds = contract::Kind::ALL.iter();
+    let waited = kinds.filter(|kind| kind.is_answered() && **kind != contract::Kind::Stats);
+    let count = |kind: &contract::Kind| {
+        let all = *found.get(&format!("session.messages.{kind:?}"))?;
+        Some((format!("{kind:?}"), all))
+    };
+    Ok(waited.filter_map(count).collect())
 }
 
 fn open_row(

@@ -44,6 +44,10 @@ impl Terminal {
         }
     }
 
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
     /// One transaction, and its kind.
     pub fn next(&mut self) -> Result<&'static str> {
         if self.deck.is_empty() {

@@ -29,6 +29,9 @@
 #include "plan/quals.h"
 #include "program/compile.h"
 
+/* Of pairs that are asked about one by one, which are few, a batch costs this part at most. */
+#define EACH 0.9
+
 /* What is divided of the quals at and below a join. */
 typedef struct Quals
 {
@@ -161,12 +164,36 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_join,
 };
 
+/*
+ * What a batched scan above a join costs beside it, and before its first row. Pair by pair it would be a round trip for each, so the batch is
+ * never dearer, though it is as slow where there is one pair only: that is what the planner
+ * expects beyond what statistics know of, and there may be hundreds.
+ */
+static Cost
+cost_above(PlannerInfo *root, const Path *join, List *clauses, Cost *startup)
+{
+	Cost		batch = cfd_batch_cost(join->rows, clauses);
+	QualCost	each;
+
+	cost_qual_eval(&each, clauses, root);
+	if (batch <= EACH * each.per_tuple * join->rows)
+	{
+		*startup = cfd_round_trip_cost;
+		return batch;
+	}
+	/* One that seems to begin later would lose against one that costs nearly the same. */
+	*startup = 0;
+	return EACH * each.per_tuple * join->rows;
+}
+
 /* A batched scan above a join, for "part" of the rows; NULL: the quals do not compile. */
 static Path *
-scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
+scan_above(PlannerInfo *root, RelOptInfo *joined, Path *join, List *moved, double part)
 {
 	List	   *clauses = extract_actual_clauses(moved, false);
 	CustomPath *custom;
+	Cost		startup;
+	Cost		cost;
 
 	if (cfd_quals_program(clauses) == NULL)
 		return NULL;
@@ -178,8 +205,9 @@ scan_above(RelOptInfo *joined, Path *join, List *moved, double part)
 	custom->path.parallel_workers = join->parallel_workers;
 	custom->path.rows = clamp_row_est(joined->rows * part);
 	custom->path.pathkeys = join->pathkeys;
-	custom->path.startup_cost = join->startup_cost + cfd_round_trip_cost;
-	custom->path.total_cost = join->total_cost + cfd_batch_cost(join->rows, clauses);
+	cost = cost_above(root, join, clauses, &startup);
+	custom->path.startup_cost = join->startup_cost + startup;
+	custom->path.total_cost = join->total_cost + cost;
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	custom->custom_paths = list_make1(join);
 	custom->custom_private = moved;
@@ -220,7 +248,7 @@ add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelO
 	if (quals.impossible || quals.moved == NIL)
 		return;
 	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
-	path = scan_above(joined, loop, quals.moved, part_of(outer->parent, outer));
+	path = scan_above(root, joined, loop, quals.moved, part_of(outer->parent, outer));
 	if (path != NULL)
 		add_to(joined, path);
 }
@@ -319,7 +347,7 @@ above_hash_join(PlannerInfo *root, RelOptInfo *joined, const HashPath *path, Joi
 	cost_qual_eval(&saved, quals.moved, root);
 	copy->jpath.path.total_cost -= saved.per_tuple * copy->jpath.path.rows;
 	copy->jpath.path.total_cost = Max(copy->jpath.path.total_cost, copy->jpath.path.startup_cost);
-	return scan_above(joined, &copy->jpath.path, quals.moved, part_of(joined, &path->jpath.path));
+	return scan_above(root, joined, &copy->jpath.path, quals.moved, part_of(joined, &path->jpath.path));
 }
 
 static void
