@@ -40,6 +40,7 @@ FLOORS = [
     "node/aggregate",
     "node/promote",
     "node/tokens",
+    "node/lookup",
     "schema",
     "hooks",
 ]

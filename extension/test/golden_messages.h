@@ -858,6 +858,44 @@ golden_search_answer(void)
 }
 
 static void
+golden_search_many(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07',
+		'\x05', '\x06', '\x07', '\x08', '\x06', '\x07', '\x08', '\x09', '\x07', '\x08', '\x09', '\x0a',
+		'\x0b', '\x0c', '\x0d', '\x0e', '\x08', '\x09', '\x0a', '\x0b', '\x09', '\x0a', '\x0b', '\x0c',
+		'\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x0b', '\x0c', '\x0d', '\x0e',
+		'\x0f', '\x10', '\x11', '\x12', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x12', '\x13',
+	};
+	CfdReadSearchMany read;
+	const CfdWireSearchMany filled = {.searches = 2u, .values = 2u};
+
+	check(cfd_decode_search_many(golden_bytes, 72, &read), "SearchMany is read");
+	check(read.head.searches == (uint32_t) UINT64_C(2), "searches of SearchMany");
+	check(read.head.values == (uint32_t) UINT64_C(2), "values of SearchMany");
+	check(read.among_count == 2 && sizeof(CfdWireAmong) * 2 == 16 && (const char *) read.among == golden_bytes + 8, "among of SearchMany");
+	check(read.sought_count == 2 && sizeof(CfdWireSought) * 2 == 32 && (const char *) read.sought == golden_bytes + 24, "sought of SearchMany");
+	check(read.columns_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.columns == golden_bytes + 56, "columns of SearchMany");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "SearchMany filled");
+	check(!cfd_decode_search_many(golden_bytes, 71, &read), "SearchMany cut short");
+}
+
+static void
+golden_search_many_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
+		'\x04', '\x05', '\x06', '\x07',
+	};
+	CfdReadSearchManyAnswer read;
+
+	check(cfd_decode_search_many_answer(golden_bytes, 16, &read), "SearchManyAnswer is read");
+	check(read.places_count == 2 && sizeof(CfdWirePlace) * 2 == 16 && (const char *) read.places == golden_bytes + 0, "places of SearchMany");
+	check(!cfd_decode_search_many_answer(golden_bytes, 15, &read), "SearchManyAnswer cut short");
+}
+
+static void
 golden_tokens(void)
 {
 	static const char golden_bytes[] = {
@@ -1691,6 +1729,8 @@ golden_messages(void)
 	golden_rank_forget();
 	golden_search();
 	golden_search_answer();
+	golden_search_many();
+	golden_search_many_answer();
 	golden_tokens();
 	golden_tokens_answer();
 	golden_aggregate_step();

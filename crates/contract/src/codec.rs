@@ -301,6 +301,13 @@ impl<'a, T: Fixed> List<'a, T> {
         T::take(&mut Reader(bytes)).ok()
     }
 
+    /// The first elements and those after them, if there are so many.
+    #[inline]
+    pub fn split_at(&self, count: usize) -> Option<(List<'a, T>, List<'a, T>)> {
+        let (head, rest) = self.bytes.split_at_checked(count.checked_mul(T::BYTES)?)?;
+        Some((List::new(head), List::new(rest)))
+    }
+
     /// The elements.
     #[inline]
     pub fn iter(&self) -> Elements<'a, T> {

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 16
+#define CFD_CONTRACT_VERSION 17
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -101,6 +101,7 @@
 #define CFD_KIND_RANK 73
 #define CFD_KIND_RANK_FORGET 74
 #define CFD_KIND_SEARCH 78
+#define CFD_KIND_SEARCH_MANY 79
 #define CFD_KIND_TOKENS 76
 #define CFD_KIND_AGGREGATE_STEP 80
 #define CFD_KIND_AGGREGATE_COMBINE 81
@@ -156,6 +157,7 @@
 	X(70, "DeclassifyGroups") \
 	X(73, "Rank") \
 	X(78, "Search") \
+	X(79, "SearchMany") \
 	X(76, "Tokens") \
 	X(83, "AggregateRegister") \
 	X(85, "AggregateReturn") \

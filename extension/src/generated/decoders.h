@@ -1236,6 +1236,54 @@ cfd_decode_search_answer(const void *bytes, uint64_t length, CfdReadSearchAnswer
 	return cfd_read_search_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadSearchMany
+{
+	CfdWireSearchMany head;
+	const CfdWireAmong *among;
+	uint64_t	among_count;
+	const CfdWireSought *sought;
+	uint64_t	sought_count;
+	const CfdWireFid *columns;
+	uint64_t	columns_count;
+} CfdReadSearchMany;
+
+static inline bool
+cfd_read_search_many(CfdReader *from, CfdReadSearchMany *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.searches, 8, (const void **) &out->among, &out->among_count) &&
+		cfd_take_list(from, (uint64_t) out->head.values, 16, (const void **) &out->sought, &out->sought_count) &&
+		cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->columns, &out->columns_count);
+}
+
+static inline bool
+cfd_decode_search_many(const void *bytes, uint64_t length, CfdReadSearchMany *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_search_many(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadSearchManyAnswer
+{
+	const CfdWirePlace *places;
+	uint64_t	places_count;
+} CfdReadSearchManyAnswer;
+
+static inline bool
+cfd_read_search_many_answer(CfdReader *from, CfdReadSearchManyAnswer *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->places, &out->places_count);
+}
+
+static inline bool
+cfd_decode_search_many_answer(const void *bytes, uint64_t length, CfdReadSearchManyAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_search_many_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadTokens
 {
 	CfdWireTokens head;

@@ -444,6 +444,22 @@ typedef struct CfdWirePlace
 } CFD_IN_MESSAGE CfdWirePlace;
 _Static_assert(sizeof(CfdWirePlace) == 8, "CfdWirePlace");
 
+/* One of several searches: how much of the message is its own. */
+typedef struct CfdWireAmong
+{
+	uint32_t	values;	/* Number of values. */
+	uint32_t	keys;	/* Number of keys. */
+} CFD_IN_MESSAGE CfdWireAmong;
+_Static_assert(sizeof(CfdWireAmong) == 8, "CfdWireAmong");
+
+/* Several searches at once, each as Kind::Search: of the pages that many rows come to. */
+typedef struct CfdWireSearchMany
+{
+	uint32_t	searches;	/* Number of searches. */
+	uint32_t	values;	/* Number of values of all of them. */
+} CFD_IN_MESSAGE CfdWireSearchMany;
+_Static_assert(sizeof(CfdWireSearchMany) == 8, "CfdWireSearchMany");
+
 /* Tokens of rows, for joins and groups that PostgreSQL makes by hash. Of one channel and one number two rows have one token exactly if they are equal column by column (integers of all widths, and floats of both, are one type); other tokens say nothing about each other. Does not tell earlier errors of one-way requests. */
 typedef struct CfdWireTokens
 {

@@ -14,6 +14,7 @@
 #include "hooks/hooks.h"
 #include "known/known.h"
 #include "node/aggregate/aggregate.h"
+#include "node/lookup/lookup.h"
 #include "node/promote/promote.h"
 #include "node/scan/scan.h"
 #include "node/sort/sort.h"
@@ -37,6 +38,8 @@ static const Pass passes[] = {
 	{"promotion by the batch", cfd_promote_wanted, cfd_promote_pass},
 	/* Looks whether plans end early: at sorts that are made by ranks they do not. */
 	{"tokens of hash keys", cfd_tokens_wanted, cfd_tokens_pass},
+	/* Last: what is below joins stays as it is. */
+	{"lookups by the batch", cfd_lookup_wanted, cfd_lookup_pass},
 };
 
 /* What is done to a join's paths. */
@@ -131,6 +134,7 @@ cfd_planner_init(void)
 	cfd_sort_init();
 	cfd_promote_init();
 	cfd_tokens_init();
+	cfd_lookup_init();
 	previous_planner = planner_hook;
 	planner_hook = plan_query;
 	previous_pathlist = set_rel_pathlist_hook;

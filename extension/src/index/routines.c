@@ -246,9 +246,11 @@ search_plan(PlanState *plan, void *context)
 	{
 		case T_IndexScanState:
 			index = ((IndexScanState *) plan)->iss_RelationDesc;
+			cfd_outer_link(plan);
 			break;
 		case T_IndexOnlyScanState:
 			index = ((IndexOnlyScanState *) plan)->ioss_RelationDesc;
+			cfd_outer_link(plan);
 			break;
 		case T_BitmapIndexScanState:
 			index = ((BitmapIndexScanState *) plan)->biss_RelationDesc;

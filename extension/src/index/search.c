@@ -118,24 +118,37 @@ is_beside(int number)
 	return number > 0 && wanted[number].column == wanted[number - 1].column;
 }
 
-/* Whether all places of values among keys of one column are known already (index/ahead.h). */
+/*
+ * Whether all places of values among the keys are known already (index/ahead.h): of each column among
+ * those keys that equal the values before.
+ */
 static bool
-place_known(int first, int end, Place within, const CfdFid *keys, const CfdFid *keys_end)
+place_known(int first, int end, Place within, const CfdFid *keys)
 {
 	int			rows = within.up_to - within.less;
+	Place		among = {0, rows};
+	Place		found = among;
 
-	if (keys_end - keys != rows)
+	if (cfd_known_kinds[CFD_FACT_PLACE] == 0)
 		return false;
 	for (int i = first; i < end; i++)
 	{
-		uint32		less;
-		uint32		up_to;
+		uint32		less = 0;
+		uint32		up_to = 0;
 
+		if (i > first && !is_beside(i))
+		{
+			keys += rows;
+			among = found;
+		}
 		/* What is known is in ascending order. */
 		if (wanted[i].descending ||
-			!cfd_known_place(wanted[i].program, wanted[i].fid, keys, rows, &less, &up_to))
+			(among.less < among.up_to &&
+			 !cfd_known_place(wanted[i].program, wanted[i].fid, keys + among.less, among.up_to - among.less,
+							  &less, &up_to)))
 			return false;
-		wanted[i].found = (Place) {within.less + less, within.less + up_to};
+		found = (Place) {among.less + less, among.less + up_to};
+		wanted[i].found = (Place) {within.less + found.less, within.less + found.up_to};
 	}
 	return true;
 }
@@ -168,7 +181,7 @@ place_protected(Relation index, int first, int end, Place within)
 		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
 			*to++ = cfd_key_fid(index, pages.key[key], wanted[i].column);
 	}
-	if (place_known(first, end, within, keys, to))
+	if (place_known(first, end, within, keys))
 		return true;
 	answer = cfd_call(CFD_KIND_SEARCH, &body, offsetof(CfdSearchBody, sought[end - first]), keys, (char *) to - (char *) keys, &length);
 	CFD_DECODE(search_answer, answer, length, &read);

@@ -74,6 +74,13 @@ record! {
         /// Its FID.
         fid: Fid,
     }
+    /// One of several searches: how much of the message is its own.
+    Among {
+        /// Number of values.
+        values: u32,
+        /// Number of keys.
+        keys: u32,
+    }
     /// Where a value belongs among keys.
     Place {
         /// How many keys come before it.
@@ -660,6 +667,23 @@ messages! {
         ;
         /// For each value; all are [`super::search::UNKNOWN`] if one of the FIDs that counted
         /// names nothing.
+        places: List<'a, Place> [],
+    };
+    /// Several searches at once, each as [`Kind::Search`]: of the pages that many rows come to.
+    SearchMany = 79, body<'a> {
+        /// Number of searches.
+        searches: u32,
+        /// Number of values of all of them.
+        values: u32;
+        /// The searches.
+        among: List<'a, Among> [searches],
+        /// The values of one search after the other.
+        sought: List<'a, Sought> [values],
+        /// The keys of one search after the other, of each column by column.
+        columns: List<'a, Fid> [],
+    } answer<'a> {
+        ;
+        /// For each value, as [`Kind::Search`] answers; unknown are those of one search only.
         places: List<'a, Place> [],
     };
 

@@ -238,6 +238,7 @@ impl Connection {
             Kind::Promote => self.promote(take(body)?),
             Kind::PromoteRuns => self.promote_runs(take(body)?),
             Kind::Search => self.search(take(body)?),
+            Kind::SearchMany => self.search_many(take(body)?),
             Kind::Rank => self.rank(take(body)?),
             Kind::Tokens => self.tokens(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),

@@ -1,4 +1,4 @@
-//! `Search`: where values belong among the keys of an index's page.
+//! `Search`, `SearchMany`: where values belong among the keys of an index's pages.
 //!
 //! The keys are in the index's order, column by column: what is sought in a column is sought
 //! only among the keys that equal the values before it, as PostgreSQL would compare.
@@ -10,11 +10,12 @@ use crate::fail::{self, Failure};
 use contract::codec::{Fixed, List};
 use contract::message::ROWS_MAX;
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, UNKNOWN, VALUES_MAX};
-use contract::message::table::{Place, Sought};
+use contract::message::table::{Among, Place, Sought};
 use contract::{Fid, body};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
+use values::Error;
 
 /// The place of a value that cannot be told.
 const NOWHERE: Place = Place {
@@ -37,6 +38,44 @@ impl Connection {
         Ok(())
     }
 
+    pub(super) fn search_many(&mut self, body: body::SearchMany<'_>) -> Result<(), Failure> {
+        let mut keys = std::mem::take(&mut self.fids);
+        keys.clear();
+        keys.extend(body.columns);
+        let done = self.places_of_all(&body, &keys);
+        self.fids = keys;
+        done
+    }
+
+    /// Replies with the places of one search after the other.
+    fn places_of_all(
+        &mut self,
+        body: &body::SearchMany<'_>,
+        mut keys: &[Fid],
+    ) -> Result<(), Failure> {
+        let mut values = body.sought;
+        for Among {
+            values: count,
+            keys: rows,
+        } in body.among
+        {
+            let (count, rows) = (count as usize, rows as usize);
+            if count > VALUES_MAX || rows > ROWS_MAX {
+                return Err(fail::malformed("There are too many rows or columns.").into());
+            }
+            let (own, others) = values.split_at(count).ok_or_else(other_count)?;
+            let columns = columns_of(own) * rows;
+            let (these, rest) = keys.split_at_checked(columns).ok_or_else(other_count)?;
+            self.places(own, rows, these)?;
+            self.session.counters.searches.fetch_add(1, Relaxed);
+            (values, keys) = (others, rest);
+        }
+        match values.is_empty() && keys.is_empty() {
+            true => Ok(()),
+            false => Err(other_count().into()),
+        }
+    }
+
     /// Replies with the place of each value.
     fn places(
         &mut self,
@@ -44,11 +83,10 @@ impl Connection {
         count: usize,
         keys: &[Fid],
     ) -> Result<(), Failure> {
-        let columns = values.iter().filter(|value| value.flags & BESIDE == 0);
-        if columns.count() * count != keys.len() {
-            let what = "The message does not have as many keys as it says.";
-            return Err(fail::malformed(what).into());
+        if columns_of(values) * count != keys.len() {
+            return Err(other_count().into());
         }
+        let begin = self.reply.len();
         let mut rest = keys;
         let mut column: &[Fid] = &[];
         let (mut within, mut found) = (0..count, 0..count);
@@ -61,7 +99,7 @@ impl Connection {
                 Ok(place) => found = place,
                 // The keys were copied from a page; garbage may have been swept since.
                 Err(_) if keys.iter().any(|fid| self.is_swept(*fid)) => {
-                    self.reply.clear();
+                    self.reply.truncate(begin);
                     (0..values.len()).for_each(|_| NOWHERE.put(&mut self.reply));
                     return Ok(());
                 }
@@ -135,6 +173,16 @@ impl Connection {
             order.reverse()
         })
     }
+}
+
+fn other_count() -> Error {
+    fail::malformed("The message does not have as many values and keys as it says.")
+}
+
+/// Columns that values are sought in.
+fn columns_of(values: List<'_, Sought>) -> usize {
+    let columns = values.iter().filter(|value| value.flags & BESIDE == 0);
+    columns.count()
 }
 
 /// The first place that is not less, and the first that is greater.

@@ -141,3 +141,74 @@ fn search() {
         [UNKNOWN; 2]
     );
 }
+
+/// Several searches in one message: each has its own values and keys, and a key that names nothing
+/// makes only its own search unknown.
+#[test]
+fn search_many() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let p = backend.open(1, Int4, -1);
+    let items: Vec<_> = [10, 20, 30]
+        .map(|v| (backend.put(&Value::Int4(v)), p))
+        .to_vec();
+    let keys = backend.promote(&items).unwrap();
+    let wanted = backend.put(&Value::Int4(20));
+    let high = backend.put(&Value::Int4(40));
+    let program = backend.number(Op::Cmp, &[Int4, Int4], None);
+    let swept = Fid::new(p, 99);
+    let ask = |backend: &mut Backend, searches: &[(&[(u32, Fid)], u32, &[Fid])], extra: &[Fid]| {
+        let values: usize = searches.iter().map(|(sought, ..)| sought.len()).sum();
+        let mut body = (searches.len() as u32).to_le_bytes().to_vec();
+        body.extend_from_slice(&(values as u32).to_le_bytes());
+        for (sought, rows, _) in searches {
+            body.extend_from_slice(&(sought.len() as u32).to_le_bytes());
+            body.extend_from_slice(&rows.to_le_bytes());
+        }
+        for (flags, fid) in searches.iter().flat_map(|(sought, ..)| *sought) {
+            body.extend_from_slice(&program.to_le_bytes());
+            body.extend_from_slice(&flags.to_le_bytes());
+            body.extend_from_slice(&fid.0.to_le_bytes());
+        }
+        let all = searches.iter().flat_map(|(_, _, keys)| *keys).chain(extra);
+        body.extend(all.flat_map(|fid| fid.0.to_le_bytes()));
+        let answer = backend
+            .call(Kind::SearchMany, &body)
+            .map_err(|e| state(Err::<(), _>(e)))?;
+        let (halves, _) = answer.as_chunks::<4>();
+        Ok::<Vec<u32>, String>(halves.iter().map(|h| u32::from_le_bytes(*h)).collect())
+    };
+    let one: &[(u32, Fid)] = &[(0, wanted)];
+    let two: &[(u32, Fid)] = &[(0, wanted), (BESIDE, high)];
+    let both: &[(u32, Fid)] = &[(0, wanted), (0, high)];
+    let (few, stale) = ([keys[1]], [keys[0], swept, keys[2]]);
+    let pairs = [keys[1], keys[1], keys[0], keys[2]];
+    let found = ask(
+        &mut backend,
+        &[
+            (two, 3, &keys),
+            (one, 3, &stale),
+            (one, 1, &few),
+            (both, 2, &pairs),
+            (one, 0, &[]),
+        ],
+        &[],
+    );
+    let unknown = [UNKNOWN; 2];
+    let expected = [&[1, 2, 3, 3], &unknown[..], &[0, 1], &[0, 2, 2, 2], &[0, 0]].concat();
+    assert_eq!(found.unwrap(), expected);
+    assert!(ask(&mut backend, &[], &[]).unwrap().is_empty());
+    // Keys that belong to no search, too few of them, and too many values.
+    assert_eq!(
+        ask(&mut backend, &[(one, 3, &keys)], &[swept]),
+        Err("08P01".into())
+    );
+    assert_eq!(
+        ask(&mut backend, &[(one, 4, &keys)], &[]),
+        Err("08P01".into())
+    );
+    assert_eq!(
+        ask(&mut backend, &[(&[(0, wanted); 33], 0, &[])], &[]),
+        Err("08P01".into())
+    );
+}
