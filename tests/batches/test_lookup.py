@@ -1,4 +1,4 @@
-"""Protected keys that a nested loop looks up in an index, for many outer rows at once (ConfideLookup).
+"""Protected keys that a nested loop looks up in an index, for many outer rows at once.
 
 Mechanism: outer rows are read ahead, their keys are placed in the pages of the index together, and
 the inner scan finds known facts. Right answer: rows of the plain twin, in a few round trips. Bug: a
