@@ -7,6 +7,7 @@ mod random;
 mod session;
 mod sysbench;
 mod tpcc;
+mod waits;
 mod wire;
 
 use std::fs::File;

@@ -10,6 +10,7 @@ use envelope::{PublicKey, SecretKey};
 use rewrite::report::Report;
 use rewrite::{Catalog, Schema};
 
+use crate::waits::{Counting, Waits};
 use crate::wire::{Address, Connection, Error, Fields, Result};
 
 /// The keys of a session with the client library.
@@ -88,20 +89,6 @@ macro_rules! params {
 /// Rows as text.
 pub type Rows = Vec<Vec<Option<String>>>;
 
-/// What a statement has waited for: how often it ran, and answers by the kind of message.
-#[derive(Default)]
-pub struct Waits {
-    pub calls: u64,
-    pub answers: BTreeMap<String, u64>,
-}
-
-/// Counts what the statements of a session wait for.
-#[derive(Default)]
-struct Counting {
-    seen: BTreeMap<String, u64>,
-    by_statement: BTreeMap<&'static str, Waits>,
-}
-
 /// An open session.
 pub struct Session {
     connection: Connection,
@@ -125,10 +112,7 @@ impl Session {
 
     /// From now on counts what each statement waits for; the role must be one that monitors.
     pub fn count_waits(&mut self) -> Result<()> {
-        self.counting = Some(Counting {
-            seen: answered(&mut self.connection)?,
-            ..Counting::default()
-        });
+        self.counting = Some(Counting::begin(&mut self.connection)?);
         Ok(())
     }
 
@@ -147,16 +131,7 @@ impl Session {
     pub fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<(Rows, u64)> {
         let result = self.run_prepared(sql, values)?;
         if let Some(counting) = &mut self.counting {
-            let now = answered(&mut self.connection)?;
-            let waits = counting.by_statement.entry(sql).or_default();
-            waits.calls += 1;
-            for (kind, count) in &now {
-                let more = count - counting.seen.get(kind).unwrap_or(&0);
-                if more > 0 {
-                    *waits.answers.entry(kind.clone()).or_default() += more;
-                }
-            }
-            counting.seen = now;
+            counting.count(&mut self.connection, sql)?;
         }
         Ok(result)
     }
@@ -264,25 +239,6 @@ impl Session {
     }
 }
 
-/// The session's answered messages so far, by kind, but for those that ask for this.
-fn answered(connection: &mut Connection) -> Result<BTreeMap<String, u64>> {
-    let sql = "SELECT name, value FROM confide.confide_stat_keeper";
-    let found: HashMap<String, u64> = texts(connection.simple(sql)?)
-        .into_iter()
-        .filter_map(|row| match row.as_slice() {
-            [Some(name), Some(value)] => Some((name.clone(), value.parse().ok()?)),
-            _ => None,
-        })
-        .collect();
-    let kinds = contract::Kind::ALL.iter();
-    let waited = kinds.filter(|kind| kind.is_answered() && **kind != contract::Kind::Stats);
-    let count = |kind: &contract::Kind| {
-        let all = *found.get(&format!("session.messages.{kind:?}"))?;
-        Some((format!("{kind:?}"), all))
-    };
-    Ok(waited.filter_map(count).collect())
-}
-
 fn open_row(
     library: Option<&Library>,
     statement: &Statement,
@@ -369,7 +325,7 @@ fn watch(connection: &mut Connection, session: &mut client::Session) -> Result<S
     Ok(schema)
 }
 
-fn texts(rows: Vec<Fields>) -> Vec<rewrite::Row> {
+pub(crate) fn texts(rows: Vec<Fields>) -> Vec<rewrite::Row> {
     let text = |field: Vec<u8>| String::from_utf8_lossy(&field).into_owned();
     rows.into_iter()
         .map(|row| row.into_iter().map(|field| field.map(text)).collect())
