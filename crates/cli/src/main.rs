@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod attest;
+mod audit;
 mod authorise;
 mod backup;
 mod fix;
@@ -84,6 +85,9 @@ enum Command {
     /// The users that a proxy authenticates itself (users_file; docs/operations.md).
     #[command(subcommand)]
     User(user::Command),
+    /// The keeper's audit log: what was allowed and refused (docs/security.md).
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Prints the version.
     Version,
 }
@@ -154,6 +158,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Fix(command) => Ok(fix::run(&command)?),
         Command::Record(command) => Ok(record::run(&command)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
+        Command::Audit(command) => Ok(audit::run(&command)?),
         Command::User(command) => Ok(user::run(&command)?),
         Command::Version => Ok(format!(
             "confide {} (contract {})",

@@ -258,7 +258,8 @@ fn report(header: &Header, what: &str, only: Option<usize>, evidence: &str) -> S
 }
 
 impl By {
-    fn key(&self) -> Result<VerifyingKey, String> {
+    /// The key.
+    pub fn key(&self) -> Result<VerifyingKey, String> {
         self.key.parse().map_err(|e| format!("--key: {e}"))
     }
 }

@@ -89,6 +89,12 @@ impl Column {
     }
 }
 
+impl std::fmt::Display for Column {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.schema, self.relation, self.column)
+    }
+}
+
 /// Columns that may meet each other, and what may be done with them and what was made of
 /// them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -105,6 +111,37 @@ pub struct Entry {
     pub writes: BTreeSet<Column>,
 }
 
+impl std::fmt::Display for Entry {
+    /// For people.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let listed = |columns: &BTreeSet<Column>| {
+            let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            names.join(", ")
+        };
+        let families = (0..8)
+            .map(|bit| 1 << bit)
+            .filter(|b| self.families & b != 0);
+        let names: Vec<&str> = families.map(family::name).collect();
+        write!(
+            f,
+            "reads ({}) writes ({})",
+            listed(&self.reads),
+            listed(&self.writes)
+        )?;
+        write!(f, " may ({})", names.join(", "))?;
+        for (bit, name) in [
+            (origin::CLIENT, "constants"),
+            (origin::PLAIN, "plain values"),
+            (origin::EXPORT, "envelopes"),
+        ] {
+            if self.origins & bit != 0 {
+                write!(f, " with {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a statement may do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grant {
@@ -113,6 +150,19 @@ pub struct Grant {
     /// Columns by other names: who may use the first may use the others. For good, as what a
     /// standing entry allows: of a view's columns, and of what was renamed.
     pub aliases: BTreeMap<Column, BTreeSet<Column>>,
+}
+
+impl std::fmt::Display for Grant {
+    /// For people.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let entries = self.entries.iter().map(ToString::to_string);
+        let also = |(column, names): (&Column, &BTreeSet<Column>)| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            format!("{column} is also {}", names.join(", "))
+        };
+        let all: Vec<String> = entries.chain(self.aliases.iter().map(also)).collect();
+        f.write_str(&all.join("; "))
+    }
 }
 
 impl Grant {

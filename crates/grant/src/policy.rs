@@ -53,6 +53,22 @@ pub struct Command {
     pub word: String,
 }
 
+impl std::fmt::Display for Command {
+    /// As somebody would say it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Command { verb, column, word } = self;
+        match verb {
+            Verb::GrantViewer => write!(f, "GRANT VIEWER ON {column} TO {word}"),
+            Verb::DenyViewer => write!(f, "DENY VIEWER ON {column} TO {word}"),
+            Verb::RevokeViewer => write!(f, "REVOKE VIEWER ON {column} FROM {word}"),
+            Verb::GrantOwner => write!(f, "GRANT OWNER {column} TO {word}"),
+            Verb::RevokeOwner => write!(f, "REVOKE OWNER {column}"),
+            // A constant is the owner's own text.
+            Verb::Mask => write!(f, "mask of {column}: {word}"),
+        }
+    }
+}
+
 impl Command {
     /// Its bytes.
     #[must_use]

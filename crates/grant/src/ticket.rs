@@ -89,6 +89,31 @@ fn take_text(rest: &mut &[u8]) -> Result<String, Malformed> {
     String::from_utf8(text.to_vec()).map_err(|_| Malformed)
 }
 
+impl std::fmt::Display for Ticket {
+    /// For people.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "database {}", self.database)?;
+        for Place {
+            schema,
+            relation,
+            column,
+        } in &self.places
+        {
+            write!(f, ", {schema}.{relation}")?;
+            if let Some(column) = column {
+                write!(f, ".{column}")?;
+            }
+        }
+        if self.other_columns {
+            f.write_str(", into other columns, too")?;
+        }
+        match self.uses {
+            0 => write!(f, ", until {}", self.expires),
+            n => write!(f, ", {n} uses until {}", self.expires),
+        }
+    }
+}
+
 impl Ticket {
     /// Its bytes.
     #[must_use]

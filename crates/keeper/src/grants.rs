@@ -266,8 +266,12 @@ impl Standing {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what of a grant holds for good, and names its columns.
-    pub fn add(&self, grant: &Grant) -> Result<(), Error> {
+    /// Takes in what of a grant holds for good, once that is noted, and names its columns.
+    pub fn add(
+        &self,
+        grant: &Grant,
+        note: impl FnOnce(&Grant) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let lasting = lasting(grant);
         let mut inner = self.write();
         let entries = grant.entries.iter();
@@ -282,6 +286,7 @@ impl Standing {
                 "There are too many standing grants.",
             ));
         }
+        note(&lasting)?;
         let all = inner.grants.iter().chain([&lasting]);
         self.save(all).map_err(|what| {
             tracing::error!("cannot write the standing grants: {what}");
@@ -423,7 +428,9 @@ mod tests {
             aliases: aliases.into(),
         };
         let first = Standing::open(dir.path(), &root)?;
-        first.add(&grant).map_err(|e| e.message.to_string())?;
+        first
+            .add(&grant, |_| Ok(()))
+            .map_err(|e| e.message.to_string())?;
         let again = Standing::open(dir.path(), &root)?;
         let none = Grants::default();
         assert!(again.cover(&of(origin::CLIENT, &[&a]), family::COMPARE, &none));
@@ -459,7 +466,9 @@ mod tests {
             entries: vec![entry(true, &[&b]), copy, entry(true, &[&c, &d])],
             ..Grant::default()
         };
-        standing.add(&grant).map_err(|e| e.message.to_string())?;
+        standing
+            .add(&grant, |_| Ok(()))
+            .map_err(|e| e.message.to_string())?;
         let mut grants = Grants::default();
         let write = Entry {
             standing: false,
@@ -504,7 +513,9 @@ mod tests {
             entries: vec![entry(true, &[&a, &b]), other],
             ..Grant::default()
         };
-        standing.add(&grant).map_err(|e| e.message.to_string())?;
+        standing
+            .add(&grant, |_| Ok(()))
+            .map_err(|e| e.message.to_string())?;
         let statement = |origins| Entry {
             origins,
             families: family::AGGREGATE,

@@ -2,6 +2,7 @@
 //! the sessions.
 
 use crate::arenas::ArenaPair;
+use crate::audit::Audit;
 use crate::background::Signal;
 use crate::clients::Clients;
 use crate::config::Config;
@@ -70,6 +71,8 @@ pub struct Keeper {
     pub viewers: Viewers,
     /// Restore tickets that were used.
     pub tickets: Tickets,
+    /// What was allowed and refused.
+    pub audit: Audit,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Recordings for administrators.
@@ -110,7 +113,13 @@ impl Keeper {
         let administrators = &config.administrators;
         let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
         let tickets = Tickets::open(&config.data_dir, &keys.standing)?;
+        let known = durable.as_ref().map(Durable::audit).unwrap_or_default();
+        let audit = Audit::open(&config.data_dir, keys.signing.clone(), known)?;
+        audit
+            .note("started", "-", format!("contract {}", contract::VERSION))
+            .map_err(|e| e.message)?;
         Ok(Keeper {
+            audit,
             store,
             standing,
             tickets,
@@ -206,6 +215,7 @@ impl Keeper {
             if let Some(client) = client
                 && self.clients.name(&client.key).is_none()
             {
+                self.audit.key_withdrawn(&client.name, &client.key);
                 tracing::info!(key = %client.key, session = session.id, "key withdrawn: session ended");
                 session.change(|shared| {
                     shared.client = None;

@@ -29,7 +29,7 @@ pub struct Keys {
     /// What clients know it by.
     pub public: PublicKey,
     /// Signs results and checkpoints.
-    pub signing: SigningKey,
+    pub signing: Arc<SigningKey>,
     /// Seals export envelopes.
     pub export: Sealer,
     /// Under which values are hashed when a hash is declassified.
@@ -69,6 +69,7 @@ impl Keys {
         Ok(Keys {
             public: secret.public()?,
             signing: SigningKey::from_seed(&*secret.signing_seed()?)
+                .map(Arc::new)
                 .map_err(|_| Error::KeyFormat("cannot sign"))?,
             secret,
             export: Sealer::export(ExportKey::derive(&root, epoch))?,

@@ -19,6 +19,7 @@ mod account;
 mod aggregation;
 mod ahead;
 mod arenas;
+mod audit;
 mod background;
 mod clients;
 mod config;

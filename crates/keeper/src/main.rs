@@ -124,7 +124,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 fn accept(config: &Config) -> Result<(), End> {
     harden::harden()?;
     let keys = Keys::of(config)?;
-    let done = keeper::accept_backup(config, keys.root())?;
+    let done = keeper::accept_backup(config, &keys)?;
     tracing::warn!(directory = %config.data_dir.display(), "accepted a backup: {done}");
     println!("confide-keeper: {done}");
     Ok(())

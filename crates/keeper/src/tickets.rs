@@ -65,16 +65,21 @@ impl Tickets {
         })
     }
 
-    /// Counts a use.
+    /// Counts a use, once it is noted.
     ///
     /// # Errors
     /// It has expired, or was used as often as it may be.
-    pub fn take(&self, ticket: &Ticket, now: u64) -> Result<(), Error> {
+    pub fn take(
+        &self,
+        ticket: &Ticket,
+        now: u64,
+        note: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         if now >= ticket.expires {
             return Err(fail::bad_ticket("It has expired."));
         }
         if ticket.uses == 0 {
-            return Ok(());
+            return note();
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next: HashMap<Number, Used> = used.clone();
@@ -90,6 +95,7 @@ impl Tickets {
         if next.len() > USED_MAX {
             return Err(fail::program_limit("Too many restore tickets were used."));
         }
+        note()?;
         let mut plain = Vec::with_capacity(next.len() * ENTRY_BYTES);
         for (number, used) in &next {
             plain.extend_from_slice(number);
@@ -127,17 +133,17 @@ mod tests {
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
         let root = Zeroizing::new([1; 32]);
         let tickets = Tickets::open(dir.path(), &root)?;
-        assert!(tickets.take(&ticket(2, 100), 50).is_ok());
+        assert!(tickets.take(&ticket(2, 100), 50, || Ok(())).is_ok());
         let again = Tickets::open(dir.path(), &root)?;
-        assert!(again.take(&ticket(2, 100), 50).is_ok());
-        assert!(again.take(&ticket(2, 100), 50).is_err());
+        assert!(again.take(&ticket(2, 100), 50, || Ok(())).is_ok());
+        assert!(again.take(&ticket(2, 100), 50, || Ok(())).is_err());
         assert!(
             Tickets::open(dir.path(), &root)?
-                .take(&ticket(2, 100), 50)
+                .take(&ticket(2, 100), 50, || Ok(()))
                 .is_err()
         );
-        assert!(again.take(&ticket(0, 100), 99).is_ok());
-        assert!(again.take(&ticket(0, 100), 100).is_err());
+        assert!(again.take(&ticket(0, 100), 99, || Ok(())).is_ok());
+        assert!(again.take(&ticket(0, 100), 100, || Ok(())).is_err());
         Ok(())
     }
 }

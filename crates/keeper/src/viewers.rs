@@ -20,7 +20,7 @@ use values::{Env, Error, Value};
 use zeroize::Zeroizing;
 
 /// In the data directory.
-const FILE: &str = "viewers";
+pub const FILE: &str = "viewers";
 /// More columns are not claimed.
 const CLAIMED_MAX: usize = 65_536;
 
@@ -169,8 +169,13 @@ impl Viewers {
         (!owns && !views).then(|| rule.mask.clone())
     }
 
-    /// Carries out what a client has said.
-    pub fn tell(&self, command: &Command, by: &str) -> Result<(), Error> {
+    /// Carries out what a client has said, once it is noted.
+    pub fn tell(
+        &self,
+        command: &Command,
+        by: &str,
+        note: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         if rules.len() >= CLAIMED_MAX {
             return Err(fail::program_limit("Too many columns have owners."));
@@ -179,6 +184,7 @@ impl Viewers {
         let rule = self.changed(rules.get(&id), command, by)?;
         let mut next = rules.clone();
         next.insert(id, rule);
+        note()?;
         let text: String = next.values().map(write).collect();
         self.file.write(text.as_bytes()).map_err(|what| {
             tracing::error!("cannot write who sees what: {what}");
@@ -309,7 +315,7 @@ mod tests {
             column: Column::new("s", "t", "pay"),
             word: word.into(),
         };
-        viewers.tell(&command, by).is_ok()
+        viewers.tell(&command, by, || Ok(())).is_ok()
     }
 
     fn hidden(viewers: &Viewers, name: &str) -> bool {

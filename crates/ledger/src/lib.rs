@@ -6,6 +6,7 @@
 //! - [`row`]: the bytes of a row version that are hashed; [`entry`]: those of the log's leaves.
 //! - [`checkpoint`]: size and root of a log, as a signed note; [`report`]: what a walk over a
 //!   table found, signed.
+//! - [`audit`]: the keeper's log of what was allowed and refused.
 //! - [`result`]: a signed result, and a single cell of it.
 //!
 //! Not here: where hashes are stored, keys at rest, the evidence that a key belongs
@@ -15,6 +16,7 @@
 //! bytes are an error, without a panic, and with memory bounded by their length.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod checkpoint;
 mod codec;
 pub mod entry;

@@ -31,6 +31,8 @@ pub(super) struct Remembered {
     unions: HashMap<(Label, Label), Label>,
     /// What was covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
+    /// Columns whose values have left in export envelopes.
+    pub(super) exported: HashSet<u32>,
     /// What came from export envelopes, and may go into these partitions.
     pub(super) taken: HashSet<(Label, u32)>,
     /// Of tokens: labels of the columns, by the tokens' number.
@@ -75,7 +77,11 @@ impl Connection {
         });
         self.wipe();
         let (grant, standing) = (grant?, &self.keeper.standing);
-        standing.add(&grant)?;
+        let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
+        let audit = &self.keeper.audit;
+        standing.add(&grant, |lasting| {
+            audit.note("standing-grant", by, lasting.to_string())
+        })?;
         let grants = &self.session.grants;
         let mut grants = grants.write().unwrap_or_else(PoisonError::into_inner);
         Ok(grants.add(&grant, standing)?)

@@ -50,7 +50,10 @@ impl Connection {
         let admitted = session.admitted.lock();
         let mut admitted = admitted.unwrap_or_else(PoisonError::into_inner);
         if !admitted.contains(&ticket.number) {
-            self.keeper.tickets.take(&ticket, tickets::now())?;
+            let audit = &self.keeper.audit;
+            let what = format!("{ticket} (session {})", session.id);
+            let note = || audit.note("ticket", "-", what);
+            self.keeper.tickets.take(&ticket, tickets::now(), note)?;
             admitted.push(ticket.number);
             tracing::info!(session = session.id, "restore ticket taken");
         }

@@ -175,6 +175,22 @@ impl Connection {
         Ok(())
     }
 
+    /// Values of a column leave in a session without a client: noted once.
+    fn note_export(&self, fid: Fid) {
+        let partition = fid.partition();
+        if fid.is_temporary() || !self.remembered.borrow_mut().exported.insert(partition) {
+            return;
+        }
+        let column = self.keeper.store.get(partition).and_then(|p| p.column());
+        let column = column.and_then(|(id, _)| self.keeper.standing.name_of(&id));
+        let column = column.map_or_else(|| format!("column number {partition}"), |c| c.to_string());
+        let what = format!(
+            "{column} (database {}, session {})",
+            self.session.database, self.session.id
+        );
+        self.keeper.audit.mention("export", "-", what);
+    }
+
     /// Appends a value's envelope to the reply; nothing for NULL.
     fn seal(&mut self, fid: Fid, t: TypeCode) -> Result<(), Failure> {
         let label = self.operands(&[fid])?.label;
@@ -195,6 +211,7 @@ impl Connection {
             Some(client) => client.sealer.seal(t as u8, 0, &plain, &mut self.reply),
             None => {
                 let home = self.home_of(fid)?;
+                self.note_export(fid);
                 let sealer = &self.keeper.keys.export;
                 sealer.seal_home(t as u8, &home, &plain, &mut self.reply)
             }

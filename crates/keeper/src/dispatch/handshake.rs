@@ -54,6 +54,11 @@ impl Connection {
         let name = self.keeper.clients.name(&key);
         self.keeper.withdrawn.ring();
         let Some(name) = name else {
+            let what = format!(
+                "28000 key {key} is not authorised (session {})",
+                self.session.id
+            );
+            self.keeper.audit.mention("refused", "-", what);
             tracing::warn!(%key, session = self.session.id, "client is not authorised");
             return Err(Error::new(b"28000", "confide: client is not authorised")
                 .detail(format!("Its public key is {key}."))
@@ -61,6 +66,7 @@ impl Connection {
         };
         let echo = keys.echo().map_err(failed)?;
         let (sealer, opener) = keys.into_keeper().map_err(failed)?;
+        self.keeper.audit.key_used(&name, &key);
         tracing::info!(%key, name, session = self.session.id, "client session");
         let client = Client {
             name,

@@ -291,6 +291,11 @@ impl Connection {
         let sealed = &mut self.ledger.sealed;
         sealed.retain(|(log, known)| (*log, known.first) != (number, group.first));
         sealed.push((number, group));
+        let erased = doings.iter().filter(|d| d.kind == Kind::Erase).count();
+        if erased > 0 {
+            let what = format!("{names}: {erased} row versions");
+            self.keeper.audit.note("erase", &client.name, what)?;
+        }
         for (index, bytes) in made {
             promotion.push(Fid::new(number, index).0, TypeCode::Bytea as u8, &bytes);
         }

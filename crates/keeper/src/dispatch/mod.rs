@@ -205,6 +205,16 @@ impl Connection {
         }
     }
 
+    /// Refusals are in the audit log, once each.
+    #[cold]
+    fn note_refusal(&self, kind: Kind, failure: &Failure) {
+        if failure.error.sqlstate == *b"42501" && !failure.told {
+            let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
+            let audit = &self.keeper.audit;
+            audit.refused(by, self.session.id, kind, &failure.error);
+        }
+    }
+
     #[inline]
     fn carry_out(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
         if kind.is_answered() {
@@ -213,12 +223,17 @@ impl Connection {
                 let error = self.pending.take()?;
                 return Some(Err(Arc::unwrap_or_clone(error)));
             }
-            return Some(self.answered(kind, body).map_err(Failure::into_error));
+            let done = self.answered(kind, body);
+            return Some(done.map_err(|failure| {
+                self.note_refusal(kind, &failure);
+                failure.into_error()
+            }));
         }
         if let Err(failure) = self.one_way(kind, body)
             && !failure.told
             && self.pending.is_none()
         {
+            self.note_refusal(kind, &failure);
             self.pending = Some(failure.error);
         }
         None

@@ -81,12 +81,15 @@ impl Connection {
                 let principal = scope.principal.clone();
                 let (database, ring) = (scope.database, scope.ring);
                 let name = recorder.start(scope)?;
+                let what = format!("begins: {name}, of {principal:?}, database {database:?}");
+                self.keeper.audit.note("recording", by, what)?;
                 tracing::info!(by, name, principal, database, ring, "recording begins");
             }
             Order::Stop => {
                 if !recorder.stop(End::Stopped)? {
                     return Err(Error::new(b"55000", "confide: nothing is recorded").into());
                 }
+                self.keeper.audit.note("recording", by, "stopped".into())?;
                 tracing::info!(by, "recording stopped");
             }
         }

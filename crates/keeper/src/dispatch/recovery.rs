@@ -155,6 +155,7 @@ impl Connection {
             position,
         };
         let store = &self.keeper.store;
-        Ok(self.durable()?.checkpoint(store, at)?)
+        let audit = self.keeper.audit.head()?;
+        Ok(self.durable()?.checkpoint(store, at, audit)?)
     }
 }

@@ -64,7 +64,9 @@ impl Connection {
                 .into());
         }
         self.told_once(body.envelope)?;
-        self.keeper.viewers.tell(&command, &name)?;
+        let audit = &self.keeper.audit;
+        let note = || audit.note("policy", &name, command.to_string());
+        self.keeper.viewers.tell(&command, &name, note)?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
         self.keeper.reconsider();
         Ok(())

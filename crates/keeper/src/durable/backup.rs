@@ -3,7 +3,9 @@
 //! Invariant: what leaves the keeper is sealed, as it is on its disk.
 
 use super::{Durable, Place};
+use crate::audit::Audit;
 use crate::config::Config;
+use crate::keys::Keys;
 use values::Error;
 use vault::{Copy, Directory, Vault};
 
@@ -21,7 +23,13 @@ impl Durable {
         let vault = state.vault.as_ref();
         let vault = vault.ok_or_else(|| failed(&"the last checkpoint failed"))?;
         let meta = super::Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
-        let copy = vault.copy(&[crate::grants::FILE, crate::tickets::FILE]);
+        let beside = [
+            crate::grants::FILE,
+            crate::tickets::FILE,
+            crate::viewers::FILE,
+            crate::audit::FILE,
+        ];
+        let copy = vault.copy(&beside);
         let copy = copy.map_err(|e| failed(&e))?;
         Ok((copy, meta.position, meta.timeline))
     }
@@ -41,7 +49,8 @@ impl Durable {
 ///
 /// # Errors
 /// When the files are not authentic, or a keeper uses them.
-pub fn accept_backup(config: &Config, root: &[u8; 32]) -> Result<String, String> {
+pub fn accept_backup(config: &Config, keys: &Keys) -> Result<String, String> {
+    let root = keys.root();
     let place = Place::of(config, root);
     let accept = || -> Result<String, String> {
         let _held = super::lock(&place.directory)?;
@@ -49,6 +58,8 @@ pub fn accept_backup(config: &Config, root: &[u8; 32]) -> Result<String, String>
         let counter = place.freshness.open();
         let (from, to) =
             Vault::accept(Box::new(files), counter, root).map_err(|e| e.to_string())?;
+        let (_, meta) = place.open()?;
+        Audit::accept(&place.directory, keys.signing.clone(), meta.audit)?;
         Ok(format!(
             "the copy of version {from} is now the newest, as version {to}"
         ))

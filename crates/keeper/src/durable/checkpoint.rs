@@ -12,6 +12,7 @@
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
+use ledger::audit::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use store::{ColumnId, Listed, PartitionKey, Store};
@@ -84,11 +85,11 @@ impl<'a> Writer<'a> {
 
 impl Durable {
     /// Makes everything durable that the store holds; the WAL before this place
-    /// will not be needed any more.
+    /// will not be needed any more. The audit log has this end.
     ///
     /// # Errors
     /// When the vault fails; the checkpoint before still counts.
-    pub fn checkpoint(&self, store: &Store, at: At) -> Result<(), Error> {
+    pub fn checkpoint(&self, store: &Store, at: At, audit: Head) -> Result<(), Error> {
         let At {
             system, position, ..
         } = at;
@@ -109,7 +110,7 @@ impl Durable {
         let began = std::time::Instant::now();
         let mut state = self.state();
         let whole = state.vault.is_none();
-        let written = match self.write(&mut state, store, at, whole) {
+        let written = match self.write(&mut state, store, at, (whole, audit)) {
             Ok(written) => written,
             Err(error) => {
                 state.vault = None;
@@ -125,7 +126,13 @@ impl Durable {
         Ok(())
     }
 
-    fn write(&self, state: &mut State, store: &Store, at: At, whole: bool) -> Result<u64, Error> {
+    fn write(
+        &self,
+        state: &mut State,
+        store: &Store,
+        at: At,
+        (whole, audit): (bool, Head),
+    ) -> Result<u64, Error> {
         if whole {
             let (vault, _) = self.place.open().map_err(|e| failed(&e))?;
             state.vault = Some(vault);
@@ -153,6 +160,7 @@ impl Durable {
             timeline: at.timeline,
             store: self.id,
             generation,
+            audit,
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),

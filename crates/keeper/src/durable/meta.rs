@@ -3,18 +3,23 @@
 //!
 //! Bytes: version `u8`, zeros 1..4, next partition number `u32` 4..8, system
 //! identifier `u64` 8..16, LSN `u64` 16..24, the store's number `u64` 24..32, timeline
-//! `u32` 32..36, generation of the redo records `u32` 36..40; then for each partition number,
+//! `u32` 32..36, generation of the redo records `u32` 36..40; the audit log's last number
+//! `u64` 40..48 and its hash 48..80 (versions 2 and 3 have neither); then for each partition number,
 //! database, relation,
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
 use contract::fid::ARENA_BASE;
+use ledger::Hash;
+use ledger::audit::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ColumnId, Layout, Listed, PartitionKey};
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+const WITHOUT_AUDIT: u8 = 3;
 const WITHOUT_COLUMNS: u8 = 2;
 const HEADER_BYTES: usize = 40;
+const AUDIT_BYTES: usize = 40;
 const PARTITION_BYTES: usize = 20;
 /// In the code of a layout: a client has built or searched an index of the column.
 const INDEXED: u32 = 1 << 15;
@@ -33,6 +38,8 @@ pub(super) struct Meta {
     pub timeline: u32,
     /// Redo records of earlier generations are in the store.
     pub generation: u32,
+    /// The audit log had this end.
+    pub audit: Head,
     /// Partition numbers from here on were never used.
     pub next: u32,
     /// The partitions.
@@ -52,6 +59,8 @@ impl Meta {
         out.extend_from_slice(&self.store.to_le_bytes());
         out.extend_from_slice(&self.timeline.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
+        out.extend_from_slice(&self.audit.number.to_le_bytes());
+        out.extend_from_slice(&self.audit.hash.0);
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -81,9 +90,13 @@ impl Meta {
         let wide = |low: &[u8; 4], high: &[u8; 4]| {
             u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
         };
-        let width = match *first {
-            [VERSION, 0, 0, 0] => PARTITION_BYTES + COLUMN_BYTES,
-            [WITHOUT_COLUMNS, 0, 0, 0] => PARTITION_BYTES,
+        let (width, audit, rest) = match *first {
+            [VERSION, 0, 0, 0] => {
+                let (audit, rest) = rest.split_first_chunk::<AUDIT_BYTES>()?;
+                (PARTITION_BYTES + COLUMN_BYTES, audit_head(audit)?, rest)
+            }
+            [WITHOUT_AUDIT, 0, 0, 0] => (PARTITION_BYTES + COLUMN_BYTES, Head::default(), rest),
+            [WITHOUT_COLUMNS, 0, 0, 0] => (PARTITION_BYTES, Head::default(), rest),
             _ => return None,
         };
         if !rest.len().is_multiple_of(width) {
@@ -110,12 +123,21 @@ impl Meta {
             store: wide(i0, i1),
             timeline: u32::from_le_bytes(*timeline),
             generation: u32::from_le_bytes(*generation),
+            audit,
             next: u32::from_le_bytes(*next),
             indexed: searched,
             partitions,
             columns,
         })
     }
+}
+
+fn audit_head(bytes: &[u8; AUDIT_BYTES]) -> Option<Head> {
+    let (number, hash) = bytes.split_first_chunk()?;
+    Some(Head {
+        number: u64::from_le_bytes(*number),
+        hash: Hash(*hash.first_chunk()?),
+    })
 }
 
 /// A layout, and whether the column is indexed, as one number.
@@ -169,6 +191,10 @@ mod tests {
             store: 0x2122_2324_2526_2728,
             timeline: 3,
             generation: 77,
+            audit: Head {
+                number: 12,
+                hash: Hash([9; 32]),
+            },
             next: 9,
             partitions: vec![
                 listed(1, TypeCode::Text, -1),
@@ -178,20 +204,24 @@ mod tests {
             columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 112);
+        assert_eq!(bytes.len(), 152);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..40 {
+        for length in 1..80 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..111]), None);
+        assert_eq!(Meta::decode(&bytes[..151]), None);
         let mut older = bytes.clone();
+        older.drain(40..80);
+        older[0] = 3;
+        let audit = Meta::decode(&older).map(|m| (m.columns.len(), m.audit));
+        assert_eq!(audit, Some((1, Head::default())));
         older.drain(96..112);
         older.drain(60..76);
         older[0] = 2;
         let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
         assert_eq!(columns, Some((2, 0)));
-        for at in [0, 1, 40 + 16] {
+        for at in [0, 1, 80 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -21,6 +21,7 @@ pub use backup::accept_backup;
 use crate::config::Config;
 use contract::{Fid, message};
 use history::History;
+use ledger::audit::Head;
 use meta::Meta;
 use redo::{Opener, Order, Record, Sealer};
 use std::fs::File;
@@ -45,6 +46,8 @@ pub struct Durable {
     timeline: AtomicU32,
     /// LSN up to which the redo records are in the store.
     applied: AtomicU64,
+    /// What the last checkpoint before the keeper's start knew of the audit log.
+    audit: Head,
     state: Mutex<State>,
     /// Locked as long as this keeper lives.
     _lock: File,
@@ -248,6 +251,7 @@ impl Durable {
             position: AtomicU64::new(meta.position),
             timeline: AtomicU32::new(meta.timeline),
             applied: AtomicU64::new(meta.position),
+            audit: meta.audit,
             state: Mutex::new(State {
                 vault: Some(vault),
                 opener,
@@ -272,6 +276,11 @@ impl Durable {
             FOLLOWS => Mode::Follows,
             _ => Mode::Recovers,
         }
+    }
+
+    /// The end that the audit log had when the keeper was started, or before.
+    pub fn audit(&self) -> Head {
+        self.audit
     }
 
     /// Whether the keeper must not serve yet.

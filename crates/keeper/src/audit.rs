@@ -1,0 +1,310 @@
+//! The keeper's audit log (`ledger::audit`): who was given what, what was refused, what left and
+//! came in without a client. Names of principals and columns, no values.
+//!
+//! What is allowed for good is on disk before it counts. Refusals and exports are written
+//! without waiting for the disk, and so many in a minute only: the next line says how many
+//! were left out.
+//!
+//! Invariants: a keeper with a data directory goes on from the log's last line, and does not
+//! start where the log lacks what its last checkpoint knew of it, which the freshness counter
+//! guards; nothing is taken out of the log.
+
+use contract::Kind;
+use ledger::SigningKey;
+use ledger::audit::{self, Event, Head};
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use values::Error;
+
+/// In the data directory.
+pub const FILE: &str = "audit";
+/// Lines in a minute that nobody waits for.
+const BOUND: u32 = 30;
+const MINUTE: u64 = 60;
+
+/// The log of a keeper.
+pub struct Audit {
+    key: Arc<SigningKey>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// None without a data directory: then it is the keeper's ordinary log only.
+    file: Option<File>,
+    head: Head,
+    minute: u64,
+    count: u32,
+    left_out: u64,
+    keys: HashSet<String>,
+    broken: bool,
+}
+
+fn now() -> u64 {
+    crate::tickets::now()
+}
+
+/// How an operator says that the log need not go on from a head.
+fn waived(head: &Head) -> String {
+    format!("goes on without record {head}")
+}
+
+impl Audit {
+    /// The log in a directory, which must go on from what is known of it.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn open(directory: &Path, key: Arc<SigningKey>, known: Head) -> Result<Audit, String> {
+        let opened = |inner| Audit {
+            key,
+            inner: Mutex::new(inner),
+        };
+        if directory.as_os_str().is_empty() {
+            return Ok(opened(Inner::default()));
+        }
+        let path = directory.join(FILE);
+        let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) => return Err(at(&e)),
+        };
+        // The last line may have been cut by a crash while it was written.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let lines = text.get(..whole).unwrap_or_default();
+        let log = audit::verify(lines, None).map_err(|e| at(&e))?;
+        let accepted = |what| {
+            log.events
+                .iter()
+                .any(|e| e.kind == "accepted" && e.what == what)
+        };
+        if let Err(trouble) = log.goes_on_from(&known)
+            && !accepted(waived(&known))
+        {
+            return Err(at(&format!(
+                "{trouble}. Put the newest copy of the file back, or say that it is lost: --accept-backup"
+            )));
+        }
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).mode(0o600).open(&path);
+        let file = file.map_err(|e| at(&e))?;
+        file.set_len(whole as u64).map_err(|e| at(&e))?;
+        Ok(opened(Inner {
+            head: log.head(),
+            file: Some(file),
+            ..Inner::default()
+        }))
+    }
+
+    /// An operator says that what is there is all that there is.
+    ///
+    /// # Errors
+    /// What is there cannot be read, or not written.
+    pub fn accept(directory: &Path, key: Arc<SigningKey>, known: Head) -> Result<(), String> {
+        let log = Audit::open(directory, key, Head::default())?;
+        let lost = log.goes_on_from(directory, &known).is_err();
+        let what = if lost {
+            waived(&known)
+        } else {
+            "a backup".into()
+        };
+        log.note("accepted", "-", what)
+            .map_err(|e| e.message.into_owned())
+    }
+
+    fn goes_on_from(&self, directory: &Path, known: &Head) -> Result<(), String> {
+        let text = std::fs::read_to_string(directory.join(FILE)).map_err(|e| e.to_string())?;
+        let log = audit::verify(&text, None).map_err(|e| e.to_string())?;
+        log.goes_on_from(known).map_err(|e| e.to_string())
+    }
+
+    /// The end of the log, which is on disk.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn head(&self) -> Result<Head, Error> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.sync()?;
+        Ok(inner.head)
+    }
+
+    /// Something that is allowed for good, before it counts.
+    ///
+    /// # Errors
+    /// It could not be written; then it must not count.
+    pub fn note(&self, kind: &str, by: &str, what: String) -> Result<(), Error> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.append(&self.key, kind, by, what)?;
+        inner.sync()
+    }
+
+    /// Something that happens as often as somebody likes.
+    pub fn mention(&self, kind: &str, by: &str, what: String) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let minute = now() / MINUTE;
+        if inner.minute != minute {
+            inner.minute = minute;
+            inner.count = 0;
+        }
+        if inner.count >= BOUND {
+            inner.left_out += 1;
+            return;
+        }
+        inner.count += 1;
+        let left_out = std::mem::take(&mut inner.left_out);
+        let what = match left_out {
+            0 => what,
+            n => format!("{what} ({n} more before it are not listed)"),
+        };
+        // It is told in the keeper's ordinary log.
+        let _ = inner.append(&self.key, kind, by, what);
+    }
+
+    /// A client's key is used: noted once.
+    pub fn key_used(&self, name: &str, key: &dyn std::fmt::Display) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = key.to_string();
+        if inner.keys.insert(format!("{text} {name}")) {
+            let _ = inner.append(&self.key, "key-used", name, text);
+        }
+    }
+
+    /// A client's key is good no more: its next use is noted again.
+    pub fn key_withdrawn(&self, name: &str, key: &dyn std::fmt::Display) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = key.to_string();
+        if inner.keys.remove(&format!("{text} {name}")) {
+            let _ = inner.append(&self.key, "key-withdrawn", name, text);
+        }
+    }
+
+    /// A request was refused.
+    #[cold]
+    pub fn refused(&self, by: &str, session: u64, kind: Kind, error: &Error) {
+        let detail = error.detail.as_deref().unwrap_or_default();
+        let state = String::from_utf8_lossy(&error.sqlstate);
+        let what = format!(
+            "{state} {} {detail} ({kind:?}, session {session})",
+            error.message
+        );
+        self.mention("refused", by, what);
+    }
+}
+
+impl Inner {
+    fn append(
+        &mut self,
+        key: &SigningKey,
+        kind: &str,
+        by: &str,
+        what: String,
+    ) -> Result<(), Error> {
+        let Some(mut file) = self.file.as_ref() else {
+            return Ok(());
+        };
+        if self.broken {
+            return Err(failed(&"an earlier line could not be written"));
+        }
+        let event = Event {
+            time: now(),
+            kind: kind.into(),
+            by: by.into(),
+            what,
+        };
+        let mut next = self.head;
+        let line = next.append(&event, key).map_err(|e| failed(&e))?;
+        let before = file.metadata().map_err(|e| failed(&e))?.len();
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            // Half a line would break the chain.
+            self.broken = file.set_len(before).is_err();
+            return Err(failed(&error));
+        }
+        self.head = next;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        match &self.file {
+            Some(file) => file.sync_data().map_err(|e| failed(&e)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn failed(what: &dyn std::fmt::Display) -> Error {
+    tracing::error!("cannot write the audit log: {what}");
+    Error::new(b"58030", "confide: the keeper cannot write its audit log")
+        .hint("Make room in the keeper's data directory.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Result<Arc<SigningKey>, String> {
+        let key = SigningKey::from_seed(&[3; 32]);
+        key.map(Arc::new).map_err(|e| e.to_string())
+    }
+
+    /// The log goes on over restarts and torn lines; where it lacks what was known of it, the
+    /// keeper does not start, until an operator says that it is lost.
+    #[test]
+    fn goes_on() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let path = dir.path().join(FILE);
+        let open = |known| Audit::open(dir.path(), key()?, known);
+        let note = |log: &Audit| {
+            log.note("policy", "ann", "x".into())
+                .map_err(|e| e.to_string())
+        };
+        let log = open(Head::default())?;
+        note(&log)?;
+        let first = log.head().map_err(|e| e.to_string())?;
+        let old = std::fs::read(&path).map_err(|e| e.to_string())?;
+        note(&log)?;
+        let second = log.head().map_err(|e| e.to_string())?;
+        drop(log);
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .map_err(|e| e.to_string())?;
+        file.write_all(b"3\t1\tpol").map_err(|e| e.to_string())?;
+        let log = open(second)?;
+        note(&log)?;
+        drop(log);
+        open(first)?;
+        std::fs::write(&path, &old).map_err(|e| e.to_string())?;
+        assert!(open(second).is_err_and(|e| e.contains("was cut")));
+        Audit::accept(dir.path(), key()?, second)?;
+        note(&open(second)?)?;
+        std::fs::remove_file(&path).map_err(|e| e.to_string())?;
+        assert!(open(second).is_err());
+        Audit::accept(dir.path(), key()?, second)?;
+        open(second)?;
+        Ok(())
+    }
+
+    /// Whoever is refused all the time does not fill the disk, nor hide how often it was.
+    #[test]
+    fn bounded() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let log = Audit::open(dir.path(), key()?, Head::default())?;
+        for _ in 0..10 * BOUND {
+            log.mention("refused", "eve", "x".into());
+        }
+        let head = log.head().map_err(|e| e.to_string())?;
+        // The minute may have changed once.
+        assert!(head.number <= u64::from(2 * BOUND));
+        let mut inner = log.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.minute = 0;
+        drop(inner);
+        log.mention("refused", "eve", "x".into());
+        let text = std::fs::read_to_string(dir.path().join(FILE)).map_err(|e| e.to_string())?;
+        assert!(text.contains(" more before it are not listed"));
+        Ok(())
+    }
+}
