@@ -129,6 +129,35 @@ class Stack:
         )
         return done.stdout.strip()
 
+    @contextlib.contextmanager
+    def another_proxy(self, **settings: str):
+        """A proxy of a test's own beside that of the stack, with more settings of its
+        environment; its process, and the application's URL at it."""
+        state = self.data.parent
+        port = free_port()
+        environment = {f"CONFIDE_PROXY_{name.upper()}": value for name, value in settings.items()}
+        environment["CONFIDE_PROXY_LISTEN"] = f"127.0.0.1:{port}"
+        command = [state / "bin" / "confide-proxy", "--config", state / "proxy" / "proxy.toml"]
+        parts = psycopg.conninfo.conninfo_to_dict(self.app_url)
+        url = psycopg.conninfo.make_conninfo(**{**parts, "port": port})
+        with (self.logs / "another-proxy.log").open("a") as log:
+            process = subprocess.Popen(
+                as_user("confide-proxy", command),
+                env={**os.environ, **environment},
+                stderr=log,
+                cwd="/",
+            )
+        try:
+            until = time.monotonic() + 60
+            while not accepts(url):
+                assert alive(process.pid), "the proxy does not start"
+                assert time.monotonic() < until, "the proxy does not serve"
+                time.sleep(0.05)
+            yield process, url
+        finally:
+            process.terminate()
+            process.wait(60)
+
     def restoring(self, database: str, *more: str) -> dict[str, str]:
         """The environment of a client that restores with a ticket."""
         ticket = self.ticket(database, *more)
@@ -215,6 +244,14 @@ def as_user(user: str, command: list) -> list:
     if os.geteuid() != 0:
         return command
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--", *command]
+
+
+def accepts(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def alive(pid: int) -> bool:

@@ -282,9 +282,9 @@ def test_cost_of_ddl(stack, app, dba, schema):
     for found in (few, many):
         assert found["confide_proxy_schema_loads_total"] == 0
         assert found["confide_proxy_schema_questions_total"] == 0
-    reports = "confide_proxy_schema_report_bytes"
+    reports = "confide_proxy_schema_report_bytes_total"
     assert many[reports] < 1.5 * few[reports] < 3000
-    to_server = "confide_proxy_to_server_bytes"
+    to_server = "confide_proxy_to_server_bytes_total"
     assert many[to_server] < 1.5 * few[to_server]
     before = stats(stack)
     with stack.connect_app() as connection:

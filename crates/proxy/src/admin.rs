@@ -1,8 +1,6 @@
-//! The admin console: `psql -h ... -p 6432 confide`. Knows `SHOW VERSION`,
-//! `SHOW CLIENTS`, `SHOW STATS`, `SHOW CONFIG`, `SHOW ATTESTATION`, `SHOW HELP`. Local clients only;
-//! shows no statement and no value.
+//! The admin console: `psql -h ... -p 6432 confide`; `SHOW HELP` lists its commands. Local
+//! clients only; shows no statement and no value.
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, BytesMut};
 use client::Failure;
@@ -13,15 +11,21 @@ use crate::relay::Stream;
 use crate::shared::Shared;
 use crate::wire::{Reader, backend, frame};
 
-const COMMANDS: [&str; 5] = [
-    "SHOW VERSION",
-    "SHOW CLIENTS",
-    "SHOW STATS",
-    "SHOW CONFIG",
-    "SHOW ATTESTATION",
-];
 /// No query of the console is longer.
 const QUERY_MAX: usize = 16 * 1024;
+
+const COMMANDS: [(&str, &str); 7] = [
+    ("SHOW VERSION", "the proxy's version"),
+    ("SHOW CLIENTS", "connections, without their statements"),
+    ("SHOW STATS", "counters, as in /metrics"),
+    ("SHOW CONFIG", "the configuration in force"),
+    ("SHOW ATTESTATION", "what the keeper's evidence says"),
+    ("SHOW HELP", "this list"),
+    (
+        "RELOAD",
+        "reads pin_file and principals again, for new connections",
+    ),
+];
 
 /// Serves the console.
 pub async fn serve(shared: &Arc<Shared>, mut client: Box<dyn Stream>) {
@@ -111,11 +115,11 @@ fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
         }
         ["SHOW", "STATS"] => table(out, &["name", "value"], stats(shared)),
         ["SHOW", "CONFIG"] => table(out, &["key", "value"], settings(shared)),
-        ["SHOW", "HELP"] | ["SHOW"] => table(
-            out,
-            &["command"],
-            COMMANDS.iter().map(|c| vec![(*c).to_owned()]).collect(),
-        ),
+        ["SHOW", "HELP"] | ["SHOW"] => {
+            let rows = COMMANDS.map(|(command, what)| vec![command.into(), what.into()]);
+            table(out, &["command", "what it does"], rows.into());
+        }
+        ["RELOAD"] => reload(shared, out),
         [] => frame::write(out, b'I', |_| {}),
         _ => {
             let failure = Failure::new("42601", "unknown command of the admin console")
@@ -141,33 +145,29 @@ pub fn version() -> String {
 }
 
 fn stats(shared: &Shared) -> Vec<Vec<String>> {
-    let s = &shared.stats;
-    let mut rows: Vec<Vec<String>> = [
-        ("confide_proxy_connections_total", &s.connections),
-        ("confide_proxy_statements_total", &s.statements),
-        ("confide_proxy_refused_total", &s.refused),
-        ("confide_proxy_sealed_total", &s.sealed),
-        ("confide_proxy_opened_total", &s.opened),
-        ("confide_proxy_handshakes_total", &s.handshakes),
-        ("confide_proxy_schema_loads_total", &s.schema_loads),
-        ("confide_proxy_schema_questions_total", &s.schema_questions),
-        ("confide_proxy_schema_report_bytes", &s.schema_bytes),
-        ("confide_proxy_to_server_bytes", &s.bytes_to_server),
-        ("confide_proxy_to_client_bytes", &s.bytes_to_client),
-    ]
-    .iter()
-    .map(|(name, counter)| {
-        vec![
-            (*name).to_owned(),
-            counter.load(Ordering::Relaxed).to_string(),
-        ]
-    })
-    .collect();
-    rows.push(vec![
-        "confide_proxy_clients".into(),
-        shared.clients().len().to_string(),
-    ]);
-    rows
+    let metrics = shared.metrics().into_iter();
+    metrics.map(|m| vec![m.name, m.value.to_string()]).collect()
+}
+
+fn reload(shared: &Shared, out: &mut BytesMut) {
+    match shared.reload() {
+        Ok(waiting) => {
+            for name in waiting {
+                let text = format!("setting \"{name}\" cannot be changed without a restart");
+                backend::notice(out, "55P02", &text);
+            }
+            backend::complete(out, "RELOAD");
+        }
+        Err(message) => {
+            let failure = Failure::new("F0000", "the configuration is not read again");
+            let failure = failure.detail(message);
+            backend::error(
+                out,
+                "ERROR",
+                &failure.hint("What was in force stays in force."),
+            );
+        }
+    }
 }
 
 fn table(out: &mut BytesMut, columns: &[&str], rows: Vec<Vec<String>>) {

@@ -60,6 +60,8 @@ pub struct Config {
     pub schema_max_age_seconds: u64,
     /// Seconds that open connections have to end at shutdown.
     pub shutdown_seconds: u64,
+    /// `HOST:PORT` of HTTP for monitoring (`/metrics`, `/healthz`). Empty: none.
+    pub metrics_listen: String,
     /// Database name of the admin console, for local clients. Empty: none.
     pub admin_database: String,
     /// `auto` (text on a terminal, JSON elsewhere), `text` or `json`.
@@ -95,6 +97,7 @@ impl Default for Config {
             connect_timeout_seconds: 10,
             schema_max_age_seconds: 30,
             shutdown_seconds: 10,
+            metrics_listen: String::new(),
             admin_database: "confide".into(),
             log_format: "auto".into(),
             log_level: "info".into(),

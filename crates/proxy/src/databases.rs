@@ -74,6 +74,13 @@ impl Databases {
         }
     }
 
+    /// New connections read every schema anew.
+    pub fn doubt_all(&self) {
+        for database in self.lock().values_mut() {
+            database.doubtful = true;
+        }
+    }
+
     /// The whole schema, or that there is none.
     pub fn whole(&self, name: &str, head: &Head, catalog: Option<Catalog>) {
         let mut all = self.lock();

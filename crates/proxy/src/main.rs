@@ -13,7 +13,9 @@ mod authentication;
 mod config;
 mod databases;
 mod listener;
+mod live;
 mod logging;
+mod metrics;
 mod relay;
 mod session;
 mod shared;
@@ -23,19 +25,19 @@ mod tls;
 mod wire;
 mod workers;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
 use envelope::{PublicKey, Role, SecretKey};
-use rewrite::Pins;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::attestation::Attestation;
 use crate::config::Config;
+use crate::live::Live;
 use crate::shared::Shared;
 use crate::sockets::Listeners;
 use crate::tls::Tls;
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
         print!("{}", config.print());
         return ExitCode::SUCCESS;
     }
-    let shared = match prepare(config) {
+    let shared = match prepare(config, arguments.config) {
         Ok(shared) => shared,
         Err(message) => return wrong(&message),
     };
@@ -96,7 +98,7 @@ fn wrong(message: &str) -> ExitCode {
 }
 
 /// Reads keys and starts logging.
-fn prepare(config: Config) -> Result<Shared, String> {
+fn prepare(config: Config, source: Option<PathBuf>) -> Result<Shared, String> {
     logging::start(&config)?;
     let upstream = config.upstream()?;
     if config.client_key.as_os_str().is_empty() {
@@ -106,12 +108,6 @@ fn prepare(config: Config) -> Result<Shared, String> {
     }
     let secret = SecretKey::read_file(Role::Client, &config.client_key)
         .map_err(|e| format!("{}: {e}", config.client_key.display()))?;
-    let mut principals = HashMap::new();
-    for (user, file) in &config.principals {
-        let key = SecretKey::read_file(Role::Client, file);
-        let key = key.map_err(|e| format!("{}: {e}", file.display()))?;
-        principals.insert(user.clone(), key);
-    }
     let keeper = match config.keeper_key.trim() {
         "" => None,
         text => Some(
@@ -120,14 +116,14 @@ fn prepare(config: Config) -> Result<Shared, String> {
         ),
     };
     safe(&config)?;
-    let pins = read_pins(&config.pin_file)?;
+    let live = Live::read(&config)?;
     if !config.users_file.as_os_str().is_empty() {
         login::Users::read(&config.users_file)?;
     }
     let tls = Tls::of(&config)?;
     let attestation = Attestation::new(config.attest, &config.attest_policy)?;
-    let shared = Shared::new(config, upstream, secret, keeper, pins);
-    let shared = shared.with_principals(principals).with_tls(tls);
+    let shared = Shared::new(config, upstream, secret, keeper);
+    let shared = shared.with_live(source, live).with_tls(tls);
     Ok(shared.with_attestation(attestation))
 }
 
@@ -164,12 +160,31 @@ fn safe(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-fn read_pins(path: &Path) -> Result<Pins, String> {
-    if path.as_os_str().is_empty() {
-        return Ok(Pins::default());
+/// Serves monitoring, if that is asked for.
+async fn monitor(shared: &Arc<Shared>) -> Result<(), String> {
+    let address = &shared.config.metrics_listen;
+    if address.is_empty() {
+        return Ok(());
     }
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Pins::parse(&text).map_err(|e| format!("{}: {e}", path.display()))
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|e| format!("cannot listen on {address}: {e}"))?;
+    tokio::spawn(metrics::serve(shared.clone(), listener));
+    Ok(())
+}
+
+/// Reads the configuration again whenever the process gets SIGHUP.
+fn reload_on_hangup(shared: Arc<Shared>) -> Result<impl Future<Output = ()>, String> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(|e| e.to_string())?;
+    Ok(async move {
+        while hangup.recv().await.is_some() {
+            match shared.reload() {
+                Ok(waiting) => {
+                    tracing::info!(need_a_restart = ?waiting, "configuration read again");
+                }
+                Err(message) => tracing::error!(message, "configuration not read again"),
+            }
+        }
+    })
 }
 
 async fn serve(shared: Arc<Shared>) -> Result<(), String> {
@@ -180,6 +195,8 @@ async fn serve(shared: Arc<Shared>) -> Result<(), String> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| e.to_string())?;
     let (stop, stopped) = watch::channel(false);
     let address = listeners.address().map_err(|e| e.to_string())?;
+    monitor(&shared).await?;
+    tokio::spawn(reload_on_hangup(shared.clone())?);
     tracing::info!(%address, "ready to accept connections");
     let workers = Workers::start().map_err(|e| format!("cannot start threads: {e}"))?;
     let run = listener::run(shared, listeners, workers, stopped);

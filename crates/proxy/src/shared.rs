@@ -1,15 +1,17 @@
 //! What the connections of a proxy share: keys, schemas (`databases`), counters.
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use envelope::{PublicKey, SecretKey};
-use rewrite::Pins;
+use rewrite::Pin;
 
 use crate::attestation::Attestation;
 use crate::config::{Config, Upstream};
 use crate::databases::Databases;
+use crate::live::{self, Live};
 use crate::tls::Tls;
 
 /// Counters for the admin console.
@@ -46,6 +48,23 @@ impl Stats {
     }
 }
 
+/// A counter, or a number of what there is.
+pub struct Metric {
+    /// Its name in Prometheus.
+    pub name: String,
+    /// What it is, for people.
+    pub help: &'static str,
+    /// Its value.
+    pub value: u64,
+}
+
+impl Metric {
+    fn new(name: &str, help: &'static str, value: u64) -> Metric {
+        let name = format!("confide_proxy_{name}");
+        Metric { name, help, value }
+    }
+}
+
 /// A client for the admin console.
 #[derive(Clone, Debug)]
 pub struct ClientInfo {
@@ -69,14 +88,13 @@ pub struct Shared {
     pub upstream: Upstream,
     /// The client's key.
     pub secret: SecretKey,
-    /// Keys of users that are principals of their own.
-    principals: HashMap<String, SecretKey>,
     /// TLS to clients.
     pub tls: Option<Tls>,
     /// Evidence of the keeper.
     pub attestation: Option<Attestation>,
-    /// Columns that must be protected.
-    pub pins: Pins,
+    /// File of the configuration.
+    source: Option<PathBuf>,
+    live: RwLock<Arc<Live>>,
     /// Counters.
     pub stats: Stats,
     /// Schemas.
@@ -98,16 +116,15 @@ impl Shared {
         upstream: Upstream,
         secret: SecretKey,
         keeper: Option<PublicKey>,
-        pins: Pins,
     ) -> Shared {
         Shared {
             config,
             upstream,
             secret,
-            principals: HashMap::new(),
             tls: None,
             attestation: None,
-            pins,
+            source: None,
+            live: RwLock::default(),
             stats: Stats::default(),
             pinned: keeper.is_some(),
             keeper: Mutex::new(keeper),
@@ -117,10 +134,30 @@ impl Shared {
         }
     }
 
-    /// With keys of users of their own.
+    /// With the file of the configuration, and what is read again.
     #[must_use]
-    pub fn with_principals(self, principals: HashMap<String, SecretKey>) -> Shared {
-        Shared { principals, ..self }
+    pub fn with_live(self, source: Option<PathBuf>, live: Live) -> Shared {
+        let live = RwLock::new(Arc::new(live));
+        Shared {
+            source,
+            live,
+            ..self
+        }
+    }
+
+    /// What the configuration's files say now.
+    pub fn live(&self) -> Arc<Live> {
+        let live = self.live.read();
+        live.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the configuration's files again; gives the settings that need a restart.
+    pub fn reload(&self) -> Result<Vec<String>, String> {
+        let (live, waiting) = live::again(self.source.as_deref(), &self.config)?;
+        let now = self.live.write();
+        *now.unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
+        self.databases.doubt_all();
+        Ok(waiting)
     }
 
     /// With TLS to clients.
@@ -138,9 +175,9 @@ impl Shared {
         }
     }
 
-    /// The key of a user's sessions.
-    pub fn secret_of(&self, user: &str) -> &SecretKey {
-        self.principals.get(user).unwrap_or(&self.secret)
+    /// The columns of a database that must be protected.
+    pub fn pin_of(&self, database: &str) -> Option<Arc<Pin>> {
+        self.live().pins.of(database)
     }
 
     /// Whether the keeper with this key is the one we trust. Without a pinned
@@ -177,6 +214,57 @@ impl Shared {
     /// A client has left.
     pub fn leave(&self, id: u64) {
         lock(&self.clients).remove(&id);
+    }
+
+    /// How many clients there are.
+    fn client_count(&self) -> u64 {
+        lock(&self.clients).len() as u64
+    }
+
+    /// The counters, for people and for monitoring.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let s = &self.stats;
+        let counters: [(&str, &str, &AtomicU64); 11] = [
+            ("connections_total", "Connections accepted.", &s.connections),
+            ("statements_total", "Queries and Executes.", &s.statements),
+            ("refused_total", "Statements refused.", &s.refused),
+            ("sealed_total", "Literals and parameters sealed.", &s.sealed),
+            ("opened_total", "Fields of results opened.", &s.opened),
+            (
+                "handshakes_total",
+                "Handshakes with the keeper.",
+                &s.handshakes,
+            ),
+            (
+                "schema_loads_total",
+                "Schemas read as a whole.",
+                &s.schema_loads,
+            ),
+            (
+                "schema_questions_total",
+                "Questions of what has changed in a schema.",
+                &s.schema_questions,
+            ),
+            (
+                "schema_report_bytes_total",
+                "Bytes of the servers' reports of schemas.",
+                &s.schema_bytes,
+            ),
+            (
+                "to_server_bytes_total",
+                "Bytes to servers.",
+                &s.bytes_to_server,
+            ),
+            (
+                "to_client_bytes_total",
+                "Bytes to clients.",
+                &s.bytes_to_client,
+            ),
+        ];
+        let clients = Metric::new("clients", "Clients now.", self.client_count());
+        let counters = counters
+            .map(|(name, help, counter)| Metric::new(name, help, counter.load(Ordering::Relaxed)));
+        counters.into_iter().chain([clients]).collect()
     }
 
     /// All clients, by number.

@@ -274,6 +274,15 @@ async fn connect(upstream: &Upstream, first: &[u8]) -> std::io::Result<Box<dyn S
     Ok(server)
 }
 
+/// Whether the server takes connections.
+pub async fn reachable(shared: &Shared) -> bool {
+    let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
+    matches!(
+        timeout(wait, connect(&shared.upstream, &[])).await,
+        Ok(Ok(_))
+    )
+}
+
 /// Forwards a cancel request on a connection of its own.
 async fn cancel(shared: &Shared, raw: &[u8]) {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);

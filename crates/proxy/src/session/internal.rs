@@ -145,7 +145,9 @@ impl Core {
 
     fn first_message(&mut self, task: &mut Task) -> Step<Next> {
         let asks = self.shared.attestation.as_ref().is_some_and(|a| a.asks());
-        let secret = self.shared.secret_of(&self.user);
+        let live = self.shared.live();
+        let secret = live.principals.get(&self.user);
+        let secret = secret.unwrap_or(&self.shared.secret);
         let handshake = Handshake::begin(secret, asks).map_err(Stop::Fatal)?;
         let sql = handshake.first_sql();
         task.at = At::First(Box::new(handshake));
@@ -221,7 +223,7 @@ impl Core {
                 failure.hint("Unset require_confide to reach it through the proxy."),
             ));
         }
-        if self.shared.pins.of(&self.database).is_some() {
+        if self.shared.pin_of(&self.database).is_some() {
             return Err(Stop::Fatal(
                 failure
                     .detail("Columns of it are pinned.")

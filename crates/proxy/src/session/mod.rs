@@ -154,7 +154,7 @@ impl Core {
     /// A connection whose startup packet has been sent to the server.
     pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
         Core {
-            view: View::new(database, shared.pins.of(database)),
+            view: View::new(database),
             shared,
             database: database.to_owned(),
             user: user.to_owned(),

@@ -54,7 +54,8 @@ impl Core {
         if let Some(rest) = body.strip_prefix(contract::report::SETTING.as_bytes())
             && let [0, value @ .., 0] = rest
         {
-            let whole = self.view.report(value, &self.shared.databases)?;
+            let pin = || self.shared.pin_of(&self.database);
+            let whole = self.view.report(value, &self.shared.databases, pin)?;
             Stats::add(&self.shared.stats.schema_loads, u64::from(whole));
             Stats::add(&self.shared.stats.schema_bytes, value.len() as u64);
             return Ok(());

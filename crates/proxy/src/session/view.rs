@@ -24,7 +24,6 @@ const PATHS_MAX: usize = 8;
 #[derive(Default)]
 pub(super) struct View {
     database: String,
-    pin: Option<Arc<Pin>>,
     /// What the server calls the database; empty: it reports nothing.
     identity: String,
     /// Parts of a whole schema.
@@ -52,10 +51,9 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(database: &str, pin: Option<Arc<Pin>>) -> View {
+    pub(super) fn new(database: &str) -> View {
         View {
             database: database.to_owned(),
-            pin,
             ..View::default()
         }
     }
@@ -98,8 +96,13 @@ impl View {
         }
     }
 
-    /// A report of the server. True: the whole schema was read.
-    pub(super) fn report(&mut self, value: &[u8], databases: &Databases) -> Step<bool> {
+    /// A report of the server, of a database with this pin. True: the whole schema was read.
+    pub(super) fn report(
+        &mut self,
+        value: &[u8],
+        databases: &Databases,
+        pin: impl FnOnce() -> Option<Arc<Pin>>,
+    ) -> Step<bool> {
         let report = Report::read(value).map_err(|e| {
             Stop::Fatal(Failure::new(
                 "08P01",
@@ -111,7 +114,7 @@ impl View {
             Report::Part(records) => self.parts.extend(records),
             Report::Whole(head) => {
                 let parts = std::mem::take(&mut self.parts);
-                let catalog = Catalog::new(&parts, self.pin.clone());
+                let catalog = Catalog::new(&parts, pin());
                 if head.own {
                     self.read_within(Some(Arc::new(catalog)), Vec::new(), head.to);
                 } else {

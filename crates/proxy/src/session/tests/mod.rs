@@ -91,7 +91,6 @@ impl World {
             Upstream::Tcp(String::new()),
             SecretKey::generate().unwrap(),
             None,
-            rewrite::Pins::default(),
         );
         let mut world = World {
             core: Core::new(Arc::new(shared), "db", "app"),
