@@ -27,6 +27,7 @@ FLOORS = [
     "order",
     "value",
     "ops",
+    "cell",
     "program",
     "batch",
     "plan",

@@ -1676,6 +1676,116 @@ golden_ledger_prove_answer(void)
 }
 
 static void
+golden_cell_open(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x07', '\x00', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellOpen read;
+	const CfdWireCellOpen filled = {.fid = 578437695752307201u, .t = 7u};
+
+	check(cfd_decode_cell_open(golden_bytes, 18, &read), "CellOpen is read");
+	check(read.head.fid == (CfdFid) UINT64_C(578437695752307201), "fid of CellOpen");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellOpen");
+	check(read.cell_length == 2 && (const char *) read.cell == golden_bytes + 16, "cell of CellOpen");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellOpen filled");
+}
+
+static void
+golden_cell_seal(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x07', '\x00', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellSeal read;
+	const CfdWireCellSeal filled = {.fid = 578437695752307201u, .t = 7u};
+
+	check(cfd_decode_cell_seal(golden_bytes, 18, &read), "CellSeal is read");
+	check(read.head.fid == (CfdFid) UINT64_C(578437695752307201), "fid of CellSeal");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellSeal");
+	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 16, "name of CellSeal");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellSeal filled");
+}
+
+static void
+golden_cell_seal_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadCellSealAnswer read;
+
+	check(cfd_decode_cell_seal_answer(golden_bytes, 2, &read), "CellSealAnswer is read");
+	check(read.cell_length == 2 && (const char *) read.cell == golden_bytes + 0, "cell of CellSeal");
+}
+
+static void
+golden_cell_compare(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x07', '\x01', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x01', '\x02',
+	};
+	CfdReadCellCompare read;
+	const CfdWireCellCompare filled = {.a = 7u, .b = 7u, .flags = 1u, .length = 2u};
+
+	check(cfd_decode_cell_compare(golden_bytes, 12, &read), "CellCompare is read");
+	check(read.head.a == (uint8_t) UINT64_C(7), "a of CellCompare");
+	check(read.head.b == (uint8_t) UINT64_C(7), "b of CellCompare");
+	check(read.head.flags == (uint8_t) UINT64_C(1), "flags of CellCompare");
+	check(read.head.length == (uint32_t) UINT64_C(2), "length of CellCompare");
+	check(read.first_length == 2 && (const char *) read.first == golden_bytes + 8, "first of CellCompare");
+	check(read.second_length == 2 && (const char *) read.second == golden_bytes + 10, "second of CellCompare");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellCompare filled");
+}
+
+static void
+golden_cell_compare_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadCellCompareAnswer read;
+	const CfdWireCellCompareAnswer filled = {.order = 67305985u};
+
+	check(cfd_decode_cell_compare_answer(golden_bytes, 8, &read), "CellCompareAnswer is read");
+	check(read.head.order == (int32_t) UINT64_C(67305985), "order of CellCompare");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellCompareAnswer filled");
+	check(!cfd_decode_cell_compare_answer(golden_bytes, 7, &read), "CellCompareAnswer cut short");
+}
+
+static void
+golden_cell_hash(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellHash read;
+	const CfdWireCellHash filled = {.t = 7u};
+
+	check(cfd_decode_cell_hash(golden_bytes, 10, &read), "CellHash is read");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellHash");
+	check(read.cell_length == 2 && (const char *) read.cell == golden_bytes + 8, "cell of CellHash");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellHash filled");
+}
+
+static void
+golden_cell_hash_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadCellHashAnswer read;
+	const CfdWireCellHashAnswer filled = {.hash = 578437695752307201u};
+
+	check(cfd_decode_cell_hash_answer(golden_bytes, 8, &read), "CellHashAnswer is read");
+	check(read.head.hash == (uint64_t) UINT64_C(578437695752307201), "hash of CellHash");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellHashAnswer filled");
+	check(!cfd_decode_cell_hash_answer(golden_bytes, 7, &read), "CellHashAnswer cut short");
+}
+
+static void
 golden_messages(void)
 {
 	golden_error();
@@ -1774,4 +1884,11 @@ golden_messages(void)
 	golden_ledger_report_answer();
 	golden_ledger_prove();
 	golden_ledger_prove_answer();
+	golden_cell_open();
+	golden_cell_seal();
+	golden_cell_seal_answer();
+	golden_cell_compare();
+	golden_cell_compare_answer();
+	golden_cell_hash();
+	golden_cell_hash_answer();
 }

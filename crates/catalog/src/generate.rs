@@ -1,6 +1,7 @@
 //! What is generated from contract and catalog: the text of each file, with its
 //! place below the repository's root. `src/bin/generate.rs` writes or checks them.
 
+mod cells;
 mod docs;
 mod golden;
 mod header;
@@ -80,6 +81,14 @@ pub fn functions(signatures: &Signatures) -> Vec<Generated> {
         Generated {
             path: "extension/sql/generated.sql",
             text: sql::text(signatures),
+        },
+        Generated {
+            path: "extension/src/generated/cells.inc",
+            text: cells::wrappers(signatures),
+        },
+        Generated {
+            path: "extension/sql/cells.sql",
+            text: cells::sql(),
         },
         Generated {
             path: "docs/operators.md",

@@ -37,6 +37,13 @@ pub struct Column {
     pub format: i16,
 }
 
+/// Whether a modifier is the number of a column of cells ([`contract::cell`]), and says nothing
+/// of the plain type. Of the others only an interval's that has all fields has the bit.
+fn is_number(modifier: i32) -> bool {
+    const ALL_FIELDS: i32 = 0x7fff;
+    modifier >= contract::cell::NUMBERED as i32 && modifier >> 16 != ALL_FIELDS
+}
+
 /// Rewrites the body of a RowDescription in place.
 pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
     let bad = || Failure::protocol("RowDescription");
@@ -63,10 +70,10 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
             t3,
             l0,
             l1,
-            _,
-            _,
-            _,
-            _,
+            m0,
+            m1,
+            m2,
+            m3,
             f0,
             f1,
         ] = fixed;
@@ -77,6 +84,9 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
         if let Some(protected) = protected {
             [*t0, *t1, *t2, *t3] = protected.plain_oid().to_be_bytes();
             [*l0, *l1] = protected.plain_length().to_be_bytes();
+            if is_number(i32::from_be_bytes([*m0, *m1, *m2, *m3])) {
+                [*m0, *m1, *m2, *m3] = (-1i32).to_be_bytes();
+            }
         }
         columns.push(Column {
             protected,

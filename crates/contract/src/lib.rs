@@ -9,6 +9,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod cell;
 pub mod codec;
 pub mod describe;
 pub mod envelope;
@@ -29,4 +30,4 @@ pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each
 /// other at the handshake of the channel ([`hello`]).
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;

@@ -28,6 +28,11 @@ macro_rules! type_codes {
                 match self { $(TypeCode::$variant => concat!("enc_", $name),)* }
             }
 
+            /// Name of the type whose values stand in the row as cells (docs/families.md).
+            pub const fn rnd_name(self) -> &'static str {
+                match self { $(TypeCode::$variant => concat!("rnd_", $name),)* }
+            }
+
             /// PostgreSQL's OID of the plain type.
             pub const fn plain_oid(self) -> u32 {
                 match self { $(TypeCode::$variant => $oid,)* }
@@ -78,6 +83,13 @@ impl TypeCode {
     pub fn from_enc_name(name: &str) -> Option<TypeCode> {
         let found = TypeCode::ALL.iter().find(|t| t.enc_name() == name);
         found.copied()
+    }
+
+    /// The type whose protected twin, of any family, has this name.
+    pub fn from_protected_name(name: &str) -> Option<TypeCode> {
+        let found = TypeCode::ALL.iter();
+        let mut found = found.filter(|t| t.enc_name() == name || t.rnd_name() == name);
+        found.next().copied()
     }
 
     /// The code under which values of this type are kept: `varchar` values

@@ -4,6 +4,7 @@
 use crate::arenas::ArenaPair;
 use crate::audit::Audit;
 use crate::background::Signal;
+use crate::cells::Cells;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::durable::Durable;
@@ -21,10 +22,11 @@ use crate::tickets::Tickets;
 use crate::viewers::Viewers;
 use crate::zone::Zone;
 use contract::hello::{Hello, Status};
+use grant::Column;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use store::{Budget, NoJournal, Store};
+use store::{Budget, ColumnId, NoJournal, Store};
 
 /// What the keeper has done, in numbers.
 #[derive(Debug, Default)]
@@ -73,6 +75,8 @@ pub struct Keeper {
     pub tickets: Tickets,
     /// What was allowed and refused.
     pub audit: Audit,
+    /// Cells of the family `rnd_`.
+    pub cells: Cells,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Recordings for administrators.
@@ -118,9 +122,11 @@ impl Keeper {
         audit
             .note("started", "-", format!("contract {}", contract::VERSION))
             .map_err(|e| e.message)?;
+        let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
         Ok(Keeper {
             audit,
             store,
+            cells,
             standing,
             tickets,
             viewers,
@@ -142,6 +148,13 @@ impl Keeper {
             sessions: Mutex::new(HashMap::new()),
             config,
         })
+    }
+
+    /// Remembers what a column of cells is called.
+    pub fn name_cells(&self, id: &ColumnId, column: &Column) {
+        if self.standing.name_of(id).is_none() {
+            self.standing.name(column);
+        }
     }
 
     /// Whether backends must wait: the WAL since the last checkpoint is missing.

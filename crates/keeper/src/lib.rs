@@ -21,6 +21,7 @@ mod ahead;
 mod arenas;
 mod audit;
 mod background;
+mod cells;
 mod clients;
 mod config;
 mod dispatch;

@@ -83,8 +83,7 @@ impl<'a> Body<'a> {
         };
         let word = |index: usize| identifier(text.get(tokens.range(index)).unwrap_or_default());
         for index in 1..tokens.len() {
-            let named = |t: &TypeCode| t.enc_name() == word(index);
-            let Some(code) = TypeCode::ALL.iter().copied().find(named) else {
+            let Some(code) = TypeCode::from_protected_name(&word(index)) else {
                 continue;
             };
             let constant = tokens.kind(index - 1) == Token::Ident && word(index - 1) == "constant";
@@ -215,7 +214,7 @@ impl<'a> Body<'a> {
         let name = name.to_lowercase();
         let name = name.trim_start_matches("pg_catalog.");
         let base: &str = name.split('(').next().unwrap_or(name).trim();
-        if let Some(code) = TypeCode::ALL.iter().copied().find(|t| t.enc_name() == base) {
+        if let Some(code) = TypeCode::from_protected_name(base) {
             return Some(ColumnType::Enc(code));
         }
         let odd = base.contains('%') || self.schema.protected_type(None, base).is_some();

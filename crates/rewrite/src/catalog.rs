@@ -272,10 +272,10 @@ impl Catalog {
     }
 
     fn resolved(&self, t: &TypeRecord) -> ColumnType {
-        if let Some(code) = protected_code(t, "enc_") {
+        if let Some(code) = protected_code(t, &FAMILIES) {
             return ColumnType::Enc(code);
         }
-        match protected_code(t, "_enc_") {
+        match protected_code(t, &ARRAYS) {
             Some(code) => ColumnType::EncArray(code),
             None if self.contains(t.oid) => ColumnType::Opaque(t.oid, t.name.clone()),
             None => ColumnType::Plain(t.oid, t.name.clone()),
@@ -295,7 +295,7 @@ impl Catalog {
         let (Some(t), Some(depth)) = (self.type_record(oid), depth.checked_sub(1)) else {
             return oid >= FIRST_NORMAL;
         };
-        if t.namespace == PG_CATALOG && t.name.starts_with("enc_") {
+        if t.namespace == PG_CATALOG && FAMILIES.iter().any(|f| t.name.starts_with(f)) {
             return true;
         }
         if t.part != 0 {
@@ -314,15 +314,21 @@ impl Catalog {
 /// What names of types end with under which functions take protected numbers.
 const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 
+/// What names of protected types, and of arrays of them, begin with.
+const FAMILIES: [&str; 2] = ["enc_", "rnd_"];
+const ARRAYS: [&str; 2] = ["_enc_", "_rnd_"];
+
+/// Whether it is another name of a type: of an operand, or of another family than `enc_`.
 fn is_second_name(name: &str) -> bool {
-    SECOND_NAMES.iter().any(|s| name.ends_with(s))
+    name.trim_start_matches('_').starts_with("rnd_")
+        || SECOND_NAMES.iter().any(|s| name.ends_with(s))
 }
 
 /// What a type of the system is by its name.
-fn protected_code(t: &TypeRecord, prefix: &str) -> Option<TypeCode> {
-    let plain = t
-        .name
-        .strip_prefix(prefix)
+fn protected_code(t: &TypeRecord, prefixes: &[&str]) -> Option<TypeCode> {
+    let plain = prefixes
+        .iter()
+        .find_map(|prefix| t.name.strip_prefix(prefix))
         .filter(|_| t.namespace == PG_CATALOG)?;
     let end = SECOND_NAMES.iter().find_map(|s| plain.strip_suffix(s));
     let plain = end.unwrap_or(plain);

@@ -136,8 +136,9 @@ pub(crate) fn may_be_sql(text: &str) -> bool {
         || (text.contains('\'') && text.contains(['=', '<', '>', '(', '~', 'L', 'l']))
         || text.starts_with("--")
         || text.starts_with("/*")
-        || text.contains("enc_")
-        || text.contains("ENC_")
+        || ["enc_", "ENC_", "rnd_", "RND_"]
+            .iter()
+            .any(|f| text.contains(f))
 }
 
 /// As a statement, it has a constant that would be sealed, or may have to be.

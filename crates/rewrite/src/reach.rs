@@ -61,7 +61,8 @@ impl<'s> Reach<'s> {
     }
 
     fn name(&self, name: &str) -> bool {
-        name.starts_with("enc_") || name.starts_with("_enc_") || self.names.contains(name)
+        let families = ["enc_", "_enc_", "rnd_", "_rnd_"];
+        families.iter().any(|f| name.starts_with(f)) || self.names.contains(name)
     }
 
     /// `EXECUTE name`, if it is that.

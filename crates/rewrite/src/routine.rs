@@ -241,7 +241,9 @@ impl Infer<'_> {
         let lower = text.to_ascii_lowercase();
         let words = |text: &str| {
             text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
-                .any(|word| names.contains(word) || word.starts_with("enc_"))
+                .any(|word| {
+                    names.contains(word) || word.starts_with("enc_") || word.starts_with("rnd_")
+                })
         };
         let odd =
             |name: &&str| name.contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 17
+#define CFD_CONTRACT_VERSION 18
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -133,6 +133,10 @@
 #define CFD_KIND_LEDGER_CHECK 111
 #define CFD_KIND_LEDGER_REPORT 112
 #define CFD_KIND_LEDGER_PROVE 113
+#define CFD_KIND_CELL_OPEN 116
+#define CFD_KIND_CELL_SEAL 117
+#define CFD_KIND_CELL_COMPARE 118
+#define CFD_KIND_CELL_HASH 119
 
 /* Kinds that are answered: X(code, name) */
 #define CFD_ANSWERED(X) \
@@ -175,7 +179,10 @@
 	X(110, "LedgerWho") \
 	X(111, "LedgerCheck") \
 	X(112, "LedgerReport") \
-	X(113, "LedgerProve")
+	X(113, "LedgerProve") \
+	X(117, "CellSeal") \
+	X(118, "CellCompare") \
+	X(119, "CellHash")
 
 /* Ranks */
 #define CFD_RANK_DESCENDING 1
@@ -259,6 +266,16 @@
 #define CFD_ORIGIN_CLIENT 1
 #define CFD_ORIGIN_KEEPER 2
 #define CFD_ORIGIN_EXPORT 3
+
+/* Cells */
+#define CFD_CELL_PREFIX "cell1."
+#define CFD_CELL_LOOSE 1
+#define CFD_CELL_SEALED 2
+#define CFD_CELL_COLUMN_BYTES 16
+#define CFD_CELL_HEADER_BYTES 34
+#define CFD_CELL_TAG_BYTES 16
+#define CFD_CELL_FOR_INDEX 1
+#define CFD_CELL_NUMBERED 1073741824
 
 /* Types */
 #define CFD_TYPE_BOOL 1

@@ -2397,4 +2397,153 @@ cfd_decode_ledger_prove_answer(const void *bytes, uint64_t length, CfdReadLedger
 	return cfd_read_ledger_prove_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadCellOpen
+{
+	CfdWireCellOpen head;
+	const uint8_t *cell;
+	uint64_t	cell_length;
+} CfdReadCellOpen;
+
+static inline bool
+cfd_read_cell_open(CfdReader *from, CfdReadCellOpen *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->cell, &out->cell_length);
+}
+
+static inline bool
+cfd_decode_cell_open(const void *bytes, uint64_t length, CfdReadCellOpen *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_open(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellSeal
+{
+	CfdWireCellSeal head;
+	const uint8_t *name;
+	uint64_t	name_length;
+} CfdReadCellSeal;
+
+static inline bool
+cfd_read_cell_seal(CfdReader *from, CfdReadCellSeal *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->name, &out->name_length);
+}
+
+static inline bool
+cfd_decode_cell_seal(const void *bytes, uint64_t length, CfdReadCellSeal *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_seal(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellSealAnswer
+{
+	const uint8_t *cell;
+	uint64_t	cell_length;
+} CfdReadCellSealAnswer;
+
+static inline bool
+cfd_read_cell_seal_answer(CfdReader *from, CfdReadCellSealAnswer *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->cell, &out->cell_length);
+}
+
+static inline bool
+cfd_decode_cell_seal_answer(const void *bytes, uint64_t length, CfdReadCellSealAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_seal_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellCompare
+{
+	CfdWireCellCompare head;
+	const uint8_t *first;
+	uint64_t	first_length;
+	const uint8_t *second;
+	uint64_t	second_length;
+} CfdReadCellCompare;
+
+static inline bool
+cfd_read_cell_compare(CfdReader *from, CfdReadCellCompare *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->first, &out->first_length) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->second, &out->second_length);
+}
+
+static inline bool
+cfd_decode_cell_compare(const void *bytes, uint64_t length, CfdReadCellCompare *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_compare(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellCompareAnswer
+{
+	CfdWireCellCompareAnswer head;
+} CfdReadCellCompareAnswer;
+
+static inline bool
+cfd_read_cell_compare_answer(CfdReader *from, CfdReadCellCompareAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_cell_compare_answer(const void *bytes, uint64_t length, CfdReadCellCompareAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_compare_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellHash
+{
+	CfdWireCellHash head;
+	const uint8_t *cell;
+	uint64_t	cell_length;
+} CfdReadCellHash;
+
+static inline bool
+cfd_read_cell_hash(CfdReader *from, CfdReadCellHash *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->cell, &out->cell_length);
+}
+
+static inline bool
+cfd_decode_cell_hash(const void *bytes, uint64_t length, CfdReadCellHash *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_hash(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellHashAnswer
+{
+	CfdWireCellHashAnswer head;
+} CfdReadCellHashAnswer;
+
+static inline bool
+cfd_read_cell_hash_answer(CfdReader *from, CfdReadCellHashAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_cell_hash_answer(const void *bytes, uint64_t length, CfdReadCellHashAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_hash_answer(&from, out) && from.at == from.end;
+}
+
 #endif

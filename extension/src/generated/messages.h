@@ -859,4 +859,56 @@ typedef struct CfdWireLedgerProve
 } CFD_IN_MESSAGE CfdWireLedgerProve;
 _Static_assert(sizeof(CfdWireLedgerProve) == 16, "CfdWireLedgerProve");
 
+/* Opens a cell of the family rnd_ (crate::cell) into a temporary value. */
+typedef struct CfdWireCellOpen
+{
+	CfdFid	fid;	/* Where to. */
+	uint8_t	t;	/* Its type. */
+	uint8_t	zero1[7];
+} CFD_IN_MESSAGE CfdWireCellOpen;
+_Static_assert(sizeof(CfdWireCellOpen) == 16, "CfdWireCellOpen");
+
+/* Seals a value into a cell. */
+typedef struct CfdWireCellSeal
+{
+	CfdFid	fid;	/* Which value. */
+	uint8_t	t;	/* Its type. */
+	uint8_t	zero1[7];
+} CFD_IN_MESSAGE CfdWireCellSeal;
+_Static_assert(sizeof(CfdWireCellSeal) == 16, "CfdWireCellSeal");
+
+/* The order of two values, each a cell, sealed or loose. */
+typedef struct CfdWireCellCompare
+{
+	uint8_t	a;	/* Type of the first. */
+	uint8_t	b;	/* Type of the second. */
+	uint8_t	flags;	/* crate::cell::FOR_INDEX. */
+	uint8_t	zero1[1];
+	uint32_t	length;	/* Length of the first. */
+} CFD_IN_MESSAGE CfdWireCellCompare;
+_Static_assert(sizeof(CfdWireCellCompare) == 8, "CfdWireCellCompare");
+
+/* What it is answered with. */
+typedef struct CfdWireCellCompareAnswer
+{
+	int32_t	order;	/* -1, 0, 1; super::NULL_RESULT if one is NULL. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireCellCompareAnswer;
+_Static_assert(sizeof(CfdWireCellCompareAnswer) == 8, "CfdWireCellCompareAnswer");
+
+/* The hash of a value, a cell. */
+typedef struct CfdWireCellHash
+{
+	uint8_t	t;	/* Its type. */
+	uint8_t	zero1[7];
+} CFD_IN_MESSAGE CfdWireCellHash;
+_Static_assert(sizeof(CfdWireCellHash) == 8, "CfdWireCellHash");
+
+/* What it is answered with. */
+typedef struct CfdWireCellHashAnswer
+{
+	uint64_t	hash;	/* Its hash, 0 for NULL. */
+} CFD_IN_MESSAGE CfdWireCellHashAnswer;
+_Static_assert(sizeof(CfdWireCellHashAnswer) == 8, "CfdWireCellHashAnswer");
+
 #endif

@@ -20,6 +20,9 @@ extern void cfd_note_dropped(Oid relation);
 extern void cfd_flush_dropped(void);
 /* ddl.c: access method of new tables; constants of materialized views */
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
+/* cells.c: columns of the family rnd_ get their numbers */
+extern PlannedStmt *cfd_cells_adapt(PlannedStmt *statement);
+extern void cfd_cells_after(const Node *statement);
 /* ledger.c: ledger tables */
 extern bool cfd_ledger_asked(const CreateStmt *create);
 extern void cfd_ledger_adapt(CreateStmt *create);

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "cell/cell.h"
 #include "order/ranks.h"
 #include "result/results.h"
 #include "index/search.h"
@@ -158,6 +159,7 @@ _PG_init(void)
 	previous_shmem_startup = shmem_startup_hook;
 	shmem_startup_hook = shmem_startup;
 	cfd_types_init();
+	cfd_cells_init();
 	cfd_statement_init();
 	cfd_transaction_init();
 	cfd_refusals_init();

@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "cell/cell.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -166,6 +167,17 @@ of_interest(Form_pg_class form)
 	}
 }
 
+/* What a column's type is modified by, as the plain type has it. */
+static int32
+plain_modifier(Form_pg_attribute form)
+{
+	int32		modifier = form->atttypmod;
+
+	if (cfd_cell_numbered(modifier) && cfd_cell_code(form->atttypid) != 0)
+		(void) cfd_cell_relation(modifier, &modifier);
+	return modifier;
+}
+
 static void
 define_columns(StringInfo out, Oid oid)
 {
@@ -187,7 +199,7 @@ define_columns(StringInfo out, Oid oid)
 		cfd_schema_number(out, form->attnum);
 		cfd_schema_field(out, NameStr(form->attname));
 		cfd_schema_number(out, form->atttypid);
-		put_signed(out, form->atttypmod);
+		put_signed(out, plain_modifier(form));
 		cfd_schema_number(out, form->attgenerated != '\0');
 		cfd_schema_number(out, form->attidentity != '\0');
 	}

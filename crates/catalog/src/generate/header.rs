@@ -2,7 +2,9 @@
 
 use contract::describe::Message;
 use contract::hello::Status;
-use contract::{Aggregate, Code, Op, TypeCode, Unit, envelope, fid, hello, message, report, ring};
+use contract::{
+    Aggregate, Code, Op, TypeCode, Unit, cell, envelope, fid, hello, message, report, ring,
+};
 use std::fmt::Write;
 
 /// `NotLike` becomes `NOT_LIKE`.
@@ -66,6 +68,7 @@ pub(super) fn text(all: &[Message]) -> String {
     hellos(&mut h);
     messages(&mut h, all);
     envelopes(&mut h);
+    cells(&mut h);
     h.section("Types");
     h.numbers("TYPE", TypeCode::ALL, |t| *t as u64);
     h.define(
@@ -194,4 +197,20 @@ fn envelopes(h: &mut Header) {
     h.define("ORIGIN_CLIENT", envelope::Origin::Client as u8);
     h.define("ORIGIN_KEEPER", envelope::Origin::Keeper as u8);
     h.define("ORIGIN_EXPORT", envelope::Origin::Export as u8);
+}
+
+fn cells(h: &mut Header) {
+    h.section("Cells");
+    h.define("CELL_PREFIX", format_args!("{:?}", cell::TEXT_PREFIX));
+    for (name, value) in [
+        ("LOOSE", usize::from(cell::LOOSE)),
+        ("SEALED", usize::from(cell::SEALED)),
+        ("COLUMN_BYTES", cell::COLUMN_BYTES),
+        ("HEADER_BYTES", cell::HEADER_BYTES),
+        ("TAG_BYTES", cell::TAG_BYTES),
+        ("FOR_INDEX", usize::from(cell::FOR_INDEX)),
+        ("NUMBERED", cell::NUMBERED as usize),
+    ] {
+        h.define(&format!("CELL_{name}"), value);
+    }
 }

@@ -1057,4 +1057,56 @@ messages! {
         /// A text.
         text: &'a [u8] [],
     };
+
+    /// Opens a cell of the family `rnd_` ([`crate::cell`]) into a temporary value.
+    CellOpen = 116, body<'a> {
+        /// Where to.
+        fid: Fid,
+        /// Its type.
+        t: TypeCode => 7 zeros;
+        /// The sealed cell.
+        cell: &'a [u8] [],
+    };
+    /// Seals a value into a cell.
+    CellSeal = 117, body<'a> {
+        /// Which value.
+        fid: Fid,
+        /// Its type.
+        t: TypeCode => 7 zeros;
+        /// Names of schema, relation and column that it is for, each ended by a zero byte; none:
+        /// a constant of a definition.
+        name: &'a [u8] [],
+    } answer<'a> {
+        ;
+        /// The sealed cell; empty for NULL.
+        cell: &'a [u8] [],
+    };
+    /// The order of two values, each a cell, sealed or loose.
+    CellCompare = 118, body<'a> {
+        /// Type of the first.
+        a: TypeCode,
+        /// Type of the second.
+        b: TypeCode,
+        /// [`crate::cell::FOR_INDEX`].
+        flags: u8 => 1 zeros,
+        /// Length of the first.
+        length: u32;
+        /// The first.
+        first: &'a [u8] [length],
+        /// The second.
+        second: &'a [u8] [],
+    } answer {
+        /// -1, 0, 1; [`super::NULL_RESULT`] if one is NULL.
+        order: i32 => 4 zeros,
+    };
+    /// The hash of a value, a cell.
+    CellHash = 119, body<'a> {
+        /// Its type.
+        t: TypeCode => 7 zeros;
+        /// The cell.
+        cell: &'a [u8] [],
+    } answer {
+        /// Its hash, 0 for NULL.
+        hash: u64,
+    };
 }

@@ -307,6 +307,15 @@ impl Connection {
         let target = target
             .and_then(|p| p.column())
             .ok_or_else(store::unresolved)?;
+        self.authorise_write_to(label, target)
+    }
+
+    /// As [`Self::authorise_write`]: the column, or whether it is a definition's constant.
+    pub(super) fn authorise_write_to(
+        &self,
+        label: Label,
+        target: (ColumnId, bool),
+    ) -> Result<(), Failure> {
         let origin = self.origin(label);
         self.may_see(&origin)?;
         let grants = &self.session.grants;

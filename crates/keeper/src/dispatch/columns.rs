@@ -31,7 +31,7 @@ enum Source {
 
 /// The names of schema, relation and column, each ended by a zero byte; none if there are no
 /// bytes.
-fn column_name(bytes: &[u8]) -> Result<Option<Column>, Failure> {
+pub(super) fn column_name(bytes: &[u8]) -> Result<Option<Column>, Failure> {
     let bad = || fail::malformed("The name of a column is not as it should be.");
     if bytes.is_empty() {
         return Ok(None);

@@ -12,6 +12,7 @@ mod aggregation;
 mod authorise;
 mod batches;
 mod belonging;
+mod cells;
 mod columns;
 mod envelopes;
 mod evaluate;
@@ -256,6 +257,9 @@ impl Connection {
             Kind::SearchMany => self.search_many(take(body)?),
             Kind::Rank => self.rank(take(body)?),
             Kind::Tokens => self.tokens(take(body)?),
+            Kind::CellSeal => self.cell_seal(take(body)?),
+            Kind::CellCompare => self.cell_compare(take(body)?),
+            Kind::CellHash => self.cell_hash(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
             Kind::Orderable => self.orderable(take(body)?),
@@ -293,6 +297,7 @@ impl Connection {
         match kind {
             Kind::Eval => self.eval(take(body)?),
             Kind::PutEnvelope => self.put_envelope(take(body)?),
+            Kind::CellOpen => self.cell_open(take(body)?),
             Kind::RestoreTicket => self.restore_ticket(take(body)?),
             Kind::IndexBuilt => {
                 self.index_built(&take(body)?);

@@ -61,7 +61,7 @@ impl Core {
         let told = Told {
             sqlstate: text(b'C')?,
             code: Code::from_name(text(b'n').unwrap_or_default()),
-            t: text(b'd').and_then(TypeCode::from_enc_name),
+            t: text(b'd').and_then(TypeCode::from_protected_name),
         };
         let input = told.sqlstate.starts_with("22");
         let of_values = || match self.queue.front()? {

@@ -105,7 +105,7 @@ impl Infer<'_> {
             .iter()
             .copied()
             .find(|t| t.plain_name() == last);
-        let enc = TypeCode::ALL.iter().copied().find(|t| t.enc_name() == last);
+        let enc = TypeCode::from_protected_name(last);
         let kind = match (plain, enc) {
             (Some(code), _) if system && !name.pct_type => TypeKind::Twin(code),
             (_, Some(code)) if system => TypeKind::Protected(ColumnType::Enc(code)),

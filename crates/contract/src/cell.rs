@@ -1,0 +1,35 @@
+//! Cells: values of the family `rnd_` as they stand in rows (docs/families.md).
+//!
+//! A *sealed* cell is what is stored: [`SEALED`] at 0, type code at 1, then the identity of
+//! the column ([`COLUMN_BYTES`]), the epoch of its key ([`EPOCH_BYTES`]), the number of the
+//! cell in that epoch ([`NUMBER_BYTES`], little-endian), the ciphertext, and a tag
+//! ([`TAG_BYTES`]). Everything before the ciphertext is authenticated as associated data. The
+//! AEAD is AES-256-GCM; its key comes from the root key, the column and the epoch, its nonce
+//! from the number. The plaintext is the value in PostgreSQL's binary format.
+//!
+//! A *loose* cell is [`LOOSE`] and a FID: a value on its way, which is not stored. It lives as
+//! long as the value that the FID stands for.
+//!
+//! In text (dumps, COPY without a client) a sealed cell is [`TEXT_PREFIX`] followed by unpadded
+//! URL-safe base64 of these bytes.
+
+/// First byte of a loose cell.
+pub const LOOSE: u8 = 1;
+/// First byte of a sealed cell.
+pub const SEALED: u8 = 2;
+/// What a sealed cell in text begins with.
+pub const TEXT_PREFIX: &str = "cell1.";
+/// Size of what names the column.
+pub const COLUMN_BYTES: usize = crate::envelope::COLUMN_BYTES;
+/// Size of the epoch of a key.
+pub const EPOCH_BYTES: usize = 8;
+/// Size of a cell's number.
+pub const NUMBER_BYTES: usize = 8;
+/// Size of the tag.
+pub const TAG_BYTES: usize = 16;
+/// Bytes before the ciphertext.
+pub const HEADER_BYTES: usize = 2 + COLUMN_BYTES + EPOCH_BYTES + NUMBER_BYTES;
+/// In [`crate::message::body::CellCompare`]: for an index, which a client wants to be kept.
+pub const FOR_INDEX: u8 = 1;
+/// Bit of a type modifier of a stored column: the rest is the number of the column.
+pub const NUMBERED: u32 = 1 << 30;

@@ -1,0 +1,284 @@
+//! Cells of the family `rnd_`: seals values into them, opens them, and remembers of which
+//! columns a client has an index (docs/families.md).
+//!
+//! A cell needs nothing but the root key to be opened: a keeper with the same root key opens
+//! what another one has sealed. Not here: who may (`dispatch::cells`).
+//!
+//! Invariants: no two cells are sealed under one key with one number: a key is of one run of
+//! the keeper and one column, and a run numbers its cells; what is authenticated says the
+//! column and the type.
+
+use crate::fail;
+use crate::random::random;
+use crate::sealed_file::SealedFile;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
+use contract::TypeCode;
+use contract::cell::{COLUMN_BYTES, EPOCH_BYTES, HEADER_BYTES, NUMBER_BYTES, SEALED, TAG_BYTES};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use store::ColumnId;
+use values::{Error, Value};
+use zeroize::Zeroizing;
+
+/// In the data directory: columns that clients have an index on.
+pub const FILE: &str = "cell-indexes";
+/// Keys that are kept; more are derived again.
+const KEYS_MAX: usize = 4096;
+/// Columns that are remembered as indexed.
+const INDEXED_MAX: usize = 65_536;
+
+type Epoch = [u8; EPOCH_BYTES];
+
+/// What seals and opens cells.
+pub struct Cells {
+    root: Zeroizing<[u8; 32]>,
+    epoch: Epoch,
+    number: AtomicU64,
+    keys: RwLock<HashMap<(ColumnId, Epoch), Arc<LessSafeKey>>>,
+    indexed: RwLock<BTreeSet<ColumnId>>,
+    file: Mutex<SealedFile>,
+}
+
+/// A value that was in a cell.
+pub struct Opened {
+    /// The column that it was sealed for.
+    pub column: ColumnId,
+    /// The value.
+    pub value: Value,
+}
+
+/// A cell that is no cell, or was altered.
+fn damaged() -> Error {
+    Error::new(
+        b"XX001",
+        "confide: the cell of a protected value cannot be opened",
+    )
+    .detail("It is under another root key, or was altered.")
+    .hint("Was it copied from a database of another keeper?")
+}
+
+/// The parts of a sealed cell.
+struct Parts<'a> {
+    header: &'a [u8],
+    t: TypeCode,
+    column: ColumnId,
+    epoch: Epoch,
+    number: [u8; NUMBER_BYTES],
+    sealed: &'a [u8],
+}
+
+fn parts(cell: &[u8]) -> Option<Parts<'_>> {
+    let (header, sealed) = cell.split_at_checked(HEADER_BYTES)?;
+    let ([SEALED, t], rest) = header.split_first_chunk::<2>()? else {
+        return None;
+    };
+    let (column, rest) = rest.split_first_chunk::<COLUMN_BYTES>()?;
+    let (epoch, rest) = rest.split_first_chunk::<EPOCH_BYTES>()?;
+    let number = rest.first_chunk::<NUMBER_BYTES>()?;
+    Some(Parts {
+        header,
+        t: TypeCode::from_u8(*t)?,
+        column: *column,
+        epoch: *epoch,
+        number: *number,
+        sealed,
+    })
+}
+
+fn nonce(number: [u8; NUMBER_BYTES]) -> Nonce {
+    let mut bytes = [0; NONCE_LEN];
+    bytes[..NUMBER_BYTES].copy_from_slice(&number);
+    Nonce::assume_unique_for_key(bytes)
+}
+
+impl Cells {
+    /// For a keeper with this directory and root key.
+    ///
+    /// # Errors
+    /// There are no random bytes, or the file of indexed columns was altered.
+    pub fn open(
+        directory: &Path,
+        root: &[u8; 32],
+        file_key: &Zeroizing<[u8; 32]>,
+    ) -> Result<Cells, String> {
+        let file = SealedFile::new(directory, FILE, file_key);
+        let plain = file.read()?;
+        let (columns, []) = plain.as_chunks::<COLUMN_BYTES>() else {
+            return Err(file.altered());
+        };
+        Ok(Cells {
+            root: Zeroizing::new(*root),
+            epoch: random().map_err(|e| e.to_string())?,
+            number: AtomicU64::new(0),
+            keys: RwLock::default(),
+            indexed: RwLock::new(columns.iter().copied().collect()),
+            file: Mutex::new(file),
+        })
+    }
+
+    fn key(&self, column: ColumnId, epoch: Epoch) -> Result<Arc<LessSafeKey>, Error> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = keys.get(&(column, epoch)) {
+            return Ok(Arc::clone(key));
+        }
+        drop(keys);
+        let failed = |_| fail::internal("cannot derive the key of a column");
+        let mut bytes = Zeroizing::new([0; 32]);
+        let info: [&[u8]; 3] = [b"confide cell 1", &column, &epoch];
+        Salt::new(HKDF_SHA256, b"confide")
+            .extract(&*self.root)
+            .expand(&info, &AES_256_GCM)
+            .and_then(|okm| okm.fill(&mut *bytes))
+            .map_err(failed)?;
+        let key = UnboundKey::new(&AES_256_GCM, &*bytes).map_err(failed)?;
+        let key = Arc::new(LessSafeKey::new(key));
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if keys.len() >= KEYS_MAX {
+            keys.clear();
+        }
+        keys.insert((column, epoch), Arc::clone(&key));
+        Ok(key)
+    }
+
+    /// Appends a cell with a value, for a column.
+    ///
+    /// # Errors
+    /// The numbers are used up, or the library fails.
+    pub fn seal(&self, column: ColumnId, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+        let key = self.key(column, self.epoch)?;
+        let start = out.len();
+        out.extend_from_slice(&[SEALED, value.type_code() as u8]);
+        out.extend_from_slice(&column);
+        out.extend_from_slice(&self.epoch);
+        out.extend_from_slice(&number);
+        let mut plain = Zeroizing::new(values::encode_binary(value));
+        let header = out.get(start..).unwrap_or_default();
+        let tag = key
+            .seal_in_place_separate_tag(nonce(number), Aad::from(header), &mut plain)
+            .map_err(|_| fail::internal("sealing failed"))?;
+        out.extend_from_slice(&plain);
+        out.extend_from_slice(tag.as_ref());
+        Ok(())
+    }
+
+    /// What is in a sealed cell; `plain` is scratch.
+    ///
+    /// # Errors
+    /// It is no cell, is of another type, under another root key, or was altered.
+    pub fn opened(
+        &self,
+        cell: &[u8],
+        want: TypeCode,
+        plain: &mut Vec<u8>,
+    ) -> Result<Opened, Error> {
+        let parts = parts(cell).filter(|p| p.sealed.len() >= TAG_BYTES);
+        let parts = parts.ok_or_else(damaged)?;
+        if parts.t.stored() != want.stored() {
+            return Err(fail::wrong_type(parts.t, want));
+        }
+        let key = self.key(parts.column, parts.epoch)?;
+        plain.clear();
+        plain.extend_from_slice(parts.sealed);
+        let opened = key
+            .open_in_place(nonce(parts.number), Aad::from(parts.header), plain)
+            .map_err(|_| damaged())?;
+        Ok(Opened {
+            column: parts.column,
+            value: values::decode_binary(parts.t, -1, opened)?,
+        })
+    }
+
+    /// A client has an index on a column.
+    pub fn set_indexed(&self, column: ColumnId) {
+        if self.is_indexed(&column) {
+            return;
+        }
+        let mut indexed = self.indexed.write().unwrap_or_else(PoisonError::into_inner);
+        if indexed.len() >= INDEXED_MAX || !indexed.insert(column) {
+            return;
+        }
+        let plain: Vec<u8> = indexed.iter().flatten().copied().collect();
+        drop(indexed);
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = file.write(&plain) {
+            tracing::warn!(%error, "which columns of cells have an index is not on disk");
+        }
+    }
+
+    /// Whether a client has an index on a column.
+    pub fn is_indexed(&self, column: &ColumnId) -> bool {
+        let indexed = self.indexed.read().unwrap_or_else(PoisonError::into_inner);
+        indexed.contains(column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(root: u8) -> Result<Cells, String> {
+        Cells::open(Path::new(""), &[root; 32], &Zeroizing::new([root; 32]))
+    }
+
+    /// A keeper that knows nothing but the root key opens what another has sealed, and equal
+    /// values are sealed unequally; with a bug a lost keeper loses values, or cells tell which
+    /// values are equal.
+    #[test]
+    fn another_keeper_opens() -> Result<(), Box<dyn std::error::Error>> {
+        let (first, second) = (cells(1)?, cells(1)?);
+        let (mut a, mut b, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+        let value = values::decode_binary(TypeCode::Int4, -1, &[0, 0, 1, 2])
+            .map_err(|e| e.message.to_string())?;
+        first
+            .seal([7; 16], &value, &mut a)
+            .map_err(|e| e.message.to_string())?;
+        first
+            .seal([7; 16], &value, &mut b)
+            .map_err(|e| e.message.to_string())?;
+        assert_ne!(a.get(HEADER_BYTES..), b.get(HEADER_BYTES..));
+        for cell in [&a, &b] {
+            let opened = second
+                .opened(cell, TypeCode::Int4, &mut plain)
+                .map_err(|e| e.message.to_string())?;
+            assert_eq!(opened.column, [7; 16]);
+            assert_eq!(values::encode_binary(&opened.value), [0, 0, 1, 2]);
+        }
+        assert!(cells(2)?.opened(&a, TypeCode::Int4, &mut plain).is_err());
+        Ok(())
+    }
+
+    /// Every byte of a cell is authenticated, and cut ones are errors, not panics; with a bug a
+    /// cell passes for one of another column or type.
+    #[test]
+    fn altered_cells() -> Result<(), Box<dyn std::error::Error>> {
+        let cells = cells(3)?;
+        let (mut cell, mut plain) = (Vec::new(), Vec::new());
+        let value =
+            values::decode_binary(TypeCode::Text, -1, b"abc").map_err(|e| e.message.to_string())?;
+        cells
+            .seal([9; 16], &value, &mut cell)
+            .map_err(|e| e.message.to_string())?;
+        assert!(cells.opened(&cell, TypeCode::Varchar, &mut plain).is_ok());
+        for t in [TypeCode::Bytea, TypeCode::Int4] {
+            assert!(cells.opened(&cell, t, &mut plain).is_err());
+        }
+        for at in 0..cell.len() {
+            for bit in 0..8 {
+                let mut other = cell.clone();
+                if let Some(byte) = other.get_mut(at) {
+                    *byte ^= 1 << bit;
+                }
+                for t in TypeCode::ALL {
+                    assert!(cells.opened(&other, *t, &mut plain).is_err());
+                }
+            }
+            let cut = cell.get(..at).unwrap_or_default();
+            assert!(cells.opened(cut, TypeCode::Text, &mut plain).is_err());
+        }
+        Ok(())
+    }
+}

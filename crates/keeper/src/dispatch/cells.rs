@@ -1,0 +1,159 @@
+//! Cells of the family `rnd_`: `CellOpen`, `CellSeal`, `CellCompare`, `CellHash`.
+//!
+//! A value from a cell has the label of the column that the cell was sealed for, wherever the
+//! cell was found; so a cell that was moved is still refused to whoever may not use its column.
+//!
+//! Invariants: without a client no cell is opened but to compare two of one column that a
+//! client has an index on; a value is sealed for a column only where it might be stored in it.
+
+use super::Connection;
+use super::columns::column_name;
+use crate::cells::Opened;
+use crate::fail::{self, Failure};
+use crate::program::vector;
+use crate::provenance::{self, Origin, TAKEN, column_id};
+use contract::cell::{FOR_INDEX, LOOSE};
+use contract::message::NULL_RESULT;
+use contract::{Fid, TypeCode, answer, body};
+use grant::family;
+use std::sync::atomic::Ordering::Relaxed;
+use store::{ColumnId, Entry, Label};
+use values::{Error, Value};
+
+/// For constants of definitions, in the place of a column.
+const CONSTANTS: ColumnId = [0xff; contract::cell::COLUMN_BYTES];
+
+/// A value that is compared or hashed.
+struct Operand {
+    /// None for NULL.
+    value: Option<Value>,
+    label: Label,
+    /// The column whose cell it is.
+    column: Option<ColumnId>,
+}
+
+impl Connection {
+    /// Opens a sealed cell.
+    fn open_cell(&mut self, cell: &[u8], t: TypeCode) -> Result<Opened, Error> {
+        let opened = self.keeper.cells.opened(cell, t, &mut self.plain);
+        self.wipe();
+        self.session.counters.opened.fetch_add(1, Relaxed);
+        opened
+    }
+
+    /// The label of what is in cells of a column.
+    fn label_of_cells(&self, column: ColumnId) -> Result<Label, Error> {
+        if !self.is_bound() {
+            return Ok(self.label_if_bound(provenance::UNKNOWN));
+        }
+        if column == CONSTANTS {
+            return Ok(provenance::CLIENT);
+        }
+        self.write_provenance().number(Origin {
+            others: 0,
+            columns: vec![column],
+        })
+    }
+
+    pub(super) fn cell_open(&mut self, body: body::CellOpen<'_>) -> Result<(), Failure> {
+        let opened = self.need_client().and_then(|()| {
+            let opened = self.open_cell(body.cell, body.t)?;
+            Ok((self.label_of_cells(opened.column)?, opened.value))
+        });
+        let stored =
+            opened.and_then(|(label, value)| self.space.set(body.fid, Entry::Value(value), label));
+        stored.map_err(|error| {
+            let failure = Failure::from(error);
+            self.space.poison(body.fid, 1, &failure);
+            failure
+        })
+    }
+
+    pub(super) fn cell_seal(&mut self, body: body::CellSeal<'_>) -> Result<(), Failure> {
+        self.need_client()?;
+        let column = column_name(body.name)?;
+        let id = column.as_ref().map_or(CONSTANTS, column_id);
+        if self.is_bound() {
+            let label = self.operands(&[body.fid])?.label;
+            if self.origin(label).others & TAKEN != 0 {
+                return Err(fail::belongs_elsewhere().into());
+            }
+            if let Some(column) = &column {
+                self.keeper.name_cells(&id, column);
+            }
+            self.authorise_write_to(label, (id, column.is_none()))?;
+        }
+        if let Some(value) = self.space.value(body.fid, Some(body.t.stored()))? {
+            self.keeper.cells.seal(id, &value, &mut self.reply)?;
+            self.session.counters.sealed.fetch_add(1, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn operand(&mut self, cell: &[u8], t: TypeCode) -> Result<Operand, Failure> {
+        let Some((&LOOSE, fid)) = cell.split_first() else {
+            let opened = self.open_cell(cell, t)?;
+            return Ok(Operand {
+                value: Some(opened.value),
+                label: self.label_of_cells(opened.column)?,
+                column: Some(opened.column),
+            });
+        };
+        let bytes = fid.try_into();
+        let fid = bytes.map_err(|_| fail::malformed("A loose cell has another length."))?;
+        let fid = Fid(u64::from_le_bytes(fid));
+        Ok(Operand {
+            value: self.space.value(fid, Some(t.stored()))?,
+            label: self.operands(&[fid])?.label,
+            column: None,
+        })
+    }
+
+    /// As [`Connection::authorise_order`], of cells.
+    fn authorise_cells(&self, a: &Operand, b: &Operand) -> Result<(), Failure> {
+        let one = a.column.is_some() && a.column == b.column;
+        if self.client.is_none() {
+            let indexed = a.column.filter(|_| one);
+            let indexed = indexed.is_some_and(|c| self.keeper.cells.is_indexed(&c));
+            let may = indexed || (one && !self.keeper.config.index_order_only);
+            return match may {
+                true => Ok(()),
+                false => Err(fail::no_client_to_compare().into()),
+            };
+        }
+        match one {
+            true => self.may_view(a.label),
+            false => self.authorise(self.union(a.label, b.label)?, family::COMPARE),
+        }
+    }
+
+    pub(super) fn cell_compare(&mut self, body: body::CellCompare<'_>) -> Result<(), Failure> {
+        let a = self.operand(body.first, body.a)?;
+        let b = self.operand(body.second, body.b)?;
+        self.authorise_cells(&a, &b)?;
+        let order = match (&a.value, &b.value) {
+            (Some(x), Some(y)) => values::compare(x, y, &self.env)? as i32,
+            _ => i32::from(NULL_RESULT),
+        };
+        if body.flags & FOR_INDEX != 0
+            && self.client.is_some()
+            && let (Some(column), _) | (None, Some(column)) = (a.column, b.column)
+        {
+            self.keeper.cells.set_indexed(column);
+        }
+        self.session.counters.declassified.fetch_add(1, Relaxed);
+        self.answer(&answer::CellCompare { order });
+        Ok(())
+    }
+
+    pub(super) fn cell_hash(&mut self, body: body::CellHash<'_>) -> Result<(), Failure> {
+        self.need_client()?;
+        let operand = self.operand(body.cell, body.t)?;
+        self.authorise(operand.label, family::COMPARE)?;
+        let key = &self.keeper.keys.hash;
+        let hash = operand.value.map_or(0, |value| vector::hash(&value, key));
+        self.session.counters.declassified.fetch_add(1, Relaxed);
+        self.answer(&answer::CellHash { hash });
+        Ok(())
+    }
+}

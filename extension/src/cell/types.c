@@ -1,0 +1,122 @@
+/*
+ * types.c
+ *	  The types of the family rnd_ in this database: see cell.h.
+ *
+ * Looked up at the first use, and again after any change to pg_type, as in
+ * value/types.c.
+ *
+ * Invariant: safe to call whenever catalogs can be read; gives 0 otherwise.
+ */
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "access/xact.h"
+#include "access/transam.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_range.h"
+#include "catalog/pg_type.h"
+#include "cell/cell.h"
+#include "miscadmin.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+#include "value/types.h"
+
+static Oid	oids[CFD_TYPE_MAX + 1];
+static bool loaded = false;
+
+static void
+invalidate(Datum arg, int cache, uint32 hash)
+{
+	loaded = false;
+}
+
+void
+cfd_cells_init(void)
+{
+	CacheRegisterSyscacheCallback(TYPEOID, invalidate, (Datum) 0);
+}
+
+static bool
+load(void)
+{
+	char		name[NAMEDATALEN];
+
+	if (loaded)
+		return true;
+	if (!IsTransactionState() || !OidIsValid(MyDatabaseId))
+		return false;
+	/* An invalidation while we look things up makes us look again. */
+	loaded = true;
+	memset(oids, 0, sizeof(oids));
+	if (!OidIsValid(cfd_access_method()))
+		return true;
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+	{
+		snprintf(name, sizeof(name), "rnd_%s", cfd_plain_name(code));
+		oids[code] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+									 ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+	}
+	return true;
+}
+
+uint8
+cfd_cell_code(Oid type)
+{
+	/* Types made by initdb are not ours. */
+	if (type < FirstNormalObjectId || !load())
+		return 0;
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+	{
+		if (oids[code] == type)
+			return code;
+	}
+	return 0;
+}
+
+static bool
+composite_contains(Oid type)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, -1, true);
+	bool		found = false;
+
+	if (desc == NULL)
+		return false;
+	for (int i = 0; i < desc->natts && !found; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			found = cfd_cell_contains(TupleDescAttr(desc, i)->atttypid);
+	}
+	ReleaseTupleDesc(desc);
+	return found;
+}
+
+bool
+cfd_cell_contains(Oid type)
+{
+	Oid			base;
+	Oid			element;
+
+	if (type < FirstNormalObjectId || !load())
+		return false;
+	if (cfd_cell_code(type) != 0)
+		return true;
+	base = getBaseType(type);
+	if (base != type)
+		return cfd_cell_contains(base);
+	element = get_element_type(type);
+	if (OidIsValid(element))
+		return cfd_cell_contains(element);
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_RANGE:
+			return cfd_cell_contains(get_range_subtype(type));
+		case TYPTYPE_MULTIRANGE:
+			return cfd_cell_contains(get_multirange_range(type));
+		case TYPTYPE_COMPOSITE:
+			return composite_contains(type);
+		default:
+			return false;
+	}
+}

@@ -1,0 +1,260 @@
+/*
+ * cells.c
+ *	  Columns of the family rnd_ get their numbers (cell/columns.c): before an ALTER TABLE that
+ *	  makes values for them, after a CREATE TABLE. Where cells cannot be stored is refused.
+ *
+ * A partition or child has its parent's columns, with their numbers: PostgreSQL wants their
+ * modifiers to be equal.
+ *
+ * Invariant: after a successful DDL statement, a column of the family has a number, which is of
+ * its relation or one that it inherits from; what came in is not changed, a changed statement
+ * is a copy.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "cell/cell.h"
+#include "hooks/hooks.h"
+#include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
+#include "parser/parse_type.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "value/types.h"
+
+/* Code of the type of the family that a definition names, and its plain modifier; 0 for another. */
+static uint8
+named_code(TypeName *name, int32 *modifier)
+{
+	Type		type;
+	uint8		code;
+
+	if (name == NULL || name->arrayBounds != NIL || name->setof)
+		return 0;
+	type = LookupTypeName(NULL, name, NULL, true);
+	if (type == NULL)
+		return 0;
+	code = cfd_cell_code(typeTypeId(type));
+	ReleaseSysCache(type);
+	if (code != 0)
+	{
+		Oid			oid;
+
+		typenameTypeIdAndMod(NULL, name, &oid, modifier);
+	}
+	return code;
+}
+
+/* The definition of a column of the family that a command of ALTER TABLE has; or NULL. */
+static ColumnDef *
+defined_column(const AlterTableCmd *command, int32 *modifier)
+{
+	ColumnDef  *column = (ColumnDef *) command->def;
+
+	if (command->subtype != AT_AddColumn && command->subtype != AT_AlterColumnType)
+		return NULL;
+	return named_code(column->typeName, modifier) != 0 ? column : NULL;
+}
+
+/* A column of the family would become one of another: what it holds goes out as text, or dies. */
+static void
+refuse_left(const AlterTableStmt *alter, Oid relation)
+{
+	ListCell   *cell;
+
+	foreach(cell, alter->cmds)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+		AttrNumber	number;
+		int32		modifier;
+		Oid			type;
+		Oid			target;
+
+		if (command->subtype != AT_AlterColumnType)
+			continue;
+		number = get_attnum(relation, command->name);
+		if (number == InvalidAttrNumber || cfd_cell_code(get_atttype(relation, number)) == 0)
+			continue;
+		typenameTypeIdAndMod(NULL, ((ColumnDef *) command->def)->typeName, &type, &modifier);
+		target = getBaseType(type);
+		if (cfd_cell_code(target) == 0 && cfd_type_code(target) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_CANNOT_COERCE),
+					 errmsg("protected column \"%s\" cannot become plain", command->name),
+					 errdetail("There is no cast from a protected type to a plain one."),
+					 errhint("Read the values through Confide's proxy and write them into a plain column.")));
+	}
+}
+
+static PlannedStmt *
+number_altered(PlannedStmt *statement)
+{
+	AlterTableStmt *alter = castNode(AlterTableStmt, statement->utilityStmt);
+	Oid			relation = RangeVarGetRelid(alter->relation, NoLock, true);
+	bool		concerned = false;
+	ListCell   *cell;
+	int32		modifier;
+
+	if (!OidIsValid(relation) || alter->objtype == OBJECT_TYPE)
+		return statement;
+	refuse_left(alter, relation);
+	foreach(cell, alter->cmds)
+		concerned = concerned || defined_column(lfirst_node(AlterTableCmd, cell), &modifier) != NULL;
+	if (!concerned)
+		return statement;
+	statement = copyObject(statement);
+	alter = castNode(AlterTableStmt, statement->utilityStmt);
+	foreach(cell, alter->cmds)
+	{
+		ColumnDef  *column = defined_column(lfirst_node(AlterTableCmd, cell), &modifier);
+		int32		typmod;
+		A_Const    *text = makeNode(A_Const);
+
+		if (column == NULL)
+			continue;
+		typmod = cfd_cell_new_number(relation, modifier);
+		text->val.sval = *makeString(psprintf("#%d", typmod & ~CFD_CELL_NUMBERED));
+		text->location = -1;
+		column->typeName->typmods = list_make1(text);
+	}
+	return statement;
+}
+
+PlannedStmt *
+cfd_cells_adapt(PlannedStmt *statement)
+{
+	if (statement->utilityStmt == NULL || !IsA(statement->utilityStmt, AlterTableStmt) ||
+		!OidIsValid(cfd_access_method()))
+		return statement;
+	return number_altered(statement);
+}
+
+/* ---------- afterwards ---------- */
+
+static void
+set_modifier(Oid relation, AttrNumber number, int32 typmod)
+{
+	Relation	attributes = table_open(AttributeRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(number));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for attribute %d of relation %u", number, relation);
+	((Form_pg_attribute) GETSTRUCT(tuple))->atttypmod = typmod;
+	CatalogTupleUpdate(attributes, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(attributes, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+static void
+refuse_place(const char *relation, const FormData_pg_attribute *attribute, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("column \"%s\" of \"%s\" cannot have type %s", NameStr(attribute->attname), relation,
+					format_type_be(attribute->atttypid)),
+			 errdetail("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static void
+check_column(const Node *statement, const char *relation, const FormData_pg_attribute *attribute)
+{
+	if (cfd_cell_code(attribute->atttypid) == 0)
+		refuse_place(relation, attribute,
+					 "Protected values cannot be stored inside arrays, composites, ranges and domains.",
+					 "Give each protected value a column of its own.");
+	if (IsA(statement, CreateTableAsStmt))
+		refuse_place(relation, attribute, "A cell is sealed for its column, which is not there yet.",
+					 "Create the table first, then INSERT ... SELECT; or cast to the type enc_....");
+	if (IsA(statement, CreateForeignTableStmt))
+		refuse_place(relation, attribute, "Cells are not stored in foreign tables.", "Use a table.");
+}
+
+/* Gives the columns of a new table their numbers. */
+static void
+number_created(const Node *statement, const RangeVar *name)
+{
+	Oid			oid = RangeVarGetRelid(name, NoLock, true);
+	int			natts = OidIsValid(oid) ? cfd_cell_natts(oid) : 0;
+
+	for (int number = 1; number <= natts; number++)
+	{
+		HeapTuple	tuple = SearchSysCacheCopy2(ATTNUM, ObjectIdGetDatum(oid), Int16GetDatum(number));
+		Form_pg_attribute form;
+		int32		modifier;
+		bool		numbered;
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		form = (Form_pg_attribute) GETSTRUCT(tuple);
+		if (form->attisdropped || !cfd_cell_contains(form->atttypid))
+			continue;
+		check_column(statement, name->relname, form);
+		modifier = form->atttypmod;
+		/* LIKE has copied the number of another table's column. */
+		numbered = cfd_cell_numbered(modifier) && cfd_cell_relation(modifier, &modifier) == oid;
+		if (!numbered && form->attinhcount == 0)
+			set_modifier(oid, number, cfd_cell_new_number(oid, modifier));
+		heap_freetuple(tuple);
+	}
+}
+
+/* Nothing inside arrays and the like; ALTER TABLE has numbered what it defines. */
+static void
+check_altered(const AlterTableStmt *alter)
+{
+	Oid			oid = RangeVarGetRelid(alter->relation, NoLock, true);
+	Relation	relation;
+	TupleDesc	desc;
+
+	if (!OidIsValid(oid))
+		return;
+	relation = relation_open(oid, NoLock);
+	desc = RelationGetDescr(relation);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (attribute->attisdropped || !cfd_cell_contains(attribute->atttypid))
+			continue;
+		if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+			check_column((const Node *) alter, RelationGetRelationName(relation), attribute);
+	}
+	relation_close(relation, NoLock);
+}
+
+void
+cfd_cells_after(const Node *statement)
+{
+	if (!OidIsValid(cfd_access_method()))
+		return;
+	switch (nodeTag(statement))
+	{
+		case T_CreateStmt:
+			number_created(statement, ((const CreateStmt *) statement)->relation);
+			break;
+		case T_CreateForeignTableStmt:
+			number_created(statement, ((const CreateForeignTableStmt *) statement)->base.relation);
+			break;
+		case T_CreateTableAsStmt:
+			number_created(statement, ((const CreateTableAsStmt *) statement)->into->rel);
+			break;
+		case T_AlterTableStmt:
+			if (((const AlterTableStmt *) statement)->objtype == OBJECT_TABLE)
+				check_altered((const AlterTableStmt *) statement);
+			break;
+		default:
+			break;
+	}
+}
