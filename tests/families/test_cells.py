@@ -27,8 +27,6 @@ def staff(app):
 def test_values_return(staff, dba):
     """What was written is read; the superuser reads cells."""
     assert staff.execute("SELECT * FROM staff ORDER BY id").fetchall() == ROWS
-    cells = dba.execute("SELECT name::text FROM staff").fetchall() if False else []
-    assert cells == []
     raw = dba.execute("SELECT * FROM staff ORDER BY id").fetchall()
     assert all(v is None or str(v).startswith("cell1.") for row in raw for v in row[1:])
     assert len({row[2] for row in raw if row[2]}) == 4
@@ -47,7 +45,7 @@ def test_values_return(staff, dba):
         "SELECT DISTINCT salary FROM staff ORDER BY salary",
         "SELECT sum(salary), min(salary), max(name), avg(salary), count(salary) FROM staff",
         "SELECT a.id, b.id FROM staff a JOIN staff b ON a.salary = b.salary ORDER BY 1, 2",
-        "SELECT a.id FROM staff a WHERE EXISTS (SELECT 1 FROM staff b WHERE b.name = a.name AND b.id > a.id)",
+        "SELECT id FROM staff a WHERE name IN (SELECT name FROM staff b WHERE b.id > a.id)",
         "SELECT id FROM staff WHERE salary IN (5200, -7) ORDER BY id",
         "SELECT id FROM staff WHERE salary BETWEEN 0 AND 5000",
         "SELECT name || '!', upper(name), length(name) FROM staff ORDER BY id",
@@ -58,7 +56,7 @@ def test_values_return(staff, dba):
     ],
 )
 def test_as_plain(staff, plain_twin, query):
-    plain_twin.execute("CREATE TABLE staff (id int PRIMARY KEY, name text COLLATE \"C\", salary int)")
+    plain_twin.execute('CREATE TABLE staff (id int PRIMARY KEY, name text COLLATE "C", salary int)')
     for row in ROWS:
         plain_twin.execute("INSERT INTO staff VALUES (%s, %s, %s)", row)
     assert staff.execute(query).fetchall() == plain_twin.execute(query).fetchall()

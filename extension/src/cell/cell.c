@@ -14,6 +14,8 @@
 #define LOOSE_BYTES (1 + sizeof(CfdFid))
 #define SEALED_BYTES (CFD_CELL_HEADER_BYTES + CFD_CELL_TAG_BYTES)
 
+bool		cfd_cell_building = false;
+
 static void
 refuse_cell(uint8 type)
 {
@@ -47,7 +49,7 @@ loose_fid(const struct varlena *cell, uint8 type)
 
 	if (VARSIZE_ANY_EXHDR(cell) != LOOSE_BYTES || bytes[0] != CFD_CELL_LOOSE)
 		refuse_cell(type);
-	fid = cfd_get64(bytes + 1);
+	fid = cfd_get64(bytes + sizeof(uint8));
 	if (fid == 0)
 		cfd_invalid_fid();
 	return fid;
@@ -75,7 +77,7 @@ cfd_cell_loose(CfdFid fid)
 
 	SET_VARSIZE(cell, VARHDRSZ + LOOSE_BYTES);
 	bytes[0] = CFD_CELL_LOOSE;
-	cfd_put64(bytes + 1, fid);
+	cfd_put64(bytes + sizeof(uint8), fid);
 	return cell;
 }
 
@@ -119,7 +121,7 @@ put_operand(uint8 *out, const CfdCellOperand *operand, Datum value, const void *
 		return VARSIZE_ANY_EXHDR(cell);
 	}
 	out[0] = CFD_CELL_LOOSE;
-	cfd_put64(out + 1, DatumGetUInt64(value));
+	cfd_put64(out + sizeof(uint8), DatumGetUInt64(value));
 	*bytes = out;
 	return LOOSE_BYTES;
 }
@@ -140,6 +142,8 @@ cfd_cell_compare(const CfdCellOperand operands[2], Datum a, Datum b, uint8 flags
 	length = put_operand(loose[0], &operands[0], a, &first);
 	rest = put_operand(loose[1], &operands[1], b, &second);
 	body.length = length;
+	if (cfd_cell_building)
+		body.flags |= CFD_CELL_FOR_INDEX;
 	tail = palloc(length + rest);
 	memcpy(tail, first, length);
 	memcpy(tail + length, second, rest);

@@ -59,6 +59,9 @@ extern bool cfd_cell_is_sealed(const struct varlena *cell);
 /* Raises an error for what is no cell of a type. */
 extern void cfd_cell_check(const struct varlena *cell, uint8 type);
 
+/* A statement runs that builds indexes: comparisons are for these. */
+extern bool cfd_cell_building;
+
 /* What a comparison compares. */
 typedef struct CfdCellOperand
 {

@@ -111,13 +111,13 @@ cfd_cell_relation(int32 typmod, int32 *modifier)
 }
 
 static void
-invalidate(Datum arg, int cache, uint32 hash)
+cell_invalidate_names(Datum arg, int cache, uint32 hash)
 {
 	stale = true;
 }
 
 static void
-invalidate_relation(Datum arg, Oid relation)
+cell_invalidate_relation(Datum arg, Oid relation)
 {
 	stale = true;
 }
@@ -130,8 +130,8 @@ prepare_cache(void)
 
 	if (!registered)
 	{
-		CacheRegisterSyscacheCallback(NAMESPACEOID, invalidate, (Datum) 0);
-		CacheRegisterRelcacheCallback(invalidate_relation, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, cell_invalidate_names, (Datum) 0);
+		CacheRegisterRelcacheCallback(cell_invalidate_relation, (Datum) 0);
 		registered = true;
 	}
 	if (!stale && columns != NULL)
@@ -160,7 +160,7 @@ cfd_cell_natts(Oid relation)
 
 /* The name of the relation's column with a modifier; NULL if there is none. */
 static char *
-column_name(Oid relation, int32 typmod)
+cell_column_name(Oid relation, int32 typmod)
 {
 	int			natts = cfd_cell_natts(relation);
 
@@ -201,7 +201,7 @@ cfd_cell_column(int32 typmod)
 	namespace = OidIsValid(relation) ? get_rel_namespace(relation) : InvalidOid;
 	names[0] = isTempNamespace(namespace) ? "pg_temp" : get_namespace_name(namespace);
 	names[1] = get_rel_name(relation);
-	names[2] = column_name(relation, typmod);
+	names[2] = cell_column_name(relation, typmod);
 	for (int i = 0; i < lengthof(names); i++)
 	{
 		if (names[i] == NULL)

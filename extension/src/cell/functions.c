@@ -198,7 +198,7 @@ cell_recv(FunctionCallInfo fcinfo, const Kind *kind, PGFunction input)
 
 /* The envelope for the session's client, by the output functions of the type enc_... */
 static Datum
-shown(FunctionCallInfo fcinfo, struct varlena *cell, uint8 type, PGFunction output)
+cell_shown(FunctionCallInfo fcinfo, struct varlena *cell, uint8 type, PGFunction output)
 {
 	LOCAL_FCINFO(inner, 1);
 
@@ -226,7 +226,7 @@ cell_out(FunctionCallInfo fcinfo, uint8 type, PGFunction output)
 	char	   *text;
 
 	if (!goes_out(fcinfo->flinfo, cell))
-		return shown(fcinfo, cell, type, output);
+		return cell_shown(fcinfo, cell, type, output);
 	text = palloc(PREFIX_LENGTH + length + 1);
 	memcpy(text, CFD_CELL_PREFIX, PREFIX_LENGTH);
 	cfd_base64_encode(text + PREFIX_LENGTH, (const unsigned char *) VARDATA_ANY(cell), bytes);
@@ -241,7 +241,7 @@ cell_send(FunctionCallInfo fcinfo, uint8 type, PGFunction output)
 	bytea	   *result;
 
 	if (!goes_out(fcinfo->flinfo, cell))
-		return shown(fcinfo, cell, type, output);
+		return cell_shown(fcinfo, cell, type, output);
 	result = palloc(VARHDRSZ + VARSIZE_ANY_EXHDR(cell));
 	SET_VARSIZE(result, VARHDRSZ + VARSIZE_ANY_EXHDR(cell));
 	memcpy(VARDATA(result), VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell));
@@ -374,7 +374,7 @@ operands_of(FmgrInfo *flinfo)
 }
 
 static int
-compare(FunctionCallInfo fcinfo, uint8 flags)
+cell_compared(FunctionCallInfo fcinfo, uint8 flags)
 {
 	const CfdCellOperand *operands = operands_of(fcinfo->flinfo);
 	Datum		values[2];
@@ -392,7 +392,7 @@ compare(FunctionCallInfo fcinfo, uint8 flags)
 	PG_FUNCTION_INFO_V1(cfd_cell_##name); \
 	Datum cfd_cell_##name(PG_FUNCTION_ARGS) \
 	{ \
-		int			order = compare(fcinfo, 0); \
+		int			order = cell_compared(fcinfo, 0); \
 		if (order == CFD_NULL_RESULT) \
 			PG_RETURN_NULL(); \
 		PG_RETURN_BOOL(condition); \
@@ -404,7 +404,7 @@ TEST(eq, order == 0)
 TEST(ge, order >= 0)
 TEST(gt, order > 0)
 TEST(ne, order != 0)
-FUNCTION(cell_cmp, Int32GetDatum(compare(fcinfo, CFD_CELL_FOR_INDEX)))
+FUNCTION(cell_cmp, Int32GetDatum(cell_compared(fcinfo, CFD_CELL_FOR_INDEX)))
 
 static uint64
 cell_hash(FunctionCallInfo fcinfo)

@@ -27,7 +27,7 @@ static Oid	oids[CFD_TYPE_MAX + 1];
 static bool loaded = false;
 
 static void
-invalidate(Datum arg, int cache, uint32 hash)
+cell_types_invalidate(Datum arg, int cache, uint32 hash)
 {
 	loaded = false;
 }
@@ -35,11 +35,11 @@ invalidate(Datum arg, int cache, uint32 hash)
 void
 cfd_cells_init(void)
 {
-	CacheRegisterSyscacheCallback(TYPEOID, invalidate, (Datum) 0);
+	CacheRegisterSyscacheCallback(TYPEOID, cell_types_invalidate, (Datum) 0);
 }
 
 static bool
-load(void)
+cell_types_load(void)
 {
 	char		name[NAMEDATALEN];
 
@@ -65,7 +65,7 @@ uint8
 cfd_cell_code(Oid type)
 {
 	/* Types made by initdb are not ours. */
-	if (type < FirstNormalObjectId || !load())
+	if (type < FirstNormalObjectId || !cell_types_load())
 		return 0;
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
 	{
@@ -76,7 +76,7 @@ cfd_cell_code(Oid type)
 }
 
 static bool
-composite_contains(Oid type)
+cell_composite_contains(Oid type)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, -1, true);
 	bool		found = false;
@@ -98,7 +98,7 @@ cfd_cell_contains(Oid type)
 	Oid			base;
 	Oid			element;
 
-	if (type < FirstNormalObjectId || !load())
+	if (type < FirstNormalObjectId || !cell_types_load())
 		return false;
 	if (cfd_cell_code(type) != 0)
 		return true;
@@ -115,7 +115,7 @@ cfd_cell_contains(Oid type)
 		case TYPTYPE_MULTIRANGE:
 			return cfd_cell_contains(get_multirange_range(type));
 		case TYPTYPE_COMPOSITE:
-			return composite_contains(type);
+			return cell_composite_contains(type);
 		default:
 			return false;
 	}

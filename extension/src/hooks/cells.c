@@ -234,6 +234,21 @@ check_altered(const AlterTableStmt *alter)
 	relation_close(relation, NoLock);
 }
 
+bool
+cfd_cells_build_indexes(const Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_AlterTableStmt:
+		case T_ClusterStmt:
+		case T_IndexStmt:
+		case T_ReindexStmt:
+			return true;
+		default:
+			return false;
+	}
+}
+
 void
 cfd_cells_after(const Node *statement)
 {

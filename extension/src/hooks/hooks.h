@@ -23,6 +23,8 @@ extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
 /* cells.c: columns of the family rnd_ get their numbers */
 extern PlannedStmt *cfd_cells_adapt(PlannedStmt *statement);
 extern void cfd_cells_after(const Node *statement);
+/* Whether a statement builds indexes, as far as comparisons of cells are concerned. */
+extern bool cfd_cells_build_indexes(const Node *statement);
 /* ledger.c: ledger tables */
 extern bool cfd_ledger_asked(const CreateStmt *create);
 extern void cfd_ledger_adapt(CreateStmt *create);

@@ -13,6 +13,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "cell/cell.h"
 #include "known/known.h"
 #include "order/ranks.h"
 #include "result/handover.h"
@@ -273,6 +274,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	bool		outermost_copy;
 	CfdUnchecked *unchecked;
 	int			workers = max_parallel_maintenance_workers;
+	bool		building = cfd_cell_building;
 
 	cfd_flush_dropped();
 	cfd_known_end_statement();
@@ -291,6 +293,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	if (may_outlive_transaction(adapted->utilityStmt))
 		cfd_pin_holder();
 	unchecked = cfd_unchecked_copy(adapted->utilityStmt);
+	cfd_cell_building = cfd_cells_build_indexes(adapted->utilityStmt);
 	cfd_statement_depth++;
 	PG_TRY();
 	{
@@ -308,6 +311,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_statement_depth--;
 		cfd_mode = mode;
 		max_parallel_maintenance_workers = workers;
+		cfd_cell_building = building;
 		cfd_known_end(&cfd_known[CFD_SCOPE_BUILD]);
 		cfd_unchecked_end(unchecked);
 		if (outermost_copy)

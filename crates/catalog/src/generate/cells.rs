@@ -267,6 +267,14 @@ fn classes(out: &mut String) {
             );
         }
         for &a in class.types {
+            // With several values an index is searched for them in order.
+            if method == "btree" {
+                let x = enc(a);
+                let _ = writeln!(
+                    out,
+                    "ALTER OPERATOR FAMILY pg_catalog.{family} USING btree ADD FUNCTION 1 ({x}, {x}) pg_catalog.enc_cmp({x}, {x});"
+                );
+            }
             for &b in class.types {
                 for (at, (x, y)) in pairs(a, b).into_iter().enumerate() {
                     let members = match (method, at) {
