@@ -13,8 +13,10 @@ use crate::random::random;
 use crate::sealed_file::SealedFile;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
-use contract::TypeCode;
-use contract::cell::{COLUMN_BYTES, EPOCH_BYTES, HEADER_BYTES, NUMBER_BYTES, SEALED, TAG_BYTES};
+use contract::cell::{
+    COLUMN_BYTES, EPOCH_BYTES, HEADER_BYTES, LOOSE, NUMBER_BYTES, SEALED, TAG_BYTES,
+};
+use contract::{Fid, TypeCode};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,6 +88,15 @@ fn parts(cell: &[u8]) -> Option<Parts<'_>> {
         number: *number,
         sealed,
     })
+}
+
+/// What a loose cell names.
+pub fn loose(cell: &[u8]) -> Option<Fid> {
+    let fid = match cell.split_first()? {
+        (&LOOSE, fid) => fid,
+        _ => return None,
+    };
+    Some(Fid(u64::from_le_bytes(fid.try_into().ok()?)))
 }
 
 fn nonce(number: [u8; NUMBER_BYTES]) -> Nonce {

@@ -8,13 +8,13 @@
 
 use super::Connection;
 use super::columns::column_name;
-use crate::cells::Opened;
+use crate::cells::{self, Opened};
 use crate::fail::{self, Failure};
 use crate::program::vector;
 use crate::provenance::{self, Origin, TAKEN, column_id};
-use contract::cell::{FOR_INDEX, LOOSE};
+use contract::cell::FOR_INDEX;
 use contract::message::NULL_RESULT;
-use contract::{Fid, TypeCode, answer, body};
+use contract::{TypeCode, answer, body};
 use grant::family;
 use std::sync::atomic::Ordering::Relaxed;
 use store::{ColumnId, Entry, Label};
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     fn operand(&mut self, cell: &[u8], t: TypeCode) -> Result<Operand, Failure> {
-        let Some((&LOOSE, fid)) = cell.split_first() else {
+        let Some(fid) = cells::loose(cell) else {
             let opened = self.open_cell(cell, t)?;
             return Ok(Operand {
                 value: Some(opened.value),
@@ -99,9 +99,6 @@ impl Connection {
                 column: Some(opened.column),
             });
         };
-        let bytes = fid.try_into();
-        let fid = bytes.map_err(|_| fail::malformed("A loose cell has another length."))?;
-        let fid = Fid(u64::from_le_bytes(fid));
         Ok(Operand {
             value: self.space.value(fid, Some(t.stored()))?,
             label: self.operands(&[fid])?.label,
