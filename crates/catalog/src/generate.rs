@@ -83,20 +83,20 @@ pub fn functions(signatures: &Signatures) -> Vec<Generated> {
             text: sql::text(signatures),
         },
         Generated {
-            path: "extension/src/generated/cells.inc",
-            text: cells::wrappers(signatures),
-        },
-        Generated {
-            path: "extension/sql/cells.sql",
-            text: cells::sql(),
-        },
-        Generated {
             path: "docs/operators.md",
             text: docs::text(signatures),
         },
         Generated {
             path: "tests/generated/catalog.json",
             text: tests::text(signatures),
+        },
+        Generated {
+            path: "extension/src/generated/cells.inc",
+            text: cells::wrappers(signatures),
+        },
+        Generated {
+            path: "extension/sql/cells.sql",
+            text: cells::sql(),
         },
     ]
 }
