@@ -205,6 +205,22 @@ def test_masks_and_views(emp):
         assert run(ann, shown).rows == [("Kimberley",)]
 
 
+def test_noise(emp):
+    """Numbers that are a little off, and stay so, however often somebody asks."""
+    with emp.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS noisy")
+        app.execute("CREATE TABLE noisy (id int, pay enc_int4)")
+        app.execute("INSERT INTO noisy VALUES (1, 5200)")
+    assert emp.psql("boss", "GRANT OWNER public.noisy.pay TO ann") == ""
+    with emp.connect("ann") as ann, emp.connect("eve") as eve:
+        noise = "SELECT confide.mask('public.noisy.pay', 'noise(10)')"
+        assert run(ann, noise).sqlstate is None
+        [(seen,)] = run(eve, "SELECT pay FROM noisy").rows
+        assert abs(int(seen) - 5200) <= 10
+        assert run(eve, "SELECT pay FROM noisy").rows == [(seen,)]
+        assert run(eve, "SELECT id FROM noisy WHERE pay > 100").sqlstate == "42501"
+
+
 def test_replayed(emp):
     """The database keeps what an owner has said, and says it again later."""
     with emp.connect("ann") as ann, emp.connect("eve") as eve:

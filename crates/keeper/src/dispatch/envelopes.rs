@@ -203,7 +203,7 @@ impl Connection {
             return Ok(());
         };
         let value = match mask {
-            Some(mask) => mask.apply(&value, &self.env),
+            Some(mask) => mask.apply(&value, &self.keeper.keys.hash, &self.env),
             None => value,
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));

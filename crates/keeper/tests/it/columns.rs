@@ -142,6 +142,9 @@ fn search() {
     );
 }
 
+/// Flags and sought values, rows, keys.
+type Sought<'a> = (&'a [(u32, Fid)], u32, &'a [Fid]);
+
 /// Several searches in one message: each has its own values and keys, and a key that names nothing
 /// makes only its own search unknown.
 #[test]
@@ -157,7 +160,7 @@ fn search_many() {
     let high = backend.put(&Value::Int4(40));
     let program = backend.number(Op::Cmp, &[Int4, Int4], None);
     let swept = Fid::new(p, 99);
-    let ask = |backend: &mut Backend, searches: &[(&[(u32, Fid)], u32, &[Fid])], extra: &[Fid]| {
+    let ask = |backend: &mut Backend, searches: &[Sought<'_>], extra: &[Fid]| {
         let values: usize = searches.iter().map(|(sought, ..)| sought.len()).sum();
         let mut body = (searches.len() as u32).to_le_bytes().to_vec();
         body.extend_from_slice(&(values as u32).to_le_bytes());
