@@ -93,7 +93,7 @@ def direct(type_: str, known: list[Signature]) -> list[Case]:
             for unit in UNITS[type_]:
                 name = unit if s.name == "extract" else quoted(unit)
                 cases.append(Case(s.text(name, "x.v"), (type_,)))
-        elif s.args[0] == type_:
+        elif s.args[0] == type_ and len(s.args) <= len(ALIASES):
             columns = [f"{a}.v" for a in ALIASES[: len(s.args)]]
             cases.append(Case(s.text(*columns), s.args))
     return cases
@@ -108,9 +108,7 @@ def with_literals(type_: str, known: list[Signature], rng: random.Random) -> lis
         if s.args[0] == type_:
             cases.append(Case(s.text("x.v", literal(s.args[1], rng)), (type_,)))
             untyped = s.text("x.v", quoted(rng.choice(LITERALS[s.args[1]])))
-            # With an untyped string these two are about regular expressions: refused.
-            if s.name not in ("substring", "substr"):
-                cases.append(Case(untyped, (type_,)))
+            cases.append(Case(untyped, (type_,)))
         if s.args[1] == type_:
             cases.append(Case(s.text(literal(s.args[0], rng), "x.v"), (type_,)))
     return cases

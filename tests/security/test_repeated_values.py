@@ -35,6 +35,13 @@ FORMS = [
 ]
 
 LITERAL_FORMS = [
+    "SELECT md5(%(v)s), id FROM p WHERE name = %(v)s ORDER BY id",
+    "SELECT id FROM p WHERE name ~ %(v)s OR name SIMILAR TO %(v)s ORDER BY id",
+    "SELECT regexp_replace(name, %(v)s, 'x'), substring(name FROM %(v)s) FROM p ORDER BY id",
+    "SELECT lpad(name, 40, %(v)s), split_part(name, %(v)s, 1) FROM p ORDER BY id",
+    "SELECT string_agg(name, %(v)s ORDER BY id) FROM p",
+    "SELECT id FROM p WHERE name = lpad(note, 20, %(v)s) ORDER BY id",
+    "SELECT rank(%(v)s) WITHIN GROUP (ORDER BY name) FROM p",
     "SELECT id FROM p WHERE %(v)s = '' OR name = %(v)s ORDER BY id",
     "SELECT id FROM p WHERE %(v)s IS NULL OR name = %(v)s ORDER BY id",
     "SELECT id FROM p WHERE note IN ('Bob', %(v)s) OR name = %(v)s ORDER BY id",
@@ -157,9 +164,6 @@ REFUSED = [
     "SELECT query_to_xml('SELECT id FROM p WHERE name = ' || '''{v}''', true, false, '')",
     "SELECT query_to_xml(format('SELECT id FROM p WHERE name = %L', '{v}'), true, false, '')",
     "SELECT query_to_xml(concat('SELECT id FROM p WHERE name = ''', '{v}', ''''), true, true, '')",
-    "SELECT id FROM p WHERE name = lpad(note, 20, '{v}')",
-    "UPDATE p SET name = split_part(note, '{v}', 1)",
-    "SELECT md5('{v}') FROM p WHERE name = '{v}'",
     "SELECT query_to_xml($$SELECT id FROM p WHERE name = '{v}'$$, true, false, '')",
     "SELECT query_to_xml($$VALUES ('{v}'::enc_text)$$, true, false, '')",
     "DO $$ BEGIN EXECUTE 'UPDATE p SET name = ''{v}'''; END $$",

@@ -25,7 +25,7 @@ PLAIN = [
 ]
 
 # Two untyped arguments of numbers, of which none has a preferred type.
-KNOWN = ['SELECT "round"($1, $2)', 'SELECT "trunc"($1, $2)']
+KNOWN = [f'SELECT "{name}"($1, $2)' for name in ("round", "trunc")]
 
 FUNCTIONS = """
 SELECT DISTINCT f.proname, n FROM pg_proc f, generate_series(1, 4) n

@@ -33,6 +33,13 @@ pub struct Function {
     pub ret: Arg,
     /// Number of the signature behind it.
     pub number: u16,
+    /// What it is called by instead, where the name is PostgreSQL's alone.
+    pub written: Option<String>,
+}
+
+/// SQL name of the function behind an operation: overloaded by its operands.
+pub(crate) fn internal_name(op: Op) -> String {
+    format!("enc_{}", format!("{op:?}").to_lowercase())
 }
 
 /// All functions by name, without casts and aggregates.
@@ -49,12 +56,15 @@ pub fn functions(signatures: &Signatures) -> Vec<Function> {
             (OpResult::Fid, Some(t)) => Arg::Enc(t),
             _ => Arg::Plain(TypeCode::Bool),
         };
+        let scalar = crate::scalars::find(signature.op, &signature.args);
+        let written = scalar.filter(|s| s.renamed).map(|s| internal_name(s.op));
         for name in signatures.names(signature) {
             all.push(Function {
                 name,
                 args: args.clone(),
                 ret,
                 number,
+                written: written.clone(),
             });
         }
     }

@@ -2,6 +2,7 @@
 //! place below the repository's root. `src/bin/generate.rs` writes or checks them.
 
 mod cells;
+mod composed;
 mod docs;
 mod golden;
 mod header;

@@ -16,6 +16,7 @@ mod casts;
 mod functions;
 pub mod generate;
 mod operators;
+mod scalars;
 mod signatures;
 mod types;
 

@@ -114,6 +114,10 @@ const SYMBOLS: &[Symbol] = &[
     test(Op::Ilike, "~~*", None, Some("!~~*"), MATCHING),
     test(Op::NotIlike, "!~~*", None, Some("~~*"), MATCHING),
     test(Op::StartsWith, "^@", None, None, MATCHING),
+    test(Op::Regex, "~", None, Some("!~"), MATCHING),
+    test(Op::NotRegex, "!~", None, Some("~"), MATCHING),
+    test(Op::RegexFold, "~*", None, Some("!~*"), MATCHING),
+    test(Op::NotRegexFold, "!~*", None, Some("~*"), MATCHING),
     commutative(Op::Add, "+"),
     symbol(Op::Sub, "-"),
     commutative(Op::Mul, "*"),
@@ -129,6 +133,8 @@ const SYMBOLS: &[Symbol] = &[
     symbol(Op::ShiftLeft, "<<"),
     symbol(Op::ShiftRight, ">>"),
     symbol(Op::Concat, "||"),
+    symbol(Op::Power, "^"),
+    symbol(Op::Sqrt, "|/"),
 ];
 
 /// All operators, in the order of signatures.
@@ -137,6 +143,9 @@ pub fn operators(signatures: &Signatures) -> Vec<Operator> {
         .iter()
         .filter_map(|(number, signature)| {
             let symbol = *SYMBOLS.iter().find(|s| s.op == signature.op)?;
+            if signature.op == Op::Sqrt && signature.args != [TypeCode::Float8] {
+                return None;
+            }
             Some(Operator {
                 name: symbol.name,
                 number,

@@ -56,7 +56,9 @@ impl Signatures {
     pub fn names(&self, signature: &Signature) -> &'static [&'static str] {
         let found = self.functions.iter();
         let mut found = found.filter(|f| f.op == signature.op && f.args == signature.args);
-        found.next().map_or(&[], |f| f.names)
+        let named = found.next().map(|f| f.names);
+        let scalar = || crate::scalars::find(signature.op, &signature.args).map(|s| s.names);
+        named.or_else(scalar).unwrap_or(&[])
     }
 
     /// Numbers and signatures in the order of numbers.
@@ -198,11 +200,26 @@ impl Builder {
         for a in [Text, Bytea] {
             self.fid(Op::Concat, &[a, a], a);
         }
+        for op in [Op::Like, Op::NotLike] {
+            self.plain(op, &[Bytea, Bytea]);
+        }
+        for op in [Op::Regex, Op::NotRegex, Op::RegexFold, Op::NotRegexFold] {
+            self.plain(op, &[Text, Text]);
+            self.plain(op, &[Bpchar, Text]);
+        }
     }
 
     fn functions(&mut self, functions: &[Named]) {
         for named in functions {
             self.push(named.op, named.args, named.ret);
+        }
+    }
+
+    fn scalars(&mut self) {
+        for scalar in crate::scalars::scalars() {
+            for (args, ret) in scalar.signatures {
+                self.fid(scalar.op, args, *ret);
+            }
         }
     }
 
@@ -241,6 +258,7 @@ pub fn signatures_with(functions: &[Named]) -> Signatures {
     builder.strings();
     builder.functions(functions);
     builder.conversions();
+    builder.scalars();
     let list = builder.0;
     let numbers = (1..).zip(&list).map(|(n, s)| (s.clone(), n)).collect();
     Signatures {

@@ -171,11 +171,14 @@ ops! {
     OctetLength = 55 => Fid { ["octet_length"]:
             (Text) -> Int4, (Bpchar) -> Int4, (Bytea) -> Int4 };
     /// `btrim(s)` and `btrim(s, characters)`
-    TrimBoth = 56 => Fid { ["btrim"]: (Text) -> Text, (Text, Text) -> Text };
+    TrimBoth = 56 => Fid { ["btrim"]:
+            (Text) -> Text, (Text, Text) -> Text, (Bytea, Bytea) -> Bytea };
     /// `ltrim`
-    TrimLeft = 57 => Fid { ["ltrim"]: (Text) -> Text, (Text, Text) -> Text };
+    TrimLeft = 57 => Fid { ["ltrim"]:
+            (Text) -> Text, (Text, Text) -> Text, (Bytea, Bytea) -> Bytea };
     /// `rtrim`
-    TrimRight = 58 => Fid { ["rtrim"]: (Text) -> Text, (Text, Text) -> Text };
+    TrimRight = 58 => Fid { ["rtrim"]:
+            (Text) -> Text, (Text, Text) -> Text, (Bytea, Bytea) -> Bytea };
     /// `strpos(s, sub)` and `position(sub in s)`
     Position = 59 => Fid { ["strpos", "position"]: (Text, Text) -> Int4 } { ["position"]:
             (Bytea, Bytea) -> Int4 };
@@ -206,6 +209,186 @@ ops! {
     Typmod = 81 => Fid;
     /// applies the type modifier in the immediate, as an explicit cast does
     TypmodExplicit = 82 => Fid;
+    /// `initcap`
+    Initcap = 100 => Fid;
+    /// `lpad(s, n)` and `lpad(s, n, fill)`
+    Lpad = 101 => Fid;
+    /// `rpad(s, n)` and `rpad(s, n, fill)`
+    Rpad = 102 => Fid;
+    /// `split_part(s, delimiter, n)`
+    SplitPart = 103 => Fid;
+    /// `translate(s, from, to)`
+    Translate = 104 => Fid;
+    /// `overlay(s, new, from)` and `overlay(s, new, from, count)`
+    Overlay = 105 => Fid;
+    /// `repeat(s, n)`
+    Repeat = 106 => Fid;
+    /// `md5`
+    Md5 = 107 => Fid;
+    /// `sha224`
+    Sha224 = 108 => Fid;
+    /// `sha256`
+    Sha256 = 109 => Fid;
+    /// `sha384`
+    Sha384 = 110 => Fid;
+    /// `sha512`
+    Sha512 = 111 => Fid;
+    /// `ascii`
+    Ascii = 112 => Fid;
+    /// `chr`
+    Chr = 113 => Fid;
+    /// `quote_ident`
+    QuoteIdent = 114 => Fid;
+    /// `quote_literal`
+    QuoteLiteral = 115 => Fid;
+    /// `bit_length`
+    BitLength = 116 => Fid;
+    /// `to_hex`
+    ToHex = 117 => Fid;
+    /// `encode(bytes, form)`
+    Encode = 118 => Fid;
+    /// `decode(s, form)`
+    Decode = 119 => Fid;
+    /// `convert_to(s, encoding)`
+    ConvertTo = 120 => Fid;
+    /// `convert_from(bytes, encoding)`
+    ConvertFrom = 121 => Fid;
+    /// `get_byte(bytes, n)`
+    GetByte = 122 => Fid;
+    /// `set_byte(bytes, n, value)`
+    SetByte = 123 => Fid;
+    /// `get_bit(bytes, n)`
+    GetBit = 124 => Fid;
+    /// `set_bit(bytes, n, value)`
+    SetBit = 125 => Fid;
+    /// `bit_count`
+    BitCount = 126 => Fid;
+    /// `~`: the second operand is a regular expression
+    Regex = 130 => Bool;
+    /// `!~`
+    NotRegex = 131 => Bool;
+    /// `~*`
+    RegexFold = 132 => Bool;
+    /// `!~*`
+    NotRegexFold = 133 => Bool;
+    /// `regexp_replace(s, pattern, new)` and with start, n, flags
+    RegexpReplace = 134 => Fid;
+    /// `regexp_substr(s, pattern)` and with start, n, flags, group
+    RegexpSubstr = 135 => Fid;
+    /// `regexp_like(s, pattern)` and with flags
+    RegexpLike = 136 => Fid;
+    /// `regexp_count(s, pattern)` and with start, flags
+    RegexpCount = 137 => Fid;
+    /// `regexp_instr(s, pattern)` and with start, n, end, flags, group
+    RegexpInstr = 138 => Fid;
+    /// `substring(s, pattern)` and `substring(s, pattern, escape)`
+    RegexSubstring = 139 => Fid;
+    /// `similar_to_escape(pattern)` and with its escape character
+    SimilarToEscape = 140 => Fid;
+    /// `power` and `^`
+    Power = 150 => Fid;
+    /// `sqrt` and `|/`
+    Sqrt = 151 => Fid;
+    /// `exp`
+    Exp = 153 => Fid;
+    /// `ln`
+    Ln = 154 => Fid;
+    /// `log10` and `log(x)`
+    Log10 = 155 => Fid;
+    /// `log(base, x)`
+    LogBase = 156 => Fid;
+    /// `degrees`
+    Degrees = 157 => Fid;
+    /// `radians`
+    Radians = 158 => Fid;
+    /// `sin`
+    Sin = 159 => Fid;
+    /// `cos`
+    Cos = 160 => Fid;
+    /// `tan`
+    Tan = 161 => Fid;
+    /// `cot`
+    Cot = 162 => Fid;
+    /// `asin`
+    Asin = 163 => Fid;
+    /// `acos`
+    Acos = 164 => Fid;
+    /// `atan`
+    Atan = 165 => Fid;
+    /// `atan2`
+    Atan2 = 166 => Fid;
+    /// `sinh`
+    Sinh = 167 => Fid;
+    /// `cosh`
+    Cosh = 168 => Fid;
+    /// `tanh`
+    Tanh = 169 => Fid;
+    /// `sind`: the sine of degrees
+    Sind = 170 => Fid;
+    /// `cosd`
+    Cosd = 171 => Fid;
+    /// `tand`
+    Tand = 172 => Fid;
+    /// `cotd`
+    Cotd = 173 => Fid;
+    /// `asind`
+    Asind = 174 => Fid;
+    /// `acosd`
+    Acosd = 175 => Fid;
+    /// `atand`
+    Atand = 176 => Fid;
+    /// `atan2d`
+    Atan2d = 177 => Fid;
+    /// `div`: the whole part of a quotient
+    DivTrunc = 180 => Fid;
+    /// `gcd`
+    Gcd = 181 => Fid;
+    /// `lcm`
+    Lcm = 182 => Fid;
+    /// `factorial`
+    Factorial = 183 => Fid;
+    /// `scale`
+    Scale = 184 => Fid;
+    /// `min_scale`
+    MinScale = 185 => Fid;
+    /// `trim_scale`
+    TrimScale = 186 => Fid;
+    /// `width_bucket(x, low, high, count)`
+    WidthBucket = 187 => Fid;
+    /// `timezone(zone, t)`, `t AT TIME ZONE zone`
+    TimeZone = 200 => Fid;
+    /// `date_trunc(field, t, zone)`
+    DateTruncZone = 201 => Fid;
+    /// `date_bin(stride, t, origin)`
+    DateBin = 202 => Fid;
+    /// `age(t, t)`
+    Age = 203 => Fid;
+    /// `justify_days`
+    JustifyDays = 204 => Fid;
+    /// `justify_hours`
+    JustifyHours = 205 => Fid;
+    /// `justify_interval`
+    JustifyInterval = 206 => Fid;
+    /// `make_date`
+    MakeDate = 207 => Fid;
+    /// `make_time`
+    MakeTime = 208 => Fid;
+    /// `make_timestamp`
+    MakeTimestamp = 209 => Fid;
+    /// `make_timestamptz`
+    MakeTimestamptz = 210 => Fid;
+    /// `make_interval`
+    MakeInterval = 211 => Fid;
+    /// `isfinite`
+    IsFinite = 212 => Fid;
+    /// `to_char(x, format)`
+    ToChar = 213 => Fid;
+    /// `to_date(s, format)`
+    ToDate = 214 => Fid;
+    /// `to_timestamp(s, format)` and `to_timestamp(seconds)`
+    ToTimestamp = 215 => Fid;
+    /// `to_number(s, format)`
+    ToNumber = 216 => Fid;
 }
 
 macro_rules! coded {
@@ -267,5 +450,69 @@ coded! {
         Avg = 2, "avg";
         Min = 3, "min";
         Max = 4, "max";
+        BoolAnd = 5, "bool_and";
+        BoolOr = 6, "bool_or";
+        BitAnd = 7, "bit_and";
+        BitOr = 8, "bit_or";
+        BitXor = 9, "bit_xor";
+        VarPop = 10, "var_pop";
+        VarSamp = 11, "var_samp";
+        StddevPop = 12, "stddev_pop";
+        StddevSamp = 13, "stddev_samp";
+        StringAgg = 14, "string_agg";
+        Corr = 15, "corr";
+        CovarPop = 16, "covar_pop";
+        CovarSamp = 17, "covar_samp";
+        RegrAvgx = 18, "regr_avgx";
+        RegrAvgy = 19, "regr_avgy";
+        RegrIntercept = 20, "regr_intercept";
+        RegrR2 = 21, "regr_r2";
+        RegrSlope = 22, "regr_slope";
+        RegrSxx = 23, "regr_sxx";
+        RegrSxy = 24, "regr_sxy";
+        RegrSyy = 25, "regr_syy";
+    }
+}
+
+/// What an aggregate does with its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arguments {
+    /// It has one.
+    One,
+    /// A value, and what goes between it and those before it.
+    Joined,
+    /// Two, of which none may be NULL; the state takes one after the other.
+    Pair,
+}
+
+impl Aggregate {
+    /// What it does with its arguments.
+    pub const fn arguments(self) -> Arguments {
+        use Aggregate::*;
+        match self {
+            Sum | Avg | Min | Max | BoolAnd | BoolOr | BitAnd | BitOr | BitXor | VarPop
+            | VarSamp | StddevPop | StddevSamp => Arguments::One,
+            StringAgg => Arguments::Joined,
+            _ => Arguments::Pair,
+        }
+    }
+
+    /// Whether the result may be NULL though values were seen.
+    pub const fn nullable(self) -> bool {
+        use Aggregate::*;
+        matches!(
+            self,
+            VarSamp | StddevSamp | CovarSamp | Corr | RegrR2 | RegrSlope | RegrIntercept
+        )
+    }
+
+    /// SQL's other names.
+    pub const fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Aggregate::BoolAnd => &["every"],
+            Aggregate::VarSamp => &["variance"],
+            Aggregate::StddevSamp => &["stddev"],
+            _ => &[],
+        }
     }
 }

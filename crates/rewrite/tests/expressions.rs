@@ -83,7 +83,7 @@ fn operators() {
             ),
             (
                 "SELECT GREATEST(salary, 10, id) FROM emp",
-                "SELECT GREATEST(salary, '<<int4:10>>'::enc_int4, id) FROM emp",
+                "SELECT GREATEST(salary, '<<int4:10>>'::enc_int4, (id)::enc_int4) FROM emp",
             ),
             (
                 "SELECT * FROM emp WHERE salary = ANY (ARRAY[1, 2])",
@@ -122,9 +122,6 @@ fn operators() {
     refused(
         &schema(),
         &[
-            "SELECT * FROM emp WHERE name ~ 's3cret'",
-            "SELECT * FROM emp WHERE name SIMILAR TO 's3cret'",
-            "SELECT * FROM emp WHERE name = md5('s3cret')",
             "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
             "SELECT * FROM emp WHERE hired > date '2020-01-01' + opened_at",
             "SELECT * FROM emp WHERE name = 's3cret' COLLATE \"C\" AND name COLLATE \"C\" = 's3cret'",
@@ -230,14 +227,9 @@ fn functions() {
         &[
             "SELECT twofold(5)",
             "SELECT array_agg(name) FROM emp",
-            "SELECT string_agg(name, ',') FROM emp",
             "SELECT row_to_json(emp) FROM emp",
             "SELECT json_build_object('a', name) FROM emp",
-            "SELECT md5(name) FROM emp",
             "SELECT generate_series(1, salary) FROM emp",
-            "SELECT regexp_replace(name, 's3cret', 'b') FROM emp",
-            "SELECT lpad(name, 5, 's3cret') FROM emp",
-            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",
             "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM emp",
         ],
     );
@@ -316,15 +308,103 @@ fn concatenation_with_plain_operands() {
     unchanged(&schema(), &["SELECT 'row ' || id, id || 'x' FROM emp"]);
 }
 
-/// With a string, `substring(s, p)` is a regular expression in PostgreSQL; the
-/// protected twin would read it as a number.
+/// With a string, `substring(s, p)` is a regular expression, as in PostgreSQL: of several types
+/// an untyped literal is text.
 #[test]
 fn substring_with_a_pattern() {
-    refused(
+    check(
         &schema(),
         &[
-            "SELECT substring(name, '7') FROM emp",
-            "SELECT substring(name from 'a.*') FROM emp",
+            (
+                "SELECT substring(name, '7') FROM emp",
+                "SELECT substring(name, '<<~text:7>>'::enc_text) FROM emp",
+            ),
+            (
+                "SELECT substring(name from 'a.*') FROM emp",
+                "SELECT substring(name from '<<~text:a.*>>'::enc_text) FROM emp",
+            ),
+            (
+                "SELECT seen AT TIME ZONE 'UTC' FROM emp",
+                "SELECT seen AT TIME ZONE '<<~text:UTC>>'::enc_text FROM emp",
+            ),
         ],
+    );
+}
+
+/// Patterns, formats and fillings are sealed with the values that they are for.
+#[test]
+fn patterns_and_formats() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT * FROM emp WHERE name ~ 'a'",
+                "SELECT * FROM emp WHERE name ~ '<<a>>'",
+            ),
+            (
+                "SELECT * FROM emp WHERE name SIMILAR TO 'a'",
+                "SELECT * FROM emp WHERE name SIMILAR TO '<<~text:a>>'::enc_text",
+            ),
+            (
+                "SELECT * FROM emp WHERE name = md5('a')",
+                "SELECT * FROM emp WHERE name = md5('<<~text:a>>'::enc_text)",
+            ),
+            (
+                "SELECT regexp_replace(name, 'a', 'b'), lpad(name, 5, 'c'), md5(name) FROM emp",
+                "SELECT regexp_replace(name, '<<a>>', '<<b>>'), lpad(name, '<<int4:5>>'::enc_int4, '<<c>>'), md5(name) FROM emp",
+            ),
+            (
+                "SELECT string_agg(name, ','), percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",
+                "SELECT string_agg(name, '<<,>>'), percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",
+            ),
+            (
+                "SELECT rank(5) WITHIN GROUP (ORDER BY salary) FROM emp",
+                "SELECT rank('<<int4:5>>'::enc_int4) WITHIN GROUP (ORDER BY salary) FROM emp",
+            ),
+            (
+                "SELECT to_char(seen, 'YYYY') FROM emp",
+                "SELECT to_char(seen, '<<YYYY>>') FROM emp",
+            ),
+            (
+                "SELECT coalesce(salary, id), CASE WHEN id = 1 THEN id ELSE salary END FROM emp",
+                "SELECT coalesce(salary, (id)::enc_int4), CASE WHEN id = 1 THEN (id)::enc_int4 ELSE salary END FROM emp",
+            ),
+        ],
+    );
+}
+
+/// Functions without protected overloads of their own names are called by the names behind them,
+/// also where only literals say so; the output column keeps its name. With a bug the server finds no
+/// function, or a literal stays in the clear.
+#[test]
+fn names_that_are_postgresqls_alone() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT id FROM emp WHERE power(salary, 2) > 9",
+                "SELECT id FROM emp WHERE enc_power(salary, '<<int4:2>>'::enc_int4) > '<<int4:9>>'::enc_int4",
+            ),
+            (
+                "SELECT id FROM emp WHERE salary = pg_catalog.power(2, 3)",
+                "SELECT id FROM emp WHERE salary = enc_power('<<int4:2>>'::enc_int4, '<<int4:3>>'::enc_int4)",
+            ),
+            (
+                "SELECT x.chr FROM (SELECT chr(salary) FROM emp) x",
+                "SELECT x.chr FROM (SELECT enc_chr(salary) AS \"chr\" FROM emp) x",
+            ),
+            (
+                "SELECT salary ^ 2, salary ^ id FROM emp",
+                "SELECT salary ^ '<<int4:2>>'::enc_int4, salary ^ (id)::enc_int4 FROM emp",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &["SELECT power(id, 2), chr(65), sha256('a') FROM emp"],
+    );
+    refused(
+        &schema(),
+        &["SELECT make_interval(days => salary, hours => 5) FROM emp"],
     );
 }

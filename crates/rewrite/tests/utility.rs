@@ -299,13 +299,7 @@ fn parameters() {
             ),
         ],
     );
-    refused(
-        &schema,
-        &[
-            "UPDATE emp SET dept = $1 WHERE salary = $1",
-            "SELECT * FROM emp WHERE name = md5($1)",
-        ],
-    );
+    refused(&schema, &["UPDATE emp SET dept = $1 WHERE salary = $1"]);
 }
 
 #[test]

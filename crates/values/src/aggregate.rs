@@ -2,8 +2,9 @@
 
 use crate::compare::{compare, compare_same};
 use crate::error::{no_such_operation, out_of_range};
+use crate::pairs::Pairs;
 use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer};
-use contract::{Aggregate, Op, TypeCode};
+use contract::{Aggregate, Arguments, Op, TypeCode};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -30,6 +31,57 @@ enum State {
     Interval(Interval),
     /// Minimum or maximum.
     Extreme(Option<Value>),
+    /// Conjunction or disjunction.
+    Bool(bool),
+    /// Bitwise, of a type.
+    Bits(i64, TypeCode),
+    /// Sum, and sum of squares.
+    Moments(Box<(Numeric, Numeric)>),
+    /// Strings one after another; whether they are bytes.
+    Joined(Vec<u8>, bool),
+    /// Of pairs.
+    Pairs(Box<Pairs>),
+}
+
+/// Whether it is a variance or standard deviation.
+fn deviates(agg: Aggregate) -> bool {
+    use Aggregate::{StddevPop, StddevSamp, VarPop, VarSamp};
+    matches!(agg, VarPop | VarSamp | StddevPop | StddevSamp)
+}
+
+fn bits(agg: Aggregate, a: i64, b: i64) -> i64 {
+    match agg {
+        Aggregate::BitAnd => a & b,
+        Aggregate::BitOr => a | b,
+        _ => a ^ b,
+    }
+}
+
+/// Takes a value into the states that are no sums and no extremes.
+fn step_more(agg: Aggregate, state: &mut State, v: &Value) -> Result<()> {
+    match (state, v) {
+        (State::Bool(a), Value::Bool(b)) if agg == Aggregate::BoolAnd => *a &= *b,
+        (State::Bool(a), Value::Bool(b)) => *a |= *b,
+        (State::Bits(a, _), v) => {
+            *a = bits(agg, *a, integer::widen(v).ok_or_else(no_such_operation)?);
+        }
+        (State::Moments(m), Value::Numeric(n)) => {
+            **m = (m.0.add(n)?, m.1.add(&n.mul(n)?)?);
+        }
+        (State::Moments(m), v) => {
+            let n = Numeric::from_i64(integer::widen(v).ok_or_else(no_such_operation)?);
+            **m = (m.0.add(&n)?, m.1.add(&n.mul(&n)?)?);
+        }
+        (State::Joined(all, _), Value::Text(s) | Value::Bytea(s)) => {
+            if all.len() + s.len() > crate::text::MAX_BYTES {
+                return Err(crate::error::too_large());
+            }
+            all.extend_from_slice(s);
+        }
+        (State::Pairs(pairs), Value::Float8(x)) => pairs.take(*x)?,
+        _ => return Err(no_such_operation()),
+    }
+    Ok(())
 }
 
 fn overflow(r: f64, inputs: [f64; 2]) -> Result<f64> {
@@ -48,15 +100,31 @@ impl AggregateState {
                 return Err(no_such_operation());
             }
             (Aggregate::Min | Aggregate::Max, _) => State::Extreme(None),
+            (Aggregate::BoolAnd, T::Bool) => State::Bool(true),
+            (Aggregate::BoolOr, T::Bool) => State::Bool(false),
+            (Aggregate::BitAnd, T::Int2 | T::Int4 | T::Int8) => State::Bits(-1, input),
+            (Aggregate::BitOr | Aggregate::BitXor, T::Int2 | T::Int4 | T::Int8) => {
+                State::Bits(0, input)
+            }
+            (_, T::Float4 | T::Float8) if deviates(agg) => State::FloatAvg(0.0, 0.0),
+            (_, T::Int2 | T::Int4 | T::Int8 | T::Numeric) if deviates(agg) => {
+                State::Moments(Box::new((Numeric::from_i64(0), Numeric::from_i64(0))))
+            }
+            (Aggregate::StringAgg, T::Text | T::Bytea) => {
+                State::Joined(Vec::new(), input == T::Bytea)
+            }
+            (_, T::Float8) if agg.arguments() == Arguments::Pair => State::Pairs(Box::default()),
             (Aggregate::Sum, T::Int2 | T::Int4) => State::Int(0, T::Int8),
-            (_, T::Int2 | T::Int4 | T::Int8) => State::Int(0, T::Numeric),
-            (_, T::Numeric) => State::Numeric(Numeric::from_i64(0)),
+            (Aggregate::Sum | Aggregate::Avg, T::Int2 | T::Int4 | T::Int8) => {
+                State::Int(0, T::Numeric)
+            }
+            (Aggregate::Sum | Aggregate::Avg, T::Numeric) => State::Numeric(Numeric::from_i64(0)),
             // -0 is what leaves the first value as it is.
             (Aggregate::Sum, T::Float4) => State::Float4(-0.0),
             (Aggregate::Sum, T::Float8) => State::Float8(-0.0),
             (Aggregate::Avg, T::Float4 | T::Float8) => State::FloatAvg(0.0, 0.0),
-            (_, T::Interval) => State::Interval(Interval::default()),
-            (Aggregate::Sum | Aggregate::Avg, _) => return Err(no_such_operation()),
+            (Aggregate::Sum | Aggregate::Avg, T::Interval) => State::Interval(Interval::default()),
+            _ => return Err(no_such_operation()),
         };
         Ok(AggregateState {
             agg,
@@ -75,6 +143,9 @@ impl AggregateState {
             (_, State::Interval(_)) => TypeCode::Interval,
             // min(varchar) is min(text).
             (_, State::Extreme(_)) => input.stored(),
+            (_, State::Moments(_)) => TypeCode::Numeric,
+            (_, State::Pairs(_)) => TypeCode::Float8,
+            (_, State::Bool(_) | State::Bits(..) | State::Joined(..)) => input,
         })
     }
 
@@ -117,7 +188,7 @@ impl AggregateState {
                     *kept = Some(v.clone());
                 }
             }
-            _ => return Err(no_such_operation()),
+            (state, v) => step_more(self.agg, state, v)?,
         }
         self.count += 1;
         Ok(())
@@ -155,6 +226,12 @@ impl AggregateState {
                 if replaces(self.agg, b, order) {
                     *a = b.clone();
                 }
+            }
+            (State::Bool(a), State::Bool(b)) if self.agg == Aggregate::BoolAnd => *a &= *b,
+            (State::Bool(a), State::Bool(b)) => *a |= *b,
+            (State::Bits(a, _), State::Bits(b, _)) => *a = bits(self.agg, *a, *b),
+            (State::Moments(a), State::Moments(b)) => {
+                **a = (a.0.add(&b.0)?, a.1.add(&b.1)?);
             }
             _ => return Err(no_such_operation()),
         }
@@ -216,6 +293,11 @@ impl AggregateState {
             return Err(Error::null());
         }
         let average = self.agg == Aggregate::Avg;
+        let sample = matches!(self.agg, Aggregate::VarSamp | Aggregate::StddevSamp);
+        let root = matches!(self.agg, Aggregate::StddevPop | Aggregate::StddevSamp);
+        if sample && self.count < 2 {
+            return Err(Error::null());
+        }
         let count = || Numeric::from_i128(i128::from(self.count));
         Ok(match &self.state {
             State::Int(sum, _) if average => {
@@ -227,7 +309,19 @@ impl AggregateState {
             State::Numeric(sum) => Value::Numeric(sum.clone()),
             State::Float4(sum) => Value::Float4(*sum),
             State::Float8(sum) => Value::Float8(*sum),
+            State::FloatAvg(_, squares) if deviates(self.agg) => {
+                let variance = *squares / (self.count as f64 - f64::from(u8::from(sample)));
+                Value::Float8(if root { variance.sqrt() } else { variance })
+            }
             State::FloatAvg(sum, _) => Value::Float8(*sum / self.count as f64),
+            State::Moments(m) => {
+                Value::Numeric(Numeric::variance(self.count, &m.0, &m.1, sample, root)?)
+            }
+            State::Bool(b) => Value::Bool(*b),
+            State::Bits(n, t) => integer::narrow(i128::from(*n), *t)?,
+            State::Joined(s, true) => Value::Bytea(s.as_slice().into()),
+            State::Joined(s, false) => Value::Text(s.as_slice().into()),
+            State::Pairs(pairs) => Value::Float8(pairs.result(self.agg).ok_or_else(Error::null)?),
             State::Interval(sum) if average => Value::Interval(sum.div(self.count as f64)?),
             State::Interval(sum) => Value::Interval(*sum),
             State::Extreme(kept) => kept.clone().ok_or_else(Error::null)?,
@@ -239,6 +333,8 @@ impl AggregateState {
         match &self.state {
             State::Numeric(n) => n.heap_bytes(),
             State::Extreme(Some(v)) => v.heap_bytes(),
+            State::Joined(s, _) => s.capacity(),
+            State::Moments(m) => m.0.heap_bytes() + m.1.heap_bytes(),
             _ => 0,
         }
     }

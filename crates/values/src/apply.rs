@@ -4,12 +4,15 @@
 use crate::datetime::{arith, extract};
 use crate::error::{no_such_operation, too_large};
 use crate::text::{self, End};
-use crate::{Env, Interval, Numeric, Result, Value, cast, float, integer, io, like};
+use crate::{Env, Interval, Numeric, Result, Value, cast, float, integer, io, like, scalar};
 use contract::{Op, TypeCode, Unit};
 
 /// Evaluates `op`, whose result is a value of type `ret`. Arguments are not null.
 /// A result that is null is [`crate::Error::null`].
 pub fn apply(op: Op, ret: TypeCode, immediate: i32, args: &[&Value], env: &Env) -> Result<Value> {
+    if op as u16 >= Op::Initcap as u16 {
+        return scalar::apply(op, ret, args, env);
+    }
     match (op, args) {
         (Op::Cast, [v]) => cast::cast(v, ret, env),
         (Op::Typmod, [v]) => io::apply_typmod((*v).clone(), ret, immediate, false),

@@ -3,7 +3,7 @@
 use crate::datetime::arith;
 use crate::error::no_such_operation;
 use crate::like::{Units, like};
-use crate::{Env, Result, Value, integer, text};
+use crate::{Env, Result, Value, integer, scalar, text};
 use contract::Op;
 use std::cmp::Ordering;
 
@@ -77,6 +77,10 @@ pub fn test(op: Op, a: &Value, b: &Value, env: &Env) -> Result<bool> {
         Op::NotLike => !match_pattern(a, b, false)?,
         Op::Ilike => match_pattern(a, b, true)?,
         Op::NotIlike => !match_pattern(a, b, true)?,
+        Op::Regex => match_regex(a, b, false)?,
+        Op::NotRegex => !match_regex(a, b, false)?,
+        Op::RegexFold => match_regex(a, b, true)?,
+        Op::NotRegexFold => !match_regex(a, b, true)?,
         Op::StartsWith => match (a, b) {
             (Value::Text(s), Value::Text(prefix)) => s.starts_with(prefix),
             (Value::Bpchar(s), Value::Text(prefix)) => text::trim_blanks(s).starts_with(prefix),
@@ -104,6 +108,14 @@ fn match_pattern(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
         ),
         (Value::Text(s) | Value::Bpchar(s), Value::Text(p)) => like(s, p, Units::Utf8),
         (Value::Bytea(s), Value::Bytea(p)) if !fold => like(s, p, Units::Bytes),
+        _ => Err(no_such_operation()),
+    }
+}
+
+/// As [`match_pattern`], by a regular expression.
+fn match_regex(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
+    match (s, pattern) {
+        (Value::Text(s) | Value::Bpchar(s), Value::Text(p)) => scalar::matches(s, p, fold),
         _ => Err(no_such_operation()),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn char_width(s: &[u8]) -> usize {
 }
 
 /// The characters of `s`.
-fn chars(mut s: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn chars(mut s: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (head, tail) = s.split_at_checked(char_width(s))?;
         s = tail;
@@ -328,7 +328,7 @@ pub(crate) fn parse_bytea(s: &[u8]) -> Result<Box<[u8]>> {
     Ok(out.into())
 }
 
-fn parse_escapes(s: &[u8]) -> Result<Box<[u8]>> {
+pub(crate) fn parse_escapes(s: &[u8]) -> Result<Box<[u8]>> {
     let mut out = Vec::with_capacity(s.len());
     let mut rest = s;
     while let Some((&b, tail)) = rest.split_first() {

@@ -47,6 +47,41 @@ cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate)
 	return UInt64GetDatum(state);
 }
 
+/* Sends a value to a state, which may be new. */
+static void
+take_in(FunctionCallInfo fcinfo, uint16 aggregate, CfdFid state, int argument, bool new_state)
+{
+	CfdWireAggregateStep body = {.aggregate = aggregate,.state = state,.new = new_state};
+
+	body.value = DatumGetUInt64(PG_GETARG_DATUM(argument));
+	cfd_send(CFD_KIND_AGGREGATE_STEP, &body, sizeof(body), NULL, 0);
+}
+
+Datum
+cfd_aggregate_step_two(FunctionCallInfo fcinfo, uint16 aggregate, bool joined)
+{
+	bool		new_state = PG_ARGISNULL(0);
+	CfdFid		state;
+
+	check_context(fcinfo);
+	if (PG_ARGISNULL(1) || (!joined && PG_ARGISNULL(2)))
+	{
+		if (new_state)
+			PG_RETURN_NULL();
+		return PG_GETARG_DATUM(0);
+	}
+	cfd_begin();
+	state = new_state ? cfd_new_slot(CFD_STATEMENT) : DatumGetUInt64(PG_GETARG_DATUM(0));
+	/* Nothing goes before the first string. */
+	if (joined && !new_state && !PG_ARGISNULL(2))
+		take_in(fcinfo, aggregate, state, 2, false);
+	take_in(fcinfo, aggregate, state, 1, new_state);
+	if (!joined)
+		take_in(fcinfo, aggregate, state, 2, false);
+	cfd_after_operation();
+	return UInt64GetDatum(state);
+}
+
 PG_FUNCTION_INFO_V1(cfd_aggregate_combine);
 Datum
 cfd_aggregate_combine(PG_FUNCTION_ARGS)
@@ -82,6 +117,16 @@ cfd_aggregate_final(PG_FUNCTION_ARGS)
 	cfd_send(CFD_KIND_AGGREGATE_FINAL, &body, sizeof(body), NULL, 0);
 	cfd_after_operation();
 	return UInt64GetDatum(body.to);
+}
+
+Datum
+cfd_aggregate_final_or_null(FunctionCallInfo fcinfo, uint32 test)
+{
+	Datum		result = cfd_aggregate_final(fcinfo);
+
+	if (cfd_is_null(test, DatumGetUInt64(result)))
+		PG_RETURN_NULL();
+	return result;
 }
 
 PG_FUNCTION_INFO_V1(cfd_aggstate_in);

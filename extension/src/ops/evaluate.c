@@ -136,17 +136,25 @@ declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
 }
 
 Datum
-cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, uint32 test)
+cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first,
+					  int operands, uint32 test)
 {
-	Datum		result = cfd_evaluate(fcinfo, program, immediate, first, 1);
-	CfdFid		same[2] = {DatumGetUInt64(result), DatumGetUInt64(result)};
+	Datum		result = cfd_evaluate(fcinfo, program, immediate, first, operands);
 
 	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
 		return result;
-	/* A constant of catalogs that is NULL has no FID. */
-	if (same[0] == 0 || *declassify_fids(test, same, 2, 1) == 2)
+	if (cfd_is_null(test, DatumGetUInt64(result)))
 		PG_RETURN_NULL();
 	return result;
+}
+
+bool
+cfd_is_null(uint32 test, CfdFid fid)
+{
+	CfdFid		same[2] = {fid, fid};
+
+	/* A constant of catalogs that is NULL has no FID. */
+	return fid == 0 || *declassify_fids(test, same, 2, 1) == 2;
 }
 
 Datum

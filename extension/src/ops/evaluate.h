@@ -15,13 +15,13 @@
 #include "fmgr.h"
 #include "utils/sortsupport.h"
 
-#define CFD_OPERANDS_MAX 4
+#define CFD_OPERANDS_MAX 7
 
 /* The result is a FID; the operands are arguments from number `first` on. */
 extern Datum cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first, int operands);
-/* As above, of one operand; the result may be NULL: the signature `test` (= on it) tells. */
+/* As above; the result may be NULL: the signature `test` (= on it) tells. */
 extern Datum cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first,
-								   uint32 test);
+								   int operands, uint32 test);
 /* As above, for an operand that is no argument. */
 extern CfdFid cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count);
 extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
@@ -43,5 +43,11 @@ extern Datum cfd_typmod(FunctionCallInfo fcinfo, uint32 assignment, uint32 expli
 /* a plain value becomes a protected one; cast: signature that follows, or 0 */
 extern Datum cfd_from_plain(FunctionCallInfo fcinfo, uint8 type, uint32 cast);
 extern Datum cfd_aggregate_step(FunctionCallInfo fcinfo, uint16 aggregate);
+/* The result of an aggregate, or NULL: the signature `test` (= on it) tells. */
+extern Datum cfd_aggregate_final_or_null(FunctionCallInfo fcinfo, uint32 test);
+/* Whether a value that was made is NULL, by the signature of = on it. */
+extern bool cfd_is_null(uint32 test, CfdFid fid);
+/* of two arguments: the second one goes before the first (string_agg), or both are taken in turn */
+extern Datum cfd_aggregate_step_two(FunctionCallInfo fcinfo, uint16 aggregate, bool joined);
 
 #endif

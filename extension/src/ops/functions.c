@@ -43,13 +43,20 @@
 	FUNCTION(name##_extended, cfd_hash_seeded(fcinfo, signature))
 #define CFD_UNIT(name, signature, test) \
 	FUNCTION(name, cfd_unit(fcinfo, signature, test))
-#define CFD_NULLABLE(name, signature, test) \
-	FUNCTION(name, cfd_evaluate_nullable(fcinfo, signature, 0, 0, test))
+#define CFD_NULLABLE(name, signature, test, operands) \
+	StaticAssertDecl(operands <= CFD_OPERANDS_MAX, "too many operands"); \
+	FUNCTION(name, cfd_evaluate_nullable(fcinfo, signature, 0, 0, operands, test))
 #define CFD_TYPMOD(name, assignment, explicit_cast) \
 	FUNCTION(name, cfd_typmod(fcinfo, assignment, explicit_cast))
 #define CFD_FROM_PLAIN(name, type, cast) \
 	FUNCTION(name, cfd_from_plain(fcinfo, type, cast))
 #define CFD_AGGREGATE_STEP(name, aggregate) \
 	FUNCTION(name, cfd_aggregate_step(fcinfo, aggregate))
+#define CFD_AGGREGATE_JOIN(name, aggregate) \
+	FUNCTION(name, cfd_aggregate_step_two(fcinfo, aggregate, true))
+#define CFD_AGGREGATE_PAIR(name, aggregate) \
+	FUNCTION(name, cfd_aggregate_step_two(fcinfo, aggregate, false))
+#define CFD_AGGREGATE_FINAL(name, test) \
+	FUNCTION(name, cfd_aggregate_final_or_null(fcinfo, test))
 
 #include "generated/functions.inc"

@@ -134,7 +134,7 @@ cfd_unit(FunctionCallInfo fcinfo, uint32 program, uint32 test)
 				 errmsg("unit \"%s\" not supported for type %s", lower, type_of_value(fcinfo))));
 	pfree(lower);
 	if (test != 0 && is_nullable(code))
-		result = cfd_evaluate_nullable(fcinfo, program, unit, 1, test);
+		result = cfd_evaluate_nullable(fcinfo, program, unit, 1, 1, test);
 	else
 		result = cfd_evaluate(fcinfo, program, unit, 1, 1);
 	PG_FREE_IF_COPY(name, 0);

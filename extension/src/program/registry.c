@@ -27,10 +27,14 @@
 #define CFD_ORDER(name, signature) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_HASH(name, signature) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_UNIT(name, signature, test) extern Datum cfd_##name(PG_FUNCTION_ARGS);
-#define CFD_NULLABLE(name, signature, test) extern Datum cfd_##name(PG_FUNCTION_ARGS);
+#define CFD_NULLABLE(name, signature, test, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_TYPMOD(name, assignment, explicit_cast) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_FROM_PLAIN(name, type, cast) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_AGGREGATE_STEP(name, aggregate) extern Datum cfd_##name(PG_FUNCTION_ARGS);
+/* States that take two arguments are changed row by row. */
+#define CFD_AGGREGATE_JOIN(name, aggregate)
+#define CFD_AGGREGATE_PAIR(name, aggregate)
+#define CFD_AGGREGATE_FINAL(name, test)
 #include "generated/functions.inc"
 
 /* ... and the table of them. */
@@ -50,7 +54,7 @@
 #define CFD_ORDER(name, signature) {cfd_##name, #name, CFD_CALL_ORDER, signature, 0, 2},
 #define CFD_HASH(name, signature) {cfd_##name, #name, CFD_CALL_HASH, signature, 0, 1},
 #define CFD_UNIT(name, signature, test) {cfd_##name, #name, CFD_CALL_UNIT, signature, test, 1},
-#define CFD_NULLABLE(name, signature, test) {cfd_##name, #name, CFD_CALL_NULLABLE, signature, test, 1},
+#define CFD_NULLABLE(name, signature, test, operands) {cfd_##name, #name, CFD_CALL_NULLABLE, signature, test, operands},
 #define CFD_TYPMOD(name, assignment, explicit_cast) {cfd_##name, #name, CFD_CALL_TYPMOD, assignment, explicit_cast, 1},
 #define CFD_FROM_PLAIN(name, type, cast) {cfd_##name, #name, CFD_CALL_FROM_PLAIN, 0, cast, 0},
 #define CFD_AGGREGATE_STEP(name, aggregate) {cfd_##name, #name, CFD_CALL_AGGREGATE_STEP, aggregate, 0, 1},

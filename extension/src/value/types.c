@@ -61,6 +61,10 @@ static const struct
 	{"enc_float4_operand", CFD_TYPE_FLOAT4},
 	{"enc_float8_operand", CFD_TYPE_FLOAT8},
 	{"enc_numeric_operand", CFD_TYPE_NUMERIC},
+	{"enc_timestamp_operand", CFD_TYPE_TIMESTAMP},
+	{"enc_timestamptz_operand", CFD_TYPE_TIMESTAMPTZ},
+	{"enc_interval_operand", CFD_TYPE_INTERVAL},
+	{"enc_bytea_operand", CFD_TYPE_BYTEA},
 	{"enc_int4_count", CFD_TYPE_INT4},
 };
 

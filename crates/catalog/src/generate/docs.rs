@@ -60,10 +60,9 @@ fn aggregates_table(out: &mut String) {
     out.push_str("\n## Aggregates\n| aggregate | arguments |\n|---|---|\n| `count` | any |\n");
     let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for a in aggregates() {
-        by_name
-            .entry(a.aggregate.name())
-            .or_default()
-            .push(a.input.plain_name());
+        for name in a.names() {
+            by_name.entry(name).or_default().push(a.input.plain_name());
+        }
     }
     for (name, inputs) in by_name {
         let _ = writeln!(out, "| `{name}` | {} |", inputs.join(", "));

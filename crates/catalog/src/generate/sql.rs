@@ -1,9 +1,11 @@
 //! The SQL script of types, functions, operators, casts and aggregates.
 
-use super::operands;
 use super::wrappers::from_plain;
+use super::{composed, operands};
+use crate::functions::internal_name;
 use crate::*;
 use contract::{Op, OpResult, TypeCode};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 pub(super) fn text(signatures: &Signatures) -> String {
@@ -17,8 +19,10 @@ pub(super) fn text(signatures: &Signatures) -> String {
     typmod_functions(&mut out, signatures);
     cast_definitions(&mut out, signatures);
     operands::overloads(&mut out);
+    composed::powers(&mut out);
     plain_cast_definitions(&mut out);
     concatenations(&mut out);
+    composed::functions(&mut out);
     aggregate_definitions(&mut out);
     out
 }
@@ -126,11 +130,6 @@ fn enc_list(types: &[TypeCode]) -> String {
         .join(", ")
 }
 
-/// SQL name of the function behind an operation: overloaded by its operands.
-fn internal_name(op: Op) -> String {
-    format!("enc_{}", format!("{op:?}").to_lowercase())
-}
-
 fn is_internal(op: Op) -> bool {
     !matches!(
         op,
@@ -170,7 +169,7 @@ fn operation_functions(out: &mut String, signatures: &Signatures) {
 fn operator_definitions(out: &mut String, signatures: &Signatures) {
     out.push_str("\n-- Operators\n");
     let all = operators(signatures);
-    for o in &all {
+    for o in all.iter().filter(|o| o.signature.op != Op::Power) {
         let operands = match &operands::operands(&o.signature)[..] {
             [a] => format!("RIGHTARG = {a}"),
             [a, b] => format!("LEFTARG = {a}, RIGHTARG = {b}"),
@@ -274,7 +273,8 @@ fn hash_members(t: TypeCode) -> String {
 
 fn named_functions(out: &mut String, signatures: &Signatures) {
     out.push_str("\n-- Functions by PostgreSQL's names\n");
-    for f in functions(signatures) {
+    let ours = functions(signatures);
+    for f in ours.iter().filter(|f| f.written.is_none()) {
         let Some(s) = signatures.get(f.number) else {
             continue;
         };
@@ -403,6 +403,22 @@ fn concatenations(out: &mut String) {
 
 fn aggregate_definitions(out: &mut String) {
     out.push_str("\n-- Aggregates\n");
+    let nullable: BTreeSet<TypeCode> = aggregates()
+        .iter()
+        .filter(|a| a.aggregate.nullable())
+        .map(|a| a.result)
+        .collect();
+    for t in nullable {
+        let enc = t.enc_name();
+        function(
+            out,
+            &format!("{enc}_final_or_null(enc_aggstate)"),
+            enc,
+            "STABLE",
+            64,
+            &format!("aggregate_final_{}", t.plain_name()),
+        );
+    }
     let mut finals: Vec<TypeCode> = aggregates().iter().map(|a| a.result).collect();
     finals.sort();
     finals.dedup();
@@ -417,21 +433,37 @@ fn aggregate_definitions(out: &mut String) {
             "aggregate_final",
         );
     }
-    for a in aggregates() {
-        let (name, enc) = (a.aggregate.name(), a.input.enc_name());
+    aggregates()
+        .iter()
+        .for_each(|a| aggregate_definition(out, a));
+}
+
+fn aggregate_definition(out: &mut String, a: &AggregateSignature) {
+    let (name, enc) = (a.aggregate.name(), operands::of_aggregate(a).join(", "));
+    let _ = writeln!(
+        out,
+        "CREATE FUNCTION pg_catalog.enc_{name}_step(enc_aggstate, {enc}) RETURNS enc_aggstate AS 'MODULE_PATHNAME', 'cfd_{name}_{}' LANGUAGE C STABLE PARALLEL SAFE COST 4;",
+        a.input.plain_name()
+    );
+    let sort = match a.aggregate {
+        contract::Aggregate::Min => ", SORTOP = OPERATOR(pg_catalog.<)",
+        contract::Aggregate::Max => ", SORTOP = OPERATOR(pg_catalog.>)",
+        _ => "",
+    };
+    // As in PostgreSQL, parts of strings are not put together.
+    let combine = match a.aggregate.arguments() {
+        contract::Arguments::One => ", COMBINEFUNC = pg_catalog.enc_aggregate_combine",
+        _ => "",
+    };
+    let or_null = if a.aggregate.nullable() {
+        "_or_null"
+    } else {
+        ""
+    };
+    for sql_name in a.names() {
         let _ = writeln!(
             out,
-            "CREATE FUNCTION pg_catalog.enc_{name}_step(enc_aggstate, {enc}) RETURNS enc_aggstate AS 'MODULE_PATHNAME', 'cfd_{name}_{}' LANGUAGE C STABLE PARALLEL SAFE COST 4;",
-            a.input.plain_name()
-        );
-        let sort = match a.aggregate {
-            contract::Aggregate::Min => ", SORTOP = OPERATOR(pg_catalog.<)",
-            contract::Aggregate::Max => ", SORTOP = OPERATOR(pg_catalog.>)",
-            _ => "",
-        };
-        let _ = writeln!(
-            out,
-            "CREATE AGGREGATE pg_catalog.{name}({enc}) (SFUNC = pg_catalog.enc_{name}_step, STYPE = enc_aggstate, FINALFUNC = pg_catalog.{}_final, FINALFUNC_MODIFY = READ_ONLY, COMBINEFUNC = pg_catalog.enc_aggregate_combine{sort}, PARALLEL = SAFE);",
+            "CREATE AGGREGATE pg_catalog.{sql_name}({enc}) (SFUNC = pg_catalog.enc_{name}_step, STYPE = enc_aggstate, FINALFUNC = pg_catalog.{}_final{or_null}, FINALFUNC_MODIFY = READ_ONLY{combine}{sort}, PARALLEL = SAFE);",
             a.result.enc_name()
         );
     }

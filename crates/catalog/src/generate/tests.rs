@@ -37,11 +37,12 @@ pub(super) fn text(signatures: &Signatures) -> String {
         ));
     }
     for a in aggregates() {
-        rows.push(format!(
-            "{{\"kind\": \"aggregate\", \"name\": \"{}\", \"args\": [\"{}\"]}}",
-            a.aggregate.name(),
-            a.input.plain_name()
-        ));
+        for name in a.names() {
+            rows.push(format!(
+                "{{\"kind\": \"aggregate\", \"name\": \"{name}\", \"args\": [{}]}}",
+                names(a.arguments().iter().map(|t| t.plain_name()))
+            ));
+        }
     }
     let mut out = String::from("[\n");
     let _ = write!(out, "{}\n]\n", rows.join(",\n"));

@@ -1,7 +1,7 @@
 //! The list of C functions behind the SQL functions, as macro calls.
 
 use crate::{Signatures, aggregates, plain_casts};
-use contract::{Op, OpResult, TypeCode};
+use contract::{Arguments, Op, OpResult, TypeCode};
 use std::fmt::Write;
 
 /// C name of the function that takes a plain value in, and casts it on.
@@ -39,20 +39,48 @@ pub(super) fn text(signatures: &Signatures) -> String {
     }
     evaluations(&mut out, signatures);
     conversions(&mut out, signatures);
-    out.push_str("\n/* CFD_AGGREGATE_STEP(name, aggregate number) */\n");
+    out.push_str(
+        "\n/*\n * CFD_AGGREGATE_STEP(name, aggregate number)\n * CFD_AGGREGATE_JOIN: of a value, and what goes before it\n * CFD_AGGREGATE_PAIR: of two values\n */\n",
+    );
     for a in aggregates() {
         let _ = writeln!(
             out,
-            "CFD_AGGREGATE_STEP({}_{}, {})",
+            "{}({}_{}, {})",
+            match a.aggregate.arguments() {
+                Arguments::One => "CFD_AGGREGATE_STEP",
+                Arguments::Joined => "CFD_AGGREGATE_JOIN",
+                Arguments::Pair => "CFD_AGGREGATE_PAIR",
+            },
             a.aggregate.name(),
             a.input.plain_name(),
             a.number
         );
     }
+    out.push_str(
+        "\n/* CFD_AGGREGATE_FINAL(name, test): of aggregates whose result may be NULL */\n",
+    );
+    for t in [TypeCode::Float8, TypeCode::Numeric] {
+        let test = equality(signatures, t);
+        let _ = writeln!(
+            out,
+            "CFD_AGGREGATE_FINAL(aggregate_final_{}, {test})",
+            t.plain_name()
+        );
+    }
     out
 }
 
-/// For operations that give NULL for infinite dates: the signature of `=` on
+/// The signature of `=` on a type.
+fn equality(signatures: &crate::Signatures, t: TypeCode) -> u16 {
+    let equal = crate::Signature {
+        op: Op::Eq,
+        args: vec![t, t],
+        ret: None,
+    };
+    signatures.number(&equal).unwrap_or(0)
+}
+
+/// For operations that give NULL though no operand is: the signature of `=` on
 /// their result, with which the backend asks. Otherwise 0.
 fn null_test(signatures: &crate::Signatures, s: &crate::Signature) -> u16 {
     use TypeCode::{Date, Time, Timestamp, Timestamptz};
@@ -60,14 +88,11 @@ fn null_test(signatures: &crate::Signatures, s: &crate::Signature) -> u16 {
     let nullable = match s.op {
         Op::Extract | Op::DatePart => infinite,
         Op::Cast => infinite && s.ret == Some(Time),
-        _ => false,
+        _ => crate::scalars::find(s.op, &s.args).is_some_and(|s| s.nullable),
     };
-    let equal = s.ret.filter(|_| nullable).map(|t| crate::Signature {
-        op: Op::Eq,
-        args: vec![t, t],
-        ret: None,
-    });
-    equal.and_then(|e| signatures.number(&e)).unwrap_or(0)
+    s.ret
+        .filter(|_| nullable)
+        .map_or(0, |t| equality(signatures, t))
 }
 
 /// A test that follows from the order of its operands: the signature that tells the order, and
@@ -91,7 +116,7 @@ fn ordered_test(signatures: &crate::Signatures, s: &crate::Signature) -> Option<
 
 fn evaluations(out: &mut String, signatures: &Signatures) {
     out.push_str(
-        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_COMPARE(name, signature, comparison, holds): the same of two operands; it holds for these of the\n *	orders that the comparison tells (1: less, 2: equal, 4: greater)\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
+        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_COMPARE(name, signature, comparison, holds): the same of two operands; it holds for these of the\n *	orders that the comparison tells (1: less, 2: equal, 4: greater)\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test, operands): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
     );
     for (number, s) in signatures.iter() {
         let symbol = s.symbol();
@@ -103,7 +128,7 @@ fn evaluations(out: &mut String, signatures: &Signatures) {
                 writeln!(out, "CFD_UNIT({symbol}, {number}, {test})")
             }
             (_, OpResult::Fid) if test != 0 => {
-                writeln!(out, "CFD_NULLABLE({symbol}, {number}, {test})")
+                writeln!(out, "CFD_NULLABLE({symbol}, {number}, {test}, {operands})")
             }
             (_, OpResult::Fid) => writeln!(out, "CFD_EVAL({symbol}, {number}, {operands})"),
             (_, OpResult::Bool) => match ordered_test(signatures, s) {

@@ -444,8 +444,10 @@ fn family(aggregate: Aggregate, input: TypeCode) -> Result<Family, Error> {
     AggregateState::new(aggregate, input)?;
     Ok(match (aggregate, input) {
         (Aggregate::Min | Aggregate::Max, _) => Family::Extreme(aggregate),
-        (_, TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8) => Family::Integers,
-        (_, TypeCode::Numeric) => Family::Numerics,
+        (Aggregate::Sum | Aggregate::Avg, TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8) => {
+            Family::Integers
+        }
+        (Aggregate::Sum | Aggregate::Avg, TypeCode::Numeric) => Family::Numerics,
         _ => Family::General(aggregate),
     })
 }

@@ -333,7 +333,10 @@ impl States {
         if state.is_empty() {
             return Ok(None);
         }
-        Ok(Some(state.finish()?))
+        match state.finish() {
+            Err(error) if error.is_null() => Ok(None),
+            done => Ok(Some(done?)),
+        }
     }
 }
 

@@ -150,7 +150,11 @@ impl Connection {
             let window = arena.read();
             let entry = match window.get(from.slot())? {
                 Entry::State(state) if state.state.is_empty() => Entry::Null,
-                Entry::State(state) => Entry::Value(state.state.finish()?),
+                Entry::State(state) => match state.state.finish() {
+                    Ok(value) => Entry::Value(value),
+                    Err(error) if error.is_null() => Entry::Null,
+                    Err(error) => return Err(error.into()),
+                },
                 Entry::Poison(error) => return Err(Failure::inherited(error)),
                 _ => return Err(no_state()),
             };

@@ -61,6 +61,27 @@ impl Infer<'_> {
         Ok(Some(all))
     }
 
+    /// A function whose name is PostgreSQL's alone is called by another one where its arguments
+    /// are protected, or turn out to be.
+    pub fn call_otherwise(&mut self, written: &str, f: &FuncCall, vals: &[Val], protected: bool) {
+        let start = usize::try_from(f.location).ok();
+        let (Some(start), Some((open, _))) = (start, self.parentheses(f)) else {
+            return;
+        };
+        let range = start..self.tokens.range(open).start;
+        let text = format!("pg_catalog.{written}");
+        if protected {
+            self.replace(range, &text);
+            return;
+        }
+        let mut uses: Vec<Use> = vals.iter().flat_map(|v| v.leaves.iter().copied()).collect();
+        if !uses.is_empty() {
+            let id = self.leaves.add(range, LeafKind::Cast(Some(text)));
+            uses.push(Use { id, block: None });
+            self.leaves.unite_all(&uses);
+        }
+    }
+
     /// The parts of `concat(a, b)` around its arguments.
     fn written_apart(
         &mut self,

@@ -91,6 +91,7 @@ impl Infer<'_> {
     /// Expressions of which one gives the value.
     fn alternatives(&mut self, args: &[Node], location: i32) -> Res<Val> {
         let vals = self.exprs(args)?;
+        self.cast_plain_ones(&args.iter().collect::<Vec<_>>(), &vals);
         self.common(&vals, location)
     }
 
@@ -213,7 +214,7 @@ impl Infer<'_> {
 
     fn case(&mut self, c: &CaseExpr) -> Res<Val> {
         let subject = self.maybe(c.arg.as_deref())?;
-        let mut results = Vec::new();
+        let (mut results, mut nodes) = (Vec::new(), Vec::new());
         for when in &c.args {
             let Some(NodeEnum::CaseWhen(when)) = &when.node else {
                 continue;
@@ -229,12 +230,32 @@ impl Infer<'_> {
             }
             if let Some(result) = self.maybe(when.result.as_deref())? {
                 results.push(result);
+                nodes.extend(when.result.as_deref());
             }
         }
         if let Some(result) = self.maybe(c.defresult.as_deref())? {
             results.push(result);
+            nodes.extend(c.defresult.as_deref());
         }
+        self.cast_plain_ones(&nodes, &results);
         self.common(&results, c.location)
+    }
+
+    /// Plain expressions among protected ones become protected, as PostgreSQL's common type wants.
+    pub fn cast_plain_ones(&mut self, nodes: &[&Node], vals: &[Val]) {
+        if !vals.iter().any(|v| self.enc_now(v).is_some()) {
+            return;
+        }
+        for (node, val) in nodes.iter().zip(vals) {
+            if let (Class::Plain(Some(code)), true) = (&val.class, val.leaves.is_empty())
+                && let Some(range) = self.expr_range(node)
+            {
+                let cast = format!(")::pg_catalog.{}", code.enc_name());
+                self.insert(range.start, "(");
+                self.insert(range.end, &cast);
+                self.authority.takes_plain();
+            }
+        }
     }
 
     fn sublink(&mut self, s: &SubLink) -> Res<Val> {

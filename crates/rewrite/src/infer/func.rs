@@ -1,12 +1,13 @@
 //! Function calls: of the catalog, of users, and PostgreSQL's other ones.
 
 use super::oper::code_of;
+use super::plain::{hides_values, is_structural, plain_result, takes_anything, takes_formats};
 use super::{Infer, Res, location, names};
-use crate::known::{Known, Sig};
+use crate::known::{self, Known, Sig};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
 use crate::schema::UserFunction;
-use crate::value::{Block, Class, LeafKind, Val};
+use crate::value::{Block, Class, Val};
 use catalog::Arg;
 use contract::TypeCode;
 use grant::family;
@@ -67,12 +68,6 @@ impl Infer<'_> {
         }
     }
 
-    fn has_string(&self, val: &Val) -> bool {
-        val.leaves
-            .iter()
-            .any(|u| matches!(self.leaves.get(u.id).kind, LeafKind::Str(..)))
-    }
-
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
@@ -103,6 +98,11 @@ impl Infer<'_> {
                 many => Val::unknown_of(many),
             });
         }
+        if f.agg_within_group
+            && let Some(val) = self.within_group(name, vals, f)?
+        {
+            return Ok(val);
+        }
         if let Some(val) = self.polymorphic(name, vals, f.location)? {
             return Ok(val);
         }
@@ -111,16 +111,17 @@ impl Infer<'_> {
         {
             return Ok(val);
         }
-        if any_enc {
-            self.not_by_pattern(name, f, vals)?;
-        }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }
         let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
-        if sigs.is_empty() || vals.iter().any(shaped) {
+        // Beside a plain operand that is no text their literals stay what they are.
+        let beside = matches!(name, "to_char" | "timezone" | "date_bin" | "encode")
+            && vals.iter().any(|v| matches!(v.class, Class::Plain(_)))
+            && !any_enc;
+        if sigs.is_empty() || beside || vals.iter().any(shaped) {
             if any_enc && hides_values(name) {
                 return Err(Refusal::unsupported(format!("{name} does not work on protected values"))
                     .at(f.location)
@@ -128,44 +129,68 @@ impl Infer<'_> {
             }
             return self.plain_function(name, vals, f.location);
         }
+        self.catalog_function(name, &sigs, f, vals)
+    }
+
+    /// A function or an aggregate of the catalog.
+    fn catalog_function(
+        &mut self,
+        name: &str,
+        sigs: &[&Sig],
+        f: &FuncCall,
+        vals: &[Val],
+    ) -> Res<Val> {
+        let known = Known::get();
         let families = match (known.aggregate(name, vals.len()).is_empty(), name) {
             (false, _) => family::AGGREGATE,
-            (true, "starts_with") => family::PATTERN | family::COMPUTE,
+            (true, "overlaps") => family::COMPARE | family::COMPUTE,
+            (true, "starts_with" | "regexp_like") => family::PATTERN | family::COMPUTE,
             _ => family::COMPUTE,
         };
         vals.iter()
             .for_each(|val| self.authority.does_perhaps(val, families));
-        if vals.iter().any(|v| self.enc_now(v).is_some()) {
+        let protected = vals.iter().any(|v| self.enc_now(v).is_some());
+        if let Some(written) = known.written(name, vals.len()) {
+            if has_named(f) {
+                return match protected {
+                    true => Err(Refusal::unsupported(format!(
+                        "{name} with named arguments is not available for protected values"
+                    ))
+                    .at(f.location)
+                    .hint("Write all arguments in their order, without names.")),
+                    false => self.plain_function(name, vals, f.location),
+                };
+            }
+            self.call_otherwise(written, f, vals, protected);
+        }
+        if protected {
             self.authority.does(families);
-            self.enc_function(&sigs, vals, f.location)
+            if (name, vals.len()) == ("age", 1) {
+                // From the current date, which the server knows.
+                self.authority.takes_plain();
+            }
+            self.enc_function(sigs, vals, f.location)
         } else {
-            Ok(self.open_function(name, &sigs, vals))
+            Ok(self.open_function(name, sigs, vals))
         }
-    }
-
-    /// `substring` by a regular expression is refused for protected values.
-    fn not_by_pattern(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<()> {
-        if let ("substring" | "substr", [_, pattern]) = (name, vals)
-            && pattern.bare()
-            && self.has_string(pattern)
-        {
-            return Err(Refusal::unsupported(
-                "substring with a regular expression is not available for protected values",
-            )
-            .at(f.location)
-            .hint("For a position, write a number without quotes."));
-        }
-        Ok(())
     }
 
     /// A function of the catalog with a protected argument.
     fn enc_function(&mut self, sigs: &[&Sig], vals: &[Val], _at: i32) -> Res<Val> {
         let mut codes = Vec::new();
+        let said: Vec<Option<TypeCode>> = vals
+            .iter()
+            .map(|v| self.enc(v).flatten().or_else(|| code_of(v)))
+            .collect();
+        let closest = known::closest(sigs, &said);
         for (index, val) in vals.iter().enumerate() {
             if structure(sigs, index) {
                 self.note_plain(val);
                 codes.push(None);
                 continue;
+            }
+            if let (true, Some(code)) = (val.bare(), of_several(&closest, index)) {
+                self.type_bare(&val.leaves, code);
             }
             self.protect(val)?;
             codes.push(code_of(val));
@@ -251,6 +276,32 @@ impl Infer<'_> {
             }
             _ => None,
         })
+    }
+
+    /// Aggregates of PostgreSQL's that sort values of any type, and give one of them or a number.
+    fn within_group(&mut self, name: &str, vals: &[Val], f: &FuncCall) -> Res<Option<Val>> {
+        let (direct, ordered) = vals.split_at(f.args.len().min(vals.len()));
+        match (name, direct, ordered) {
+            ("mode", [], [value]) => {
+                self.authority.does(family::COMPARE);
+                Ok(Some(self.settle(value)))
+            }
+            ("percentile_disc", [fraction], [value]) => {
+                self.note_plain(fraction);
+                self.authority.does(family::COMPARE);
+                Ok(Some(self.settle(value)))
+            }
+            ("rank" | "dense_rank" | "percent_rank" | "cume_dist", said, values)
+                if said.len() == values.len() =>
+            {
+                for (one, other) in said.iter().zip(values) {
+                    self.compare(one, other, f.location)?;
+                }
+                self.authority.does(family::COMPARE);
+                Ok(Some(Val::plain(None)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// What `unnest` makes of an array.
@@ -403,6 +454,11 @@ impl Infer<'_> {
     }
 }
 
+fn has_named(f: &FuncCall) -> bool {
+    let named = |node: &Node| matches!(node.node, Some(NodeEnum::NamedArgExpr(_)));
+    f.args.iter().any(named)
+}
+
 /// The type of the argument that an expression is given for.
 fn target<'u>(
     u: &'u UserFunction,
@@ -427,6 +483,17 @@ fn structure(sigs: &[&Sig], index: usize) -> bool {
         .all(|s| matches!(s.args.get(index), Some(Arg::Plain(_))))
 }
 
+/// What PostgreSQL takes an untyped string for where the signatures have different types for an
+/// argument: text, or the preferred type.
+fn of_several(sigs: &[&Sig], index: usize) -> Option<TypeCode> {
+    use TypeCode::{Float8, Text, Timestamptz};
+    let of = |sig: &&Sig| sig.args.get(index).copied();
+    let has = |code: TypeCode| sigs.iter().any(|s| of(s) == Some(Arg::Enc(code)));
+    let differ = sigs.iter().any(|s| of(s) != sigs.first().and_then(of));
+    let preferred = [Text, Float8, Timestamptz].into_iter();
+    preferred.filter(|_| differ).find(|code| has(*code))
+}
+
 fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
     let mut types = sigs.iter().filter_map(|s| match s.args.get(index) {
         Some(Arg::Enc(code)) => Some(*code),
@@ -437,109 +504,5 @@ fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
         first
     } else {
         TypeCode::Text
-    }
-}
-
-/// Functions that work on any type and tell its shape only.
-fn takes_anything(name: &str) -> bool {
-    matches!(
-        name,
-        "count"
-            | "pg_typeof"
-            | "pg_column_size"
-            | "num_nulls"
-            | "num_nonnulls"
-            | "array_length"
-            | "array_ndims"
-            | "array_lower"
-            | "array_upper"
-            | "cardinality"
-    )
-}
-
-/// Functions whose literal arguments name things or count, and which give nothing
-/// of them back.
-fn is_structural(name: &str) -> bool {
-    matches!(
-        name,
-        "nextval"
-            | "currval"
-            | "setval"
-            | "lastval"
-            | "current_setting"
-            | "generate_series"
-            | "generate_subscripts"
-            | "to_regclass"
-            | "to_regtype"
-            | "pg_sleep"
-            | "pg_get_serial_sequence"
-            | "pg_relation_size"
-            | "pg_total_relation_size"
-            | "pg_table_size"
-            | "pg_indexes_size"
-            | "random"
-            | "gen_random_uuid"
-    )
-}
-
-/// Functions that would pack protected values into something plain.
-fn hides_values(name: &str) -> bool {
-    name.contains("json")
-        || name.starts_with("xml")
-        || name.starts_with("regexp_")
-        || matches!(
-            name,
-            "array_agg"
-                | "string_agg"
-                | "concat"
-                | "concat_ws"
-                | "format"
-                | "to_char"
-                | "to_number"
-                | "to_date"
-                | "to_timestamp"
-                | "quote_literal"
-                | "quote_nullable"
-                | "md5"
-                | "encode"
-                | "decode"
-                | "stddev"
-                | "stddev_pop"
-                | "stddev_samp"
-                | "variance"
-                | "var_pop"
-                | "var_samp"
-                | "bool_and"
-                | "bool_or"
-                | "every"
-                | "corr"
-                | "percentile_cont"
-                | "percentile_disc"
-                | "mode"
-        )
-}
-
-/// Functions whose strings say how, where or which, not what: formats, names, paths.
-fn takes_formats(name: &str) -> bool {
-    let prefixes = ["to_", "make_", "pg_", "has_", "json", "date_"];
-    prefixes.iter().any(|p| name.starts_with(p))
-        || matches!(
-            name,
-            "timezone" | "nextval" | "currval" | "setval" | "current_setting" | "age" | "extract"
-        )
-}
-
-fn plain_result(name: &str) -> Option<TypeCode> {
-    use TypeCode::{Text, Timestamp, Timestamptz};
-    match name {
-        "now"
-        | "clock_timestamp"
-        | "statement_timestamp"
-        | "transaction_timestamp"
-        | "to_timestamp" => Some(Timestamptz),
-        "to_char" | "md5" | "concat" | "concat_ws" | "format" | "initcap" | "lpad" | "rpad"
-        | "repeat" | "split_part" | "translate" | "string_agg" | "regexp_replace" => Some(Text),
-        "make_timestamp" => Some(Timestamp),
-        _ => None,
     }
 }

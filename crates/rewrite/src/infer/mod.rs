@@ -17,6 +17,7 @@ mod meet;
 mod merge;
 mod named;
 mod oper;
+mod plain;
 mod range;
 mod select;
 mod with;

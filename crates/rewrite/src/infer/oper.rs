@@ -22,21 +22,7 @@ impl Infer<'_> {
             .unwrap_or_default()
             .to_owned();
         match e.kind() {
-            AExprKind::AexprOp => {
-                let left = self.maybe(e.lexpr.as_deref())?;
-                let right = self.maybe(e.rexpr.as_deref())?;
-                match (left, right) {
-                    (Some(l), Some(r)) => match self.concat_plain(&name, e, &l, &r) {
-                        Some(val) => Ok(val),
-                        None => self.binary(&name, &l, &r, e.location),
-                    },
-                    (None, Some(r)) => self.unary(&name, &r, e.location),
-                    _ => {
-                        Err(Refusal::unsupported("postfix operators are not supported")
-                            .at(e.location))
-                    }
-                }
-            }
+            AExprKind::AexprOp => self.written_operator(&name, e),
             AExprKind::AexprOpAny | AExprKind::AexprOpAll => self.any_all(&name, e),
             AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
                 let (l, r) = self.both(e)?;
@@ -69,6 +55,27 @@ impl Infer<'_> {
                 Ok(Val::boolean())
             }
             AExprKind::Undefined => Err(Refusal::unsupported("unknown operator").at(e.location)),
+        }
+    }
+
+    fn written_operator(&mut self, name: &str, e: &AExpr) -> Res<Val> {
+        let left = self.maybe(e.lexpr.as_deref())?;
+        let right = self.maybe(e.rexpr.as_deref())?;
+        match (left, right) {
+            (Some(l), Some(r)) => {
+                if let Some(val) = self.concat_plain(name, e, &l, &r) {
+                    return Ok(val);
+                }
+                if name == "^" {
+                    // Its operands have no casts from plain types.
+                    let sides = [&e.lexpr, &e.rexpr].into_iter();
+                    let nodes: Vec<&Node> = sides.filter_map(Option::as_deref).collect();
+                    self.cast_plain_ones(&nodes, &[l.clone(), r.clone()]);
+                }
+                self.binary(name, &l, &r, e.location)
+            }
+            (None, Some(r)) => self.unary(name, &r, e.location),
+            _ => Err(Refusal::unsupported("postfix operators are not supported").at(e.location)),
         }
     }
 
@@ -400,12 +407,20 @@ impl Infer<'_> {
             Some(NodeEnum::FuncCall(f)) => self.exprs(&f.args)?,
             _ => vec![self.operand(e.rexpr.as_deref())?],
         };
+        for val in pattern.iter().filter(|v| v.bare()) {
+            self.type_bare(&val.leaves, TypeCode::Text);
+        }
+        let protected = |this: &Self, v: &Val| this.enc_now(v).is_some();
+        if protected(self, &subject) || pattern.iter().any(|p| protected(self, p)) {
+            self.authority.does(family::PATTERN);
+            for val in pattern.iter().chain([&subject]) {
+                self.protect(val)?;
+            }
+            return Ok(Val::boolean());
+        }
         if self.holds_enc(&subject) || pattern.iter().any(|p| self.holds_enc(p)) {
-            return Err(
-                Refusal::unsupported("SIMILAR TO is not available for protected values")
-                    .at(e.location)
-                    .hint("Use LIKE."),
-            );
+            let vals = [pattern.as_slice(), &[subject]].concat();
+            return self.foreign(&vals, "SIMILAR TO", e.location);
         }
         for val in pattern.iter().chain([&subject]) {
             let uses = val.all_leaves();

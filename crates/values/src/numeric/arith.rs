@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn division_by_zero() -> Error {
+pub(super) fn division_by_zero() -> Error {
     Error::new(b"22012", "division by zero")
 }
 
@@ -16,7 +16,7 @@ fn aligned_small(a: &Small, b: &Small) -> Option<(i128, i128, u16)> {
 }
 
 /// Both coefficients at the larger scale.
-fn aligned_big(a: (IBig, u32), b: (IBig, u32)) -> (IBig, IBig, u32) {
+pub(super) fn aligned_big(a: (IBig, u32), b: (IBig, u32)) -> (IBig, IBig, u32) {
     match a.1.cmp(&b.1) {
         Ordering::Equal => (a.0, b.0, a.1),
         Ordering::Less => (a.0 * big_pow10(b.1 - a.1), b.0, b.1),
@@ -25,7 +25,7 @@ fn aligned_big(a: (IBig, u32), b: (IBig, u32)) -> (IBig, IBig, u32) {
 }
 
 /// Weight and value of the leading base-10000 digit; zero has both zero.
-fn leading_group(n: &Numeric) -> (i64, i64) {
+pub(super) fn leading_group(n: &Numeric) -> (i64, i64) {
     let Some(int_digits) = n.int_digits() else {
         return (0, 0);
     };
@@ -176,7 +176,7 @@ impl Numeric {
     }
 
     /// Quotient of finite numbers rounded to `scale`; `other` is not zero.
-    fn div_scaled(&self, other: &Numeric, scale: u32) -> Result<Numeric> {
+    pub(super) fn div_scaled(&self, other: &Numeric, scale: u32) -> Result<Numeric> {
         // q = a·10^-sa / b·10^-sb, so the coefficient is a·10^(scale+sb-sa) / b.
         let shift = i64::from(scale) + i64::from(other.scale()) - i64::from(self.scale());
         let by = shift.unsigned_abs() as u32;

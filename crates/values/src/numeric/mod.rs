@@ -8,6 +8,7 @@
 mod arith;
 mod binary;
 mod convert;
+mod functions;
 mod round;
 mod text;
 

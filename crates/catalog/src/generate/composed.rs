@@ -1,0 +1,96 @@
+//! Functions and operators that are made of others in SQL, as PostgreSQL has some of its own.
+
+use super::operands::{NUMBERS, operand};
+use contract::TypeCode;
+use contract::TypeCode::{Float4, Float8, Interval, Numeric, Time, Timestamp, Timestamptz};
+use std::fmt::Write;
+
+/// Functions.
+pub(super) fn functions(out: &mut String) {
+    out.push_str("\n-- Functions made of others\n");
+    for (t, today) in [
+        (Timestamp, "CAST(CURRENT_DATE AS pg_catalog.timestamp)"),
+        (Timestamptz, "CAST(CURRENT_DATE AS pg_catalog.timestamptz)"),
+    ] {
+        let enc = t.enc_name();
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.age({enc}) RETURNS enc_interval LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 16 AS 'SELECT pg_catalog.enc_age({today}::pg_catalog.{enc}, $1)';"
+        );
+    }
+    for t in [Time, Timestamp, Timestamptz] {
+        overlaps(out, t);
+    }
+}
+
+/// `a ^ b` of any two numbers: of operands, so that PostgreSQL finds its own for untyped ones.
+pub(super) fn powers(out: &mut String) {
+    out.push_str("\n-- Powers\n");
+    for a in NUMBERS {
+        for b in NUMBERS {
+            let real = |t| matches!(t, Float4 | Float8);
+            let exact = !real(a) && !real(b) && (a == Numeric || b == Numeric);
+            let ret = if exact { Numeric } else { Float8 }.enc_name();
+            let arg = |n: u8, t: TypeCode| match t.enc_name() {
+                own if own == ret => format!("${n}::pg_catalog.{own}"),
+                own => format!("${n}::pg_catalog.{own}::pg_catalog.{ret}"),
+            };
+            let (left, right) = (operand(a), operand(b));
+            let body = format!("pg_catalog.enc_power({}, {})", arg(1, a), arg(2, b));
+            let _ = writeln!(
+                out,
+                "CREATE FUNCTION pg_catalog.enc_raise({left}, {right}) RETURNS {ret} AS 'SELECT {body}' LANGUAGE sql STRICT IMMUTABLE PARALLEL SAFE COST 20;\nCREATE OPERATOR pg_catalog.^ (FUNCTION = pg_catalog.enc_raise, LEFTARG = {left}, RIGHTARG = {right});"
+            );
+        }
+    }
+}
+
+/// `(a, b) OVERLAPS (c, d)`, each with an end or a length.
+fn overlaps(out: &mut String, t: TypeCode) {
+    let enc = t.enc_name();
+    let kind = match t {
+        Timestamptz => "STABLE",
+        _ => "IMMUTABLE",
+    };
+    let mut define = |name: &str, args: &str, body: &str| {
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.{name}({args}) RETURNS bool LANGUAGE sql {kind} PARALLEL SAFE COST 256 AS '{body}';"
+        );
+    };
+    let four = [enc; 4].join(", ");
+    // Starts and ends in order; an end that is not known is NULL.
+    let later = |a: &str, b: &str| {
+        format!(
+            "CASE WHEN {a} OPERATOR(pg_catalog.<) {b} THEN true WHEN $2 IS NULL OR $4 IS NULL THEN NULL ELSE false END"
+        )
+    };
+    let ordered = format!(
+        "SELECT CASE WHEN $1 OPERATOR(pg_catalog.>) $3 THEN {} WHEN $1 OPERATOR(pg_catalog.<) $3 THEN {} WHEN $1 OPERATOR(pg_catalog.=) $3 THEN CASE WHEN $2 IS NULL OR $4 IS NULL THEN NULL ELSE true END END",
+        later("$1", "$4"),
+        later("$3", "$2"),
+    );
+    define("enc_overlaps", &four, &ordered);
+    let end = |a: &str, b: &str| {
+        format!("CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN GREATEST({a}, {b}) END")
+    };
+    let body = format!(
+        "SELECT pg_catalog.enc_overlaps(LEAST($1, $2), {}, LEAST($3, $4), {})",
+        end("$1", "$2"),
+        end("$3", "$4")
+    );
+    define("overlaps", &four, &body);
+    let span = Interval.enc_name();
+    for (second, fourth) in [(enc, span), (span, enc), (span, span)] {
+        let until = |ty: &str, a: &str, b: &str| match ty == span {
+            true => format!("{a} OPERATOR(pg_catalog.+) {b}"),
+            false => b.to_owned(),
+        };
+        let body = format!(
+            "SELECT pg_catalog.overlaps($1, {}, $3, {})",
+            until(second, "$1", "$2"),
+            until(fourth, "$3", "$4")
+        );
+        define("overlaps", &[enc, second, enc, fourth].join(", "), &body);
+    }
+}
