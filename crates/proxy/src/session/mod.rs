@@ -10,6 +10,7 @@ mod echo;
 mod explain;
 mod extended;
 mod internal;
+mod nearest;
 mod policy;
 mod queue;
 mod refuse;
