@@ -88,14 +88,44 @@ def test_alter_using(t):
 
 
 def test_protect_a_plain_column(app, second):
-    """A column that was plain becomes protected: its plain values go through the keeper."""
-    app.execute("CREATE TABLE o (i int, n int, s text)")
+    """A column that was plain becomes protected: its plain values go through the keeper. The
+    table gets the access method by itself, and its indexes stay."""
+    app.execute("CREATE TABLE o (i int PRIMARY KEY, n int UNIQUE CHECK (n <> i), s text)")
+    app.execute("CREATE INDEX o_s ON o (s)")
     app.execute("INSERT INTO o SELECT g, g * 2, 'row ' || g FROM generate_series(1, 50) g")
-    protect = "ALTER TABLE o ALTER COLUMN s TYPE enc_text, ALTER COLUMN n TYPE enc_int4"
-    assert run(app, protect).sqlstate == "0A000"  # the hint says what comes first
-    app.execute("ALTER TABLE o SET ACCESS METHOD confide")
-    app.execute(protect)
+    app.execute("ALTER TABLE o ALTER COLUMN s TYPE enc_text")
     assert run(second, "SELECT n, s FROM o WHERE s = 'row 7'").rows == [("14", "row 7")]
+    # Constants of the old type would meet the new one.
+    app.execute("ALTER TABLE o ADD CONSTRAINT more CHECK (n > 0)")
+    protect = "ALTER TABLE o ALTER COLUMN n TYPE enc_int4"
+    assert run(app, protect).sqlstate == "42501"
+    app.execute("ALTER TABLE o DROP CONSTRAINT more, DROP CONSTRAINT o_check")
+    app.execute(protect)
+    app.execute("ALTER TABLE o ADD CHECK (n > 0)")
+    assert run(second, "INSERT INTO o VALUES (51, -1)").sqlstate == "23514"
+    assert run(second, "INSERT INTO o VALUES (51, 14)").sqlstate == "23505"
+    assert run(second, "SELECT i FROM o WHERE n = 14").rows == [("7",)]
+
+
+def test_add_to_a_plain_table(app, second):
+    app.execute("CREATE TABLE o (i int, s text)")
+    app.execute("INSERT INTO o SELECT g, 'row ' || g FROM generate_series(1, 50) g")
+    app.execute("ALTER TABLE o ADD note enc_text DEFAULT 'none', ADD n enc_int4")
+    second.execute("UPDATE o SET n = 5 WHERE i = 7")
+    assert run(second, "SELECT s, note, n FROM o WHERE i = 7").rows == [("row 7", "none", "5")]
+    assert run(app, "SELECT count(*) FROM o WHERE note = 'none' AND n IS NULL").rows == [("49",)]
+
+
+def test_a_table_of_others(app, dba):
+    """Whose table it is PostgreSQL checks first; a failure leaves all as it was."""
+    dba.execute("CREATE TABLE others (i int, s text)")
+    method = "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'others'"
+    assert run(app, "ALTER TABLE others ALTER s TYPE enc_text").sqlstate == "42501"
+    assert run(dba, method).rows == [("heap",)]
+    dba.execute("ALTER TABLE others OWNER TO app; INSERT INTO others VALUES (1, 'x')")
+    failing = "ALTER TABLE others ADD n enc_int4, ADD CHECK (i > 1)"
+    assert run(app, failing).sqlstate == "23514"
+    assert run(dba, method).rows == [("heap",)]
 
 
 def test_truncate(t):

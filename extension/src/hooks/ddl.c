@@ -1,8 +1,9 @@
 /*
  * ddl.c
  *	  Before a utility statement runs: a new table with protected columns gets
- *	  the access method "confide" by itself, and constants that a materialized
- *	  view keeps in its definition become permanent.
+ *	  the access method "confide" by itself, a plain table that gets such a
+ *	  column is moved to it first, and constants that a materialized view keeps
+ *	  in its definition become permanent.
  *
  * Refuses only what ALTER COLUMN ... TYPE would do (hooks/refusals.c refuses the rest).
  *
@@ -12,7 +13,11 @@
 
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "session/channel.h"
 #include "commands/prepare.h"
@@ -21,6 +26,8 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "parser/parse_type.h"
+#include "tcop/dest.h"
+#include "tcop/utility.h"
 #include "value/promote.h"
 #include "value/types.h"
 #include "utils/lsyscache.h"
@@ -309,6 +316,75 @@ refuse_computed(const AlterTableStmt *alter)
 	}
 }
 
+/* Whether a table that has no protected columns gets one. */
+static bool
+gets_protected(const AlterTableStmt *alter)
+{
+	ListCell   *cell;
+
+	foreach(cell, alter->cmds)
+	{
+		const AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if ((command->subtype == AT_AddColumn || command->subtype == AT_AlterColumnType) &&
+			names_protected_type(castNode(ColumnDef, command->def)->typeName))
+			return true;
+	}
+	return false;
+}
+
+/* An ordinary table of PostgreSQL's own kind, without others that inherit from it. */
+static bool
+is_plain_table(RangeVar *name)
+{
+	Oid			oid = RangeVarGetRelid(name, NoLock, true);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
+	Form_pg_class form;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	result = form->relkind == RELKIND_RELATION && form->relam == HEAP_TABLE_AM_OID &&
+		!form->relispartition && !has_subclass(oid);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Moves a plain table to the access method first. PostgreSQL checks whose it is, and locks it; what
+ * follows fails or succeeds with it.
+ */
+static void
+move_to_method(const AlterTableStmt *alter)
+{
+	AlterTableCmd *command = makeNode(AlterTableCmd);
+	AlterTableStmt *move = makeNode(AlterTableStmt);
+	PlannedStmt *wrapper = makeNode(PlannedStmt);
+
+	command->subtype = AT_SetAccessMethod;
+	command->name = pstrdup(METHOD);
+	move->relation = copyObject(alter->relation);
+	move->cmds = list_make1(command);
+	move->objtype = OBJECT_TABLE;
+	wrapper->commandType = CMD_UTILITY;
+	wrapper->utilityStmt = (Node *) move;
+	wrapper->stmt_location = -1;
+	ProcessUtility(wrapper, "ALTER TABLE ... SET ACCESS METHOD", false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
+				   None_Receiver, NULL);
+	CommandCounterIncrement();
+}
+
+static void
+prepare_alter(const AlterTableStmt *alter)
+{
+	refuse_made_plain(alter);
+	refuse_computed(alter);
+	if (alter->objtype == OBJECT_TABLE && OidIsValid(cfd_access_method()) &&
+		gets_protected(alter) && is_plain_table(alter->relation))
+		move_to_method(alter);
+}
+
 PlannedStmt *
 cfd_adapt_ddl(PlannedStmt *statement)
 {
@@ -323,8 +399,7 @@ cfd_adapt_ddl(PlannedStmt *statement)
 		case T_ExplainStmt:
 			break;
 		case T_AlterTableStmt:
-			refuse_made_plain((const AlterTableStmt *) statement->utilityStmt);
-			refuse_computed((const AlterTableStmt *) statement->utilityStmt);
+			prepare_alter((const AlterTableStmt *) statement->utilityStmt);
 			return statement;
 		default:
 			return statement;

@@ -38,8 +38,6 @@ CREATE DOMAIN over_protected AS enc_int4;
 CREATE TABLE refused (v over_protected);
 CREATE TABLE refused AS SELECT ARRAY[v] AS v FROM base;
 CREATE TABLE whole_refused (id int, v enc_int4[]) PARTITION BY RANGE (id);
-ALTER TABLE plain ADD COLUMN v enc_int4;
-ALTER TABLE plain ALTER COLUMN a TYPE enc_int4;
 ALTER TABLE base SET ACCESS METHOD heap;
 ALTER TABLE base ADD COLUMN r enc_int4[];
 CREATE FOREIGN DATA WRAPPER dummy;
@@ -49,8 +47,8 @@ CREATE INDEX ON base ((v + v));
 CREATE STATISTICS refused ON (v + v), id FROM base;
 
 -- allowed
-ALTER TABLE plain SET ACCESS METHOD confide;
 ALTER TABLE plain ADD COLUMN v enc_int4;
+SELECT method('plain');
 CREATE INDEX ON base (v);
 CREATE INDEX ON base (id) WHERE v IS NOT NULL;
 CREATE INDEX by_hash ON base USING hash (n);
