@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Nobody answers.
 const NO_KEEPER: u8 = 4;
 /// What cannot be used.
-const WRONG: u8 = 2;
+pub const WRONG: u8 = 2;
 
 /// What evidence must be like.
 #[derive(Args)]
@@ -45,7 +45,16 @@ impl Rules {
         self.policy.is_some() || self.simulated
     }
 
-    fn policy(&self) -> Result<Policy, String> {
+    /// Whether simulated evidence is good enough.
+    pub fn takes_simulated(&self) -> bool {
+        self.simulated
+    }
+
+    /// The policy, read.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that there is none.
+    pub fn policy(&self) -> Result<Policy, String> {
         match &self.policy {
             Some(path) => Policy::read(path),
             None if self.simulated => Ok(Policy::any_simulated()),

@@ -11,6 +11,7 @@ mod attest;
 mod audit;
 mod authorise;
 mod backup;
+mod broker;
 mod fix;
 mod pin;
 mod psql;
@@ -71,6 +72,9 @@ enum Command {
     /// Asks a keeper for evidence of the zone that it runs in, and checks it
     /// (docs/attestation.md). Exit code 1: refused; 4: no answer.
     Attest(attest::Arguments),
+    /// Gives keepers the keys that wrap their root keys, against evidence (docs/attestation.md).
+    /// Runs until it is stopped.
+    Broker(broker::Arguments),
     /// Prints the measurement of a keeper's program, as simulated evidence has it.
     Measure {
         /// The program.
@@ -98,6 +102,8 @@ enum RoleName {
     Client,
     /// A keeper.
     Keeper,
+    /// A broker of root keys.
+    Broker,
 }
 
 fn main() -> ExitCode {
@@ -132,6 +138,7 @@ fn run(command: Command) -> Result<String, Failure> {
             let role = match role {
                 RoleName::Client => Role::Client,
                 RoleName::Keeper => Role::Keeper,
+                RoleName::Broker => Role::Broker,
             };
             let key = SecretKey::generate().map_err(|e| e.to_string())?;
             key.write_file(role, &out).map_err(at(&out))?;
@@ -151,6 +158,7 @@ fn run(command: Command) -> Result<String, Failure> {
         }
         Command::Backup(arguments) => Ok(backup::run(&arguments)?),
         Command::Attest(arguments) => attest::run(&arguments),
+        Command::Broker(arguments) => broker::run(&arguments),
         Command::Measure { program } => Ok(attest::measure(&program)?),
         Command::Authorise(arguments) => Ok(authorise::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),

@@ -2,9 +2,10 @@
 //!
 //! No secret is an argument: sources say where secrets are read from.
 
+use broker::Secret;
 use clap::{Args, Subcommand};
-use rootkey::{Error, RootKeyFile};
-use std::path::PathBuf;
+use rootkey::{Error, Fetched, RootKeyFile, Source};
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -54,7 +55,7 @@ pub fn run(command: Command) -> Result<String, Error> {
     match command {
         Command::Create { file, source } => {
             let file = RootKeyFile::new(file.file);
-            let root = file.create(&*file.source(&source)?)?;
+            let root = file.create(&*named(&file, &source)?)?;
             Ok(format!("{} made", root.name()))
         }
         Command::Show { file } => {
@@ -63,14 +64,33 @@ pub fn run(command: Command) -> Result<String, Error> {
         }
         Command::Check { file, source } => {
             let file = RootKeyFile::new(file.file);
-            let root = file.open(&*file.source(&source)?)?;
+            let root = file.open(&*named(&file, &source)?)?;
             Ok(format!("{} opens", root.name()))
         }
         Command::Rotate { file, from, to } => {
             let file = RootKeyFile::new(file.file);
-            let (from, to) = (file.source(&from)?, file.source(&to)?);
+            let (from, to) = (named(&file, &from)?, named(&file, &to)?);
             let root = file.rotate(&*from, &*to)?;
             Ok(format!("{} is wrapped by {} now", root.name(), to.name()))
         }
     }
+}
+
+/// A source by its description. Beside those that keepers have: `broker-secret:FILE?name=NAME`, the
+/// wrapping key that a broker with this secret gives out. It is for who has the broker's secret.
+fn named(file: &RootKeyFile, text: &str) -> Result<Source, Error> {
+    let Some(rest) = text.strip_prefix("broker-secret:") else {
+        return file.source(text);
+    };
+    let wrong = |what: &str| Error::Source {
+        text: text.to_owned(),
+        what: what.to_owned(),
+    };
+    let parts = rest.rsplit_once("?name=");
+    let (path, name) = parts.ok_or_else(|| wrong("expected broker-secret:FILE?name=NAME"))?;
+    let secret = Secret::read(Path::new(path)).map_err(|what| wrong(&what))?;
+    let key = secret.wrapping_key(name).map_err(|what| wrong(&what))?;
+    let fetch = move || Ok(key.clone());
+    let source = Fetched::broker(format!("the broker's key \"{name}\""), Box::new(fetch));
+    Ok(Box::new(source))
 }

@@ -24,6 +24,8 @@ pub enum Role {
     Client,
     /// A keeper's.
     Keeper,
+    /// A broker's: its static key, or the secret that wrapping keys come from.
+    Broker,
 }
 
 impl Role {
@@ -32,11 +34,12 @@ impl Role {
         match self {
             Role::Client => "client",
             Role::Keeper => "keeper",
+            Role::Broker => "broker",
         }
     }
 
     fn from_name(name: &str) -> Option<Role> {
-        [Role::Client, Role::Keeper]
+        [Role::Client, Role::Keeper, Role::Broker]
             .into_iter()
             .find(|role| role.name() == name)
     }

@@ -30,7 +30,8 @@ pub struct Config {
     pub root_key_file: PathBuf,
     /// What wraps it: `file:PATH` (development; without a path, beside the root
     /// key's file), `passphrase:file=PATH`, `passphrase:fd=N`,
-    /// `passphrase:credential=NAME`, or a PKCS#11 URI.
+    /// `passphrase:credential=NAME`, a PKCS#11 URI, or `broker://HOST:PORT?key=KEY&name=NAME`
+    /// (docs/attestation.md).
     pub root_key_source: String,
     /// What shows clients which zone the keeper runs in: `simulated` (nothing is proved), `tsm`
     /// (Intel TDX, AMD SEV-SNP), or `tsm:` and a directory (docs/attestation.md).

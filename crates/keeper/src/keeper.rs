@@ -113,6 +113,8 @@ impl Keeper {
         } else {
             Some(Durable::open(&config, keys.root(), &store)?)
         };
+        let zone = Zone::of(&config.evidence, &keys.public, &keys.signing)?;
+        zone.warn();
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
         let administrators = &config.administrators;
         let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
@@ -132,7 +134,7 @@ impl Keeper {
             viewers,
             durable,
             table: Arc::new(Table::new()),
-            zone: Zone::open(&config.evidence, &keys)?,
+            zone,
             keys: Arc::new(keys),
             clients,
             logs: Logs::default(),

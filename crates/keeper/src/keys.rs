@@ -6,10 +6,12 @@
 //!
 //! Invariant: no new root key is made where a store was written under another one.
 
+use crate::brokered;
 use crate::config::Config;
+use crate::zone::Zone;
 use envelope::{Error, ExportKey, Opener, PublicKey, Role, Sealer, SecretKey};
 use ledger::SigningKey;
-use rootkey::{RootKey, RootKeyFile};
+use rootkey::{KeySource, RootKey, RootKeyFile, Source};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,9 +70,7 @@ impl Keys {
         let epoch = ExportKey::fresh_epoch()?;
         Ok(Keys {
             public: secret.public()?,
-            signing: SigningKey::from_seed(&*secret.signing_seed()?)
-                .map(Arc::new)
-                .map_err(|_| Error::KeyFormat("cannot sign"))?,
+            signing: Arc::new(signing_key(&secret)?),
             secret,
             export: Sealer::export(ExportKey::derive(&root, epoch))?,
             hash: derived(&root, b"confide hash 1")?,
@@ -88,7 +88,8 @@ impl Keys {
     /// Each names the file or the key source.
     pub fn of(config: &Config) -> Result<Keys, Trouble> {
         let secret = static_key(&config.key_file)?;
-        let root = root_key(config).map_err(Trouble::Root)?;
+        let source = source(config, &secret)?;
+        let root = root_key(config, &*source).map_err(Trouble::Root)?;
         let keys = Keys::new(secret, root.expose().clone());
         keys.map_err(|e| Trouble::Other(e.to_string()))
     }
@@ -152,16 +153,35 @@ fn static_key(path: &Path) -> Result<SecretKey, Trouble> {
     SecretKey::read_file(Role::Keeper, path).map_err(at)
 }
 
-fn root_key(config: &Config) -> Result<RootKey, rootkey::Error> {
+/// What wraps the root key.
+fn source(config: &Config, secret: &SecretKey) -> Result<Source, Trouble> {
+    let text = &config.root_key_source;
+    if !text.starts_with(brokered::KIND) {
+        let file = RootKeyFile::new(&config.root_key_file);
+        return file.source(text).map_err(Trouble::Root);
+    }
+    let other = |e: Error| Trouble::Other(e.to_string());
+    let public = secret.public().map_err(other)?;
+    let signing = signing_key(secret).map_err(other)?;
+    let zone = Zone::of(&config.evidence, &public, &signing).map_err(Trouble::Other)?;
+    let source = brokered::source(text, secret, zone).map_err(Trouble::Root)?;
+    Ok(Box::new(source))
+}
+
+fn signing_key(secret: &SecretKey) -> Result<SigningKey, Error> {
+    let key = SigningKey::from_seed(&*secret.signing_seed()?);
+    key.map_err(|_| Error::KeyFormat("cannot sign"))
+}
+
+fn root_key(config: &Config, source: &dyn KeySource) -> Result<RootKey, rootkey::Error> {
     let file = RootKeyFile::new(&config.root_key_file);
-    let source = file.source(&config.root_key_source)?;
     let name = config.root_key_file.display();
     let durable = !config.data_dir.as_os_str().is_empty();
     let root = if file.exists() || (durable && holds_a_store(&config.data_dir)) {
-        file.open(&*source)?
+        file.open(source)?
     } else {
         tracing::info!(file = %name, source = source.name(), "making a new root key");
-        file.create(&*source)?
+        file.create(source)?
     };
     if source.is_weak() {
         tracing::warn!(

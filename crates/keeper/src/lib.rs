@@ -21,6 +21,7 @@ mod ahead;
 mod arenas;
 mod audit;
 mod background;
+mod brokered;
 mod cells;
 mod clients;
 mod config;

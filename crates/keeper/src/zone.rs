@@ -5,8 +5,9 @@
 //!
 //! Invariant: a document for a session is made for that session's handshake and no other.
 
-use crate::keys::Keys;
+use envelope::PublicKey;
 use evidence::{Provider, Purpose, Subject};
+use ledger::SigningKey;
 use std::sync::OnceLock;
 use values::Error;
 
@@ -20,36 +21,46 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
-    /// The zone of a setting (`evidence`). To be called before the sandbox stands.
-    pub fn open(setting: &str, keys: &Keys) -> Result<Zone, String> {
+    /// The zone of a setting (`evidence`), bound to these keys. To be called before the sandbox
+    /// stands.
+    pub fn of(setting: &str, channel: &PublicKey, signing: &SigningKey) -> Result<Zone, String> {
         let provider = evidence::provider(setting).map_err(|e| e.to_string())?;
-        if provider.is_simulated() {
-            tracing::warn!(
-                "EVIDENCE IS SIMULATED: it proves nothing about where this keeper runs; see the \
-                 setting evidence"
-            );
-        }
-        let signing = keys.signing.verifying_key().map_err(|e| e.to_string())?;
+        let signing = signing.verifying_key().map_err(|e| e.to_string())?;
         Ok(Zone {
             provider,
-            channel: *keys.public.as_bytes(),
+            channel: *channel.as_bytes(),
             signing: signing.0,
             signed: OnceLock::new(),
         })
     }
 
+    /// Says so in the log if evidence proves nothing.
+    pub fn warn(&self) {
+        if self.provider.is_simulated() {
+            tracing::warn!(
+                "EVIDENCE IS SIMULATED: it proves nothing about where this keeper runs; see the \
+                 setting evidence"
+            );
+        }
+    }
+
     /// New evidence for a purpose and a nonce.
-    pub fn show(&self, purpose: Purpose, nonce: &[u8]) -> Result<Vec<u8>, Error> {
+    pub fn document(&self, purpose: Purpose, nonce: &[u8]) -> Result<Vec<u8>, String> {
         let subject = Subject {
             purpose,
             channel: &self.channel,
             signing: &self.signing,
             nonce,
         };
-        evidence::document(&*self.provider, &subject).map_err(|e| {
-            tracing::error!(error = %e, "there is no evidence");
+        evidence::document(&*self.provider, &subject).map_err(|e| e.to_string())
+    }
+
+    /// The same for a client.
+    pub fn show(&self, purpose: Purpose, nonce: &[u8]) -> Result<Vec<u8>, Error> {
+        self.document(purpose, nonce).map_err(|what| {
+            tracing::error!(error = what, "there is no evidence");
             Error::new(b"58000", "confide: the keeper has no evidence of its zone")
-                .detail(e.to_string())
+                .detail(what)
                 .hint("See the keeper's setting evidence.")
         })
     }

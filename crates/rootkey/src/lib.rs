@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fetched;
 mod file;
 mod format;
 mod passphrase;
@@ -21,6 +22,7 @@ mod sources;
 mod wrapfile;
 
 pub use error::Error;
+pub use fetched::{Fetch, Fetched};
 pub use file::RootKeyFile;
 pub use source::{KeySource, Source, Wrapped};
 

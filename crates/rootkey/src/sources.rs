@@ -21,6 +21,11 @@ pub(crate) fn parse(text: &str, root_file: &Path) -> Result<Source, Error> {
         "file" => Box::new(WrapFile::new(rest, root_file)),
         "passphrase" => Box::new(Passphrase::parse(rest).map_err(wrong)?),
         "pkcs11" => Box::new(Token::parse(rest).map_err(wrong)?),
+        "broker" => {
+            return Err(wrong(
+                "a broker answers keepers only; see broker-secret".into(),
+            ));
+        }
         _ => return Err(wrong("neither file, passphrase nor pkcs11".into())),
     })
 }
