@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 /// Makes evidence for a nonce, or says why there is none.
-pub type Document = dyn Fn(&[u8]) -> Result<Vec<u8>, String>;
+pub type Document<'a> = dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a;
 
 /// Who asks whom for what.
 pub struct Asking<'a> {
@@ -18,7 +18,7 @@ pub struct Asking<'a> {
     /// Name of the key.
     pub name: &'a str,
     /// Makes the evidence.
-    pub document: &'a Document,
+    pub document: &'a Document<'a>,
 }
 
 /// Asks on a stream to a broker.

@@ -36,6 +36,11 @@ pub struct Config {
     /// What shows clients which zone the keeper runs in: `simulated` (nothing is proved), `tsm`
     /// (Intel TDX, AMD SEV-SNP), or `tsm:` and a directory (docs/attestation.md).
     pub evidence: String,
+    /// Directory that checkpoints of ledger tables are written into, for anybody to fetch and keep;
+    /// empty: none (docs/ledger.md).
+    pub ledger_publish_dir: PathBuf,
+    /// How often, in seconds; a log without new entries is left.
+    pub ledger_publish_seconds: u64,
     /// Directory of checkpoints; empty: values are lost when the keeper ends.
     pub data_dir: PathBuf,
     /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
@@ -99,6 +104,8 @@ impl Default for Config {
             root_key_file: "/var/lib/confide/root.key".into(),
             root_key_source: "file:".into(),
             evidence: "simulated".into(),
+            ledger_publish_dir: PathBuf::new(),
+            ledger_publish_seconds: 60,
             data_dir: PathBuf::new(),
             record_dir: PathBuf::new(),
             compress_at_rest: true,

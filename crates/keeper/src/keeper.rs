@@ -13,6 +13,7 @@ use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::logs::Logs;
 use crate::numbers::Numbers;
+use crate::published::Published;
 use crate::random::random;
 use crate::recorder::Recorder;
 use crate::session::{Session, Shared};
@@ -79,6 +80,8 @@ pub struct Keeper {
     pub cells: Cells,
     /// Logs of ledger tables.
     pub logs: Logs,
+    /// Their checkpoints that anybody may fetch.
+    pub(crate) published: Published,
     /// Recordings for administrators.
     pub recorder: Recorder,
     /// What it has done.
@@ -138,6 +141,7 @@ impl Keeper {
             keys: Arc::new(keys),
             clients,
             logs: Logs::default(),
+            published: Published::open(&config)?,
             recorder: Recorder::new(&config.recordings()),
             counters: Counters::default(),
             room,

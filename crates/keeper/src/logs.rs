@@ -125,6 +125,11 @@ impl Logs {
         act(log)
     }
 
+    /// The logs that were used since the keeper's start.
+    pub fn used(&self) -> Vec<u32> {
+        self.lock().keys().copied().collect()
+    }
+
     /// How a group ended; `None`: nobody has said.
     pub fn settle(&self, partition: u32, group: Group, committed: Option<bool>) {
         if let Some(log) = self.lock().get_mut(&partition) {
@@ -164,6 +169,20 @@ impl Log {
     /// Number of entries.
     pub fn size(&self) -> u64 {
         self.tree.size()
+    }
+
+    /// Its partition.
+    pub fn partition(&self) -> u32 {
+        self.partition
+    }
+
+    /// Number of entries before the first whose transaction may be running, or that may not be in
+    /// the WAL.
+    pub fn settled(&self) -> u64 {
+        let open = self.open.keys().next().copied();
+        let unlogged = self.unlogged.iter().map(|group| group.first).min();
+        let least = open.into_iter().chain(unlogged).min();
+        least.map_or(self.size(), |first| first.min(self.size()))
     }
 
     /// The bytes of an entry.
@@ -433,4 +452,23 @@ pub struct Author<'a> {
     pub before: u64,
     /// The group of the same transaction that is continued.
     pub group: Option<Group>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What may still be undone, or may be lost with the WAL's tail, is not settled.
+    #[test]
+    fn settled() {
+        let mut log = Log::new(1);
+        (0..9).for_each(|leaf| log.tree.push(Hash([leaf; 32])));
+        assert_eq!(log.settled(), 9);
+        log.open.insert(6, 2);
+        assert_eq!(log.settled(), 6);
+        log.unlogged.push(Group { first: 7, count: 1 });
+        assert_eq!(log.settled(), 6);
+        log.unlogged.push(Group { first: 4, count: 1 });
+        assert_eq!(log.settled(), 4);
+    }
 }

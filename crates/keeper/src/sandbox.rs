@@ -90,6 +90,9 @@ fn places(config: &Config) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     if !config.record_dir.as_os_str().is_empty() {
         places.push((config.record_dir.clone(), write));
     }
+    if !config.ledger_publish_dir.as_os_str().is_empty() {
+        places.push((config.ledger_publish_dir.clone(), write));
+    }
     if let Some(directory) = evidence::directory(&config.evidence) {
         places.push((directory, write));
     }

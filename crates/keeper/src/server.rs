@@ -75,6 +75,7 @@ impl Server {
         crate::ahead::keep(&keeper)?;
         crate::lease::keep(&keeper)?;
         crate::scribe::keep(&keeper)?;
+        crate::herald::keep(&keeper)?;
         Ok(Arc::new(Server {
             keeper,
             listener,

@@ -15,6 +15,7 @@ use super::Connection;
 use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::{Author, Doing, Group, Log};
+use crate::published;
 use aws_lc_rs::hmac;
 use contract::message::ledger::{
     CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, WRITE,
@@ -461,19 +462,9 @@ impl Connection {
     /// What checkpoints of a log are called: store, database, table's OID and name.
     fn ledger_origin(&self, log: u32) -> Result<String, Failure> {
         let key = self.log_key(log)?;
-        let store = self.keeper.durable.as_ref().map_or(0, |d| d.id());
         let names = self.with_log(log, |log| Ok(log.names.clone()))?;
-        let mut origin = format!("confide/{store:016x}/{}/{}/", key.database, key.relation);
-        for c in names.chars() {
-            let plain = !c.is_whitespace() && !c.is_control() && !['+', '%', '/'].contains(&c);
-            match plain {
-                true => origin.push(c),
-                false => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| {
-                    let _ = write!(origin, "%{byte:02X}");
-                }),
-            }
-        }
-        Ok(origin)
+        let store = self.keeper.durable.as_ref().map_or(0, |d| d.id());
+        Ok(published::origin(store, key, &names))
     }
 
     pub(super) fn ledger_prove(&mut self, body: body::LedgerProve) -> Result<(), Failure> {
