@@ -184,7 +184,7 @@ mod tests {
         let other = Tsm::with(directory.path(), |path| kernel(path, "arm_cca_guest\n"))?;
         assert!(other.quote(&[0; DATA_BYTES]).is_err());
         // An ordinary directory: there is no `inblob`.
-        let ordinary = Tsm::new(&directory.path())?;
+        let ordinary = Tsm::new(directory.path())?;
         assert!(ordinary.quote(&[0; DATA_BYTES]).is_err());
         Ok(())
     }
