@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
+.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -11,6 +11,10 @@ demo: ## install, build, start, load, and show what each side sees
 	@scripts/up
 	@scripts/venv
 	@demo/run
+
+reproduce: ## build the keeper twice, in different folders: the same bytes; prints the measurement
+	@scripts/deps
+	@scripts/reproduce
 
 demo-ledger: ## edit a page of a ledger table as root, and show what is said of it
 	@scripts/deps

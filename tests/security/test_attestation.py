@@ -250,6 +250,26 @@ def test_evidence_in_signed_results(tools, app):
     assert code == 1
 
 
+def test_query(tools, stack, app, schema):
+    """Asked, verified and kept in one command; what does not verify is not written."""
+    app.execute("CREATE TABLE q (v enc_int4)")
+    app.execute("INSERT INTO q VALUES (7)")
+    out = tools.directory / "answer.json"
+    policy = tools.policy(tools.measurement)
+    statement = f'SELECT v FROM "{schema}".q;'
+    asked = ("query", statement, "--bindir", PG_BIN, "--dbname", stack.app_url, "--out", out)
+    code, said = tools.confide(*asked, "--evidence", policy, "--simulated")
+    assert (code, "verified: the whole result" in said) == (0, True), said
+    assert json.loads(out.read_text())["rows"] == [["7"]]
+    again = ("verify", "result", out, "--key", signing_key(tools))
+    assert tools.confide(*again)[0] == 0
+    out.unlink()
+    other = tools.policy("00" * 48, name="other.toml")
+    code, said = tools.confide(*asked, "--evidence", other, "--simulated")
+    assert (code, "(measurement)" in said) == (1, True), said
+    assert not out.exists()
+
+
 def signing_key(tools) -> str:
     return tools.confide("pubkey", "--signing", tools.state / "keeper" / "keeper.key")[1].strip()
 

@@ -42,6 +42,18 @@ def signed(app, statement: str) -> str:
     return app.execute(statement).fetchone()[0]
 
 
+def test_first_statement_of_a_session(stack, employees, schema):
+    """It is authorised by itself, also without a constant and without anything protected. A bug
+    would have worked only after another statement with a constant."""
+    for query in (f'SELECT pay FROM "{schema}".emp', f'SELECT id FROM "{schema}".emp', "SELECT 1"):
+        with stack.connect_app() as connection:
+            file = json.loads(signed(connection, f"{query} WITH SIGNATURE 'n'"))
+            plain = connection.execute(query).fetchall()
+            assert [row[0] for row in file["rows"]] == [
+                None if row[0] is None else str(row[0]) for row in plain
+            ]
+
+
 def test_what_is_signed(employees, signer):
     """Rows, names and types are those that the statement gives without a signature; the keeper
     vouches for stored values only, not for plain columns and what the database may have made up.

@@ -15,6 +15,7 @@ mod broker;
 mod fix;
 mod pin;
 mod psql;
+mod query;
 mod record;
 mod root_key;
 mod ticket;
@@ -53,6 +54,8 @@ enum Command {
         #[arg(long)]
         signing: bool,
     },
+    /// Asks for a signed result through the proxy, and verifies it (docs/ledger.md).
+    Query(query::Arguments),
     /// Verifies what a keeper signed, without a keeper or a database.
     #[command(subcommand)]
     Verify(verify::Command),
@@ -165,6 +168,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
         Command::Fix(command) => Ok(fix::run(&command)?),
         Command::Record(command) => Ok(record::run(&command)?),
+        Command::Query(arguments) => Ok(query::run(&arguments)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Audit(command) => Ok(audit::run(&command)?),
         Command::User(command) => Ok(user::run(&command)?),

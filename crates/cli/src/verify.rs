@@ -150,6 +150,33 @@ enum Signed {
     Cell(SignedCell),
 }
 
+/// Verifies the whole of a result that was asked for with this nonce; what holds, for people.
+///
+/// # Errors
+/// What does not hold, or that it is a single cell.
+pub fn answer(
+    bytes: &[u8],
+    key: Option<&str>,
+    nonce: &[u8],
+    rules: &Rules,
+) -> Result<String, String> {
+    match result(bytes, key, Some(nonce), rules)? {
+        (signed @ Signed::Whole(_), said) => Ok(signed.report(&said)),
+        (Signed::Cell(_), _) => Err("the answer is a single cell".into()),
+    }
+}
+
+/// A nonce: 32 hexadecimal digits.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn nonce() -> Result<String, String> {
+    let mut bytes = [0; 16];
+    let random = File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
+    random.map_err(|e| format!("/dev/urandom: {e}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// A result or cell, verified, and what is to be said of its evidence.
 fn result(
     bytes: &[u8],

@@ -14,8 +14,10 @@ use crate::refusal::Refusal;
 use crate::statement::StatementKind;
 use crate::tokens::Tokens;
 use contract::TypeCode;
+use grant::{Entry, Grant, family, origin};
 use pg_query::protobuf::Token;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The words at the end of a text.
 pub(crate) struct Signature {
@@ -94,6 +96,7 @@ impl Signature {
         statement.range.end = self.clause.end;
         statement.results = Some(vec![true]);
         statement.touches_protected = true;
+        statement.grant = Some(shown(statement.grant.as_deref()));
         Ok(list)
     }
 
@@ -129,6 +132,21 @@ impl Signature {
         }
         Ok(hex)
     }
+}
+
+/// The statement's grant, with which its shape and the nonce may be shown, too: they are the client's
+/// constants, and the result is made of them.
+fn shown(grant: Option<&[u8]>) -> Arc<[u8]> {
+    let grant = grant.and_then(|bytes| Grant::decode(bytes).ok());
+    let mut grant = grant.unwrap_or_default();
+    if !grant.entries.iter().any(|entry| !entry.standing) {
+        grant.entries.push(Entry::default());
+    }
+    for entry in grant.entries.iter_mut().filter(|entry| !entry.standing) {
+        entry.origins |= origin::CLIENT;
+        entry.families |= family::SHOW;
+    }
+    Arc::from(grant.encode())
 }
 
 /// A dollar quote that the text does not have.

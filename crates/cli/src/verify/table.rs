@@ -7,7 +7,7 @@
 //! Invariant: exit code 0 only if the keeper's signature, the nonce, the proof and the
 //! findings say that all is well.
 
-use super::{By, text};
+use super::{By, nonce, text};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ledger::checkpoint::Checkpoint;
@@ -65,14 +65,6 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
         std::fs::write(path, note).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(said)
-}
-
-fn nonce() -> Result<String, String> {
-    use std::io::Read;
-    let mut bytes = [0; 16];
-    let random = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
-    random.map_err(|e| format!("/dev/urandom: {e}"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn psql(arguments: &Arguments, query: &str) -> Result<String, String> {
