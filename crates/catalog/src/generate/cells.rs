@@ -220,7 +220,7 @@ fn comparisons(out: &mut String, a: TypeCode, b: TypeCode) {
         let both = at == 0;
         for (name, op, commutator, negator, restrict, join, _) in TESTS {
             let head = format!("pg_catalog.rnd_{name}({x}, {y})");
-            function(out, &head, "bool", "STABLE", 80, name);
+            function(out, &head, "bool", "IMMUTABLE", 80, name);
             let mut more = String::new();
             if both && name == "eq" {
                 more.push_str(", MERGES");
@@ -232,7 +232,7 @@ fn comparisons(out: &mut String, a: TypeCode, b: TypeCode) {
             );
         }
         let head = format!("pg_catalog.rnd_cmp({x}, {y})");
-        function(out, &head, "int4", "STABLE", 80, "cmp");
+        function(out, &head, "int4", "IMMUTABLE", 80, "cmp");
     }
 }
 
@@ -256,9 +256,9 @@ fn classes(out: &mut String) {
                 )
             } else {
                 let hash = format!("pg_catalog.rnd_hash({x})");
-                function(out, &hash, "int4", "STABLE", 80, "hash");
+                function(out, &hash, "int4", "IMMUTABLE", 80, "hash");
                 let extended = format!("pg_catalog.rnd_hash_extended({x}, int8)");
-                function(out, &extended, "int8", "STABLE", 80, "hash_extended");
+                function(out, &extended, "int8", "IMMUTABLE", 80, "hash_extended");
                 format!("OPERATOR 1 = ({x}, {x}), FUNCTION 1 {hash}, FUNCTION 2 {extended}")
             };
             let _ = writeln!(
