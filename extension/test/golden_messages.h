@@ -1232,6 +1232,58 @@ golden_put_batch(void)
 }
 
 static void
+golden_promote_search(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+		'\x02', '\x03', '\x04', '\x05', '\x00', '\x00', '\x00', '\x00', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x00', '\x00', '\x00', '\x00',
+		'\x05', '\x06', '\x07', '\x08', '\x06', '\x07', '\x08', '\x09', '\x07', '\x08', '\x09', '\x0a',
+		'\x08', '\x09', '\x0a', '\x0b', '\x09', '\x0a', '\x0b', '\x0c', '\x0a', '\x0b', '\x0c', '\x0d',
+		'\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x12', '\x0c', '\x0d', '\x0e', '\x0f',
+		'\x0d', '\x0e', '\x0f', '\x10', '\x0e', '\x0f', '\x10', '\x11', '\x12', '\x13', '\x14', '\x15',
+		'\x0f', '\x10', '\x11', '\x12', '\x13', '\x14', '\x15', '\x16', '\x10', '\x11', '\x12', '\x13',
+		'\x14', '\x15', '\x16', '\x17',
+	};
+	CfdReadPromoteSearch read;
+	const CfdWirePromoteSearch filled = {.count = 2u, .searches = 2u, .values = 2u};
+
+	check(cfd_decode_promote_search(golden_bytes, 112, &read), "PromoteSearch is read");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of PromoteSearch");
+	check(read.head.searches == (uint32_t) UINT64_C(2), "searches of PromoteSearch");
+	check(read.head.values == (uint32_t) UINT64_C(2), "values of PromoteSearch");
+	check(read.moves_count == 2 && sizeof(CfdWireMove) * 2 == 32 && (const char *) read.moves == golden_bytes + 16, "moves of PromoteSearch");
+	check(read.among_count == 2 && sizeof(CfdWireAmong) * 2 == 16 && (const char *) read.among == golden_bytes + 48, "among of PromoteSearch");
+	check(read.sought_count == 2 && sizeof(CfdWireSought) * 2 == 32 && (const char *) read.sought == golden_bytes + 64, "sought of PromoteSearch");
+	check(read.columns_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.columns == golden_bytes + 96, "columns of PromoteSearch");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteSearch filled");
+	check(!cfd_decode_promote_search(golden_bytes, 111, &read), "PromoteSearch cut short");
+}
+
+static void
+golden_promote_search_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07', '\x05', '\x06',
+		'\x07', '\x08', '\x06', '\x07', '\x08', '\x09',
+	};
+	CfdReadPromoteSearchAnswer read;
+	const CfdWirePromoteSearchAnswer filled = {.count = 2u, .length = 2u};
+
+	check(cfd_decode_promote_search_answer(golden_bytes, 42, &read), "PromoteSearchAnswer is read");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of PromoteSearch");
+	check(read.head.length == (uint32_t) UINT64_C(2), "length of PromoteSearch");
+	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 8, "fids of PromoteSearch");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 24, "record of PromoteSearch");
+	check(read.places_count == 2 && sizeof(CfdWirePlace) * 2 == 16 && (const char *) read.places == golden_bytes + 26, "places of PromoteSearch");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteSearchAnswer filled");
+	check(!cfd_decode_promote_search_answer(golden_bytes, 41, &read), "PromoteSearchAnswer cut short");
+}
+
+static void
 golden_promote_runs(void)
 {
 	static const char golden_bytes[] = {
@@ -1859,6 +1911,8 @@ golden_messages(void)
 	golden_aggregate_hand_over_answer();
 	golden_aggregate_merge();
 	golden_put_batch();
+	golden_promote_search();
+	golden_promote_search_answer();
 	golden_promote_runs();
 	golden_promote_runs_answer();
 	golden_recovery_state();

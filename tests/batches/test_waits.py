@@ -12,6 +12,11 @@ DDL = """
 CREATE TABLE w (id int PRIMARY KEY, name enc_text, amount enc_numeric(12,2), n enc_int4,
                 note enc_text);
 INSERT INTO w SELECT g, 'a', 1.50, 7, 'x' FROM generate_series(1, 200) g;
+CREATE TABLE once (id enc_int4 PRIMARY KEY, name enc_text);
+INSERT INTO once VALUES (1, 'a'), (2, 'b');
+CREATE TABLE twice (id enc_int4 PRIMARY KEY, other enc_int8, name enc_text);
+CREATE INDEX ON twice (other, name);
+INSERT INTO twice VALUES (1, 1, 'a'), (2, 2, 'b');
 CREATE TABLE keyed (id enc_int4 PRIMARY KEY, name enc_text);
 INSERT INTO keyed VALUES (1, 'a'), (2, 'b'), (3, 'c');
 """
@@ -36,6 +41,8 @@ STATEMENTS = {
         "UPDATE w SET amount = amount + 1 WHERE id = 20 RETURNING name, amount, n, note",
         2,
     ),
+    "an insert into an index": ("INSERT INTO once VALUES (%s, 'b')", 1),
+    "an insert into two indexes": ("INSERT INTO twice VALUES (%s, -%s, 'b')", 1),
     "a delete": ("DELETE FROM w WHERE id = %s", 0),
     "an upsert that updates": (
         "INSERT INTO w VALUES (21, 'e', 1.00, 1, 'u') ON CONFLICT (id) DO UPDATE"

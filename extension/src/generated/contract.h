@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 19
+#define CFD_CONTRACT_VERSION 20
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -115,6 +115,7 @@
 #define CFD_KIND_AGGREGATE_HAND_OVER 89
 #define CFD_KIND_AGGREGATE_MERGE 90
 #define CFD_KIND_PUT_BATCH 93
+#define CFD_KIND_PROMOTE_SEARCH 95
 #define CFD_KIND_PROMOTE_RUNS 94
 #define CFD_KIND_RECOVERY_STATE 96
 #define CFD_KIND_REDO 97
@@ -167,6 +168,7 @@
 	X(85, "AggregateReturn") \
 	X(86, "AggregateFetch") \
 	X(89, "AggregateHandOver") \
+	X(95, "PromoteSearch") \
 	X(94, "PromoteRuns") \
 	X(96, "RecoveryState") \
 	X(98, "RecoveryDone") \
@@ -197,6 +199,7 @@
 /* Searches */
 #define CFD_SEARCH_DESCENDING 1
 #define CFD_SEARCH_BESIDE 2
+#define CFD_SEARCH_MOVED 4
 #define CFD_SEARCH_VALUES_MAX 32
 #define CFD_SEARCH_BELOW 0
 #define CFD_SEARCH_ABOVE UINT64_C(18446744073709551615)

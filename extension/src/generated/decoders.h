@@ -1693,6 +1693,65 @@ cfd_decode_put_batch(const void *bytes, uint64_t length, CfdReadPutBatch *out)
 	return cfd_read_put_batch(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadPromoteSearch
+{
+	CfdWirePromoteSearch head;
+	const CfdWireMove *moves;
+	uint64_t	moves_count;
+	const CfdWireAmong *among;
+	uint64_t	among_count;
+	const CfdWireSought *sought;
+	uint64_t	sought_count;
+	const CfdWireFid *columns;
+	uint64_t	columns_count;
+} CfdReadPromoteSearch;
+
+static inline bool
+cfd_read_promote_search(CfdReader *from, CfdReadPromoteSearch *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 16, (const void **) &out->moves, &out->moves_count) &&
+		cfd_take_list(from, (uint64_t) out->head.searches, 8, (const void **) &out->among, &out->among_count) &&
+		cfd_take_list(from, (uint64_t) out->head.values, 16, (const void **) &out->sought, &out->sought_count) &&
+		cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->columns, &out->columns_count);
+}
+
+static inline bool
+cfd_decode_promote_search(const void *bytes, uint64_t length, CfdReadPromoteSearch *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_promote_search(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadPromoteSearchAnswer
+{
+	CfdWirePromoteSearchAnswer head;
+	const CfdWireFid *fids;
+	uint64_t	fids_count;
+	const uint8_t *record;
+	uint64_t	record_length;
+	const CfdWirePlace *places;
+	uint64_t	places_count;
+} CfdReadPromoteSearchAnswer;
+
+static inline bool
+cfd_read_promote_search_answer(CfdReader *from, CfdReadPromoteSearchAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 8, (const void **) &out->fids, &out->fids_count) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->record, &out->record_length) &&
+		cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->places, &out->places_count);
+}
+
+static inline bool
+cfd_decode_promote_search_answer(const void *bytes, uint64_t length, CfdReadPromoteSearchAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_promote_search_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadColumnRuns
 {
 	CfdWireColumnRuns head;

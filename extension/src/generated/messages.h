@@ -629,6 +629,24 @@ typedef struct CfdWirePutBatch
 } CFD_IN_MESSAGE CfdWirePutBatch;
 _Static_assert(sizeof(CfdWirePutBatch) == 16, "CfdWirePutBatch");
 
+/* Copies a row's values into columns, and says where they will belong in indexes' pages. */
+typedef struct CfdWirePromoteSearch
+{
+	uint32_t	count;	/* How many values. */
+	uint32_t	searches;	/* Number of searches. */
+	uint32_t	values;	/* Number of values that are sought in all of them. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWirePromoteSearch;
+_Static_assert(sizeof(CfdWirePromoteSearch) == 16, "CfdWirePromoteSearch");
+
+/* What it is answered with. */
+typedef struct CfdWirePromoteSearchAnswer
+{
+	uint32_t	count;	/* How many values. */
+	uint32_t	length;	/* Length of the redo record. */
+} CFD_IN_MESSAGE CfdWirePromoteSearchAnswer;
+_Static_assert(sizeof(CfdWirePromoteSearchAnswer) == 8, "CfdWirePromoteSearchAnswer");
+
 /* FIDs that count up. */
 typedef struct CfdWireRun
 {

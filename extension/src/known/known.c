@@ -108,6 +108,7 @@ cfd_known_end_statement(void)
 {
 	cfd_known_end(&cfd_known[CFD_SCOPE_SEARCH]);
 	cfd_known_end(&cfd_known[CFD_SCOPE_SORTED]);
+	cfd_known_end(&cfd_known[CFD_SCOPE_INSERTION]);
 }
 
 void

@@ -61,6 +61,7 @@ typedef enum CfdScopeName
 	CFD_SCOPE_ESTIMATE,			/* one call of an estimator */
 	CFD_SCOPE_SORTED,			/* the row that a sort has just given */
 	CFD_SCOPE_SEARCH,			/* of a B-tree, for one page or descent */
+	CFD_SCOPE_INSERTION,		/* into the indexes of the row that is written */
 	CFD_SCOPE_PLANNING,			/* the outermost planning */
 	CFD_SCOPE_BUILD,			/* index builds of a utility statement */
 	CFD_SCOPE_MESSAGE,			/* one message of the client */

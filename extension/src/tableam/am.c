@@ -43,7 +43,7 @@ tuple_insert(Relation relation, TupleTableSlot *slot, CommandId cid, int options
 		return;
 	cfd_ledger_stamp(relation, &slot, 1, NULL);
 	cfd_check_moved(relation, NULL, &slot, 1);
-	cfd_promote_slots(relation, NIL, &slot, 1);
+	cfd_promote_inserted(relation, slot);
 	cfd_search_indexes(relation);
 	heap->tuple_insert(relation, slot, cid, options, bistate);
 	cfd_unpin_writer();

@@ -14,6 +14,7 @@
 #include "session/pins.h"
 #include "value/promote.h"
 #include "value/runs.h"
+#include "index/insertion.h"
 #include "tableam/slots.h"
 
 #define STACK_ITEMS 64
@@ -291,4 +292,46 @@ cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots
 	columns = in_slots(cfd_open_columns(relation), numbers);
 	if (!promote_columns(relation, columns, slots, count))
 		promote_values(relation, columns, slots, count);
+}
+
+/* The attributes - 1 of the values that are promoted, in the order in which they are collected. */
+static void
+numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
+{
+	for (int i = 0; i < columns->count; i++)
+	{
+		const CfdColumn *column = &columns->column[i];
+
+		if (!slot->tts_isnull[column->index] &&
+			cfd_fid_partition(DatumGetUInt64(slot->tts_values[column->index])) != column->partition)
+			*numbers++ = column->index;
+	}
+}
+
+void
+cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
+{
+	const CfdColumns *columns = cfd_columns(relation);
+	CfdPromotion items[STACK_ITEMS];
+	int			numbers[STACK_ITEMS];
+	int			count;
+
+	if (columns->count > STACK_ITEMS)
+	{
+		cfd_promote_slots(relation, NIL, &slot, 1);
+		return;
+	}
+	if (!cfd_slots_has_values(columns, &slot, 1))
+		return;
+	columns = cfd_open_columns(relation);
+	count = cfd_slots_collect(columns, slot, items);
+	if (count == 0)
+		return;
+	numbers_of(columns, slot, numbers);
+	cfd_pin_writer();
+	if (!cfd_insertion_promote(relation, slot, items, numbers, count))
+		cfd_promote(relation, items, count);
+	/* Reading the indexes may have freed them. */
+	columns = cfd_open_columns(relation);
+	(void) cfd_slots_replace(columns, slot, items);
 }

@@ -25,4 +25,7 @@
  */
 extern void cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots, int count);
 
+/* A row that is inserted: what its indexes will be searched for is asked about with it. */
+extern void cfd_promote_inserted(Relation relation, TupleTableSlot *slot);
+
 #endif

@@ -267,6 +267,29 @@ cfd_open_log(Relation relation)
 	return partition;
 }
 
+/* Takes permanent FIDs, as far as values were promoted; how many. */
+static int
+take_fids(CfdPromotion *items, int count, const CfdWireFid *fids, uint64 given)
+{
+	int			done;
+
+	if (given != (uint64) count)
+		cfd_violation("answer about other values");
+	for (done = 0; done < count; done++)
+	{
+		CfdFid		fid = fids[done];
+
+		if (fid == CFD_NOT_PROMOTED)
+			break;
+		if (cfd_fid_partition(fid) != items[done].partition)
+			cfd_violation("promoted into another partition");
+		items[done].fid = fid;
+	}
+	if (done == 0)
+		cfd_violation("promoted nothing");
+	return done;
+}
+
 /* How many were promoted, from the first on. */
 static int
 promote_part(CfdPromotion *items, int count, bool permanent)
@@ -282,20 +305,7 @@ promote_part(CfdPromotion *items, int count, bool permanent)
 					 "a promotion stands in a message as it is");
 	answer = cfd_call(CFD_KIND_PROMOTE, &body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
 	CFD_DECODE(promote_answer, answer, length, &read);
-	if (read.fids_count != (uint64) count)
-		cfd_violation("answer about other values");
-	for (done = 0; done < count; done++)
-	{
-		CfdFid		fid = read.fids[done];
-
-		if (fid == CFD_NOT_PROMOTED)
-			break;
-		if (cfd_fid_partition(fid) != items[done].partition)
-			cfd_violation("promoted into another partition");
-		items[done].fid = fid;
-	}
-	if (done == 0)
-		cfd_violation("promoted nothing");
+	done = take_fids(items, count, read.fids, read.fids_count);
 	log_redo_record((const char *) read.record, read.record_length, permanent);
 	return done;
 }
@@ -308,6 +318,37 @@ cfd_promote(Relation relation, CfdPromotion *items, int count)
 	cfd_state_need_fids();
 	for (int done = 0; done < count;)
 		done += promote_part(items + done, Min(count - done, CFD_ROWS_MAX), permanent);
+}
+
+const CfdWirePlace *
+cfd_promote_searching(Relation relation, CfdPromotion *items, int count, uint32 searches, uint32 values,
+					  const char *body, int length)
+{
+	CfdWirePromoteSearch fixed = {.count = count,.searches = searches,.values = values};
+	CfdReadPromoteSearchAnswer read;
+	StringInfoData all;
+	const char *answer;
+	uint32		bytes;
+	int			done;
+
+	cfd_state_need_fids();
+	initStringInfo(&all);
+	appendBinaryStringInfo(&all, (char *) items, count * sizeof(CfdPromotion));
+	appendBinaryStringInfo(&all, body, length);
+	answer = cfd_call(CFD_KIND_PROMOTE_SEARCH, &fixed, sizeof(fixed), all.data, all.len, &bytes);
+	pfree(all.data);
+	CFD_DECODE(promote_search_answer, answer, bytes, &read);
+	done = take_fids(items, count, read.fids, read.fids_count);
+	log_redo_record((const char *) read.record, read.record_length, is_permanent(relation));
+	if (done < count)
+	{
+		/* So much in a row that the record has ended: the next message is about the rest. */
+		cfd_promote(relation, items + done, count - done);
+		return NULL;
+	}
+	if (read.places_count != 0 && read.places_count != values)
+		cfd_violation("places of other values");
+	return read.places_count == 0 ? NULL : read.places;
 }
 
 void

@@ -62,6 +62,12 @@ extern void cfd_reopen_columns(Relation relation);
 extern uint32 cfd_open_log(Relation relation);
 /* Relation NULL: constants in catalogs. */
 extern void cfd_promote(Relation relation, CfdPromotion *items, int count);
+/*
+ * The same of a row's few values, and where they belong in pages of indexes: `searches` of them, with `values`
+ * values, as they stand in the message. NULL: that is not known. The places stay until the next call.
+ */
+extern const CfdWirePlace *cfd_promote_searching(Relation relation, CfdPromotion *items, int count,
+												 uint32 searches, uint32 values, const char *body, int length);
 /* Writes the redo record of a promotion into the WAL; it may be empty. */
 extern void cfd_log_promotion(Relation relation, const char *record, uint32 length);
 /* Copies a value into the partition of constants in catalogs. */

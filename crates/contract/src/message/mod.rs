@@ -161,6 +161,9 @@ pub mod search {
         DESCENDING: u32 = 1;
         /// Flag of a value: sought where the value before it is, not in a column of its own.
         BESIDE: u32 = 2;
+        /// Flag of a value: not its FID stands in its place, but the number of the value that the
+        /// same message promotes.
+        MOVED: u32 = 4;
         /// The largest number of values.
         VALUES_MAX: usize = 32;
         /// A key that comes before all values: cut off, or NULL.

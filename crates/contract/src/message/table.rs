@@ -855,6 +855,36 @@ messages! {
         /// The envelope.
         envelope: &'a [u8] [],
     };
+    /// Copies a row's values into columns, and says where they will belong in indexes' pages.
+    PromoteSearch = 95, body<'a> {
+        /// How many values.
+        count: u32,
+        /// Number of searches.
+        searches: u32,
+        /// Number of values that are sought in all of them.
+        values: u32 => 4 zeros;
+        /// Which, and where to, as [`Kind::Promote`] has them.
+        moves: List<'a, Move> [count],
+        /// The searches, as [`Kind::SearchMany`] has them; a value may be one that is promoted
+        /// ([`super::search::MOVED`]).
+        among: List<'a, Among> [searches],
+        /// The values of one search after the other.
+        sought: List<'a, Sought> [values],
+        /// The keys of one search after the other.
+        columns: List<'a, Fid> [],
+    } answer<'a> {
+        /// How many values.
+        count: u32,
+        /// Length of the redo record.
+        length: u32;
+        /// The permanent FIDs, as [`Kind::Promote`] gives them.
+        fids: List<'a, Fid> [count],
+        /// A redo record, which must be in the WAL before any record that contains one of the
+        /// FIDs (may be empty).
+        record: &'a [u8] [length],
+        /// For each value that was sought; none if the keeper does not tell.
+        places: List<'a, Place> [],
+    };
     /// Copies the values of many rows into columns, column by column.
     PromoteRuns = 94, body<'a> {
         /// Number of columns.

@@ -1,4 +1,4 @@
-//! Columns: `PartitionOpen`, `PartitionLogged`, `PartitionDrop`, `Promote`; and
+//! Columns: `PartitionOpen`, `PartitionLogged`, `PartitionDrop`, `Promote`, `PromoteSearch`; and
 //! `Release` of temporary values.
 
 use super::Connection;
@@ -104,15 +104,46 @@ impl Connection {
     /// All or none: what was promoted before a failure is freed again. Stops early when
     /// the redo record has become long.
     pub(super) fn promote(&mut self, body: body::Promote<'_>) -> Result<(), Failure> {
-        self.may_write()?;
-        let mut made = Vec::new();
-        let mut log = Promotion::new();
         self.answer(&answer::Promote {
             count: body.count,
             fids: List::new(&[]),
             record: &[],
         });
-        for Move { source, partition } in body.moves {
+        self.promote_moves(body.moves)
+    }
+
+    /// All or none. Behind the promotion the new FIDs are placed, which may be refused: then the
+    /// backend searches as it does without.
+    pub(super) fn promote_search(&mut self, body: body::PromoteSearch<'_>) -> Result<(), Failure> {
+        self.answer(&answer::PromoteSearch {
+            count: body.count,
+            length: 0,
+            fids: List::new(&[]),
+            record: &[],
+            places: List::new(&[]),
+        });
+        let head = self.reply.len();
+        self.promote_moves(body.moves)?;
+        let (length, fids) = {
+            let made = self.reply.get(head..).unwrap_or_default();
+            let bytes = body.moves.len() * Fid::BYTES;
+            let (fids, record) = made.split_at_checked(bytes).unwrap_or_default();
+            let fids: Vec<Fid> = List::new(fids).iter().collect();
+            (record.len() as u32, fids)
+        };
+        if let Some(place) = self.reply.get_mut(head - 4..head) {
+            place.copy_from_slice(&length.to_le_bytes());
+        }
+        self.search_promoted(&body, &fids);
+        Ok(())
+    }
+
+    /// Appends the FIDs and the redo record to the answer.
+    fn promote_moves(&mut self, moves: List<'_, Move>) -> Result<(), Failure> {
+        self.may_write()?;
+        let mut made = Vec::new();
+        let mut log = Promotion::new();
+        for Move { source, partition } in moves {
             if log.len() >= RECORD_BYTES {
                 NOT_PROMOTED.put(&mut self.reply);
                 continue;

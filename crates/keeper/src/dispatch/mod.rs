@@ -252,6 +252,7 @@ impl Connection {
             Kind::GetEnvelope => self.get_envelope(take(body)?),
             Kind::GetEnvelopes => self.get_envelopes(take(body)?),
             Kind::Promote => self.promote(take(body)?),
+            Kind::PromoteSearch => self.promote_search(take(body)?),
             Kind::PromoteRuns => self.promote_runs(take(body)?),
             Kind::Search => self.search(take(body)?),
             Kind::SearchMany => self.search_many(take(body)?),

@@ -1,4 +1,4 @@
-//! `Search`, `SearchMany`: where values belong among the keys of an index's pages.
+//! `Search`, `SearchMany`, and behind `PromoteSearch`: where values belong among the keys of an index's pages.
 //!
 //! The keys are in the index's order, column by column: what is sought in a column is sought
 //! only among the keys that equal the values before it, as PostgreSQL would compare.
@@ -8,9 +8,9 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use contract::codec::{Fixed, List};
-use contract::message::ROWS_MAX;
-use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, UNKNOWN, VALUES_MAX};
+use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, MOVED, UNKNOWN, VALUES_MAX};
 use contract::message::table::{Among, Place, Sought};
+use contract::message::{NOT_PROMOTED, ROWS_MAX};
 use contract::{Fid, body};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -42,22 +42,45 @@ impl Connection {
         let mut keys = std::mem::take(&mut self.fids);
         keys.clear();
         keys.extend(body.columns);
-        let done = self.places_of_all(&body, &keys);
+        let done = self.places_of_all(body.among, body.sought, &keys);
         self.fids = keys;
         done
+    }
+
+    /// Appends the places of values that were just promoted; nothing if they cannot be told.
+    pub(super) fn search_promoted(&mut self, body: &body::PromoteSearch<'_>, made: &[Fid]) {
+        let begin = self.reply.len();
+        let mut sought = Vec::with_capacity(body.sought.bytes().len());
+        for mut value in body.sought {
+            if value.flags & MOVED != 0 {
+                let number = usize::try_from(value.fid.0).unwrap_or(usize::MAX);
+                let fid = made.get(number).filter(|fid| fid.0 != NOT_PROMOTED);
+                let Some(fid) = fid else { return };
+                value.fid = *fid;
+            }
+            value.put(&mut sought);
+        }
+        let mut keys = std::mem::take(&mut self.fids);
+        keys.clear();
+        keys.extend(body.columns);
+        let done = self.places_of_all(body.among, List::new(&sought), &keys);
+        self.fids = keys;
+        if done.is_err() {
+            self.reply.truncate(begin);
+        }
     }
 
     /// Replies with the places of one search after the other.
     fn places_of_all(
         &mut self,
-        body: &body::SearchMany<'_>,
+        among: List<'_, Among>,
+        mut values: List<'_, Sought>,
         mut keys: &[Fid],
     ) -> Result<(), Failure> {
-        let mut values = body.sought;
         for Among {
             values: count,
             keys: rows,
-        } in body.among
+        } in among
         {
             let (count, rows) = (count as usize, rows as usize);
             if count > VALUES_MAX || rows > ROWS_MAX {

@@ -3,7 +3,7 @@
 use crate::common::{Backend, DATABASE, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Int8, Text, Varchar};
-use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, UNKNOWN};
+use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, MOVED, UNKNOWN};
 use contract::{Fid, Kind, Op, TypeCode};
 
 /// A column's partition is found again; another type is another one, another
@@ -214,4 +214,64 @@ fn search_many() {
         ask(&mut backend, &[(&[(0, wanted); 33], 0, &[])], &[]),
         Err("08P01".into())
     );
+}
+
+/// A row is promoted, and its new FIDs are placed; what cannot be placed is promoted all the same.
+#[test]
+fn promote_search() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let p = backend.open(1, Int4, -1);
+    let items: Vec<_> = [10, 20, 30]
+        .map(|v| (backend.put(&Value::Int4(v)), p))
+        .to_vec();
+    let keys = backend.promote(&items).unwrap();
+    let program = backend.number(Op::Cmp, &[Int4, Int4], None);
+    let ask = |backend: &mut Backend, value: i32, sought: &[(u32, u64)], keys: &[Fid]| {
+        let source = backend.put(&Value::Int4(value));
+        let mut body = Vec::new();
+        for word in [1, 1, sought.len() as u32, 0] {
+            body.extend_from_slice(&word.to_le_bytes());
+        }
+        body.extend_from_slice(&source.0.to_le_bytes());
+        body.extend_from_slice(&u64::from(p).to_le_bytes());
+        body.extend_from_slice(&(sought.len() as u32).to_le_bytes());
+        let rows = keys.len() / sought.len().max(1);
+        body.extend_from_slice(&(rows as u32).to_le_bytes());
+        for (flags, fid) in sought {
+            body.extend_from_slice(&program.to_le_bytes());
+            body.extend_from_slice(&flags.to_le_bytes());
+            body.extend_from_slice(&fid.to_le_bytes());
+        }
+        body.extend(keys.iter().flat_map(|fid| fid.0.to_le_bytes()));
+        let answer = backend.call(Kind::PromoteSearch, &body).unwrap();
+        let word = |at: usize| u32::from_le_bytes(answer[at..at + 4].try_into().unwrap());
+        let fid = Fid(u64::from_le_bytes(answer[8..16].try_into().unwrap()));
+        assert_eq!((word(0), fid.partition()), (1, p));
+        let places = answer[16 + word(4) as usize..].chunks(4);
+        let places: Vec<u32> = places
+            .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
+            .collect();
+        (fid, places)
+    };
+    let (twenty, places) = ask(&mut backend, 20, &[(MOVED, 0)], &keys);
+    assert_eq!(places, [1, 2]);
+    assert!(!keys.contains(&twenty));
+    // Beside one that is there already.
+    let pairs = [keys.clone(), keys.clone()].concat();
+    let both = [(0, keys[2].0), (MOVED, 0)];
+    assert_eq!(ask(&mut backend, 20, &both, &pairs).1, [2, 3, 2, 2]);
+    // A value that the message does not promote, keys that are gone or too many.
+    assert!(ask(&mut backend, 5, &[(MOVED, 1)], &keys).1.is_empty());
+    assert!(
+        ask(&mut backend, 5, &[(MOVED, u64::MAX)], &keys)
+            .1
+            .is_empty()
+    );
+    assert_eq!(
+        ask(&mut backend, 20, &[(MOVED, 0)], &[Fid::new(p, 999)]).1,
+        [UNKNOWN; 2]
+    );
+    let text = backend.put(&Value::Text(Box::from(*b"of another type")));
+    assert!(ask(&mut backend, 5, &[(0, text.0)], &keys).1.is_empty());
 }

@@ -1,0 +1,213 @@
+/*
+ * insertion.c
+ *	  A row's promotion, with the searches that its insertion into indexes will make: see insertion.h.
+ *
+ * For each index whose columns are all protected the pages are read that an insertion would look at
+ * first, those that the last descent came to among them (pages.h). The keeper promotes, then places the new
+ * identifiers among their keys. What it says are known facts, which the insertion finds if the pages are still as
+ * they were.
+ *
+ * Invariants: as in search.h; no lock is held while the keeper is asked.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_am.h"
+#include "compat/compat.h"
+#include "index/insertion.h"
+#include "index/pages.h"
+#include "index/search.h"
+#include "known/known.h"
+#include "program/registry.h"
+#include "session/channel.h"
+#include "storage/lmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "value/types.h"
+
+#define INDEXES_MAX 8
+#define COLUMNS_MAX 8
+
+/* What will be sought in an index. */
+typedef struct Sought
+{
+	int			columns;
+	int			count;			/* keys */
+	CfdFid	   *keys;			/* column by column */
+	int			number[COLUMNS_MAX];	/* attribute - 1 */
+	uint16		program[COLUMNS_MAX];
+} Sought;
+
+/* Whether an insertion of the slot's row searches an index by protected keys only, in ascending order. */
+static bool
+take_columns(Relation index, TupleTableSlot *slot, Sought *sought)
+{
+	sought->columns = IndexRelationGetNumberOfKeyAttributes(index);
+	if (index->rd_rel->relam != BTREE_AM_OID || sought->columns > COLUMNS_MAX ||
+		RelationGetIndexExpressions(index) != NIL || RelationGetIndexPredicate(index) != NIL ||
+		!CheckRelationLockedByMe(index, AccessShareLock, true))
+		return false;
+	for (int i = 0; i < sought->columns; i++)
+	{
+		Oid			own = index->rd_opcintype[i];
+		int			number = index->rd_index->indkey.values[i] - 1;
+		const CfdFunction *function;
+
+		if (cfd_type_code(own) == 0 || (index->rd_indoption[i] & INDOPTION_DESC) != 0 || number < 0 ||
+			slot->tts_isnull[number])
+			return false;
+		function = cfd_function(get_opfamily_proc(index->rd_opfamily[i], own, own, BTORDER_PROC));
+		if (function == NULL || function->call != CFD_CALL_ORDER)
+			return false;
+		sought->number[i] = number;
+		sought->program[i] = function->signature;
+	}
+	return true;
+}
+
+/* Reads the pages; false: there are none. The keys live as long as what is known. */
+static bool
+read_keys(Relation index, Sought *sought, MemoryContext context)
+{
+	static CfdPages pages;
+	Buffer		root = CFD_BT_ROOT(index);
+	CfdFid	   *key;
+
+	if (!BufferIsValid(root))
+		return false;
+	cfd_pages_read(&pages, index, root, true);
+	if (pages.page[0].ignore || pages.keys == 0)
+		return false;
+	sought->count = pages.keys;
+	sought->keys = key = MemoryContextAlloc(context, sizeof(CfdFid) * pages.keys * sought->columns);
+	for (int column = 1; column <= sought->columns; column++)
+	{
+		for (int i = 0; i < pages.keys; i++)
+			*key++ = cfd_key_fid(index, pages.key[i], column);
+	}
+	return true;
+}
+
+/* What will be sought in the table's indexes; how many there are of which that is known. */
+static int
+find_searches(Relation table, TupleTableSlot *slot, Sought *searches, MemoryContext context)
+{
+	List	   *indexes = RelationGetIndexList(table);
+	int			count = 0;
+	ListCell   *cell;
+
+	slot_getallattrs(slot);
+	foreach(cell, indexes)
+	{
+		Relation	index = RelationIdGetRelation(lfirst_oid(cell));
+
+		if (!RelationIsValid(index))
+			continue;
+		if (count < INDEXES_MAX && take_columns(index, slot, &searches[count]) &&
+			read_keys(index, &searches[count], context))
+			count++;
+		RelationClose(index);
+	}
+	list_free(indexes);
+	return count;
+}
+
+/* Which of the values that are promoted is the one of an attribute; -1: none. */
+static int
+move_of(const int *numbers, int count, int number)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (numbers[i] == number)
+			return i;
+	}
+	return -1;
+}
+
+static void
+put_searches(StringInfo body, const Sought *searches, int count, TupleTableSlot *slot, const int *numbers, int moves)
+{
+	for (int i = 0; i < count; i++)
+	{
+		CfdWireAmong among = {.values = searches[i].columns,.keys = searches[i].count};
+
+		appendBinaryStringInfo(body, (char *) &among, sizeof(among));
+	}
+	for (int i = 0; i < count; i++)
+	{
+		for (int column = 0; column < searches[i].columns; column++)
+		{
+			int			number = searches[i].number[column];
+			int			move = move_of(numbers, moves, number);
+			CfdWireSought sought = {.program = searches[i].program[column]};
+
+			sought.flags = move < 0 ? 0 : CFD_SEARCH_MOVED;
+			sought.fid = move < 0 ? DatumGetUInt64(slot->tts_values[number]) : (CfdFid) move;
+			appendBinaryStringInfo(body, (char *) &sought, sizeof(sought));
+		}
+	}
+	for (int i = 0; i < count; i++)
+		appendBinaryStringInfo(body, (char *) searches[i].keys,
+							   sizeof(CfdFid) * searches[i].count * searches[i].columns);
+}
+
+/* Remembers where the row belongs in an index: of each column among the keys that equal those before. */
+static void
+remember_places(CfdScope *scope, const Sought *sought, const CfdFid *values, const CfdWirePlace *places)
+{
+	uint32		begin = 0;
+	uint32		end = sought->count;
+
+	for (int i = 0; i < sought->columns; i++)
+	{
+		if (places[i].less == CFD_SEARCH_UNKNOWN)
+			return;
+		if (places[i].less < begin || places[i].less > places[i].up_to || places[i].up_to > end)
+			cfd_violation("impossible place of a value");
+		cfd_known_put_place(scope, sought->program[i], values[i], sought->keys + (Size) i * sought->count + begin,
+							end - begin, places[i].less - begin, places[i].up_to - begin);
+		begin = places[i].less;
+		end = places[i].up_to;
+	}
+}
+
+bool
+cfd_insertion_promote(Relation table, TupleTableSlot *slot, CfdPromotion *items, const int *numbers, int count)
+{
+	CfdScope   *scope = &cfd_known[CFD_SCOPE_INSERTION];
+	Sought		searches[INDEXES_MAX];
+	StringInfoData body;
+	const CfdWirePlace *places;
+	int			found;
+	int			values = 0;
+
+	if (!cfd_enable_index_search || !table->rd_rel->relhasindex)
+		return false;
+	cfd_known_begin(scope);
+	if (scope->copies == NULL)
+		scope->copies = AllocSetContextCreate(TopMemoryContext, "Confide keys", ALLOCSET_DEFAULT_SIZES);
+	found = find_searches(table, slot, searches, scope->copies);
+	if (found == 0)
+		return false;
+	for (int i = 0; i < found; i++)
+		values += searches[i].columns;
+	initStringInfo(&body);
+	put_searches(&body, searches, found, slot, numbers, count);
+	places = cfd_promote_searching(table, items, count, found, values, body.data, body.len);
+	pfree(body.data);
+	for (int i = 0; places != NULL && i < found; i++)
+	{
+		CfdFid		fids[COLUMNS_MAX];
+
+		for (int column = 0; column < searches[i].columns; column++)
+		{
+			int			move = move_of(numbers, count, searches[i].number[column]);
+
+			fids[column] = move < 0 ? DatumGetUInt64(slot->tts_values[searches[i].number[column]]) : items[move].fid;
+		}
+		remember_places(scope, &searches[i], fids, places);
+		places += searches[i].columns;
+	}
+	return true;
+}
