@@ -7,12 +7,12 @@ happened.
 """
 
 import shutil
-import subprocess
 
 import psycopg
 import pytest
+from recordings import Recorder
 from results import run
-from stack import PG_BIN, ROOT, Stack
+from stack import ROOT, Stack
 
 SECRET = "PlantedRecord7Qv9"
 NUMBER = 8_100_200_300_400
@@ -25,43 +25,6 @@ def recorded_stack(stack):
     made.up()
     yield made
     made.down("--remove")
-
-
-class Recorder:
-    def __init__(self, stack, folder):
-        self.stack, self.folder = stack, folder
-        self.key = folder / "recording.key"
-        self.name = None
-
-    def confide(self, *arguments):
-        command = [self.stack.data.parent / "bin" / "confide", "record", *arguments]
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-
-    def place(self, url=None):
-        return ["--dbname", url or self.stack.app_url, "--bindir", PG_BIN]
-
-    def start(self, *scope):
-        done = self.confide("start", *self.place(), "--key", self.key, *scope)
-        assert done.returncode == 0, done.stderr
-        self.name = done.stdout.strip()
-
-    def stop(self):
-        done = self.confide("stop", *self.place())
-        assert done.returncode == 0, done.stderr
-
-    @property
-    def directory(self):
-        return self.stack.data.parent / "keeper" / "data" / "recordings" / self.name
-
-    def show(self, directory=None, *more):
-        return self.confide("show", directory or self.directory, "--key", self.key, *more)
-
-    def shown(self, *more):
-        done = self.show(None, *more)
-        assert done.returncode == 0, done.stderr
-        return dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
 
 
 @pytest.fixture

@@ -12,11 +12,13 @@ mod audit;
 mod authorise;
 mod backup;
 mod broker;
+mod clone;
 mod fix;
 mod pin;
 mod psql;
 mod query;
 mod record;
+mod replay;
 mod root_key;
 mod ticket;
 mod user;
@@ -95,6 +97,10 @@ enum Command {
     /// The keeper's audit log: what was allowed and refused (docs/security.md).
     #[command(subcommand)]
     Audit(audit::Command),
+    /// Copies a cluster, and starts the copy beside a replayer (docs/maintenance.md).
+    Clone(clone::Arguments),
+    /// Runs a recorded statement in a clone.
+    Replay(replay::Arguments),
     /// Prints the version.
     Version,
 }
@@ -169,6 +175,8 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Fix(command) => Ok(fix::run(&command)?),
         Command::Record(command) => Ok(record::run(&command)?),
         Command::Query(arguments) => Ok(query::run(&arguments)?),
+        Command::Clone(arguments) => Ok(clone::run(&arguments)?),
+        Command::Replay(arguments) => Ok(replay::run(&arguments)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Audit(command) => Ok(audit::run(&command)?),
         Command::User(command) => Ok(user::run(&command)?),

@@ -1,0 +1,215 @@
+//! `confide clone`: a copy of a running cluster beside a replayer, for administrators to do with
+//! what they like (docs/maintenance.md). Runs as the user whom PostgreSQL runs as.
+//!
+//! Invariant: the copy has no key and no way to the keeper: its socket is the replayer's.
+
+use crate::psql::Place;
+use crate::record::Opening;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The extension's file that says which store a cluster belongs to.
+const MARKER: &str = "confide.store";
+/// How long the replayer may read its recording.
+const READY_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What the command is told.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The directory to make: pgdata/ is the copy.
+    directory: PathBuf,
+    /// The running cluster, as a role that may replicate.
+    #[command(flatten)]
+    place: Place,
+    /// Directory of the recording.
+    #[arg(long, value_name = "DIR", required_unless_present = "stop")]
+    recording: Option<PathBuf>,
+    /// File of its key.
+    #[arg(long, value_name = "FILE", required_unless_present = "stop")]
+    key: Option<PathBuf>,
+    /// The recording may lack its end.
+    #[arg(long)]
+    unfinished: bool,
+    /// Port of the copy, which listens in the directory only.
+    #[arg(long, default_value_t = 5433)]
+    port: u16,
+    /// How much of the recorded delays is reproduced: 0 none, 1 as recorded.
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.0)]
+    delay: f64,
+    /// Stops the copy and the replayer that were made there.
+    #[arg(long)]
+    stop: bool,
+}
+
+fn at(path: &Path) -> impl Fn(std::io::Error) -> String {
+    let path = path.display().to_string();
+    move |e| format!("{path}: {e}")
+}
+
+/// Makes and starts a clone, or stops one; what was done.
+pub fn run(arguments: &Arguments) -> Result<String, String> {
+    if arguments.stop {
+        return stop(arguments);
+    }
+    let (Some(recording), Some(key)) = (&arguments.recording, &arguments.key) else {
+        return Err("say --recording and --key".into());
+    };
+    let opening = Opening {
+        key: key.clone(),
+        unfinished: arguments.unfinished,
+    };
+    // Before anything is copied: a recording that was altered is refused.
+    opening.read(recording)?;
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&arguments.directory)
+        .map_err(at(&arguments.directory))?;
+    let directory = fs::canonicalize(&arguments.directory).map_err(at(&arguments.directory))?;
+    copy(arguments, &directory)?;
+    let begin = begin_of(&directory.join("pgdata"))?;
+    configure(arguments, &directory)?;
+    let mut replayer = replay(arguments, recording, &opening, &directory)?;
+    let log = directory.join("postgres.log");
+    let started = pg_ctl(arguments, &directory)
+        .args(["start", "-w", "-s", "-l"])
+        .arg(&log)
+        .status()
+        .map_err(|e| format!("pg_ctl: {e}"))?;
+    if !started.success() {
+        let _ = replayer.kill();
+        return Err(format!("the copy does not start: see {}", log.display()));
+    }
+    Ok(format!(
+        "host={} port={}\nbegins at {begin}",
+        directory.display(),
+        arguments.port
+    ))
+}
+
+fn copy(arguments: &Arguments, directory: &Path) -> Result<(), String> {
+    let mut copying = arguments.place.program("pg_basebackup");
+    copying.args(["--checkpoint=fast", "--wal-method=stream", "--pgdata"]);
+    copying.arg(directory.join("pgdata"));
+    if !arguments.place.dbname.is_empty() {
+        copying.args(["--dbname", &arguments.place.dbname]);
+    }
+    let done = copying.stdin(Stdio::null()).status();
+    let done = done.map_err(|e| format!("pg_basebackup: {e}"))?;
+    match done.success() {
+        true => Ok(()),
+        false => Err(format!("pg_basebackup failed: {done}")),
+    }
+}
+
+/// The position that the copy begins at.
+fn begin_of(pgdata: &Path) -> Result<String, String> {
+    let label = pgdata.join("backup_label");
+    let text = fs::read_to_string(&label).map_err(at(&label))?;
+    let line = text.strip_prefix("START WAL LOCATION: ");
+    let begin = line.and_then(|rest| rest.split_ascii_whitespace().next());
+    begin
+        .map(str::to_owned)
+        .ok_or_else(|| format!("{}: no position", label.display()))
+}
+
+/// A literal of a configuration file.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "''"))
+}
+
+/// The copy's own place, who may log in, and where its keeper is: the replayer.
+fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
+    let pgdata = directory.join("pgdata");
+    // Which store the cluster belongs to: a replayer has none.
+    let marker = pgdata.join(MARKER);
+    match fs::remove_file(&marker) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at(&marker)(e)),
+        _ => {}
+    }
+    let auto = pgdata.join("postgresql.auto.conf");
+    let mut file = File::options()
+        .append(true)
+        .open(&auto)
+        .map_err(at(&auto))?;
+    let socket = directory.join("replayer.sock");
+    let text = format!(
+        "\nlisten_addresses = ''\nunix_socket_directories = {}\nport = {}\n\
+         confide.keeper_socket = {}\narchive_mode = off\nprimary_conninfo = ''\nssl = off\n\
+         logging_collector = off\n",
+        quoted(directory),
+        arguments.port,
+        quoted(&socket),
+    );
+    file.write_all(text.as_bytes()).map_err(at(&auto))?;
+    // Whoever gets into the directory owns the files anyway.
+    let hba = pgdata.join("pg_hba.conf");
+    fs::write(&hba, "local all all trust\n").map_err(at(&hba))?;
+    fs::set_permissions(&hba, fs::Permissions::from_mode(0o600)).map_err(at(&hba))
+}
+
+/// Starts the replayer, which goes on when this command has ended.
+fn replay(
+    arguments: &Arguments,
+    recording: &Path,
+    opening: &Opening,
+    directory: &Path,
+) -> Result<Child, String> {
+    let path = directory.join("replayer.log");
+    let log = File::create(&path).map_err(at(&path))?;
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let program = own.with_file_name("confide-replayer");
+    let socket = directory.join("replayer.sock");
+    let mut command = Command::new(&program);
+    command.arg(recording).arg("--key").arg(&opening.key);
+    command.arg("--socket").arg(&socket);
+    command.args(["--delay", &arguments.delay.to_string()]);
+    if opening.unfinished {
+        command.arg("--unfinished");
+    }
+    let errors = log.try_clone().map_err(at(&path))?;
+    command.stdin(Stdio::null()).stdout(log).stderr(errors);
+    let mut child = command.process_group(0).spawn().map_err(at(&program))?;
+    let pid = directory.join("replayer.pid");
+    fs::write(&pid, format!("{}\n", child.id())).map_err(at(&pid))?;
+    let begun = Instant::now();
+    while !socket.exists() {
+        let ended = child.try_wait().map_err(|e| e.to_string())?;
+        if ended.is_some() || begun.elapsed() > READY_TIMEOUT {
+            let _ = child.kill();
+            let said = fs::read_to_string(&path).unwrap_or_default();
+            return Err(format!("the replayer does not start: {}", said.trim()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(child)
+}
+
+fn pg_ctl(arguments: &Arguments, directory: &Path) -> Command {
+    let mut command = arguments.place.program("pg_ctl");
+    command.arg("-D").arg(directory.join("pgdata"));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn stop(arguments: &Arguments) -> Result<String, String> {
+    let directory = &arguments.directory;
+    let stopped = pg_ctl(arguments, directory)
+        .args(["stop", "-m", "fast", "-s", "-w"])
+        .status();
+    let pid = directory.join("replayer.pid");
+    let number = fs::read_to_string(&pid).map_err(at(&pid))?;
+    let killed = Command::new("kill").arg(number.trim()).status();
+    let _ = fs::remove_file(&pid);
+    for (what, done) in [("pg_ctl", stopped), ("kill", killed)] {
+        let done = done.map_err(|e| format!("{what}: {e}"))?;
+        if !done.success() {
+            return Err(format!("{what} failed: {done}"));
+        }
+    }
+    Ok("copy and replayer are stopped".into())
+}

@@ -1,0 +1,556 @@
+//! Answers requests from what is known, or refuses them, naming what was asked.
+//!
+//! Invariant: what is declassified was recorded, or follows from what was; no envelope of a column's
+//! value, or of what was computed of one, is given out but one that was recorded for it.
+
+use crate::ask;
+use crate::here::{Here, column_domain};
+use crate::session::{Set, row_of};
+use crate::term::{NULL, Term};
+use contract::codec::{Each, Fixed, List, Part};
+use contract::envelope::{MAGIC, NONCE_BYTES, Origin};
+use contract::message::column::{self, Column, ColumnHead, Columns};
+use contract::message::rank::STEPS;
+use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING};
+use contract::message::table::{Nulls, Place, Revealed, Sealed, Sought};
+use contract::{Fid, Kind, OpResult, TypeCode, answer, body};
+use std::cmp::Ordering;
+
+/// What was asked and is not known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused(pub String);
+
+/// The body of an answer, or of an error that was recorded.
+pub enum Answer {
+    /// An answer.
+    Body(Vec<u8>),
+    /// An error.
+    Error(Vec<u8>),
+}
+
+type Answered = Result<Vec<u8>, Refused>;
+
+/// Partitions of relations that the recording does not know count down from here.
+const NEW_PARTITIONS: u32 = contract::fid::ARENA_BASE - 1;
+/// New permanent values get slots from here on, where the recorded cluster had none.
+const NEW_SLOTS: u64 = 1 << 43;
+/// Rows of a new order that are compared pair by pair.
+const SORTED_MAX: usize = 20_000;
+
+fn refuse<T>(what: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused(what.into()))
+}
+
+fn read<'a, T: Part<'a>>(bytes: &'a [u8]) -> Result<T, Refused> {
+    T::decode(bytes).map_err(|what| Refused(what.0.into()))
+}
+
+fn name(fid: Fid) -> String {
+    match fid {
+        Fid::INVALID => "NULL".into(),
+        fid => format!("{:016x}", fid.0),
+    }
+}
+
+impl Here<'_> {
+    /// What an answered request is answered with.
+    pub fn answer(&mut self, kind: Kind, message: &[u8]) -> Answered {
+        match kind {
+            Kind::Ping | Kind::Fence | Kind::Policy | Kind::RecoveryDone => Ok(Vec::new()),
+            Kind::Checkpoint | Kind::Follow => Ok(Vec::new()),
+            Kind::Declassify => self.ask_declassify(&read(message)?),
+            Kind::DeclassifyBatch => self.ask_batch(&read(message)?),
+            Kind::EvalBatch => self.ask_eval(&read(message)?),
+            Kind::DeclassifyGroups => self.ask_groups(&read(message)?),
+            Kind::Search => self.ask_search(message),
+            Kind::Rank => self.ask_rank(&read(message)?),
+            Kind::Tokens => self.ask_tokens(&read(message)?),
+            Kind::GetEnvelope => self.ask_envelope(&read(message)?),
+            Kind::GetEnvelopes => self.ask_envelopes(&read(message)?),
+            Kind::ProgramRegister => self.give_program(),
+            Kind::Promote => self.give_places(&read(message)?),
+            Kind::PromoteRuns => Ok(ask::encoded(&answer::PromoteRuns {
+                promoted: 0,
+                columns: 0,
+                runs: Each::new(&[]),
+                record: &[],
+            })),
+            Kind::PartitionOpen => self.give_partition(&read(message)?),
+            Kind::Orderable => Ok(ask::encoded(&answer::Orderable { allowed: 1 })),
+            Kind::Resolve => Ok(ask::encoded(&answer::Resolve { unresolved: 0 })),
+            Kind::GarbageList => Ok(Vec::new()),
+            Kind::Stats => Ok(b"replayer 1\n".to_vec()),
+            Kind::AggregateRegister => self.give_aggregation(),
+            Kind::AggregateReturn => self.ask_returned(message),
+            Kind::AggregateFetch => self.ask_groups_of(&read(message)?),
+            Kind::AggregateHandOver => self.give_number(),
+            Kind::RecoveryState => Ok(ask::encoded(&answer::RecoveryState {
+                standing: contract::message::STANDING_SERVES,
+                timeline: 0,
+                checkpoint: 0,
+                applied: 0,
+                store: 0,
+            })),
+            other => refuse(format!("a replayer does not answer {other:?}")),
+        }
+    }
+
+    fn known(&self, term: Term, result: OpResult, what: impl Fn() -> String) -> Answered {
+        match self.world.facts.ask(term, result) {
+            Some(bytes) => Ok(bytes),
+            None => refuse(what()),
+        }
+    }
+
+    fn ask_declassify(&mut self, body: &body::Declassify<'_>) -> Answered {
+        let shape = (body.program, body.immediate, body.rows, body.columns);
+        let Some(rows) = ask::results(self, shape, &body.fids) else {
+            return refuse("a program that was not registered");
+        };
+        let mut out = Vec::new();
+        for (n, (term, result)) in rows.into_iter().enumerate() {
+            let what = || {
+                let signature = self.world.signatures.get(body.program);
+                let operation = signature.map_or("a program".into(), |s| s.symbol());
+                let operand = |c| body.fids.get(c * body.rows as usize + n);
+                let operands = (0..body.columns as usize).filter_map(operand);
+                let operands: Vec<String> = operands.map(name).collect();
+                format!("{operation} of {}", operands.join(", "))
+            };
+            out.extend(self.known(term, result, what)?);
+        }
+        Ok(out)
+    }
+
+    fn ask_batch(&mut self, body: &body::DeclassifyBatch<'_>) -> Answered {
+        let Some(program) = ask::program(self, body.program) else {
+            return refuse("a program that was not registered");
+        };
+        let rows = self
+            .world
+            .rows(self.session, body.rows as usize, body.batch.iter());
+        let (mut results, mut good, mut hits, mut width) = (Vec::new(), 0, 0, 1);
+        let mut error = None;
+        for (n, row) in rows.iter().enumerate() {
+            let Some((term, result)) = self.world.run(&program, row) else {
+                return refuse("a program that a replayer does not understand");
+            };
+            if let Some(known) = self.world.facts.errors.get(&term) {
+                error = Some(known.clone());
+                break;
+            }
+            let what = || {
+                format!(
+                    "whether row {n} of a batch passes program {:032x}",
+                    program.id
+                )
+            };
+            let bytes = self.known(term, result, what)?;
+            width = bytes.len();
+            good += 1;
+            hits += u32::from(bytes == [1]);
+            results.extend(bytes);
+            if body.wanted > 0 && hits == body.wanted {
+                break;
+            }
+        }
+        let revealed = Revealed {
+            good,
+            width: width as u32,
+            results: &results,
+            error: None,
+        };
+        let mut out = ask::encoded(&revealed);
+        out.extend(error.unwrap_or_default());
+        Ok(out)
+    }
+
+    fn ask_eval(&mut self, body: &body::EvalBatch<'_>) -> Answered {
+        let whole = ask::whole(self, Kind::EvalBatch, &ask::encoded(body));
+        if let Some(answer) = whole.and_then(|asked| self.world.facts.answers.get(&asked)) {
+            return Ok(answer.clone());
+        }
+        let rows = self
+            .world
+            .rows(self.session, body.rows as usize, body.batch.iter());
+        let mut out = ask::encoded(&answer::EvalBatch {
+            good: body.rows,
+            programs: body.programs,
+            nulls: Each::new(&[]),
+            error: None,
+        });
+        for target in body.targets.iter() {
+            let Some(program) = ask::program(self, target.program) else {
+                return refuse("a program that was not registered");
+            };
+            let mut nulls = Vec::with_capacity(rows.len());
+            for (n, row) in rows.iter().enumerate() {
+                let made = self.world.run(&program, row);
+                let null = made.and_then(|(term, _)| self.world.facts.is_null(term));
+                let Some(null) = null else {
+                    return refuse(format!(
+                        "whether the result of program {:032x} is NULL in row {n} of a batch",
+                        program.id
+                    ));
+                };
+                nulls.push(u8::from(null));
+            }
+            let count = nulls.iter().map(|null| u32::from(*null)).sum();
+            let rows = if count == 0 { &[] } else { nulls.as_slice() };
+            Nulls {
+                count,
+                length: rows.len() as u32,
+                rows,
+            }
+            .put(&mut out);
+        }
+        Ok(out)
+    }
+
+    fn ask_groups(&mut self, body: &body::DeclassifyGroups<'_>) -> Answered {
+        let whole = ask::whole(self, Kind::DeclassifyGroups, &ask::encoded(body));
+        let known = whole.and_then(|asked| self.world.facts.answers.get(&asked));
+        match known {
+            Some(answer) => Ok(answer.clone()),
+            None => refuse("which groups of rows pass, of other rows than were recorded"),
+        }
+    }
+
+    fn ask_search(&mut self, message: &[u8]) -> Answered {
+        let whole = ask::whole(self, Kind::Search, message);
+        if let Some(answer) = whole.and_then(|asked| self.world.facts.answers.get(&asked)) {
+            return Ok(answer.clone());
+        }
+        let body: body::Search<'_> = read(message)?;
+        let count = body.keys as usize;
+        let keys: Vec<Fid> = body.columns.iter().collect();
+        let (mut column, mut found, mut within) = (0, 0..count, 0..count);
+        let mut out = Vec::new();
+        for (n, sought) in body.sought.iter().enumerate() {
+            if sought.flags & BESIDE == 0 {
+                column = if n == 0 { 0 } else { column + 1 };
+                within = found;
+            }
+            let keys = keys.get(column * count..).unwrap_or_default();
+            let less = self.bound(&sought, keys, within.clone(), Ordering::Less)?;
+            let up_to = self.bound(&sought, keys, less..within.end, Ordering::Equal)?;
+            found = less..up_to;
+            Place {
+                less: less as u32,
+                up_to: up_to as u32,
+            }
+            .put(&mut out);
+        }
+        Ok(out)
+    }
+
+    /// The first key in a range whose order to the value is above this one.
+    fn bound(
+        &self,
+        sought: &Sought,
+        keys: &[Fid],
+        within: std::ops::Range<usize>,
+        limit: Ordering,
+    ) -> Result<usize, Refused> {
+        let signature = self.world.signatures.get(sought.program);
+        let domain = signature.map_or(0, |s| crate::facts::domain(&s.args));
+        let value = self.term(sought.fid);
+        let (mut low, mut high) = (within.start, within.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let key = keys.get(middle).copied().unwrap_or(Fid::INVALID);
+            let order = match key.0 {
+                BELOW => -1,
+                ABOVE => 1,
+                _ => {
+                    let order = self.world.facts.compare(domain, self.term(key), value);
+                    let Some(order) = order else {
+                        let (key, value) = (name(key), name(sought.fid));
+                        return refuse(format!("the order of {key} and {value}"));
+                    };
+                    if sought.flags & DESCENDING == 0 {
+                        order
+                    } else {
+                        -order
+                    }
+                }
+            };
+            match order.cmp(&0) <= limit {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    fn ask_rank(&mut self, body: &body::Rank) -> Answered {
+        let Some(set) = self.channel.sets.get(&body.set).cloned() else {
+            return refuse("a set of rows that is not there");
+        };
+        let asked = ask::ranking(&set, body);
+        if let Some(answer) = self.world.facts.answers.get(&asked) {
+            return Ok(answer.clone());
+        }
+        let rows = set.rows.get(body.first as usize..).unwrap_or_default();
+        let terms: Vec<Term> = rows
+            .iter()
+            .map(|terms| ask::ranked_term(&set, terms))
+            .collect();
+        let domain = ask::ranked_domain(&set);
+        let ranks = match self.world.facts.order.ranks(domain, &terms) {
+            Some(ranks) => ranks,
+            None => self.sorted(&set, rows)?,
+        };
+        // Which column neighbours differ in is known of one column only.
+        if body.flags & STEPS != 0 && set.keys.len() > 1 {
+            return refuse("in which columns neighbours of another ranking differ");
+        }
+        let mut all = ranks.clone();
+        all.sort_unstable();
+        all.dedup();
+        let dense = ranks
+            .iter()
+            .map(|r| all.binary_search(r).unwrap_or(0) as u32);
+        let dense: Vec<u8> = dense.flat_map(u32::to_le_bytes).collect();
+        let steps = match body.flags & STEPS {
+            0 => Vec::new(),
+            _ => vec![0; all.len()],
+        };
+        Ok(ask::encoded(&answer::Rank {
+            rows: ranks.len() as u32,
+            count: steps.len() as u32,
+            ranks: List::new(&dense),
+            steps: &steps,
+        }))
+    }
+
+    /// Ranks rows of one column by what is known of pairs.
+    fn sorted(&self, set: &Set, rows: &[Vec<Term>]) -> Result<Vec<u32>, Refused> {
+        let what = "the order of rows that were not ranked together";
+        let ([key], true) = (set.keys.as_slice(), rows.len() <= SORTED_MAX) else {
+            return refuse(what);
+        };
+        let Some(domain) = column_domain(*key) else {
+            return refuse(what);
+        };
+        let descends = key.flags & contract::message::rank::DESCENDING != 0;
+        let nulls_first = key.flags & contract::message::rank::NULLS_FIRST != 0;
+        let mut unknown = false;
+        let mut compare = |a: Term, b: Term| match (a == NULL, b == NULL) {
+            (true, true) => Ordering::Equal,
+            (true, false) | (false, true) if (a == NULL) == nulls_first => Ordering::Less,
+            (true, false) | (false, true) => Ordering::Greater,
+            _ => {
+                let order = self.world.facts.compare(domain, a, b);
+                unknown |= order.is_none();
+                let order = order.unwrap_or(0).cmp(&0);
+                if descends { order.reverse() } else { order }
+            }
+        };
+        let term = |at: usize| rows[at].first().copied().unwrap_or(NULL);
+        let mut places: Vec<usize> = (0..rows.len()).collect();
+        // Not a sort of the library's: an order that is unknown in part is none.
+        merge_sort(&mut places, &mut |a, b| compare(term(a), term(b)));
+        let mut ranks = vec![0; rows.len()];
+        let mut rank = 0;
+        for (n, at) in places.iter().enumerate() {
+            if n > 0 && compare(term(places[n - 1]), term(*at)).is_ne() {
+                rank += 1;
+            }
+            ranks[*at] = rank;
+        }
+        if unknown { refuse(what) } else { Ok(ranks) }
+    }
+
+    fn ask_tokens(&mut self, body: &body::Tokens<'_>) -> Answered {
+        let rows = self
+            .world
+            .rows(self.session, body.rows as usize, body.batch.iter());
+        let terms: Vec<Term> = rows.iter().map(|cells| row_of(cells)).collect();
+        let facts = &self.world.facts;
+        let known = self.channel.universes.get(&body.number).copied();
+        let Some(universe) = known.or_else(|| facts.universe(&terms)) else {
+            return match terms.is_empty() {
+                true => Ok(ask::encoded(&revealed(0, 16, &[]))),
+                false => refuse("which rows of a join or of groups are equal"),
+            };
+        };
+        let token = |row: &Term| facts.token(*row, universe);
+        let tokens: Option<Vec<[u8; 16]>> = terms.iter().map(token).collect();
+        let Some(tokens) = tokens else {
+            return refuse("which rows of a join or of groups are equal");
+        };
+        if !terms.is_empty() {
+            self.channel.universes.insert(body.number, universe);
+        }
+        Ok(ask::encoded(&revealed(body.rows, 16, &tokens.concat())))
+    }
+
+    fn ask_envelope(&mut self, body: &body::GetEnvelope) -> Answered {
+        let term = self.term(body.fid);
+        let facts = &self.world.facts;
+        match facts.envelopes.get(&term) {
+            Some(envelope) => Ok(envelope.clone()),
+            None if term == NULL => Ok(Vec::new()),
+            None if facts.constants.contains(&term) => Ok(placeholder(body.t, term)),
+            None => refuse(format!("the envelope of {}", name(body.fid))),
+        }
+    }
+
+    fn ask_envelopes(&mut self, body: &body::GetEnvelopes<'_>) -> Answered {
+        let mut out = Vec::new();
+        for wanted in body.wanted.iter() {
+            let known = self.world.facts.envelopes.get(&self.term(wanted.fid));
+            match known {
+                Some(envelope) if !envelope.is_empty() => Sealed {
+                    length: envelope.len() as u32,
+                    envelope,
+                }
+                .put(&mut out),
+                // The backend asks for it alone, and is told.
+                _ => break,
+            }
+        }
+        Ok(out)
+    }
+
+    fn give_program(&mut self) -> Answered {
+        let session = self.world.session(self.session);
+        let first = contract::message::program::FIRST_HANDLE;
+        let mut handles = first..u32::MAX;
+        let free = handles.find(|handle| !session.programs.contains_key(handle));
+        let program = free.unwrap_or(first);
+        Ok(ask::encoded(&answer::ProgramRegister { program }))
+    }
+
+    fn give_places(&mut self, body: &body::Promote<'_>) -> Answered {
+        let facts = &self.world.facts;
+        let mut fids = Vec::new();
+        let mut next = facts.made_of.len() as u64 + NEW_SLOTS;
+        for moved in body.moves.iter() {
+            while facts
+                .made_of
+                .contains_key(&Fid::new(moved.partition, next).0)
+            {
+                next += 1;
+            }
+            Fid::new(moved.partition, next).put(&mut fids);
+            next += 1;
+        }
+        Ok(ask::encoded(&answer::Promote {
+            count: body.count,
+            fids: List::new(&fids),
+            record: &[],
+        }))
+    }
+
+    fn give_partition(&mut self, body: &body::PartitionOpen<'_>) -> Answered {
+        let partitions = &self.world.facts.partitions;
+        let known = partitions.get(&(body.database, body.relation, body.attribute));
+        let partition = known.copied().unwrap_or_else(|| {
+            let taken = |number: u32| partitions.values().any(|known| *known == number);
+            let mut free = (1..NEW_PARTITIONS).rev();
+            free.find(|number| !taken(*number))
+                .unwrap_or(NEW_PARTITIONS)
+        });
+        Ok(ask::encoded(&answer::PartitionOpen {
+            partition,
+            record: &[],
+        }))
+    }
+
+    fn give_aggregation(&mut self) -> Answered {
+        let last = self.channel.aggregations.keys().max();
+        let handle = last.map_or(1, |last| last.wrapping_add(1));
+        Ok(ask::encoded(&answer::AggregateRegister { handle }))
+    }
+
+    fn give_number(&mut self) -> Answered {
+        let session = self.world.session(self.session);
+        let number = session.handed.keys().max().map_or(1, |last| last + 1);
+        Ok(ask::encoded(&answer::AggregateHandOver { number }))
+    }
+
+    /// Rows are given back as they were; where the rows are others, there is room for all.
+    fn ask_returned(&mut self, message: &[u8]) -> Answered {
+        let whole = ask::whole(self, Kind::AggregateReturn, message);
+        if let Some(answer) = whole.and_then(|asked| self.world.facts.answers.get(&asked)) {
+            let returned: answer::AggregateReturn<'_> = read(answer)?;
+            if returned.rows == 0 {
+                return Ok(answer.clone());
+            }
+            return refuse("rows that an aggregation had no room for");
+        }
+        Ok(ask::encoded(&answer::AggregateReturn {
+            allowance: 1 << 20,
+            rows: 0,
+            more: 0,
+            columns: Columns::NONE,
+        }))
+    }
+
+    fn ask_groups_of(&mut self, body: &body::AggregateFetch<'_>) -> Answered {
+        let asked = ask::fetching(self, body);
+        let known = asked.and_then(|asked| self.world.facts.fetched.get(&asked).cloned());
+        let Some(fetched) = known else {
+            return refuse("the groups of an aggregation of other rows than were recorded");
+        };
+        let answer: answer::AggregateFetch<'_> = read(&fetched.answer)?;
+        let mut out = ask::encoded(&answer::AggregateFetch {
+            columns: Columns::NONE,
+            ..answer
+        });
+        for column in answer.columns.iter() {
+            let Column::List(values) = column else {
+                column.put(&mut out);
+                continue;
+            };
+            let (form, count) = (column::LIST, values.len() as u32);
+            ColumnHead { form, count }.put(&mut out);
+            for value in values.iter() {
+                let moved = match ask::is_result(Fid(fetched.first), value) {
+                    true => Fid(value.0 - fetched.first + body.first.0),
+                    false => value,
+                };
+                moved.put(&mut out);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Stands in for the envelope of a constant that was computed, as EXPLAIN shows it: no value of a
+/// column went into it, and nobody can open it.
+fn placeholder(t: TypeCode, term: Term) -> Vec<u8> {
+    let mut out = vec![MAGIC, Origin::Keeper as u8, t as u8, 0];
+    out.extend([0; NONCE_BYTES]);
+    out.extend(term.to_le_bytes());
+    out
+}
+
+fn revealed(good: u32, width: u32, results: &[u8]) -> Revealed<'_> {
+    Revealed {
+        good,
+        width,
+        results,
+        error: None,
+    }
+}
+
+/// Sorts, and compares in a way that ends whatever the comparison says.
+fn merge_sort(places: &mut [usize], compare: &mut impl FnMut(usize, usize) -> Ordering) {
+    if places.len() < 2 {
+        return;
+    }
+    let (left, right) = places.split_at_mut(places.len() / 2);
+    merge_sort(left, compare);
+    merge_sort(right, compare);
+    let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+        let from_left = compare(**x, **y).is_le();
+        merged.extend(if from_left { a.next() } else { b.next() });
+    }
+    merged.extend(a.chain(b));
+    places.copy_from_slice(&merged);
+}

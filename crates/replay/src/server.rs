@@ -1,0 +1,260 @@
+//! Takes in a recording, then serves backends from it.
+
+use crate::answer::Refused;
+use crate::facts::Facts;
+use crate::here::Here;
+use crate::program::Signatures;
+use crate::session::{Channel, World};
+use channel::{KeeperEnd, Listener};
+use contract::hello::{Hello, Status, Welcome};
+use contract::{Kind, VERSION, body};
+use recording::{Chunk, Event, Outcome, Recorded};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What has been asked and answered.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages that were answered.
+    pub answered: u64,
+    /// Messages that were refused.
+    pub refused: u64,
+}
+
+/// How long answers of a kind took.
+#[derive(Clone, Copy, Default)]
+struct Took {
+    count: u64,
+    micros: u64,
+}
+
+struct State {
+    world: World,
+    tokens: HashMap<u64, [u8; 16]>,
+    next_arena: u32,
+    next_session: u64,
+    counts: Counts,
+}
+
+/// A replayer.
+pub struct Replayer {
+    state: Mutex<State>,
+    took: HashMap<u16, Took>,
+    /// How much of the recorded delays is reproduced: 0 none, 1 all.
+    delay: f64,
+    /// Whether what is refused is told on standard error.
+    tells: bool,
+}
+
+impl Replayer {
+    /// With what a recording says.
+    #[must_use]
+    pub fn new(recorded: &Recorded, delay: f64, tells: bool) -> Replayer {
+        let mut world = World {
+            facts: Facts::default(),
+            sessions: HashMap::new(),
+            signatures: Signatures::default(),
+        };
+        let took = take_in(&mut world, &recorded.chunks);
+        // Their identifiers mean nothing to sessions of a clone.
+        world.sessions.clear();
+        Replayer {
+            state: Mutex::new(State {
+                world,
+                tokens: HashMap::new(),
+                next_arena: contract::fid::ARENA_BASE,
+                next_session: 1,
+                counts: Counts::default(),
+            }),
+            took,
+            delay,
+            tells,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has been asked and answered since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    /// Serves until the listener is closed; backends of these users only.
+    pub fn serve(self: &Arc<Replayer>, listener: &Listener, users: &[u32]) {
+        while let Ok(mut pending) = listener.accept() {
+            let replayer = Arc::clone(self);
+            let users = users.to_vec();
+            std::thread::spawn(move || {
+                let greeted = pending.hello(Duration::from_secs(5));
+                let Ok((hello, peer)) = greeted else {
+                    return;
+                };
+                match replayer.welcome(&hello, users.contains(&peer.uid)) {
+                    Ok(welcome) => {
+                        if let Ok(end) = pending.accept(welcome) {
+                            replayer.converse(end, welcome.session);
+                        }
+                    }
+                    Err(status) => {
+                        let _ = pending.refuse(status);
+                    }
+                }
+            });
+        }
+    }
+
+    fn welcome(&self, hello: &Hello, known: bool) -> Result<Welcome, Status> {
+        if !known {
+            return Err(Status::WrongUser);
+        }
+        if hello.version != VERSION {
+            return Err(Status::WrongVersion);
+        }
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let session = match hello.session {
+            0 => {
+                state.next_session += 1;
+                let token = u128::from(state.next_session).to_le_bytes();
+                state.tokens.insert(state.next_session, token);
+                state.next_session
+            }
+            joined if state.tokens.get(&joined) == Some(&hello.token) => joined,
+            _ => return Err(Status::NoSuchSession),
+        };
+        let arena = state.next_arena;
+        // There are half a million of them: who needs more starts the replayer anew.
+        state.next_arena = arena + 2;
+        if state.next_arena >= contract::fid::PARTITION_END {
+            return Err(Status::TooManyChannels);
+        }
+        Ok(Welcome {
+            version: VERSION,
+            status: Status::Accepted,
+            arena,
+            session,
+            token: state.tokens.get(&session).copied().unwrap_or_default(),
+            incarnation: 1,
+        })
+    }
+
+    fn converse(&self, mut end: KeeperEnd, session: u64) {
+        let mut buffer = Vec::new();
+        let mut channel = Channel::default();
+        while let Ok((header, message)) = end.request(&mut buffer) {
+            let begun = Instant::now();
+            let Some(kind) = Kind::from_u16(header.kind) else {
+                return;
+            };
+            let answered = self.handle(&mut channel, session, kind, message);
+            if !kind.is_answered() {
+                continue;
+            }
+            self.wait(kind, begun);
+            let sent = match answered {
+                Ok(answer) => end.answer(header.sequence, &[&answer]),
+                Err(Refused(what)) => end.error(header.sequence, &error(&what)),
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn handle(
+        &self,
+        channel: &mut Channel,
+        session: u64,
+        kind: Kind,
+        message: &[u8],
+    ) -> Result<Vec<u8>, Refused> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut here = Here {
+            world: &mut state.world,
+            channel,
+            session,
+            learns: false,
+        };
+        if !kind.is_answered() {
+            here.observe(kind, message, None);
+            return Ok(Vec::new());
+        }
+        let answered = here.answer(kind, message);
+        match &answered {
+            Ok(answer) => {
+                here.observe(kind, message, Some(answer));
+                state.counts.answered += 1;
+            }
+            Err(Refused(what)) => {
+                state.counts.refused += 1;
+                if self.tells {
+                    eprintln!("confide-replayer: refused {kind:?}: {what}");
+                }
+            }
+        }
+        answered
+    }
+
+    /// Takes as long as the keeper took for a message of this kind, in the mean.
+    fn wait(&self, kind: Kind, begun: Instant) {
+        let took = self.took.get(&(kind as u16)).copied().unwrap_or_default();
+        if self.delay <= 0.0 || took.count == 0 {
+            return;
+        }
+        let micros = took.micros as f64 / took.count as f64 * self.delay;
+        let until = Duration::from_micros(micros as u64);
+        if let Some(rest) = until.checked_sub(begun.elapsed()) {
+            std::thread::sleep(rest);
+        }
+    }
+}
+
+fn error(what: &str) -> body::Error<'_> {
+    body::Error {
+        sqlstate: *b"55000",
+        t: None,
+        code: 0,
+        message: "confide: the recording does not say that",
+        detail: what,
+        hint: "A replayer answers what was recorded, and what follows from it.",
+    }
+}
+
+/// Takes in messages in the order in which they were handled.
+fn take_in(world: &mut World, chunks: &[Chunk]) -> HashMap<u16, Took> {
+    let mut all: Vec<(&Chunk, Event<'_>)> = Vec::new();
+    for chunk in chunks {
+        let events = chunk.events().unwrap_or_default();
+        all.extend(events.into_iter().map(|event| (chunk, event)));
+    }
+    // Those of one channel stay in their order.
+    all.sort_by_key(|(_, event)| event.at);
+    let mut channels: HashMap<u32, Channel> = HashMap::new();
+    let mut took: HashMap<u16, Took> = HashMap::new();
+    for (chunk, event) in all {
+        let Some(kind) = Kind::from_u16(event.kind) else {
+            continue;
+        };
+        let answered = match event.outcome {
+            Outcome::OneWay => None,
+            Outcome::Answer(answer) => Some(answer),
+            Outcome::Error(_) => continue,
+        };
+        let mut here = Here {
+            world,
+            channel: channels.entry(chunk.channel).or_default(),
+            session: chunk.session,
+            learns: true,
+        };
+        here.observe(kind, event.body, answered);
+        let known = took.entry(event.kind).or_default();
+        known.count += 1;
+        known.micros += u64::from(event.took);
+    }
+    took
+}

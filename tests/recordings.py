@@ -1,0 +1,52 @@
+"""Recordings in tests: the command that begins, ends and shows them, and statements as the server
+had them."""
+
+import re
+import subprocess
+
+from stack import PG_BIN
+
+
+class Recorder:
+    """`confide record` at a stack whose administrator is the principal of its proxy."""
+
+    def __init__(self, stack, folder):
+        self.stack, self.folder = stack, folder
+        self.key = folder / "recording.key"
+        self.name = None
+
+    def confide(self, *arguments):
+        command = [self.stack.data.parent / "bin" / "confide", "record", *arguments]
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+
+    def place(self, url=None):
+        return ["--dbname", url or self.stack.app_url, "--bindir", PG_BIN]
+
+    def start(self, *scope):
+        done = self.confide("start", *self.place(), "--key", self.key, *scope)
+        assert done.returncode == 0, done.stderr
+        self.name = done.stdout.strip()
+
+    def stop(self):
+        done = self.confide("stop", *self.place())
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def directory(self):
+        return self.stack.data.parent / "keeper" / "data" / "recordings" / self.name
+
+    def show(self, directory=None, *more):
+        return self.confide("show", directory or self.directory, "--key", self.key, *more)
+
+    def shown(self, *more):
+        done = self.show(None, *more)
+        assert done.returncode == 0, done.stderr
+        return dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+
+
+def statements(log):
+    """The statements in a server's log, as they came, with envelopes."""
+    found = re.findall(r"LOG:  (?:00000: )?statement: (.*?)\n(?=\S)", log, re.S)
+    return [text.replace("\n\t", "\n") for text in found]
