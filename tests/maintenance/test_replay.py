@@ -56,6 +56,9 @@ class Clone:
         with self.stack.connect_dba() as dba:
             # Workers share rows out by chance, so tokens would be of other rows each time.
             dba.execute("ALTER DATABASE app SET max_parallel_workers_per_gather = 0")
+            # Nobody changes the statistics that plans are made of.
+            dba.execute("ALTER SYSTEM SET autovacuum = off")
+            dba.execute("SELECT pg_reload_conf()")
         with self.stack.connect_app() as app:
             app.execute("CREATE SCHEMA tpch")
             app.execute("SET search_path = tpch")

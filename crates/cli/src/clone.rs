@@ -122,7 +122,8 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "''"))
 }
 
-/// The copy's own place, who may log in, and where its keeper is: the replayer.
+/// The copy's own place, who may log in, and where its keeper is: the replayer. Nothing
+/// changes its statistics but the administrator.
 fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
     let pgdata = directory.join("pgdata");
     // Which store the cluster belongs to: a replayer has none.
@@ -140,7 +141,7 @@ fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
     let text = format!(
         "\nlisten_addresses = ''\nunix_socket_directories = {}\nport = {}\n\
          confide.keeper_socket = {}\narchive_mode = off\nprimary_conninfo = ''\nssl = off\n\
-         logging_collector = off\n",
+         logging_collector = off\nautovacuum = off\n",
         quoted(directory),
         arguments.port,
         quoted(&socket),

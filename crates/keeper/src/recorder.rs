@@ -141,6 +141,13 @@ impl Tape {
     }
 }
 
+/// What came after the recording's end waits for nobody.
+impl Drop for Tape {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
 /// A recording that runs.
 struct Running {
     writer: Writer,
@@ -388,6 +395,10 @@ mod tests {
         let events = recorded.chunks[0].events().expect("events").len() as u64;
         assert_eq!((events, recorded.lost()), (9, 3));
         assert_eq!(recorder.stop(End::Stopped), Ok(false));
+        // Too late: it is neither written nor does it take anything's place.
+        tape.note(Kind::Eval, b"late", Instant::now(), Outcome::OneWay);
+        drop(tape);
+        assert_eq!(recorder.shared.pending.load(Relaxed), 0);
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Here<'_> {
             Kind::EvalBatch => self.ask_eval(&read(message)?),
             Kind::DeclassifyGroups => self.ask_groups(&read(message)?),
             Kind::Search => self.ask_search(message),
+            Kind::SearchMany => self.ask_searches(&read(message)?),
             Kind::Rank => self.ask_rank(&read(message)?),
             Kind::Tokens => self.ask_tokens(&read(message)?),
             Kind::GetEnvelope => self.ask_envelope(&read(message)?),
@@ -210,9 +211,36 @@ impl Here<'_> {
     fn ask_groups(&mut self, body: &body::DeclassifyGroups<'_>) -> Answered {
         let whole = ask::whole(self, Kind::DeclassifyGroups, &ask::encoded(body));
         let known = whole.and_then(|asked| self.world.facts.answers.get(&asked));
-        match known {
-            Some(answer) => Ok(answer.clone()),
-            None => refuse("which groups of rows pass, of other rows than were recorded"),
+        if let Some(answer) = known {
+            return Ok(answer.clone());
+        }
+        let what = "which groups of rows pass, of other rows than were recorded";
+        let Some(groups) = ask::groups(self, body) else {
+            return refuse(what);
+        };
+        let (mut results, mut hits) = (Vec::new(), 0);
+        for rows in &groups {
+            let Some(one) = self.one_holds(rows) else {
+                return refuse(what);
+            };
+            let passes = one != (body.none == 1);
+            results.push(u8::from(passes));
+            hits += u32::from(passes);
+            if body.wanted > 0 && hits == body.wanted {
+                break;
+            }
+        }
+        Ok(ask::encoded(&revealed(results.len() as u32, 1, &results)))
+    }
+
+    /// Whether one of these is true.
+    fn one_holds(&self, terms: &[Term]) -> Option<bool> {
+        let facts = &self.world.facts;
+        let known: Vec<Option<bool>> = terms.iter().map(|term| facts.holds(*term)).collect();
+        match (known.contains(&Some(true)), known.contains(&None)) {
+            (true, _) => Some(true),
+            (false, true) => None,
+            (false, false) => Some(false),
         }
     }
 
@@ -240,6 +268,17 @@ impl Here<'_> {
                 up_to: up_to as u32,
             }
             .put(&mut out);
+        }
+        Ok(out)
+    }
+
+    fn ask_searches(&mut self, body: &body::SearchMany<'_>) -> Answered {
+        let Some(searches) = ask::single(body) else {
+            return refuse("searches that a replayer does not understand");
+        };
+        let mut out = Vec::new();
+        for message in &searches {
+            out.extend(self.ask_search(message)?);
         }
         Ok(out)
     }

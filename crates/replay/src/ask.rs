@@ -7,10 +7,10 @@ use crate::order::Domain;
 use crate::program::{Cell, Program};
 use crate::session::{Set, row_of};
 use crate::term::{Maker, Term};
-use contract::codec::{List, Part};
+use contract::codec::{Fixed, List, Part};
 use contract::message::column::Columns;
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING};
-use contract::message::table::{AggregateCall, Expression, RankColumn};
+use contract::message::table::{AggregateCall, Expression, RankColumn, Sought};
 use contract::{Fid, Kind, OpResult, answer, body};
 use std::sync::Arc;
 
@@ -69,6 +69,24 @@ fn batch(here: &mut Here<'_>, made: Maker, rows: u32, columns: Columns<'_>) -> M
     made.terms(rows.iter().map(|cells| row_of(cells)))
 }
 
+/// What each row of each group gives.
+pub fn groups(here: &mut Here<'_>, body: &body::DeclassifyGroups<'_>) -> Option<Vec<Vec<Term>>> {
+    let program = program(here, body.program)?;
+    let session = here.session;
+    let rows = here
+        .world
+        .rows(session, body.rows as usize, body.batch.iter());
+    let mut rest = rows.as_slice();
+    let mut found = Vec::new();
+    for length in body.lengths.iter() {
+        let (own, tail) = rest.split_at_checked(length as usize)?;
+        rest = tail;
+        let made = |row: &Vec<Cell>| here.world.run(&program, row).map(|(term, _)| term);
+        found.push(own.iter().map(made).collect::<Option<Vec<Term>>>()?);
+    }
+    Some(found)
+}
+
 /// A request that is answered as it was, or not at all.
 pub fn whole(here: &mut Here<'_>, kind: Kind, message: &[u8]) -> Option<Term> {
     let made = Maker::new("whole").number(u64::from(kind as u16));
@@ -114,6 +132,29 @@ pub fn whole(here: &mut Here<'_>, kind: Kind, message: &[u8]) -> Option<Term> {
         }
         _ => return None,
     })
+}
+
+/// The single searches of several: the message that each of them would be.
+pub fn single(body: &body::SearchMany<'_>) -> Option<Vec<Vec<u8>>> {
+    let (mut sought, mut keys) = (body.sought.bytes(), body.columns.bytes());
+    let mut found = Vec::new();
+    for among in body.among.iter() {
+        let (values, count) = (among.values as usize, among.keys as usize);
+        let (own, rest) = sought.split_at_checked(values * Sought::BYTES)?;
+        sought = rest;
+        let own: List<'_, Sought> = List::new(own);
+        let columns = own.iter().filter(|value| value.flags & BESIDE == 0).count();
+        let bytes = columns.checked_mul(count)?.checked_mul(Fid::BYTES)?;
+        let (columns, rest) = keys.split_at_checked(bytes)?;
+        keys = rest;
+        found.push(encoded(&body::Search {
+            values: among.values,
+            keys: among.keys,
+            sought: own,
+            columns: List::new(columns),
+        }));
+    }
+    Some(found)
 }
 
 /// What a search tells: keys of a page are in the index's order, and the value has a place there.

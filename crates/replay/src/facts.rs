@@ -245,6 +245,24 @@ impl Facts {
         }
     }
 
+    /// Learns that a boolean is not true: FALSE or NULL.
+    pub fn learn_not_true(&mut self, term: Term) {
+        let held = Maker::new("holds").term(term).computed();
+        self.note(held, Node::Holds(term));
+        self.learn_truth(held, FALSE);
+    }
+
+    /// Whether a boolean is true, neither FALSE nor NULL.
+    #[must_use]
+    pub fn holds(&self, term: Term) -> Option<bool> {
+        let held = Maker::new("holds").term(term).computed();
+        match (self.truth(term), self.truths.get(&held)) {
+            (Some(truth), _) => Some(truth == TRUE),
+            (None, Some(&truth)) => Some(truth == TRUE),
+            _ => None,
+        }
+    }
+
     /// FALSE of what does not hold and cannot be NULL.
     fn not_held(&self, term: Term) -> Option<u8> {
         let held = Maker::new("holds").term(term).computed();
@@ -361,4 +379,115 @@ impl Facts {
 #[must_use]
 pub fn row(terms: &[Term]) -> Term {
     Maker::new("row").terms(terms.iter().copied()).computed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn solid(number: u64) -> Term {
+        Maker::new("column").number(number).solid()
+    }
+
+    fn call(facts: &mut Facts, op: Op, a: Term, b: Term) -> Term {
+        let made = Maker::new("call").number(op as u64).term(a).term(b);
+        let term = made.computed();
+        facts.note(term, Node::Call(op, 4, a, b));
+        term
+    }
+
+    /// One comparison answers others of the same values, and nothing else.
+    #[test]
+    fn comparisons() {
+        let mut facts = Facts::default();
+        let (a, b, c) = (solid(1), solid(2), solid(3));
+        let below = call(&mut facts, Op::Lt, a, b);
+        facts.learn_truth(below, TRUE);
+        let above = call(&mut facts, Op::Ge, b, c);
+        facts.learn_truth(above, FALSE);
+        for (op, x, y, answer) in [
+            (Op::Gt, b, a, TRUE),
+            (Op::Ne, a, b, TRUE),
+            (Op::Eq, b, a, FALSE),
+            (Op::Lt, a, c, TRUE),
+            (Op::Ge, a, c, FALSE),
+            (Op::Le, c, c, TRUE),
+        ] {
+            let term = call(&mut facts, op, x, y);
+            assert_eq!(facts.truth(term), Some(answer), "{op:?}");
+        }
+        let unknown = call(&mut facts, Op::Eq, a, solid(9));
+        assert_eq!(facts.truth(unknown), None);
+        let null = call(&mut facts, Op::Eq, a, NULL);
+        assert_eq!(facts.truth(null), Some(UNKNOWN));
+        let cmp = call(&mut facts, Op::Cmp, c, a);
+        assert_eq!(facts.ask(cmp, OpResult::Order), Some(vec![1]));
+    }
+
+    /// Not being less says nothing about being equal.
+    #[test]
+    fn halves() {
+        let mut facts = Facts::default();
+        let (a, b) = (solid(1), solid(2));
+        let below = call(&mut facts, Op::Lt, a, b);
+        facts.learn_truth(below, FALSE);
+        let equal = call(&mut facts, Op::Eq, a, b);
+        let above = call(&mut facts, Op::Gt, a, b);
+        let least = call(&mut facts, Op::Ge, a, b);
+        assert_eq!(facts.truth(equal), None);
+        assert_eq!(facts.truth(above), None);
+        assert_eq!(facts.truth(least), Some(TRUE));
+        // Nor does being another value say which is less.
+        let (c, d) = (solid(3), solid(4));
+        let other = call(&mut facts, Op::Ne, c, d);
+        facts.learn_truth(other, TRUE);
+        let below = call(&mut facts, Op::Lt, c, d);
+        let equal = call(&mut facts, Op::Eq, d, c);
+        assert_eq!((facts.truth(below), facts.truth(equal)), (None, Some(FALSE)));
+    }
+
+    /// What passed a conjunction passed its parts; what did not failed nobody knows which.
+    #[test]
+    fn connectives() {
+        let mut facts = Facts::default();
+        let one = call(&mut facts, Op::Lt, solid(1), solid(2));
+        let two = call(&mut facts, Op::Like, solid(3), solid(4));
+        let both = Maker::new("and").term(one).term(two).computed();
+        facts.note(both, Node::And(one, two));
+        let held = Maker::new("holds").term(both).computed();
+        facts.note(held, Node::Holds(both));
+        facts.learn_truth(held, FALSE);
+        assert_eq!((facts.truth(one), facts.truth(two)), (None, None));
+        assert_eq!(facts.holds(both), Some(false));
+        facts.learn_truth(one, TRUE);
+        assert_eq!(facts.truth(two), None, "FALSE or NULL");
+
+        let mut facts = Facts::default();
+        facts.note(held, Node::Holds(both));
+        facts.note(both, Node::And(one, two));
+        facts.learn_truth(held, TRUE);
+        assert_eq!((facts.truth(one), facts.truth(two)), (Some(TRUE), Some(TRUE)));
+        let not = Maker::new("not").term(one).computed();
+        facts.note(not, Node::Not(one));
+        let either = Maker::new("or").term(not).term(two).computed();
+        facts.note(either, Node::Or(not, two));
+        assert_eq!(facts.truth(not), Some(FALSE));
+        assert_eq!(facts.truth(either), Some(TRUE));
+    }
+
+    /// Tokens compare rows of one universe only.
+    #[test]
+    fn tokens() {
+        let mut facts = Facts::default();
+        let (a, b, c) = (solid(1), solid(2), solid(3));
+        facts.learn_token(row(&[a]), 0, [1; 16]);
+        facts.learn_token(row(&[b]), 0, [1; 16]);
+        facts.learn_token(row(&[c]), 1, [1; 16]);
+        assert_eq!(facts.universe(&[row(&[a]), row(&[b])]), Some(0));
+        assert_eq!(facts.universe(&[row(&[a]), row(&[c])]), None);
+        let equal = call(&mut facts, Op::Eq, a, b);
+        assert_eq!(facts.truth(equal), Some(TRUE));
+        let unknown = call(&mut facts, Op::Eq, a, c);
+        assert_eq!(facts.truth(unknown), None);
+    }
 }

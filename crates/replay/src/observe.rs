@@ -10,7 +10,8 @@ use crate::here::Here;
 use crate::program::Program;
 use crate::session::{Aggregation, row_of};
 use crate::term::{Maker, Term};
-use contract::codec::{Malformed, Part};
+use contract::codec::{Fixed, Malformed, Part};
+use contract::message::table::Place;
 use contract::message::{NOT_PROMOTED, column::Column};
 use contract::{Fid, Kind, OpResult, answer, body};
 use std::sync::Arc;
@@ -37,9 +38,12 @@ impl Here<'_> {
                 self.keep(asked, answered?);
                 if kind == Kind::Search {
                     self.searched(message, answered?);
+                } else {
+                    self.grouped(&read(message)?, answered?);
                 }
                 Some(())
             }
+            Kind::SearchMany => self.searched_many(&read(message)?, answered?),
             Kind::RankAdd => self.rank_add(&read(message)?),
             Kind::Rank => self.rank(&read(message)?, answered?),
             Kind::RankForget => {
@@ -244,12 +248,48 @@ impl Here<'_> {
         Some(())
     }
 
+    /// A group that does not pass tells of all its rows; one that passes, if it has only one.
+    fn grouped(&mut self, body: &body::DeclassifyGroups<'_>, answered: &[u8]) -> Option<()> {
+        if !self.learns {
+            return None;
+        }
+        let answer: answer::DeclassifyGroups<'_> = read(answered)?;
+        let groups = ask::groups(self, body)?;
+        for (rows, passes) in groups.iter().zip(answer.revealed.results) {
+            match ((*passes == 1) != (body.none == 1), rows.as_slice()) {
+                (false, rows) => {
+                    let facts = &mut self.world.facts;
+                    rows.iter().for_each(|row| facts.learn_not_true(*row));
+                }
+                (true, [row]) => self.world.facts.learn_truth(*row, 1),
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
     /// Keys of a page are in order, and the value has its place among them.
     fn searched(&mut self, message: &[u8], answered: &[u8]) -> Option<()> {
         if !self.learns {
             return None;
         }
         ask::learn_search(self, &read(message)?, &read(answered)?)
+    }
+
+    /// Several searches, each as if it had been asked for alone.
+    fn searched_many(&mut self, body: &body::SearchMany<'_>, answered: &[u8]) -> Option<()> {
+        if !self.learns {
+            return None;
+        }
+        let mut rest = answered;
+        for (message, among) in ask::single(body)?.iter().zip(body.among.iter()) {
+            let (places, tail) = rest.split_at_checked(among.values as usize * Place::BYTES)?;
+            rest = tail;
+            let asked = ask::whole(self, Kind::Search, message)?;
+            self.keep(asked, places);
+            self.searched(message, places);
+        }
+        Some(())
     }
 
     fn rank_add(&mut self, body: &body::RankAdd<'_>) -> Option<()> {

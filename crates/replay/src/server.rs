@@ -29,6 +29,17 @@ struct Took {
     micros: u64,
 }
 
+impl Took {
+    /// How long one took in the mean, so many times.
+    fn mean(self, factor: f64) -> Duration {
+        if self.count == 0 || !(factor > 0.0) {
+            return Duration::ZERO;
+        }
+        let micros = self.micros as f64 / self.count as f64 * factor;
+        Duration::from_micros(micros as u64)
+    }
+}
+
 struct State {
     world: World,
     tokens: HashMap<u64, [u8; 16]>,
@@ -203,11 +214,7 @@ impl Replayer {
     /// Takes as long as the keeper took for a message of this kind, in the mean.
     fn wait(&self, kind: Kind, begun: Instant) {
         let took = self.took.get(&(kind as u16)).copied().unwrap_or_default();
-        if self.delay <= 0.0 || took.count == 0 {
-            return;
-        }
-        let micros = took.micros as f64 / took.count as f64 * self.delay;
-        let until = Duration::from_micros(micros as u64);
+        let until = took.mean(self.delay);
         if let Some(rest) = until.checked_sub(begun.elapsed()) {
             std::thread::sleep(rest);
         }
@@ -257,4 +264,22 @@ fn take_in(world: &mut World, chunks: &[Chunk]) -> HashMap<u16, Took> {
         known.micros += u64::from(event.took);
     }
     took
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays() {
+        let took = Took {
+            count: 4,
+            micros: 1000,
+        };
+        assert_eq!(took.mean(0.0), Duration::ZERO);
+        assert_eq!(took.mean(1.0), Duration::from_micros(250));
+        assert_eq!(took.mean(2.0), Duration::from_micros(500));
+        assert_eq!(took.mean(f64::NAN), Duration::ZERO);
+        assert_eq!(Took::default().mean(1.0), Duration::ZERO);
+    }
 }
