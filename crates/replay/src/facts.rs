@@ -443,7 +443,10 @@ mod tests {
         facts.learn_truth(other, TRUE);
         let below = call(&mut facts, Op::Lt, c, d);
         let equal = call(&mut facts, Op::Eq, d, c);
-        assert_eq!((facts.truth(below), facts.truth(equal)), (None, Some(FALSE)));
+        assert_eq!(
+            (facts.truth(below), facts.truth(equal)),
+            (None, Some(FALSE))
+        );
     }
 
     /// What passed a conjunction passed its parts; what did not failed nobody knows which.
@@ -466,7 +469,10 @@ mod tests {
         facts.note(held, Node::Holds(both));
         facts.note(both, Node::And(one, two));
         facts.learn_truth(held, TRUE);
-        assert_eq!((facts.truth(one), facts.truth(two)), (Some(TRUE), Some(TRUE)));
+        assert_eq!(
+            (facts.truth(one), facts.truth(two)),
+            (Some(TRUE), Some(TRUE))
+        );
         let not = Maker::new("not").term(one).computed();
         facts.note(not, Node::Not(one));
         let either = Maker::new("or").term(not).term(two).computed();
