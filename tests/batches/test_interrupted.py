@@ -5,6 +5,7 @@ on. (More of scans in test_scan_faults.py.)
 Bug: a backend that waits for ever, that takes the answer to a request given up for that to a later
 one, or a keeper that ends with the memory of all."""
 
+import itertools
 import re
 import time
 from collections import Counter
@@ -374,11 +375,12 @@ def session(filled, request):
 
 def test_timeout_and_cancel(filled, session):
     """It is our node that is interrupted, in the middle of its work: it has sent its messages
-    often. A slow machine takes more statements to get there."""
+    often. A slow machine takes more statements, and longer ones, to get there."""
     before = session.sent()
+    timeouts = (120 * 1.5**n for n in itertools.count())
 
     def often():
-        session.connection.execute("SET statement_timeout = 120")
+        session.connection.execute(f"SET statement_timeout = {next(timeouts):.0f}")
         assert session.interrupted() == "57014"
         session.connection.execute("SET statement_timeout = 0")
         # Workers' channels are counted when they have ended.
