@@ -32,7 +32,7 @@ struct Took {
 impl Took {
     /// How long one took in the mean, so many times.
     fn mean(self, factor: f64) -> Duration {
-        if self.count == 0 || !(factor > 0.0) {
+        if self.count == 0 || factor.is_nan() || factor <= 0.0 {
             return Duration::ZERO;
         }
         let micros = self.micros as f64 / self.count as f64 * factor;
