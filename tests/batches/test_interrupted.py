@@ -247,7 +247,7 @@ LONG = {
     "bitmap search by an array": Row(
         LOOKUPS.replace("b.n = a.n", "b.n = ANY (ARRAY[a.n, a.n + 900, a.n - 900, a.n + 7])"),
         r"Bitmap Index Scan on big_n.*= ANY \(ARRAY",
-        ("Search", "Rank"),
+        ("SearchMany", "Rank"),
         off("seqscan", "indexscan", "memoize"),
     ),
     "bitmap search": Row(
