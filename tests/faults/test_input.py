@@ -273,7 +273,7 @@ def test_binary_input_of_garbage(t, dba):
 
 def test_out_of_memory_in_the_keeper(stack):
     """The keeper's limit is an SQL error; it ends nothing else."""
-    stack.environment["CONFIDE_KEEPER_MEMORY_LIMIT"] = "96MB"  # what other tests left fits in
+    stack.environment["CONFIDE_KEEPER_MEMORY_LIMIT"] = "256MB"  # what other tests left fits in
     stack.environment["CONFIDE_KEEPER_SESSION_MEMORY_LIMIT"] = "8MB"
     try:
         stack.up()
@@ -285,7 +285,7 @@ def test_out_of_memory_in_the_keeper(stack):
             connection.execute("INSERT INTO memory.small VALUES ('kept')")
             text = "x" * 100_000
             states = set()
-            for _ in range(1500):
+            for _ in range(4000):
                 outcome = run(connection, f"INSERT INTO memory.m VALUES ('{text}')")
                 states.add(outcome.sqlstate)
                 if outcome.sqlstate:
