@@ -377,6 +377,7 @@ impl<'a> Body<'a> {
             frame.list.push(Col {
                 name: variable.name.clone(),
                 val,
+                own: false,
             });
         }
         infer.scopes.push(Rc::new(frame));

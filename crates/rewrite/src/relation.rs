@@ -55,7 +55,19 @@ pub struct Relation {
     pub columns: Option<Vec<Column>>,
 }
 
+/// What a ledger table has besides its own columns (docs/ledger.md).
+pub(crate) const LEDGER_COLUMNS: [&str; 3] = ["sn", "valid_from", "by"];
+/// The type that makes a table one.
+const LEDGER_TYPE: &str = "ledger_sn";
+
 impl Relation {
+    /// It is a ledger table.
+    pub(crate) fn is_ledger(&self) -> bool {
+        let number =
+            |c: &Column| matches!(&c.ty, ColumnType::Plain(_, name) if name == LEDGER_TYPE);
+        self.columns.iter().flatten().any(number)
+    }
+
     /// One of its columns is protected.
     pub fn protected(&self) -> bool {
         self.columns

@@ -8,6 +8,9 @@ use std::rc::Rc;
 pub(crate) struct Col {
     pub name: String,
     pub val: Val,
+    /// One that a ledger table has besides those of its definition: in the result of a statement `*`
+    /// does not stand for it (`extension/src/hooks/stars.c` has the same rules).
+    pub own: bool,
 }
 
 /// The columns of a query. `open`: there may be more, not protected, whose names
@@ -19,6 +22,12 @@ pub(crate) struct Cols {
 }
 
 impl Cols {
+    /// What a statement shows of them.
+    pub fn shown(mut self) -> Cols {
+        self.list.retain(|c| !c.own);
+        self
+    }
+
     /// What one of them is made of, whichever it is.
     pub fn any(&self) -> Val {
         Val::unknown_of(self.list.iter().map(|c| &c.val).chain(&self.open))

@@ -21,7 +21,7 @@ impl Infer<'_> {
         };
         match kind {
             NodeEnum::SelectStmt(s) => {
-                let cols = self.select(s)?;
+                let cols = self.select(s)?.shown();
                 if s.into_clause.is_none() {
                     self.shown(&cols, node)?;
                     self.results = self.given(&cols);
@@ -32,7 +32,7 @@ impl Infer<'_> {
             | NodeEnum::UpdateStmt(_)
             | NodeEnum::DeleteStmt(_)
             | NodeEnum::MergeStmt(_) => {
-                let cols = self.query_node(node)?;
+                let cols = self.query_node(node)?.shown();
                 self.shown(&cols, node)?;
                 self.results = self.given(&cols);
                 Ok(Extra::default())
@@ -287,7 +287,7 @@ impl Infer<'_> {
         if cols.open.is_some() {
             return Extra::default();
         }
-        let cols = self.named(cols.clone(), aliases);
+        let cols = self.named(cols.clone().shown(), aliases);
         let columns = (1i16..)
             .zip(&cols.list)
             .map(|(attnum, col)| Column {

@@ -11,6 +11,7 @@
 #include "postgres.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
+#include "parser/parse_node.h"
 
 /* statement.c: depth, mode, fences */
 extern void cfd_statement_init(void);
@@ -48,6 +49,8 @@ extern void cfd_check_expression(Node *node);
 extern void cfd_refuse_cast(Oid from, Oid to);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);
+/* stars.c: what a star does not stand for */
+extern void cfd_stars_narrow(const ParseState *state, Query *query);
 /* Refuses an expression that makes text or JSON of protected values (packed.c). */
 extern void cfd_check_packed(Node *node, List *queries);
 /* report.c: settings that the client is told of */

@@ -5,7 +5,7 @@
  *	  their text (it would be an envelope, not the value), and plaintext
  *	  constants that meet protected values.
  *
- * Changes nothing.
+ * Changes nothing but what stars stand for (stars.c).
  *
  * Invariant: a query without protected types passes.
  */
@@ -185,6 +185,8 @@ analyze(ParseState *state, Query *query, JumbleState *jumble)
 		while (node != NULL && ((Query *) node)->commandType == CMD_UTILITY)
 			node = inner_query(((Query *) node)->utilityStmt);
 		cfd_check_expression(node);
+		if (node != NULL)
+			cfd_stars_narrow(state, (Query *) node);
 	}
 	if (previous_analyze)
 		previous_analyze(state, query, jumble);

@@ -4,7 +4,7 @@ use super::{Infer, Res, location};
 use crate::refusal::Refusal;
 use crate::scope::{Cols, Frame};
 use crate::value::{Class, Val};
-use pg_query::protobuf::ColumnRef;
+use pg_query::protobuf::{AIndirection, ColumnRef};
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
@@ -166,6 +166,10 @@ impl Infer<'_> {
                 self.star(&path, c.location).map(Some)
             }
             Some(NodeEnum::AIndirection(i)) if is_star(i.indirection.last()) => {
+                if let Some(cols) = self.row_of_table(i) {
+                    self.authority.mention_all();
+                    return Ok(Some(cols));
+                }
                 let val = self.indirection_of(node, i.indirection.len() - 1)?;
                 Ok(Some(match val.row_fields() {
                     Some(fields) => Cols {
@@ -174,6 +178,7 @@ impl Infer<'_> {
                             .map(|(name, val)| crate::scope::Col {
                                 name: name.clone(),
                                 val: val.clone(),
+                                own: false,
                             })
                             .collect(),
                         open: None,
@@ -192,6 +197,22 @@ impl Infer<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The columns of `(t).*`, where that is the same as `t.*`.
+    fn row_of_table(&self, i: &AIndirection) -> Option<Cols> {
+        let Some(NodeEnum::ColumnRef(c)) = &i.arg.as_deref()?.node else {
+            return None;
+        };
+        let path = super::names(&c.fields);
+        let [name] = path.as_slice() else { return None };
+        let column = |frame: &Rc<Frame>| frame.list.iter().any(|col| col.name == *name);
+        if i.indirection.len() > 1 || self.scopes.iter().any(column) {
+            return None;
+        }
+        let entry = self.scopes.iter().rev().find_map(|f| f.entry(None, name))?;
+        (entry.cols.open.is_none() && entry.cols.list.iter().any(|c| c.own))
+            .then(|| (*entry.cols).clone())
     }
 
     pub fn indirection(&mut self, node: &Node) -> Res<Val> {

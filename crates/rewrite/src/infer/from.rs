@@ -2,7 +2,7 @@
 
 use super::{Infer, Res, names};
 use crate::refusal::Refusal;
-use crate::relation::Relation;
+use crate::relation::{LEDGER_COLUMNS, Relation};
 use crate::scope::{Col, Cols, Entry, Frame};
 use crate::value::{Block, Class, Val};
 use pg_query::protobuf::{
@@ -129,6 +129,7 @@ impl Infer<'_> {
                     .map(|c| Col {
                         name: c.name.clone(),
                         val: self.value_of(&c.ty),
+                        own: relation.is_ledger() && LEDGER_COLUMNS.contains(&&*c.name),
                     })
                     .collect(),
                 open: None,
@@ -205,6 +206,7 @@ impl Infer<'_> {
             cols.list.push(Col {
                 name: "ordinality".into(),
                 val: Val::plain(None),
+                own: false,
             });
         }
         if let Some(names) = alias.map(|a| &a.colnames).filter(|n| !n.is_empty()) {
@@ -212,6 +214,7 @@ impl Infer<'_> {
                 cols.list.push(Col {
                     name: String::new(),
                     val: open,
+                    own: false,
                 });
             }
             cols.open = None;
@@ -241,6 +244,7 @@ impl Infer<'_> {
                 .map(|(name, val)| Col {
                     name: name.clone(),
                     val: val.clone(),
+                    own: false,
                 })
                 .collect();
             return Ok(Cols { list, open: None });
@@ -250,6 +254,7 @@ impl Infer<'_> {
             list: vec![Col {
                 name: column.to_owned(),
                 val,
+                own: false,
             }],
             open,
         })
@@ -293,6 +298,7 @@ impl Infer<'_> {
             list.push(Col {
                 name: def.colname.clone(),
                 val,
+                own: false,
             });
         }
         Ok(Cols { list, open: None })
@@ -333,6 +339,7 @@ impl Infer<'_> {
             .map(|name| Col {
                 name,
                 val: val.clone(),
+                own: false,
             })
             .collect();
         let alias = t.alias.as_ref();
@@ -409,9 +416,11 @@ impl Infer<'_> {
             } else {
                 l
             };
+            let own = left.list.iter().any(|c| c.name == *name && c.own);
             list.push(Col {
                 name: name.clone(),
                 val,
+                own,
             });
         }
         let rest = left
@@ -436,6 +445,7 @@ fn unnested_columns(vals: Vec<Val>, column: &str) -> Cols {
     let col = |val| Col {
         name: name.into(),
         val,
+        own: false,
     };
     Cols {
         list: vals.into_iter().map(col).collect(),

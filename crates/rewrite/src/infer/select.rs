@@ -113,7 +113,7 @@ impl Infer<'_> {
             } else {
                 target.name.clone()
             };
-            cols.list.push(Col { name, val });
+            cols.list.push(Col { name, val, own: false });
         }
         Ok(cols)
     }
@@ -174,6 +174,7 @@ impl Infer<'_> {
             cols.list.push(Col {
                 name: format!("column{}", at + 1),
                 val,
+                own: false,
             });
         }
         Ok(cols)
@@ -223,6 +224,7 @@ impl Infer<'_> {
             list.push(Col {
                 name: l.name.clone(),
                 val,
+                own: false,
             });
         }
         Ok(Cols { list, open: None })
@@ -256,6 +258,7 @@ impl Infer<'_> {
             list.push(Col {
                 name,
                 val: self.settle(&col.val),
+                own: col.own,
             });
         }
         Cols {

@@ -149,6 +149,7 @@ fn followed(cte: &CommonTableExpr) -> Vec<Col> {
     let col = |name: &String| Col {
         name: name.clone(),
         val: Val::plain(None),
+        own: false,
     };
     search.chain(cycle).map(col).collect()
 }

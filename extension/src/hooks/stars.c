@@ -1,0 +1,266 @@
+/*
+ * stars.c
+ *	  The columns sn, valid_from and by of a ledger table are not what a star stands for: they
+ *	  are taken out of the target list, or the RETURNING list, of the statement itself.
+ *
+ * Who names them gets them. Not looked at: arms of UNION and the like, the SELECT of an INSERT,
+ * statements in bodies of functions, whole rows.
+ *
+ * How it is told that a column comes from a star: what PostgreSQL makes of one star has one place
+ * in the text, and names that are written have one each.
+ *
+ * Invariant: the proxy goes by the same rules (crates/rewrite, `Col::own`), or it would expect
+ * protected columns elsewhere.
+ */
+#include "postgres.h"
+
+#include "hooks/hooks.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "value/types.h"
+
+static bool
+is_own_name(const char *name)
+{
+	return name != NULL &&
+		(strcmp(name, "sn") == 0 || strcmp(name, "valid_from") == 0 || strcmp(name, "by") == 0);
+}
+
+/* Whether it is a column that a ledger table has besides those of its definition. */
+static bool
+is_own_column(Oid relation, AttrNumber number)
+{
+	AttrNumber	first = get_attnum(relation, "sn");
+
+	return first != InvalidAttrNumber && is_own_name(get_attname(relation, number, true)) &&
+		cfd_ledger_role(get_atttype(relation, first)) == CFD_LEDGER_TABLE;
+}
+
+/* The column, if the target is one that a star has brought. */
+static Var *
+of_star(List *targets, TargetEntry *target)
+{
+	Var		   *var = (Var *) target->expr;
+	ListCell   *cell;
+
+	if (target->resjunk || !IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0)
+		return NULL;
+	if (var->location < 0)
+		return var;				/* TABLE t */
+	foreach(cell, targets)
+	{
+		TargetEntry *other = lfirst_node(TargetEntry, cell);
+
+		if (other != target && IsA(other->expr, Var) && ((Var *) other->expr)->location == var->location)
+			return var;
+	}
+	return NULL;
+}
+
+/* In what the proxy writes for confide.as_of the number is cast to its domain. */
+static bool
+is_as_of(List *targets, TargetEntry *target)
+{
+	ListCell   *cell;
+
+	if (!is_own_name(target->resname))
+		return false;
+	foreach(cell, targets)
+	{
+		TargetEntry *other = lfirst_node(TargetEntry, cell);
+
+		if (IsA(other->expr, CoerceToDomain) && other->resname != NULL && strcmp(other->resname, "sn") == 0 &&
+			cfd_ledger_role(((CoerceToDomain *) other->expr)->resulttype) == CFD_LEDGER_TABLE)
+			return true;
+	}
+	return false;
+}
+
+static List *
+targets_of(const Query *query)
+{
+	return query->commandType == CMD_SELECT ? query->targetList : query->returningList;
+}
+
+static bool is_own(List *queries, TargetEntry *target);
+
+static bool
+is_own_of(List *queries, int number)
+{
+	Query	   *query = linitial_node(Query, queries);
+	TargetEntry *target = get_tle_by_resno(targets_of(query), number);
+
+	if (query->setOperations != NULL || target == NULL)
+		return false;
+	return is_as_of(targets_of(query), target) || is_own(queries, target);
+}
+
+static bool
+is_own_of_cte(List *queries, const RangeTblEntry *entry, int number)
+{
+	List	   *outer = list_copy_tail(queries, entry->ctelevelsup);
+	ListCell   *cell;
+
+	if (outer == NIL)
+		return false;
+	foreach(cell, linitial_node(Query, outer)->cteList)
+	{
+		CommonTableExpr *cte = lfirst_node(CommonTableExpr, cell);
+
+		if (strcmp(cte->ctename, entry->ctename) == 0 && IsA(cte->ctequery, Query) && !cte->cterecursive)
+			return is_own_of(lcons(cte->ctequery, outer), number);
+	}
+	return false;
+}
+
+/* Whether a target of the first query is such a column, and nobody has named it. */
+static bool
+is_own(List *queries, TargetEntry *target)
+{
+	Query	   *query = linitial_node(Query, queries);
+	Var		   *var = of_star(targets_of(query), target);
+	RangeTblEntry *entry;
+
+	if (var == NULL)
+		return false;
+	entry = rt_fetch(var->varno, query->rtable);
+	switch (entry->rtekind)
+	{
+		case RTE_RELATION:
+			return is_own_column(entry->relid, var->varattno);
+		case RTE_SUBQUERY:
+			return is_own_of(lcons(entry->subquery, list_copy(queries)), var->varattno);
+		case RTE_CTE:
+			return is_own_of_cte(queries, entry, var->varattno);
+		default:
+			return false;
+	}
+}
+
+/* SELECT DISTINCT compares what is shown. */
+static void
+forget_distinct(Query *query, TargetEntry *target)
+{
+	ListCell   *cell;
+
+	if (query->hasDistinctOn || target->ressortgroupref == 0)
+		return;
+	foreach(cell, query->distinctClause)
+	{
+		if (lfirst_node(SortGroupClause, cell)->tleSortGroupRef == target->ressortgroupref)
+			query->distinctClause = foreach_delete_current(query->distinctClause, cell);
+	}
+}
+
+static bool
+is_sorted_by(const Query *query, Index reference)
+{
+	return get_sortgroupref_clause_noerr(reference, query->sortClause) != NULL ||
+		get_sortgroupref_clause_noerr(reference, query->groupClause) != NULL ||
+		get_sortgroupref_clause_noerr(reference, query->distinctClause) != NULL;
+}
+
+/* Whether the statement needs the target otherwise. */
+static bool
+is_needed(Query *query, TargetEntry *target)
+{
+	ListCell   *cell;
+
+	if (target->ressortgroupref == 0)
+		return false;
+	forget_distinct(query, target);
+	foreach(cell, query->windowClause)
+	{
+		WindowClause *window = lfirst_node(WindowClause, cell);
+
+		if (get_sortgroupref_clause_noerr(target->ressortgroupref, window->partitionClause) != NULL ||
+			get_sortgroupref_clause_noerr(target->ressortgroupref, window->orderClause) != NULL)
+			return true;
+	}
+	return is_sorted_by(query, target->ressortgroupref);
+}
+
+static void
+refuse_order(const Query *query, const TargetEntry *target)
+{
+	if (query->distinctClause != NIL && !query->hasDistinctOn)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_COLUMN_REFERENCE),
+				 errmsg("for SELECT DISTINCT, ORDER BY expressions must appear in select list"),
+				 errdetail("A star does not stand for column \"%s\" of a ledger table.", target->resname),
+				 errhint("Write the columns into the select list.")));
+}
+
+static List *
+without_own(Query *query, List *targets)
+{
+	List	   *queries = list_make1(query);
+	List	   *own = NIL;
+	List	   *shown = NIL;
+	List	   *rest = NIL;
+	ListCell   *cell;
+	int			number = 0;
+
+	foreach(cell, targets)
+	{
+		if (is_own(queries, lfirst_node(TargetEntry, cell)))
+			own = lappend(own, lfirst(cell));
+	}
+	if (own == NIL)
+		return targets;
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+
+		if (!list_member_ptr(own, target))
+		{
+			if (target->resjunk)
+				rest = lappend(rest, target);
+			else
+				shown = lappend(shown, target);
+		}
+		else if (is_needed(query, target))
+		{
+			refuse_order(query, target);
+			target->resjunk = true;
+			rest = lappend(rest, target);
+		}
+	}
+	shown = list_concat(shown, rest);
+	foreach(cell, shown)
+		lfirst_node(TargetEntry, cell)->resno = ++number;
+	return shown;
+}
+
+/* Whether there is a number of a row version among the targets: nearly never. */
+static bool
+has_number(List *targets)
+{
+	ListCell   *cell;
+
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+
+		if (IsA(target->expr, Var) && cfd_ledger_role(((Var *) target->expr)->vartype) == CFD_LEDGER_TABLE)
+			return true;
+	}
+	return false;
+}
+
+void
+cfd_stars_narrow(const ParseState *state, Query *query)
+{
+	/* Functions have their rows as they were written for. */
+	if (state->p_pre_columnref_hook != NULL || state->p_post_columnref_hook != NULL ||
+		query->setOperations != NULL)
+		return;
+	if (query->commandType == CMD_SELECT && has_number(query->targetList))
+		query->targetList = without_own(query, query->targetList);
+	else if (query->returningList != NIL && has_number(query->returningList))
+		query->returningList = without_own(query, query->returningList);
+}
