@@ -95,6 +95,32 @@ $body$;
 COMMENT ON FUNCTION confide.ledger_complete(regclass) IS
 	'makes the history and the view of a ledger table, as far as they are missing';
 
+-- Through the proxy confide.as_of(t, time) is a query over the view, not this function.
+CREATE FUNCTION confide.as_of(row_type anyelement, at timestamptz) RETURNS SETOF anyelement
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog AS $body$
+DECLARE
+	home text;
+	name text;
+	wanted text;
+BEGIN
+	SELECT n.nspname, c.relname INTO home, name
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.typrelid = c.oid
+		WHERE t.oid = pg_typeof(row_type) AND EXISTS (SELECT FROM pg_attribute a
+			WHERE a.attrelid = c.oid AND a.atttypid = 'ledger_sn'::regtype);
+	IF name IS NULL OR to_regclass(format('%I.%I', home, name || '_ledger')) IS NULL THEN
+		RAISE EXCEPTION 'type % is not the row type of a ledger table', pg_typeof(row_type)
+			USING ERRCODE = 'wrong_object_type', HINT = 'Write confide.as_of(NULL::table, time).';
+	END IF;
+	SELECT string_agg(format(CASE WHEN a.atttypid = 'ledger_sn'::regtype THEN '%I::ledger_sn' ELSE '%I' END, a.attname), ', ' ORDER BY a.attnum) INTO wanted
+	FROM pg_attribute a JOIN pg_type t ON t.typrelid = a.attrelid
+		WHERE t.oid = pg_typeof(row_type) AND a.attnum > 0 AND NOT a.attisdropped;
+	RETURN QUERY EXECUTE format('SELECT %s FROM %I.%I WHERE valid_from <= $1 AND $1 < valid_to',
+		wanted, home, name || '_ledger') USING at;
+END
+$body$;
+COMMENT ON FUNCTION confide.as_of(anyelement, timestamptz) IS
+	'rows of a ledger table as they were at a time; the first argument is NULL::table';
+
 CREATE FUNCTION confide.ledger_erase(target regclass, number int8, through bool DEFAULT false) RETURNS int8
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog SET client_min_messages = warning AS $body$
 DECLARE

@@ -1,6 +1,6 @@
-"""What `*` stands for: the columns of a ledger table that are written down in its definition, in every
-statement whose own result it is. Bug: the number, time and author come along; or extension and proxy
-count differently, and a protected column stands where the proxy expects a plain one."""
+"""What `*` stands for: the columns of a ledger table that are written down in its definition, in
+every statement whose own result it is. Bug: the number, time and author come along; or extension
+and proxy count differently, and a protected column stands where the proxy expects a plain one."""
 
 import psycopg
 import pytest
@@ -77,7 +77,7 @@ def test_distinct_by_a_number(pair):
 
 
 def test_what_is_made_of_it(pair):
-    """Views, copies, cursors, COPY have what the star stood for; functions have rows as they were."""
+    """Views, copies, cursors, COPY have what is shown; functions have rows as they were."""
     pair.execute("CREATE VIEW seen AS SELECT * FROM a")
     pair.execute("CREATE TABLE taken AS SELECT * FROM a")
     pair.execute("SELECT * INTO taken_too FROM a")

@@ -212,7 +212,11 @@ impl Infer<'_> {
             };
             self.arguments.push(val.clone());
             let name = argument.name.clone();
-            frame.list.push(Col { name, val, own: false });
+            frame.list.push(Col {
+                name,
+                val,
+                own: false,
+            });
         }
         self.scopes.push(Rc::new(frame));
     }

@@ -81,26 +81,26 @@ is_as_of(List *targets, TargetEntry *target)
 }
 
 static List *
-targets_of(const Query *query)
+shown_targets(const Query *query)
 {
 	return query->commandType == CMD_SELECT ? query->targetList : query->returningList;
 }
 
-static bool is_own(List *queries, TargetEntry *target);
+static bool is_added(List *queries, TargetEntry *target);
 
 static bool
-is_own_of(List *queries, int number)
+is_added_of(List *queries, int number)
 {
 	Query	   *query = linitial_node(Query, queries);
-	TargetEntry *target = get_tle_by_resno(targets_of(query), number);
+	TargetEntry *target = get_tle_by_resno(shown_targets(query), number);
 
 	if (query->setOperations != NULL || target == NULL)
 		return false;
-	return is_as_of(targets_of(query), target) || is_own(queries, target);
+	return is_as_of(shown_targets(query), target) || is_added(queries, target);
 }
 
 static bool
-is_own_of_cte(List *queries, const RangeTblEntry *entry, int number)
+is_added_of_cte(List *queries, const RangeTblEntry *entry, int number)
 {
 	List	   *outer = list_copy_tail(queries, entry->ctelevelsup);
 	ListCell   *cell;
@@ -112,17 +112,17 @@ is_own_of_cte(List *queries, const RangeTblEntry *entry, int number)
 		CommonTableExpr *cte = lfirst_node(CommonTableExpr, cell);
 
 		if (strcmp(cte->ctename, entry->ctename) == 0 && IsA(cte->ctequery, Query) && !cte->cterecursive)
-			return is_own_of(lcons(cte->ctequery, outer), number);
+			return is_added_of(lcons(cte->ctequery, outer), number);
 	}
 	return false;
 }
 
 /* Whether a target of the first query is such a column, and nobody has named it. */
 static bool
-is_own(List *queries, TargetEntry *target)
+is_added(List *queries, TargetEntry *target)
 {
 	Query	   *query = linitial_node(Query, queries);
-	Var		   *var = of_star(targets_of(query), target);
+	Var		   *var = of_star(shown_targets(query), target);
 	RangeTblEntry *entry;
 
 	if (var == NULL)
@@ -133,9 +133,9 @@ is_own(List *queries, TargetEntry *target)
 		case RTE_RELATION:
 			return is_own_column(entry->relid, var->varattno);
 		case RTE_SUBQUERY:
-			return is_own_of(lcons(entry->subquery, list_copy(queries)), var->varattno);
+			return is_added_of(lcons(entry->subquery, list_copy(queries)), var->varattno);
 		case RTE_CTE:
-			return is_own_of_cte(queries, entry, var->varattno);
+			return is_added_of_cte(queries, entry, var->varattno);
 		default:
 			return false;
 	}
@@ -207,7 +207,7 @@ without_own(Query *query, List *targets)
 
 	foreach(cell, targets)
 	{
-		if (is_own(queries, lfirst_node(TargetEntry, cell)))
+		if (is_added(queries, lfirst_node(TargetEntry, cell)))
 			own = lappend(own, lfirst(cell));
 	}
 	if (own == NIL)

@@ -30,7 +30,10 @@ impl Infer<'_> {
             Some(NodeEnum::RangeVar(r)) => self.table(r).map(Frame::of),
             Some(NodeEnum::RangeSubselect(s)) => self.subselect(s, beside),
             Some(NodeEnum::RangeFunction(f)) => {
-                self.lateral(beside, true, |infer| infer.table_function(f))
+                self.lateral(beside, true, |infer| match infer.as_of(f)? {
+                    Some(frame) => Ok(frame),
+                    None => infer.table_function(f),
+                })
             }
             Some(NodeEnum::JoinExpr(j)) => self.join(j, beside),
             Some(NodeEnum::RangeTableSample(t)) => self.sample(t, beside),
@@ -469,7 +472,7 @@ fn shared_columns(j: &JoinExpr, left: &Frame, right: &Frame) -> Vec<String> {
 }
 
 /// Columns with the names that an alias gives them.
-fn renamed(mut cols: Cols, alias: Option<&Alias>) -> Cols {
+pub(super) fn renamed(mut cols: Cols, alias: Option<&Alias>) -> Cols {
     let Some(alias) = alias else { return cols };
     for (col, name) in cols.list.iter_mut().zip(names(&alias.colnames)) {
         col.name = name.to_owned();

@@ -4,6 +4,7 @@
 //! its own; this one has the state, and what a condition does.
 
 mod allow;
+mod as_of;
 mod call;
 mod cast;
 mod column;

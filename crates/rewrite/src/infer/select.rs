@@ -113,7 +113,11 @@ impl Infer<'_> {
             } else {
                 target.name.clone()
             };
-            cols.list.push(Col { name, val, own: false });
+            cols.list.push(Col {
+                name,
+                val,
+                own: false,
+            });
         }
         Ok(cols)
     }
