@@ -189,6 +189,63 @@ def test_partitions(app, auditor):
         assert auditor.findings(table) == []
 
 
+def test_statements_on_partitions(app, auditor):
+    """COPY, ON CONFLICT, MERGE, foreign keys and a star on a partitioned ledger table; a ledger
+    table that is attached keeps its log, and after DETACH, too. What cannot be a ledger is
+    refused. Bug: a version that only one of table, history and log has."""
+    app.execute(
+        "CREATE TABLE parted (id int, v enc_int4, PRIMARY KEY (id)) PARTITION BY RANGE (id)"
+        " WITH (confide.ledger = on)"
+    )
+    app.execute("CREATE TABLE low PARTITION OF parted FOR VALUES FROM (0) TO (10)")
+    app.execute("CREATE TABLE high (id int PRIMARY KEY, v enc_int4) WITH (confide.ledger = on)")
+    app.execute("INSERT INTO high VALUES (10, 0)")
+    app.execute("ALTER TABLE parted ATTACH PARTITION high FOR VALUES FROM (10) TO (20)")
+    app.execute("CREATE TABLE child (id int REFERENCES parted ON DELETE CASCADE, w enc_text)")
+    with app.cursor().copy("COPY parted FROM STDIN") as copy:
+        for n in (1, 2, 3, 11, 12):
+            copy.write_row((n, n))
+    app.execute("INSERT INTO child VALUES (2, 'two'), (11, 'eleven')")
+    app.execute(
+        "INSERT INTO parted VALUES (1, 7), (13, 13) ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v"
+    )
+    app.execute(
+        "MERGE INTO parted p USING (VALUES (2), (12), (4)) v(id) ON p.id = v.id"
+        " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v) VALUES (v.id, 4)"
+    )
+    app.execute("UPDATE parted SET id = 14 WHERE id = 3")
+    found = app.execute("SELECT * FROM parted ORDER BY id")
+    assert [column.name for column in found.description] == ["id", "v"]
+    assert found.fetchall() == [(1, 7), (4, 4), (10, 0), (11, 11), (13, 13), (14, 3)]
+    assert rows(app, "SELECT id FROM child") == [(11,)]
+    assert rows(app, "SELECT id FROM low_history ORDER BY id") == [(1,), (2,), (3,)]
+    app.execute("DELETE FROM child")
+    app.execute("ALTER TABLE parted DETACH PARTITION high")
+    app.execute("DELETE FROM high WHERE id = 14")
+    assert rows(app, "SELECT id FROM high_history ORDER BY id") == [(12,), (14,)]
+    for table in "low", "high":
+        assert auditor.findings(table) == []
+    app.execute("CREATE TABLE ordinary (id int PRIMARY KEY, v enc_int4)")
+    app.execute("CREATE TABLE parent (id int PRIMARY KEY)")
+    app.execute("CREATE TABLE l (p int REFERENCES parent) WITH (confide.ledger = on)")
+    for statements, state in [
+        (["ALTER TABLE parted ATTACH PARTITION ordinary FOR VALUES FROM (20) TO (30)"], "42804"),
+        (["CREATE UNLOGGED TABLE u (id int) WITH (confide.ledger)", "INSERT INTO u VALUES (1)"], 0),
+        (["CREATE TEMP TABLE u (id int) WITH (confide.ledger)", "INSERT INTO u VALUES (1)"], 0),
+        (["CREATE TABLE u PARTITION OF parted FOR VALUES FROM (30) TO (40) USING heap"], 0),
+        (["TRUNCATE parted"], 0),
+        (["TRUNCATE parent CASCADE"], 0),
+    ]:
+        found = None
+        try:
+            with app.transaction(force_rollback=True):
+                for statement in statements:
+                    app.execute(statement)
+        except psycopg.Error as error:
+            found = error.sqlstate
+        assert found == (state or "0A000"), statements
+
+
 def test_erase(account, auditor):
     """Erased versions go with their values, the proof stays, and the audit says so."""
     (sn,) = rows(account, "SELECT sn FROM account_history WHERE id = 3")[0]

@@ -121,6 +121,11 @@ impl Store {
         Ok(number)
     }
 
+    /// The number of the partition of a column, if there is one.
+    pub fn find(&self, key: &PartitionKey) -> Option<u32> {
+        self.names().by_key.get(key).copied()
+    }
+
     /// Puts back a partition under its number. Of two for one column the later
     /// one counts, and of two under one number as well.
     pub fn restore(&self, listed: Listed) -> Result<(), Error> {

@@ -13,8 +13,10 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/dependency.h"
+#include "catalog/heap.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "executor/spi.h"
@@ -180,12 +182,48 @@ check_drop(const DropStmt *drop)
 	}
 }
 
+/* What TRUNCATE empties: partitions and children, and by CASCADE whatever refers to them. */
+static List *
+truncated(const TruncateStmt *truncate)
+{
+	List	   *all = NIL;
+	ListCell   *cell;
+	List	   *more;
+
+	foreach(cell, truncate->relations)
+	{
+		const RangeVar *name = lfirst_node(RangeVar, cell);
+		Oid			oid = RangeVarGetRelid(name, NoLock, true);
+
+		if (OidIsValid(oid))
+			all = list_concat_unique_oid(all, name->inh ? find_all_inheritors(oid, NoLock, NULL) : list_make1_oid(oid));
+	}
+	if (truncate->behavior != DROP_CASCADE)
+		return all;
+	for (more = heap_truncate_find_FKs(all); more != NIL; more = heap_truncate_find_FKs(all))
+	{
+		foreach(cell, more)
+			all = list_concat_unique_oid(all, find_all_inheritors(lfirst_oid(cell), NoLock, NULL));
+	}
+	return all;
+}
+
+static void
+check_truncate(const TruncateStmt *truncate)
+{
+	ListCell   *cell;
+
+	foreach(cell, truncated(truncate))
+	{
+		if (role_of(lfirst_oid(cell)) != CFD_NO_LEDGER)
+			refuse("truncate", get_rel_name(lfirst_oid(cell)));
+	}
+}
+
 /* Before a utility statement runs. */
 void
 cfd_ledger_check_utility(const Node *statement)
 {
-	ListCell   *cell;
-
 	switch (nodeTag(statement))
 	{
 		case T_AlterTableStmt:
@@ -200,11 +238,7 @@ cfd_ledger_check_utility(const Node *statement)
 				refuse("move", ((const AlterObjectSchemaStmt *) statement)->relation->relname);
 			break;
 		case T_TruncateStmt:
-			foreach(cell, ((const TruncateStmt *) statement)->relations)
-			{
-				if (role_named(lfirst_node(RangeVar, cell)) != CFD_NO_LEDGER)
-					refuse("truncate", lfirst_node(RangeVar, cell)->relname);
-			}
+			check_truncate((const TruncateStmt *) statement);
 			break;
 		case T_DropStmt:
 			check_drop((const DropStmt *) statement);
@@ -224,6 +258,14 @@ depend(Oid table, const char *suffix)
 
 	if (OidIsValid(part.objectId))
 		recordDependencyOn(&part, &whole, DEPENDENCY_AUTO);
+}
+
+static bool
+has_history(Oid table)
+{
+	char	   *name = psprintf("%s" CFD_LEDGER_HISTORY_SUFFIX, get_rel_name(table));
+
+	return OidIsValid(get_relname_relid(name, get_rel_namespace(table)));
 }
 
 static void
@@ -261,7 +303,8 @@ cfd_ledger_after_utility(const Node *statement, bool asked)
 			break;
 		case T_AlterTableStmt:
 			table = RangeVarGetRelid(((const AlterTableStmt *) statement)->relation, NoLock, true);
-			if (role_of(table) != CFD_LEDGER_TABLE)
+			/* In a dump the history comes later, as a table of its own. */
+			if (role_of(table) != CFD_LEDGER_TABLE || !has_history(table))
 				return;
 			CommandCounterIncrement();
 			complete(table);

@@ -42,7 +42,8 @@ refuse_history(Relation relation)
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("history \"%s\" of a ledger table cannot be changed", RelationGetRelationName(relation)),
-			 errhint("To erase versions, use confide.ledger_erase.")));
+			 errhint("To erase versions, use confide.ledger_erase; to restore a dump, leave histories' rows out "
+					 "(pg_dump --exclude-table-data).")));
 }
 
 /* Whether rows of the relation have entries; rewrites do not write new versions. */

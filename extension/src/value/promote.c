@@ -100,7 +100,9 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 	uint32		length;
 	uint32		partition;
 
-	cfd_state_need_fids();
+	/* A standby's log is read as well. */
+	if (attribute != CFD_LEDGER_ATTRIBUTE || !RecoveryInProgress())
+		cfd_state_need_fids();
 	initStringInfo(&names);
 	if (OidIsValid(relation) && attribute != CFD_LEDGER_ATTRIBUTE)
 		put_column_name(&names, relation, attribute);
