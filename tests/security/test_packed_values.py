@@ -7,7 +7,7 @@ import pytest
 from authority import authorise
 from results import run
 
-TABLE = """CREATE TABLE p (id int, name enc_text, n enc_int4);
+TABLE = """CREATE TABLE p (id int, name {0}_text, n {0}_int4);
 CREATE TABLE audit (what text, doc jsonb);
 INSERT INTO p VALUES (1, 'Ann', 5)"""
 
@@ -29,12 +29,26 @@ BODIES = [
     "PERFORM pg_notify(TG_NAME, NEW::text)",
     "PERFORM pg_notify(TG_NAME, row_to_json(NEW)::text)",
     "DECLARE v text; BEGIN v := NEW.name; INSERT INTO audit (what) VALUES (v); END",
+    # What has no types before it runs.
+    "DECLARE v text; BEGIN v := NEW; INSERT INTO audit (what) VALUES (v); END",
+    "DECLARE r record; v text; BEGIN r := NEW; v := r; INSERT INTO audit (what) VALUES (v); END",
+    "DECLARE r record; v text; BEGIN SELECT NEW.id, NEW.name INTO r; v := r; "
+    "INSERT INTO audit (what) VALUES (v); END",
+    "DECLARE r record; BEGIN SELECT NEW.id, NEW.name INTO r; "
+    "INSERT INTO audit (doc) VALUES (to_jsonb(r)); END",
+    "DECLARE v text[]; BEGIN v := array[NEW.name]; INSERT INTO audit (what) VALUES (v[1]); END",
+    "INSERT INTO audit (what) SELECT query_to_xml(q, true, false, TG_NAME)::text "
+    "FROM current_setting($$test.query$$) q",
+    "INSERT INTO audit (what) SELECT table_to_xml(TG_RELID, true, false, TG_NAME)::text",
+    "INSERT INTO audit (what) VALUES (hstore(NEW)::text)",
+    "RAISE NOTICE USING MESSAGE = NEW",
 ]
 
 
-@pytest.fixture
-def table(app, dba):
-    app.execute(TABLE)
+@pytest.fixture(params=["enc", "rnd"])
+def table(app, dba, request):
+    app.execute(TABLE.format(request.param))
+    app.family = request.param
     return app
 
 
@@ -45,7 +59,10 @@ def test_triggers(table, dba, schema, body):
         f"CREATE FUNCTION {schema}.keep() RETURNS trigger LANGUAGE plpgsql AS "
         f"$t$ BEGIN {body}; RETURN NEW; END $t$"
     )
+    if "hstore" in body:
+        dba.execute(f'CREATE EXTENSION hstore SCHEMA "{schema}"')
     dba.execute("CREATE TRIGGER keep AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION keep()")
+    table.execute("SET test.query = 'SELECT * FROM p'")
     with pytest.raises(Exception, match=r"cannot be put into|cannot cast") as refused:
         table.execute("UPDATE p SET n = n + 1")
     assert refused.value.sqlstate in ("0A000", "42846")
@@ -67,7 +84,7 @@ def test_the_column_is_named(table, dba, schema):
 
 def test_what_works(table, dba, schema):
     """Whole rows that stay rows, and plain parts."""
-    table.execute("CREATE TABLE old (id int, name enc_text, n enc_int4)")
+    table.execute(f"CREATE TABLE old (id int, name {table.family}_text, n {table.family}_int4)")
     dba.execute(
         f"CREATE FUNCTION {schema}.keep() RETURNS trigger LANGUAGE plpgsql AS $t$ BEGIN "
         "INSERT INTO old VALUES (NEW.*); "
@@ -97,6 +114,63 @@ def test_queries_and_stored_expressions(table, dba, sql):
     """The proxy refuses these itself; the database does, whoever asks."""
     for connection in (table, dba):
         assert run(connection, sql).sqlstate == "0A000"
+
+
+def test_deferred_triggers(table, dba, schema):
+    """What runs at the commit, outside of every statement."""
+    dba.execute(
+        f"CREATE FUNCTION {schema}.keep() RETURNS trigger LANGUAGE plpgsql AS $t$ DECLARE v text; "
+        "BEGIN v := NEW; INSERT INTO audit (what) VALUES (v); RETURN NEW; END $t$"
+    )
+    dba.execute(
+        "CREATE CONSTRAINT TRIGGER keep AFTER UPDATE ON p DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION keep()"
+    )
+    table.execute("BEGIN")
+    table.execute("UPDATE p SET n = 6")
+    assert run(table, "COMMIT").sqlstate == "0A000"
+    assert dba.execute("SELECT count(*) FROM audit").fetchone() == (0,)
+
+
+def test_messages(table, dba, schema):
+    """A single value in a message goes to the client, which can open it; also in a loop over rows
+    that hold it, and in errors."""
+    dba.execute(
+        f"CREATE FUNCTION {schema}.keep() RETURNS trigger LANGUAGE plpgsql AS $t$ "
+        "DECLARE r record; BEGIN FOR r IN SELECT name FROM p LOOP "
+        "RAISE NOTICE USING MESSAGE = TG_NAME || TG_OP; RAISE NOTICE E'\\x25', r.name; END LOOP; "
+        "RETURN NEW; END $t$"
+    )
+    dba.execute("CREATE TRIGGER keep AFTER UPDATE ON p FOR EACH ROW EXECUTE FUNCTION keep()")
+    authorise(table, schema)
+    notices = []
+    table.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    table.execute("UPDATE p SET n = 6")
+    assert len(notices) == 2
+    table.execute("CREATE UNIQUE INDEX ON p (name)")
+    assert run(table, "INSERT INTO p VALUES (2, 'Ann', 6)").sqlstate == "23505"
+
+
+def test_records_as_results(table, dba, schema):
+    """The client could not open what is in them: it would be shown envelopes. Without a client they
+    are shown as they are."""
+    dba.execute(
+        f"CREATE FUNCTION {schema}.packed(a {table.family}_text) RETURNS record LANGUAGE sql "
+        "AS 'SELECT row(a)';"
+        f"CREATE FUNCTION {schema}.plain(a int) RETURNS record LANGUAGE sql AS 'SELECT row(a)';"
+        f"CREATE PROCEDURE {schema}.given(INOUT a record) LANGUAGE plpgsql AS "
+        "'BEGIN SELECT name INTO a FROM p; END'"
+    )
+    assert run(table, "SELECT plain(id) FROM p").rows == [("(1)",)]
+    for query in (
+        "SELECT id, packed(name) FROM p",
+        "SELECT array[packed(name)] FROM p",
+        "UPDATE p SET id = 1 RETURNING packed(name)",
+        "CALL given(NULL)",
+    ):
+        assert run(table, query).sqlstate == "0A000", query
+    assert len(run(dba, "SELECT id, packed(name) FROM p").rows) == 1
+    assert run(table, "SELECT name FROM p").rows == [("Ann",)]
 
 
 def test_null_constants(table, dba):

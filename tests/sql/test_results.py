@@ -4,6 +4,8 @@ Right answer: the same rows whatever the batch, as many as there are, in text, b
 COPY; the error of a row that has one; and a few answered messages for thousands of values.
 """
 
+import base64
+
 import pytest
 from results import run
 
@@ -156,21 +158,25 @@ def test_errors_of_a_row(filled, batch):
     assert len(run(filled, "SELECT a FROM r").rows) == ROWS
 
 
-def test_output_in_between(filled):
+def kind(envelope):
+    """The type that an envelope says it is of."""
+    return base64.urlsafe_b64decode(envelope.split(".")[1][:8])[2] if envelope else None
+
+
+def test_output_in_between(filled, dba):
     """The output of a row within a row asks for a value's envelope before that value's turn has
-    come. Bug: the next column gets the envelope of the one after it."""
-    # The proxy refuses rows as results where it sees them.
-    filled.execute(
-        "CREATE FUNCTION packed(a enc_int4) RETURNS record LANGUAGE sql AS 'SELECT row(a)'"
-    )
+    come. Bug: the next column gets the envelope of the one after it. Only without a client: what a
+    client could not open it is not given (tests/security/test_packed_values.py)."""
+    dba.execute("CREATE FUNCTION packed(a enc_int4) RETURNS record LANGUAGE sql AS 'SELECT row(a)'")
     for query in (
         "SELECT i, packed(a), a, t, a FROM r WHERE i BETWEEN 1 AND 60 ORDER BY i",
         "UPDATE r SET p = p WHERE i BETWEEN 1 AND 60 RETURNING i, packed(a), a, t, a",
     ):
         found = {}
         for batch in (0, 1024):
-            filled.execute(f"SET confide.result_batch = {batch}")
-            rows = filled.execute(query).fetchall()
-            found[batch] = sorted((i, a, t, again) for i, _, a, t, again in rows)
-        assert found[0][1] == (2, 14, "xx", 14)
+            dba.execute(f"SET confide.result_batch = {batch}")
+            rows = dba.execute(query).fetchall()
+            found[batch] = sorted((i, kind(a), kind(t), kind(again)) for i, _, a, t, again in rows)
+        _, a, t, again = found[0][1]
+        assert a == again != t
         assert found[1024] == found[0]

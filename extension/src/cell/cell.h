@@ -32,6 +32,9 @@ extern void cfd_cells_init(void);
 /* types.c: code of a type rnd_..., 0 for any other; whether a type contains one. */
 extern uint8 cfd_cell_code(Oid type);
 extern bool cfd_cell_contains(Oid type);
+/* The same for types of either family. */
+extern uint8 cfd_family_code(Oid type);
+extern bool cfd_family_contains(Oid type);
 
 /* columns.c: numbers of columns, which their type modifiers have. */
 static inline bool

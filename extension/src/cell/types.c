@@ -9,18 +9,14 @@
  */
 #include "postgres.h"
 
-#include "access/tupdesc.h"
 #include "access/xact.h"
 #include "access/transam.h"
 #include "catalog/pg_namespace.h"
-#include "catalog/pg_range.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
 #include "miscadmin.h"
 #include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 #include "value/types.h"
 
 static Oid	oids[CFD_TYPE_MAX + 1];
@@ -75,48 +71,22 @@ cfd_cell_code(Oid type)
 	return 0;
 }
 
-static bool
-cell_composite_contains(Oid type)
-{
-	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, -1, true);
-	bool		found = false;
-
-	if (desc == NULL)
-		return false;
-	for (int i = 0; i < desc->natts && !found; i++)
-	{
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			found = cfd_cell_contains(TupleDescAttr(desc, i)->atttypid);
-	}
-	ReleaseTupleDesc(desc);
-	return found;
-}
-
 bool
 cfd_cell_contains(Oid type)
 {
-	Oid			base;
-	Oid			element;
+	return cfd_contains(type, cfd_cell_code);
+}
 
-	if (type < FirstNormalObjectId || !cell_types_load())
-		return false;
-	if (cfd_cell_code(type) != 0)
-		return true;
-	base = getBaseType(type);
-	if (base != type)
-		return cfd_cell_contains(base);
-	element = get_element_type(type);
-	if (OidIsValid(element))
-		return cfd_cell_contains(element);
-	switch (get_typtype(type))
-	{
-		case TYPTYPE_RANGE:
-			return cfd_cell_contains(get_range_subtype(type));
-		case TYPTYPE_MULTIRANGE:
-			return cfd_cell_contains(get_multirange_range(type));
-		case TYPTYPE_COMPOSITE:
-			return cell_composite_contains(type);
-		default:
-			return false;
-	}
+uint8
+cfd_family_code(Oid type)
+{
+	uint8		code = cfd_type_code(type);
+
+	return code != 0 ? code : cfd_cell_code(type);
+}
+
+bool
+cfd_family_contains(Oid type)
+{
+	return cfd_contains(type, cfd_family_code);
 }

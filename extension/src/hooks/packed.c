@@ -6,8 +6,8 @@
  *	  be lost in silence.
  *
  * Told by the types of arguments, also of whole rows; so it holds in functions and
- * triggers, whose expressions are analysed when they run. Does not see: records of
- * PL/pgSQL without a type of their own, functions of users in C, query_to_xml and its like.
+ * triggers, whose expressions are analysed when they run. What has no types there is refused
+ * when it makes the text (value/shown.c).
  *
  * Invariant: changes nothing; an expression without protected types passes.
  */
@@ -15,16 +15,17 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "funcapi.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
+#include "session/channel.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
-#include "value/types.h"
 
 /* A protected value in an expression's result. */
 typedef struct Part
@@ -54,7 +55,7 @@ in_descriptor(TupleDesc desc, Part *part)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		if (attribute->attisdropped || !cfd_type_contains(attribute->atttypid))
+		if (attribute->attisdropped || !cfd_family_contains(attribute->atttypid))
 			continue;
 		part->type = attribute->atttypid;
 		part->column = pstrdup(NameStr(attribute->attname));
@@ -99,7 +100,7 @@ in_entry(RangeTblEntry *entry, Part *part)
 	expandRTE(entry, 1, 0, -1, false, &names, &vars);
 	forboth(name, names, var, vars)
 	{
-		if (!cfd_type_contains(exprType(lfirst(var))))
+		if (!cfd_family_contains(exprType(lfirst(var))))
 			continue;
 		part->type = exprType(lfirst(var));
 		part->column = strVal(lfirst(name));
@@ -149,7 +150,7 @@ in_value(Node *value, List *queries, Part *part)
 		return in_value((Node *) ((RelabelType *) value)->arg, queries, part);
 	if (type == RECORDOID)
 		return in_record(value, queries, part);
-	if (!cfd_type_contains(type))
+	if (!cfd_family_contains(type))
 		return false;
 	part->type = type;
 	part->column = NULL;
@@ -225,6 +226,26 @@ check_values(List *values, List *queries)
 	}
 }
 
+/*
+ * A record that a function in SQL is given: its columns are known in each call only, and the JSON
+ * functions make their texts where value/shown.c does not see for what.
+ */
+static void
+refuse_unknown(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("an argument of type record cannot be put into a JSON value"),
+			 errdetail("It could hold protected values, which would be there as envelopes of this session."),
+			 errhint("Give the argument the row type of a table.")));
+}
+
+static bool
+is_unknown(Node *value)
+{
+	return IsA(value, Param) && exprType(value) == RECORDOID && exprTypmod(value) < 0;
+}
+
 /* The arguments of a function or aggregate; a protected value itself as text is a cast. */
 static void
 check_call(Oid function, List *args, List *queries)
@@ -238,8 +259,10 @@ check_call(Oid function, List *args, List *queries)
 	{
 		Oid			type = packing == PACKS_TEXT ? exprType(lfirst(cell)) : InvalidOid;
 
-		if (cfd_type_code(type) != 0)
+		if (cfd_family_code(type) != 0)
 			cfd_refuse_cast(type, TEXTOID);
+		if (packing == PACKS_PARTS && cfd_channel.had_client && is_unknown(lfirst(cell)))
+			refuse_unknown();
 	}
 	check_values(args, queries);
 }

@@ -13,6 +13,7 @@
 
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
@@ -139,7 +140,7 @@ check(Node *node, void *context)
 		CoerceViaIO *cast = (CoerceViaIO *) node;
 		Oid			from = exprType((Node *) cast->arg);
 
-		if (cfd_type_code(from) != 0 || cfd_type_code(cast->resulttype) != 0)
+		if (cfd_family_code(from) != 0 || cfd_type_code(cast->resulttype) != 0)
 			cfd_refuse_cast(from, cast->resulttype);
 	}
 	else if (IsA(node, FuncExpr))

@@ -17,6 +17,7 @@
 #include "known/known.h"
 #include "order/ranks.h"
 #include "result/handover.h"
+#include "result/passing.h"
 #include "result/results.h"
 #include "index/search.h"
 #include "catalog/index.h"
@@ -34,6 +35,7 @@
 #include "tableam/am.h"
 #include "tcop/utility.h"
 #include "value/place.h"
+#include "value/shown.h"
 #include "value/types.h"
 #include "utils/syscache.h"
 
@@ -108,18 +110,35 @@ executor_start(QueryDesc *query, int eflags)
 	cfd_shared_values(query);
 }
 
+/* What ran before; its end puts that back. */
+static CfdRunning
+begin_running(void *address)
+{
+	CfdRunning	before = cfd_running;
+
+	if (before.outermost == NULL)
+		cfd_running.outermost = address;
+	cfd_running.showing = false;
+	return before;
+}
+
 static void
 executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 {
 	CfdMode		mode = cfd_mode;
 	DestReceiver *dest = query->dest;
+	DestReceiver *shown;
 	bool		held_back;
+	CfdPassing	passing;
+	CfdRunning	running = begin_running(&mode);
 	CfdUnchecked *unchecked = cfd_unchecked_insert(query->plannedstmt);
 
 	before_parallel(query->plannedstmt);
 	cfd_mode = CFD_MODE_QUERY;
+	query->dest = cfd_passing_receiver(&passing, dest, query->tupDesc, cfd_statement_depth == 0);
+	shown = query->dest;
 	query->dest = IsParallelWorker() ? cfd_handover_receiver(query) : cfd_results_receiver(query);
-	held_back = query->dest != dest;
+	held_back = query->dest != shown;
 	cfd_statement_depth++;
 	PG_TRY();
 	{
@@ -132,6 +151,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	{
 		cfd_statement_depth--;
 		cfd_mode = mode;
+		cfd_running = running;
 		query->dest = dest;
 		cfd_unchecked_end(unchecked);
 		if (held_back)
@@ -148,6 +168,7 @@ static void
 executor_finish(QueryDesc *query)
 {
 	CfdMode		mode = cfd_mode;
+	CfdRunning	running = begin_running(&mode);
 
 	cfd_mode = CFD_MODE_QUERY;
 	cfd_statement_depth++;
@@ -162,6 +183,7 @@ executor_finish(QueryDesc *query)
 	{
 		cfd_statement_depth--;
 		cfd_mode = mode;
+		cfd_running = running;
 	}
 	PG_END_TRY();
 	after_outermost();
@@ -264,6 +286,30 @@ changes_unseen(const Node *statement)
 		((const TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
 }
 
+/* What writes rows to the client and computes nothing itself: that is the executor's, if it runs. */
+static bool
+only_shows(const Node *statement)
+{
+	if (IsA(statement, CopyStmt))
+		return !((const CopyStmt *) statement)->is_from;
+	return IsA(statement, FetchStmt) || IsA(statement, ExecuteStmt) || IsA(statement, ExplainStmt);
+}
+
+static void
+run_utility(PlannedStmt *statement, const char *text, bool read_only,
+			ProcessUtilityContext context, ParamListInfo params,
+			QueryEnvironment *environment, DestReceiver *receiver, QueryCompletion *completion)
+{
+	CfdPassing	passing;
+
+	if (IsA(statement->utilityStmt, CallStmt))
+		receiver = cfd_passing_receiver(&passing, receiver, NULL, cfd_statement_depth == 1);
+	if (previous_utility)
+		previous_utility(statement, text, read_only, context, params, environment, receiver, completion);
+	else
+		standard_ProcessUtility(statement, text, read_only, context, params, environment, receiver, completion);
+}
+
 static void
 process_utility(PlannedStmt *statement, const char *text, bool read_only,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -274,6 +320,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	bool		outermost_copy;
 	CfdUnchecked *unchecked;
 	int			workers = max_parallel_maintenance_workers;
+	CfdRunning	running = cfd_running;
 	bool		building = cfd_cell_building;
 
 	cfd_flush_dropped();
@@ -294,13 +341,12 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_pin_holder();
 	unchecked = cfd_unchecked_copy(adapted->utilityStmt);
 	cfd_cell_building = cfd_cells_build_indexes(adapted->utilityStmt);
+	if (!only_shows(adapted->utilityStmt))
+		(void) begin_running(&mode);
 	cfd_statement_depth++;
 	PG_TRY();
 	{
-		if (previous_utility)
-			previous_utility(adapted, text, read_only, context, params, environment, receiver, completion);
-		else
-			standard_ProcessUtility(adapted, text, read_only, context, params, environment, receiver, completion);
+		run_utility(adapted, text, read_only, context, params, environment, receiver, completion);
 		cfd_cells_after(adapted->utilityStmt);
 		cfd_ledger_after_utility(adapted->utilityStmt,
 								 IsA(statement->utilityStmt, CreateStmt) &&
@@ -310,6 +356,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	{
 		cfd_statement_depth--;
 		cfd_mode = mode;
+		cfd_running = running;
 		max_parallel_maintenance_workers = workers;
 		cfd_cell_building = building;
 		cfd_known_end(&cfd_known[CFD_SCOPE_BUILD]);

@@ -27,6 +27,7 @@
 #include "value/batch.h"
 #include "value/io.h"
 #include "value/place.h"
+#include "value/shown.h"
 #include "value/types.h"
 
 #define PREFIX_LENGTH (sizeof(CFD_ENVELOPE_PREFIX) - 1)
@@ -286,22 +287,6 @@ cfd_type_recv(FunctionCallInfo fcinfo, uint8 type)
 
 /* ---------- output ---------- */
 
-/*
- * PL/pgSQL assigns between any types by way of their texts, without the parser: the text
- * would be an envelope of this session, which nobody can open later.
- */
-static void
-check_cast(const FmgrInfo *flinfo, uint8 type)
-{
-	if (flinfo != NULL && flinfo->fn_expr != NULL && IsA(flinfo->fn_expr, CoerceViaIO))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot cast type %s to %s", cfd_type_name(type),
-						format_type_be(((CoerceViaIO *) flinfo->fn_expr)->resulttype)),
-				 errdetail("A protected value's text is an envelope, not the value."),
-				 errhint("Declare the variable with the protected type.")));
-}
-
 static const char *
 get_envelope(CfdFid fid, uint8 type, uint32 *length)
 {
@@ -325,7 +310,7 @@ cfd_type_out(FunctionCallInfo fcinfo, uint8 type)
 	size_t		length;
 	char	   *text;
 
-	check_cast(fcinfo->flinfo, type);
+	cfd_check_shown(fcinfo->flinfo, type);
 	envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
 	length = CFD_BASE64_LENGTH((size_t) bytes);
 	text = palloc(PREFIX_LENGTH + length + 1);
@@ -339,9 +324,12 @@ Datum
 cfd_type_send(FunctionCallInfo fcinfo, uint8 type)
 {
 	uint32		bytes;
-	const char *envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
-	bytea	   *result = palloc(VARHDRSZ + bytes);
+	const char *envelope;
+	bytea	   *result;
 
+	cfd_check_shown(fcinfo->flinfo, type);
+	envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
+	result = palloc(VARHDRSZ + bytes);
 	SET_VARSIZE(result, VARHDRSZ + bytes);
 	memcpy(VARDATA(result), envelope, bytes);
 	PG_RETURN_BYTEA_P(result);

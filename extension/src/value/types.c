@@ -197,7 +197,7 @@ cfd_has_protected(TupleDesc desc)
 }
 
 static bool
-composite_contains(Oid type)
+composite_contains(Oid type, CfdCodeOf code_of)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, -1, true);
 	bool		found = false;
@@ -207,39 +207,46 @@ composite_contains(Oid type)
 	for (int i = 0; i < desc->natts && !found; i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped)
-			found = cfd_type_contains(TupleDescAttr(desc, i)->atttypid);
+			found = cfd_contains(TupleDescAttr(desc, i)->atttypid, code_of);
 	}
 	ReleaseTupleDesc(desc);
 	return found;
 }
 
 bool
-cfd_type_contains(Oid type)
+cfd_contains(Oid type, CfdCodeOf code_of)
 {
 	Oid			base;
 	Oid			element;
 
+	/* Only after the extension was created are there types of ours, and types made of them. */
 	if (type < FirstNormalObjectId || !load() || !OidIsValid(oids[CFD_TYPE_BOOL]))
 		return false;
-	if (cfd_type_code(type) != 0)
+	if (code_of(type) != 0)
 		return true;
 	base = getBaseType(type);
 	if (base != type)
-		return cfd_type_contains(base);
+		return cfd_contains(base, code_of);
 	element = get_element_type(type);
 	if (OidIsValid(element))
-		return cfd_type_contains(element);
+		return cfd_contains(element, code_of);
 	switch (get_typtype(type))
 	{
 		case TYPTYPE_RANGE:
-			return cfd_type_contains(get_range_subtype(type));
+			return cfd_contains(get_range_subtype(type), code_of);
 		case TYPTYPE_MULTIRANGE:
-			return cfd_type_contains(get_multirange_range(type));
+			return cfd_contains(get_multirange_range(type), code_of);
 		case TYPTYPE_COMPOSITE:
-			return composite_contains(type);
+			return composite_contains(type, code_of);
 		default:
 			return false;
 	}
+}
+
+bool
+cfd_type_contains(Oid type)
+{
+	return cfd_contains(type, cfd_type_code);
 }
 
 void

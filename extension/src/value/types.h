@@ -25,7 +25,10 @@ extern const char *cfd_plain_name(uint8 code);
 extern Oid	cfd_plain_oid(uint8 code);
 /* Raises the error for an identifier that stands for nothing. */
 extern void cfd_invalid_fid(void) pg_attribute_noreturn();
-/* Whether a value of the type is or contains (array, composite, ...) a FID. */
+/* Whether a value of the type is or contains (array, composite, ...) one whose type has a code. */
+typedef uint8 (*CfdCodeOf) (Oid type);
+extern bool cfd_contains(Oid type, CfdCodeOf code_of);
+/* ... a FID. */
 extern bool cfd_type_contains(Oid type);
 /* Whether one of the attributes has a protected type. */
 extern bool cfd_has_protected(TupleDesc desc);
