@@ -107,6 +107,23 @@ golden_clock(void)
 }
 
 static void
+golden_announce(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09',
+	};
+	CfdReadAnnounce read;
+	const CfdWireAnnounce filled = {.low = 578437695752307201u, .high = 650777868590383874u};
+
+	check(cfd_decode_announce(golden_bytes, 16, &read), "Announce is read");
+	check(read.head.low == (uint64_t) UINT64_C(578437695752307201), "low of Announce");
+	check(read.head.high == (uint64_t) UINT64_C(650777868590383874), "high of Announce");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Announce filled");
+	check(!cfd_decode_announce(golden_bytes, 15, &read), "Announce cut short");
+}
+
+static void
 golden_grant(void)
 {
 	static const char golden_bytes[] = {
@@ -1847,6 +1864,7 @@ golden_messages(void)
 	golden_release();
 	golden_stats_answer();
 	golden_clock();
+	golden_announce();
 	golden_grant();
 	golden_restore_ticket();
 	golden_orderable();

@@ -7,13 +7,12 @@ superuser needs.
 """
 
 import contextlib
-import os
-import subprocess
 
 import psycopg
 import pytest
+from libraries import built
 from results import run
-from stack import PG_BIN, POSTGRES, RUN, Stack
+from stack import POSTGRES, RUN, Stack
 
 SECRET, PAY = "Kimberley the secret", 52_034
 
@@ -48,18 +47,7 @@ FUNCTIONS = [
 @pytest.fixture(scope="module")
 def library(stack, tmp_path_factory):
     """The superuser's library, where the server can read it."""
-    made = tmp_path_factory.mktemp("library")
-    (made / "spy.c").write_text(SOURCE)
-    asked = [PG_BIN / "pg_config", "--includedir-server"]
-    if "PG_CONFIG" in os.environ:
-        asked[0] = os.environ["PG_CONFIG"]
-    include = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    command = ["gcc", "-shared", "-fPIC", "-w", "-I", include, "-o", "spy.so", "spy.c"]
-    subprocess.run(command, cwd=made, check=True)
-    file = stack.data.parent / "log" / "spy.so"
-    file.write_bytes((made / "spy.so").read_bytes())
-    file.chmod(0o755)
-    return file
+    return built(stack, "spy", SOURCE, tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture

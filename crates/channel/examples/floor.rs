@@ -45,7 +45,6 @@ fn keeper(path: &Path) -> Outcome {
         status: Status::Accepted,
         arena: 0,
         session: 1,
-        token: [0; 16],
         incarnation: 1,
     })?;
     let mut body = Vec::new();
@@ -63,7 +62,7 @@ fn connect(path: &Path) -> Result<BackendEnd, Box<dyn std::error::Error>> {
         pid: std::process::id(),
         database: 0,
         session: 0,
-        token: [0; 16],
+        pass: [0; 16],
     };
     let start = Instant::now();
     loop {

@@ -169,7 +169,6 @@ impl Pending {
             status,
             arena: 0,
             session: 0,
-            token: [0; 16],
             incarnation: 0,
         };
         socket::send_with(&self.stream, &welcome.encode(), None)

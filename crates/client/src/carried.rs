@@ -14,6 +14,11 @@ const KNOWN_MAX: usize = 4096;
 const BEGIN: &str = "\n/*confide:";
 const END: &str = "*/";
 
+/// The comment for an envelope.
+pub(crate) fn comment(envelope: &str) -> String {
+    [BEGIN, envelope, END].concat()
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Carried {
@@ -33,7 +38,7 @@ impl Carried {
     /// The comment for a grant in an envelope.
     pub fn carry(&mut self, grant: &Arc<[u8]>, envelope: &str) -> String {
         self.sent.push(Arc::clone(grant));
-        [BEGIN, envelope, END].concat()
+        comment(envelope)
     }
 
     /// The server has told an error: it may not have come to some of the texts.

@@ -6,6 +6,7 @@
 //! setting (`bytea_output`, `standard_conforming_strings`, `search_path`).
 use envelope::handshake::{Initiator, Keeper, Use};
 use envelope::{Opener, Sealer, SecretKey};
+use std::time::Instant;
 
 use crate::Failure;
 
@@ -36,6 +37,7 @@ impl Handshake {
     /// Takes the keeper's message 2: the one field of the first SQL's result.
     pub fn offer(mut self, field: &str) -> Result<Offer, Failure> {
         let message = from_hex(field).ok_or_else(|| Failure::protocol("handshake"))?;
+        let since = Instant::now();
         let keeper = self.initiator.receive(&message)?;
         if keeper.evidence.contract != contract::VERSION {
             return Err(
@@ -51,6 +53,7 @@ impl Handshake {
         Ok(Offer {
             keeper,
             message,
+            since,
             sealer,
             opener,
         })
@@ -64,6 +67,8 @@ pub struct Offer {
     /// The keeper's key and evidence.
     pub keeper: Keeper,
     message: Vec<u8>,
+    /// When the keeper's message had come.
+    pub(crate) since: Instant,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
 }

@@ -21,10 +21,12 @@ pub mod copy;
 pub mod description;
 mod error;
 mod handshake;
+mod lease;
 mod session;
 mod types;
 
 pub use error::Failure;
 pub use handshake::{Handshake, Offer};
+pub use lease::Due;
 pub use session::{LiteralCache, Session, TEXT};
 pub use types::{Protected, TypeMap};

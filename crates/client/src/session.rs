@@ -1,14 +1,17 @@
 //! The session: keys, settings, and the sealing and opening of single values.
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use contract::TypeCode;
 use contract::envelope::{FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT, Origin, TEXT_PREFIX};
 use envelope::{Envelope, Opener, Sealer, format};
+use grant::Lease;
 use rewrite::{Form, Secret};
 use values::Env;
 
-use crate::carried::Carried;
+use crate::carried::{self, Carried};
+use crate::lease::{Due, Term};
 use crate::{Failure, Offer, Protected, TypeMap, array, blame};
 
 /// Settings that text formats depend on; the server reports them.
@@ -40,6 +43,7 @@ pub struct Session {
     /// A dump is being restored: literals and rows of COPY that are export envelopes go on as they are.
     pub restoring: bool,
     keys: Option<(Sealer, Opener)>,
+    term: Option<Term>,
     carried: Carried,
     generation: u64,
 }
@@ -47,6 +51,7 @@ pub struct Session {
 impl Session {
     /// Takes the keys of an accepted offer.
     pub fn begin(&mut self, offer: Offer) {
+        self.term = Term::of(offer.keeper.evidence.lease, offer.since);
         self.keys = Some((offer.sealer, offer.opener));
         self.generation += 1;
         self.carried = Carried::default();
@@ -69,6 +74,37 @@ impl Session {
             }
         }
         Ok(text)
+    }
+
+    /// Whether the session's lease has to be renewed.
+    pub fn lease_due(&self) -> Due {
+        match (&self.keys, &self.term) {
+            (Some(_), Some(term)) => term.due(Instant::now()),
+            _ => Due::No,
+        }
+    }
+
+    /// What renews it, to be appended to a text.
+    pub fn renew(&mut self) -> Result<String, Failure> {
+        let after = match &mut self.term {
+            Some(term) => term.renew(Instant::now()),
+            None => Duration::ZERO,
+        };
+        self.say(Lease::GoesOn(after))
+    }
+
+    /// What ends the session, to be appended to a text; its keys are forgotten.
+    pub fn leave(&mut self) -> Result<String, Failure> {
+        let said = self.say(Lease::Over);
+        self.lose();
+        said
+    }
+
+    fn say(&self, what: Lease) -> Result<String, Failure> {
+        let (sealer, _) = self.keys()?;
+        let mut envelope = String::new();
+        sealer.seal_text(0, FLAG_TEXT | FLAG_GRANT, &what.encode(), &mut envelope)?;
+        Ok(carried::comment(&envelope))
     }
 
     /// The envelope of a command about who sees a column.

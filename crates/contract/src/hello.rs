@@ -23,7 +23,7 @@ pub enum Status {
     WrongUser = 2,
     /// The keeper has as many channels as it allows.
     TooManyChannels = 3,
-    /// No session with this token (parallel workers).
+    /// No session that has announced a channel with this pass (parallel workers).
     NoSuchSession = 4,
     /// The keeper has started and waits for the WAL since its checkpoint; try
     /// again soon.
@@ -60,7 +60,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// What a backend says first.
 ///
 /// Bytes: magic 0..4, version 4..8, process id 8..12, database OID 12..16,
-/// session to join 16..24 (0: a new one), its token 24..40, zero 40..48.
+/// session to join 16..24 (0: a new one), the pass 24..40, zero 40..48.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// [`crate::VERSION`] of the sender.
@@ -72,8 +72,9 @@ pub struct Hello {
     pub database: u32,
     /// Session to join as a parallel worker, or 0 for a new session.
     pub session: u64,
-    /// Token that the leader's [`Welcome`] gave, or zeros.
-    pub token: [u8; 16],
+    /// The pass that the session's leader has announced
+    /// ([`crate::Kind::Announce`]), or zeros.
+    pub pass: [u8; 16],
 }
 
 impl Hello {
@@ -85,7 +86,7 @@ impl Hello {
         out[8..12].copy_from_slice(&self.pid.to_le_bytes());
         out[12..16].copy_from_slice(&self.database.to_le_bytes());
         out[16..24].copy_from_slice(&self.session.to_le_bytes());
-        out[24..40].copy_from_slice(&self.token);
+        out[24..40].copy_from_slice(&self.pass);
         out
     }
 
@@ -94,14 +95,14 @@ impl Hello {
         if u32_at(bytes, 0) != MAGIC {
             return None;
         }
-        let mut token = [0; 16];
-        token.copy_from_slice(&bytes[24..40]);
+        let mut pass = [0; 16];
+        pass.copy_from_slice(&bytes[24..40]);
         Some(Hello {
             version: u32_at(bytes, 4),
             pid: u32_at(bytes, 8),
             database: u32_at(bytes, 12),
             session: u64_at(bytes, 16),
-            token,
+            pass,
         })
     }
 }
@@ -109,7 +110,7 @@ impl Hello {
 /// What the keeper answers.
 ///
 /// Bytes: magic 0..4, version 4..8, status 8..12, first arena 12..16, session
-/// 16..24, token 24..40, incarnation 40..48, zero 48..64.
+/// 16..24, zero 24..40, incarnation 40..48, zero 48..64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// [`crate::VERSION`] of the keeper.
@@ -119,10 +120,8 @@ pub struct Welcome {
     /// Partition of this channel's statement arena; the partition after it is
     /// its plan arena.
     pub arena: u32,
-    /// Number of the session; parallel workers join by it.
+    /// Number of the session; parallel workers name it to join.
     pub session: u64,
-    /// Secret that a parallel worker must present to join.
-    pub token: [u8; 16],
     /// Random number of this run of the keeper.
     pub incarnation: u64,
 }
@@ -136,7 +135,6 @@ impl Welcome {
         out[8..12].copy_from_slice(&(self.status as u32).to_le_bytes());
         out[12..16].copy_from_slice(&self.arena.to_le_bytes());
         out[16..24].copy_from_slice(&self.session.to_le_bytes());
-        out[24..40].copy_from_slice(&self.token);
         out[40..48].copy_from_slice(&self.incarnation.to_le_bytes());
         out
     }
@@ -146,14 +144,11 @@ impl Welcome {
         if u32_at(bytes, 0) != MAGIC {
             return None;
         }
-        let mut token = [0; 16];
-        token.copy_from_slice(&bytes[24..40]);
         Some(Welcome {
             version: u32_at(bytes, 4),
             status: Status::from_u32(u32_at(bytes, 8))?,
             arena: u32_at(bytes, 12),
             session: u64_at(bytes, 16),
-            token,
             incarnation: u64_at(bytes, 40),
         })
     }

@@ -17,7 +17,7 @@ const MESSAGE_MAX: usize = 65_535;
 
 /// What the keeper says of itself, the payload of message 2.
 ///
-/// Bytes: version 1 `u8`, `1`, zeros 2..4, contract version `u32` LE, session `u64` LE; then the
+/// Bytes: version 1 `u8`, `1`, lease `u16` LE, contract version `u32` LE, session `u64` LE; then the
 /// document of its evidence, if the client has asked for one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Evidence {
@@ -25,6 +25,8 @@ pub struct Evidence {
     pub contract: u32,
     /// Number of the session in the keeper.
     pub session: u64,
+    /// Seconds for which the session goes on without being renewed; 0: for good.
+    pub lease: u16,
     /// A document (crate `evidence`), or nothing. Nothing of it is verified here.
     pub document: Vec<u8>,
 }
@@ -35,13 +37,21 @@ impl Evidence {
         Evidence {
             contract: contract::VERSION,
             session,
+            lease: 0,
             document,
         }
     }
 
+    /// The same, of a session that is a lease of so many seconds.
+    #[must_use]
+    pub fn with_lease(self, lease: u16) -> Evidence {
+        Evidence { lease, ..self }
+    }
+
     /// Bytes of the payload.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![1, 1, 0, 0];
+        let mut out = vec![1, 1];
+        out.extend_from_slice(&self.lease.to_le_bytes());
         out.extend_from_slice(&self.contract.to_le_bytes());
         out.extend_from_slice(&self.session.to_le_bytes());
         out.extend_from_slice(&self.document);
@@ -52,16 +62,17 @@ impl Evidence {
     pub fn decode(bytes: &[u8]) -> Result<Evidence, Error> {
         let malformed = Error::Evidence("malformed");
         let (head, rest) = bytes.split_first_chunk::<4>().ok_or(malformed.clone())?;
-        match head {
-            [1, 1, 0, 0] => {}
+        let lease = match *head {
+            [1, 1, low, high] => u16::from_le_bytes([low, high]),
             [1, ..] => return Err(malformed),
             _ => return Err(Error::Evidence("unknown version")),
-        }
+        };
         let (contract, rest) = rest.split_first_chunk().ok_or(malformed.clone())?;
         let (session, document) = rest.split_first_chunk().ok_or(malformed)?;
         Ok(Evidence {
             contract: u32::from_le_bytes(*contract),
             session: u64::from_le_bytes(*session),
+            lease,
             document: document.to_vec(),
         })
     }

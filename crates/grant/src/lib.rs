@@ -12,12 +12,14 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod lease;
 mod policy;
 mod ticket;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use codec::Malformed;
+pub use lease::Lease;
 pub use policy::{Command, Verb};
 pub use ticket::{NUMBER_BYTES, Place, Ticket};
 

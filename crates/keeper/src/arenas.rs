@@ -77,6 +77,11 @@ impl Arenas {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many channels are open.
+    pub fn open(&self) -> usize {
+        self.read().values().filter(|member| !member.left).count()
+    }
+
     /// Arenas for one more channel; `None` if no numbers are left.
     pub fn enter(&self, numbers: &Arc<Numbers>, budget: &Arc<Budget>) -> Option<Arc<ArenaPair>> {
         let pair = ArenaPair::new(numbers, budget)?;

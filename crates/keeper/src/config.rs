@@ -79,6 +79,11 @@ pub struct Config {
     pub session_memory_limit: Bytes,
     /// Channels open at a time.
     pub max_channels: u32,
+    /// Channels open at a time in one session: the backend's and those of its parallel workers.
+    pub session_channels: u32,
+    /// Seconds for which a client's session goes on without being renewed by the client, which
+    /// the proxy does; 0: for as long as its channel is open. A statement that takes longer fails.
+    pub session_lease_seconds: u16,
     /// Whether a client's session may do with values only what a grant of the client covers
     /// (docs/security.md).
     pub require_grants: bool,
@@ -121,6 +126,8 @@ impl Default for Config {
             read_ahead: true,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
+            session_channels: 64,
+            session_lease_seconds: 8 * 60 * 60,
             require_grants: true,
             sandbox: true,
             administrators: Vec::new(),

@@ -13,6 +13,10 @@ pub enum Ended {
     LeaderGone,
     /// Its client's key is authorised no more: until the next handshake.
     KeyWithdrawn,
+    /// Its client has not renewed it in time: until it does.
+    LeaseOver,
+    /// Its client has left: until the next handshake.
+    Left,
 }
 
 /// Why an operation gave no result.
@@ -91,6 +95,8 @@ pub fn ended(why: Ended) -> Error {
         .detail(match why {
             Ended::LeaderGone => "The session's leader has gone.",
             Ended::KeyWithdrawn => "The client's key is authorised no more.",
+            Ended::LeaseOver => "The client has not renewed the session in time.",
+            Ended::Left => "The client has left.",
         })
 }
 

@@ -25,8 +25,10 @@ use crate::zone::Zone;
 use contract::hello::{Hello, Status};
 use grant::Column;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 use store::{Budget, ColumnId, NoJournal, Store};
 
 /// What the keeper has done, in numbers.
@@ -44,6 +46,12 @@ pub struct Counters {
     pub panics_total: AtomicU64,
     /// Handshakes that succeeded.
     pub handshakes_total: AtomicU64,
+    /// Leases that clients have renewed.
+    pub renewals_total: AtomicU64,
+    /// Sessions that clients have ended.
+    pub goodbyes_total: AtomicU64,
+    /// Sessions whose lease was over.
+    pub leases_over_total: AtomicU64,
     /// Handshakes that failed.
     pub handshakes_failed_total: AtomicU64,
     /// Collections of garbage that began.
@@ -180,15 +188,20 @@ impl Keeper {
         }
         let found = self.sessions().get(&hello.session).and_then(Weak::upgrade);
         let session = found.ok_or(Status::NoSuchSession)?;
-        aws_lc_rs::constant_time::verify_slices_are_equal(&session.token, &hello.token)
+        let pass = session.pass.lock();
+        let announced = *pass.unwrap_or_else(PoisonError::into_inner);
+        let pass = announced.ok_or(Status::NoSuchSession)?;
+        aws_lc_rs::constant_time::verify_slices_are_equal(&pass, &hello.pass)
             .map_err(|_| Status::NoSuchSession)?;
+        if session.arenas.open() >= self.config.session_channels as usize {
+            return Err(Status::TooManyChannels);
+        }
         Ok((session, false))
     }
 
     fn begin(&self, database: u32) -> Option<Arc<Session>> {
         let limit = self.config.session_memory_limit.0;
         let budget = Budget::within(self.store.budget(), limit, "session_memory_limit");
-        let token = random().ok()?;
         let mut sessions = self.sessions();
         let id = loop {
             let id = u64::from_le_bytes(random().ok()?);
@@ -196,7 +209,7 @@ impl Keeper {
                 break id;
             }
         };
-        let session = Arc::new(Session::new(id, token, database, budget, &self.numbers));
+        let session = Arc::new(Session::new(id, database, budget, &self.numbers));
         sessions.insert(id, Arc::downgrade(&session));
         Some(session)
     }
@@ -240,6 +253,19 @@ impl Keeper {
                     shared.client = None;
                     shared.ended = Some(Ended::KeyWithdrawn);
                 });
+            }
+        }
+    }
+
+    /// Ends the sessions whose clients have not renewed them in time.
+    pub(crate) fn end_overdue(&self, now: Instant) {
+        let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
+        for session in sessions {
+            let lease = session.lease();
+            let over = lease.as_ref().is_some_and(|lease| lease.is_over(now));
+            if over && session.end_for_now(Ended::LeaseOver) {
+                self.counters.leases_over_total.fetch_add(1, Relaxed);
+                tracing::info!(session = session.id, "the session's lease is over");
             }
         }
     }

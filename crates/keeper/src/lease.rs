@@ -1,15 +1,35 @@
-//! Sessions of clients end when their key is withdrawn from the file of authorised clients:
-//! at once on SIGHUP and at any handshake, within seconds otherwise.
+//! Sessions of clients end when their key is withdrawn from the file of authorised clients (at
+//! once on SIGHUP and at any handshake, within seconds otherwise), and when their client has not
+//! renewed them in time (`term`).
 //!
 //! Not here: what a session that has ended still answers (`dispatch::policy`).
 
 use crate::background;
 use crate::keeper::Keeper;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Starts the thread that looks after the file.
+/// How often leases are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Starts the threads that look after the file, and after leases.
 pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
-    background::start("clients", &keeper.withdrawn, keeper, look)
+    background::start("clients", &keeper.withdrawn, keeper, look)?;
+    if keeper.config.session_lease_seconds == 0 {
+        return Ok(());
+    }
+    let owner = Arc::downgrade(keeper);
+    let look = move || {
+        while let Some(keeper) = owner.upgrade() {
+            keeper.end_overdue(Instant::now());
+            drop(keeper);
+            std::thread::sleep(LOOK);
+        }
+    };
+    let started = std::thread::Builder::new()
+        .name("leases".into())
+        .spawn(look);
+    started.map(|_| ()).map_err(|e| e.to_string())
 }
 
 fn look(keeper: &Keeper, _woken: bool) -> bool {

@@ -53,6 +53,7 @@ mod server;
 mod session;
 mod signatures;
 mod space;
+mod term;
 mod tickets;
 mod viewers;
 mod zone;

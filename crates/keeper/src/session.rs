@@ -10,6 +10,7 @@ use crate::grants::Grants;
 use crate::numbers::Numbers;
 use crate::program::Program;
 use crate::provenance::Provenance;
+use crate::term::Lease;
 use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
 use envelope::{Opener, PublicKey, Sealer};
@@ -18,6 +19,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 use store::Budget;
 use values::{Env, Error};
 
@@ -93,8 +95,9 @@ pub struct Shared {
 pub struct Session {
     /// Its number.
     pub id: u64,
-    /// The secret by which workers join.
-    pub token: [u8; 16],
+    /// By which channels may join, while the leader has announced some.
+    pub pass: Mutex<Option<[u8; 16]>>,
+    lease: Mutex<Option<Lease>>,
     /// Database that the leader named.
     pub database: u32,
     /// Memory of its arenas.
@@ -140,16 +143,11 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 
 impl Session {
     /// A session without channels.
-    pub fn new(
-        id: u64,
-        token: [u8; 16],
-        database: u32,
-        budget: Arc<Budget>,
-        numbers: &Arc<Numbers>,
-    ) -> Session {
+    pub fn new(id: u64, database: u32, budget: Arc<Budget>, numbers: &Arc<Numbers>) -> Session {
         Session {
             id,
-            token,
+            pass: Mutex::default(),
+            lease: Mutex::default(),
             database,
             budget,
             counters: Counters::default(),
@@ -201,6 +199,48 @@ impl Session {
         let result = change(&mut shared);
         self.version.fetch_add(1, Ordering::Release);
         result
+    }
+
+    /// Until when its client has been there.
+    pub fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A handshake has succeeded, whose second message was sent then.
+    pub fn begin_lease(&self, since: Instant, seconds: u16) {
+        let length = Duration::from_secs(seconds.into());
+        *self.lease() = (seconds > 0).then(|| Lease::begin(since, length));
+    }
+
+    /// Its client has renewed it. A session whose lease was over goes on.
+    pub fn renew(&self, after: Duration, now: Instant) {
+        let mut lease = self.lease();
+        let Some(lease) = lease.as_mut() else {
+            return;
+        };
+        lease.renew(after, now);
+        let (Shared { ended, .. }, _) = self.shared();
+        if ended == Some(Ended::LeaseOver) && !lease.is_over(now) {
+            self.change(|shared| shared.ended = None);
+        }
+    }
+
+    /// The client has left: only another handshake brings it back.
+    pub fn leave(&self) {
+        *self.lease() = None;
+        self.change(|shared| {
+            shared.client = None;
+            shared.ended = Some(Ended::Left);
+        });
+    }
+
+    /// Ends it unless it has ended; whether it had not. Its client may bring it back.
+    pub fn end_for_now(&self, why: Ended) -> bool {
+        if read(&self.shared).ended.is_some() {
+            return false;
+        }
+        self.change(|shared| shared.ended = Some(why));
+        true
     }
 
     /// Registers a program; gives its handle.

@@ -122,6 +122,7 @@ impl Ends {
             }
             n = self.client_read.read_buf(&mut self.from_client), if read_client => {
                 if !matches!(n, Ok(n) if n > 0) {
+                    core.leave();
                     return Err(Some(Stop::Closed));
                 }
             }

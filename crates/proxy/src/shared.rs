@@ -29,6 +29,8 @@ pub struct Stats {
     pub opened: AtomicU64,
     /// Handshakes with the keeper.
     pub handshakes: AtomicU64,
+    /// Leases of sessions renewed.
+    pub renewals: AtomicU64,
     /// Schemas that were read as a whole.
     pub schema_loads: AtomicU64,
     /// Questions of what has changed in a schema.
@@ -224,7 +226,7 @@ impl Shared {
     /// The counters, for people and for monitoring.
     pub fn metrics(&self) -> Vec<Metric> {
         let s = &self.stats;
-        let counters: [(&str, &str, &AtomicU64); 11] = [
+        let counters: [(&str, &str, &AtomicU64); 12] = [
             ("connections_total", "Connections accepted.", &s.connections),
             ("statements_total", "Queries and Executes.", &s.statements),
             ("refused_total", "Statements refused.", &s.refused),
@@ -234,6 +236,11 @@ impl Shared {
                 "handshakes_total",
                 "Handshakes with the keeper.",
                 &s.handshakes,
+            ),
+            (
+                "renewals_total",
+                "Leases of sessions with the keeper renewed.",
+                &s.renewals,
             ),
             (
                 "schema_loads_total",

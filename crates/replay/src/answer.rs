@@ -56,7 +56,9 @@ impl Here<'_> {
     /// What an answered request is answered with.
     pub fn answer(&mut self, kind: Kind, message: &[u8]) -> Answered {
         match kind {
-            Kind::Ping | Kind::Fence | Kind::Policy | Kind::RecoveryDone => Ok(Vec::new()),
+            Kind::Ping | Kind::Fence | Kind::Policy | Kind::RecoveryDone | Kind::Announce => {
+                Ok(Vec::new())
+            }
             Kind::Checkpoint | Kind::Follow => Ok(Vec::new()),
             Kind::Declassify => self.ask_declassify(&read(message)?),
             Kind::DeclassifyBatch => self.ask_batch(&read(message)?),

@@ -6,6 +6,7 @@ use crate::here::Here;
 use crate::program::Signatures;
 use crate::session::{Channel, World};
 use channel::{KeeperEnd, Listener};
+use contract::codec::Part;
 use contract::hello::{Hello, Status, Welcome};
 use contract::{Kind, VERSION, body};
 use recording::{Chunk, Event, Outcome, Recorded};
@@ -42,10 +43,26 @@ impl Took {
 
 struct State {
     world: World,
-    tokens: HashMap<u64, [u8; 16]>,
+    /// What leaders have announced.
+    passes: HashMap<u64, [u8; 16]>,
     next_arena: u32,
     next_session: u64,
     counts: Counts,
+}
+
+impl State {
+    /// Channels may join a session, or may not any more.
+    fn joins(&mut self, session: u64, kind: Kind, message: &[u8]) {
+        if kind == Kind::Announce
+            && let Ok(pass) = body::Announce::decode(message)
+        {
+            let pass = u128::from(pass.high) << 64 | u128::from(pass.low);
+            self.passes.insert(session, pass.to_le_bytes());
+        }
+        if kind == Kind::Withdraw {
+            self.passes.remove(&session);
+        }
+    }
 }
 
 /// A replayer.
@@ -73,7 +90,7 @@ impl Replayer {
         Replayer {
             state: Mutex::new(State {
                 world,
-                tokens: HashMap::new(),
+                passes: HashMap::new(),
                 next_arena: contract::fid::ARENA_BASE,
                 next_session: 1,
                 counts: Counts::default(),
@@ -130,11 +147,9 @@ impl Replayer {
         let session = match hello.session {
             0 => {
                 state.next_session += 1;
-                let token = u128::from(state.next_session).to_le_bytes();
-                state.tokens.insert(state.next_session, token);
                 state.next_session
             }
-            joined if state.tokens.get(&joined) == Some(&hello.token) => joined,
+            joined if state.passes.get(&joined) == Some(&hello.pass) => joined,
             _ => return Err(Status::NoSuchSession),
         };
         let arena = state.next_arena;
@@ -148,7 +163,6 @@ impl Replayer {
             status: Status::Accepted,
             arena,
             session,
-            token: state.tokens.get(&session).copied().unwrap_or_default(),
             incarnation: 1,
         })
     }
@@ -185,6 +199,7 @@ impl Replayer {
     ) -> Result<Vec<u8>, Refused> {
         let mut guard = self.lock();
         let state = &mut *guard;
+        state.joins(session, kind, message);
         let mut here = Here {
             world: &mut state.world,
             channel,

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 20
+#define CFD_CONTRACT_VERSION 21
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -70,6 +70,8 @@
 #define CFD_KIND_STATS 21
 #define CFD_KIND_FORGET 22
 #define CFD_KIND_CLOCK 23
+#define CFD_KIND_ANNOUNCE 26
+#define CFD_KIND_WITHDRAW 27
 #define CFD_KIND_GRANT 29
 #define CFD_KIND_RESTORE_TICKET 30
 #define CFD_KIND_ORDERABLE 31
@@ -145,6 +147,7 @@
 	X(17, "Fence") \
 	X(18, "Handshake") \
 	X(21, "Stats") \
+	X(26, "Announce") \
 	X(31, "Orderable") \
 	X(25, "Policy") \
 	X(34, "GetEnvelope") \

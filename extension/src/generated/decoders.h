@@ -188,6 +188,25 @@ cfd_decode_clock(const void *bytes, uint64_t length, CfdReadClock *out)
 	return cfd_read_clock(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadAnnounce
+{
+	CfdWireAnnounce head;
+} CfdReadAnnounce;
+
+static inline bool
+cfd_read_announce(CfdReader *from, CfdReadAnnounce *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_announce(const void *bytes, uint64_t length, CfdReadAnnounce *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_announce(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadGrant
 {
 	const uint8_t *envelope;

@@ -58,6 +58,14 @@ typedef struct CfdWireClock
 } CFD_IN_MESSAGE CfdWireClock;
 _Static_assert(sizeof(CfdWireClock) == 8, "CfdWireClock");
 
+/* Session's leader only. Other channels may join the session with this pass, which the leader has drawn, until it is withdrawn or another one is announced. */
+typedef struct CfdWireAnnounce
+{
+	uint64_t	low;	/* One half of the pass. */
+	uint64_t	high;	/* The other half. */
+} CFD_IN_MESSAGE CfdWireAnnounce;
+_Static_assert(sizeof(CfdWireAnnounce) == 16, "CfdWireAnnounce");
+
 /* Whether values of a column can be compared in this session. */
 typedef struct CfdWireOrderable
 {

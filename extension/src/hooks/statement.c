@@ -28,6 +28,7 @@
 #include "compat/compat.h"
 #include "executor/executor.h"
 #include "session/pins.h"
+#include "session/session.h"
 #include "hooks/hooks.h"
 #include "hooks/shared.h"
 #include "miscadmin.h"
@@ -72,19 +73,20 @@ reads_confide_table(const PlannedStmt *plan)
 }
 
 /*
- * Workers join the leader's session, so it must be there before they start, and
- * what they may be handed must have been done. The release of an earlier statement's values,
- * which does not wake the keeper, must not come after what workers leave for this one.
+ * Workers join the leader's session, so it must be there before they start and have announced
+ * them, and what they may be handed must have been done. The release of an earlier statement's
+ * values, which does not wake the keeper, must not come after what workers leave for this one.
+ * Whether they were announced.
  */
-static void
+static bool
 before_parallel(const PlannedStmt *plan)
 {
 	if (!plan->parallelModeNeeded || IsParallelWorker())
-		return;
-	if (reads_confide_table(plan))
-		cfd_fence();
-	else
-		cfd_fence_outstanding();
+		return false;
+	if (!cfd_channel.connected && !reads_confide_table(plan))
+		return false;
+	cfd_session_announce();
+	return true;
 }
 
 static void
@@ -132,8 +134,8 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	CfdPassing	passing;
 	CfdRunning	running = begin_running(&mode);
 	CfdUnchecked *unchecked = cfd_unchecked_insert(query->plannedstmt);
+	bool		announced = before_parallel(query->plannedstmt);
 
-	before_parallel(query->plannedstmt);
 	cfd_mode = CFD_MODE_QUERY;
 	query->dest = cfd_passing_receiver(&passing, dest, query->tupDesc, cfd_statement_depth == 0);
 	shown = query->dest;
@@ -154,6 +156,8 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 		cfd_running = running;
 		query->dest = dest;
 		cfd_unchecked_end(unchecked);
+		if (announced)
+			cfd_session_withdraw();
 		if (held_back)
 		{
 			cfd_results_end();
@@ -258,6 +262,20 @@ builds_protected_index(const Node *statement)
 	return found;
 }
 
+/* As before_parallel, of what builds indexes with workers. */
+static bool
+before_maintenance(const Node *statement)
+{
+	bool		builds = IsA(statement, IndexStmt) || IsA(statement, ReindexStmt) ||
+		IsA(statement, ClusterStmt) || IsA(statement, AlterTableStmt);
+
+	if (!builds || max_parallel_maintenance_workers == 0 || !cfd_channel.connected ||
+		!IsTransactionState() || builds_protected_index(statement))
+		return false;
+	cfd_session_announce();
+	return true;
+}
+
 /*
  * What may keep FIDs in memory beyond the end of the transaction that read them:
  * garbage collection must not free them meanwhile.
@@ -322,6 +340,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	int			workers = max_parallel_maintenance_workers;
 	CfdRunning	running = cfd_running;
 	bool		building = cfd_cell_building;
+	bool		announced;
 
 	cfd_flush_dropped();
 	cfd_known_end_statement();
@@ -329,6 +348,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_cells_adapt(statement)));
 	if (adapted != statement)
 		read_only = false;
+	announced = before_maintenance(adapted->utilityStmt);
 	cfd_mode = mode_of(adapted->utilityStmt, context);
 	outermost_copy = cfd_statement_depth == 0 && cfd_mode == CFD_MODE_COPY;
 	if (outermost_copy)
@@ -361,6 +381,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_cell_building = building;
 		cfd_known_end(&cfd_known[CFD_SCOPE_BUILD]);
 		cfd_unchecked_end(unchecked);
+		if (announced)
+			cfd_session_withdraw();
 		if (outermost_copy)
 			cfd_copy_end();
 		unpin_holder();

@@ -107,7 +107,7 @@ open_channel(void)
 	CfdSession	leader = {0};
 	bool		join = cfd_session_leader(&leader);
 
-	cfd_connect(&ch.link, join ? leader.id : 0, leader.token);
+	cfd_connect(&ch.link, join ? leader.id : 0, leader.pass);
 	cfd_ring_init(&ch.requests, ch.link.base, CFD_REQUEST_CONTROL, CFD_REQUEST_DATA, CFD_REQUEST_RING_BYTES);
 	cfd_ring_init(&ch.answers, ch.link.base, CFD_ANSWER_CONTROL, CFD_ANSWER_DATA, CFD_ANSWER_RING_BYTES);
 	cfd_spin_init(&ch.spin_read);
@@ -130,7 +130,6 @@ open_channel(void)
 	}
 	PG_END_TRY();
 	cfd_arena_open(ch.link.welcome.arena);
-	cfd_session_publish(&ch.link.welcome);
 }
 
 /* Takes wake-up bytes from the socket; notices that the keeper has hung up. */

@@ -117,7 +117,7 @@ open_socket(TimestampTz deadline)
 }
 
 static void
-send_hello(int sock, uint64 session, const unsigned char *token)
+send_hello(int sock, uint64 session, const unsigned char *pass)
 {
 	unsigned char bytes[CFD_HELLO_BYTES];
 	CfdHello	hello;
@@ -129,7 +129,7 @@ send_hello(int sock, uint64 session, const unsigned char *token)
 	hello.database = MyDatabaseId;
 	hello.session = session;
 	if (session != 0)
-		memcpy(hello.token, token, sizeof(hello.token));
+		memcpy(hello.pass, pass, sizeof(hello.pass));
 	cfd_encode_hello(bytes, &hello);
 	do
 		sent = send(sock, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -296,7 +296,7 @@ map_memory(int fd)
  * whoever waits in vain is told why, not that time is over.
  */
 static bool
-cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *token, TimestampTz last)
+cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *pass, TimestampTz last)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
 	volatile int sock;
@@ -306,7 +306,7 @@ cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *token, T
 	sock = open_socket(deadline);
 	PG_TRY();
 	{
-		send_hello(sock, session, token);
+		send_hello(sock, session, pass);
 		receive_welcome(sock, &link->welcome, &fd, deadline);
 		later = link->welcome.magic == CFD_HELLO_MAGIC &&
 			link->welcome.version == CFD_CONTRACT_VERSION &&
@@ -341,11 +341,11 @@ cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *token, T
 }
 
 void
-cfd_connect(CfdLink *link, uint64 session, const unsigned char *token)
+cfd_connect(CfdLink *link, uint64 session, const unsigned char *pass)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), cfd_connect_timeout);
 
-	while (!cfd_connect_attempt(link, session, token, deadline))
+	while (!cfd_connect_attempt(link, session, pass, deadline))
 	{
 		TimestampTz soon = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS + 1);
 

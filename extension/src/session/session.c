@@ -5,11 +5,12 @@
  * An array with an entry per PGPROC. There is no lock: a leader writes its entry
  * before it launches workers, and workers read no other.
  *
- * Invariant: entries of processes without a channel are empty.
+ * Invariant: entries are empty but of processes that may have workers now.
  */
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "session/channel.h"
 #include "session/session.h"
 #include "compat/compat.h"
 #include "access/twophase.h"
@@ -21,6 +22,8 @@
 
 static CfdSession *sessions = NULL;
 static bool exit_registered = false;
+/* Running statements that have announced workers. */
+static int	announced = 0;
 
 static Size
 sessions_size(void)
@@ -65,19 +68,38 @@ clear_at_exit(int code, Datum arg)
 }
 
 void
-cfd_session_publish(const CfdWelcome *welcome)
+cfd_session_announce(void)
 {
 	CfdSession *entry = cfd_session_entry_of(MyProc);
+	CfdWireAnnounce body;
+	CfdSession	made;
+	uint32		length;
 
-	if (entry == NULL)
-		return;
+	StaticAssertStmt(sizeof(body) == sizeof(made.pass), "a pass is what is announced");
+	if (!pg_strong_random(&body, sizeof(body)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate a random pass for parallel workers")));
 	if (!exit_registered)
 	{
 		on_shmem_exit(clear_at_exit, (Datum) 0);
 		exit_registered = true;
 	}
-	entry->id = welcome->session;
-	memcpy(entry->token, welcome->token, sizeof(entry->token));
+	memcpy(made.pass, &body, sizeof(made.pass));
+	cfd_call(CFD_KIND_ANNOUNCE, &body, sizeof(body), NULL, 0, &length);
+	made.id = cfd_channel.link.welcome.session;
+	if (entry != NULL)
+		*entry = made;
+	announced++;
+}
+
+void
+cfd_session_withdraw(void)
+{
+	if (--announced > 0)
+		return;
+	cfd_session_clear();
+	cfd_try_send(CFD_KIND_WITHDRAW, NULL, 0, false);
 }
 
 void

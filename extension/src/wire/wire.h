@@ -136,7 +136,7 @@ typedef struct CfdHello
 	uint32_t	pid;
 	uint32_t	database;
 	uint64_t	session;
-	unsigned char token[16];
+	unsigned char pass[16];
 } CfdHello;
 
 static inline void
@@ -148,7 +148,7 @@ cfd_encode_hello(unsigned char *out, const CfdHello *hello)
 	cfd_put32(out + 8, hello->pid);
 	cfd_put32(out + 12, hello->database);
 	cfd_put64(out + 16, hello->session);
-	memcpy(out + 24, hello->token, 16);
+	memcpy(out + 24, hello->pass, 16);
 }
 
 typedef struct CfdWelcome
@@ -158,7 +158,6 @@ typedef struct CfdWelcome
 	uint32_t	status;
 	uint32_t	arena;
 	uint64_t	session;
-	unsigned char token[16];
 	uint64_t	incarnation;
 } CfdWelcome;
 
@@ -170,7 +169,6 @@ cfd_decode_welcome(CfdWelcome *welcome, const unsigned char *in)
 	welcome->status = cfd_get32(in + 8);
 	welcome->arena = cfd_get32(in + 12);
 	welcome->session = cfd_get64(in + 16);
-	memcpy(welcome->token, in + 24, 16);
 	welcome->incarnation = cfd_get64(in + 40);
 }
 

@@ -19,7 +19,7 @@ pub fn hello() -> Hello {
         pid: 4711,
         database: 16384,
         session: 0x0102_0304_0506_0708,
-        token: *b"0123456789abcdef",
+        pass: *b"0123456789abcdef",
     }
 }
 
@@ -29,7 +29,6 @@ fn welcome() -> Welcome {
         status: Status::TooManyChannels,
         arena: contract::fid::ARENA_BASE + 6,
         session: 9,
-        token: *b"fedcba9876543210",
         incarnation: 0xA1B2_C3D4_E5F6_0718,
     }
 }
@@ -44,9 +43,9 @@ fn header() -> Header {
 
 pub(super) fn text() -> String {
     let mut out = format!("/* {} */\n", super::NOTICE);
-    out.push_str("/* Hello: version 1, pid 4711, database 16384, session 0x0102030405060708, token \"0123456789abcdef\" */\n");
+    out.push_str("/* Hello: version 1, pid 4711, database 16384, session 0x0102030405060708, pass \"0123456789abcdef\" */\n");
     bytes(&mut out, "golden_hello", &hello().encode());
-    out.push_str("/* Welcome: version 1, TooManyChannels, arena ARENA_BASE + 6, session 9, token \"fedcba9876543210\", incarnation 0xA1B2C3D4E5F60718 */\n");
+    out.push_str("/* Welcome: version 1, TooManyChannels, arena ARENA_BASE + 6, session 9, incarnation 0xA1B2C3D4E5F60718 */\n");
     bytes(&mut out, "golden_welcome", &welcome().encode());
     out.push_str("/* Header: 40 bytes, Eval, sequence 77 */\n");
     bytes(&mut out, "golden_header", &header().encode());

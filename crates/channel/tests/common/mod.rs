@@ -20,7 +20,7 @@ pub fn hello() -> Hello {
         pid: std::process::id(),
         database: 5,
         session: 0,
-        token: [3; 16],
+        pass: [3; 16],
     }
 }
 
@@ -30,7 +30,6 @@ pub fn welcome() -> Welcome {
         status: Status::Accepted,
         arena: 9,
         session: 77,
-        token: [4; 16],
         incarnation: 12345,
     }
 }

@@ -307,7 +307,19 @@ messages! {
         now: i64,
     };
 
-    /// What a statement of the client may do ([`crate::envelope::FLAG_GRANT`]).
+    /// Session's leader only. Other channels may join the session with this pass, which the leader
+    /// has drawn, until it is withdrawn or another one is announced.
+    Announce = 26, body {
+        /// One half of the pass.
+        low: u64,
+        /// The other half.
+        high: u64,
+    } answer {};
+    /// Session's leader only. Nobody may join any more; who has joined stays.
+    Withdraw = 27, body {};
+
+    /// What a statement of the client may do, or that its session goes on or is over
+    /// ([`crate::envelope::FLAG_GRANT`]).
     Grant = 29, body<'a> {
         ;
         /// The client's envelope.

@@ -101,7 +101,7 @@ fn in_process(report: &mut Report, one: bool) -> Result<()> {
         pid: 1,
         database: 1,
         session: 0,
-        token: [0; 16],
+        pass: [0; 16],
     };
     let mut connection =
         Connection::open(&Arc::new(keeper), &hello).map_err(|s| format!("{s:?}"))?;

@@ -97,7 +97,7 @@ impl Process {
             pid: std::process::id(),
             database: 1,
             session: 0,
-            token: [0; 16],
+            pass: [0; 16],
         };
         let path = self.dir.path().join("socket");
         let mut end = BackendEnd::connect(&path, hello, Duration::from_secs(5))?;

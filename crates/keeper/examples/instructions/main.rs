@@ -50,7 +50,7 @@ fn hello() -> Hello {
         pid: 1,
         database: 1,
         session: 0,
-        token: [0; 16],
+        pass: [0; 16],
     }
 }
 
@@ -67,7 +67,6 @@ fn ring(times: u64) -> Result<()> {
             status: Status::Accepted,
             arena: 9,
             session: 77,
-            token: [4; 16],
             incarnation: 1,
         };
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(pending.accept(welcome)?)

@@ -15,7 +15,7 @@ use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
 use contract::envelope::Origin as Maker;
 use contract::{Fid, body};
 use envelope::Envelope;
-use grant::{Grant, family};
+use grant::{Grant, Lease, family};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use store::{ColumnId, Label, Window};
@@ -72,9 +72,15 @@ impl Connection {
         }
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
         let opened = client.opener.open_parsed(&parsed, &mut self.plain);
-        let grant = opened.map_err(super::envelopes::unopened).and_then(|()| {
-            Grant::decode(&self.plain).map_err(|_| fail::malformed("The grant is malformed."))
-        });
+        opened.map_err(super::envelopes::unopened)?;
+        if Lease::is_one(&self.plain) {
+            return self.lease(&self.plain);
+        }
+        if let Some(ended) = self.ended {
+            return Err(fail::ended(ended).into());
+        }
+        let grant = Grant::decode(&self.plain);
+        let grant = grant.map_err(|_| fail::malformed("The grant is malformed."));
         self.wipe();
         let (grant, standing) = (grant?, &self.keeper.standing);
         let by = self.client.as_ref().map_or("-", |c| c.name.as_str());

@@ -12,6 +12,7 @@ use envelope::handshake::Responder;
 use evidence::Purpose;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 use values::Error;
 
 impl Connection {
@@ -38,9 +39,11 @@ impl Connection {
             true => self.keeper.zone.show(Purpose::Session, message)?,
             false => Vec::new(),
         };
-        let evidence = Evidence::new(self.session.id, document);
+        let evidence = Evidence::new(self.session.id, document)
+            .with_lease(self.keeper.config.session_lease_seconds);
+        let made = Instant::now();
         let answer = responder.respond(&evidence).map_err(failed)?;
-        self.responder = Some(responder);
+        self.responder = Some((responder, made));
         self.answer(&answer::Handshake { message: &answer });
         Ok(())
     }
@@ -48,7 +51,7 @@ impl Connection {
     fn finish(&mut self, message: &[u8]) -> Result<(), Error> {
         let failed = |e: envelope::Error| fail::handshake(&e);
         let responder = self.responder.take();
-        let responder =
+        let (responder, made) =
             responder.ok_or_else(|| failed(envelope::Error::Handshake("message out of order")))?;
         let (key, keys) = responder.finish(message).map_err(failed)?;
         let name = self.keeper.clients.name(&key);
@@ -80,10 +83,11 @@ impl Connection {
             let grants = session.grants.write();
             grants.unwrap_or_else(PoisonError::into_inner).clear();
             shared.client = Some(Arc::new(client));
-            if shared.ended == Some(Ended::KeyWithdrawn) {
+            if shared.ended != Some(Ended::LeaderGone) {
                 shared.ended = None;
             }
         });
+        session.begin_lease(made, self.keeper.config.session_lease_seconds);
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod envelopes;
 mod evaluate;
 mod garbage;
 mod handshake;
+mod join;
 mod ledger;
 mod load;
 mod policy;
@@ -49,6 +50,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 use values::{Env, Error};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -76,7 +78,7 @@ pub struct Connection {
     /// The first error of a one-way request that was not told yet.
     pending: Option<Arc<Error>>,
     /// A handshake that has begun.
-    responder: Option<Responder>,
+    responder: Option<(Responder, Instant)>,
     /// A copy of the store's files that a backup is made of.
     copy: Option<vault::Copy>,
     /// A collection of garbage that has begun.
@@ -180,7 +182,6 @@ impl Connection {
             status: Status::Accepted,
             arena: self.space.own.first(),
             session: self.session.id,
-            token: self.session.token,
             incarnation: self.keeper.incarnation,
         }
     }
@@ -263,6 +264,7 @@ impl Connection {
             Kind::CellHash => self.cell_hash(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
+            Kind::Announce => self.announce(&take(body)?),
             Kind::Orderable => self.orderable(take(body)?),
             Kind::PartitionOpen => self.partition_open(take(body)?),
             Kind::ProgramRegister => self.program_register(take(body)?),
@@ -305,6 +307,10 @@ impl Connection {
                 Ok(())
             }
             Kind::Grant => self.grant(take(body)?),
+            Kind::Withdraw => {
+                self.withdraw();
+                Ok(())
+            }
             Kind::PutBatch => self.put_batch(take(body)?),
             Kind::PutPlain => self.put_plain(take(body)?),
             Kind::Release => self.release(take(body)?),

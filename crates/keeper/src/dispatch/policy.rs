@@ -17,11 +17,19 @@ impl Connection {
     /// What a session that has ended still answers: what ends it in order, or begins another.
     #[inline]
     pub(super) fn may_go_on(&self, kind: Kind) -> Result<(), Error> {
-        use Kind::{Clock, Fence, Forget, Handshake, Ping, Release, Settings, Stats};
+        use Kind::{Announce, Clock, Fence, Forget, Grant, Handshake, Ping};
+        use Kind::{Release, Settings, Stats, Withdraw};
         match self.ended {
             None => Ok(()),
             Some(_) if matches!(kind, Ping | Fence | Release | Forget | Settings | Clock) => Ok(()),
-            Some(Ended::KeyWithdrawn) if matches!(kind, Handshake | Stats) => Ok(()),
+            // Who joins is told why nothing goes on.
+            Some(_) if matches!(kind, Announce | Withdraw) => Ok(()),
+            Some(Ended::LeaseOver) if matches!(kind, Grant) => Ok(()),
+            Some(Ended::KeyWithdrawn | Ended::LeaseOver | Ended::Left)
+                if matches!(kind, Handshake | Stats) =>
+            {
+                Ok(())
+            }
             Some(ended) => Err(fail::ended(ended)),
         }
     }

@@ -42,6 +42,9 @@ impl Connection {
             ("answered_total", load(&counters.answered_total)),
             ("panics_total", load(&counters.panics_total)),
             ("handshakes_total", load(&counters.handshakes_total)),
+            ("renewals_total", load(&counters.renewals_total)),
+            ("goodbyes_total", load(&counters.goodbyes_total)),
+            ("leases_over_total", load(&counters.leases_over_total)),
             (
                 "handshakes_failed_total",
                 load(&counters.handshakes_failed_total),

@@ -36,8 +36,7 @@ fn combine() {
     let number = leader.aggregate_number(Aggregate::Sum, Int4);
     let a = leader.put(&Value::Int4(40));
     leader.fence().unwrap();
-    let welcome = *leader.end.welcome();
-    let mut worker = running.join(welcome.session, welcome.token);
+    let mut worker = leader.worker(&running);
     let theirs = worker.slot();
     worker.step(theirs, a, number, true);
     worker.step(theirs, a, number, false);

@@ -365,7 +365,7 @@ fn against_the_model(by_workers: bool) {
     if by_workers {
         backend.fence().unwrap();
         for part in [0..700, 700..701, 701..701, 701..ROWS] {
-            let mut worker = worker(&running, &backend);
+            let mut worker = backend.worker(&running);
             let number = hand_over(&mut worker, &r, &columns, part);
             merge(&mut backend, handle, number);
         }
@@ -575,12 +575,6 @@ fn take_back(backend: &mut Backend, handle: u32) -> (Vec<Sent>, usize) {
     }
 }
 
-/// A channel that has joined the session.
-fn worker(running: &Running, leader: &Backend) -> Backend {
-    let welcome = leader.end.welcome();
-    running.join(welcome.session, welcome.token)
-}
-
 fn number_of(backend: &mut Backend, handle: u32) -> Result<u64, (String, String)> {
     let answer = backend.call(Kind::AggregateHandOver, &u64::from(handle).to_le_bytes())?;
     Ok(u64::from_le_bytes(answer.try_into().unwrap()))
@@ -632,7 +626,7 @@ fn merged_in_passes() {
     let mut left: Vec<(Vec<Sent>, usize)> = Vec::new();
     let mut workers = Vec::new();
     for part in 0..2 {
-        let mut worker = worker(&running, &leader);
+        let mut worker = leader.worker(&running);
         let own = register(&mut worker, &r).unwrap();
         for from in (part * 3000..part * 3000 + 3000).step_by(1000) {
             send(&mut worker, own, &columns, from..from + 1000);
@@ -738,7 +732,7 @@ fn not_to_be_merged() {
     refused(&mut leader, &number, &[mine, mine], "42883");
     refused(&mut leader, &once, &[distinct], "42804");
     once.columns[0] = Int8 as u8;
-    let mut worker = worker(&running, &leader);
+    let mut worker = leader.worker(&running);
     leader.end_statement();
     leader.fence().unwrap();
     refused(&mut leader, &number, &[late], "42883");

@@ -93,8 +93,8 @@ impl Running {
         self.join(0, [0; 16])
     }
 
-    pub fn join(&self, session: u64, token: [u8; 16]) -> Backend {
-        self.connect(hello(session, token))
+    pub fn join(&self, session: u64, pass: [u8; 16]) -> Backend {
+        self.connect(hello(session, pass))
     }
 
     /// A backend of another database.
@@ -138,13 +138,13 @@ impl Drop for Running {
     }
 }
 
-pub fn hello(session: u64, token: [u8; 16]) -> Hello {
+pub fn hello(session: u64, pass: [u8; 16]) -> Hello {
     Hello {
         version: contract::VERSION,
         pid: std::process::id(),
         database: DATABASE,
         session,
-        token,
+        pass,
     }
 }
 
@@ -173,6 +173,19 @@ impl Backend {
 
     pub fn send(&mut self, kind: Kind, body: &[u8]) {
         self.end.send(kind, &[body]).unwrap();
+    }
+
+    /// Lets others join its session; the pass.
+    pub fn announce(&mut self) -> [u8; 16] {
+        let pass = [7; 16];
+        self.call(Kind::Announce, &pass).unwrap();
+        pass
+    }
+
+    /// A worker's channel in this one's session.
+    pub fn worker(&mut self, running: &Running) -> Backend {
+        let pass = self.announce();
+        running.join(self.end.welcome().session, pass)
     }
 
     pub fn fence(&mut self) -> Result<(), Refused> {

@@ -107,7 +107,7 @@ impl Worker {
             pid: std::process::id(),
             database: 0,
             session: 0,
-            token: [0; 16],
+            pass: [0; 16],
         };
         Worker(BackendEnd::connect(&running.socket(), hello, TIMEOUT).unwrap())
     }

@@ -206,7 +206,7 @@ fn workers() {
     let a = leader.put(&Value::Int4(20));
     leader.fence().unwrap();
     let welcome = *leader.end.welcome();
-    let mut worker = running.join(welcome.session, welcome.token);
+    let mut worker = leader.worker(&running);
     assert_ne!(worker.end.welcome().arena, welcome.arena);
     let add = leader.number(Op::Add, &[Int4, Int4], Some(Int4));
     let sum = worker.eval(add, &[a, a]);
@@ -224,35 +224,151 @@ fn workers() {
     assert_eq!(state(leader.get(sum, Int4)), "42501");
 }
 
-/// Who has not the token, or comes after the leader, stays out.
+/// Who has not the pass, or comes when the leader has announced nobody, or after the leader,
+/// stays out. With the bug whoever reads PostgreSQL's memory once has the session for good.
 #[test]
 fn no_such_session() {
     let running = Running::start();
-    let leader = running.session();
-    let welcome = *leader.end.welcome();
-    let mut token = welcome.token;
-    token[15] ^= 1;
-    let refused = |session, token| match BackendEnd::connect(
-        &running.socket(),
-        hello(session, token),
-        TIMEOUT,
-    ) {
-        Err(ConnectError::Refused(status, _)) => Some(status),
-        _ => None,
-    };
-    assert_eq!(refused(welcome.session, token), Some(Status::NoSuchSession));
-    assert_eq!(
-        refused(welcome.session, [0; 16]),
-        Some(Status::NoSuchSession)
-    );
-    let other = welcome.session ^ 1;
-    assert_eq!(refused(other, welcome.token), Some(Status::NoSuchSession));
+    let mut leader = running.session();
+    let session = leader.end.welcome().session;
+    let refused =
+        |session, pass| match BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT)
+        {
+            Err(ConnectError::Refused(status, _)) => Some(status),
+            _ => None,
+        };
+    let no_such_session = Some(Status::NoSuchSession);
+    // Nobody is announced; an empty pass is none.
+    assert_eq!(refused(session, [0; 16]), no_such_session);
+    assert_eq!(state(leader.call(Kind::Announce, &[0; 16])), "08P01");
+    assert_eq!(refused(session, [0; 16]), no_such_session);
+    let pass = leader.announce();
+    let mut other = pass;
+    other[15] ^= 1;
+    assert_eq!(refused(session, other), no_such_session);
+    assert_eq!(refused(session, [0; 16]), no_such_session);
+    assert_eq!(refused(session ^ 1, pass), no_such_session);
+    // Who has joined announces nobody, and withdraws nothing.
+    let mut worker = running.join(session, pass);
+    assert_eq!(state(worker.call(Kind::Announce, &[8; 16])), "08P01");
+    worker.send(Kind::Withdraw, &[]);
+    worker.fence().unwrap();
+    drop(running.join(session, pass));
+    // The statement is over: the pass is good for nothing, and who has joined stays.
+    leader.send(Kind::Withdraw, &[]);
+    leader.fence().unwrap();
+    assert_eq!(refused(session, pass), no_such_session);
+    worker.fence().unwrap();
+    let pass = leader.announce();
     drop(leader);
     let gone = (0..1000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(5));
-        refused(welcome.session, welcome.token).is_some()
+        refused(session, pass).is_some()
     });
     assert!(gone);
+}
+
+/// A session has so many channels and no more; with the bug one backend that is not what it
+/// should be takes all of the keeper's.
+#[test]
+fn too_many_channels_of_a_session() {
+    let running = Running::with(|config| config.session_channels = 2);
+    let mut leader = running.session();
+    let worker = leader.worker(&running);
+    let (session, pass) = (leader.end.welcome().session, leader.announce());
+    let third = BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT);
+    assert!(matches!(
+        third.map(|_| ()),
+        Err(ConnectError::Refused(Status::TooManyChannels, _))
+    ));
+    drop(worker);
+    let served = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT).is_ok()
+    });
+    assert!(served);
+}
+
+/// What the client says of its session goes to the keeper as grants do.
+fn say(backend: &mut crate::common::Backend, what: grant::Lease) {
+    let mut envelope = Vec::new();
+    let sealer = backend.sealer.as_ref().unwrap();
+    let flags = contract::envelope::FLAG_TEXT | contract::envelope::FLAG_GRANT;
+    sealer
+        .seal(0, flags, &what.encode(), &mut envelope)
+        .unwrap();
+    backend.send(Kind::Grant, &envelope);
+}
+
+/// Calls until it is refused for the reason; false if it never is.
+fn until_refused(backend: &mut crate::common::Backend, fid: Fid) -> bool {
+    let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
+    let until = std::time::Instant::now() + TIMEOUT;
+    while std::time::Instant::now() < until {
+        if let Err((state, message)) = backend.call(Kind::GetEnvelope, &body) {
+            assert_eq!(
+                (state.as_str(), message.as_str()),
+                ("42501", "confide: no client session")
+            );
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    false
+}
+
+/// A session whose client says nothing ends by itself, for all of its channels; what the client
+/// said before does not bring it back, what it says now does. With the bug a database that keeps
+/// a channel open has the session of a client that left long ago.
+#[test]
+fn a_lease_that_is_over() {
+    let running = Running::with(|config| config.session_lease_seconds = 1);
+    let mut backend = running.session();
+    let begun = std::time::Instant::now();
+    let fid = backend.put(&Value::Int4(5));
+    // Its errors, if the second is over already.
+    let _ = backend.fence();
+    let mut worker = backend.worker(&running);
+    say(
+        &mut backend,
+        grant::Lease::GoesOn(std::time::Duration::ZERO),
+    );
+    assert!(until_refused(&mut backend, fid));
+    assert!(until_refused(&mut worker, fid));
+    // Kept by the database since the beginning.
+    say(
+        &mut backend,
+        grant::Lease::GoesOn(std::time::Duration::ZERO),
+    );
+    assert!(until_refused(&mut backend, fid));
+    assert!(backend.stats()["leases_over_total"] > 0);
+    // A busy machine may let the second go by again.
+    let back = (0..100).any(|_| {
+        say(&mut backend, grant::Lease::GoesOn(begun.elapsed()));
+        let fid = backend.put(&Value::Int4(5));
+        let _ = backend.fence();
+        backend.get(fid, Int4).is_ok()
+    });
+    assert!(back);
+}
+
+/// A client that has left is gone: nothing but another handshake brings the session back.
+#[test]
+fn a_client_that_has_left() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let fid = backend.put(&Value::Int4(5));
+    let mut worker = backend.worker(&running);
+    assert!(worker.get_envelope(fid, Int4).is_ok());
+    say(&mut backend, grant::Lease::Over);
+    assert_eq!(state(backend.get(fid, Int4)), "42501");
+    assert_eq!(state(worker.get_envelope(fid, Int4)), "42501");
+    let after = std::time::Duration::from_secs(1);
+    say(&mut backend, grant::Lease::GoesOn(after));
+    assert_eq!(state(backend.get(fid, Int4)), "42501");
+    backend.handshake(&running.client).unwrap();
+    let fid = backend.put(&Value::Int4(6));
+    assert_eq!(backend.get(fid, Int4).unwrap().as_deref(), Some("6"));
 }
 
 #[test]
@@ -338,8 +454,7 @@ fn a_key_that_is_withdrawn() {
 fn a_leader_that_has_gone() {
     let running = Running::start();
     let mut leader = running.session();
-    let welcome = *leader.end.welcome();
-    let mut worker = running.join(welcome.session, welcome.token);
+    let mut worker = leader.worker(&running);
     let fid = leader.put(&Value::Int4(5));
     leader.fence().unwrap();
     let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();

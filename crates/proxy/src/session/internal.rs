@@ -23,7 +23,7 @@ use crate::shared::Stats;
 use crate::wire::{backend, frontend};
 
 /// Name of the proxy's statement and portal.
-const NAME: &str = "confide_internal";
+pub(super) const NAME: &str = "confide_internal";
 
 /// Asked of a server that does not report: it has no rows without Confide.
 const PROTECTED_TYPES: &str = "SELECT oid FROM pg_catalog.pg_type \

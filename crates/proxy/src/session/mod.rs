@@ -10,6 +10,7 @@ mod echo;
 mod explain;
 mod extended;
 mod internal;
+mod lease;
 mod nearest;
 mod policy;
 mod queue;
@@ -281,11 +282,15 @@ impl Core {
             return Ok(Flow::Done);
         }
         if tag == b'X' {
+            self.leave();
             self.to_server.extend_from_slice(frame);
             return Err(Stop::Closed);
         }
         if self.discarding && tag != b'S' {
             return Ok(Flow::Done);
+        }
+        if matches!(tag, b'Q' | b'P' | b'B' | b'F') && self.renew() == Flow::Wait {
+            return Ok(Flow::Wait);
         }
         match tag {
             b'Q' => self.on_query(frame),

@@ -97,6 +97,8 @@ pub(super) struct ParseState {
 pub(super) struct InternalState {
     /// It ends with Sync; otherwise with Flush, within the client's pipeline.
     pub(super) sync: bool,
+    /// No task waits for the answers.
+    pub(super) unawaited: bool,
     /// How many CloseComplete are to come.
     pub(super) closes: u8,
     /// Rows so far.

@@ -1,0 +1,69 @@
+//! The session's lease: renewed before a message of the client when it is time, and given back
+//! when the client leaves (docs/security.md).
+//!
+//! Both are comments that the client has sealed, behind a text that is analysed and never
+//! executed. Nobody waits for the answer.
+//!
+//! Invariant: a text of the proxy's own comes between whole messages of the client, never
+//! within a pipeline of its or a COPY, and not where an error of it would end a transaction.
+
+use client::Due;
+
+use super::internal::NAME;
+use super::queue::{Expect, InternalState};
+use super::{Core, Flow, Phase, Wait};
+use crate::shared::Stats;
+use crate::wire::frontend;
+
+/// A statement without rows, columns and tables.
+const NOTHING: &str = "SELECT";
+
+impl Core {
+    /// Renews the session's lease if it is time; the client's message waits if it must.
+    pub(super) fn renew(&mut self) -> Flow {
+        if self.pipeline || self.copy_in.is_some() || self.status == b'E' {
+            return Flow::Done;
+        }
+        match self.session.lease_due() {
+            Due::No => Flow::Done,
+            // With an error the transaction would be lost: only if the lease would be, too.
+            Due::Soon if !self.queue.is_empty() || self.status != b'I' => Flow::Done,
+            Due::Now if !self.queue.is_empty() => self.wait_for(Wait::Drain),
+            Due::Soon | Due::Now => {
+                if let Ok(text) = self.session.renew() {
+                    self.say(&text);
+                    frontend::targeted(&mut self.to_server, b'C', b'S', NAME);
+                    frontend::bare(&mut self.to_server, b'S');
+                    let state = InternalState {
+                        sync: true,
+                        closes: 2,
+                        unawaited: true,
+                        ..InternalState::default()
+                    };
+                    self.queue.push_back(Expect::Internal(Box::new(state)));
+                    Stats::add(&self.shared.stats.renewals, 1);
+                }
+                Flow::Done
+            }
+        }
+    }
+
+    /// The client leaves: says so to the keeper. No answer is waited for.
+    pub fn leave(&mut self) {
+        if self.phase != Phase::Running || self.copy_in.is_some() || !self.session.is_open() {
+            return;
+        }
+        if let Ok(text) = self.session.leave() {
+            if self.status == b'E' {
+                frontend::query(&mut self.to_server, "ROLLBACK");
+            }
+            self.say(&text);
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        let out = &mut self.to_server;
+        frontend::targeted(out, b'C', b'S', NAME);
+        frontend::parse(out, NAME, &[NOTHING, text].concat(), &[]);
+    }
+}
