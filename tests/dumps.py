@@ -13,11 +13,12 @@ CREATE TABLE person (id int PRIMARY KEY, name enc_text NOT NULL CHECK (name <> '
     pay enc_numeric(10, 2) DEFAULT 100.25 CHECK (pay > 10), code enc_bpchar(4) UNIQUE,
     CHECK (id >= 0));
 CREATE TABLE visit (id int PRIMARY KEY, code enc_bpchar(4) REFERENCES person (code), note text);
+CREATE UNIQUE INDEX high ON person (name) WHERE pay > 1020.75;
 CREATE VIEW rich AS SELECT name FROM person WHERE pay > 1030.50;
 """
 PEOPLE = 40
 QUERY = "SELECT p.*, v.note FROM person p LEFT JOIN visit v USING (code) ORDER BY p.id"
-SECRETS = [b"Secretname", b"1003", b"C007", b"100.25", b"1030.5", b"nobody"]
+SECRETS = [b"Secretname", b"1003", b"C007", b"100.25", b"1030.5", b"1020.75", b"nobody"]
 
 
 def tool(name, *args, stdin=None, env=None):
@@ -74,12 +75,30 @@ def not_valid(connection):
     return [row[0] for row in connection.execute(found)]
 
 
+def not_ready(connection):
+    found = (
+        "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisready AND NOT indisvalid"
+    )
+    return [row[0] for row in connection.execute(found)]
+
+
+def finish(connection):
+    """What the owner does after a restore without a client."""
+    for name in not_valid(connection):
+        connection.execute(f"ALTER TABLE {name.split('_')[0]} VALIDATE CONSTRAINT {name}")
+    for name in not_ready(connection):
+        connection.execute(f"REINDEX INDEX {name}")
+    assert not_valid(connection) == not_ready(connection) == []
+
+
 def holds(connection):
     """Constraints, default and view do what they did."""
     for sql, state in [
         ("INSERT INTO person VALUES (50, 'x', 5, NULL)", "23514"),
         ("INSERT INTO person VALUES (50, 'nobody''s', 50, NULL)", "23514"),
         ("INSERT INTO visit VALUES (50, 'none')", "23503"),
+        ("INSERT INTO person VALUES (50, 'Secretname30', 2000, NULL)", "23505"),
+        ("INSERT INTO person VALUES (52, 'Secretname30', 50, NULL)", None),
         ("INSERT INTO visit VALUES (50, 'C020')", None),
         ("INSERT INTO person (id, name) VALUES (51, 'y')", None),
     ]:

@@ -59,7 +59,13 @@ def test_only_there(table, dba):
     for query in (
         "SELECT count(*) FROM t WHERE n > n",
         "SELECT count(*) FROM t WHERE n + n IS NULL",
-        "CREATE INDEX again ON t (i) WHERE n + n > n",
+        "CREATE INDEX CONCURRENTLY again ON t (i) WHERE n + n > n",
         "REINDEX INDEX t_greater",
     ):
         assert run(dba, query).sqlstate is not None, query
+    dba.execute("DROP INDEX IF EXISTS again")
+    dba.execute("CREATE INDEX again ON t (i) WHERE n + n > n")
+    state = "SELECT indisvalid, indisready FROM pg_index WHERE indexrelid = 'again'::regclass"
+    assert dba.execute(state).fetchone() == (False, False)
+    table.execute("REINDEX INDEX again")
+    assert dba.execute(state).fetchone() == (True, True)

@@ -4,8 +4,9 @@
  *	  client session (a superuser restores a dump). To check them would tell the database what it
  *	  asks; to fail would lose the rows.
  *
- * So a CHECK is not evaluated for the rows that COPY and INSERT bring, and becomes NOT VALID; a
- * foreign key that is added to a table with rows is NOT VALID from the start. Their owner
+ * So a CHECK is not evaluated for the rows that COPY and INSERT bring, and becomes NOT VALID, a
+ * foreign key does not look for the referenced rows, and becomes so, too; one that is added to a table
+ * with rows is NOT VALID from the start. Partial indexes: tableam/unready.h. Their owner
  * validates them through the proxy. Whoever may write without a client could drop constraints,
  * too: nothing is lost that they kept.
  *
@@ -22,47 +23,37 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_constraint.h"
+#include "cell/cell.h"
 #include "commands/tablecmds.h"
+#include "commands/trigger.h"
 #include "hooks/hooks.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
-#include "program/registry.h"
 #include "session/channel.h"
 #include "storage/bufmgr.h"
+#include "tableam/unready.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
-#include "value/types.h"
 
-/* A relation that is open for as long as a statement runs, with a CHECK whose expression is "true". */
+/*
+ * A relation that is open for as long as a statement runs, with a CHECK whose expression is "true",
+ * or a trigger of a foreign key that does not fire.
+ */
 struct CfdUnchecked
 {
 	CfdUnchecked *next;
 	Relation	relation;
 	TupleDesc	desc;
 	int			number;
-	char	   *expression;
+	char	   *expression;		/* NULL: it is the trigger */
+	Oid			trigger;
+	char		enabled;
 };
-
-static bool
-cfd_unchecked_is_ours(Oid function, void *context)
-{
-	(void) context;
-	return cfd_function(function) != NULL;
-}
-
-static bool
-compares_protected(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	return check_functions_in_node(node, cfd_unchecked_is_ours, context) ||
-		expression_tree_walker(node, compares_protected, context);
-}
 
 static void
 cfd_unchecked_tell(const char *kind, const char *name, Relation relation)
@@ -75,10 +66,9 @@ cfd_unchecked_tell(const char *kind, const char *name, Relation relation)
 }
 
 static void
-make_not_valid(Relation relation, const char *name)
+make_not_valid(const char *kind, Relation relation, Oid constraint)
 {
 	Relation	catalog = table_open(ConstraintRelationId, RowExclusiveLock);
-	Oid			constraint = get_relation_constraint_oid(RelationGetRelid(relation), name, false);
 	HeapTuple	tuple = SearchSysCacheCopy1(CONSTROID, ObjectIdGetDatum(constraint));
 
 	if (!HeapTupleIsValid(tuple))
@@ -88,30 +78,125 @@ make_not_valid(Relation relation, const char *name)
 		((Form_pg_constraint) GETSTRUCT(tuple))->convalidated = false;
 		CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
 		CacheInvalidateRelcache(relation);
-		cfd_unchecked_tell("check constraint", name, relation);
+		cfd_unchecked_tell(kind, NameStr(((Form_pg_constraint) GETSTRUCT(tuple))->conname), relation);
 	}
 	heap_freetuple(tuple);
 	table_close(catalog, RowExclusiveLock);
 }
 
-/* Checks that cannot be made are not valid from now on. */
+/* Whether a foreign key of the relation has a protected column. */
+static bool
+links_protected(Relation relation, const ForeignKeyCacheInfo *key)
+{
+	for (int i = 0; i < key->nkeys; i++)
+	{
+		if (cfd_family_code(TupleDescAttr(RelationGetDescr(relation), key->conkey[i] - 1)->atttypid) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_family(TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (cfd_family_code(TupleDescAttr(desc, i)->atttypid) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* What cannot be checked is not valid from now on. */
 static bool
 invalidate(Oid oid)
 {
 	Relation	relation = table_open(oid, NoLock);
 	TupleConstr *constraints = relation->rd_att->constr;
 	bool		any = false;
+	ListCell   *cell;
 
+	if (!has_family(relation->rd_att))
+	{
+		table_close(relation, NoLock);
+		return false;
+	}
 	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
 	{
-		if (!compares_protected(stringToNode(constraints->check[i].ccbin), NULL))
+		if (!cfd_asks_keeper(stringToNode(constraints->check[i].ccbin), NULL))
 			continue;
-		make_not_valid(relation, constraints->check[i].ccname);
+		make_not_valid("check constraint", relation,
+					   get_relation_constraint_oid(oid, constraints->check[i].ccname, false));
 		any = true;
 	}
+	foreach(cell, RelationGetFKeyList(relation))
+	{
+		ForeignKeyCacheInfo *key = lfirst(cell);
+
+		if (!links_protected(relation, key))
+			continue;
+		make_not_valid("foreign key", relation, key->conoid);
+		any = true;
+	}
+	any |= cfd_unready_insert(relation);
 	/* The statement has a lock. */
 	table_close(relation, NoLock);
 	return any;
+}
+
+static bool
+is_of_protected_key(Relation relation, const Trigger *trigger)
+{
+	ListCell   *cell;
+
+	if (RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_FK)
+		return false;
+	foreach(cell, RelationGetFKeyList(relation))
+	{
+		ForeignKeyCacheInfo *key = lfirst(cell);
+
+		if (key->conoid == trigger->tgconstraint)
+			return links_protected(relation, key);
+	}
+	return false;
+}
+
+/* The triggers by which rows that come in look for the rows that they reference. */
+static CfdUnchecked *
+pass_over_keys(Relation relation, CfdUnchecked *all)
+{
+	TriggerDesc *triggers = relation->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		Trigger    *trigger = &triggers->triggers[i];
+		CfdUnchecked *entry;
+
+		if (!is_of_protected_key(relation, trigger))
+			continue;
+		entry = palloc0(sizeof(CfdUnchecked));
+		entry->next = all;
+		entry->relation = relation;
+		entry->trigger = trigger->tgoid;
+		entry->enabled = trigger->tgenabled;
+		RelationIncrementReferenceCount(relation);
+		trigger->tgenabled = TRIGGER_DISABLED;
+		all = entry;
+	}
+	return all;
+}
+
+/* The relation may have been read anew meanwhile. */
+static void
+enable_key(const CfdUnchecked *entry)
+{
+	TriggerDesc *triggers = entry->relation->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		if (triggers->triggers[i].tgoid == entry->trigger)
+			triggers->triggers[i].tgenabled = entry->enabled;
+	}
 }
 
 /* The checks of a relation that is written. */
@@ -127,12 +212,12 @@ pass_over(Oid oid, CfdUnchecked *all)
 	CommandCounterIncrement();
 	relation = table_open(oid, NoLock);
 	constraints = relation->rd_att->constr;
-	for (int i = 0; i < constraints->num_check; i++)
+	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
 	{
 		ConstrCheck *check = &constraints->check[i];
 		CfdUnchecked *entry;
 
-		if (!compares_protected(stringToNode(check->ccbin), NULL))
+		if (!cfd_asks_keeper(stringToNode(check->ccbin), NULL))
 			continue;
 		entry = palloc(sizeof(CfdUnchecked));
 		*entry = (CfdUnchecked) {.next = all,.relation = relation,.desc = relation->rd_att,.number = i,
@@ -141,6 +226,7 @@ pass_over(Oid oid, CfdUnchecked *all)
 		check->ccbin = MemoryContextStrdup(CacheMemoryContext, nodeToString(makeBoolConst(true, false)));
 		all = entry;
 	}
+	all = pass_over_keys(relation, all);
 	table_close(relation, NoLock);
 	return all;
 }
@@ -175,10 +261,15 @@ cfd_unchecked_end(CfdUnchecked *all)
 {
 	for (; all != NULL; all = all->next)
 	{
-		ConstrCheck *check = &all->desc->constr->check[all->number];
+		if (all->expression != NULL)
+		{
+			ConstrCheck *check = &all->desc->constr->check[all->number];
 
-		pfree(check->ccbin);
-		check->ccbin = all->expression;
+			pfree(check->ccbin);
+			check->ccbin = all->expression;
+		}
+		else
+			enable_key(all);
 		RelationDecrementReferenceCount(all->relation);
 	}
 }
@@ -186,7 +277,7 @@ cfd_unchecked_end(CfdUnchecked *all)
 /* ---------- foreign keys ---------- */
 
 static bool
-links_protected(Oid relation, const Constraint *key)
+will_link_protected(Oid relation, const Constraint *key)
 {
 	ListCell   *cell;
 
@@ -194,7 +285,7 @@ links_protected(Oid relation, const Constraint *key)
 	{
 		AttrNumber	attribute = get_attnum(relation, strVal(lfirst(cell)));
 
-		if (attribute > 0 && cfd_type_code(get_atttype(relation, attribute)) != 0)
+		if (attribute > 0 && cfd_family_code(get_atttype(relation, attribute)) != 0)
 			return true;
 	}
 	return false;
@@ -253,7 +344,7 @@ cfd_unchecked_foreign_keys(PlannedStmt *statement)
 	{
 		Constraint *key = checked_key(lfirst_node(AlterTableCmd, cell));
 
-		if (key == NULL || !links_protected(oid, key) || !has_rows(relation))
+		if (key == NULL || !will_link_protected(oid, key) || !has_rows(relation))
 			continue;
 		key->skip_validation = true;
 		key->initially_valid = false;

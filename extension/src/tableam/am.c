@@ -27,6 +27,7 @@
 #include "tableam/bulk.h"
 #include "tableam/moved.h"
 #include "tableam/slots.h"
+#include "tableam/unready.h"
 #include "value/types.h"
 #include "utils/rel.h"
 
@@ -148,9 +149,16 @@ index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, b
 					   IndexBuildCallback callback, void *state, TableScanDesc scan)
 {
 	const TableAmRoutine *own = table->rd_tableam;
-	CfdBuild   *build = scan == NULL && callback != NULL ? cfd_build_begin(index, callback, state) : NULL;
+	CfdBuild   *build;
 	double		tuples;
 
+	if (cfd_unready_build(index, info))
+	{
+		cfd_unready_mark(table, RelationGetRelid(index));
+		/* As many as PostgreSQL knew of: it notes what a build finds. */
+		return Max(table->rd_rel->reltuples, 0);
+	}
+	build = scan == NULL && callback != NULL ? cfd_build_begin(index, callback, state) : NULL;
 	cfd_build_tell(table, index);
 	table->rd_tableam = heap;
 	PG_TRY();

@@ -24,6 +24,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
+#include "value/place.h"
 #include "value/shown.h"
 #include "value/types.h"
 
@@ -61,11 +62,11 @@ shows_rows(void)
 	return cfd_running.showing || (cfd_running.outermost == NULL && PortalIsValid(ActivePortal));
 }
 
-/* Whether a row that SPI has read is being printed. */
+/* Whether a row that SPI has read is being printed; of a definition's own, a foreign key's, it is in a message. */
 static bool
 prints_read_row(void)
 {
-	if (SPI_tuptable == NULL || strcmp(CurrentMemoryContext->name, "SPI Proc") != 0)
+	if (cfd_mode == CFD_MODE_CATALOG || SPI_tuptable == NULL || strcmp(CurrentMemoryContext->name, "SPI Proc") != 0)
 		return false;
 	for (int i = 0; i < SPI_tuptable->tupdesc->natts; i++)
 	{
