@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "batch/driver.h"
+#include "batch/rows.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "index/ahead.h"
@@ -19,8 +20,6 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
-#define BATCH_BYTES_MAX (512 * 1024)
-
 typedef struct CfdLookupState
 {
 	CustomScanState css;
@@ -28,10 +27,7 @@ typedef struct CfdLookupState
 	List	   *keys;			/* ExprState: of the index's columns */
 	Oid			types[CFD_OUTER_COLUMNS_MAX];
 	struct CfdArms *group;		/* what is asked about the rows */
-	TupleTableSlot **slots;		/* rows of a batch; made when they are needed */
-	int			room;
-	int			made;
-	Size		bytes;			/* of the batch's rows */
+	CfdRows		batch;
 	uint64		rows;			/* for EXPLAIN ANALYZE */
 } CfdLookupState;
 
@@ -56,14 +52,13 @@ cfd_lookup_begin(CustomScanState *node, EState *estate, int flags)
 		state->types[foreach_current_index(cell)] = exprType(lfirst(cell));
 	state->group = cfd_outer_begin(estate, intVal(list_nth(plan->custom_private, CFD_LOOKUP_INNER)),
 								   list_length(state->keys));
-	state->room = Max(Min(cfd_batch_rows, CFD_OUTER_ROWS_MAX), 1);
-	state->slots = palloc0(state->room * sizeof(TupleTableSlot *));
+	cfd_rows_init(&state->batch, node, Min(cfd_batch_rows, CFD_OUTER_ROWS_MAX));
 	for (int i = 0; i < 2; i++)
 		cfd_buffer_init(&state->driver.buffers[i], 0, NULL, 0);
 	state->driver.methods = &cfd_lookup_driver;
 	state->driver.node = &node->ss.ps;
 	state->driver.child = outerPlanState(state);
-	state->driver.first_rows = Min(CFD_BATCH_FIRST_ROWS, state->room);
+	state->driver.first_rows = Min(CFD_BATCH_FIRST_ROWS, state->batch.room);
 	cfd_driver_begin(&state->driver);
 }
 
@@ -74,23 +69,9 @@ static bool
 cfd_lookup_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *row)
 {
 	CfdLookupState *state = cfd_lookup_of(driver);
-	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	TupleTableSlot *slot;
 
 	CHECK_FOR_INTERRUPTS();
-	if (buffer->rows == state->made)
-	{
-		MemoryContext before = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
-
-		state->slots[state->made++] = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-		MemoryContextSwitchTo(before);
-	}
-	if (buffer->rows == 0)
-		state->bytes = 0;
-	slot = state->slots[buffer->rows++];
-	ExecCopySlot(slot, row);
-	state->bytes += heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
-	return state->bytes < BATCH_BYTES_MAX && buffer->rows < state->room;
+	return cfd_rows_add(&state->batch, buffer->rows++, row);
 }
 
 /* Has the keys of the batch asked about. */
@@ -110,7 +91,7 @@ cfd_lookup_ask(CfdDriver *driver, CfdBuffer *buffer)
 		ListCell   *cell;
 
 		ResetExprContext(context);
-		context->ecxt_scantuple = state->slots[row];
+		context->ecxt_scantuple = state->batch.slots[row];
 		foreach(cell, state->keys)
 		{
 			int			at = foreach_current_index(cell);
@@ -147,9 +128,9 @@ cfd_lookup_next_row(CustomScanState *node)
 
 	if (buffer->next == buffer->good)
 		state->driver.batch_rows = node->ss.ps.state->es_epq_active != NULL ? 1 :
-			Min(state->driver.batch_rows, state->room);
+			Min(state->driver.batch_rows, state->batch.room);
 	buffer = cfd_driver_next(&state->driver);
-	return buffer == NULL ? NULL : state->slots[buffer->next++];
+	return buffer == NULL ? NULL : state->batch.slots[buffer->next++];
 }
 
 static void
@@ -167,8 +148,7 @@ cfd_lookup_end(CustomScanState *node)
 {
 	CfdLookupState *state = (CfdLookupState *) node;
 
-	for (int i = 0; i < state->made; i++)
-		ExecDropSingleTupleTableSlot(state->slots[i]);
+	cfd_rows_end(&state->batch);
 	ExecEndNode(outerPlanState(state));
 }
 

@@ -11,10 +11,10 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "session/channel.h"
 #include "wire/columns.h"
 #include "batch/driver.h"
+#include "batch/rows.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "session/pins.h"
@@ -24,7 +24,6 @@
 #include "utils/rel.h"
 
 #define BATCH_ROWS_MAX 1024
-#define BATCH_BYTES_MAX (512 * 1024)
 
 typedef struct CfdPromoteState
 {
@@ -32,10 +31,7 @@ typedef struct CfdPromoteState
 	CfdDriver	driver;			/* of the rows of the plan below */
 	Relation	relation;
 	List	   *numbers;		/* of attributes, by column of the rows */
-	TupleTableSlot **slots;		/* rows of a batch; made when they are needed */
-	int			room;
-	int			made;
-	Size		bytes;			/* of the batch's rows */
+	CfdRows		batch;
 	bool		alone;			/* rows come one by one, and are promoted when they are written */
 	bool		holding;		/* garbage collection back, for what is not yet written */
 	uint64		batches;
@@ -60,14 +56,13 @@ cfd_promote_begin(CustomScanState *node, EState *estate, int flags)
 	state->numbers = list_nth(plan->custom_private, CFD_PROMOTE_NUMBERS);
 	state->relation = ExecGetRangeTableRelation(estate, linitial_int(relation));
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags);
-	state->room = Min(cfd_batch_rows, BATCH_ROWS_MAX);
-	state->slots = palloc0(state->room * sizeof(TupleTableSlot *));
+	cfd_rows_init(&state->batch, node, Min(cfd_batch_rows, BATCH_ROWS_MAX));
 	for (int i = 0; i < 2; i++)
 		cfd_buffer_init(&state->driver.buffers[i], 0, NULL, 0);
 	state->driver.methods = &cfd_promote_driver;
 	state->driver.node = &node->ss.ps;
 	state->driver.child = outerPlanState(state);
-	state->driver.first_rows = state->room;
+	state->driver.first_rows = state->batch.room;
 	cfd_driver_begin(&state->driver);
 }
 
@@ -87,23 +82,9 @@ static bool
 cfd_promote_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *row)
 {
 	CfdPromoteState *state = cfd_promote_of(driver);
-	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	TupleTableSlot *slot;
 
 	CHECK_FOR_INTERRUPTS();
-	if (buffer->rows == state->made)
-	{
-		MemoryContext before = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
-
-		state->slots[state->made++] = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-		MemoryContextSwitchTo(before);
-	}
-	if (buffer->rows == 0)
-		state->bytes = 0;
-	slot = state->slots[buffer->rows++];
-	ExecCopySlot(slot, row);
-	state->bytes += heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
-	return state->bytes < BATCH_BYTES_MAX;
+	return cfd_rows_add(&state->batch, buffer->rows++, row);
 }
 
 /* Has the batch promoted, but for what one row has: the access method promotes that when it is written. */
@@ -116,7 +97,7 @@ cfd_promote_ask(CfdDriver *driver, CfdBuffer *buffer)
 		return;
 	cfd_hold_writer();
 	state->holding = true;
-	cfd_promote_slots(state->relation, state->numbers, state->slots, buffer->rows);
+	cfd_promote_slots(state->relation, state->numbers, state->batch.slots, buffer->rows);
 	state->batches++;
 	state->promoted += buffer->rows;
 }
@@ -144,7 +125,7 @@ cfd_promote_prepare(CfdPromoteState *state)
 	cfd_promote_release(state);
 	/* Without a client the access method looks whose identifiers are written: it must see them. */
 	state->alone = !cfd_channel.had_client || state->css.ss.ps.state->es_epq_active != NULL || cfd_writer_held();
-	state->driver.batch_rows = state->alone ? 1 : state->room;
+	state->driver.batch_rows = state->alone ? 1 : state->batch.room;
 }
 
 static TupleTableSlot *
@@ -156,7 +137,7 @@ cfd_promote_next_row(CustomScanState *node)
 	if (buffer->next == buffer->good)
 		cfd_promote_prepare(state);
 	buffer = cfd_driver_next(&state->driver);
-	return buffer == NULL ? NULL : state->slots[buffer->next++];
+	return buffer == NULL ? NULL : state->batch.slots[buffer->next++];
 }
 
 static void
@@ -176,8 +157,7 @@ cfd_promote_end(CustomScanState *node)
 	CfdPromoteState *state = (CfdPromoteState *) node;
 
 	cfd_promote_release(state);
-	for (int i = 0; i < state->made; i++)
-		ExecDropSingleTupleTableSlot(state->slots[i]);
+	cfd_rows_end(&state->batch);
 	ExecEndNode(outerPlanState(state));
 }
 
