@@ -79,6 +79,18 @@ def report(pytestconfig):
     return pytestconfig.stash.setdefault(LINES, []).append
 
 
+def pytest_sessionfinish(session):
+    """A worker of several gives its lines to the process that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["lines"] = session.config.stash.get(LINES, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    lines = getattr(node, "workeroutput", {}).get("lines", [])
+    node.config.stash.setdefault(LINES, []).extend(lines)
+
+
 def pytest_terminal_summary(terminalreporter, config):
     for line in config.stash.get(LINES, []):
         terminalreporter.write_line(line)

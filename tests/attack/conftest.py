@@ -10,6 +10,10 @@ import pytest
 COUNTED = pytest.StashKey[dict]()
 
 
+def nothing() -> dict:
+    return {"attempts": 0, "successes": 0, "allowed": []}
+
+
 class Attack:
     def __init__(self, counted):
         self.counted = counted
@@ -26,13 +30,25 @@ class Attack:
 
 @pytest.fixture
 def attack(pytestconfig):
-    empty = {"attempts": 0, "successes": 0, "allowed": []}
-    return Attack(pytestconfig.stash.setdefault(COUNTED, empty))
+    return Attack(pytestconfig.stash.setdefault(COUNTED, nothing()))
+
+
+def pytest_sessionfinish(session):
+    """A worker of several gives what it has counted to the process that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["attacks"] = session.config.stash.get(COUNTED, nothing())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    counted = node.config.stash.setdefault(COUNTED, nothing())
+    for name, more in getattr(node, "workeroutput", {}).get("attacks", {}).items():
+        counted[name] += more
 
 
 def pytest_terminal_summary(terminalreporter, config):
     counted = config.stash.get(COUNTED, None)
-    if counted is None:
+    if not counted or not counted["attempts"]:
         return
     attempts, successes = counted["attempts"], counted["successes"]
     line = f"attacks: {attempts} attempts, {successes} successes, {len(counted['allowed'])} allowed"

@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use values::Value;
 
+mod damage;
+mod runs;
+mod sweeps;
+
 const SYSTEM: u64 = 0x1234_5678_9abc_def0;
 
 /// A keeper's files, which outlive its runs.
@@ -199,6 +203,32 @@ fn refused(running: &Running) -> Option<Status> {
     }
 }
 
+/// One step of a sweep: how many values, and whether there was a batch.
+fn sweep(backend: &mut Backend, log: &mut Vec<Vec<u8>>) -> (u64, bool) {
+    let answer = backend.call(Kind::GarbageSweep, &[]).unwrap();
+    let word = |at| u64::from_le_bytes(answer[at..at + 8].try_into().unwrap());
+    if answer.len() > 16 {
+        log.push(answer[16..].to_vec());
+    }
+    (word(0), word(8) == 1)
+}
+
+fn begin(backend: &mut Backend, relation: u32, alive: bool) -> Result<Vec<u8>, (String, String)> {
+    let mut body = [DATABASE, relation].map(u32::to_le_bytes).concat();
+    if alive {
+        for word in [1, u32::MAX, TypeCode::Int4 as u32] {
+            body.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    backend.call(Kind::GarbageBegin, &body)
+}
+
+fn mark(backend: &mut Backend, fids: &[Fid]) {
+    let mut body = (fids.len() as u64).to_le_bytes().to_vec();
+    body.extend(fids.iter().flat_map(|fid| fid.0.to_le_bytes()));
+    backend.send(Kind::GarbageMark, &body);
+}
+
 /// Values of a checkpoint, values of the log since, and both: all are there, and
 /// new ones get other FIDs.
 #[test]
@@ -358,69 +388,6 @@ fn dropped_columns() {
     assert!(open(&mut backend, 7, TypeCode::Int4, &mut log) > partition);
 }
 
-fn copy(from: &Path, to: &Path) {
-    let _ = std::fs::remove_dir_all(to);
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
-}
-
-/// Damage to the data directory keeps the keeper from starting, and is named.
-#[test]
-fn damage_is_named() {
-    let place = Place::new();
-    let (running, mut worker) = place.first();
-    let held = place.refusal();
-    assert!(held.contains("another keeper"), "{held}");
-    let mut backend = running.session();
-    let mut log = Vec::new();
-    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
-    promote(&mut backend, partition, &ints(0, 10), &mut log);
-    copy(&place.path("data"), &place.path("older"));
-    worker.checkpoint(200, SYSTEM).unwrap();
-    drop((backend, worker, running));
-    place.wait_until_free();
-    copy(&place.path("data"), &place.path("good"));
-
-    copy(&place.path("older"), &place.path("data"));
-    let what = place.refusal();
-    assert!(what.contains("manifest: an older copy"), "{what}");
-    copy(&place.path("good"), &place.path("data"));
-    let data = place.data_files().remove(0);
-    let mut bytes = std::fs::read(&data).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    std::fs::write(&data, bytes).unwrap();
-    let what = place.refusal();
-    let name = data.file_name().unwrap().to_string_lossy().into_owned();
-    assert!(what.contains(&name), "{what}");
-    copy(&place.path("good"), &place.path("data"));
-    drop(place.again(200, &[]));
-}
-
-/// A checkpoint that fails leaves the one before, and the next one is whole; with
-/// the bug what had changed before the failure is never written.
-#[test]
-fn failed_checkpoint() {
-    let place = Place::new();
-    let (running, mut worker) = place.first();
-    let mut backend = running.session();
-    let mut log = Vec::new();
-    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
-    let fids = promote(&mut backend, partition, &ints(0, 100), &mut log);
-    std::fs::rename(place.path("data"), place.path("away")).unwrap();
-    assert_eq!(state(worker.checkpoint(200, SYSTEM)), "58030");
-    assert_eq!(worker.state(SYSTEM), Ok((1, 100)));
-    let _ = std::fs::remove_dir_all(place.path("data"));
-    std::fs::rename(place.path("away"), place.path("data")).unwrap();
-    worker.checkpoint(300, SYSTEM).unwrap();
-    assert_eq!(worker.state(SYSTEM), Ok((1, 300)));
-    drop((backend, worker, running));
-    let (running, _worker) = place.again(300, &[]);
-    check(&mut running.session(), &fids, 0);
-}
-
 /// Without a data directory nothing is logged, and the keeper serves at once.
 #[test]
 fn in_memory_only() {
@@ -508,362 +475,6 @@ fn follows_a_standby() {
     assert!(worker.follow(600).is_err());
     let new = promote(&mut backend, partition, &ints(200, 10), &mut log);
     assert!(new.iter().all(|f| !fids.contains(f) && !more.contains(f)));
-}
-
-/// One step of a sweep: how many values, and whether there was a batch.
-fn sweep(backend: &mut Backend, log: &mut Vec<Vec<u8>>) -> (u64, bool) {
-    let answer = backend.call(Kind::GarbageSweep, &[]).unwrap();
-    let word = |at| u64::from_le_bytes(answer[at..at + 8].try_into().unwrap());
-    if answer.len() > 16 {
-        log.push(answer[16..].to_vec());
-    }
-    (word(0), word(8) == 1)
-}
-
-fn begin(backend: &mut Backend, relation: u32, alive: bool) -> Result<Vec<u8>, (String, String)> {
-    let mut body = [DATABASE, relation].map(u32::to_le_bytes).concat();
-    if alive {
-        for word in [1, u32::MAX, TypeCode::Int4 as u32] {
-            body.extend_from_slice(&word.to_le_bytes());
-        }
-    }
-    backend.call(Kind::GarbageBegin, &body)
-}
-
-fn mark(backend: &mut Backend, fids: &[Fid]) {
-    let mut body = (fids.len() as u64).to_le_bytes().to_vec();
-    body.extend(fids.iter().flat_map(|fid| fid.0.to_le_bytes()));
-    backend.send(Kind::GarbageMark, &body);
-}
-
-/// Slots are swept, used again and the keeper restarted at each record: at every point of the log
-/// each FID names what the log says so far. Bug: a slot that is used before its sweep is logged
-/// loses its new value at the restart.
-#[test]
-fn swept_slots() {
-    let place = Place::new();
-    let mut log = Vec::new();
-    let (running, mut worker) = place.first();
-    let mut backend = running.session();
-    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
-    let fids = promote(&mut backend, partition, &ints(0, 10), &mut log);
-    begin(&mut backend, 7, true).unwrap();
-    let late = promote(&mut backend, partition, &ints(10, 1), &mut log);
-    mark(&mut backend, &fids[5..]);
-    assert_eq!(sweep(&mut backend, &mut log), (5, true));
-    // Nothing is free before the sweep is logged.
-    let more = promote(&mut backend, partition, &ints(11, 1), &mut log);
-    assert!(!fids.contains(&more[0]));
-    check(&mut backend, &fids, 0);
-    let unlogged = log.len() - 2;
-    assert_eq!(state(backend.call(Kind::GarbageSweep, &[])), "08P01");
-    backend.send(Kind::GarbageSwept, &[]);
-    assert_eq!(sweep(&mut backend, &mut log), (0, false));
-    backend.send(Kind::GarbageEnd, &[]);
-    assert_eq!(state(backend.get(fids[0], TypeCode::Int4)), "XX001");
-    let new = promote(&mut backend, partition, &ints(100, 5), &mut log);
-    assert_eq!(new, fids[..5]);
-    let whole = |backend: &mut Backend| {
-        check(backend, &new, 100);
-        check(backend, &fids[5..], 5);
-        check(backend, &late, 10);
-        check(backend, &more, 11);
-    };
-    whole(&mut backend);
-    // A checkpoint holds the state after all records, wherever it is said to be.
-    worker.checkpoint(200, SYSTEM).unwrap();
-    drop((backend, worker, running));
-    for from in [log.len(), unlogged, 1, 0] {
-        let (running, worker) = place.again(200, &log[from..]);
-        whole(&mut running.session());
-        drop((worker, running));
-    }
-}
-
-/// A collection that ends before its batch is confirmed frees nothing, and the next one finds the
-/// same; one at a time.
-#[test]
-fn collections_end() {
-    let place = Place::new();
-    let mut log = Vec::new();
-    let (running, _worker) = place.first();
-    let mut backend = running.session();
-    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
-    let fids = promote(&mut backend, partition, &ints(0, 3), &mut log);
-    let mut other = running.session();
-    begin(&mut other, 7, true).unwrap();
-    assert_eq!(state(begin(&mut backend, 7, true)), "55006");
-    assert_eq!(sweep(&mut other, &mut log), (3, true));
-    drop(other);
-    let until = Instant::now() + TIMEOUT;
-    while begin(&mut backend, 7, true).is_err() {
-        assert!(Instant::now() < until);
-    }
-    check(&mut backend, &fids, 0);
-    mark(&mut backend, &fids[1..]);
-    assert_eq!(sweep(&mut backend, &mut log), (1, true));
-    backend.send(Kind::GarbageSwept, &[]);
-    backend.send(Kind::GarbageEnd, &[]);
-    check(&mut backend, &fids[1..], 1);
-    assert_eq!(state(backend.call(Kind::GarbageSweep, &[])), "55000");
-}
-
-/// What is left of a relation that is no more goes with its partition, unless something was found
-/// in use; after a restart, too.
-#[test]
-fn dropped_relations() {
-    let place = Place::new();
-    let mut log = Vec::new();
-    let (running, mut worker) = place.first();
-    let mut backend = running.session();
-    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
-    let fids = promote(&mut backend, partition, &ints(0, 10), &mut log);
-    worker.checkpoint(200, SYSTEM).unwrap();
-    let kept = log.len();
-    begin(&mut backend, 7, false).unwrap();
-    mark(&mut backend, &fids[..1]);
-    assert_eq!(sweep(&mut backend, &mut log), (9, true));
-    backend.send(Kind::GarbageSwept, &[]);
-    check(&mut backend, &fids[..1], 0);
-    begin(&mut backend, 7, false).unwrap();
-    assert_eq!(sweep(&mut backend, &mut log), (1, true));
-    backend.send(Kind::GarbageSwept, &[]);
-    assert_eq!(sweep(&mut backend, &mut log), (0, false));
-    drop((backend, worker, running));
-    let (running, _worker) = place.again(200, &log[kept..]);
-    let mut backend = running.session();
-    assert_eq!(backend.stats()["partitions"], 0);
-    assert_eq!(state(backend.get(fids[0], TypeCode::Int4)), "XX001");
-}
-
-const KIND_PROMOTION: u8 = 1;
-const KIND_RUNS: u8 = 5;
-
-/// Promotes consecutive temporary values by runs; their permanent FIDs, column by column.
-fn promote_runs(
-    backend: &mut Backend,
-    columns: &[(u32, Runs)],
-    log: &mut Vec<Vec<u8>>,
-) -> Vec<Fid> {
-    let values = columns.iter().flat_map(|(_, runs)| runs).map(|r| r.1).sum();
-    let body = load::body(values, columns);
-    let answer = backend.call(Kind::PromoteRuns, &body).unwrap();
-    let answer = answer::PromoteRuns::decode(&answer).unwrap();
-    assert_eq!(answer.promoted, 1);
-    let mut fids = Vec::new();
-    for (column, (partition, _)) in answer.runs.iter().zip(columns) {
-        for run in column.runs {
-            fids.extend((0..u64::from(run.length)).map(|n| Fid(run.first.0 + n)));
-        }
-        assert_eq!(column.partition, *partition);
-        assert!(fids.last().is_some_and(|f| f.partition() == *partition));
-    }
-    assert_eq!(answer.record[1], KIND_RUNS);
-    log.push(answer.record.to_vec());
-    fids
-}
-
-/// Some values of a type: of one length, of many, and the odd ones.
-fn texts(t: TypeCode) -> &'static [&'static str] {
-    match t {
-        TypeCode::Bool => &["t", "f"],
-        TypeCode::Int2 => &["-32768", "0", "32767"],
-        TypeCode::Int4 => &["-2147483648", "0", "2147483647"],
-        TypeCode::Int8 => &["-9223372036854775808", "0", "9223372036854775807"],
-        TypeCode::Float4 | TypeCode::Float8 => &["-0", "1e-30", "NaN", "-Infinity"],
-        TypeCode::Numeric => &[
-            "0",
-            "-0.10",
-            "NaN",
-            "123456789012345678901234567890.5",
-            "100",
-        ],
-        TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar => &[
-            "",
-            "even",
-            "long",
-            "rather longer than a cell has room for",
-            "",
-        ],
-        TypeCode::Bytea => &["\\x", "\\x00ff", "\\x01"],
-        TypeCode::Date => &["-infinity", "1999-12-31", "2000-01-02"],
-        TypeCode::Time => &["00:00:00", "24:00:00"],
-        TypeCode::Timestamp => &["infinity", "1999-12-31 23:59:59.999999"],
-        TypeCode::Timestamptz => &["-infinity", "2024-02-29 12:00:00+00"],
-        TypeCode::Interval => &["-1 mons +2 days", "00:00:00.000001"],
-        TypeCode::Uuid => &["00000000-0000-0000-0000-000000000000"],
-    }
-}
-
-/// A column of each type with its values, promoted by runs or one by one.
-fn every_type(backend: &mut Backend, by_runs: bool, log: &mut Vec<Vec<u8>>) -> Vec<Fid> {
-    let mut columns = Vec::new();
-    for t in TypeCode::ALL {
-        let partition = open(backend, 100 + *t as u32, *t, log);
-        let texts = texts(*t);
-        let fids: Vec<Fid> = texts.iter().map(|s| backend.put_text(*t, -1, s)).collect();
-        columns.push((partition, vec![(fids[0].0, fids.len() as u32)]));
-    }
-    backend.fence().unwrap();
-    if by_runs {
-        return promote_runs(backend, &columns, log);
-    }
-    let fids = columns.iter().flat_map(|(partition, runs)| {
-        runs.iter()
-            .flat_map(|(first, count)| (0..u64::from(*count)).map(move |n| Fid(*first + n)))
-            .map(|fid| (fid, *partition))
-    });
-    let fids: Vec<(Fid, u32)> = fids.collect();
-    let mut body = (fids.len() as u64).to_le_bytes().to_vec();
-    for (fid, partition) in &fids {
-        body.extend_from_slice(&fid.0.to_le_bytes());
-        body.extend_from_slice(&u64::from(*partition).to_le_bytes());
-    }
-    let answer = backend.call(Kind::Promote, &body).unwrap();
-    let (fids, record) = promoted(&answer);
-    assert_eq!(record[1], KIND_PROMOTION);
-    log.push(record.to_vec());
-    fids
-}
-
-/// All that a run shows of the columns of [`every_type`]: values, how many, and the FID
-/// that comes next in each.
-fn shown(backend: &mut Backend, fids: &[Fid]) -> Vec<String> {
-    let of = TypeCode::ALL.iter().flat_map(|t| vec![*t; texts(*t).len()]);
-    let mut shown: Vec<String> = of
-        .zip(fids)
-        .map(|(t, fid)| backend.get(*fid, t.stored()).unwrap().unwrap())
-        .collect();
-    let stats = backend.stats();
-    let mut live: Vec<String> = stats
-        .iter()
-        .filter(|(name, _)| name.ends_with(".live"))
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    live.sort();
-    assert_eq!(live.len(), TypeCode::ALL.len());
-    shown.extend(live);
-    for t in TypeCode::ALL {
-        let partition = open(backend, 100 + *t as u32, *t, &mut Vec::new());
-        let value = backend.put_text(*t, -1, texts(*t)[0]);
-        let next = backend.promote(&[(value, partition)]).unwrap();
-        shown.push(format!("{next:?}"));
-    }
-    shown
-}
-
-/// Replay of a promotion by runs is that of its values one by one, once or twice, of every
-/// type. Bug: another value under a FID, or one too many.
-#[test]
-fn runs_replay_as_values_do() {
-    let place = Place::new();
-    let (running, worker) = place.first();
-    let (mut runs, mut values) = (Vec::new(), Vec::new());
-    let mut backend = running.session();
-    let fids = every_type(&mut backend, true, &mut runs);
-    let wanted = shown(&mut backend, &fids);
-    drop((backend, worker, running));
-    let (running, worker) = place.again(100, &[]);
-    let mut backend = running.session();
-    assert_eq!(every_type(&mut backend, false, &mut values), fids);
-    assert_eq!(shown(&mut backend, &fids), wanted);
-    drop((backend, worker, running));
-    for log in [
-        runs.clone(),
-        values.clone(),
-        [&runs[..], &runs].concat(),
-        [&runs[..], &values].concat(),
-        [&values[..], &runs].concat(),
-    ] {
-        let (running, worker) = place.again(100, &log);
-        assert_eq!(shown(&mut running.session(), &fids), wanted);
-        drop((worker, running));
-    }
-}
-
-/// Runs into slots that were swept stand apart, and come back there.
-#[test]
-fn runs_fill_holes() {
-    let place = Place::new();
-    let mut log = Vec::new();
-    let (running, worker) = place.first();
-    let mut backend = running.session();
-    let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
-    let fids = promote(&mut backend, partition, &ints(0, 10), &mut log);
-    begin(&mut backend, 7, true).unwrap();
-    let kept: Vec<Fid> = fids.iter().copied().step_by(2).collect();
-    mark(&mut backend, &kept);
-    assert_eq!(sweep(&mut backend, &mut log), (5, true));
-    backend.send(Kind::GarbageSwept, &[]);
-    backend.send(Kind::GarbageEnd, &[]);
-    let sources: Vec<Fid> = ints(100, 8).iter().map(|v| backend.put(v)).collect();
-    let columns = [(partition, vec![(sources[0].0, 8)])];
-    let new = promote_runs(&mut backend, &columns, &mut log);
-    let holes: Vec<Fid> = fids.iter().copied().skip(1).step_by(2).collect();
-    let after = (10..13).map(|slot| Fid::new(partition, slot));
-    assert_eq!(new, holes.into_iter().chain(after).collect::<Vec<_>>());
-    let whole = |backend: &mut Backend| {
-        check(backend, &new, 100);
-        for (n, fid) in (0..).step_by(2).zip(&kept) {
-            check(backend, &[*fid], n);
-        }
-    };
-    whole(&mut backend);
-    drop((backend, worker, running));
-    for log in [log.clone(), [&log[..], &log].concat()] {
-        let (running, worker) = place.again(100, &log);
-        whole(&mut running.session());
-        drop((worker, running));
-    }
-    // Where nothing else is.
-    let (running, _worker) = place.again(100, &[log[0].clone(), log[3].clone()]);
-    check(&mut running.session(), &new, 100);
-}
-
-/// Runs of another column's type, or of no column; changed ones, and as another kind. Bug: the
-/// bytes of a text under the FID of a number.
-#[test]
-fn runs_that_do_not_fit() {
-    let place = Place::new();
-    let (running, worker) = place.first();
-    let (mut numbers, mut words) = (Vec::new(), Vec::new());
-    let partition = open(&mut running.session(), 7, TypeCode::Int4, &mut numbers);
-    drop((worker, running));
-    let (running, worker) = place.again(100, &[]);
-    let mut backend = running.session();
-    let same = open(&mut backend, 7, TypeCode::Text, &mut words);
-    assert_eq!(same, partition);
-    let word = backend.put(&Value::Text(Box::from(*b"four")));
-    let columns = [(partition, vec![(word.0, 1)])];
-    let fid = promote_runs(&mut backend, &columns, &mut words)[0];
-    drop((backend, worker, running));
-
-    let changed = |at: usize, to: u8| {
-        let mut record = words[1].clone();
-        record[at] = to;
-        vec![words[0].clone(), record]
-    };
-    for log in [
-        vec![numbers[0].clone(), words[1].clone()],
-        changed(1, KIND_PROMOTION),
-        changed(1, 3),
-        changed(30, !words[1][30]),
-    ] {
-        let running = place.start();
-        let mut worker = Worker::connect(&running);
-        worker.state(SYSTEM).unwrap();
-        worker.redo(&log);
-        assert_eq!(state(worker.done(5000)), "XX001");
-        assert_eq!(refused(&running), Some(Status::Recovering));
-        drop((worker, running));
-    }
-    let (running, worker) = place.again(100, &words[1..]);
-    let found = running.session().get(fid, TypeCode::Text);
-    assert_eq!(state(found), "XX001");
-    drop((worker, running));
-    let (running, _worker) = place.again(100, &words);
-    let found = running.session().get(fid, TypeCode::Text);
-    assert_eq!(found, Ok(Some("four".into())));
 }
 
 /// A slot's value, its sweep and the value that came after, sent in every order, twice, and after
