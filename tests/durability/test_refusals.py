@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from waiting import until
 
 TIMEOUT = 20
 
@@ -47,21 +48,26 @@ PASSING = ("brought up to date", "waits for", "could not connect")
 
 def refusal(stack, table: str) -> str:
     """What a backend is told, once it is more than that recovery is under way."""
-    until = time.monotonic() + TIMEOUT
+    end = time.monotonic() + TIMEOUT
     while True:
         with stack.connect_dba() as dba, pytest.raises(psycopg.errors.CannotConnectNow) as error:
             dba.execute(f"SELECT v FROM {table}")
         detail = error.value.diag.message_detail
         if not any(passing in detail for passing in PASSING):
             return detail
-        assert time.monotonic() < until, detail
+        assert time.monotonic() < end, detail
         time.sleep(0.1)
 
 
 def served(stack, table: str) -> None:
     stack.up()
-    with stack.connect_app() as connection:
-        assert connection.execute(f"SELECT v FROM {table} WHERE id = 1").fetchone() == (42,)
+
+    def answered():
+        # Backends wait 200 ms for the recovery worker here, which may be too short.
+        with suppress(psycopg.errors.CannotConnectNow), stack.connect_app() as connection:
+            return connection.execute(f"SELECT v FROM {table} WHERE id = 1").fetchone()
+
+    assert until(answered, "the keeper serves") == (42,)
 
 
 def test_store_lost(stack, table):
@@ -122,13 +128,13 @@ def change(stack, table: str) -> None:
 
 def drop_slot(dba) -> None:
     """The worker lets go of the slot when it notices that the keeper is gone."""
-    until = time.monotonic() + TIMEOUT
+    end = time.monotonic() + TIMEOUT
     while True:
         try:
             dba.execute("SELECT pg_drop_replication_slot('confide')")
             return
         except psycopg.errors.ObjectInUse:
-            assert time.monotonic() < until
+            assert time.monotonic() < end
             time.sleep(0.1)
 
 
@@ -274,9 +280,9 @@ def test_lag_is_shown_and_warned_of(stack, table):
             "CREATE TABLE public.filler AS SELECT repeat('x', 1000) FROM generate_series(1, 4000)"
         )
         dba.execute("DROP TABLE public.filler")
-        until = time.monotonic() + TIMEOUT
+        end = time.monotonic() + TIMEOUT
         row = ("",)
-        while row[0] != "not serving" and time.monotonic() < until:
+        while row[0] != "not serving" and time.monotonic() < end:
             time.sleep(0.1)
             sql = """SELECT state, wal_bytes, reason, slot_status
                      FROM confide.confide_stat_recovery"""
@@ -284,7 +290,7 @@ def test_lag_is_shown_and_warned_of(stack, table):
         assert (row[0], row[1] > 2**20, row[3]) == ("not serving", True, "reserved"), row
         assert "could not connect" in row[2]
         log = ""
-        while "of WAL for Confide's keeper" not in log and time.monotonic() < until:
+        while "of WAL for Confide's keeper" not in log and time.monotonic() < end:
             time.sleep(0.1)
             log = (stack.logs / "postgres.log").read_text(errors="replace")
         assert "of WAL for Confide's keeper" in log

@@ -47,7 +47,7 @@ class Tools:
 def tools(stack, tmp_path_factory):
     directory = tmp_path_factory.mktemp("attest")
     for folder in (directory, *directory.parents):
-        if folder.name.startswith("pytest"):
+        if folder.name.startswith(("pytest", "popen")):
             folder.chmod(0o755)  # proxies run as another user
     return Tools(stack, directory)
 
