@@ -1505,21 +1505,21 @@ golden_result_begin(void)
 {
 	static const char golden_bytes[] = {
 		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
-		'\x06', '\x07', '\x08', '\x09', '\x07', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
-		'\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74',
-		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x07', '\x74', '\x65', '\x78', '\x74', '\x00',
-		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
-		'\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
+		'\x06', '\x07', '\x08', '\x09', '\x07', '\x03', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74',
+		'\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78',
+		'\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x07', '\x04', '\x74', '\x65', '\x78',
+		'\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
+		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
 	};
 	CfdReadResultBegin read;
 	const CfdWireResultBegin filled = {.statement = 578437695752307201u, .nonce = 650777868590383874u};
 
-	check(cfd_decode_result_begin(golden_bytes, 68, &read), "ResultBegin is read");
+	check(cfd_decode_result_begin(golden_bytes, 70, &read), "ResultBegin is read");
 	check(read.head.statement == (CfdFid) UINT64_C(578437695752307201), "statement of ResultBegin");
 	check(read.head.nonce == (CfdFid) UINT64_C(650777868590383874), "nonce of ResultBegin");
-	check(read.columns.at == golden_bytes + 16 && read.columns.end == golden_bytes + 16 + 52, "columns of ResultBegin");
+	check(read.columns.at == golden_bytes + 16 && read.columns.end == golden_bytes + 16 + 54, "columns of ResultBegin");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "ResultBegin filled");
-	check(!cfd_decode_result_begin(golden_bytes, 67, &read), "ResultBegin cut short");
+	check(!cfd_decode_result_begin(golden_bytes, 69, &read), "ResultBegin cut short");
 }
 
 static void

@@ -11,7 +11,8 @@ use crate::attest::{self, Rules};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use envelope::{Role, SecretKey};
-use ledger::result::{Header, SignedCell, SignedResult};
+use ledger::entry::Entry;
+use ledger::result::{Header, SignedCell, SignedResult, Version};
 use ledger::{SigningKey, VerifyingKey};
 
 /// Longer files are not read.
@@ -253,10 +254,28 @@ impl Signed {
             Signed::Cell(cell) => {
                 let (row, column) = cell.place();
                 let value = cell.value().as_deref().unwrap_or("NULL");
-                let what = format!("row {row}, column {column}: {value}");
+                let mut what = format!("row {row}, column {column}: {value}");
+                if let Some(version) = cell.version() {
+                    what += &of_version(version);
+                }
                 report(cell.header(), &what, Some(column), evidence)
             }
         }
+    }
+}
+
+/// Which row version of a ledger a cell is of; its entry is verified.
+fn of_version(version: &Version) -> String {
+    let state = match version.ended {
+        true => "replaced or deleted since",
+        false => "current then",
+    };
+    match Entry::decode(&version.entry) {
+        Ok(entry) => format!(
+            "\nof row version {}, written by {}, {state}",
+            entry.sn, entry.principal
+        ),
+        Err(error) => format!("\nof a row version that cannot be read: {error}"),
     }
 }
 
@@ -271,13 +290,28 @@ fn report(header: &Header, what: &str, only: Option<usize>, evidence: &str) -> S
     for (_, column) in columns.filter(|(at, _)| only.is_none_or(|only| only == *at)) {
         let origin = column.origin.as_ref().map(|parts| parts.join("."));
         let origin = origin.map_or_else(String::new, |origin| format!(" from {origin}"));
-        let by = match column.vouched {
-            true => "vouched for by the keeper",
-            false => "asserted by the database",
+        let ledger = column.ledger.and_then(|at| header.ledgers.get(at));
+        let by = match (column.vouched, ledger) {
+            (_, Some(ledger)) => {
+                format!(
+                    "vouched for by the keeper, from row versions of {}",
+                    ledger.origin
+                )
+            }
+            (true, None) => "vouched for by the keeper".into(),
+            (false, None) => "asserted by the database".into(),
         };
         lines.push(format!(
             "column {} {}{origin}: {by}",
             column.name, column.type_name
+        ));
+    }
+    for ledger in &header.ledgers {
+        lines.push(format!(
+            "ledger: {}, {} entries, root {}",
+            ledger.origin,
+            ledger.size,
+            STANDARD.encode(ledger.root.0)
         ));
     }
     lines.push(evidence.to_owned());

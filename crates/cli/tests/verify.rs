@@ -38,6 +38,7 @@ fn result(key: &SigningKey) -> Result<SignedResult, ledger::Error> {
         type_name: "integer".into(),
         origin: None,
         vouched,
+        ledger: None,
     };
     let header = Header {
         statement: "SELECT id, pay FROM emp".into(),
@@ -47,10 +48,12 @@ fn result(key: &SigningKey) -> Result<SignedResult, ledger::Error> {
         columns: vec![column("id", false), column("pay", true)],
         rows: 1,
         evidence: Vec::new(),
+        ledgers: Vec::new(),
     };
     SignedResult::sign(
         header,
         vec![Some("1".into()), Some("5200".into())],
+        Vec::new(),
         [1; 32],
         key,
     )

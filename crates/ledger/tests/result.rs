@@ -1,6 +1,9 @@
 //! Signed results and single cells: what verifies, and each way to change one.
 
-use ledger::result::{Cell, Column, Header, SignedCell, SignedResult};
+use ledger::Hash;
+use ledger::entry::{Entry, Kind};
+use ledger::result::{Cell, Column, Header, Ledger, SignedCell, SignedResult, Version};
+use ledger::tree::{Tree, prove_inclusion};
 use ledger::{Error, SigningKey, VerifyingKey};
 use proptest::prelude::*;
 
@@ -18,6 +21,7 @@ fn column(name: &str, type_name: &str, vouched: bool) -> Column {
         type_name: type_name.into(),
         origin: Some(["public".into(), "emp".into(), name.into()]),
         vouched,
+        ledger: None,
     }
 }
 
@@ -37,6 +41,7 @@ fn header() -> Header {
         ],
         rows: 3,
         evidence: b"quote".into(),
+        ledgers: Vec::new(),
     }
 }
 
@@ -47,7 +52,51 @@ fn cells() -> Vec<Cell> {
 }
 
 fn signed() -> Result<SignedResult, Error> {
-    SignedResult::sign(header(), cells(), [3; 32], &key()?)
+    SignedResult::sign(header(), cells(), Vec::new(), [3; 32], &key()?)
+}
+
+/// The same with row versions: columns 0 and 1 are of a ledger of 21 entries.
+fn from_ledger() -> Result<SignedResult, Error> {
+    let entry = |sn| Entry {
+        kind: Kind::Write,
+        group: 0,
+        settled: 0,
+        sn,
+        other: 0,
+        time: 1,
+        sealed: 2,
+        principal: "ann".into(),
+        names: String::new(),
+        row: Hash([sn as u8; 32]),
+    };
+    let entries: Vec<Vec<u8>> = (0..21).map(|sn| entry(sn).encode()).collect();
+    let mut tree = Tree::new();
+    entries.iter().for_each(|e| tree.push(Entry::leaf(e)));
+    let version = |index: u64| {
+        Ok(Version {
+            index,
+            ended: index > 10,
+            entry: entries[index as usize].clone(),
+            path: prove_inclusion(&tree, index, 21)?.path,
+        })
+    };
+    let versions = [3, 20, 9].into_iter().map(version);
+    let mut header = header();
+    header.ledgers = vec![Ledger {
+        origin: "confide-ledger/s.t".into(),
+        size: 21,
+        root: tree.root(),
+    }];
+    header.columns[0].vouched = true;
+    header.columns[0].ledger = Some(0);
+    header.columns[1].ledger = Some(0);
+    SignedResult::sign(
+        header,
+        cells(),
+        versions.collect::<Result<_, Error>>()?,
+        [3; 32],
+        &key()?,
+    )
 }
 
 fn public() -> Result<VerifyingKey, Error> {
@@ -57,15 +106,17 @@ fn public() -> Result<VerifyingKey, Error> {
 /// What was signed verifies in both forms, with and without the nonce.
 #[test]
 fn results_verify() -> Done {
-    let (result, key) = (signed()?, public()?);
-    for copy in [
-        SignedResult::from_bytes(&result.to_bytes())?,
-        SignedResult::from_json(&result.to_json()?)?,
-    ] {
-        assert_eq!(copy, result);
-        copy.verify(&key, Some(NONCE))?;
-        copy.verify(&key, None)?;
-        assert_eq!(copy.rows().count(), 3);
+    let key = public()?;
+    for result in [signed()?, from_ledger()?] {
+        for copy in [
+            SignedResult::from_bytes(&result.to_bytes())?,
+            SignedResult::from_json(&result.to_json()?)?,
+        ] {
+            assert_eq!(copy, result);
+            copy.verify(&key, Some(NONCE))?;
+            copy.verify(&key, None)?;
+            assert_eq!(copy.rows().count(), 3);
+        }
     }
     Ok(())
 }
@@ -85,13 +136,16 @@ fn replays_are_noticed() -> Done {
 /// what is vouched for, evidence, seed.
 #[test]
 fn every_flipped_bit_is_noticed() -> Done {
-    let (bytes, key) = (signed()?.to_bytes(), public()?);
-    for place in 0..bytes.len() {
-        for bit in 0..8 {
-            let mut changed = bytes.clone();
-            changed[place] ^= 1 << bit;
-            let verified = SignedResult::from_bytes(&changed).and_then(|r| r.verify(&key, None));
-            assert!(verified.is_err(), "bit {bit} of byte {place}");
+    let key = public()?;
+    for bytes in [signed()?.to_bytes(), from_ledger()?.to_bytes()] {
+        for place in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[place] ^= 1 << bit;
+                let result = SignedResult::from_bytes(&changed);
+                let verified = result.and_then(|r| r.verify(&key, None));
+                assert!(verified.is_err(), "bit {bit} of byte {place}");
+            }
         }
     }
     Ok(())
@@ -167,15 +221,48 @@ fn a_cell_alone() -> Done {
     Ok(())
 }
 
+/// A cell of a ledger has its row's version, and no other's; one of another column has none.
+#[test]
+fn a_cell_of_a_ledger() -> Done {
+    let (result, key) = (from_ledger()?, public()?);
+    for row in 0..3 {
+        let cell = result.cell(row, 1)?;
+        for copy in [
+            SignedCell::from_bytes(&cell.to_bytes())?,
+            SignedCell::from_json(&cell.to_json()?)?,
+        ] {
+            copy.verify(&key, Some(NONCE))?;
+            assert_eq!(copy.version(), Some(result.version(row, 0)?));
+        }
+        let mut file: serde_json::Value = serde_json::from_str(&cell.to_json()?)?;
+        let other = result.cell((row + 1) % 3, 1)?.to_json()?;
+        let other: serde_json::Value = serde_json::from_str(&other)?;
+        file["version"] = other["version"].clone();
+        let moved = SignedCell::from_json(&file.to_string())?;
+        assert!(moved.verify(&key, None).is_err());
+    }
+    let cell = result.cell(1, 2)?;
+    assert_eq!(cell.version(), None);
+    SignedCell::from_json(&cell.to_json()?)?.verify(&key, None)?;
+    Ok(())
+}
+
 /// No bit of a cell's compact form can be another one.
 #[test]
 fn every_flipped_bit_of_a_cell_is_noticed() -> Done {
-    let (bytes, key) = (signed()?.cell(1, 1)?.to_bytes(), public()?);
-    for place in 0..bytes.len() {
-        let mut changed = bytes.clone();
-        changed[place] ^= 0x10;
-        let verified = SignedCell::from_bytes(&changed).and_then(|c| c.verify(&key, None));
-        assert!(verified.is_err(), "byte {place}");
+    let key = public()?;
+    for cell in [
+        signed()?.cell(1, 1)?,
+        from_ledger()?.cell(1, 1)?,
+        from_ledger()?.cell(1, 2)?,
+    ] {
+        let bytes = cell.to_bytes();
+        for place in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[place] ^= 0x10;
+            let verified = SignedCell::from_bytes(&changed).and_then(|c| c.verify(&key, None));
+            assert!(verified.is_err(), "byte {place}");
+        }
     }
     Ok(())
 }
@@ -184,7 +271,7 @@ fn every_flipped_bit_of_a_cell_is_noticed() -> Done {
 /// before memory is taken.
 #[test]
 fn shapes() -> Done {
-    let sign = |header, cells| SignedResult::sign(header, cells, [0; 32], &key()?);
+    let sign = |header, cells| SignedResult::sign(header, cells, Vec::new(), [0; 32], &key()?);
     let rows = |rows| Header { rows, ..header() };
     assert_eq!(sign(rows(2), cells()).err(), Some(Error::Range));
     assert_eq!(sign(rows(u64::MAX), cells()).err(), Some(Error::Range));

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 21
+#define CFD_CONTRACT_VERSION 22
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -252,6 +252,8 @@
 #define CFD_LEDGER_ERASE 3
 #define CFD_LEDGER_CURRENT 4
 #define CFD_LEDGER_PAST 5
+#define CFD_LEDGER_SHOWN 6
+#define CFD_LEDGER_SOURCES 256
 #define CFD_LEDGER_CHECKPOINT 0
 #define CFD_LEDGER_CONSISTENCY 1
 #define CFD_LEDGER_INCLUSION 2

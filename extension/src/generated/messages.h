@@ -770,8 +770,9 @@ _Static_assert(sizeof(CfdWireStoreRead) == 16, "CfdWireStoreRead");
 typedef struct CfdWireResultColumn
 {
 	uint8_t	t;	/* Type of its values; none: not protected. */
+	uint8_t	source;	/* Of which row version of a ledger table its cells are (Kind::LedgerRow); 0: of none. */
 } CFD_IN_MESSAGE CfdWireResultColumn;
-_Static_assert(sizeof(CfdWireResultColumn) == 1, "CfdWireResultColumn");
+_Static_assert(sizeof(CfdWireResultColumn) == 2, "CfdWireResultColumn");
 
 /* Begins a result that shall be signed (crate ledger); one that had begun goes. */
 typedef struct CfdWireResultBegin
@@ -813,7 +814,7 @@ typedef struct CfdWireLedgerRow
 {
 	uint32_t	log;	/* Partition of the table's log. */
 	uint32_t	what;	/* super::ledger::WRITE and others. */
-	uint64_t	number;	/* How many the transaction has had before: those that the channel has from here on were rolled back. Of a walk: 0. */
+	uint64_t	number;	/* How many the transaction has had before: those that the channel has from here on were rolled back. Of a walk: 0. Of a version that a result shows: the row's number, times super::ledger::SOURCES, and the source of its columns. */
 	uint64_t	sn;	/* Number of the version. */
 	uint64_t	other;	/* Of what is written: the version that it replaces, or 0. */
 	int64_t	time;	/* When, in microseconds since 2000-01-01 UTC. */

@@ -5,7 +5,8 @@
  *	  their text (it would be an envelope, not the value), and plaintext
  *	  constants that meet protected values.
  *
- * Changes nothing but what stars stand for (stars.c).
+ * Changes nothing but what stars stand for (stars.c), and what queries have besides whose results shall
+ * be signed (shown.c).
  *
  * Invariant: a query without protected types passes.
  */
@@ -187,7 +188,10 @@ analyze(ParseState *state, Query *query, JumbleState *jumble)
 			node = inner_query(((Query *) node)->utilityStmt);
 		cfd_check_expression(node);
 		if (node != NULL)
+		{
 			cfd_stars_narrow(state, (Query *) node);
+			cfd_shown_find(state, (Query *) node);
+		}
 	}
 	if (previous_analyze)
 		previous_analyze(state, query, jumble);

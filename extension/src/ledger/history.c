@@ -32,6 +32,23 @@ cfd_ledger_history(Relation table)
 	return get_relname_relid(name, RelationGetNamespace(table));
 }
 
+/* The table whose history a relation is, or the table itself. */
+Relation
+cfd_ledger_table_of(Relation relation)
+{
+	char	   *name = pstrdup(RelationGetRelationName(relation));
+	size_t		length = strlen(name);
+	size_t		suffix = sizeof(CFD_LEDGER_HISTORY_SUFFIX) - 1;
+	Oid			oid = RelationGetRelid(relation);
+
+	if (cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY && length > suffix)
+	{
+		name[length - suffix] = '\0';
+		oid = get_relname_relid(name, RelationGetNamespace(relation));
+	}
+	return table_open(oid, AccessShareLock);
+}
+
 static Relation
 open_history(Relation table, LOCKMODE lock)
 {

@@ -15,6 +15,7 @@
 #define CFD_LEDGER_LEDGER_H
 
 #include "postgres.h"
+#include "access/htup_details.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
@@ -61,10 +62,27 @@ extern void cfd_ledger_subtransaction(int level, bool committed);
 
 /* history.c */
 extern Oid	cfd_ledger_history(Relation table);
+extern Relation cfd_ledger_table_of(Relation relation);
 extern void cfd_ledger_move(Relation table, TupleTableSlot *before, TimestampTz until);
 /* Whether a row of a history is being written by us. */
 extern bool cfd_ledger_moving;
 /* Whether versions of a history are being erased. */
 extern bool cfd_ledger_erasing;
+
+/*
+ * signed.c: which columns of a query, whose result shall be signed, are of which table that is a
+ * ledger. Behind its own columns the query has tableoid and ctid of each such table.
+ */
+#define CFD_SIGNED_SOURCES_MAX 16
+typedef struct CfdSignedSources
+{
+	const char *query;
+	int			columns;		/* its own */
+	int			count;			/* of tables */
+	uint8		of[MaxTupleAttributeNumber + 1];	/* of each column: number of its table from 1 on, or 0 */
+} CfdSignedSources;
+
+/* What analysis shall fill in; NULL: nothing is asked. */
+extern CfdSignedSources *cfd_signed_sources;
 
 #endif

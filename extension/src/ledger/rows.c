@@ -192,11 +192,8 @@ cfd_ledger_deleted(Relation relation, TupleTableSlot *before)
 		return;
 	if (cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY)
 	{
-		char	   *name = pstrdup(RelationGetRelationName(relation));
-
 		/* The log is that of the table. */
-		name[strlen(name) - strlen(CFD_LEDGER_HISTORY_SUFFIX)] = '\0';
-		table = table_open(get_relname_relid(name, RelationGetNamespace(relation)), AccessShareLock);
+		table = cfd_ledger_table_of(relation);
 		head.what = CFD_LEDGER_ERASE;
 	}
 	head.sn = number_of(relation, before);

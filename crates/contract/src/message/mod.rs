@@ -210,6 +210,10 @@ pub mod ledger {
         CURRENT: u32 = 4;
         /// A walk has found a version in the history.
         PAST: u32 = 5;
+        /// A row of a result that shall be signed shows a version. Comes before the row's cells.
+        SHOWN: u32 = 6;
+        /// Sources of the columns of a result are less.
+        SOURCES: u64 = 256;
         /// Only the checkpoint is wanted.
         CHECKPOINT: u32 = 0;
         /// And the proof that it goes on from an older size.

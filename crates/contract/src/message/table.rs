@@ -173,7 +173,9 @@ structure! {
     /// A column of a result that shall be signed.
     ResultColumn<'a> {
         /// Type of its values; none: not protected.
-        t: Option<TypeCode>;
+        t: Option<TypeCode>,
+        /// Of which row version of a ledger table its cells are ([`Kind::LedgerRow`]); 0: of none.
+        source: u8;
         /// Name in the result.
         name: &'a str [],
         /// Type, as people know it.
@@ -1016,7 +1018,8 @@ messages! {
         /// [`super::ledger::WRITE`] and others.
         what: u32,
         /// How many the transaction has had before: those that the channel has from here on
-        /// were rolled back. Of a walk: 0.
+        /// were rolled back. Of a walk: 0. Of a version that a result shows: the row's number,
+        /// times [`super::ledger::SOURCES`], and the source of its columns.
         number: u64,
         /// Number of the version.
         sn: u64,

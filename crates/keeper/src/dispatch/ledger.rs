@@ -18,7 +18,7 @@ use crate::logs::{Author, Doing, Group, Log};
 use crate::published;
 use aws_lc_rs::hmac;
 use contract::message::ledger::{
-    CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, WRITE,
+    CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, SHOWN, WRITE,
 };
 use contract::message::table::LedgerCell;
 use contract::{Fid, TypeCode, answer, body};
@@ -83,13 +83,13 @@ fn not_begun() -> Failure {
 
 impl Connection {
     /// The key of a log's partition.
-    fn log_key(&self, log: u32) -> Result<PartitionKey, Failure> {
+    pub(super) fn log_key(&self, log: u32) -> Result<PartitionKey, Failure> {
         let key = self.keeper.store.get(log).and_then(|p| p.key());
         let key = key.filter(PartitionKey::is_log);
         key.ok_or_else(|| fail::malformed("The partition is not a log.").into())
     }
 
-    fn with_log<T>(
+    pub(super) fn with_log<T>(
         &self,
         log: u32,
         act: impl FnOnce(&mut Log) -> Result<T, Error>,
@@ -103,6 +103,9 @@ impl Connection {
         self.log_key(body.log)?;
         if [CURRENT, PAST].contains(&body.what) {
             return self.ledger_seen(&body);
+        }
+        if body.what == SHOWN {
+            return self.ledger_shown(&body);
         }
         let at = usize::try_from(body.number).unwrap_or(usize::MAX);
         if at > self.ledger.pending.len() {
@@ -160,7 +163,7 @@ impl Connection {
     }
 
     /// The hash of a row version.
-    fn ledger_hash(&self, body: &body::LedgerRow<'_>) -> Result<Hash, Failure> {
+    pub(super) fn ledger_hash(&self, body: &body::LedgerRow<'_>) -> Result<Hash, Failure> {
         let cells: Vec<LedgerCell<'_>> = body.cells.iter().collect();
         let mut values = Vec::with_capacity(cells.len());
         for cell in &cells {
@@ -460,7 +463,7 @@ impl Connection {
     }
 
     /// What checkpoints of a log are called: store, database, table's OID and name.
-    fn ledger_origin(&self, log: u32) -> Result<String, Failure> {
+    pub(super) fn ledger_origin(&self, log: u32) -> Result<String, Failure> {
         let key = self.log_key(log)?;
         let names = self.with_log(log, |log| Ok(log.names.clone()))?;
         let store = self.keeper.durable.as_ref().map_or(0, |d| d.id());

@@ -28,6 +28,7 @@ mod recorded;
 mod recovery;
 mod search;
 mod settings;
+mod shown;
 mod signed;
 mod stats;
 mod tokens;

@@ -4,13 +4,15 @@
 //! The client says, in envelopes, which statement it asked and its nonce; the database
 //! says which columns and rows the result has. The keeper vouches for the cells of a
 //! column if all of them are stored values of one protected column: then they are
-//! what clients stored there. Whatever else the database shows, it asserts. That a row's
-//! cells belong together is the database's word, too.
+//! what clients stored there; and if all of them are what row versions of a ledger table say
+//! (`shown`): then those of a row belong together, too. Whatever else the database shows, it
+//! asserts.
 //!
 //! Invariants: without a client nothing is signed; a result that is not whole is not
 //! signed; its cells take no more than a limit.
 
 use super::Connection;
+use super::shown::Sources;
 use crate::fail::{self, Failure};
 use aws_lc_rs::rand;
 use contract::message::table::{ResultCell, ResultColumn};
@@ -38,6 +40,8 @@ pub(super) struct Signing {
     bytes: usize,
     /// What its cells are made of.
     label: Label,
+    /// Row versions that rows show.
+    pub(super) shown: Sources,
 }
 
 /// A column of it.
@@ -45,6 +49,9 @@ struct Collected {
     column: Column,
     t: Option<TypeCode>,
     source: Source,
+    /// Of which row version its cells are said to be, and whether they all were so far.
+    version: u8,
+    proven: bool,
 }
 
 /// Where the cells of a column were so far.
@@ -95,6 +102,7 @@ impl Connection {
             cells: Vec::new(),
             bytes: 0,
             label: self.operands(&[body.statement, body.nonce])?.label,
+            shown: Sources::default(),
         });
         Ok(())
     }
@@ -111,7 +119,10 @@ impl Connection {
 
     fn collect(&self, signing: &mut Signing, cell: &ResultCell<'_>) -> Result<(), Failure> {
         let width = signing.columns.len().max(1);
-        let at = signing.cells.len() % width;
+        let (row, at) = (signing.cells.len() / width, signing.cells.len() % width);
+        if at == 0 {
+            signing.bytes += signing.shown.row(row as u64);
+        }
         let column = signing.columns.get_mut(at).ok_or_else(not_begun)?;
         let text = match column.t {
             _ if cell.null != 0 => None,
@@ -130,6 +141,12 @@ impl Connection {
         }
         let text = text.map(String::from_utf8).transpose();
         let text = text.map_err(|_| fail::malformed("A cell is not UTF-8."))?;
+        if column.version > 0 && column.proven {
+            let origin = column.column.origin.as_ref();
+            let name = origin.map_or("", |[_, _, name]| name.as_str());
+            let shows = signing.shown.shows(column.version, name);
+            column.proven = shows.is_some_and(|it| it.is(cell, text.as_deref(), &self.env));
+        }
         signing.cells.push(text);
         Ok(())
     }
@@ -140,12 +157,14 @@ impl Connection {
         let label = signing.label;
         self.authorise(label, family::SHOW)?;
         let mut header = header(&signing, &client.name)?;
+        let versions = signing.shown.finish(header.rows, &mut header.ledgers);
         header.evidence = self.keeper.zone.signing()?.to_vec();
         let failed = |e: ledger::Error| fail::internal("signing failed").detail(e.to_string());
         let mut seed = [0; SEED_BYTES];
         rand::fill(&mut seed).map_err(|_| fail::internal("there are no random bytes"))?;
         let key = &self.keeper.keys.signing;
-        let signed = SignedResult::sign(header, signing.cells, seed, key).map_err(failed)?;
+        let signed =
+            SignedResult::sign(header, signing.cells, versions, seed, key).map_err(failed)?;
         let text = signed.to_json().map_err(failed)?;
         self.space.set(
             body.to,
@@ -162,11 +181,14 @@ fn collected(column: ResultColumn<'_>) -> Collected {
     Collected {
         t: column.t,
         source: Source::Nowhere,
+        version: column.source,
+        proven: true,
         column: Column {
             name: column.name.to_owned(),
             type_name: column.type_name.to_owned(),
             origin: (!table.is_empty()).then_some(origin),
             vouched: false,
+            ledger: None,
         },
     }
 }
@@ -176,9 +198,17 @@ fn header(signing: &Signing, principal: &str) -> Result<Header, Error> {
     if !signing.cells.len().is_multiple_of(width) {
         return Err(fail::malformed("A row of the result is not whole."));
     }
-    let columns = signing.columns.iter().map(|collected| Column {
-        vouched: matches!(collected.source, Source::Partition(_)),
-        ..collected.column.clone()
+    let rows = (signing.cells.len() / width) as u64;
+    let columns = signing.columns.iter().map(|collected| {
+        let whole = collected.version > 0 && collected.proven;
+        let ledger = whole
+            .then(|| signing.shown.place(collected.version, rows))
+            .flatten();
+        Column {
+            vouched: ledger.is_some() || matches!(collected.source, Source::Partition(_)),
+            ledger,
+            ..collected.column.clone()
+        }
     });
     Ok(Header {
         statement: signing.statement.clone(),
@@ -186,8 +216,9 @@ fn header(signing: &Signing, principal: &str) -> Result<Header, Error> {
         time: now(),
         principal: principal.to_owned(),
         columns: columns.collect(),
-        rows: (signing.cells.len() / width) as u64,
+        rows,
         evidence: Vec::new(),
+        ledgers: Vec::new(),
     })
 }
 
@@ -197,6 +228,6 @@ pub(super) fn now() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0))
 }
 
-fn not_begun() -> Error {
+pub(super) fn not_begun() -> Error {
     fail::unsigned("There is none, or a part of it failed.")
 }

@@ -2,15 +2,25 @@
 //!
 //! Bytes ([`crate::codec`]): magic, version `u16`; header: statement, nonce, time, principal,
 //! columns (name, type, origin, vouched), rows, evidence; root, signature; then the seed and
-//! the cells of a result, or place, salt, value and path of a cell.
+//! the cells of a result, or place, salt, value and path of a cell. Version 2, of results that show
+//! row versions of ledger tables, has ledgers and the columns' ones behind the evidence, and
+//! versions behind the cells, or behind the path.
 
-use super::{Column, Header, SALT_BYTES, SEED_BYTES, SignedCell, SignedResult};
+use super::cell::Shown;
+use super::{Column, Header, Ledger, SALT_BYTES, SEED_BYTES, SignedCell, SignedResult, Version};
 use crate::codec::{Reader, Writer};
 use crate::{Error, Hash};
 
 const RESULT: &[u8; 8] = b"cfdbndl\n";
 const CELL: &[u8; 8] = b"cfdcell\n";
 const VERSION: u16 = 1;
+const LEDGER_VERSION: u16 = 2;
+/// A version of a row has at least two lengths.
+const SHOWN_LEAST: usize = 16;
+/// A ledger has at least a length, a size and a root.
+const LEDGER_LEAST: usize = 48;
+/// No column has this ledger.
+const NO_LEDGER: u64 = u64::MAX;
 /// A column has at least two lengths and two flags.
 const COLUMN_LEAST: usize = 18;
 const HASH_BYTES: usize = 32;
@@ -24,6 +34,12 @@ impl SignedResult {
         for cell in &self.cells {
             out.optional(cell.as_deref().map(str::as_bytes));
         }
+        if !self.header.ledgers.is_empty() {
+            out.u64(self.versions.len() as u64);
+            self.versions
+                .iter()
+                .for_each(|version| version.write(&mut out));
+        }
         out.finish()
     }
 
@@ -33,20 +49,27 @@ impl SignedResult {
     /// [`Error::Malformed`], [`Error::Version`], [`Error::Range`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SignedResult, Error> {
         let mut from = Reader::new(bytes);
-        check_magic(&mut from, RESULT)?;
-        let header = read_header(&mut from)?;
+        let version = check_magic(&mut from, RESULT)?;
+        let header = read_header(&mut from, version)?;
         let root = Hash(from.fixed()?);
         let signature = from.fixed()?;
         let seed: [u8; SEED_BYTES] = from.fixed()?;
         let count = from.count(1)?;
-        header.check(count)?;
         let cells = (0..count).map(|_| read_cell(&mut from));
-        let cells = cells.collect::<Result<_, _>>()?;
+        let cells: Vec<super::Cell> = cells.collect::<Result<_, _>>()?;
+        let count = match version {
+            LEDGER_VERSION => from.count(SHOWN_LEAST)?,
+            _ => 0,
+        };
+        let versions = (0..count).map(|_| Version::read(&mut from));
+        let versions: Vec<Version> = versions.collect::<Result<_, _>>()?;
+        header.check(cells.len(), versions.len())?;
         from.end()?;
         Ok(SignedResult {
             header,
             seed,
             cells,
+            versions,
             root,
             signature,
         })
@@ -61,9 +84,14 @@ impl SignedCell {
         out.u64(self.column as u64);
         out.fixed(&self.salt);
         out.optional(self.value.as_deref().map(str::as_bytes));
-        out.u64(self.path.len() as u64);
-        for hash in &self.path {
-            out.fixed(&hash.0);
+        put_path(&mut out, &self.path);
+        if !self.header.ledgers.is_empty() {
+            out.u8(u8::from(self.shown.is_some()));
+        }
+        if let Some(shown) = &self.shown {
+            shown.version.write(&mut out);
+            out.fixed(&shown.salt);
+            put_path(&mut out, &shown.path);
         }
         out.finish()
     }
@@ -74,17 +102,23 @@ impl SignedCell {
     /// [`Error::Malformed`], [`Error::Version`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SignedCell, Error> {
         let mut from = Reader::new(bytes);
-        check_magic(&mut from, CELL)?;
-        let header = read_header(&mut from)?;
+        let version = check_magic(&mut from, CELL)?;
+        let header = read_header(&mut from, version)?;
         let root = Hash(from.fixed()?);
         let signature = from.fixed()?;
         let row = from.u64()?;
         let column = usize::try_from(from.u64()?).map_err(|_| Error::Range)?;
         let salt: [u8; SALT_BYTES] = from.fixed()?;
         let value = read_cell(&mut from)?;
-        let count = from.count(HASH_BYTES)?;
-        let path = (0..count).map(|_| Ok(Hash(from.fixed()?)));
-        let path = path.collect::<Result<_, Error>>()?;
+        let path = read_path(&mut from)?;
+        let shown = match version {
+            LEDGER_VERSION if from.boolean()? => Some(Shown {
+                version: Version::read(&mut from)?,
+                salt: from.fixed()?,
+                path: read_path(&mut from)?,
+            }),
+            _ => None,
+        };
         from.end()?;
         Ok(SignedCell {
             header,
@@ -95,26 +129,40 @@ impl SignedCell {
             value,
             salt,
             path,
+            shown,
         })
     }
+}
+
+fn put_path(out: &mut Writer, path: &[Hash]) {
+    out.u64(path.len() as u64);
+    path.iter().for_each(|hash| out.fixed(&hash.0));
+}
+
+fn read_path(from: &mut Reader) -> Result<Vec<Hash>, Error> {
+    let count = from.count(HASH_BYTES)?;
+    (0..count).map(|_| Ok(Hash(from.fixed()?))).collect()
 }
 
 fn begin(magic: &[u8; 8], header: &Header, root: &Hash, signature: &[u8]) -> Writer {
     let mut out = Writer::default();
     out.fixed(magic);
-    out.u16(VERSION);
+    out.u16(match header.ledgers.is_empty() {
+        true => VERSION,
+        false => LEDGER_VERSION,
+    });
     write_header(&mut out, header);
     out.fixed(&root.0);
     out.fixed(signature);
     out
 }
 
-fn check_magic(from: &mut Reader, magic: &[u8; 8]) -> Result<(), Error> {
+fn check_magic(from: &mut Reader, magic: &[u8; 8]) -> Result<u16, Error> {
     if from.fixed::<8>()? != *magic {
         return Err(Error::Malformed("it does not begin as such a file does"));
     }
     match from.u16()? {
-        VERSION => Ok(()),
+        version @ (VERSION | LEDGER_VERSION) => Ok(version),
         other => Err(Error::Version(other)),
     }
 }
@@ -136,9 +184,37 @@ pub(super) fn write_header(out: &mut Writer, header: &Header) {
     }
     out.u64(header.rows);
     out.bytes(&header.evidence);
+    if header.ledgers.is_empty() {
+        return;
+    }
+    out.u64(header.ledgers.len() as u64);
+    header.ledgers.iter().for_each(|ledger| ledger.write(out));
+    for column in &header.columns {
+        out.u64(column.ledger.map_or(NO_LEDGER, |ledger| ledger as u64));
+    }
 }
 
-fn read_header(from: &mut Reader) -> Result<Header, Error> {
+fn read_header(from: &mut Reader, version: u16) -> Result<Header, Error> {
+    let mut header = read_plain_header(from)?;
+    if version == VERSION {
+        return Ok(header);
+    }
+    let count = from.count(LEDGER_LEAST)?;
+    if count == 0 {
+        return Err(Error::Malformed("there is no ledger"));
+    }
+    let ledgers = (0..count).map(|_| Ledger::read(from));
+    header.ledgers = ledgers.collect::<Result<_, _>>()?;
+    for column in &mut header.columns {
+        column.ledger = match from.u64()? {
+            NO_LEDGER => None,
+            ledger => Some(usize::try_from(ledger).map_err(|_| Error::Range)?),
+        };
+    }
+    Ok(header)
+}
+
+fn read_plain_header(from: &mut Reader) -> Result<Header, Error> {
     Ok(Header {
         statement: from.text()?,
         nonce: from.bytes()?.to_vec(),
@@ -151,6 +227,7 @@ fn read_header(from: &mut Reader) -> Result<Header, Error> {
         },
         rows: from.u64()?,
         evidence: from.bytes()?.to_vec(),
+        ledgers: Vec::new(),
     })
 }
 
@@ -159,6 +236,7 @@ fn read_column(from: &mut Reader) -> Result<Column, Error> {
         name: from.text()?,
         type_name: from.text()?,
         vouched: from.boolean()?,
+        ledger: None,
         origin: match from.boolean()? {
             true => Some([from.text()?, from.text()?, from.text()?]),
             false => None,

@@ -1,6 +1,6 @@
 //! A cell of a signed result, alone.
 
-use super::{Cell, Header, SALT_BYTES, check_signature, leaf};
+use super::{Cell, Header, SALT_BYTES, Version, check_signature, leaf};
 use crate::proof::Inclusion;
 use crate::sign::SIGNATURE_BYTES;
 use crate::{Error, Hash, VerifyingKey};
@@ -17,6 +17,15 @@ pub struct SignedCell {
     pub(super) value: Cell,
     pub(super) salt: [u8; SALT_BYTES],
     pub(super) path: Vec<Hash>,
+    pub(super) shown: Option<Shown>,
+}
+
+/// The row version of a ledger that the cell is of, with what proves that the row shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Shown {
+    pub(super) version: Version,
+    pub(super) salt: [u8; SALT_BYTES],
+    pub(super) path: Vec<Hash>,
 }
 
 impl SignedCell {
@@ -29,11 +38,41 @@ impl SignedCell {
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
         let proof = Inclusion {
             index: self.header.index(self.row, self.column)?,
-            size: self.header.cells()?,
+            size: self.header.leaves()?,
             path: self.path.clone(),
         };
-        let leaf = leaf(&self.salt, self.row, self.column, &self.value);
-        proof.verify(&leaf, &self.root)
+        let value = self.value.as_deref().map(str::as_bytes);
+        let leaf = leaf(&self.salt, self.row, self.column, value);
+        proof.verify(&leaf, &self.root)?;
+        let of = self.header.columns.get(self.column);
+        match (of.and_then(|column| column.ledger), &self.shown) {
+            (None, None) => Ok(()),
+            (Some(ledger), Some(shown)) => self.verify_shown(ledger, shown),
+            _ => Err(Error::Malformed("the cell and its row version do not fit")),
+        }
+    }
+
+    fn verify_shown(&self, ledger: usize, shown: &Shown) -> Result<(), Error> {
+        let at = self.header.columns.len() + ledger;
+        let proof = Inclusion {
+            index: self.header.leaf_index(self.row, at)?,
+            size: self.header.leaves()?,
+            path: shown.path.clone(),
+        };
+        let leaf = leaf(
+            &shown.salt,
+            self.row,
+            at,
+            Some(&shown.version.signed_bytes()),
+        );
+        proof.verify(&leaf, &self.root)?;
+        let ledger = self.header.ledgers.get(ledger).ok_or(Error::Range)?;
+        shown.version.verify(ledger).map(|_| ())
+    }
+
+    /// The row version of a ledger that it is of.
+    pub fn version(&self) -> Option<&Version> {
+        self.shown.as_ref().map(|shown| &shown.version)
     }
 
     /// What the whole result is of.

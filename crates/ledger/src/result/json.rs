@@ -3,7 +3,8 @@
 //!
 //! Unknown fields are errors: nobody shall read into a file what was not signed.
 
-use super::{Cell, Column, Header, SignedCell, SignedResult};
+use super::cell::Shown;
+use super::{Cell, Column, Header, Ledger, SignedCell, SignedResult, Version};
 use crate::{Error, Hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 const RESULT: &str = "confide-result-v1";
 const CELL: &str = "confide-cell-v1";
+/// The same that show row versions of ledger tables.
+const LEDGER_RESULT: &str = "confide-result-v2";
+const LEDGER_CELL: &str = "confide-cell-v2";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +22,8 @@ struct ResultFile {
     format: String,
     result: HeaderFile,
     rows: Vec<Vec<Cell>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    versions: Vec<VersionFile>,
     seed: String,
     root: String,
     signature: String,
@@ -33,8 +39,35 @@ struct CellFile {
     value: Cell,
     salt: String,
     path: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<ShownFile>,
     root: String,
     signature: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LedgerFile {
+    origin: String,
+    size: u64,
+    root: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VersionFile {
+    index: u64,
+    ended: bool,
+    entry: String,
+    path: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShownFile {
+    shown: VersionFile,
+    salt: String,
+    path: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,6 +80,8 @@ struct HeaderFile {
     columns: Vec<ColumnFile>,
     rows: u64,
     evidence: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ledgers: Vec<LedgerFile>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,6 +92,8 @@ struct ColumnFile {
     type_name: String,
     origin: Option<[String; 3]>,
     vouched: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ledger: Option<usize>,
 }
 
 impl SignedResult {
@@ -66,7 +103,8 @@ impl SignedResult {
     /// [`Error::Library`].
     pub fn to_json(&self) -> Result<String, Error> {
         write(&ResultFile {
-            format: RESULT.into(),
+            format: self.header.form(RESULT, LEDGER_RESULT).into(),
+            versions: self.versions.iter().map(VersionFile::of).collect(),
             result: HeaderFile::of(&self.header),
             rows: self.rows().map(<[Cell]>::to_vec).collect(),
             seed: STANDARD.encode(self.seed),
@@ -81,8 +119,9 @@ impl SignedResult {
     /// [`Error::Malformed`], [`Error::Range`].
     pub fn from_json(text: &str) -> Result<SignedResult, Error> {
         let file: ResultFile = read(text)?;
-        check_format(&file.format, RESULT)?;
         let header = file.result.header()?;
+        check_format(&file.format, header.form(RESULT, LEDGER_RESULT))?;
+        let versions = file.versions.into_iter().map(VersionFile::version);
         if file.rows.len() as u64 != header.rows {
             return Err(Error::Range);
         }
@@ -99,6 +138,7 @@ impl SignedResult {
             header,
             seed: bytes(&file.seed)?,
             cells: file.rows.into_iter().flatten().collect(),
+            versions: versions.collect::<Result<_, _>>()?,
             root: Hash(bytes(&file.root)?),
             signature: bytes(&file.signature)?,
         })
@@ -112,13 +152,14 @@ impl SignedCell {
     /// [`Error::Library`].
     pub fn to_json(&self) -> Result<String, Error> {
         write(&CellFile {
-            format: CELL.into(),
+            format: self.header.form(CELL, LEDGER_CELL).into(),
+            version: self.shown.as_ref().map(ShownFile::of),
             result: HeaderFile::of(&self.header),
             row: self.row,
             column: self.column,
             value: self.value.clone(),
             salt: STANDARD.encode(self.salt),
-            path: self.path.iter().map(|h| STANDARD.encode(h.0)).collect(),
+            path: hashes(&self.path),
             root: STANDARD.encode(self.root.0),
             signature: STANDARD.encode(self.signature),
         })
@@ -130,17 +171,83 @@ impl SignedCell {
     /// [`Error::Malformed`].
     pub fn from_json(text: &str) -> Result<SignedCell, Error> {
         let file: CellFile = read(text)?;
-        check_format(&file.format, CELL)?;
-        let path = file.path.iter().map(|hash| bytes(hash).map(Hash));
+        let header = file.result.header()?;
+        check_format(&file.format, header.form(CELL, LEDGER_CELL))?;
         Ok(SignedCell {
-            header: file.result.header()?,
+            header,
+            shown: file.version.map(ShownFile::shown).transpose()?,
             root: Hash(bytes(&file.root)?),
             signature: bytes(&file.signature)?,
             row: file.row,
             column: file.column,
             value: file.value,
             salt: bytes(&file.salt)?,
-            path: path.collect::<Result<_, _>>()?,
+            path: path(&file.path)?,
+        })
+    }
+}
+
+impl Header {
+    fn form<'a>(&self, plain: &'a str, ledger: &'a str) -> &'a str {
+        match self.ledgers.is_empty() {
+            true => plain,
+            false => ledger,
+        }
+    }
+}
+
+impl VersionFile {
+    fn of(version: &Version) -> VersionFile {
+        VersionFile {
+            index: version.index,
+            ended: version.ended,
+            entry: STANDARD.encode(&version.entry),
+            path: hashes(&version.path),
+        }
+    }
+
+    fn version(self) -> Result<Version, Error> {
+        Ok(Version {
+            index: self.index,
+            ended: self.ended,
+            entry: decode(&self.entry)?,
+            path: path(&self.path)?,
+        })
+    }
+}
+
+impl ShownFile {
+    fn of(shown: &Shown) -> ShownFile {
+        ShownFile {
+            shown: VersionFile::of(&shown.version),
+            salt: STANDARD.encode(shown.salt),
+            path: hashes(&shown.path),
+        }
+    }
+
+    fn shown(self) -> Result<Shown, Error> {
+        Ok(Shown {
+            version: self.shown.version()?,
+            salt: bytes(&self.salt)?,
+            path: path(&self.path)?,
+        })
+    }
+}
+
+impl LedgerFile {
+    fn of(ledger: &Ledger) -> LedgerFile {
+        LedgerFile {
+            origin: ledger.origin.clone(),
+            size: ledger.size,
+            root: STANDARD.encode(ledger.root.0),
+        }
+    }
+
+    fn ledger(self) -> Result<Ledger, Error> {
+        Ok(Ledger {
+            origin: self.origin,
+            size: self.size,
+            root: Hash(bytes(&self.root)?),
         })
     }
 }
@@ -152,6 +259,7 @@ impl HeaderFile {
             type_name: column.type_name.clone(),
             origin: column.origin.clone(),
             vouched: column.vouched,
+            ledger: column.ledger,
         });
         HeaderFile {
             statement: header.statement.clone(),
@@ -161,6 +269,7 @@ impl HeaderFile {
             columns: columns.collect(),
             rows: header.rows,
             evidence: STANDARD.encode(&header.evidence),
+            ledgers: header.ledgers.iter().map(LedgerFile::of).collect(),
         }
     }
 
@@ -170,7 +279,9 @@ impl HeaderFile {
             type_name: column.type_name,
             origin: column.origin,
             vouched: column.vouched,
+            ledger: column.ledger,
         });
+        let ledgers = self.ledgers.into_iter().map(LedgerFile::ledger);
         Ok(Header {
             statement: self.statement,
             nonce: decode(&self.nonce)?,
@@ -179,6 +290,7 @@ impl HeaderFile {
             columns: columns.collect(),
             rows: self.rows,
             evidence: decode(&self.evidence)?,
+            ledgers: ledgers.collect::<Result<_, _>>()?,
         })
     }
 }
@@ -196,6 +308,14 @@ fn check_format(found: &str, wanted: &str) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::Malformed("another format, or a later version")),
     }
+}
+
+fn hashes(path: &[Hash]) -> Vec<String> {
+    path.iter().map(|hash| STANDARD.encode(hash.0)).collect()
+}
+
+fn path(texts: &[String]) -> Result<Vec<Hash>, Error> {
+    texts.iter().map(|hash| bytes(hash).map(Hash)).collect()
 }
 
 fn decode(text: &str) -> Result<Vec<u8>, Error> {

@@ -15,14 +15,17 @@
 mod binary;
 mod cell;
 mod json;
+mod version;
 
 pub use cell::SignedCell;
+pub use version::{Ledger, Version};
 
 use crate::codec::Writer;
 use crate::sign::SIGNATURE_BYTES;
 use crate::tree::Tree;
 use crate::{Error, Hash, SigningKey, VerifyingKey};
 use aws_lc_rs::hmac;
+use cell::Shown;
 
 /// Size of the seed of a result's salts in bytes.
 pub const SEED_BYTES: usize = 32;
@@ -32,6 +35,8 @@ pub const SALT_BYTES: usize = 16;
 pub const NONCE_MAX: usize = 64;
 /// Begins what is signed: a signature of anything else is none of a result.
 const MAGIC: &[u8; 8] = b"cfdres 1";
+/// The same of results that show row versions of ledger tables.
+const LEDGER_MAGIC: &[u8; 8] = b"cfdres 2";
 
 /// What a result is of; all of it is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +55,8 @@ pub struct Header {
     pub rows: u64,
     /// What proves that the signing key is a keeper's (empty: none was asked for).
     pub evidence: Vec<u8>,
+    /// Ledger tables of which each row shows a version.
+    pub ledgers: Vec<Ledger>,
 }
 
 /// A column of a result.
@@ -64,6 +71,8 @@ pub struct Column {
     /// Whether the keeper vouches for its cells: they are protected values, or rows of a
     /// ledger. Else the database asserts them.
     pub vouched: bool,
+    /// Which of the ledgers its cells are from, if they are what the rows' versions say.
+    pub ledger: Option<usize>,
 }
 
 /// A cell in text format; `None` is NULL.
@@ -75,29 +84,33 @@ pub struct SignedResult {
     header: Header,
     seed: [u8; SEED_BYTES],
     cells: Vec<Cell>,
+    versions: Vec<Version>,
     root: Hash,
     signature: [u8; SIGNATURE_BYTES],
 }
 
 impl SignedResult {
-    /// Signs a result: its cells row by row, and a seed that was never used before.
+    /// Signs a result: its cells row by row, the versions that the rows show, one of each of the
+    /// header's ledgers, and a seed that was never used before.
     ///
     /// # Errors
-    /// [`Error::Range`] if the cells are not as many as rows and columns say,
+    /// [`Error::Range`] if cells or versions are not as many as rows and columns say,
     /// [`Error::Malformed`] for a nonce that is too long, [`Error::Library`].
     pub fn sign(
         header: Header,
         cells: Vec<Cell>,
+        versions: Vec<Version>,
         seed: [u8; SEED_BYTES],
         key: &SigningKey,
     ) -> Result<SignedResult, Error> {
-        header.check(cells.len())?;
-        let root = tree(&header, &seed, &cells).root();
+        header.check(cells.len(), versions.len())?;
+        let root = tree(&header, &seed, &cells, &versions).root();
         let signature = key.sign(&header.signed_bytes(&root))?;
         Ok(SignedResult {
             header,
             seed,
             cells,
+            versions,
             root,
             signature,
         })
@@ -106,14 +119,33 @@ impl SignedResult {
     /// Whether this key signed the result as it stands, for this nonce if one is given.
     ///
     /// # Errors
-    /// [`Error::Nonce`], [`Error::Signature`] (of header and root), [`Error::Cells`].
+    /// [`Error::Nonce`], [`Error::Signature`] (of header and root), [`Error::Cells`], and those of
+    /// [`Version::verify`].
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
-        self.header.check(self.cells.len())?;
+        self.header.check(self.cells.len(), self.versions.len())?;
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
-        match tree(&self.header, &self.seed, &self.cells).root() == self.root {
-            true => Ok(()),
-            false => Err(Error::Cells),
+        if self.tree().root() != self.root {
+            return Err(Error::Cells);
         }
+        for (version, ledger) in self.versions.iter().zip(self.header.ledgers.iter().cycle()) {
+            version.verify(ledger)?;
+        }
+        Ok(())
+    }
+
+    fn tree(&self) -> Tree {
+        tree(&self.header, &self.seed, &self.cells, &self.versions)
+    }
+
+    /// The version of one of the ledgers that a row shows.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if there is none.
+    pub fn version(&self, row: u64, ledger: usize) -> Result<&Version, Error> {
+        let of = self.versions.chunks(self.header.ledgers.len().max(1));
+        let at = usize::try_from(row).map_err(|_| Error::Range)?;
+        let row = of.into_iter().nth(at).ok_or(Error::Range)?;
+        row.get(ledger).ok_or(Error::Range)
     }
 
     /// What it is of.
@@ -133,10 +165,16 @@ impl SignedResult {
     /// [`Error::Range`] if there is no such cell.
     pub fn cell(&self, row: u64, column: usize) -> Result<SignedCell, Error> {
         let index = self.header.index(row, column)?;
-        let tree = tree(&self.header, &self.seed, &self.cells);
-        let place = usize::try_from(index).map_err(|_| Error::Range)?;
-        let value = self.cells.get(place).ok_or(Error::Range)?.clone();
+        let tree = self.tree();
+        let at = usize::try_from(row).map_err(|_| Error::Range)?;
+        let cell = self.rows().nth(at).and_then(|row| row.get(column));
+        let value = cell.ok_or(Error::Range)?.clone();
+        let of = self.header.columns.get(column).and_then(|c| c.ledger);
+        let shown = of
+            .map(|ledger| self.shown(&tree, row, ledger))
+            .transpose()?;
         Ok(SignedCell {
+            shown,
             header: self.header.clone(),
             root: self.root,
             signature: self.signature,
@@ -149,40 +187,78 @@ impl SignedResult {
     }
 }
 
+impl SignedResult {
+    fn shown(&self, tree: &Tree, row: u64, ledger: usize) -> Result<Shown, Error> {
+        let index = self
+            .header
+            .leaf_index(row, self.header.columns.len() + ledger)?;
+        Ok(Shown {
+            version: self.version(row, ledger)?.clone(),
+            salt: Salts::new(&self.seed).salt(index),
+            path: crate::tree::prove_inclusion(tree, index, tree.size())?.path,
+        })
+    }
+}
+
 impl Header {
-    /// Number of cells.
-    fn cells(&self) -> Result<u64, Error> {
-        let columns = self.columns.len() as u64;
-        self.rows.checked_mul(columns).ok_or(Error::Range)
+    /// Number of leaves of a row: its cells, then its versions.
+    fn width(&self) -> u64 {
+        self.columns.len() as u64 + self.ledgers.len() as u64
     }
 
-    fn check(&self, cells: usize) -> Result<(), Error> {
+    /// Number of all leaves.
+    fn leaves(&self) -> Result<u64, Error> {
+        self.rows.checked_mul(self.width()).ok_or(Error::Range)
+    }
+
+    fn check(&self, cells: usize, versions: usize) -> Result<(), Error> {
         if self.nonce.len() > NONCE_MAX {
             return Err(Error::Malformed("the nonce is too long"));
         }
         if self.columns.is_empty() && self.rows > 0 {
             return Err(Error::Malformed("rows without columns"));
         }
-        match self.cells()? == cells as u64 {
-            true => Ok(()),
-            false => Err(Error::Range),
+        let from_ledgers = self
+            .columns
+            .iter()
+            .filter_map(|c| Some((c.ledger?, c.vouched)));
+        if from_ledgers
+            .into_iter()
+            .any(|(ledger, vouched)| ledger >= self.ledgers.len() || !vouched)
+        {
+            return Err(Error::Malformed("a column is of no ledger of the result"));
         }
+        let times = |n: usize| self.rows.checked_mul(n as u64);
+        let right = times(self.columns.len()) == Some(cells as u64)
+            && times(self.ledgers.len()) == Some(versions as u64);
+        right.then_some(()).ok_or(Error::Range)
     }
 
     /// Place of a cell among the leaves.
     fn index(&self, row: u64, column: usize) -> Result<u64, Error> {
-        if row >= self.rows || column >= self.columns.len() {
+        match column < self.columns.len() {
+            true => self.leaf_index(row, column),
+            false => Err(Error::Range),
+        }
+    }
+
+    /// Place of a cell, or behind the cells of its row of a version.
+    fn leaf_index(&self, row: u64, leaf: usize) -> Result<u64, Error> {
+        if row >= self.rows || leaf as u64 >= self.width() {
             return Err(Error::Range);
         }
-        let before = row.checked_mul(self.columns.len() as u64);
+        let before = row.checked_mul(self.width());
         before
-            .and_then(|cells| cells.checked_add(column as u64))
+            .and_then(|leaves| leaves.checked_add(leaf as u64))
             .ok_or(Error::Range)
     }
 
     fn signed_bytes(&self, root: &Hash) -> Vec<u8> {
         let mut out = Writer::default();
-        out.fixed(MAGIC);
+        out.fixed(match self.ledgers.is_empty() {
+            true => MAGIC,
+            false => LEDGER_MAGIC,
+        });
         binary::write_header(&mut out, self);
         out.fixed(&root.0);
         out.finish()
@@ -202,24 +278,31 @@ fn check_signature(
     key.verify(&header.signed_bytes(root), signature)
 }
 
-fn tree(header: &Header, seed: &[u8; SEED_BYTES], cells: &[Cell]) -> Tree {
+fn tree(header: &Header, seed: &[u8; SEED_BYTES], cells: &[Cell], versions: &[Version]) -> Tree {
     let salts = Salts::new(seed);
-    let columns = header.columns.len().max(1);
+    let (columns, ledgers) = (header.columns.len(), header.ledgers.len());
     let mut tree = Tree::new();
-    for (index, cell) in cells.iter().enumerate() {
-        let salt = salts.salt(index as u64);
-        let (row, column) = ((index / columns) as u64, index % columns);
-        tree.push(leaf(&salt, row, column, cell));
+    let mut versions = versions.chunks(ledgers.max(1));
+    for (row, cells) in (0u64..).zip(cells.chunks(columns.max(1))) {
+        for (at, cell) in cells.iter().enumerate() {
+            let salt = salts.salt(tree.size());
+            tree.push(leaf(&salt, row, at, cell.as_deref().map(str::as_bytes)));
+        }
+        let shown = versions.next().unwrap_or_default();
+        for (at, version) in (columns..).zip(shown) {
+            let salt = salts.salt(tree.size());
+            tree.push(leaf(&salt, row, at, Some(&version.signed_bytes())));
+        }
     }
     tree
 }
 
-fn leaf(salt: &[u8; SALT_BYTES], row: u64, column: usize, cell: &Cell) -> Hash {
+fn leaf(salt: &[u8; SALT_BYTES], row: u64, at: usize, value: Option<&[u8]>) -> Hash {
     let mut out = Writer::default();
     out.fixed(salt);
     out.u64(row);
-    out.u64(column as u64);
-    out.optional(cell.as_deref().map(str::as_bytes));
+    out.u64(at as u64);
+    out.optional(value);
     Hash::leaf(&out.finish())
 }
 

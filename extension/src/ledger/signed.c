@@ -4,15 +4,20 @@
  *	  that only the client can read (crates/ledger, docs/ledger.md).
  *
  * Runs the query, sends the keeper which columns and cells its result has, and asks for the
- * signed result. The proxy makes the call of SELECT … WITH SIGNATURE.
+ * signed result. The proxy makes the call of SELECT … WITH SIGNATURE. Of rows of ledger tables
+ * (hooks/shown.c finds them in the query) the keeper gets the whole row version before.
  *
  * Invariant: protected values go to the keeper as FIDs, never as text; what this backend says
  * of names and plain values is signed as its word, not as the keeper's.
  */
 #include "postgres.h"
 
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "ledger/ledger.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "session/channel.h"
@@ -20,12 +25,16 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/portal.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "value/types.h"
 
 /* Rows that are fetched, and sent, together. */
 #define ROWS 256
 /* Before the name of a protected type its plain twin's follows. */
 #define PROTECTED_PREFIX "enc_"
+
+CfdSignedSources *cfd_signed_sources = NULL;
 
 static void
 signed_append_text(StringInfo body, const char *text)
@@ -75,7 +84,7 @@ signed_target(List *targets, int column)
 }
 
 static void
-signed_send_columns(Portal portal, CfdFid statement, CfdFid nonce)
+signed_send_columns(Portal portal, const CfdSignedSources *sources, CfdFid statement, CfdFid nonce)
 {
 	CfdWireResultBegin head = {.statement = statement,.nonce = nonce};
 	List	   *targets = FetchPortalTargetList(portal);
@@ -83,10 +92,10 @@ signed_send_columns(Portal portal, CfdFid statement, CfdFid nonce)
 	StringInfoData columns;
 
 	initStringInfo(&columns);
-	for (int i = 0; i < desc->natts; i++)
+	for (int i = 0; i < sources->columns; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
-		CfdWireResultColumn column = {.t = cfd_type_code(attribute->atttypid)};
+		CfdWireResultColumn column = {.t = cfd_type_code(attribute->atttypid),.source = sources->of[i]};
 
 		appendBinaryStringInfo(&columns, (char *) &column, sizeof(column));
 		signed_append_text(&columns, NameStr(attribute->attname));
@@ -118,9 +127,44 @@ signed_append_cell(StringInfo cells, HeapTuple row, TupleDesc desc, int column)
 	appendBinaryStringInfo(cells, text, cell.length);
 }
 
-/* Sends the rows that were fetched, and frees them. */
+/* The row version that a row shows of a ledger table, as it is stored. */
 static void
-signed_send_rows(void)
+signed_send_version(Oid oid, ItemPointer tid, uint64 number)
+{
+	Relation	relation = relation_open(oid, AccessShareLock);
+	Relation	table = cfd_ledger_table_of(relation);
+	TupleTableSlot *slot = table_slot_create(relation, NULL);
+	CfdWireLedgerRow head = {.what = CFD_LEDGER_SHOWN,.number = number};
+
+	if (cfd_columns(relation)->ledger.role != CFD_NO_LEDGER &&
+		table_tuple_fetch_row_version(relation, tid, SnapshotAny, slot))
+		cfd_ledger_send(table, relation, slot, &head);
+	ExecDropSingleTupleTableSlot(slot);
+	relation_close(table, AccessShareLock);
+	relation_close(relation, AccessShareLock);
+}
+
+static void
+signed_send_versions(HeapTuple row, TupleDesc desc, const CfdSignedSources *sources, uint64 number)
+{
+	for (int source = 1; source <= sources->count; source++)
+	{
+		int			column = sources->columns + 2 * source - 1;
+		bool		no_table;
+		bool		no_row;
+		Datum		table = SPI_getbinval(row, desc, column, &no_table);
+		Datum		tid = SPI_getbinval(row, desc, column + 1, &no_row);
+
+		/* An outer join found none. */
+		if (!no_table && !no_row)
+			signed_send_version(DatumGetObjectId(table), (ItemPointer) DatumGetPointer(tid),
+								number * CFD_LEDGER_SOURCES + source);
+	}
+}
+
+/* Sends the rows that were fetched, and frees them; `before` others came before. */
+static void
+signed_send_rows(const CfdSignedSources *sources, uint64 before)
 {
 	SPITupleTable *table = SPI_tuptable;
 	StringInfoData cells;
@@ -129,7 +173,8 @@ signed_send_rows(void)
 	for (uint64 i = 0; i < table->numvals; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		for (int column = 1; column <= table->tupdesc->natts; column++)
+		signed_send_versions(table->vals[i], table->tupdesc, sources, before + i);
+		for (int column = 1; column <= sources->columns; column++)
 			signed_append_cell(&cells, table->vals[i], table->tupdesc, column);
 	}
 	cfd_begin();
@@ -138,24 +183,48 @@ signed_send_rows(void)
 	SPI_freetuptable(table);
 }
 
+/* Opens a cursor for the query; what it shows of ledger tables is put into `sources`. */
+static Portal
+signed_open(CfdSignedSources *sources)
+{
+	Portal		portal;
+
+	cfd_signed_sources = sources;
+	PG_TRY();
+	{
+		portal = SPI_cursor_parse_open(NULL, sources->query, &(SPIParseOpenOptions) {.read_only = true});
+	}
+	PG_FINALLY();
+	{
+		cfd_signed_sources = NULL;
+	}
+	PG_END_TRY();
+	if (portal->tupDesc->natts != sources->columns + 2 * sources->count)
+		elog(ERROR, "a query that shall be signed has other columns than it was analysed to have");
+	return portal;
+}
+
 PG_FUNCTION_INFO_V1(cfd_signed_result);
 Datum
 cfd_signed_result(PG_FUNCTION_ARGS)
 {
-	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	CfdSignedSources sources = {.query = text_to_cstring(PG_GETARG_TEXT_PP(0))};
+	uint64		rows = 0;
 	CfdWireResultSign sign = {0};
 	uint32		length;
 	Portal		portal;
 
 	SPI_connect();
-	portal = SPI_cursor_parse_open(NULL, query, &(SPIParseOpenOptions) {.read_only = true});
-	signed_send_columns(portal, DatumGetUInt64(PG_GETARG_DATUM(1)), DatumGetUInt64(PG_GETARG_DATUM(2)));
+	portal = signed_open(&sources);
+	signed_send_columns(portal, &sources, DatumGetUInt64(PG_GETARG_DATUM(1)), DatumGetUInt64(PG_GETARG_DATUM(2)));
 	for (;;)
 	{
 		SPI_cursor_fetch(portal, true, ROWS);
 		if (SPI_processed == 0)
 			break;
-		signed_send_rows();
+		/* Before what was fetched is freed. */
+		rows += SPI_processed;
+		signed_send_rows(&sources, rows - SPI_processed);
 	}
 	SPI_cursor_close(portal);
 	SPI_finish();

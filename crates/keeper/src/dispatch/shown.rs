@@ -1,0 +1,352 @@
+//! `LedgerRow` of a row version that a row of a result shows: the keeper vouches for the cells
+//! that are what the version says, and gives the proof that the table's log has it.
+//!
+//! The database sends the whole version, as in a walk. Its hash must be the one in the log; then each
+//! cell of the result that is said to be the version's is compared with it: a protected
+//! one by its identifier, a plain one by the text of its bytes. Of plain types whose text is not
+//! known here nothing is vouched for.
+//!
+//! Invariants: a version is of one row and one source; what does not fit is the database's word,
+//! and no error: which rows there are it may say anyway.
+
+use super::Connection;
+use super::signed::not_begun;
+use crate::fail::{self, Failure};
+use aws_lc_rs::digest;
+use contract::message::ledger::SOURCES;
+use contract::message::table::{LedgerCell, ResultCell};
+use contract::{Fid, TypeCode, body};
+use ledger::Hash;
+use ledger::result::{Ledger, Version};
+use ledger::tree;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use values::{Env, Value};
+
+/// So many versions may wait for their rows.
+const WAITING_MAX: usize = 16_384;
+
+/// What a column of a version says.
+enum Said {
+    Protected(Fid),
+    /// A plain value: name of its type, and its bytes as PostgreSQL stores them.
+    Plain(String, Vec<u8>),
+    /// The hash of those.
+    Hashed(String, Vec<u8>),
+}
+
+/// A row version that is as it was written.
+struct Proven {
+    version: Version,
+    columns: BTreeMap<String, Said>,
+}
+
+/// The versions of one source.
+struct Of {
+    log: u32,
+    ledger: Ledger,
+    /// Of each row so far.
+    versions: Vec<Version>,
+}
+
+/// What the rows of a result show of ledger tables, by the sources of the columns.
+#[derive(Default)]
+pub(super) struct Sources {
+    of: BTreeMap<u8, Of>,
+    waiting: BTreeMap<u64, Proven>,
+    /// Of the row whose cells come.
+    current: BTreeMap<u8, Proven>,
+}
+
+/// What a version says of a column; none: that it is NULL.
+pub(super) struct Shows<'a>(Option<&'a Said>);
+
+impl Connection {
+    pub(super) fn ledger_shown(&mut self, body: &body::LedgerRow<'_>) -> Result<(), Failure> {
+        self.log_key(body.log)?;
+        let mut signing = self.signing.take().ok_or_else(not_begun)?;
+        let source = u8::try_from(body.number % SOURCES).unwrap_or(0);
+        if source == 0 || signing.shown.waiting.len() >= WAITING_MAX {
+            return Err(fail::malformed("A row version is of no row.").into());
+        }
+        if let Entry::Vacant(place) = signing.shown.of.entry(source) {
+            place.insert(Of {
+                log: body.log,
+                ledger: self.shown_ledger(body.log)?,
+                versions: Vec::new(),
+            });
+        }
+        let known = signing.shown.of.get(&source);
+        if let Some(of) = known.filter(|of| of.log == body.log)
+            && let Some(version) = self.shown_version(body, &of.ledger)?
+        {
+            let columns = columns(body);
+            let proven = Proven { version, columns };
+            signing.shown.waiting.insert(body.number, proven);
+        }
+        self.signing = Some(signing);
+        Ok(())
+    }
+
+    /// A log as it is now: all versions of a source are proven by one root.
+    fn shown_ledger(&self, log: u32) -> Result<Ledger, Failure> {
+        let origin = self.ledger_origin(log)?;
+        let ledger = self.with_log(log, |log| {
+            Ok(Ledger {
+                origin,
+                size: log.size(),
+                root: log.tree.root(),
+            })
+        })?;
+        Ok(ledger)
+    }
+
+    /// The version, if it is as the log says.
+    fn shown_version(
+        &self,
+        body: &body::LedgerRow<'_>,
+        ledger: &Ledger,
+    ) -> Result<Option<Version>, Failure> {
+        // A value that is not there any more is another one as well.
+        let Ok(row) = self.ledger_hash(body) else {
+            return Ok(None);
+        };
+        let store = &self.keeper.store;
+        let names = format!("{}.{}", body.schema, body.table);
+        let version = self.with_log(body.log, |log| {
+            let known = log.versions.get(&body.sn).filter(|_| log.is_of(&names));
+            let Some(known) = known.filter(|v| v.index < ledger.size && !v.erased) else {
+                return Ok(None);
+            };
+            let entry = log.bytes(store, known.index)?;
+            let same = ledger::entry::Entry::decode(&entry).is_ok_and(|entry| entry.row == row);
+            if !same || log.is_void(known.index) {
+                return Ok(None);
+            }
+            let proof = tree::prove_inclusion(&log.tree, known.index, ledger.size);
+            let ended = known.ended.is_some_and(|end| !log.is_doubtful(end));
+            Ok(Some(Version {
+                index: known.index,
+                ended,
+                entry,
+                path: proof
+                    .map_err(|_| fail::internal("a log has no such size"))?
+                    .path,
+            }))
+        })?;
+        Ok(version)
+    }
+}
+
+impl Sources {
+    /// A row begins; how many bytes its versions take.
+    pub fn row(&mut self, row: u64) -> usize {
+        let next = row.saturating_add(1).saturating_mul(SOURCES);
+        let rest = self.waiting.split_off(&next);
+        let of_row = std::mem::replace(&mut self.waiting, rest);
+        self.current = of_row
+            .into_iter()
+            .filter(|(number, _)| number / SOURCES == row)
+            .filter_map(|(number, proven)| Some((u8::try_from(number % SOURCES).ok()?, proven)))
+            .collect();
+        let mut bytes = 0;
+        for (source, proven) in &self.current {
+            if let Some(of) = self.of.get_mut(source) {
+                bytes += proven.version.entry.len() + proven.version.path.len() * size_of::<Hash>();
+                of.versions.push(proven.version.clone());
+            }
+        }
+        bytes
+    }
+
+    /// What the current row's version says of a column.
+    pub fn shows(&self, source: u8, column: &str) -> Option<Shows<'_>> {
+        let proven = self.current.get(&source)?;
+        Some(Shows(proven.columns.get(column)))
+    }
+
+    /// Sources of which each row shows a version.
+    fn whole(&self, rows: u64) -> impl Iterator<Item = (u8, &Of)> {
+        let whole = move |of: &Of| rows > 0 && of.versions.len() as u64 == rows;
+        self.of
+            .iter()
+            .map(|(source, of)| (*source, of))
+            .filter(move |(_, of)| whole(of))
+    }
+
+    /// The place of a source among those.
+    pub fn place(&self, source: u8, rows: u64) -> Option<usize> {
+        self.whole(rows).position(|(other, _)| other == source)
+    }
+
+    /// Their ledgers, and the versions row by row.
+    pub fn finish(&self, rows: u64, ledgers: &mut Vec<Ledger>) -> Vec<Version> {
+        let whole: Vec<&Of> = self.whole(rows).map(|(_, of)| of).collect();
+        ledgers.extend(whole.iter().map(|of| of.ledger.clone()));
+        let row = |row: usize| {
+            whole
+                .iter()
+                .filter_map(move |of| of.versions.get(row).cloned())
+        };
+        let rows = whole.first().map_or(0, |of| of.versions.len());
+        (0..rows).flat_map(row).collect()
+    }
+}
+
+impl Shows<'_> {
+    /// Whether a cell of a result is it.
+    pub fn is(&self, cell: &ResultCell<'_>, text: Option<&str>, env: &Env) -> bool {
+        let Some(said) = self.0 else {
+            return cell.null != 0;
+        };
+        match (said, text) {
+            (_, None) => false,
+            (Said::Protected(fid), _) => cell.fid == *fid && !fid.is_temporary(),
+            (Said::Plain(name, bytes), Some(text)) => {
+                let value = type_code(name).and_then(|t| value_of(t, bytes));
+                value.is_some_and(|value| values::format_text(&value, env) == text.as_bytes())
+            }
+            (Said::Hashed(name, hash), Some(text)) => {
+                let texts = [TypeCode::Text, TypeCode::Bpchar];
+                type_code(name).is_some_and(|t| texts.contains(&t))
+                    && digest::digest(&digest::SHA256, text.as_bytes()).as_ref() == *hash
+            }
+        }
+    }
+}
+
+fn columns(body: &body::LedgerRow<'_>) -> BTreeMap<String, Said> {
+    let said = |cell: LedgerCell<'_>| match (cell.t, cell.hashed) {
+        (Some(_), _) => Said::Protected(cell.fid),
+        (None, 0) => Said::Plain(cell.type_name.to_owned(), cell.bytes.to_vec()),
+        (None, _) => Said::Hashed(cell.type_name.to_owned(), cell.bytes.to_vec()),
+    };
+    let cells = body.cells.iter();
+    let mut columns: BTreeMap<String, Said> = cells
+        .map(|cell| (cell.name.to_owned(), said(cell)))
+        .collect();
+    // In the hash these are not among the columns.
+    let mut own = |name: &str, type_name: &str, bytes: &[u8]| {
+        columns.insert(
+            name.to_owned(),
+            Said::Plain(type_name.to_owned(), bytes.to_vec()),
+        );
+    };
+    own("sn", "bigint", &body.sn.to_ne_bytes());
+    own(
+        "valid_from",
+        "timestamp with time zone",
+        &body.time.to_ne_bytes(),
+    );
+    own("by", "text", body.principal.as_bytes());
+    columns
+}
+
+/// Types whose text is known here, by the names that `format_type` gives.
+fn type_code(name: &str) -> Option<TypeCode> {
+    let plain = match (name.find('('), name.find(')')) {
+        (Some(open), Some(close)) if open < close => {
+            format!("{}{}", name.get(..open)?, name.get(close + 1..)?)
+        }
+        _ => name.to_owned(),
+    };
+    let name = plain.strip_prefix("pg_catalog.").unwrap_or(&plain);
+    Some(match name {
+        "boolean" | "bool" => TypeCode::Bool,
+        "smallint" => TypeCode::Int2,
+        "integer" => TypeCode::Int4,
+        "bigint" => TypeCode::Int8,
+        "real" => TypeCode::Float4,
+        "double precision" => TypeCode::Float8,
+        "numeric" => TypeCode::Numeric,
+        "text" | "character varying" => TypeCode::Text,
+        "character" | "bpchar" => TypeCode::Bpchar,
+        "date" => TypeCode::Date,
+        "time without time zone" => TypeCode::Time,
+        "timestamp without time zone" => TypeCode::Timestamp,
+        "timestamp with time zone" => TypeCode::Timestamptz,
+        "uuid" => TypeCode::Uuid,
+        _ => return None,
+    })
+}
+
+/// A value from its bytes as PostgreSQL stores them.
+fn value_of(t: TypeCode, bytes: &[u8]) -> Option<Value> {
+    let sent = match t {
+        TypeCode::Numeric => numeric_sent(bytes)?,
+        TypeCode::Text | TypeCode::Bpchar | TypeCode::Uuid | TypeCode::Bool => bytes.to_vec(),
+        // What PostgreSQL sends begins with the highest byte.
+        _ if cfg!(target_endian = "little") => bytes.iter().rev().copied().collect(),
+        _ => bytes.to_vec(),
+    };
+    values::decode_binary(t, -1, &sent).ok()
+}
+
+/// What PostgreSQL sends of a `numeric`: it stores a head of two or four bytes before the digits.
+fn numeric_sent(bytes: &[u8]) -> Option<Vec<u8>> {
+    const SHORT: u16 = 0x8000;
+    const SPECIAL: u16 = 0xC000;
+    let words: Vec<u16> = bytes
+        .chunks_exact(2)
+        .map(|word| <[u8; 2]>::try_from(word).map(u16::from_ne_bytes))
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let (head, rest) = words.split_first()?;
+    let (sign, scale, weight, digits) = match head & SPECIAL {
+        SPECIAL => (*head, 0, 0, [].as_slice()),
+        SHORT => {
+            let weight = (head & 0x3F) as i16 - if head & 0x40 == 0 { 0 } else { 0x40 };
+            let sign = if head & 0x2000 == 0 { 0 } else { 0x4000 };
+            (sign, (head & 0x1F80) >> 7, weight, rest)
+        }
+        sign => {
+            let (weight, digits) = rest.split_first()?;
+            (sign, head & 0x3FFF, weight.cast_signed(), digits)
+        }
+    };
+    let mut sent = Vec::new();
+    let count = u16::try_from(digits.len()).ok()?;
+    for word in [count, weight.cast_unsigned(), sign, scale]
+        .iter()
+        .chain(digits)
+    {
+        sent.extend_from_slice(&word.to_be_bytes());
+    }
+    Some(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As PostgreSQL 15 stores them on a machine whose lowest byte comes first. A bug would call
+    /// what is as it was written the database's word, or another number the same.
+    #[test]
+    fn stored_numbers() {
+        let text = |words: &[u16]| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let value = value_of(TypeCode::Numeric, &bytes)?;
+            String::from_utf8(values::format_text(&value, &Env::default())).ok()
+        };
+        assert_eq!(text(&[0x8000]).as_deref(), Some("0"));
+        assert_eq!(text(&[0x8000, 12]).as_deref(), Some("12"));
+        assert_eq!(text(&[0x8101, 1, 2345, 6700]).as_deref(), Some("12345.67"));
+        assert_eq!(text(&[0xA27F, 5]).as_deref(), Some("-0.0005"));
+        assert_eq!(text(&[0x0002, 100, 1]).map(|t| t.len()), Some(404));
+        assert_eq!(text(&[0x4000, 0, 7]).as_deref(), Some("-7"));
+        assert_eq!(text(&[0xC000]).as_deref(), Some("NaN"));
+        assert_eq!(text(&[0xF000]).as_deref(), Some("-Infinity"));
+        assert_eq!(text(&[]), None);
+    }
+
+    #[test]
+    fn names_of_types() {
+        assert_eq!(type_code("numeric(12,2)"), Some(TypeCode::Numeric));
+        assert_eq!(type_code("pg_catalog.text"), Some(TypeCode::Text));
+        let zoned = type_code("timestamp(3) with time zone");
+        assert_eq!(zoned, Some(TypeCode::Timestamptz));
+        assert_eq!(type_code("public.text2"), None);
+        assert_eq!(type_code("pg_catalog.jsonb"), None);
+        assert_eq!(type_code("integer[]"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Which row versions of ledger tables a result shows: for each row, and each ledger that it shows
+//! something of, a version's entry with the proof that the table's log has it.
+//!
+//! The keeper signs which version a row shows, and the log's size and root; that the version is in the
+//! log anybody verifies. So a published checkpoint of the log (`crate::checkpoint`), which goes
+//! on from this root or to it, says that the version was there for everybody.
+//!
+//! Invariant: a version verifies only as the row's for which it was signed.
+
+use crate::codec::{Reader, Writer};
+use crate::entry::{Entry, Kind};
+use crate::proof::Inclusion;
+use crate::{Error, Hash};
+
+const HASH_BYTES: usize = 32;
+
+/// A ledger table of which a result shows row versions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ledger {
+    /// What checkpoints of its log are called.
+    pub origin: String,
+    /// Number of entries that the log had.
+    pub size: u64,
+    /// Its root then.
+    pub root: Hash,
+}
+
+/// A row version that a row shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Version {
+    /// Number of its entry in the log.
+    pub index: u64,
+    /// Whether it had been replaced or deleted when the result was signed.
+    pub ended: bool,
+    /// Bytes of the entry ([`Entry`]).
+    pub entry: Vec<u8>,
+    /// Hashes beside the way from the entry to the log's root.
+    pub path: Vec<Hash>,
+}
+
+impl Version {
+    /// What the result's signature is about.
+    pub(super) fn signed_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u64(self.index);
+        out.u8(u8::from(self.ended));
+        out.bytes(&self.entry);
+        out.finish()
+    }
+
+    /// What the log says of it, if the log has it.
+    ///
+    /// # Errors
+    /// [`Error::Proof`], [`Error::Range`], [`Error::Malformed`], [`Error::Version`].
+    pub fn verify(&self, ledger: &Ledger) -> Result<Entry, Error> {
+        let entry = Entry::decode(&self.entry)?;
+        if entry.kind != Kind::Write {
+            return Err(Error::Malformed("an entry is of no row version"));
+        }
+        let proof = Inclusion {
+            index: self.index,
+            size: ledger.size,
+            path: self.path.clone(),
+        };
+        proof.verify(&Entry::leaf(&self.entry), &ledger.root)?;
+        Ok(entry)
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        out.bytes(&self.signed_bytes());
+        out.u64(self.path.len() as u64);
+        for hash in &self.path {
+            out.fixed(&hash.0);
+        }
+    }
+
+    pub(super) fn read(from: &mut Reader<'_>) -> Result<Version, Error> {
+        let mut signed = Reader::new(from.bytes()?);
+        let (index, ended) = (signed.u64()?, signed.boolean()?);
+        let entry = signed.bytes()?.to_vec();
+        signed.end()?;
+        let count = from.count(HASH_BYTES)?;
+        let path = (0..count).map(|_| Ok(Hash(from.fixed()?)));
+        Ok(Version {
+            index,
+            ended,
+            entry,
+            path: path.collect::<Result<_, Error>>()?,
+        })
+    }
+}
+
+impl Ledger {
+    pub(super) fn write(&self, out: &mut Writer) {
+        out.bytes(self.origin.as_bytes());
+        out.u64(self.size);
+        out.fixed(&self.root.0);
+    }
+
+    pub(super) fn read(from: &mut Reader<'_>) -> Result<Ledger, Error> {
+        Ok(Ledger {
+            origin: from.text()?,
+            size: from.u64()?,
+            root: Hash(from.fixed()?),
+        })
+    }
+}
