@@ -76,6 +76,13 @@ prints_read_row(void)
 	return false;
 }
 
+/* PostgreSQL notes the parameters of a statement for its log: envelopes that came from the client. */
+static bool
+logs_parameters(void)
+{
+	return strcmp(CurrentMemoryContext->name, "BuildParamLogString") == 0;
+}
+
 void
 cfd_check_shown(const FmgrInfo *flinfo, uint8 type)
 {
@@ -83,6 +90,8 @@ cfd_check_shown(const FmgrInfo *flinfo, uint8 type)
 	if (!cfd_channel.had_client || flinfo == NULL || shows_rows())
 		return;
 	if (in_stack(flinfo) && !prints_read_row())
+		return;
+	if (logs_parameters())
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
