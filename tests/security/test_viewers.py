@@ -235,3 +235,66 @@ def test_replayed(emp):
             assert run(dba, call).sqlstate == "42501"
         assert run(ann, call).sqlstate == "08P01"
         assert run(eve, call).sqlstate == "28000"
+
+
+def test_created(emp):
+    """The paper's first statement: who creates a column owns it, from the first row on."""
+    names = "SELECT id, pay FROM own"
+    with emp.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS own, others, shared")
+        app.execute("CREATE TABLE shared (id int, pay enc_int4)")
+        app.execute("INSERT INTO shared VALUES (1, 5300)")
+    made = "CREATE TABLE own (id int, pay INT SECRET, note VARCHAR(9) SECRET NOT NULL, plain text)"
+    filled = "INSERT INTO own VALUES (1, 5200, 'Kim', 'x')"
+    assert emp.psql("ann", f"{made}; GRANT ALL ON own TO PUBLIC; {filled}") == ""
+    with emp.connect("ann") as ann, emp.connect("bob") as bob, emp.connect("eve") as eve:
+        assert run(ann, names + " WHERE pay > 100").rows == [("1", "5200")]
+        assert run(bob, "SELECT * FROM own").rows == [("1", "0", "XXXX", "x")]
+        assert emp.psql("eve", "SELECT pay, note FROM own") == "0|XXXX"
+        assert run(bob, names + " WHERE pay > 100").sqlstate == "42501"
+        assert run(bob, "GRANT VIEWER ON public.own.pay TO bob").sqlstate == "42501"
+        assert run(ann, "GRANT VIEWER ON public.own.pay TO bob").sqlstate is None
+        assert run(bob, "SELECT pay, note FROM own").rows == [("5200", "XXXX")]
+        # Who makes a table of the same name later does not get what the name stood for.
+        assert run(ann, "DROP TABLE own").sqlstate is None
+        assert run(eve, "CREATE TABLE own (id int, pay INT SECRET)").sqlstate == "42501"
+        assert run(ann, "CREATE TABLE own (id int, pay INT SECRET)").sqlstate is None
+        assert run(ann, "ALTER TABLE own ADD COLUMN born DATE SECRET").sqlstate is None
+        assert run(ann, "GRANT ALL ON own TO PUBLIC").sqlstate is None
+        assert run(ann, "INSERT INTO own VALUES (1, 7, '1980-02-29')").sqlstate is None
+        assert run(eve, "SELECT pay, born FROM own").rows == [("0", "1900-01-01")]
+        # Nobody claims what others have filled, by a statement that cannot succeed.
+        taken = run(eve, "CREATE TABLE shared (id int, pay INT SECRET)")
+        assert taken.sqlstate in ("42501", "42P07")
+        assert run(bob, "SELECT sum(pay) FROM shared").rows == [("5300",)]
+        # Nothing was said of these, so they are everybody's.
+        assert run(ann, "CREATE TABLE others (pay enc_int4)").sqlstate is None
+        assert run(ann, "GRANT ALL ON others TO PUBLIC").sqlstate is None
+        assert run(ann, "INSERT INTO others VALUES (5)").sqlstate is None
+        assert run(eve, "SELECT sum(pay) FROM others").rows == [("5",)]
+
+
+def test_created_without_a_word(emp):
+    """With creators_own that holds of all protected columns."""
+    with emp.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS mine")
+    settings = {
+        "CONFIDE_KEEPER_REQUIRE_GRANTS": "true",
+        "CONFIDE_KEEPER_ADMINISTRATORS": "boss",
+    }
+    emp.stack.kill_keeper()
+    emp.stack.start_keeper(**settings, CONFIDE_KEEPER_CREATORS_OWN="true")
+    try:
+        with emp.connect("ann") as ann, emp.connect("eve") as eve:
+            assert run(ann, "CREATE TABLE mine (id int, pay enc_int4)").sqlstate is None
+            assert run(ann, "GRANT ALL ON mine TO PUBLIC").sqlstate is None
+            assert run(ann, "INSERT INTO mine VALUES (1, 5)").sqlstate is None
+            assert run(ann, "SELECT pay FROM mine WHERE pay > 1").rows == [("5",)]
+            assert run(eve, "SELECT pay FROM mine").rows == [("0",)]
+            assert run(eve, "SELECT sum(pay) FROM mine").sqlstate == "42501"
+            # A temporary table is the session's.
+            assert run(ann, "CREATE TEMP TABLE t AS SELECT pay FROM mine").sqlstate is None
+            assert run(ann, "SELECT sum(pay) FROM t").rows == [("5",)]
+    finally:
+        emp.stack.kill_keeper()
+        emp.stack.start_keeper(**settings)

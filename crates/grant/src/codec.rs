@@ -1,12 +1,15 @@
 //! A grant's bytes: version `u8`; names of columns, each of three strings ended by a zero
 //! byte, with their number before them; entries: flags `u8` (1: standing), origins `u8`,
 //! families `u8`, columns read, columns written; aliases: a column, and those that it stands
-//! for. Numbers and places of columns among the names are varints.
+//! for; with version 2 then the columns that are created, and those of them that are claimed.
+//! Numbers and places of columns among the names are varints.
 
 use crate::{Column, Entry, Grant, family, origin};
 use std::collections::{BTreeMap, BTreeSet};
 
 const VERSION: u8 = 1;
+/// Of a grant that creates columns.
+const CREATES: u8 = 2;
 const STANDING: u8 = 1;
 /// More columns, entries or aliases than any statement has.
 const COUNT_MAX: usize = 1 << 16;
@@ -40,7 +43,9 @@ pub(crate) fn encode(grant: &Grant) -> Vec<u8> {
         all.insert(column);
         all.extend(of);
     }
-    let mut out = vec![VERSION];
+    all.extend(grant.creates.iter().chain(&grant.claims));
+    let creates = !grant.creates.is_empty() || !grant.claims.is_empty();
+    let mut out = vec![if creates { CREATES } else { VERSION }];
     put(&mut out, all.len());
     for column in &all {
         for name in [&column.schema, &column.relation, &column.column] {
@@ -60,6 +65,10 @@ pub(crate) fn encode(grant: &Grant) -> Vec<u8> {
     for (column, of) in &grant.aliases {
         put(&mut out, names.get(column).copied().unwrap_or(0));
         put_columns(&mut out, &names, of);
+    }
+    if creates {
+        put_columns(&mut out, &names, &grant.creates);
+        put_columns(&mut out, &names, &grant.claims);
     }
     out
 }
@@ -138,7 +147,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Grant, Malformed> {
         rest: bytes,
         names: Vec::new(),
     };
-    if reader.byte()? != VERSION {
+    let version = reader.byte()?;
+    if version != VERSION && version != CREATES {
         return Err(Malformed);
     }
     for _ in 0..reader.number()? {
@@ -157,6 +167,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Grant, Malformed> {
     for _ in 0..reader.number()? {
         let column = reader.column()?;
         grant.aliases.insert(column, reader.columns()?);
+    }
+    if version == CREATES {
+        grant.creates = reader.columns()?;
+        grant.claims = reader.columns()?;
+        // Equal grants have equal bytes.
+        if grant.creates.is_empty() && grant.claims.is_empty() {
+            return Err(Malformed);
+        }
     }
     match reader.rest {
         [] => Ok(grant),
@@ -194,7 +212,14 @@ mod tests {
         });
         let entries = proptest::collection::vec(entry, 0..5);
         let aliases = proptest::collection::btree_map(column(), columns(), 0..4);
-        (entries, aliases).prop_map(|(entries, aliases)| Grant { entries, aliases })
+        (entries, aliases, columns(), columns()).prop_map(|(entries, aliases, creates, claims)| {
+            Grant {
+                entries,
+                aliases,
+                creates,
+                claims,
+            }
+        })
     }
 
     proptest! {

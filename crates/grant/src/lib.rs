@@ -152,6 +152,10 @@ pub struct Grant {
     /// Columns by other names: who may use the first may use the others. For good, as what a
     /// standing entry allows: of a view's columns, and of what was renamed.
     pub aliases: BTreeMap<Column, BTreeSet<Column>>,
+    /// Columns of a table that the statement creates: whose they are is the keeper's to say.
+    pub creates: BTreeSet<Column>,
+    /// Columns that it creates for its client, or not at all (`SECRET`).
+    pub claims: BTreeSet<Column>,
 }
 
 impl std::fmt::Display for Grant {
@@ -181,6 +185,8 @@ impl Grant {
                 self.entries.push(entry.clone());
             }
         }
+        self.creates.extend(other.creates.iter().cloned());
+        self.claims.extend(other.claims.iter().cloned());
         for (column, of) in &other.aliases {
             let all = self.aliases.entry(column.clone()).or_default();
             all.extend(of.iter().cloned());

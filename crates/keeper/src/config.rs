@@ -87,6 +87,9 @@ pub struct Config {
     /// Whether a client's session may do with values only what a grant of the client covers
     /// (docs/security.md).
     pub require_grants: bool,
+    /// Whether the protected columns of a table that a client creates are that client's, as those
+    /// that it calls SECRET are anyway (docs/security.md).
+    pub creators_own: bool,
     /// Whether the keeper takes from its own process what it does not need: other files, the
     /// network, most system calls (docs/security.md).
     pub sandbox: bool,
@@ -129,6 +132,7 @@ impl Default for Config {
             session_channels: 64,
             session_lease_seconds: 8 * 60 * 60,
             require_grants: true,
+            creators_own: false,
             sandbox: true,
             administrators: Vec::new(),
             log: "info".into(),

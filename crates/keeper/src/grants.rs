@@ -244,6 +244,7 @@ fn lasting(grant: &Grant) -> Grant {
             .cloned()
             .collect(),
         aliases: grant.aliases.clone(),
+        ..Grant::default()
     }
 }
 
@@ -398,7 +399,7 @@ mod tests {
         let (a, b, c) = (column("t", "a"), column("t", "b"), column("t", "c"));
         let grant = Grant {
             entries: vec![entry(false, &[&a, &b]), entry(false, &[&c])],
-            ..Grant::default()
+            ..Grant::default()..Grant::default()
         };
         let mut grants = Grants::default();
         grants

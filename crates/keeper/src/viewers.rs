@@ -14,7 +14,7 @@ use grant::{Column, Command, Verb};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use store::ColumnId;
 use values::{Env, Error, Value};
 use zeroize::Zeroizing;
@@ -33,6 +33,19 @@ struct Rule {
     viewers: BTreeSet<String>,
     denied: BTreeSet<String>,
     mask: Mask,
+}
+
+impl Rule {
+    /// That of a column that gets its first owner.
+    fn of(command: &Command) -> Rule {
+        Rule {
+            column: command.column.clone(),
+            owners: vec![command.word.clone()],
+            viewers: BTreeSet::new(),
+            denied: BTreeSet::new(),
+            mask: Mask::Default,
+        }
+    }
 }
 
 /// What others are shown.
@@ -179,6 +192,15 @@ fn refused(what: &'static str, hint: &'static str) -> Error {
         .hint(hint)
 }
 
+/// A column's name was somebody's before.
+fn taken(column: &Column) -> Error {
+    Error::new(b"42501", "confide: the column is another principal's")
+        .detail(format!(
+            "{column} has an owner, or held values before it was created."
+        ))
+        .hint("Take another name, or have its owner or an administrator say GRANT OWNER.")
+}
+
 /// All claimed columns.
 pub struct Viewers {
     file: SealedFile,
@@ -232,7 +254,7 @@ impl Viewers {
         by: &str,
         note: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.write_rules();
         if rules.len() >= CLAIMED_MAX {
             return Err(fail::program_limit("Too many columns have owners."));
         }
@@ -241,22 +263,68 @@ impl Viewers {
         let mut next = rules.clone();
         next.insert(id, rule);
         note()?;
-        let text: String = next.values().map(write).collect();
+        self.save(&next)?;
+        *rules = next;
+        self.any.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// A client creates columns: they are its own, if nobody has them and they are new. One that
+    /// has an owner, or may hold values of somebody else's, is left; if it is claimed, the
+    /// statement is refused.
+    pub fn create(
+        &self,
+        (creates, claims): (&BTreeSet<Column>, &BTreeSet<Column>),
+        by: &str,
+        is_new: impl Fn(&Column, &ColumnId) -> bool,
+        note: impl Fn(&Command) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let mut rules = self.write_rules();
+        let mut next = rules.clone();
+        for column in claims.union(creates) {
+            let id = column_id(column);
+            let owner = next.get(&id).map(|rule| rule.owners.last());
+            match owner {
+                Some(owner) if owner.is_some_and(|owner| owner == by) => continue,
+                None if is_new(column, &id) && next.len() < CLAIMED_MAX => {}
+                _ if !claims.contains(column) => continue,
+                _ => return Err(taken(column)),
+            }
+            let command = Command {
+                verb: Verb::GrantOwner,
+                column: column.clone(),
+                word: by.to_owned(),
+            };
+            note(&command)?;
+            next.insert(id, Rule::of(&command));
+        }
+        let changed = next.len() > rules.len();
+        if changed {
+            self.save(&next)?;
+            *rules = next;
+            self.any.store(true, Ordering::Release);
+        }
+        Ok(changed)
+    }
+
+    fn write_rules(&self) -> RwLockWriteGuard<'_, HashMap<ColumnId, Rule>> {
+        self.rules.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save(&self, rules: &HashMap<ColumnId, Rule>) -> Result<(), Error> {
+        let text: String = rules.values().map(write).collect();
         self.file.write(text.as_bytes()).map_err(|what| {
             tracing::error!("cannot write who sees what: {what}");
             Error::new(
                 b"58030",
                 "confide: the keeper cannot note who sees a column",
             )
-        })?;
-        *rules = next;
-        self.any.store(true, Ordering::Release);
-        Ok(())
+        })
     }
 
     /// The rule of a column that had no owner.
     fn claimed(&self, command: &Command, by: &str) -> Result<Rule, Error> {
-        let Command { verb, column, word } = command;
+        let Command { verb, word, .. } = command;
         let administers = self.administrators.iter().any(|name| name == by);
         let own = self.administrators.is_empty() && by == word;
         if *verb != Verb::GrantOwner || !(administers || own) {
@@ -265,13 +333,7 @@ impl Viewers {
                 "GRANT OWNER schema.table.column TO a principal first.",
             ));
         }
-        Ok(Rule {
-            column: column.clone(),
-            owners: vec![word.clone()],
-            viewers: BTreeSet::new(),
-            denied: BTreeSet::new(),
-            mask: Mask::Default,
-        })
+        Ok(Rule::of(command))
     }
 
     fn changed(&self, rule: Option<&Rule>, command: &Command, by: &str) -> Result<Rule, Error> {

@@ -16,6 +16,7 @@ use crate::reach::Reach;
 use crate::refusal::Refusal;
 use crate::relation::Relation;
 use crate::schema::Schema;
+use crate::secret::Secrets;
 use crate::signature::Signature;
 use crate::statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 use crate::tokens::Tokens;
@@ -99,6 +100,9 @@ fn analyses_sealing(
     }
     if let Some(immutable) = Immutable::of(sql, &tokens) {
         return Ok(immutable.replace(analyses(&immutable.plain, schema, prepared)?));
+    }
+    if let Some(secrets) = Secrets::of(sql, &tokens) {
+        return Ok(secrets.replace(analyses(&secrets.plain, schema, prepared)?));
     }
     if let Some(call) = Authorise::of(sql, &tokens) {
         return call.analysis(authorised(&call.definition, schema));

@@ -35,6 +35,8 @@ pub(crate) struct Authority {
     aliases: BTreeMap<Column, BTreeSet<Column>>,
     /// The table whose definition is looked at.
     pub defining: Option<Relation>,
+    /// The table that it creates.
+    pub creating: Option<Relation>,
 }
 
 /// The protected columns of a relation.
@@ -183,6 +185,7 @@ impl Authority {
         Grant {
             entries,
             aliases: self.aliases,
+            ..Grant::default()
         }
     }
 
@@ -228,6 +231,8 @@ impl Authority {
         Grant {
             entries: self.standing,
             aliases: self.aliases,
+            creates: self.creating.iter().flat_map(protected).collect(),
+            claims: BTreeSet::new(),
         }
     }
 }

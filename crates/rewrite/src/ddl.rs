@@ -85,6 +85,7 @@ impl Infer<'_> {
         }
         let relation = self.place(r, columns, kind);
         self.touches_protected |= relation.protected();
+        self.authority.creating = Some(relation.clone());
         for node in &c.inh_relations {
             if let Some(NodeEnum::RangeVar(parent)) = &node.node {
                 let parent = self.relation(parent)?;

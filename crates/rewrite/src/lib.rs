@@ -54,6 +54,7 @@ pub mod report;
 mod routine;
 mod schema;
 mod scope;
+mod secret;
 mod shape;
 mod shards;
 mod signature;

@@ -12,6 +12,7 @@ use crate::fail::{self, Failure};
 use crate::program::Program;
 use crate::program::encoded::{Encoded, Fids};
 use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
+use crate::viewers::Mask;
 use contract::envelope::Origin as Maker;
 use contract::{Fid, body};
 use envelope::Envelope;
@@ -28,6 +29,8 @@ pub(super) struct Remembered {
     columns: HashMap<u32, Label>,
     latest: [Option<(u32, Label)>; LATEST],
     latest_covered: [Option<(Label, u8)>; LATEST],
+    /// What is shown instead of values, as long as nobody says something else.
+    pub(super) masks: HashMap<Label, Option<Mask>>,
     unions: HashMap<(Label, Label), Label>,
     /// What was covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
@@ -83,6 +86,7 @@ impl Connection {
         let grant = grant.map_err(|_| fail::malformed("The grant is malformed."));
         self.wipe();
         let (grant, standing) = (grant?, &self.keeper.standing);
+        self.own(&grant)?;
         let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
         let audit = &self.keeper.audit;
         standing.add(&grant, |lasting| {
@@ -113,6 +117,7 @@ impl Connection {
     pub(super) fn forget_covered(&self) {
         let mut remembered = self.remembered.borrow_mut();
         remembered.covered.clear();
+        remembered.masks.clear();
         remembered.latest_covered = Default::default();
     }
 

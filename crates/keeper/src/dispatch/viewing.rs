@@ -10,9 +10,10 @@ use crate::viewers::Mask;
 use contract::body;
 use contract::envelope::{NONCE_BYTES, Origin as Maker};
 use envelope::Envelope;
-use grant::Command;
+use grant::{Column, Command, Grant};
 use recording::Order;
-use store::Label;
+use std::collections::{BTreeSet, HashSet};
+use store::{ColumnId, Label};
 use values::Error;
 
 /// Commands of one session.
@@ -34,6 +35,12 @@ fn said(plain: &[u8]) -> Result<Said, Error> {
             .map(Said::Viewing)
             .map_err(|_| malformed()),
     }
+}
+
+fn no_owners() -> Error {
+    Error::new(b"0A000", "confide: columns have no owners here")
+        .detail("Who sees a column is known of statements that clients authorise.")
+        .hint("Set require_grants = true in the keeper's configuration.")
 }
 
 impl Connection {
@@ -58,10 +65,7 @@ impl Connection {
             }
         };
         if !self.keeper.config.require_grants {
-            return Err(Error::new(b"0A000", "confide: columns have no owners here")
-                .detail("Who sees a column is known of statements that clients authorise.")
-                .hint("Set require_grants = true in the keeper's configuration.")
-                .into());
+            return Err(no_owners().into());
         }
         self.told_once(body.envelope)?;
         let audit = &self.keeper.audit;
@@ -69,6 +73,49 @@ impl Connection {
         self.keeper.viewers.tell(&command, &name, note)?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
         self.keeper.reconsider();
+        Ok(())
+    }
+
+    /// Columns that a statement creates are its client's, if the keeper is configured so or the
+    /// statement says so.
+    pub(super) fn own(&self, grant: &Grant) -> Result<(), Failure> {
+        let none = BTreeSet::new();
+        let creates = match self.keeper.config.creators_own {
+            true => &grant.creates,
+            false => &none,
+        };
+        if creates.is_empty() && grant.claims.is_empty() {
+            return Ok(());
+        }
+        if !self.keeper.config.require_grants {
+            return match grant.claims.is_empty() {
+                true => Ok(()),
+                false => Err(no_owners().into()),
+            };
+        }
+        let keeper = &self.keeper;
+        let held: HashSet<ColumnId> = keeper
+            .store
+            .list()
+            .iter()
+            .filter_map(|listed| keeper.store.get(listed.number)?.column())
+            .map(|(id, _)| id)
+            .collect();
+        // Administrators say whose columns are that anybody has heard of.
+        let heard = |id: &ColumnId| {
+            !keeper.config.administrators.is_empty() && keeper.standing.name_of(id).is_some()
+        };
+        let is_new =
+            |c: &Column, id: &ColumnId| c.schema != "pg_temp" && !held.contains(id) && !heard(id);
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        let note = |command: &Command| {
+            let audit = &keeper.audit;
+            audit.note("policy", &client.name, command.to_string())
+        };
+        let both = (creates, &grant.claims);
+        if keeper.viewers.create(both, &client.name, is_new, note)? {
+            keeper.reconsider();
+        }
         Ok(())
     }
 
@@ -100,10 +147,18 @@ impl Connection {
 
     /// As [`Self::hidden`], by label.
     pub(super) fn mask(&self, label: Label) -> Option<Mask> {
-        match self.is_bound() && self.keeper.viewers.any() {
-            true => self.hidden(&self.origin(label)),
-            false => None,
+        if !self.is_bound() || !self.keeper.viewers.any() {
+            return None;
         }
+        if let Some(known) = self.remembered.borrow().masks.get(&label) {
+            return known.clone();
+        }
+        let found = self.hidden(&self.origin(label));
+        self.remembered
+            .borrow_mut()
+            .masks
+            .insert(label, found.clone());
+        found
     }
 
     /// Refuses what is about a hidden column.
@@ -116,9 +171,9 @@ impl Connection {
 
     /// As [`Self::may_see`], by label.
     pub(super) fn may_view(&self, label: Label) -> Result<(), Failure> {
-        match self.is_bound() && self.keeper.viewers.any() {
-            true => self.may_see(&self.origin(label)),
-            false => Ok(()),
+        match self.mask(label) {
+            None => Ok(()),
+            Some(_) => Err(fail::no_viewer().into()),
         }
     }
 }
