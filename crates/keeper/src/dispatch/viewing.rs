@@ -171,9 +171,9 @@ impl Connection {
 
     /// As [`Self::may_see`], by label.
     pub(super) fn may_view(&self, label: Label) -> Result<(), Failure> {
-        match self.mask(label) {
-            None => Ok(()),
-            Some(_) => Err(fail::no_viewer().into()),
+        match self.mask(label).is_none() {
+            true => Ok(()),
+            false => Err(fail::no_viewer().into()),
         }
     }
 }
