@@ -114,3 +114,23 @@ def test_in_a_clients_session(stack, emp, dba, schema, attack):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         emp.execute("INSERT INTO own VALUES (2, 1)")
     attack.attempt("an envelope in a client's session", stolen(stack, schema))
+
+
+def test_older_copy_of_used_tickets(stack, emp, schema, attack):
+    """The audit log, which the freshness counter guards, knows of the use, too."""
+    file = stack.data.parent / "keeper" / "data" / "used-tickets"
+    state, _ = attempt(stack, schema, "row", stack.ticket("app"))
+    assert state is None
+    older = file.read_bytes()
+    ticket = stack.ticket("app")
+    state, _ = attempt(stack, schema, "row", ticket)
+    assert state is None
+    emp.execute("UPDATE emp SET pay = 100 WHERE id = 2")
+    stack.kill_keeper()
+    file.write_bytes(older)
+    stack.start_keeper()
+    with stack.connect_app(options=f"-c search_path={schema}") as app:
+        app.execute("SELECT pay FROM emp").fetchall()
+    state, got = attempt(stack, schema, "row", ticket)
+    attack.attempt("a used restore ticket with an older copy of what the keeper noted", got)
+    assert state == "42501"

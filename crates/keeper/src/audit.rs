@@ -12,7 +12,7 @@
 use contract::Kind;
 use ledger::SigningKey;
 use ledger::audit::{self, Event, Head};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -41,6 +41,8 @@ struct Inner {
     count: u32,
     left_out: u64,
     keys: HashSet<String>,
+    /// What was read of restore tickets at the start: by their numbers, how often they were used.
+    tickets: HashMap<String, u32>,
     broken: bool,
 }
 
@@ -93,7 +95,13 @@ impl Audit {
         let file = options.create(true).append(true).mode(0o600).open(&path);
         let file = file.map_err(|e| at(&e))?;
         file.set_len(whole as u64).map_err(|e| at(&e))?;
+        let mut tickets: HashMap<String, u32> = HashMap::new();
+        for event in log.events.iter().filter(|event| event.kind == "ticket") {
+            let number = event.what.split(' ').next().unwrap_or_default();
+            *tickets.entry(number.to_owned()).or_default() += 1;
+        }
         Ok(opened(Inner {
+            tickets,
             head: log.head(),
             file: Some(file),
             ..Inner::default()
@@ -120,6 +128,12 @@ impl Audit {
         let text = std::fs::read_to_string(directory.join(FILE)).map_err(|e| e.to_string())?;
         let log = audit::verify(&text, None).map_err(|e| e.to_string())?;
         log.goes_on_from(known).map_err(|e| e.to_string())
+    }
+
+    /// How often restore tickets had been used when the keeper was started, by their numbers.
+    pub fn used_tickets(&self) -> HashMap<String, u32> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut inner.tickets)
     }
 
     /// The end of the log, which is on disk.

@@ -399,7 +399,7 @@ mod tests {
         let (a, b, c) = (column("t", "a"), column("t", "b"), column("t", "c"));
         let grant = Grant {
             entries: vec![entry(false, &[&a, &b]), entry(false, &[&c])],
-            ..Grant::default()..Grant::default()
+            ..Grant::default()
         };
         let mut grants = Grants::default();
         grants
@@ -427,6 +427,7 @@ mod tests {
         let grant = Grant {
             entries: vec![entry(true, &[&a]), entry(false, &[&b])],
             aliases: aliases.into(),
+            ..Grant::default()
         };
         let first = Standing::open(dir.path(), &root)?;
         first

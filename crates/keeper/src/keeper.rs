@@ -129,9 +129,10 @@ impl Keeper {
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
         let administrators = &config.administrators;
         let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
-        let tickets = Tickets::open(&config.data_dir, &keys.standing)?;
+        let mut tickets = Tickets::open(&config.data_dir, &keys.standing)?;
         let known = durable.as_ref().map(Durable::audit).unwrap_or_default();
         let audit = Audit::open(&config.data_dir, keys.signing.clone(), known)?;
+        tickets.know(audit.used_tickets());
         audit
             .note("started", "-", format!("contract {}", contract::VERSION))
             .map_err(|e| e.message)?;

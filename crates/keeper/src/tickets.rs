@@ -2,7 +2,9 @@
 //!
 //! Not here: who may issue one, and what it lets in (`dispatch::belonging`).
 //!
-//! Invariant: a use is on disk before it counts, so that no restart makes a ticket new.
+//! Invariants: a use is on disk before it counts, so that no restart makes a ticket new; nor does
+//! an older copy of the file, as far as the audit log knows of the use, which the freshness
+//! counter guards up to the last checkpoint.
 
 use crate::fail;
 use crate::sealed_file::SealedFile;
@@ -33,6 +35,13 @@ struct Used {
 pub struct Tickets {
     file: SealedFile,
     used: Mutex<HashMap<Number, Used>>,
+    /// What the audit log said at the start, by numbers.
+    known: HashMap<String, u32>,
+}
+
+/// A ticket's number, as the audit log has it.
+pub fn hex(number: &Number) -> String {
+    number.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Seconds since 1970, by the keeper's own clock.
@@ -62,7 +71,13 @@ impl Tickets {
         Ok(Tickets {
             file,
             used: Mutex::new(used),
+            known: HashMap::new(),
         })
+    }
+
+    /// What the audit log knows of uses: a ticket was used at least as often as that.
+    pub fn know(&mut self, uses: HashMap<String, u32>) {
+        self.known = uses;
     }
 
     /// Counts a use, once it is noted.
@@ -88,6 +103,8 @@ impl Tickets {
             expires: ticket.expires,
             times: 0,
         });
+        let known = self.known.get(&hex(&ticket.number)).copied();
+        entry.times = entry.times.max(known.unwrap_or_default());
         if entry.times >= ticket.uses {
             return Err(fail::bad_ticket("It was used already."));
         }
@@ -142,6 +159,12 @@ mod tests {
                 .take(&ticket(2, 100), 50, || Ok(()))
                 .is_err()
         );
+        // An older copy of the file, or none.
+        let other = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let mut older = Tickets::open(other.path(), &root)?;
+        older.know(HashMap::from([(hex(&[7; NUMBER_BYTES]), 2)]));
+        assert!(older.take(&ticket(2, 100), 50, || Ok(())).is_err());
+        assert!(older.take(&ticket(3, 100), 50, || Ok(())).is_ok());
         assert!(again.take(&ticket(0, 100), 99, || Ok(())).is_ok());
         assert!(again.take(&ticket(0, 100), 100, || Ok(())).is_err());
         Ok(())

@@ -115,6 +115,9 @@ impl Secrets {
         }
         let mut plain = sql.to_owned();
         for Found { clause, twin, .. } in &found {
+            // `char SECRET` is shorter than what it becomes; the length is the server's to know.
+            let fits = twin.len() <= clause.len();
+            let twin = twin.split('(').next().filter(|_| !fits).unwrap_or(twin);
             let blanks = clause.len().checked_sub(twin.len())?;
             let filled = format!("{twin}{}", " ".repeat(blanks));
             plain.replace_range(clause.clone(), &filled);
@@ -211,7 +214,7 @@ mod tests {
             ),
             (
                 "CREATE TABLE t (a character varying(20) SECRET, b char SECRET, c timestamp with time zone SECRET)",
-                Some("CREATE TABLE t (a enc_varchar(20) , b enc_bpchar(1) , c enc_timestamptz )"),
+                Some("CREATE TABLE t (a enc_varchar(20) , b enc_bpchar , c enc_timestamptz )"),
             ),
             (
                 "ALTER TABLE t ADD COLUMN a date SECRET",

@@ -51,7 +51,8 @@ impl Connection {
         let mut admitted = admitted.unwrap_or_else(PoisonError::into_inner);
         if !admitted.contains(&ticket.number) {
             let audit = &self.keeper.audit;
-            let what = format!("{ticket} (session {})", session.id);
+            let number = tickets::hex(&ticket.number);
+            let what = format!("{number} {ticket} (session {})", session.id);
             let note = || audit.note("ticket", "-", what);
             self.keeper.tickets.take(&ticket, tickets::now(), note)?;
             admitted.push(ticket.number);
