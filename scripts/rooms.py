@@ -28,6 +28,7 @@ FLOORS = [
     "value",
     "ops",
     "cell",
+    "soft",
     "program",
     "batch",
     "plan",

@@ -8,6 +8,7 @@ mod golden;
 mod header;
 mod messages;
 mod operands;
+mod soft;
 mod sql;
 mod tests;
 mod vectors;
@@ -98,6 +99,10 @@ pub fn functions(signatures: &Signatures) -> Vec<Generated> {
         Generated {
             path: "extension/sql/cells.sql",
             text: cells::sql(),
+        },
+        Generated {
+            path: "extension/sql/soft.sql",
+            text: soft::sql(),
         },
     ]
 }

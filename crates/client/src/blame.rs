@@ -56,7 +56,7 @@ impl Told<'_> {
             Form::Text(text, said) => self.of((*said).or(secret.meets)?, -1, text, env),
             // The client has read the others itself.
             Form::Typed(code, -1, text) => self.of(*code, -1, text, env),
-            Form::Typed(..) => None,
+            Form::Typed(..) | Form::Soft(..) => None,
         }
     }
 }

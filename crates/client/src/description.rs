@@ -84,9 +84,13 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
         if let Some(protected) = protected {
             [*t0, *t1, *t2, *t3] = protected.plain_oid().to_be_bytes();
             [*l0, *l1] = protected.plain_length().to_be_bytes();
-            if is_number(i32::from_be_bytes([*m0, *m1, *m2, *m3])) {
-                [*m0, *m1, *m2, *m3] = (-1i32).to_be_bytes();
-            }
+            let modifier = i32::from_be_bytes([*m0, *m1, *m2, *m3]);
+            let plain = match protected {
+                Protected::Soft(code, _) => crate::soft::plain_modifier(code, modifier),
+                _ if is_number(modifier) => -1,
+                _ => modifier,
+            };
+            [*m0, *m1, *m2, *m3] = plain.to_be_bytes();
         }
         columns.push(Column {
             protected,

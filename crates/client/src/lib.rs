@@ -7,6 +7,7 @@
 //! - [`TypeMap`]: OIDs of protected types and what the client is told instead.
 //! - [`description`]: rewrites RowDescription and ParameterDescription.
 //! - [`copy`]: rewrites COPY data in both directions, as a stream.
+//! - [`soft`]: values of the family `soft_`, which need no keeper.
 //! - [`blame`]: which value an error of input is about.
 //!
 //! Invariant: a value leaves this crate towards the server in an envelope only. What is
@@ -23,6 +24,7 @@ mod error;
 mod handshake;
 mod lease;
 mod session;
+pub mod soft;
 mod types;
 
 pub use error::Failure;

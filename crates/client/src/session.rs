@@ -12,6 +12,7 @@ use values::Env;
 
 use crate::carried::{self, Carried};
 use crate::lease::{Due, Term};
+use crate::soft::{self, Keyring};
 use crate::{Failure, Offer, Protected, TypeMap, array, blame};
 
 /// Settings that text formats depend on; the server reports them.
@@ -31,7 +32,11 @@ pub const TEXT: i16 = 0;
 #[derive(Default)]
 pub struct LiteralCache {
     made: HashMap<(u8, i32, Vec<u8>), String>,
+    encoded: HashMap<Encoded, String>,
 }
+
+/// A literal of the family `soft_`: column, whether it is stored, type, text.
+type Encoded = (contract::soft::Column, bool, Option<TypeCode>, Vec<u8>);
 
 /// A client's session with the keeper, or the wait for one.
 #[derive(Default)]
@@ -42,6 +47,8 @@ pub struct Session {
     pub types: TypeMap,
     /// A dump is being restored: literals and rows of COPY that are export envelopes go on as they are.
     pub restoring: bool,
+    /// What the family `soft_` is encoded with, if there is a master key.
+    pub soft: Option<Arc<Keyring>>,
     keys: Option<(Sealer, Opener)>,
     term: Option<Term>,
     carried: Carried,
@@ -155,6 +162,10 @@ impl Session {
         cache: &mut LiteralCache,
     ) -> Result<String, Failure> {
         let (code, typmod, text) = match &secret.form {
+            Form::Soft(column, store, text, said) => {
+                let form = (*store, *said, text.as_slice());
+                return self.encode_literal(*column, form, cache);
+            }
             Form::Text(text, code) => (code.map_or(0, |c| c as u8), -1, text),
             Form::Typed(code, typmod, text) => (*code as u8, *typmod, text),
         };
@@ -185,6 +196,91 @@ impl Session {
         Ok(out)
     }
 
+    fn keyring(&self) -> Result<&Keyring, Failure> {
+        self.soft.as_deref().ok_or_else(|| {
+            Failure::new("0A000", "confide: there is no master key for the family soft_")
+                .hint("Set soft_key_file in the proxy's configuration.")
+        })
+    }
+
+    /// The text of a cell for a literal; equal ones of a statement have one cell.
+    fn encode_literal(
+        &self,
+        column: contract::soft::Column,
+        (store, said, text): (bool, Option<TypeCode>, &[u8]),
+        cache: &mut LiteralCache,
+    ) -> Result<String, Failure> {
+        let key = (column, store, said, text.to_vec());
+        if let Some(made) = cache.encoded.get(&key).filter(|_| !store) {
+            return Ok(made.clone());
+        }
+        let code = said.unwrap_or(column.code);
+        let value = values::parse_text(code, -1, text, &self.env).map_err(|e| Failure {
+            message: blame::with_value(&e, text),
+            ..Failure::from(e)
+        })?;
+        let made = soft::to_text(&self.keyring()?.seal(column, store, value)?);
+        cache.encoded.insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// Appends the cell of a value of this type, which the client gave in this format: to be stored
+    /// in the column, or compared with it.
+    pub fn encode(
+        &self,
+        column: contract::soft::Column,
+        (store, code): (bool, TypeCode),
+        (format, value): (i16, &[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let keyring = self.keyring()?;
+        if format != TEXT {
+            let value = values::decode_binary(code, -1, value)?;
+            out.extend_from_slice(&keyring.seal(column, store, value)?);
+            return Ok(());
+        }
+        let value = values::parse_text(code, -1, value, &self.env).map_err(|e| Failure {
+            message: blame::with_value(&e, value),
+            ..Failure::from(e)
+        })?;
+        let cell = keyring.seal(column, store, value)?;
+        out.extend_from_slice(soft::to_text(&cell).as_bytes());
+        Ok(())
+    }
+
+    /// Appends what a cell in text holds, of whatever type.
+    fn decode_any(&self, field: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let value = self.keyring()?.open(&soft::from_text(field)?, &self.env)?;
+        out.extend_from_slice(&values::format_text(&value, &self.env));
+        Ok(())
+    }
+
+    /// Appends what a cell holds, in the format that it came in.
+    fn decode(
+        &self,
+        code: TypeCode,
+        format: i16,
+        field: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let keyring = self.keyring()?;
+        let value = match format {
+            TEXT => keyring.open(&soft::from_text(field)?, &self.env)?,
+            _ => keyring.open(field, &self.env)?,
+        };
+        if value.type_code() != code {
+            return Err(Failure::new(
+                "XX001",
+                "confide: a cell is of another type than its column",
+            ));
+        }
+        match format {
+            TEXT => out.extend_from_slice(&values::format_text(&value, &self.env)),
+            _ => out.extend_from_slice(&values::encode_binary(&value)),
+        }
+        Ok(())
+    }
+
     /// Appends the envelope (or the array of envelopes) for a value that the
     /// client gave, in the format that the client gave it in.
     pub fn seal(
@@ -205,6 +301,10 @@ impl Session {
                     self.seal_scalar(code, format, element, out)
                 })
             }
+            (Protected::Soft(code, Some(column)), _) => {
+                self.encode(column, (true, code), (format, value), out)
+            }
+            (Protected::Soft(..), _) => Err(Failure::protocol("value of no known column")),
             (Protected::Quoting, _) => Err(Failure::protocol("plain value to be sealed")),
         }
     }
@@ -313,6 +413,7 @@ impl Session {
     ) -> Result<(), Failure> {
         match (source, format) {
             (Protected::Scalar(code), _) => self.open_scalar(code, format, field, out),
+            (Protected::Soft(code, _), _) => self.decode(code, format, field, out),
             (Protected::Array(code), TEXT) => array::map_text(field, out, |element, out| {
                 self.open_scalar(code, TEXT, element, out)
             }),
@@ -331,16 +432,27 @@ impl Session {
     /// Appends a text of the server's (an error, a plan) with the envelopes that it
     /// quotes opened, as far as they are this session's and whole.
     pub fn open_quoted(&self, text: &[u8], out: &mut Vec<u8>) {
-        let prefix = TEXT_PREFIX.as_bytes();
+        let prefixes = [TEXT_PREFIX, contract::soft::TEXT_PREFIX].map(str::as_bytes);
+        let prefix_at = |rest: &[u8], at: usize| {
+            let from = rest.get(at..).unwrap_or_default();
+            prefixes.into_iter().find(|prefix| from.starts_with(prefix))
+        };
+        let next = |rest: &[u8]| {
+            (0..rest.len()).find_map(|at| prefix_at(rest, at).map(|prefix| (at, prefix)))
+        };
         let mut rest = text;
-        while let Some(at) = rest.windows(prefix.len()).position(|w| w == prefix) {
+        while let Some((at, prefix)) = next(rest) {
             let (before, from) = rest.split_at(at);
             let body = from.get(prefix.len()..).unwrap_or_default();
             let letters = body.iter().take_while(|b| is_base64url(**b)).count();
             let (quoted, after) = from.split_at(prefix.len() + letters);
             out.extend_from_slice(before);
             let mut value = Vec::new();
-            if self.open_untyped(TEXT, quoted, &mut value).is_err() {
+            let opened = match prefix == TEXT_PREFIX.as_bytes() {
+                true => self.open_untyped(TEXT, quoted, &mut value),
+                false => self.decode_any(quoted, &mut value),
+            };
+            if opened.is_err() {
                 value = quoted.to_vec();
             }
             // Within a literal a quote is doubled, as the server would have done.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use contract::TypeCode;
+use contract::soft;
 
 /// OID of the plain type `text`.
 pub(crate) const TEXT_OID: u32 = TypeCode::Text.plain_oid();
@@ -12,6 +13,8 @@ pub(crate) const TEXT_OID: u32 = TypeCode::Text.plain_oid();
 pub enum Protected {
     /// A protected type.
     Scalar(TypeCode),
+    /// Encodings, which open to values of this type; of this column, if it is known.
+    Soft(TypeCode, Option<soft::Column>),
     /// An array of one: each element is an envelope.
     Array(TypeCode),
     /// Plain `text` that quotes envelopes of the session: a plan, or a definition.
@@ -22,7 +25,7 @@ impl Protected {
     /// OID of the plain type.
     pub fn plain_oid(self) -> u32 {
         match self {
-            Protected::Scalar(code) => code.plain_oid(),
+            Protected::Scalar(code) | Protected::Soft(code, _) => code.plain_oid(),
             Protected::Array(code) => plain_array_oid(code),
             Protected::Quoting => TEXT_OID,
         }
@@ -31,7 +34,7 @@ impl Protected {
     /// `pg_type.typlen` of the plain type.
     pub fn plain_length(self) -> i16 {
         match self {
-            Protected::Scalar(code) => plain_length(code),
+            Protected::Scalar(code) | Protected::Soft(code, _) => plain_length(code),
             Protected::Array(_) | Protected::Quoting => -1,
         }
     }
@@ -40,6 +43,10 @@ impl Protected {
     pub fn of_column(ty: &rewrite::ColumnType) -> Option<Protected> {
         match ty {
             rewrite::ColumnType::Enc(code) => Some(Protected::Scalar(*code)),
+            rewrite::ColumnType::Soft(code, modifier) => Some(Protected::Soft(
+                *code,
+                soft::Column::of(*code, *modifier),
+            )),
             rewrite::ColumnType::EncArray(code) => Some(Protected::Array(*code)),
             _ => None,
         }
@@ -67,6 +74,9 @@ impl TypeMap {
 
     fn insert(&mut self, oid: u32, protected: Protected) {
         self.by_oid.insert(oid, protected);
+        if matches!(protected, Protected::Soft(..)) {
+            return;
+        }
         // Later ones are other names of the first.
         self.twins.entry(protected.plain_oid()).or_insert(oid);
     }

@@ -20,6 +20,7 @@ pub mod message;
 pub mod op;
 pub mod report;
 pub mod ring;
+pub mod soft;
 pub mod types;
 
 pub use error::Code;

@@ -33,6 +33,11 @@ macro_rules! type_codes {
                 match self { $(TypeCode::$variant => concat!("rnd_", $name),)* }
             }
 
+            /// Name of the type whose values are encodings (docs/families.md).
+            pub const fn soft_name(self) -> &'static str {
+                match self { $(TypeCode::$variant => concat!("soft_", $name),)* }
+            }
+
             /// PostgreSQL's OID of the plain type.
             pub const fn plain_oid(self) -> u32 {
                 match self { $(TypeCode::$variant => $oid,)* }

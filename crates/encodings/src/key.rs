@@ -28,6 +28,16 @@ impl ColumnKeys {
         }
     }
 
+    /// The keys of columns that a schema knows by a number, of one type and shape.
+    pub fn numbered(master: &[u8; 32], number: u32, type_code: u8, shape: u8) -> ColumnKeys {
+        let mut column = number.to_le_bytes().to_vec();
+        column.extend_from_slice(&[type_code, shape]);
+        ColumnKeys {
+            master: Zeroizing::new(*master),
+            column,
+        }
+    }
+
     /// A key of `N` bytes for one purpose.
     pub(crate) fn derive<const N: usize>(
         &self,

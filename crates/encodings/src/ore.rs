@@ -25,12 +25,7 @@ use std::sync::LazyLock;
 
 /// Values of a digit.
 const DIGITS: usize = 16;
-/// Bytes of a digit in a left half: key, and place in the permutation.
-pub const LEFT_BYTES: usize = 17;
-/// Bytes of a digit in a right half: two bits for each place.
-pub const RIGHT_BYTES: usize = 4;
-/// Bytes before the digits of a right half.
-pub const NONCE_BYTES: usize = 16;
+pub use contract::soft::{LEFT_BYTES, NONCE_BYTES, RIGHT_BYTES};
 
 /// What a seed's cipher is asked for.
 #[derive(Clone, Copy)]
@@ -226,7 +221,7 @@ fn trit(order: Ordering) -> u32 {
 /// 0, 1 or 2 from a place's key and a nonce: AES under a key that everybody knows, as a
 /// random permutation, made one-way (Matyas, Meyer and Oseas).
 fn hash(key: &[u8; 16], nonce: &[u8; NONCE_BYTES]) -> u32 {
-    static PUBLIC: LazyLock<Aes128> = LazyLock::new(|| Aes128::new(b"confide order 01".into()));
+    static PUBLIC: LazyLock<Aes128> = LazyLock::new(|| Aes128::new(contract::soft::ORDER_HASH_KEY.into()));
     let input = u128::from_le_bytes(*key) ^ u128::from_le_bytes(*nonce);
     let mut block = input.to_le_bytes().into();
     PUBLIC.encrypt_block(&mut block);

@@ -19,6 +19,10 @@ pub struct Config {
     /// The keeper's public key. Empty, with `insecure`: the first key seen is trusted until
     /// the proxy stops.
     pub keeper_key: String,
+    /// There is no keeper: only columns of the family `soft_` can be used.
+    pub software: bool,
+    /// The owner's master key, as 64 hexadecimal digits: what the family `soft_` is encoded with.
+    pub soft_key_file: PathBuf,
     /// Start without the keeper's public key, or without a pin.
     pub insecure: bool,
     /// Whether keepers must prove which zone they run in before a session begins: `off`,
@@ -80,6 +84,8 @@ impl Default for Config {
             client_key: PathBuf::new(),
             principals: BTreeMap::new(),
             keeper_key: String::new(),
+            software: false,
+            soft_key_file: PathBuf::new(),
             insecure: false,
             attest: Attest::Off,
             attest_policy: PathBuf::new(),

@@ -101,13 +101,17 @@ fn wrong(message: &str) -> ExitCode {
 fn prepare(config: Config, source: Option<PathBuf>) -> Result<Shared, String> {
     logging::start(&config)?;
     let upstream = config.upstream()?;
-    if config.client_key.as_os_str().is_empty() {
+    if config.client_key.as_os_str().is_empty() && !config.software {
         return Err(
             "client_key is not set: make one with `confide keygen client --out FILE`".into(),
         );
     }
-    let secret = SecretKey::read_file(Role::Client, &config.client_key)
-        .map_err(|e| format!("{}: {e}", config.client_key.display()))?;
+    let secret = match config.software {
+        true => SecretKey::generate().map_err(|e| e.to_string())?,
+        false => SecretKey::read_file(Role::Client, &config.client_key)
+            .map_err(|e| format!("{}: {e}", config.client_key.display()))?,
+    };
+    let soft = master_key(&config)?;
     let keeper = match config.keeper_key.trim() {
         "" => None,
         text => Some(
@@ -124,13 +128,37 @@ fn prepare(config: Config, source: Option<PathBuf>) -> Result<Shared, String> {
     let attestation = Attestation::new(config.attest, &config.attest_policy)?;
     let shared = Shared::new(config, upstream, secret, keeper);
     let shared = shared.with_live(source, live).with_tls(tls);
-    Ok(shared.with_attestation(attestation))
+    Ok(shared.with_attestation(attestation).with_soft(soft))
+}
+
+/// The keys of the family `soft_`.
+fn master_key(config: &Config) -> Result<Option<client::soft::Keyring>, String> {
+    let path = &config.soft_key_file;
+    if path.as_os_str().is_empty() {
+        return match config.software {
+            true => Err("software = true needs soft_key_file".into()),
+            false => Ok(None),
+        };
+    }
+    let place = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{place}: {e}"))?;
+    let mut key = [0; 32];
+    let digits = text.trim().as_bytes();
+    let wrong = || format!("{place}: expected 64 hexadecimal digits");
+    if digits.len() != 64 {
+        return Err(wrong());
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
+        let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
+    }
+    Ok(Some(client::soft::Keyring::new(key)))
 }
 
 /// What the database server could do to a proxy that knows neither its keeper nor its columns is
 /// a reason not to start, or else a warning.
 fn safe(config: &Config) -> Result<(), String> {
-    if config.keeper_key.trim().is_empty() {
+    if config.keeper_key.trim().is_empty() && !config.software {
         if !config.insecure {
             return Err(
                 "keeper_key is not set: whoever controls the database server could show a key of \

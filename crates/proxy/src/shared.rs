@@ -94,6 +94,8 @@ pub struct Shared {
     pub tls: Option<Tls>,
     /// Evidence of the keeper.
     pub attestation: Option<Attestation>,
+    /// Keys of the family `soft_`.
+    pub soft: Option<Arc<client::soft::Keyring>>,
     /// File of the configuration.
     source: Option<PathBuf>,
     live: RwLock<Arc<Live>>,
@@ -125,6 +127,7 @@ impl Shared {
             secret,
             tls: None,
             attestation: None,
+            soft: None,
             source: None,
             live: RwLock::default(),
             stats: Stats::default(),
@@ -166,6 +169,15 @@ impl Shared {
     #[must_use]
     pub fn with_tls(self, tls: Option<Tls>) -> Shared {
         Shared { tls, ..self }
+    }
+
+    /// With the keys of the family `soft_`.
+    #[must_use]
+    pub fn with_soft(self, soft: Option<client::soft::Keyring>) -> Shared {
+        Shared {
+            soft: soft.map(Arc::new),
+            ..self
+        }
     }
 
     /// With evidence asked for, or not.

@@ -173,7 +173,7 @@ impl Catalog {
     fn find_protected(&mut self) {
         let ty = |record: &Arc<Record>| match record.as_ref() {
             Record::Type(t) => match self.resolved(t) {
-                ty @ (ColumnType::Enc(_) | ColumnType::EncArray(_)) => {
+                ty @ (ColumnType::Enc(_) | ColumnType::Soft(..) | ColumnType::EncArray(_)) => {
                     Some((is_second_name(&t.name), (t.oid, ty)))
                 }
                 _ => None,
@@ -217,7 +217,7 @@ impl Catalog {
         let columns = r.columns.iter().map(|c| Column {
             name: c.name.clone(),
             attnum: c.number,
-            ty: self.ty(c.ty),
+            ty: self.modified(c.ty, c.modifier),
             typmod: c.modifier,
             generated: c.generated,
             identity: c.identity,
@@ -271,7 +271,18 @@ impl Catalog {
         }
     }
 
+    /// The type of a column: of the family `soft_` with what its modifier says.
+    fn modified(&self, oid: u32, modifier: i32) -> ColumnType {
+        match self.ty(oid) {
+            ColumnType::Soft(code, _) => ColumnType::Soft(code, modifier),
+            other => other,
+        }
+    }
+
     fn resolved(&self, t: &TypeRecord) -> ColumnType {
+        if let Some(code) = soft_code(t) {
+            return ColumnType::Soft(code, -1);
+        }
         if let Some(code) = protected_code(t, &FAMILIES) {
             return ColumnType::Enc(code);
         }
@@ -283,7 +294,10 @@ impl Catalog {
     }
 
     fn is_protected(&self, oid: u32) -> bool {
-        matches!(self.ty(oid), ColumnType::Enc(_) | ColumnType::EncArray(_))
+        matches!(
+            self.ty(oid),
+            ColumnType::Enc(_) | ColumnType::Soft(..) | ColumnType::EncArray(_)
+        )
     }
 
     /// Whether values of the type are or contain protected ones.
@@ -295,7 +309,9 @@ impl Catalog {
         let (Some(t), Some(depth)) = (self.type_record(oid), depth.checked_sub(1)) else {
             return oid >= FIRST_NORMAL;
         };
-        if t.namespace == PG_CATALOG && FAMILIES.iter().any(|f| t.name.starts_with(f)) {
+        if t.namespace == PG_CATALOG
+            && (FAMILIES.iter().any(|f| t.name.starts_with(f)) || t.name.starts_with(SOFT))
+        {
             return true;
         }
         if t.part != 0 {
@@ -317,10 +333,27 @@ const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 /// What names of protected types, and of arrays of them, begin with.
 const FAMILIES: [&str; 2] = ["enc_", "rnd_"];
 const ARRAYS: [&str; 2] = ["_enc_", "_rnd_"];
+/// What names of types of encodings begin with, and those of their sums.
+const SOFT: &str = "soft_";
+const SOFT_SUM: &str = "soft_sum_";
+
+/// The type whose values a type of encodings, or of their sums, has.
+fn soft_code(t: &TypeRecord) -> Option<TypeCode> {
+    let name = t
+        .name
+        .strip_prefix(SOFT_SUM)
+        .or_else(|| t.name.strip_prefix(SOFT))
+        .filter(|_| t.namespace == PG_CATALOG)?;
+    TypeCode::ALL
+        .iter()
+        .copied()
+        .find(|code| code.plain_name() == name)
+}
 
 /// Whether it is another name of a type: of an operand, or of another family than `enc_`.
 fn is_second_name(name: &str) -> bool {
     name.trim_start_matches('_').starts_with("rnd_")
+        || name.starts_with(SOFT)
         || SECOND_NAMES.iter().any(|s| name.ends_with(s))
 }
 

@@ -4,6 +4,7 @@
 //! function; its `Debug` output has none.
 
 use contract::TypeCode;
+use contract::soft::Column;
 use std::fmt;
 use std::ops::Range;
 
@@ -47,17 +48,22 @@ pub enum Form {
     /// Text that the client reads with the input function of this type and this
     /// type modifier (-1: none): numbers, booleans, intervals with fields.
     Typed(TypeCode, i32, Vec<u8>),
+    /// Text that the client encodes for this column, to be stored there or (false) compared:
+    /// of the given type, or of the column's.
+    Soft(Column, bool, Vec<u8>, Option<TypeCode>),
 }
 
 impl Secret {
     /// The value as text.
     pub fn text(&self) -> &[u8] {
-        let (Form::Text(text, _) | Form::Typed(_, _, text)) = &self.form;
+        let (Form::Text(text, _) | Form::Typed(_, _, text) | Form::Soft(_, _, text, _)) =
+            &self.form;
         text
     }
 
     pub(crate) fn set_text(&mut self, new: Vec<u8>) {
-        let (Form::Text(text, _) | Form::Typed(_, _, text)) = &mut self.form;
+        let (Form::Text(text, _) | Form::Typed(_, _, text) | Form::Soft(_, _, text, _)) =
+            &mut self.form;
         *text = new;
     }
 }
@@ -73,6 +79,9 @@ impl fmt::Debug for Form {
         match self {
             Form::Text(_, code) => write!(f, "Text(***, {code:?})"),
             Form::Typed(code, typmod, _) => write!(f, "Typed({code:?}, {typmod}, ***)"),
+            Form::Soft(column, store, _, said) => {
+                write!(f, "Soft({column:?}, {store}, ***, {said:?})")
+            }
         }
     }
 }

@@ -38,6 +38,7 @@ impl Infer<'_> {
     /// Ends the inference over the statement in these bytes.
     pub fn finish(&mut self, range: &Range<usize>) -> Res<Outcome> {
         self.type_echoes();
+        self.check_encoded()?;
         let mut edits = std::mem::take(&mut self.edits);
         let mut params: BTreeMap<u32, ParamUse> = BTreeMap::new();
         for id in 0..self.leaves.len() {
@@ -47,7 +48,9 @@ impl Infer<'_> {
             if let LeafKind::Param(number, said) = leaf.kind {
                 note_param(&mut params, number, said, leaf, protected)?;
             }
-            if protected {
+            if let Some(soft) = leaf.soft {
+                edits.extend(self.soft_edit(leaf, soft));
+            } else if protected {
                 edits.extend(self.leaf_edit(leaf)?);
             }
         }
@@ -206,6 +209,11 @@ fn note_param(
 ) -> Res<()> {
     let declared = said.or(leaf.typed);
     let this = match (protected, leaf.array) {
+        _ if let Some(soft) = leaf.soft => ParamUse::Soft {
+            column: soft.column,
+            store: soft.store,
+            said,
+        },
         (true, Some(element)) => ParamUse::ProtectedArray {
             declared: element.or(said),
         },
@@ -217,6 +225,22 @@ fn note_param(
     let together = match (before, this) {
         (ParamUse::Undecided, other) | (other, ParamUse::Undecided) => other,
         (a, b) if a == b => a,
+        (
+            ParamUse::Soft {
+                column,
+                store,
+                said,
+            },
+            ParamUse::Soft {
+                column: other,
+                store: or,
+                said: s,
+            },
+        ) if column == other => ParamUse::Soft {
+            column,
+            store: store || or,
+            said: said.or(s),
+        },
         (ParamUse::Protected { declared: a }, ParamUse::Protected { declared: b }) => {
             ParamUse::Protected { declared: a.or(b) }
         }

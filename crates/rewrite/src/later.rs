@@ -136,7 +136,7 @@ pub(crate) fn may_be_sql(text: &str) -> bool {
         || (text.contains('\'') && text.contains(['=', '<', '>', '(', '~', 'L', 'l']))
         || text.starts_with("--")
         || text.starts_with("/*")
-        || ["enc_", "ENC_", "rnd_", "RND_"]
+        || ["enc_", "ENC_", "rnd_", "RND_", "soft_", "SOFT_"]
             .iter()
             .any(|f| text.contains(f))
 }

@@ -133,6 +133,7 @@ impl Pin {
 fn type_name(ty: &ColumnType) -> String {
     match ty {
         ColumnType::Enc(code) => code.enc_name().to_owned(),
+        ColumnType::Soft(code, _) => code.soft_name().to_owned(),
         ColumnType::EncArray(code) => format!("_{}", code.enc_name()),
         ColumnType::Plain(_, name) | ColumnType::Opaque(_, name) => name.clone(),
     }

@@ -61,7 +61,7 @@ impl<'s> Reach<'s> {
     }
 
     fn name(&self, name: &str) -> bool {
-        let families = ["enc_", "_enc_", "rnd_", "_rnd_"];
+        let families = ["enc_", "_enc_", "rnd_", "_rnd_", "soft_", "_soft_"];
         families.iter().any(|f| name.starts_with(f)) || self.names.contains(name)
     }
 

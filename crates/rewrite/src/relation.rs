@@ -9,6 +9,8 @@ pub enum ColumnType {
     Plain(u32, String),
     /// A protected type.
     Enc(TypeCode),
+    /// A type of the family `soft_`, or of its sums, with its modifier.
+    Soft(TypeCode, i32),
     /// An array of a protected type.
     EncArray(TypeCode),
     /// A type that contains protected ones: domain, composite, range, their

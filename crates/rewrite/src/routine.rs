@@ -246,7 +246,8 @@ impl Infer<'_> {
         let words = |text: &str| {
             text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
                 .any(|word| {
-                    names.contains(word) || word.starts_with("enc_") || word.starts_with("rnd_")
+                    names.contains(word)
+                        || ["enc_", "rnd_", "soft_"].iter().any(|f| word.starts_with(f))
                 })
         };
         let odd =

@@ -179,6 +179,15 @@ pub enum ParamUse {
         /// The element type that a cast in the statement says.
         declared: Option<TypeCode>,
     },
+    /// A column of the family `soft_`: the client encodes the value for it.
+    Soft {
+        /// The column.
+        column: contract::soft::Column,
+        /// To be stored there, not only compared.
+        store: bool,
+        /// The type that a cast in the statement says.
+        said: Option<TypeCode>,
+    },
     /// Something plain.
     Plain,
     /// Nothing that has a type (`SELECT $1`).

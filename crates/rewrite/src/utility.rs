@@ -321,6 +321,7 @@ impl Infer<'_> {
     pub fn type_of(&self, val: &Val) -> ColumnType {
         match (&val.class, self.enc(val)) {
             (_, Some(Some(code))) => ColumnType::Enc(code),
+            (Class::Soft(column), _) => ColumnType::Soft(column.code, -1),
             (Class::Plain(Some(code)) | Class::Lit(Some(Some(code))), None) => {
                 ColumnType::Plain(code.plain_oid(), code.plain_name().to_owned())
             }

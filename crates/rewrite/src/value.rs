@@ -6,6 +6,7 @@
 //! meets something protected later on, all of them become protected.
 
 use contract::TypeCode;
+use contract::soft::Column;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -34,6 +35,14 @@ pub(crate) enum LeafKind {
     Never(&'static str),
 }
 
+/// For which column of the family `soft_` a leaf is encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Soft {
+    pub column: Column,
+    /// To be stored there, not only compared.
+    pub store: bool,
+}
+
 pub(crate) struct Leaf {
     pub range: Range<usize>,
     pub kind: LeafKind,
@@ -58,6 +67,8 @@ pub(crate) struct Leaf {
     pub tested: bool,
     /// What the inference does depends on its value.
     pub looked_at: bool,
+    /// It is encoded for this column.
+    pub soft: Option<Soft>,
     parent: LeafId,
     protected: bool,
 }
@@ -94,6 +105,7 @@ impl Leaves {
             any_type: false,
             tested: false,
             looked_at: false,
+            soft: None,
             parent: id,
             protected: false,
         });
@@ -184,6 +196,8 @@ pub(crate) enum Class {
     Row(Rc<Vec<(String, Val)>>),
     /// An array of such elements.
     Array(Rc<Val>),
+    /// A column of encodings, which only a literal for this column may meet.
+    Soft(Column),
     /// It may contain something protected, we cannot say what. Its leaves are all
     /// the literals that are in it: none may be lost on the way to what it meets.
     Unknown,

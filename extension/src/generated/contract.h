@@ -285,6 +285,43 @@
 #define CFD_CELL_FOR_INDEX 1
 #define CFD_CELL_NUMBERED 1073741824
 
+/* Encodings */
+#define CFD_SOFT_PREFIX "soft1."
+#define CFD_SOFT_VALUE 81
+#define CFD_SOFT_SUM 82
+#define CFD_SOFT_AVERAGE 83
+#define CFD_SOFT_HEADER_BYTES 8
+#define CFD_SOFT_LENGTH_BYTES 4
+#define CFD_SOFT_ADD_BYTES 24
+#define CFD_SOFT_LEFT_BYTES 17
+#define CFD_SOFT_RIGHT_BYTES 4
+#define CFD_SOFT_NONCE_BYTES 16
+#define CFD_SOFT_EQ 1
+#define CFD_SOFT_ORD 2
+#define CFD_SOFT_ADD 4
+#define CFD_SOFT_KEY_BITS 19
+#define CFD_SOFT_SHAPE_SHIFT 19
+#define CFD_SOFT_ENCODINGS_SHIFT 27
+#define CFD_SOFT_PRECISION_MAX 18
+#define CFD_SOFT_ORDER_HASH_KEY {0x63, 0x6f, 0x6e, 0x66, 0x69, 0x64, 0x65, 0x20, 0x6f, 0x72, 0x64, 0x65, 0x72, 0x20, 0x30, 0x31}
+
+/* Encodings: bit, name */
+#define CFD_SOFT_ENCODINGS(X) \
+	X(1, "eq") \
+	X(2, "ord") \
+	X(4, "add")
+
+/* Types of the family: code, digits of the order, what it can have, what it has */
+#define CFD_SOFT_TYPES(X) \
+	X(1, 2, 3, 1) \
+	X(2, 4, 7, 7) \
+	X(3, 8, 7, 7) \
+	X(4, 16, 7, 7) \
+	X(7, 16, 7, 7) \
+	X(8, 0, 1, 1) \
+	X(12, 8, 3, 3) \
+	X(14, 16, 3, 3)
+
 /* Types */
 #define CFD_TYPE_BOOL 1
 #define CFD_TYPE_INT2 2

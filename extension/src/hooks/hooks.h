@@ -26,6 +26,11 @@ extern PlannedStmt *cfd_cells_adapt(PlannedStmt *statement);
 extern void cfd_cells_after(const Node *statement);
 /* Whether a statement builds indexes, as far as comparisons of cells are concerned. */
 extern bool cfd_cells_build_indexes(const Node *statement);
+/* soft.c: columns of the family soft_ get their keys; what their encodings cannot do is refused */
+extern PlannedStmt *cfd_soft_adapt(PlannedStmt *statement);
+extern void cfd_soft_after(const Node *statement);
+extern void cfd_soft_check_query(const Query *query);
+extern void cfd_soft_check_node(Node *node);
 /* ledger.c: ledger tables */
 extern bool cfd_ledger_asked(const CreateStmt *create);
 extern void cfd_ledger_adapt(CreateStmt *create);

@@ -13,6 +13,7 @@
 #include "index/search.h"
 #include "known/known.h"
 #include "schema/schema.h"
+#include "soft/soft.h"
 #include "session/arena.h"
 #include "session/channel.h"
 #include "wire/columns.h"
@@ -160,6 +161,7 @@ _PG_init(void)
 	shmem_startup_hook = shmem_startup;
 	cfd_types_init();
 	cfd_cells_init();
+	cfd_soft_init();
 	cfd_statement_init();
 	cfd_transaction_init();
 	cfd_refusals_init();

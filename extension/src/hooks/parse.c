@@ -126,6 +126,7 @@ check_query(Query *query, Queries *outer)
 {
 	Queries		inner = {lcons(query, list_copy(outer->list))};
 
+	cfd_soft_check_query(query);
 	return query_tree_walker(query, check, &inner, 0);
 }
 
@@ -146,6 +147,7 @@ check(Node *node, void *context)
 	}
 	else if (IsA(node, FuncExpr))
 		check_function((FuncExpr *) node);
+	cfd_soft_check_node(node);
 	cfd_check_packed(node, ((Queries *) context)->list);
 	return expression_tree_walker(node, check, context);
 }

@@ -345,7 +345,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	cfd_flush_dropped();
 	cfd_known_end_statement();
 	cfd_ledger_check_utility(statement->utilityStmt);
-	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_cells_adapt(statement)));
+	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_cells_adapt(cfd_soft_adapt(statement))));
 	if (adapted != statement)
 		read_only = false;
 	announced = before_maintenance(adapted->utilityStmt);
@@ -368,6 +368,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	{
 		run_utility(adapted, text, read_only, context, params, environment, receiver, completion);
 		cfd_cells_after(adapted->utilityStmt);
+		cfd_soft_after(adapted->utilityStmt);
 		cfd_ledger_after_utility(adapted->utilityStmt,
 								 IsA(statement->utilityStmt, CreateStmt) &&
 								 cfd_ledger_asked((const CreateStmt *) statement->utilityStmt));

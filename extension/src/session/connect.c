@@ -41,6 +41,12 @@
 char	   *cfd_keeper_socket = NULL;
 int			cfd_connect_timeout = 5000;
 
+bool
+cfd_keeper_wanted(void)
+{
+	return cfd_keeper_socket != NULL && cfd_keeper_socket[0] != '\0';
+}
+
 static void
 cannot_connect(const char *what)
 {
@@ -87,11 +93,16 @@ open_socket(TimestampTz deadline)
 	struct sockaddr_un address;
 	int			sock;
 
+	if (!cfd_keeper_wanted())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("there is no keeper"),
+				 errdetail("confide.keeper_socket is empty: only columns of the family soft_ can be used."),
+				 errhint("Types enc_... and rnd_... need a keeper.")));
 	memset(&address, 0, sizeof(address));
 	address.sun_family = AF_UNIX;
-	if (cfd_keeper_socket == NULL || cfd_keeper_socket[0] == '\0' ||
-		strlen(cfd_keeper_socket) >= sizeof(address.sun_path))
-		cannot_connect("the path is empty or too long");
+	if (strlen(cfd_keeper_socket) >= sizeof(address.sun_path))
+		cannot_connect("the path is too long");
 	strlcpy(address.sun_path, cfd_keeper_socket, sizeof(address.sun_path));
 
 	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

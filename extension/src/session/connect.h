@@ -19,6 +19,8 @@ typedef struct CfdLink
 
 /* GUCs */
 extern char *cfd_keeper_socket;
+/* The setting names a keeper. */
+extern bool cfd_keeper_wanted(void);
 extern int	cfd_connect_timeout;
 
 /* Opens a new session, or joins one (session not 0) as a parallel worker. */

@@ -23,6 +23,7 @@
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "session/channel.h"
+#include "session/connect.h"
 #include "session/events.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -457,6 +458,11 @@ cfd_recovery_main(Datum arg)
 	MemoryContextSwitchTo(context);
 	for (;;)
 	{
+		if (!cfd_keeper_wanted())
+		{
+			nap(BACKOFF_MAX_MS);
+			continue;
+		}
 		if (cfd_recovery_attempt(context, &told))
 		{
 			backoff = BACKOFF_MIN_MS;

@@ -3,7 +3,7 @@
 use contract::describe::Message;
 use contract::hello::Status;
 use contract::{
-    Aggregate, Code, Op, TypeCode, Unit, cell, envelope, fid, hello, message, report, ring,
+    Aggregate, Code, Op, TypeCode, Unit, cell, envelope, fid, hello, message, report, ring, soft,
 };
 use std::fmt::Write;
 
@@ -69,6 +69,7 @@ pub(super) fn text(all: &[Message]) -> String {
     messages(&mut h, all);
     envelopes(&mut h);
     cells(&mut h);
+    encodings(&mut h);
     h.section("Types");
     h.numbers("TYPE", TypeCode::ALL, |t| *t as u64);
     h.define(
@@ -213,4 +214,40 @@ fn cells(h: &mut Header) {
     ] {
         h.define(&format!("CELL_{name}"), value);
     }
+}
+
+fn encodings(h: &mut Header) {
+    h.section("Encodings");
+    h.define("SOFT_PREFIX", format_args!("{:?}", soft::TEXT_PREFIX));
+    for (name, value) in [
+        ("VALUE", usize::from(soft::VALUE)),
+        ("SUM", usize::from(soft::SUM)),
+        ("AVERAGE", usize::from(soft::AVERAGE)),
+        ("HEADER_BYTES", soft::HEADER_BYTES),
+        ("LENGTH_BYTES", soft::LENGTH_BYTES),
+        ("ADD_BYTES", soft::ADD_BYTES),
+        ("LEFT_BYTES", soft::LEFT_BYTES),
+        ("RIGHT_BYTES", soft::RIGHT_BYTES),
+        ("NONCE_BYTES", soft::NONCE_BYTES),
+        ("EQ", usize::from(soft::EQ)),
+        ("ORD", usize::from(soft::ORD)),
+        ("ADD", usize::from(soft::ADD)),
+        ("KEY_BITS", soft::KEY_BITS as usize),
+        ("SHAPE_SHIFT", soft::SHAPE_SHIFT as usize),
+        ("ENCODINGS_SHIFT", soft::ENCODINGS_SHIFT as usize),
+        ("PRECISION_MAX", usize::from(soft::PRECISION_MAX)),
+    ] {
+        h.define(&format!("SOFT_{name}"), value);
+    }
+    let key: Vec<String> = soft::ORDER_HASH_KEY.iter().map(|b| format!("{b:#04x}")).collect();
+    h.define("SOFT_ORDER_HASH_KEY", format_args!("{{{}}}", key.join(", ")));
+    let names = soft::NAMES.iter().map(|(name, bit)| (u64::from(*bit), *name));
+    h.names("SOFT_ENCODINGS", "Encodings: bit, name", names);
+    let _ = write!(h.0, "\n/* Types of the family: code, digits of the order, what it can have, what it has */\n#define CFD_SOFT_TYPES(X)");
+    for t in soft::TYPES {
+        let (code, digits) = (t as u8, soft::digits(t));
+        let (possible, usual) = (soft::possible(t), soft::usual(t));
+        let _ = write!(h.0, " \\\n\tX({code}, {digits}, {possible}, {usual})");
+    }
+    h.0.push('\n');
 }

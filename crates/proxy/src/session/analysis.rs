@@ -164,7 +164,7 @@ impl Core {
             );
             return Ok(Carries::No(failure.hint("SET client_encoding TO 'UTF8'.")));
         }
-        if self.session.is_open() || failed {
+        if self.session.is_open() || failed || self.shared.config.software {
             return Ok(Carries::Yes);
         }
         if self.tried.handshake {
@@ -183,6 +183,9 @@ impl Core {
         failed: bool,
     ) -> Step<Outcome> {
         let touches = statements.iter().any(|s| s.touches_protected);
+        if self.shared.config.software && wants_keeper(&statements) {
+            return Ok(Outcome::Refuse(no_keeper()));
+        }
         let edits: Vec<_> = statements
             .iter()
             .flat_map(|s| s.edits.iter().cloned())
@@ -299,6 +302,21 @@ impl Core {
             }
         }
     }
+}
+
+/// Whether a literal would have to be sealed for a keeper.
+fn wants_keeper(statements: &[rewrite::Statement]) -> bool {
+    let sealed = |piece: &Piece| match piece {
+        Piece::Envelope(secret) => !matches!(secret.form, rewrite::Form::Soft(..)),
+        Piece::Text(_) => false,
+    };
+    let edits = statements.iter().flat_map(|s| &s.edits);
+    edits.flat_map(|e| &e.pieces).any(sealed)
+}
+
+fn no_keeper() -> Failure {
+    Failure::new("0A000", "confide: there is no keeper")
+        .detail("The proxy runs with software = true: only columns of the family soft_ can be used.")
 }
 
 /// Whether a text may be sent in a transaction that has failed.

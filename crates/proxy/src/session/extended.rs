@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use client::{Failure, Protected};
+use contract::TypeCode;
 use rewrite::{ParamUse, PreparedInfo, StatementKind};
 
 use super::analysis::{Outcome, Text};
@@ -167,6 +168,10 @@ impl Core {
                 used,
                 Some(ParamUse::Protected { .. } | ParamUse::ProtectedArray { .. })
             );
+            // The statement casts it.
+            if matches!(used, Some(ParamUse::Soft { .. })) {
+                return Ok(0);
+            }
             // 705: unknown, as good as undeclared.
             if !protected || *oid == 0 || *oid == 705 || types.get(*oid).is_some() {
                 return Ok(*oid);
@@ -330,6 +335,9 @@ impl Core {
                 Some(ParamUse::Protected { .. }) => {
                     matches!(target, Some(Protected::Scalar(_) | Protected::Array(_)))
                 }
+                Some(ParamUse::Soft { column, .. }) => {
+                    matches!(target, Some(Protected::Soft(code, _)) if code == column.code)
+                }
                 Some(ParamUse::ProtectedArray { .. }) => {
                     matches!(target, Some(Protected::Array(_)))
                 }
@@ -351,12 +359,56 @@ impl Core {
                 continue;
             };
             let mut out = Vec::new();
+            if let Some(used @ ParamUse::Soft { .. }) = used {
+                let declared = statement.declared.get(at).copied();
+                let given = (bind.format(at), *value);
+                self.encode_parameter(*used, declared, given, &mut out)?;
+                sealed.push(Some(out));
+                continue;
+            }
             self.session
                 .seal(target, bind.format(at), value, &mut out)?;
             Stats::add(&self.shared.stats.sealed, 1);
             sealed.push(Some(out));
         }
         Ok(sealed)
+    }
+
+    /// The cell for a parameter, of the type that the client has declared, or that a cast says.
+    fn encode_parameter(
+        &self,
+        used: ParamUse,
+        declared: Option<u32>,
+        given: (i16, &[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let ParamUse::Soft {
+            column,
+            store,
+            said,
+        } = used
+        else {
+            return Ok(());
+        };
+        let plain = |oid: u32| TypeCode::ALL.iter().copied().find(|t| t.plain_oid() == oid);
+        let code = match declared {
+            // Undeclared, or unknown.
+            None | Some(0 | 705) => said.unwrap_or(column.code),
+            Some(oid) => match plain(oid) {
+                // Strings of drivers that know no other type.
+                Some(TypeCode::Text | TypeCode::Varchar) if given.0 == client::TEXT => {
+                    said.unwrap_or(column.code)
+                }
+                Some(code) => code,
+                None => return Err(Failure::new(
+                    "42804",
+                    "confide: a parameter meets a column of the family soft_ and is declared with another type",
+                )
+                .hint("Leave the type of the parameter undeclared.")),
+            },
+        };
+        Stats::add(&self.shared.stats.sealed, 1);
+        self.session.encode(column, (store, code), given, out)
     }
 
     /// The statement's envelopes are of a session that is gone, or more of its parameters must be sealed: prepares it

@@ -155,6 +155,8 @@ struct Tried {
 impl Core {
     /// A connection whose startup packet has been sent to the server.
     pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
+        let mut session = Session::default();
+        session.soft.clone_from(&shared.soft);
         Core {
             view: View::new(database),
             shared,
@@ -174,7 +176,7 @@ impl Core {
             restore: restore::Restore::default(),
             sealing: Vec::new(),
             enabled: false,
-            session: Session::default(),
+            session,
             utf8: true,
             escapes: false,
             escaped_once: false,

@@ -195,7 +195,7 @@ impl Infer<'_> {
     }
 
     fn cast_twin(&mut self, code: TypeCode, ty: &TypeUse, val: &Val) -> Res<Val> {
-        if let Class::Row(_) | Class::Array(_) | Class::Unknown = val.class {
+        if let Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown = val.class {
             return self.cast_plain(code.plain_name(), ty, val);
         }
         if matches!(val.class, Class::Enc(_)) {
@@ -220,7 +220,7 @@ impl Infer<'_> {
     }
 
     fn cast_array(&mut self, code: TypeCode, ty: &TypeUse, arg: &Node, val: &Val) -> Res<Val> {
-        if matches!(val.class, Class::Unknown | Class::Row(_)) {
+        if matches!(val.class, Class::Soft(_) | Class::Unknown | Class::Row(_)) {
             return self.cast_plain("array", ty, val);
         }
         let array = self.arrayed(val);

@@ -41,9 +41,14 @@ impl Infer<'_> {
 
     /// Where leaves begin that must be protected for what other leaves are.
     pub fn echoing(&self) -> HashSet<usize> {
+        self.saying_again(|id, _| self.leaves.protected(id))
+    }
+
+    /// As [`Self::echoing`], of what leaves of some kind say.
+    pub fn saying_again(&self, hidden: impl Fn(LeafId, &Leaf) -> bool) -> HashSet<usize> {
         let all = || (0..self.leaves.len()).map(|id| (self.leaves.get(id), id));
         let sealed: Vec<&Leaf> = all()
-            .filter(|(leaf, id)| self.leaves.protected(*id) && leaf.holds_value())
+            .filter(|(leaf, id)| hidden(*id, leaf) && leaf.holds_value())
             .map(|(leaf, _)| leaf)
             .collect();
         if sealed.is_empty() {
@@ -65,7 +70,7 @@ impl Infer<'_> {
             None => open(leaf) && text(leaf).is_some_and(|t| texts.contains(&t)),
         };
         all()
-            .filter(|(leaf, id)| !self.leaves.protected(*id) && says_again(leaf) && !within(leaf))
+            .filter(|(leaf, id)| !hidden(*id, leaf) && says_again(leaf) && !within(leaf))
             .map(|(leaf, _)| leaf.range.start)
             .collect()
     }

@@ -10,6 +10,7 @@ use crate::schema::UserFunction;
 use crate::value::{Block, Class, Val};
 use catalog::Arg;
 use contract::TypeCode;
+use contract::soft::Column;
 use grant::family;
 use pg_query::protobuf::{FuncCall, WindowDef};
 use pg_query::{Node, NodeEnum};
@@ -71,7 +72,7 @@ impl Infer<'_> {
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
-        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
         if vals.iter().any(shaped) {
             return self.plain_function(name, vals, at);
         }
@@ -116,7 +117,7 @@ impl Infer<'_> {
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }
-        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
         // Beside a plain operand that is no text their literals stay what they are.
         let beside = matches!(name, "to_char" | "timezone" | "date_bin" | "encode")
             && vals.iter().any(|v| matches!(v.class, Class::Plain(_)))
@@ -260,6 +261,7 @@ impl Infer<'_> {
         Ok(match (name, vals) {
             ("first_value" | "last_value" | "any_value", [x]) => Some(x.clone()),
             ("lag" | "lead" | "nth_value", [x]) => Some(x.clone()),
+            ("min" | "max", [x]) if matches!(x.class, Class::Soft(_)) => Some(x.clone()),
             ("lag" | "lead" | "nth_value", [x, offset]) => {
                 self.note_plain(offset);
                 Some(x.clone())
@@ -419,6 +421,10 @@ impl Infer<'_> {
             ),
             ColumnType::Enc(code) => Val::enc(Some(*code)),
             ColumnType::EncArray(code) => Val::array(Val::enc(Some(*code))),
+            ColumnType::Soft(code, modifier) => match Column::of(*code, *modifier) {
+                Some(column) => Val::of(Class::Soft(column)),
+                None => Val::unknown(),
+            },
             ColumnType::Opaque(..) => Val::unknown(),
         }
     }

@@ -60,6 +60,9 @@ impl Infer<'_> {
 
     /// Two values meet as operands that take each other's type.
     pub fn meet(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
+        if self.meet_soft(a, b, location)? {
+            return Ok(());
+        }
         if let (Class::Row(left), Class::Row(right)) = (&a.class, &b.class) {
             let (left, right) = (left.clone(), right.clone());
             if left.len() != right.len() {
@@ -74,7 +77,7 @@ impl Infer<'_> {
             let (left, right) = (left.clone(), right.clone());
             return self.meet(&left, &right, location);
         }
-        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
         if opaque(a) || opaque(b) {
             return self.meet_opaque(a, b, location);
         }
@@ -239,7 +242,10 @@ impl Infer<'_> {
         let Some(first) = vals.first() else {
             return Ok(Val::plain(None));
         };
-        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Unknown);
+        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
+        if let Some(val) = self.common_soft(vals, location)? {
+            return Ok(val);
+        }
         if vals.iter().any(opaque) {
             return self.common_opaque(vals, location);
         }
@@ -325,6 +331,7 @@ impl Infer<'_> {
             return Ok(());
         }
         match (&target.class, &val.class) {
+            (Class::Soft(column), _) => self.encode(*column, true, val, location),
             (Class::Enc(code), Class::Lit(_) | Class::Plain(_) | Class::Enc(_)) => {
                 if let Some(code) = code {
                     self.expect(val, *code);

@@ -21,6 +21,7 @@ mod oper;
 mod plain;
 mod range;
 mod select;
+mod soft;
 mod with;
 
 use crate::authority::Authority;
@@ -150,7 +151,7 @@ impl<'a> Infer<'a> {
         match &val.class {
             Class::Row(fields) => fields.iter().any(|(_, v)| self.holds_enc(v)),
             Class::Array(element) => self.holds_enc(element),
-            Class::Unknown => true,
+            Class::Soft(_) | Class::Unknown => true,
             _ => self.enc(val).is_some(),
         }
     }
@@ -166,7 +167,7 @@ impl<'a> Infer<'a> {
     /// As [`Self::condition`], for a value that is inferred already.
     pub fn truth(&mut self, val: &Val, node: &Node) -> Res<()> {
         match self.enc(val) {
-            None if matches!(val.class, Class::Unknown) && !self.secrets(val).is_empty() => {
+            None if matches!(val.class, Class::Soft(_) | Class::Unknown) && !self.secrets(val).is_empty() => {
                 Err(self.undecided(&self.secrets(val)[0], -1))
             }
             None => {

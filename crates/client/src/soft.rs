@@ -1,0 +1,354 @@
+//! Values of the family `soft_`: encodes them for a column, opens cells and sums.
+//!
+//! The keys come from the owner's master key and the number that the column's type modifier
+//! has ([`contract::soft`]). Identifiers of additive cells count up within blocks that are
+//! drawn at random, so that no two cells of a column have the same, whoever makes them.
+//!
+//! Not here: which literal meets which column (`rewrite`).
+//!
+//! Invariants: a value that a column cannot hold exactly is refused where it is compared, and
+//! rounded as PostgreSQL does where it is stored; no value is in an error but the application's own.
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use contract::soft::{
+    ADD, ADD_BYTES, AVERAGE, Column, EQ, HEADER_BYTES, LENGTH_BYTES, ORD, SUM, TEXT_PREFIX, VALUE,
+    precision_and_scale,
+};
+use contract::{Op, TypeCode};
+use encodings::additive::{self, Additive};
+use encodings::det::Det;
+use encodings::ore::{Ore, digits};
+use encodings::ColumnKeys;
+use values::{Env, Numeric, Value};
+use zeroize::Zeroizing;
+
+use crate::Failure;
+
+/// Identifiers of additive cells of a block.
+const BLOCK_BITS: u32 = 20;
+/// What a block's first identifier is made of.
+const BLOCKS: u64 = 1 << (63 - BLOCK_BITS);
+
+/// The master key, and what is made of it.
+pub struct Keyring {
+    master: Zeroizing<[u8; 32]>,
+    columns: Mutex<HashMap<(TypeCode, u8, u32), Arc<Coders>>>,
+}
+
+/// The schemes of one column.
+struct Coders {
+    det: Det,
+    ore: Ore,
+    additive: Additive,
+    /// The next identifier, and the end of its block.
+    identifiers: Mutex<(u64, u64)>,
+}
+
+/// A value as its column's cells have it.
+struct Plain {
+    bytes: Vec<u8>,
+    digits: Vec<u8>,
+    number: i64,
+}
+
+impl Keyring {
+    /// Of a master key.
+    pub fn new(master: [u8; 32]) -> Keyring {
+        Keyring {
+            master: Zeroizing::new(master),
+            columns: Mutex::default(),
+        }
+    }
+
+    /// The cell of a value; to be stored in the column, or to be compared with it.
+    pub fn seal(&self, column: Column, store: bool, value: Value) -> Result<Vec<u8>, Failure> {
+        let value = match store {
+            true => assigned(column, value)?,
+            false => compared(column, value)?,
+        };
+        let plain = plain(column, &value).ok_or_else(|| unfit(column))?;
+        let coders = self.coders(column.code, column.shape, column.key)?;
+        let code = column.code as u8;
+        let encodings = if store { column.encodings } else { column.encodings & !ADD };
+        let mut cell = vec![VALUE, code, encodings, column.shape];
+        cell.extend_from_slice(&column.key.to_le_bytes());
+        let sealed = match encodings & EQ {
+            0 => coders.det.seal_fresh(code, random()?, &plain.bytes),
+            _ => coders.det.seal(code, &plain.bytes),
+        };
+        let sealed = sealed.map_err(broken)?;
+        let length = u32::try_from(sealed.len()).map_err(|_| unfit(column))?;
+        cell.extend_from_slice(&length.to_le_bytes());
+        cell.extend_from_slice(&sealed);
+        if encodings & ORD != 0 {
+            cell.extend_from_slice(&coders.ore.left(&plain.digits).map_err(broken)?);
+            let right = coders.ore.right(&plain.digits, random()?);
+            cell.extend_from_slice(&right.map_err(broken)?);
+        }
+        if encodings & ADD != 0 {
+            let identifier = coders.identifier()?;
+            let sum = coders.additive.seal(identifier, plain.number);
+            let bytes = sum.map_err(broken)?.to_bytes();
+            cell.extend_from_slice(&identifier.to_le_bytes());
+            let masked = bytes.get(..ADD_BYTES - 8).ok_or_else(damaged)?;
+            cell.extend_from_slice(masked);
+        }
+        Ok(cell)
+    }
+
+    /// What a cell or a sum holds.
+    pub fn open(&self, cell: &[u8], env: &Env) -> Result<Value, Failure> {
+        let (head, rest) = cell
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or_else(damaged)?;
+        let [kind, code, encodings, shape, key @ ..] = *head;
+        let code = TypeCode::from_u8(code).ok_or_else(damaged)?;
+        let coders = self.coders(code, shape, u32::from_le_bytes(key))?;
+        let scale = precision_and_scale(shape).map_or(0, |(_, scale)| scale);
+        if kind == VALUE {
+            let (length, rest) = rest
+                .split_first_chunk::<LENGTH_BYTES>()
+                .ok_or_else(damaged)?;
+            let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| damaged())?;
+            let sealed = rest.get(..length).ok_or_else(damaged)?;
+            let opened = match encodings & EQ {
+                0 => coders.det.open_fresh(code as u8, sealed),
+                _ => coders.det.open(code as u8, sealed),
+            };
+            return value(code, scale, &opened.map_err(|_| damaged())?);
+        }
+        let (count, masked) = rest.split_first_chunk::<8>().ok_or_else(damaged)?;
+        let sum = additive::Sum::from_bytes(masked).map_err(|_| damaged())?;
+        let sum = coders.additive.open(&sum);
+        match (kind, code) {
+            (SUM, TypeCode::Int2 | TypeCode::Int4) => {
+                let sum = i64::try_from(sum);
+                let sum = sum.map_err(|_| Failure::new("22003", "bigint out of range"))?;
+                Ok(Value::Int8(sum))
+            }
+            (SUM, _) => decimal(sum, scale),
+            (AVERAGE, _) => {
+                let count = decimal(u64::from_le_bytes(*count).into(), 0)?;
+                let sum = decimal(sum, scale)?;
+                Ok(values::apply(Op::Div, TypeCode::Numeric, 0, &[&sum, &count], env)?)
+            }
+            _ => Err(damaged()),
+        }
+    }
+
+    fn coders(&self, code: TypeCode, shape: u8, key: u32) -> Result<Arc<Coders>, Failure> {
+        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(coders) = columns.get(&(code, shape, key)) {
+            return Ok(coders.clone());
+        }
+        let keys = ColumnKeys::numbered(&self.master, key, code as u8, shape);
+        let coders = Arc::new(Coders {
+            det: Det::new(&keys).map_err(broken)?,
+            ore: Ore::new(&keys).map_err(broken)?,
+            additive: Additive::new(&keys).map_err(broken)?,
+            identifiers: Mutex::new((0, 0)),
+        });
+        columns.insert((code, shape, key), coders.clone());
+        Ok(coders)
+    }
+}
+
+impl Coders {
+    fn identifier(&self) -> Result<u64, Failure> {
+        let held = self.identifiers.lock();
+        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        if held.0 == held.1 {
+            let block = u64::from_le_bytes(random()?) % BLOCKS;
+            // The first mask of a block is the one before its first identifier.
+            let first = (block << BLOCK_BITS) + 1;
+            *held = (first, first + (1 << BLOCK_BITS) - 1);
+        }
+        let identifier = held.0;
+        held.0 += 1;
+        Ok(identifier)
+    }
+}
+
+/// The bytes of a cell in text.
+pub fn from_text(text: &[u8]) -> Result<Vec<u8>, Failure> {
+    let letters = text
+        .strip_prefix(TEXT_PREFIX.as_bytes())
+        .ok_or_else(damaged)?;
+    URL_SAFE_NO_PAD.decode(letters).map_err(|_| damaged())
+}
+
+/// A cell as text.
+pub fn to_text(cell: &[u8]) -> String {
+    let mut text = TEXT_PREFIX.to_owned();
+    URL_SAFE_NO_PAD.encode_string(cell, &mut text);
+    text
+}
+
+/// What the plain type's modifier is where a column of the family has this one.
+pub(crate) fn plain_modifier(code: TypeCode, of_column: i32) -> i32 {
+    Column::of(code, of_column).map_or(-1, modifier)
+}
+
+/// The plain type's modifier.
+fn modifier(column: Column) -> i32 {
+    precision_and_scale(column.shape).map_or(-1, |(precision, scale)| {
+        ((i32::from(precision) << 16) | i32::from(scale)) + 4
+    })
+}
+
+/// As PostgreSQL converts a value for a column.
+fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
+    let value = match value.type_code() == column.code {
+        true => value,
+        false if converts(value.type_code(), column.code) => {
+            values::apply(Op::Cast, column.code, 0, &[&value], &Env::default())?
+        }
+        false => return Err(other_type(column, value.type_code())),
+    };
+    Ok(values::apply_typmod(value, column.code, modifier(column), false)?)
+}
+
+/// The same value in the column's type, if it has it.
+fn compared(column: Column, value: Value) -> Result<Value, Failure> {
+    let from = value.type_code();
+    if from == column.code && column.code != TypeCode::Numeric {
+        return Ok(value);
+    }
+    if from != column.code && !converts(from, column.code) {
+        return Err(other_type(column, from));
+    }
+    let inexact = || {
+        Failure::new(
+            "0A000",
+            format!(
+                "confide: a value compared with a column of type {} is none of that type",
+                column.code.soft_name()
+            ),
+        )
+        .detail("Encodings compare values of one type, exactly.")
+        .hint("Compare with a value that the column could hold.")
+    };
+    let there = assigned(column, value.clone()).map_err(|_| inexact())?;
+    let env = Env::default();
+    match values::compare(&numeric(&there)?, &numeric(&value)?, &env) {
+        Ok(order) if order.is_eq() => Ok(there),
+        _ => Err(inexact()),
+    }
+}
+
+fn is_number(code: TypeCode) -> bool {
+    matches!(
+        code,
+        TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric
+    )
+}
+
+fn converts(from: TypeCode, to: TypeCode) -> bool {
+    is_number(from) && is_number(to)
+}
+
+fn numeric(value: &Value) -> Result<Value, Failure> {
+    if let Value::Numeric(_) = value {
+        return Ok(value.clone());
+    }
+    Ok(values::apply(Op::Cast, TypeCode::Numeric, 0, &[value], &Env::default())?)
+}
+
+fn plain(column: Column, value: &Value) -> Option<Plain> {
+    let (bytes, digits, number) = match value {
+        Value::Bool(b) => (vec![u8::from(*b)], digits::signed([u8::from(*b)]), 0),
+        Value::Int2(n) => {
+            let bytes = n.to_be_bytes();
+            (bytes.to_vec(), digits::signed(bytes), i64::from(*n))
+        }
+        Value::Int4(n) | Value::Date(n) => {
+            let bytes = n.to_be_bytes();
+            (bytes.to_vec(), digits::signed(bytes), i64::from(*n))
+        }
+        Value::Int8(n) | Value::Timestamp(n) => {
+            let bytes = n.to_be_bytes();
+            (bytes.to_vec(), digits::signed(bytes), *n)
+        }
+        Value::Numeric(n) => {
+            let (_, scale) = precision_and_scale(column.shape)?;
+            let n = n.to_scaled(u16::from(scale))?;
+            let bytes = n.to_be_bytes();
+            (bytes.to_vec(), digits::signed(bytes), n)
+        }
+        Value::Text(text) => (text.to_vec(), Vec::new(), 0),
+        _ => return None,
+    };
+    Some(Plain {
+        bytes,
+        digits,
+        number,
+    })
+}
+
+fn value(code: TypeCode, scale: u8, bytes: &[u8]) -> Result<Value, Failure> {
+    fn of<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Failure> {
+        bytes.try_into().map_err(|_| damaged())
+    }
+    Ok(match code {
+        TypeCode::Bool => Value::Bool(of::<1>(bytes)? != [0]),
+        TypeCode::Int2 => Value::Int2(i16::from_be_bytes(of(bytes)?)),
+        TypeCode::Int4 => Value::Int4(i32::from_be_bytes(of(bytes)?)),
+        TypeCode::Int8 => Value::Int8(i64::from_be_bytes(of(bytes)?)),
+        TypeCode::Date => Value::Date(i32::from_be_bytes(of(bytes)?)),
+        TypeCode::Timestamp => Value::Timestamp(i64::from_be_bytes(of(bytes)?)),
+        TypeCode::Text => Value::Text(bytes.into()),
+        TypeCode::Numeric => {
+            let number = i64::from_be_bytes(of(bytes)?);
+            Value::Numeric(Numeric::from_scaled(number, u16::from(scale)))
+        }
+        _ => return Err(damaged()),
+    })
+}
+
+/// `number` × 10^-`scale`.
+fn decimal(number: i128, scale: u8) -> Result<Value, Failure> {
+    let digits = format!("{:0>1$}", number.unsigned_abs(), usize::from(scale) + 1);
+    let (whole, fraction) = digits
+        .split_at_checked(digits.len() - usize::from(scale))
+        .ok_or_else(damaged)?;
+    let sign = if number < 0 { "-" } else { "" };
+    let text = match fraction {
+        "" => format!("{sign}{whole}"),
+        _ => format!("{sign}{whole}.{fraction}"),
+    };
+    Ok(Value::Numeric(Numeric::parse(text.as_bytes(), -1)?))
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    rand::fill(&mut bytes)
+        .map_err(|_| Failure::new("58000", "confide: the system gives no random numbers"))?;
+    Ok(bytes)
+}
+
+fn broken(error: encodings::Error) -> Failure {
+    Failure::new("XX000", format!("confide: a value cannot be encoded: {error}"))
+}
+
+fn damaged() -> Failure {
+    Failure::new("XX001", "confide: a cell of the family soft_ does not open")
+        .hint("It is damaged, or was encoded under another master key.")
+}
+
+fn unfit(column: Column) -> Failure {
+    let name = column.code.soft_name();
+    Failure::new("22003", format!("confide: a value does not fit into type {name}"))
+}
+
+fn other_type(column: Column, from: TypeCode) -> Failure {
+    let (name, from) = (column.code.soft_name(), from.plain_name());
+    Failure::new(
+        "0A000",
+        format!("confide: a value of type {from} meets a column of type {name}"),
+    )
+    .hint("Write it without a type, or with the column's plain type.")
+}

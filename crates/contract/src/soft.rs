@@ -1,0 +1,165 @@
+//! Cells of the family `soft_`: encodings that PostgreSQL computes on without a keeper
+//! (docs/families.md). The schemes are in the crate `encodings`.
+//!
+//! A *value* is [`VALUE`] at 0, type code at 1, its [encodings](EQ) at 2, the shape of the
+//! column at 3, the number of the column's key at 4 (`u32`, little-endian); then the length of
+//! the sealed value (`u32`) and the sealed value; then, if it has them, the order (a left half
+//! and a right half, [`digits`] long) and the addition: identifier (`u64`) and masked value (`u128`).
+//!
+//! A *sum* is [`SUM`] or, to be divided by its count, [`AVERAGE`]; type, encodings, shape and key
+//! as above; the count (`u64`), the masked value (`u128`), and for each mask its number (`u64`)
+//! and weight (`i64`), by number.
+//!
+//! In text both are [`TEXT_PREFIX`] followed by unpadded URL-safe base64.
+//!
+//! A column's type modifier has its encodings, its shape and the number of its key.
+
+use crate::TypeCode;
+
+/// First byte of a value.
+pub const VALUE: u8 = 0x51;
+/// First byte of a sum.
+pub const SUM: u8 = 0x52;
+/// First byte of a sum that is to be divided by its count.
+pub const AVERAGE: u8 = 0x53;
+/// What a cell in text begins with.
+pub const TEXT_PREFIX: &str = "soft1.";
+/// Bytes before the length of the sealed value.
+pub const HEADER_BYTES: usize = 8;
+/// Bytes of the length of the sealed value.
+pub const LENGTH_BYTES: usize = 4;
+/// Bytes of the addition.
+pub const ADD_BYTES: usize = 24;
+/// Bytes of a digit in a left half: key, and place in the permutation.
+pub const LEFT_BYTES: usize = 17;
+/// Bytes of a digit in a right half: two bits for each place.
+pub const RIGHT_BYTES: usize = 4;
+/// Bytes before the digits of a right half.
+pub const NONCE_BYTES: usize = 16;
+/// The key of the hash that hides a right half; no secret.
+pub const ORDER_HASH_KEY: &[u8; 16] = b"confide order 01";
+
+/// Equality: equal values have equal sealed values.
+pub const EQ: u8 = 1;
+/// Order.
+pub const ORD: u8 = 2;
+/// Sums.
+pub const ADD: u8 = 4;
+/// Names of the encodings in type modifiers.
+pub const NAMES: [(&str, u8); 3] = [("eq", EQ), ("ord", ORD), ("add", ADD)];
+
+/// Bits of the number of a key in a type modifier; 0: none yet.
+pub const KEY_BITS: u32 = 19;
+/// Where the shape begins in a type modifier.
+pub const SHAPE_SHIFT: u32 = KEY_BITS;
+/// Where the encodings begin in a type modifier.
+pub const ENCODINGS_SHIFT: u32 = SHAPE_SHIFT + 8;
+/// The most digits of a `soft_numeric`.
+pub const PRECISION_MAX: u8 = 18;
+
+/// The types of the family.
+pub const TYPES: [TypeCode; 8] = [
+    TypeCode::Bool,
+    TypeCode::Int2,
+    TypeCode::Int4,
+    TypeCode::Int8,
+    TypeCode::Numeric,
+    TypeCode::Text,
+    TypeCode::Date,
+    TypeCode::Timestamp,
+];
+
+/// The types of sums.
+pub const SUMS: [TypeCode; 2] = [TypeCode::Int8, TypeCode::Numeric];
+
+/// Digits of four bits in a type's order; 0: it has none.
+pub const fn digits(code: TypeCode) -> usize {
+    match code {
+        TypeCode::Bool => 2,
+        TypeCode::Int2 => 4,
+        TypeCode::Int4 | TypeCode::Date => 8,
+        TypeCode::Int8 | TypeCode::Numeric | TypeCode::Timestamp => 16,
+        _ => 0,
+    }
+}
+
+/// What a type can have.
+pub const fn possible(code: TypeCode) -> u8 {
+    let order = if digits(code) > 0 { ORD } else { 0 };
+    let add = match code {
+        TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric => ADD,
+        _ => 0,
+    };
+    EQ | order | add
+}
+
+/// What a column has that names nothing.
+pub const fn usual(code: TypeCode) -> u8 {
+    match code {
+        TypeCode::Bool => EQ,
+        other => possible(other),
+    }
+}
+
+/// A column, as its type modifier says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct Column {
+    /// Its type.
+    pub code: TypeCode,
+    /// Its encodings.
+    pub encodings: u8,
+    /// Its shape: 0, or precision and scale.
+    pub shape: u8,
+    /// The number of its key.
+    pub key: u32,
+}
+
+impl Column {
+    /// Of a type and its modifier; nothing if that names no key.
+    pub const fn of(code: TypeCode, modifier: i32) -> Option<Column> {
+        if modifier < 0 {
+            return None;
+        }
+        let bits = modifier.cast_unsigned();
+        let key = bits & ((1 << KEY_BITS) - 1);
+        if key == 0 {
+            return None;
+        }
+        Some(Column {
+            code,
+            encodings: (bits >> ENCODINGS_SHIFT) as u8,
+            shape: (bits >> SHAPE_SHIFT) as u8,
+            key,
+        })
+    }
+
+    /// Whether cells of both can be compared.
+    pub fn comparable(&self, other: &Column) -> bool {
+        (self.code, self.shape, self.key) == (other.code, other.shape, other.key)
+    }
+}
+
+/// Precision and scale of a shape.
+pub const fn precision_and_scale(shape: u8) -> Option<(u8, u8)> {
+    let Some(index) = shape.checked_sub(1) else {
+        return None;
+    };
+    let mut precision = 1;
+    let mut first = 0;
+    while precision <= PRECISION_MAX {
+        if index - first <= precision {
+            return Some((precision, index - first));
+        }
+        first += precision + 1;
+        precision += 1;
+    }
+    None
+}
+
+/// The shape of a precision and a scale.
+pub const fn shape(precision: u8, scale: u8) -> Option<u8> {
+    if precision == 0 || precision > PRECISION_MAX || scale > precision {
+        return None;
+    }
+    Some(precision * (precision + 1) / 2 + scale)
+}

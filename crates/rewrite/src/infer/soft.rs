@@ -1,0 +1,192 @@
+//! Values of the family `soft_`: which literals meet a column of encodings, and with whose key
+//! the client encodes them.
+//!
+//! To everything else such a value is one of which nothing is known (`Class::Unknown`), so what
+//! is not said here is refused if a literal meets it, and left to the server if none does.
+//!
+//! Invariant: a literal that says the same as one that is encoded is encoded for the same column,
+//! or the statement is refused.
+
+use super::{Infer, Res};
+use crate::edit::{Edit, Form, Piece, Secret};
+use crate::refusal::Refusal;
+use crate::value::{Class, Leaf, LeafKind, Soft, Use, Val};
+use contract::soft::Column;
+use std::collections::{HashMap, HashSet};
+
+impl Infer<'_> {
+    /// Two values meet, of which one is a column of encodings. False: none is.
+    pub fn meet_soft(&mut self, a: &Val, b: &Val, at: i32) -> Res<bool> {
+        match (&a.class, &b.class) {
+            (Class::Soft(x), Class::Soft(y)) if !x.comparable(y) => Err(other_key(x, at)),
+            (Class::Soft(x), _) => self.encode(*x, false, b, at).map(|()| true),
+            (_, Class::Soft(y)) => self.encode(*y, false, a, at).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// The literals of a value are encoded for a column: to be stored, or to be compared.
+    pub fn encode(&mut self, column: Column, store: bool, val: &Val, at: i32) -> Res<()> {
+        let simple = |u: &Use| {
+            let leaf = self.leaves.get(u.id);
+            u.block.is_none()
+                && leaf.array.is_none()
+                && match &leaf.kind {
+                    LeafKind::Str(..) | LeafKind::Typed(..) | LeafKind::Param(..) => true,
+                    LeafKind::Null => true,
+                    LeafKind::Cast(twin) => twin.as_ref().is_some_and(|t| !t.contains(['(', '['])),
+                    _ => false,
+                }
+        };
+        let leaves = val.all_leaves();
+        if !val.literal() || !leaves.iter().all(simple) {
+            return match self.secrets(val).first() {
+                Some(u) => Err(self.undecided(u, at)),
+                None => Ok(()),
+            };
+        }
+        for u in &leaves {
+            let leaf = self.leaves.get_mut(u.id);
+            let before = leaf.soft.unwrap_or(Soft { column, store });
+            if before.column != column {
+                return Err(other_key(&column, at));
+            }
+            let store = store || before.store;
+            leaf.soft = Some(Soft { column, store });
+        }
+        self.leaves.unite_all(&leaves);
+        Ok(())
+    }
+
+    /// Values that take one common type, of which one is a column of encodings.
+    pub fn common_soft(&mut self, vals: &[Val], at: i32) -> Res<Option<Val>> {
+        let column = |v: &Val| match v.class {
+            Class::Soft(column) => Some(column),
+            _ => None,
+        };
+        let Some(first) = vals.iter().find_map(column) else {
+            return Ok(None);
+        };
+        let mut same = true;
+        for val in vals {
+            match column(val) {
+                Some(other) => same &= other.comparable(&first),
+                None => self.encode(first, false, val, at)?,
+            }
+        }
+        Ok(Some(match same {
+            true => Val::of(Class::Soft(first)),
+            false => Val::unknown_of(vals),
+        }))
+    }
+
+    /// The edit of a leaf that is encoded.
+    pub fn soft_edit(&self, leaf: &Leaf, soft: Soft) -> Option<Edit> {
+        let ty = format!("pg_catalog.{}", soft.column.code.soft_name());
+        let secret = |text: &[u8], said| {
+            Piece::Envelope(Secret {
+                form: Form::Soft(soft.column, soft.store, text.to_vec(), said),
+                position: leaf.range.start,
+                meets: None,
+            })
+        };
+        let cast = Piece::Text(format!("::{ty}"));
+        let (range, pieces) = match &leaf.kind {
+            LeafKind::Str(text, said) => (leaf.range.clone(), vec![secret(text, *said), cast]),
+            LeafKind::Typed(code, _, text) => {
+                (leaf.range.clone(), vec![secret(text, Some(*code)), cast])
+            }
+            LeafKind::Param(..) => (leaf.range.end..leaf.range.end, vec![cast]),
+            LeafKind::Cast(_) => (leaf.range.clone(), vec![Piece::Text(ty)]),
+            _ => return None,
+        };
+        Some(Edit { range, pieces })
+    }
+
+    /// What is encoded is plain nowhere in the statement, nor sealed.
+    pub fn check_encoded(&mut self) -> Res<()> {
+        let soft = |this: &Self, id: usize| this.leaves.get(id).soft;
+        let ids = 0..self.leaves.len();
+        let groups: HashSet<usize> = ids
+            .clone()
+            .filter(|id| soft(self, *id).is_some())
+            .map(|id| self.leaves.root(id))
+            .collect();
+        if groups.is_empty() {
+            return Ok(());
+        }
+        self.encode_again();
+        let mut again =
+            self.saying_again(|id, leaf| leaf.soft.is_some() || self.leaves.protected(id));
+        // The application says that it means another value.
+        let numbers: HashSet<u32> = ids
+            .clone()
+            .filter(|id| soft(self, *id).is_some())
+            .filter_map(|id| number(self.leaves.get(id)))
+            .collect();
+        for id in ids.clone() {
+            let leaf = self.leaves.get(id);
+            if let LeafKind::Param(n, Some(_)) = leaf.kind
+                && !numbers.contains(&n)
+            {
+                again.remove(&leaf.range.start);
+            }
+        }
+        for id in ids {
+            let leaf = self.leaves.get(id);
+            let torn = match leaf.soft {
+                Some(_) => self.leaves.protected(id),
+                None => {
+                    leaf.holds_value() && groups.contains(&self.leaves.root(id))
+                        || again.contains(&leaf.range.start)
+                }
+            };
+            if torn {
+                let at = i32::try_from(leaf.range.start).unwrap_or(-1);
+                return Err(Refusal::unsupported(
+                    "a literal or parameter is encoded in one place and stands in the clear in another",
+                )
+                .at(at)
+                .hint("Pass it as two parameters, with a cast to a plain type for the one in the clear."));
+            }
+        }
+        Ok(())
+    }
+
+    /// Other uses of an encoded parameter of which only NULL is asked.
+    fn encode_again(&mut self) {
+        let mut encoded: HashMap<u32, Soft> = HashMap::new();
+        for id in 0..self.leaves.len() {
+            let leaf = self.leaves.get(id);
+            if let (Some(number), Some(soft)) = (number(leaf), leaf.soft) {
+                encoded.insert(number, soft);
+            }
+        }
+        for id in 0..self.leaves.len() {
+            let leaf = self.leaves.get_mut(id);
+            if leaf.any_type
+                && leaf.soft.is_none()
+                && let Some(soft) = number(leaf).and_then(|n| encoded.get(&n))
+            {
+                leaf.soft = Some(*soft);
+            }
+        }
+    }
+}
+
+fn number(leaf: &Leaf) -> Option<u32> {
+    match leaf.kind {
+        LeafKind::Param(number, _) => Some(number),
+        _ => None,
+    }
+}
+
+fn other_key(column: &Column, at: i32) -> Refusal {
+    Refusal::unsupported("encodings with different keys cannot be computed with each other")
+        .at(at)
+        .hint(format!(
+            "Give both columns one type and one key: {}(key_{}).",
+            column.code.soft_name(),
+            column.key
+        ))
+}

@@ -1,0 +1,96 @@
+/*
+ * value.c
+ *	  Reads cells of the family soft_: see soft.h.
+ *
+ * Invariant: looks at no byte behind the cell's end, whatever the cell says.
+ */
+#include "postgres.h"
+
+#include "soft/soft.h"
+#include "utils/builtins.h"
+#include "value/types.h"
+
+bool
+cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length)
+{
+	uint8		possible;
+
+	memset(value, 0, sizeof(*value));
+	if (length < CFD_SOFT_HEADER_BYTES + CFD_SOFT_LENGTH_BYTES || bytes[0] != CFD_SOFT_VALUE ||
+		bytes[1] > CFD_TYPE_MAX)
+		return false;
+	value->type = bytes[1];
+	value->encodings = bytes[2];
+	value->shape = bytes[3];
+	memcpy(&value->key, bytes + 4, sizeof(value->key));
+	possible = cfd_soft_possible(value->type);
+	if (possible == 0 || (value->encodings & ~possible) != 0)
+		return false;
+	memcpy(&value->sealed_length, bytes + CFD_SOFT_HEADER_BYTES, CFD_SOFT_LENGTH_BYTES);
+	bytes += CFD_SOFT_HEADER_BYTES + CFD_SOFT_LENGTH_BYTES;
+	length -= CFD_SOFT_HEADER_BYTES + CFD_SOFT_LENGTH_BYTES;
+	if (value->sealed_length > length)
+		return false;
+	value->sealed = bytes;
+	bytes += value->sealed_length;
+	length -= value->sealed_length;
+	if (value->encodings & CFD_SOFT_ORD)
+	{
+		Size		left;
+		Size		right;
+
+		value->digits = cfd_soft_digits(value->type);
+		left = value->digits * CFD_SOFT_LEFT_BYTES;
+		right = CFD_SOFT_NONCE_BYTES + value->digits * CFD_SOFT_RIGHT_BYTES;
+		if (length < left + right)
+			return false;
+		value->left = bytes;
+		value->right = bytes + left;
+		bytes += left + right;
+		length -= left + right;
+	}
+	/* What is compared with a column has no addition, even if the column has. */
+	if (value->encodings & CFD_SOFT_ADD)
+	{
+		if (length != CFD_SOFT_ADD_BYTES)
+			return false;
+		value->add = bytes;
+		length = 0;
+	}
+	return length == 0;
+}
+
+CfdSoft
+cfd_soft_value(Datum datum)
+{
+	struct varlena *cell = PG_DETOAST_DATUM_PACKED(datum);
+	CfdSoft		value;
+
+	if (!cfd_soft_read(&value, (unsigned char *) VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("malformed cell of the family soft_")));
+	return value;
+}
+
+void
+cfd_soft_alike(const CfdSoft *a, const CfdSoft *b)
+{
+	if (a->type == b->type && a->shape == b->shape && a->key == b->key)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("encodings with different keys cannot be computed with each other"),
+			 errhint("Give both columns one type and one key: soft_int4(key_%u).", a->key)));
+}
+
+void
+cfd_soft_missing(const CfdSoft *value, uint8 encoding)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("the values of type soft_%s have no encoding \"%s\"", cfd_plain_name(value->type),
+					cfd_soft_encoding_name(encoding)),
+			 errhint("Name it in the column's type, as in soft_%s(eq, %s).", cfd_plain_name(value->type),
+					 cfd_soft_encoding_name(encoding))));
+}
