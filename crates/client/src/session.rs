@@ -198,8 +198,11 @@ impl Session {
 
     fn keyring(&self) -> Result<&Keyring, Failure> {
         self.soft.as_deref().ok_or_else(|| {
-            Failure::new("0A000", "confide: there is no master key for the family soft_")
-                .hint("Set soft_key_file in the proxy's configuration.")
+            Failure::new(
+                "0A000",
+                "confide: there is no master key for the family soft_",
+            )
+            .hint("Set soft_key_file in the proxy's configuration.")
         })
     }
 

@@ -19,10 +19,10 @@ use contract::soft::{
     precision_and_scale,
 };
 use contract::{Op, TypeCode};
+use encodings::ColumnKeys;
 use encodings::additive::{self, Additive};
 use encodings::det::Det;
 use encodings::ore::{Ore, digits};
-use encodings::ColumnKeys;
 use values::{Env, Numeric, Value};
 use zeroize::Zeroizing;
 
@@ -73,7 +73,11 @@ impl Keyring {
         let plain = plain(column, &value).ok_or_else(|| unfit(column))?;
         let coders = self.coders(column.code, column.shape, column.key)?;
         let code = column.code as u8;
-        let encodings = if store { column.encodings } else { column.encodings & !ADD };
+        let encodings = if store {
+            column.encodings
+        } else {
+            column.encodings & !ADD
+        };
         let mut cell = vec![VALUE, code, encodings, column.shape];
         cell.extend_from_slice(&column.key.to_le_bytes());
         let sealed = match encodings & EQ {
@@ -134,7 +138,13 @@ impl Keyring {
             (AVERAGE, _) => {
                 let count = decimal(u64::from_le_bytes(*count).into(), 0)?;
                 let sum = decimal(sum, scale)?;
-                Ok(values::apply(Op::Div, TypeCode::Numeric, 0, &[&sum, &count], env)?)
+                Ok(values::apply(
+                    Op::Div,
+                    TypeCode::Numeric,
+                    0,
+                    &[&sum, &count],
+                    env,
+                )?)
             }
             _ => Err(damaged()),
         }
@@ -209,7 +219,12 @@ fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
         }
         false => return Err(other_type(column, value.type_code())),
     };
-    Ok(values::apply_typmod(value, column.code, modifier(column), false)?)
+    Ok(values::apply_typmod(
+        value,
+        column.code,
+        modifier(column),
+        false,
+    )?)
 }
 
 /// The same value in the column's type, if it has it.
@@ -255,7 +270,13 @@ fn numeric(value: &Value) -> Result<Value, Failure> {
     if let Value::Numeric(_) = value {
         return Ok(value.clone());
     }
-    Ok(values::apply(Op::Cast, TypeCode::Numeric, 0, &[value], &Env::default())?)
+    Ok(values::apply(
+        Op::Cast,
+        TypeCode::Numeric,
+        0,
+        &[value],
+        &Env::default(),
+    )?)
 }
 
 fn plain(column: Column, value: &Value) -> Option<Plain> {
@@ -331,7 +352,10 @@ fn random<const N: usize>() -> Result<[u8; N], Failure> {
 }
 
 fn broken(error: encodings::Error) -> Failure {
-    Failure::new("XX000", format!("confide: a value cannot be encoded: {error}"))
+    Failure::new(
+        "XX000",
+        format!("confide: a value cannot be encoded: {error}"),
+    )
 }
 
 fn damaged() -> Failure {
@@ -341,7 +365,10 @@ fn damaged() -> Failure {
 
 fn unfit(column: Column) -> Failure {
     let name = column.code.soft_name();
-    Failure::new("22003", format!("confide: a value does not fit into type {name}"))
+    Failure::new(
+        "22003",
+        format!("confide: a value does not fit into type {name}"),
+    )
 }
 
 fn other_type(column: Column, from: TypeCode) -> Failure {

@@ -43,10 +43,9 @@ impl Protected {
     pub fn of_column(ty: &rewrite::ColumnType) -> Option<Protected> {
         match ty {
             rewrite::ColumnType::Enc(code) => Some(Protected::Scalar(*code)),
-            rewrite::ColumnType::Soft(code, modifier) => Some(Protected::Soft(
-                *code,
-                soft::Column::of(*code, *modifier),
-            )),
+            rewrite::ColumnType::Soft(code, modifier) => {
+                Some(Protected::Soft(*code, soft::Column::of(*code, *modifier)))
+            }
             rewrite::ColumnType::EncArray(code) => Some(Protected::Array(*code)),
             _ => None,
         }

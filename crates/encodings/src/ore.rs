@@ -221,7 +221,8 @@ fn trit(order: Ordering) -> u32 {
 /// 0, 1 or 2 from a place's key and a nonce: AES under a key that everybody knows, as a
 /// random permutation, made one-way (Matyas, Meyer and Oseas).
 fn hash(key: &[u8; 16], nonce: &[u8; NONCE_BYTES]) -> u32 {
-    static PUBLIC: LazyLock<Aes128> = LazyLock::new(|| Aes128::new(contract::soft::ORDER_HASH_KEY.into()));
+    static PUBLIC: LazyLock<Aes128> =
+        LazyLock::new(|| Aes128::new(contract::soft::ORDER_HASH_KEY.into()));
     let input = u128::from_le_bytes(*key) ^ u128::from_le_bytes(*nonce);
     let mut block = input.to_le_bytes().into();
     PUBLIC.encrypt_block(&mut block);

@@ -247,7 +247,9 @@ impl Infer<'_> {
             text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
                 .any(|word| {
                     names.contains(word)
-                        || ["enc_", "rnd_", "soft_"].iter().any(|f| word.starts_with(f))
+                        || ["enc_", "rnd_", "soft_"]
+                            .iter()
+                            .any(|f| word.starts_with(f))
                 })
         };
         let odd =

@@ -72,6 +72,9 @@ typedef struct CfdCellOperand
 	bool		is_cell;		/* or a FID */
 } CfdCellOperand;
 
+/* For ANALYZE: how many are NULL, and how wide the others. */
+extern Datum cfd_cell_analyze(PG_FUNCTION_ARGS);
+
 extern int	cfd_cell_compare(const CfdCellOperand operands[2], Datum a, Datum b, uint8 flags);
 
 #endif

@@ -288,7 +288,7 @@ want_order(Node *expression)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("a column of type soft_%s has no encoding \"ord\"", cfd_plain_name(code)),
 			 errdetail("Its values cannot be ordered."),
-			 errhint("Name it in the column's type, as in soft_int4(eq, ord).")));
+			 errhint("Name it among the encodings in the column's type.")));
 }
 
 static void

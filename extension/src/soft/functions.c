@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include "cell/cell.h"
+#include "commands/vacuum.h"
 #include "common/hashfn.h"
 #include "libpq/pqformat.h"
 #include "soft/soft.h"
@@ -296,4 +298,18 @@ cfd_soft_hash_extended(PG_FUNCTION_ARGS)
 	CfdSoft		value = hashed(fcinfo);
 
 	return hash_any_extended(value.sealed, value.sealed_length, PG_GETARG_INT64(1));
+}
+
+/* ---------- statistics ---------- */
+
+/* As of any type; where nothing can be compared, widths only. */
+PG_FUNCTION_INFO_V1(cfd_soft_analyze);
+Datum
+cfd_soft_analyze(PG_FUNCTION_ARGS)
+{
+	VacAttrStats *stats = (VacAttrStats *) PG_GETARG_POINTER(0);
+
+	if ((cfd_soft_encodings(stats->attrtypmod) & (CFD_SOFT_EQ | CFD_SOFT_ORD)) == 0)
+		return cfd_cell_analyze(fcinfo);
+	PG_RETURN_BOOL(std_typanalyze(stats));
 }

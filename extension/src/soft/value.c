@@ -91,6 +91,5 @@ cfd_soft_missing(const CfdSoft *value, uint8 encoding)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("the values of type soft_%s have no encoding \"%s\"", cfd_plain_name(value->type),
 					cfd_soft_encoding_name(encoding)),
-			 errhint("Name it in the column's type, as in soft_%s(eq, %s).", cfd_plain_name(value->type),
-					 cfd_soft_encoding_name(encoding))));
+			 errhint("Name it among the encodings in the column's type.")));
 }

@@ -239,11 +239,22 @@ fn encodings(h: &mut Header) {
     ] {
         h.define(&format!("SOFT_{name}"), value);
     }
-    let key: Vec<String> = soft::ORDER_HASH_KEY.iter().map(|b| format!("{b:#04x}")).collect();
-    h.define("SOFT_ORDER_HASH_KEY", format_args!("{{{}}}", key.join(", ")));
-    let names = soft::NAMES.iter().map(|(name, bit)| (u64::from(*bit), *name));
+    let key: Vec<String> = soft::ORDER_HASH_KEY
+        .iter()
+        .map(|b| format!("{b:#04x}"))
+        .collect();
+    h.define(
+        "SOFT_ORDER_HASH_KEY",
+        format_args!("{{{}}}", key.join(", ")),
+    );
+    let names = soft::NAMES
+        .iter()
+        .map(|(name, bit)| (u64::from(*bit), *name));
     h.names("SOFT_ENCODINGS", "Encodings: bit, name", names);
-    let _ = write!(h.0, "\n/* Types of the family: code, digits of the order, what it can have, what it has */\n#define CFD_SOFT_TYPES(X)");
+    let _ = write!(
+        h.0,
+        "\n/* Types of the family: code, digits of the order, what it can have, what it has */\n#define CFD_SOFT_TYPES(X)"
+    );
     for t in soft::TYPES {
         let (code, digits) = (t as u8, soft::digits(t));
         let (possible, usual) = (soft::possible(t), soft::usual(t));

@@ -27,12 +27,28 @@ fn function(out: &mut String, head: &str, ret: &str, symbol: &str, more: &str) {
 
 /// The SQL definitions.
 pub(super) fn sql() -> String {
-    let mut out = format!("-- {}\n", super::NOTICE);
+    let mut out = format!("-- {}\n\n", super::NOTICE);
+    function(
+        &mut out,
+        "pg_catalog.soft_typanalyze(internal)",
+        "bool",
+        "analyze",
+        " STRICT",
+    );
     for t in TYPES {
         let name = format!("pg_catalog.{}", t.soft_name());
-        let category = types().iter().find(|d| d.code == t).map_or('u', |d| d.category);
+        let category = types()
+            .iter()
+            .find(|d| d.code == t)
+            .map_or('u', |d| d.category);
         definition(&mut out, &name, category, "in", true);
-        function(&mut out, &format!("{name}({name}, int4, bool)"), &name, "fit", " STRICT");
+        function(
+            &mut out,
+            &format!("{name}({name}, int4, bool)"),
+            &name,
+            "fit",
+            " STRICT",
+        );
         let _ = writeln!(
             out,
             "CREATE CAST ({name} AS {name}) WITH FUNCTION {name}({name}, int4, bool) AS IMPLICIT;"
@@ -52,16 +68,52 @@ pub(super) fn sql() -> String {
 
 fn definition(out: &mut String, name: &str, category: char, input: &str, column: bool) {
     let _ = writeln!(out, "\nCREATE TYPE {name};");
-    function(out, &format!("{name}_in(cstring, oid, int4)"), name, input, " STRICT");
-    function(out, &format!("{name}_out({name})"), "cstring", "out", " STRICT");
-    function(out, &format!("{name}_send({name})"), "bytea", "send", " STRICT");
+    function(
+        out,
+        &format!("{name}_in(cstring, oid, int4)"),
+        name,
+        input,
+        " STRICT",
+    );
+    function(
+        out,
+        &format!("{name}_out({name})"),
+        "cstring",
+        "out",
+        " STRICT",
+    );
+    function(
+        out,
+        &format!("{name}_send({name})"),
+        "bytea",
+        "send",
+        " STRICT",
+    );
     let mut more = String::new();
     if column {
-        function(out, &format!("{name}_recv(internal, oid, int4)"), name, "recv", " STRICT");
-        function(out, &format!("{name}_typmod_in(cstring[])"), "int4", "typmod_in", " STRICT");
-        function(out, &format!("{name}_typmod_out(int4)"), "cstring", "typmod_out", " STRICT");
+        function(
+            out,
+            &format!("{name}_recv(internal, oid, int4)"),
+            name,
+            "recv",
+            " STRICT",
+        );
+        function(
+            out,
+            &format!("{name}_typmod_in(cstring[])"),
+            "int4",
+            "typmod_in",
+            " STRICT",
+        );
+        function(
+            out,
+            &format!("{name}_typmod_out(int4)"),
+            "cstring",
+            "typmod_out",
+            " STRICT",
+        );
         more = format!(
-            " RECEIVE = {name}_recv, TYPMOD_IN = {name}_typmod_in, TYPMOD_OUT = {name}_typmod_out,"
+            " RECEIVE = {name}_recv, TYPMOD_IN = {name}_typmod_in, TYPMOD_OUT = {name}_typmod_out, ANALYZE = pg_catalog.soft_typanalyze,"
         );
     }
     let _ = writeln!(
@@ -84,8 +136,20 @@ fn comparisons(out: &mut String, x: &str) {
             members.push(format!("OPERATOR {strategy} {op}"));
         }
     }
-    function(out, &format!("pg_catalog.soft_cmp({x}, {x})"), "int4", "cmp", " STRICT COST 3");
-    function(out, &format!("pg_catalog.soft_hash({x})"), "int4", "hash", " STRICT");
+    function(
+        out,
+        &format!("pg_catalog.soft_cmp({x}, {x})"),
+        "int4",
+        "cmp",
+        " STRICT COST 3",
+    );
+    function(
+        out,
+        &format!("pg_catalog.soft_hash({x})"),
+        "int4",
+        "hash",
+        " STRICT",
+    );
     let extended = format!("pg_catalog.soft_hash_extended({x}, int8)");
     function(out, &extended, "int8", "hash_extended", " STRICT");
     let _ = writeln!(
@@ -119,7 +183,13 @@ fn aggregates(out: &mut String, t: TypeCode) {
         _ => "pg_catalog.soft_sum_numeric",
     };
     let of = t.plain_name();
-    function(out, &format!("pg_catalog.soft_add(internal, {x})"), "internal", "add", "");
+    function(
+        out,
+        &format!("pg_catalog.soft_add(internal, {x})"),
+        "internal",
+        "add",
+        "",
+    );
     for (aggregate, symbol, ret) in [
         ("sum", "sum", sum),
         ("avg", "average", "pg_catalog.soft_sum_numeric"),

@@ -315,8 +315,9 @@ fn wants_keeper(statements: &[rewrite::Statement]) -> bool {
 }
 
 fn no_keeper() -> Failure {
-    Failure::new("0A000", "confide: there is no keeper")
-        .detail("The proxy runs with software = true: only columns of the family soft_ can be used.")
+    Failure::new("0A000", "confide: there is no keeper").detail(
+        "The proxy runs with software = true: only columns of the family soft_ can be used.",
+    )
 }
 
 /// Whether a text may be sent in a transaction that has failed.

@@ -72,7 +72,12 @@ impl Infer<'_> {
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
-        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
+        let shaped = |v: &Val| {
+            matches!(
+                v.class,
+                Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown
+            )
+        };
         if vals.iter().any(shaped) {
             return self.plain_function(name, vals, at);
         }
@@ -117,7 +122,12 @@ impl Infer<'_> {
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }
-        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
+        let shaped = |v: &Val| {
+            matches!(
+                v.class,
+                Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown
+            )
+        };
         // Beside a plain operand that is no text their literals stay what they are.
         let beside = matches!(name, "to_char" | "timezone" | "date_bin" | "encode")
             && vals.iter().any(|v| matches!(v.class, Class::Plain(_)))

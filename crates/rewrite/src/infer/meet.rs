@@ -77,7 +77,12 @@ impl Infer<'_> {
             let (left, right) = (left.clone(), right.clone());
             return self.meet(&left, &right, location);
         }
-        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
+        let opaque = |v: &Val| {
+            matches!(
+                v.class,
+                Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown
+            )
+        };
         if opaque(a) || opaque(b) {
             return self.meet_opaque(a, b, location);
         }
@@ -242,7 +247,12 @@ impl Infer<'_> {
         let Some(first) = vals.first() else {
             return Ok(Val::plain(None));
         };
-        let opaque = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
+        let opaque = |v: &Val| {
+            matches!(
+                v.class,
+                Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown
+            )
+        };
         if let Some(val) = self.common_soft(vals, location)? {
             return Ok(val);
         }

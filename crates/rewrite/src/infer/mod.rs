@@ -167,7 +167,9 @@ impl<'a> Infer<'a> {
     /// As [`Self::condition`], for a value that is inferred already.
     pub fn truth(&mut self, val: &Val, node: &Node) -> Res<()> {
         match self.enc(val) {
-            None if matches!(val.class, Class::Soft(_) | Class::Unknown) && !self.secrets(val).is_empty() => {
+            None if matches!(val.class, Class::Soft(_) | Class::Unknown)
+                && !self.secrets(val).is_empty() =>
+            {
                 Err(self.undecided(&self.secrets(val)[0], -1))
             }
             None => {

@@ -91,7 +91,12 @@ impl Infer<'_> {
     }
 
     fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
-        let shaped = |v: &Val| matches!(v.class, Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown);
+        let shaped = |v: &Val| {
+            matches!(
+                v.class,
+                Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown
+            )
+        };
         if shaped(l) || shaped(r) {
             return self.binary_shaped(name, l, r, at);
         }

@@ -142,6 +142,13 @@ pub fn show(sql: &str, statement: &Statement) -> String {
                 code.plain_name(),
                 String::from_utf8_lossy(text)
             ),
+            Form::Soft(column, store, text, said) => format!(
+                "<<{}{} {}:{}>>",
+                column.code.soft_name(),
+                if *store { " stored" } else { "" },
+                said.map_or("", TypeCode::plain_name),
+                String::from_utf8_lossy(text)
+            ),
             Form::Typed(code, typmod, text) => {
                 format!(
                     "<<{}({typmod:#x}):{}>>",

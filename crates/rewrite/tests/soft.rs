@@ -1,0 +1,100 @@
+//! Literals that meet columns of the family `soft_`. A binder that takes such a column for plain
+//! sends the value in the clear; one that takes it for `enc_` asks for a keeper.
+
+mod common;
+use common::{check, refused};
+use contract::TypeCode;
+use contract::soft::{ADD, EQ, ORD};
+use rewrite::{Column, ColumnType, Relation, Schema};
+
+/// `t (i soft_int4 key 1, j soft_int4 key 2, s soft_text key 3, p int4, note text)`.
+fn schema() -> Schema {
+    let mut schema = Schema::default();
+    schema.set_search_path(["public"]);
+    let soft = |code: TypeCode, encodings: u8, key: i32| {
+        ColumnType::Soft(code, i32::from(encodings) << 27 | key)
+    };
+    let columns = [
+        ("i", soft(TypeCode::Int4, EQ | ORD | ADD, 1)),
+        ("j", soft(TypeCode::Int4, EQ, 2)),
+        ("s", soft(TypeCode::Text, EQ, 3)),
+        ("p", ColumnType::Plain(23, "int4".into())),
+        ("note", ColumnType::Plain(25, "text".into())),
+    ];
+    let column = |(at, (name, ty)): (usize, (&str, ColumnType))| Column {
+        name: name.into(),
+        attnum: at as i16 + 1,
+        ty,
+        typmod: -1,
+        generated: false,
+        identity: false,
+    };
+    schema.add_relation(Relation {
+        oid: 20000,
+        schema: "public".into(),
+        name: "t".into(),
+        kind: 'r',
+        columns: Some(columns.into_iter().enumerate().map(column).collect()),
+    });
+    schema
+}
+
+#[test]
+fn literals() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT p FROM t WHERE i = 5 AND p = 6",
+                "SELECT p FROM t WHERE i = '<<soft_int4 int4:5>>'::soft_int4 AND p = 6",
+            ),
+            (
+                "SELECT p FROM t WHERE i BETWEEN '1' AND $1",
+                "SELECT p FROM t WHERE i BETWEEN '<<soft_int4 :1>>'::soft_int4 AND $1::soft_int4",
+            ),
+            (
+                "INSERT INTO t (i, note) VALUES (5, 'x'), (NULL, 'y')",
+                "INSERT INTO t (i, note) VALUES ('<<soft_int4 stored int4:5>>'::soft_int4, 'x'), (NULL, 'y')",
+            ),
+            (
+                "UPDATE t SET s = 'x' WHERE j IN (1, 2)",
+                "UPDATE t SET s = '<<soft_text stored :x>>'::soft_text WHERE j IN ('<<soft_int4 int4:1>>'::soft_int4, '<<soft_int4 int4:2>>'::soft_int4)",
+            ),
+            (
+                "SELECT max(i) FROM t HAVING max(i) > 5",
+                "SELECT max(i) FROM t HAVING max(i) > '<<soft_int4 int4:5>>'::soft_int4",
+            ),
+            (
+                "SELECT 1 FROM (SELECT i AS x FROM t) v WHERE x = 5::int4",
+                "SELECT 1 FROM (SELECT i AS x FROM t) v WHERE x = '<<soft_int4 int4:5>>'::soft_int4::soft_int4",
+            ),
+            (
+                "SELECT 1 FROM (SELECT 'a' AS x) v, t WHERE v.x = t.s",
+                "SELECT 1 FROM (SELECT '<<soft_text :a>>'::soft_text AS x) v, t WHERE v.x = t.s",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn refusals() {
+    let all = [
+        // Keys of two columns.
+        "SELECT 1 FROM t WHERE i = j",
+        "SELECT 1 FROM (SELECT 5 AS x) v, t WHERE v.x = i AND v.x = j",
+        "SELECT p FROM t WHERE i = $1 OR j = $1",
+        // The value stands in the clear elsewhere.
+        "SELECT 1 FROM (SELECT 'a' AS x) v, t WHERE v.x = t.s AND v.x = 'b'",
+        "SELECT 'Ann' FROM t WHERE s = 'Ann'",
+        "SELECT p FROM t WHERE note = 'Ann' AND s = 'Ann'",
+        "SELECT p FROM t WHERE i = $1 AND p = $1",
+        // Nothing is known of what they meet.
+        "SELECT i + 5 FROM t",
+        "SELECT p FROM t WHERE sum(i) > 5",
+        "SELECT p FROM t WHERE s = upper('a')",
+        "SELECT p FROM t WHERE i = p + 5",
+        "SELECT p FROM t WHERE i = ANY ('{1,2}')",
+        "SELECT p FROM t WHERE (t).i = 5 OR t = ROW(5)",
+    ];
+    refused(&schema(), &all);
+}
