@@ -56,7 +56,7 @@ refuse_modifier(const char *word, const char *hint)
 
 /* A number in decimal digits, not above the limit. */
 static bool
-read_number(const char *text, int64 limit, int64 *number)
+soft_number(const char *text, int64 limit, int64 *number)
 {
 	*number = 0;
 	if (*text == '\0')
@@ -124,13 +124,13 @@ cfd_soft_typmod_in(PG_FUNCTION_ARGS)
 		int64		modifier;
 
 		/* The whole modifier, from hooks/soft.c. */
-		if (word[0] == '#' && read_number(word + 1, PG_INT32_MAX, &modifier))
+		if (word[0] == '#' && soft_number(word + 1, PG_INT32_MAX, &modifier))
 			PG_RETURN_INT32(modifier);
-		if (numeric && count < 2 && read_number(word, PG_INT32_MAX, &numbers[count]))
+		if (numeric && count < 2 && soft_number(word, PG_INT32_MAX, &numbers[count]))
 			count++;
 		else if (strncmp(word, KEY_NAME, strlen(KEY_NAME)) != 0)
 			encodings |= read_encoding(word);
-		else if (!read_number(word + strlen(KEY_NAME), KEY_MAX, &key) || key == 0)
+		else if (!soft_number(word + strlen(KEY_NAME), KEY_MAX, &key) || key == 0)
 			refuse_modifier(word, "Numbers of keys are between 1 and 524287.");
 	}
 	PG_RETURN_INT32(packed(encodings, shape_of(numbers, count), key));

@@ -136,7 +136,7 @@ append_masks(StringInfo out, const Sum *sum)
 }
 
 static Datum
-finish(FunctionCallInfo fcinfo, uint8 kind)
+soft_finish(FunctionCallInfo fcinfo, uint8 kind)
 {
 	Sum		   *sum = PG_ARGISNULL(0) ? NULL : (Sum *) PG_GETARG_POINTER(0);
 	StringInfoData out;
@@ -159,12 +159,12 @@ PG_FUNCTION_INFO_V1(cfd_soft_sum);
 Datum
 cfd_soft_sum(PG_FUNCTION_ARGS)
 {
-	return finish(fcinfo, CFD_SOFT_SUM);
+	return soft_finish(fcinfo, CFD_SOFT_SUM);
 }
 
 PG_FUNCTION_INFO_V1(cfd_soft_average);
 Datum
 cfd_soft_average(PG_FUNCTION_ARGS)
 {
-	return finish(fcinfo, CFD_SOFT_AVERAGE);
+	return soft_finish(fcinfo, CFD_SOFT_AVERAGE);
 }

@@ -160,6 +160,7 @@ pub fn show(sql: &str, statement: &Statement) -> String {
     };
     let (text, _) = apply_edits(sql, &statement.edits, seal).expect("infallible");
     text.replace("pg_catalog.enc_", "enc_")
+        .replace("pg_catalog.soft_", "soft_")
 }
 
 pub fn one(sql: &str, schema: &Schema) -> Result<Statement, Refusal> {
