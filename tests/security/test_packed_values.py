@@ -169,6 +169,8 @@ def test_records_as_results(table, dba, schema):
         "CALL given(NULL)",
     ):
         assert run(table, query).sqlstate == "0A000", query
+    # An array of values is opened.
+    assert table.execute("SELECT array[name, name] FROM p").fetchone() == (["Ann", "Ann"],)
     assert len(run(dba, "SELECT id, packed(name) FROM p").rows) == 1
     assert run(table, "SELECT name FROM p").rows == [("Ann",)]
 

@@ -66,6 +66,16 @@ refuse_within(const Form_pg_attribute attribute)
 			 errhint("Select the protected values as columns of their own.")));
 }
 
+/* A protected value, or an array of them: these a proxy opens. */
+static bool
+is_opened(Oid type)
+{
+	Oid			base = getBaseType(type);
+	Oid			element = get_element_type(base);
+
+	return cfd_family_code(OidIsValid(element) ? element : base) != 0;
+}
+
 static void
 pass_startup(DestReceiver *self, int operation, TupleDesc desc)
 {
@@ -75,7 +85,7 @@ pass_startup(DestReceiver *self, int operation, TupleDesc desc)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		if (cfd_family_code(getBaseType(attribute->atttypid)) == 0 && cfd_family_contains(attribute->atttypid))
+		if (!is_opened(attribute->atttypid) && cfd_family_contains(attribute->atttypid))
 			refuse_within(attribute);
 	}
 	passing->to->rStartup(passing->to, operation, desc);

@@ -5,7 +5,7 @@
  *
  * Does not hold rows back (results.h).
  *
- * Invariant: a protected value within a record, an array or a composite value does not go
+ * Invariant: a protected value within a record, a composite value or an array of these does not go
  * to a client: its proxy could not open it, and the application would be shown an envelope.
  */
 #ifndef CFD_RESULT_PASSING_H
