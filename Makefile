@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants clean
+.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -72,6 +72,9 @@ attack: ## a superuser at play: attempts, successes, what the published profile 
 	@scripts/build
 	@scripts/venv
 	@.venv/bin/pytest -q tests/attack
+
+trusted-base: ## lines of code that have to be trusted, by crate
+	@scripts/trusted.py
 
 mutants: ## take out one defence after the other; ONLY=word of list, file or test, FLAGS=--publish
 	@scripts/deps

@@ -15,6 +15,7 @@ import pytest
 from copies import owned
 from results import run
 from stack import PG_BIN, ROOT, Stack, as_user, free_port
+from waiting import until
 
 PRINCIPALS = ["ann", "bob", "eve", "boss"]
 
@@ -298,3 +299,30 @@ def test_created_without_a_word(emp):
     finally:
         emp.stack.kill_keeper()
         emp.stack.start_keeper(**settings)
+
+
+def test_older_copy(emp):
+    """Who was revoked does not see the column again by an older copy of what the keeper keeps."""
+    file = emp.stack.data.parent / "keeper" / "data" / "viewers"
+    settings = {
+        "CONFIDE_KEEPER_REQUIRE_GRANTS": "true",
+        "CONFIDE_KEEPER_ADMINISTRATORS": "boss",
+    }
+    assert emp.psql("boss", "GRANT OWNER public.emp.tax TO ann") == ""
+    assert emp.psql("ann", "GRANT VIEWER ON public.emp.tax TO eve") == ""
+    older = file.read_bytes()
+    assert emp.psql("ann", "REVOKE VIEWER ON public.emp.tax FROM eve") == ""
+    newest = file.read_bytes()
+    emp.stack.kill_keeper()
+    try:
+        file.write_bytes(older)
+        sizes = emp.stack.log_sizes()
+        emp.stack.start_keeper(**settings)
+        until(lambda: not emp.stack.keeper_runs(), "the keeper does not start")
+        assert "is older than the audit log" in emp.stack.logged_since(sizes)
+    finally:
+        if emp.stack.keeper_runs():
+            emp.stack.kill_keeper()
+        file.write_bytes(newest)
+        emp.stack.start_keeper(**settings)
+    assert emp.stack.keeper_runs()

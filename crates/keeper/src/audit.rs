@@ -43,11 +43,21 @@ struct Inner {
     keys: HashSet<String>,
     /// What was read of restore tickets at the start: by their numbers, how often they were used.
     tickets: HashMap<String, u32>,
+    /// Number of the last change of who sees what, as far as it was read at the start.
+    policies: u64,
     broken: bool,
 }
 
 fn now() -> u64 {
     crate::tickets::now()
+}
+
+/// What comes before the number of a change of who sees what, at the end of its line.
+const CHANGE: &str = " (change ";
+
+fn change(what: &str) -> Option<u64> {
+    let (_, number) = what.strip_suffix(')')?.rsplit_once(CHANGE)?;
+    number.parse().ok()
 }
 
 /// How an operator says that the log need not go on from a head.
@@ -100,8 +110,18 @@ impl Audit {
             let number = event.what.split(' ').next().unwrap_or_default();
             *tickets.entry(number.to_owned()).or_default() += 1;
         }
+        let mut policies = 0;
+        for event in &log.events {
+            match event.kind.as_str() {
+                // An operator says that what is there is all that there is.
+                "accepted" => policies = 0,
+                "policy" => policies = change(&event.what).unwrap_or(policies),
+                _ => {}
+            }
+        }
         Ok(opened(Inner {
             tickets,
+            policies,
             head: log.head(),
             file: Some(file),
             ..Inner::default()
@@ -128,6 +148,20 @@ impl Audit {
         let text = std::fs::read_to_string(directory.join(FILE)).map_err(|e| e.to_string())?;
         let log = audit::verify(&text, None).map_err(|e| e.to_string())?;
         log.goes_on_from(known).map_err(|e| e.to_string())
+    }
+
+    /// Number of the last change of who sees what that was noted before the keeper was started; 0: none.
+    pub fn policies(&self) -> u64 {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.policies
+    }
+
+    /// A change of who sees what.
+    ///
+    /// # Errors
+    /// As [`Audit::note`].
+    pub fn policy(&self, by: &str, what: &dyn std::fmt::Display, number: u64) -> Result<(), Error> {
+        self.note("policy", by, format!("{what}{CHANGE}{number})"))
     }
 
     /// How often restore tickets had been used when the keeper was started, by their numbers.

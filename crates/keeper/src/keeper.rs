@@ -133,6 +133,13 @@ impl Keeper {
         let known = durable.as_ref().map(Durable::audit).unwrap_or_default();
         let audit = Audit::open(&config.data_dir, keys.signing.clone(), known)?;
         tickets.know(audit.used_tickets());
+        viewers.goes_on(audit.policies(), |number| {
+            audit.policy(
+                "-",
+                &"a change that was not noted when the keeper ended",
+                number,
+            )
+        })?;
         audit
             .note("started", "-", format!("contract {}", contract::VERSION))
             .map_err(|e| e.message)?;

@@ -4,7 +4,8 @@
 //! Not here: when somebody asks (`dispatch::viewing`).
 //!
 //! Invariants: a column that nobody has claimed is everybody's who is authorised; one that was
-//! claimed has an owner for good; what was said is on disk before it counts.
+//! claimed has an owner for good; what was said is on disk before it counts. Each change has a
+//! number, which the audit log has, too: an older copy of the file is not taken.
 
 use crate::fail;
 use crate::provenance::column_id;
@@ -23,6 +24,8 @@ use zeroize::Zeroizing;
 pub const FILE: &str = "viewers";
 /// More columns are not claimed.
 const CLAIMED_MAX: usize = 65_536;
+/// What the line with the number of the last change begins with; no schema is called so.
+const NUMBER: &str = "\u{2}";
 
 /// What is known of a claimed column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,11 +204,19 @@ fn taken(column: &Column) -> Error {
         .hint("Take another name, or have its owner or an administrator say GRANT OWNER.")
 }
 
+/// What holds.
+#[derive(Clone, Default)]
+struct Rules {
+    by_column: HashMap<ColumnId, Rule>,
+    /// Number of the last change.
+    number: u64,
+}
+
 /// All claimed columns.
 pub struct Viewers {
     file: SealedFile,
     administrators: Vec<String>,
-    rules: RwLock<HashMap<ColumnId, Rule>>,
+    rules: RwLock<Rules>,
     any: AtomicBool,
 }
 
@@ -219,17 +230,44 @@ impl Viewers {
         let file = SealedFile::new(directory, FILE, root);
         let plain = file.read()?;
         let text = std::str::from_utf8(&plain).map_err(|_| file.altered())?;
-        let mut rules = HashMap::new();
+        let mut rules = Rules::default();
         for line in text.split_terminator('\u{1}') {
+            if let Some(number) = line.strip_prefix(NUMBER) {
+                rules.number = number.parse().map_err(|_| file.altered())?;
+                continue;
+            }
             let rule = read(line).ok_or_else(|| file.altered())?;
-            rules.insert(column_id(&rule.column), rule);
+            rules.by_column.insert(column_id(&rule.column), rule);
         }
         Ok(Viewers {
             file,
             administrators: administrators.to_vec(),
-            any: AtomicBool::new(!rules.is_empty()),
+            any: AtomicBool::new(!rules.by_column.is_empty()),
             rules: RwLock::new(rules),
         })
+    }
+
+    /// The audit log knows of the change with this number, or of none (0). A keeper that was
+    /// killed between the two has a change that the log lacks: it counts, and is noted now.
+    ///
+    /// # Errors
+    /// The file is older than that.
+    pub fn goes_on(
+        &self,
+        known: u64,
+        note: impl FnOnce(u64) -> Result<(), Error>,
+    ) -> Result<(), String> {
+        let number = self.write_rules().number;
+        if number < known {
+            return Err(format!(
+                "who sees which column (\"{FILE}\") is older than the audit log: change {number} of \
+                 {known}. Put the newest copy of the file back, or say that it is lost: --accept-backup"
+            ));
+        }
+        match number > known && known > 0 {
+            true => note(number).map_err(|e| e.message.into_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Whether any column was claimed.
@@ -241,7 +279,7 @@ impl Viewers {
     /// What somebody is shown instead of a column's values; none: what they are.
     pub fn hides(&self, column: &ColumnId, name: &str) -> Option<Mask> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        let rule = rules.get(column)?;
+        let rule = rules.by_column.get(column)?;
         let owns = rule.owners.last().is_some_and(|owner| owner == name);
         let views = rule.viewers.contains(name) && !rule.denied.contains(name);
         (!owns && !views).then(|| rule.mask.clone())
@@ -252,18 +290,19 @@ impl Viewers {
         &self,
         command: &Command,
         by: &str,
-        note: impl FnOnce() -> Result<(), Error>,
+        note: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut rules = self.write_rules();
-        if rules.len() >= CLAIMED_MAX {
+        if rules.by_column.len() >= CLAIMED_MAX {
             return Err(fail::program_limit("Too many columns have owners."));
         }
         let id = column_id(&command.column);
-        let rule = self.changed(rules.get(&id), command, by)?;
+        let rule = self.changed(rules.by_column.get(&id), command, by)?;
         let mut next = rules.clone();
-        next.insert(id, rule);
-        note()?;
+        next.by_column.insert(id, rule);
+        next.number += 1;
         self.save(&next)?;
+        note(next.number)?;
         *rules = next;
         self.any.store(true, Ordering::Release);
         Ok(())
@@ -277,16 +316,17 @@ impl Viewers {
         (creates, claims): (&BTreeSet<Column>, &BTreeSet<Column>),
         by: &str,
         is_new: impl Fn(&Column, &ColumnId) -> bool,
-        note: impl Fn(&Command) -> Result<(), Error>,
+        note: impl Fn(&Command, u64) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let mut rules = self.write_rules();
         let mut next = rules.clone();
+        let mut commands = Vec::new();
         for column in claims.union(creates) {
             let id = column_id(column);
-            let owner = next.get(&id).map(|rule| rule.owners.last());
+            let owner = next.by_column.get(&id).map(|rule| rule.owners.last());
             match owner {
                 Some(owner) if owner.is_some_and(|owner| owner == by) => continue,
-                None if is_new(column, &id) && next.len() < CLAIMED_MAX => {}
+                None if is_new(column, &id) && next.by_column.len() < CLAIMED_MAX => {}
                 _ if !claims.contains(column) => continue,
                 _ => return Err(taken(column)),
             }
@@ -295,24 +335,29 @@ impl Viewers {
                 column: column.clone(),
                 word: by.to_owned(),
             };
-            note(&command)?;
-            next.insert(id, Rule::of(&command));
+            next.by_column.insert(id, Rule::of(&command));
+            next.number += 1;
+            commands.push((command, next.number));
         }
-        let changed = next.len() > rules.len();
+        let changed = !commands.is_empty();
         if changed {
             self.save(&next)?;
+            commands
+                .iter()
+                .try_for_each(|(command, at)| note(command, *at))?;
             *rules = next;
             self.any.store(true, Ordering::Release);
         }
         Ok(changed)
     }
 
-    fn write_rules(&self) -> RwLockWriteGuard<'_, HashMap<ColumnId, Rule>> {
+    fn write_rules(&self) -> RwLockWriteGuard<'_, Rules> {
         self.rules.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn save(&self, rules: &HashMap<ColumnId, Rule>) -> Result<(), Error> {
-        let text: String = rules.values().map(write).collect();
+    fn save(&self, rules: &Rules) -> Result<(), Error> {
+        let mut text = format!("{NUMBER}{}\u{1}", rules.number);
+        text.extend(rules.by_column.values().map(write));
         self.file.write(text.as_bytes()).map_err(|what| {
             tracing::error!("cannot write who sees what: {what}");
             Error::new(
@@ -433,7 +478,7 @@ mod tests {
             column: Column::new("s", "t", "pay"),
             word: word.into(),
         };
-        viewers.tell(&command, by, || Ok(())).is_ok()
+        viewers.tell(&command, by, |_| Ok(())).is_ok()
     }
 
     fn hidden(viewers: &Viewers, name: &str) -> bool {
@@ -470,6 +515,28 @@ mod tests {
         assert!(!say(&all, "root", Verb::RevokeOwner, ""));
         assert!(say(&open()?, "ann", Verb::GrantViewer, "eve"));
         assert!(hidden(&open()?, "bob"));
+        Ok(())
+    }
+
+    /// An older copy of the file is not taken, a newer one is noted; with the bug who was
+    /// revoked is a viewer again.
+    #[test]
+    fn older_copies() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let open = || Viewers::open(dir.path(), &root, &[]);
+        let all = open()?;
+        assert!(say(&all, "ann", Verb::GrantOwner, "ann"));
+        assert!(say(&all, "ann", Verb::GrantViewer, "bob"));
+        assert!(open()?.goes_on(3, |_| Ok(())).is_err());
+        assert!(open()?.goes_on(2, |_| Err(fail::internal("noted"))).is_ok());
+        let mut noted = 0;
+        open()?.goes_on(1, |number| {
+            noted = number;
+            Ok(())
+        })?;
+        assert_eq!(noted, 2);
+        assert!(open()?.goes_on(0, |_| Err(fail::internal("noted"))).is_ok());
         Ok(())
     }
 

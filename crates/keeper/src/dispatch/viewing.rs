@@ -69,7 +69,7 @@ impl Connection {
         }
         self.told_once(body.envelope)?;
         let audit = &self.keeper.audit;
-        let note = || audit.note("policy", &name, command.to_string());
+        let note = |number| audit.policy(&name, &command, number);
         self.keeper.viewers.tell(&command, &name, note)?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
         self.keeper.reconsider();
@@ -108,10 +108,7 @@ impl Connection {
         let is_new =
             |c: &Column, id: &ColumnId| c.schema != "pg_temp" && !held.contains(id) && !heard(id);
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
-        let note = |command: &Command| {
-            let audit = &keeper.audit;
-            audit.note("policy", &client.name, command.to_string())
-        };
+        let note = |command: &Command, number| keeper.audit.policy(&client.name, command, number);
         let both = (creates, &grant.claims);
         if keeper.viewers.create(both, &client.name, is_new, note)? {
             keeper.reconsider();
