@@ -274,15 +274,19 @@ static void
 golden_get_envelopes(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x07', '\x00', '\x00', '\x00',
-		'\x00', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09',
-		'\x07', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x07', '\x03', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00',
+		'\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x07', '\x05', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00',
 	};
 	CfdReadGetEnvelopes read;
+	const CfdWireGetEnvelopes filled = {.period = 578437695752307201u};
 
-	check(cfd_decode_get_envelopes(golden_bytes, 32, &read), "GetEnvelopes is read");
-	check(read.wanted_count == 2 && sizeof(CfdWireWanted) * 2 == 32 && (const char *) read.wanted == golden_bytes + 0, "wanted of GetEnvelopes");
-	check(!cfd_decode_get_envelopes(golden_bytes, 31, &read), "GetEnvelopes cut short");
+	check(cfd_decode_get_envelopes(golden_bytes, 40, &read), "GetEnvelopes is read");
+	check(read.head.period == (uint64_t) UINT64_C(578437695752307201), "period of GetEnvelopes");
+	check(read.wanted_count == 2 && sizeof(CfdWireWanted) * 2 == 32 && (const char *) read.wanted == golden_bytes + 8, "wanted of GetEnvelopes");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "GetEnvelopes filled");
+	check(!cfd_decode_get_envelopes(golden_bytes, 39, &read), "GetEnvelopes cut short");
 }
 
 static void

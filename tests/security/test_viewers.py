@@ -186,6 +186,67 @@ def test_statements(emp):
         assert run(ann, pay).rows == clear
 
 
+def warm(connection, sql, rows):
+    """Until the database gives the rows out without asking (tests/batches/test_delivery.py)."""
+    for _ in range(6):
+        assert run(connection, sql).rows == rows
+
+
+@pytest.fixture
+def warmed(three):
+    """Two columns that nobody owns yet, and a view of the client's."""
+    with three.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS warmed CASCADE")
+        app.execute("CREATE TABLE warmed (id int, pay enc_text, name enc_text)")
+        app.execute("INSERT INTO warmed VALUES (1, '5200', 'Ann'), (2, '100', 'Bob')")
+        app.execute("CREATE VIEW shown AS SELECT id, name FROM warmed ORDER BY id")
+    return three
+
+
+CLEAR, HIDDEN = [("1", "5200"), ("2", "100")], [("1", "XXXX"), ("2", "XXXX")]
+PAY = "SELECT id, pay FROM warmed ORDER BY id"
+
+
+def test_warm_views(warmed):
+    """A superuser's view shows a column that the statement does not name, and that others have had
+    sealed for all who may see it. Bug: its reader gets the key, and the value."""
+    names, shown = [("1", "Ann"), ("2", "Bob")], "SELECT id, name FROM shown"
+    with warmed.connect("ann") as ann, warmed.connect("eve") as eve:
+        warm(ann, PAY, CLEAR)
+        warm(eve, shown, names)
+        with warmed.stack.connect_dba() as dba:
+            view = "CREATE OR REPLACE VIEW shown AS SELECT id, {} AS name FROM warmed ORDER BY id"
+            dba.execute(view.format("pay"))
+            assert [run(eve, shown).sqlstate for _ in range(3)] == ["42501"] * 3
+            dba.execute(view.format("name"))
+        warm(eve, shown, names)
+
+
+def test_warm_columns(warmed):
+    """What was sealed for all who may see a column is not given to who may no longer, or not yet.
+    Bug: the database goes on giving out what it has kept, and the client has the key."""
+    column = "public.warmed.pay"
+    with warmed.connect("ann") as ann, warmed.connect("bob") as bob, warmed.connect("eve") as eve:
+        everybody = [ann, bob, eve]
+
+        def shown_to(*viewers):
+            expected = [CLEAR if c in viewers else HIDDEN for c in everybody]
+            assert [run(c, PAY).rows for c in everybody] == expected
+            for c, rows in zip(everybody, expected, strict=True):
+                warm(c, PAY, rows)
+
+        shown_to(ann, bob, eve)
+        assert warmed.psql("boss", f"GRANT OWNER {column} TO ann") == ""
+        shown_to(ann)
+        assert run(ann, f"GRANT VIEWER ON {column} TO bob").sqlstate is None
+        shown_to(ann, bob)
+        assert run(ann, f"DENY VIEWER ON {column} TO bob").sqlstate is None
+        shown_to(ann)
+        with warmed.connect("bob") as later:
+            warm(later, PAY, HIDDEN)
+        warm(ann, PAY, CLEAR)
+
+
 def test_masks_and_views(emp):
     column = "public.emp.name"
     assert emp.psql("boss", f"GRANT OWNER {column} TO ann") == ""

@@ -58,6 +58,7 @@ pub struct BackendEnd {
     sequence: u32,
     /// For answers.
     buffer: Vec<u8>,
+    mapping: Arc<Mapping>,
 }
 
 impl BackendEnd {
@@ -91,12 +92,18 @@ impl BackendEnd {
             welcome,
             sequence: 0,
             buffer: Vec::new(),
+            mapping,
         })
     }
 
     /// What the keeper said when it accepted.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
+    }
+
+    /// Which period it is ([`contract::ring::PERIOD_OFFSET`]).
+    pub fn period(&self) -> u64 {
+        self.mapping.period()
     }
 
     /// Sends a one-way request; the parts make the body.

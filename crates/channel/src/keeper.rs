@@ -24,6 +24,18 @@ pub struct KeeperEnd {
     requests: Reader<Ring>,
     answers: Writer<Ring>,
     bell: SocketBell,
+    mapping: Arc<Mapping>,
+}
+
+/// Where a channel's backend finds which period it is ([`contract::ring::PERIOD_OFFSET`]).
+#[derive(Clone, Debug)]
+pub struct Period(Arc<Mapping>);
+
+impl Period {
+    /// Tells it.
+    pub fn tell(&self, period: u64) {
+        self.0.set_period(period);
+    }
 }
 
 /// Shuts a channel down from another thread.
@@ -44,7 +56,13 @@ impl KeeperEnd {
             requests: Reader::new(Ring::request(&mapping)),
             answers: Writer::new(Ring::answer(&mapping)),
             bell: SocketBell::new(line, Role::Keeper),
+            mapping,
         }
+    }
+
+    /// Where another thread can tell the backend the period.
+    pub fn period(&self) -> Period {
+        Period(Arc::clone(&self.mapping))
     }
 
     /// A handle by which another thread can end this channel.

@@ -27,7 +27,7 @@ mod socket;
 mod spin;
 
 pub use backend::{Answer, BackendEnd, ConnectError};
-pub use keeper::{KeeperEnd, Shutdown};
+pub use keeper::{KeeperEnd, Period, Shutdown};
 pub use listener::{HelloError, Listener, PeerCred, Pending};
 
 /// Why a channel cannot be used any more ([`Error::TooLong`]: why a message was

@@ -9,7 +9,8 @@
 use crate::ring::{Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
-    MAPPING_BYTES, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES, VERSION_OFFSET, control,
+    MAPPING_BYTES, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
+    VERSION_OFFSET, control,
 };
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -81,6 +82,16 @@ impl Mapping {
             return refuse("shared memory has the wrong magic number or version");
         }
         Ok(mapping)
+    }
+
+    /// Tells the backend which period it is ([`PERIOD_OFFSET`]).
+    pub(crate) fn set_period(&self, period: u64) {
+        self.word64(PERIOD_OFFSET).store(period, Ordering::SeqCst);
+    }
+
+    /// The period that the keeper has told.
+    pub(crate) fn period(&self) -> u64 {
+        self.word64(PERIOD_OFFSET).load(Ordering::SeqCst)
     }
 
     fn map(fd: &impl AsRawFd) -> io::Result<Mapping> {

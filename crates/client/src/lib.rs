@@ -19,6 +19,7 @@ mod array;
 pub mod blame;
 mod carried;
 pub mod copy;
+mod delivered;
 pub mod description;
 mod error;
 mod handshake;

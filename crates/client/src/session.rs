@@ -11,6 +11,7 @@ use rewrite::{Form, Secret};
 use values::Env;
 
 use crate::carried::{self, Carried};
+use crate::delivered::Delivered;
 use crate::lease::{Due, Term};
 use crate::soft::{self, Keyring};
 use crate::{Failure, Offer, Protected, TypeMap, array, blame};
@@ -51,6 +52,8 @@ pub struct Session {
     pub soft: Option<Arc<Keyring>>,
     keys: Option<(Sealer, Opener)>,
     term: Option<Term>,
+    /// Keys of columns, as results bring them.
+    delivered: Delivered,
     carried: Carried,
     generation: u64,
 }
@@ -62,6 +65,7 @@ impl Session {
         self.keys = Some((offer.sealer, offer.opener));
         self.generation += 1;
         self.carried = Carried::default();
+        self.delivered = Delivered::default();
     }
 
     /// What to append to the text of these statements so that the keeper gets the grants
@@ -523,7 +527,7 @@ impl Session {
     ) -> Result<(), Failure> {
         let (_, opener) = self.keys()?;
         let mut plain = Vec::with_capacity(envelope.len());
-        let opened = describe(&opener.open(envelope, &mut plain)?);
+        let opened = describe(&self.delivered.open(opener, envelope, &mut plain)?);
         if opened.0.map(TypeCode::stored) != Some(code.stored()) {
             return Err(Failure::new(
                 "XX001",

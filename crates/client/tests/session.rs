@@ -64,6 +64,59 @@ fn results_in_both_formats() {
     assert!(session.open(int8, 1, &sealed, &mut Vec::new()).is_err());
 }
 
+/// A delivery envelope opens under the key that came with a value of its column, and under nothing
+/// else; the value that the key came with is one like others. Bug: the client shows what the keeper
+/// did not seal for those who may see the column.
+#[test]
+fn delivery_envelopes() {
+    let (session, keeper) = session();
+    let int4 = Protected::Scalar(TypeCode::Int4);
+    let t = TypeCode::Int4 as u8;
+    let keys = [(); 2].map(|()| envelope::ColumnKey::generate().unwrap());
+    let sealed = keys.each_ref().map(|key| {
+        let mut out = Vec::new();
+        let sealer = envelope::Sealer::delivery(key).unwrap();
+        sealer.seal(t, 0, &7_i32.to_be_bytes(), &mut out).unwrap();
+        out
+    });
+    let open = |bytes: &[u8], target| {
+        let mut out = Vec::new();
+        session.open(target, 1, bytes, &mut out).map(|()| out)
+    };
+    // No key has come; nor does one that was sealed for another session.
+    assert!(open(&sealed[0], int4).is_err());
+    let keyed = |keeper: &common::Keeper, key| {
+        let mut out = Vec::new();
+        let plain = 5200_i32.to_be_bytes();
+        keeper.sealer.seal_keyed(t, key, &plain, &mut out).unwrap();
+        out
+    };
+    let (_, stranger) = common::session();
+    assert!(open(&keyed(&stranger, &keys[0]), int4).is_err());
+    assert!(open(&sealed[0], int4).is_err());
+    let first = keyed(&keeper, &keys[0]);
+    assert_eq!(open(&first, int4).unwrap(), 5200_i32.to_be_bytes());
+    assert_eq!(open(&sealed[0], int4).unwrap(), 7_i32.to_be_bytes());
+    // Another column's, or what says that it is this column's.
+    assert!(open(&sealed[1], int4).is_err());
+    let mut moved = sealed[1].clone();
+    moved[4..12].copy_from_slice(&sealed[0][4..12]);
+    assert!(open(&moved, int4).is_err());
+    // Torn, of another type, or under a flag that says more than it does.
+    for at in 0..sealed[0].len() {
+        let mut torn = sealed[0].clone();
+        torn[at] ^= 1;
+        assert!(open(&torn, int4).is_err(), "{at}");
+        assert!(open(&sealed[0][..at], int4).is_err(), "{at}");
+    }
+    let int8 = Protected::Scalar(TypeCode::Int8);
+    assert!(open(&sealed[0], int8).is_err());
+    let mut plain = Vec::new();
+    keeper.sealer.seal(t, 0, &[0; 44], &mut plain).unwrap();
+    plain[3] = contract::envelope::FLAG_KEYED;
+    assert!(open(&plain, int4).is_err());
+}
+
 #[test]
 fn arrays_are_arrays_of_envelopes() {
     let (session, keeper) = session();

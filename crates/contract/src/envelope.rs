@@ -8,6 +8,11 @@
 //! AES-256-GCM; keys of session envelopes come from the session's handshake (one
 //! per direction), the key of an export envelope from the root key and the epoch.
 //!
+//! A *delivery envelope* ([`Origin::Delivery`]) is of a value of a column, for all sessions whose
+//! clients have the column's key. Where an export envelope has its epoch it has the number of
+//! that key, 8 bytes. A client gets the key in an envelope of its session with [`FLAG_KEYED`],
+//! whose plaintext is the key's number, its [`KEY_BYTES`], and then the value.
+//!
 //! An export envelope with [`FLAG_HOME`] says behind the epoch where its value belongs
 //! ([`HOME_BYTES`], authenticated too): 8 bytes for the database, 16 for the column. One
 //! without it is of an earlier version, and belongs nowhere.
@@ -32,7 +37,7 @@ pub const MAGIC: u8 = 0xCF;
 pub const TEXT_PREFIX: &str = "cfd1.";
 /// Bytes before the nonce (session envelopes) or the epoch (export envelopes).
 pub const HEADER_BYTES: usize = 4;
-/// Size of the key epoch of an export envelope in bytes.
+/// Size of the key epoch of an export envelope, or the key's number of a delivery envelope, in bytes.
 pub const EPOCH_BYTES: usize = 8;
 /// Size of what names the database of an export envelope's value.
 pub const DATABASE_BYTES: usize = 8;
@@ -40,6 +45,10 @@ pub const DATABASE_BYTES: usize = 8;
 pub const COLUMN_BYTES: usize = 16;
 /// Size of both.
 pub const HOME_BYTES: usize = DATABASE_BYTES + COLUMN_BYTES;
+/// Size of a column's key in bytes.
+pub const KEY_BYTES: usize = 32;
+/// What stands before the value in an envelope with [`FLAG_KEYED`]: number and key.
+pub const KEYED_BYTES: usize = EPOCH_BYTES + KEY_BYTES;
 /// Size of the nonce in bytes.
 pub const NONCE_BYTES: usize = 12;
 /// Size of the tag in bytes.
@@ -65,6 +74,8 @@ pub const FLAG_BATCH: u8 = 4;
 pub const FLAG_GRANT: u8 = 8;
 /// Flag: the envelope says where its value belongs. Export envelopes only.
 pub const FLAG_HOME: u8 = 16;
+/// Flag: the key of the value's column comes with it. Envelopes of the keeper for a session only.
+pub const FLAG_KEYED: u8 = 32;
 
 /// Who made an envelope, and so, under which key it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +87,8 @@ pub enum Origin {
     Keeper = 2,
     /// The keeper, under its export key.
     Export = 3,
+    /// The keeper, under a key of the value's column, which clients have who may see it.
+    Delivery = 4,
 }
 
 impl Origin {
@@ -85,6 +98,7 @@ impl Origin {
             1 => Some(Origin::Client),
             2 => Some(Origin::Keeper),
             3 => Some(Origin::Export),
+            4 => Some(Origin::Delivery),
             _ => None,
         }
     }

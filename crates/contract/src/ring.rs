@@ -71,6 +71,10 @@ pub const fn tag(bytes: usize, count: u64) -> u64 {
 pub const MAGIC_OFFSET: usize = 0;
 /// Offset of the `u32` contract version in the header page.
 pub const VERSION_OFFSET: usize = 4;
+/// Offset of the `u64` number of the period in the header page; only the keeper stores it. What
+/// the keeper has said of delivery envelopes in a period holds as long as that lasts; 0: nothing
+/// holds, and each value is asked for.
+pub const PERIOD_OFFSET: usize = 64;
 /// Magic number of the mapping: "CFDR", little-endian.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CFDR");
 /// Offset of the control block of the request ring.
@@ -85,6 +89,7 @@ pub const ANSWER_DATA: usize = HEADER_BYTES + REQUEST_RING_BYTES;
 const _: () = {
     assert!(control::BESIDE + 8 * BESIDE_WORDS == control::READER_SLEEPS);
     assert!(BESIDE_BYTES as u64 <= TAG_BYTES);
+    assert!(PERIOD_OFFSET + 8 <= REQUEST_CONTROL);
     assert!(REQUEST_RING_BYTES.is_power_of_two());
     assert!(ANSWER_RING_BYTES.is_power_of_two());
     assert!(ANSWER_CONTROL + control::BYTES <= HEADER_BYTES);

@@ -3,8 +3,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
 use contract::envelope::{
-    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_GRANT, FLAG_HANDLE, FLAG_HOME, FLAG_TEXT,
-    HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES, TEXT_PREFIX,
+    BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_GRANT, FLAG_HANDLE, FLAG_HOME,
+    FLAG_KEYED, FLAG_TEXT, HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES,
+    TEXT_PREFIX,
 };
 
 use crate::Error;
@@ -12,7 +13,7 @@ use crate::Error;
 /// Where a value belongs: its database, then its column.
 pub type Home = [u8; HOME_BYTES];
 
-const FLAGS: u8 = FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT | FLAG_HOME;
+const FLAGS: u8 = FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT | FLAG_HOME | FLAG_KEYED;
 
 /// The next bytes.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Error> {
@@ -30,7 +31,7 @@ pub struct Envelope<'a> {
     pub type_code: Option<TypeCode>,
     /// Flags of [`contract::envelope`].
     pub flags: u8,
-    /// Key epoch of an export envelope.
+    /// Key epoch of an export envelope, number of the key of a delivery envelope.
     pub epoch: Option<[u8; EPOCH_BYTES]>,
     /// Where the value of an export envelope belongs, if it says so.
     pub home: Option<Home>,
@@ -55,6 +56,8 @@ impl<'a> Envelope<'a> {
         let grant = flags & FLAG_GRANT != 0;
         if flags & !FLAGS != 0
             || (flags & FLAG_HOME != 0 && origin != Origin::Export)
+            || (flags & FLAG_KEYED != 0 && (origin != Origin::Keeper || flags != FLAG_KEYED))
+            || (flags != 0 && origin == Origin::Delivery)
             || (grant && (origin != Origin::Client || flags != FLAG_GRANT | FLAG_TEXT))
         {
             return Err(Error::UnsupportedVersion);
@@ -64,7 +67,7 @@ impl<'a> Envelope<'a> {
             code => Some(TypeCode::from_u8(code).ok_or(Error::UnsupportedVersion)?),
         };
         let mut epoch = None;
-        if origin == Origin::Export {
+        if matches!(origin, Origin::Export | Origin::Delivery) {
             epoch = Some(take(&mut rest)?);
         }
         let mut home = None;
@@ -100,6 +103,11 @@ impl<'a> Envelope<'a> {
     /// Whether it holds a grant, and no value.
     pub fn is_grant(&self) -> bool {
         self.flags & FLAG_GRANT != 0
+    }
+
+    /// Whether the key of the value's column comes before the value.
+    pub fn is_keyed(&self) -> bool {
+        self.flags & FLAG_KEYED != 0
     }
 
     /// Whether the plaintext is in the type's text format.

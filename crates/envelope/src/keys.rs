@@ -4,7 +4,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use contract::envelope::EPOCH_BYTES;
+use contract::envelope::{EPOCH_BYTES, KEYED_BYTES};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::Error;
@@ -69,6 +69,51 @@ impl ExportKey {
 impl std::fmt::Debug for ExportKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ExportKey(..)")
+    }
+}
+
+/// A column's key of delivery envelopes, with its number. Both are random, and live as long
+/// as whoever made them says; nothing is sealed with them that must be opened later.
+pub struct ColumnKey {
+    pub(crate) key: Key,
+    pub(crate) number: [u8; EPOCH_BYTES],
+}
+
+impl ColumnKey {
+    /// A new key.
+    pub fn generate() -> Result<ColumnKey, Error> {
+        let mut both = Zeroizing::new([0; KEYED_BYTES]);
+        rand::fill(&mut *both).map_err(|_| Error::Random)?;
+        ColumnKey::read(&both).ok_or(Error::Random)
+    }
+
+    /// The key in the bytes of [`ColumnKey::expose`].
+    pub fn read(bytes: &[u8; KEYED_BYTES]) -> Option<ColumnKey> {
+        let (number, key) = bytes.split_first_chunk()?;
+        Some(ColumnKey {
+            key: Key::new(key.try_into().ok()?),
+            number: *number,
+        })
+    }
+
+    /// What names the key.
+    pub fn number(&self) -> [u8; EPOCH_BYTES] {
+        self.number
+    }
+
+    /// Number and key, for a client who may see the column.
+    pub fn expose(&self) -> Zeroizing<[u8; KEYED_BYTES]> {
+        let mut both = Zeroizing::new([0; KEYED_BYTES]);
+        let (number, key) = both.split_at_mut(EPOCH_BYTES);
+        number.copy_from_slice(&self.number);
+        key.copy_from_slice(self.key.bytes());
+        both
+    }
+}
+
+impl std::fmt::Debug for ColumnKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ColumnKey(..)")
     }
 }
 

@@ -21,7 +21,7 @@ pub use error::Error;
 pub use format::{Envelope, Home};
 pub use handshake::Evidence;
 pub use keyfile::Role;
-pub use keys::{ExportKey, PublicKey, SecretKey};
+pub use keys::{ColumnKey, ExportKey, PublicKey, SecretKey};
 pub use open::Opener;
 pub use seal::Sealer;
 pub use session::SessionKeys;

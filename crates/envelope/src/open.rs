@@ -2,7 +2,7 @@
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use contract::envelope::{EPOCH_BYTES, Origin, TAG_BYTES};
 
-use crate::keys::Key;
+use crate::keys::{ColumnKey, Key};
 use crate::seal::aead_key;
 use crate::{Envelope, Error, ExportKey};
 
@@ -27,6 +27,14 @@ impl Opener {
         Ok(Opener {
             epoch: Some(key.epoch),
             ..Opener::new(&key.key, Origin::Export)?
+        })
+    }
+
+    /// An opener of delivery envelopes under a column's key.
+    pub fn delivery(key: &ColumnKey) -> Result<Opener, Error> {
+        Ok(Opener {
+            epoch: Some(key.number),
+            ..Opener::new(&key.key, Origin::Delivery)?
         })
     }
 

@@ -3,13 +3,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use contract::envelope::{
-    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_HOME, HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES,
-    Origin, PLAINTEXT_MAX, TAG_BYTES,
+    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_HOME, FLAG_KEYED, HEADER_BYTES, HOME_BYTES, MAGIC,
+    NONCE_BYTES, Origin, PLAINTEXT_MAX, TAG_BYTES,
 };
 
 use crate::format::Home;
-use crate::keys::Key;
+use crate::keys::{ColumnKey, Key};
 use crate::{Error, ExportKey, format};
+use zeroize::Zeroizing;
 
 /// Seals values under one key. Owns the key's nonces: there must be one sealer
 /// to a key, which is why making one takes the key away.
@@ -39,6 +40,29 @@ impl Sealer {
         })
     }
 
+    /// A sealer of delivery envelopes. There must be one to a key.
+    pub fn delivery(key: &ColumnKey) -> Result<Sealer, Error> {
+        Ok(Sealer {
+            epoch: Some(key.number),
+            ..Sealer::new(&key.key, Origin::Delivery)?
+        })
+    }
+
+    /// Appends an envelope with a column's key before the value.
+    pub fn seal_keyed(
+        &self,
+        type_code: u8,
+        key: &ColumnKey,
+        plaintext: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if self.origin != Origin::Keeper {
+            return Err(Error::WrongOrigin);
+        }
+        let both = Zeroizing::new([key.expose().as_slice(), plaintext].concat());
+        self.seal_with(type_code, FLAG_KEYED, &[], &both, out)
+    }
+
     /// Appends the binary form of an envelope to `out`. `type_code` may be 0
     /// with [`contract::envelope::FLAG_TEXT`] only. On error `out` is as before.
     pub fn seal(
@@ -48,7 +72,7 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let flags = flags & !(FLAG_BATCH | FLAG_HOME);
+        let flags = flags & !(FLAG_BATCH | FLAG_HOME | FLAG_KEYED);
         self.seal_with(type_code, flags, &[], plaintext, out)
     }
 
@@ -60,7 +84,7 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if self.epoch.is_none() {
+        if self.origin != Origin::Export {
             return Err(Error::WrongOrigin);
         }
         self.seal_with(type_code, FLAG_HOME, home, plaintext, out)
@@ -76,7 +100,7 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let flags = (flags | FLAG_BATCH) & !FLAG_HOME;
+        let flags = (flags | FLAG_BATCH) & !(FLAG_HOME | FLAG_KEYED);
         self.seal_with(type_code, flags, &count.to_le_bytes(), plaintext, out)
     }
 

@@ -75,6 +75,9 @@ pub struct Config {
     /// Whether values are read back from `data_dir` before they are needed, where a column
     /// is read in order.
     pub read_ahead: bool,
+    /// Whether clients get keys of the columns that they may see, so that the database can give
+    /// them envelopes that it was given for somebody else (docs/decisions.md).
+    pub deliver: bool,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Channels open at a time.
@@ -127,6 +130,7 @@ impl Default for Config {
             memory_limit: share(memory, 9),
             memory_budget: share(memory, 5),
             read_ahead: true,
+            deliver: true,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             session_channels: 64,

@@ -7,6 +7,7 @@ use crate::background::Signal;
 use crate::cells::Cells;
 use crate::clients::Clients;
 use crate::config::Config;
+use crate::delivery::Delivery;
 use crate::durable::Durable;
 use crate::fail::Ended;
 use crate::grants::Standing;
@@ -84,6 +85,8 @@ pub struct Keeper {
     pub tickets: Tickets,
     /// What was allowed and refused.
     pub audit: Audit,
+    /// Keys of delivery envelopes.
+    pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
     pub cells: Cells,
     /// Logs of ledger tables.
@@ -144,8 +147,10 @@ impl Keeper {
             .note("started", "-", format!("contract {}", contract::VERSION))
             .map_err(|e| e.message)?;
         let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
+        let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
             audit,
+            delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
             cells,
             standing,
@@ -165,7 +170,7 @@ impl Keeper {
             near_limit: AtomicBool::new(false),
             spare: AtomicUsize::new(0),
             ahead: Arc::default(),
-            incarnation: u64::from_le_bytes(random().map_err(|e| e.to_string())?),
+            incarnation,
             numbers: Arc::new(Numbers::default()),
             sessions: Mutex::new(HashMap::new()),
             config,
@@ -217,7 +222,13 @@ impl Keeper {
                 break id;
             }
         };
-        let session = Arc::new(Session::new(id, database, budget, &self.numbers));
+        let session = Arc::new(Session::new(
+            id,
+            database,
+            budget,
+            &self.numbers,
+            &self.delivery,
+        ));
         sessions.insert(id, Arc::downgrade(&session));
         Some(session)
     }
@@ -263,6 +274,13 @@ impl Keeper {
                 });
             }
         }
+        // Also those that have no session now.
+        self.renew_delivery();
+    }
+
+    fn renew_delivery(&self) {
+        let allowed = self.config.deliver && !self.recorder.runs();
+        self.delivery.renew(allowed);
     }
 
     /// Ends the sessions whose clients have not renewed them in time.
@@ -282,6 +300,7 @@ impl Keeper {
     pub(crate) fn reconsider(&self) {
         let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(|session| session.change(|_| ()));
+        self.renew_delivery();
     }
 
     /// Number of sessions.

@@ -25,6 +25,7 @@ mod brokered;
 mod cells;
 mod clients;
 mod config;
+mod delivery;
 mod dispatch;
 mod durable;
 mod fail;

@@ -215,6 +215,11 @@ impl Recorder {
         Ok(name)
     }
 
+    /// Whether there is a recording.
+    pub fn runs(&self) -> bool {
+        lock(&self.running).is_some()
+    }
+
     /// The tape of a channel, which may have had one; none if it is not recorded.
     pub fn tape(&self, before: Option<Arc<Tape>>, whose: Whose<'_>) -> Option<Arc<Tape>> {
         let mut running = lock(&self.running);

@@ -173,6 +173,7 @@ impl Server {
         }
         let mut channels = self.channels();
         if channels.remove(&number).is_some() {
+            self.keeper.delivery.leave(number);
             self.keeper
                 .counters
                 .channels
@@ -213,7 +214,7 @@ impl Server {
         let welcome = connection.welcome();
         match pending.accept(welcome) {
             Ok(end) => {
-                if self.admit(number, &end) {
+                if self.admit(number, &end, connection.open_to_client()) {
                     let session = welcome.session;
                     tracing::debug!(channel = number, session, pid = hello.pid, "open");
                     let messages = converse(end, connection);
@@ -256,12 +257,13 @@ impl Server {
     }
 
     /// Counts the channel in, unless there are too many or the end has come.
-    fn admit(&self, number: u64, end: &KeeperEnd) -> bool {
+    fn admit(&self, number: u64, end: &KeeperEnd, open: Arc<AtomicBool>) -> bool {
         let mut channels = self.channels();
         if self.ending.load(Ordering::Acquire) {
             return false;
         }
         channels.insert(number, end.shutdown_handle());
+        self.keeper.delivery.join(number, end.period(), open);
         let counters = &self.keeper.counters;
         counters.channels.fetch_add(1, Ordering::Relaxed);
         counters.channels_total.fetch_add(1, Ordering::Relaxed);

@@ -5,6 +5,7 @@
 
 use crate::aggregation::handed::Handed;
 use crate::arenas::{ArenaPair, Arenas};
+use crate::delivery::Delivery;
 use crate::fail::{self, Ended};
 use crate::grants::Grants;
 use crate::numbers::Numbers;
@@ -118,6 +119,9 @@ pub struct Session {
     pub grants: RwLock<Grants>,
     /// Its channels' arenas.
     pub arenas: Arc<Arenas>,
+    /// Whether it has a client and has not ended: else nothing is delivered to it.
+    pub open: Arc<AtomicBool>,
+    delivery: Arc<Delivery>,
     numbers: Arc<Numbers>,
     version: AtomicU64,
     shared: RwLock<Shared>,
@@ -143,7 +147,13 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 
 impl Session {
     /// A session without channels.
-    pub fn new(id: u64, database: u32, budget: Arc<Budget>, numbers: &Arc<Numbers>) -> Session {
+    pub fn new(
+        id: u64,
+        database: u32,
+        budget: Arc<Budget>,
+        numbers: &Arc<Numbers>,
+        delivery: &Arc<Delivery>,
+    ) -> Session {
         Session {
             id,
             pass: Mutex::default(),
@@ -159,6 +169,8 @@ impl Session {
             grants: RwLock::new(Grants::default()),
             arenas: Arc::default(),
             numbers: Arc::clone(numbers),
+            open: Arc::default(),
+            delivery: Arc::clone(delivery),
             version: AtomicU64::new(0),
             shared: RwLock::new(Shared {
                 client: None,
@@ -198,6 +210,10 @@ impl Session {
         let mut shared = write(&self.shared);
         let result = change(&mut shared);
         self.version.fetch_add(1, Ordering::Release);
+        let open = shared.client.is_some() && shared.ended.is_none();
+        if self.open.swap(open, Ordering::Relaxed) != open {
+            self.delivery.tell();
+        }
         result
     }
 

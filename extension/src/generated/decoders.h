@@ -411,6 +411,7 @@ cfd_decode_get_envelope_answer(const void *bytes, uint64_t length, CfdReadGetEnv
 
 typedef struct CfdReadGetEnvelopes
 {
+	CfdWireGetEnvelopes head;
 	const CfdWireWanted *wanted;
 	uint64_t	wanted_count;
 } CfdReadGetEnvelopes;
@@ -418,7 +419,8 @@ typedef struct CfdReadGetEnvelopes
 static inline bool
 cfd_read_get_envelopes(CfdReader *from, CfdReadGetEnvelopes *out)
 {
-	return cfd_take_list(from, CFD_TO_END, 16, (const void **) &out->wanted, &out->wanted_count);
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 16, (const void **) &out->wanted, &out->wanted_count);
 }
 
 static inline bool

@@ -124,9 +124,17 @@ typedef struct CfdWireWanted
 {
 	CfdFid	fid;	/* Its FID. */
 	uint8_t	t;	/* Its type. */
-	uint8_t	zero1[7];
+	uint8_t	form;	/* super::delivery::SESSION and others. */
+	uint8_t	zero1[6];
 } CFD_IN_MESSAGE CfdWireWanted;
 _Static_assert(sizeof(CfdWireWanted) == 16, "CfdWireWanted");
+
+/* Asks for many envelopes. The answer ends early at a value that has none, or when it gets long, and tells no errors: whoever misses an envelope asks for it alone. */
+typedef struct CfdWireGetEnvelopes
+{
+	uint64_t	period;	/* The period that the forms were chosen in (crate::ring::PERIOD_OFFSET). In another one all envelopes are for the session alone. */
+} CFD_IN_MESSAGE CfdWireGetEnvelopes;
+_Static_assert(sizeof(CfdWireGetEnvelopes) == 8, "CfdWireGetEnvelopes");
 
 /* An envelope of several. */
 typedef struct CfdWireSealed

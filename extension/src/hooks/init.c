@@ -9,6 +9,7 @@
 
 #include "cell/cell.h"
 #include "order/ranks.h"
+#include "result/delivery.h"
 #include "result/results.h"
 #include "index/search.h"
 #include "known/known.h"
@@ -47,6 +48,7 @@ shmem_request(void)
 	cfd_session_request_shmem();
 	cfd_pins_request_shmem();
 	cfd_schema_request_shmem();
+	cfd_delivery_request_shmem();
 }
 
 static void
@@ -58,6 +60,7 @@ shmem_startup(void)
 	cfd_session_init_shmem();
 	cfd_pins_init_shmem();
 	cfd_schema_init_shmem();
+	cfd_delivery_init_shmem();
 }
 
 static void
@@ -133,6 +136,7 @@ define_batch_settings(void)
 							PGC_USERSET,
 							0,
 							NULL, NULL, NULL);
+	cfd_delivery_init();
 	cfd_gc_init();
 	DefineCustomBoolVariable("confide.enable_index_search",
 							 "B-trees on protected columns are searched a page at a time.",

@@ -16,6 +16,7 @@
 #include "cell/cell.h"
 #include "known/known.h"
 #include "order/ranks.h"
+#include "result/delivery.h"
 #include "result/handover.h"
 #include "result/passing.h"
 #include "result/results.h"
@@ -103,6 +104,7 @@ static void
 executor_start(QueryDesc *query, int eflags)
 {
 	cfd_flush_dropped();
+	cfd_delivery_statement();
 	if (previous_start)
 		previous_start(query, eflags);
 	else

@@ -18,6 +18,7 @@
 #include "hooks/hooks.h"
 #include "ledger/ledger.h"
 #include "miscadmin.h"
+#include "result/delivery.h"
 #include "schema/schema.h"
 #include "utils/memutils.h"
 
@@ -178,6 +179,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			cfd_channel.clock_told = false;
+			cfd_delivery_failed();
 			cfd_ledger_ended(false);
 			cfd_schema_ended(false);
 			cfd_abort_writer(1);
@@ -215,6 +217,7 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			move_drops(level, level - 1);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
+			cfd_delivery_failed();
 			cfd_schema_subtransaction(level, false);
 			cfd_ledger_subtransaction(level, false);
 			cfd_abort_writer(level);

@@ -6,16 +6,31 @@
  * an answer ends early (it is bounded, or a value has no envelope), the next one
  * does so again.
  *
+ * Of few values those that are kept (delivery.h) are not asked for; the others are, also if it is one,
+ * in the form that has them kept, or brings the client the key of their column.
+ *
  * Invariants: as in envelopes.h.
  */
 #include "postgres.h"
 
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "result/delivery.h"
 #include "result/envelopes.h"
 #include "session/channel.h"
 #include "value/types.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #define FIRST_ROOM 64
+
+/* What is known of a value's envelope. */
+typedef struct CfdGiven
+{
+	const char *envelope;		/* NULL: it is asked for alone */
+	uint32		length;
+	bool		keyed;			/* brings the key of its column */
+} CfdGiven;
 
 int
 cfd_protected_columns(TupleDesc desc)
@@ -27,9 +42,23 @@ cfd_protected_columns(TupleDesc desc)
 	return columns;
 }
 
-void
-cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers)
+/*
+ * Whether the text of such a value may hold that of a protected one, which the client does not
+ * open: a record, an array of them, a domain over one.
+ */
+static bool
+may_hold_values(Oid type)
 {
+	if (type < FirstGenbkiObjectId)
+		return type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID;
+	return (get_typtype(type) != TYPTYPE_BASE && get_typtype(type) != TYPTYPE_ENUM) ||
+		OidIsValid(get_element_type(type));
+}
+
+void
+cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote)
+{
+	list->remote = remote;
 	list->columns = 0;
 	list->numbers = palloc(desc->natts * sizeof(AttrNumber));
 	list->types = palloc(desc->natts);
@@ -38,7 +67,10 @@ cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers)
 		uint8		type = cfd_type_code(TupleDescAttr(desc, i)->atttypid);
 
 		if (type == 0)
+		{
+			list->remote &= !may_hold_values(TupleDescAttr(desc, i)->atttypid);
 			continue;
+		}
 		list->numbers[list->columns] = i + 1;
 		list->types[list->columns++] = type;
 	}
@@ -46,6 +78,7 @@ cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers)
 	list->asked = palloc((Size) list->room * sizeof(*list->asked));
 	list->context = answers;
 	list->answer = NULL;
+	list->given = NULL;
 	cfd_envelopes_clear(list);
 }
 
@@ -54,6 +87,9 @@ cfd_envelopes_clear(CfdEnvelopes *list)
 {
 	if (list->answer != NULL)
 		pfree(list->answer);
+	if (list->given != NULL)
+		pfree(list->given);
+	list->given = NULL;
 	list->answer = NULL;
 	list->left = cfd_reader(NULL, 0);
 	list->values = list->next = 0;
@@ -83,19 +119,17 @@ cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot)
 	}
 }
 
-/* Asks for the next envelope and all behind it; false if there is none to be had so. */
+/* Asks for envelopes; false if there is none to be had so. */
 static bool
-cfd_envelopes_fetch(CfdEnvelopes *list)
+ask(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, int count)
 {
-	int			count = list->values - list->next;
+	CfdWireGetEnvelopes body = {.period = period};
 	const char *answer;
 	uint32		length;
 	CfdReadGetEnvelopesAnswer read;
 
-	if (count < 2)
-		return false;
-	answer = cfd_call(CFD_KIND_GET_ENVELOPES, NULL, 0, list->asked + list->next,
-					  (uint64) count * sizeof(*list->asked), &length);
+	answer = cfd_call(CFD_KIND_GET_ENVELOPES, &body, sizeof(body), wanted,
+					  (uint64) count * sizeof(*wanted), &length);
 	if (length == 0)
 		return false;
 	if (list->answer != NULL)
@@ -109,6 +143,119 @@ cfd_envelopes_fetch(CfdEnvelopes *list)
 	return true;
 }
 
+static CfdReadSealed
+next_sealed(CfdEnvelopes *list)
+{
+	CfdReadSealed sealed;
+
+	if (!cfd_read_sealed(&list->left, &sealed) || sealed.envelope_length == 0)
+		cfd_violation("impossible length of an envelope");
+	return sealed;
+}
+
+/* Asks for the next envelope and all behind it; false if there is none to be had so. */
+static bool
+cfd_envelopes_fetch(CfdEnvelopes *list)
+{
+	int			count = list->values - list->next;
+
+	if (count < 2)
+		return false;
+	return ask(list, 0, list->asked + list->next, count);
+}
+
+/* ---------- of few values ---------- */
+
+/* The form that a value is asked for in: one of those of a column brings its key. */
+static uint8
+form_of(CfdFid fid, const CfdWireWanted *before, int count)
+{
+	uint8		form = cfd_delivery_form(fid);
+
+	if (form != CFD_DELIVERY_KEYED)
+		return form;
+	for (int i = 0; i < count; i++)
+	{
+		if (before[i].form == CFD_DELIVERY_KEYED && cfd_fid_partition(before[i].fid) == cfd_fid_partition(fid))
+			return CFD_DELIVERY_SESSION;
+	}
+	return form;
+}
+
+/* Asks for what is not known; values whose numbers are given. */
+static void
+ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, const int *numbers, int count)
+{
+	if (!ask(list, period, wanted, count))
+		return;
+	for (int i = 0; i < count && list->left.at != list->left.end; i++)
+	{
+		CfdGiven   *given = &list->given[numbers[i]];
+		CfdReadSealed sealed = next_sealed(list);
+
+		given->envelope = (const char *) sealed.envelope;
+		given->length = sealed.envelope_length;
+		given->keyed = cfd_delivery_came(period, wanted[i].fid, wanted[i].t, wanted[i].form,
+										 given->envelope, given->length);
+	}
+	list->left = cfd_reader(NULL, 0);
+}
+
+/* Finds the envelopes of all values from the next one on, if they are few; false: they are not. */
+static bool
+give(CfdEnvelopes *list)
+{
+	CfdWireWanted wanted[CFD_DELIVERY_VALUES_MAX];
+	int			numbers[CFD_DELIVERY_VALUES_MAX];
+	int			count = list->values - list->next;
+	int			missing = 0;
+	uint64		period;
+	MemoryContext before;
+
+	if (!list->remote || count > CFD_DELIVERY_VALUES_MAX)
+		return false;
+	period = cfd_delivery_period();
+	if (period == 0)
+		return false;
+	before = MemoryContextSwitchTo(list->context);
+	list->given = palloc0(count * sizeof(CfdGiven));
+	list->given_from = list->next;
+	list->period = period;
+	for (int i = 0; i < count; i++)
+	{
+		const CfdWireWanted *one = &list->asked[list->next + i];
+		CfdGiven   *given = &list->given[i];
+		uint8		form = form_of(one->fid, wanted, missing);
+
+		if (form == CFD_DELIVERY_DELIVERY &&
+			cfd_delivery_find(period, one->fid, one->t, &given->envelope, &given->length))
+			continue;
+		wanted[missing] = (CfdWireWanted) {.fid = one->fid,.t = one->t,.form = form};
+		numbers[missing++] = i;
+	}
+	MemoryContextSwitchTo(before);
+	/* Who asks for one alone is told errors of earlier messages as well. */
+	if (missing > 1 || (missing == 1 && wanted[0].form != CFD_DELIVERY_SESSION && !cfd_channel.outstanding))
+		ask_for_rest(list, period, wanted, numbers, missing);
+	return true;
+}
+
+static bool
+take_given(CfdEnvelopes *list, const char **envelope, uint32 *length)
+{
+	const CfdGiven *given = &list->given[list->next - list->given_from];
+	CfdFid		fid = list->asked[list->next].fid;
+
+	list->next++;
+	if (given->envelope == NULL)
+		return false;
+	if (given->keyed)
+		cfd_delivery_written(list->period, fid);
+	*envelope = given->envelope;
+	*length = given->length;
+	return true;
+}
+
 bool
 cfd_envelopes_next(CfdEnvelopes *list, CfdFid fid, uint8 type, const char **envelope, uint32 *length)
 {
@@ -117,13 +264,14 @@ cfd_envelopes_next(CfdEnvelopes *list, CfdFid fid, uint8 type, const char **enve
 
 	if (list->next == list->values || entry->fid != fid || entry->t != type)
 		return false;
+	if (list->given != NULL || (list->left.at == list->left.end && give(list)))
+		return take_given(list, envelope, length);
 	if (list->left.at == list->left.end && !cfd_envelopes_fetch(list))
 	{
 		list->next++;
 		return false;
 	}
-	if (!cfd_read_sealed(&list->left, &sealed) || sealed.envelope_length == 0)
-		cfd_violation("impossible length of an envelope");
+	sealed = next_sealed(list);
 	*envelope = (const char *) sealed.envelope;
 	*length = sealed.envelope_length;
 	list->next++;

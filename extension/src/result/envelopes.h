@@ -34,12 +34,16 @@ typedef struct CfdEnvelopes
 	char	   *answer;
 	CfdReader	left;			/* what of it is not used yet */
 	int			next;			/* value that is written next */
+	bool		remote;			/* all of them go to the client, who opens each */
+	struct CfdGiven *given;		/* of few values: from this one on, all; NULL: none */
+	int			given_from;
+	uint64		period;			/* in which they were asked for */
 } CfdEnvelopes;
 
 /* How many columns are protected. */
 extern int	cfd_protected_columns(TupleDesc desc);
 /* Begins in the current context; answers go to the one given. */
-extern void cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers);
+extern void cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote);
 extern void cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot);
 /* Forgets what was noted, and answers. */
 extern void cfd_envelopes_clear(CfdEnvelopes *list);

@@ -128,7 +128,7 @@ cfd_results_receiver(QueryDesc *query)
 	results.context = AllocSetContextCreate(CurrentMemoryContext, "Confide results", ALLOCSET_SMALL_SIZES);
 	results.rows_context = AllocSetContextCreate(results.context, "Confide rows", ALLOCSET_DEFAULT_SIZES);
 	before = MemoryContextSwitchTo(results.context);
-	cfd_envelopes_begin(&results.envelopes, desc, results.rows_context);
+	cfd_envelopes_begin(&results.envelopes, desc, results.rows_context, to->mydest != DestCopyOut);
 	MemoryContextSwitchTo(before);
 	clear();
 	results.pub = (DestReceiver) {receive, start, shut_down, destroy, to->mydest};

@@ -197,20 +197,25 @@ tell_clock(void)
 }
 
 void
+cfd_channel_look_after(void)
+{
+	if (ch.ready)
+		return;
+	if (ch.connected && !ch.sending && !ch.violated)
+		drain_socket();
+	if (ch.ended && (ch.outstanding || cfd_arena_in_use()))
+		cfd_channel_keeper_is_gone();
+	cfd_channel_close_broken();
+	if (!ch.connected)
+		open_channel();
+	cfd_arena_watch();
+	ch.ready = true;
+}
+
+void
 cfd_channel_prepare(void)
 {
-	if (!ch.ready)
-	{
-		if (ch.connected && !ch.sending && !ch.violated)
-			drain_socket();
-		if (ch.ended && (ch.outstanding || cfd_arena_in_use()))
-			cfd_channel_keeper_is_gone();
-		cfd_channel_close_broken();
-		if (!ch.connected)
-			open_channel();
-		cfd_arena_watch();
-		ch.ready = true;
-	}
+	cfd_channel_look_after();
 	if (ch.forget)
 	{
 		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0, false);

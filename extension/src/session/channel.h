@@ -86,6 +86,7 @@ typedef struct CfdChannel
 	bool		had_client;		/* a handshake has succeeded */
 	bool		lost_client;	/* ... in a session that is gone */
 	uint32		generation;		/* counts connections of this backend */
+	uint32		clients;		/* and handshakes */
 	uint32		sequence;		/* of the last request */
 	uint32		due;			/* answers not taken from the ring yet */
 	uint32		body_left;		/* rest of an answer that nobody waits for */
@@ -108,6 +109,8 @@ extern CfdChannel cfd_channel;
 
 /* Opens or looks after the channel; what cfd_begin does when there is need. */
 extern void cfd_channel_prepare(void);
+/* Opens the channel, or finds out that it has ended, at the first call in a message of the client; sends nothing. */
+extern void cfd_channel_look_after(void);
 
 static inline bool
 cfd_settings_told(void)

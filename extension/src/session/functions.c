@@ -40,6 +40,7 @@ cfd_handshake(PG_FUNCTION_ARGS)
 	{
 		cfd_channel.had_client = true;
 		cfd_channel.lost_client = false;
+		cfd_channel.clients++;
 	}
 	result = palloc(VARHDRSZ + length);
 	SET_VARSIZE(result, VARHDRSZ + length);

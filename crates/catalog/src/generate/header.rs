@@ -117,6 +117,7 @@ fn rings(h: &mut Header) {
     h.define("RING_MAGIC", format_args!("0x{:08x}", ring::MAGIC));
     h.define("RING_MAGIC_OFFSET", ring::MAGIC_OFFSET);
     h.define("RING_VERSION_OFFSET", ring::VERSION_OFFSET);
+    h.define("PERIOD_OFFSET", ring::PERIOD_OFFSET);
     h.define("MAPPING_BYTES", ring::MAPPING_BYTES);
     h.define("REQUEST_CONTROL", ring::REQUEST_CONTROL);
     h.define("REQUEST_DATA", ring::REQUEST_DATA);
@@ -165,11 +166,13 @@ fn messages(h: &mut Header, all: &[Message]) {
     for (title, prefix, numbers) in [
         ("Ranks", "RANK", message::rank::NUMBERS),
         ("Searches", "SEARCH", message::search::NUMBERS),
+        ("Delivery", "DELIVERY", message::delivery::NUMBERS),
         ("Aggregations", "AGGREGATION", message::aggregation::NUMBERS),
         ("Programs", "PROGRAM", message::program::NUMBERS),
         ("Columns of batches", "COLUMN", message::column::NUMBERS),
         ("Tokens", "TOKEN", message::token::NUMBERS),
         ("Ledgers", "LEDGER", message::ledger::NUMBERS),
+        ("Delivery", "DELIVERY", message::delivery::NUMBERS),
     ] {
         h.section(title);
         for (name, value) in numbers {
@@ -192,12 +195,14 @@ fn envelopes(h: &mut Header) {
     h.define("ENVELOPE_FLAG_TEXT", envelope::FLAG_TEXT);
     h.define("ENVELOPE_FLAG_HANDLE", envelope::FLAG_HANDLE);
     h.define("ENVELOPE_FLAG_BATCH", envelope::FLAG_BATCH);
+    h.define("ENVELOPE_FLAG_KEYED", envelope::FLAG_KEYED);
     h.define("ENVELOPE_COUNT_BYTES", envelope::COUNT_BYTES);
     h.define("ENVELOPE_REFERENCE", envelope::REFERENCE);
     h.define("BATCH_MAX", envelope::BATCH_MAX);
     h.define("ORIGIN_CLIENT", envelope::Origin::Client as u8);
     h.define("ORIGIN_KEEPER", envelope::Origin::Keeper as u8);
     h.define("ORIGIN_EXPORT", envelope::Origin::Export as u8);
+    h.define("ORIGIN_DELIVERY", envelope::Origin::Delivery as u8);
 }
 
 fn cells(h: &mut Header) {

@@ -154,6 +154,18 @@ pub mod rank {
     }
 }
 
+/// Under which key an envelope is wanted.
+pub mod delivery {
+    numbers! {
+        /// The session's.
+        SESSION: u8 = 0;
+        /// The column's, if the session's client may have that; else the session's.
+        DELIVERY: u8 = 1;
+        /// The session's, and the column's comes with the value, if the client may have that.
+        KEYED: u8 = 2;
+    }
+}
+
 /// Places among the keys of an index's page.
 pub mod search {
     numbers! {

@@ -26,7 +26,9 @@ record! {
         /// Its FID.
         fid: Fid,
         /// Its type.
-        t: TypeCode => 7 zeros,
+        t: TypeCode,
+        /// [`super::delivery::SESSION`] and others.
+        form: u8 => 6 zeros,
     }
     /// A column of a relation that is alive.
     LiveColumn {
@@ -395,7 +397,9 @@ messages! {
     /// Asks for many envelopes. The answer ends early at a value that has none, or when it gets
     /// long, and tells no errors: whoever misses an envelope asks for it alone.
     GetEnvelopes = 36, body<'a> {
-        ;
+        /// The period that the forms were chosen in ([`crate::ring::PERIOD_OFFSET`]). In another one
+        /// all envelopes are for the session alone.
+        period: u64;
         /// Of which values.
         wanted: List<'a, Wanted> [],
     } answer<'a> {

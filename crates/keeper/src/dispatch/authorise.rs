@@ -34,6 +34,8 @@ pub(super) struct Remembered {
     unions: HashMap<(Label, Label), Label>,
     /// What was covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
+    /// Partitions of columns whose keys the client may have.
+    pub(super) deliverable: HashSet<u32>,
     /// Columns whose values have left in export envelopes.
     pub(super) exported: HashSet<u32>,
     /// What came from export envelopes, and may go into these partitions.
@@ -118,6 +120,7 @@ impl Connection {
         let mut remembered = self.remembered.borrow_mut();
         remembered.covered.clear();
         remembered.masks.clear();
+        remembered.deliverable.clear();
         remembered.latest_covered = Default::default();
     }
 
@@ -280,6 +283,21 @@ impl Connection {
             *latest = Some((label, families));
         }
         Ok(())
+    }
+
+    /// Whether a grant of the session itself shows a column. Not one of a definition's: what that
+    /// may show is less than the column.
+    pub(super) fn shows(&self, column: ColumnId) -> bool {
+        if !self.is_bound() {
+            return true;
+        }
+        let origin = Origin {
+            others: 0,
+            columns: vec![column],
+        };
+        let grants = &self.session.grants;
+        let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
+        grants.cover(&origin, family::SHOW)
     }
 
     #[cold]

@@ -99,6 +99,7 @@ impl Connection {
             return Err(fail::malformed("Constants belong to no relation.").into());
         }
         self.may_write()?;
+        self.keeper.delivery.forget();
         self.keeper.store.drop_relation(database, relation);
         Ok(())
     }

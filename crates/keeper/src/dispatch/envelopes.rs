@@ -5,13 +5,13 @@ use super::Connection;
 use crate::fail::{self, Failure};
 use crate::provenance;
 use contract::envelope::Origin;
-use contract::message::ROWS_MAX;
 use contract::message::table::{Sealed, Wanted};
+use contract::message::{ROWS_MAX, delivery};
 use contract::{Fid, TypeCode, body};
 use envelope::{Envelope, Error as Envelopes};
 use grant::family;
 use std::sync::atomic::Ordering::Relaxed;
-use store::{Entry, Label};
+use store::{ColumnId, Entry, Label};
 use values::{Error, Value};
 
 /// An answer of many envelopes ends when it is longer than this.
@@ -22,6 +22,15 @@ pub(super) struct Target {
     pub(super) fid: Fid,
     pub(super) typmod: i32,
     pub(super) t: TypeCode,
+}
+
+/// An envelope that is asked for.
+struct Want {
+    fid: Fid,
+    t: TypeCode,
+    /// Of [`delivery`].
+    form: u8,
+    period: u64,
 }
 
 /// Why an envelope does not open, for its sender.
@@ -95,6 +104,12 @@ impl Connection {
                 "Send values through the Confide proxy.",
             ));
         }
+        if parsed.origin == Origin::Delivery || parsed.is_keyed() {
+            return Err(fail::bad_envelope(
+                "An envelope of a result stands where a value is expected.",
+                "Send values through the Confide proxy.",
+            ));
+        }
         if parsed.count.is_some() {
             return Err(fail::bad_envelope(
                 "A batch of values stands where one value is expected.",
@@ -149,12 +164,17 @@ impl Connection {
     }
 
     pub(super) fn get_envelope(&mut self, body: body::GetEnvelope) -> Result<(), Failure> {
-        self.seal(body.fid, body.t)
+        self.seal(&Want {
+            fid: body.fid,
+            t: body.t,
+            form: delivery::SESSION,
+            period: 0,
+        })
     }
 
     /// Envelopes up to the first value that has none.
     pub(super) fn get_envelopes(&mut self, body: body::GetEnvelopes<'_>) -> Result<(), Failure> {
-        for Wanted { fid, t } in body.wanted.iter().take(ROWS_MAX) {
+        for Wanted { fid, t, form } in body.wanted.iter().take(ROWS_MAX) {
             if self.reply.len() > ENVELOPES_BYTES {
                 break;
             }
@@ -162,7 +182,12 @@ impl Connection {
             let head = |length: usize| (length as u32).to_le_bytes();
             let start = self.reply.len();
             self.reply.extend_from_slice(&head(0));
-            let sealed = self.seal(fid, t);
+            let sealed = self.seal(&Want {
+                fid,
+                t,
+                form,
+                period: body.period,
+            });
             let length = self.reply.len() - start - Sealed::FIXED;
             if sealed.is_err() || length == 0 {
                 self.reply.truncate(start);
@@ -191,8 +216,54 @@ impl Connection {
         self.keeper.audit.mention("export", "-", what);
     }
 
+    /// The column of a value whose key the client may have: it is a value of one column that a
+    /// grant of the client shows.
+    fn deliverable(&self, fid: Fid) -> Option<ColumnId> {
+        let partition = fid.partition();
+        if fid.is_temporary() || partition == 0 {
+            return None;
+        }
+        let (column, constant) = self.keeper.store.get(partition)?.column()?;
+        if constant || column == ColumnId::default() {
+            return None;
+        }
+        let known = self.remembered.borrow().deliverable.contains(&partition);
+        if !known {
+            if !self.shows(column) {
+                return None;
+            }
+            let mut remembered = self.remembered.borrow_mut();
+            remembered.deliverable.insert(partition);
+        }
+        Some(column)
+    }
+
+    /// Appends an envelope in the form wanted, if the client may have the column's key and the
+    /// period is what the backend takes it for; false: not so.
+    fn deliver(&mut self, want: &Want, plain: &[u8]) -> Result<bool, Envelopes> {
+        let (Some(client), Some(column)) = (&self.client, self.deliverable(want.fid)) else {
+            return Ok(false);
+        };
+        let (t, reply) = (want.t as u8, &mut self.reply);
+        let keys = &self.keeper.delivery;
+        let done = keys.with_key(want.period, &column, |key| match want.form {
+            delivery::DELIVERY => {
+                keys.delivered.fetch_add(1, Relaxed);
+                key.sealer.seal(t, 0, plain, reply).map(|()| true)
+            }
+            delivery::KEYED => {
+                keys.keyed.fetch_add(1, Relaxed);
+                let sealer = &client.sealer;
+                sealer.seal_keyed(t, &key.key, plain, reply).map(|()| true)
+            }
+            _ => Ok(false),
+        })?;
+        done.unwrap_or(Ok(false))
+    }
+
     /// Appends a value's envelope to the reply; nothing for NULL.
-    fn seal(&mut self, fid: Fid, t: TypeCode) -> Result<(), Failure> {
+    fn seal(&mut self, want: &Want) -> Result<(), Failure> {
+        let (fid, t) = (want.fid, want.t);
         let label = self.operands(&[fid])?.label;
         let mask = self.mask(label);
         if mask.is_none() {
@@ -202,12 +273,17 @@ impl Connection {
             // NULL has no envelope.
             return Ok(());
         };
-        let value = match mask {
+        let value = match &mask {
             Some(mask) => mask.apply(&value, &self.keeper.keys.hash, &self.env),
             None => value,
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
+        let mut delivered = Ok(false);
+        if want.form != delivery::SESSION && mask.is_none() {
+            delivered = self.deliver(want, &plain);
+        }
         let sealed = match &self.client {
+            _ if !matches!(delivered, Ok(false)) => delivered.map(|_| ()),
             Some(client) => client.sealer.seal(t as u8, 0, &plain, &mut self.reply),
             None => {
                 let home = self.home_of(fid)?;

@@ -219,10 +219,12 @@ impl Connection {
         let swept = match std::mem::replace(&mut collection.batch, Batch::Nothing) {
             Batch::Nothing => return Err(fail::malformed("There is no batch to confirm.").into()),
             Batch::Values(values) => {
+                keeper.delivery.forget();
                 let freed = values.iter().filter(|fid| keeper.store.free(**fid));
                 freed.count() as u64
             }
             Batch::Partition(number, live) => {
+                keeper.delivery.forget();
                 keeper.store.drop_partition(number);
                 live
             }

@@ -50,6 +50,7 @@ use recovery::Worker;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use values::{Env, Error};
@@ -174,6 +175,11 @@ impl Connection {
             remembered: RefCell::default(),
             tape,
         })
+    }
+
+    /// Whether its session has a client and has not ended.
+    pub fn open_to_client(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.session.open)
     }
 
     /// What the backend is told at the beginning.

@@ -10,6 +10,7 @@
 use super::Connection;
 use crate::durable::{At, Durable, Standing};
 use crate::fail::{self, Failure};
+use crate::keeper::Keeper;
 use contract::codec::{Each, Part};
 use contract::hello::Hello;
 use contract::message::table::File;
@@ -96,8 +97,11 @@ impl Connection {
     }
 
     pub(super) fn redo(&mut self, body: body::Redo<'_>) -> Result<(), Failure> {
-        let store = &self.keeper.store;
-        Ok(self.durable()?.redo(store, body.record)?)
+        let Keeper {
+            store, delivery, ..
+        } = &*self.keeper;
+        let forget = || delivery.forget();
+        Ok(self.durable()?.redo(store, body.record, &forget)?)
     }
 
     pub(super) fn recovery_done(&mut self, body: body::RecoveryDone) -> Result<(), Failure> {

@@ -193,7 +193,16 @@ fn not_recovering() -> Error {
 }
 
 impl State {
-    fn apply(&mut self, store: &Store, order: Order, record: &Record) -> Result<(), Error> {
+    fn apply(
+        &mut self,
+        store: &Store,
+        order: Order,
+        record: &Record,
+        before_freeing: &dyn Fn(),
+    ) -> Result<(), Error> {
+        if matches!(record, Record::Sweep(_) | Record::Drop(_)) {
+            before_freeing();
+        }
         match record {
             Record::Partition(partition) => redo_partition(store, partition)?,
             Record::Sweep(sweep) => {
@@ -360,7 +369,12 @@ impl Durable {
     }
 
     /// Applies a redo record.
-    pub fn redo(&self, store: &Store, record: &[u8]) -> Result<(), Error> {
+    pub fn redo(
+        &self,
+        store: &Store,
+        record: &[u8],
+        before_freeing: &dyn Fn(),
+    ) -> Result<(), Error> {
         if self.mode() == Mode::Serves {
             return Err(not_recovering());
         }
@@ -368,7 +382,7 @@ impl Durable {
         let mut state = self.state();
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
         if state.history.admits(order) {
-            state.apply(store, order, &record)?;
+            state.apply(store, order, &record, before_freeing)?;
         }
         state.applied += 1;
         Ok(())

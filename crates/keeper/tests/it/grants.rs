@@ -9,7 +9,7 @@ use values::Value;
 
 const INT: TypeCode = TypeCode::Int4;
 
-fn bound() -> Running {
+pub fn bound() -> Running {
     Running::with(|config| {
         config.require_grants = true;
         config.session_memory_limit = Bytes(64 << 20);
@@ -20,7 +20,7 @@ fn column(name: &str) -> Column {
     Column::new("public", "emp", name)
 }
 
-fn entry(origins: u8, families: u8, reads: &[&str], writes: &[&str]) -> Entry {
+pub fn entry(origins: u8, families: u8, reads: &[&str], writes: &[&str]) -> Entry {
     Entry {
         standing: false,
         origins,
@@ -30,7 +30,7 @@ fn entry(origins: u8, families: u8, reads: &[&str], writes: &[&str]) -> Entry {
     }
 }
 
-fn give(backend: &mut Backend, entries: &[Entry]) {
+pub fn give(backend: &mut Backend, entries: &[Entry]) {
     let grant = Grant {
         entries: entries.to_vec(),
         ..Grant::default()
@@ -52,7 +52,7 @@ fn open(backend: &mut Backend, relation: u32, name: &str) -> u32 {
 }
 
 /// A value that the client has stored in a column.
-fn stored(backend: &mut Backend, relation: u32, name: &str, value: i32) -> Fid {
+pub fn stored(backend: &mut Backend, relation: u32, name: &str, value: i32) -> Fid {
     give(backend, &[entry(origin::CLIENT, 0, &[], &[name])]);
     let partition = open(backend, relation, name);
     let constant = backend.put(&Value::Int4(value));

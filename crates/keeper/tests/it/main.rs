@@ -6,6 +6,7 @@ mod batches;
 mod belonging;
 mod columns;
 mod common;
+mod delivery;
 mod equality;
 mod grants;
 mod hostile;

@@ -409,7 +409,8 @@ fn envelopes_of_many() {
     let mut backend = running.session();
     let ask = |backend: &mut Backend, fids: &[(Fid, TypeCode)]| -> Vec<usize> {
         let entry = |&(fid, t): &(Fid, TypeCode)| [fid.0, t as u64].map(u64::to_le_bytes).concat();
-        let body: Vec<u8> = fids.iter().flat_map(entry).collect();
+        let mut body = vec![0; 8];
+        body.extend(fids.iter().flat_map(entry));
         let answer = backend.call(Kind::GetEnvelopes, &body).unwrap();
         let mut rest = &answer[..];
         let mut lengths = Vec::new();

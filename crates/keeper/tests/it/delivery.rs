@@ -1,0 +1,146 @@
+//! Envelopes for all who have a column's key, and who gets that.
+
+use crate::common::{Backend, Running};
+use crate::grants::{bound, entry, give, stored};
+use contract::envelope::Origin;
+use contract::message::delivery::{DELIVERY, KEYED, SESSION};
+use contract::{Fid, Kind, TypeCode};
+use envelope::Envelope;
+use grant::{family, origin};
+use values::Value;
+
+const INT: TypeCode = TypeCode::Int4;
+
+/// What a value's envelope is, asked for in a form and a period.
+fn asked(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<Vec<u8>> {
+    let mut body = period.to_le_bytes().to_vec();
+    body.extend_from_slice(&fid.0.to_le_bytes());
+    body.extend_from_slice(&[INT as u8, form, 0, 0, 0, 0, 0, 0]);
+    let answer = backend.call(Kind::GetEnvelopes, &body).unwrap();
+    answer.get(4..).map(<[u8]>::to_vec)
+}
+
+/// Its origin, and whether a key comes with it.
+fn kind(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<(Origin, bool)> {
+    let bytes = asked(backend, fid, form, period)?;
+    let parsed = Envelope::parse(&bytes).unwrap();
+    Some((parsed.origin, parsed.is_keyed()))
+}
+
+fn shown(backend: &mut Backend) {
+    give(backend, &[entry(0, family::SHOW, &["pay"], &[])]);
+}
+
+/// A key and what is under it are given only where a grant of the session shows the column, of its
+/// own values, in the period that is. Bug: the database has an envelope or a key of what the
+/// client's statement does not show, or of a time that is over.
+#[test]
+fn for_whom() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    let now = backend.end.period();
+    assert!(now != 0);
+    for form in [SESSION, DELIVERY, KEYED] {
+        assert_eq!(kind(&mut backend, pay, form, now), None);
+    }
+    shown(&mut backend);
+    give(
+        &mut backend,
+        &[entry(origin::CLIENT, family::SHOW, &[], &[])],
+    );
+    let own = Some((Origin::Keeper, false));
+    assert_eq!(kind(&mut backend, pay, SESSION, now), own);
+    assert_eq!(
+        kind(&mut backend, pay, KEYED, now),
+        Some((Origin::Keeper, true))
+    );
+    assert_eq!(
+        kind(&mut backend, pay, DELIVERY, now),
+        Some((Origin::Delivery, false))
+    );
+    // Another period; no form; a value that is in no column.
+    for (form, period) in [
+        (DELIVERY, now + 1),
+        (KEYED, now - 1),
+        (DELIVERY, 0),
+        (77, now),
+    ] {
+        assert_eq!(kind(&mut backend, pay, form, period), own);
+    }
+    let constant = backend.put(&Value::Int4(1));
+    assert_eq!(kind(&mut backend, constant, KEYED, now), own);
+    assert_eq!(kind(&mut backend, constant, DELIVERY, now), own);
+    // Without a client it is an export envelope, whatever is asked for.
+    let mut bare = running.backend();
+    let export = kind(&mut bare, pay, DELIVERY, now);
+    assert!(export.is_none_or(|(origin, _)| origin == Origin::Export));
+}
+
+/// All sessions have one key of a column in a period; withdrawing a client's key, or whatever
+/// else may change who sees what, makes another one, and ends the period for everybody.
+#[test]
+fn periods() {
+    let running = bound();
+    let (mut one, mut two) = (running.session(), running.session());
+    let pay = stored(&mut one, 16_400, "pay", 5200);
+    shown(&mut one);
+    shown(&mut two);
+    let number = |backend: &mut Backend| {
+        let period = backend.end.period();
+        let bytes = asked(backend, pay, DELIVERY, period).unwrap();
+        Envelope::parse(&bytes).unwrap().epoch.unwrap()
+    };
+    let first = number(&mut one);
+    assert_eq!(number(&mut two), first);
+    let before = one.end.period();
+    running.server.keeper().delivery.forget();
+    assert!(one.end.period() != before);
+    assert_eq!(one.end.period(), two.end.period());
+    assert_eq!(number(&mut two), first);
+    let before = one.end.period();
+    running.server.keeper().delivery.renew(true);
+    assert!(one.end.period() != before);
+    assert_eq!(
+        kind(&mut one, pay, DELIVERY, before),
+        Some((Origin::Keeper, false))
+    );
+    assert!(number(&mut one) != first);
+    // A session that comes later is told, and one without a client that there is none.
+    assert_eq!(running.session().end.period(), one.end.period());
+    assert_eq!(running.backend().end.period(), 0);
+    running.server.keeper().delivery.renew(false);
+    assert_eq!((one.end.period(), running.session().end.period()), (0, 0));
+}
+
+/// Dropping a relation ends the period before its identifiers can name anything else.
+#[test]
+fn freed() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    shown(&mut backend);
+    let before = backend.end.period();
+    assert!(asked(&mut backend, pay, DELIVERY, before).is_some());
+    let drop = [crate::common::DATABASE, 16_400].map(u32::to_le_bytes);
+    backend.send(Kind::PartitionDrop, &drop.concat());
+    assert_eq!(backend.fence(), Ok(()));
+    assert!(backend.end.period() != before);
+}
+
+/// What was sealed for delivery, or brings a key, is no value for the keeper to take in.
+#[test]
+fn does_not_come_back() {
+    let running = Running::with(|config| config.require_grants = true);
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    shown(&mut backend);
+    let now = backend.end.period();
+    for form in [DELIVERY, KEYED] {
+        let bytes = asked(&mut backend, pay, form, now).unwrap();
+        let fid = backend.slot();
+        let body = [&crate::common::target(fid, INT, -1)[..], &bytes].concat();
+        backend.send(Kind::PutEnvelope, &body);
+        assert!(backend.fence().is_err());
+    }
+}

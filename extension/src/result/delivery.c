@@ -1,0 +1,385 @@
+/*
+ * delivery.c
+ *	  Envelopes that are given out without asking: see delivery.h.
+ *
+ * Two tables, of short and of longer envelopes, in sets of few cells. A cell is looked for in one set only; the one that is
+ * given up for another was not used for the longest time, nearly: each use counts up to a few, and
+ * each search for a victim counts down. Longer ones are not kept.
+ *
+ * What is in the shared memory is believed as far as the cell's size goes; whether an envelope is what it shall be,
+ * its client finds out.
+ *
+ * Invariants: as in delivery.h; a set is read and written under its spinlock, by code that raises no error.
+ */
+#include "postgres.h"
+
+#include "result/delivery.h"
+#include "miscadmin.h"
+#include "session/channel.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "storage/spin.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#define WAYS 8
+#define USES_MAX 3
+#define USES_NEW 1
+#define SHORT_BYTES 72
+#define LONG_BYTES 264
+
+static bool enabled = true;
+static int	memory = 16 * 1024;
+
+/* ---------- the tables ---------- */
+
+typedef struct Cell
+{
+	uint64		period;			/* 0: empty */
+	CfdFid		fid;
+	uint16		length;
+	uint8		type;
+	uint8		uses;
+	char		envelope[FLEXIBLE_ARRAY_MEMBER];
+} Cell;
+
+/* Its cells follow. */
+typedef struct Set
+{
+	slock_t		lock;
+	int			hand;			/* the cell that is looked at next for a victim */
+} Set;
+
+typedef struct Table
+{
+	Size		room;			/* for an envelope */
+	Size		stride;			/* of cells */
+	Size		size;			/* of a set */
+	uint32		sets;			/* 0: no table */
+	char	   *base;
+} Table;
+
+static Table tables[] = {{.room = SHORT_BYTES}, {.room = LONG_BYTES}};
+
+/* Half of the memory for each. */
+static void
+measure(Table *table)
+{
+	table->stride = MAXALIGN(offsetof(Cell, envelope) + table->room);
+	table->size = CACHELINEALIGN(MAXALIGN(sizeof(Set)) + WAYS * table->stride);
+	table->sets = (Size) memory * 1024 / lengthof(tables) / table->size;
+}
+
+static Size
+table_bytes(void)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < lengthof(tables); i++)
+	{
+		measure(&tables[i]);
+		bytes = add_size(bytes, mul_size(tables[i].sets, tables[i].size));
+	}
+	return bytes;
+}
+
+void
+cfd_delivery_request_shmem(void)
+{
+	RequestAddinShmemSpace(add_size(table_bytes(), PG_CACHE_LINE_SIZE));
+}
+
+static Set *
+set_at(const Table *table, uint32 number)
+{
+	return (Set *) (table->base + (Size) number * table->size);
+}
+
+static Cell *
+cell_at(const Table *table, Set *set, int number)
+{
+	return (Cell *) ((char *) set + MAXALIGN(sizeof(Set)) + (Size) number * table->stride);
+}
+
+void
+cfd_delivery_init_shmem(void)
+{
+	Size		bytes = table_bytes();
+	char	   *base;
+	bool		found;
+
+	if (bytes == 0)
+		return;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	base = ShmemInitStruct("confide delivery", bytes + PG_CACHE_LINE_SIZE, &found);
+	base = (char *) CACHELINEALIGN(base);
+	if (!found)
+		memset(base, 0, bytes);
+	for (int i = 0; i < lengthof(tables); i++)
+	{
+		tables[i].base = base;
+		for (uint32 n = 0; !found && n < tables[i].sets; n++)
+			SpinLockInit(&set_at(&tables[i], n)->lock);
+		base += (Size) tables[i].sets * tables[i].size;
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static Set *
+set_of(const Table *table, CfdFid fid)
+{
+	uint64		hash = fid * UINT64CONST(0x9E3779B97F4A7C15);
+
+	return set_at(table, (uint32) ((hash >> 32) % table->sets));
+}
+
+/* Copies an envelope out; its length, or 0. */
+static uint32
+look(const Table *table, uint64 period, CfdFid fid, uint8 type, char *to)
+{
+	Set		   *set;
+	uint32		length = 0;
+
+	if (table->sets == 0)
+		return 0;
+	set = set_of(table, fid);
+	SpinLockAcquire(&set->lock);
+	for (int i = 0; i < WAYS; i++)
+	{
+		Cell	   *cell = cell_at(table, set, i);
+
+		if (cell->fid != fid || cell->period != period || cell->type != type || cell->length > table->room)
+			continue;
+		length = cell->length;
+		memcpy(to, cell->envelope, length);
+		if (cell->uses < USES_MAX)
+			cell->uses++;
+		break;
+	}
+	SpinLockRelease(&set->lock);
+	return length;
+}
+
+/* The cell for a value: its own, one that does not count any more, or the one that is given up. */
+static Cell *
+place(const Table *table, Set *set, uint64 period, CfdFid fid)
+{
+	for (int i = 0; i < WAYS; i++)
+	{
+		Cell	   *cell = cell_at(table, set, i);
+
+		if (cell->fid == fid)
+			return cell;
+	}
+	for (int i = 0; i < WAYS * (USES_MAX + 1); i++)
+	{
+		Cell	   *cell = cell_at(table, set, set->hand);
+
+		set->hand = (set->hand + 1) & (WAYS - 1);
+		if (cell->period != period || cell->uses == 0)
+			return cell;
+		cell->uses--;
+	}
+	return cell_at(table, set, set->hand & (WAYS - 1));
+}
+
+static void
+keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length)
+{
+	const Table *table = &tables[length > SHORT_BYTES];
+	Set		   *set;
+	Cell	   *cell;
+
+	if (length > LONG_BYTES || table->sets == 0)
+		return;
+	set = set_of(table, fid);
+	SpinLockAcquire(&set->lock);
+	/* Whatever stands there. */
+	set->hand &= WAYS - 1;
+	cell = place(table, set, period, fid);
+	cell->period = period;
+	cell->fid = fid;
+	cell->length = length;
+	cell->type = type;
+	cell->uses = USES_NEW;
+	memcpy(cell->envelope, envelope, length);
+	SpinLockRelease(&set->lock);
+}
+
+/* ---------- which keys the client has ---------- */
+
+typedef enum ColumnState
+{
+	COLUMN_UNKNOWN = 0,
+	COLUMN_DENIED,				/* the client may not have its key */
+	COLUMN_WRITTEN,				/* an envelope with the key was written */
+	COLUMN_KNOWN				/* and has gone out */
+} ColumnState;
+
+typedef struct Column
+{
+	uint32		partition;
+	ColumnState state;
+	uint64		statement;		/* in which it was written */
+	uint64		failures;		/* before that */
+} Column;
+
+static HTAB *columns = NULL;
+/* What they hold for. */
+static uint64 columns_period = 0;
+static uint32 columns_client = 0;
+
+static uint64 statements = 0;
+static uint64 failures = 0;
+
+void
+cfd_delivery_statement(void)
+{
+	statements++;
+}
+
+void
+cfd_delivery_failed(void)
+{
+	failures++;
+}
+
+/* Another period, or another client: nothing is known. */
+static void
+forget_columns(uint64 period)
+{
+	HASHCTL		control = {.keysize = sizeof(uint32),.entrysize = sizeof(Column)};
+
+	if (columns != NULL)
+		hash_destroy(columns);
+	columns = NULL;
+	control.hcxt = TopMemoryContext;
+	columns = hash_create("Confide columns", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	columns_period = period;
+	columns_client = cfd_channel.clients;
+}
+
+static Column *
+column_of(CfdFid fid, bool make)
+{
+	uint32		partition = cfd_fid_partition(fid);
+	bool		found;
+	Column	   *column = hash_search(columns, &partition, make ? HASH_ENTER : HASH_FIND, &found);
+
+	if (make && !found)
+		column->state = COLUMN_UNKNOWN;
+	return column;
+}
+
+uint64
+cfd_delivery_period(void)
+{
+	uint64		period;
+
+	if (!enabled || memory == 0)
+		return 0;
+	cfd_channel_look_after();
+	if (!cfd_channel.connected || !cfd_channel.had_client || cfd_channel.lost_client)
+		return 0;
+	period = *(volatile uint64 *) (cfd_channel.link.base + CFD_PERIOD_OFFSET);
+	pg_read_barrier();
+	if (period != 0 && (columns == NULL || period != columns_period || columns_client != cfd_channel.clients))
+		forget_columns(period);
+	return period;
+}
+
+uint8
+cfd_delivery_form(CfdFid fid)
+{
+	Column	   *column;
+
+	if (cfd_fid_is_temporary(fid))
+		return CFD_DELIVERY_SESSION;
+	column = column_of(fid, false);
+	if (column == NULL || column->state == COLUMN_UNKNOWN)
+		return CFD_DELIVERY_KEYED;
+	if (column->state == COLUMN_WRITTEN)
+	{
+		if (column->failures != failures)
+		{
+			column->state = COLUMN_UNKNOWN;
+			return CFD_DELIVERY_KEYED;
+		}
+		if (column->statement != statements)
+			column->state = COLUMN_KNOWN;
+	}
+	return column->state == COLUMN_KNOWN ? CFD_DELIVERY_DELIVERY : CFD_DELIVERY_SESSION;
+}
+
+bool
+cfd_delivery_find(uint64 period, CfdFid fid, uint8 type, const char **envelope, uint32 *length)
+{
+	char		found[LONG_BYTES];
+	char	   *copy;
+
+	*length = 0;
+	for (int i = 0; i < lengthof(tables) && *length == 0; i++)
+		*length = look(&tables[i], period, fid, type, found);
+	if (*length == 0)
+		return false;
+	copy = palloc(*length);
+	memcpy(copy, found, *length);
+	*envelope = copy;
+	return true;
+}
+
+bool
+cfd_delivery_came(uint64 period, CfdFid fid, uint8 type, uint8 form, const char *envelope, uint32 length)
+{
+	uint8		origin = length > CFD_ENVELOPE_HEADER_BYTES ? envelope[1] : 0;
+
+	if (form == CFD_DELIVERY_DELIVERY && origin == CFD_ORIGIN_DELIVERY)
+		keep(period, fid, type, envelope, length);
+	if (form != CFD_DELIVERY_KEYED)
+		return false;
+	if (origin == CFD_ORIGIN_KEEPER && (envelope[3] & CFD_ENVELOPE_FLAG_KEYED) != 0)
+		return true;
+	if (period == columns_period)
+		column_of(fid, true)->state = COLUMN_DENIED;
+	return false;
+}
+
+void
+cfd_delivery_written(uint64 period, CfdFid fid)
+{
+	Column	   *column;
+
+	if (period != columns_period)
+		return;
+	column = column_of(fid, true);
+	if (column->state == COLUMN_KNOWN)
+		return;
+	column->state = COLUMN_WRITTEN;
+	column->statement = statements;
+	column->failures = failures;
+}
+
+/* ---------- settings ---------- */
+
+void
+cfd_delivery_init(void)
+{
+	DefineCustomBoolVariable("confide.delivery",
+							 "Values of columns that were sealed once are given to all clients that may see them.",
+							 NULL,
+							 &enabled,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("confide.delivery_memory",
+							"Shared memory for values that were sealed for all clients that may see them.",
+							"0: none are kept.",
+							&memory,
+							16 * 1024, 0, 1024 * 1024,
+							PGC_POSTMASTER,
+							GUC_UNIT_KB,
+							NULL, NULL, NULL);
+}
