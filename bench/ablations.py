@@ -80,6 +80,7 @@ def variants(connection: psycopg.Connection) -> list[Variant]:
     found = [Variant("all on", {})]
     if "messages" in PARTS:
         found.append(Variant("one-way off", awaited))
+        found.append(Variant("delivery off", {"confide.delivery": "off"}))
         found.append(Variant("batches off", rows, slow=True))
         found.append(Variant("both off", rows | awaited, slow=True))
     if "batches" in PARTS:

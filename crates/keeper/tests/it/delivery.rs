@@ -77,6 +77,31 @@ fn for_whom() {
     assert!(export.is_none_or(|(origin, _)| origin == Origin::Export));
 }
 
+/// What only a definition lets be shown is sealed for the session: its grants do not show the
+/// column. Bug: who runs a definition gets the key of all of the column.
+#[test]
+fn definitions() {
+    let running = bound();
+    let mut owner = running.session();
+    let pay = stored(&mut owner, 16_400, "pay", 5200);
+    let standing = grant::Entry {
+        standing: true,
+        ..entry(0, family::SHOW, &["pay"], &[])
+    };
+    give(&mut owner, &[standing]);
+    assert_eq!(owner.fence(), Ok(()));
+    let mut backend = running.session();
+    let now = backend.end.period();
+    let own = Some((Origin::Keeper, false));
+    assert_eq!(kind(&mut backend, pay, KEYED, now), own);
+    assert_eq!(kind(&mut backend, pay, DELIVERY, now), own);
+    shown(&mut backend);
+    assert_eq!(
+        kind(&mut backend, pay, KEYED, now),
+        Some((Origin::Keeper, true))
+    );
+}
+
 /// All sessions have one key of a column in a period; withdrawing a client's key, or whatever
 /// else may change who sees what, makes another one, and ends the period for everybody.
 #[test]

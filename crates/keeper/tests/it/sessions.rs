@@ -363,10 +363,13 @@ fn a_client_that_has_left() {
     say(&mut backend, grant::Lease::Over);
     assert_eq!(state(backend.get(fid, Int4)), "42501");
     assert_eq!(state(worker.get_envelope(fid, Int4)), "42501");
+    // Nor is it given what the database has kept.
+    assert_eq!(backend.end.period(), 0);
     let after = std::time::Duration::from_secs(1);
     say(&mut backend, grant::Lease::GoesOn(after));
     assert_eq!(state(backend.get(fid, Int4)), "42501");
     backend.handshake(&running.client).unwrap();
+    assert!(backend.end.period() != 0);
     let fid = backend.put(&Value::Int4(6));
     assert_eq!(backend.get(fid, Int4).unwrap().as_deref(), Some("6"));
 }
@@ -440,10 +443,12 @@ fn a_key_that_is_withdrawn() {
         })
     };
     assert!(ended(&mut backend));
+    assert_eq!(backend.end.period(), 0);
     assert_eq!(state(backend.handshake(&running.client)), "28000");
     std::fs::write(&file, before).unwrap();
     running.server.keeper().reload_clients();
     backend.handshake(&running.client).unwrap();
+    assert!(backend.end.period() != 0);
     let fid = backend.put(&Value::Int4(6));
     assert_eq!(backend.get(fid, Int4).unwrap().as_deref(), Some("6"));
 }
