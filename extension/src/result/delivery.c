@@ -262,7 +262,7 @@ forget_columns(uint64 period)
 }
 
 static Column *
-column_of(CfdFid fid, bool make)
+cfd_delivery_column(CfdFid fid, bool make)
 {
 	uint32		partition = cfd_fid_partition(fid);
 	bool		found;
@@ -297,7 +297,7 @@ cfd_delivery_form(CfdFid fid)
 
 	if (cfd_fid_is_temporary(fid))
 		return CFD_DELIVERY_SESSION;
-	column = column_of(fid, false);
+	column = cfd_delivery_column(fid, false);
 	if (column == NULL || column->state == COLUMN_UNKNOWN)
 		return CFD_DELIVERY_KEYED;
 	if (column->state == COLUMN_WRITTEN)
@@ -342,7 +342,7 @@ cfd_delivery_came(uint64 period, CfdFid fid, uint8 type, uint8 form, const char 
 	if (origin == CFD_ORIGIN_KEEPER && (envelope[3] & CFD_ENVELOPE_FLAG_KEYED) != 0)
 		return true;
 	if (period == columns_period)
-		column_of(fid, true)->state = COLUMN_DENIED;
+		cfd_delivery_column(fid, true)->state = COLUMN_DENIED;
 	return false;
 }
 
@@ -353,7 +353,7 @@ cfd_delivery_written(uint64 period, CfdFid fid)
 
 	if (period != columns_period)
 		return;
-	column = column_of(fid, true);
+	column = cfd_delivery_column(fid, true);
 	if (column->state == COLUMN_KNOWN)
 		return;
 	column->state = COLUMN_WRITTEN;

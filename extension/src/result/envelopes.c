@@ -121,7 +121,7 @@ cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot)
 
 /* Asks for envelopes; false if there is none to be had so. */
 static bool
-ask(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, int count)
+cfd_envelopes_ask(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, int count)
 {
 	CfdWireGetEnvelopes body = {.period = period};
 	const char *answer;
@@ -161,7 +161,7 @@ cfd_envelopes_fetch(CfdEnvelopes *list)
 
 	if (count < 2)
 		return false;
-	return ask(list, 0, list->asked + list->next, count);
+	return cfd_envelopes_ask(list, 0, list->asked + list->next, count);
 }
 
 /* ---------- of few values ---------- */
@@ -186,7 +186,7 @@ form_of(CfdFid fid, const CfdWireWanted *before, int count)
 static void
 ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, const int *numbers, int count)
 {
-	if (!ask(list, period, wanted, count))
+	if (!cfd_envelopes_ask(list, period, wanted, count))
 		return;
 	for (int i = 0; i < count && list->left.at != list->left.end; i++)
 	{
@@ -203,7 +203,7 @@ ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, con
 
 /* Finds the envelopes of all values from the next one on, if they are few; false: they are not. */
 static bool
-give(CfdEnvelopes *list)
+cfd_envelopes_give(CfdEnvelopes *list)
 {
 	CfdWireWanted wanted[CFD_DELIVERY_VALUES_MAX];
 	int			numbers[CFD_DELIVERY_VALUES_MAX];
@@ -264,7 +264,7 @@ cfd_envelopes_next(CfdEnvelopes *list, CfdFid fid, uint8 type, const char **enve
 
 	if (list->next == list->values || entry->fid != fid || entry->t != type)
 		return false;
-	if (list->given != NULL || (list->left.at == list->left.end && give(list)))
+	if (list->given != NULL || (list->left.at == list->left.end && cfd_envelopes_give(list)))
 		return take_given(list, envelope, length);
 	if (list->left.at == list->left.end && !cfd_envelopes_fetch(list))
 	{
