@@ -143,6 +143,26 @@ def test_comments(stack, twins):
     assert error.value.diag.statement_position == "24"
 
 
+def test_comments_in_bodies(stack, twins, dba):
+    """Nor does one within the body of a routine that names something protected."""
+    app, _ = twins
+    value = canary()
+    before = stack.log_sizes()
+    app.execute(
+        f"CREATE FUNCTION f() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN -- not {value}\n"
+        f"RETURN (SELECT count(name) /* {value} */ FROM p); END $$"
+    )
+    app.execute(f"DO $body$ BEGIN /* {value} */ PERFORM name FROM p; END $body$")
+    assert run(app, "SELECT f()").rows == [("2",)]
+    quoted = (
+        f"CREATE FUNCTION g() RETURNS bigint LANGUAGE sql AS 'SELECT count(name) FROM p -- {value}'"
+    )
+    assert run(app, quoted).sqlstate == "0A000"
+    assert value not in stack.logged_since(before)
+    bodies = dba.execute("SELECT prosrc FROM pg_proc WHERE proname = 'f'").fetchall()
+    assert value not in str(bodies)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -183,6 +203,28 @@ REFUSED = [
 ]
 
 
+NUMBERS = [
+    "SELECT id FROM p WHERE n = f(id, {v})",
+    "UPDATE p SET n = f(id, {v})",
+    "SELECT p.id FROM p JOIN (SELECT f(id, {v}) AS m FROM p) q ON p.n = q.m",
+]
+
+
+@pytest.mark.parametrize("sql", NUMBERS)
+@pytest.mark.parametrize("overloaded", [False, True])
+def test_numbers_in_functions_of_users(stack, twins, sql, overloaded):
+    """What such a function gives back may be what it was given."""
+    app, _ = twins
+    app.execute("CREATE FUNCTION f(a int, b int) RETURNS int LANGUAGE sql RETURN b")
+    if overloaded:
+        app.execute("CREATE FUNCTION f(a enc_int4) RETURNS enc_int4 LANGUAGE sql RETURN a")
+    value = 731000000 + next(COUNTER)
+    before = stack.log_sizes()
+    assert run(app, sql.format(v=value)).sqlstate == "0A000"
+    assert str(value) not in stack.logged_since(before)
+    assert run(app, "SELECT id FROM p WHERE id = f(id, 2) AND n = 100002").rows == [("2",)]
+
+
 @pytest.mark.parametrize("sql", REFUSED)
 def test_refused_before_it_is_sent(stack, twins, sql):
     value = canary()
@@ -219,6 +261,20 @@ def test_sql_as_a_parameter(stack, twins):
         assert outcome.sqlstate == "0A000", outcome.message
     assert value not in stack.logged_since(before)
     assert run(twins[0], "SELECT %s::text", ("Select 'this' name = 5 from the list",)).rows
+
+
+def test_a_change_by_others(stack, app, second, dba):
+    """Of a column that was made protected by a session that does not come through the proxy, it
+    knows with the next answer that any of its connections gets (docs/leakage.md)."""
+    app.execute("CREATE TABLE late (a text)")
+    app.execute("INSERT INTO late VALUES ('open')")
+    dba.execute("DROP TABLE late; CREATE TABLE late (a enc_text); GRANT ALL ON late TO app")
+    value = canary()
+    before = stack.log_sizes()
+    second.execute("SELECT 1")
+    app.execute(f"INSERT INTO late VALUES ('{value}')")
+    assert value not in stack.logged_since(before)
+    assert run(app, "SELECT a FROM late").rows == [(value,)]
 
 
 def test_constants_in_parsed_bodies(stack, twins):

@@ -15,6 +15,7 @@ use crate::utility::constant_text;
 use crate::value::{LeafKind, Val};
 use pg_query::protobuf::{CreateFunctionStmt, DefElem, FunctionParameterMode, Token};
 use pg_query::{Node, NodeEnum};
+use std::ops::Range;
 use std::rc::Rc;
 
 impl Infer<'_> {
@@ -264,17 +265,47 @@ impl Infer<'_> {
         if self.authorising {
             return Ok(());
         }
-        let constant = !ours
-            || Tokens::scan(text).map_or(true, |tokens| {
-                tokens
-                    .values(&(0..text.len()))
-                    .any(|(token, _)| token != Token::Param)
-            });
-        if constant {
-            Err(crate::body::constants(location))
-        } else {
-            Ok(())
+        let refused = || Err(crate::body::constants(location));
+        let tokens = match Tokens::scan(text) {
+            Ok(tokens) if ours => tokens,
+            _ => return refused(),
+        };
+        let whole = 0..text.len();
+        if tokens
+            .values(&whole)
+            .any(|(token, _)| token != Token::Param)
+        {
+            return refused();
         }
+        self.take_comments(text, &tokens, location)
+    }
+
+    /// Comments do not leave with such a body, as they do not with a query.
+    fn take_comments(&mut self, text: &str, tokens: &Tokens, location: i32) -> Res<()> {
+        if tokens.comments().is_empty() {
+            return Ok(());
+        }
+        let inner = |range: &Range<usize>| {
+            let quote = self.sql.get(range.clone())?.strip_prefix('$')?.find('$')? + 2;
+            let inner = range.start + quote..range.end.checked_sub(quote)?;
+            (self.sql.get(inner.clone()) == Some(text)).then_some(inner.start)
+        };
+        let start = (self.tokens.next_from(self.range.start)
+            ..self.tokens.next_from(self.range.end))
+            .filter(|at| self.tokens.kind(*at) == Token::Sconst)
+            .find_map(|at| inner(&self.tokens.range(at)));
+        let Some(start) = start else {
+            return Err(Refusal::unsupported(
+                "the body of this routine names something protected and has comments in it",
+            )
+            .at(location)
+            .detail("There could be values in them; they would be stored in the clear.")
+            .hint("Write the body between dollar quotes, where the proxy can leave them out."));
+        };
+        for comment in tokens.comments() {
+            self.replace(start + comment.start..start + comment.end, " ");
+        }
+        Ok(())
     }
 }
 

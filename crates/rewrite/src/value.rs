@@ -172,6 +172,8 @@ pub(crate) enum Block {
     PlainFunction,
     /// It is an argument of a function that may give it back: refused, whatever else the function takes.
     Argument,
+    /// As `Argument`, of a function whose numbers say how many: these are passed.
+    Counted,
     /// It stands beside a plain expression of which it takes the type: refused.
     BesidePlain,
 }

@@ -3,7 +3,7 @@
 //! the other in the clear.
 
 mod common;
-use common::{check, one, refused, schema, unchanged};
+use common::{check, function, one, refused, schema, unchanged};
 use rewrite::{ParamUse, hides_secrets};
 
 #[test]
@@ -375,16 +375,86 @@ fn arguments_of_plain_functions() {
             "SELECT id FROM emp WHERE name = f(id, 's3cret')",
             "SELECT id FROM emp WHERE name = f(id, $1)",
             "UPDATE emp SET name = f(id, 's3cret')",
+            // A number is a value, too.
+            "SELECT id FROM emp WHERE salary = f(id, 5200)",
+            "SELECT id FROM emp WHERE salary IN (f(id, 5200), f(id))",
+            "UPDATE emp SET salary = f(id, 5200)",
+            "INSERT INTO emp (id, salary) SELECT id, f(id, 5200) FROM plain",
+            "SELECT e.id FROM emp e JOIN (SELECT f(id, 5200) AS s FROM plain) p ON e.salary = p.s",
+            "SELECT id FROM emp, f(dept, 5200) AS g WHERE salary = g",
         ],
     );
     for sql in [
         "SELECT id FROM emp WHERE name = lpad(note, 20)",
+        "SELECT id FROM emp WHERE name = regexp_substr(note, note, 1, 2)",
+        "SELECT id FROM emp WHERE id = f(id, 5200) AND salary = 7",
         "SELECT id FROM emp WHERE name = to_char(id, '0009')",
         "SELECT id FROM emp WHERE name = note || current_setting('app.tenant')",
         "SELECT id FROM emp WHERE note = f(id, 'x') AND name = 'y'",
     ] {
         one(sql, &s).unwrap();
     }
+}
+
+/// As above, of a name that has overloads with protected arguments.
+#[test]
+fn arguments_of_overloads() {
+    let mut s = schema();
+    function(&mut s, "g(int4, int4) int4");
+    function(&mut s, "g(enc_int4) enc_int4");
+    function(&mut s, "h(enc_text, int4) int4");
+    refused(
+        &s,
+        &[
+            "SELECT id FROM emp WHERE salary = g(id, 5200)",
+            "UPDATE emp SET salary = g(id, 5200)",
+            "SELECT id FROM emp WHERE salary = h(name, 5200)",
+            "SELECT id FROM emp WHERE salary = h('x', $1)",
+        ],
+    );
+    check(
+        &s,
+        &[
+            (
+                "SELECT id FROM emp WHERE salary = g(5200)",
+                "SELECT id FROM emp WHERE salary = g('<<int4:5200>>'::enc_int4)",
+            ),
+            (
+                "SELECT id FROM emp WHERE id = h('x', 5)",
+                "SELECT id FROM emp WHERE id = h('<<x>>', 5)",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn comments_in_bodies() {
+    let s = schema();
+    check(
+        &s,
+        &[
+            (
+                "CREATE FUNCTION f() RETURNS enc_text LANGUAGE sql AS $b$ SELECT name -- s3cret\n FROM emp /* s3cret */ $b$",
+                "CREATE FUNCTION f() RETURNS enc_text LANGUAGE sql AS $b$ SELECT name  \n FROM emp   $b$",
+            ),
+            (
+                "DO $$ BEGIN /* s3cret */ DELETE FROM emp; END $$",
+                "DO $$ BEGIN   DELETE FROM emp; END $$",
+            ),
+        ],
+    );
+    refused(
+        &s,
+        &[
+            "CREATE FUNCTION f() RETURNS enc_text LANGUAGE sql AS 'SELECT name FROM emp -- it''s s3cret'",
+        ],
+    );
+    unchanged(
+        &s,
+        &[
+            "CREATE FUNCTION f() RETURNS text LANGUAGE sql AS $$ SELECT name FROM plain -- open\n $$",
+        ],
+    );
 }
 
 /// SQL that is put together from several strings, and run by whoever gets it.

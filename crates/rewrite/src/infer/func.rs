@@ -1,13 +1,15 @@
 //! Function calls: of the catalog, of users, and PostgreSQL's other ones.
 
 use super::oper::code_of;
-use super::plain::{hides_values, is_structural, plain_result, takes_anything, takes_formats};
+use super::plain::{
+    hides_values, is_structural, plain_result, takes_anything, takes_counts, takes_formats,
+};
 use super::{Infer, Res, location, names};
 use crate::known::{self, Known, Sig};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
 use crate::schema::UserFunction;
-use crate::value::{Block, Class, Val};
+use crate::value::{Block, Class, Use, Val};
 use catalog::Arg;
 use contract::TypeCode;
 use contract::soft::Column;
@@ -252,7 +254,9 @@ impl Infer<'_> {
                 leaves: val.all_leaves(),
             };
             // A function of plain values alone is refused by `PlainFunction` already.
-            let block = match plain && !takes_formats(name) {
+            let block = match plain {
+                true if takes_formats(name) => Block::PlainFunction,
+                true if takes_counts(name) => Block::Counted,
                 true => Block::Argument,
                 false => Block::PlainFunction,
             };
@@ -350,14 +354,22 @@ impl Infer<'_> {
             targets.dedup();
             self.user_argument(&targets, val, f.location)?;
         }
+        let given = self.given_plain(&fitting, f, vals);
         let mut results: Vec<Val> = Vec::new();
         for function in &fitting {
-            results.push(self.user_result(function));
+            let mut result = self.user_result(function);
+            if matches!(result.class, Class::Plain(_)) {
+                result.leaves.extend(given.iter().copied());
+            }
+            results.push(result);
         }
         let protected = results.iter().filter(|v| self.holds_enc(v)).count();
         Ok(Some(match results.as_slice() {
             [only] => only.clone(),
-            _ if protected == 0 => Val::plain(None),
+            _ if protected == 0 => Val {
+                leaves: given,
+                ..Val::plain(None)
+            },
             [
                 Val {
                     class: Class::Enc(_),
@@ -367,6 +379,19 @@ impl Infer<'_> {
             ] if protected == results.len() => Val::enc(None),
             _ => Val::unknown(),
         }))
+    }
+
+    /// What a function gets as plain values, and could give back.
+    fn given_plain(&self, fitting: &[&UserFunction], f: &FuncCall, vals: &[Val]) -> Vec<Use> {
+        let mut given = Vec::new();
+        for (index, (node, val)) in f.args.iter().zip(vals).enumerate() {
+            let protected =
+                |u: &&UserFunction| target(u, index, node, f).is_some_and(ColumnType::protected);
+            if !fitting.iter().any(protected) {
+                given.extend(val.blocked(Block::Argument));
+            }
+        }
+        given
     }
 
     fn user_argument(&mut self, targets: &[Option<&ColumnType>], val: &Val, at: i32) -> Res<()> {

@@ -25,7 +25,7 @@ impl Infer<'_> {
             match u.block {
                 None => self.leaves.protect(u.id),
                 Some(Block::PlainFunction) if matches!(val.class, Class::Plain(_)) => {}
-                Some(Block::Argument) if !self.telling(u) => {}
+                Some(Block::Counted) if !self.telling(u) => {}
                 Some(_) if !self.secret(u) => {}
                 Some(block) => return Err(self.blocked(u, block)),
             }
@@ -45,7 +45,7 @@ impl Infer<'_> {
         )
         .at(position);
         match block {
-            Block::PlainFunction | Block::Argument => refusal
+            Block::PlainFunction | Block::Argument | Block::Counted => refusal
                 .detail(
                     "It is an argument of a function or operator that works on plain values only.",
                 )

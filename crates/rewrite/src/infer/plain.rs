@@ -91,6 +91,31 @@ pub(super) fn takes_formats(name: &str) -> bool {
         )
 }
 
+/// Functions whose numbers say where, how many, or how: what they give back is of their other arguments.
+pub(super) fn takes_counts(name: &str) -> bool {
+    name.starts_with("regexp_")
+        || name.starts_with("array_")
+        || matches!(
+            name,
+            "substr"
+                | "substring"
+                | "left"
+                | "right"
+                | "lpad"
+                | "rpad"
+                | "repeat"
+                | "split_part"
+                | "overlay"
+                | "round"
+                | "trunc"
+                | "string_to_array"
+                | "trim_array"
+                | "get_bit"
+                | "get_byte"
+                | "ntile"
+        )
+}
+
 pub(super) fn plain_result(name: &str) -> Option<TypeCode> {
     use TypeCode::{Text, Timestamp, Timestamptz};
     match name {
