@@ -113,6 +113,15 @@ pub struct Keeper {
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
 }
 
+/// What makes the store outlive the keeper, if it shall.
+fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Durable>, String> {
+    if config.data_dir.as_os_str().is_empty() {
+        tracing::warn!("no data_dir is configured: ALL VALUES ARE LOST when the keeper ends");
+        return Ok(None);
+    }
+    Durable::open(config, keys.root(), store).map(Some)
+}
+
 impl Keeper {
     /// A keeper with the store of its last checkpoint, or an empty one.
     pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, String> {
@@ -121,12 +130,7 @@ impl Keeper {
         let room = Arc::new(Signal::default());
         let ring = Arc::clone(&room);
         store.set_bound(config.memory_budget.0, Box::new(move || ring.ring()));
-        let durable = if config.data_dir.as_os_str().is_empty() {
-            tracing::warn!("no data_dir is configured: ALL VALUES ARE LOST when the keeper ends");
-            None
-        } else {
-            Some(Durable::open(&config, keys.root(), &store)?)
-        };
+        let durable = durable(&config, &keys, &store)?;
         let zone = Zone::of(&config.evidence, &keys.public, &keys.signing)?;
         zone.warn();
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
