@@ -166,6 +166,8 @@ def test_pass_of_a_parallel_statement(stack, emp, dba, attack):
         emp.cancel()
         running.join()
     until(lambda: not entries(dba), "the statement has withdrawn its pass")
+    # Another pass would take the place of this one.
+    emp.execute("SET force_parallel_mode = off")
     emp.execute("SELECT id FROM emp WHERE pay > 50").fetchall()
     status = joined(dba, entry)
     attack.attempt("a pass kept until its statement is over", status == ACCEPTED)
