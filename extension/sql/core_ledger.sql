@@ -11,10 +11,11 @@ COMMENT ON DOMAIN pg_catalog.ledger_past_sn IS 'number of a row version in the h
 CREATE SEQUENCE confide.ledger_numbers;
 COMMENT ON SEQUENCE confide.ledger_numbers IS 'numbers of row versions of all ledger tables';
 
-CREATE FUNCTION confide.ledger_report(target regclass, nonce pg_catalog.enc_bytea, old_size int8 DEFAULT 0)
+CREATE FUNCTION confide.ledger_report(target regclass, nonce pg_catalog.enc_bytea, old_size int8 DEFAULT 0,
+	only_new bool DEFAULT false)
 	RETURNS pg_catalog.enc_text
 	AS 'MODULE_PATHNAME', 'cfd_ledger_report' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION confide.ledger_report(regclass, pg_catalog.enc_bytea, int8) IS
+COMMENT ON FUNCTION confide.ledger_report(regclass, pg_catalog.enc_bytea, int8, bool) IS
 	'what is wrong with a ledger table, in a report that the keeper signs; for "confide verify table"';
 CREATE FUNCTION confide.ledger_checkpoint(target regclass) RETURNS text
 	AS 'MODULE_PATHNAME', 'cfd_ledger_checkpoint' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;

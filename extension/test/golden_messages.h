@@ -1654,33 +1654,37 @@ static void
 golden_ledger_check(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x74', '\x65', '\x78', '\x74',
-		'\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78',
+		'\x74', '\x00',
 	};
 	CfdReadLedgerCheck read;
-	const CfdWireLedgerCheck filled = {.log = 67305985u};
+	const CfdWireLedgerCheck filled = {.log = 67305985u, .since = 650777868590383874u};
 
-	check(cfd_decode_ledger_check(golden_bytes, 18, &read), "LedgerCheck is read");
+	check(cfd_decode_ledger_check(golden_bytes, 26, &read), "LedgerCheck is read");
 	check(read.head.log == (uint32_t) UINT64_C(67305985), "log of LedgerCheck");
+	check(read.head.since == (uint64_t) UINT64_C(650777868590383874), "since of LedgerCheck");
 	check(strcmp(read.schema, "text") == 0, "schema of LedgerCheck");
 	check(strcmp(read.table, "text") == 0, "table of LedgerCheck");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerCheck filled");
-	check(!cfd_decode_ledger_check(golden_bytes, 17, &read), "LedgerCheck cut short");
+	check(!cfd_decode_ledger_check(golden_bytes, 25, &read), "LedgerCheck cut short");
 }
 
 static void
 golden_ledger_check_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09',
 	};
 	CfdReadLedgerCheckAnswer read;
-	const CfdWireLedgerCheckAnswer filled = {.size = 578437695752307201u};
+	const CfdWireLedgerCheckAnswer filled = {.size = 578437695752307201u, .first = 650777868590383874u};
 
-	check(cfd_decode_ledger_check_answer(golden_bytes, 8, &read), "LedgerCheckAnswer is read");
+	check(cfd_decode_ledger_check_answer(golden_bytes, 16, &read), "LedgerCheckAnswer is read");
 	check(read.head.size == (uint64_t) UINT64_C(578437695752307201), "size of LedgerCheck");
+	check(read.head.first == (uint64_t) UINT64_C(650777868590383874), "first of LedgerCheck");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerCheckAnswer filled");
-	check(!cfd_decode_ledger_check_answer(golden_bytes, 7, &read), "LedgerCheckAnswer cut short");
+	check(!cfd_decode_ledger_check_answer(golden_bytes, 15, &read), "LedgerCheckAnswer cut short");
 }
 
 static void

@@ -58,6 +58,9 @@ pub enum Command {
         /// asked for with its size.
         #[arg(long, value_name = "FILE")]
         digest: Option<PathBuf>,
+        /// It may be about the values of versions since the checkpoint only.
+        #[arg(long, requires = "digest")]
+        new: bool,
     },
     /// A checkpoint of a ledger table, perhaps with a proof that goes on from an older one, or
     /// that a row version is in it.
@@ -126,11 +129,13 @@ pub fn run(command: &Command) -> Result<String, String> {
             by,
             nonce,
             digest,
+            new,
         } => table::verify(
             &text(file)?,
             nonce.as_bytes(),
             &by.key()?,
             digest.as_deref(),
+            *new,
         )
         .map_err(|e| format!("{}: {e}", file.display())),
         Command::Checkpoint {

@@ -297,6 +297,15 @@ impl Log {
         Ok(())
     }
 
+    /// The least number of a version that was written by this entry or later.
+    pub fn first_since(&self, entry: u64) -> u64 {
+        if entry == 0 {
+            return 0;
+        }
+        let later = self.versions.iter().filter(|(_, v)| v.index >= entry);
+        later.map(|(sn, _)| *sn).min().unwrap_or(u64::MAX)
+    }
+
     /// Whether an entry's transaction was rolled back.
     pub fn is_void(&self, index: u64) -> bool {
         among(&self.void, index)

@@ -15,6 +15,7 @@
 //! principal app
 //! versions 1190                 row versions that are as they were written
 //! erased 2
+//! since 800                     of versions before this entry the columns were not compared
 //! unconfirmed 17                a version whose transaction nobody saw end; not in the table
 //! finding 5 altered             version and what is wrong with it; 0: the table
 //! more 0                        findings beyond those listed
@@ -113,6 +114,8 @@ pub struct Report {
     pub versions: u64,
     /// Row versions that were erased.
     pub erased: u64,
+    /// Columns of versions that were written before this entry were not compared; 0: all were.
+    pub since: u64,
     /// Row versions that are not there, and of whose transactions nobody knows the end.
     pub unconfirmed: Vec<u64>,
     /// What is wrong.
@@ -160,6 +163,9 @@ impl Report {
             self.versions,
             self.erased
         );
+        if self.since > 0 {
+            let _ = writeln!(text, "since {}", self.since);
+        }
         for sn in &self.unconfirmed {
             let _ = writeln!(text, "unconfirmed {sn}");
         }
@@ -201,6 +207,7 @@ fn parse(text: &str) -> Result<Report, Error> {
         principal: field("principal")?,
         versions: number(&field("versions")?)?,
         erased: number(&field("erased")?)?,
+        since: 0,
         unconfirmed: Vec::new(),
         findings: Vec::new(),
         more: 0,
@@ -208,6 +215,7 @@ fn parse(text: &str) -> Result<Report, Error> {
     };
     for line in lines {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["since", entry] => report.since = number(entry)?,
             ["unconfirmed", sn] => report.unconfirmed.push(number(sn)?),
             ["finding", sn, word] => report.findings.push(Finding {
                 sn: number(sn)?,

@@ -18,6 +18,7 @@ fn report() -> Report {
         principal: "app".into(),
         versions: 7,
         erased: 1,
+        since: 800,
         unconfirmed: vec![3],
         findings: vec![
             Finding {

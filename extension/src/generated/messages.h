@@ -822,7 +822,7 @@ typedef struct CfdWireLedgerRow
 {
 	uint32_t	log;	/* Partition of the table's log. */
 	uint32_t	what;	/* super::ledger::WRITE and others. */
-	uint64_t	number;	/* How many the transaction has had before: those that the channel has from here on were rolled back. Of a walk: 0. Of a version that a result shows: the row's number, times super::ledger::SOURCES, and the source of its columns. */
+	uint64_t	number;	/* How many the transaction has had before: those that the channel has from here on were rolled back. Of a walk: 1 if the columns are left out, since an earlier walk has compared them; else 0. Of a version that a result shows: the row's number, times super::ledger::SOURCES, and the source of its columns. */
 	uint64_t	sn;	/* Number of the version. */
 	uint64_t	other;	/* Of what is written: the version that it replaces, or 0. */
 	int64_t	time;	/* When, in microseconds since 2000-01-01 UTC. */
@@ -858,15 +858,17 @@ typedef struct CfdWireLedgerCheck
 {
 	uint32_t	log;	/* Partition of the table's log. */
 	uint8_t	zero1[4];
+	uint64_t	since;	/* Columns of versions that were written before this entry need not be compared again. */
 } CFD_IN_MESSAGE CfdWireLedgerCheck;
-_Static_assert(sizeof(CfdWireLedgerCheck) == 8, "CfdWireLedgerCheck");
+_Static_assert(sizeof(CfdWireLedgerCheck) == 16, "CfdWireLedgerCheck");
 
 /* What it is answered with. */
 typedef struct CfdWireLedgerCheckAnswer
 {
 	uint64_t	size;	/* Number of entries. */
+	uint64_t	first;	/* Columns of versions with smaller numbers may be left out. */
 } CFD_IN_MESSAGE CfdWireLedgerCheckAnswer;
-_Static_assert(sizeof(CfdWireLedgerCheckAnswer) == 8, "CfdWireLedgerCheckAnswer");
+_Static_assert(sizeof(CfdWireLedgerCheckAnswer) == 16, "CfdWireLedgerCheckAnswer");
 
 /* Ends a walk, and signs what it found, a text. */
 typedef struct CfdWireLedgerReport

@@ -51,16 +51,17 @@ open_readable(Oid oid)
 }
 
 static void
-walk(Relation table, Relation relation, Snapshot snapshot, uint32 what, uint64 *rows)
+walk(Relation table, Relation relation, Snapshot snapshot, CfdWireLedgerRow row, uint64 first, uint64 *rows)
 {
 	TupleTableSlot *slot = table_slot_create(relation, NULL);
 	TableScanDesc scan = table_beginscan(relation, snapshot, 0, NULL);
 
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
-		CfdWireLedgerRow head = {.what = what};
+		CfdWireLedgerRow head = row;
 
 		CHECK_FOR_INTERRUPTS();
+		head.number = cfd_ledger_number(relation, slot) < first;
 		cfd_ledger_send(table, relation, slot, &head);
 		if (++*rows % PROGRESS_ROWS == 0)
 			ereport(NOTICE, (errmsg(UINT64_FORMAT " row versions of \"%s\" read",
@@ -70,32 +71,36 @@ walk(Relation table, Relation relation, Snapshot snapshot, uint32 what, uint64 *
 	ExecDropSingleTupleTableSlot(slot);
 }
 
-static void
-begin_walk(Relation table)
+/* The number of the first version whose columns are to be compared. */
+static uint64
+begin_walk(Relation table, uint64 since)
 {
-	CfdWireLedgerCheck body = {.log = cfd_open_log(table)};
+	CfdWireLedgerCheck body = {.log = cfd_open_log(table),.since = since};
+	CfdReadLedgerCheckAnswer read;
 	uint32		length;
 	char	   *names = cfd_ledger_names(table, &length);
+	const char *answer = cfd_call(CFD_KIND_LEDGER_CHECK, &body, sizeof(body), names, length, &length);
 
-	(void) cfd_call(CFD_KIND_LEDGER_CHECK, &body, sizeof(body), names, length, &length);
+	CFD_DECODE(ledger_check_answer, answer, length, &read);
 	pfree(names);
+	return read.head.first;
 }
 
 /* A history that is missing has no rows: the keeper finds that they are. */
 static void
-walk_both(Relation table)
+walk_both(Relation table, uint64 since)
 {
 	Oid			oid = cfd_ledger_history(table);
 	Relation	history = OidIsValid(oid) ? try_relation_open(oid, AccessShareLock) : (Relation) NULL;
 	Snapshot	snapshot;
+	uint64		first = begin_walk(table, since);
 	uint64		rows = 0;
 
-	begin_walk(table);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	walk(table, table, snapshot, CFD_LEDGER_CURRENT, &rows);
+	walk(table, table, snapshot, (CfdWireLedgerRow) {.what = CFD_LEDGER_CURRENT}, first, &rows);
 	if (history != NULL && history->rd_rel->relkind == RELKIND_RELATION &&
 		cfd_columns(history)->ledger.role == CFD_LEDGER_HISTORY)
-		walk(table, history, snapshot, CFD_LEDGER_PAST, &rows);
+		walk(table, history, snapshot, (CfdWireLedgerRow) {.what = CFD_LEDGER_PAST}, first, &rows);
 	UnregisterSnapshot(snapshot);
 	if (history != NULL)
 		relation_close(history, AccessShareLock);
@@ -109,7 +114,7 @@ cfd_ledger_report(PG_FUNCTION_ARGS)
 	CfdWireLedgerReport body = {.nonce = DatumGetUInt64(PG_GETARG_DATUM(1)),.old = PG_GETARG_INT64(2)};
 	uint32		length;
 
-	walk_both(table);
+	walk_both(table, PG_GETARG_BOOL(3) ? body.old : 0);
 	cfd_begin();
 	body.to = cfd_new_slot(CFD_STATEMENT);
 	(void) cfd_call(CFD_KIND_LEDGER_REPORT, &body, sizeof(body), NULL, 0, &length);

@@ -39,6 +39,9 @@ extern void cfd_ledger_written(Relation relation, TupleTableSlot **slots, int co
 /* A version was deleted. Frees it. */
 extern void cfd_ledger_deleted(Relation relation, TupleTableSlot *before);
 
+/* The number of a row version. */
+extern int64 cfd_ledger_number(Relation relation, TupleTableSlot *slot);
+
 /* message.c: a row as a message. */
 extern void cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head);
 /* Without columns. */

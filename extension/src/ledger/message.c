@@ -134,6 +134,12 @@ text_at(TupleTableSlot *slot, int index)
 	return slot->tts_isnull[index] ? "" : TextDatumGetCString(slot->tts_values[index]);
 }
 
+static bool
+is_light_walk(const CfdWireLedgerRow *head)
+{
+	return (head->what == CFD_LEDGER_CURRENT || head->what == CFD_LEDGER_PAST) && head->number == 1;
+}
+
 /* `relation` is the table, or its history, that the row is of. */
 void
 cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head)
@@ -157,7 +163,8 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	if (at.role == CFD_LEDGER_HISTORY)
 		head->until = slot->tts_isnull[at.valid_to] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_to]);
 	cfd_ledger_append_text(&body, at.role == CFD_LEDGER_HISTORY ? text_at(slot, at.ended_by) : "");
-	for (int i = 0; i < desc->natts; i++)
+	/* Of a walk that need not compare them, the columns stay here. */
+	for (int i = 0; i < desc->natts && !is_light_walk(head); i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped && !slot->tts_isnull[i] && !is_own(&at, i))
 			append_cell(&body, TupleDescAttr(desc, i), slot->tts_values[i]);

@@ -151,8 +151,8 @@ cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, TupleTabl
 		stamp(relation, slots[i], time, by);
 }
 
-static int64
-number_of(Relation relation, TupleTableSlot *slot)
+int64
+cfd_ledger_number(Relation relation, TupleTableSlot *slot)
 {
 	int			index = cfd_columns(relation)->ledger.sn;
 
@@ -170,7 +170,7 @@ cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, TupleTa
 		CfdWireLedgerRow head = {.what = CFD_LEDGER_WRITE};
 
 		if (before != NULL)
-			head.other = number_of(relation, before);
+			head.other = cfd_ledger_number(relation, before);
 		(void) cfd_open_log(relation);
 		head.number = cfd_ledger_next();
 		cfd_ledger_send(relation, relation, slots[i], &head);
@@ -196,7 +196,7 @@ cfd_ledger_deleted(Relation relation, TupleTableSlot *before)
 		table = cfd_ledger_table_of(relation);
 		head.what = CFD_LEDGER_ERASE;
 	}
-	head.sn = number_of(relation, before);
+	head.sn = cfd_ledger_number(relation, before);
 	head.time = table == relation ? time_after(relation, before) : cfd_ledger_time();
 	(void) cfd_open_log(table);
 	head.number = cfd_ledger_next();

@@ -33,6 +33,11 @@ pub struct Arguments {
     /// made.
     #[arg(long, value_name = "FILE")]
     digest: Option<PathBuf>,
+    /// Compares the values of row versions only that were written since the checkpoint; of those before it
+    /// is looked whether each is where it belongs. For tables that were verified when the
+    /// checkpoint was made.
+    #[arg(long, requires = "digest")]
+    new: bool,
     /// Where psql is (default: found as commands are).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
@@ -48,9 +53,12 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     };
     let nonce = nonce()?;
     let quoted = arguments.table.replace('\'', "''");
-    let query = format!("SELECT confide.ledger_report('{quoted}', '{nonce}', {old})");
+    let query = format!(
+        "SELECT confide.ledger_report('{quoted}', '{nonce}', {old}, {})",
+        arguments.new && old > 0
+    );
     let note_was = psql(arguments, &query)?;
-    let said = verify(&note_was, nonce.as_bytes(), &key, kept)?;
+    let said = verify(&note_was, nonce.as_bytes(), &key, kept, arguments.new)?;
     if let Some(path) = &arguments.digest {
         let note = psql(
             arguments,
@@ -99,6 +107,7 @@ pub fn verify(
     nonce: &[u8],
     key: &VerifyingKey,
     digest: Option<&Path>,
+    new: bool,
 ) -> Result<String, String> {
     let report = Report::verify(&note_of(note), nonce, key).map_err(|e| e.to_string())?;
     let mut lines = vec![
@@ -124,9 +133,20 @@ pub fn verify(
             "note: version {sn} is not there; nobody saw whether its transaction committed"
         ));
     }
-    if let Some(path) = digest {
-        goes_on(&report, &checkpoint_in(&text(path)?, key)?)?;
+    let kept = digest.map(|path| checkpoint_in(&text(path)?, key));
+    let kept = kept.transpose()?;
+    if let Some(kept) = &kept {
+        goes_on(&report, kept)?;
         lines.push("the log goes on from the checkpoint".into());
+    }
+    if report.since > 0 {
+        if !new || kept.is_none_or(|kept| report.since > kept.size) {
+            return Err("the report leaves out versions that it should compare".into());
+        }
+        lines.push(format!(
+            "values of versions before entry {} were not compared again",
+            report.since
+        ));
     }
     if report.findings.is_empty() && report.more == 0 {
         lines.insert(0, "verified".into());

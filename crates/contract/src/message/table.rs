@@ -1022,7 +1022,8 @@ messages! {
         /// [`super::ledger::WRITE`] and others.
         what: u32,
         /// How many the transaction has had before: those that the channel has from here on
-        /// were rolled back. Of a walk: 0. Of a version that a result shows: the row's number,
+        /// were rolled back. Of a walk: 1 if the columns are left out, since an earlier walk has
+        /// compared them; else 0. Of a version that a result shows: the row's number,
         /// times [`super::ledger::SOURCES`], and the source of its columns.
         number: u64,
         /// Number of the version.
@@ -1070,7 +1071,9 @@ messages! {
     /// committed by then.
     LedgerCheck = 111, body<'a> {
         /// Partition of the table's log.
-        log: u32 => 4 zeros;
+        log: u32 => 4 zeros,
+        /// Columns of versions that were written before this entry need not be compared again.
+        since: u64;
         /// Schema of the table.
         schema: &'a str [],
         /// Its name.
@@ -1078,6 +1081,8 @@ messages! {
     } answer {
         /// Number of entries.
         size: u64,
+        /// Columns of versions with smaller numbers may be left out.
+        first: u64,
     };
     /// Ends a walk, and signs what it found, a text.
     LedgerReport = 112, body {

@@ -60,6 +60,8 @@ pub(super) struct Doings {
 struct Walk {
     log: u32,
     size: u64,
+    /// Versions before this entry may come without their columns.
+    since: u64,
     seen: HashSet<u64>,
     /// Entries whose transactions were running when it began.
     running: HashSet<u64>,
@@ -347,6 +349,7 @@ impl Connection {
             let mut walk = Walk {
                 log: body.log,
                 size: log.size(),
+                since: body.since,
                 seen: HashSet::new(),
                 running: HashSet::new(),
                 versions: 0,
@@ -364,7 +367,9 @@ impl Connection {
             Ok(walk)
         })?;
         walk.seen.reserve(1024);
-        self.answer(&answer::LedgerCheck { size: walk.size });
+        let first = self.with_log(body.log, |log| Ok(log.first_since(body.since)))?;
+        let size = walk.size;
+        self.answer(&answer::LedgerCheck { size, first });
         self.ledger.walk = Some(walk);
         Ok(())
     }
@@ -375,7 +380,11 @@ impl Connection {
         if walk.log != body.log {
             return Err(not_begun());
         }
-        let row = self.ledger_hash(body);
+        let light = body.number == 1;
+        let row = match light {
+            true => None,
+            false => self.ledger_hash(body).ok(),
+        };
         let store = &self.keeper.store;
         let found = self.with_log(body.log, |log| {
             let Some(version) = log.versions.get(&body.sn) else {
@@ -386,7 +395,9 @@ impl Connection {
             }
             let written = log.entry(store, version.index)?;
             // A value that is not there any more is another one as well.
-            if row.as_ref().ok() != Some(&written.row) {
+            let compared = row.as_ref() == Some(&written.row);
+            let known = light && version.index < walk.since;
+            if !(compared || known) {
                 return Ok(Some(What::Altered));
             }
             if log.is_void(version.index) {
@@ -444,6 +455,7 @@ impl Connection {
                 principal: client.name.clone(),
                 versions: walk.versions,
                 erased,
+                since: walk.since,
                 unconfirmed,
                 findings: std::mem::take(&mut walk.findings),
                 more: walk.more,
