@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -114,6 +114,10 @@ bench-pgbench: ## pgbench through the proxy beside PgBouncer: CLIENTS=1,8 WORKLO
 bench-keys: ## index builds, ORDER BY and lookups by a protected key: ROWS=1000000 ROUNDS=3
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench keys
+
+bench-ledger: ## ledger tables beside plaintext and plain Confide: ROWS=20000 ROUNDS=5 SIGNED=100 SIZES=1000,10000,100000
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench ledger
 
 bench-ablations: ## what each part of the design is worth: SF=0.1 ROUNDS=3 SHARES=100,50,25,10 PARTS=...
 	@scripts/deps
