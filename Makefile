@@ -22,7 +22,7 @@ demo-ledger: ## edit a page of a ledger table as root, and show what is said of 
 	@scripts/up
 	@demo/ledger
 
-up: ## start whatever is down: keeper, PostgreSQL, proxy
+up: ## start whatever is down: keeper, PostgreSQL, proxy; MODE=software: without a keeper
 	@scripts/deps
 	@scripts/build
 	@scripts/up

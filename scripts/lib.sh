@@ -14,6 +14,8 @@ TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
 RUN=${CONFIDE_RUN:-$ROOT/.run}
 PGPORT_=${CONFIDE_PGPORT:-5442}
 PROXY_PORT=${CONFIDE_APP_PORT:-6432}
+# keeper, or software: no keeper at all, only the family soft_. A stack keeps its mode.
+STACK_MODE=${MODE:-$(cat "$RUN/mode" 2>/dev/null || echo keeper)}
 
 say() { printf '%s\n' "$*"; }
 die() {

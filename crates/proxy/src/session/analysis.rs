@@ -190,10 +190,8 @@ impl Core {
             .iter()
             .flat_map(|s| s.edits.iter().cloned())
             .collect();
-        let sealed = edits
-            .iter()
-            .flat_map(|e| &e.pieces)
-            .any(|p| matches!(p, Piece::Envelope(_)));
+        // Encodings need no session with the keeper, and outlive it.
+        let sealed = wants_keeper(&statements);
         if touches || sealed {
             match self.may_carry(failed)? {
                 Carries::Yes => {}

@@ -112,6 +112,7 @@ impl Core {
                 answer.map_err(Stop::Fatal)?;
                 self.adopt();
                 match task.purpose {
+                    Purpose::Startup if self.shared.config.software => Ok(Next::Nothing),
                     Purpose::Startup if self.enabled => self.first_message(task),
                     Purpose::Startup if !self.view.reports() => {
                         task.at = At::Types;
