@@ -81,11 +81,6 @@ MADE = {
         "INSERT INTO dept VALUES (1, 'Ann');; SELECT boss FROM dept",
         [("Ann",)],
     ),
-    "index with a condition": (
-        "CREATE INDEX i ON fresh (id) WHERE pay < most",
-        "UPDATE fresh SET id = 4;; SELECT pay FROM fresh WHERE id = 4",
-        [("30",)],
-    ),
     "partition": (
         "CREATE TABLE parts_1 (id int NOT NULL, pay enc_int4);; ALTER TABLE parts_1 OWNER TO app;; "
         "ALTER TABLE parts ATTACH PARTITION parts_1 FOR VALUES FROM (0) TO (10)",
@@ -135,6 +130,23 @@ def test_made_by_a_superuser(app, tables, dba, schema, name):
     authorise(tables, schema)
     allowed = all_of(tables, victim)
     assert (allowed.sqlstate, allowed.rows) == (None, rows), allowed.message
+
+
+def test_an_index_with_a_condition(app, tables, dba, schema):
+    """What a superuser makes is not in use: its condition runs in nobody's session before the
+    owner builds it, which must be authorised. Bug: the condition is evaluated all the same."""
+    dba.execute("CREATE INDEX i ON fresh (id) WHERE pay < most")
+    app.execute("SELECT id FROM fresh")  # its schema is told with it
+    app.execute("INSERT INTO fresh VALUES (3, 30, 40)")
+    ready = "SELECT indisvalid OR indisready FROM pg_index WHERE indexrelid = 'i'::regclass"
+    assert dba.execute(ready).fetchone() == (False,)
+    outcome = run(tables, "REINDEX TABLE fresh")
+    assert outcome.sqlstate == "42501", outcome
+    authorise(tables, schema)
+    tables.execute("REINDEX INDEX i")
+    assert dba.execute(ready).fetchone() == (True,)
+    found = tables.execute("UPDATE fresh SET id = 4 WHERE id = 3 RETURNING pay").fetchall()
+    assert found == [(30,)]
 
 
 def test_the_hint(tables, dba, schema):
