@@ -5,7 +5,7 @@
  *
  * Not for secrets: its tables tell by their timing what is encrypted.
  *
- * Invariant: includes nothing of PostgreSQL, so that the golden test has it, too.
+ * Invariant: includes nothing of PostgreSQL, so that it can be tried by itself.
  */
 #ifndef CFD_SOFT_AES_H
 #define CFD_SOFT_AES_H

@@ -7,7 +7,7 @@
  * It is here, by the processor's instructions or in plain C, so that comparing needs no
  * library. Nothing is secret, so nothing takes a constant time.
  *
- * Invariant: agrees with the crate (extension/test/golden.c has its vectors).
+ * Invariant: agrees with the crate (tests/families/test_soft.py compares orders of many values).
  */
 #include "postgres.h"
 
