@@ -27,8 +27,6 @@ typedef struct CfdCellColumn
 	unsigned char identity[CFD_CELL_COLUMN_BYTES];
 } CfdCellColumn;
 
-extern void cfd_cells_init(void);
-
 /* types.c: code of a type rnd_..., 0 for any other; whether a type contains one. */
 extern uint8 cfd_cell_code(Oid type);
 extern bool cfd_cell_contains(Oid type);

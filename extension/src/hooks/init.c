@@ -164,8 +164,6 @@ _PG_init(void)
 	previous_shmem_startup = shmem_startup_hook;
 	shmem_startup_hook = shmem_startup;
 	cfd_types_init();
-	cfd_cells_init();
-	cfd_soft_init();
 	cfd_statement_init();
 	cfd_transaction_init();
 	cfd_refusals_init();

@@ -17,8 +17,6 @@
 #include "nodes/primnodes.h"
 #include "wire/wire.h"
 
-extern void cfd_soft_init(void);
-
 /* types.c: code of a type soft_..., 0 for any other; type of a sum. */
 extern uint8 cfd_soft_code(Oid type);
 extern Oid	cfd_soft_oid(uint8 code);

@@ -75,6 +75,7 @@ static Oid	access_method = InvalidOid;
 static Oid	ledger_number = InvalidOid;
 static Oid	ledger_past_number = InvalidOid;
 static bool loaded = false;
+static uint64 changes = 1;		/* to the catalogs that types come from */
 
 static void
 cfd_types_invalidate(Datum arg, int cache, uint32 hash)
@@ -83,6 +84,7 @@ cfd_types_invalidate(Datum arg, int cache, uint32 hash)
 	(void) cache;
 	(void) hash;
 	loaded = false;
+	changes++;
 }
 
 void
@@ -175,6 +177,47 @@ Oid
 cfd_plain_oid(uint8 code)
 {
 	return code <= CFD_TYPE_MAX ? types[code].plain : InvalidOid;
+}
+
+static bool
+load_family(CfdFamily *family)
+{
+	char		name[NAMEDATALEN];
+
+	if (!load())
+		return false;
+	if (family->looked_up == changes)
+		return true;
+	family->looked_up = changes;	/* as in load() */
+	memset(family->oids, 0, sizeof(family->oids));
+	if (!OidIsValid(oids[CFD_TYPE_BOOL]))
+		return true;
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+	{
+		snprintf(name, sizeof(name), "%s%s", family->prefix, cfd_plain_name(code));
+		family->oids[code] = oid_of(name);
+	}
+	return true;
+}
+
+uint8
+cfd_code_in(CfdFamily *family, Oid type)
+{
+	/* Types made by initdb are not ours. */
+	if (type < FirstNormalObjectId || !load_family(family))
+		return 0;
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+	{
+		if (family->oids[code] == type)
+			return code;
+	}
+	return 0;
+}
+
+Oid
+cfd_oid_in(CfdFamily *family, uint8 code)
+{
+	return code <= CFD_TYPE_MAX && load_family(family) ? family->oids[code] : InvalidOid;
 }
 
 Oid

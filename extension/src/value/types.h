@@ -41,6 +41,18 @@ typedef enum CfdLedgerRole
 } CfdLedgerRole;
 extern CfdLedgerRole cfd_ledger_role(Oid type);
 
+/* The types of another family: its prefix and the name of a plain type. Begins as {prefix}. */
+typedef struct CfdFamily
+{
+	const char *prefix;
+	uint64		looked_up;		/* when its types were, by the count of changes to catalogs */
+	Oid			oids[CFD_TYPE_MAX + 1];
+} CfdFamily;
+
+/* Code of a type of the family, 0 for any other; OID of the type with a code, InvalidOid for none. */
+extern uint8 cfd_code_in(CfdFamily *family, Oid type);
+extern Oid	cfd_oid_in(CfdFamily *family, uint8 code);
+
 /* OID of the access method "confide", InvalidOid when there is none. */
 extern Oid	cfd_access_method(void);
 
