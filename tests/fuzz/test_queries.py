@@ -331,5 +331,5 @@ def test_random_queries(stack, report):
         untested = sum(counts[state] for state in REFUSED)
         assert untested < wanted * 0.05, "so much is refused that little is tested"
         assert counts["not empty"] > wanted * 0.3
-        rare = {n: nodes[n] for n, (_, least) in NODES.items() if nodes[n] < least * wanted / 1000}
+        rare = {n: nodes[n] for n, (_, least) in NODES.items() if nodes[n] < least * wanted // 1000}
         assert not rare, f"batched nodes that few queries reached: {rare}"
