@@ -255,10 +255,20 @@ def accepts(url: str) -> bool:
 
 
 def alive(pid: int) -> bool:
+    """Whether any thread of the process is: the first one may be gone while others still hold
+    its files, and locks on these."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        tasks = os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):
         return False
+    for task in tasks:
+        try:
+            stat = Path(f"/proc/{pid}/task/{task}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if stat.rsplit(")", 1)[1].split()[0] not in "ZX":
+            return True
+    return False
 
 
 def children(pid: int) -> list[int]:
