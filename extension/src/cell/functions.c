@@ -159,17 +159,11 @@ cell_in(FunctionCallInfo fcinfo, const Kind *kind, PGFunction input)
 {
 	const char *text = PG_GETARG_CSTRING(0);
 	struct varlena *cell;
-	size_t		length;
-	size_t		bytes;
 
 	if (strncmp(text, CFD_CELL_PREFIX, PREFIX_LENGTH) != 0)
 		return taken(fcinfo, kind, input);
-	text += PREFIX_LENGTH;
-	length = strlen(text);
-	bytes = CFD_BASE64_BYTES(length);
-	cell = palloc(VARHDRSZ + bytes);
-	SET_VARSIZE(cell, VARHDRSZ + bytes);
-	if (!cfd_base64_decode((unsigned char *) VARDATA(cell), text, length))
+	cell = cfd_base64_varlena(text + PREFIX_LENGTH);
+	if (cell == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 errmsg("malformed cell of type rnd_%s", cfd_plain_name(kind->type)),

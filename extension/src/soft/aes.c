@@ -1,163 +1,59 @@
 /*
  * aes.c
- *	  AES-128 (FIPS 197) under the key of aes.h: see there.
+ *	  AES-128 under the key of aes.h, by libcrypto, which PostgreSQL itself is linked with.
  *
- * The tables are computed at the first use.
+ * Many blocks at once cost what one costs: most of a call is the library's own.
  *
- * Invariant: with the processor's instructions and without them the result is the same.
+ * Invariant: the key is public, so nothing that is kept here is a secret.
  */
-#include <stdbool.h>
-#include <string.h>
+#include "postgres.h"
+
+#include <openssl/evp.h>
 
 #include "soft/aes.h"
 #include "wire/wire.h"
 
-#define ROUNDS 10
+#ifndef USE_OPENSSL
+#error "Confide needs a PostgreSQL that was built with OpenSSL."
+#endif
 
-static unsigned char substitution[256];
-static unsigned char round_keys[ROUNDS + 1][CFD_AES_BYTES];
-static bool ready = false;
+/* Of this process; made at the first use, and kept. */
+static EVP_CIPHER_CTX *cipher = NULL;
 
-/* Twice a number of the field of 256. */
-static unsigned char
-twice(unsigned char x)
-{
-	return (unsigned char) (x << 1 ^ (x & 0x80 ? 0x1b : 0));
-}
+static void fail_cipher(void) pg_attribute_noreturn();
 
-static unsigned char
-rotated(unsigned char x, int by)
-{
-	return (unsigned char) (x << by | x >> (8 - by));
-}
-
-/* Goes through all numbers but 0 as powers of 3, and through their inverses beside them. */
 static void
-make_substitution(void)
+fail_cipher(void)
 {
-	unsigned char power = 1;
-	unsigned char inverse = 1;
-
-	do
-	{
-		power ^= twice(power);
-		/* A third: times 0xf6. */
-		inverse ^= (unsigned char) (inverse << 1);
-		inverse ^= (unsigned char) (inverse << 2);
-		inverse ^= (unsigned char) (inverse << 4);
-		if (inverse & 0x80)
-			inverse ^= 0x09;
-		substitution[power] = inverse ^ rotated(inverse, 1) ^ rotated(inverse, 2) ^
-			rotated(inverse, 3) ^ rotated(inverse, 4) ^ 0x63;
-	} while (power != 1);
-	substitution[0] = 0x63;
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("could not compare encoded values"),
+			 errdetail("libcrypto does not give AES-128.")));
 }
 
 static void
-make_tables(void)
+make_cipher(void)
 {
 	static const unsigned char key[CFD_AES_BYTES] = CFD_SOFT_ORDER_HASH_KEY;
-	unsigned char constant = 1;
+	EVP_CIPHER_CTX *made = EVP_CIPHER_CTX_new();
 
-	make_substitution();
-	memcpy(round_keys[0], key, sizeof(key));
-	for (int round = 1; round <= ROUNDS; round++)
+	if (made == NULL || EVP_EncryptInit_ex(made, EVP_aes_128_ecb(), NULL, key, NULL) != 1 ||
+		EVP_CIPHER_CTX_set_padding(made, 0) != 1)
 	{
-		const unsigned char *before = round_keys[round - 1];
-		unsigned char *after = round_keys[round];
-
-		for (int i = 0; i < 4; i++)
-			after[i] = before[i] ^ substitution[before[12 + (i + 1) % 4]];
-		after[0] ^= constant;
-		for (int i = 4; i < CFD_AES_BYTES; i++)
-			after[i] = before[i] ^ after[i - 4];
-		constant = twice(constant);
+		EVP_CIPHER_CTX_free(made);
+		fail_cipher();
 	}
-	ready = true;
+	cipher = made;
 }
-
-static void
-add_key(unsigned char *state, int round)
-{
-	for (int i = 0; i < CFD_AES_BYTES; i++)
-		state[i] ^= round_keys[round][i];
-}
-
-/* SubBytes and ShiftRows. */
-static void
-substitute(unsigned char *state)
-{
-	unsigned char old[CFD_AES_BYTES];
-
-	memcpy(old, state, sizeof(old));
-	for (int column = 0; column < 4; column++)
-	{
-		for (int row = 0; row < 4; row++)
-			state[4 * column + row] = substitution[old[4 * ((column + row) % 4) + row]];
-	}
-}
-
-static void
-mix(unsigned char *state)
-{
-	for (unsigned char *c = state; c < state + CFD_AES_BYTES; c += 4)
-	{
-		unsigned char first = c[0];
-		unsigned char all = c[0] ^ c[1] ^ c[2] ^ c[3];
-
-		c[0] ^= all ^ twice(c[0] ^ c[1]);
-		c[1] ^= all ^ twice(c[1] ^ c[2]);
-		c[2] ^= all ^ twice(c[2] ^ c[3]);
-		c[3] ^= all ^ twice(c[3] ^ first);
-	}
-}
-
-static void
-in_plain_c(unsigned char *out, const unsigned char *in)
-{
-	unsigned char state[CFD_AES_BYTES];
-
-	memcpy(state, in, sizeof(state));
-	add_key(state, 0);
-	for (int round = 1; round < ROUNDS; round++)
-	{
-		substitute(state);
-		mix(state);
-		add_key(state, round);
-	}
-	substitute(state);
-	add_key(state, ROUNDS);
-	memcpy(out, state, sizeof(state));
-}
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-__attribute__((target("aes,sse2")))
-static void
-by_instructions(unsigned char *out, const unsigned char *in)
-{
-	__m128i		state = _mm_loadu_si128((const __m128i *) in);
-
-	state = _mm_xor_si128(state, _mm_loadu_si128((const __m128i *) round_keys[0]));
-	for (int round = 1; round < ROUNDS; round++)
-		state = _mm_aesenc_si128(state, _mm_loadu_si128((const __m128i *) round_keys[round]));
-	state = _mm_aesenclast_si128(state, _mm_loadu_si128((const __m128i *) round_keys[ROUNDS]));
-	_mm_storeu_si128((__m128i *) out, state);
-}
-#endif
 
 void
-cfd_aes_order(unsigned char out[CFD_AES_BYTES], const unsigned char in[CFD_AES_BYTES])
+cfd_aes_order(unsigned char *out, const unsigned char *in, int blocks)
 {
-	if (!ready)
-		make_tables();
-#if defined(__x86_64__)
-	if (__builtin_cpu_supports("aes"))
-	{
-		by_instructions(out, in);
-		return;
-	}
-#endif
-	in_plain_c(out, in);
+	int			written = 0;
+
+	if (cipher == NULL)
+		make_cipher();
+	if (EVP_EncryptUpdate(cipher, out, &written, in, blocks * CFD_AES_BYTES) != 1 ||
+		written != blocks * CFD_AES_BYTES)
+		fail_cipher();
 }

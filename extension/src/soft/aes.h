@@ -3,15 +3,14 @@
  *	  AES-128 under the one key that hides order-revealing encodings: a permutation that
  *	  everybody can compute.
  *
- * Not for secrets: its tables tell by their timing what is encrypted.
- *
- * Invariant: includes nothing of PostgreSQL, so that it can be tried by itself.
+ * Invariant: used with this key only, which is no secret.
  */
 #ifndef CFD_SOFT_AES_H
 #define CFD_SOFT_AES_H
 
 #define CFD_AES_BYTES 16
 
-extern void cfd_aes_order(unsigned char out[CFD_AES_BYTES], const unsigned char in[CFD_AES_BYTES]);
+/* Each block by itself; both have room for all of them. */
+extern void cfd_aes_order(unsigned char *out, const unsigned char *in, int blocks);
 
 #endif

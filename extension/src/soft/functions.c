@@ -75,17 +75,11 @@ static struct varlena *
 decoded(const char *text)
 {
 	struct varlena *cell;
-	size_t		length;
-	size_t		bytes;
 
 	if (strncmp(text, CFD_SOFT_PREFIX, PREFIX_LENGTH) != 0)
 		refuse_plain();
-	text += PREFIX_LENGTH;
-	length = strlen(text);
-	bytes = CFD_BASE64_BYTES(length);
-	cell = palloc(VARHDRSZ + bytes);
-	SET_VARSIZE(cell, VARHDRSZ + bytes);
-	if (!cfd_base64_decode((unsigned char *) VARDATA(cell), text, length))
+	cell = cfd_base64_varlena(text + PREFIX_LENGTH);
+	if (cell == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 errmsg("malformed cell of the family soft_"),

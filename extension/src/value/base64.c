@@ -1,6 +1,6 @@
 /*
  * base64.c
- *	  Unpadded URL-safe base64: see base64.h. Allocates nothing.
+ *	  Unpadded URL-safe base64: see base64.h.
  *
  * Invariant: unused bits of the last character are zero.
  */
@@ -86,4 +86,15 @@ cfd_base64_decode(unsigned char *out, const char *in, size_t length)
 	if (length == 3)
 		*out++ = word >> 8;
 	return true;
+}
+
+struct varlena *
+cfd_base64_varlena(const char *text)
+{
+	size_t		length = strlen(text);
+	size_t		bytes = CFD_BASE64_BYTES(length);
+	struct varlena *made = palloc(VARHDRSZ + bytes);
+
+	SET_VARSIZE(made, VARHDRSZ + bytes);
+	return cfd_base64_decode((unsigned char *) VARDATA(made), text, length) ? made : NULL;
 }

@@ -15,5 +15,7 @@
 extern void cfd_base64_encode(char *out, const unsigned char *in, size_t bytes);
 /* False when the text is not canonical. */
 extern bool cfd_base64_decode(unsigned char *out, const char *in, size_t length);
+/* The same into memory of its own; NULL when the text is not canonical. */
+extern struct varlena *cfd_base64_varlena(const char *text);
 
 #endif
