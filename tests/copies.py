@@ -69,6 +69,7 @@ class Copy(Stack):
         owned("postgres", state / "pgdata")
         owned("confide-keeper", state / "keeper")
         self.keeper_home = state / "keeper"
+        self.keeper_socket = state / "ks" / "keeper.sock"
         self.data_home = state / "pgdata"
         self.binaries = source / "bin"
 

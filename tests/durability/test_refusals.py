@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from waiting import until
 
-TIMEOUT = 20
+TIMEOUT = 60
 
 
 @pytest.fixture
@@ -120,8 +120,14 @@ def set_aside(home: Path, name: str) -> None:
 
 def change(stack, table: str) -> None:
     """Values and WAL that an older copy does not have, and a checkpoint after them."""
-    with stack.connect_app() as connection:
-        connection.execute(f"INSERT INTO {table} VALUES (2, 43)")
+
+    def inserted():
+        # As in `served`: what was refused has had no effect.
+        with suppress(psycopg.errors.CannotConnectNow), stack.connect_app() as connection:
+            connection.execute(f"INSERT INTO {table} VALUES (2, 43)")
+            return True
+
+    until(inserted, "the keeper serves")
     with stack.connect_dba() as dba:
         dba.execute("SELECT confide.checkpoint()")
 

@@ -24,6 +24,12 @@ cannot(const char *what)
 			 errmsg("could not %s file \"%s\": %m", what, CFD_MARKER_NAME)));
 }
 
+bool
+cfd_marker_exists(void)
+{
+	return access(CFD_MARKER_NAME, F_OK) == 0;
+}
+
 uint64
 cfd_marker_read(void)
 {

@@ -15,6 +15,8 @@
 
 /* The store's number; 0 when there is no file. */
 extern uint64 cfd_marker_read(void);
+/* Whether there is a file; reports nothing. */
+extern bool cfd_marker_exists(void);
 extern void cfd_marker_write(uint64 store);
 
 #endif

@@ -17,10 +17,14 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xloginsert.h"
+#include "access/xlogrecovery.h"
 #include "session/channel.h"
-#include "wal/fault.h"
-#include "wal/rmgr.h"
+#include "session/connect.h"
 #include "session/gate.h"
+#include "wal/fault.h"
+#include "wal/marker.h"
+#include "wal/rmgr.h"
+#include "wal/slot.h"
 
 /* What a record begins with (crate redo): version, kind, counter. */
 #define KIND_OFFSET 1
@@ -32,6 +36,19 @@
 /* The upper half of the info byte is the resource manager's own. */
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
+
+/*
+ * PostgreSQL's recovery begins. What it replays is there; what it has replayed it may remove,
+ * unless a slot says that the keeper still needs it.
+ */
+static void
+begin_redo(void)
+{
+	TimeLineID	timeline;
+
+	if (cfd_keeper_wanted() && cfd_marker_exists())
+		cfd_slot_hold_for_recovery(GetXLogReplayRecPtr(&timeline));
+}
 
 /* The recovery worker tells the keeper; backends of a standby wait until it has. */
 static void
@@ -74,6 +91,7 @@ desc(StringInfo out, XLogReaderState *record)
 
 static const RmgrData manager = {
 	.rm_name = "confide",
+	.rm_startup = begin_redo,
 	.rm_redo = redo,
 	.rm_desc = desc,
 	.rm_identify = identify,

@@ -7,10 +7,18 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "compat/slots.h"
 #include "replication/slot.h"
+#include "storage/lwlock.h"
 #include "storage/spin.h"
 #include "wal/slot.h"
+
+static bool
+exists(const char *name)
+{
+	return SearchNamedReplicationSlot(name, true) != NULL;
+}
 
 bool
 cfd_slot_find(XLogRecPtr *position)
@@ -46,6 +54,17 @@ cfd_slot_move(XLogRecPtr position)
 	ReplicationSlotsComputeRequiredLSN();
 }
 
+/* The slot that this process holds goes on from here; that of recovery is not needed then. */
+static void
+drop_slot_of_recovery(void)
+{
+	if (!exists(CFD_SLOT_OF_RECOVERY))
+		return;
+	ReplicationSlotRelease();
+	ReplicationSlotDrop(CFD_SLOT_OF_RECOVERY, true);
+	CFD_SLOT_ACQUIRE(CFD_SLOT_NAME);
+}
+
 void
 cfd_slot_hold(XLogRecPtr position)
 {
@@ -63,4 +82,35 @@ cfd_slot_hold(XLogRecPtr position)
 		CFD_SLOT_CREATE(CFD_SLOT_NAME);
 		cfd_slot_move(position);
 	}
+	drop_slot_of_recovery();
+}
+
+static bool
+is_slot_free(void)
+{
+	int			used = 0;
+
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	for (int i = 0; i < max_replication_slots; i++)
+		used += ReplicationSlotCtl->replication_slots[i].in_use;
+	LWLockRelease(ReplicationSlotControlLock);
+	return used < max_replication_slots;
+}
+
+/* In the startup process, where an error would end PostgreSQL. */
+void
+cfd_slot_hold_for_recovery(XLogRecPtr position)
+{
+	if (exists(CFD_SLOT_NAME) || exists(CFD_SLOT_OF_RECOVERY))
+		return;
+	if (wal_level < WAL_LEVEL_REPLICA || !is_slot_free())
+	{
+		ereport(WARNING,
+				(errmsg("no replication slot holds the WAL for Confide's keeper until it has started"),
+				 errhint("Set wal_level to replica or more, and max_replication_slots to one more than now.")));
+		return;
+	}
+	CFD_SLOT_CREATE(CFD_SLOT_OF_RECOVERY);
+	cfd_slot_move(position);
+	ReplicationSlotRelease();
 }
