@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -66,6 +66,12 @@ compat-postgres: ## PostgreSQL's own suites give what they give without Confide;
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_COMPAT=1 .venv/bin/pytest -q tests/compat $(if $(ONLY),-k "$(ONLY)")
+
+compat: ## drivers and ORMs see on protected columns what they see on plain ones; writes docs/compatibility.md
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@CONFIDE_UPDATE=1 .venv/bin/pytest -q tests/compat/test_clients.py $(if $(ONLY),-k "$(ONLY) or document")
 
 attack: ## a superuser at play: attempts, successes, what the published profile allows
 	@scripts/deps
