@@ -359,9 +359,9 @@ golden_promote(void)
 {
 	static const char golden_bytes[] = {
 		'\x02', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
-		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x00', '\x00', '\x00', '\x00',
+		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x07', '\x00', '\x00', '\x00',
 		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07',
-		'\x00', '\x00', '\x00', '\x00',
+		'\x07', '\x00', '\x00', '\x00',
 	};
 	CfdReadPromote read;
 	const CfdWirePromote filled = {.count = 2u};
@@ -377,18 +377,23 @@ static void
 golden_promote_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x02', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
 		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09',
-		'\x01', '\x02',
+		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x01', '\x02', '\x02', '\x00',
+		'\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
 	};
 	CfdReadPromoteAnswer read;
-	const CfdWirePromoteAnswer filled = {.count = 2u};
+	const CfdWirePromoteAnswer filled = {.count = 2u, .length = 2u, .period = 578437695752307201u};
 
-	check(cfd_decode_promote_answer(golden_bytes, 26, &read), "PromoteAnswer is read");
+	check(cfd_decode_promote_answer(golden_bytes, 46, &read), "PromoteAnswer is read");
 	check(read.head.count == (uint32_t) UINT64_C(2), "count of Promote");
-	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 8, "fids of Promote");
-	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 24, "record of Promote");
+	check(read.head.length == (uint32_t) UINT64_C(2), "length of Promote");
+	check(read.head.period == (uint64_t) UINT64_C(578437695752307201), "period of Promote");
+	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 16, "fids of Promote");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 32, "record of Promote");
+	check(read.envelopes.at == golden_bytes + 34 && read.envelopes.end == golden_bytes + 34 + 12, "envelopes of Promote");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteAnswer filled");
+	check(!cfd_decode_promote_answer(golden_bytes, 45, &read), "PromoteAnswer cut short");
 }
 
 static void
@@ -1258,8 +1263,8 @@ golden_promote_search(void)
 	static const char golden_bytes[] = {
 		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
 		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
-		'\x02', '\x03', '\x04', '\x05', '\x00', '\x00', '\x00', '\x00', '\x03', '\x04', '\x05', '\x06',
-		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x00', '\x00', '\x00', '\x00',
+		'\x02', '\x03', '\x04', '\x05', '\x07', '\x00', '\x00', '\x00', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x07', '\x00', '\x00', '\x00',
 		'\x05', '\x06', '\x07', '\x08', '\x06', '\x07', '\x08', '\x09', '\x07', '\x08', '\x09', '\x0a',
 		'\x08', '\x09', '\x0a', '\x0b', '\x09', '\x0a', '\x0b', '\x0c', '\x0a', '\x0b', '\x0c', '\x0d',
 		'\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x12', '\x0c', '\x0d', '\x0e', '\x0f',
@@ -1286,22 +1291,27 @@ static void
 golden_promote_search_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
-		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09',
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07', '\x05', '\x06',
-		'\x07', '\x08', '\x06', '\x07', '\x08', '\x09',
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+		'\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x01', '\x02', '\x04', '\x05', '\x06', '\x07', '\x05', '\x06',
+		'\x07', '\x08', '\x06', '\x07', '\x08', '\x09', '\x07', '\x08', '\x09', '\x0a', '\x02', '\x00',
+		'\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
 	};
 	CfdReadPromoteSearchAnswer read;
-	const CfdWirePromoteSearchAnswer filled = {.count = 2u, .length = 2u};
+	const CfdWirePromoteSearchAnswer filled = {.count = 2u, .length = 2u, .told = 2u, .period = 578437695752307201u};
 
-	check(cfd_decode_promote_search_answer(golden_bytes, 42, &read), "PromoteSearchAnswer is read");
+	check(cfd_decode_promote_search_answer(golden_bytes, 70, &read), "PromoteSearchAnswer is read");
 	check(read.head.count == (uint32_t) UINT64_C(2), "count of PromoteSearch");
 	check(read.head.length == (uint32_t) UINT64_C(2), "length of PromoteSearch");
-	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 8, "fids of PromoteSearch");
-	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 24, "record of PromoteSearch");
-	check(read.places_count == 2 && sizeof(CfdWirePlace) * 2 == 16 && (const char *) read.places == golden_bytes + 26, "places of PromoteSearch");
+	check(read.head.told == (uint32_t) UINT64_C(2), "told of PromoteSearch");
+	check(read.head.period == (uint64_t) UINT64_C(578437695752307201), "period of PromoteSearch");
+	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 24, "fids of PromoteSearch");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 40, "record of PromoteSearch");
+	check(read.places_count == 2 && sizeof(CfdWirePlace) * 2 == 16 && (const char *) read.places == golden_bytes + 42, "places of PromoteSearch");
+	check(read.envelopes.at == golden_bytes + 58 && read.envelopes.end == golden_bytes + 58 + 12, "envelopes of PromoteSearch");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteSearchAnswer filled");
-	check(!cfd_decode_promote_search_answer(golden_bytes, 41, &read), "PromoteSearchAnswer cut short");
+	check(!cfd_decode_promote_search_answer(golden_bytes, 69, &read), "PromoteSearchAnswer cut short");
 }
 
 static void

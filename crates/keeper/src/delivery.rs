@@ -144,6 +144,12 @@ impl Delivery {
         self.periods.fetch_add(1, Relaxed);
     }
 
+    /// The period that is; 0: none. It may end at any time.
+    pub fn period(&self) -> u64 {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        inner.period
+    }
+
     /// Does something with a column's key, if this is the period; it lasts until that is done.
     pub fn with_key<R>(
         &self,

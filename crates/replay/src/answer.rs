@@ -480,8 +480,11 @@ impl Here<'_> {
         }
         Ok(ask::encoded(&answer::Promote {
             count: body.count,
+            length: 0,
+            period: 0,
             fids: List::new(&fids),
             record: &[],
+            envelopes: Each::new(&[]),
         }))
     }
 

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 24
+#define CFD_CONTRACT_VERSION 25
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -213,6 +213,7 @@
 #define CFD_DELIVERY_SESSION 0
 #define CFD_DELIVERY_DELIVERY 1
 #define CFD_DELIVERY_KEYED 2
+#define CFD_DELIVERY_KEPT_BYTES 264
 
 /* Aggregations */
 #define CFD_AGGREGATION_NONE 65535
@@ -268,6 +269,7 @@
 #define CFD_DELIVERY_SESSION 0
 #define CFD_DELIVERY_DELIVERY 1
 #define CFD_DELIVERY_KEYED 2
+#define CFD_DELIVERY_KEPT_BYTES 264
 
 /* Envelopes */
 #define CFD_ENVELOPE_MAGIC 0xcf

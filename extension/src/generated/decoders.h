@@ -579,6 +579,7 @@ typedef struct CfdReadPromoteAnswer
 	uint64_t	fids_count;
 	const uint8_t *record;
 	uint64_t	record_length;
+	CfdReader	envelopes;
 } CfdReadPromoteAnswer;
 
 static inline bool
@@ -586,7 +587,8 @@ cfd_read_promote_answer(CfdReader *from, CfdReadPromoteAnswer *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
 		cfd_take_list(from, (uint64_t) out->head.count, 8, (const void **) &out->fids, &out->fids_count) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->record, &out->record_length) &&
+		cfd_take_sealed_each(from, CFD_TO_END, &out->envelopes);
 }
 
 static inline bool
@@ -1754,6 +1756,7 @@ typedef struct CfdReadPromoteSearchAnswer
 	uint64_t	record_length;
 	const CfdWirePlace *places;
 	uint64_t	places_count;
+	CfdReader	envelopes;
 } CfdReadPromoteSearchAnswer;
 
 static inline bool
@@ -1762,7 +1765,8 @@ cfd_read_promote_search_answer(CfdReader *from, CfdReadPromoteSearchAnswer *out)
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
 		cfd_take_list(from, (uint64_t) out->head.count, 8, (const void **) &out->fids, &out->fids_count) &&
 		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->record, &out->record_length) &&
-		cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->places, &out->places_count);
+		cfd_take_list(from, (uint64_t) out->head.told, 8, (const void **) &out->places, &out->places_count) &&
+		cfd_take_sealed_each(from, CFD_TO_END, &out->envelopes);
 }
 
 static inline bool

@@ -176,7 +176,8 @@ typedef struct CfdWireMove
 {
 	CfdFid	source;	/* Its FID. */
 	uint32_t	partition;	/* Partition of the column. */
-	uint8_t	zero1[4];
+	uint8_t	t;	/* As what the database wants an envelope of the new FID for all who may see the column; none: it wants none. */
+	uint8_t	zero1[3];
 } CFD_IN_MESSAGE CfdWireMove;
 _Static_assert(sizeof(CfdWireMove) == 16, "CfdWireMove");
 
@@ -192,9 +193,10 @@ _Static_assert(sizeof(CfdWirePromote) == 8, "CfdWirePromote");
 typedef struct CfdWirePromoteAnswer
 {
 	uint32_t	count;	/* How many. */
-	uint8_t	zero1[4];
+	uint32_t	length;	/* Length of the redo record. */
+	uint64_t	period;	/* The period that the envelopes are of. */
 } CFD_IN_MESSAGE CfdWirePromoteAnswer;
-_Static_assert(sizeof(CfdWirePromoteAnswer) == 8, "CfdWirePromoteAnswer");
+_Static_assert(sizeof(CfdWirePromoteAnswer) == 16, "CfdWirePromoteAnswer");
 
 /* The redo record of a partition's making is in the WAL and on disk. */
 typedef struct CfdWirePartitionLogged
@@ -660,8 +662,11 @@ typedef struct CfdWirePromoteSearchAnswer
 {
 	uint32_t	count;	/* How many values. */
 	uint32_t	length;	/* Length of the redo record. */
+	uint32_t	told;	/* Number of places: one for each value that was sought; 0 if the keeper does not tell. */
+	uint8_t	zero1[4];
+	uint64_t	period;	/* The period that the envelopes are of. */
 } CFD_IN_MESSAGE CfdWirePromoteSearchAnswer;
-_Static_assert(sizeof(CfdWirePromoteSearchAnswer) == 8, "CfdWirePromoteSearchAnswer");
+_Static_assert(sizeof(CfdWirePromoteSearchAnswer) == 24, "CfdWirePromoteSearchAnswer");
 
 /* FIDs that count up. */
 typedef struct CfdWireRun

@@ -9,7 +9,7 @@
 
 #include "cell/cell.h"
 #include "order/ranks.h"
-#include "result/delivery.h"
+#include "value/delivery.h"
 #include "result/results.h"
 #include "index/search.h"
 #include "known/known.h"

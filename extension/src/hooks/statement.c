@@ -16,7 +16,7 @@
 #include "cell/cell.h"
 #include "known/known.h"
 #include "order/ranks.h"
-#include "result/delivery.h"
+#include "value/delivery.h"
 #include "result/handover.h"
 #include "result/passing.h"
 #include "result/results.h"

@@ -18,7 +18,7 @@
 #include "hooks/hooks.h"
 #include "ledger/ledger.h"
 #include "miscadmin.h"
-#include "result/delivery.h"
+#include "value/delivery.h"
 #include "schema/schema.h"
 #include "utils/memutils.h"
 

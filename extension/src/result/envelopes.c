@@ -15,7 +15,7 @@
 
 #include "access/transam.h"
 #include "catalog/pg_type.h"
-#include "result/delivery.h"
+#include "value/delivery.h"
 #include "result/envelopes.h"
 #include "session/channel.h"
 #include "value/types.h"

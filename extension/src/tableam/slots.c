@@ -48,7 +48,7 @@ cfd_slots_collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion 
 		fid = DatumGetUInt64(slot->tts_values[column->index]);
 		if (cfd_fid_partition(fid) == column->partition)
 			continue;
-		items[count++] = (CfdPromotion) {.fid = fid, .partition = column->partition};
+		items[count++] = (CfdPromotion) {.fid = fid, .partition = column->partition, .type = column->type};
 	}
 	return count;
 }
@@ -249,7 +249,7 @@ in_slots(const CfdColumns *columns, const List *numbers)
 		{
 			if (columns->column[n].index == lfirst_int(cell) - 1)
 				result->column[result->count++] =
-					(CfdColumn) {.index = index, .partition = columns->column[n].partition};
+					(CfdColumn) {.index = index, .partition = columns->column[n].partition, .type = columns->column[n].type};
 		}
 		index++;
 	}

@@ -20,11 +20,10 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "value/delivery.h"
 #include "value/promote.h"
 #include "value/types.h"
 #include "wal/rmgr.h"
-
-/* What precedes the redo record in the answer to PartitionOpen. */
 
 /*
  * Makes what the keeper has promised durable with the transaction: here its redo
@@ -185,8 +184,10 @@ load_columns(Relation relation)
 	load_ledger(desc, &columns->ledger);
 	for (int i = 0; i < desc->natts && columns->count < count; i++)
 	{
-		if (type_of(desc, i) != 0)
-			columns->column[columns->count++].index = i;
+		uint8		type = type_of(desc, i);
+
+		if (type != 0)
+			columns->column[columns->count++] = (CfdColumn) {.index = i,.type = type};
 	}
 	if (relation->rd_amcache != NULL)
 		pfree(relation->rd_amcache);
@@ -292,6 +293,35 @@ take_fids(CfdPromotion *items, int count, const CfdWireFid *fids, uint64 given)
 	return done;
 }
 
+/* Leaves the types of those values only whose envelopes are wanted. */
+static void
+choose_delivered(CfdPromotion *items, int count)
+{
+	bool		none = count > CFD_DELIVERY_VALUES_MAX || cfd_delivery_period() == 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (none || items[i].type == 0 || !cfd_delivery_expected(items[i].partition))
+			items[i].type = 0;
+	}
+}
+
+/* Keeps the envelopes of promoted values, once their redo record is written. */
+static void
+keep_delivered(const CfdPromotion *items, int count, uint64 period, CfdReader envelopes)
+{
+	CfdReadSealed sealed;
+
+	for (int i = 0; i < count && envelopes.at != envelopes.end; i++)
+	{
+		if (items[i].type == 0)
+			continue;
+		if (!cfd_read_sealed(&envelopes, &sealed))
+			cfd_violation("malformed envelope of a promoted value");
+		cfd_delivery_keep(period, items[i].fid, items[i].type, (const char *) sealed.envelope, sealed.envelope_length);
+	}
+}
+
 /* How many were promoted, from the first on. */
 static int
 promote_part(CfdPromotion *items, int count, bool permanent)
@@ -303,12 +333,15 @@ promote_part(CfdPromotion *items, int count, bool permanent)
 	int			done;
 
 	StaticAssertStmt(sizeof(CfdPromotion) == sizeof(CfdWireMove) &&
-					 offsetof(CfdPromotion, partition) == offsetof(CfdWireMove, partition),
+					 offsetof(CfdPromotion, partition) == offsetof(CfdWireMove, partition) &&
+					 offsetof(CfdPromotion, type) == offsetof(CfdWireMove, t),
 					 "a promotion stands in a message as it is");
+	choose_delivered(items, count);
 	answer = cfd_call(CFD_KIND_PROMOTE, &body, sizeof(body), items, count * sizeof(CfdPromotion), &length);
 	CFD_DECODE(promote_answer, answer, length, &read);
 	done = take_fids(items, count, read.fids, read.fids_count);
 	log_redo_record((const char *) read.record, read.record_length, permanent);
+	keep_delivered(items, done, read.head.period, read.envelopes);
 	return done;
 }
 
@@ -334,6 +367,7 @@ cfd_promote_searching(Relation relation, CfdPromotion *items, int count, uint32 
 	int			done;
 
 	cfd_state_need_fids();
+	choose_delivered(items, count);
 	initStringInfo(&all);
 	appendBinaryStringInfo(&all, (char *) items, count * sizeof(CfdPromotion));
 	appendBinaryStringInfo(&all, body, length);
@@ -342,6 +376,7 @@ cfd_promote_searching(Relation relation, CfdPromotion *items, int count, uint32 
 	CFD_DECODE(promote_search_answer, answer, bytes, &read);
 	done = take_fids(items, count, read.fids, read.fids_count);
 	log_redo_record((const char *) read.record, read.record_length, is_permanent(relation));
+	keep_delivered(items, done, read.head.period, read.envelopes);
 	if (done < count)
 	{
 		/* So much in a row that the record has ended: the next message is about the rest. */

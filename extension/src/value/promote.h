@@ -15,12 +15,16 @@
 #include "wire/wire.h"
 #include "utils/relcache.h"
 
-/* One promotion, as it stands in a message; `fid` becomes the permanent one. */
+/*
+ * One promotion, as it stands in a message; `fid` becomes the permanent one. With the column's type an envelope comes
+ * with it if the session is likely to read it, and is kept (delivery.h).
+ */
 typedef struct CfdPromotion
 {
 	uint64		fid;
 	uint32		partition;
-	uint32		zero;
+	uint8		type;			/* 0: no envelope */
+	uint8		zero[3];
 } CfdPromotion;
 
 /* A protected column of a relation. */
@@ -28,6 +32,7 @@ typedef struct CfdColumn
 {
 	int			index;			/* attribute number - 1 */
 	uint32		partition;		/* 0 until it is opened */
+	uint8		type;
 } CfdColumn;
 
 /* Where a ledger table, or the history of one, has its own columns: attribute numbers - 1. */

@@ -44,7 +44,10 @@ record! {
         /// Its FID.
         source: Fid,
         /// Partition of the column.
-        partition: u32 => 4 zeros,
+        partition: u32,
+        /// As what the database wants an envelope of the new FID for all who may see the column; none:
+        /// it wants none.
+        t: Option<TypeCode> => 3 zeros,
     }
     /// FIDs that count up.
     Run {
@@ -444,12 +447,19 @@ messages! {
         moves: List<'a, Move> [count],
     } answer<'a> {
         /// How many.
-        count: u32 => 4 zeros;
+        count: u32,
+        /// Length of the redo record.
+        length: u32,
+        /// The period that the envelopes are of.
+        period: u64;
         /// The permanent FIDs ([`super::NOT_PROMOTED`] from some value on, never the first).
         fids: List<'a, Fid> [count],
         /// A redo record, which must be in the WAL before any record that contains one of the
         /// FIDs (may be empty).
-        record: &'a [u8] [],
+        record: &'a [u8] [length],
+        /// For each value of which one was wanted, as [`super::delivery::DELIVERY`] has it; empty if the
+        /// keeper gives none. None at all if it gives none from there on.
+        envelopes: Each<'a, Sealed<'a>> [],
     };
     /// The redo record of a partition's making is in the WAL and on disk.
     PartitionLogged = 51, body {
@@ -894,14 +904,20 @@ messages! {
         /// How many values.
         count: u32,
         /// Length of the redo record.
-        length: u32;
+        length: u32,
+        /// Number of places: one for each value that was sought; 0 if the keeper does not tell.
+        told: u32 => 4 zeros,
+        /// The period that the envelopes are of.
+        period: u64;
         /// The permanent FIDs, as [`Kind::Promote`] gives them.
         fids: List<'a, Fid> [count],
         /// A redo record, which must be in the WAL before any record that contains one of the
         /// FIDs (may be empty).
         record: &'a [u8] [length],
-        /// For each value that was sought; none if the keeper does not tell.
-        places: List<'a, Place> [],
+        /// Where they belong.
+        places: List<'a, Place> [told],
+        /// As [`Kind::Promote`] gives them.
+        envelopes: Each<'a, Sealed<'a>> [],
     };
     /// Copies the values of many rows into columns, column by column.
     PromoteRuns = 94, body<'a> {

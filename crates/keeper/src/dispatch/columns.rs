@@ -5,7 +5,7 @@ use super::Connection;
 use crate::fail::{self, Failure};
 use crate::fault;
 use crate::provenance::column_id;
-use contract::codec::{Fixed, List};
+use contract::codec::{Each, Fixed, List, Part};
 use contract::fid::ARENA_BASE;
 use contract::message::table::Move;
 use contract::message::{BODY_MAX, NOT_PROMOTED};
@@ -116,46 +116,63 @@ impl Connection {
     /// All or none: what was promoted before a failure is freed again. Stops early when
     /// the redo record has become long.
     pub(super) fn promote(&mut self, body: body::Promote<'_>) -> Result<(), Failure> {
-        self.answer(&answer::Promote {
+        let mut head = answer::Promote {
             count: body.count,
+            length: 0,
+            period: 0,
             fids: List::new(&[]),
             record: &[],
-        });
-        self.promote_moves(body.moves)
+            envelopes: Each::new(&[]),
+        };
+        self.answer(&head);
+        let (fids, length) = self.promote_moves(body.moves)?;
+        head.length = length;
+        head.period = self.seal_promoted(body.moves, &fids);
+        self.answer_head(&head);
+        Ok(())
     }
 
     /// All or none. Behind the promotion the new FIDs are placed, which may be refused: then the
     /// backend searches as it does without.
     pub(super) fn promote_search(&mut self, body: body::PromoteSearch<'_>) -> Result<(), Failure> {
-        self.answer(&answer::PromoteSearch {
+        let mut head = answer::PromoteSearch {
             count: body.count,
             length: 0,
+            told: 0,
+            period: 0,
             fids: List::new(&[]),
             record: &[],
             places: List::new(&[]),
-        });
-        let head = self.reply.len();
-        self.promote_moves(body.moves)?;
-        let (length, fids) = {
-            let made = self.reply.get(head..).unwrap_or_default();
-            let bytes = body.moves.len() * Fid::BYTES;
-            let (fids, record) = made.split_at_checked(bytes).unwrap_or_default();
-            let fids: Vec<Fid> = List::new(fids).iter().collect();
-            (record.len() as u32, fids)
+            envelopes: Each::new(&[]),
         };
-        if let Some(place) = self.reply.get_mut(head - 4..head) {
-            place.copy_from_slice(&length.to_le_bytes());
-        }
-        self.search_promoted(&body, &fids);
+        self.answer(&head);
+        let (fids, length) = self.promote_moves(body.moves)?;
+        head.length = length;
+        head.told = self.search_promoted(&body, &fids);
+        head.period = self.seal_promoted(body.moves, &fids);
+        self.answer_head(&head);
         Ok(())
     }
 
-    /// Appends the FIDs and the redo record to the answer.
-    fn promote_moves(&mut self, moves: List<'_, Move>) -> Result<(), Failure> {
+    /// Writes the fixed part of the answer once more, when all of it is known.
+    fn answer_head<'b>(&mut self, head: &impl Part<'b>) {
+        self.scratch.clear();
+        head.put(&mut self.scratch);
+        if let Some(place) = self.reply.get_mut(..self.scratch.len()) {
+            place.copy_from_slice(&self.scratch);
+        }
+    }
+
+    /// Appends the FIDs and the redo record to the answer; gives the FIDs, and the record's length.
+    fn promote_moves(&mut self, moves: List<'_, Move>) -> Result<(Vec<Fid>, u32), Failure> {
         self.may_write()?;
+        let begin = self.reply.len();
         let mut made = Vec::new();
         let mut log = Promotion::new();
-        for Move { source, partition } in moves {
+        for Move {
+            source, partition, ..
+        } in moves
+        {
             if log.len() >= RECORD_BYTES {
                 NOT_PROMOTED.put(&mut self.reply);
                 continue;
@@ -181,7 +198,12 @@ impl Connection {
         }
         let logged = self.log(log).map_err(|failure| self.unmake(&made, failure));
         fault::at("promoted");
-        logged
+        logged?;
+        let answered = self.reply.get(begin..).unwrap_or_default();
+        let (fids, record) = answered
+            .split_at_checked(moves.len() * Fid::BYTES)
+            .unwrap_or_default();
+        Ok((List::new(fids).iter().collect(), record.len() as u32))
     }
 
     /// Adds a promoted value to the redo record in the making.

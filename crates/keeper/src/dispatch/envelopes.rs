@@ -4,9 +4,10 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::provenance;
+use contract::codec::List;
 use contract::envelope::Origin;
-use contract::message::table::{Sealed, Wanted};
-use contract::message::{ROWS_MAX, delivery};
+use contract::message::table::{Move, Sealed, Wanted};
+use contract::message::{NOT_PROMOTED, ROWS_MAX, delivery};
 use contract::{Fid, TypeCode, body};
 use envelope::{Envelope, Error as Envelopes};
 use grant::family;
@@ -178,23 +179,16 @@ impl Connection {
             if self.reply.len() > ENVELOPES_BYTES {
                 break;
             }
-            // How long the envelope is, is known behind it.
-            let head = |length: usize| (length as u32).to_le_bytes();
             let start = self.reply.len();
-            self.reply.extend_from_slice(&head(0));
-            let sealed = self.seal(&Want {
+            let want = Want {
                 fid,
                 t,
                 form,
                 period: body.period,
-            });
-            let length = self.reply.len() - start - Sealed::FIXED;
-            if sealed.is_err() || length == 0 {
+            };
+            if !self.append_sealed(|connection| connection.seal(&want)) {
                 self.reply.truncate(start);
                 break;
-            }
-            if let Some(place) = self.reply.get_mut(start..start + Sealed::FIXED) {
-                place.copy_from_slice(&head(length));
             }
         }
         Ok(())
@@ -259,6 +253,67 @@ impl Connection {
             _ => Ok(false),
         })?;
         done.unwrap_or(Ok(false))
+    }
+
+    /// Appends envelopes for all who may see them of values that have just been promoted, as far as
+    /// they are wanted and the client may have the column's key. Gives the period that they are of.
+    pub(super) fn seal_promoted(&mut self, moves: List<'_, Move>, fids: &[Fid]) -> u64 {
+        if moves.iter().all(|moved| moved.t.is_none()) {
+            return 0;
+        }
+        let period = self.keeper.delivery.period();
+        for (moved, fid) in moves.iter().zip(fids) {
+            let Some(t) = moved.t else { continue };
+            if period == 0 || self.reply.len() > ENVELOPES_BYTES {
+                break;
+            }
+            let want = Want {
+                fid: *fid,
+                t,
+                form: delivery::DELIVERY,
+                period,
+            };
+            self.append_sealed(|connection| connection.seal_for_all(&want));
+        }
+        period
+    }
+
+    /// Appends an envelope under the column's key, or nothing.
+    fn seal_for_all(&mut self, want: &Want) -> Result<(), Failure> {
+        if want.fid.0 == NOT_PROMOTED || self.deliverable(want.fid).is_none() {
+            return Ok(());
+        }
+        let label = self.operands(&[want.fid])?.label;
+        if self.mask(label).is_some() {
+            return Ok(());
+        }
+        self.authorise(label, family::SHOW)?;
+        let Some(value) = self.space.value(want.fid, Some(want.t.stored()))? else {
+            return Ok(());
+        };
+        let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
+        if plain.len() < delivery::KEPT_BYTES as usize {
+            let sealed = self.deliver(want, &plain);
+            sealed.map_err(|error| fail::internal("sealing failed").detail(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Appends what is sealed, behind its length, which is 0 if nothing was; gives whether
+    /// something was.
+    fn append_sealed(&mut self, seal: impl FnOnce(&mut Self) -> Result<(), Failure>) -> bool {
+        // How long the envelope is, is known behind it.
+        let head = |length: usize| (length as u32).to_le_bytes();
+        let start = self.reply.len();
+        self.reply.extend_from_slice(&head(0));
+        if seal(self).is_err() {
+            self.reply.truncate(start + Sealed::FIXED);
+        }
+        let length = self.reply.len() - start - Sealed::FIXED;
+        if let Some(place) = self.reply.get_mut(start..start + Sealed::FIXED) {
+            place.copy_from_slice(&head(length));
+        }
+        length > 0
     }
 
     /// Appends a value's envelope to the reply; nothing for NULL.

@@ -48,14 +48,14 @@ impl Connection {
     }
 
     /// Appends the places of values that were just promoted; nothing if they cannot be told.
-    pub(super) fn search_promoted(&mut self, body: &body::PromoteSearch<'_>, made: &[Fid]) {
+    pub(super) fn search_promoted(&mut self, body: &body::PromoteSearch<'_>, made: &[Fid]) -> u32 {
         let begin = self.reply.len();
         let mut sought = Vec::with_capacity(body.sought.bytes().len());
         for mut value in body.sought {
             if value.flags & MOVED != 0 {
                 let number = usize::try_from(value.fid.0).unwrap_or(usize::MAX);
                 let fid = made.get(number).filter(|fid| fid.0 != NOT_PROMOTED);
-                let Some(fid) = fid else { return };
+                let Some(fid) = fid else { return 0 };
                 value.fid = *fid;
             }
             value.put(&mut sought);
@@ -65,8 +65,12 @@ impl Connection {
         keys.extend(body.columns);
         let done = self.places_of_all(body.among, List::new(&sought), &keys);
         self.fids = keys;
-        if done.is_err() {
-            self.reply.truncate(begin);
+        match done {
+            Ok(()) => (body.sought.len()) as u32,
+            Err(_) => {
+                self.reply.truncate(begin);
+                0
+            }
         }
     }
 

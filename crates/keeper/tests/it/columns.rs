@@ -3,8 +3,9 @@
 use crate::common::{Backend, DATABASE, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Int8, Text, Varchar};
+use contract::codec::Part;
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, MOVED, UNKNOWN};
-use contract::{Fid, Kind, Op, TypeCode};
+use contract::{Fid, Kind, Op, TypeCode, answer};
 
 /// A column's partition is found again; another type is another one, another
 /// length is not.
@@ -245,13 +246,14 @@ fn promote_search() {
         }
         body.extend(keys.iter().flat_map(|fid| fid.0.to_le_bytes()));
         let answer = backend.call(Kind::PromoteSearch, &body).unwrap();
-        let word = |at: usize| u32::from_le_bytes(answer[at..at + 4].try_into().unwrap());
-        let fid = Fid(u64::from_le_bytes(answer[8..16].try_into().unwrap()));
-        assert_eq!((word(0), fid.partition()), (1, p));
-        let places = answer[16 + word(4) as usize..].chunks(4);
-        let places: Vec<u32> = places
-            .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
-            .collect();
+        let told = answer::PromoteSearch::decode(&answer).unwrap();
+        let fid = told.fids.iter().next().unwrap();
+        assert_eq!((told.count, fid.partition()), (1, p));
+        let places = told
+            .places
+            .iter()
+            .flat_map(|place| [place.less, place.up_to]);
+        let places: Vec<u32> = places.collect();
         (fid, places)
     };
     let (twenty, places) = ask(&mut backend, 20, &[(MOVED, 0)], &keys);

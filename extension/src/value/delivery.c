@@ -13,7 +13,7 @@
  */
 #include "postgres.h"
 
-#include "result/delivery.h"
+#include "value/delivery.h"
 #include "miscadmin.h"
 #include "session/channel.h"
 #include "storage/ipc.h"
@@ -28,7 +28,7 @@
 #define USES_MAX 3
 #define USES_NEW 1
 #define SHORT_BYTES 72
-#define LONG_BYTES 264
+#define LONG_BYTES CFD_DELIVERY_KEPT_BYTES
 
 static bool enabled = true;
 static int	memory = 16 * 1024;
@@ -185,14 +185,14 @@ place(const Table *table, Set *set, uint64 period, CfdFid fid)
 	return cell_at(table, set, set->hand & (WAYS - 1));
 }
 
-static void
-keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length)
+void
+cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length)
 {
 	const Table *table = &tables[length > SHORT_BYTES];
 	Set		   *set;
 	Cell	   *cell;
 
-	if (length > LONG_BYTES || table->sets == 0)
+	if (length == 0 || length > LONG_BYTES || table->sets == 0)
 		return;
 	set = set_of(table, fid);
 	SpinLockAcquire(&set->lock);
@@ -262,9 +262,8 @@ forget_columns(uint64 period)
 }
 
 static Column *
-cfd_delivery_column(CfdFid fid, bool make)
+cfd_delivery_column(uint32 partition, bool make)
 {
-	uint32		partition = cfd_fid_partition(fid);
 	bool		found;
 	Column	   *column = hash_search(columns, &partition, make ? HASH_ENTER : HASH_FIND, &found);
 
@@ -290,27 +289,41 @@ cfd_delivery_period(void)
 	return period;
 }
 
+/* What is known of a column; one that is not counted on any more is unknown. */
+static ColumnState
+delivery_state(uint32 partition)
+{
+	Column	   *column = cfd_delivery_column(partition, false);
+
+	if (column == NULL)
+		return COLUMN_UNKNOWN;
+	if (column->state == COLUMN_WRITTEN && column->failures != failures)
+		column->state = COLUMN_UNKNOWN;
+	if (column->state == COLUMN_WRITTEN && column->statement != statements)
+		column->state = COLUMN_KNOWN;
+	return column->state;
+}
+
 uint8
 cfd_delivery_form(CfdFid fid)
 {
-	Column	   *column;
-
 	if (cfd_fid_is_temporary(fid))
 		return CFD_DELIVERY_SESSION;
-	column = cfd_delivery_column(fid, false);
-	if (column == NULL || column->state == COLUMN_UNKNOWN)
-		return CFD_DELIVERY_KEYED;
-	if (column->state == COLUMN_WRITTEN)
+	switch (delivery_state(cfd_fid_partition(fid)))
 	{
-		if (column->failures != failures)
-		{
-			column->state = COLUMN_UNKNOWN;
+		case COLUMN_UNKNOWN:
 			return CFD_DELIVERY_KEYED;
-		}
-		if (column->statement != statements)
-			column->state = COLUMN_KNOWN;
+		case COLUMN_KNOWN:
+			return CFD_DELIVERY_DELIVERY;
+		default:
+			return CFD_DELIVERY_SESSION;
 	}
-	return column->state == COLUMN_KNOWN ? CFD_DELIVERY_DELIVERY : CFD_DELIVERY_SESSION;
+}
+
+bool
+cfd_delivery_expected(uint32 partition)
+{
+	return delivery_state(partition) == COLUMN_KNOWN;
 }
 
 bool
@@ -336,13 +349,13 @@ cfd_delivery_came(uint64 period, CfdFid fid, uint8 type, uint8 form, const char 
 	uint8		origin = length > CFD_ENVELOPE_HEADER_BYTES ? envelope[1] : 0;
 
 	if (form == CFD_DELIVERY_DELIVERY && origin == CFD_ORIGIN_DELIVERY)
-		keep(period, fid, type, envelope, length);
+		cfd_delivery_keep(period, fid, type, envelope, length);
 	if (form != CFD_DELIVERY_KEYED)
 		return false;
 	if (origin == CFD_ORIGIN_KEEPER && (envelope[3] & CFD_ENVELOPE_FLAG_KEYED) != 0)
 		return true;
 	if (period == columns_period)
-		cfd_delivery_column(fid, true)->state = COLUMN_DENIED;
+		cfd_delivery_column(cfd_fid_partition(fid), true)->state = COLUMN_DENIED;
 	return false;
 }
 
@@ -353,7 +366,7 @@ cfd_delivery_written(uint64 period, CfdFid fid)
 
 	if (period != columns_period)
 		return;
-	column = cfd_delivery_column(fid, true);
+	column = cfd_delivery_column(cfd_fid_partition(fid), true);
 	if (column->state == COLUMN_KNOWN)
 		return;
 	column->state = COLUMN_WRITTEN;

@@ -4,15 +4,15 @@
  *	  column's key, are kept in PostgreSQL's shared memory, and given out without asking.
  *
  * What is kept is ciphertext, and of no use without the key; whether a client gets it is the
- * keeper's decision. Which values are asked for is not decided here (envelopes.h).
+ * keeper's decision. Which values are asked for is not decided here (result/envelopes.h, promote.c).
  *
  * Invariants: an envelope is given out only in the period in which it was asked for, as the keeper
  * tells it in the channel's memory (crates/keeper/src/delivery.rs); and only when the envelope that brought
  * the column's key to this session's client, in this period, has gone out in an earlier statement
  * without an error since.
  */
-#ifndef CFD_RESULT_DELIVERY_H
-#define CFD_RESULT_DELIVERY_H
+#ifndef CFD_VALUE_DELIVERY_H
+#define CFD_VALUE_DELIVERY_H
 
 #include "postgres.h"
 #include "wire/wire.h"
@@ -28,6 +28,10 @@ extern void cfd_delivery_init_shmem(void);
 extern uint64 cfd_delivery_period(void);
 /* In which form a value's envelope is asked for; CFD_DELIVERY_DELIVERY: or found here. */
 extern uint8 cfd_delivery_form(CfdFid fid);
+/* Whether this session reads the column: values that it writes are worth an envelope. In a period only. */
+extern bool cfd_delivery_expected(uint32 partition);
+/* Keeps the envelope of a value for all who may see it, if it is one that is kept; the period is the keeper's. */
+extern void cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length);
 /* A copy of the envelope in the current context, if it is kept. */
 extern bool cfd_delivery_find(uint64 period, CfdFid fid, uint8 type, const char **envelope, uint32 *length);
 /* What was asked for in a period, and in which form, has come. Gives whether it brings the column's key. */
