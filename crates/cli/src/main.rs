@@ -7,6 +7,7 @@
 //! answers (`attest`).
 #![forbid(unsafe_code)]
 
+mod anonymise;
 mod attest;
 mod audit;
 mod authorise;
@@ -101,6 +102,9 @@ enum Command {
     Clone(clone::Arguments),
     /// Runs a recorded statement in a clone.
     Replay(replay::Arguments),
+    /// Masks a log of operators' calls, for whoever may not see values, by confide-anonymise,
+    /// which stands beside this program (docs/maintenance.md).
+    Anonymise(anonymise::Arguments),
     /// Prints the version.
     Version,
 }
@@ -177,6 +181,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Query(arguments) => Ok(query::run(&arguments)?),
         Command::Clone(arguments) => Ok(clone::run(&arguments)?),
         Command::Replay(arguments) => Ok(replay::run(&arguments)?),
+        Command::Anonymise(arguments) => Ok(anonymise::run(&arguments)?),
         Command::Verify(command) => Ok(verify::run(&command)?),
         Command::Audit(command) => Ok(audit::run(&command)?),
         Command::User(command) => Ok(user::run(&command)?),
