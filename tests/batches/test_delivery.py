@@ -8,6 +8,7 @@ value; or a value that something else has named before, or that its client canno
 
 import psycopg
 import pytest
+from delivered import counted, in_some_turn
 from garbage import collect, slots
 
 DDL = """
@@ -31,18 +32,6 @@ def filled(app, dba):
     dba.execute("REVOKE pg_monitor FROM app")
 
 
-def waits(connection) -> int:
-    query = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'session.answered_total'"
-    return int(connection.execute(query).fetchone()[0])
-
-
-def counted(connection, sql):
-    """The rows, and how often the statement waited for the keeper."""
-    before = waits(connection)
-    rows = connection.execute(sql).fetchall()
-    return rows, waits(connection) - before - 1
-
-
 def selected(connection, i):
     rows, count = counted(connection, ONE % i)
     assert [(name, float(amount), n) for name, amount, n in rows] == [row(i)]
@@ -50,11 +39,7 @@ def selected(connection, i):
 
 
 def warm(connection, i):
-    """Runs until nothing is asked; a collection by another test's VACUUM may come between."""
-    for _ in range(20):
-        if selected(connection, i) == 0:
-            return
-    raise AssertionError("each statement waits")
+    in_some_turn(lambda _: selected(connection, i))
 
 
 def test_waits(filled, second):
@@ -80,17 +65,6 @@ def test_waits(filled, second):
         assert updated == [(row(8)[0], row(8)[2])]
         text = filled.cursor(binary=True).execute("SELECT n, name FROM d WHERE id = 8").fetchall()
         assert text == [(row(8)[2], row(8)[0])]
-
-
-def in_some_turn(turn):
-    """Whether a statement waits for as little as it may; a collection by another test's VACUUM may
-    come between in some turns, not in all."""
-    counts = []
-    for i in range(20):
-        counts.append(turn(i))
-        if counts[-1] == 0:
-            return
-    raise AssertionError(f"each statement waits: {counts}")
 
 
 WRITES = {
@@ -232,6 +206,28 @@ def test_dropped_columns(filled, second):
         )
         for connection in (filled, second, filled, second):
             selected(connection, 5)
+
+
+def test_written_and_freed(filled, dba, second):
+    """As above, of values that came with their promotion and that nobody has asked for: of rows
+    that were deleted and collected, and of a table that was dropped."""
+    for turn in range(4):
+        for connection in (filled, second):
+            warm(connection, 300)
+        if turn % 2 == 0:
+            filled.execute("DELETE FROM d WHERE id < 40")
+            filled.execute("VACUUM d")
+            collect(dba, "d")
+        else:
+            filled.execute("DROP TABLE d")
+            filled.execute(DDL)
+        ids = sorted(range(1, 40), key=lambda i, turn=turn: i * (7 + turn) % 41)
+        filled.execute("DELETE FROM d WHERE id < 40")
+        for i in ids:
+            filled.execute(f"INSERT INTO d VALUES ({i}, 'name {i}', {i} * 1.25, {i} * 7)")
+        for connection in (filled, second):
+            for i in ids:
+                selected(connection, i)
 
 
 def test_other_client(filled, stack, schema, dba):

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import tpch_data
 from copies import Copy, backup
+from delivered import warm
 from results import run
 
 SCALE = 0.01
@@ -114,6 +115,36 @@ def test_held_cursor(primary, replica):
         found = other.execute("SELECT v FROM replica.held ORDER BY id").fetchall()
         assert found == [(10 * g,) for g in range(1, 11)]
         one.execute("DROP TABLE replica.held")
+
+
+def test_freed_identifiers(primary, replica):
+    """What the standby keeps of values, of rows that the primary deletes and collects, and whose
+    identifiers it gives to others. Bug: the standby shows the old values for the new rows."""
+    query = "SELECT v, s FROM replica.kept WHERE id = {}"
+    with primary.connect_app() as one, primary.connect_dba() as dba, replica.connect_app() as other:
+        dba.execute("GRANT pg_monitor TO app")
+        one.execute("CREATE TABLE replica.kept (id int PRIMARY KEY, v enc_int4, s enc_text)")
+        one.execute("INSERT INTO replica.kept SELECT g, g, 's' || g FROM generate_series(1, 60) g")
+        caught_up(primary, replica)
+        for turn in range(1, 4):
+            for i in range(1, 61):
+                warm(other, query.format(i), [(i * turn, f"s{i * turn}")])
+            one.execute("DELETE FROM replica.kept")
+            dba.execute("SET confide.gc = off")
+            dba.execute("VACUUM replica.kept")
+            swept = dba.execute("SELECT swept FROM confide.gc('replica.kept')").fetchone()[0]
+            assert swept >= 60
+            rows = f"generate_series(60, 1, -1) g ORDER BY g * {turn + 6} % 61"
+            new = turn + 1
+            one.execute(
+                f"INSERT INTO replica.kept SELECT g, g * {new}, 's' || g * {new} FROM {rows}"
+            )
+            caught_up(primary, replica)
+            for i in range(1, 61):
+                assert other.execute(query.format(i)).fetchall() == [(i * new, f"s{i * new}")]
+        one.execute("DROP TABLE replica.kept")
+        dba.execute("REVOKE pg_monitor FROM app")
+        caught_up(primary, replica)
 
 
 def test_tpch(primary, replica):

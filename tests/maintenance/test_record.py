@@ -10,6 +10,7 @@ import shutil
 
 import psycopg
 import pytest
+from delivered import counted, warm
 from recordings import Recorder
 from results import run
 from stack import ROOT, Stack
@@ -68,6 +69,32 @@ def test_values_are_not_in_it(recorder, recorded_stack, tmp_path):
     # Envelopes are: the search looks at the right bytes.
     assert b"person" in raw
     assert not [text for text in files if b"person" in text]
+
+
+def test_nothing_is_delivered(recorder, recorded_stack):
+    """A session that waits for nothing, since what it reads is kept, asks while a recording runs,
+    and is recorded; what it writes is not kept either. Bug: the recording does not say what the statement was told."""
+    query = "SELECT name, pay FROM person WHERE id = {}"
+    with recorded_stack.connect_dba() as dba:
+        dba.execute("GRANT pg_monitor TO app")
+    with recorded_stack.connect_app() as app:
+        app.execute("INSERT INTO person VALUES (1, 'one', 1), (2, 'two', 2)")
+        warm(app, query.format(1), [("one", 1)])
+        recorder.start()
+        for _ in range(3):
+            rows, count = counted(app, query.format(1))
+            assert (rows, count > 0) == ([("one", 1)], True)
+        app.execute("UPDATE person SET name = 'new', pay = 3 WHERE id = 2")
+        rows, count = counted(app, query.format(2))
+        assert (rows, count > 0) == ([("new", 3)], True)
+        recorder.stop()
+        warm(app, query.format(1), [("one", 1)])
+        app.execute("DELETE FROM person")
+        app.execute("INSERT INTO person VALUES (1, 'again', 4)")
+        warm(app, query.format(1), [("again", 4)])
+    shown = recorder.shown()
+    assert (shown["lost"], shown["end"]) == ("0", "stopped")
+    assert int(shown["events"]) >= 5
 
 
 def test_of_another_principal_nothing(recorder, recorded_stack):
