@@ -73,7 +73,8 @@ def test_values_are_not_in_it(recorder, recorded_stack, tmp_path):
 
 def test_nothing_is_delivered(recorder, recorded_stack):
     """A session that waits for nothing, since what it reads is kept, asks while a recording runs,
-    and is recorded; what it writes is not kept either. Bug: the recording does not say what the statement was told."""
+    and is recorded; what it writes is not kept either. Bug: the recording does
+    not say what the statement was told."""
     query = "SELECT name, pay FROM person WHERE id = {}"
     with recorded_stack.connect_dba() as dba:
         dba.execute("GRANT pg_monitor TO app")
