@@ -59,13 +59,13 @@ class Result:
         return f"{self.program}: {self.equal} of {tried} equal ({100 * self.equal / tried:.1f} %)"
 
 
-def address(url: str, database: str, port: int | None = None) -> str:
+def address(url: str, database: str, port: int) -> str:
     parts = conninfo_to_dict(url)
-    at = f"{parts['host']}:{port or parts['port']}"
+    at = f"{parts['host']}:{port}"
     return f"postgresql://{parts['user']}:{parts['password']}@{at}/{database}"
 
 
-def databases(stack, name: str) -> tuple[str, str]:
+def databases(stack, port: int, name: str) -> tuple[str, str]:
     """Two empty databases, the second with Confide: their addresses straight and by the proxy."""
     with stack.connect_dba() as dba:
         for side in ("plain", "protected"):
@@ -74,9 +74,9 @@ def databases(stack, name: str) -> tuple[str, str]:
     url = psycopg.conninfo.make_conninfo(stack.dba_url, dbname=f"{name}_protected")
     with psycopg.connect(url, autocommit=True) as dba:
         dba.execute("CREATE EXTENSION confide")
-    port = int(conninfo_to_dict(stack.dba_url)["port"])
-    straight = address(stack.app_url, f"{name}_plain", port)
-    return straight, address(stack.app_url, f"{name}_protected")
+    server = int(conninfo_to_dict(stack.dba_url)["port"])
+    straight = address(stack.app_url, f"{name}_plain", server)
+    return straight, address(stack.app_url, f"{name}_protected", port)
 
 
 def drop(stack, name: str) -> None:
@@ -128,9 +128,9 @@ def difference(plain: dict, protected: dict) -> str:
     return f"{protected['value']!r} instead of {plain['value']!r}"[:600]
 
 
-def compare(stack, name: str, command: list[str], **environment: str) -> Result:
+def compare(stack, port: int, name: str, command: list[str], **environment: str) -> Result:
     short = name.replace(" ", "_").replace("-", "_").lower()
-    straight, through = databases(stack, short)
+    straight, through = databases(stack, port, short)
     result = Result(name)
     try:
         run(command, straight, "create", environment)
@@ -158,8 +158,9 @@ HEAD = """<!-- Made by `make compat`; do not edit. -->
 Each program in `tests/compat/clients` runs twice: on plain tables straight to PostgreSQL, and
 through the proxy on tables whose columns were protected after the program had made them
 ([migrating.md](migrating.md)). All that it sees is compared: values, their types, the names of
-errors and their SQLSTATE. `make test` runs the programs in Python again, and fails when a check
-differs that is not below.
+errors and their SQLSTATE. The proxy shows plain types in the catalogs
+(`plain_catalogs`, [operations.md](operations.md)). `make test` runs the programs in Python again,
+and fails when a check differs that is not below.
 
 | client | version | checks | equal | |
 |---|---|---|---|---|

@@ -11,6 +11,7 @@ import os
 
 import pytest
 from client_programs import compare, counts, document, known, python, write_counts
+from psycopg.conninfo import conninfo_to_dict
 from stack import ROOT
 
 UPDATE = bool(os.environ.get("CONFIDE_UPDATE"))
@@ -43,10 +44,18 @@ def judge(result, version, report):
     assert counts().get(result.program) == (version, len(result.outcomes), result.equal)
 
 
+@pytest.fixture(scope="module")
+def port(stack):
+    """That of a proxy that shows clients' tools types that they know."""
+    with stack.another_proxy(plain_catalogs="*") as (_, url):
+        yield int(conninfo_to_dict(url)["port"])
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(stack, report, name):
+def test_program(stack, port, report, name):
     package, program = PROGRAMS[name]
-    judge(compare(stack, name, python(program)), importlib.metadata.version(package), report)
+    result = compare(stack, port, name, python(program))
+    judge(result, importlib.metadata.version(package), report)
 
 
 def test_document_is_fresh():

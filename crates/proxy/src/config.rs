@@ -53,6 +53,9 @@ pub struct Config {
     /// File of the columns that must be protected (`confide pin`). Empty: those that the
     /// database says are.
     pub pin_file: PathBuf,
+    /// Users to whom the catalogs show plain types for protected ones, so that tools understand
+    /// them; `*` stands for any.
+    pub plain_catalogs: Vec<String>,
     /// The most connections at a time.
     pub max_clients: usize,
     /// The longest message in bytes.
@@ -98,6 +101,7 @@ impl Default for Config {
             tls_required: false,
             require_confide: false,
             pin_file: PathBuf::new(),
+            plain_catalogs: Vec::new(),
             max_clients: 1000,
             max_message_bytes: 1 << 30,
             connect_timeout_seconds: 10,
@@ -228,6 +232,13 @@ impl Config {
     /// Whether clients may connect as this role.
     pub fn serves(&self, user: &str) -> bool {
         self.users.iter().any(|u| u == "*" || u == user)
+    }
+
+    /// Whether the catalogs show plain types to this client. A dump has the true ones: it
+    /// would be restored in the clear.
+    pub fn shows_plain(&self, user: &str, application: &str) -> bool {
+        let named = self.plain_catalogs.iter().any(|u| u == "*" || u == user);
+        named && !["pg_dump", "pg_dumpall"].contains(&application)
     }
 
     /// The server's address.

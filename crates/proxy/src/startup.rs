@@ -138,7 +138,8 @@ async fn open(
     if let Some(failure) = refusal(shared, arrival, wish) {
         return Err(failure);
     }
-    let core = Core::new(shared.clone(), &wish.database, &wish.user);
+    let plain = shared.config.shows_plain(&wish.user, &wish.application);
+    let core = Core::new(shared.clone(), &wish.database, &wish.user).showing_plain(plain);
     let Some(user) = authentication::entry(shared, &wish.user)? else {
         if !shared.config.serves(&wish.user) {
             return Err(unserved());

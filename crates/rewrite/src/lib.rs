@@ -61,6 +61,7 @@ mod signature;
 mod statement;
 mod tokens;
 mod tree;
+mod twins;
 mod utility;
 mod value;
 
@@ -79,3 +80,4 @@ pub use refusal::Refusal;
 pub use relation::{Column, ColumnType, Relation};
 pub use schema::{Row, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
+pub use twins::show_plain;

@@ -121,7 +121,12 @@ impl Core {
             }
         });
         match checked {
-            Ok(statements) => self.seal_text(sql, statements, handle, failed),
+            Ok(mut statements) => {
+                if self.plain_catalogs && self.enabled {
+                    rewrite::show_plain(sql, &mut statements);
+                }
+                self.seal_text(sql, statements, handle, failed)
+            }
             Err(refusal) => Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql))),
         }
     }

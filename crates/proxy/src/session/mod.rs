@@ -113,6 +113,8 @@ pub struct Core {
 
     /// The database has Confide.
     enabled: bool,
+    /// The catalogs show plain types.
+    plain_catalogs: bool,
     session: Session,
     utf8: bool,
     /// The server reads backslashes in `'…'` as escapes.
@@ -176,6 +178,7 @@ impl Core {
             restore: restore::Restore::default(),
             sealing: Vec::new(),
             enabled: false,
+            plain_catalogs: false,
             session,
             utf8: true,
             escapes: false,
@@ -196,6 +199,13 @@ impl Core {
             copy_refused: copy::Refused::Plain,
             override_error: None,
         }
+    }
+
+    /// Whether the catalogs show plain types for protected ones.
+    #[must_use]
+    pub fn showing_plain(mut self, plain: bool) -> Core {
+        self.plain_catalogs = plain;
+        self
     }
 
     /// The proxy has authenticated the client, and the server the proxy: from here on neither
