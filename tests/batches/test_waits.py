@@ -54,6 +54,12 @@ STATEMENTS = {
         1,
     ),
     "a sum": ("SELECT sum(amount) FROM w WHERE id < 10", 1),
+    # Not sorted by comparing one by one, though PostgreSQL counts no cost for that.
+    "a count of distinct values": (
+        "SELECT count(DISTINCT n), count(DISTINCT name) FROM w WHERE id < 150",
+        2,
+    ),
+    "few distinct values": ("SELECT count(DISTINCT n) FROM w WHERE id < 12", 2),
     # Two of them in planning: the statistics are asked about the literal.
     "a protected key": ("SELECT name FROM keyed WHERE id = 2", 4),
 }

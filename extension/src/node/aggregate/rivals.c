@@ -3,12 +3,15 @@
  *	  What PostgreSQL's own aggregations of protected keys cost: see rivals.h.
  *
  * PostgreSQL compares the keys of sorted rows one by one, and counts a cheap operator for each. A
- * protected key is a round trip. Where hash tables are filled by workers, keys are hashed one by one, too;
+ * protected key is a round trip. So is each comparison when it sorts what an aggregate with DISTINCT or ORDER BY takes,
+ * which it does not count at all. Where hash tables are filled by workers, keys are hashed one by one, too;
  * others get tokens (node/tokens).
  *
  * Invariant: as in rivals.h.
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "node/aggregate/rivals.h"
 #include "nodes/nodeFuncs.h"
@@ -38,36 +41,78 @@ protected_keys(PlannerInfo *root, List *clauses)
 	return count;
 }
 
+/* What PostgreSQL does row by row. */
+typedef struct Asked
+{
+	int			keys;			/* protected keys of groups */
+	int			sorts;			/* aggregates whose input is sorted by something protected */
+} Asked;
+
+static bool
+count_sorts(Node *node, Asked *asked)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Aggref))
+	{
+		Aggref	   *aggref = (Aggref *) node;
+		List	   *clauses = aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+		ListCell   *cell;
+
+		foreach(cell, clauses)
+		{
+			Node	   *key = get_sortgroupclause_expr(lfirst_node(SortGroupClause, cell), aggref->args);
+
+			if (cfd_type_code(exprType(key)) == 0)
+				continue;
+			asked->sorts++;
+			break;
+		}
+		return false;
+	}
+	return expression_tree_walker(node, count_sorts, asked);
+}
+
+/* Comparisons with which the rows of each group are sorted, and their neighbours told apart. */
+static double
+round_trips_of_sort(double rows, double groups)
+{
+	return rows * (1 + log2(Max(rows / Max(groups, 1), 2)));
+}
+
 /* Round trips for the rows of a path and of those below it, in which each row is asked about. */
 static double
-round_trips_by_row(Path *path, int keys)
+round_trips_by_row(Path *path, const Asked *asked)
 {
 	switch (nodeTag(path))
 	{
 		case T_AggPath:
 			{
 				AggPath    *agg = (AggPath *) path;
-				double		below = round_trips_by_row(agg->subpath, keys);
+				double		below = round_trips_by_row(agg->subpath, asked);
+
+				if (asked->sorts > 0 && agg->aggsplit == AGGSPLIT_SIMPLE)
+					below += asked->sorts * round_trips_of_sort(agg->subpath->rows, agg->numGroups);
 
 				if (agg->aggstrategy == AGG_SORTED)
-					return below + agg->subpath->rows * keys;
+					return below + agg->subpath->rows * asked->keys;
 				if (agg->aggstrategy == AGG_HASHED && agg->aggsplit != AGGSPLIT_SIMPLE)
-					return below + agg->subpath->rows * keys * 2;
+					return below + agg->subpath->rows * asked->keys * 2;
 				return below;
 			}
 		case T_GroupPath:
-			return round_trips_by_row(((GroupPath *) path)->subpath, keys) + ((GroupPath *) path)->subpath->rows * keys;
+			return round_trips_by_row(((GroupPath *) path)->subpath, asked) + ((GroupPath *) path)->subpath->rows * asked->keys;
 		case T_UpperUniquePath:
-			return round_trips_by_row(((UpperUniquePath *) path)->subpath, keys) +
-				((UpperUniquePath *) path)->subpath->rows * keys;
+			return round_trips_by_row(((UpperUniquePath *) path)->subpath, asked) +
+				((UpperUniquePath *) path)->subpath->rows * asked->keys;
 		case T_SortPath:
-			return round_trips_by_row(((SortPath *) path)->subpath, keys);
+			return round_trips_by_row(((SortPath *) path)->subpath, asked);
 		case T_GatherPath:
-			return round_trips_by_row(((GatherPath *) path)->subpath, keys);
+			return round_trips_by_row(((GatherPath *) path)->subpath, asked);
 		case T_GatherMergePath:
-			return round_trips_by_row(((GatherMergePath *) path)->subpath, keys);
+			return round_trips_by_row(((GatherMergePath *) path)->subpath, asked);
 		case T_ProjectionPath:
-			return round_trips_by_row(((ProjectionPath *) path)->subpath, keys);
+			return round_trips_by_row(((ProjectionPath *) path)->subpath, asked);
 		default:
 			return 0;
 	}
@@ -76,21 +121,26 @@ round_trips_by_row(Path *path, int keys)
 void
 cfd_aggregate_price_rivals(PlannerInfo *root, List *clauses, RelOptInfo *output)
 {
-	int			keys = protected_keys(root, clauses);
+	Asked		asked = {.keys = protected_keys(root, clauses)};
 	ListCell   *cell;
 
-	if (keys == 0)
+	if (root->parse->hasAggs)
+	{
+		count_sorts((Node *) output->reltarget->exprs, &asked);
+		count_sorts(root->parse->havingQual, &asked);
+	}
+	if (asked.keys == 0 && asked.sorts == 0)
 		return;
 	foreach(cell, output->pathlist)
 	{
 		Path	   *path = lfirst(cell);
-		double		round_trips = round_trips_by_row(path, keys);
+		double		round_trips = round_trips_by_row(path, &asked);
 
 		if (round_trips == 0)
 			continue;
 		path->total_cost += round_trips * cfd_round_trip_cost + RISK * path->total_cost;
 		/* Sorted groups come before all rows have been read. */
-		if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_HASHED)
+		if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy != AGG_SORTED)
 			path->startup_cost += round_trips * cfd_round_trip_cost;
 	}
 }
