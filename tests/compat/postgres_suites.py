@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 from postgres_source import source
-from stack import PG_BIN, Stack, as_user, free_port
+from stack import PG_BIN, ROOT, Stack, as_user, free_port
 
 PROGRAMS = Path(
     subprocess.run(
@@ -34,6 +34,7 @@ SETTINGS = {
 }
 POSTGRES = "fsync = off\nmax_prepared_transactions = 10\n"
 LIMIT = 3600
+RUNS = ROOT / ".run"
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,10 @@ class Results:
 
 @contextmanager
 def plain_server() -> Iterator[Server]:
-    """A server without the extension, made as that of a stack is."""
-    folder, port = Path(tempfile.mkdtemp(prefix="plain-")), free_port()
+    """A server without the extension, made as that of a stack is, and beside it: how long it takes
+    to make files depends on what was removed in the same part of the file system before."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    folder, port = Path(tempfile.mkdtemp(prefix="plain-", dir=RUNS)), free_port()
     data = folder / "data"
     give_to_server(folder)
     prepare = ["-U", "postgres", "--locale=C", "--encoding=UTF8", "-A", "trust", "--no-sync"]

@@ -7,7 +7,7 @@
 use crate::pin::Pin;
 use crate::refusal::Refusal;
 use crate::relation::{ColumnType, Relation};
-use crate::shards::Shards;
+use crate::shards::{Mark, Shards};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -54,6 +54,24 @@ struct NamedType {
 struct NamedFunction {
     oid: u32,
     function: UserFunction,
+}
+
+impl Mark for Vec<Relation> {
+    fn marked(&self) -> bool {
+        self.iter().any(Relation::protected)
+    }
+}
+
+impl Mark for Vec<NamedType> {
+    fn marked(&self) -> bool {
+        self.iter().any(|named| named.ty.protected())
+    }
+}
+
+impl Mark for Vec<NamedFunction> {
+    fn marked(&self) -> bool {
+        self.iter().any(|named| named.function.protected())
+    }
 }
 
 /// The snapshot.
@@ -161,10 +179,8 @@ impl Schema {
 
     /// All relations with protected columns.
     pub fn protected_relations(&self) -> impl Iterator<Item = &Relation> {
-        self.relations
-            .values()
-            .flatten()
-            .filter(|relation| relation.protected())
+        let named = self.relations.marked().flat_map(|(_, named)| named);
+        named.filter(|relation| relation.protected())
     }
 
     /// The relation of this name; without a schema, the first on the search path.
@@ -283,8 +299,8 @@ impl Schema {
     /// Something of the users' is protected, or pinned.
     pub(crate) fn protects_anything(&self) -> bool {
         let theirs = |schema: &str| !matches!(schema, "pg_catalog" | "confide");
-        let mut types = self.types.values().flatten();
-        let mut functions = self.functions.values().flatten();
+        let mut types = self.types.marked().flat_map(|(_, named)| named);
+        let mut functions = self.functions.marked().flat_map(|(_, named)| named);
         self.pin.is_some()
             || self.protected_relations().next().is_some()
             || types.any(|t| t.ty.protected() && theirs(&t.schema))
@@ -295,14 +311,8 @@ impl Schema {
     /// protected.
     pub(crate) fn protected_names(&self) -> HashSet<&str> {
         let relations = self.protected_relations().map(|r| r.name.as_str());
-        let types = self
-            .types
-            .iter()
-            .filter(|(_, named)| named.iter().any(|t| t.ty.protected()));
-        let functions = self
-            .functions
-            .iter()
-            .filter(|(_, named)| named.iter().any(|f| f.function.protected()));
+        let types = self.types.marked();
+        let functions = self.functions.marked();
         relations
             .chain(types.map(|(name, _)| name.as_str()))
             .chain(functions.map(|(name, _)| name.as_str()))

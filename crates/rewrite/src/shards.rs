@@ -1,36 +1,69 @@
 //! A map of which copies are cheap: copies share their parts until one of them changes, and
 //! a change makes a new one of a single part.
+//!
+//! Parts stand in groups, so that a copy counts up as many references as there are groups. A part
+//! remembers which of its entries are marked ([`Mark`]) from the first question on: who asks after
+//! each change looks at one part's entries, not at all.
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-const PARTS: usize = 128;
+const GROUPS: usize = 8;
+/// Parts of a group.
+const PARTS: usize = 16;
 
-type Part<K, V> = Arc<HashMap<K, V>>;
+/// What entries are looked for by.
+pub(crate) trait Mark {
+    fn marked(&self) -> bool;
+}
+
+#[derive(Clone, Debug)]
+struct Part<K, V> {
+    map: HashMap<K, V>,
+    /// Keys of the marked entries.
+    marked: OnceLock<Vec<K>>,
+}
+
+impl<K, V> Default for Part<K, V> {
+    fn default() -> Part<K, V> {
+        Part {
+            map: HashMap::new(),
+            marked: OnceLock::new(),
+        }
+    }
+}
+
+type Group<K, V> = Arc<Vec<Arc<Part<K, V>>>>;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Shards<K, V>(Vec<Part<K, V>>);
+pub(crate) struct Shards<K, V>(Vec<Group<K, V>>);
 
 impl<K, V> Default for Shards<K, V> {
     fn default() -> Shards<K, V> {
-        Shards(vec![Arc::default(); PARTS])
+        Shards(vec![Arc::new(vec![Arc::default(); PARTS]); GROUPS])
     }
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
-    fn at<Q: Hash + ?Sized>(key: &Q) -> usize {
+    fn at<Q: Hash + ?Sized>(key: &Q) -> (usize, usize) {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-        (hash % PARTS as u64) as usize
+        let at = (hash % (GROUPS * PARTS) as u64) as usize;
+        (at / PARTS, at % PARTS)
     }
 
-    fn part<Q: Hash + ?Sized>(&self, key: &Q) -> Option<&Part<K, V>> {
-        self.0.get(Self::at(key))
+    fn part<Q: Hash + ?Sized>(&self, key: &Q) -> Option<&HashMap<K, V>> {
+        let (group, at) = Self::at(key);
+        Some(&self.0.get(group)?.get(at)?.map)
     }
 
     fn part_mut<Q: Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut HashMap<K, V>> {
-        self.0.get_mut(Self::at(key)).map(Arc::make_mut)
+        let (group, at) = Self::at(key);
+        let part = Arc::make_mut(self.0.get_mut(group)?).get_mut(at)?;
+        let part = Arc::make_mut(part);
+        part.marked = OnceLock::new();
+        Some(&mut part.map)
     }
 
     pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
@@ -79,11 +112,26 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
     }
 
     pub fn values(&self) -> impl Iterator<Item = &V> {
-        self.0.iter().flat_map(|part| part.values())
+        self.parts().flat_map(|part| part.map.values())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.0.iter().flat_map(|part| part.iter())
+    fn parts(&self) -> impl Iterator<Item = &Part<K, V>> {
+        self.0
+            .iter()
+            .flat_map(|group| group.iter().map(Arc::as_ref))
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone + Mark> Shards<K, V> {
+    /// The marked entries.
+    pub fn marked(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.parts().flat_map(|part| {
+            let keys = part.marked.get_or_init(|| {
+                let marked = part.map.iter().filter(|(_, value)| value.marked());
+                marked.map(|(key, _)| key.clone()).collect()
+            });
+            keys.iter().filter_map(|key| part.map.get_key_value(key))
+        })
     }
 }
 
@@ -100,16 +148,46 @@ mod tests {
         second.push(7, 8);
         second.remove(&2000);
         second.change(&3000, |_| unreachable!());
-        let own = first
-            .0
-            .iter()
-            .zip(&second.0)
-            .filter(|(a, b)| !Arc::ptr_eq(a, b));
+        let groups = first.0.iter().zip(&second.0);
+        let own = groups.clone().filter(|(a, b)| !Arc::ptr_eq(a, b));
         assert_eq!(own.count(), 1);
+        let parts = groups.flat_map(|(a, b)| a.iter().zip(b.iter()));
+        assert_eq!(parts.filter(|(a, b)| !Arc::ptr_eq(a, b)).count(), 1);
         assert_eq!(first.get(&7), Some(&vec![7]));
         assert_eq!(second.get(&7), Some(&vec![7, 8]));
         assert_eq!(second.values().map(Vec::len).sum::<usize>(), 1001);
         second.remove(&7);
-        assert_eq!((second.get(&7), second.iter().count()), (None, 999));
+        assert_eq!((second.get(&7), second.values().count()), (None, 999));
+    }
+
+    impl Mark for Vec<u32> {
+        fn marked(&self) -> bool {
+            self.contains(&7)
+        }
+    }
+
+    /// What is marked is what it would be if it were looked for anew, and after a change only the
+    /// part that has changed is looked at: a copy that remembered it as it was gives the old.
+    #[test]
+    fn marks_follow_changes() {
+        let mut first = Shards::<u32, Vec<u32>>::default();
+        (0..1000).for_each(|n| first.push(n, n));
+        let found = |of: &Shards<u32, Vec<u32>>| {
+            let mut keys: Vec<u32> = of.marked().map(|(key, _)| *key).collect();
+            keys.sort_unstable();
+            keys
+        };
+        assert_eq!(found(&first), [7]);
+        let mut second = first.clone();
+        second.push(100, 7);
+        second.push(2000, 7);
+        second.change(&7, Vec::clear);
+        assert_eq!((found(&first), found(&second)), (vec![7], vec![100, 2000]));
+        let asked = |part: &&Part<u32, Vec<u32>>| part.marked.get().is_some();
+        second.remove(&100);
+        assert_eq!(second.parts().filter(asked).count(), GROUPS * PARTS - 1);
+        assert_eq!(found(&second), [2000]);
+        second.insert(2000, vec![1]);
+        assert_eq!(found(&second), [] as [u32; 0]);
     }
 }
