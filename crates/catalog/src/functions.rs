@@ -1,7 +1,7 @@
 //! Functions with PostgreSQL's names, and what stands behind each.
 
 use crate::signatures::Signatures;
-use contract::{Op, OpResult, TypeCode};
+use contract::{Flag, Op, OpResult, TypeCode};
 
 /// The type of an argument or result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,8 +56,8 @@ pub fn functions(signatures: &Signatures) -> Vec<Function> {
             (OpResult::Fid, Some(t)) => Arg::Enc(t),
             _ => Arg::Plain(TypeCode::Bool),
         };
-        let scalar = crate::scalars::find(signature.op, &signature.args);
-        let written = scalar.filter(|s| s.renamed).map(|s| internal_name(s.op));
+        let renamed = signatures.is(signature, Flag::Renamed);
+        let written = renamed.then(|| internal_name(signature.op));
         for name in signatures.names(signature) {
             all.push(Function {
                 name,

@@ -16,7 +16,6 @@ mod casts;
 mod functions;
 pub mod generate;
 mod operators;
-mod scalars;
 mod signatures;
 mod types;
 

@@ -1,7 +1,7 @@
 //! Signatures: an operation with the types of its operands and result. Their
 //! numbers are the handles of one-instruction programs.
 
-use contract::{Named, Op, OpResult, TypeCode};
+use contract::{Flag, Named, Op, OpResult, TypeCode};
 use std::collections::HashMap;
 
 use TypeCode::*;
@@ -54,11 +54,17 @@ impl Signatures {
 
     /// The names under which SQL knows a signature as a function.
     pub fn names(&self, signature: &Signature) -> &'static [&'static str] {
-        let found = self.functions.iter();
-        let mut found = found.filter(|f| f.op == signature.op && f.args == signature.args);
-        let named = found.next().map(|f| f.names);
-        let scalar = || crate::scalars::find(signature.op, &signature.args).map(|s| s.names);
-        named.or_else(scalar).unwrap_or(&[])
+        self.named(signature).map_or(&[], |named| named.names)
+    }
+
+    /// Whether something is said of the function with this signature.
+    pub(crate) fn is(&self, signature: &Signature, flag: Flag) -> bool {
+        self.named(signature).is_some_and(|named| named.is(flag))
+    }
+
+    fn named(&self, signature: &Signature) -> Option<&Named> {
+        let mut all = self.functions.iter();
+        all.find(|f| f.op == signature.op && f.args == signature.args)
     }
 
     /// Numbers and signatures in the order of numbers.
@@ -209,18 +215,8 @@ impl Builder {
         }
     }
 
-    fn functions(&mut self, functions: &[Named]) {
-        for named in functions {
-            self.push(named.op, named.args, named.ret);
-        }
-    }
-
-    fn scalars(&mut self) {
-        for scalar in crate::scalars::scalars() {
-            for (args, ret) in scalar.signatures {
-                self.fid(scalar.op, args, *ret);
-            }
-        }
+    fn functions<'f>(&mut self, functions: impl Iterator<Item = &'f Named>) {
+        functions.for_each(|named| self.push(named.op, named.args, named.ret));
     }
 
     fn conversions(&mut self) {
@@ -244,6 +240,9 @@ impl Builder {
     }
 }
 
+/// Functions of operations with codes from here on are numbered behind the casts.
+const LATE: u16 = Op::Initcap as u16;
+
 /// The table of all signatures.
 pub fn signatures() -> Signatures {
     signatures_with(Op::FUNCTIONS)
@@ -256,9 +255,10 @@ pub fn signatures_with(functions: &[Named]) -> Signatures {
     builder.numbers();
     builder.datetimes();
     builder.strings();
-    builder.functions(functions);
+    let early = |named: &&Named| (named.op as u16) < LATE;
+    builder.functions(functions.iter().filter(early));
     builder.conversions();
-    builder.scalars();
+    builder.functions(functions.iter().filter(|named| !early(named)));
     let list = builder.0;
     let numbers = (1..).zip(&list).map(|(n, s)| (s.clone(), n)).collect();
     Signatures {

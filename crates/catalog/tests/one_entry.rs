@@ -10,7 +10,7 @@
 use contract::codec::{Each, Fixed, List, Malformed, Part, Reader, Sink};
 use contract::describe::{Field, Form, Message, Structure, Tail};
 use contract::message::table::MESSAGES as OTHERS;
-use contract::{Named, Op, TypeCode};
+use contract::{Flag, Named, Op, TypeCode};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -143,6 +143,7 @@ fn a_function_is_one_entry() {
         names: &["backwards", "mirrored"],
         args: &[TypeCode::Bytea],
         ret: Some(TypeCode::Bytea),
+        flags: &[],
     };
     let more: Vec<Named> = Op::FUNCTIONS.iter().copied().chain([entry]).collect();
     let before = catalog::generate::functions(&catalog::signatures());
@@ -169,4 +170,39 @@ fn a_function_is_one_entry() {
                 .contains(&format!("pg_catalog.\"{name}\"(enc_bytea)"))
         );
     }
+}
+
+/// So is a function whose result may be NULL, and whose name stays PostgreSQL's alone. Right answer: its
+/// wrapper asks whether the result is NULL, SQL has it by the name of its operation, and the documentation
+/// and the tests by PostgreSQL's. With a bug that is said in another list.
+#[test]
+fn a_function_with_more_to_say_is_one_entry() {
+    let entry = Named {
+        op: Op::MinScale,
+        names: &["fineness"],
+        args: &[TypeCode::Int8],
+        ret: Some(TypeCode::Int4),
+        flags: &[Flag::Nullable, Flag::Renamed],
+    };
+    let all = |more: &[Named]| {
+        let table: Vec<Named> = Op::FUNCTIONS.iter().chain(more).copied().collect();
+        catalog::generate::functions(&catalog::signatures_with(&table))
+    };
+    let plainly = Named {
+        flags: &[],
+        ..entry
+    };
+    let (after, without) = (all(&[entry]), all(&[plainly]));
+    assert!(after[0].text.contains("CFD_NULLABLE(minscale_int8, "));
+    assert!(without[0].text.contains("CFD_EVAL(minscale_int8, "));
+    let sql = |name: &str| format!("FUNCTION pg_catalog.{name}(enc_int8) RETURNS enc_int4");
+    assert!(after[1].text.contains(&sql("enc_minscale")));
+    assert!(!after[1].text.contains("fineness"));
+    assert!(without[1].text.contains(&sql("\"fineness\"")));
+    assert!(after[2].text.contains("`fineness("));
+    assert!(
+        after[3]
+            .text
+            .contains("\"name\": \"fineness\", \"args\": [\"int8\"]")
+    );
 }

@@ -26,7 +26,7 @@ pub mod types;
 pub use error::Code;
 pub use fid::Fid;
 pub use message::{Header, Kind, answer, body};
-pub use op::{Aggregate, Arguments, Named, Op, Result as OpResult, Unit};
+pub use op::{Aggregate, Arguments, Flag, Named, Op, Result as OpResult, Unit};
 pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each

@@ -2,8 +2,10 @@
 //! catalog gives each its signatures, and numbers them: the number of a
 //! signature is a *program handle* of a one-instruction program.
 //!
-//! A function is one entry here, `Name = code => result { ["sql_name"]: (operands) -> result, … }`,
-//! and its implementation in crate `values` (`apply`); all else is generated from the entry.
+//! A function is one entry here,
+//! `Name = code => result { ["sql_name"; Flag]: (operands) -> result, … }`, and its implementation in
+//! crate `values` (`apply`); all else is generated from the entry. The order of entries numbers their
+//! programs; codes of operations only tell them apart.
 //! Operators and casts, whose signatures follow from families of types, have theirs in the catalog.
 
 use crate::TypeCode;
@@ -23,6 +25,16 @@ pub enum Result {
     Hash = 3,
 }
 
+/// What else is to be said of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flag {
+    /// The result may be NULL though no operand is.
+    Nullable,
+    /// The names are PostgreSQL's alone: with overloads of ours it would not find its own any more for
+    /// untyped arguments (`chr('65')`, `power($1, $2)`). The proxy writes another name.
+    Renamed,
+}
+
 /// A function by one of its SQL names' lists, with the types of its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Named {
@@ -34,6 +46,15 @@ pub struct Named {
     pub args: &'static [TypeCode],
     /// Type of the result where it is a protected value.
     pub ret: Option<TypeCode>,
+    /// What else is to be said of it.
+    pub flags: &'static [Flag],
+}
+
+impl Named {
+    /// Whether something is said of it.
+    pub fn is(&self, flag: Flag) -> bool {
+        self.flags.contains(&flag)
+    }
 }
 
 const fn first(types: &[TypeCode]) -> Option<TypeCode> {
@@ -58,9 +79,10 @@ macro_rules! ops {
             /// All functions: what is called by name.
             pub const FUNCTIONS: &'static [Named] = &[$($($(Named {
                 op: Op::$variant,
-                names: &$names,
+                names: names!($names),
                 args: types!($args),
                 ret: first(&[$(TypeCode::$ret)?]),
+                flags: flags!($names),
             },)+)*)*];
 
             /// The operation with this code, if there is one.
@@ -75,6 +97,14 @@ macro_rules! ops {
             }
         }
     };
+}
+
+macro_rules! names {
+    ([$($name:literal),* $(; $($flag:ident),*)?]) => { &[$($name),*] };
+}
+
+macro_rules! flags {
+    ([$($name:literal),* $(; $($flag:ident),*)?]) => { &[$($(Flag::$flag),*)?] };
 }
 
 macro_rules! types {
@@ -210,59 +240,61 @@ ops! {
     /// applies the type modifier in the immediate, as an explicit cast does
     TypmodExplicit = 82 => Fid;
     /// `initcap`
-    Initcap = 100 => Fid;
+    Initcap = 100 => Fid { ["initcap"]: (Text) -> Text };
     /// `lpad(s, n)` and `lpad(s, n, fill)`
-    Lpad = 101 => Fid;
+    Lpad = 101 => Fid { ["lpad"]: (Text, Int4) -> Text, (Text, Int4, Text) -> Text };
     /// `rpad(s, n)` and `rpad(s, n, fill)`
-    Rpad = 102 => Fid;
+    Rpad = 102 => Fid { ["rpad"]: (Text, Int4) -> Text, (Text, Int4, Text) -> Text };
     /// `split_part(s, delimiter, n)`
-    SplitPart = 103 => Fid;
+    SplitPart = 103 => Fid { ["split_part"]: (Text, Text, Int4) -> Text };
     /// `translate(s, from, to)`
-    Translate = 104 => Fid;
+    Translate = 104 => Fid { ["translate"]: (Text, Text, Text) -> Text };
     /// `overlay(s, new, from)` and `overlay(s, new, from, count)`
-    Overlay = 105 => Fid;
+    Overlay = 105 => Fid { ["overlay"]:
+            (Text, Text, Int4) -> Text, (Text, Text, Int4, Int4) -> Text,
+            (Bytea, Bytea, Int4) -> Bytea, (Bytea, Bytea, Int4, Int4) -> Bytea };
     /// `repeat(s, n)`
-    Repeat = 106 => Fid;
-    /// `md5`
-    Md5 = 107 => Fid;
-    /// `sha224`
-    Sha224 = 108 => Fid;
-    /// `sha256`
-    Sha256 = 109 => Fid;
-    /// `sha384`
-    Sha384 = 110 => Fid;
-    /// `sha512`
-    Sha512 = 111 => Fid;
+    Repeat = 106 => Fid { ["repeat"]: (Text, Int4) -> Text };
     /// `ascii`
-    Ascii = 112 => Fid;
+    Ascii = 112 => Fid { ["ascii"]: (Text) -> Int4 };
     /// `chr`
-    Chr = 113 => Fid;
+    Chr = 113 => Fid { ["chr"; Renamed]: (Int4) -> Text };
     /// `quote_ident`
-    QuoteIdent = 114 => Fid;
+    QuoteIdent = 114 => Fid { ["quote_ident"]: (Text) -> Text };
     /// `quote_literal`
-    QuoteLiteral = 115 => Fid;
+    QuoteLiteral = 115 => Fid { ["quote_literal"]: (Text) -> Text };
     /// `bit_length`
-    BitLength = 116 => Fid;
+    BitLength = 116 => Fid { ["bit_length"]: (Text) -> Int4, (Bytea) -> Int4 };
     /// `to_hex`
-    ToHex = 117 => Fid;
+    ToHex = 117 => Fid { ["to_hex"]: (Int4) -> Text, (Int8) -> Text };
+    /// `md5`
+    Md5 = 107 => Fid { ["md5"]: (Text) -> Text, (Bytea) -> Text };
+    /// `sha224`
+    Sha224 = 108 => Fid { ["sha224"; Renamed]: (Bytea) -> Bytea };
+    /// `sha256`
+    Sha256 = 109 => Fid { ["sha256"; Renamed]: (Bytea) -> Bytea };
+    /// `sha384`
+    Sha384 = 110 => Fid { ["sha384"; Renamed]: (Bytea) -> Bytea };
+    /// `sha512`
+    Sha512 = 111 => Fid { ["sha512"; Renamed]: (Bytea) -> Bytea };
     /// `encode(bytes, form)`
-    Encode = 118 => Fid;
+    Encode = 118 => Fid { ["encode"]: (Bytea, Text) -> Text };
     /// `decode(s, form)`
-    Decode = 119 => Fid;
+    Decode = 119 => Fid { ["decode"]: (Text, Text) -> Bytea };
     /// `convert_to(s, encoding)`
-    ConvertTo = 120 => Fid;
+    ConvertTo = 120 => Fid { ["convert_to"]: (Text, Text) -> Bytea };
     /// `convert_from(bytes, encoding)`
-    ConvertFrom = 121 => Fid;
+    ConvertFrom = 121 => Fid { ["convert_from"; Renamed]: (Bytea, Text) -> Text };
     /// `get_byte(bytes, n)`
-    GetByte = 122 => Fid;
+    GetByte = 122 => Fid { ["get_byte"; Renamed]: (Bytea, Int4) -> Int4 };
     /// `set_byte(bytes, n, value)`
-    SetByte = 123 => Fid;
+    SetByte = 123 => Fid { ["set_byte"; Renamed]: (Bytea, Int4, Int4) -> Bytea };
     /// `get_bit(bytes, n)`
-    GetBit = 124 => Fid;
+    GetBit = 124 => Fid { ["get_bit"; Renamed]: (Bytea, Int8) -> Int4 };
     /// `set_bit(bytes, n, value)`
-    SetBit = 125 => Fid;
+    SetBit = 125 => Fid { ["set_bit"; Renamed]: (Bytea, Int8, Int4) -> Bytea };
     /// `bit_count`
-    BitCount = 126 => Fid;
+    BitCount = 126 => Fid { ["bit_count"; Renamed]: (Bytea) -> Int8 };
     /// `~`: the second operand is a regular expression
     Regex = 130 => Bool;
     /// `!~`
@@ -272,121 +304,155 @@ ops! {
     /// `!~*`
     NotRegexFold = 133 => Bool;
     /// `regexp_replace(s, pattern, new)` and with start, n, flags
-    RegexpReplace = 134 => Fid;
+    RegexpReplace = 134 => Fid { ["regexp_replace"]:
+            (Text, Text, Text) -> Text, (Text, Text, Text, Text) -> Text,
+            (Text, Text, Text, Int4) -> Text, (Text, Text, Text, Int4, Int4) -> Text,
+            (Text, Text, Text, Int4, Int4, Text) -> Text };
     /// `regexp_substr(s, pattern)` and with start, n, flags, group
-    RegexpSubstr = 135 => Fid;
+    RegexpSubstr = 135 => Fid { ["regexp_substr"; Nullable]:
+            (Text, Text) -> Text, (Text, Text, Int4) -> Text, (Text, Text, Int4, Int4) -> Text,
+            (Text, Text, Int4, Int4, Text) -> Text,
+            (Text, Text, Int4, Int4, Text, Int4) -> Text };
     /// `regexp_like(s, pattern)` and with flags
-    RegexpLike = 136 => Fid;
+    RegexpLike = 136 => Fid { ["regexp_like"]:
+            (Text, Text) -> Bool, (Text, Text, Text) -> Bool };
     /// `regexp_count(s, pattern)` and with start, flags
-    RegexpCount = 137 => Fid;
+    RegexpCount = 137 => Fid { ["regexp_count"]:
+            (Text, Text) -> Int4, (Text, Text, Int4) -> Int4, (Text, Text, Int4, Text) -> Int4 };
     /// `regexp_instr(s, pattern)` and with start, n, end, flags, group
-    RegexpInstr = 138 => Fid;
+    RegexpInstr = 138 => Fid { ["regexp_instr"]:
+            (Text, Text) -> Int4, (Text, Text, Int4) -> Int4, (Text, Text, Int4, Int4) -> Int4,
+            (Text, Text, Int4, Int4, Int4) -> Int4, (Text, Text, Int4, Int4, Int4, Text) -> Int4,
+            (Text, Text, Int4, Int4, Int4, Text, Int4) -> Int4 };
     /// `substring(s, pattern)` and `substring(s, pattern, escape)`
-    RegexSubstring = 139 => Fid;
+    RegexSubstring = 139 => Fid { ["substring"; Nullable]:
+            (Text, Text) -> Text, (Text, Text, Text) -> Text };
     /// `similar_to_escape(pattern)` and with its escape character
-    SimilarToEscape = 140 => Fid;
+    SimilarToEscape = 140 => Fid { ["similar_to_escape"]:
+            (Text) -> Text, (Text, Text) -> Text };
     /// `power` and `^`
-    Power = 150 => Fid;
+    Power = 150 => Fid { ["power", "pow"; Renamed]:
+            (Float8, Float8) -> Float8, (Numeric, Numeric) -> Numeric };
     /// `sqrt` and `|/`
-    Sqrt = 151 => Fid;
+    Sqrt = 151 => Fid { ["sqrt"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `exp`
-    Exp = 153 => Fid;
+    Exp = 153 => Fid { ["exp"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `ln`
-    Ln = 154 => Fid;
+    Ln = 154 => Fid { ["ln"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `log10` and `log(x)`
-    Log10 = 155 => Fid;
+    Log10 = 155 => Fid { ["log10", "log"]: (Float8) -> Float8, (Numeric) -> Numeric };
     /// `log(base, x)`
-    LogBase = 156 => Fid;
+    LogBase = 156 => Fid { ["log"; Renamed]: (Numeric, Numeric) -> Numeric };
     /// `degrees`
-    Degrees = 157 => Fid;
+    Degrees = 157 => Fid { ["degrees"]: (Float8) -> Float8 };
     /// `radians`
-    Radians = 158 => Fid;
+    Radians = 158 => Fid { ["radians"]: (Float8) -> Float8 };
     /// `sin`
-    Sin = 159 => Fid;
+    Sin = 159 => Fid { ["sin"]: (Float8) -> Float8 };
     /// `cos`
-    Cos = 160 => Fid;
+    Cos = 160 => Fid { ["cos"]: (Float8) -> Float8 };
     /// `tan`
-    Tan = 161 => Fid;
+    Tan = 161 => Fid { ["tan"]: (Float8) -> Float8 };
     /// `cot`
-    Cot = 162 => Fid;
+    Cot = 162 => Fid { ["cot"]: (Float8) -> Float8 };
     /// `asin`
-    Asin = 163 => Fid;
+    Asin = 163 => Fid { ["asin"]: (Float8) -> Float8 };
     /// `acos`
-    Acos = 164 => Fid;
+    Acos = 164 => Fid { ["acos"]: (Float8) -> Float8 };
     /// `atan`
-    Atan = 165 => Fid;
+    Atan = 165 => Fid { ["atan"]: (Float8) -> Float8 };
     /// `atan2`
-    Atan2 = 166 => Fid;
-    /// `sinh`
-    Sinh = 167 => Fid;
-    /// `cosh`
-    Cosh = 168 => Fid;
-    /// `tanh`
-    Tanh = 169 => Fid;
+    Atan2 = 166 => Fid { ["atan2"; Renamed]: (Float8, Float8) -> Float8 };
     /// `sind`: the sine of degrees
-    Sind = 170 => Fid;
+    Sind = 170 => Fid { ["sind"]: (Float8) -> Float8 };
     /// `cosd`
-    Cosd = 171 => Fid;
+    Cosd = 171 => Fid { ["cosd"]: (Float8) -> Float8 };
     /// `tand`
-    Tand = 172 => Fid;
+    Tand = 172 => Fid { ["tand"]: (Float8) -> Float8 };
     /// `cotd`
-    Cotd = 173 => Fid;
+    Cotd = 173 => Fid { ["cotd"]: (Float8) -> Float8 };
     /// `asind`
-    Asind = 174 => Fid;
+    Asind = 174 => Fid { ["asind"]: (Float8) -> Float8 };
     /// `acosd`
-    Acosd = 175 => Fid;
+    Acosd = 175 => Fid { ["acosd"]: (Float8) -> Float8 };
     /// `atand`
-    Atand = 176 => Fid;
+    Atand = 176 => Fid { ["atand"]: (Float8) -> Float8 };
     /// `atan2d`
-    Atan2d = 177 => Fid;
+    Atan2d = 177 => Fid { ["atan2d"; Renamed]: (Float8, Float8) -> Float8 };
+    /// `sinh`
+    Sinh = 167 => Fid { ["sinh"]: (Float8) -> Float8 };
+    /// `cosh`
+    Cosh = 168 => Fid { ["cosh"]: (Float8) -> Float8 };
+    /// `tanh`
+    Tanh = 169 => Fid { ["tanh"]: (Float8) -> Float8 };
     /// `div`: the whole part of a quotient
-    DivTrunc = 180 => Fid;
+    DivTrunc = 180 => Fid { ["div"; Renamed]: (Numeric, Numeric) -> Numeric };
     /// `gcd`
-    Gcd = 181 => Fid;
+    Gcd = 181 => Fid { ["gcd"]:
+            (Int4, Int4) -> Int4, (Int8, Int8) -> Int8, (Numeric, Numeric) -> Numeric };
     /// `lcm`
-    Lcm = 182 => Fid;
+    Lcm = 182 => Fid { ["lcm"]:
+            (Int4, Int4) -> Int4, (Int8, Int8) -> Int8, (Numeric, Numeric) -> Numeric };
     /// `factorial`
-    Factorial = 183 => Fid;
+    Factorial = 183 => Fid { ["factorial"; Renamed]: (Int8) -> Numeric };
     /// `scale`
-    Scale = 184 => Fid;
+    Scale = 184 => Fid { ["scale"; Nullable, Renamed]: (Numeric) -> Int4 };
     /// `min_scale`
-    MinScale = 185 => Fid;
+    MinScale = 185 => Fid { ["min_scale"; Nullable, Renamed]: (Numeric) -> Int4 };
     /// `trim_scale`
-    TrimScale = 186 => Fid;
+    TrimScale = 186 => Fid { ["trim_scale"; Renamed]: (Numeric) -> Numeric };
     /// `width_bucket(x, low, high, count)`
-    WidthBucket = 187 => Fid;
+    WidthBucket = 187 => Fid { ["width_bucket"; Renamed]:
+            (Float8, Float8, Float8, Int4) -> Int4, (Numeric, Numeric, Numeric, Int4) -> Int4 };
     /// `timezone(zone, t)`, `t AT TIME ZONE zone`
-    TimeZone = 200 => Fid;
+    TimeZone = 200 => Fid { ["timezone"]:
+            (Text, Timestamptz) -> Timestamp, (Text, Timestamp) -> Timestamptz,
+            (Interval, Timestamptz) -> Timestamp, (Interval, Timestamp) -> Timestamptz };
     /// `date_trunc(field, t, zone)`
-    DateTruncZone = 201 => Fid;
+    DateTruncZone = 201 => Fid { ["date_trunc"]: (Text, Timestamptz, Text) -> Timestamptz };
     /// `date_bin(stride, t, origin)`
-    DateBin = 202 => Fid;
+    DateBin = 202 => Fid { ["date_bin"]:
+            (Interval, Timestamp, Timestamp) -> Timestamp,
+            (Interval, Timestamptz, Timestamptz) -> Timestamptz };
     /// `age(t, t)`
-    Age = 203 => Fid;
+    Age = 203 => Fid { ["age"; Renamed]:
+            (Timestamp, Timestamp) -> Interval, (Timestamptz, Timestamptz) -> Interval };
     /// `justify_days`
-    JustifyDays = 204 => Fid;
+    JustifyDays = 204 => Fid { ["justify_days"]: (Interval) -> Interval };
     /// `justify_hours`
-    JustifyHours = 205 => Fid;
+    JustifyHours = 205 => Fid { ["justify_hours"]: (Interval) -> Interval };
     /// `justify_interval`
-    JustifyInterval = 206 => Fid;
+    JustifyInterval = 206 => Fid { ["justify_interval"]: (Interval) -> Interval };
     /// `make_date`
-    MakeDate = 207 => Fid;
+    MakeDate = 207 => Fid { ["make_date"; Renamed]: (Int4, Int4, Int4) -> Date };
     /// `make_time`
-    MakeTime = 208 => Fid;
+    MakeTime = 208 => Fid { ["make_time"; Renamed]: (Int4, Int4, Float8) -> Time };
     /// `make_timestamp`
-    MakeTimestamp = 209 => Fid;
+    MakeTimestamp = 209 => Fid { ["make_timestamp"; Renamed]:
+            (Int4, Int4, Int4, Int4, Int4, Float8) -> Timestamp };
     /// `make_timestamptz`
-    MakeTimestamptz = 210 => Fid;
+    MakeTimestamptz = 210 => Fid { ["make_timestamptz"; Renamed]:
+            (Int4, Int4, Int4, Int4, Int4, Float8) -> Timestamptz,
+            (Int4, Int4, Int4, Int4, Int4, Float8, Text) -> Timestamptz };
     /// `make_interval`
-    MakeInterval = 211 => Fid;
+    MakeInterval = 211 => Fid { ["make_interval"; Renamed]:
+            (Int4) -> Interval, (Int4, Int4) -> Interval, (Int4, Int4, Int4) -> Interval,
+            (Int4, Int4, Int4, Int4) -> Interval, (Int4, Int4, Int4, Int4, Int4) -> Interval,
+            (Int4, Int4, Int4, Int4, Int4, Int4) -> Interval,
+            (Int4, Int4, Int4, Int4, Int4, Int4, Float8) -> Interval };
     /// `isfinite`
-    IsFinite = 212 => Fid;
+    IsFinite = 212 => Fid { ["isfinite"]:
+            (Date) -> Bool, (Timestamp) -> Bool, (Timestamptz) -> Bool, (Interval) -> Bool };
     /// `to_char(x, format)`
-    ToChar = 213 => Fid;
+    ToChar = 213 => Fid { ["to_char"; Nullable]:
+            (Timestamp, Text) -> Text, (Timestamptz, Text) -> Text, (Interval, Text) -> Text }
+        { ["to_char"]:
+            (Int4, Text) -> Text, (Int8, Text) -> Text, (Numeric, Text) -> Text,
+            (Float4, Text) -> Text, (Float8, Text) -> Text };
+    /// `to_timestamp(s, format)` and `to_timestamp(seconds)`
+    ToTimestamp = 215 => Fid { ["to_timestamp"; Renamed]: (Float8) -> Timestamptz };
     /// `to_date(s, format)`
     ToDate = 214 => Fid;
-    /// `to_timestamp(s, format)` and `to_timestamp(seconds)`
-    ToTimestamp = 215 => Fid;
     /// `to_number(s, format)`
     ToNumber = 216 => Fid;
 }

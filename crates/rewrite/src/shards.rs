@@ -42,7 +42,10 @@ pub(crate) struct Shards<K, V>(Vec<Group<K, V>>);
 
 impl<K, V> Default for Shards<K, V> {
     fn default() -> Shards<K, V> {
-        Shards(vec![Arc::new(vec![Arc::default(); PARTS]); GROUPS])
+        // All are the same empty one, until one of them changes.
+        let part = Arc::default();
+        let group = Arc::new(vec![part; PARTS]);
+        Shards(vec![group; GROUPS])
     }
 }
 

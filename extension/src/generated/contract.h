@@ -454,17 +454,17 @@
 #define CFD_OP_TRANSLATE 104
 #define CFD_OP_OVERLAY 105
 #define CFD_OP_REPEAT 106
-#define CFD_OP_MD5 107
-#define CFD_OP_SHA224 108
-#define CFD_OP_SHA256 109
-#define CFD_OP_SHA384 110
-#define CFD_OP_SHA512 111
 #define CFD_OP_ASCII 112
 #define CFD_OP_CHR 113
 #define CFD_OP_QUOTE_IDENT 114
 #define CFD_OP_QUOTE_LITERAL 115
 #define CFD_OP_BIT_LENGTH 116
 #define CFD_OP_TO_HEX 117
+#define CFD_OP_MD5 107
+#define CFD_OP_SHA224 108
+#define CFD_OP_SHA256 109
+#define CFD_OP_SHA384 110
+#define CFD_OP_SHA512 111
 #define CFD_OP_ENCODE 118
 #define CFD_OP_DECODE 119
 #define CFD_OP_CONVERT_TO 120
@@ -501,9 +501,6 @@
 #define CFD_OP_ACOS 164
 #define CFD_OP_ATAN 165
 #define CFD_OP_ATAN2 166
-#define CFD_OP_SINH 167
-#define CFD_OP_COSH 168
-#define CFD_OP_TANH 169
 #define CFD_OP_SIND 170
 #define CFD_OP_COSD 171
 #define CFD_OP_TAND 172
@@ -512,6 +509,9 @@
 #define CFD_OP_ACOSD 175
 #define CFD_OP_ATAND 176
 #define CFD_OP_ATAN2D 177
+#define CFD_OP_SINH 167
+#define CFD_OP_COSH 168
+#define CFD_OP_TANH 169
 #define CFD_OP_DIV_TRUNC 180
 #define CFD_OP_GCD 181
 #define CFD_OP_LCM 182
@@ -534,8 +534,8 @@
 #define CFD_OP_MAKE_INTERVAL 211
 #define CFD_OP_IS_FINITE 212
 #define CFD_OP_TO_CHAR 213
-#define CFD_OP_TO_DATE 214
 #define CFD_OP_TO_TIMESTAMP 215
+#define CFD_OP_TO_DATE 214
 #define CFD_OP_TO_NUMBER 216
 
 /* Aggregates */

@@ -1,7 +1,7 @@
 //! The list of C functions behind the SQL functions, as macro calls.
 
 use crate::{Signatures, aggregates, plain_casts};
-use contract::{Arguments, Op, OpResult, TypeCode};
+use contract::{Arguments, Flag, Op, OpResult, TypeCode};
 use std::fmt::Write;
 
 /// C name of the function that takes a plain value in, and casts it on.
@@ -88,7 +88,7 @@ fn null_test(signatures: &crate::Signatures, s: &crate::Signature) -> u16 {
     let nullable = match s.op {
         Op::Extract | Op::DatePart => infinite,
         Op::Cast => infinite && s.ret == Some(Time),
-        _ => crate::scalars::find(s.op, &s.args).is_some_and(|s| s.nullable),
+        _ => signatures.is(s, Flag::Nullable),
     };
     s.ret
         .filter(|_| nullable)

@@ -1,4 +1,4 @@
-//! Functions of the catalog's list of scalars: what each operation computes.
+//! Functions of the table of operations with codes from 100 on: what each operation computes.
 //!
 //! Arguments are of the types that the catalog says; anything else is 42883.
 //!
