@@ -1,6 +1,7 @@
 //! What is generated from contract and catalog: the text of each file, with its
 //! place below the repository's root. `src/bin/generate.rs` writes or checks them.
 
+mod cell_numbers;
 mod cells;
 mod composed;
 mod docs;

@@ -97,6 +97,7 @@ pub(super) fn sql() -> String {
         }
     }
     classes(&mut out);
+    super::cell_numbers::operators(&mut out);
     out
 }
 
