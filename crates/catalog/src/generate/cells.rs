@@ -5,6 +5,7 @@
 //! by the implicit cast of each type to its twin. It is the only implicit one: with others
 //! PostgreSQL would prefer operators of wider types.
 
+use super::operands::{COUNT, NUMBERS, OTHERS};
 use crate::casts::{CastMethod, Context, casts, plain_casts};
 use crate::signatures::FAMILIES;
 use crate::{Signature, Signatures, Typmod, operator_classes, types};
@@ -98,6 +99,8 @@ pub(super) fn sql() -> String {
     }
     classes(&mut out);
     super::cell_numbers::operators(&mut out);
+    arguments(&mut out);
+    concatenations(&mut out);
     out
 }
 
@@ -190,6 +193,60 @@ fn conversions(out: &mut String) {
         let head = format!("{}({}{FOR_COLUMN})", to.0, from.0);
         function(out, &head, &to.0, "VOLATILE", 48, &format!("turn_{name}"));
         cast(out, &from.0, &to.0, FOR_COLUMN, context.clause());
+    }
+}
+
+/// Opening into what functions of numbers and the like take.
+fn arguments(out: &mut String) {
+    out.push_str("\n-- As operands\n");
+    let mut operand = |t: TypeCode, name: &str, symbol: &str| {
+        let rnd = rnd(t);
+        let head = format!("pg_catalog.{name}({rnd})");
+        function(out, &head, name, "STABLE", 8, symbol);
+        let context = Context::Implicit.clause();
+        cast(out, &rnd, &format!("pg_catalog.{name}"), "", context);
+    };
+    for &t in NUMBERS.iter().chain(&OTHERS) {
+        operand(
+            t,
+            &super::operands::operand(t),
+            &format!("open_{}", t.plain_name()),
+        );
+    }
+    operand(TypeCode::Int4, COUNT, "open_int4");
+    operand(TypeCode::Int2, COUNT, "open_int2_to_int4");
+}
+
+/// `||` of text and another type.
+fn concatenations(out: &mut String) {
+    out.push_str("\n-- Concatenation\n");
+    let text = [TypeCode::Text, TypeCode::Varchar];
+    let open = |n: u8, t: &str| match t.contains("rnd_") {
+        true => format!("${n}::{}", t.replace("rnd_", "enc_")),
+        false => format!("${n}"),
+    };
+    let mut define = |x: &str, y: &str, ret: TypeCode| {
+        let ret = enc(ret);
+        let (left, right) = (open(1, x), open(2, y));
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.rnd_concat({x}, {y}) RETURNS {ret} AS 'SELECT {left} OPERATOR(pg_catalog.||) {right}' LANGUAGE sql STRICT STABLE PARALLEL RESTRICTED COST 20;\nCREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.rnd_concat, LEFTARG = {x}, RIGHTARG = {y});"
+        );
+    };
+    // An untyped literal is first tried as the type of what is beside it.
+    for t in text {
+        define(&rnd(t), &rnd(t), TypeCode::Text);
+    }
+    define(
+        &rnd(TypeCode::Bytea),
+        &rnd(TypeCode::Bytea),
+        TypeCode::Bytea,
+    );
+    for &t in TypeCode::ALL.iter().filter(|t| !text.contains(t)) {
+        for string in [rnd(TypeCode::Text), enc(TypeCode::Text)] {
+            define(&rnd(t), &string, TypeCode::Text);
+            define(&string, &rnd(t), TypeCode::Text);
+        }
     }
 }
 

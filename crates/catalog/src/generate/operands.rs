@@ -20,7 +20,7 @@ use std::fmt::Write;
 pub(super) const NUMBERS: [TypeCode; 6] = [Int2, Int4, Int8, Float4, Float8, Numeric];
 
 /// Types of other categories that have operands.
-const OTHERS: [TypeCode; 5] = [Bool, Timestamp, Timestamptz, Interval, Bytea];
+pub(super) const OTHERS: [TypeCode; 5] = [Bool, Timestamp, Timestamptz, Interval, Bytea];
 
 /// Functions of `float8` and of `numeric`.
 const REAL: [&str; 5] = ["sqrt", "exp", "ln", "log", "log10"];
@@ -31,7 +31,7 @@ const FLOAT: [&str; 19] = [
 ];
 
 /// How many letters, or from which on: `left(text, int4)`.
-const COUNT: &str = "enc_int4_count";
+pub(super) const COUNT: &str = "enc_int4_count";
 
 pub(super) fn operand(t: TypeCode) -> String {
     format!("{}_operand", t.enc_name())

@@ -33,10 +33,12 @@ impl Infer<'_> {
             AExprKind::AexprNullif => {
                 let (l, r) = self.both(e)?;
                 self.compare(&l, &r, e.location)?;
-                Ok(if self.enc(&l).is_none() && l.bare() {
-                    self.settle(&l)
-                } else {
-                    l
+                // It has the type that its first operand is compared as.
+                let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
+                Ok(match self.enc(&l) {
+                    None if plain && self.enc_now(&r).is_some() => Val::of(Class::Enc(None)),
+                    None if l.bare() => self.settle(&l),
+                    _ => l,
                 })
             }
             AExprKind::AexprIn => self.in_list(e),

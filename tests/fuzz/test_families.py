@@ -1,0 +1,108 @@
+"""Random queries over columns of the families rnd_ and soft_ give what they give on plain tables, or
+are refused for a reason that is listed here.
+
+The queries are those of test_queries.py, over smaller tables. A bug: an encoding compares otherwise
+than its value, an operator of another type is found, a refusal leaves a transaction broken.
+CONFIDE_SEED and CONFIDE_QUERIES make other and longer runs.
+"""
+
+import os
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from queries import Generator
+from results import plain
+from tables import Column, Table, tables
+from test_queries import PLANNER, SEED, Side, compare, refused
+
+QUERIES = int(os.environ.get("CONFIDE_QUERIES", "0")) or 120
+PER_SCHEMA = 40
+ROWS = 40
+# What a refusal says, by family.
+REASONS = {
+    "rnd": [],
+    "soft": [],
+}
+# So many of 100 queries are refused at most.
+REFUSED = {"rnd": 5, "soft": 80}
+SOFT = {"int4", "int8", "text", "date", "timestamp"}
+
+
+def of_family(family: str, column: Column) -> Column:
+    """The column as the family has it: one key for each type, so that columns can be joined."""
+    declared = column.declared
+    if family == "soft" and declared.startswith("enc_"):
+        values = tuple(v for v in column.values if v != "NaN")
+        column = replace(column, values=values)
+        if column.type in SOFT:
+            declared = declared.replace(f"enc_{column.type}", f"soft_{column.type}(key_7)")
+        elif column.type == "numeric":
+            declared = re.sub(r"enc_numeric\(.*\)", "soft_numeric(18,4,key_7)", declared)
+        else:
+            declared = plain(declared)
+    return replace(column, declared=declared.replace("enc_", "rnd_"))
+
+
+def of_twin(column: Column) -> Column:
+    """Its plain twin."""
+    declared = re.sub(r",?key_\d+", "", column.declared.replace("rnd_", "").replace("soft_", ""))
+    return replace(column, declared=declared.replace("()", ""))
+
+
+def smaller(table: Table, family: str) -> Table:
+    columns = tuple(of_family(family, c) for c in table.columns)
+    rows = [tuple("0" if v == "NaN" and family == "soft" else v for v in r) for r in table.rows]
+    return replace(table, columns=columns, rows=tuple(rows[:ROWS]))
+
+
+def make(connection, schema: str, made: list[Table]) -> None:
+    connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
+    connection.execute(f"SET search_path = {schema}")
+    for table in made:
+        connection.execute(table.ddl())
+        with connection.cursor().copy(f"COPY {table.name} FROM STDIN") as copy:
+            for row in table.rows:
+                copy.write_row(row)
+        for column in table.indexes:
+            connection.execute(f"CREATE INDEX ON {table.name} ({column})")
+    connection.execute("ANALYZE " + ", ".join(table.name for table in made))
+
+
+@pytest.mark.timeout(24 * 3600)
+@pytest.mark.parametrize("family", ["rnd", "soft"])
+def test_random_queries(stack, report, family):
+    counts, told, wrong = Counter(), Counter(), []
+    for number in range(-(-QUERIES // PER_SCHEMA)):
+        rng = random.Random(f"{SEED}/{family}/{number}")
+        made = [smaller(table, family) for table in tables(rng)]
+        twins = [replace(t, columns=tuple(map(of_twin, t.columns))) for t in made]
+        schemas = {f"fuzz_{family}": made, f"fuzz_{family}_plain": twins}
+        with stack.connect_app() as app:
+            for schema, ddl in schemas.items():
+                make(app, schema, ddl)
+        sides = [
+            Side("plain", stack.connect_app, f"fuzz_{family}_plain", {}),
+            Side(family, stack.connect_app, f"fuzz_{family}", {}),
+        ]
+        for place in range(PER_SCHEMA):
+            draw = random.Random(f"{SEED}/{family}/{number}/{place}")
+            query = Generator(made, draw).make()
+            off = draw.sample(PLANNER, draw.choice([0, 0, 1, 2]))
+            differs, found = compare(sides, query, (off, "as they are"))
+            counts[found.sqlstate or "rows"] += 1
+            if refused(found) and not differs:
+                reason = next((r for r in REASONS[family] if re.search(r, found.message)), None)
+                told[reason or found.message] += 1
+                differs = None if reason else f"{found.sqlstate} {found.message}"
+            if differs:
+                wrong.append(f"{number}/{place} {query.how}: {differs}\n  {query.tree.text()}")
+        for side in sides:
+            side.connection.close()
+    report(f"random queries, {family}: {dict(counts)}")
+    for reason, count in told.most_common():
+        report(f"  {count:5} refused: {reason}")
+    assert not wrong, f"{len(wrong)} queries\n" + "\n".join(wrong)
+    assert sum(told.values()) <= REFUSED[family] * QUERIES // 100
