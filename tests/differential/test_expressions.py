@@ -45,14 +45,15 @@ def known(stack):
     return signatures(results)
 
 
-def fill(connection, schema: str, prefix: str, edges: dict[str, list]) -> None:
-    """A table of edge values for each type; types of a family are made with its prefix."""
+def fill(connection, schema: str, prefix: str, edges: dict[str, list], **modifiers: str) -> None:
+    """A table of edge values for each type, with the family's prefix and perhaps a modifier."""
     connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
     connection.execute(f"CREATE SCHEMA {schema}")
     connection.execute(f"SET search_path = {schema}")
     connection.execute("SET TimeZone = 'Europe/Berlin'")
     for type_, values in edges.items():
-        connection.execute(f"CREATE TABLE t_{type_} (i integer PRIMARY KEY, v {prefix}{type_})")
+        declared = f"{prefix}{type_}{modifiers.get(type_, '')}"
+        connection.execute(f"CREATE TABLE t_{type_} (i integer PRIMARY KEY, v {declared})")
         with connection.cursor().copy(f"COPY t_{type_} FROM STDIN") as copy:
             for row in enumerate(values):
                 copy.write_row(row)

@@ -50,7 +50,7 @@ def test_values_return(staff, dba):
         "SELECT id FROM staff WHERE salary BETWEEN 0 AND 5000",
         "SELECT name || '!', upper(name), length(name) FROM staff ORDER BY id",
         "SELECT coalesce(salary, 0) FROM staff ORDER BY id",
-        "SELECT nullif(id, salary), nullif(salary, id), nullif(salary, 5200) FROM staff ORDER BY id",
+        "SELECT nullif(id, salary), nullif(salary, id), nullif(salary, 5) FROM staff ORDER BY id",
         "SELECT id * salary, salary - id, abs(-salary), 2 ^ id, round(salary / 3.0, 2) FROM staff",
         "SELECT CASE WHEN salary > 5000 THEN name ELSE 'x' END FROM staff ORDER BY id",
         "SELECT id FROM staff WHERE name IS NULL",

@@ -11,7 +11,7 @@ use super::{Infer, Res};
 use crate::edit::{Edit, Form, Piece, Secret};
 use crate::refusal::Refusal;
 use crate::value::{Class, Leaf, LeafKind, Soft, Use, Val};
-use contract::soft::Column;
+use contract::soft::{Column, precision_and_scale};
 use std::collections::{HashMap, HashSet};
 
 impl Infer<'_> {
@@ -71,13 +71,42 @@ impl Infer<'_> {
         for val in vals {
             match column(val) {
                 Some(other) => same &= other.comparable(&first),
-                None => self.encode(first, false, val, at)?,
+                None => {
+                    self.same_scale(first, val, at)?;
+                    self.encode(first, false, val, at)?;
+                }
             }
         }
         Ok(Some(match same {
             true => Val::of(Class::Soft(first)),
             false => Val::unknown_of(vals),
         }))
+    }
+
+    /// A result shows as many digits as its column has; a literal of a result, as it is written.
+    fn same_scale(&self, column: Column, val: &Val, at: i32) -> Res<()> {
+        let Some((_, scale)) = precision_and_scale(column.shape) else {
+            return Ok(());
+        };
+        for u in val.all_leaves() {
+            let (LeafKind::Str(text, _) | LeafKind::Typed(_, _, text)) =
+                &self.leaves.get(u.id).kind
+            else {
+                continue;
+            };
+            let point = text.iter().position(|byte| *byte == b'.');
+            let digits = point.map_or(0, |point| text.len() - point - 1);
+            if digits != usize::from(scale) {
+                return Err(Refusal::unsupported(
+                    "a literal of a result has another scale than the column whose encodings it takes",
+                )
+                .at(at)
+                .hint(format!(
+                    "Write it with {scale} digits after the decimal point."
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The edit of a leaf that is encoded.
