@@ -130,9 +130,10 @@ class Stack:
         return done.stdout.strip()
 
     @contextlib.contextmanager
-    def another_proxy(self, **settings: str):
+    def another_proxy(self, serves: bool = True, **settings: str):
         """A proxy of a test's own beside that of the stack, with more settings of its
-        environment; its process, and the application's URL at it."""
+        environment; its process, and the application's URL at it. Without `serves` it need
+        not serve anybody."""
         state = self.data.parent
         port = free_port()
         environment = {f"CONFIDE_PROXY_{name.upper()}": value for name, value in settings.items()}
@@ -149,7 +150,7 @@ class Stack:
             )
         try:
             until = time.monotonic() + 60
-            while not accepts(url):
+            while not (accepts(url) if serves else listens(port)):
                 assert alive(process.pid), "the proxy does not start"
                 assert time.monotonic() < until, "the proxy does not serve"
                 time.sleep(0.05)
@@ -250,6 +251,14 @@ def accepts(url: str) -> bool:
     try:
         psycopg.connect(url).close()
     except psycopg.OperationalError:
+        return False
+    return True
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
         return False
     return True
 

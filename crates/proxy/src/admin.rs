@@ -7,8 +7,8 @@ use client::Failure;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::attestation::Attestation;
-use crate::relay::Stream;
 use crate::shared::Shared;
+use crate::sockets::Stream;
 use crate::wire::{Reader, backend, frame};
 
 /// No query of the console is longer.

@@ -13,8 +13,8 @@ use login::scram::{self, Channel};
 use login::{User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::relay::Stream;
 use crate::shared::Shared;
+use crate::sockets::Stream;
 use crate::wire::{Reader, backend, frame};
 
 /// The longest message before a client or a server has proved anything.

@@ -14,6 +14,15 @@ pub struct Config {
     /// The PostgreSQL server: `HOST:PORT`, or `DIRECTORY:PORT` for the Unix socket
     /// in a directory.
     pub upstream: String,
+    /// TLS to a server by TCP: `disable`, `prefer` (if the server has it), `require` (of any
+    /// certificate), `verify-full` (of that host, by an authority of `upstream_ca`).
+    pub upstream_sslmode: SslMode,
+    /// Authorities of the server's certificate, for `verify-full`.
+    pub upstream_ca: PathBuf,
+    /// The proxy's certificate as a client of the server. Empty: none is shown.
+    pub upstream_cert: PathBuf,
+    /// That certificate's key.
+    pub upstream_key: PathBuf,
     /// The client's key file (`confide keygen client`).
     pub client_key: PathBuf,
     /// The keeper's public key. Empty, with `insecure`: the first key seen is trusted until
@@ -84,6 +93,10 @@ impl Default for Config {
         Config {
             listen: "127.0.0.1:6432".into(),
             upstream: "127.0.0.1:5432".into(),
+            upstream_sslmode: SslMode::Disable,
+            upstream_ca: PathBuf::new(),
+            upstream_cert: PathBuf::new(),
+            upstream_key: PathBuf::new(),
             client_key: PathBuf::new(),
             principals: BTreeMap::new(),
             keeper_key: String::new(),
@@ -136,6 +149,20 @@ impl Attest {
             Attest::Require => "require",
         }
     }
+}
+
+/// Whether the connection to the server is encrypted, as libpq's `sslmode` has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// If the server has TLS.
+    Prefer,
+    /// Always, whoever the server is.
+    Require,
+    /// Always, and with that host only.
+    VerifyFull,
 }
 
 /// The server's address.
@@ -209,6 +236,13 @@ impl Config {
             && (self.tls_required || !self.tls_ca.as_os_str().is_empty())
         {
             return Err("tls_required and tls_ca: expected tls_cert and tls_key, too".into());
+        }
+        if self.upstream_cert.as_os_str().is_empty() != self.upstream_key.as_os_str().is_empty() {
+            return Err("upstream_cert and upstream_key: expected both or none".into());
+        }
+        let verifies = self.upstream_sslmode == SslMode::VerifyFull;
+        if verifies && self.upstream_ca.as_os_str().is_empty() {
+            return Err("upstream_sslmode: \"verify-full\" needs upstream_ca".into());
         }
         self.socket()?;
         if self.attest == Attest::Require && self.attest_policy.as_os_str().is_empty() {
@@ -302,6 +336,9 @@ mod tests {
             // Without a policy nothing says what is required; and "on" could mean anything.
             ("CONFIDE_PROXY_ATTEST", "require"),
             ("CONFIDE_PROXY_ATTEST", "on"),
+            // Nobody would vouch for the server; and a misspelt mode must not mean none.
+            ("CONFIDE_PROXY_UPSTREAM_SSLMODE", "verify-full"),
+            ("CONFIDE_PROXY_UPSTREAM_SSLMODE", "verify_ca"),
         ] {
             assert!(Config::load(None, env(&[bad])).is_err(), "{bad:?}");
         }

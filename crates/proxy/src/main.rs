@@ -22,6 +22,7 @@ mod shared;
 mod sockets;
 mod startup;
 mod tls;
+mod upstream;
 mod wire;
 mod workers;
 
@@ -41,6 +42,7 @@ use crate::live::Live;
 use crate::shared::Shared;
 use crate::sockets::Listeners;
 use crate::tls::Tls;
+use crate::upstream::Server;
 use crate::workers::Workers;
 
 /// PostgreSQL wire proxy of Confide.
@@ -100,7 +102,10 @@ fn wrong(message: &str) -> ExitCode {
 /// Reads keys and starts logging.
 fn prepare(config: Config, source: Option<PathBuf>) -> Result<Shared, String> {
     logging::start(&config)?;
-    let upstream = config.upstream()?;
+    let upstream = Server::of(&config)?;
+    if upstream.exposed() {
+        tracing::warn!("the server is another machine's, and TLS to it is not required");
+    }
     if config.client_key.as_os_str().is_empty() && !config.software {
         return Err(
             "client_key is not set: make one with `confide keygen client --out FILE`".into(),

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use client::Failure;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 
 use crate::session::{Core, Stop, shrink};
 use crate::shared::{Shared, Stats};
+use crate::sockets::{Connection, Stream};
 use crate::wire::backend;
 
 /// Reading stops when this much waits for the other side.
@@ -19,10 +20,6 @@ const HIGH_WATER: usize = 1 << 20;
 
 /// Room for what one read may bring: by itself a buffer offers 64 bytes.
 const READ_MAX: usize = 16 * 1024;
-
-/// What a connection is made of.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Both sides' sockets, and what was read from them.
 struct Ends {
@@ -32,9 +29,21 @@ struct Ends {
     server_write: WriteHalf<Box<dyn Stream>>,
     from_client: BytesMut,
     from_server: BytesMut,
-    /// What is written to the client may stay on the way until it is flushed.
+    to_client: Way,
+    to_server: Way,
+}
+
+/// What is written to an encrypted connection may stay on the way until it is flushed.
+struct Way {
     encrypted: bool,
     flushed: bool,
+}
+
+impl Way {
+    fn new(encrypted: bool) -> Way {
+        let flushed = true;
+        Way { encrypted, flushed }
+    }
 }
 
 /// Runs a connection to its end.
@@ -42,13 +51,13 @@ pub async fn run(
     shared: &Arc<Shared>,
     mut core: Core,
     client: Box<dyn Stream>,
-    server: Box<dyn Stream>,
+    server: Connection,
     from_server: BytesMut,
     encrypted: bool,
     mut stop: watch::Receiver<bool>,
 ) {
     let (client_read, client_write) = tokio::io::split(client);
-    let (server_read, server_write) = tokio::io::split(server);
+    let (server_read, server_write) = tokio::io::split(server.stream);
     let mut ends = Ends {
         client_read,
         client_write,
@@ -56,8 +65,8 @@ pub async fn run(
         server_write,
         from_client: BytesMut::new(),
         from_server,
-        encrypted,
-        flushed: true,
+        to_client: Way::new(encrypted),
+        to_server: Way::new(server.encrypted),
     };
     let end = loop {
         let step = core
@@ -98,17 +107,22 @@ impl Ends {
         self.from_server.reserve(READ_MAX);
         tokio::select! {
             biased;
-            n = send(&mut self.client_write, &mut core.to_client, self.encrypted, &mut self.flushed),
-                if core.to_client.has_remaining() || !self.flushed =>
+            n = send(&mut self.client_write, &mut core.to_client, &mut self.to_client),
+                if core.to_client.has_remaining() || !self.to_client.flushed =>
             {
                 Stats::add(&shared.stats.bytes_to_client, n.map_err(|_| None)?);
                 shrink(&mut core.to_client);
             }
-            n = self.server_write.write_buf(&mut core.to_server), if core.to_server.has_remaining() => {
+            n = send(&mut self.server_write, &mut core.to_server, &mut self.to_server),
+                if core.to_server.has_remaining() || !self.to_server.flushed =>
+            {
                 match n {
-                    Ok(n) if n > 0 => Stats::add(&shared.stats.bytes_to_server, n as u64),
+                    Ok(n) => Stats::add(&shared.stats.bytes_to_server, n),
                     // The server may have said why: read that first.
-                    _ => core.to_server.clear(),
+                    Err(_) => {
+                        core.to_server.clear();
+                        self.to_server.flushed = true;
+                    }
                 }
                 shrink(&mut core.to_server);
             }
@@ -137,18 +151,17 @@ impl Ends {
 async fn send(
     stream: &mut (impl AsyncWrite + Unpin),
     bytes: &mut BytesMut,
-    encrypted: bool,
-    flushed: &mut bool,
+    way: &mut Way,
 ) -> std::io::Result<u64> {
     if !bytes.has_remaining() {
         stream.flush().await?;
-        *flushed = true;
+        way.flushed = true;
         return Ok(0);
     }
     match stream.write_buf(bytes).await? {
         0 => Err(std::io::ErrorKind::WriteZero.into()),
         n => {
-            *flushed = !encrypted;
+            way.flushed = !way.encrypted;
             Ok(n as u64)
         }
     }
@@ -170,6 +183,7 @@ async fn finish(
     let both = async {
         let _ = client.write_all_buf(&mut core.to_client).await;
         let _ = server.write_all_buf(&mut core.to_server).await;
+        let _ = server.flush().await;
         let _ = server.shutdown().await;
         let _ = client.shutdown().await;
     };

@@ -9,10 +9,11 @@ use envelope::{PublicKey, SecretKey};
 use rewrite::Pin;
 
 use crate::attestation::Attestation;
-use crate::config::{Config, Upstream};
+use crate::config::Config;
 use crate::databases::Databases;
 use crate::live::{self, Live};
 use crate::tls::Tls;
+use crate::upstream::Server;
 
 /// Counters for the admin console.
 #[derive(Default)]
@@ -87,7 +88,7 @@ pub struct Shared {
     /// The configuration.
     pub config: Config,
     /// Where the server is.
-    pub upstream: Upstream,
+    pub upstream: Server,
     /// The client's key.
     pub secret: SecretKey,
     /// TLS to clients.
@@ -117,7 +118,7 @@ impl Shared {
     /// State of a proxy that begins.
     pub fn new(
         config: Config,
-        upstream: Upstream,
+        upstream: Server,
         secret: SecretKey,
         keeper: Option<PublicKey>,
     ) -> Shared {

@@ -1,11 +1,24 @@
-//! The sockets that clients come by: TCP, and a Unix socket beside it.
+//! The sockets that clients come by: TCP, and a Unix socket beside it; what connections are made of.
 //!
 //! Invariant: a Unix socket that another process answers on is left alone.
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// What a connection is made of.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection, and whether it is encrypted.
+pub struct Connection {
+    /// Its bytes.
+    pub stream: Box<dyn Stream>,
+    /// What is written may stay on the way until it is flushed.
+    pub encrypted: bool,
+}
 
 /// Where clients come.
 pub struct Listeners {

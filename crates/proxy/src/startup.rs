@@ -8,17 +8,15 @@ use bytes::{BufMut, BytesMut};
 use client::Failure;
 use nix::unistd::{Uid, User};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::admin;
 use crate::authentication::{self, Origin};
-use crate::config::Upstream;
-use crate::relay::{self, Stream};
+use crate::relay;
 use crate::session::Core;
 use crate::shared::{ClientInfo, Shared};
-use crate::sockets::Client;
+use crate::sockets::{Client, Connection, Stream};
 use crate::tls;
 use crate::wire::backend;
 use crate::wire::startup::{MAX, Packet, parse};
@@ -134,7 +132,7 @@ async fn open(
     shared: &Arc<Shared>,
     arrival: &mut Arrival,
     wish: &Wish,
-) -> Result<(Core, Box<dyn Stream>, BytesMut), Failure> {
+) -> Result<(Core, Connection, BytesMut), Failure> {
     if let Some(failure) = refusal(shared, arrival, wish) {
         return Err(failure);
     }
@@ -154,7 +152,7 @@ async fn open(
     let mut server = upstream(shared, &wish.raw).await?;
     let mut said = BytesMut::new();
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    let proof = authentication::server(&mut server, &user, &mut said);
+    let proof = authentication::server(&mut server.stream, &user, &mut said);
     let from_server = timeout(wait, proof).await.map_err(|_| late())??;
     Ok((core.authenticated(said), server, from_server))
 }
@@ -189,11 +187,15 @@ fn unserved() -> Failure {
 }
 
 /// A connection to the server, with the client's startup packet sent.
-async fn upstream(shared: &Shared, raw: &[u8]) -> Result<Box<dyn Stream>, Failure> {
+async fn upstream(shared: &Shared, raw: &[u8]) -> Result<Connection, Failure> {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    let why = match timeout(wait, connect(&shared.upstream, raw)).await {
+    let why = match timeout(wait, shared.upstream.connect(raw)).await {
         Ok(Ok(server)) => return Ok(server),
-        Ok(Err(error)) => error.kind().to_string(),
+        // Of the system's errors the kind; ours, and those of TLS, say what is wrong.
+        Ok(Err(error)) => match error.get_ref() {
+            Some(ours) => ours.to_string(),
+            None => error.kind().to_string(),
+        },
         Err(_) => "timed out".to_owned(),
     };
     let message = format!("confide: cannot connect to the server: {why}");
@@ -262,33 +264,17 @@ async fn encrypt(shared: &Shared, arrival: &mut Arrival) -> Option<()> {
     }
 }
 
-async fn connect(upstream: &Upstream, first: &[u8]) -> std::io::Result<Box<dyn Stream>> {
-    let mut server: Box<dyn Stream> = match upstream {
-        Upstream::Tcp(address) => {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            Box::new(stream)
-        }
-        Upstream::Unix(path) => Box::new(UnixStream::connect(path).await?),
-    };
-    server.write_all(first).await?;
-    Ok(server)
-}
-
 /// Whether the server takes connections.
 pub async fn reachable(shared: &Shared) -> bool {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    matches!(
-        timeout(wait, connect(&shared.upstream, &[])).await,
-        Ok(Ok(_))
-    )
+    matches!(timeout(wait, shared.upstream.connect(&[])).await, Ok(Ok(_)))
 }
 
 /// Forwards a cancel request on a connection of its own.
 async fn cancel(shared: &Shared, raw: &[u8]) {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
     let forward = async {
-        let mut server = connect(&shared.upstream, raw).await?;
+        let mut server = shared.upstream.connect(raw).await?.stream;
         // The server closes when it has dealt with it; the client waits for that.
         let mut end = BytesMut::with_capacity(1);
         server.read_buf(&mut (&mut end).limit(1)).await

@@ -38,12 +38,7 @@ impl Tls {
         let builder = if config.tls_ca.as_os_str().is_empty() {
             builder.with_no_client_auth()
         } else {
-            let mut roots = RootCertStore::empty();
-            for authority in certificates(&config.tls_ca)? {
-                let added = roots.add(authority);
-                added.map_err(|e| format!("{}: {e}", config.tls_ca.display()))?;
-            }
-            let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots(&config.tls_ca)?));
             let verifier = verifier.allow_unauthenticated().build();
             let verifier = verifier.map_err(|e| format!("{}: {e}", config.tls_ca.display()))?;
             builder.with_client_cert_verifier(verifier)
@@ -57,7 +52,18 @@ impl Tls {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The authorities of a file.
+pub fn roots(path: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(path)? {
+        let added = roots.add(authority);
+        added.map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(roots)
+}
+
+/// The certificates of a file, at least one.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let found = CertificateDer::pem_file_iter(path).map_err(|e| at(&e))?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|e| at(&e))?;

@@ -83,7 +83,13 @@ impl Core {
             return Err(Stop::Fatal(failure));
         }
         if tag != b'Z' {
-            self.pass(message);
+            match (tag == b'R')
+                .then(|| backend::without_binding(message))
+                .flatten()
+            {
+                Some(message) => self.to_client.extend_from_slice(&message),
+                None => self.pass(message),
+            }
             return Ok(());
         }
         self.phase = Phase::Preparing;

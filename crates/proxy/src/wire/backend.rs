@@ -6,6 +6,24 @@ use client::Failure;
 use super::frame::{cstr, write};
 use super::{Malformed, Reader};
 
+/// The server's offer of SASL without mechanisms that bind to a channel, if there are such: the
+/// client would bind to its own with the proxy, or has none.
+pub fn without_binding(message: &[u8]) -> Option<BytesMut> {
+    let offered = message.get(5..)?.strip_prefix(&10i32.to_be_bytes())?;
+    let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
+    let names = || offered.split(|b| *b == 0).filter(|name| !name.is_empty());
+    names().find(binds)?;
+    let mut out = BytesMut::new();
+    write(&mut out, b'R', |b| {
+        b.put_i32(10);
+        names()
+            .filter(|name| !binds(name))
+            .for_each(|name| cstr(b, name));
+        b.put_u8(0);
+    });
+    Some(out)
+}
+
 /// Appends ErrorResponse with our own error.
 pub fn error(out: &mut BytesMut, severity: &str, failure: &Failure) {
     error_in(out, severity, failure, None);

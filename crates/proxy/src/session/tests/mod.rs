@@ -11,8 +11,9 @@ use envelope::handshake::Responder;
 use envelope::{Evidence, Opener, Sealer, SecretKey, format};
 
 use super::Core;
-use crate::config::{Config, Upstream};
+use crate::config::Config;
 use crate::shared::Shared;
+use crate::upstream::Server;
 use crate::wire::{Reader, backend, frame, frontend};
 
 const SECRET: &str = "SEKRIT";
@@ -88,7 +89,7 @@ impl World {
     fn new() -> World {
         let shared = Shared::new(
             Config::default(),
-            Upstream::Tcp(String::new()),
+            Server::of(&Config::default()).unwrap(),
             SecretKey::generate().unwrap(),
             None,
         );

@@ -1,0 +1,215 @@
+//! Connections to the server: by TCP or its Unix socket, with TLS as `upstream_sslmode` says.
+//!
+//! Not here: who the proxy is to the server (`authentication`), but for a certificate.
+//!
+//! Invariant: with `require` and `verify-full` nothing is sent to a server by TCP before TLS
+//! stands; with `verify-full` it stands only with a server that an authority of `upstream_ca`
+//! vouches for under the name that the configuration has.
+use std::io::{Error, ErrorKind, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme,
+};
+
+use crate::config::{Config, SslMode, Upstream};
+use crate::sockets::{Connection, Stream};
+use crate::tls::{certificates, roots};
+
+/// The request for TLS: its length and its code.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Where the server is, and how it is spoken to.
+pub struct Server {
+    address: Upstream,
+    tls: Option<Tls>,
+}
+
+struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+    required: bool,
+}
+
+impl Server {
+    /// As configured.
+    pub fn of(config: &Config) -> std::result::Result<Server, String> {
+        let address = config.upstream()?;
+        let tls = match (&address, config.upstream_sslmode) {
+            (Upstream::Unix(_), SslMode::VerifyFull) => {
+                return Err("upstream_sslmode: a Unix socket has no name to verify".into());
+            }
+            (Upstream::Unix(_), _) | (_, SslMode::Disable) => None,
+            (Upstream::Tcp(place), mode) => Some(Tls::of(config, place, mode)?),
+        };
+        Ok(Server { address, tls })
+    }
+
+    /// Whether the server is reached over a network without TLS.
+    pub fn exposed(&self) -> bool {
+        let Upstream::Tcp(place) = &self.address else {
+            return false;
+        };
+        let host = host(place);
+        let here = host == "localhost"
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        !here && !self.tls.as_ref().is_some_and(|tls| tls.required)
+    }
+
+    /// Connects, and sends what comes first.
+    pub async fn connect(&self, first: &[u8]) -> Result<Connection> {
+        let mut connection = match &self.address {
+            Upstream::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                match &self.tls {
+                    Some(tls) => tls.begin(stream).await?,
+                    None => plain(stream),
+                }
+            }
+            Upstream::Unix(path) => plain(UnixStream::connect(path).await?),
+        };
+        connection.stream.write_all(first).await?;
+        connection.stream.flush().await?;
+        Ok(connection)
+    }
+}
+
+fn plain(stream: impl Stream + 'static) -> Connection {
+    Connection {
+        stream: Box::new(stream),
+        encrypted: false,
+    }
+}
+
+/// The host of `HOST:PORT`, without the brackets of an IPv6 address.
+fn host(place: &str) -> &str {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    let inner = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    inner.unwrap_or(host)
+}
+
+impl Tls {
+    fn of(config: &Config, place: &str, mode: SslMode) -> std::result::Result<Tls, String> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone());
+        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.map_err(|e| format!("TLS: {e}"))?;
+        let verifier: Arc<dyn ServerCertVerifier> = match mode {
+            SslMode::VerifyFull => {
+                let ca = &config.upstream_ca;
+                let verifier = WebPkiServerVerifier::builder_with_provider(
+                    Arc::new(roots(ca)?),
+                    provider.clone(),
+                );
+                let made = verifier.build();
+                made.map_err(|e| format!("{}: {e}", ca.display()))?
+            }
+            _ => Arc::new(Anybody(provider)),
+        };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let made = match config.upstream_cert.as_os_str().is_empty() {
+            true => builder.with_no_client_auth(),
+            false => {
+                let key = private_key(&config.upstream_key)?;
+                let chain = certificates(&config.upstream_cert)?;
+                let made = builder.with_client_auth_cert(chain, key);
+                made.map_err(|e| format!("{}: {e}", config.upstream_key.display()))?
+            }
+        };
+        let name = ServerName::try_from(host(place).to_owned());
+        Ok(Tls {
+            connector: TlsConnector::from(Arc::new(made)),
+            name: name.map_err(|_| "upstream: expected a host's name or address".to_owned())?,
+            required: mode != SslMode::Prefer,
+        })
+    }
+
+    /// Asks for TLS, and begins it if the server agrees.
+    async fn begin(&self, mut stream: TcpStream) -> Result<Connection> {
+        stream.write_all(&SSL_REQUEST).await?;
+        // A byte and no more: what came before TLS would otherwise count as said within it.
+        match stream.read_u8().await? {
+            b'S' => {
+                let name = self.name.clone();
+                let stream = self.connector.connect(name, stream).await?;
+                Ok(Connection {
+                    stream: Box::new(stream),
+                    encrypted: true,
+                })
+            }
+            b'N' if !self.required => Ok(plain(stream)),
+            b'N' => Err(Error::new(
+                ErrorKind::ConnectionRefused,
+                "the server does not speak TLS",
+            )),
+            _ => Err(Error::new(
+                ErrorKind::InvalidData,
+                "the server does not follow the protocol",
+            )),
+        }
+    }
+}
+
+fn private_key(path: &Path) -> std::result::Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_file(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Takes every certificate, as `prefer` and `require` do: they keep out who listens, not who
+/// stands between.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, TlsError> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, TlsError> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
