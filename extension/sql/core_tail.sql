@@ -36,6 +36,16 @@ CREATE FUNCTION confide.stat_keeper(OUT name text, OUT value text) RETURNS SETOF
 COMMENT ON FUNCTION confide.stat_keeper() IS 'counters of the keeper and of this session';
 CREATE VIEW confide.confide_stat_keeper AS SELECT name, value FROM confide.stat_keeper();
 
+CREATE FUNCTION confide.stat_leakage(OUT principal text, OUT schema_name text, OUT table_name text, OUT column_name text,
+	OUT booleans int8, OUT orders int8, OUT ranks int8, OUT tokens int8, OUT shown int8) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_stat_leakage' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION confide.stat_leakage() IS 'what the keeper has told of each column, and to which principal';
+CREATE VIEW confide.confide_stat_leakage AS SELECT * FROM confide.stat_leakage();
+CREATE FUNCTION confide.leakage_report(words pg_catalog.enc_text) RETURNS pg_catalog.enc_text
+	AS 'MODULE_PATHNAME', 'cfd_leakage_report' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION confide.leakage_report(pg_catalog.enc_text) IS
+	'the same of the columns that the client may ask about, under its key, behind words of its own';
+
 CREATE FUNCTION confide.signed_result(query text, statement pg_catalog.enc_text, nonce pg_catalog.enc_bytea)
 	RETURNS pg_catalog.enc_text
 	AS 'MODULE_PATHNAME', 'cfd_signed_result' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
@@ -158,10 +168,10 @@ CREATE FUNCTION confide.bench_oneway(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_oneway' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_oneway(int8) IS 'nanoseconds that the backend spends on a one-way message';
 
-REVOKE ALL ON FUNCTION confide.gc(), confide.stat_keeper(), confide.stat_recovery(), confide.checkpoint(),
+REVOKE ALL ON FUNCTION confide.gc(), confide.stat_keeper(), confide.stat_leakage(), confide.stat_recovery(), confide.checkpoint(),
 	confide.store_copy(), confide.store_read(int4, int8), confide.bench_answered(int8),
 	confide.bench_oneway(int8) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION confide.stat_keeper(), confide.stat_recovery() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION confide.stat_keeper(), confide.stat_leakage(), confide.stat_recovery() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION confide.checkpoint() TO pg_checkpoint;
-REVOKE ALL ON confide.confide_stat_keeper, confide.confide_stat_recovery FROM PUBLIC;
-GRANT SELECT ON confide.confide_stat_keeper, confide.confide_stat_recovery TO pg_monitor;
+REVOKE ALL ON confide.confide_stat_keeper, confide.confide_stat_leakage, confide.confide_stat_recovery FROM PUBLIC;
+GRANT SELECT ON confide.confide_stat_keeper, confide.confide_stat_leakage, confide.confide_stat_recovery TO pg_monitor;

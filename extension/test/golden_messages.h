@@ -92,6 +92,35 @@ golden_stats_answer(void)
 }
 
 static void
+golden_accounts(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09',
+	};
+	CfdReadAccounts read;
+	const CfdWireAccounts filled = {.to = 578437695752307201u, .words = 650777868590383874u};
+
+	check(cfd_decode_accounts(golden_bytes, 16, &read), "Accounts is read");
+	check(read.head.to == (CfdFid) UINT64_C(578437695752307201), "to of Accounts");
+	check(read.head.words == (CfdFid) UINT64_C(650777868590383874), "words of Accounts");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Accounts filled");
+	check(!cfd_decode_accounts(golden_bytes, 15, &read), "Accounts cut short");
+}
+
+static void
+golden_accounts_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadAccountsAnswer read;
+
+	check(cfd_decode_accounts_answer(golden_bytes, 2, &read), "AccountsAnswer is read");
+	check(read.lines_length == 2 && (const char *) read.lines == golden_bytes + 0, "lines of Accounts");
+}
+
+static void
 golden_clock(void)
 {
 	static const char golden_bytes[] = {
@@ -1881,6 +1910,8 @@ golden_messages(void)
 	golden_settings();
 	golden_release();
 	golden_stats_answer();
+	golden_accounts();
+	golden_accounts_answer();
 	golden_clock();
 	golden_announce();
 	golden_grant();

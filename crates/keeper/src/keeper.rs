@@ -21,6 +21,7 @@ use crate::session::{Session, Shared};
 use crate::signatures::Table;
 use crate::space::Space;
 use crate::tickets::Tickets;
+use crate::told::Accounts;
 use crate::viewers::Viewers;
 use crate::zone::Zone;
 use contract::hello::{Hello, Status};
@@ -83,6 +84,8 @@ pub struct Keeper {
     pub viewers: Viewers,
     /// Restore tickets that were used.
     pub tickets: Tickets,
+    /// What was told of each column.
+    pub accounts: Accounts,
     /// What was allowed and refused.
     pub audit: Audit,
     /// Keys of delivery envelopes.
@@ -136,6 +139,7 @@ impl Keeper {
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
         let administrators = &config.administrators;
         let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
+        let accounts = Accounts::open(&config.data_dir, &keys.standing)?;
         let mut tickets = Tickets::open(&config.data_dir, &keys.standing)?;
         let known = durable.as_ref().map(Durable::audit).unwrap_or_default();
         let audit = Audit::open(&config.data_dir, keys.signing.clone(), known)?;
@@ -153,6 +157,7 @@ impl Keeper {
         let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
+            accounts,
             audit,
             delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
@@ -253,6 +258,7 @@ impl Keeper {
     /// answered no more.
     pub fn end(&self, session: &Session) {
         self.sessions().remove(&session.id);
+        self.collect_from(session);
         session.change(|shared| shared.ended = Some(Ended::LeaderGone));
     }
 
@@ -305,6 +311,28 @@ impl Keeper {
         let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(|session| session.change(|_| ()));
         self.renew_delivery();
+    }
+
+    /// What a session has told goes into the accounts.
+    pub(crate) fn collect_from(&self, session: &Session) {
+        let tallies = session.tallies.lock();
+        let (principal, labels) = tallies.unwrap_or_else(PoisonError::into_inner).take();
+        for (label, counts) in labels {
+            let provenance = session.provenance.read();
+            let origin = provenance
+                .unwrap_or_else(PoisonError::into_inner)
+                .set(label);
+            let name = |column: &ColumnId| self.standing.name_of(column);
+            self.accounts.enter(&principal, (&origin, &counts), name);
+        }
+    }
+
+    /// As [`Self::collect_from`], of all sessions.
+    pub(crate) fn collect(&self) {
+        let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
+        sessions
+            .iter()
+            .for_each(|session| self.collect_from(session));
     }
 
     /// Number of sessions.

@@ -54,8 +54,10 @@ mod server;
 mod session;
 mod signatures;
 mod space;
+mod teller;
 mod term;
 mod tickets;
+mod told;
 mod viewers;
 mod zone;
 

@@ -76,6 +76,7 @@ impl Server {
         crate::lease::keep(&keeper)?;
         crate::scribe::keep(&keeper)?;
         crate::herald::keep(&keeper)?;
+        crate::teller::keep(&keeper)?;
         Ok(Arc::new(Server {
             keeper,
             listener,
@@ -113,6 +114,8 @@ impl Server {
         };
         self.end_channels();
         let _ = self.keeper.recorder.stop(recording::End::Keeper);
+        // What went wrong is in the log.
+        let _ = crate::teller::write(&self.keeper);
         // A channel's thread may still hold the server when the process ends.
         self.listener.unlink();
         result

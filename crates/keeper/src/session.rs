@@ -12,6 +12,7 @@ use crate::numbers::Numbers;
 use crate::program::Program;
 use crate::provenance::Provenance;
 use crate::term::Lease;
+use crate::told::Tallies;
 use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
 use envelope::{Opener, PublicKey, Sealer};
@@ -115,6 +116,8 @@ pub struct Session {
     pub admitted: Mutex<Vec<[u8; NUMBER_BYTES]>>,
     /// Whether a value has come in an export envelope.
     pub took: AtomicBool,
+    /// What it has told since that was collected.
+    pub tallies: Mutex<Tallies>,
     /// What its client lets it do.
     pub grants: RwLock<Grants>,
     /// Its channels' arenas.
@@ -166,6 +169,7 @@ impl Session {
             commands: Mutex::default(),
             admitted: Mutex::default(),
             took: AtomicBool::new(false),
+            tallies: Mutex::default(),
             grants: RwLock::new(Grants::default()),
             arenas: Arc::default(),
             numbers: Arc::clone(numbers),

@@ -285,6 +285,15 @@ impl Viewers {
         (!owns && !views).then(|| rule.mask.clone())
     }
 
+    /// Whether somebody may ask what was told of a column: its owner, an administrator; of a column
+    /// without an owner everybody.
+    pub fn may_ask(&self, column: &ColumnId, name: &str) -> bool {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rule = rules.by_column.get(column);
+        rule.is_none_or(|rule| rule.owners.last().is_some_and(|owner| owner == name))
+            || self.administrators.iter().any(|other| other == name)
+    }
+
     /// Carries out what a client has said, once it is noted.
     pub fn tell(
         &self,

@@ -69,6 +69,7 @@
 #define CFD_KIND_SETTINGS 19
 #define CFD_KIND_RELEASE 20
 #define CFD_KIND_STATS 21
+#define CFD_KIND_ACCOUNTS 28
 #define CFD_KIND_FORGET 22
 #define CFD_KIND_CLOCK 23
 #define CFD_KIND_ANNOUNCE 26
@@ -148,6 +149,7 @@
 	X(17, "Fence") \
 	X(18, "Handshake") \
 	X(21, "Stats") \
+	X(28, "Accounts") \
 	X(26, "Announce") \
 	X(31, "Orderable") \
 	X(25, "Policy") \

@@ -169,6 +169,45 @@ cfd_decode_stats_answer(const void *bytes, uint64_t length, CfdReadStatsAnswer *
 	return cfd_read_stats_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadAccounts
+{
+	CfdWireAccounts head;
+} CfdReadAccounts;
+
+static inline bool
+cfd_read_accounts(CfdReader *from, CfdReadAccounts *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_accounts(const void *bytes, uint64_t length, CfdReadAccounts *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_accounts(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadAccountsAnswer
+{
+	const uint8_t *lines;
+	uint64_t	lines_length;
+} CfdReadAccountsAnswer;
+
+static inline bool
+cfd_read_accounts_answer(CfdReader *from, CfdReadAccountsAnswer *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->lines, &out->lines_length);
+}
+
+static inline bool
+cfd_decode_accounts_answer(const void *bytes, uint64_t length, CfdReadAccountsAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_accounts_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadClock
 {
 	CfdWireClock head;

@@ -51,6 +51,14 @@ typedef struct CfdWireRelease
 } CFD_IN_MESSAGE CfdWireRelease;
 _Static_assert(sizeof(CfdWireRelease) == 16, "CfdWireRelease");
 
+/* What was told of each column, and to whom. To the database as lines in the answer; or, with a slot, to the client. */
+typedef struct CfdWireAccounts
+{
+	CfdFid	to;	/* Where the text goes; 0: into the answer. */
+	CfdFid	words;	/* A text of the client's that begins it. */
+} CFD_IN_MESSAGE CfdWireAccounts;
+_Static_assert(sizeof(CfdWireAccounts) == 16, "CfdWireAccounts");
+
 /* What now means from here on: when the transaction began, for all of it. */
 typedef struct CfdWireClock
 {

@@ -18,6 +18,8 @@
 #include "utils/tuplestore.h"
 
 #define LAST_STEP 3
+/* Principal, schema, table, column; booleans, orders, ranks, tokens, values shown. */
+#define CFD_ACCOUNT_COLUMNS 9
 
 PG_FUNCTION_INFO_V1(cfd_handshake);
 Datum
@@ -84,6 +86,61 @@ cfd_stat_keeper(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/* A line of an account as a row: principal, schema, table, column, counts. */
+static void
+put_account(ReturnSetInfo *rsinfo, char *line)
+{
+	Datum		values[CFD_ACCOUNT_COLUMNS] = {0};
+	bool		nulls[CFD_ACCOUNT_COLUMNS] = {false};
+
+	for (int i = 0; i < CFD_ACCOUNT_COLUMNS; i++)
+	{
+		char	   *tab = line != NULL ? strchr(line, '\t') : NULL;
+
+		if (tab != NULL)
+			*tab = '\0';
+		nulls[i] = line == NULL || *line == '\0';
+		if (!nulls[i])
+			values[i] = i < 4 ? CStringGetTextDatum(line) : Int64GetDatum((int64) strtoull(line, NULL, 10));
+		line = tab != NULL ? tab + 1 : NULL;
+	}
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* What the keeper has told of each column, and to whom. */
+PG_FUNCTION_INFO_V1(cfd_stat_leakage);
+Datum
+cfd_stat_leakage(PG_FUNCTION_ARGS)
+{
+	CfdWireAccounts body = {0};
+	CfdReadAccountsAnswer read;
+	uint32		length;
+	const char *answer = cfd_call(CFD_KIND_ACCOUNTS, &body, sizeof(body), NULL, 0, &length);
+	char	   *text;
+	char	   *rest;
+
+	CFD_DECODE(accounts_answer, answer, length, &read);
+	text = pnstrdup((const char *) read.lines, read.lines_length);
+	InitMaterializedSRF(fcinfo, 0);
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		put_account((ReturnSetInfo *) fcinfo->resultinfo, line);
+	return (Datum) 0;
+}
+
+/* The same for the client, who alone can read it. */
+PG_FUNCTION_INFO_V1(cfd_leakage_report);
+Datum
+cfd_leakage_report(PG_FUNCTION_ARGS)
+{
+	CfdWireAccounts body = {.words = DatumGetUInt64(PG_GETARG_DATUM(0))};
+	uint32		length;
+
+	cfd_begin();
+	body.to = cfd_new_slot(CFD_STATEMENT);
+	(void) cfd_call(CFD_KIND_ACCOUNTS, &body, sizeof(body), NULL, 0, &length);
+	PG_RETURN_DATUM(UInt64GetDatum(body.to));
 }
 
 static float8

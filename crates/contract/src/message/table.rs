@@ -306,6 +306,18 @@ messages! {
         /// Lines `name value`.
         lines: &'a [u8] [],
     };
+    /// What was told of each column, and to whom. To the database as lines in the answer; or, with
+    /// a slot, to the client.
+    Accounts = 28, body {
+        /// Where the text goes; 0: into the answer.
+        to: Fid,
+        /// A text of the client's that begins it.
+        words: Fid,
+    } answer<'a> {
+        ;
+        /// Lines of principal, schema, table, column and counts, with tabs between.
+        lines: &'a [u8] [],
+    };
     /// The backend has left a failed statement: forget untold errors of one-way requests.
     Forget = 22, body {};
     /// What `now` means from here on: when the transaction began, for all of it.

@@ -5,6 +5,7 @@ use super::Connection;
 use crate::aggregation::{Aggregation, FETCH_MAX, Input, Plan};
 use crate::fail::{self, Failure};
 use crate::program::encoded::Encoded;
+use crate::told::Told;
 use contract::codec::Fixed;
 use contract::message::ROWS_MAX;
 use contract::message::aggregation::{MORE, RETURNED, UNMERGED};
@@ -156,6 +157,7 @@ impl Connection {
             let groups = fetched.groups as u64;
             let counters = &this.session.counters;
             counters.declassified.fetch_add(groups, Relaxed);
+            this.told(aggregation.label, Told::Tokens, fetched.groups);
             this.answer(&answer::AggregateFetch {
                 groups: fetched.groups as u32,
                 flags,

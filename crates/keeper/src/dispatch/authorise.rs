@@ -198,7 +198,7 @@ impl Connection {
         }
     }
 
-    fn label_of_column(&self, partition: u32) -> Result<Label, Failure> {
+    pub(super) fn label_of_column(&self, partition: u32) -> Result<Label, Failure> {
         let place = partition as usize % LATEST;
         if let Some(Some((known, label))) = self.remembered.borrow().latest.get(place)
             && *known == partition

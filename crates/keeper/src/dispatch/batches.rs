@@ -6,11 +6,13 @@
 
 use super::Connection;
 use super::authorise::Operands;
+use super::telling::as_told;
 use crate::fail::{self, Failure};
 use crate::program::Program;
 use crate::program::batch::Wide;
 use crate::program::encoded::Encoded;
 use crate::program::groups::Groups;
+use crate::told::Told;
 use contract::codec::{Each, Part};
 use contract::message::column::Columns;
 use contract::message::table::{self, Revealed};
@@ -137,7 +139,7 @@ impl Connection {
             return Err(misfit());
         }
         let columns = columns(body.batch, rows)?;
-        self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,
@@ -147,9 +149,11 @@ impl Connection {
             OpResult::Hash => size_of::<u64>(),
             _ => 1,
         };
-        self.reply_revealed(width, |this, reply| {
+        let good = self.reply_revealed(width, |this, reply| {
             wide.declassify(this.tools(), wanted, reply)
-        })
+        })?;
+        self.told(label, as_told(result), good);
+        Ok(())
     }
 
     pub(super) fn declassify_groups(
@@ -168,24 +172,27 @@ impl Connection {
             return Err(fail::malformed("The groups have other rows than the batch.").into());
         }
         let columns = columns(body.batch, rows)?;
-        self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,
             rows,
         };
-        self.reply_revealed(1, |this, reply| {
+        let good = self.reply_revealed(1, |this, reply| {
             let groups = Groups::new(&lengths, body.none != 0, wanted, reply);
             wide.declassify_groups(this.tools(), groups)
-        })
+        })?;
+        self.told(label, Told::Booleans, good);
+        Ok(())
     }
 
     /// Answers with what is appended, of a width each, how many that are, and the error after it.
+    /// Gives how many.
     pub(super) fn reply_revealed(
         &mut self,
         width: usize,
         reveal: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<(usize, Option<Failure>), Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<usize, Failure> {
         let mut reply = std::mem::take(&mut self.reply);
         // How many rows are good is known behind them.
         good_rows(0, width).put(&mut reply);
@@ -200,7 +207,7 @@ impl Connection {
         self.reply_error(failed.as_ref());
         let counters = &self.session.counters;
         counters.declassified.fetch_add(good as u64, Relaxed);
-        Ok(())
+        Ok(good)
     }
 
     /// The error of the first row that is not.

@@ -12,6 +12,7 @@ use crate::cells::{self, Opened};
 use crate::fail::{self, Failure};
 use crate::program::vector;
 use crate::provenance::{self, Origin, TAKEN, column_id};
+use crate::told::Told;
 use contract::cell::FOR_INDEX;
 use contract::message::NULL_RESULT;
 use contract::{TypeCode, answer, body};
@@ -139,6 +140,7 @@ impl Connection {
             self.keeper.cells.set_indexed(column);
         }
         self.session.counters.declassified.fetch_add(1, Relaxed);
+        self.told(self.union(a.label, b.label)?, Told::Orders, 1);
         self.answer(&answer::CellCompare { order });
         Ok(())
     }
@@ -150,6 +152,7 @@ impl Connection {
         let key = &self.keeper.keys.hash;
         let hash = operand.value.map_or(0, |value| vector::hash(&value, key));
         self.session.counters.declassified.fetch_add(1, Relaxed);
+        self.told(operand.label, Told::Tokens, 1);
         self.answer(&answer::CellHash { hash });
         Ok(())
     }

@@ -4,6 +4,7 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::provenance;
+use crate::told::Told;
 use contract::codec::List;
 use contract::envelope::Origin;
 use contract::message::table::{Move, Sealed, Wanted};
@@ -352,6 +353,9 @@ impl Connection {
                 .detail("It does not fit into an envelope."),
             other => fail::internal("sealing failed").detail(other.to_string()),
         })?;
+        if mask.is_none() {
+            self.told_of(label, Told::Shown, &[fid], 1);
+        }
         self.session.counters.sealed.fetch_add(1, Relaxed);
         Ok(())
     }

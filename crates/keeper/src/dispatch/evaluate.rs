@@ -2,6 +2,7 @@
 //! of all, goes past vectors and allocations where it can.
 
 use super::Connection;
+use super::telling::as_told;
 use crate::fail::{self, Failure};
 use crate::program::eval::{Batch, Target, Tools};
 use crate::program::{scalar, vector};
@@ -70,6 +71,13 @@ impl<'a> Request<'a> {
             columns: self.columns,
         })
     }
+}
+
+/// A row that was revealed and is not counted yet.
+pub(super) struct Unsettled {
+    single: Single,
+    result: OpResult,
+    label: Label,
 }
 
 /// What a declassified row is.
@@ -310,8 +318,11 @@ impl Connection {
                 if batch.target.result() == OpResult::Fid {
                     return Err(misfit());
                 }
-                this.authorise_batch(&batch)?;
-                batch.declassify(this.tools(), reply)
+                let label = this.authorise_batch(&batch)?;
+                batch.declassify(this.tools(), reply)?;
+                let what = as_told(batch.target.result());
+                this.told_of(label, what, batch.fids, request.rows);
+                Ok(())
             })?,
         }
         let counters = &self.session.counters;
@@ -326,8 +337,12 @@ impl Connection {
         let mut scratch = std::mem::take(&mut self.scratch);
         let done = self.reveal(request, single, &mut scratch);
         self.scratch = scratch;
-        let (revealed, result) = done?;
-        self.unsettled = Some((single, result));
+        let (revealed, result, label) = done?;
+        self.unsettled = Some(Unsettled {
+            single,
+            result,
+            label,
+        });
         match (revealed, result) {
             (Revealed::Null, OpResult::Hash) => self.reply.extend_from_slice(&[0; 8]),
             (Revealed::Null, _) => self.reply.push(NULL_RESULT),
@@ -342,8 +357,11 @@ impl Connection {
     /// after the answer, at the latest with the next request.
     #[inline]
     pub fn settle(&mut self) {
-        if let Some((Single { fids, columns }, result)) = self.unsettled.take() {
-            self.count(fids.get(..columns).unwrap_or(&[]), result);
+        if let Some(last) = self.unsettled.take() {
+            let Single { fids, columns } = last.single;
+            let fids = fids.get(..columns).unwrap_or(&[]);
+            self.count(fids, last.result);
+            self.told_of(last.label, as_told(last.result), fids, 1);
             let counters = &self.session.counters;
             counters.declassified.fetch_add(1, Relaxed);
         }
@@ -355,17 +373,17 @@ impl Connection {
         request: &Request<'_>,
         single: Single,
         scratch: &mut Vec<u8>,
-    ) -> Result<(Revealed, OpResult), Failure> {
+    ) -> Result<(Revealed, OpResult, Label), Failure> {
         let operation = self.operation(request.program)?;
         let fids = single.fids.get(..single.columns).unwrap_or(&[]);
         self.may_declassify(operation, fids)?;
-        self.authorise_single(request.program, single)?;
+        let label = self.authorise_single(request.program, single)?;
         let revealed = match (operation.args.as_slice(), single.columns) {
             ([ta, tb], 2) => self.reveal_two(operation, single.fids, [*ta, *tb], scratch)?,
             ([t], 1) => self.reveal_single(operation, single.fids, *t)?,
             _ => return Err(misfit()),
         };
-        Ok((revealed, operation.result()))
+        Ok((revealed, operation.result(), label))
     }
 
     #[inline]

@@ -31,6 +31,7 @@ mod settings;
 mod shown;
 mod signed;
 mod stats;
+mod telling;
 mod tokens;
 mod viewing;
 
@@ -42,7 +43,7 @@ use crate::session::{Client, Session, Shared};
 use crate::space::Space;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
-use contract::{Fid, Kind, OpResult};
+use contract::{Fid, Kind};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use grant::Ticket;
@@ -90,7 +91,7 @@ pub struct Connection {
     plain: Zeroizing<Vec<u8>>,
     fids: Vec<Fid>,
     /// A row that was revealed and is not counted yet.
-    unsettled: Option<(evaluate::Single, OpResult)>,
+    unsettled: Option<evaluate::Unsettled>,
     /// Rows on their way to be ranked.
     sets: rank::Sets,
     /// Requests, by the code of their kind.
@@ -281,6 +282,7 @@ impl Connection {
             Kind::AggregateHandOver => self.aggregate_hand_over(take(body)?),
             Kind::Handshake => self.handshake(take(body)?),
             Kind::Stats => self.stats(),
+            Kind::Accounts => self.accounts(take(body)?),
             Kind::Resolve => self.resolve(take(body)?),
             Kind::GarbageList => self.garbage_list(take(body)?),
             Kind::GarbageBegin => self.garbage_begin(take(body)?),
@@ -407,6 +409,7 @@ impl Drop for Connection {
         self.garbage_end();
         self.ledger_gone();
         self.settle();
+        self.keeper.collect_from(&self.session);
         self.session.counters.closed(self.messages());
         let answered = &self.keeper.counters.answered_total;
         answered.fetch_add(self.answered_messages(), Relaxed);

@@ -13,6 +13,7 @@ use crate::fail::{self, Failure};
 use crate::program::load::{Touched, load};
 use crate::program::vector::Meter;
 use crate::rank::{Key, Ranks, Set};
+use crate::told::Told;
 use contract::codec::{Fixed, List};
 use contract::message::ROWS_MAX;
 use contract::message::rank::{COLUMNS_MAX, DESCENDING, GOES, NULLS_FIRST, SETS_MAX, STEPS};
@@ -20,6 +21,7 @@ use contract::message::table::RankColumn;
 use contract::{Fid, OpResult, TypeCode, answer, body};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
+use store::Label;
 use values::Error;
 
 /// The sets of a channel, by number.
@@ -151,17 +153,23 @@ impl Connection {
                 .rank(first, limit, &self.env)
                 .map_err(Failure::from),
         };
-        if done.is_ok() {
-            for (partition, rows) in std::mem::take(&mut ranked.touched).iter() {
-                if let Some(partition) = self.keeper.store.get(partition) {
-                    partition.reveal(OpResult::Order, rows);
-                }
-            }
-        }
+        let mut labels: Vec<Label> = ranked.operands.iter().map(|o| o.label).collect();
+        let touched = std::mem::take(&mut ranked.touched);
         if flags & GOES != 0 || ranked.broken.is_some() {
             self.sets.remove(&number);
         }
         let Ranks { ranks, steps } = done?;
+        for (number, rows) in touched.iter() {
+            if let Some(partition) = self.keeper.store.get(number) {
+                partition.reveal(OpResult::Order, rows);
+            }
+            if self.client.is_none() {
+                labels.push(self.label_of_column(number)?);
+            }
+        }
+        for label in labels {
+            self.told(label, Told::Ranks, ranks.len());
+        }
         let counters = &self.session.counters;
         counters.declassified.fetch_add(ranks.len() as u64, Relaxed);
         counters.ranked.fetch_add(ranks.len() as u64, Relaxed);

@@ -7,6 +7,7 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::told::Told;
 use contract::codec::{Fixed, List};
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, MOVED, UNKNOWN, VALUES_MAX};
 use contract::message::table::{Among, Place, Sought};
@@ -15,6 +16,7 @@ use contract::{Fid, body};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
+use store::Label;
 use values::Error;
 
 /// The place of a value that cannot be told.
@@ -153,30 +155,34 @@ impl Connection {
         within: Range<usize>,
         many: bool,
     ) -> Result<Range<usize>, Failure> {
-        self.authorise_place(sought, keys.get(within.clone()).unwrap_or(&[]))?;
+        let real = keys.get(within.clone()).unwrap_or(&[]);
+        let label = self.authorise_place(sought, real)?;
         let mut scratch = std::mem::take(&mut self.scratch);
+        let mut orders = 0;
         let mut before = |at: usize, limit: Ordering| -> Result<bool, Failure> {
             let key = keys.get(at).copied().unwrap_or(Fid::INVALID);
+            orders += 1;
             Ok(self.order_of(sought, key, &mut scratch)? < limit)
         };
         let done = find(within, many, &mut before);
         self.scratch = scratch;
+        self.told_of(label, Told::Orders, real, orders);
         done
     }
 
-    /// Whether a value may be compared with these keys.
-    fn authorise_place(&self, sought: &Sought, keys: &[Fid]) -> Result<(), Failure> {
+    /// Whether a value may be compared with these keys; what both were made of.
+    fn authorise_place(&self, sought: &Sought, keys: &[Fid]) -> Result<Label, Failure> {
         if !self.is_bound() {
-            return Ok(());
+            return Ok(0);
         }
         let real = keys.iter().filter(|fid| ![BELOW, ABOVE].contains(&fid.0));
         let fids: Vec<Fid> = real.copied().chain([sought.fid]).collect();
         // Its own column's index may be kept in order by whoever writes a row.
         let operands = self.operands(&fids)?;
-        match operands.one_column {
-            true => Ok(()),
-            false => self.authorise_order(operands),
+        if !operands.one_column {
+            self.authorise_order(operands)?;
         }
+        Ok(operands.label)
     }
 
     /// One declassified comparison of a key with a value, in the index's order.

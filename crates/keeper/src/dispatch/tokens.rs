@@ -7,6 +7,7 @@ use super::batches::{columns, shape};
 use crate::fail::{self, Failure};
 use crate::program::tokens::Tokens;
 use crate::random::random;
+use crate::told::Told;
 use contract::message::token;
 use contract::{TypeCode, body};
 use values::Error;
@@ -33,9 +34,13 @@ impl Connection {
             nulls_equal: body.nulls_equal != 0,
             key: &key,
         };
-        self.reply_revealed(token::BYTES, |this, reply| {
+        let good = self.reply_revealed(token::BYTES, |this, reply| {
             tokens.declassify(this.tools(), reply)
-        })
+        })?;
+        for column in &operands {
+            self.told(column.label, Told::Tokens, good);
+        }
+        Ok(())
     }
 
     /// The channel's own: tokens of two channels do not compare, either.

@@ -1,0 +1,108 @@
+//! What the connection tells is tallied for the accounts (`told`); `Accounts` reports them.
+//!
+//! Invariant: whatever is declassified or leaves in an envelope under a label is tallied before the
+//! next request is looked at.
+
+use super::Connection;
+use crate::fail::{self, Failure};
+use crate::told::Told;
+use contract::{Fid, OpResult, TypeCode, answer, body};
+use std::fmt::Write;
+use std::sync::PoisonError;
+use store::{Entry, Label};
+use values::Value;
+
+/// Lines of one answer.
+const LINES_MAX: usize = 16_384;
+
+/// As what a result counts.
+pub(super) fn as_told(result: OpResult) -> Told {
+    match result {
+        OpResult::Bool => Told::Booleans,
+        OpResult::Order => Told::Orders,
+        OpResult::Hash => Told::Tokens,
+        OpResult::Fid => Told::Shown,
+    }
+}
+
+impl Connection {
+    /// Tallies what was told of values of a label.
+    #[inline]
+    pub(super) fn told(&self, label: Label, what: Told, rows: usize) {
+        if rows > 0 && label != 0 {
+            let tallies = self.session.tallies.lock();
+            let mut tallies = tallies.unwrap_or_else(PoisonError::into_inner);
+            tallies.add(label, what, rows as u64);
+        }
+    }
+
+    /// As [`Self::told`]; where nothing is labelled, of the column of the first value that is stored.
+    #[inline]
+    pub(super) fn told_of(&self, label: Label, what: Told, fids: &[Fid], rows: usize) {
+        let label = match label {
+            0 => self.label_of_stored(fids),
+            label => label,
+        };
+        self.told(label, what, rows);
+    }
+
+    fn label_of_stored(&self, fids: &[Fid]) -> Label {
+        let stored = fids.iter().filter(|fid| !fid.is_temporary());
+        let mut labels = stored.filter_map(|fid| self.label_of_column(fid.partition()).ok());
+        labels.next().unwrap_or(0)
+    }
+
+    /// The accounts, for the database; or, put into a slot, for the client, who gets its own and
+    /// those of the columns that it may ask about, behind the words that it has given.
+    pub(super) fn accounts(&mut self, body: body::Accounts) -> Result<(), Failure> {
+        self.keeper.collect();
+        if body.to == Fid::INVALID {
+            let text = self.account_lines(None);
+            self.answer(&answer::Accounts {
+                lines: text.as_bytes(),
+            });
+            return Ok(());
+        }
+        let client = self.client.clone().ok_or_else(fail::no_client)?;
+        let words = match self.space.value(body.words, Some(TypeCode::Text))? {
+            Some(Value::Text(words)) => String::from_utf8_lossy(&words).into_owned(),
+            _ => String::new(),
+        };
+        let text = format!("{words}\n{}", self.account_lines(Some(&client.name)));
+        let label = self.operands(&[body.words])?.label;
+        let entry = Entry::Value(Value::Text(text.into_bytes().into()));
+        self.space.set(body.to, entry, label)?;
+        self.answer(&answer::Accounts { lines: &[] });
+        Ok(())
+    }
+
+    /// A line for each account: principal, schema, table, column, and how many of each kind.
+    fn account_lines(&self, asks: Option<&str>) -> String {
+        let keeper = &self.keeper;
+        let mut lines: Vec<String> = Vec::new();
+        for entry in keeper.accounts.list() {
+            let asked = asks.is_none_or(|name| {
+                *name == *entry.principal || keeper.viewers.may_ask(&entry.column, name)
+            });
+            if !asked {
+                continue;
+            }
+            let name = &entry.name;
+            let texts = [
+                &entry.principal,
+                name.schema.as_str(),
+                &name.relation,
+                &name.column,
+            ];
+            let texts = texts.map(|text| text.replace(char::is_control, "?"));
+            let mut line = texts.join("\t");
+            for count in entry.told {
+                let _ = write!(line, "\t{count}");
+            }
+            lines.push(line);
+        }
+        lines.sort_unstable();
+        lines.truncate(LINES_MAX);
+        lines.join("\n")
+    }
+}

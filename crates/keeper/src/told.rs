@@ -1,0 +1,345 @@
+//! What was told of each column, and to whom: accounts by principal and column, kept over restarts.
+//!
+//! A session tallies by the labels of what it tells (`provenance`), so that what is told of a
+//! temporary value counts for each column that it was made from. Tallies are collected into accounts
+//! when somebody asks, now and then, and when a session ends.
+//!
+//! Not here: what may be told (`dispatch::authorise`); values that the database gives out of its
+//! own memory (`delivery`), which were counted when they were sealed.
+//!
+//! Invariants: what was collected is never lost in a running keeper; a number never falls.
+
+use crate::fail;
+use crate::provenance::{Origin, UNNAMED};
+use crate::sealed_file::SealedFile;
+use grant::Column;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::{ColumnId, Label};
+use values::Error;
+use zeroize::Zeroizing;
+
+/// In the data directory.
+pub const FILE: &str = "accounts";
+/// Whoever has no client.
+pub const NOBODY: &str = "-";
+/// More accounts are put together into that of nobody and the column without a name.
+const ACCOUNTS_MAX: usize = 65_536;
+/// What a session tallies apart; the others are tallied as of a column without a name.
+const LABELS_MAX: usize = 1024;
+
+/// What can be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The truth of a condition for a row.
+    Booleans = 0,
+    /// The order of two values.
+    Orders = 1,
+    /// A row's place among others.
+    Ranks = 2,
+    /// Which rows are equal: hashes, tokens, groups.
+    Tokens = 3,
+    /// A value, in an envelope.
+    Shown = 4,
+}
+
+/// Their names.
+pub const KINDS: [&str; 5] = ["booleans", "orders", "ranks", "tokens", "shown"];
+/// How many of each.
+pub type Counts = [u64; KINDS.len()];
+
+fn unnamed() -> Column {
+    Column::new("", "", "")
+}
+
+fn add(to: &mut Counts, more: &Counts) {
+    for (to, more) in to.iter_mut().zip(more) {
+        *to = to.saturating_add(*more);
+    }
+}
+
+/// What a session has told since its tallies were collected.
+#[derive(Debug)]
+pub struct Tallies {
+    principal: Arc<str>,
+    labels: Vec<(Label, Counts)>,
+    latest: usize,
+}
+
+impl Default for Tallies {
+    fn default() -> Tallies {
+        Tallies {
+            principal: Arc::from(NOBODY),
+            labels: Vec::new(),
+            latest: 0,
+        }
+    }
+}
+
+impl Tallies {
+    /// From here on it is told to this client.
+    pub fn begin(&mut self, principal: &str) {
+        self.principal = Arc::from(principal);
+    }
+
+    /// So many were told of values of this label.
+    #[inline]
+    pub fn add(&mut self, label: Label, what: Told, rows: u64) {
+        if let Some((known, counts)) = self.labels.get_mut(self.latest)
+            && *known == label
+            && let Some(count) = counts.get_mut(what as usize)
+        {
+            *count += rows;
+            return;
+        }
+        self.add_other(label, what, rows);
+    }
+
+    #[inline(never)]
+    fn add_other(&mut self, label: Label, what: Told, rows: u64) {
+        let full = self.labels.len() >= LABELS_MAX;
+        let find = |labels: &[(Label, Counts)], label| labels.iter().position(|(l, _)| *l == label);
+        let label = match find(&self.labels, label) {
+            None if full => crate::provenance::UNKNOWN,
+            _ => label,
+        };
+        self.latest = find(&self.labels, label).unwrap_or_else(|| {
+            self.labels.push((label, Counts::default()));
+            self.labels.len() - 1
+        });
+        if let Some((_, counts)) = self.labels.get_mut(self.latest)
+            && let Some(count) = counts.get_mut(what as usize)
+        {
+            *count += rows;
+        }
+    }
+
+    /// What there is, which begins anew.
+    pub fn take(&mut self) -> (Arc<str>, Vec<(Label, Counts)>) {
+        self.latest = 0;
+        (
+            Arc::clone(&self.principal),
+            std::mem::take(&mut self.labels),
+        )
+    }
+}
+
+/// An account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Account {
+    /// What was told, ever.
+    pub told: Counts,
+}
+
+type Key = (Arc<str>, ColumnId);
+
+#[derive(Default)]
+struct Inner {
+    accounts: HashMap<Key, Account>,
+    names: HashMap<ColumnId, Column>,
+    changed: bool,
+}
+
+/// An account, as it is listed.
+pub struct Entry {
+    /// Whose.
+    pub principal: Arc<str>,
+    /// Of which column.
+    pub column: ColumnId,
+    /// What the column is called; empty if nobody has said.
+    pub name: Column,
+    /// What was told.
+    pub told: Counts,
+}
+
+/// All accounts.
+pub struct Accounts {
+    file: SealedFile,
+    inner: Mutex<Inner>,
+}
+
+impl Accounts {
+    /// Those of a keeper with this directory.
+    pub fn open(directory: &Path, root: &Zeroizing<[u8; 32]>) -> Result<Accounts, String> {
+        let file = SealedFile::new(directory, FILE, root);
+        let plain = file.read()?;
+        let text = std::str::from_utf8(&plain).map_err(|_| file.altered())?;
+        let mut inner = Inner::default();
+        for line in text.split_terminator('\u{1}') {
+            let (key, account, name) = read(line).ok_or_else(|| file.altered())?;
+            if name != unnamed() {
+                inner.names.insert(key.1, name);
+            }
+            inner.accounts.insert(key, account);
+        }
+        Ok(Accounts {
+            file,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what was told to somebody of values of this origin; columns have these names.
+    pub fn enter(
+        &self,
+        principal: &Arc<str>,
+        (origin, counts): (&Origin, &Counts),
+        name: impl Fn(&ColumnId) -> Option<Column>,
+    ) {
+        let mut inner = self.lock();
+        let unnamed = (origin.others & UNNAMED != 0).then(ColumnId::default);
+        for column in origin.columns.iter().copied().chain(unnamed) {
+            let mut key = (Arc::clone(principal), column);
+            if inner.accounts.len() >= ACCOUNTS_MAX && !inner.accounts.contains_key(&key) {
+                key = (Arc::from(NOBODY), ColumnId::default());
+            }
+            if !inner.names.contains_key(&key.1)
+                && let Some(name) = name(&key.1)
+            {
+                inner.names.insert(key.1, name);
+            }
+            add(&mut inner.accounts.entry(key).or_default().told, counts);
+            inner.changed = true;
+        }
+    }
+
+    /// All of them.
+    pub fn list(&self) -> Vec<Entry> {
+        let inner = self.lock();
+        let each = inner.accounts.iter();
+        each.map(|((who, column), account)| Entry {
+            principal: Arc::clone(who),
+            column: *column,
+            name: inner.names.get(column).cloned().unwrap_or_else(unnamed),
+            told: account.told,
+        })
+        .collect()
+    }
+
+    /// Writes them down if there is anything new.
+    pub fn save(&self) -> Result<(), Error> {
+        let text = {
+            let mut inner = self.lock();
+            if !std::mem::take(&mut inner.changed) {
+                return Ok(());
+            }
+            let unnamed = unnamed();
+            let name = |key: &Key| inner.names.get(&key.1).unwrap_or(&unnamed);
+            let each = inner.accounts.iter();
+            each.map(|(key, account)| write(key, account, name(key)))
+                .collect::<String>()
+        };
+        self.file.write(text.as_bytes()).map_err(|what| {
+            self.lock().changed = true;
+            tracing::error!("cannot write what was told: {what}");
+            fail::internal("the keeper cannot write its accounts")
+        })
+    }
+}
+
+/// A line: principal, column and its names, counts; each ends with a zero byte.
+fn write((principal, column): &Key, account: &Account, name: &Column) -> String {
+    let hex = column.iter().map(|byte| format!("{byte:02x}"));
+    let mut fields = vec![
+        principal.to_string(),
+        hex.collect(),
+        name.schema.clone(),
+        name.relation.clone(),
+        name.column.clone(),
+    ];
+    fields.extend(account.told.iter().map(u64::to_string));
+    fields.join("\0") + "\u{1}"
+}
+
+fn read(line: &str) -> Option<(Key, Account, Column)> {
+    let mut fields = line.split('\0');
+    let (principal, hex) = (fields.next()?, fields.next()?);
+    let mut column = ColumnId::default();
+    if hex.len() != 2 * column.len() {
+        return None;
+    }
+    for (at, byte) in column.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    let name = Column::new(fields.next()?, fields.next()?, fields.next()?);
+    let mut account = Account::default();
+    for count in &mut account.told {
+        *count = fields.next()?.parse().ok()?;
+    }
+    let read = ((Arc::from(principal), column), account, name);
+    fields.next().is_none().then_some(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of the columns that a value was made from is charged; with the bug what is told of a
+    /// sum of two columns counts for one, or none.
+    #[test]
+    fn every_column() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let open = || Accounts::open(dir.path(), &root);
+        let accounts = open()?;
+        let (a, b) = ([1; 16], [2; 16]);
+        let both = Origin {
+            others: 0,
+            columns: vec![a, b],
+        };
+        let ann: Arc<str> = Arc::from("ann");
+        let names = |id: &ColumnId| (*id == b).then(|| Column::new("s", "t", "b"));
+        accounts.enter(&ann, (&both, &[1, 2, 3, 4, 5]), names);
+        let one = Origin {
+            others: UNNAMED,
+            columns: vec![b],
+        };
+        accounts.enter(&ann, (&one, &[1, 0, 0, 0, 0]), names);
+        accounts.enter(&Arc::from(NOBODY), (&one, &[0, 7, 0, 0, 0]), names);
+        let found = |accounts: &Accounts| {
+            let mut all = accounts.list();
+            all.sort_by_key(|entry| (entry.principal.to_string(), entry.column));
+            let each = all.into_iter();
+            each.map(|entry| (entry.principal.to_string(), entry.name.column, entry.told))
+                .collect::<Vec<_>>()
+        };
+        let expected = [
+            ("-".to_owned(), String::new(), [0, 7, 0, 0, 0]),
+            ("-".to_owned(), "b".to_owned(), [0, 7, 0, 0, 0]),
+            ("ann".to_owned(), String::new(), [1, 0, 0, 0, 0]),
+            ("ann".to_owned(), String::new(), [1, 2, 3, 4, 5]),
+            ("ann".to_owned(), "b".to_owned(), [2, 2, 3, 4, 5]),
+        ];
+        assert_eq!(found(&accounts), expected);
+        accounts.save().map_err(|e| e.message.into_owned())?;
+        assert_eq!(found(&open()?), expected);
+        Ok(())
+    }
+
+    /// Tallies are apart by label, whatever the order in which they come.
+    #[test]
+    fn tallies() {
+        let mut tallies = Tallies::default();
+        for label in [7, 7, 8, 7, 9, 8] {
+            tallies.add(label, Told::Orders, 2);
+        }
+        tallies.begin("ann");
+        let (who, mut found) = tallies.take();
+        found.sort_unstable();
+        assert_eq!(&*who, "ann");
+        let of = |label, count| (label, [0, count, 0, 0, 0]);
+        assert_eq!(found, [of(7, 6), of(8, 4), of(9, 2)]);
+        assert!(tallies.take().1.is_empty());
+        for label in 0..5000 {
+            tallies.add(label, Told::Shown, 1);
+        }
+        let (_, found) = tallies.take();
+        assert!(found.len() <= LABELS_MAX + 1);
+        let sum: u64 = found.iter().map(|(_, counts)| counts[4]).sum();
+        assert_eq!(sum, 5000);
+    }
+}
