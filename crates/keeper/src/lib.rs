@@ -39,6 +39,7 @@ mod lease;
 pub mod logging;
 mod logs;
 mod machine;
+mod masks;
 mod numbers;
 mod program;
 mod provenance;

@@ -9,10 +9,10 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::masks::Mask;
 use crate::program::Program;
 use crate::program::encoded::{Encoded, Fids};
 use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
-use crate::viewers::Mask;
 use contract::envelope::Origin as Maker;
 use contract::{Fid, body};
 use envelope::Envelope;

@@ -5,8 +5,8 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::masks::Mask;
 use crate::provenance::Origin;
-use crate::viewers::Mask;
 use contract::body;
 use contract::envelope::{NONCE_BYTES, Origin as Maker};
 use envelope::Envelope;
