@@ -295,7 +295,9 @@ impl Connection {
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
         if plain.len() < delivery::KEPT_BYTES as usize {
             let sealed = self.deliver(want, &plain);
-            sealed.map_err(|error| fail::internal("sealing failed").detail(error.to_string()))?;
+            let sealed = sealed
+                .map_err(|error| fail::internal("sealing failed").detail(error.to_string()))?;
+            self.told(label, Told::Shown, usize::from(sealed));
         }
         Ok(())
     }
