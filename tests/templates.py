@@ -25,7 +25,10 @@ class Fixes:
         )
 
     def confide(self, *arguments):
-        command = [self.stack.data.parent / "bin" / "confide", "fix", *arguments]
+        return self.run("fix", *arguments)
+
+    def run(self, *arguments):
+        command = [self.stack.data.parent / "bin" / "confide", *arguments]
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )

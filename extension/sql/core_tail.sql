@@ -161,6 +161,21 @@ CREATE VIEW confide.confide_stat_progress_gc AS
 	FROM confide.stat_progress_gc() p LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
 GRANT SELECT ON confide.confide_stat_progress_gc TO PUBLIC;
 
+-- By whoever may end sessions, but for superusers' own; in execution mode only.
+CREATE FUNCTION confide.end_superusers() RETURNS int8
+	LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+	SELECT count(*) FILTER (WHERE pg_terminate_backend(s.pid)) FROM pg_stat_activity s
+	WHERE current_setting('confide.mode') = 'execution'
+		AND s.backend_type IN ('client backend', 'walsender')
+		AND EXISTS (SELECT FROM pg_roles r WHERE (r.rolsuper OR r.rolcreaterole
+			OR r.rolname IN ('pg_write_server_files', 'pg_execute_server_program'))
+			AND pg_has_role(s.usesysid, r.oid, 'MEMBER'))
+$$;
+COMMENT ON FUNCTION confide.end_superusers() IS
+	'in execution mode, ends the sessions of superusers and of roles that can become one';
+REVOKE ALL ON FUNCTION confide.end_superusers() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION confide.end_superusers() TO pg_signal_backend;
+
 CREATE FUNCTION confide.bench_answered(n int8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_bench_answered' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION confide.bench_answered(int8) IS 'nanoseconds of a round trip to the keeper';

@@ -91,10 +91,33 @@ fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
 
 fn apply(file: &Path, dry_run: bool, place: &Place) -> Result<String, String> {
     let text = fs::read_to_string(file).map_err(at(file))?;
+    let actions = fix::parse(&text).map_err(|r| format!("refused by {r}"))?;
+    carry_out(&actions, file, dry_run, place, Undo::beside(file))
+}
+
+/// The server's mode becomes another (`confide mode`): a template of one action, in the same log.
+pub fn switch(mode: &str, place: &Place) -> Result<String, String> {
+    let action = Action::Set {
+        parameter: "confide.mode".into(),
+        value: mode.into(),
+    };
+    let nowhere = Undo {
+        path: None,
+        actions: Vec::new(),
+    };
+    carry_out(&[action], Path::new("confide mode"), false, place, nowhere)
+}
+
+fn carry_out(
+    actions: &[Action],
+    file: &Path,
+    dry_run: bool,
+    place: &Place,
+    mut undo: Undo,
+) -> Result<String, String> {
     let refused = |number: usize, refused: fix::Refused| {
         format!("action {}: refused by {refused}", number + 1)
     };
-    let actions = fix::parse(&text).map_err(|r| format!("refused by {r}"))?;
     let mut steps = Vec::with_capacity(actions.len());
     for (number, action) in actions.iter().enumerate() {
         let rows = match action.question() {
@@ -112,7 +135,6 @@ fn apply(file: &Path, dry_run: bool, place: &Place) -> Result<String, String> {
         return Ok(shown);
     }
     let mut log = Log::open(&place.log)?;
-    let mut undo = Undo::beside(file);
     for (number, (action, step)) in (1..).zip(actions.iter().zip(&steps)) {
         log.write(file, action, "begun")?;
         if let Err(error) = place.execute(&step.statements) {
@@ -169,7 +191,8 @@ impl Place {
         String::from_utf8(output.stdout).map_err(|e| format!("psql: {e}"))
     }
 
-    fn ask(&self, question: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+    /// What the database answers to a query: rows of fields.
+    pub fn ask(&self, question: &str) -> Result<Vec<Vec<Option<String>>>, String> {
         let text = self.output(&[question.to_owned()])?;
         let text = text.strip_suffix('\n').unwrap_or(&text);
         let records = text.split(RECORD).filter(|record| !record.is_empty());
@@ -234,9 +257,9 @@ impl Log {
     }
 }
 
-/// The template that undoes what was done, the last action first.
+/// The template that undoes what was done, the last action first; without a path it is not written.
 struct Undo {
-    path: PathBuf,
+    path: Option<PathBuf>,
     actions: Vec<Action>,
 }
 
@@ -250,23 +273,25 @@ impl Undo {
             path = file.with_file_name(format!("{stem}.undo{number}.toml"));
         }
         Undo {
-            path,
+            path: Some(path),
             actions: Vec::new(),
         }
     }
 
     fn add(&mut self, step: &Step) -> Result<(), String> {
-        if let Some(action) = &step.undo {
+        if let (Some(action), Some(path)) = (&step.undo, &self.path) {
             self.actions.insert(0, action.clone());
-            fs::write(&self.path, fix::print(&self.actions)).map_err(at(&self.path))?;
+            fs::write(path, fix::print(&self.actions)).map_err(at(path))?;
         }
         Ok(())
     }
 
     fn said(&self) -> String {
-        match self.actions.is_empty() {
-            true => "there is nothing to undo".to_owned(),
-            false => format!("to undo it: confide fix apply {}", self.path.display()),
+        match &self.path {
+            Some(path) if !self.actions.is_empty() => {
+                format!("to undo it: confide fix apply {}", path.display())
+            }
+            _ => "there is nothing to undo".to_owned(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod backup;
 mod broker;
 mod clone;
 mod fix;
+mod mode;
 mod pin;
 mod psql;
 mod query;
@@ -105,6 +106,9 @@ enum Command {
     /// Masks a log of operators' calls, for whoever may not see values, by confide-anonymise,
     /// which stands beside this program (docs/maintenance.md).
     Anonymise(anonymise::Arguments),
+    /// Shows or switches the server's mode: in execution mode no superuser logs in
+    /// (docs/maintenance.md).
+    Mode(mode::Arguments),
     /// Prints the version.
     Version,
 }
@@ -176,6 +180,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Authorise(arguments) => Ok(authorise::run(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
+        Command::Mode(arguments) => Ok(mode::run(&arguments)?),
         Command::Fix(command) => Ok(fix::run(&command)?),
         Command::Record(command) => Ok(record::run(&command)?),
         Command::Query(arguments) => Ok(query::run(&arguments)?),

@@ -20,6 +20,7 @@
 #include "wire/columns.h"
 #include "session/connect.h"
 #include "session/gate.h"
+#include "session/mode.h"
 #include "session/session.h"
 #include "session/ticket.h"
 #include "fmgr.h"
@@ -75,6 +76,7 @@ define_channel_settings(void)
 							   GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
 	cfd_ticket_init();
+	cfd_mode_init();
 	DefineCustomIntVariable("confide.connect_timeout",
 							"Longest time to wait for the keeper to accept a connection.",
 							NULL,

@@ -1,0 +1,10 @@
+/*
+ * mode.h
+ *	  The server's mode: whether superusers log in (docs/maintenance.md).
+ */
+#ifndef CFD_SESSION_MODE_H
+#define CFD_SESSION_MODE_H
+
+extern void cfd_mode_init(void);
+
+#endif
