@@ -49,11 +49,11 @@ def generate(scale: float) -> Path:
     return directory
 
 
-def ddl(protected: bool) -> str:
+def ddl(protected: bool, family: str = "enc_") -> str:
     text = (ROOT / "tests/tpch/schema.sql").read_text()
     text = re.sub(r" PRIMARY KEY\b(?! \()| REFERENCES \w+", "", text)
     text = re.sub(r",\s*PRIMARY KEY \([^)]*\)", "", text)
-    return text if protected else plain(text)
+    return text.replace("enc_", family) if protected else plain(text)
 
 
 def constraints() -> list[str]:

@@ -27,7 +27,6 @@ REASONS = {
             r"could not convert type enc_\w+ to rnd_",
             r"cannot cast type rnd_\w+ to enc_time",
         ],
-        "42883": [r"operator does not exist: (rnd|enc)_\w+ [<=>]+ (rnd|enc)_"],
         "42725": [r"operator is not unique: rnd_time \+ unknown"],
         "0A000": [r"a literal that meets a protected expression cannot be protected"],
     },

@@ -26,7 +26,6 @@ REASONS = {
     "rnd": [
         # A cell has no implicit cast but to its twin: cast one of both.
         r"could not convert type enc_\w+ to rnd_",
-        r"operator does not exist: (rnd|enc)_\w+ [<=>]+ (rnd|enc)_",
         r"a literal stands where the proxy cannot tell what it meets",
     ],
     "soft": [

@@ -1,5 +1,5 @@
-//! Arithmetic of numbers of the family `rnd_`: with each other, with values `enc_…`, and with plain
-//! ones.
+//! Arithmetic and comparisons of numbers of the family `rnd_`: with each other, with values `enc_…`,
+//! and with plain ones.
 //!
 //! Two numbers of different types need a conversion that is implicit for `enc_…`, and a cell has no
 //! implicit cast but to its twin. So the operators are made for every pair of types: the planner
@@ -12,7 +12,13 @@ use contract::TypeCode::{Float4, Float8, Numeric};
 use std::fmt::Write;
 
 /// Operators with the names of their functions.
-const SIGNS: [(&str, &str); 6] = [
+const SIGNS: [(&str, &str); 12] = [
+    ("<", "less"),
+    ("<=", "at_most"),
+    ("=", "equal"),
+    (">=", "at_least"),
+    (">", "more"),
+    ("<>", "unequal"),
     ("+", "plus"),
     ("-", "minus"),
     ("*", "times"),
@@ -23,6 +29,10 @@ const SIGNS: [(&str, &str); 6] = [
 
 fn real(t: TypeCode) -> bool {
     matches!(t, Float4 | Float8)
+}
+
+fn compares(sign: &str) -> bool {
+    sign.contains(['<', '=', '>'])
 }
 
 /// What both are converted to, if they are; the type of the result. As PostgreSQL resolves them.
@@ -41,10 +51,17 @@ fn resolved(sign: &str, a: TypeCode, b: TypeCode) -> Option<(Option<TypeCode>, T
 }
 
 /// How a function's argument becomes an operand.
-fn operand(number: u8, own: &str, t: TypeCode, common: Option<TypeCode>) -> String {
+fn operand(
+    number: u8,
+    own: &str,
+    t: TypeCode,
+    common: Option<TypeCode>,
+    cell_compared: bool,
+) -> String {
     let enc = format!("pg_catalog.{}", t.enc_name());
     let mut text = format!("${number}");
-    if own != enc {
+    // Cells of one kind of numbers are compared as they are.
+    if own != enc && (common.is_some() || !cell_compared || !own.contains("rnd_")) {
         let _ = write!(text, "::{enc}");
     }
     if let Some(common) = common.filter(|c| *c != t) {
@@ -77,13 +94,20 @@ fn pair(
     let names = |t: TypeCode| {
         [t.rnd_name(), t.enc_name(), t.plain_name()].map(|n| format!("pg_catalog.{n}"))
     };
-    let ret = format!("pg_catalog.{}", result.enc_name());
+    let test = compares(sign);
+    let ret = match test {
+        true => "bool".to_owned(),
+        false => format!("pg_catalog.{}", result.enc_name()),
+    };
     for (at, x) in names(a).iter().enumerate() {
         for (other, y) in names(b).iter().enumerate() {
-            if at != 0 && other != 0 {
+            // Those of one kind of numbers, plain ones excepted, are in the operator families.
+            let there = test && common.is_none() && at != 2 && other != 2;
+            if at != 0 && other != 0 || there {
                 continue;
             }
-            let (left, right) = (operand(1, x, a, common), operand(2, y, b, common));
+            let left = operand(1, x, a, common, test);
+            let right = operand(2, y, b, common, test);
             let body = match sign {
                 "^" => format!("pg_catalog.enc_power({left}, {right})"),
                 _ => format!("{left} OPERATOR(pg_catalog.{sign}) {right}"),

@@ -101,6 +101,7 @@ pub(super) fn sql() -> String {
     super::cell_numbers::operators(&mut out);
     arguments(&mut out);
     concatenations(&mut out);
+    padded(&mut out);
     out
 }
 
@@ -247,6 +248,33 @@ fn concatenations(out: &mut String) {
             define(&rnd(t), &string, TypeCode::Text);
             define(&string, &rnd(t), TypeCode::Text);
         }
+    }
+}
+
+/// Functions of text that take `bpchar`, too, by a cast that is not implicit for cells.
+fn padded(out: &mut String) {
+    out.push_str("\n-- Functions of padded text\n");
+    let (rnd, text, int) = (
+        rnd(TypeCode::Bpchar),
+        enc(TypeCode::Text),
+        enc(TypeCode::Int4),
+    );
+    for (name, more) in [
+        ("upper", vec![]),
+        ("lower", vec![]),
+        ("left", vec![COUNT]),
+        ("right", vec![COUNT]),
+        ("substr", vec![COUNT]),
+        ("substr", vec![COUNT, COUNT]),
+        ("substring", vec![&int]),
+        ("substring", vec![&int, &int]),
+    ] {
+        let arguments: String = more.iter().map(|t| format!(", {t}")).collect();
+        let passed: String = (2..).zip(&more).map(|(n, _)| format!(", ${n}")).collect();
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.\"{name}\"({rnd}{arguments}) RETURNS {text} AS 'SELECT pg_catalog.\"{name}\"($1::{text}{passed})' LANGUAGE sql STRICT STABLE PARALLEL RESTRICTED COST 20;"
+        );
     }
 }
 
