@@ -95,6 +95,16 @@ def test_describe_and_dump(tool, shown, schema):
     assert "enc_varchar(20)" in dumped
 
 
+def test_pin(stack, tool, shown, schema, tmp_path):
+    """A pin that is made through such a proxy has the protected columns."""
+    confide = stack.data.parent / "bin" / "confide"
+    file = tmp_path / "pin"
+    command = [confide, "pin", file, "--dbname", shown, "--bindir", PG_BIN]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert f"{schema}.protected.day enc_date 9" in file.read_text()
+
+
 def test_other_users(stack, app):
     """Of another role the setting says nothing."""
     app.execute(TABLE.format(name="protected", p="enc_"))

@@ -17,6 +17,7 @@ mod clone;
 mod fix;
 mod mode;
 mod pin;
+mod protect;
 mod psql;
 mod query;
 mod record;
@@ -74,6 +75,10 @@ enum Command {
     /// Authorises the definitions of a schema that no client has made, after showing them
     /// (docs/operations.md).
     Authorise(authorise::Arguments),
+    /// Gives columns protected types while their table is in use (docs/migrating.md).
+    Protect(protect::Arguments),
+    /// Gives protected columns plain types again, likewise.
+    Unprotect(protect::Arguments),
     /// Prints a text that lets a session take in values of a dump (confide.restore_ticket).
     RestoreTicket(ticket::Arguments),
     /// Asks a keeper for evidence of the zone that it runs in, and checks it
@@ -178,6 +183,8 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Broker(arguments) => broker::run(&arguments),
         Command::Measure { program } => Ok(attest::measure(&program)?),
         Command::Authorise(arguments) => Ok(authorise::run(&arguments)?),
+        Command::Protect(arguments) => Ok(protect::protect(&arguments)?),
+        Command::Unprotect(arguments) => Ok(protect::unprotect(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
         Command::Mode(arguments) => Ok(mode::run(&arguments)?),

@@ -86,6 +86,8 @@ fn protected(arguments: &Arguments) -> Result<(String, Lines), String> {
         .as_ref()
         .map_or("psql".into(), |dir| dir.join("psql"));
     let mut psql = Command::new(program);
+    // By this the proxy shows the catalogs as they are (plain_catalogs).
+    psql.env("PGAPPNAME", "confide");
     psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
     if !arguments.dbname.is_empty() {
         psql.args(["--dbname", &arguments.dbname]);

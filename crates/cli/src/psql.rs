@@ -26,7 +26,10 @@ impl Place {
     /// A program of PostgreSQL's.
     pub fn program(&self, name: &str) -> Command {
         let path = self.bindir.as_ref();
-        Command::new(path.map_or(PathBuf::from(name), |dir| dir.join(name)))
+        let mut command = Command::new(path.map_or(PathBuf::from(name), |dir| dir.join(name)));
+        // By this the proxy shows the catalogs as they are (plain_catalogs).
+        command.env("PGAPPNAME", "confide");
+        command
     }
 
     /// What the database says to a script, fields and records between their signs.

@@ -268,11 +268,11 @@ impl Config {
         self.users.iter().any(|u| u == "*" || u == user)
     }
 
-    /// Whether the catalogs show plain types to this client. A dump has the true ones: it
-    /// would be restored in the clear.
+    /// Whether the catalogs show plain types to this client. A dump has the true ones, since it
+    /// would be restored in the clear, and so has the command `confide`, which pins them.
     pub fn shows_plain(&self, user: &str, application: &str) -> bool {
         let named = self.plain_catalogs.iter().any(|u| u == "*" || u == user);
-        named && !["pg_dump", "pg_dumpall"].contains(&application)
+        named && !["pg_dump", "pg_dumpall", "confide"].contains(&application)
     }
 
     /// The server's address.
