@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -21,6 +21,13 @@ demo-ledger: ## edit a page of a ledger table as root, and show what is said of 
 	@scripts/build
 	@scripts/up
 	@demo/ledger
+
+demo-maintenance: ## an administrator at work without a key, in execution mode: HEDB's cases, each checked
+	@scripts/deps
+	@scripts/build
+	@scripts/traced --features seeded
+	@CONFIDE_KEEPER_ADMINISTRATORS=app scripts/up
+	@demo/maintenance
 
 up: ## start whatever is down: keeper, PostgreSQL, proxy; MODE=software: without a keeper
 	@scripts/deps

@@ -7,6 +7,7 @@ happened.
 """
 
 import shutil
+import subprocess
 
 import psycopg
 import pytest
@@ -177,3 +178,21 @@ def test_keys_do_not_reach_the_database(recorder, recorded_stack):
     assert recorder.key.read_text().strip() not in logged
     with pytest.raises(psycopg.errors.UndefinedFunction), recorded_stack.connect_dba() as dba:
         dba.execute("SELECT confide.record('stop')")
+
+
+def test_demo(recorded_stack):
+    """`make demo-maintenance`: an administrator's cases, each checked by the script. With a bug one
+    of them is not so, and the script fails where."""
+    subprocess.run([ROOT / "scripts" / "traced", "--features", "seeded"], check=True)
+    done = subprocess.run(
+        [ROOT / "demo" / "maintenance"],
+        env={**recorded_stack.environment, "CONFIDE_RUN": str(recorded_stack.run)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("All 9 cases hold.\n")
+    with recorded_stack.connect_dba() as dba:  # the mode is left again
+        assert dba.execute("SHOW confide.mode").fetchone() == ("maintenance",)

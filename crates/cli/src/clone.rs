@@ -200,7 +200,8 @@ fn pg_ctl(arguments: &Arguments, directory: &Path) -> Command {
 fn stop(arguments: &Arguments) -> Result<String, String> {
     let directory = &arguments.directory;
     let stopped = pg_ctl(arguments, directory)
-        .args(["stop", "-m", "fast", "-s", "-w"])
+        // Nothing of it is kept, and after a crash its recovery would wait for a keeper.
+        .args(["stop", "-m", "immediate", "-s", "-w"])
         .status();
     let pid = directory.join("replayer.pid");
     let number = fs::read_to_string(&pid).map_err(at(&pid))?;
