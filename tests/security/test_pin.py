@@ -310,3 +310,39 @@ def test_reload(pinned, app, dba, schema, stack):
         connection.execute(f"INSERT INTO later VALUES ({token})")
     assert told.value.sqlstate == STATE
     assert str(token) not in stack.logged_since(sizes)
+
+
+FAMILIES = {
+    "rnd": ["ALTER TABLE kept DROP COLUMN v, ADD COLUMN v int"],
+    "soft": [
+        "ALTER TABLE kept DROP COLUMN v, ADD COLUMN v int",
+        # More encodings than the owner has named, and another column's key.
+        "ALTER TABLE kept DROP COLUMN v, ADD COLUMN v soft_int4(eq, ord, key_7)",
+        "ALTER TABLE kept DROP COLUMN v, ADD COLUMN v soft_int4(eq, key_8)",
+    ],
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families(pinned, app, dba, schema, family):
+    """Columns of the other families are pinned, those of encodings with their modifier. Without it
+    the value goes out in the clear, or with an encoding that tells more."""
+    modifier = "(eq,key_7)" if family == "soft" else ""
+    for attack in FAMILIES[family]:
+        app.execute("DROP TABLE IF EXISTS kept")
+        app.execute(f"CREATE TABLE kept (v {family}_int4{modifier}, id int)")
+        dba.execute("ALTER TABLE kept DROP COLUMN id")
+        pinned.stop()
+        pinned.write()
+        assert f"kept.v {family}_int4{modifier} 1" in pinned.file.read_text()
+        pinned.start()
+        with pinned.connect(f'"{schema}"') as connection:
+            connection.execute("INSERT INTO kept VALUES (700000001)")
+            assert connection.execute("SELECT v FROM kept").fetchall() == [(700000001,)]
+        dba.execute(attack)
+        with pinned.connect(f'"{schema}"') as connection:
+            with pytest.raises(psycopg.Error) as error:
+                connection.execute("INSERT INTO kept VALUES (700000002)")
+            assert error.value.sqlstate == STATE
+            assert f"{family}_int4{modifier}" in str(error.value).replace("enc_", "rnd_")
+        assert dba.execute("SELECT count(*) FROM kept").fetchone() in ((0,), (1,))

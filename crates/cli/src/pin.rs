@@ -31,13 +31,14 @@ const QUERIES: [&str; 3] = [
     "SET search_path = pg_catalog",
     "SELECT quote_ident(current_database())",
     "SELECT format('%I.%I.%I.%I %s %s', current_database(), n.nspname, c.relname, a.attname, \
-     t.typname, a.place) \
+     CASE WHEN t.typname ~ '^soft_' THEN format_type(t.oid, a.atttypmod) ELSE t.typname END, \
+     a.place) \
      FROM (SELECT *, row_number() OVER (PARTITION BY attrelid ORDER BY attnum) AS place \
      FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped) a \
      JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
      JOIN pg_type t ON t.oid = a.atttypid \
      WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' \
-     AND t.typnamespace = 'pg_catalog'::regnamespace AND t.typname ~ '^_?enc_'",
+     AND t.typnamespace = 'pg_catalog'::regnamespace AND t.typname ~ '^(_?enc_|rnd_|soft_)'",
 ];
 
 type Lines = BTreeSet<String>;

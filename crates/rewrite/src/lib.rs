@@ -58,6 +58,7 @@ mod secret;
 mod shape;
 mod shards;
 mod signature;
+mod soft_type;
 mod statement;
 mod tokens;
 mod tree;

@@ -4,9 +4,13 @@
 //! may be known late. A table of the pin has its pinned columns protected in every
 //! snapshot; if the snapshot says otherwise, a statement that names the table is refused.
 //!
+//! Of the family `soft_` the modifier is pinned, too: with other encodings a row would tell more, with
+//! another key a value could be compared with those of another column.
+//!
 //! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
 use crate::relation::{ColumnType, Relation};
+use crate::soft_type;
 use contract::TypeCode;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -133,7 +137,7 @@ impl Pin {
 fn type_name(ty: &ColumnType) -> String {
     match ty {
         ColumnType::Enc(code) => code.enc_name().to_owned(),
-        ColumnType::Soft(code, _) => code.soft_name().to_owned(),
+        ColumnType::Soft(code, modifier) => soft_type::written(*code, *modifier),
         ColumnType::EncArray(code) => format!("_{}", code.enc_name()),
         ColumnType::Plain(_, name) | ColumnType::Opaque(_, name) => name.clone(),
     }
@@ -146,10 +150,14 @@ fn parse_line(line: &str) -> Option<([String; 3], Column)> {
     let (name, rest) = identifier(rest.strip_prefix('.')?)?;
     let mut words = rest.split_whitespace();
     let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
-    let code = |name: &str| TypeCode::ALL.iter().copied().find(|t| t.enc_name() == name);
-    let ty = match ty.strip_prefix('_') {
-        Some(element) => ColumnType::EncArray(code(element)?),
-        None => ColumnType::Enc(code(ty)?),
+    // To the binder values of `enc_` and of `rnd_` are the same.
+    let named = |t: &TypeCode, name: &str| t.enc_name() == name || t.rnd_name() == name;
+    let code = |name: &str| TypeCode::ALL.iter().copied().find(|t| named(t, name));
+    let sum = ty.replacen("soft_sum_", "soft_", 1);
+    let ty = match (soft_type::parse(&sum), ty.strip_prefix('_')) {
+        (Some((code, modifier)), _) => ColumnType::Soft(code, modifier),
+        (None, Some(element)) => ColumnType::EncArray(code(element)?),
+        (None, None) => ColumnType::Enc(code(ty)?),
     };
     let column = Column { name, ty, place };
     words

@@ -1,0 +1,86 @@
+//! Types of the family `soft_` with their modifiers, as SQL writes them.
+//!
+//! Invariant: what is written is read as the same modifier.
+
+use contract::TypeCode;
+use contract::soft::{
+    Column, ENCODINGS_SHIFT, KEY_BITS, NAMES, SHAPE_SHIFT, TYPES, precision_and_scale, shape,
+};
+
+/// A type with its modifier as SQL writes them: `soft_numeric(10,2,eq,key_17)`. Nothing for what is
+/// no type of the family.
+pub(crate) fn parse(written: &str) -> Option<(TypeCode, i32)> {
+    let (name, words) = match written.split_once('(') {
+        Some((name, words)) => (name, words.strip_suffix(')')?),
+        None => (written, ""),
+    };
+    let code = TYPES
+        .iter()
+        .copied()
+        .find(|code| code.soft_name() == name)?;
+    if words.is_empty() {
+        return Some((code, -1));
+    }
+    let (mut numbers, mut encodings, mut key) = (Vec::new(), 0, 0);
+    for word in words.split(',') {
+        if let Ok(number) = word.parse::<u8>() {
+            numbers.push(number);
+        } else if let Some(number) = word.strip_prefix("key_") {
+            key = number.parse().ok().filter(|n| *n < 1 << KEY_BITS)?;
+        } else {
+            encodings |= NAMES.iter().find(|(name, _)| *name == word)?.1;
+        }
+    }
+    let shape = match numbers.as_slice() {
+        [] => 0,
+        [precision, scale] => shape(*precision, *scale)?,
+        _ => return None,
+    };
+    let bits = u32::from(encodings) << ENCODINGS_SHIFT | u32::from(shape) << SHAPE_SHIFT | key;
+    Some((code, bits.cast_signed()))
+}
+
+/// As SQL writes a type with its modifier.
+pub(crate) fn written(code: TypeCode, modifier: i32) -> String {
+    let name = code.soft_name();
+    let Some(column) = Column::of(code, modifier) else {
+        return name.to_owned();
+    };
+    let numbers = precision_and_scale(column.shape).map(|(p, s)| format!("{p},{s}"));
+    let has = |(_, encoding): &&(&str, u8)| column.encodings & encoding != 0;
+    let names = NAMES.iter().filter(has).map(|(name, _)| (*name).to_owned());
+    let key = format!("key_{}", column.key);
+    let words: Vec<String> = numbers.into_iter().chain(names).chain([key]).collect();
+    format!("{name}({})", words.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for code in TYPES {
+            for encodings in 1..8_u32 {
+                for shape in [0, shape(10, 2).unwrap_or(0)] {
+                    let bits = encodings << ENCODINGS_SHIFT | u32::from(shape) << SHAPE_SHIFT | 17;
+                    let modifier = bits.cast_signed();
+                    assert_eq!(parse(&written(code, modifier)), Some((code, modifier)));
+                }
+            }
+            assert_eq!(parse(code.soft_name()), Some((code, -1)));
+        }
+        assert_eq!(
+            written(TypeCode::Int4, (5 << ENCODINGS_SHIFT) | 17),
+            "soft_int4(eq,add,key_17)"
+        );
+        for wrong in [
+            "enc_int4",
+            "soft_int4(",
+            "soft_int4(eq,mul)",
+            "soft_int4(key_524288)",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}
