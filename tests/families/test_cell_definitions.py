@@ -172,3 +172,35 @@ def test_not_made_plain(app):
     app.execute("CREATE TABLE t (v rnd_text)")
     with pytest.raises(psycopg.errors.CannotCoerce):
         app.execute("ALTER TABLE t ALTER COLUMN v TYPE text")
+
+
+def test_family_changes(app, dba):
+    """A plain column becomes one of cells, then one of identifiers, then of cells again, with its
+    index and default. A superuser without a client cannot do it."""
+    app.execute("CREATE TABLE t (id int PRIMARY KEY, v int4 DEFAULT 5, s text UNIQUE)")
+    rows = [(1, 7, "a"), (2, None, "b"), (3, -7, None)]
+    for row in rows:
+        app.execute("INSERT INTO t VALUES (%s, %s, %s)", row)
+    app.execute("CREATE INDEX by_v ON t (v)")
+    for number, family in enumerate(["rnd", "enc", "rnd"]):
+        if number > 0:
+            with pytest.raises(psycopg.Error) as error:
+                dba.execute(f"ALTER TABLE t ALTER v TYPE {family}_int4")
+            assert error.value.sqlstate == "42501"
+        else:
+            app.execute("ALTER TABLE t ALTER v DROP DEFAULT")
+        app.execute(f"ALTER TABLE t ALTER v TYPE {family}_int4, ALTER s TYPE {family}_text")
+        app.execute("ALTER TABLE t ALTER v SET DEFAULT 5")
+        assert app.execute("SELECT * FROM t ORDER BY id").fetchall() == rows
+        assert app.execute("SELECT id FROM t WHERE v < 0 OR s = 'b' ORDER BY id").fetchall() == [
+            (2,),
+            (3,),
+        ]
+        added = (number + 10, f"new {family} {number}")
+        app.execute("INSERT INTO t (id, s) VALUES (%s, %s)", added)
+        rows.append((added[0], 5, added[1]))
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            app.execute("INSERT INTO t VALUES (50, 1, 'a')")
+        shown = str(dba.execute("SELECT v FROM t WHERE id = 1").fetchone()[0])
+        assert shown.startswith("cell1." if family == "rnd" else "cfd1.")
+    assert app.execute("SELECT * FROM t ORDER BY id").fetchall() == rows

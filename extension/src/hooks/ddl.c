@@ -19,6 +19,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "session/channel.h"
 #include "commands/prepare.h"
 #include "hooks/hooks.h"
@@ -267,6 +268,9 @@ refuse_made_plain(const AlterTableStmt *alter)
 		number = OidIsValid(relation) ? get_attnum(relation, command->name) : InvalidAttrNumber;
 		if (number == InvalidAttrNumber || cfd_type_code(get_atttype(relation, number)) == 0 ||
 			names_protected_type(castNode(ColumnDef, command->def)->typeName))
+			continue;
+		/* Cells are protected as well; the cast to them seals for the new column. */
+		if (cfd_cell_code(named_type(castNode(ColumnDef, command->def)->typeName)) != 0)
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_CANNOT_COERCE),
