@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -73,6 +73,11 @@ compat-postgres: ## PostgreSQL's own suites give what they give without Confide;
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_COMPAT=1 .venv/bin/pytest -q tests/compat $(if $(ONLY),-k "$(ONLY)")
+
+package: ## Debian packages of keeper, proxy and extension, in target/packages
+	@scripts/deps
+	@scripts/build
+	@scripts/package
 
 compat: ## drivers and ORMs see on protected columns what they see on plain ones; writes docs/compatibility.md
 	@scripts/deps

@@ -7,12 +7,19 @@ another type or value. With CONFIDE_UPDATE=1 docs/compatibility.md is written an
 """
 
 import importlib.metadata
+import json
 import os
+import shutil
+import subprocess
+import sys
 
 import pytest
-from client_programs import compare, counts, document, known, python, write_counts
+from client_programs import HERE, compare, counts, document, known, python, write_counts
 from psycopg.conninfo import conninfo_to_dict
 from stack import ROOT
+
+sys.path.append(str(HERE))
+import drivers
 
 UPDATE = bool(os.environ.get("CONFIDE_UPDATE"))
 DOCS = ROOT / "docs" / "compatibility.md"
@@ -24,6 +31,11 @@ PROGRAMS = {
     "asyncpg": ("asyncpg", "asyncpg_program.py"),
     "pg8000": ("pg8000", "pg8000_program.py"),
 }
+
+
+# These need Node, and packages that the tests do not: only `make compat` runs them.
+NODE = {"node pg": ("pg", "pg_program.js"), "TypeORM": ("typeorm", "typeorm_program.js")}
+MODULES = ROOT / "target" / "compat" / "node"
 
 
 def judge(result, version, report):
@@ -56,6 +68,27 @@ def test_program(stack, port, report, name):
     package, program = PROGRAMS[name]
     result = compare(stack, port, name, python(program))
     judge(result, importlib.metadata.version(package), report)
+
+
+@pytest.fixture(scope="module")
+def modules():
+    MODULES.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / "node" / name, MODULES)
+    command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    subprocess.run(command, cwd=MODULES, check=True, timeout=300, stdin=subprocess.DEVNULL)
+    return MODULES / "node_modules"
+
+
+@pytest.mark.skipif(not UPDATE, reason="make compat runs it")
+@pytest.mark.parametrize("name", NODE)
+def test_program_of_node(stack, port, modules, report, name):
+    package, program = NODE[name]
+    command = ["node", str(HERE / "node" / program)]
+    environment = {"NODE_PATH": str(modules), "CONFIDE_DRIVERS": json.dumps(drivers.everything())}
+    result = compare(stack, port, name, command, **environment)
+    version = json.loads((modules / package / "package.json").read_text())["version"]
+    judge(result, version, report)
 
 
 def test_document_is_fresh():

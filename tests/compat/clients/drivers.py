@@ -153,3 +153,33 @@ def insert(mark):
     """An INSERT of a whole row; `mark` gives the n-th placeholder."""
     marks = ", ".join(mark(n) for n in range(1, len(COLUMNS) + 1))
     return f"INSERT INTO item ({', '.join(COLUMNS)}) VALUES ({marks})"
+
+
+def as_json(value):
+    """For programs in other languages: what they send as text, as text."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, list | tuple):
+        return [as_json(v) for v in value]
+    if isinstance(value, dt.timedelta):
+        return f"{value.days} days {value.seconds} seconds"
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, D | uuid.UUID):
+        return str(value)
+    return value
+
+
+def everything():
+    """The table, its rows and the statements."""
+    statements = {
+        name: [numbered(sql), [as_json(v) for v in values]]
+        for name, (sql, values) in STATEMENTS.items()
+    }
+    rows = [as_json(row) for row in [*ROWS, NULLS]]
+    return {
+        "table": TABLE,
+        "insert": insert(lambda n: f"${n}"),
+        "rows": rows,
+        "statements": statements,
+    }

@@ -1,0 +1,109 @@
+"""The Debian packages of `make package`, unpacked into a directory of their own, are whole and run.
+
+Mechanism: the packages are made of what this run tests, unpacked, and a stack is started with their
+programs. Right: it works as the one that was built, units start programs that a package has, and
+configurations are read. Bug: a package misses a file, or its unit or configuration names one that
+is not there.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from stack import ROOT, RUN, Stack
+
+ASKED = "SELECT setting FROM pg_config WHERE name = 'SHAREDIR'"
+NAMES = ("confide-keeper", "confide-proxy", "postgresql-15-confide")
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+QUICKLY = {**os.environ, "COMPRESSION": "none"}
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    made = tmp_path_factory.mktemp("packages")
+    run(ROOT / "scripts" / "package", made, timeout=120, env=QUICKLY)
+    return {name: next(made.glob(f"{name}_*.deb")) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def unpacked(packages, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("root")
+    for package in packages.values():
+        run("dpkg-deb", "-x", package, directory)
+    return directory
+
+
+def test_control(packages):
+    for name, package in packages.items():
+        control = run("dpkg-deb", "-f", package)
+        assert f"Package: {name}\n" in control
+        assert f"Version: {VERSION}\n" in control
+        assert re.search(r"^Depends: libc6 \(>= 2\.\d+\), ", control, re.MULTILINE)
+        listed = run("dpkg-deb", "-c", package)
+        assert f"./usr/share/doc/{name}/changelog.gz" in listed
+        assert not re.search(r"^-.{7}w", listed, re.MULTILINE), "files that everybody may write"
+        assert " root/root " in listed
+
+
+def test_same_bytes_again(packages, tmp_path):
+    run(ROOT / "scripts" / "package", tmp_path, timeout=120, env=QUICKLY)
+    for package in packages.values():
+        assert (tmp_path / package.name).read_bytes() == package.read_bytes()
+
+
+def test_units_and_configurations(unpacked):
+    for name, file in (("confide-keeper", "keeper.toml"), ("confide-proxy", "proxy.toml")):
+        unit = (unpacked / "lib/systemd/system" / f"{name}.service").read_text()
+        program, option, config = re.search(r"^ExecStart=/(\S+) (\S+) /(\S+)$", unit, re.M).groups()
+        assert config == f"etc/confide/{file}"
+        clean = {"PATH": os.environ["PATH"]}
+        command = [unpacked / program, option, unpacked / config, "--print-config"]
+        in_force = tomllib.loads(run(*command, env=clean))
+        for setting, value in tomllib.loads((unpacked / config).read_text()).items():
+            assert in_force[setting] == value
+        for hardening in (
+            "NoNewPrivileges=yes",
+            "ProtectSystem=strict",
+            "CapabilityBoundingSet=\n",
+        ):
+            assert hardening in unit
+
+
+def test_they_run(unpacked, tmp_path_factory):
+    """A stack of the packages' programs; the extension is the one that is installed."""
+    target = tmp_path_factory.mktemp("target") / "release"
+    target.mkdir()
+    for program in (unpacked / "usr/bin").iterdir():
+        shutil.copy(program, target)
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    shutil.copy(built / "release" / "confide-replayer", target)
+    stack = Stack(RUN.parent / f"packaged-{os.getpid()}")
+    stack.environment["CARGO_TARGET_DIR"] = str(target.parent)
+    try:
+        stack.up()
+        with stack.connect_app() as app:
+            app.execute("CREATE TABLE t (a enc_text)")
+            app.execute("INSERT INTO t VALUES ('packaged')")
+            assert app.execute("SELECT a FROM t WHERE a LIKE 'pack%'").fetchall() == [("packaged",)]
+            version = app.execute("SELECT extversion FROM pg_extension WHERE extname = 'confide'")
+            assert version.fetchone() == (VERSION,)
+        with stack.connect_dba() as dba:
+            share = dba.execute("SELECT setting FROM pg_config WHERE name = 'SHAREDIR'").fetchone()[
+                0
+            ]
+        script = f"extension/confide--{VERSION}.sql"
+        packaged = unpacked / "usr/share/postgresql/15" / script
+        assert packaged.read_bytes() == (Path(share) / script).read_bytes()
+        assert (unpacked / "usr/lib/postgresql/15/lib/confide.so").stat().st_size > 0
+    finally:
+        stack.down("--remove")
