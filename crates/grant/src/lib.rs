@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use codec::Malformed;
 pub use lease::Lease;
-pub use policy::{Command, Verb};
+pub use policy::{Command, GROUP, Verb};
 pub use ticket::{NUMBER_BYTES, Place, Ticket};
 
 /// Where the values of an operation may come from besides columns.

@@ -9,6 +9,9 @@ use crate::{Column, Malformed};
 /// What every command begins with.
 const MARK: u8 = b'P';
 
+/// What a group's name has before it where a principal might stand; no principal is called so.
+pub const GROUP: &str = "GROUP ";
+
 /// What is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -25,12 +28,25 @@ pub enum Verb {
     RevokeOwner = 5,
     /// What others are shown.
     Mask = 6,
+    /// How much may be told of it.
+    Budget = 7,
+    /// Somebody comes into a group. Its name is in the column's place.
+    GroupAdd = 8,
+    /// ... and out.
+    GroupRemove = 9,
+    /// The owner is gone: one of several administrators says who shall be it.
+    Recover = 10,
 }
 
 impl Verb {
     fn from_u8(code: u8) -> Option<Verb> {
+        use Verb::{Budget, GroupAdd, GroupRemove, Recover};
         use Verb::{DenyViewer, GrantOwner, GrantViewer, Mask, RevokeOwner, RevokeViewer};
         let all = [
+            Budget,
+            GroupAdd,
+            GroupRemove,
+            Recover,
             GrantViewer,
             DenyViewer,
             RevokeViewer,
@@ -65,6 +81,10 @@ impl std::fmt::Display for Command {
             Verb::RevokeOwner => write!(f, "REVOKE OWNER {column}"),
             // A constant is the owner's own text.
             Verb::Mask => write!(f, "mask of {column}: {word}"),
+            Verb::Budget => write!(f, "budget of {column}: {word}"),
+            Verb::GroupAdd => write!(f, "group {}: add {word}", column.column),
+            Verb::GroupRemove => write!(f, "group {}: remove {word}", column.column),
+            Verb::Recover => write!(f, "owner of {column} is gone: {word}"),
         }
     }
 }

@@ -45,6 +45,8 @@ struct Inner {
     tickets: HashMap<String, u32>,
     /// Number of the last change of who sees what, as far as it was read at the start.
     policies: u64,
+    /// ... and of the last reservation within a budget.
+    reservations: u64,
     broken: bool,
 }
 
@@ -110,11 +112,12 @@ impl Audit {
             let number = event.what.split(' ').next().unwrap_or_default();
             *tickets.entry(number.to_owned()).or_default() += 1;
         }
-        let mut policies = 0;
+        let (mut policies, mut reservations) = (0, 0);
         for event in &log.events {
             match event.kind.as_str() {
                 // An operator says that what is there is all that there is.
-                "accepted" => policies = 0,
+                "accepted" => (policies, reservations) = (0, 0),
+                "budget" => reservations = change(&event.what).unwrap_or(reservations),
                 "policy" => policies = change(&event.what).unwrap_or(policies),
                 _ => {}
             }
@@ -122,6 +125,7 @@ impl Audit {
         Ok(opened(Inner {
             tickets,
             policies,
+            reservations,
             head: log.head(),
             file: Some(file),
             ..Inner::default()
@@ -162,6 +166,20 @@ impl Audit {
     /// As [`Audit::note`].
     pub fn policy(&self, by: &str, what: &dyn std::fmt::Display, number: u64) -> Result<(), Error> {
         self.note("policy", by, format!("{what}{CHANGE}{number})"))
+    }
+
+    /// As [`Audit::policies`], of reservations within budgets.
+    pub fn reservations(&self) -> u64 {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.reservations
+    }
+
+    /// Some of a budget is used.
+    ///
+    /// # Errors
+    /// As [`Audit::note`].
+    pub fn budget(&self, by: &str, what: &str, number: u64) -> Result<(), Error> {
+        self.note("budget", by, format!("{what}{CHANGE}{number})"))
     }
 
     /// How often restore tickets had been used when the keeper was started, by their numbers.

@@ -100,6 +100,8 @@ pub struct Config {
     /// record. None: each client claims for itself what has no owner, and nothing is undone or
     /// recorded.
     pub administrators: Vec<String>,
+    /// So many administrators together give a column another owner; 0: nobody does.
+    pub recovery_quorum: u32,
     /// What is logged: `error`, `warn`, `info`, `debug`.
     pub log: String,
 }
@@ -139,6 +141,7 @@ impl Default for Config {
             creators_own: false,
             sandbox: true,
             administrators: Vec::new(),
+            recovery_quorum: 0,
             log: "info".into(),
         }
     }

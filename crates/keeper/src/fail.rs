@@ -122,6 +122,15 @@ pub fn belongs_elsewhere() -> Error {
         .hint("Set confide.restore_ticket to what \"confide restore-ticket\" prints.")
 }
 
+/// An owner lets nobody be told more of a column.
+pub fn budget(column: &str, limit: u64, kind: &str) -> Error {
+    Error::new(b"53400", "confide: no more may be told of a column")
+        .detail(format!(
+            "{column}: its owner allows {limit} {kind} for each principal."
+        ))
+        .hint("Ask the column's owner for another budget (confide.budget).")
+}
+
 /// A column is hidden from the client.
 pub fn no_viewer() -> Error {
     Error::new(b"42501", "confide: the column is hidden from you")

@@ -22,7 +22,7 @@ use crate::signatures::Table;
 use crate::space::Space;
 use crate::tickets::Tickets;
 use crate::told::Accounts;
-use crate::viewers::Viewers;
+use crate::viewers::{Administrators, Viewers};
 use crate::zone::Zone;
 use contract::hello::{Hello, Status};
 use grant::Column;
@@ -137,13 +137,17 @@ impl Keeper {
         let zone = Zone::of(&config.evidence, &keys.public, &keys.signing)?;
         zone.warn();
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
-        let administrators = &config.administrators;
+        let administrators = Administrators {
+            names: config.administrators.clone(),
+            quorum: config.recovery_quorum,
+        };
         let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
         let accounts = Accounts::open(&config.data_dir, &keys.standing)?;
         let mut tickets = Tickets::open(&config.data_dir, &keys.standing)?;
         let known = durable.as_ref().map(Durable::audit).unwrap_or_default();
         let audit = Audit::open(&config.data_dir, keys.signing.clone(), known)?;
         tickets.know(audit.used_tickets());
+        accounts.goes_on(audit.reservations())?;
         viewers.goes_on(audit.policies(), |number| {
             audit.policy(
                 "-",

@@ -10,6 +10,7 @@
 //! Invariants: what was collected is never lost in a running keeper; a number never falls.
 
 use crate::fail;
+use crate::limits::Budget;
 use crate::provenance::{Origin, UNNAMED};
 use crate::sealed_file::SealedFile;
 use grant::Column;
@@ -24,6 +25,10 @@ use zeroize::Zeroizing;
 pub const FILE: &str = "accounts";
 /// Whoever has no client.
 pub const NOBODY: &str = "-";
+/// What the line with the number of the last reservation begins with.
+const NUMBER: &str = "\u{2}";
+/// A budget is used by so many pieces, each of which is written down before.
+const PIECES: u64 = 16;
 /// More accounts are put together into that of nobody and the column without a name.
 const ACCOUNTS_MAX: usize = 65_536;
 /// What a session tallies apart; the others are tallied as of a column without a name.
@@ -129,7 +134,39 @@ impl Tallies {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     /// What was told, ever.
-    pub told: Counts,
+    told: Counts,
+    /// The budget that this counts against, and how much of it is used.
+    epoch: u64,
+    spent: Counts,
+    /// What is written down as used: a keeper that is killed goes on from there.
+    reserved: Counts,
+}
+
+/// What somebody may be told of a column.
+pub struct Spending<'a> {
+    /// Who.
+    pub principal: &'a Arc<str>,
+    /// Of which column.
+    pub column: ColumnId,
+    /// Its budget.
+    pub budget: Budget,
+    /// What.
+    pub what: Told,
+    /// How many.
+    pub rows: u64,
+}
+
+/// What becomes of that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spent {
+    /// It is within the budget.
+    Within,
+    /// ... which has more of it written down as used, under this number.
+    Reserved(u64),
+    /// It goes beyond for the first time, and is told.
+    Noted(u64),
+    /// It would go beyond.
+    Beyond,
 }
 
 type Key = (Arc<str>, ColumnId);
@@ -139,6 +176,8 @@ struct Inner {
     accounts: HashMap<Key, Account>,
     names: HashMap<ColumnId, Column>,
     changed: bool,
+    /// Number of the last reservation.
+    number: u64,
 }
 
 /// An account, as it is listed.
@@ -167,6 +206,10 @@ impl Accounts {
         let text = std::str::from_utf8(&plain).map_err(|_| file.altered())?;
         let mut inner = Inner::default();
         for line in text.split_terminator('\u{1}') {
+            if let Some(number) = line.strip_prefix(NUMBER) {
+                inner.number = number.parse().map_err(|_| file.altered())?;
+                continue;
+            }
             let (key, account, name) = read(line).ok_or_else(|| file.altered())?;
             if name != unnamed() {
                 inner.names.insert(key.1, name);
@@ -207,6 +250,61 @@ impl Accounts {
         }
     }
 
+    /// The audit log knows of the reservation with this number, or of none (0).
+    ///
+    /// # Errors
+    /// The file is older than that.
+    pub fn goes_on(&self, known: u64) -> Result<(), String> {
+        let number = self.lock().number;
+        match number < known {
+            true => Err(format!(
+                "what was told of columns (\"{FILE}\") is older than the audit log: reservation {number} of \
+                 {known}. Put the newest copy of the file back, or say that it is lost: --accept-backup"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Uses some of a budget. What is written down as used is so before it is told.
+    pub fn spend(&self, wanted: &Spending<'_>) -> Result<Spent, Error> {
+        let mut inner = self.lock();
+        let at = wanted.what as usize;
+        let limit = wanted.budget.limit(wanted.what).unwrap_or(u64::MAX);
+        let key = (Arc::clone(wanted.principal), wanted.column);
+        if inner.accounts.len() >= ACCOUNTS_MAX && !inner.accounts.contains_key(&key) {
+            return Ok(Spent::Beyond);
+        }
+        let account = inner.accounts.entry(key).or_default();
+        if account.epoch != wanted.budget.epoch {
+            account.epoch = wanted.budget.epoch;
+            (account.spent, account.reserved) = (Counts::default(), Counts::default());
+        }
+        let (Some(spent), Some(reserved)) =
+            (account.spent.get_mut(at), account.reserved.get_mut(at))
+        else {
+            return Ok(Spent::Within);
+        };
+        let (before, next) = (*spent, spent.saturating_add(wanted.rows));
+        if next > limit && wanted.budget.refuses() {
+            return Ok(Spent::Beyond);
+        }
+        *spent = next;
+        // That it went beyond was noted, or what is used was written down.
+        if before > limit || next <= *reserved {
+            return Ok(Spent::Within);
+        }
+        *reserved = next.saturating_add(limit / PIECES).min(limit).max(next);
+        inner.number += 1;
+        inner.changed = true;
+        let number = inner.number;
+        drop(inner);
+        self.save()?;
+        Ok(match next > limit {
+            true => Spent::Noted(number),
+            false => Spent::Reserved(number),
+        })
+    }
+
     /// All of them.
     pub fn list(&self) -> Vec<Entry> {
         let inner = self.lock();
@@ -230,8 +328,9 @@ impl Accounts {
             let unnamed = unnamed();
             let name = |key: &Key| inner.names.get(&key.1).unwrap_or(&unnamed);
             let each = inner.accounts.iter();
-            each.map(|(key, account)| write(key, account, name(key)))
-                .collect::<String>()
+            let lines = each.map(|(key, account)| write(key, account, name(key)));
+            let text = format!("{NUMBER}{}\u{1}", inner.number);
+            text + &lines.collect::<String>()
         };
         self.file.write(text.as_bytes()).map_err(|what| {
             self.lock().changed = true;
@@ -252,6 +351,8 @@ fn write((principal, column): &Key, account: &Account, name: &Column) -> String 
         name.column.clone(),
     ];
     fields.extend(account.told.iter().map(u64::to_string));
+    fields.push(account.epoch.to_string());
+    fields.extend(account.reserved.iter().map(u64::to_string));
     fields.join("\0") + "\u{1}"
 }
 
@@ -269,6 +370,14 @@ fn read(line: &str) -> Option<(Key, Account, Column)> {
     let mut account = Account::default();
     for count in &mut account.told {
         *count = fields.next()?.parse().ok()?;
+    }
+    // Files of keepers without budgets end here.
+    if let Some(epoch) = fields.next() {
+        account.epoch = epoch.parse().ok()?;
+        for count in &mut account.reserved {
+            *count = fields.next()?.parse().ok()?;
+        }
+        account.spent = account.reserved;
     }
     let read = ((Arc::from(principal), column), account, name);
     fields.next().is_none().then_some(read)
@@ -317,6 +426,50 @@ mod tests {
         assert_eq!(found(&accounts), expected);
         accounts.save().map_err(|e| e.message.into_owned())?;
         assert_eq!(found(&open()?), expected);
+        Ok(())
+    }
+
+    /// A budget ends where it says, for each principal by itself; a keeper that is killed gives nothing of
+    /// it back, an older copy of the file is not taken, and another budget begins anew.
+    #[test]
+    fn budgets() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let open = || Accounts::open(dir.path(), &root);
+        let (ann, bob): (Arc<str>, Arc<str>) = (Arc::from("ann"), Arc::from("bob"));
+        let budget = |text, epoch| Budget::read(text, epoch).ok_or("no budget");
+        let spend = |accounts: &Accounts, principal, budget, rows| {
+            let spent = accounts.spend(&Spending {
+                principal,
+                column: [1; 16],
+                budget,
+                what: Told::Orders,
+                rows,
+            });
+            spent.map_err(|e| e.message.into_owned())
+        };
+        let accounts = open()?;
+        let hundred = budget("orders=100", 1)?;
+        let mut used = 0;
+        while spend(&accounts, &ann, hundred, 1)? != Spent::Beyond {
+            used += 1;
+        }
+        assert_eq!(used, 100);
+        assert_eq!(spend(&accounts, &bob, hundred, 101)?, Spent::Beyond);
+        assert_eq!(spend(&accounts, &bob, hundred, 10)?, Spent::Reserved(16));
+        assert_eq!(spend(&accounts, &bob, hundred, 6)?, Spent::Within);
+        let accounts = open()?;
+        assert_eq!(spend(&accounts, &ann, hundred, 1)?, Spent::Beyond);
+        // What was written down as used counts, though less of it was.
+        assert_eq!(spend(&accounts, &bob, hundred, 85)?, Spent::Beyond);
+        assert!(accounts.goes_on(16).is_ok() && accounts.goes_on(17).is_err());
+        assert_eq!(
+            spend(&accounts, &ann, budget("orders=100", 2)?, 1)?,
+            Spent::Reserved(17)
+        );
+        let noted = budget("orders=2,then=note", 3)?;
+        assert_eq!(spend(&accounts, &ann, noted, 3)?, Spent::Noted(18));
+        assert_eq!(spend(&accounts, &ann, noted, 3)?, Spent::Within);
         Ok(())
     }
 

@@ -8,11 +8,13 @@
 //! number, which the audit log has, too: an older copy of the file is not taken.
 
 use crate::fail;
+use crate::limits::Budget;
 use crate::masks::Mask;
 use crate::provenance::column_id;
+use crate::rules::{Rule, Rules};
 use crate::sealed_file::SealedFile;
-use grant::{Column, Command, Verb};
-use std::collections::{BTreeSet, HashMap};
+use grant::{Column, Command, GROUP, Verb};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
@@ -24,30 +26,21 @@ use zeroize::Zeroizing;
 pub const FILE: &str = "viewers";
 /// More columns are not claimed.
 const CLAIMED_MAX: usize = 65_536;
-/// What the line with the number of the last change begins with; no schema is called so.
-const NUMBER: &str = "\u{2}";
+/// More groups there are not.
+const GROUPS_MAX: usize = 4096;
 
-/// What is known of a claimed column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
-    column: Column,
-    /// The last one is the owner.
-    owners: Vec<String>,
-    viewers: BTreeSet<String>,
-    denied: BTreeSet<String>,
-    mask: Mask,
+/// Who changes what owners do not.
+#[derive(Default)]
+pub struct Administrators {
+    /// Their names.
+    pub names: Vec<String>,
+    /// So many of them give a column another owner; 0: they do not.
+    pub quorum: u32,
 }
 
-impl Rule {
-    /// That of a column that gets its first owner.
-    fn of(command: &Command) -> Rule {
-        Rule {
-            column: command.column.clone(),
-            owners: vec![command.word.clone()],
-            viewers: BTreeSet::new(),
-            denied: BTreeSet::new(),
-            mask: Mask::Default,
-        }
+impl Administrators {
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
     }
 }
 
@@ -66,20 +59,14 @@ fn taken(column: &Column) -> Error {
         .hint("Take another name, or have its owner or an administrator say GRANT OWNER.")
 }
 
-/// What holds.
-#[derive(Clone, Default)]
-struct Rules {
-    by_column: HashMap<ColumnId, Rule>,
-    /// Number of the last change.
-    number: u64,
-}
-
 /// All claimed columns.
 pub struct Viewers {
     file: SealedFile,
-    administrators: Vec<String>,
+    administrators: Administrators,
     rules: RwLock<Rules>,
     any: AtomicBool,
+    /// Whether any column has a budget.
+    limited: AtomicBool,
 }
 
 impl Viewers {
@@ -87,24 +74,17 @@ impl Viewers {
     pub fn open(
         directory: &Path,
         root: &Zeroizing<[u8; 32]>,
-        administrators: &[String],
+        administrators: Administrators,
     ) -> Result<Viewers, String> {
         let file = SealedFile::new(directory, FILE, root);
         let plain = file.read()?;
         let text = std::str::from_utf8(&plain).map_err(|_| file.altered())?;
-        let mut rules = Rules::default();
-        for line in text.split_terminator('\u{1}') {
-            if let Some(number) = line.strip_prefix(NUMBER) {
-                rules.number = number.parse().map_err(|_| file.altered())?;
-                continue;
-            }
-            let rule = read(line).ok_or_else(|| file.altered())?;
-            rules.by_column.insert(column_id(&rule.column), rule);
-        }
+        let rules = Rules::read(text).ok_or_else(|| file.altered())?;
         Ok(Viewers {
             file,
-            administrators: administrators.to_vec(),
+            administrators,
             any: AtomicBool::new(!rules.by_column.is_empty()),
+            limited: AtomicBool::new(rules.has_budgets()),
             rules: RwLock::new(rules),
         })
     }
@@ -142,9 +122,7 @@ impl Viewers {
     pub fn hides(&self, column: &ColumnId, name: &str) -> Option<Mask> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         let rule = rules.by_column.get(column)?;
-        let owns = rule.owners.last().is_some_and(|owner| owner == name);
-        let views = rule.viewers.contains(name) && !rule.denied.contains(name);
-        (!owns && !views).then(|| rule.mask.clone())
+        (!rule.shows(name, &rules.groups)).then(|| rule.mask.clone())
     }
 
     /// Whether somebody may ask what was told of a column: its owner, an administrator; of a column
@@ -153,7 +131,19 @@ impl Viewers {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         let rule = rules.by_column.get(column);
         rule.is_none_or(|rule| rule.owners.last().is_some_and(|owner| owner == name))
-            || self.administrators.iter().any(|other| other == name)
+            || self.administrators.has(name)
+    }
+
+    /// Whether any column has a budget.
+    #[inline]
+    pub fn has_budgets(&self) -> bool {
+        self.limited.load(Ordering::Acquire)
+    }
+
+    /// A column's budget, if it has one.
+    pub fn budget(&self, column: &ColumnId) -> Option<Budget> {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        rules.by_column.get(column).and_then(|rule| rule.budget)
     }
 
     /// Carries out what a client has said, once it is noted.
@@ -167,13 +157,28 @@ impl Viewers {
         if rules.by_column.len() >= CLAIMED_MAX {
             return Err(fail::program_limit("Too many columns have owners."));
         }
-        let id = column_id(&command.column);
-        let rule = self.changed(rules.by_column.get(&id), command, by)?;
         let mut next = rules.clone();
-        next.by_column.insert(id, rule);
         next.number += 1;
+        match command.verb {
+            Verb::GroupAdd | Verb::GroupRemove => self.regroup(&mut next, command, by)?,
+            Verb::Recover => self.vote(&mut next, command, by)?,
+            _ => {
+                let id = column_id(&command.column);
+                let mut rule = self.changed(rules.by_column.get(&id), command, by)?;
+                if let Some(budget) = &mut rule.budget
+                    && command.verb == Verb::Budget
+                {
+                    budget.epoch = next.number;
+                }
+                // Its owner is not gone, or another one is there.
+                next.votes
+                    .retain(|(column, _), _| *column != command.column);
+                next.by_column.insert(id, rule);
+            }
+        }
         self.save(&next)?;
         note(next.number)?;
+        self.limited.store(next.has_budgets(), Ordering::Release);
         *rules = next;
         self.any.store(true, Ordering::Release);
         Ok(())
@@ -227,8 +232,7 @@ impl Viewers {
     }
 
     fn save(&self, rules: &Rules) -> Result<(), Error> {
-        let mut text = format!("{NUMBER}{}\u{1}", rules.number);
-        text.extend(rules.by_column.values().map(write));
+        let text = rules.text();
         self.file.write(text.as_bytes()).map_err(|what| {
             tracing::error!("cannot write who sees what: {what}");
             Error::new(
@@ -238,11 +242,69 @@ impl Viewers {
         })
     }
 
+    /// Somebody comes into a group or out of it, as an administrator says.
+    fn regroup(&self, rules: &mut Rules, command: &Command, by: &str) -> Result<(), Error> {
+        if !self.administrators.has(by) {
+            return Err(refused(
+                "Who is in a group is an administrator's.",
+                "See \"administrators\" in the keeper's configuration.",
+            ));
+        }
+        let (group, word) = (&command.column.column, &command.word);
+        if group.is_empty() || word.is_empty() || rules.groups.len() >= GROUPS_MAX {
+            return Err(Error::new(
+                b"22023",
+                "confide: there is no such group, or there are too many",
+            ));
+        }
+        let members = rules.groups.entry(group.clone()).or_default();
+        match command.verb {
+            Verb::GroupAdd => members.insert(word.clone()),
+            _ => members.remove(word),
+        };
+        if members.is_empty() {
+            rules.groups.remove(group);
+        }
+        Ok(())
+    }
+
+    /// An administrator says that a column's owner is gone. When enough of them have said the same, and
+    /// the owner nothing meanwhile, the column is another principal's. Who is gone is no viewer.
+    fn vote(&self, rules: &mut Rules, command: &Command, by: &str) -> Result<(), Error> {
+        let quorum = self.administrators.quorum as usize;
+        let id = column_id(&command.column);
+        let has_owner = rules.by_column.contains_key(&id);
+        let no_principal = command.word.is_empty() || command.word.starts_with(GROUP);
+        if quorum == 0 || !self.administrators.has(by) || !has_owner || no_principal {
+            return Err(refused(
+                "To say that a column's owner is gone is for several administrators, of a column that has one.",
+                "See \"administrators\" and \"recovery_quorum\" in the keeper's configuration.",
+            ));
+        }
+        let key = (command.column.clone(), command.word.clone());
+        let names = rules.votes.entry(key).or_default();
+        names.insert(by.to_owned());
+        let administrate = |name: &&String| self.administrators.has(name);
+        if names.iter().filter(administrate).count() < quorum {
+            return Ok(());
+        }
+        rules
+            .votes
+            .retain(|(column, _), _| *column != command.column);
+        if let Some(rule) = rules.by_column.get_mut(&id) {
+            if let Some(gone) = rule.owners.last() {
+                rule.viewers.remove(gone);
+            }
+            rule.owners.push(command.word.clone());
+        }
+        Ok(())
+    }
+
     /// The rule of a column that had no owner.
     fn claimed(&self, command: &Command, by: &str) -> Result<Rule, Error> {
         let Command { verb, word, .. } = command;
-        let administers = self.administrators.iter().any(|name| name == by);
-        let own = self.administrators.is_empty() && by == word;
+        let administers = self.administrators.has(by);
+        let own = self.administrators.names.is_empty() && by == word;
         if *verb != Verb::GrantOwner || !(administers || own) {
             return Err(refused(
                 "The column has no owner.",
@@ -254,7 +316,10 @@ impl Viewers {
 
     fn changed(&self, rule: Option<&Rule>, command: &Command, by: &str) -> Result<Rule, Error> {
         let Command { verb, word, .. } = command;
-        let administers = self.administrators.iter().any(|name| name == by);
+        if *verb == Verb::GrantOwner && word.starts_with(GROUP) {
+            return Err(refused("A group owns no column.", "Name a principal."));
+        }
+        let administers = self.administrators.has(by);
         let Some(rule) = rule else {
             return self.claimed(command, by);
         };
@@ -298,50 +363,36 @@ impl Viewers {
                 rule.viewers.insert(by.to_owned());
                 rule.owners.push(word);
             }
-            Verb::RevokeOwner => {}
+            Verb::Budget => rule.budget = limit(&word)?,
+            Verb::RevokeOwner | Verb::GroupAdd | Verb::GroupRemove | Verb::Recover => {}
         }
         Ok(rule)
     }
 }
 
-/// A rule as text: fields end with \0, lists have their length before them.
-fn write(rule: &Rule) -> String {
-    let column = &rule.column;
-    let mut fields = vec![
-        column.schema.clone(),
-        column.relation.clone(),
-        column.column.clone(),
-        rule.mask.text(),
-    ];
-    let viewers: Vec<String> = rule.viewers.iter().cloned().collect();
-    let denied: Vec<String> = rule.denied.iter().cloned().collect();
-    for list in [&rule.owners, &viewers, &denied] {
-        fields.push(list.len().to_string());
-        fields.extend(list.iter().cloned());
+/// A budget, which begins with this change; `none` is none.
+fn limit(word: &str) -> Result<Option<Budget>, Error> {
+    if word.trim() == "none" {
+        return Ok(None);
     }
-    fields.join("\0") + "\u{1}"
-}
-
-fn read(line: &str) -> Option<Rule> {
-    let mut fields = line.split('\0').map(str::to_owned);
-    let column = Column::new(&fields.next()?, &fields.next()?, &fields.next()?);
-    let mask = Mask::read(&fields.next()?)?;
-    let mut list = || -> Option<Vec<String>> {
-        let count: usize = fields.next()?.parse().ok()?;
-        (0..count).map(|_| fields.next()).collect()
-    };
-    Some(Rule {
-        column,
-        mask,
-        owners: list()?,
-        viewers: list()?.into_iter().collect(),
-        denied: list()?.into_iter().collect(),
+    let budget = Budget::read(word, 0);
+    budget.map(Some).ok_or_else(|| {
+        Error::new(b"22023", "confide: there is no such budget").hint(
+            "none, or some of booleans=n, orders=n, ranks=n, tokens=n, shown=n, then=refuse or then=note",
+        )
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn boss(quorum: u32) -> Administrators {
+        Administrators {
+            names: vec!["root".to_owned(), "toor".to_owned()],
+            quorum,
+        }
+    }
 
     fn say(viewers: &Viewers, by: &str, verb: Verb, word: &str) -> bool {
         let command = Command {
@@ -363,7 +414,7 @@ mod tests {
     fn owners_and_viewers() -> Result<(), String> {
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
         let root = Zeroizing::new([1; 32]);
-        let open = || Viewers::open(dir.path(), &root, &["root".to_owned()]);
+        let open = || Viewers::open(dir.path(), &root, boss(1));
         let all = open()?;
         assert!(!hidden(&all, "bob"));
         assert!(!say(&all, "ann", Verb::GrantOwner, "ann"));
@@ -395,7 +446,7 @@ mod tests {
     fn older_copies() -> Result<(), String> {
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
         let root = Zeroizing::new([1; 32]);
-        let open = || Viewers::open(dir.path(), &root, &[]);
+        let open = || Viewers::open(dir.path(), &root, Administrators::default());
         let all = open()?;
         assert!(say(&all, "ann", Verb::GrantOwner, "ann"));
         assert!(say(&all, "ann", Verb::GrantViewer, "bob"));
@@ -408,6 +459,79 @@ mod tests {
         })?;
         assert_eq!(noted, 2);
         assert!(open()?.goes_on(0, |_| Err(fail::internal("noted"))).is_ok());
+        Ok(())
+    }
+    fn hides(viewers: &Viewers, name: &str) -> bool {
+        let id = column_id(&Column::new("s", "t", "pay"));
+        viewers.hides(&id, name).is_some()
+    }
+
+    fn regroup(viewers: &Viewers, by: &str, verb: Verb, group: &str, word: &str) -> bool {
+        let command = Command {
+            verb,
+            column: Column::new("", "", group),
+            word: word.into(),
+        };
+        viewers.tell(&command, by, |_| Ok(())).is_ok()
+    }
+
+    /// A member sees what the group may see, unless he is denied, himself or by another group; a
+    /// principal who is called as a group is none. With the bug a grant to a group undoes a DENY.
+    #[test]
+    fn groups() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let open = || Viewers::open(dir.path(), &root, boss(0));
+        let all = open()?;
+        assert!(say(&all, "root", Verb::GrantOwner, "ann"));
+        assert!(!regroup(&all, "ann", Verb::GroupAdd, "staff", "bob"));
+        assert!(regroup(&all, "root", Verb::GroupAdd, "staff", "bob"));
+        assert!(regroup(&all, "root", Verb::GroupAdd, "staff", "eve"));
+        assert!(hides(&all, "bob") && hides(&all, "eve"));
+        assert!(say(&all, "ann", Verb::GrantViewer, "GROUP staff"));
+        assert!(!hides(&all, "bob") && !hides(&all, "eve"));
+        assert!(hides(&all, "staff") && hides(&all, "GROUP staff"));
+        assert!(say(&all, "ann", Verb::DenyViewer, "eve"));
+        assert!(say(&all, "ann", Verb::GrantViewer, "GROUP staff"));
+        assert!(!hides(&all, "bob") && hides(&all, "eve"));
+        let all = open()?;
+        assert!(!hides(&all, "bob") && hides(&all, "eve"));
+        assert!(regroup(&all, "root", Verb::GroupAdd, "leavers", "bob"));
+        assert!(say(&all, "ann", Verb::DenyViewer, "GROUP leavers"));
+        assert!(hides(&all, "bob"));
+        assert!(regroup(&all, "root", Verb::GroupRemove, "leavers", "bob"));
+        assert!(!hides(&all, "bob"));
+        assert!(regroup(&all, "root", Verb::GroupRemove, "staff", "bob"));
+        assert!(hides(&all, "bob") && hides(&open()?, "bob"));
+        assert!(!say(&all, "ann", Verb::GrantOwner, "GROUP staff"));
+        Ok(())
+    }
+
+    /// So many administrators as are needed give a column of somebody who is gone away, over a
+    /// restart; not one of them twice, nor others, nor while the owner says something.
+    #[test]
+    fn owners_who_are_gone() -> Result<(), String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let root = Zeroizing::new([1; 32]);
+        let open = |quorum| Viewers::open(dir.path(), &root, boss(quorum));
+        let all = open(0)?;
+        assert!(say(&all, "root", Verb::GrantOwner, "ann"));
+        assert!(!say(&all, "root", Verb::Recover, "bob"));
+        let all = open(2)?;
+        assert!(!say(&all, "eve", Verb::Recover, "bob"));
+        assert!(say(&all, "root", Verb::Recover, "bob"));
+        assert!(say(&all, "root", Verb::Recover, "bob"));
+        assert!(say(&all, "toor", Verb::Recover, "toor"));
+        assert!(hides(&all, "bob") && hides(&all, "toor") && !hides(&all, "ann"));
+        // The owner is there.
+        assert!(say(&all, "ann", Verb::GrantViewer, "kim"));
+        assert!(say(&all, "toor", Verb::Recover, "bob"));
+        let all = open(2)?;
+        assert!(hides(&all, "bob"));
+        assert!(say(&all, "root", Verb::Recover, "bob"));
+        assert!(!hides(&all, "bob") && hides(&all, "ann") && !hides(&all, "kim"));
+        assert!(!say(&all, "ann", Verb::GrantViewer, "eve"));
+        assert!(say(&open(2)?, "bob", Verb::GrantViewer, "eve"));
         Ok(())
     }
 }

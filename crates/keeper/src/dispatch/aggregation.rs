@@ -157,7 +157,7 @@ impl Connection {
             let groups = fetched.groups as u64;
             let counters = &this.session.counters;
             counters.declassified.fetch_add(groups, Relaxed);
-            this.told(aggregation.label, Told::Tokens, fetched.groups);
+            this.told(aggregation.label, Told::Tokens, fetched.groups)?;
             this.answer(&answer::AggregateFetch {
                 groups: fetched.groups as u32,
                 flags,

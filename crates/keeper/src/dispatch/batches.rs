@@ -152,7 +152,7 @@ impl Connection {
         let good = self.reply_revealed(width, |this, reply| {
             wide.declassify(this.tools(), wanted, reply)
         })?;
-        self.told(label, as_told(result), good);
+        self.told(label, as_told(result), good)?;
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Connection {
             let groups = Groups::new(&lengths, body.none != 0, wanted, reply);
             wide.declassify_groups(this.tools(), groups)
         })?;
-        self.told(label, Told::Booleans, good);
+        self.told(label, Told::Booleans, good)?;
         Ok(())
     }
 

@@ -140,7 +140,7 @@ impl Connection {
             self.keeper.cells.set_indexed(column);
         }
         self.session.counters.declassified.fetch_add(1, Relaxed);
-        self.told(self.union(a.label, b.label)?, Told::Orders, 1);
+        self.told(self.union(a.label, b.label)?, Told::Orders, 1)?;
         self.answer(&answer::CellCompare { order });
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Connection {
         let key = &self.keeper.keys.hash;
         let hash = operand.value.map_or(0, |value| vector::hash(&value, key));
         self.session.counters.declassified.fetch_add(1, Relaxed);
-        self.told(operand.label, Told::Tokens, 1);
+        self.told(operand.label, Told::Tokens, 1)?;
         self.answer(&answer::CellHash { hash });
         Ok(())
     }

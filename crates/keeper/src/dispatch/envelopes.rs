@@ -222,6 +222,13 @@ impl Connection {
         if constant || column == ColumnId::default() {
             return None;
         }
+        // What the database gives out itself uses nothing up.
+        let limited = || self.keeper.viewers.budget(&column);
+        if self.keeper.viewers.has_budgets()
+            && limited().is_some_and(|b| b.limit(Told::Shown).is_some())
+        {
+            return None;
+        }
         let known = self.remembered.borrow().deliverable.contains(&partition);
         if !known {
             if !self.shows(column) {
@@ -297,7 +304,7 @@ impl Connection {
             let sealed = self.deliver(want, &plain);
             let sealed = sealed
                 .map_err(|error| fail::internal("sealing failed").detail(error.to_string()))?;
-            self.told(label, Told::Shown, usize::from(sealed));
+            self.told(label, Told::Shown, usize::from(sealed))?;
         }
         Ok(())
     }
@@ -356,7 +363,7 @@ impl Connection {
             other => fail::internal("sealing failed").detail(other.to_string()),
         })?;
         if mask.is_none() {
-            self.told_of(label, Told::Shown, &[fid], 1);
+            self.told_of(label, Told::Shown, &[fid], 1)?;
         }
         self.session.counters.sealed.fetch_add(1, Relaxed);
         Ok(())

@@ -321,8 +321,7 @@ impl Connection {
                 let label = this.authorise_batch(&batch)?;
                 batch.declassify(this.tools(), reply)?;
                 let what = as_told(batch.target.result());
-                this.told_of(label, what, batch.fids, request.rows);
-                Ok(())
+                this.told_of(label, what, batch.fids, request.rows)
             })?,
         }
         let counters = &self.session.counters;
@@ -361,7 +360,7 @@ impl Connection {
             let Single { fids, columns } = last.single;
             let fids = fids.get(..columns).unwrap_or(&[]);
             self.count(fids, last.result);
-            self.told_of(last.label, as_told(last.result), fids, 1);
+            self.tally_of(last.label, as_told(last.result), fids);
             let counters = &self.session.counters;
             counters.declassified.fetch_add(1, Relaxed);
         }
@@ -383,7 +382,11 @@ impl Connection {
             ([t], 1) => self.reveal_single(operation, single.fids, *t)?,
             _ => return Err(misfit()),
         };
-        Ok((revealed, operation.result(), label))
+        let result = operation.result();
+        if self.keeper.viewers.has_budgets() {
+            self.spend(self.label_or_stored(label, fids), as_told(result), 1)?;
+        }
+        Ok((revealed, result, label))
     }
 
     #[inline]

@@ -218,7 +218,8 @@ impl Connection {
     /// Refusals are in the audit log, once each.
     #[cold]
     fn note_refusal(&self, kind: Kind, failure: &Failure) {
-        if failure.error.sqlstate == *b"42501" && !failure.told {
+        let refused = [*b"42501", *b"53400"].contains(&failure.error.sqlstate);
+        if refused && !failure.told {
             let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
             let audit = &self.keeper.audit;
             audit.refused(by, self.session.id, kind, &failure.error);

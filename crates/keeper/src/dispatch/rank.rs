@@ -168,7 +168,7 @@ impl Connection {
             }
         }
         for label in labels {
-            self.told(label, Told::Ranks, ranks.len());
+            self.told(label, Told::Ranks, ranks.len())?;
         }
         let counters = &self.session.counters;
         counters.declassified.fetch_add(ranks.len() as u64, Relaxed);

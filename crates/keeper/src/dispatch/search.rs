@@ -166,7 +166,7 @@ impl Connection {
         };
         let done = find(within, many, &mut before);
         self.scratch = scratch;
-        self.told_of(label, Told::Orders, real, orders);
+        self.told_of(label, Told::Orders, real, orders)?;
         done
     }
 

@@ -1,14 +1,14 @@
 //! What the connection tells is tallied for the accounts (`told`); `Accounts` reports them.
 //!
-//! Invariant: whatever is declassified or leaves in an envelope under a label is tallied before the
-//! next request is looked at.
+//! Invariants: whatever is declassified or leaves in an envelope under a label is tallied before the
+//! next request is looked at; nothing is told beyond a budget.
 
 use super::Connection;
 use crate::fail::{self, Failure};
-use crate::told::Told;
+use crate::told::{KINDS, NOBODY, Spending, Spent, Told};
 use contract::{Fid, OpResult, TypeCode, answer, body};
 use std::fmt::Write;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use store::{Entry, Label};
 use values::Value;
 
@@ -26,9 +26,16 @@ pub(super) fn as_told(result: OpResult) -> Told {
 }
 
 impl Connection {
-    /// Tallies what was told of values of a label.
+    /// What is about to be told of values of a label: within their columns' budgets, and tallied.
     #[inline]
-    pub(super) fn told(&self, label: Label, what: Told, rows: usize) {
+    pub(super) fn told(&self, label: Label, what: Told, rows: usize) -> Result<(), Failure> {
+        self.spend(label, what, rows)?;
+        self.tally(label, what, rows);
+        Ok(())
+    }
+
+    #[inline]
+    fn tally(&self, label: Label, what: Told, rows: usize) {
         if rows > 0 && label != 0 {
             let tallies = self.session.tallies.lock();
             let mut tallies = tallies.unwrap_or_else(PoisonError::into_inner);
@@ -36,14 +43,76 @@ impl Connection {
         }
     }
 
+    /// Uses the budgets of the columns that values were made from.
+    #[inline]
+    pub(super) fn spend(&self, label: Label, what: Told, rows: usize) -> Result<(), Failure> {
+        match self.keeper.viewers.has_budgets() && rows > 0 && label != 0 {
+            true => self.spend_of(label, what, rows as u64),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn spend_of(&self, label: Label, what: Told, rows: u64) -> Result<(), Failure> {
+        let keeper = &self.keeper;
+        let principal: Arc<str> = Arc::from(self.client.as_ref().map_or(NOBODY, |c| &c.name));
+        for column in &self.origin(label).columns {
+            let Some(budget) = keeper.viewers.budget(column) else {
+                continue;
+            };
+            let Some(limit) = budget.limit(what) else {
+                continue;
+            };
+            let name = || {
+                let name = keeper.standing.name_of(column);
+                name.map_or_else(|| "a column".to_owned(), |name| name.to_string())
+            };
+            let kind = KINDS.get(what as usize).copied().unwrap_or_default();
+            let spent = keeper.accounts.spend(&Spending {
+                principal: &principal,
+                column: *column,
+                budget,
+                what,
+                rows,
+            })?;
+            let note = |what: &str, number| {
+                let text = format!("{}: {what} {limit} {kind}", name());
+                keeper.audit.budget(&principal, &text, number)
+            };
+            match spent {
+                Spent::Within => {}
+                Spent::Reserved(number) => note("some more of", number)?,
+                Spent::Noted(number) => note("more than", number)?,
+                Spent::Beyond => return Err(fail::budget(&name(), limit, kind).into()),
+            }
+        }
+        Ok(())
+    }
+
     /// As [`Self::told`]; where nothing is labelled, of the column of the first value that is stored.
     #[inline]
-    pub(super) fn told_of(&self, label: Label, what: Told, fids: &[Fid], rows: usize) {
-        let label = match label {
+    pub(super) fn told_of(
+        &self,
+        label: Label,
+        what: Told,
+        fids: &[Fid],
+        rows: usize,
+    ) -> Result<(), Failure> {
+        self.told(self.label_or_stored(label, fids), what, rows)
+    }
+
+    /// As [`Self::told_of`], of one that was told already.
+    #[inline]
+    pub(super) fn tally_of(&self, label: Label, what: Told, fids: &[Fid]) {
+        self.tally(self.label_or_stored(label, fids), what, 1);
+    }
+
+    #[inline]
+    pub(super) fn label_or_stored(&self, label: Label, fids: &[Fid]) -> Label {
+        match label {
             0 => self.label_of_stored(fids),
             label => label,
-        };
-        self.told(label, what, rows);
+        }
     }
 
     fn label_of_stored(&self, fids: &[Fid]) -> Label {

@@ -38,7 +38,7 @@ impl Connection {
             tokens.declassify(this.tools(), reply)
         })?;
         for column in &operands {
-            self.told(column.label, Told::Tokens, good);
+            self.told(column.label, Told::Tokens, good)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! Invariant: what is not word for word such a statement goes its usual way.
 
 use client::Failure;
-use grant::{Column, Command, Verb};
+use grant::{Column, Command, GROUP, Verb};
 use recording::Order;
 
 use super::analysis::{Outcome, Text};
@@ -124,6 +124,13 @@ pub(super) fn read(sql: &str) -> Option<Command> {
         {
             word.clone()
         }
+        [preposition, group, Token::Word(word, _)]
+            if keyword(Some(preposition)) == to
+                && keyword(Some(group)) == "group"
+                && !matches!(verb, Verb::GrantOwner | Verb::RevokeOwner) =>
+        {
+            format!("{GROUP}{word}")
+        }
         _ => return None,
     };
     Some(Command { verb, column, word })
@@ -149,6 +156,10 @@ fn function(tokens: &[Token]) -> Option<Command> {
         "grant_owner" => Verb::GrantOwner,
         "revoke_owner" => Verb::RevokeOwner,
         "mask" => Verb::Mask,
+        "budget" => Verb::Budget,
+        "group_add" => Verb::GroupAdd,
+        "group_remove" => Verb::GroupRemove,
+        "recover_owner" => Verb::Recover,
         _ => return None,
     };
     let (text, rest) = arguments;
@@ -157,6 +168,10 @@ fn function(tokens: &[Token]) -> Option<Command> {
         [Token::Sign(','), Token::Text(word)] if verb != Verb::RevokeOwner => word.clone(),
         _ => return None,
     };
+    if matches!(verb, Verb::GroupAdd | Verb::GroupRemove) {
+        let column = Column::new("", "", text);
+        return Some(Command { verb, column, word });
+    }
     let names = self::tokens(text)?;
     let (column, []) = column(&names)? else {
         return None;
@@ -294,6 +309,19 @@ mod tests {
                 "SELECT confide.revoke_owner('s.t.pay')",
                 want(Verb::RevokeOwner, ""),
             ),
+            (
+                "DENY VIEWER ON s.t.pay TO GROUP staff",
+                want(Verb::DenyViewer, "GROUP staff"),
+            ),
+            (
+                "SELECT confide.budget('s.t.pay', 'orders=10')",
+                want(Verb::Budget, "orders=10"),
+            ),
+            (
+                "SELECT confide.recover_owner('s.t.pay', 'ann')",
+                want(Verb::Recover, "ann"),
+            ),
+            ("GRANT OWNER s.t.pay TO GROUP staff", None),
             ("GRANT SELECT ON t TO user1", None),
             ("GRANT viewer TO user1", None),
             ("REVOKE owner FROM user1", None),
@@ -304,5 +332,8 @@ mod tests {
         ] {
             assert_eq!(told(sql), found, "{sql}");
         }
+        let added = told("SELECT confide.group_add('staff', 'bob')");
+        let group = (Verb::GroupAdd, "//staff".to_owned(), "bob".to_owned());
+        assert_eq!(added, Some(group));
     }
 }
