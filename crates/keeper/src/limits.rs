@@ -1,8 +1,26 @@
-//! Budgets: how much of a column may be told to each principal, as its owner says.
+//! What can be told, and budgets of it: how much of a column may be told to each principal, as its owner says.
 //!
 //! Invariant: what was said is read again as it was written; a number that is none is an error.
 
-use crate::told::{Counts, KINDS, Told};
+/// What can be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The truth of a condition for a row.
+    Booleans = 0,
+    /// The order of two values.
+    Orders = 1,
+    /// A row's place among others.
+    Ranks = 2,
+    /// Which rows are equal: hashes, tokens, groups.
+    Tokens = 3,
+    /// A value, in an envelope.
+    Shown = 4,
+}
+
+/// Their names.
+pub const KINDS: [&str; 5] = ["booleans", "orders", "ranks", "tokens", "shown"];
+/// How many of each.
+pub type Counts = [u64; KINDS.len()];
 
 /// What an owner allows of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

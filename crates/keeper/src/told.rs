@@ -11,6 +11,7 @@
 
 use crate::fail;
 use crate::limits::Budget;
+pub use crate::limits::{Counts, KINDS, Told};
 use crate::provenance::{Origin, UNNAMED};
 use crate::sealed_file::SealedFile;
 use grant::Column;
@@ -33,26 +34,6 @@ const PIECES: u64 = 16;
 const ACCOUNTS_MAX: usize = 65_536;
 /// What a session tallies apart; the others are tallied as of a column without a name.
 const LABELS_MAX: usize = 1024;
-
-/// What can be told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
-    /// The truth of a condition for a row.
-    Booleans = 0,
-    /// The order of two values.
-    Orders = 1,
-    /// A row's place among others.
-    Ranks = 2,
-    /// Which rows are equal: hashes, tokens, groups.
-    Tokens = 3,
-    /// A value, in an envelope.
-    Shown = 4,
-}
-
-/// Their names.
-pub const KINDS: [&str; 5] = ["booleans", "orders", "ranks", "tokens", "shown"];
-/// How many of each.
-pub type Counts = [u64; KINDS.len()];
 
 fn unnamed() -> Column {
     Column::new("", "", "")
