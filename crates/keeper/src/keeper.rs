@@ -125,6 +125,13 @@ fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Du
     Durable::open(config, keys.root(), store).map(Some)
 }
 
+fn administrators(config: &Config) -> Administrators {
+    Administrators {
+        names: config.administrators.clone(),
+        quorum: config.recovery_quorum,
+    }
+}
+
 impl Keeper {
     /// A keeper with the store of its last checkpoint, or an empty one.
     pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, String> {
@@ -137,11 +144,7 @@ impl Keeper {
         let zone = Zone::of(&config.evidence, &keys.public, &keys.signing)?;
         zone.warn();
         let standing = Standing::open(&config.data_dir, &keys.standing)?;
-        let administrators = Administrators {
-            names: config.administrators.clone(),
-            quorum: config.recovery_quorum,
-        };
-        let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators)?;
+        let viewers = Viewers::open(&config.data_dir, &keys.standing, administrators(&config))?;
         let accounts = Accounts::open(&config.data_dir, &keys.standing)?;
         let mut tickets = Tickets::open(&config.data_dir, &keys.standing)?;
         let known = durable.as_ref().map(Durable::audit).unwrap_or_default();
