@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -128,6 +128,10 @@ bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WOR
 bench-pgbench: ## pgbench through the proxy beside PgBouncer: CLIENTS=1,8 WORKLOADS=select,tpcb SECONDS=3 ROUNDS=3
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench pgbench
+
+bench-families: ## bytes and short statements of each family, and the encodings: ROWS=5000 SECONDS=1 ROUNDS=3
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench families
 
 bench-keys: ## index builds, ORDER BY and lookups by a protected key: ROWS=1000000 ROUNDS=3
 	@scripts/deps
