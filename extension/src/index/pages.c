@@ -23,6 +23,8 @@
 #define FEW 4
 #define SCORE_HIT 2
 #define SCORE_MAX 4
+/* A leaf without room for so many entries may be full. */
+#define ROOM_ENTRIES 2
 
 /* Where the last descent in an index came. */
 typedef struct Path
@@ -195,4 +197,51 @@ cfd_pages_find(CfdPages *pages, BlockNumber block)
 			return &pages->page[i];
 	}
 	return NULL;
+}
+
+int
+cfd_page_among_equals(const CfdKeys *page, Relation index, int less, int up_to, int columns, ItemPointer row)
+{
+	while (less < up_to)
+	{
+		int			middle = less + (up_to - less) / 2;
+		IndexTuple	tuple = cfd_page_key(page, middle);
+		ItemPointer key = BTreeTupleGetHeapTID(tuple);
+
+		if (key == NULL ? BTreeTupleGetNAtts(tuple, index) == columns : row != NULL && ItemPointerCompare(row, key) > 0)
+			less = middle + 1;
+		else
+			up_to = middle;
+	}
+	return less;
+}
+
+int
+cfd_page_greater_seen(const CfdKeys *page, int less, int up_to)
+{
+	int			low = 0;
+	int			high = page->items;
+	int			greater = page->items;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (middle < less)
+			low = middle + 1;
+		else
+			high = middle;
+		if (middle >= up_to)
+			greater = middle;
+	}
+	return greater;
+}
+
+bool
+cfd_page_may_be_full(const CfdKeys *page)
+{
+	Page		image = (Page) page->image.data;
+	Size		used = PageGetPageSize(image) - PageGetExactFreeSpace(image);
+
+	return page->count == 0 || PageGetFreeSpace(image) < ROOM_ENTRIES * used / page->count;
 }

@@ -55,6 +55,18 @@ extern void cfd_page_copy(CfdKeys *page, Relation index, Buffer buffer);
 extern void cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below);
 /* A page that was read, or NULL. */
 extern CfdKeys *cfd_pages_find(CfdPages *pages, BlockNumber block);
+/*
+ * The place among the keys from "less" up to "up_to", which equal what is looked for in so many columns: behind bounds
+ * whose row was cut off, if these are all of their columns; and behind rows before the one that is inserted (or NULL).
+ */
+extern int	cfd_page_among_equals(const CfdKeys *page, Relation index, int less, int up_to, int columns, ItemPointer row);
+/* The last key that PostgreSQL sees to be greater when it searches a leaf for the first of these equal keys. */
+extern int	cfd_page_greater_seen(const CfdKeys *page, int less, int up_to);
+/*
+ * Whether PostgreSQL may have to make room on a leaf before it inserts (deduplication, deletion of dead
+ * entries): then it searches the page once more, by other keys than before.
+ */
+extern bool cfd_page_may_be_full(const CfdKeys *page);
 /* A descent has come to this page. */
 extern void cfd_pages_reached(Relation index, const CfdKeys *page);
 

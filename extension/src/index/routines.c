@@ -205,7 +205,7 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 	   IndexUniqueCheck check, bool unchanged, struct IndexInfo *info)
 {
 	if (cfd_enable_index_search)
-		cfd_search_before_insert(index, values, nulls);
+		cfd_search_before_insert(index, values, nulls, tid, check != UNIQUE_CHECK_NO);
 	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
 }
 

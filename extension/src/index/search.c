@@ -54,6 +54,8 @@ static int	wanted_count = 0;
 static int	starts = 0;
 /* Whether any of them is protected. */
 static bool searching = false;
+/* Where the row is that is inserted, by which PostgreSQL descends among equal keys; NULL: it does not. */
+static ItemPointer tie = NULL;
 static CfdPages pages;
 /* The one of them that is looked at. */
 static CfdKeys *page = &pages.page[0];
@@ -65,6 +67,7 @@ begin_search(void)
 	cfd_known_begin(&cfd_known[CFD_SCOPE_SEARCH]);
 	wanted_count = starts = 0;
 	searching = false;
+	tie = NULL;
 }
 
 /* ---------- pages ---------- */
@@ -301,11 +304,13 @@ remember_path(Relation index, int before, int count)
 
 /* How many keys of the page come before the place where PostgreSQL goes on. */
 static int
-place_of_descent(bool behind_equals, bool at_end)
+place_of_descent(Relation index, bool behind_equals, bool at_end)
 {
 	if (starts == 0)
 		return at_end ? page->count : 0;
-	return behind_equals ? wanted[starts - 1].place.up_to : wanted[starts - 1].place.less;
+	if (behind_equals)
+		return wanted[starts - 1].place.up_to;
+	return cfd_page_among_equals(page, index, wanted[starts - 1].place.less, wanted[starts - 1].place.up_to, starts, tie);
 }
 
 /*
@@ -323,7 +328,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 		int			before;
 
 		cfd_search_look_at(at, placed);
-		before = place_of_descent(behind_equals, at_end);
+		before = place_of_descent(index, behind_equals, at_end);
 		cfd_pages_reached(index, page);
 		if (page->next != P_NONE && page->count > 0 && before == page->count)
 			next = page->next;	/* beyond the high key */
@@ -521,7 +526,7 @@ cfd_search_before_first(IndexScanDesc scan, bool forward)
 	behind_equals = is_behind_equals(forward);
 	if (!cfd_search_descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
 		return;
-	begin = place_of_descent(behind_equals, !forward);
+	begin = place_of_descent(index, behind_equals, !forward);
 	if (starts > 0)
 		remember_path(index, begin, wanted_count);
 	remember_rows(index, forward, begin);
@@ -548,12 +553,32 @@ cfd_search_before_next(IndexScanDesc scan, bool forward)
 	remember_rows(index, true, 0);
 }
 
+/* What PostgreSQL looks at once no other row has the key: it searches on from the first equal one. */
+static void
+remember_second_search(Relation index, Place equal)
+{
+	int			low = equal.less;
+	int			high = cfd_page_greater_seen(page, equal.less, equal.up_to);
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		remember_key(index, middle, wanted_count);
+		if (middle < equal.up_to)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+}
+
 void
-cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls)
+cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls, ItemPointer row, bool unique)
 {
 	Place		place;
 
 	begin_search();
+	tie = unique ? NULL : row;
 	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
 	{
 		if (nulls[column - 1] ||
@@ -568,5 +593,7 @@ cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls)
 	remember_path(index, place.less, wanted_count);
 	remember_path(index, place.up_to, wanted_count);
 	remember_keys(index, place.less - 1, place.up_to);
-	remember_keys(index, 0, 0);
+	if (unique && place.less < place.up_to)
+		remember_second_search(index, place);
+	remember_keys(index, 0, cfd_page_may_be_full(page) ? page->count - 1 : 0);
 }

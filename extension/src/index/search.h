@@ -29,10 +29,11 @@ extern void cfd_search_indexes(Relation table);
 
 /*
  * search.c: before PostgreSQL descends for a scan's first row, or goes to its next leaf page; and before
- * it descends to insert.
+ * it descends to insert a row that is there already, which is looked for first if the index is `unique`.
  */
 extern void cfd_search_before_first(IndexScanDesc scan, bool forward);
 extern void cfd_search_before_next(IndexScanDesc scan, bool forward);
-extern void cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls);
+extern void cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls, ItemPointer row,
+									 bool unique);
 
 #endif
