@@ -9,6 +9,7 @@ another type or value. With CONFIDE_UPDATE=1 docs/compatibility.md is written an
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,7 @@ PROGRAMS = {
 }
 
 
-# These need Node, and packages that the tests do not: only `make compat` runs them.
+# These need Node, Go, and packages that the tests do not: only `make compat` runs them.
 NODE = {"node pg": ("pg", "pg_program.js"), "TypeORM": ("typeorm", "typeorm_program.js")}
 MODULES = ROOT / "target" / "compat" / "node"
 
@@ -88,6 +89,18 @@ def test_program_of_node(stack, port, modules, report, name):
     environment = {"NODE_PATH": str(modules), "CONFIDE_DRIVERS": json.dumps(drivers.everything())}
     result = compare(stack, port, name, command, **environment)
     version = json.loads((modules / package / "package.json").read_text())["version"]
+    judge(result, version, report)
+
+
+@pytest.mark.skipif(not UPDATE, reason="make compat runs it")
+def test_program_in_go(stack, port, report, tmp_path):
+    program = tmp_path / "program"
+    command = ["go", "build", "-o", program, "."]
+    subprocess.run(command, cwd=HERE / "go", check=True, timeout=300)
+    result = compare(
+        stack, port, "pgx", [str(program)], CONFIDE_DRIVERS=json.dumps(drivers.everything())
+    )
+    version = re.search(r"pgx/v5 v(\S+)", (HERE / "go" / "go.mod").read_text())[1]
     judge(result, version, report)
 
 
