@@ -1,6 +1,9 @@
 """Fixtures: one stack for all tests, connections of both sides, a schema for each test."""
 
 import re
+import shutil
+import tempfile
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,6 +17,16 @@ def stack(request):
     yield stack
     # After a failure, data and logs stay until the next run.
     stack.down(*([] if request.session.testsfailed else ["--remove"]))
+
+
+@pytest.fixture
+def open_path(stack):
+    """A directory where the users of PostgreSQL, keeper and proxy can read; those of pytest are
+    closed to them."""
+    made = Path(tempfile.mkdtemp(prefix="open-", dir=stack.data.parent))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
 
 
 @pytest.fixture

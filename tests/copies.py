@@ -32,7 +32,7 @@ def run_as(user: str, *command, **environment) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -46,7 +46,7 @@ def backup(stack: Stack, directory: Path, *more: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -27,7 +27,7 @@ def tool(name, *args, stdin=None, env=None):
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         env=env,
     )
     assert done.returncode == 0, done.stderr.decode()

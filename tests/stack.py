@@ -16,7 +16,8 @@ RUN = ROOT / ".run" / f"test-{os.getpid()}"
 # As in scripts/lib.sh: another PostgreSQL can be named by its pg_config.
 PG_BIN = Path(os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config")).parent
 
-# Everything that a server can log is logged, so that a leak into a log shows.
+# Everything that a server can log is logged, so that a leak into a log shows. On a busy machine a
+# keeper that was started again may be longer than usual in coming up to date.
 POSTGRES = """
 fsync = off
 log_min_duration_statement = 0
@@ -24,6 +25,7 @@ log_parameter_max_length = -1
 log_parameter_max_length_on_error = -1
 log_error_verbosity = verbose
 debug_print_parse = off
+confide.connect_timeout = '30s'
 max_prepared_transactions = 10
 """
 
@@ -50,7 +52,7 @@ class Stack:
         )
         self.env: dict[str, str] = {}
 
-    def script(self, name: str, *args: str, timeout: float = 180, run: Path | None = None) -> str:
+    def script(self, name: str, *args: str, timeout: float = 300, run: Path | None = None) -> str:
         done = subprocess.run(
             [ROOT / "scripts" / name, *args],
             env={**self.environment, "CONFIDE_RUN": str(run or self.run)},
@@ -220,7 +222,7 @@ class Stack:
                 start_new_session=True,
             )
         Path(self.env["KEEPER_PID_FILE"]).write_text(f"{process.pid}\n")
-        until = time.monotonic() + 15
+        until = time.monotonic() + 60
         while not sock.exists() and process.poll() is None:
             assert time.monotonic() < until, "the keeper does not start"
             time.sleep(0.01)
@@ -236,7 +238,7 @@ class Stack:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            timeout=90,
+            timeout=300,
             check=True,
         )
 
@@ -295,7 +297,7 @@ def children(pid: int) -> list[int]:
 def kill(pid: int) -> None:
     """Kills a process and waits until it is gone."""
     os.kill(pid, signal.SIGKILL)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while alive(pid):
         assert time.monotonic() < until, f"process {pid} does not end"
         time.sleep(0.01)

@@ -267,7 +267,7 @@ def test_recheck(both, stack, schema):
         waiting.join(0.3)
         assert waiting.is_alive()
         other.execute("COMMIT")
-        waiting.join(10)
+        waiting.join(60)
     assert done == [(1, "other")]
 
 

@@ -41,7 +41,7 @@ def java(jar, url, mode, *statements):
         input="\0".join(statements),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -13,7 +13,7 @@ def psql(url, *args, check=True, stdin=None):
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert not check or done.returncode == 0, done.stderr
     return done

@@ -72,6 +72,6 @@ def differing(a: Path, b: Path) -> list[str]:
         stdout=subprocess.PIPE,
         text=True,
         errors="surrogateescape",
-        timeout=120,
+        timeout=300,
     )
     return done.stdout.splitlines(keepends=True)

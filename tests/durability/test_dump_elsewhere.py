@@ -11,7 +11,7 @@ from stack import PG_BIN, Stack
 
 def tool(name, *args, stdin=None, env=None) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [PG_BIN / name, *args], input=stdin, capture_output=True, timeout=120, check=False, env=env
+        [PG_BIN / name, *args], input=stdin, capture_output=True, timeout=300, check=False, env=env
     )
 
 

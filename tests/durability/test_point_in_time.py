@@ -1,6 +1,5 @@
 """A cluster is restored, with its keeper's store, to a point before a mistake."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from copies import Copy, backup, owned
 from stack import PG_BIN, Stack
 from waiting import until
 
-TIMEOUT = 30
+TIMEOUT = 60
 
 
 @contextmanager
@@ -36,19 +35,17 @@ def insert(app, first: int, last: int) -> None:
 
 
 @pytest.fixture
-def before_the_mistake(stack, tmp_path):
+def before_the_mistake(stack, open_path):
     """A backup and an archive; the point is named, and after it a table is dropped, its
     partition's place taken by others."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own; PostgreSQL's user looks in
-        os.chmod(folder, 0o755)
     with stack.connect_app() as app, stack.connect_dba() as dba:
         app.execute("DROP SCHEMA IF EXISTS point CASCADE")
         app.execute("CREATE SCHEMA point")
         app.execute("CREATE TABLE point.t (id int PRIMARY KEY, v enc_int4, s enc_text UNIQUE)")
         app.execute("CREATE VIEW point.w AS SELECT v, v + v AS twice FROM point.t WHERE s > 'a'")
         insert(app, 1, 500)
-        with archive(stack, tmp_path / "archive"):
-            backup(stack, tmp_path / "backup")
+        with archive(stack, open_path / "archive"):
+            backup(stack, open_path / "backup")
             insert(app, 501, 900)
             app.execute("UPDATE point.t SET v = v + 1000 WHERE id <= 100")
             dba.execute("SELECT pg_create_restore_point('before the mistake')")
@@ -56,8 +53,8 @@ def before_the_mistake(stack, tmp_path):
             app.execute("CREATE TABLE point.u (id int, v enc_int4, s enc_text)")
             app.execute("INSERT INTO point.u SELECT g, -g, 'later' FROM generate_series(1, 900) g")
             dba.execute("SELECT confide.checkpoint()")
-    owned("postgres", tmp_path / "archive")
-    yield tmp_path
+    owned("postgres", open_path / "archive")
+    yield open_path
     with stack.connect_app() as app:
         app.execute("DROP SCHEMA point CASCADE")
 

@@ -12,7 +12,7 @@ from delivered import warm
 from results import run
 
 SCALE = 0.01
-TIMEOUT = 30
+TIMEOUT = 60
 
 
 @pytest.fixture(scope="module")

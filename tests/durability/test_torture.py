@@ -139,7 +139,7 @@ class Torture:
             self.stack.start_postgres()
 
     def await_service(self) -> None:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while True:
             try:
                 with self.stack.connect_app() as app, self.stack.connect_dba() as dba:

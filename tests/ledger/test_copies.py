@@ -2,7 +2,6 @@
 it was at that point, what was read there is verified, and the copy goes on from it alone. Bug: a
 log with a gap, entries of transactions that the copy does not have, or a standby that writes."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -83,11 +82,9 @@ def written(connection) -> bool:
 
 
 @pytest.fixture
-def archive(stack, tmp_path):
+def archive(stack, open_path):
     """Takes the WAL along, as an archive would; a call waits until all of it is there."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # PostgreSQL's user looks in
-        os.chmod(folder, 0o755)
-    directory = tmp_path / "archive"
+    directory = open_path / "archive"
     directory.mkdir()
     command = [PG_BIN / "pg_receivewal", "-D", directory, "-d", stack.dba_url, "--synchronous"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -103,25 +100,25 @@ def archive(stack, tmp_path):
     process.wait()
 
 
-def test_point_in_time(stack, deed, archive, auditor, tmp_path):
+def test_point_in_time(stack, deed, archive, auditor, open_path):
     """Restored to before a mistake: the log of that point, on which another past is built. A
     checkpoint from after the point tells the two apart."""
-    backup(stack, tmp_path / "backup")
+    backup(stack, open_path / "backup")
     deed.execute("UPDATE place.deed SET v = 'kept' WHERE id = 1")
     then = checkpoint(deed)
     with stack.connect_dba() as dba:
         dba.execute("SELECT pg_create_restore_point('then')")
     deed.execute("DELETE FROM place.deed")
-    digest = tmp_path / "digest"
+    digest = open_path / "digest"
     later = deed.execute("SELECT confide.ledger_checkpoint('place.deed')").fetchone()[0]
     digest.write_text(later)
     archive()
     settings = f"""
-restore_command = 'cp {tmp_path}/archive/%f %p'
+restore_command = 'cp {open_path}/archive/%f %p'
 recovery_target_name = 'then'
 recovery_target_action = 'promote'
 """
-    copy = Copy(stack, "ledger", tmp_path / "backup", settings)
+    copy = Copy(stack, "ledger", open_path / "backup", settings)
     try:
         (copy.data_home / "recovery.signal").touch()
         owned("postgres", copy.data_home / "recovery.signal")

@@ -24,7 +24,7 @@ def restore(stack, address, text: bytes, *more: str):
         [PG_BIN / "psql", "-X", "-q", "-d", address, *more],
         input=start + text,
         capture_output=True,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -23,7 +23,7 @@ def proxy(stack):
 
 
 def get(port, path, method="GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     connection.request(method, path)
     answer = connection.getresponse()
     return answer.status, answer.read().decode()

@@ -33,7 +33,7 @@ class Site:
 
     def confide(self, *arguments) -> str:
         command = [self.bin / "confide", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -109,7 +109,7 @@ class Proxy:
             input=sql,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         return (done.stdout + done.stderr).strip()

@@ -10,6 +10,7 @@
 #include "access/xlog.h"
 #include "compat/slots.h"
 #include "replication/slot.h"
+#include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 #include "wal/slot.h"
@@ -41,8 +42,8 @@ cfd_slot_find(XLogRecPtr *position)
 	return true;
 }
 
-void
-cfd_slot_move(XLogRecPtr position)
+static void
+move_to(XLogRecPtr position)
 {
 	ReplicationSlot *slot = MyReplicationSlot;
 
@@ -54,7 +55,7 @@ cfd_slot_move(XLogRecPtr position)
 	ReplicationSlotsComputeRequiredLSN();
 }
 
-/* The slot that this process holds goes on from here; that of recovery is not needed then. */
+/* This process holds the keeper's slot: that of recovery is not needed any more. */
 static void
 drop_slot_of_recovery(void)
 {
@@ -63,6 +64,13 @@ drop_slot_of_recovery(void)
 	ReplicationSlotRelease();
 	ReplicationSlotDrop(CFD_SLOT_OF_RECOVERY, true);
 	CFD_SLOT_ACQUIRE(CFD_SLOT_NAME);
+}
+
+void
+cfd_slot_move(XLogRecPtr position)
+{
+	move_to(position);
+	drop_slot_of_recovery();
 }
 
 void
@@ -80,7 +88,7 @@ cfd_slot_hold(XLogRecPtr position)
 	else
 	{
 		CFD_SLOT_CREATE(CFD_SLOT_NAME);
-		cfd_slot_move(position);
+		move_to(position);
 	}
 	drop_slot_of_recovery();
 }
@@ -97,6 +105,22 @@ is_slot_free(void)
 	return used < max_replication_slots;
 }
 
+/*
+ * What ReplicationSlotRelease does for a physical slot, but for the flags of a backend's
+ * transaction: the startup process is not among the backends.
+ */
+static void
+let_go(void)
+{
+	ReplicationSlot *slot = MyReplicationSlot;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->active_pid = 0;
+	SpinLockRelease(&slot->mutex);
+	ConditionVariableBroadcast(&slot->active_cv);
+	MyReplicationSlot = NULL;
+}
+
 /* In the startup process, where an error would end PostgreSQL. */
 void
 cfd_slot_hold_for_recovery(XLogRecPtr position)
@@ -111,6 +135,6 @@ cfd_slot_hold_for_recovery(XLogRecPtr position)
 		return;
 	}
 	CFD_SLOT_CREATE(CFD_SLOT_OF_RECOVERY);
-	cfd_slot_move(position);
-	ReplicationSlotRelease();
+	move_to(position);
+	let_go();
 }
