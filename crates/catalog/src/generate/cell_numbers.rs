@@ -4,7 +4,8 @@
 //! Two numbers of different types need a conversion that is implicit for `enc_…`, and a cell has no
 //! implicit cast but to its twin. So the operators are made for every pair of types: the planner
 //! puts in their place the operator of `enc_…` on what the cells are opened into. A pair that has
-//! none of its own would be ambiguous, so there is one for each that could be.
+//! none of its own would be ambiguous, so there is one for each that could be. Not of powers: these take
+//! operands, which cells have a cast to (an untyped literal beside a plain number must not find them).
 
 use super::operands::NUMBERS;
 use contract::TypeCode;
@@ -12,7 +13,7 @@ use contract::TypeCode::{Float4, Float8, Numeric};
 use std::fmt::Write;
 
 /// Operators with the names of their functions.
-const SIGNS: [(&str, &str); 12] = [
+const SIGNS: [(&str, &str); 11] = [
     ("<", "less"),
     ("<=", "at_most"),
     ("=", "equal"),
@@ -24,7 +25,6 @@ const SIGNS: [(&str, &str); 12] = [
     ("*", "times"),
     ("/", "over"),
     ("%", "rest"),
-    ("^", "raise"),
 ];
 
 fn real(t: TypeCode) -> bool {
@@ -41,8 +41,6 @@ fn resolved(sign: &str, a: TypeCode, b: TypeCode) -> Option<(Option<TypeCode>, T
     let numeric = a == Numeric || b == Numeric;
     let common = match sign {
         "%" if any => return None,
-        "^" if numeric && !any => Some(Numeric),
-        "^" => Some(Float8),
         _ if any && !all => Some(Float8),
         _ if numeric && a != b => Some(Numeric),
         _ => None,
@@ -108,10 +106,7 @@ fn pair(
             }
             let left = operand(1, x, a, common, test);
             let right = operand(2, y, b, common, test);
-            let body = match sign {
-                "^" => format!("pg_catalog.enc_power({left}, {right})"),
-                _ => format!("{left} OPERATOR(pg_catalog.{sign}) {right}"),
-            };
+            let body = format!("{left} OPERATOR(pg_catalog.{sign}) {right}");
             let _ = writeln!(
                 out,
                 "CREATE FUNCTION pg_catalog.rnd_{name}({x}, {y}) RETURNS {ret} AS 'SELECT {body}' LANGUAGE sql STRICT STABLE PARALLEL RESTRICTED COST 20;\nCREATE OPERATOR pg_catalog.{sign} (FUNCTION = pg_catalog.rnd_{name}, LEFTARG = {x}, RIGHTARG = {y});"
