@@ -19,7 +19,7 @@
 //!   [`COLUMN`], number, name, type, modifier, 1 if generated, 1 if an identity; then [`END`].
 //! - [`FUNCTION`]: OID, namespace, name, how many input arguments and their types, result,
 //!   how many arguments and their types, modes, how many names and these, variadic element
-//!   type or 0, how many defaults.
+//!   type or 0, how many defaults, language and text of the body where that is a string.
 //! - [`GONE`]: OID of the catalog, OID.
 
 /// The setting, which does not exist.

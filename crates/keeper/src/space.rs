@@ -219,7 +219,9 @@ impl Space {
     #[inline]
     pub fn set(&self, fid: Fid, entry: Entry, label: Label) -> Result<(), Error> {
         let mut window = self.own_arena(fid.partition())?.write();
-        window.mark(fid.slot(), 1, label)?;
+        if label != 0 {
+            window.mark(fid.slot(), 1, label)?;
+        }
         window.set(fid.slot(), entry)
     }
 

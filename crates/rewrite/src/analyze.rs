@@ -11,6 +11,7 @@ use crate::immutable::Immutable;
 use crate::infer::{Infer, Res};
 use crate::kind::{Traits, traits};
 use crate::later;
+use crate::others::meeting;
 use crate::past::Past;
 use crate::reach::Reach;
 use crate::refusal::Refusal;
@@ -136,7 +137,7 @@ pub(crate) fn authorised(sql: &str, schema: &Schema) -> Res<Grant> {
             return Err(Refusal::unsupported("only definitions can be authorised")
                 .hint("confide.definitions(schema) shows those of a schema."));
         }
-        let mut infer = Infer::new(sql, &tokens, schema);
+        let mut infer = Infer::new(sql, &tokens, schema, meeting);
         infer.range = statement_range(sql, &tokens, raw);
         infer.authorising = true;
         let extra = inferred(&mut infer, node, &Prepared::default())?;
@@ -276,7 +277,7 @@ fn inferred<'a>(infer: &mut Infer<'a>, node: &Node, prepared: &Prepared) -> Res<
         let Some((forced, echoes)) = infer.again().filter(|_| result.is_ok()) else {
             break;
         };
-        let next = Infer::new(infer.sql, infer.tokens, infer.schema);
+        let next = Infer::new(infer.sql, infer.tokens, infer.schema, infer.meeting);
         let range = infer.range.clone();
         let authorising = infer.authorising;
         *infer = Infer {
@@ -304,7 +305,7 @@ fn starting<'a>(
         range: range.clone(),
         echoes: forced.clone(),
         forced,
-        ..Infer::new(sql, tokens, schema)
+        ..Infer::new(sql, tokens, schema, meeting)
     }
 }
 

@@ -8,10 +8,10 @@
 //!
 //! Does not: follow strings that are executed, nor look at other languages.
 
-use crate::infer::{Infer, Res};
+use crate::infer::{Infer, Meeting, Res};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
-use crate::schema::Schema;
+use crate::schema::{Routine, Schema};
 use crate::scope::{Col, Cols, Entry, Frame};
 use crate::tokens::{Tokens, identifier};
 use crate::value::{Class, LeafKind, Use, Val};
@@ -30,6 +30,16 @@ pub(crate) struct Variable {
     pub argument: bool,
 }
 
+impl Variable {
+    pub fn argument(name: String, ty: ColumnType) -> Variable {
+        Variable {
+            name,
+            ty: Some(ty).filter(|ty| !matches!(ty, ColumnType::Opaque(..))),
+            argument: true,
+        }
+    }
+}
+
 /// An expression or statement of a body, and the variable that it is assigned to.
 struct Piece {
     sql: String,
@@ -43,11 +53,14 @@ pub(crate) struct Body<'a> {
     pub schema: &'a Schema,
     pub variables: Vec<Variable>,
     pub result: Option<ColumnType>,
+    /// The routines whose bodies are being followed.
+    pub following: Vec<Routine>,
+    meeting: Meeting,
     pieces: Vec<Piece>,
 }
 
 impl<'a> Body<'a> {
-    pub fn of_sql(schema: &'a Schema, text: &str) -> Body<'a> {
+    pub fn of_sql(schema: &'a Schema, text: &str, meeting: Meeting) -> Body<'a> {
         let piece = Piece {
             sql: text.to_owned(),
             target: None,
@@ -57,17 +70,26 @@ impl<'a> Body<'a> {
             schema,
             variables: Vec::new(),
             result: None,
+            following: Vec::new(),
+            meeting,
             pieces: vec![piece],
         }
     }
 
     /// `create`: the whole statement; `text`: the body in it. None if it cannot be read.
-    pub fn of_plpgsql(schema: &'a Schema, create: &str, text: &str) -> Option<Body<'a>> {
+    pub fn of_plpgsql(
+        schema: &'a Schema,
+        create: &str,
+        text: &str,
+        meeting: Meeting,
+    ) -> Option<Body<'a>> {
         let tree = pg_query::parse_plpgsql(create).ok()?;
         let mut body = Body {
             schema,
             variables: Vec::new(),
             result: None,
+            following: Vec::new(),
+            meeting,
             pieces: Vec::new(),
         };
         body.walk(&tree, false);
@@ -221,6 +243,46 @@ impl<'a> Body<'a> {
         (!odd).then(|| ColumnType::Plain(0, base.to_owned()))
     }
 
+    /// Adds the routine's arguments. Those within come last: they hide the others.
+    pub fn declare_all(&mut self, arguments: Vec<Variable>) {
+        let named: Vec<String> = arguments.iter().map(|a| a.name.clone()).collect();
+        self.variables.retain(|v| !named.contains(&v.name));
+        let inner = std::mem::replace(&mut self.variables, arguments);
+        self.variables.extend(inner);
+    }
+
+    /// The plain variables that meet something protected, and those of the pieces that cannot be followed.
+    pub fn meeting(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for _ in 0..=self.variables.len() {
+            let before = found.len();
+            for piece in &self.pieces {
+                if self.follow(piece, &mut found).is_err() {
+                    found.extend(self.variables_in(piece));
+                }
+            }
+            if found.len() == before {
+                break;
+            }
+        }
+        found
+    }
+
+    fn variables_in(&self, piece: &Piece) -> Vec<String> {
+        let Ok(tokens) = Tokens::scan(&piece.sql) else {
+            return self.variables.iter().map(|v| v.name.clone()).collect();
+        };
+        let mut at = 0..tokens.len();
+        let numbered = at.clone().any(|at| tokens.kind(at) == Token::Param);
+        let names: BTreeSet<String> = at
+            .by_ref()
+            .map(|at| identifier(&piece.sql[tokens.range(at)]).into_owned())
+            .collect();
+        let within = |v: &&Variable| numbered && v.argument || names.contains(&v.name);
+        let within = self.variables.iter().filter(within);
+        within.map(|v| v.name.clone()).collect()
+    }
+
     /// Refuses the routine, or finds nothing wrong.
     pub fn check(&self) -> Res<()> {
         let mut found: BTreeSet<String> = BTreeSet::new();
@@ -244,12 +306,29 @@ impl<'a> Body<'a> {
     }
 
     /// Adds the plain variables that meet something protected in this piece.
+    /// Refuses constants that do, and what cannot be followed and may have some.
     fn look(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<()> {
-        let Ok(parsed) = pg_query::parse(&piece.sql, 0) else {
+        // PostgreSQL will say what is wrong with it.
+        if pg_query::parse(&piece.sql, 0).is_err() {
             return Ok(());
-        };
+        }
+        match self.follow(piece, found) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(constants(-1)),
+            Err(refusal) => match self.matters(&piece.sql, &Tokens::scan(&piece.sql)?) {
+                true => Err(refusal.for_good()),
+                false => Ok(()),
+            },
+        }
+    }
+
+    /// As `look`; whether a constant meets something protected. An error: it cannot be followed.
+    fn follow(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<bool> {
+        let unread = |_| Refusal::new("42601", "syntax error in the body of a routine");
+        let parsed = pg_query::parse(&piece.sql, 0).map_err(unread)?;
         let tokens = Tokens::scan(&piece.sql)?;
-        let mut infer = Infer::new(&piece.sql, &tokens, self.schema);
+        let mut infer = Infer::new(&piece.sql, &tokens, self.schema, self.meeting);
+        infer.following.clone_from(&self.following);
         let leaves = self.declare(&mut infer, found);
         let mut cols = Ok(Cols::default());
         for raw in &parsed.protobuf.stmts {
@@ -270,31 +349,20 @@ impl<'a> Body<'a> {
                 break;
             }
         }
-        let done = cols.and_then(|cols| match self.target(piece, found) {
-            Some(target) => cols
-                .list
-                .iter()
-                .take(1)
-                .try_for_each(|c| infer.assign(&target, &c.val, -1)),
-            None => Ok(()),
-        });
-        if let Err(refusal) = done {
-            return if self.matters(&piece.sql, &tokens) {
-                Err(refusal.for_good())
-            } else {
-                Ok(())
-            };
+        let cols = cols?;
+        if let Some(target) = self.target(piece, found) {
+            let mut first = cols.list.iter().take(1);
+            first.try_for_each(|c| infer.assign(&target, &c.val, -1))?;
         }
         for (name, id) in &leaves {
             if infer.leaves.protected(*id) {
                 found.insert(name.clone());
             }
         }
-        let constant = (0..infer.leaves.len()).any(|id| {
+        Ok((0..infer.leaves.len()).any(|id| {
             let kind = &infer.leaves.get(id).kind;
             infer.leaves.protected(id) && matches!(kind, LeafKind::Str(..) | LeafKind::Typed(..))
-        });
-        if constant { Err(constants(-1)) } else { Ok(()) }
+        }))
     }
 
     /// What the piece's value goes into, if that is protected.

@@ -9,7 +9,7 @@
 use crate::pin::Pin;
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
-use crate::schema::{Schema, UserFunction};
+use crate::schema::{RoutineBody, Schema, UserFunction};
 use crate::shards::Shards;
 use contract::TypeCode;
 use std::collections::HashSet;
@@ -253,6 +253,10 @@ impl Catalog {
                 .type_record(f.result)
                 .map(|t| t.relation)
                 .filter(|oid| *oid != 0),
+            source: (!f.language.is_empty() && !f.body.is_empty()).then(|| RoutineBody {
+                language: f.language.clone(),
+                text: f.body.clone(),
+            }),
         }
     }
 

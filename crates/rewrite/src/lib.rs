@@ -13,7 +13,8 @@
 //! constant of it was not looked at. `authority` gathers meanwhile what the statement may do.
 //!
 //! What it cannot know, and lets pass: literals in calls of plain functions of
-//! users that store them somewhere protected; routines and `DO` blocks that make
+//! users that are kept parsed, or follow strings, and store them somewhere protected (`infer/others` looks at
+//! the other bodies); routines and `DO` blocks that make
 //! up the name of a protected table at run time; literals that met a plain value
 //! in a plain function before the result met something protected
 //! (`salary = f(id, 5)`).
@@ -45,6 +46,7 @@ mod known;
 mod later;
 mod memo;
 mod naming;
+mod others;
 mod past;
 mod pin;
 mod reach;
@@ -79,6 +81,6 @@ pub use past::undone;
 pub use pin::{Pin, Pins};
 pub use refusal::Refusal;
 pub use relation::{Column, ColumnType, Relation};
-pub use schema::{Row, Schema, UserFunction};
+pub use schema::{RoutineBody, Row, Schema, UserFunction};
 pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
 pub use twins::show_plain;

@@ -164,6 +164,10 @@ pub struct FunctionRecord {
     pub variadic: u32,
     /// How many of the last inputs have defaults.
     pub defaults: usize,
+    /// The language of the body; nothing where there is none to be read.
+    pub language: String,
+    /// The body.
+    pub body: String,
 }
 
 impl Report {
@@ -309,6 +313,8 @@ impl<'a> Fields<'a> {
                 names: self.list(Self::text)?,
                 variadic: self.number()?,
                 defaults: self.number()?,
+                language: self.text()?,
+                body: self.text()?,
             }),
             report::GONE => Record::Gone {
                 class: self.number()?,

@@ -114,10 +114,10 @@ impl Infer<'_> {
         }
         let (language, texts) = source(&f.options);
         let mut body = match (language.as_str(), texts.as_slice()) {
-            ("sql", [text]) => Body::of_sql(self.schema, text),
+            ("sql", [text]) => Body::of_sql(self.schema, text, self.meeting),
             ("plpgsql", [text]) => {
                 let create = self.sql.get(self.range.clone()).unwrap_or_default();
-                match Body::of_plpgsql(self.schema, create, text) {
+                match Body::of_plpgsql(self.schema, create, text, self.meeting) {
                     Some(body) => body,
                     // PostgreSQL will say what is wrong with it.
                     None => return Ok(()),
@@ -133,11 +133,7 @@ impl Infer<'_> {
             }
         };
         self.touches_protected = true;
-        let named: Vec<String> = arguments.iter().map(|a| a.name.clone()).collect();
-        body.variables.retain(|v| !named.contains(&v.name));
-        // Those within come last: they hide the others.
-        let inner = std::mem::replace(&mut body.variables, arguments);
-        body.variables.extend(inner);
+        body.declare_all(arguments);
         body.result = result;
         let at = i32::try_from(self.range.start).unwrap_or(-1);
         body.check().map_err(|refusal| {

@@ -32,6 +32,20 @@ pub struct UserFunction {
     pub out: Vec<(String, ColumnType)>,
     /// OID of the row type's relation when the result is a composite type.
     pub ret_relation: Option<u32>,
+    /// Its body, where that is a string.
+    pub source: Option<RoutineBody>,
+}
+
+/// A routine's schema and name.
+pub(crate) type Routine = (String, String);
+
+/// The body of a routine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoutineBody {
+    /// Its language.
+    pub language: String,
+    /// Its text.
+    pub text: String,
 }
 
 impl UserFunction {
@@ -284,6 +298,29 @@ impl Schema {
                 named.filter(|f| path.contains(f.schema.as_str())).collect()
             }
         }
+    }
+
+    /// The routines with bodies that a call of this name with so many arguments may mean.
+    pub(crate) fn bodies<'s>(
+        &'s self,
+        schema: Option<&'s str>,
+        name: &'s str,
+        count: usize,
+    ) -> impl Iterator<Item = &'s UserFunction> {
+        let fits = move |f: &&UserFunction| {
+            let most = f.args.len();
+            (most.saturating_sub(f.defaults)..=most).contains(&count)
+                || (f.variadic.is_some() && count + 1 >= most)
+        };
+        let placed = move |f: &&UserFunction| schema.is_none_or(|schema| f.schema == schema);
+        self.all_bodies(name).filter(fits).filter(placed)
+    }
+
+    /// The routines of this name with bodies; not the extension's own.
+    pub(crate) fn all_bodies(&self, name: &str) -> impl Iterator<Item = &UserFunction> {
+        let named = self.functions.get(name).into_iter().flatten();
+        let theirs = |f: &&UserFunction| f.source.is_some() && f.schema != "confide";
+        named.map(|named| &named.function).filter(theirs)
     }
 
     /// Functions of this name are in several schemas, or in one that is not on

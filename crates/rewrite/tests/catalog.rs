@@ -56,6 +56,8 @@ fn function(oid: u32, name: &str, input: u32) -> Record {
         names: vec!["a".to_owned()],
         variadic: 0,
         defaults: 0,
+        language: String::new(),
+        body: String::new(),
     })
 }
 

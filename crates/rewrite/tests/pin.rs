@@ -109,6 +109,7 @@ fn rows_of_the_table() {
         ret: ty("?emp"),
         out: Vec::new(),
         ret_relation: oid,
+        source: None,
     });
     let sql = "SELECT id FROM staff() AS s WHERE s.pay > 5";
     assert_eq!(one(&schema, sql).expect(sql).edits.len(), 1);

@@ -19,6 +19,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_range.h"
@@ -29,6 +30,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -265,6 +267,17 @@ put_names(StringInfo out, Datum datum, bool isnull)
 		cfd_schema_field(out, TextDatumGetCString(names[i]));
 }
 
+/* The body that a language reads: what it does with arguments is for the client to find out. */
+static void
+put_body(StringInfo out, Form_pg_proc form, Datum source)
+{
+	bool		read = form->prolang != INTERNALlanguageId && form->prolang != ClanguageId;
+	char	   *language = read ? get_language_name(form->prolang, true) : NULL;
+
+	cfd_schema_field(out, language == NULL ? "" : language);
+	cfd_schema_field(out, language == NULL ? "" : TextDatumGetCString(source));
+}
+
 static void
 define_function(StringInfo out, HeapTuple tuple, TupleDesc description)
 {
@@ -288,6 +301,7 @@ define_function(StringInfo out, HeapTuple tuple, TupleDesc description)
 	put_names(out, datum, isnull);
 	cfd_schema_number(out, form->provariadic);
 	cfd_schema_number(out, form->pronargdefaults);
+	put_body(out, form, heap_getattr(tuple, Anum_pg_proc_prosrc, description, &isnull));
 }
 
 static void

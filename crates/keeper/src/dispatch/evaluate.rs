@@ -112,14 +112,15 @@ impl Connection {
         request: &Request<'_>,
         first: Fid,
     ) -> Result<Option<Failure>, Failure> {
-        self.may_evaluate(request)?;
-        self.space.own_arena(first.partition())?;
-        if let Some(single) = request.single() {
+        let single = request.single();
+        self.may_evaluate(request, single)?;
+        if let Some(single) = single {
             let label = self.authorise_single(request.program, single)?;
             let entry = self.eval_one(request, single)?;
             self.space.set(first, entry, label)?;
             return Ok(None);
         }
+        self.space.own_arena(first.partition())?;
         self.with_batch(request, |this, batch, _| {
             if batch.target.result() != OpResult::Fid {
                 return Err(misfit());
@@ -132,17 +133,18 @@ impl Connection {
     /// Without a client session, a temporary value (from an export envelope) may be
     /// fitted into its column's length or precision, as on its way in by COPY, where
     /// that leaves it as it is (`may_fit`).
-    fn may_evaluate(&self, request: &Request<'_>) -> Result<(), Error> {
+    #[inline]
+    fn may_evaluate(&self, request: &Request<'_>, single: Option<Single>) -> Result<(), Error> {
+        let client = self.need_client();
         let fits = |single: Single| {
+            let operation = self.operation(request.program);
             single.columns == 1
                 && single.fids[0].is_temporary()
-                && self
-                    .operation(request.program)
-                    .is_ok_and(|o| matches!(o.op, Op::Typmod | Op::TypmodExplicit))
+                && operation.is_ok_and(|o| matches!(o.op, Op::Typmod | Op::TypmodExplicit))
         };
-        match request.single() {
-            Some(single) if request.program < FIRST_HANDLE && fits(single) => Ok(()),
-            _ => self.need_client(),
+        match client.is_err() && single.is_some_and(fits) {
+            true => Ok(()),
+            false => client,
         }
     }
 

@@ -47,6 +47,7 @@ impl Infer<'_> {
             self.window(over)?;
         }
         self.depends_on_search_path |= schema.is_none() && self.schema.function_elsewhere(name);
+        self.given_to_bodies(schema, name, f, &vals)?;
         let users = self.schema.functions(schema, name);
         if !users.is_empty() {
             let users: Vec<UserFunction> = users.into_iter().cloned().collect();

@@ -18,6 +18,7 @@ mod meet;
 mod merge;
 mod named;
 mod oper;
+mod others;
 mod plain;
 mod range;
 mod select;
@@ -28,7 +29,7 @@ use crate::authority::Authority;
 use crate::edit::{Edit, Piece};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
-use crate::schema::Schema;
+use crate::schema::{Routine, Schema};
 use crate::scope::{Cols, Frame};
 use crate::tokens::Tokens;
 use crate::value::{Class, LeafId, Leaves, Val};
@@ -42,6 +43,7 @@ pub(crate) use crate::tree::names;
 pub use echo::key;
 use named::NamedTarget;
 pub(crate) use oper::code_of;
+pub(crate) use others::{Meeting, named as named_argument};
 pub(crate) use range::location;
 
 pub(crate) type Res<T> = Result<T, Refusal>;
@@ -73,6 +75,9 @@ pub(crate) struct Infer<'a> {
     pub declared: Vec<ColumnType>,
     /// In the body of a routine: its arguments, by number.
     pub arguments: Vec<Val>,
+    /// The routines whose bodies are being followed.
+    pub following: Vec<Routine>,
+    pub meeting: Meeting,
     /// Where literals begin that an earlier run found to be protected.
     pub forced: HashSet<usize>,
     /// Those of them that say again what is sealed elsewhere.
@@ -94,7 +99,12 @@ pub(crate) struct Infer<'a> {
 }
 
 impl<'a> Infer<'a> {
-    pub fn new(sql: &'a str, tokens: &'a Tokens, schema: &'a Schema) -> Infer<'a> {
+    pub fn new(
+        sql: &'a str,
+        tokens: &'a Tokens,
+        schema: &'a Schema,
+        meeting: Meeting,
+    ) -> Infer<'a> {
         Infer {
             sql,
             tokens,
@@ -112,6 +122,8 @@ impl<'a> Infer<'a> {
             sets_config: false,
             declared: Vec::new(),
             arguments: Vec::new(),
+            following: Vec::new(),
+            meeting,
             forced: HashSet::new(),
             echoes: HashSet::new(),
             torn: None,

@@ -77,6 +77,7 @@ pub fn function(schema: &mut Schema, line: &str) {
         ret: ty(ret.trim()),
         out: Vec::new(),
         ret_relation: None,
+        source: None,
     });
 }
 

@@ -1,0 +1,98 @@
+//! Calls of routines that have plain arguments, and bodies in which these meet something protected.
+//!
+//! Such a routine is refused when a client creates it (`routine`). Of one that somebody else has made, or that
+//! was there before a table was protected, the server reports the body; what would go into such an argument is
+//! refused, since it would be sent in the clear. In a body that is being followed itself, the variable that goes
+//! into it meets something protected.
+//!
+//! Does not know: bodies that the server keeps parsed, functions behind operators and casts, triggers.
+//!
+//! Invariant: as of `others`, which says what a body does with its arguments.
+
+use super::{Infer, Res};
+use crate::refusal::Refusal;
+use crate::schema::{Routine, Schema, UserFunction};
+use crate::value::{LeafKind, Val};
+use pg_query::NodeEnum;
+use pg_query::protobuf::FuncCall;
+use std::collections::BTreeSet;
+
+/// Says which plain arguments of a routine meet something protected, by their names; the routines are those
+/// whose bodies are being followed.
+pub(crate) type Meeting = fn(&Schema, &UserFunction, &[Routine]) -> BTreeSet<String>;
+
+impl Infer<'_> {
+    /// Refuses constants and parameters that would be sent in the clear to what the routine compares with
+    /// protected values.
+    pub fn given_to_bodies(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        f: &FuncCall,
+        vals: &[Val],
+    ) -> Res<()> {
+        if vals.iter().all(|v| self.secrets(v).is_empty()) {
+            return Ok(());
+        }
+        let known = self.schema;
+        for routine in known.bodies(schema, name, vals.len()) {
+            let met = (self.meeting)(known, routine, &self.following);
+            for (index, val) in vals.iter().enumerate() {
+                let at = argument(routine, f, index);
+                if met.contains(&named(routine, at)) {
+                    self.given_to_body(routine, at, val, f.location)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn given_to_body(
+        &mut self,
+        routine: &UserFunction,
+        at: usize,
+        val: &Val,
+        place: i32,
+    ) -> Res<()> {
+        for u in self.secrets(val) {
+            match self.leaves.get(u.id).kind {
+                LeafKind::Argument(_) => self.leaves.protect(u.id),
+                _ => {
+                    let start = self.leaves.get(u.id).range.start;
+                    return Err(refusal(routine, at).at(i32::try_from(start).unwrap_or(place)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refusal(routine: &UserFunction, at: usize) -> Refusal {
+    let name = &routine.name;
+    let argument = named(routine, at);
+    Refusal::unsupported(format!(
+        "argument \"{argument}\" of function {name} meets a protected value in its body"
+    ))
+    .detail("The value would be sent in the clear.")
+    .hint("Have the argument declared with the protected type.")
+    .for_good()
+}
+
+/// Which argument an expression of a call is for.
+fn argument(routine: &UserFunction, f: &FuncCall, index: usize) -> usize {
+    let by_name = f.args.get(index).and_then(|node| match &node.node {
+        Some(NodeEnum::NamedArgExpr(n)) => {
+            routine.arg_names.iter().position(|name| *name == n.name)
+        }
+        _ => None,
+    });
+    by_name
+        .unwrap_or(index)
+        .min(routine.args.len().saturating_sub(1))
+}
+
+/// What the body calls it.
+pub(crate) fn named(routine: &UserFunction, at: usize) -> String {
+    let name = routine.arg_names.get(at).filter(|name| !name.is_empty());
+    name.cloned().unwrap_or_else(|| format!("${}", at + 1))
+}

@@ -1,0 +1,118 @@
+//! What a routine's body does with its plain arguments, whoever has made it: those that meet something
+//! protected, for whoever calls it (`infer/others`).
+//!
+//! Does not know: bodies that the server keeps parsed.
+//!
+//! Invariant: of a body that names something protected and cannot be followed every plain argument counts.
+
+use crate::body::{Body, Variable};
+use crate::infer::named_argument;
+use crate::reach::Reach;
+use crate::schema::{Routine, Schema, UserFunction};
+use crate::statement::Prepared;
+use crate::tokens::{Tokens, identifier};
+use pg_query::protobuf::Token;
+use std::collections::BTreeSet;
+
+/// The names of the routine's plain arguments that meet something protected.
+pub(crate) fn meeting(
+    schema: &Schema,
+    routine: &UserFunction,
+    following: &[Routine],
+) -> BTreeSet<String> {
+    let key = (routine.schema.clone(), routine.name.clone());
+    // What a recursive call adds is found where it begins.
+    if following.contains(&key) || !reaches(schema, routine, &mut Vec::new()) {
+        return BTreeSet::new();
+    }
+    let plain: BTreeSet<String> = (0..routine.args.len())
+        .filter(|at| routine.args.get(*at).is_some_and(|ty| !ty.protected()))
+        .map(|at| named_argument(routine, at))
+        .collect();
+    let (Some(source), none) = (&routine.source, Prepared::default()) else {
+        return BTreeSet::new();
+    };
+    let body = match source.language.as_str() {
+        "sql" => Some(Body::of_sql(schema, &source.text, meeting)),
+        "plpgsql" => definitions(routine, &source.text)
+            .iter()
+            .find_map(|create| Body::of_plpgsql(schema, create, &source.text, meeting)),
+        _ => None,
+    };
+    let (Some(mut body), Ok(tokens)) = (body, Tokens::scan(&source.text)) else {
+        return plain;
+    };
+    // A string may be executed, with anything as its parameters.
+    let reach = Reach::of(&[schema], &none);
+    let whole = 0..source.text.len();
+    let strings = tokens.values(&whole);
+    let mut strings = strings.filter(|(token, _)| matches!(token, Token::Sconst | Token::Usconst));
+    if strings.any(|(_, range)| reach.words(source.text.get(range).unwrap_or_default())) {
+        return plain;
+    }
+    let arguments = routine.args.iter().enumerate();
+    let arguments =
+        arguments.map(|(at, ty)| Variable::argument(named_argument(routine, at), ty.clone()));
+    body.declare_all(arguments.collect());
+    body.following = following.iter().cloned().chain([key]).collect();
+    &body.meeting() & &plain
+}
+
+/// Whether the body, or that of a routine that it calls, names something protected.
+fn reaches(schema: &Schema, routine: &UserFunction, seen: &mut Vec<Routine>) -> bool {
+    let key = (routine.schema.clone(), routine.name.clone());
+    let Some(source) = routine.source.as_ref().filter(|_| !seen.contains(&key)) else {
+        return false;
+    };
+    seen.push(key);
+    if Reach::of(&[schema], &Prepared::default()).words(&source.text) {
+        return true;
+    }
+    let Ok(tokens) = Tokens::scan(&source.text) else {
+        return false;
+    };
+    let called = (0..tokens.len()).filter(|at| tokens.is_name(*at));
+    let names: BTreeSet<String> = called
+        .map(|at| identifier(&source.text[tokens.range(at)]).into_owned())
+        .collect();
+    let mut routines = names.iter().flat_map(|name| schema.all_bodies(name));
+    routines.any(|routine| reaches(schema, routine, seen))
+}
+
+/// Statements that PL/pgSQL's parser may take the body for a part of: what it gives back decides which
+/// RETURN it reads.
+fn definitions(routine: &UserFunction, text: &str) -> Vec<String> {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let mut arguments: Vec<String> = (0..routine.args.len())
+        .map(
+            |at| match routine.arg_names.get(at).filter(|n| !n.is_empty()) {
+                Some(name) => format!("{} text", quoted(name)),
+                None => "text".to_owned(),
+            },
+        )
+        .collect();
+    let inputs = |name: &String| routine.arg_names.contains(name);
+    let out = routine.out.iter().map(|(name, _)| name);
+    let out: Vec<&String> = out
+        .filter(|name| !name.is_empty() && !inputs(name))
+        .collect();
+    arguments.extend(out.iter().map(|name| format!("OUT {} text", quoted(name))));
+    let results: &[&str] = match routine.out.is_empty() {
+        true => &[
+            "RETURNS text",
+            "RETURNS SETOF text",
+            "RETURNS void",
+            "RETURNS trigger",
+        ],
+        false => &["", "RETURNS SETOF record"],
+    };
+    let mark = (0..)
+        .map(|n| format!("$body{n}$"))
+        .find(|mark| !text.contains(mark.as_str()));
+    let mark = mark.unwrap_or_default();
+    let list = arguments.join(", ");
+    let create = |result: &&str| {
+        format!("CREATE FUNCTION routine({list}) {result} LANGUAGE plpgsql AS {mark}{text}{mark}")
+    };
+    results.iter().map(create).collect()
+}
