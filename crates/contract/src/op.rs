@@ -2,10 +2,9 @@
 //! catalog gives each its signatures, and numbers them: the number of a
 //! signature is a *program handle* of a one-instruction program.
 //!
-//! A function is one entry here,
-//! `Name = code => result { ["sql_name"; Flag]: (operands) -> result, … }`, and its implementation in
-//! crate `values` (`apply`); all else is generated from the entry. The order of entries numbers their
-//! programs; codes of operations only tell them apart.
+//! A function is one entry here, `Name = code => result { ["sql_name"; Flag]: (operands) -> result, … }`,
+//! and its implementation in crate `values` (`apply`); all else is generated from the entry. The order
+//! of entries numbers their programs; codes of operations only tell them apart.
 //! Operators and casts, whose signatures follow from families of types, have theirs in the catalog.
 
 use crate::TypeCode;
@@ -446,15 +445,32 @@ ops! {
     /// `to_char(x, format)`
     ToChar = 213 => Fid { ["to_char"; Nullable]:
             (Timestamp, Text) -> Text, (Timestamptz, Text) -> Text, (Interval, Text) -> Text }
-        { ["to_char"]:
-            (Int4, Text) -> Text, (Int8, Text) -> Text, (Numeric, Text) -> Text,
+        { ["to_char"]: (Int4, Text) -> Text, (Int8, Text) -> Text, (Numeric, Text) -> Text,
             (Float4, Text) -> Text, (Float8, Text) -> Text };
     /// `to_timestamp(s, format)` and `to_timestamp(seconds)`
-    ToTimestamp = 215 => Fid { ["to_timestamp"; Renamed]: (Float8) -> Timestamptz };
+    ToTimestamp = 215 => Fid { ["to_timestamp"; Renamed]: (Float8) -> Timestamptz }
+        { ["to_timestamp"; Nullable, Renamed]: (Text, Text) -> Timestamptz };
     /// `to_date(s, format)`
-    ToDate = 214 => Fid;
+    ToDate = 214 => Fid { ["to_date"; Nullable, Renamed]: (Text, Text) -> Date };
     /// `to_number(s, format)`
-    ToNumber = 216 => Fid;
+    ToNumber = 216 => Fid { ["to_number"; Nullable, Renamed]: (Text, Text) -> Numeric };
+    /// `asinh`
+    Asinh = 188 => Fid { ["asinh"]: (Float8) -> Float8 };
+    /// `acosh`
+    Acosh = 189 => Fid { ["acosh"]: (Float8) -> Float8 };
+    /// `atanh`
+    Atanh = 190 => Fid { ["atanh"]: (Float8) -> Float8 };
+    /// what a type's output function gives, where a cast gives another text
+    Output = 220 => Fid { ["enc_output"; Renamed]: (Bool) -> Text, (Bpchar) -> Text };
+    /// the output function's text, as an item of the list that `ConcatWs` and `Format` take; the item of NULL is `-`
+    Item = 221 => Fid { ["enc_item"; Renamed]: (Bool) -> Text, (Int2) -> Text, (Int4) -> Text,
+            (Int8) -> Text, (Float4) -> Text, (Float8) -> Text, (Numeric) -> Text, (Text) -> Text,
+            (Bpchar) -> Text, (Bytea) -> Text, (Date) -> Text, (Time) -> Text, (Timestamp) -> Text,
+            (Timestamptz) -> Text, (Interval) -> Text, (Uuid) -> Text };
+    /// `concat_ws(separator, …)` of a list of items
+    ConcatWs = 222 => Fid { ["enc_concatws"; Renamed]: (Text, Text) -> Text };
+    /// `format(template, …)` of a list of items
+    Format = 223 => Fid { ["enc_format"; Renamed]: (Text, Text) -> Text };
 }
 
 macro_rules! coded {

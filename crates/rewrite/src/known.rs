@@ -91,7 +91,11 @@ impl Known {
 
     /// Functions that are made of others in SQL.
     fn add_composed(&mut self) {
-        use TypeCode::{Interval, Time, Timestamp, Timestamptz};
+        use TypeCode::{Float8, Int8, Interval, Time, Timestamp, Timestamptz};
+        self.aggregates.entry("regr_count").or_default().push(Sig {
+            args: [Float8; 2].map(Arg::Enc).to_vec(),
+            ret: Arg::Plain(Int8),
+        });
         for t in [Timestamp, Timestamptz] {
             self.functions.entry("age").or_default().push(Sig {
                 args: vec![Arg::Enc(t)],

@@ -222,11 +222,52 @@ fn functions() {
             ),
         ],
     );
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT concat_ws(', ', name, id, 5, $1) FROM emp",
+                "SELECT enc_concatws(('<<, >>')::enc_text, (coalesce(enc_item(( name)::enc_text), '<<text:->>'::enc_text) || coalesce(enc_item(( id)::enc_int4), '<<text:->>'::enc_text) || coalesce(enc_item(( '<<int4:5>>'::enc_int4)::enc_int4), '<<text:->>'::enc_text) || coalesce(enc_item(( $1)::enc_text), '<<text:->>'::enc_text))) AS \"concat_ws\" FROM emp",
+            ),
+            (
+                "SELECT format('%s!', active) AS x FROM emp",
+                "SELECT enc_format(('<<%s!>>')::enc_text, (coalesce(enc_item(( active)::enc_bool), '<<text:->>'::enc_text))) AS x FROM emp",
+            ),
+            (
+                "SELECT quote_nullable(id) = name FROM emp",
+                "SELECT coalesce(pg_catalog.quote_literal((id)::pg_catalog.text::enc_text), '<<text:NULL>>'::enc_text) = name FROM emp",
+            ),
+            (
+                "SELECT pi() * bonus, pi() FROM emp",
+                "SELECT '<<float8:3.141592653589793>>'::enc_float8 * bonus, pi() FROM emp",
+            ),
+            (
+                "SELECT make_interval(salary, days => 2, secs => 1.5) FROM emp",
+                "SELECT enc_makeinterval(salary, '<<int4:0>>'::enc_int4, '<<int4:0>>'::enc_int4,  '<<int4:2>>'::enc_int4, '<<int4:0>>'::enc_int4, '<<int4:0>>'::enc_int4,  '<<numeric:1.5>>'::enc_numeric) AS \"make_interval\" FROM emp",
+            ),
+            (
+                "SELECT id FROM dept UNION SELECT salary FROM emp",
+                "SELECT (id)::enc_int4 FROM dept UNION SELECT salary FROM emp",
+            ),
+            (
+                "SELECT array_to_string(array_agg(name ORDER BY id), ', ') FROM emp",
+                "SELECT array_to_string(array_agg(name ORDER BY id), '<<~text:, >>'::enc_text) FROM emp",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &[
+            "SELECT concat_ws(',', 'a', id), format('%s', 'x'), pi(), quote_nullable('x'), make_interval(days => 5) FROM plain",
+            "SELECT * FROM dept UNION SELECT * FROM dept",
+        ],
+    );
     refused(
         &schema(),
         &[
             "SELECT twofold(5)",
-            "SELECT array_agg(name) FROM emp",
+            "SELECT lag(name, salary) OVER () FROM emp",
+            "SELECT make_interval(secs => 1.5, days => salary) FROM emp",
             "SELECT row_to_json(emp) FROM emp",
             "SELECT json_build_object('a', name) FROM emp",
             "SELECT generate_series(1, salary) FROM emp",
@@ -405,6 +446,6 @@ fn names_that_are_postgresqls_alone() {
     );
     refused(
         &schema(),
-        &["SELECT make_interval(days => salary, hours => 5) FROM emp"],
+        &["SELECT make_interval(hours => 5, days => salary) FROM emp"],
     );
 }

@@ -539,6 +539,13 @@
 #define CFD_OP_TO_TIMESTAMP 215
 #define CFD_OP_TO_DATE 214
 #define CFD_OP_TO_NUMBER 216
+#define CFD_OP_ASINH 188
+#define CFD_OP_ACOSH 189
+#define CFD_OP_ATANH 190
+#define CFD_OP_OUTPUT 220
+#define CFD_OP_ITEM 221
+#define CFD_OP_CONCAT_WS 222
+#define CFD_OP_FORMAT 223
 
 /* Aggregates */
 #define CFD_AGGREGATE_SUM 1

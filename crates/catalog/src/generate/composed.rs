@@ -21,6 +21,38 @@ pub(super) fn functions(out: &mut String) {
     for t in [Time, Timestamp, Timestamptz] {
         overlaps(out, t);
     }
+    joined_arrays(out);
+    // Says of its arguments which are NULL only, as `count` does.
+    let pair = Float8.enc_name();
+    let _ = writeln!(
+        out,
+        "CREATE FUNCTION pg_catalog.enc_count_pairs(int8, {pair}, {pair}) RETURNS int8 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8inc_float8_float8';\nCREATE AGGREGATE pg_catalog.regr_count({pair}, {pair}) (SFUNC = pg_catalog.enc_count_pairs, STYPE = int8, COMBINEFUNC = pg_catalog.int8pl, INITCOND = '0', PARALLEL = SAFE);"
+    );
+}
+
+/// `array_to_string`. Nothing may be written down in a definition, so the empty string that it gives of
+/// nothing is a separator without its own letters.
+fn joined_arrays(out: &mut String) {
+    let rows = "pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)";
+    let joined = |x: &str| {
+        format!("coalesce(pg_catalog.string_agg({x}, $2 ORDER BY n), pg_catalog.btrim($2, $2))")
+    };
+    for (more, strict, body) in [
+        ("", "STRICT ", joined("x")),
+        (
+            ", enc_text",
+            "",
+            format!(
+                "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN {} END",
+                joined("coalesce(x, $3)")
+            ),
+        ),
+    ] {
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.array_to_string(enc_text[], enc_text{more}) RETURNS enc_text LANGUAGE sql IMMUTABLE {strict}PARALLEL SAFE COST 64 AS 'SELECT {body} FROM {rows}';"
+        );
+    }
 }
 
 /// `a ^ b` of any two numbers: of operands, so that PostgreSQL finds its own for untyped ones.

@@ -65,6 +65,14 @@ fn volatility(args: &[TypeCode], ret: Option<TypeCode>) -> &'static str {
     }
 }
 
+fn volatility_of(s: &Signature) -> &'static str {
+    match s.op {
+        // As PostgreSQL's: its separators are the session's.
+        Op::ToNumber => "STABLE",
+        _ => volatility(&s.args, s.ret),
+    }
+}
+
 fn type_definitions(out: &mut String) {
     out.push_str("\nCREATE FUNCTION pg_catalog.enc_typanalyze(internal) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_analyze' LANGUAGE C STRICT;\n");
     for t in types() {
@@ -148,7 +156,7 @@ fn operation_functions(out: &mut String, signatures: &Signatures) {
             out,
             &head,
             result_type(s),
-            volatility(&s.args, s.ret),
+            volatility_of(s),
             cost(s.op.result()),
             &symbol,
         );
@@ -283,7 +291,7 @@ fn named_functions(out: &mut String, signatures: &Signatures) {
             out,
             &format!("\"{}\"({args})", f.name),
             f.ret.name(),
-            volatility(&s.args, s.ret),
+            volatility_of(s),
             cost(s.op.result()),
             &s.symbol(),
         );

@@ -1,9 +1,12 @@
 //! Calls that are written otherwise where their arguments are protected.
 
+use super::func::has_named;
 use super::{Infer, Res};
-use crate::value::{Class, LeafId, LeafKind, Use, Val};
+use crate::edit::{Edit, Form, Piece, Secret};
+use crate::value::{Class, LeafKind, Use, Val};
 use contract::TypeCode;
 use grant::family;
+use pg_query::NodeEnum;
 use pg_query::protobuf::{FuncCall, Token};
 
 impl Infer<'_> {
@@ -17,26 +20,28 @@ impl Infer<'_> {
         Some(Val::leaf(id, Some(Some(TypeCode::Int4))))
     }
 
-    /// `concat(a, b)`: of protected values it is `coalesce(a, '') || coalesce(b, '')`.
-    pub fn concat(&mut self, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
-        let text = |v: &Val| match v.class {
-            // Its text in concat is another one than in a cast.
-            Class::Plain(code) | Class::Enc(code) | Class::Lit(Some(code)) => {
-                code.is_some_and(|code| code != TypeCode::Bool)
-            }
-            Class::Lit(None) => true,
-            _ => false,
+    /// Functions of any number of arguments, which are written otherwise where one is protected.
+    pub fn of_many(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
+        let Some(text) = form(name, vals) else {
+            return Ok(None);
         };
         let Some((open, close)) = self.parentheses(f) else {
             return Ok(None);
         };
         let commas: Vec<usize> = self.outer(open, close, Token::Ascii44).collect();
-        if f.func_variadic || !vals.iter().all(text) || commas.len() + 1 != vals.len() {
+        if f.func_variadic || has_named(f) || commas.len() + 1 != vals.len() {
             return Ok(None);
         }
         let protected = vals.iter().any(|v| self.enc_now(v).is_some());
         let mut uses: Vec<Use> = vals.iter().flat_map(|v| v.leaves.iter().copied()).collect();
-        uses.extend(self.written_apart(f, vals, &commas, close));
+        let start = usize::try_from(f.location).unwrap_or(0);
+        let head = start..self.tokens.range(open).end;
+        let mut ids = vec![self.leaves.add(head, LeafKind::Cast(Some(text.head)))];
+        let ends = commas.iter().copied().chain([close]);
+        for (written, index) in text.behind.into_iter().zip(ends) {
+            ids.push(self.leaves.add(self.tokens.range(index), written));
+        }
+        uses.extend(ids.into_iter().map(|id| Use { id, block: None }));
         self.leaves.unite_all(&uses);
         let plain = vals.iter().any(|v| matches!(v.class, Class::Plain(_)));
         let all = Val {
@@ -46,7 +51,6 @@ impl Infer<'_> {
             },
             leaves: uses,
         };
-        // It becomes a concatenation with `||`.
         vals.iter()
             .for_each(|val| self.authority.does_perhaps(val, family::COMPUTE));
         if protected {
@@ -59,6 +63,67 @@ impl Infer<'_> {
             self.note_plain(&all);
         }
         Ok(Some(all))
+    }
+
+    /// `pi()`: a constant that can be sealed.
+    pub fn pi(&mut self, f: &FuncCall) -> Option<Val> {
+        let (_, close) = self.parentheses(f)?;
+        let range = usize::try_from(f.location).ok()?..self.tokens.range(close).end;
+        // No secret: it is not looked for elsewhere.
+        let kind = LeafKind::Written("".into(), TypeCode::Float8, "3.141592653589793", "".into());
+        let id = self.leaves.add(range, kind);
+        Some(Val::leaf(id, Some(Some(TypeCode::Float8))))
+    }
+
+    /// `make_interval(days => x)`: arguments by name in their order, with zeros for those that are left
+    /// out. The operations behind it take arguments by place.
+    pub fn make_interval_named(&mut self, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
+        const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+        let mut place = 0;
+        let mut edits = Vec::new();
+        for node in &f.args {
+            let Some(NodeEnum::NamedArgExpr(arg)) = &node.node else {
+                place += 1;
+                continue;
+            };
+            let wanted = NAMES.iter().position(|name| *name == arg.name);
+            let from = usize::try_from(arg.location).ok();
+            let name = from.and_then(|from| self.tokens.at(from));
+            let (Some(wanted), Some(from), Some(name)) =
+                (wanted.filter(|at| *at >= place), from, name)
+            else {
+                return Ok(None);
+            };
+            let mut pieces = Vec::new();
+            for _ in place..wanted {
+                pieces.push(Piece::Envelope(Secret {
+                    form: Form::Typed(TypeCode::Int4, -1, b"0".to_vec()),
+                    position: from,
+                    meets: None,
+                }));
+                pieces.push(Piece::Text("::pg_catalog.enc_int4, ".into()));
+            }
+            edits.push(Edit {
+                // The name and the arrow behind it.
+                range: from..self.tokens.range(name + 1).end,
+                pieces,
+            });
+            place = wanted + 1;
+        }
+        let start = usize::try_from(f.location).ok();
+        let (Some(start), Some((open, _))) = (start, self.parentheses(f)) else {
+            return Ok(None);
+        };
+        self.replace(
+            start..self.tokens.range(open).start,
+            "pg_catalog.enc_makeinterval",
+        );
+        self.edits.extend(edits);
+        self.authority.does(family::COMPUTE);
+        for val in vals {
+            self.protect(val)?;
+        }
+        Ok(Some(Val::enc(Some(TypeCode::Interval))))
     }
 
     /// A function whose name is PostgreSQL's alone is called by another one where its arguments
@@ -80,39 +145,6 @@ impl Infer<'_> {
             uses.push(Use { id, block: None });
             self.leaves.unite_all(&uses);
         }
-    }
-
-    /// The parts of `concat(a, b)` around its arguments.
-    fn written_apart(
-        &mut self,
-        f: &FuncCall,
-        vals: &[Val],
-        commas: &[usize],
-        close: usize,
-    ) -> Vec<Use> {
-        let start = usize::try_from(f.location).unwrap_or(0);
-        let open = self
-            .parentheses(f)
-            .map_or(start, |(open, _)| self.tokens.range(open).end);
-        let head = LeafKind::Cast(Some("(coalesce((".into()));
-        let mut ids: Vec<LeafId> = vec![self.leaves.add(start..open, head)];
-        let ends = commas.iter().copied().chain([close]);
-        for (val, index) in vals.iter().zip(ends) {
-            let cast = match val.class {
-                Class::Plain(_) if val.leaves.is_empty() => {
-                    ")::pg_catalog.text::pg_catalog.enc_text, "
-                }
-                _ => ")::pg_catalog.enc_text, ",
-            };
-            let after = if index == close {
-                "))"
-            } else {
-                ") || coalesce(("
-            };
-            let written = LeafKind::Written(cast.into(), TypeCode::Text, "", after.into());
-            ids.push(self.leaves.add(self.tokens.range(index), written));
-        }
-        ids.into_iter().map(|id| Use { id, block: None }).collect()
     }
 
     /// The parentheses of a call.
@@ -138,5 +170,117 @@ impl Infer<'_> {
             }
         }
         found.into_iter()
+    }
+}
+
+/// What stands around the arguments of a call.
+struct Around {
+    head: String,
+    /// Instead of each comma, and of the closing parenthesis.
+    behind: Vec<LeafKind>,
+}
+
+/// A cast to the protected type that an argument has, or takes.
+fn own_cast(val: &Val) -> Option<String> {
+    let code = match val.class {
+        Class::Enc(None) => return Some(")".into()),
+        Class::Enc(code) | Class::Plain(code) | Class::Lit(Some(code)) => code?,
+        Class::Lit(None) => TypeCode::Text,
+        _ => return None,
+    };
+    Some(format!(")::pg_catalog.{}", code.enc_name()))
+}
+
+/// A cast to protected text.
+fn text_cast(val: &Val) -> Option<&'static str> {
+    match val.class {
+        Class::Plain(_) if val.leaves.is_empty() => Some(")::pg_catalog.text::pg_catalog.enc_text"),
+        Class::Plain(_) | Class::Enc(_) | Class::Lit(_) => Some(")::pg_catalog.enc_text"),
+        _ => None,
+    }
+}
+
+fn sealed(before: String, value: &'static str, after: &str) -> LeafKind {
+    LeafKind::Written(before, TypeCode::Text, value, after.into())
+}
+
+/// How a function of any number of arguments is written where one of them is protected:
+/// `concat` with `||`, the others with one list of items (values::scalar::items).
+fn form(name: &str, vals: &[Val]) -> Option<Around> {
+    let last = vals.len().checked_sub(1)?;
+    let item = "coalesce(pg_catalog.enc_item((";
+    match name {
+        "concat" => Some(Around {
+            head: format!("({}", shown_head(vals.first()?)),
+            behind: (0..=last)
+                .map(|at| {
+                    let cast = shown_tail(&vals[at])?;
+                    let after = match vals.get(at + 1) {
+                        None => "))".to_owned(),
+                        Some(next) => format!(") || {}", shown_head(next)),
+                    };
+                    Some(sealed(format!("{cast}, "), "", &after))
+                })
+                .collect::<Option<_>>()?,
+        }),
+        "concat_ws" | "format" if !(name == "concat_ws" && last == 0) => {
+            let function = name.replace('_', "");
+            let mut behind = Vec::new();
+            for (at, val) in vals.iter().enumerate() {
+                behind.push(match (at, last) {
+                    (0, 0) => sealed(format!("{}, ", text_cast(val)?), "", ")"),
+                    (0, _) => LeafKind::Cast(Some(format!("{}, ({item}", text_cast(val)?))),
+                    (at, last) => {
+                        let before = format!("{}), ", own_cast(val)?);
+                        let next = format!(") || {item}");
+                        let after = if at == last { ")))" } else { next.as_str() };
+                        sealed(before, "-", after)
+                    }
+                });
+            }
+            Some(Around {
+                head: format!("pg_catalog.enc_{function}(("),
+                behind,
+            })
+        }
+        "quote_nullable" if last == 0 => Some(Around {
+            head: "coalesce(pg_catalog.quote_literal((".into(),
+            behind: vec![sealed(format!("{}), ", text_cast(&vals[0])?), "NULL", ")")],
+        }),
+        // Of text it is a function of the catalog.
+        "quote_literal" if last == 0 && own_cast(&vals[0])? != ")::pg_catalog.enc_text" => {
+            Some(Around {
+                head: "pg_catalog.quote_literal((".into(),
+                behind: vec![LeafKind::Cast(Some(format!("{})", text_cast(&vals[0])?)))],
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Types whose text in `concat` is another one than in a cast.
+fn by_output(val: &Val) -> bool {
+    matches!(
+        val.class,
+        Class::Plain(Some(TypeCode::Bool | TypeCode::Bpchar))
+            | Class::Enc(Some(TypeCode::Bool | TypeCode::Bpchar))
+            | Class::Lit(Some(Some(TypeCode::Bool | TypeCode::Bpchar)))
+    )
+}
+
+/// What begins an argument of `concat`.
+fn shown_head(val: &Val) -> &'static str {
+    match by_output(val) {
+        true => "coalesce(pg_catalog.enc_output((",
+        false => "coalesce((",
+    }
+}
+
+/// And what ends it.
+fn shown_tail(val: &Val) -> Option<String> {
+    match val.class {
+        _ if by_output(val) => own_cast(val).map(|cast| format!("{cast})")),
+        Class::Enc(None) | Class::Plain(None) | Class::Lit(Some(None)) => None,
+        _ => text_cast(val).map(str::to_owned),
     }
 }

@@ -115,8 +115,11 @@ impl Infer<'_> {
         if let Some(val) = self.polymorphic(name, vals, f.location)? {
             return Ok(val);
         }
-        if name == "concat"
-            && let Some(val) = self.concat(f, vals)?
+        if let Some(val) = self.of_many(name, f, vals)? {
+            return Ok(val);
+        }
+        if let ("pi", []) = (name, vals)
+            && let Some(val) = self.pi(f)
         {
             return Ok(val);
         }
@@ -166,6 +169,12 @@ impl Infer<'_> {
         let protected = vals.iter().any(|v| self.enc_now(v).is_some());
         if let Some(written) = known.written(name, vals.len()) {
             if has_named(f) {
+                if protected
+                    && name == "make_interval"
+                    && let Some(val) = self.make_interval_named(f, vals)?
+                {
+                    return Ok(val);
+                }
                 return match protected {
                     true => Err(Refusal::unsupported(format!(
                         "{name} with named arguments is not available for protected values"
@@ -277,6 +286,25 @@ impl Infer<'_> {
             ("first_value" | "last_value" | "any_value", [x]) => Some(x.clone()),
             ("lag" | "lead" | "nth_value", [x]) => Some(x.clone()),
             ("min" | "max", [x]) if matches!(x.class, Class::Soft(_)) => Some(x.clone()),
+            ("array_to_string", [array, rest @ ..]) if self.text_elements(array) => {
+                for val in rest {
+                    if val.bare() {
+                        self.type_bare(&val.leaves.clone(), TypeCode::Text);
+                    }
+                    self.protect(val)?;
+                }
+                self.authority.does(family::COMPUTE | family::AGGREGATE);
+                Some(Val::enc(Some(TypeCode::Text)))
+            }
+            ("array_agg", [x]) if self.enc_now(x).is_some() => Some(Val::array(x.clone())),
+            ("lag" | "lead" | "nth_value" | "ntile", all)
+                if self.holds_enc(
+                    all.get(usize::from(name != "ntile"))
+                        .unwrap_or(&Val::plain(None)),
+                ) =>
+            {
+                return Err(counted(name, at));
+            }
             ("lag" | "lead" | "nth_value", [x, offset]) => {
                 self.note_plain(offset);
                 Some(x.clone())
@@ -319,6 +347,15 @@ impl Infer<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// It is an array of protected strings.
+    fn text_elements(&self, val: &Val) -> bool {
+        let Class::Array(element) = &val.class else {
+            return false;
+        };
+        let code = self.enc_now(element).flatten();
+        code.is_some_and(|code| code.stored() == TypeCode::Text)
     }
 
     /// What `unnest` makes of an array.
@@ -496,9 +533,16 @@ impl Infer<'_> {
     }
 }
 
-fn has_named(f: &FuncCall) -> bool {
+pub(super) fn has_named(f: &FuncCall) -> bool {
     let named = |node: &Node| matches!(node.node, Some(NodeEnum::NamedArgExpr(_)));
     f.args.iter().any(named)
+}
+
+/// PostgreSQL itself counts rows by these numbers.
+fn counted(name: &str, at: i32) -> Refusal {
+    Refusal::unsupported(format!("{name} cannot count rows by a protected value"))
+        .at(at)
+        .hint("Keep the number of rows in a plain column, or write it as a constant.")
 }
 
 /// The type of the argument that an expression is given for.

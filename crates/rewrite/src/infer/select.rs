@@ -213,9 +213,30 @@ impl Infer<'_> {
         let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
             return Ok(Cols::default());
         };
+        let (one, other) = (left, right);
         let left = self.select(left)?;
         let right = self.select(right)?;
+        self.cast_arm(one, &left, &right);
+        self.cast_arm(other, &right, &left);
         self.unite(&left, &right)
+    }
+
+    /// Plain columns of an arm that stand where the other arm has protected ones become protected,
+    /// as PostgreSQL's common type wants.
+    fn cast_arm(&mut self, s: &SelectStmt, cols: &Cols, others: &Cols) {
+        // Of `*`, and of arms of arms, there is no expression to cast.
+        if cols.open.is_some() || s.target_list.len() != cols.list.len() {
+            return;
+        }
+        for (node, (col, other)) in s.target_list.iter().zip(cols.list.iter().zip(&others.list)) {
+            if let Some(NodeEnum::ResTarget(target)) = &node.node
+                && let Some(value) = target.val.as_deref()
+                && !is_star(value)
+            {
+                let vals = [col.val.clone(), other.val.clone()];
+                self.cast_plain_ones(&[value], &vals);
+            }
+        }
     }
 
     pub fn unite(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
@@ -270,6 +291,15 @@ impl Infer<'_> {
             open: cols.open,
         }
     }
+}
+
+/// `*`, or `t.*`.
+fn is_star(node: &Node) -> bool {
+    let Some(NodeEnum::ColumnRef(c)) = &node.node else {
+        return false;
+    };
+    let last = c.fields.last().and_then(|f| f.node.as_ref());
+    matches!(last, Some(NodeEnum::AStar(_)))
 }
 
 fn output_name(node: &Node, cols: &Cols) -> bool {

@@ -10,7 +10,7 @@ use crate::error::{no_such_operation, too_large};
 use crate::text as chars;
 use crate::{Env, Error, Result, Value};
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -24,7 +24,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = [
+pub(super) const DAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
@@ -33,7 +33,7 @@ const DAYS: [&str; 7] = [
     "Friday",
     "Saturday",
 ];
-const ROMAN: [&str; 12] = [
+pub(super) const ROMAN: [&str; 12] = [
     "XII", "XI", "X", "IX", "VIII", "VII", "VI", "V", "IV", "III", "II", "I",
 ];
 
@@ -49,15 +49,18 @@ const TITLED: &[&str] = &["Day", "Dy", "Month", "Mon"];
 
 /// How a pattern's letters are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Case {
+pub(super) enum Case {
     Upper,
     Lower,
     Title,
 }
 
 /// A part of a template.
-enum Part<'f> {
+pub(super) enum Part<'f> {
+    /// A character between double quotes.
     Text(&'f [u8]),
+    /// One that is no pattern.
+    Bare(&'f [u8]),
     Field {
         pattern: &'static str,
         case: Case,
@@ -69,7 +72,7 @@ enum Part<'f> {
 }
 
 /// The parts of a template.
-fn parts(mut s: &[u8]) -> Vec<Part<'_>> {
+pub(super) fn parts(mut s: &[u8]) -> Vec<Part<'_>> {
     let mut found = Vec::new();
     while !s.is_empty() {
         let prefix = [&b"FM"[..], b"fm", b"TM", b"tm"];
@@ -97,11 +100,17 @@ fn parts(mut s: &[u8]) -> Vec<Part<'_>> {
         }
         s = match s {
             [b'"', rest @ ..] => quoted(rest, &mut found),
-            [b'\\', b'"', ..] => one(s.get(1..).unwrap_or_default(), &mut found),
-            _ => one(s, &mut found),
+            [b'\\', b'"', ..] => bare(s.get(1..).unwrap_or_default(), &mut found),
+            _ => bare(s, &mut found),
         };
     }
     found
+}
+
+fn bare<'f>(s: &'f [u8], found: &mut Vec<Part<'f>>) -> &'f [u8] {
+    let (head, rest) = s.split_at_checked(chars::char_width(s)).unwrap_or((s, b""));
+    found.push(Part::Bare(head));
+    rest
 }
 
 /// A character that stands for itself.
@@ -233,7 +242,7 @@ pub(super) fn to_char(v: &Value, template: &[u8], env: &Env) -> Result<Value> {
     let mut out = Vec::new();
     for part in parts(template) {
         match part {
-            Part::Text(text) => out.extend_from_slice(text),
+            Part::Text(text) | Part::Bare(text) => out.extend_from_slice(text),
             Part::Field {
                 pattern,
                 case,

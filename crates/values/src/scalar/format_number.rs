@@ -59,7 +59,7 @@ fn wrong(what: &'static str) -> Error {
     Error::new(b"42601", what)
 }
 
-fn parts(mut s: &[u8]) -> Vec<Part<'_>> {
+pub(super) fn parts(mut s: &[u8]) -> Vec<Part<'_>> {
     let mut found = Vec::new();
     while !s.is_empty() {
         let fits = |p: &&&str| s.get(..p.len()).is_some_and(|h| h == p.as_bytes());
@@ -101,7 +101,7 @@ fn quoted<'f>(mut s: &'f [u8], found: &mut Vec<Part<'f>>) -> &'f [u8] {
 }
 
 impl Shape {
-    fn of(parts: &[Part<'_>]) -> Result<Shape> {
+    pub(super) fn of(parts: &[Part<'_>]) -> Result<Shape> {
         let mut shape = Shape::default();
         for part in parts {
             if let Part::Field(pattern, _) = part {

@@ -152,6 +152,58 @@ mod degrees {
     }
 }
 
+/// Inverses of the hyperbolic functions. Rust's own have other last digits than the C library's, so the
+/// ranges and the forms that are used within them are the library's (glibc).
+mod area {
+    use std::f64::consts::LN_2;
+
+    /// From here on the 1 below the root is lost.
+    const LARGE: f64 = 268_435_456.0;
+
+    pub fn of_sine(x: f64) -> f64 {
+        let a = x.abs();
+        let r = if a < 1.0 / LARGE || !a.is_finite() {
+            a
+        } else if a > LARGE {
+            a.ln() + LN_2
+        } else if a > 2.0 {
+            (2.0 * a + 1.0 / ((a * a + 1.0).sqrt() + a)).ln()
+        } else {
+            let square = a * a;
+            (a + square / (1.0 + (1.0 + square).sqrt())).ln_1p()
+        };
+        r.copysign(x)
+    }
+
+    pub fn of_cosine(x: f64) -> f64 {
+        if x.is_infinite() {
+            x
+        } else if x >= LARGE {
+            x.ln() + LN_2
+        } else if x > 2.0 {
+            (2.0 * x - 1.0 / (x + (x * x - 1.0).sqrt())).ln()
+        } else {
+            let above = x - 1.0;
+            (above + (2.0 * above + above * above).sqrt()).ln_1p()
+        }
+    }
+
+    pub fn of_tangent(x: f64) -> f64 {
+        let a = x.abs();
+        let r = if a < 1.0 / LARGE {
+            a
+        } else if a < 0.5 {
+            let twice = a + a;
+            0.5 * (twice + twice * a / (1.0 - a)).ln_1p()
+        } else if a < 1.0 {
+            0.5 * ((a + a) / (1.0 - a)).ln_1p()
+        } else {
+            f64::INFINITY
+        };
+        r.copysign(x)
+    }
+}
+
 fn complex() -> Error {
     Error::new(
         b"2201F",
@@ -213,6 +265,11 @@ fn float(op: Op, x: f64) -> Result<f64> {
         Op::Sinh => Ok(x.sinh()),
         Op::Cosh => Ok(x.cosh()),
         Op::Tanh => Ok(x.tanh()),
+        Op::Asinh => Ok(area::of_sine(x)),
+        Op::Acosh if x < 1.0 => Err(beyond_input()),
+        Op::Acosh => Ok(area::of_cosine(x)),
+        Op::Atanh if x.abs() > 1.0 => Err(beyond_input()),
+        Op::Atanh => Ok(area::of_tangent(x)),
         Op::Asin | Op::Acos if x.abs() > 1.0 => Err(beyond_input()),
         Op::Asin => Ok(x.asin()),
         Op::Acos => Ok(x.acos()),

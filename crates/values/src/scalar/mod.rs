@@ -5,9 +5,13 @@
 //! Invariant: results, and the SQLSTATE of errors, are PostgreSQL's on plain values.
 
 mod bytes;
+mod fields;
 mod format;
 mod format_number;
+mod from_format;
+mod from_number;
 mod hash;
+mod items;
 mod keywords;
 mod layout;
 mod math;
@@ -25,9 +29,10 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         100..=106 | 112..=117 => strings::apply(op, args),
         107..=111 | 118..=126 => bytes::apply(op, args),
         130..=140 => regex_functions::apply(op, args),
-        150..=187 => math::apply(op, args),
+        150..=190 => math::apply(op, args),
         200..=212 => times::apply(op, ret, args, env),
         213..=216 => formatted(op, args, env),
+        220..=223 => items::apply(op, args, env),
         _ => Err(no_such_operation()),
     }
 }
@@ -44,6 +49,9 @@ fn formatted(op: Op, args: &[&Value], env: &Env) -> Result<Value> {
             ],
         ) => format::to_char(v, f, env),
         (Op::ToChar, [v, Value::Text(f)]) => format_number::to_char(v, f),
+        (Op::ToDate, [Value::Text(s), Value::Text(f)]) => from_format::to_date(s, f),
+        (Op::ToTimestamp, [Value::Text(s), Value::Text(f)]) => from_format::to_timestamp(s, f, env),
+        (Op::ToNumber, [Value::Text(s), Value::Text(f)]) => from_number::to_number(s, f),
         _ => Err(no_such_operation()),
     }
 }
