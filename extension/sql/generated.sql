@@ -1441,9 +1441,6 @@ CREATE FUNCTION pg_catalog."to_char"(enc_int8, enc_text) RETURNS enc_text AS 'MO
 CREATE FUNCTION pg_catalog."to_char"(enc_numeric, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_tochar_numeric_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog."to_char"(enc_float4, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_tochar_float4_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog."to_char"(enc_float8, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_tochar_float8_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
-CREATE FUNCTION pg_catalog."asinh"(enc_float8) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_asinh_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
-CREATE FUNCTION pg_catalog."acosh"(enc_float8) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_acosh_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
-CREATE FUNCTION pg_catalog."atanh"(enc_float8) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_atanh_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 
 -- Application of type modifiers
 CREATE FUNCTION pg_catalog.enc_numeric(enc_numeric, int4) RETURNS enc_numeric AS 'MODULE_PATHNAME', 'cfd_typmod_numeric' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
@@ -2150,10 +2147,8 @@ CREATE FUNCTION pg_catalog.overlaps(enc_timestamptz, enc_timestamptz, enc_timest
 CREATE FUNCTION pg_catalog.overlaps(enc_timestamptz, enc_timestamptz, enc_timestamptz, enc_interval) RETURNS bool LANGUAGE sql STABLE PARALLEL SAFE COST 256 AS 'SELECT pg_catalog.overlaps($1, $2, $3, $3 OPERATOR(pg_catalog.+) $4)';
 CREATE FUNCTION pg_catalog.overlaps(enc_timestamptz, enc_interval, enc_timestamptz, enc_timestamptz) RETURNS bool LANGUAGE sql STABLE PARALLEL SAFE COST 256 AS 'SELECT pg_catalog.overlaps($1, $1 OPERATOR(pg_catalog.+) $2, $3, $4)';
 CREATE FUNCTION pg_catalog.overlaps(enc_timestamptz, enc_interval, enc_timestamptz, enc_interval) RETURNS bool LANGUAGE sql STABLE PARALLEL SAFE COST 256 AS 'SELECT pg_catalog.overlaps($1, $1 OPERATOR(pg_catalog.+) $2, $3, $3 OPERATOR(pg_catalog.+) $4)';
-CREATE FUNCTION pg_catalog.array_to_string(enc_text[], enc_text) RETURNS enc_text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 64 AS 'SELECT coalesce(pg_catalog.string_agg(x, $2 ORDER BY n), pg_catalog.btrim($2, $2)) FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)';
-CREATE FUNCTION pg_catalog.array_to_string(enc_text[], enc_text, enc_text) RETURNS enc_text LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 64 AS 'SELECT CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(pg_catalog.string_agg(coalesce(x, $3), $2 ORDER BY n), pg_catalog.btrim($2, $2)) END FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)';
-CREATE FUNCTION pg_catalog.enc_count_pairs(int8, enc_float8, enc_float8) RETURNS int8 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8inc_float8_float8';
-CREATE AGGREGATE pg_catalog.regr_count(enc_float8, enc_float8) (SFUNC = pg_catalog.enc_count_pairs, STYPE = int8, COMBINEFUNC = pg_catalog.int8pl, INITCOND = '0', PARALLEL = SAFE);
+CREATE FUNCTION pg_catalog.enc_array_to_string(enc_text[], enc_text) RETURNS enc_text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 64 AS 'SELECT coalesce(pg_catalog.string_agg(x, $2 ORDER BY n), pg_catalog.btrim($2, $2)) FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)';
+CREATE FUNCTION pg_catalog.enc_array_to_string(enc_text[], enc_text, enc_text) RETURNS enc_text LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 64 AS 'SELECT CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(pg_catalog.string_agg(coalesce(x, $3), $2 ORDER BY n), pg_catalog.btrim($2, $2)) END FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)';
 
 -- Aggregates
 CREATE FUNCTION pg_catalog.enc_float8_final_or_null(enc_aggstate) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_aggregate_final_float8' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 64;

@@ -455,11 +455,11 @@ ops! {
     /// `to_number(s, format)`
     ToNumber = 216 => Fid { ["to_number"; Nullable, Renamed]: (Text, Text) -> Numeric };
     /// `asinh`
-    Asinh = 188 => Fid { ["asinh"]: (Float8) -> Float8 };
+    Asinh = 188 => Fid { ["asinh"; Renamed]: (Float8) -> Float8 };
     /// `acosh`
-    Acosh = 189 => Fid { ["acosh"]: (Float8) -> Float8 };
+    Acosh = 189 => Fid { ["acosh"; Renamed]: (Float8) -> Float8 };
     /// `atanh`
-    Atanh = 190 => Fid { ["atanh"]: (Float8) -> Float8 };
+    Atanh = 190 => Fid { ["atanh"; Renamed]: (Float8) -> Float8 };
     /// what a type's output function gives, where a cast gives another text
     Output = 220 => Fid { ["enc_output"; Renamed]: (Bool) -> Text, (Bpchar) -> Text };
     /// the output function's text, as an item of the list that `ConcatWs` and `Format` take; the item of NULL is `-`

@@ -91,11 +91,7 @@ impl Known {
 
     /// Functions that are made of others in SQL.
     fn add_composed(&mut self) {
-        use TypeCode::{Float8, Int8, Interval, Time, Timestamp, Timestamptz};
-        self.aggregates.entry("regr_count").or_default().push(Sig {
-            args: [Float8; 2].map(Arg::Enc).to_vec(),
-            ret: Arg::Plain(Int8),
-        });
+        use TypeCode::{Interval, Time, Timestamp, Timestamptz};
         for t in [Timestamp, Timestamptz] {
             self.functions.entry("age").or_default().push(Sig {
                 args: vec![Arg::Enc(t)],

@@ -251,7 +251,7 @@ fn functions() {
             ),
             (
                 "SELECT array_to_string(array_agg(name ORDER BY id), ', ') FROM emp",
-                "SELECT array_to_string(array_agg(name ORDER BY id), '<<~text:, >>'::enc_text) FROM emp",
+                "SELECT enc_array_to_string(array_agg(name ORDER BY id), '<<~text:, >>'::enc_text) AS \"array_to_string\" FROM emp",
             ),
         ],
     );

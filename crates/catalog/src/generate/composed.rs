@@ -22,12 +22,6 @@ pub(super) fn functions(out: &mut String) {
         overlaps(out, t);
     }
     joined_arrays(out);
-    // Says of its arguments which are NULL only, as `count` does.
-    let pair = Float8.enc_name();
-    let _ = writeln!(
-        out,
-        "CREATE FUNCTION pg_catalog.enc_count_pairs(int8, {pair}, {pair}) RETURNS int8 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8inc_float8_float8';\nCREATE AGGREGATE pg_catalog.regr_count({pair}, {pair}) (SFUNC = pg_catalog.enc_count_pairs, STYPE = int8, COMBINEFUNC = pg_catalog.int8pl, INITCOND = '0', PARALLEL = SAFE);"
-    );
 }
 
 /// `array_to_string`. Nothing may be written down in a definition, so the empty string that it gives of
@@ -50,7 +44,7 @@ fn joined_arrays(out: &mut String) {
     ] {
         let _ = writeln!(
             out,
-            "CREATE FUNCTION pg_catalog.array_to_string(enc_text[], enc_text{more}) RETURNS enc_text LANGUAGE sql IMMUTABLE {strict}PARALLEL SAFE COST 64 AS 'SELECT {body} FROM {rows}';"
+            "CREATE FUNCTION pg_catalog.enc_array_to_string(enc_text[], enc_text{more}) RETURNS enc_text LANGUAGE sql IMMUTABLE {strict}PARALLEL SAFE COST 64 AS 'SELECT {body} FROM {rows}';"
         );
     }
 }

@@ -112,7 +112,7 @@ impl Infer<'_> {
         {
             return Ok(val);
         }
-        if let Some(val) = self.polymorphic(name, vals, f.location)? {
+        if let Some(val) = self.polymorphic(name, f, vals)? {
             return Ok(val);
         }
         if let Some(val) = self.of_many(name, f, vals)? {
@@ -281,7 +281,8 @@ impl Infer<'_> {
     }
 
     /// Functions of PostgreSQL's that work on any type as it is.
-    fn polymorphic(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Option<Val>> {
+    fn polymorphic(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
+        let at = f.location;
         Ok(match (name, vals) {
             ("first_value" | "last_value" | "any_value", [x]) => Some(x.clone()),
             ("lag" | "lead" | "nth_value", [x]) => Some(x.clone()),
@@ -294,6 +295,7 @@ impl Infer<'_> {
                     self.protect(val)?;
                 }
                 self.authority.does(family::COMPUTE | family::AGGREGATE);
+                self.call_otherwise("enc_array_to_string", f, vals, true);
                 Some(Val::enc(Some(TypeCode::Text)))
             }
             ("array_agg", [x]) if self.enc_now(x).is_some() => Some(Val::array(x.clone())),
