@@ -23,8 +23,25 @@ struct Known {
     /// Device, inode, size, time of change in seconds and nanoseconds.
     stamp: Option<[u64; 5]>,
     names: HashMap<PublicKey, String>,
-    /// Whether [`Clients::has_changed`] has told of these.
-    noticed: bool,
+    /// A client was withdrawn, and [`Clients::has_withdrawn`] has not told of it.
+    withdrawn: bool,
+}
+
+impl Known {
+    /// Reads the file again if it is another one than was read.
+    fn look(&mut self, path: &Path) {
+        let stamp = stamp(path);
+        if stamp.is_some() && stamp == self.stamp {
+            return;
+        }
+        let names = read(path);
+        self.withdrawn |= self
+            .names
+            .iter()
+            .any(|(key, name)| names.get(key) != Some(name));
+        self.names = names;
+        self.stamp = stamp;
+    }
 }
 
 impl Clients {
@@ -39,20 +56,17 @@ impl Clients {
     /// The name of an authorised client.
     pub fn name(&self, key: &PublicKey) -> Option<String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(&self.path);
-        if stamp.is_none() || stamp != known.stamp {
-            known.names = read(&self.path);
-            known.stamp = stamp;
-            known.noticed = false;
-        }
+        known.look(&self.path);
         known.names.get(key).cloned()
     }
 
-    /// Whether the file has changed since this was asked last.
-    pub fn has_changed(&self) -> bool {
+    /// Whether a client was withdrawn, or has another name, since this was asked last.
+    pub fn has_withdrawn(&self) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let noticed = std::mem::replace(&mut known.noticed, true);
-        !noticed || known.stamp.is_none() || stamp(&self.path) != known.stamp
+        if stamp(&self.path) != known.stamp {
+            known.look(&self.path);
+        }
+        std::mem::take(&mut known.withdrawn)
     }
 
     /// Reads the file again at the next question.
@@ -124,9 +138,14 @@ mod tests {
         assert_eq!(clients.name(&a), None);
         std::fs::write(&path, format!("# people\n\n{a} alice smith\n"))?;
         assert_eq!(clients.name(&a).as_deref(), Some("alice smith"));
+        assert!(!clients.has_withdrawn()); // nobody was there before
         std::fs::write(&path, format!("confide-key-v1 client public {b} bob\n"))?;
         assert_eq!(clients.name(&a), None);
         assert_eq!(clients.name(&b).as_deref(), Some("bob"));
+        assert_eq!(
+            (clients.has_withdrawn(), clients.has_withdrawn()),
+            (true, false)
+        );
         std::fs::write(&path, format!("{a} alice\nnonsense here\n"))?;
         assert_eq!(clients.name(&a), None);
         Ok(())

@@ -33,7 +33,7 @@ pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
 }
 
 fn look(keeper: &Keeper, _woken: bool) -> bool {
-    if keeper.clients.has_changed() {
+    if keeper.clients.has_withdrawn() {
         keeper.end_unauthorised();
     }
     true
