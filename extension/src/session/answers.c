@@ -1,9 +1,9 @@
 /*
  * answers.c
- *	  Answers: those that somebody waits for now, those that are awaited later, and those that
- *	  nobody waits for any more. See answers.h.
+ *	  Receiving answers: those awaited now, those awaited later, and those
+ *	  that were abandoned. See answers.h.
  *
- * Invariant: as of channel.h.
+ * Invariant: as in channel.h.
  */
 #include "postgres.h"
 
@@ -26,7 +26,7 @@ look_for_answer(void *wanted)
 	return cfd_ring_available(&ch.answers) >= *(uint64 *) wanted;
 }
 
-/* Waits until "wanted" bytes, few, can be taken from the answers. */
+/* Waits until "wanted" bytes, a small number, are available in the answer ring. */
 static inline void
 await_bytes(uint64 wanted)
 {
@@ -69,7 +69,10 @@ cfd_channel_lose_pending(void)
 		cfd_channel_settle(ch.pending, CFD_REQUEST_LOST);
 }
 
-/* The answer to a request that is awaited later begins: there must be room for it. */
+/*
+ * Handles the header of an answer that nobody waits for right now: finds the
+ * pending request, if it still exists, and allocates room for the body.
+ */
 static void
 begin_taking(const CfdHeader *header)
 {
@@ -95,13 +98,16 @@ begin_taking(const CfdHeader *header)
 		request->size = header->length;
 	}
 	request->length = 0;
-	/* Told apart once all of it is there. */
+	/* Errors are distinguished only after the whole body has arrived. */
 	request->state = header->kind == CFD_KIND_ERROR ? CFD_REQUEST_REFUSED : CFD_REQUEST_ANSWERED;
 	if (header->length == 0)
 		unlink_pending(request);
 }
 
-/* Takes bytes that are there of the body that nobody waits for. */
+/*
+ * Takes available bytes of the current body. They are stored if a pending
+ * request wants them, and discarded otherwise.
+ */
 static void
 take_part(uint32 part)
 {
@@ -118,7 +124,7 @@ take_part(uint32 part)
 
 /* ---------- headers and bodies ---------- */
 
-/* Takes the header of an answer whose bytes are there, and checks it. */
+/* Takes and checks an answer's header, whose bytes are available. */
 static CfdHeader
 take_header(void)
 {
@@ -140,7 +146,7 @@ take_header(void)
 	return header;
 }
 
-/* Skips what is there of answers that nobody waits for. */
+/* Processes what has arrived of answers that nobody waits for right now. */
 void
 cfd_channel_skip_answers(void)
 {
@@ -165,7 +171,7 @@ cfd_channel_skip_answers(void)
 	cfd_channel_publish_answers();
 }
 
-/* Takes the rest of an answer that nobody waits for, as it comes. */
+/* Takes the rest of such an answer, waiting for its bytes. */
 static void
 take_rest(void)
 {
@@ -178,7 +184,7 @@ take_rest(void)
 	}
 }
 
-/* Copies bytes of the current answer's body, as they come. */
+/* Copies bytes of the current answer's body, waiting for them. */
 static void
 take_body(char *to, uint32 length)
 {
@@ -228,7 +234,7 @@ cfd_channel_receive_answer(uint32 sequence, uint32 *length)
 		{
 			if ((int32) (sequence - header.sequence) <= 0)
 				cfd_violation("answer to a request that was not sent");
-			begin_taking(&header);	/* awaited later, or given up */
+			begin_taking(&header);	/* awaited later, or abandoned */
 			continue;
 		}
 		ch.taker = NULL;

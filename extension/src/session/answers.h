@@ -1,8 +1,9 @@
 /*
  * answers.h
- *	  What channel.c, which sends, and answers.c, which receives, know of each other.
+ *	  Interface between channel.c, which sends requests, and answers.c,
+ *	  which receives answers. Private to these two files.
  *
- * Invariant: as of channel.h.
+ * Invariant: as in channel.h.
  */
 #ifndef CFD_SESSION_ANSWERS_H
 #define CFD_SESSION_ANSWERS_H
@@ -15,7 +16,7 @@
 /* answers.c */
 extern void cfd_channel_settle(CfdRequest *request, CfdRequestState state);
 extern void cfd_channel_lose_pending(void);
-/* Skips what is there of answers that nobody waits for. */
+/* Discards whatever has arrived of answers that nobody waits for. */
 extern void cfd_channel_skip_answers(void);
 extern void cfd_channel_receive_answer(uint32 sequence, uint32 *length);
 
@@ -24,8 +25,8 @@ extern void cfd_channel_keeper_is_gone(void);
 extern void cfd_channel_publish_requests(void);
 extern void cfd_channel_publish_answers(void);
 /*
- * Sleeps until look(arg) is true or nothing can come any more. The flags say to
- * the keeper what we sleep for.
+ * Sleeps until look(arg) returns true or nothing more can arrive. The flags
+ * tell the keeper what to wake us for: room in the request ring, or answers.
  */
 extern void cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers);
 

@@ -1,14 +1,15 @@
 /*
  * arena.c
- *	  Lifetime of temporary values: see arena.h.
+ *	  Lifetime of temporary values; see arena.h.
  *
- * PostgreSQL resets MessageContext before it reads the next message of the
- * client. Then nothing runs, and only portals can name values of the statement
- * arena: those bound and not executed, cursors, portals fetched in parts, held
- * cursors. Without one of these the arena is released. The unnamed portal
- * stays around after its last row; it does not count.
+ * PostgreSQL resets MessageContext before it reads the next client message. At
+ * that point nothing is running, and only portals can name values of the
+ * statement arena: portals that are bound but not executed, cursors, portals
+ * fetched in parts, and held cursors. If there are none, the arena is
+ * released. The unnamed portal stays around after its last row and does not
+ * count.
  *
- * Invariant: cfd_arena_* never raise an error when called from the callback.
+ * Invariant: nothing that the callback calls raises an error.
  */
 #include "postgres.h"
 
@@ -25,7 +26,7 @@ void		(*cfd_arena_forgotten) (void) = NULL;
 static bool watching = false;
 static MemoryContextCallback boundary_callback;
 
-/* Next slot of each arena; survives connections. */
+/* Sets the next slot number of an arena. Numbering continues across connections. */
 static void
 number_from(CfdArena arena, uint32 partition, uint64 slot)
 {
@@ -76,7 +77,7 @@ cfd_arena_release_below(uint64 limit)
 		cfd_arena_give_up(limit);
 }
 
-/* The context below which every portal has one of its own. */
+/* The memory context that is the parent of every portal's context. */
 static MemoryContext
 portals_context(void)
 {
@@ -102,11 +103,11 @@ portal_counts(const char *name)
 	portal = GetPortalByName(name);
 	if (!PortalIsValid(portal))
 		return true;
-	/* An active one is that of the running statement. */
+	/* An active portal belongs to the statement that is running. */
 	if (portal->status == PORTAL_DONE || portal->status == PORTAL_FAILED ||
 		portal->status == PORTAL_ACTIVE)
 		return false;
-	/* Portals of statements without rows stand at the end from the start. */
+	/* A portal that returns no rows is at its end from the start. */
 	return !(name[0] == '\0' && portal->status == PORTAL_READY &&
 			 portal->strategy != PORTAL_MULTI_QUERY && portal->atEnd);
 }
@@ -145,7 +146,7 @@ cfd_arena_held_cursors(void)
 	return false;
 }
 
-/* The client's message is done. */
+/* Callback for the end of the client message. */
 static void
 boundary(void *arg)
 {

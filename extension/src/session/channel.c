@@ -1,19 +1,19 @@
 /*
  * channel.c
- *	  Sending, waiting, answers and errors: see channel.h.
+ *	  Sending requests and waiting for the keeper; see channel.h.
  *
- * How a wait works: look; spin; then set the sleep flag, pass a full barrier,
- * look once more, and wait for the latch, the socket or the postmaster's death.
- * A cancel between messages leaves the channel as it is: the answer that nobody
- * waits for any more is skipped by its number. A cancel in the middle of
- * writing a message that is longer than the ring leaves `sending` set; the
- * channel is then opened anew at its next use.
+ * A wait proceeds as follows: look; spin; set the sleep flag; pass a full
+ * memory barrier; look again; then wait for the latch, the socket or
+ * postmaster death. A cancel between messages leaves the channel usable: the
+ * answer that is no longer wanted is recognised by its sequence number and
+ * skipped. A cancel in the middle of writing a message that is longer than the
+ * ring leaves `sending` set, and the channel is reopened at its next use.
  *
- * Requests that are awaited later stand in a list; their answers are taken from
- * the ring, into buffers of their own, by whoever waits for something else.
+ * Requests that are awaited later are kept in a list. Whoever waits for
+ * something else moves their answers from the ring to their own buffers.
  *
- * Invariant: whatever the keeper writes, we copy it once, check the copy, and
- * end with an error at worst.
+ * Invariant: whatever the keeper writes is copied once and the copy is
+ * checked; the worst outcome is an ERROR.
  */
 #include "postgres.h"
 
@@ -32,10 +32,13 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* So much may lie in the ring before a keeper that sleeps is woken for it. */
+/*
+ * A sleeping keeper is woken for one-way messages once this many bytes wait in
+ * the ring.
+ */
 #define QUIET_BYTES 4096
 #define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
-/* How often a wait that must end by itself looks at the clock. */
+/* Interval, in ms, at which a wait with a time limit looks at the clock. */
 #define LOOK_MS 100
 
 int			cfd_locked_timeout = 30000;
@@ -132,7 +135,7 @@ open_channel(void)
 	cfd_arena_open(ch.link.welcome.arena);
 }
 
-/* Takes wake-up bytes from the socket; notices that the keeper has hung up. */
+/* Discards wake-up bytes from the socket, and detects that the keeper has hung up. */
 static void
 drain_socket(void)
 {
@@ -183,7 +186,10 @@ tell_ticket(void)
 	ch.ticket_told = true;
 }
 
-/* Outside a transaction (a background worker's messages) there is no time to tell. */
+/*
+ * Sends the transaction's start time. Outside a transaction, as in a
+ * background worker, there is none.
+ */
 static void
 tell_clock(void)
 {
@@ -240,7 +246,7 @@ wake_keeper(void)
 		sent = send(ch.link.sock, "\1", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
-		ch.ready = false;		/* gone: found out at the next use */
+		ch.ready = false;		/* hung up: detected at the next use */
 }
 
 void
@@ -253,9 +259,10 @@ cfd_channel_publish_requests(void)
 }
 
 /*
- * Lets the keeper see messages that nobody waits for yet. To wake it costs two switches
- * of tasks. Where spinning has paid lately processors are free, and it shall begin at
- * once; else it finds them when it is woken for a message that somebody waits for.
+ * Publishes one-way messages. Waking a sleeping keeper costs two context
+ * switches. If spinning has paid off lately, there are idle CPUs and the
+ * keeper should start at once. Otherwise it finds the messages when it is
+ * woken for one that is answered.
  */
 static void
 publish_one_way(void)
@@ -274,9 +281,10 @@ cfd_channel_publish_answers(void)
 }
 
 /*
- * PostgreSQL keeps interrupts off while a page is locked, and a comparison may be asked for
- * there. Others wait for that page and heed nothing: so we do not wait for long, and heed
- * what has come. (Not while a transaction ends: there is no way back from there.)
+ * PostgreSQL holds off interrupts while a page is locked, and an index
+ * comparison may ask the keeper then. Other backends wait for that page
+ * uninterruptibly, so such a wait is limited and looks at pending interrupts
+ * itself. This must not happen during commit or abort, which cannot fail.
  */
 static bool
 waits_locked(void)
@@ -301,8 +309,8 @@ end_locked_wait(TimestampTz began)
 }
 
 /*
- * Sleeps until look(arg) is true or nothing can come any more. The flags say to
- * the keeper what we sleep for.
+ * Sleeps until look(arg) returns true or nothing more can arrive. The flags
+ * tell the keeper what to wake us for.
  */
 void
 cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room, bool answers)
@@ -342,7 +350,7 @@ cfd_channel_wait_for(bool (*look) (void *), void *arg, CfdSpin *spin, bool room,
 	if (answers)
 		cfd_ring_sleeps(&ch.answers, CFD_CONTROL_READER_SLEEPS, false);
 	cfd_spin_woken(spin);
-	/* What the keeper wrote before it went still counts. */
+	/* What the keeper wrote before it hung up still counts. */
 	if (ch.ended && !look(arg))
 		cfd_channel_keeper_is_gone();
 }
@@ -368,7 +376,7 @@ await_room(uint64 wanted)
 		cfd_violation("impossible ring position");
 }
 
-/* Writes bytes of a message longer than the ring, part by part. */
+/* Writes bytes of a message that is longer than the ring, piece by piece. */
 static void
 stream(const char *bytes, uint64 length)
 {
@@ -394,7 +402,10 @@ too_long(void)
 					CFD_MESSAGE_BODY_MAX)));
 }
 
-/* Writes a message for which there is room, and publishes it. */
+/*
+ * Writes and publishes a message that is small enough to be sent inline and
+ * for which there is room.
+ */
 static inline void
 write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
 			const void *tail, uint32 tail_length, bool soon)
@@ -424,9 +435,9 @@ write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
 }
 
 /*
- * Writes a message and publishes it; gives its number. The channel is open and
- * looked after. "Soon": somebody waits for what the keeper does with it, or it takes longer
- * than waking.
+ * Writes and publishes a message, and returns its sequence number. The channel
+ * must be open and prepared. Set "soon" if somebody waits for the effect, or
+ * if the work takes longer than waking the keeper.
  */
 static uint32
 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
@@ -438,7 +449,7 @@ write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *
 	uint32		sequence;
 
 	if (unlikely(total > cfd_ring_room(&ch.requests)) && total <= ch.requests.size / 2)
-		await_room(total);		/* a cancel here leaves nothing half written */
+		await_room(total);		/* a cancel here leaves no partial message */
 	sequence = ++ch.sequence;
 	cfd_encode_header(header, body, kind, sequence);
 	if (likely(total <= CFD_SMALL_BYTES && total <= cfd_ring_room(&ch.requests)))

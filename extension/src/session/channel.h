@@ -1,17 +1,18 @@
 /*
  * channel.h
- *	  This backend's channel to the keeper: one-way messages and answered calls.
+ *	  This backend's channel to the keeper: one-way messages and answered
+ *	  requests.
  *
- * Knows how to send, wait and report errors; does not know what messages mean
- * (but for those about the channel itself: Fence, Forget, Release, Settings).
- * There is at most one channel per backend, opened at its first use and again
- * when the keeper was restarted.
+ * Sends, waits and reports errors. Does not interpret messages, except those
+ * about the channel itself (Fence, Forget, Release, Settings). A backend has
+ * at most one channel. It is opened at first use, and again after a restart of
+ * the keeper. On a standby, a message waits until the keeper knows every FID
+ * that the message can name.
  *
- * At a standby, a message waits until the keeper knows every FID that it can name.
- *
- * Invariants: requests are numbered, and an answer counts only for the request
- * that waits for it; while we wait, cancel and terminate work; an error leaves
- * the channel usable or closed, never half written.
+ * Invariants: requests are numbered, and an answer is accepted only for the
+ * request that waits for it; waits can be cancelled and terminated; an error
+ * leaves the channel either usable or closed, never with a message half
+ * written.
  */
 #ifndef CFD_SESSION_CHANNEL_H
 #define CFD_SESSION_CHANNEL_H
@@ -28,10 +29,10 @@
 #include "utils/float.h"
 #include "session/gate.h"
 
-/* Longest wait while a page is locked, in ms. */
+/* Longest wait while a page lock is held, in milliseconds (GUC). */
 extern int	cfd_locked_timeout;
 
-/* The two arenas of a channel: see docs/decisions.md, lifetime. */
+/* The two arenas of a channel; see "lifetime" in docs/decisions.md. */
 typedef enum CfdArena
 {
 	CFD_STATEMENT = 0,
@@ -44,23 +45,23 @@ typedef enum CfdRequestState
 	CFD_REQUEST_SENT,
 	CFD_REQUEST_ANSWERED,
 	CFD_REQUEST_REFUSED,		/* answered with an error */
-	CFD_REQUEST_LOST			/* no answer can come, or there was no memory for it */
+	CFD_REQUEST_LOST			/* no answer can arrive, or there was no memory for it */
 } CfdRequestState;
 
-/* An answered request that is awaited later than it is sent. */
+/* A request that is sent now and awaited later. */
 typedef struct CfdRequest
 {
 	CfdRequestState state;
 	uint32		sequence;
 	char	   *answer;
-	uint32		length;			/* of what has come of the answer */
-	uint32		size;			/* of its buffer */
-	MemoryContext context;		/* of its buffer */
+	uint32		length;			/* bytes of the answer received so far */
+	uint32		size;			/* allocated size of the answer buffer */
+	MemoryContext context;		/* memory context of the answer buffer */
 	MemoryContextCallback callback;
-	struct CfdRequest *next;	/* sent later */
+	struct CfdRequest *next;	/* next request that was sent later */
 } CfdRequest;
 
-/* What of the SQL session's settings the keeper has been told. */
+/* Settings of the SQL session as last sent to the keeper. */
 typedef struct CfdSettings
 {
 	pg_tz	   *timezone;
@@ -73,27 +74,27 @@ typedef struct CfdSettings
 
 typedef struct CfdChannel
 {
-	bool		ready;			/* open, looked after in this message */
-	bool		clock_told;		/* when this transaction began */
-	bool		ticket_told;	/* confide.restore_ticket */
+	bool		ready;			/* open, and checked during this client message */
+	bool		clock_told;		/* the transaction's start time was sent */
+	bool		ticket_told;	/* confide.restore_ticket was sent */
 	bool		connected;
-	bool		sending;		/* a message is written in part */
-	bool		ended;			/* the keeper has hung up */
-	bool		violated;		/* the keeper broke the contract */
-	bool		outstanding;	/* one-way requests since the last answer */
-	bool		forget;			/* Forget must be sent first */
-	bool		held;			/* a keeper that sleeps is not woken before we wait */
+	bool		sending;		/* a message is partly written */
+	bool		ended;			/* the keeper closed the connection */
+	bool		violated;		/* the keeper broke the protocol */
+	bool		outstanding;	/* one-way requests were sent since the last answer */
+	bool		forget;			/* Forget must be sent before anything else */
+	bool		held;			/* do not wake the keeper before we wait */
 	bool		had_client;		/* a handshake has succeeded */
-	bool		lost_client;	/* ... in a session that is gone */
-	uint32		generation;		/* counts connections of this backend */
-	uint32		clients;		/* and handshakes */
+	bool		lost_client;	/* ... in a session that has ended */
+	uint32		generation;		/* number of connections made by this backend */
+	uint32		clients;		/* number of handshakes made by this backend */
 	uint32		sequence;		/* of the last request */
-	uint32		due;			/* answers not taken from the ring yet */
-	uint32		body_left;		/* rest of an answer that nobody waits for */
-	CfdRequest *taker;			/* whom it is for; NULL: nobody wants it */
-	CfdRequest *pending;		/* sent, and not answered yet */
+	uint32		due;			/* answers not yet taken from the ring */
+	uint32		body_left;		/* bytes left of an answer that is being skipped or stored */
+	CfdRequest *taker;			/* request those bytes are for; NULL: discard */
+	CfdRequest *pending;		/* requests sent and not answered yet */
 	uint64		next[2];		/* next FID of each arena */
-	uint64		kept;			/* first FID of the statement arena not released */
+	uint64		kept;			/* first FID of the statement arena that is not released */
 	CfdSettings settings;
 	CfdRing		requests;
 	CfdRing		answers;
@@ -107,9 +108,12 @@ typedef struct CfdChannel
 
 extern CfdChannel cfd_channel;
 
-/* Opens or looks after the channel; what cfd_begin does when there is need. */
+/* Slow path of cfd_begin: opens the channel, or brings it up to date. */
 extern void cfd_channel_prepare(void);
-/* Opens the channel, or finds out that it has ended, at the first call in a message of the client; sends nothing. */
+/*
+ * Opens the channel, or detects that it has ended. Acts at its first call in a
+ * client message only. Sends nothing.
+ */
 extern void cfd_channel_look_after(void);
 
 static inline bool
@@ -124,7 +128,7 @@ cfd_settings_told(void)
 		cfd_channel.settings.bytea_output == bytea_output;
 }
 
-/* Must come before slots are numbered for a message. */
+/* Must be called before slots are numbered for a message. */
 static inline void
 cfd_begin(void)
 {
@@ -133,14 +137,14 @@ cfd_begin(void)
 		cfd_channel_prepare();
 }
 
-/* Numbers a slot; the caller has called cfd_begin in the same message. */
+/* Numbers a slot. The caller has called cfd_begin for the same message. */
 static inline CfdFid
 cfd_new_slot(CfdArena arena)
 {
 	return cfd_channel.next[arena]++;
 }
 
-/* Numbers slots, one after the other; gives the first. */
+/* Numbers consecutive slots and returns the first. */
 static inline CfdFid
 cfd_new_slots(CfdArena arena, uint32 count)
 {
@@ -150,35 +154,37 @@ cfd_new_slots(CfdArena arena, uint32 count)
 	return first;
 }
 
-/* Sends a one-way request: fixed part and tail (may be NULL). */
+/* Sends a one-way request, consisting of a fixed part and a tail (may be NULL). */
 extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
 					 const void *tail, uint64 tail_length);
 /*
- * The same about rows. Of many the keeper begins to take care at once, though it may sleep
- * and the message, of runs, be short.
+ * As cfd_send, for a message about "rows" rows. For many rows a sleeping
+ * keeper is woken at once, even if the message itself is short because it
+ * consists of runs.
  */
 extern void cfd_send_rows(uint16 kind, const void *fixed, uint32 fixed_length,
 						  const void *tail, uint64 tail_length, int rows);
 /*
- * Sends an answered request and waits. The answer stays valid until the next
- * call; an error answer is raised.
+ * Sends a request and waits for its answer. The answer stays valid until the
+ * next call. An error answer is raised as an ERROR.
  */
 extern const char *cfd_call(uint16 kind, const void *fixed, uint32 fixed_length,
 							const void *tail, uint64 tail_length, uint32 *length);
 /*
- * Sends an answered request now, and waits for it later; in between, others may be
- * sent and answered. A request lives in the context that is current at its
- * initialisation, and is given up when that is reset. "expected": bytes of
- * the answer. cfd_await raises an error answer; the answer stays valid until the
- * request is used again.
+ * Requests that overlap: cfd_request sends now, cfd_await waits later, and
+ * other requests may be sent and answered in between. A request belongs to the
+ * memory context that is current in cfd_request_init, and is abandoned when
+ * that context is reset. "expected" is the expected size of the answer in
+ * bytes. cfd_await raises an error answer; otherwise the answer stays valid
+ * until the request is used again.
  */
 extern void cfd_request_init(CfdRequest *request);
 extern void cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_length,
 						const void *tail, uint64 tail_length, uint32 expected);
 extern const char *cfd_await(CfdRequest *request, uint32 *length);
 /*
- * Several requests follow: a keeper that sleeps is woken once, when the first of them is
- * awaited, not for each of them.
+ * Announces that several requests follow. A sleeping keeper is then woken
+ * once, when the first of them is awaited, instead of once per request.
  */
 static inline void
 cfd_hold(void)
@@ -186,38 +192,45 @@ cfd_hold(void)
 	cfd_channel.held = true;
 }
 
-/* Gives a request up, if it was sent. Does not wait. */
+/* Abandons a request if it was sent. Does not wait. */
 extern void cfd_drop(CfdRequest *request);
-/* Waits until everything sent is done; raises the errors of one-way requests. */
+/* Waits until everything sent has been processed. Raises errors of one-way requests. */
 extern void cfd_fence(void);
-/* Fences if there is anything to wait for. Does not open a channel. */
+/* As cfd_fence, but only if one-way requests are outstanding. Never opens a channel. */
 extern void cfd_fence_outstanding(void);
-/* For so few values it does not pay to wake a keeper that sleeps. */
+/* Below this number of values, waking a sleeping keeper costs more than it gains. */
 #define CFD_FEW_VALUES 256
 /*
- * Sends a small message if that takes no waiting; never raises an error. Unless it is to
- * be done soon, a keeper that sleeps is not woken, and finds it with the next one.
+ * Sends a small message if that needs no waiting, and returns whether it was
+ * sent. Never raises an error. Unless "soon" is set, a sleeping keeper is not
+ * woken and finds the message together with the next one.
  */
 extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bool soon);
-/* Raises the error that the keeper broke the contract, and closes the channel. */
+/*
+ * Reports a violation of the protocol by the keeper as an ERROR, and closes
+ * the channel.
+ */
 extern void cfd_violation(const char *what) pg_attribute_noreturn();
-/* Reads an answer, or another part of a message, as a whole. */
+/*
+ * Decodes a whole answer, or a part of one, into *out. Malformed input is a
+ * protocol violation.
+ */
 #define CFD_DECODE(what, bytes, length, out) \
 	do { \
 		if (unlikely(!cfd_decode_##what(bytes, length, out))) \
 			cfd_violation("malformed " #what); \
 	} while (0)
 extern void cfd_channel_close(void);
-/* Closes the channel if it cannot be used any more. */
+/* Closes the channel if it is no longer usable. */
 extern void cfd_channel_close_broken(void);
 
 /*
- * What one-way messages are worth is measured without them: confide.one_way = off has the
- * keeper's answer awaited after each message about rows or values.
+ * Setting confide.one_way. When off, every one-way message about rows or
+ * values is followed by a fence, which measures what one-way messages gain.
  */
 extern bool cfd_one_way;
 
-/* After a one-way message about many rows. */
+/* To be called after a one-way message about a batch of rows. */
 static inline void
 cfd_after_batch(void)
 {
@@ -225,10 +238,13 @@ cfd_after_batch(void)
 		cfd_fence();
 }
 
-/* Running plans of which each operation is fenced, since another process may name its result any time. */
+/*
+ * Number of running plans whose operations are fenced one by one, because
+ * another process may name a result at any time.
+ */
 extern int	cfd_fenced_plans;
 
-/* After a one-way operation. */
+/* To be called after a one-way operation. */
 static inline void
 cfd_after_operation(void)
 {

@@ -1,10 +1,11 @@
 /*
  * connect.c
- *	  Opening a channel: see connect.h.
+ *	  Opening a channel; see connect.h.
  *
- * Waits are bounded by confide.connect_timeout and heed interrupts. What the
- * keeper hands over is checked before it is used: magic numbers, version, and
- * that the memory can neither shrink nor grow (access beyond it would kill us).
+ * Waits are limited by confide.connect_timeout and can be interrupted.
+ * Everything the keeper passes over is checked before it is used: magic
+ * numbers, version, and that the shared memory is sealed against shrinking and
+ * growing, since an access beyond its end would raise SIGBUS.
  *
  * Invariant: no descriptor and no mapping survives an error.
  */
@@ -33,7 +34,7 @@
 #endif
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Between attempts while the keeper is not ready. */
+/* Delay between attempts while the keeper is not ready, in ms. */
 #define RETRY_MS 20
 
 #define HINT_RUNNING "Check that confide-keeper runs and that confide.keeper_socket names its socket."
@@ -66,8 +67,8 @@ cannot_connect_errno(void)
 }
 
 /*
- * Waits for a socket event, or for a moment (events without one). Gives up at
- * the deadline.
+ * Waits for a socket event, or for at most "moment" milliseconds if that is
+ * positive. Raises an error at the deadline.
  */
 static void
 wait_until(int sock, int events, TimestampTz deadline, long moment)
@@ -112,7 +113,7 @@ open_socket(TimestampTz deadline)
 	{
 		while (connect(sock, (struct sockaddr *) &address, sizeof(address)) != 0)
 		{
-			if (errno == EAGAIN)	/* the keeper's queue is full */
+			if (errno == EAGAIN)	/* the keeper's listen queue is full */
 				wait_until(PGINVALID_SOCKET, 0, deadline, 10);
 			else if (errno != EINTR)
 				cannot_connect_errno();
@@ -151,7 +152,7 @@ send_hello(int sock, uint64 session, const unsigned char *pass)
 		cannot_connect("short write");
 }
 
-/* Takes the descriptor out of a received message; closes any others. */
+/* Takes the first descriptor out of a received message, and closes any others. */
 static void
 take_descriptor(struct msghdr *message, int *fd)
 {
@@ -213,7 +214,7 @@ receive_welcome(int sock, CfdWelcome *welcome, int *fd, TimestampTz deadline)
 	cfd_decode_welcome(welcome, bytes);
 }
 
-/* The recovery worker knows why. */
+/* The recovery worker has published the reason. */
 static void
 cfd_connect_not_ready(void)
 {
@@ -268,7 +269,10 @@ check_welcome(const CfdWelcome *welcome)
 		cannot_connect("it gave an impossible arena");
 }
 
-/* Whether the recovery worker, or who is it, has found this keeper to be ours. */
+/*
+ * Whether the recovery worker has admitted this keeper. The worker itself has
+ * no database and is not asked.
+ */
 static bool
 admitted(const CfdWelcome *welcome)
 {
@@ -302,9 +306,9 @@ map_memory(int fd)
 }
 
 /*
- * One attempt. False: the keeper is not ready yet, and there is time to wait. An
- * attempt that has begun in time may itself take as long as the first, so that
- * whoever waits in vain is told why, not that time is over.
+ * Makes one attempt. Returns false if the keeper is not ready yet and there is
+ * time to try again. Each attempt has its own full timeout, so that a caller
+ * that waited in vain gets the keeper's reason rather than "timeout expired".
  */
 static bool
 cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *pass, TimestampTz last)

@@ -1,9 +1,10 @@
 /*
  * connect.h
- *	  Opening a channel: socket, first exchange, shared memory. Sends no message.
+ *	  Opening a channel: socket, welcome message, shared memory. Sends no
+ *	  request.
  *
- * Invariant: when cfd_connect raises an error, no descriptor and no mapping is
- * left behind.
+ * Invariant: when cfd_connect raises an error, it leaves no descriptor and no
+ * mapping behind.
  */
 #ifndef CFD_SESSION_CONNECT_H
 #define CFD_SESSION_CONNECT_H
@@ -19,11 +20,11 @@ typedef struct CfdLink
 
 /* GUCs */
 extern char *cfd_keeper_socket;
-/* The setting names a keeper. */
+/* Whether confide.keeper_socket names a keeper. */
 extern bool cfd_keeper_wanted(void);
 extern int	cfd_connect_timeout;
 
-/* Opens a new session, or joins one (session not 0) as a parallel worker. */
+/* Opens a new session (session = 0), or joins an existing one as a parallel worker. */
 extern void cfd_connect(CfdLink *link, uint64 session, const unsigned char *token);
 extern void cfd_disconnect(CfdLink *link);
 

@@ -1,11 +1,12 @@
 /*
  * error.c
- *	  Raises the keeper's errors: see error.h.
+ *	  Raising the keeper's errors; see error.h.
  *
- * The keeper's texts are UTF-8 and never contain a value. What is no valid text
- * is cut down to ASCII; what is no error code becomes an internal error.
+ * The keeper's texts are UTF-8 and never contain a protected value. Invalid
+ * text is reduced to ASCII, and an invalid error code becomes an internal
+ * error.
  *
- * Invariant: the error level is ERROR, always.
+ * Invariant: the error level is always ERROR.
  */
 #include "postgres.h"
 
@@ -15,7 +16,7 @@
 #include "session/pins.h"
 #include "mb/pg_wchar.h"
 
-/* A text in the server's encoding. */
+/* Converts a text of the keeper to the server encoding. */
 static char *
 text_of(const char *told)
 {
@@ -39,15 +40,16 @@ error_code(const uint8 *state)
 		if (!(state[i] >= '0' && state[i] <= '9') && !(state[i] >= 'A' && state[i] <= 'Z'))
 			return ERRCODE_INTERNAL_ERROR;
 	}
-	/* Classes of success, warnings and "no data" are no errors. */
+	/* Classes 00 to 02 (success, warning, no data) are not errors. */
 	if (state[0] == '0' && state[1] <= '2')
 		return ERRCODE_INTERNAL_ERROR;
 	return MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
 }
 
 /*
- * At a standby a held cursor may name values whose sweep has been replayed since. As
- * with PostgreSQL's own conflicts with recovery, the query can be run again.
+ * On a standby, a held cursor may name values whose sweep has been replayed
+ * since. As with PostgreSQL's own recovery conflicts, the query can be run
+ * again.
  */
 static void
 removed_by_recovery(void)
@@ -59,7 +61,10 @@ removed_by_recovery(void)
 			 errhint("Run the query again; read it to its end in one transaction, or at the primary.")));
 }
 
-/* What programs tell errors apart by: the code's name where a constraint's stands. */
+/*
+ * Puts the name of the error code in the constraint field, where programs can
+ * read it.
+ */
 static int
 errcode_name(uint16 code)
 {
@@ -75,7 +80,7 @@ errcode_name(uint16 code)
 	}
 }
 
-/* ... and the protected type that it is about. */
+/* Puts the protected type concerned in the data type field. */
 static int
 errtype_name(uint8 type)
 {

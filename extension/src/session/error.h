@@ -1,8 +1,8 @@
 /*
  * error.h
- *	  Errors that the keeper tells, raised as PostgreSQL's own.
+ *	  Raises errors that the keeper reports as PostgreSQL errors.
  *
- * Invariant: whatever the bytes, the result is an ordinary ERROR.
+ * Invariant: whatever bytes the keeper sends, the result is an ordinary ERROR.
  */
 #ifndef CFD_SESSION_ERROR_H
 #define CFD_SESSION_ERROR_H
@@ -11,7 +11,7 @@
 #include "wire/wire.h"
 
 extern void cfd_raise_error(const char *body, uint32 length) pg_attribute_noreturn();
-/* One that came within an answer. */
+/* As above, for an error that was part of an answer. */
 extern void cfd_raise(const CfdReadError *error) pg_attribute_noreturn();
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * events.c
- *	  Name of the wait event: see events.h.
+ *	  The wait event's name; see events.h.
  *
  * Invariant: costs nothing after the first call.
  */

@@ -1,6 +1,6 @@
 /*
  * events.h
- *	  The wait event under which a backend that waits for the keeper shows.
+ *	  The wait event shown for a backend that waits for the keeper.
  *
  * Invariant: defined for every supported version of PostgreSQL.
  */

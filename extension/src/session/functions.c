@@ -1,10 +1,11 @@
 /*
  * functions.c
- *	  SQL functions about the channel: handshake, version, counters, benches.
+ *	  SQL functions about the channel: handshake, version, counters,
+ *	  microbenchmarks.
  *
- * Messages of a handshake are passed on unread.
+ * Handshake messages are forwarded without being interpreted.
  *
- * Invariant: none of these shows a value or a key.
+ * Invariant: none of these functions shows a value or a key.
  */
 #include "postgres.h"
 
@@ -18,7 +19,10 @@
 #include "utils/tuplestore.h"
 
 #define LAST_STEP 3
-/* Principal, schema, table, column; booleans, orders, ranks, tokens, values shown. */
+/*
+ * Principal, schema, table, column, and counts of booleans, orders, ranks,
+ * tokens and values shown.
+ */
 #define CFD_ACCOUNT_COLUMNS 9
 
 PG_FUNCTION_INFO_V1(cfd_handshake);
@@ -58,7 +62,7 @@ cfd_version(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(psprintf("confide %s (contract %d)", CFD_VERSION, CFD_CONTRACT_VERSION)));
 }
 
-/* The keeper's lines "name value" as rows. */
+/* Returns the keeper's counters, which arrive as lines "name value", as rows. */
 PG_FUNCTION_INFO_V1(cfd_stat_keeper);
 Datum
 cfd_stat_keeper(PG_FUNCTION_ARGS)
@@ -88,7 +92,10 @@ cfd_stat_keeper(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* A line of an account as a row: principal, schema, table, column, counts. */
+/*
+ * Stores one line of the account as a row: principal, schema, table, column,
+ * counts. NULL stores a row of NULLs.
+ */
 static void
 put_account(ReturnSetInfo *rsinfo, char *line)
 {
@@ -109,7 +116,7 @@ put_account(ReturnSetInfo *rsinfo, char *line)
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/* What the keeper has told of each column, and to whom. */
+/* What the keeper has disclosed about each column, and to which principal. */
 PG_FUNCTION_INFO_V1(cfd_stat_leakage);
 Datum
 cfd_stat_leakage(PG_FUNCTION_ARGS)
@@ -129,7 +136,7 @@ cfd_stat_leakage(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The same for the client, who alone can read it. */
+/* The same report sealed for the client, which alone can read it. */
 PG_FUNCTION_INFO_V1(cfd_leakage_report);
 Datum
 cfd_leakage_report(PG_FUNCTION_ARGS)
@@ -172,8 +179,8 @@ cfd_bench_answered(PG_FUNCTION_ARGS)
 }
 
 /*
- * A message of the size of a small operation that the keeper is quick to do: a
- * release of nothing.
+ * Sends a message that has the size of a small operation and is cheap for the
+ * keeper: a release that releases nothing.
  */
 PG_FUNCTION_INFO_V1(cfd_bench_oneway);
 Datum

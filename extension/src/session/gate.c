@@ -1,9 +1,9 @@
 /*
  * gate.c
- *	  The recovery worker's state in shared memory: see gate.h.
+ *	  Shared state of recovery; see gate.h.
  *
- * Invariant: a backend waits here interruptibly, or only while a run is being
- * announced.
+ * Invariant: a backend's waits here are interruptible, except while a run is
+ * being announced.
  */
 #include "postgres.h"
 
@@ -22,15 +22,15 @@
 
 typedef struct CfdState
 {
-	uint64		incarnation;	/* under the gate; 0: none since PostgreSQL started */
+	uint64		incarnation;	/* protected by the gate; 0: none since server start */
 	pg_atomic_uint64 admitted;	/* 0: none */
 	pg_atomic_uint64 wake_at;
 	CfdStandby	standby;
-	ConditionVariable moved;	/* of the keeper of a standby */
+	ConditionVariable moved;	/* signalled when a standby's keeper makes progress */
 	ConditionVariable checkpointed;
-	slock_t		lock;			/* of what follows */
-	Latch	   *latch;			/* of the worker */
-	uint64		asked;			/* checkpoints asked for */
+	slock_t		lock;			/* protects the fields below */
+	Latch	   *latch;			/* the worker's latch */
+	uint64		asked;			/* checkpoints requested */
 	uint64		made;			/* ... and made */
 	CfdProgress progress;
 	char		reason[CFD_REASON_BYTES];
@@ -38,7 +38,7 @@ typedef struct CfdState
 
 #define GATE "confide recovery"
 
-/* How often a backend that waits looks whether it has waited too long. */
+/* Interval, in ms, at which a waiting backend checks its time limit. */
 #define LOOK_MS 100
 
 static CfdState *state = NULL;
@@ -88,7 +88,7 @@ wake_worker(void)
 	SpinLockAcquire(&state->lock);
 	latch = state->latch;
 	SpinLockRelease(&state->lock);
-	/* Latches of processes that are gone remain valid memory. */
+	/* A latch of a process that has exited is still valid shared memory. */
 	if (latch != NULL)
 		SetLatch(latch);
 }
@@ -110,14 +110,14 @@ cfd_state_announce(uint64 incarnation)
 void
 cfd_state_admit(void)
 {
-	/* Only the worker changes it. */
+	/* Only the worker writes it. */
 	pg_atomic_write_u64(&state->admitted, state->incarnation);
 }
 
 bool
 cfd_state_admitted(uint64 incarnation)
 {
-	/* There is no worker without a postmaster, nor while a cluster is upgraded. */
+	/* There is no worker in single-user mode or during pg_upgrade. */
 	if (state == NULL || !IsUnderPostmaster || IsBinaryUpgrade)
 		return true;
 	if (pg_atomic_read_u64(&state->admitted) == incarnation)
@@ -292,7 +292,7 @@ cfd_state_progress(CfdProgress *progress)
 	SpinLockRelease(&state->lock);
 }
 
-/* ---------- a standby ---------- */
+/* ---------- standby ---------- */
 
 void
 cfd_state_note_replayed(XLogRecPtr end)
@@ -300,7 +300,7 @@ cfd_state_note_replayed(XLogRecPtr end)
 	if (state == NULL)
 		return;
 	pg_atomic_write_u64(&state->standby.replayed, end);
-	/* The change of a page that comes next is seen after this. */
+	/* The page change that follows must become visible after this. */
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(&state->standby.follows) != 0)
 		wake_worker();
@@ -320,7 +320,7 @@ cfd_state_set_applied(XLogRecPtr position, bool follows)
 	ConditionVariableBroadcast(&state->moved);
 }
 
-/* Waits for the keeper of a standby; not longer than confide.standby_timeout. */
+/* Waits for a standby's keeper, at most confide.standby_timeout. */
 static void
 await_keeper(bool (*come) (XLogRecPtr), XLogRecPtr position, const char *what)
 {
@@ -355,7 +355,7 @@ gives_fids(XLogRecPtr position)
 void
 cfd_state_catch_up_slowly(void)
 {
-	/* Whoever replays or feeds would wait for itself. */
+	/* The startup process and the worker would wait for themselves. */
 	if (!IsUnderPostmaster || MyDatabaseId == InvalidOid)
 		return;
 	await_keeper(has_applied, cfd_state_replayed(),

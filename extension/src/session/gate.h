@@ -1,13 +1,15 @@
 /*
  * gate.h
- *	  What the recovery worker, the backends and PostgreSQL's own recovery tell each
- *	  other, in shared memory: which run of the keeper is the current one and may be
- *	  used, why none may, and how far a standby's keeper has come.
+ *	  Shared state of the recovery worker, the backends and the startup
+ *	  process.
  *
- * Invariants: a run is announced before the worker takes the position up to
- * which it will send the WAL to it; no run is announced while a backend is
- * between entering and leaving; a backend uses a run only when the worker has
- * admitted it.
+ * Tells which run of the keeper is current and whether it may be used, why
+ * none may be used, and how far a standby's keeper has applied the WAL.
+ *
+ * Invariants: a run is announced before the worker determines the WAL position
+ * up to which it feeds that run; no run is announced while a backend is
+ * between cfd_state_enter and cfd_state_leave; a backend uses a run only after
+ * the worker has admitted it.
  */
 #ifndef CFD_SESSION_GATE_H
 #define CFD_SESSION_GATE_H
@@ -19,14 +21,14 @@
 
 #define CFD_REASON_BYTES 512
 
-/* What the view confide_stat_recovery shows. */
+/* Contents of the view confide_stat_recovery. */
 typedef struct CfdProgress
 {
-	uint64		store;			/* the store's number; 0: none known */
-	XLogRecPtr	checkpoint;		/* the keeper's last checkpoint */
-	TimestampTz checkpoint_time;	/* 0: not by this worker */
-	uint64		checkpoints;	/* made */
-	uint64		failures;		/* attempts that ended with an error */
+	uint64		store;			/* identifier of the keeper's store; 0: unknown */
+	XLogRecPtr	checkpoint;		/* position of the keeper's last checkpoint */
+	TimestampTz checkpoint_time;	/* 0: not made by this worker */
+	uint64		checkpoints;	/* checkpoints made */
+	uint64		failures;		/* failed attempts */
 } CfdProgress;
 
 extern void cfd_state_request_shmem(void);
@@ -34,69 +36,77 @@ extern void cfd_state_init_shmem(void);
 
 /* ---------- runs of the keeper ---------- */
 
-/* Worker: this run of the keeper is the current one, and not admitted yet. */
+/* Worker: declares a run of the keeper current. It is not admitted yet. */
 extern void cfd_state_announce(uint64 incarnation);
-/* Worker: backends may use the announced run. */
+/* Worker: allows backends to use the announced run. */
 extern void cfd_state_admit(void);
-/* Backend: this run may be used. Hurries the worker if not. */
+/* Backend: whether this run may be used. If not, wakes the worker. */
 extern bool cfd_state_admitted(uint64 incarnation);
 /*
- * Backend: no other run has been announced, and none will be until
- * cfd_state_leave. False: another run has; there is nothing to leave.
+ * Backend: returns true if this is the announced run, and prevents the
+ * announcement of another one until cfd_state_leave. If it returns false,
+ * cfd_state_leave must not be called.
  */
 extern bool cfd_state_enter(uint64 incarnation);
 extern void cfd_state_leave(void);
 
-/* Worker: why the keeper does not serve; NULL when it does. */
+/* Worker: sets the reason why the keeper is not available; NULL clears it. */
 extern void cfd_state_set_reason(const char *reason);
-/* Backend: a copy of the reason, NULL when there is none. */
+/* Backend: a palloc'd copy of that reason, or NULL. */
 extern char *cfd_state_reason(void);
 
 /* ---------- checkpoints ---------- */
 
-/* Worker: wake me once a record ends at or after this position. */
+/* Worker: asks to be woken when a WAL record ends at or after this position. */
 extern void cfd_state_wake_at(XLogRecPtr position);
-/* Backend: a record ends here. */
+/* Backend: reports the end position of a WAL record. */
 extern void cfd_state_note_wal(XLogRecPtr end);
-/* Backend: asks for a checkpoint, waits for it; its position. */
+/* Backend: requests a checkpoint, waits for it and returns its position. */
 extern XLogRecPtr cfd_state_checkpoint(void);
-/* Worker: whether somebody asks for a checkpoint; to be told when it is made. */
+/*
+ * Worker: whether a checkpoint is requested. *ticket is to be passed to
+ * cfd_state_checkpointed.
+ */
 extern bool cfd_state_asked(uint64 *ticket);
 extern void cfd_state_checkpointed(uint64 ticket, XLogRecPtr position);
-/* Worker: an attempt has failed. */
+/* Worker: counts a failed attempt. */
 extern void cfd_state_failed(void);
 extern void cfd_state_set_store(uint64 store, XLogRecPtr checkpoint);
 extern void cfd_state_progress(CfdProgress *progress);
 
-/* ---------- a standby ---------- */
+/* ---------- standby ---------- */
 
 /*
- * How far redo records have been replayed by PostgreSQL, and have been applied by
- * the keeper. A FID that a backend finds on a page has a redo record that was
- * replayed before; so it resolves once the keeper has come as far.
+ * How far PostgreSQL has replayed redo records, and how far the keeper has
+ * applied them. The redo record of a FID is replayed before any page shows
+ * that FID, so a backend can resolve every FID it finds once the keeper has
+ * caught up with replay.
  */
 typedef struct CfdStandby
 {
 	pg_atomic_uint64 replayed;
 	pg_atomic_uint64 applied;
-	pg_atomic_uint32 follows;	/* the keeper gives no FIDs yet */
+	pg_atomic_uint32 follows;	/* not 0: the keeper follows and allocates no FIDs yet */
 } CfdStandby;
 
-/* GUC: longest wait for the keeper of a standby to come as far as its recovery. */
+/* GUC: longest wait for a standby's keeper to catch up with replay, in ms. */
 extern int	cfd_standby_timeout;
 
 extern CfdStandby *cfd_standby;
 
-/* PostgreSQL's recovery: a redo record that ends here. */
+/* Startup process: reports the end position of a replayed redo record. */
 extern void cfd_state_note_replayed(XLogRecPtr end);
-/* Worker: the keeper has come to here, and follows a standby or not. */
+/*
+ * Worker: reports how far the keeper has applied the WAL, and whether it
+ * follows a primary.
+ */
 extern void cfd_state_set_applied(XLogRecPtr position, bool follows);
 extern XLogRecPtr cfd_state_replayed(void);
 
 extern void cfd_state_catch_up_slowly(void);
 extern void cfd_state_await_promotion(void);
 
-/* Backend: waits until the keeper knows every FID that we may have read. */
+/* Backend: waits until the keeper knows every FID that this backend may have read. */
 static inline void
 cfd_state_catch_up(void)
 {
@@ -106,7 +116,7 @@ cfd_state_catch_up(void)
 		cfd_state_catch_up_slowly();
 }
 
-/* Backend: waits, after a standby was promoted, until the keeper gives FIDs. */
+/* Backend: after a promotion, waits until the keeper allocates FIDs. */
 static inline void
 cfd_state_need_fids(void)
 {

@@ -1,14 +1,17 @@
 /*
  * mode.c
- *	  The server's mode. In execution mode nobody logs in who is a superuser or can become one, by
- *	  whatever way of authentication; their sessions that are open end at their next statement, or
- *	  before (confide.end_superusers). In maintenance mode, which is the default, all log in.
+ *	  The server's mode.
  *
- * Does not say who may change the mode: that is the right to ALTER SYSTEM on confide.mode, and
- * whoever can write the server's configuration files on its host.
+ * In execution mode no role that is a superuser, or can become one, may log
+ * in, whatever the authentication method. Open sessions of such roles end at
+ * their next statement, or earlier (confide.end_superusers). In maintenance
+ * mode, which is the default, every role may log in. This module does not
+ * decide who may change the mode: that takes ALTER SYSTEM on confide.mode, or
+ * write access to the server's configuration files.
  *
- * Invariant: who is refused is decided when the session begins, by the catalogs as they are then;
- * a role that was just made a superuser's member is one.
+ * Invariant: the decision is made when a session begins, from the catalogs as
+ * they are then; a role that was just made a member of a superuser role is
+ * refused.
  */
 #include "postgres.h"
 
@@ -16,7 +19,10 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_authid.h"
-/* Its headers need not be here; Port is the same without (libpq-be.h). */
+/*
+ * The GSSAPI headers need not be installed; struct Port has the same layout
+ * without them (libpq-be.h).
+ */
 #undef ENABLE_GSS
 #include "libpq/auth.h"
 #include "miscadmin.h"
@@ -39,10 +45,13 @@ static const struct config_enum_entry modes[] = {
 };
 
 static int	mode = CFD_MAINTENANCE;
-static bool privileged = false; /* whose session this is */
+static bool privileged = false; /* whether this session's role can become superuser */
 static ClientAuthentication_hook_type previous_authentication = NULL;
 
-/* Is it one of those roles that can do on the host what the server can, or become one? */
+/*
+ * Whether the role is, or can become, a role that can do on the host what the
+ * server can.
+ */
 static bool
 reaches_superuser(Oid role)
 {
@@ -55,7 +64,10 @@ reaches_superuser(Oid role)
 	{
 		Form_pg_authid other = (Form_pg_authid) GETSTRUCT(tuple);
 
-		/* Who may make roles gives himself those that write files and run programs. */
+		/*
+		 * A role with CREATEROLE can grant itself the roles that write files
+		 * and run programs.
+		 */
 		if (other->rolsuper || other->rolcreaterole ||
 			other->oid == ROLE_PG_WRITE_SERVER_FILES || other->oid == ROLE_PG_EXECUTE_SERVER_PROGRAM)
 			reaches = is_member_of_role_nosuper(role, other->oid);
@@ -85,9 +97,10 @@ authenticated(Port *port, int status)
 }
 
 /*
- * Runs when the configuration is read again, which a session does before its next statement. An
- * error here would be one of the configuration's; the session ends at the next look at signals,
- * which comes before the statement is looked at.
+ * Assign hook. It runs when the configuration is reloaded, which a session
+ * does before its next statement. An error raised here would be an error of
+ * the configuration file, so we send ourselves SIGTERM; it is processed at the
+ * next CHECK_FOR_INTERRUPTS, before the statement is parsed.
  */
 static void
 mode_changed(int to, void *extra)

@@ -1,6 +1,7 @@
 /*
  * mode.h
- *	  The server's mode: whether superusers log in (docs/maintenance.md).
+ *	  The server's mode, which decides whether superusers may log in
+ *	  (docs/maintenance.md).
  */
 #ifndef CFD_SESSION_MODE_H
 #define CFD_SESSION_MODE_H

@@ -1,12 +1,13 @@
 /*
  * pins.c
- *	  Pins and progress in shared memory: see pins.h.
+ *	  Pins and progress in shared memory; see pins.h.
  *
- * A writer counts its writes: an odd number means that one is under way. A
- * collection that sees an even number after its boundary has been taken need not
- * wait: whatever that backend promotes later was allocated after the boundary.
+ * A writer counts its writes, and an odd count means that a write is under
+ * way. A collection that reads an even count after it has taken its boundary
+ * need not wait for that backend: whatever the backend promotes later is
+ * allocated beyond the boundary.
  *
- * Invariants: see pins.h.
+ * Invariants: as in pins.h.
  */
 #include "postgres.h"
 
@@ -22,25 +23,26 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
-/* How often a collection looks whether a writer is done. */
+/* Interval, in ms, at which a collection checks whether a writer is done. */
 #define LOOK_MS 5
 
 typedef struct Pin
 {
-	pg_atomic_uint64 writes;	/* odd: one is under way */
-	pg_atomic_uint32 holder;	/* database of a holder, or 0 */
+	pg_atomic_uint64 writes;	/* odd: a write is under way */
+	pg_atomic_uint32 holder;	/* database of a holder, or InvalidOid */
 	int			pid;
 	CfdGcProgress progress;
 	char		padding[PG_CACHE_LINE_SIZE];
 } Pin;
 
 /*
- * Nesting level of the transaction in which a batch of rows is promoted, and not all of it
- * written; 0: none. Until then unpinning has no effect.
+ * Nesting level of the transaction in which a batch of rows is promoted but
+ * not completely written; 0 if there is none. While it is set, unpinning has
+ * no effect.
  */
 static int	held = 0;
 
-/* The first one is nobody's: its `writes` counts sweeps. */
+/* Entry 0 belongs to no backend: its `writes` counts sweeps. */
 static Pin *pins = NULL;
 static Pin *mine = NULL;
 
@@ -86,7 +88,7 @@ at_exit(int code, Datum arg)
 	mine = NULL;
 }
 
-/* This backend's pin; NULL in a process that is no backend. */
+/* This backend's entry. Raises an error in a process that is not a backend. */
 static Pin *
 own(void)
 {
@@ -111,7 +113,7 @@ cfd_pin_writer(void)
 
 	if ((writes & 1) == 0)
 		pg_atomic_write_u64(&pin->writes, writes + 1);
-	/* The keeper must not hear of the promotion before others can see this. */
+	/* Other processes must see the pin before the keeper learns of the promotion. */
 	pg_memory_barrier();
 }
 
@@ -125,7 +127,7 @@ cfd_unpin_writer(void)
 	writes = pg_atomic_read_u64(&mine->writes);
 	if ((writes & 1) == 0)
 		return;
-	pg_write_barrier();			/* the row is on its page */
+	pg_write_barrier();			/* after the row is on its page */
 	pg_atomic_write_u64(&mine->writes, writes + 1);
 }
 
@@ -244,7 +246,7 @@ cfd_gc_progress_of(int n, CfdGcProgress *copy)
 {
 	if (pins == NULL || n >= MaxBackends)
 		return false;
-	/* May be torn; it is for people to look at. */
+	/* The copy may be torn, which is acceptable for a progress view. */
 	*copy = pins[n + 1].progress;
 	return true;
 }

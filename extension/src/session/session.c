@@ -1,11 +1,12 @@
 /*
  * session.c
- *	  Sessions in shared memory: see session.h.
+ *	  Keeper sessions in shared memory; see session.h.
  *
- * An array with an entry per PGPROC. There is no lock: a leader writes its entry
- * before it launches workers, and workers read no other.
+ * An array with one entry per PGPROC. No lock is needed: a leader writes its
+ * entry before it launches workers, and a worker reads only its leader's
+ * entry.
  *
- * Invariant: entries are empty but of processes that may have workers now.
+ * Invariant: only processes that may have parallel workers now have an entry.
  */
 #include "postgres.h"
 
@@ -22,7 +23,7 @@
 
 static CfdSession *sessions = NULL;
 static bool exit_registered = false;
-/* Running statements that have announced workers. */
+/* Number of running statements that have announced workers. */
 static int	announced = 0;
 
 static Size

@@ -1,11 +1,12 @@
 /*
  * session.h
- *	  Sessions of the keeper in PostgreSQL's shared memory, so that parallel
- *	  workers can join the session of their leader.
+ *	  The leaders' keeper sessions in shared memory, for parallel workers
+ *	  to join.
  *
- * Holds no key and no value. Nobody joins a session that its leader has not
- * announced to the keeper: the leader draws a pass when it begins a statement that
- * may have workers, and withdraws it when that ends (docs/security.md).
+ * Holds no keys and no values. A session can be joined only while its leader
+ * has announced that to the keeper: the leader draws a random pass when it
+ * starts a statement that may have workers, and withdraws it when the
+ * statement ends (docs/security.md).
  *
  * Invariant: a backend writes only its own entry, and clears it when the
  * statement ends, its channel closes or it exits.
@@ -24,13 +25,18 @@ typedef struct CfdSession
 extern void cfd_session_request_shmem(void);
 extern void cfd_session_init_shmem(void);
 /*
- * Lets parallel workers join this backend's session, until as many calls withdraw that. All
- * that was sent before is done when it returns, as after a fence.
+ * Lets parallel workers join this backend's session. Calls nest: the
+ * permission ends with the matching cfd_session_withdraw. Everything sent
+ * before has been processed when cfd_session_announce returns, as after a
+ * fence.
  */
 extern void cfd_session_announce(void);
 extern void cfd_session_withdraw(void);
 extern void cfd_session_clear(void);
-/* The leader's session in a parallel worker; else, or if it has none, false. */
+/*
+ * In a parallel worker, gets the leader's session. Returns false if this is no
+ * worker or the leader has no session.
+ */
 extern bool cfd_session_leader(CfdSession *session);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * ticket.c
- *	  Restore tickets: see ticket.h.
+ *	  The setting confide.restore_ticket; see ticket.h.
  *
- * The keeper counts a ticket once for a session, however often it is told of it.
+ * The keeper counts a ticket once per session, however often it is sent.
  *
  * Invariant: as in ticket.h.
  */

@@ -1,10 +1,13 @@
 /*
  * ticket.h
- *	  What lets this session take in export envelopes: confide.restore_ticket.
+ *	  The setting confide.restore_ticket, which permits this session to
+ *	  import export envelopes.
  *
- * Does not know what is in it, nor when it is told (session/channel.c).
+ * Does not know the ticket's contents, nor when it is sent
+ * (session/channel.c).
  *
- * Invariant: the keeper is told of each ticket that the setting has had while we sent messages.
+ * Invariant: the keeper is sent every ticket that the setting held while
+ * messages were sent.
  */
 #ifndef CFD_SESSION_TICKET_H
 #define CFD_SESSION_TICKET_H
@@ -14,7 +17,10 @@
 
 extern void cfd_ticket_init(void);
 extern bool cfd_has_ticket(void);
-/* The body of the message. False outside a transaction, where the database has no name. */
+/*
+ * Builds the message body. Returns false outside a transaction, where the
+ * database's name cannot be looked up.
+ */
 extern bool cfd_ticket_body(StringInfo body);
 
 #endif

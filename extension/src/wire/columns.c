@@ -1,8 +1,8 @@
 /*
  * columns.c
- *	  Columns of a batch: see columns.h.
+ *	  Encoding of a batch's columns; see columns.h.
  *
- * Invariant: as in columns.h.
+ * Invariant: the encoded form is the shorter of runs and list.
  */
 #include "postgres.h"
 
@@ -18,7 +18,10 @@ put_head(StringInfo body, uint32 form, uint32 count)
 	appendBinaryStringInfo(body, (const char *) &head, sizeof(head));
 }
 
-/* Rows of the run that begins with the first FID; whether they count up. */
+/*
+ * Length of the run that starts at the first FID. Sets *stride to 1 if the run
+ * counts up, and to 0 if it repeats one FID.
+ */
 static inline int
 run_length(const CfdFid *fids, int rows, uint32 *stride)
 {
@@ -36,7 +39,10 @@ run_length(const CfdFid *fids, int rows, uint32 *stride)
 	if (fids[0] == 0 || fids[1] != fids[0] + 1)
 		return 1;
 	*stride = 1;
-	/* A partition's last slot is followed by another partition's first: no run. */
+	/*
+	 * A run ends with its partition: the FID after the last slot belongs to
+	 * the next partition.
+	 */
 	while (n < rows && fids[n] == fids[0] + n && cfd_fid_slot(fids[n]) != 0)
 		n++;
 	return n;

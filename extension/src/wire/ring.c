@@ -1,8 +1,9 @@
 /*
  * ring.c
- *	  Setting up one side of a ring: see ring.h, which has the rest inline.
+ *	  Initialisation of one side of a ring; everything else is inline in
+ *	  ring.h.
  *
- * Invariant: a new ring stands at position 0 on both sides.
+ * Invariant: a new ring is at position 0 on both sides.
  */
 #include "postgres.h"
 

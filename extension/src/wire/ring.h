@@ -1,15 +1,15 @@
 /*
  * ring.h
- *	  The two byte rings of a channel, seen from the backend: writer of
- *	  requests, reader of answers.
+ *	  The two byte rings of a channel as the backend sees them: it writes
+ *	  requests and reads answers.
  *
- * Moves bytes that fit and positions; does not wait, wake or interpret. The
- * protocol of positions, of bytes beside them, and of sleep flags is told in
- * crates/contract, ring.rs.
+ * Moves bytes and positions. Does not wait, wake the peer or interpret
+ * messages. The protocol (positions, inline bytes stored beside a position,
+ * sleep flags) is described in crates/contract, ring.rs.
  *
  * Invariants: a side never reads its own position back from shared memory; the
- * peer's position is checked each time it is loaded (a false result means that
- * the peer broke the contract); every access stays inside the mapping.
+ * peer's position is checked each time it is loaded, and a false result means
+ * that the peer broke the protocol; every access stays inside the mapping.
  */
 #ifndef CFD_WIRE_RING_H
 #define CFD_WIRE_RING_H
@@ -22,27 +22,27 @@ typedef struct CfdRing
 	char	   *control;
 	char	   *data;
 	uint64		size;			/* a power of two */
-	uint64		mine;			/* own position, in bytes since the start */
-	uint64		published;		/* own position as the peer sees it */
-	uint64		announced;		/* ... as it was when the peer was last found awake, or woken */
+	uint64		mine;			/* own position, in bytes since the ring was created */
+	uint64		published;		/* own position as last stored for the peer */
+	uint64		announced;		/* own position when the peer was last known to be awake */
 	uint64		peer;			/* the peer's position as last loaded */
-	/* Reader: bytes that stood beside it, and where they belong. */
+	/* Reader: a copy of the inline bytes, and the position where they start. */
 	uint64		beside_at;
 	uint64		beside_count;
 	uint64		beside[CFD_BESIDE_WORDS];
-	/* Writer: how many messages have stood beside the own position. */
+	/* Writer: number of messages that were sent inline. */
 	uint64		besides;
 } CfdRing;
 
-/* The part of a word below its tag. */
+/* Mask for the part of a word below its tag. */
 #define CFD_BELOW_TAG ((UINT64CONST(1) << CFD_TAG_SHIFT) - 1)
-/* Room for bytes that may stand beside a position. */
+/* Largest message that can be sent inline, in bytes. */
 #define CFD_SMALL_BYTES (8 * CFD_BESIDE_WORDS)
 
 #define CFD_WORD64(ring, offset) ((uint64 *) ((ring)->control + (offset)))
 #define CFD_WORD32(ring, offset) ((uint32 *) ((ring)->control + (offset)))
 
-/* A side publishes its position at the latest after this part of the ring. */
+/* A side publishes its position at least once per this many bytes. */
 #define CFD_PUBLISH_PART(ring) ((ring)->size / 4)
 
 static inline void
@@ -52,7 +52,8 @@ cfd_ring_sleeps(CfdRing *ring, int flag, bool sleeps)
 }
 
 /*
- * Publishes the own position, with a tag. True: the peer sleeps and must be woken.
+ * Stores the own position, with a tag, where the peer reads it. Returns true
+ * if the peer sleeps; the caller must then wake it.
  */
 static inline bool
 cfd_ring_publish_with(CfdRing *ring, int position, int peer_flag, uint64 tag)
@@ -75,8 +76,8 @@ cfd_ring_publish(CfdRing *ring, int position, int peer_flag)
 }
 
 /*
- * Publishes the own position for a peer that is awake: one that sleeps need not be
- * woken before the next time.
+ * Stores the own position without looking at the peer's sleep flag. A sleeping
+ * peer sees it when it is next woken.
  */
 static inline void
 cfd_ring_publish_quietly(CfdRing *ring, int position)
@@ -85,14 +86,14 @@ cfd_ring_publish_quietly(CfdRing *ring, int position)
 	__atomic_store_n(CFD_WORD64(ring, position), ring->mine & CFD_BELOW_TAG, __ATOMIC_RELEASE);
 }
 
-/* Writer: bytes that can be put now, as far as we know. */
+/* Writer: free bytes, judged by the reader's position as last loaded. */
 static inline uint64
 cfd_ring_room(const CfdRing *ring)
 {
 	return ring->size - (ring->mine - ring->peer);
 }
 
-/* Writer: looks at the reader's position. */
+/* Writer: loads the reader's position. Returns false if it is impossible. */
 static inline bool
 cfd_ring_refresh_room(CfdRing *ring)
 {
@@ -104,7 +105,7 @@ cfd_ring_refresh_room(CfdRing *ring)
 	return true;
 }
 
-/* Writer: puts bytes for which there is room. */
+/* Writer: copies bytes into the ring. The caller has checked that there is room. */
 static inline void
 cfd_ring_put(CfdRing *ring, const void *bytes, uint64 length)
 {
@@ -118,8 +119,9 @@ cfd_ring_put(CfdRing *ring, const void *bytes, uint64 length)
 }
 
 /*
- * Writer: publishes bytes that have been put alone since the last time, and now
- * are beside the position, too: the first "count" of a buffer that ends in zeros.
+ * Writer: publishes a message that is in the ring already, and stores a copy
+ * of it inline. The message must be the only one since the last publication.
+ * "bytes" holds "count" bytes, padded with zeros to whole words.
  */
 static inline bool
 cfd_ring_publish_beside(CfdRing *ring, const uint64 *bytes, uint64 count)
@@ -128,7 +130,7 @@ cfd_ring_publish_beside(CfdRing *ring, const uint64 *bytes, uint64 count)
 	uint64		tag = (count | (++ring->besides & 3) << 6) << CFD_TAG_SHIFT;
 	uint64		before = 0;
 
-	/* Whoever sees one of these words sees all that was published before. */
+	/* A reader that sees one of these words also sees everything published before. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (int n = 0; n < CFD_BESIDE_WORDS; n++)
 	{
@@ -141,7 +143,10 @@ cfd_ring_publish_beside(CfdRing *ring, const uint64 *bytes, uint64 count)
 	return cfd_ring_publish_with(ring, CFD_CONTROL_WRITTEN, CFD_CONTROL_READER_SLEEPS, tag);
 }
 
-/* Reader: copies the bytes beside the writer's position, if it leaves them alone. */
+/*
+ * Reader: copies the inline bytes, unless the writer changes them meanwhile.
+ * In that case the reader takes them from the ring.
+ */
 static inline void
 cfd_ring_copy_beside(CfdRing *ring, uint64 word, uint64 count)
 {
@@ -166,14 +171,14 @@ cfd_ring_copy_beside(CfdRing *ring, uint64 word, uint64 count)
 	ring->beside_count = count;
 }
 
-/* Reader: bytes that can be taken now, as far as we know. */
+/* Reader: readable bytes, judged by the writer's position as last loaded. */
 static inline uint64
 cfd_ring_available(const CfdRing *ring)
 {
 	return ring->peer - ring->mine;
 }
 
-/* Reader: looks at the writer's position. */
+/* Reader: loads the writer's position. Returns false if it is impossible. */
 static inline bool
 cfd_ring_refresh_available(CfdRing *ring)
 {
@@ -189,7 +194,7 @@ cfd_ring_refresh_available(CfdRing *ring)
 	return true;
 }
 
-/* Reader: takes bytes that are available; "to" may be NULL. */
+/* Reader: takes bytes that are available. "to" may be NULL to skip them. */
 static inline void
 cfd_ring_take(CfdRing *ring, void *to, uint64 length)
 {

@@ -1,11 +1,11 @@
 /*
  * spin.c
- *	  Adaptive spinning: see spin.h.
+ *	  Adaptive spinning; see spin.h.
  *
- * A spin that hits keeps the budget at a few times the time it took; one that
- * misses halves it, down to nothing. When sleeps turn out to be short, one spin
- * in a while probes with the largest budget; a probe that misses makes the
- * next one rarer. It does not know what it waits for.
+ * A successful spin sets the budget to a few times the time it took. An
+ * unsuccessful one halves it, down to zero. When sleeps turn out to be short,
+ * an occasional spin probes with the largest budget; each unsuccessful probe
+ * makes the next one rarer.
  *
  * Invariant: an idle channel spins once, then sleeps.
  */
@@ -19,7 +19,7 @@
 #define PROBE_FIRST 4
 #define PROBE_LAST 1024
 
-/* Nanoseconds of one pause, measured once. */
+/* Duration of one pause instruction in nanoseconds, measured once per process. */
 static uint32
 pause_ns(void)
 {
@@ -91,8 +91,9 @@ cfd_spin(CfdSpin *spin, bool (*look) (void *), void *arg)
 	uint32		rounds = budget / pause;
 
 	/*
-	 * Whoever spins has just looked in vain: a pause comes first. Looks without
-	 * pauses steal the keeper's cache line and cost it more than they bring.
+	 * The caller has just looked in vain, so pause before looking again.
+	 * Polling without pauses keeps pulling the cache line from the keeper,
+	 * which costs more than it gains.
 	 */
 	for (uint32 n = 0; n < rounds; n++)
 	{

@@ -1,8 +1,10 @@
 /*
  * spin.h
- *	  How long to look again before going to sleep, learnt from what looking
- *	  again has brought: the same rules as the keeper's (crates/channel,
- *	  spin.rs). Not the sleeping itself.
+ *	  Decides how long to poll before going to sleep, from how well polling
+ *	  has worked so far.
+ *
+ * Follows the same rules as the keeper (crates/channel, spin.rs). Does not
+ * sleep itself.
  *
  * Invariant: one wait never spins longer than CFD_SPIN_LIMIT_NS.
  */
@@ -25,9 +27,12 @@ typedef struct CfdSpin
 } CfdSpin;
 
 extern void cfd_spin_init(CfdSpin *spin);
-/* Looks until a look is true or the budget is used up. */
+/*
+ * Polls until look(arg) returns true or the budget is used up. Returns the
+ * last result.
+ */
 extern bool cfd_spin(CfdSpin *spin, bool (*look) (void *), void *arg);
-/* The sleep that followed the last miss is over. */
+/* To be called after the sleep that followed an unsuccessful cfd_spin. */
 extern void cfd_spin_woken(CfdSpin *spin);
 
 #endif
