@@ -1,6 +1,6 @@
 /*
  * rows.c
- *	  The rows of a batch, copied: see rows.h.
+ *	  Copies of the rows of one batch; see rows.h.
  */
 #include "postgres.h"
 
@@ -8,7 +8,10 @@
 #include "batch/rows.h"
 #include "executor/executor.h"
 
-/* In the memory context of the execution. */
+/*
+ * The slots live in the current memory context, which must be the executor's
+ * per-query context.
+ */
 void
 cfd_rows_init(CfdRows *rows, const CustomScanState *node, int room)
 {

@@ -1,9 +1,12 @@
 /*
  * rows.h
- *	  The rows of a batch, copied into slots of their own: for nodes that give out whole rows once the
- *	  keeper has answered. One batch at a time; what becomes of the rows is the node's affair.
+ *	  Copies of the rows of one batch, for plan nodes that return whole
+ *	  rows after the keeper has answered.
  *
- * Invariant: a batch has at most `room` rows, and ends with the row that makes it larger than CFD_ROWS_BYTES_MAX.
+ * Holds one batch at a time. Does not decide what happens to the rows.
+ *
+ * Invariant: a batch has at most `room` rows, and ends with the row that makes
+ * it larger than CFD_ROWS_BYTES_MAX.
  */
 #ifndef CFD_BATCH_ROWS_H
 #define CFD_BATCH_ROWS_H
@@ -12,21 +15,21 @@
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 
-/* Bytes of a batch's rows. */
+/* Size limit of a batch's rows in bytes. */
 #define CFD_ROWS_BYTES_MAX (512 * 1024)
 
 typedef struct CfdRows
 {
-	const CustomScanState *node;	/* whose rows they are */
-	TupleTableSlot **slots;		/* made when they are needed */
-	int			room;			/* rows of a batch at most */
-	int			made;			/* slots */
-	Size		bytes;			/* of the batch's rows */
+	const CustomScanState *node;	/* plan node whose rows these are */
+	TupleTableSlot **slots;		/* created on demand */
+	int			room;			/* maximum number of rows in a batch */
+	int			made;			/* number of slots created */
+	Size		bytes;			/* size of the current batch's rows */
 } CfdRows;
 
 extern void cfd_rows_init(CfdRows *rows, const CustomScanState *node, int room);
 
-/* Copies `row` as row number `index` of the batch. Returns whether there is room for another. */
+/* Copies `row` as row number `index` of the batch. Returns whether another row fits. */
 extern bool cfd_rows_add(CfdRows *rows, int index, TupleTableSlot *row);
 extern void cfd_rows_end(CfdRows *rows);
 

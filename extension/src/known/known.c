@@ -1,11 +1,12 @@
 /*
  * known.c
- *	  The table of known facts: see known.h.
+ *	  The cache of facts; see known.h.
  *
- * A scope's part of it is an open hash table. Ending a scope is a new stamp: entries with an old
- * one are free. Scopes that know something are few, and are looked through one after the other.
+ * Each scope has its own hash table with open addressing. Emptying a scope
+ * gives it a new stamp, and entries with an old stamp count as free. Few
+ * scopes hold facts at a time, so a lookup goes through all of them.
  *
- * Invariants: as in known.h; a table is never more than half full.
+ * Invariants: as in known.h; a table is at most half full.
  */
 #include "postgres.h"
 
@@ -14,24 +15,27 @@
 #include "session/pins.h"
 #include "utils/memutils.h"
 
-/* Entries of a table when it is made, at most, and so many that it is kept for the next facts. */
+/*
+ * Size of a new table, maximum size, and the size up to which an emptied table
+ * is kept for reuse, in entries.
+ */
 #define ENTRIES_FIRST 256
 #define ENTRIES_MAX (1024 * 1024)
 #define ENTRIES_KEPT 8192
-/* Longer operands are asked for again. */
+/* Longer operands are not cached. */
 #define COPIED_MAX (64 * 1024)
-/* Operands in bytes are told apart by their ends first. */
+/* Operands given as bytes are hashed by this many bytes at either end. */
 #define HASHED_BYTES 64
 
 struct CfdFact
 {
-	uint64		stamp;			/* the scope's: valid */
+	uint64		stamp;			/* equal to the scope's stamp if the entry is valid */
 	uint64		a;
 	uint64		b;
 	uint64		answer;
-	const void *bytes;			/* an operand, or NULL */
+	const void *bytes;			/* an operand given as bytes, or NULL */
 	uint32		length;
-	uint32		function;		/* kind, then what identifies it among those of its kind */
+	uint32		function;		/* kind in the high byte, then a number within the kind */
 };
 
 CfdScope	cfd_known[CFD_SCOPES];
@@ -42,7 +46,7 @@ static uint64 last_stamp = 0;
 
 /* ---------- scopes ---------- */
 
-/* Puts a scope into the list; those that there are once stand in the order of their names. */
+/* Adds a scope to the list. Global scopes are kept in the order of CfdScopeName. */
 static void
 list_scope(CfdScope *scope)
 {
@@ -141,7 +145,7 @@ is_same(const CfdFact *x, const CfdFact *y)
 		(x->length == 0 || memcmp(x->bytes, y->bytes, x->length) == 0);
 }
 
-/* The entry of a fact, or a free one. */
+/* Finds the entry of a fact, or the free entry where it belongs. */
 static inline CfdFact *
 cfd_known_entry(const CfdScope *scope, const CfdFact *fact)
 {
@@ -154,7 +158,7 @@ cfd_known_entry(const CfdScope *scope, const CfdFact *fact)
 	}
 }
 
-/* Makes room for one more fact; false: there may be no more. */
+/* Makes room for one more fact. Returns false if the table is at its limit. */
 static bool
 cfd_known_make_room(CfdScope *scope)
 {
@@ -184,7 +188,10 @@ cfd_known_make_room(CfdScope *scope)
 	return true;
 }
 
-/* The entry of a fact in a scope, which is made if it is new (`answer` as given); NULL: no room. */
+/*
+ * Finds or creates the entry of a fact in a scope. A new entry gets
+ * fact->answer. Returns NULL if there is no room.
+ */
 static CfdFact *
 cfd_known_put(CfdScope *scope, CfdFactKind kind, const CfdFact *fact)
 {
@@ -207,7 +214,7 @@ cfd_known_put(CfdScope *scope, CfdFactKind kind, const CfdFact *fact)
 	return entry;
 }
 
-/* What a scope knows, or NULL. */
+/* Looks up a fact in one scope. Returns NULL if it is not there. */
 static inline const CfdFact *
 cfd_known_look_up(const CfdScope *scope, CfdFactKind kind, const CfdFact *fact)
 {
@@ -219,7 +226,7 @@ cfd_known_look_up(const CfdScope *scope, CfdFactKind kind, const CfdFact *fact)
 	return entry->stamp == scope->stamp ? entry : NULL;
 }
 
-/* A fact's function: its kind, and what tells it apart from others of its kind. */
+/* Combines the kind and a number that is unique within the kind. */
 static inline uint32
 function_of(CfdFactKind kind, uint32 which)
 {
@@ -245,7 +252,7 @@ cfd_known_put_order(CfdScope *scope, uint16 comparison, CfdFid a, CfdFid b, uint
 	CfdFact		fact = about_order(comparison, a, b);
 	CfdFact    *entry = cfd_known_put(scope, CFD_FACT_ORDER, &fact);
 
-	/* Several tests of the same values: each leaves less possible. */
+	/* Each test of the same two values rules out further orders. */
 	if (entry != NULL)
 		entry->answer &= possible;
 }

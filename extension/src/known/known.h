@@ -1,23 +1,29 @@
 /*
  * known.h
- *	  Known facts, one table: from a function and its operands to the answer, so that what the
- *	  keeper has said already is not asked again.
+ *	  A cache of facts: it maps a function and its operands to the answer,
+ *	  so that the keeper is not asked for what it has already said.
  *
- * Whoever sees many operations coming (a search, a sort, an index build, an estimate, a result) has
- * the keeper do them together and leaves the answers here; operations (ops/), input and output
- * (value/) look here before they ask. So these know nothing of nodes and indexes.
+ * A caller that knows that many operations follow (a search, a sort, an index
+ * build, an estimate, a result) has the keeper perform them in one round trip
+ * and stores the answers here. Operators (ops/) and input and output functions
+ * (value/) look here before they ask the keeper. They need not know about plan
+ * nodes or indexes.
  *
- * A fact is one of four kinds, by what its function does: it compares two values, places one among
- * the keys of a page, takes an envelope in, or gives one out. What is too much to be told one by one
- * (ranks of a million values, envelopes in the order in which they will be written) is not put
- * here but found by a *source*, which the table asks.
+ * There are four kinds of facts: the order of two values, the position of a
+ * value among the keys of a page, the value of an incoming envelope, and the
+ * envelope of an outgoing value. Facts that are too many to be stored one by
+ * one (ranks of a million values, envelopes in the order in which they will be
+ * written) are not copied into the table. They come from a *source*, a
+ * callback that the table asks.
  *
- * Each fact and source is in a scope, and ends with it: cfd_known_end is the one end of life.
- * Some scopes there are once; who has several things of one life at a time has scopes of its own.
+ * Every fact and source belongs to a scope and ends with it, through
+ * cfd_known_end. Most scopes are global; a caller that needs several scopes of
+ * the same lifetime allocates its own.
  *
- * Invariants: what is told is what the keeper would answer, of operands and functions for which it
- * was asked, but for what an estimator is told to assume; facts about identifiers count for nothing
- * once garbage was swept, since these may name other values then; nothing outlives its scope.
+ * Invariants: a stored answer is the one the keeper would give for these
+ * operands, except for what an estimator is told to assume; facts about FIDs
+ * are ignored after a sweep of garbage, because a FID may name another value
+ * by then; nothing outlives its scope.
  */
 #ifndef CFD_KNOWN_KNOWN_H
 #define CFD_KNOWN_KNOWN_H
@@ -27,10 +33,10 @@
 
 typedef enum CfdFactKind
 {
-	CFD_FACT_ORDER,				/* (comparison, a, b): which orders are possible */
-	CFD_FACT_PLACE,				/* (comparison, value, keys): how many come before it, and through it */
-	CFD_FACT_INPUT,				/* (type, modifier and place, envelope): the value */
-	CFD_FACT_ENVELOPE,			/* (type, value): its envelope; of sources only */
+	CFD_FACT_ORDER,				/* (comparison, a, b): the orders that are possible */
+	CFD_FACT_PLACE,				/* (comparison, value, keys): keys below it, and keys up to it */
+	CFD_FACT_INPUT,				/* (type, typmod, place, envelope): the value's FID */
+	CFD_FACT_ENVELOPE,			/* (type, value): its envelope; only from sources */
 	CFD_FACT_KINDS
 } CfdFactKind;
 
@@ -39,103 +45,119 @@ typedef enum CfdFactKind
 typedef struct CfdFact CfdFact;
 typedef struct CfdSource CfdSource;
 
-/* All of it zero but for `context`: a scope in which nothing is known. */
+/* A scope that is zeroed, except possibly for `context`, is valid and empty. */
 typedef struct CfdScope
 {
-	MemoryContext context;		/* of the table; NULL: TopMemoryContext */
-	struct CfdScope *next;		/* of those that know anything */
+	MemoryContext context;		/* memory context of the table; NULL: TopMemoryContext */
+	struct CfdScope *next;		/* next in the list of scopes that hold facts */
 	bool		listed;
-	uint64		stamp;			/* of facts that are valid */
-	uint64		sweeps;			/* of garbage, before anything was asked */
+	uint64		stamp;			/* stamp of the valid entries */
+	uint64		sweeps;			/* number of sweeps when the scope began */
 	uint32		count;
-	uint32		mask;			/* entries - 1 */
-	CfdFact    *facts;			/* an open hash table */
+	uint32		mask;			/* number of entries - 1 */
+	CfdFact    *facts;			/* hash table with open addressing */
 	CfdSource  *sources;
-	MemoryContext copies;		/* of operands */
-	uint32		kinds[CFD_FACT_KINDS];	/* facts and sources of each kind */
+	MemoryContext copies;		/* memory context of copied operands */
+	uint32		kinds[CFD_FACT_KINDS];	/* number of facts and sources by kind */
 } CfdScope;
 
-/* What there is once. */
+/* Global scopes. */
 typedef enum CfdScopeName
 {
 	CFD_SCOPE_ESTIMATE,			/* one call of an estimator */
-	CFD_SCOPE_SORTED,			/* the row that a sort has just given */
-	CFD_SCOPE_SEARCH,			/* of a B-tree, for one page or descent */
-	CFD_SCOPE_INSERTION,		/* into the indexes of the row that is written */
-	CFD_SCOPE_PLANNING,			/* the outermost planning */
-	CFD_SCOPE_BUILD,			/* index builds of a utility statement */
-	CFD_SCOPE_MESSAGE,			/* one message of the client */
-	CFD_SCOPE_BACKEND,			/* sources that are always there */
+	CFD_SCOPE_SORTED,			/* the row a sort has just returned */
+	CFD_SCOPE_SEARCH,			/* a B-tree search, for one page or descent */
+	CFD_SCOPE_INSERTION,		/* insertion into the indexes of one row */
+	CFD_SCOPE_PLANNING,			/* the outermost call of the planner */
+	CFD_SCOPE_BUILD,			/* index builds of one utility statement */
+	CFD_SCOPE_MESSAGE,			/* one client message */
+	CFD_SCOPE_BACKEND,			/* sources that live as long as the backend */
 	CFD_SCOPES
 } CfdScopeName;
 
 extern CfdScope cfd_known[CFD_SCOPES];
 
-/* Ends what was known in a scope, and notes that something is about to be asked. */
+/* Empties a scope and prepares it for new facts. */
 extern void cfd_known_begin(CfdScope *scope);
-/* Never raises an error. */
+/* Empties a scope. Never raises an error. */
 extern void cfd_known_end(CfdScope *scope);
-/* A statement begins, or the outermost one ends: what its scans have left. */
+/*
+ * Ends the scopes of a statement. Called when a statement begins, and when the
+ * outermost one ends.
+ */
 extern void cfd_known_end_statement(void);
-/* The client's message is done, or the channel closes. */
+/* Ends the scopes of a client message. Also called when the channel closes. */
 extern void cfd_known_end_message(void);
 
 /* ---------- orders ---------- */
 
-/* Orders in which two values may be; tests hold for some of them. As the generated list has them. */
+/*
+ * Bit mask of the orders that two values may have. A test (<, <=, ...) holds
+ * for some of them. The bits agree with the generated list of operators.
+ */
 #define CFD_ORDER_LESS 1
 #define CFD_ORDER_EQUAL 2
 #define CFD_ORDER_GREATER 4
 #define CFD_ORDER_ANY 7
 
-/* Orders are found out only by comparisons of this kind; `comparison` is a signature. */
+/*
+ * Facts about orders. `comparison` is the signature of the comparison
+ * function. Only comparisons of the same signature see the fact.
+ */
 extern void cfd_known_put_order(CfdScope *scope, uint16 comparison, CfdFid a, CfdFid b, uint8 possible);
 extern uint8 cfd_known_find_orders(uint16 comparison, CfdFid a, CfdFid b);
 extern bool cfd_known_find_order(uint16 comparison, CfdFid a, CfdFid b, int *order);
 
 /* ---------- other facts ---------- */
 
-/* The keys stay where they are as long as the scope. */
+/* The keys are not copied. They must stay unchanged as long as the scope. */
 extern void cfd_known_put_place(CfdScope *scope, uint16 comparison, CfdFid value,
 								const CfdFid *keys, uint32 count, uint32 less, uint32 up_to);
 extern bool cfd_known_find_place(uint16 comparison, CfdFid value, const CfdFid *keys, uint32 count,
 								 uint32 *less, uint32 *up_to);
 
 /*
- * The same envelope in one message of the client is the same value, so that PostgreSQL sees equal
- * constants as equal (GROUP BY f(x, '...')). Envelopes are copied: ciphertext, never values.
+ * Within one client message, equal envelopes yield the same FID, so that
+ * PostgreSQL recognises equal constants (GROUP BY f(x, '...')). Envelopes are
+ * copied; they are ciphertext.
  */
 extern void cfd_known_put_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length, CfdFid value);
-/* 0: not known. */
+/* Returns 0 if there is no such fact. */
 extern CfdFid cfd_known_find_input(uint8 type, int32 typmod, uint8 place, const void *envelope, uint32 length);
 
 extern bool cfd_known_find_envelope(uint8 type, CfdFid value, const char **envelope, uint32 *length);
 
 /* ---------- sources ---------- */
 
-/* The head of whatever can find facts of one kind out. */
+/* Base of a source, which can find out facts of one kind. */
 struct CfdSource
 {
-	CfdSource  *next;			/* of its scope; the newest is asked first */
-	CfdScope   *scope;			/* NULL: in none */
+	CfdSource  *next;			/* next in its scope; the newest is asked first */
+	CfdScope   *scope;			/* NULL: not in a scope */
 	CfdFactKind kind;
-	/* Of orders: whether it is known, or can be found out; and whether it has a value. */
+	/*
+	 * Orders: whether the source can tell the order of a and b, and whether it
+	 * covers a value.
+	 */
 	bool		(*order) (CfdSource *source, CfdFid a, CfdFid b, int *order);
 	bool		(*has) (const CfdSource *source, CfdFid value);
-	/* Of envelopes. */
+	/* Envelopes: whether the source has one for the value. */
 	bool		(*envelope) (CfdSource *source, uint8 type, CfdFid value, const char **envelope, uint32 *length);
 };
 
 extern void cfd_known_add_source(CfdScope *scope, CfdSource *source);
-/* Takes it out of its scope, if it is in one. */
+/* Removes a source from its scope. Does nothing if it is in none. */
 extern void cfd_known_drop_source(CfdSource *source);
 
-/* ---------- what operations ask ---------- */
+/* ---------- lookups by operators ---------- */
 
-/* Facts and sources of all scopes. */
+/* Number of facts and sources of each kind in all scopes. */
 extern uint32 cfd_known_kinds[CFD_FACT_KINDS];
 
-/* What a test gives that holds for some orders, if that is known. */
+/*
+ * Result of a test that holds for the orders in `holds`. Returns false if it
+ * is not known.
+ */
 static inline bool
 cfd_known_test(uint16 comparison, uint8 holds, CfdFid a, CfdFid b, bool *result)
 {
@@ -148,14 +170,14 @@ cfd_known_test(uint16 comparison, uint8 holds, CfdFid a, CfdFid b, bool *result)
 	return (possible & holds) == 0 || (possible & ~holds) == 0;
 }
 
-/* The order of two values, if it is known. */
+/* Order of two values. Returns false if it is not known. */
 static inline bool
 cfd_known_order(uint16 comparison, CfdFid a, CfdFid b, int *order)
 {
 	return unlikely(cfd_known_kinds[CFD_FACT_ORDER] > 0) && cfd_known_find_order(comparison, a, b, order);
 }
 
-/* Whether the order of an index build's rows has a value. */
+/* Whether a running index build covers the value. */
 static inline bool
 cfd_known_in_build(CfdFid value)
 {

@@ -1,14 +1,16 @@
 /*
  * programs.c
- *	  Programs that are registered with the keeper, for as long as the session: see
+ *	  Programs registered with the keeper during this session; see
  *	  compile.h.
  *
- * A program's bytes do not depend on constants, so a query that comes again finds
- * its program. When there are too many, all are forgotten but those that the message
- * being made names, and whoever still uses one registers it again: the epoch tells.
+ * A program does not contain constants, so a query that is run again finds its
+ * program. When there are too many, all are dropped except those that the
+ * message under construction names. The epoch then changes, and other users
+ * register their programs again.
  *
- * Invariants: a handle is used only in the epoch and with the connection that
- * it is from; what a message names is not forgotten before the message is sent.
+ * Invariants: a handle is used only in its own epoch and on its own
+ * connection; a program named by the message under construction is not dropped
+ * before that message is sent.
  */
 #include "postgres.h"
 
@@ -17,7 +19,7 @@
 #include "program/compile.h"
 #include "utils/memutils.h"
 
-/* More than so many are forgotten, unless one message names them all. */
+/* Number of programs kept, unless a single message names more. */
 #define PROGRAMS_MAX 256
 
 typedef struct Registered
@@ -26,7 +28,7 @@ typedef struct Registered
 	uint32		handle;
 	int			length;
 	unsigned char *bytes;
-	uint64		message;		/* the last that named it */
+	uint64		message;		/* last message that named it */
 } Registered;
 
 static Registered *programs = NULL;
@@ -36,7 +38,7 @@ static uint32 generation = 0;
 static uint64 epoch = 1;
 static uint64 message = 1;
 
-/* The keeper that they were registered with is gone. */
+/* The keeper with which they were registered is gone. */
 static void
 forget_all(void)
 {
@@ -45,7 +47,7 @@ forget_all(void)
 	epoch++;
 }
 
-/* Forgets what the message being made does not name. */
+/* Drops every program that the message under construction does not name. */
 static void
 forget_others(void)
 {
@@ -74,7 +76,7 @@ forget_others(void)
 	pfree(handles);
 }
 
-/* Room for one more program. */
+/* Makes room for one more program. */
 static void
 make_room(void)
 {

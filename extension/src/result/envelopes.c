@@ -1,13 +1,15 @@
 /*
  * envelopes.c
- *	  Envelopes of many values in one round trip: see envelopes.h.
+ *	  Fetching the envelopes of many values in one round trip; see
+ *	  envelopes.h.
  *
- * The first value that is written asks for its envelope and those of all behind it; where
- * an answer ends early (it is bounded, or a value has no envelope), the next one
- * does so again.
+ * The first value that is written requests its own envelope and those of all
+ * values after it. If the answer ends early, because it is limited in size or
+ * a value has no envelope, the next value repeats that.
  *
- * Of few values those that are kept (delivery.h) are not asked for; the others are, also if it is one,
- * in the form that has them kept, or brings the client the key of their column.
+ * For a small result, envelopes in the delivery cache (delivery.h) are not
+ * requested. The others are, even a single one, in a form that can be cached
+ * or that brings the client the column's key.
  *
  * Invariants: as in envelopes.h.
  */
@@ -24,12 +26,12 @@
 
 #define FIRST_ROOM 64
 
-/* What is known of a value's envelope. */
+/* An envelope found for a value. */
 typedef struct CfdGiven
 {
-	const char *envelope;		/* NULL: it is asked for alone */
+	const char *envelope;		/* NULL: to be requested alone */
 	uint32		length;
-	bool		keyed;			/* brings the key of its column */
+	bool		keyed;			/* contains its column's key */
 } CfdGiven;
 
 int
@@ -43,8 +45,9 @@ cfd_protected_columns(TupleDesc desc)
 }
 
 /*
- * Whether the text of such a value may hold that of a protected one, which the client does not
- * open: a record, an array of them, a domain over one.
+ * Whether the text of such a value may contain the text of a protected one,
+ * which the client does not open: records, arrays of records, domains over
+ * records.
  */
 static bool
 may_hold_values(Oid type)
@@ -119,7 +122,7 @@ cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot)
 	}
 }
 
-/* Asks for envelopes; false if there is none to be had so. */
+/* Requests envelopes. Returns false if none could be had in a batch. */
 static bool
 cfd_envelopes_ask(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, int count)
 {
@@ -153,7 +156,10 @@ next_sealed(CfdEnvelopes *list)
 	return sealed;
 }
 
-/* Asks for the next envelope and all behind it; false if there is none to be had so. */
+/*
+ * Requests the next envelope and all after it. Returns false if that is not
+ * possible.
+ */
 static bool
 cfd_envelopes_fetch(CfdEnvelopes *list)
 {
@@ -164,9 +170,12 @@ cfd_envelopes_fetch(CfdEnvelopes *list)
 	return cfd_envelopes_ask(list, 0, list->asked + list->next, count);
 }
 
-/* ---------- of few values ---------- */
+/* ---------- small results ---------- */
 
-/* The form that a value is asked for in: one of those of a column brings its key. */
+/*
+ * Form in which to request a value. Only one value per column brings the
+ * column's key.
+ */
 static uint8
 form_of(CfdFid fid, const CfdWireWanted *before, int count)
 {
@@ -182,7 +191,10 @@ form_of(CfdFid fid, const CfdWireWanted *before, int count)
 	return form;
 }
 
-/* Asks for what is not known; values whose numbers are given. */
+/*
+ * Requests the envelopes that were not in the cache. `numbers` are the
+ * positions of these values in list->given.
+ */
 static void
 ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, const int *numbers, int count)
 {
@@ -201,7 +213,10 @@ ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, con
 	list->left = cfd_reader(NULL, 0);
 }
 
-/* Finds the envelopes of all values from the next one on, if they are few; false: they are not. */
+/*
+ * Finds the envelopes of the remaining values if they are few. Returns false
+ * otherwise.
+ */
 static bool
 cfd_envelopes_give(CfdEnvelopes *list)
 {
@@ -234,7 +249,7 @@ cfd_envelopes_give(CfdEnvelopes *list)
 		numbers[missing++] = i;
 	}
 	MemoryContextSwitchTo(before);
-	/* Who asks for one alone is told errors of earlier messages as well. */
+	/* A request for a single value also reports errors of earlier one-way messages. */
 	if (missing > 1 || (missing == 1 && wanted[0].form != CFD_DELIVERY_SESSION && !cfd_channel.outstanding))
 		ask_for_rest(list, period, wanted, numbers, missing);
 	return true;

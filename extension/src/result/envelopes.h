@@ -1,14 +1,16 @@
 /*
  * envelopes.h
- *	  Envelopes of the protected values of rows that are about to be written to the
- *	  client: noted in the order in which output functions will ask for them, and
- *	  asked for together.
+ *	  Envelopes of the protected values in rows that are about to be sent
+ *	  to the client.
  *
- * Does not decide which rows are noted, nor keep any.
+ * Values are noted in the order in which the output functions will ask for
+ * them, and their envelopes are fetched in one round trip. Does not decide
+ * which rows are noted, and keeps no rows.
  *
- * Invariants: a value gets its own envelope or none, also if output functions ask for
- * others in between; a value whose envelope did not come with the others is asked for
- * alone by whoever writes it, so that its error is raised where its row is written.
+ * Invariants: a value gets its own envelope or none, even if output functions
+ * ask for other values in between; a value without an envelope in the batch is
+ * requested alone when it is written, so that its error is raised at its own
+ * row.
  */
 #ifndef CFD_RESULT_ENVELOPES_H
 #define CFD_RESULT_ENVELOPES_H
@@ -18,36 +20,39 @@
 #include "wire/wire.h"
 #include "executor/tuptable.h"
 
-/* So many rows and values, but for the last row's, are asked for together. */
+/* Limits of one request. The last row may exceed the number of values. */
 #define CFD_ENVELOPE_ROWS_MAX 4096
 #define CFD_ENVELOPE_VALUES_MAX 16384
 
 typedef struct CfdEnvelopes
 {
-	MemoryContext context;		/* of answers; NULL: nothing is noted here */
-	int			columns;		/* protected ones, their numbers and types */
+	MemoryContext context;		/* memory context of answers; NULL: not active */
+	int			columns;		/* protected columns, with their numbers and types */
 	AttrNumber *numbers;
 	uint8	   *types;
-	int			values;			/* noted as the request has them */
+	int			values;			/* values noted, in the format of the request */
 	int			room;
 	CfdWireWanted *asked;
 	char	   *answer;
-	CfdReader	left;			/* what of it is not used yet */
-	int			next;			/* value that is written next */
-	bool		remote;			/* all of them go to the client, who opens each */
-	struct CfdGiven *given;		/* of few values: from this one on, all; NULL: none */
+	CfdReader	left;			/* unread rest of the answer */
+	int			next;			/* next value to be written */
+	bool		remote;			/* all values go to the client, which opens each one */
+	struct CfdGiven *given;		/* envelopes of a small result from given_from on; NULL: none */
 	int			given_from;
-	uint64		period;			/* in which they were asked for */
+	uint64		period;			/* delivery period in which they were requested */
 } CfdEnvelopes;
 
-/* How many columns are protected. */
+/* Number of protected columns. */
 extern int	cfd_protected_columns(TupleDesc desc);
-/* Begins in the current context; answers go to the one given. */
+/* Starts a list in the current memory context; answers are allocated in `answers`. */
 extern void cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote);
 extern void cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot);
-/* Forgets what was noted, and answers. */
+/* Forgets the noted values and their envelopes. */
 extern void cfd_envelopes_clear(CfdEnvelopes *list);
-/* The envelope of the value that is written now, if it comes with others. */
+/*
+ * Gets the envelope of the value being written. Returns false if it must be
+ * requested alone.
+ */
 extern bool cfd_envelopes_next(CfdEnvelopes *list, CfdFid fid, uint8 type,
 							   const char **envelope, uint32 *length);
 

@@ -1,9 +1,9 @@
 /*
  * handover.c
- *	  Rows that a parallel worker hands over to its leader: see handover.h.
+ *	  Rows that a parallel worker passes to its leader; see handover.h.
  *
- * Rows whose making has sent nothing pass at once. The first that are held back are few, so
- * that a leader that wants few rows does not wait long.
+ * Rows that needed no message pass at once. The first batches are small, so
+ * that a leader that needs few rows does not wait long.
  *
  * Invariant: as in handover.h.
  */
@@ -24,10 +24,10 @@ typedef struct Handover
 {
 	DestReceiver pub;
 	DestReceiver *to;
-	MemoryContext context;		/* of the rows; NULL: no run */
+	MemoryContext context;		/* memory context of the rows; NULL: no run */
 	TupleTableSlot *slot;
 	int			rows;
-	int			most;			/* rows that are held back next */
+	int			most;			/* size of the current batch in rows */
 	Size		bytes;
 	MinimalTuple tuples[ROWS_MAX];
 } Handover;
@@ -90,7 +90,7 @@ handover_shut_down(DestReceiver *self)
 	handover.to->rShutdown(handover.to);
 }
 
-/* The real receiver is destroyed by whoever made it. */
+/* The wrapped receiver is destroyed by its creator. */
 static void
 handover_destroy(DestReceiver *self)
 {

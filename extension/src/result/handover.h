@@ -1,13 +1,14 @@
 /*
  * handover.h
- *	  Rows that a parallel worker hands over to its leader.
+ *	  Rows that a parallel worker passes to its leader.
  *
- * A value that a worker has computed is known to the keeper by messages that nobody waits for. The
- * leader, which has a channel of its own, may name it as soon as it has the row. So a worker's rows
- * are held back until the keeper has done what was sent before them, many at a time.
+ * A worker computes values with one-way messages. The leader has a channel of
+ * its own and may name such a value as soon as it has the row. A worker's rows
+ * are therefore held back, many at a time, until the keeper has processed
+ * everything sent before them.
  *
- * Invariant: no row leaves a worker before the keeper has done what made its values; rows leave in
- * their order.
+ * Invariant: no row leaves a worker before the keeper has processed the
+ * messages that created its values; rows keep their order.
  */
 #ifndef CFD_RESULT_HANDOVER_H
 #define CFD_RESULT_HANDOVER_H
@@ -15,9 +16,12 @@
 #include "postgres.h"
 #include "executor/execdesc.h"
 
-/* A receiver that takes the place of a worker's; any other one as it is. */
+/*
+ * Returns a receiver that wraps a parallel worker's. Any other receiver is
+ * returned unchanged.
+ */
 extern DestReceiver *cfd_handover_receiver(QueryDesc *query);
-/* Does away with it, after a run. */
+/* Releases the receiver after a run. */
 extern void cfd_handover_end(void);
 
 #endif

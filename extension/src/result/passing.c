@@ -1,9 +1,11 @@
 /*
  * passing.c
- *	  A receiver before the one that writes to the client: see passing.h.
+ *	  A receiver in front of the one that writes to the client; see
+ *	  passing.h.
  *
- * A record says only in each row what is in it: its text is made once for nothing, which value/shown.c
- * refuses where there is something protected.
+ * The contents of a record are known only row by row. The receiver therefore
+ * calls the record's output function once and discards the result;
+ * value/shown.c raises the error if the record contains something protected.
  *
  * Invariant: as in passing.h.
  */
@@ -21,7 +23,7 @@
 #include "utils/lsyscache.h"
 #include "value/shown.h"
 
-/* Check each record, of which only the row tells what is in it. */
+/* Checks the records of a row, whose contents only the row itself tells. */
 static void
 check_records(TupleTableSlot *slot)
 {
@@ -66,7 +68,10 @@ refuse_within(const Form_pg_attribute attribute)
 			 errhint("Select the protected values as columns of their own.")));
 }
 
-/* A protected value, or an array of them: these a proxy opens. */
+/*
+ * Whether the type is protected or an array of a protected type, which a proxy
+ * opens.
+ */
 static bool
 is_opened(Oid type)
 {
@@ -99,7 +104,7 @@ pass_shutdown(DestReceiver *self)
 	passing->to->rShutdown(passing->to);
 }
 
-/* The real receiver is destroyed by whoever made it. */
+/* The wrapped receiver is destroyed by its creator. */
 static void
 pass_destroy(DestReceiver *self)
 {
@@ -118,7 +123,10 @@ may_hold_protected(TupleDesc desc)
 	return false;
 }
 
-/* What an outermost statement puts aside is for the client, too: rows of RETURNING and CALL. */
+/*
+ * Rows that the outermost statement stores, as for RETURNING and CALL, are for
+ * the client, too.
+ */
 static bool
 is_for_client(const DestReceiver *to, bool outermost)
 {

@@ -1,12 +1,14 @@
 /*
  * passing.h
- *	  Rows on their way to the client: while one is written, texts of protected values may be made
- *	  (value/shown.h); and rows within rows are looked at before.
+ *	  A DestReceiver that marks when a row is being written to the client,
+ *	  which permits output functions to return envelopes (value/shown.h).
+ *	  It also checks composite values.
  *
  * Does not hold rows back (results.h).
  *
- * Invariant: a protected value within a record, a composite value or an array of these does not go
- * to a client: its proxy could not open it, and the application would be shown an envelope.
+ * Invariant: a protected value inside a record, a composite value or an array
+ * of these is not sent to a client, because the proxy cannot open it and the
+ * application would be shown an envelope.
  */
 #ifndef CFD_RESULT_PASSING_H
 #define CFD_RESULT_PASSING_H
@@ -14,7 +16,7 @@
 #include "postgres.h"
 #include "tcop/dest.h"
 
-/* Lives as long as what runs. */
+/* Must live as long as the running statement. */
 typedef struct CfdPassing
 {
 	DestReceiver pub;
@@ -22,8 +24,9 @@ typedef struct CfdPassing
 } CfdPassing;
 
 /*
- * The receiver to be given the rows of a statement; "to" itself if they are not for a client, or
- * plain. Without a description they may be anything.
+ * Returns the receiver to use for a statement's rows. That is "to" itself if
+ * the rows are not for a client or cannot contain protected values. A NULL
+ * descriptor means that the rows may have any type.
  */
 extern DestReceiver *cfd_passing_receiver(CfdPassing *passing, DestReceiver *to, TupleDesc desc, bool outermost);
 

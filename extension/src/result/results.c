@@ -1,11 +1,11 @@
 /*
  * results.c
- *	  A receiver that holds rows back, so that envelopes of many rows can be asked for
- *	  together: see results.h.
+ *	  A receiver that holds rows back so that the envelopes of many rows
+ *	  can be fetched together; see results.h.
  *
- * Rows of a batch are copied; their values are noted in the order in which the
- * real receiver will have them written (envelopes.h). One batch exists at a time: only the
- * outermost statement writes to the client.
+ * The rows of a batch are copied, and their values are noted in the order in
+ * which the wrapped receiver will write them (envelopes.h). There is only one
+ * batch at a time, since only the outermost statement writes to the client.
  *
  * Invariant: as in results.h.
  */
@@ -28,7 +28,7 @@ typedef struct Results
 	DestReceiver pub;
 	DestReceiver *to;
 	MemoryContext context;		/* NULL: no run */
-	MemoryContext rows_context; /* of rows and of their envelopes */
+	MemoryContext rows_context; /* memory context of the rows and their envelopes */
 	TupleTableSlot *slot;
 	CfdEnvelopes envelopes;
 	int			rows;
@@ -38,7 +38,7 @@ typedef struct Results
 
 static Results results;
 
-/* The envelope of the value that is written now, if it has been fetched. */
+/* Source of envelopes: that of the value being written, if it was fetched. */
 static bool
 known_envelope(CfdSource *source, uint8 type, CfdFid fid, const char **envelope, uint32 *length)
 {
@@ -56,7 +56,7 @@ clear(void)
 	MemoryContextReset(results.rows_context);
 }
 
-/* Hands the rows of the batch on. */
+/* Passes the rows of the batch on. */
 static bool
 cfd_results_hand_on(void)
 {
@@ -107,7 +107,7 @@ shut_down(DestReceiver *self)
 	results.to->rShutdown(results.to);
 }
 
-/* The real receiver is destroyed by whoever made it. */
+/* The wrapped receiver is destroyed by its creator. */
 static void
 destroy(DestReceiver *self)
 {

@@ -1,13 +1,13 @@
 /*
  * results.h
- *	  Rows on their way to the client, a batch at a time: the envelopes of all
- *	  their protected values are asked for at once.
+ *	  Batches of rows on their way to the client. The envelopes of all
+ *	  protected values in a batch are fetched in one round trip.
  *
- * Does not change which rows come, nor their order.
+ * Does not change the set of rows or their order.
  *
- * Invariants: when a run of the executor ends without error, every row has been
- * handed on; a value whose envelope did not come with the others is asked for
- * alone, so that its error is raised where its row is written.
+ * Invariants: when a run of the executor ends without an error, every row has
+ * been passed on; a value without an envelope in the batch is requested alone,
+ * so that its error is raised at its own row.
  */
 #ifndef CFD_RESULT_RESULTS_H
 #define CFD_RESULT_RESULTS_H
@@ -17,14 +17,14 @@
 #include "executor/execdesc.h"
 #include "tcop/dest.h"
 
-/* Rows of a batch; 0: values are asked for one by one. */
+/* Rows per batch; 0: values are requested one by one (GUC). */
 extern int	cfd_result_batch;
 
-/* The receiver for a run; the query's own one if there is nothing to gain. */
+/* Returns the receiver for a run, or query->dest if batches gain nothing. */
 extern DestReceiver *cfd_results_receiver(QueryDesc *query);
-/* The run is over, or failed. */
+/* To be called when the run has ended or failed. */
 extern void cfd_results_end(void);
-/* Where envelopes are known (known/known.h). */
+/* Registers this module as a source of envelopes (known/known.h). */
 extern void cfd_results_init(void);
 
 #endif

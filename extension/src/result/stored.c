@@ -1,13 +1,14 @@
 /*
  * stored.c
- *	  Reads ahead in the store of the portal that is being written: see
+ *	  Reads ahead in the tuplestore of the portal that is being sent; see
  *	  stored.h.
  *
- * No receiver of ours comes between such a store and the client. So when the first
- * protected value is written, rows are read through a read pointer of our own, from the
- * first on, and their values noted: one row, then two, four, and so on, since the client may
- * have asked for some rows only, of which nothing tells. When it comes back for more, values are
- * asked for one by one.
+ * No receiver of ours is between such a tuplestore and the client. When the
+ * first protected value is written, rows are therefore read through a read
+ * pointer of our own, starting at the first row, and their values are noted.
+ * The batches grow (1, 2, 4, ... rows), because the client may have asked for
+ * a limited number of rows, which we cannot see. When the client returns for
+ * more rows, values are requested one by one.
  *
  * Invariant: as in stored.h.
  */
@@ -25,17 +26,17 @@
 
 typedef struct Stored
 {
-	Tuplestorestate *store;		/* NULL: none; else it is its portal's */
-	int			pointer;		/* ours */
+	Tuplestorestate *store;		/* NULL: none; otherwise the portal's */
+	int			pointer;		/* our read pointer */
 	bool		at_end;
-	int			rows;			/* that are read next */
+	int			rows;			/* number of rows to read next */
 	MemoryContextCallback callback;
 	CfdEnvelopes envelopes;
 } Stored;
 
 static Stored stored;
 
-/* The store goes, and the memory of what we know of it. */
+/* Callback: the tuplestore is freed, and our state with it. */
 static void
 cfd_stored_results_forget(void *arg)
 {
@@ -90,7 +91,10 @@ read_on(Portal portal)
 	ExecDropSingleTupleTableSlot(slot);
 }
 
-/* Whether the portal's store is complete, and is written from its first row on. */
+/*
+ * Whether the portal's tuplestore is complete and is being sent from its first
+ * row on.
+ */
 static bool
 is_written(Portal portal)
 {

@@ -1,11 +1,13 @@
 /*
  * stored.h
- *	  Results that PostgreSQL has put aside before it writes them to the client (of
- *	  RETURNING, FETCH, EXECUTE, CALL): their envelopes are asked for together, too.
+ *	  Envelopes for results that PostgreSQL stores before it sends them to
+ *	  the client (RETURNING, FETCH, EXECUTE, CALL). They are fetched in
+ *	  batches, too.
  *
- * Does not change what is stored, nor how far it has been read.
+ * Does not change what is stored or the position of the portal.
  *
- * Invariant: never more than twice the rows that the client reads are asked for.
+ * Invariant: envelopes are requested for at most twice the rows that the
+ * client reads.
  */
 #ifndef CFD_RESULT_STORED_H
 #define CFD_RESULT_STORED_H
@@ -13,7 +15,10 @@
 #include "postgres.h"
 #include "wire/wire.h"
 
-/* The envelope of the value that is written now, if a portal's store is being written. */
+/*
+ * Gets the envelope of the value being written, if the portal's tuplestore is
+ * being sent.
+ */
 extern bool cfd_stored_envelope(CfdFid fid, uint8 type, const char **envelope, uint32 *length);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * base64.c
- *	  Unpadded URL-safe base64: see base64.h.
+ *	  Unpadded URL-safe base64; see base64.h.
  *
  * Invariant: unused bits of the last character are zero.
  */
@@ -44,7 +44,10 @@ cfd_base64_encode(char *out, const unsigned char *in, size_t bytes)
 	}
 }
 
-/* Reads "count" characters as the high bits of 24; -1 when one is none of ours. */
+/*
+ * Decodes "count" characters into the high bits of a 24-bit group. Returns -1
+ * if one is not in the alphabet.
+ */
 static int32
 decode_group(const char *in, int count)
 {

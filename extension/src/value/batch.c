@@ -1,11 +1,11 @@
 /*
  * batch.c
- *	  Values of many rows of a COPY in one envelope: see batch.h.
+ *	  Values of many rows of a COPY in one envelope; see batch.h.
  *
- * The list of batches ends with the memory of their FmgrInfos, that is with the COPY
- * that reads them, however that ends.
+ * A batch is removed from the list when the memory of its FmgrInfo is freed,
+ * that is at the end of the COPY, whether it succeeds or fails.
  *
- * Invariant: as in batch.h; nothing of a batch is read beyond the envelope's length.
+ * Invariant: as in batch.h; nothing is read beyond the envelope's length.
  */
 #include "postgres.h"
 
@@ -20,8 +20,8 @@ typedef struct Batch
 	MemoryContextCallback callback;
 	CfdFid		first;
 	uint32		count;
-	uint32		read;			/* those below were given out */
-	uint32		generation;		/* of the channel that has the values */
+	uint32		read;			/* values below this number were returned */
+	uint32		generation;		/* channel generation that has the values */
 	uint8		type;
 } Batch;
 
@@ -39,7 +39,7 @@ cfd_batch_forget(void *arg)
 	dlist_delete(&((Batch *) arg)->node);
 }
 
-/* The column's batch; NULL if it has none. */
+/* The column's batch, or NULL. */
 static Batch *
 batch_of(FmgrInfo *flinfo)
 {

@@ -1,15 +1,17 @@
 /*
  * delivery.c
- *	  Envelopes that are given out without asking: see delivery.h.
+ *	  Cache of delivery envelopes; see delivery.h.
  *
- * Two tables, of short and of longer envelopes, in sets of few cells. A cell is looked for in one set only; the one that is
- * given up for another was not used for the longest time, nearly: each use counts up to a few, and
- * each search for a victim counts down. Longer ones are not kept.
+ * There are two set-associative tables, for short and for longer envelopes;
+ * envelopes that are longer still are not cached. Replacement within a set is
+ * an approximation of LRU (clock sweep): a use increments a cell's counter up
+ * to a small maximum, and the search for a victim decrements counters.
  *
- * What is in the shared memory is believed as far as the cell's size goes; whether an envelope is what it shall be,
- * its client finds out.
+ * The contents of shared memory are trusted only to the extent of the cell's
+ * size. The client verifies the envelope itself.
  *
- * Invariants: as in delivery.h; a set is read and written under its spinlock, by code that raises no error.
+ * Invariants: as in delivery.h; a set is accessed under its spinlock only, by
+ * code that cannot raise an error.
  */
 #include "postgres.h"
 
@@ -45,25 +47,25 @@ typedef struct Cell
 	char		envelope[FLEXIBLE_ARRAY_MEMBER];
 } Cell;
 
-/* Its cells follow. */
+/* Header of a set; its cells follow. */
 typedef struct Set
 {
 	slock_t		lock;
-	int			hand;			/* the cell that is looked at next for a victim */
+	int			hand;			/* cell at which the next search for a victim starts */
 } Set;
 
 typedef struct Table
 {
-	Size		room;			/* for an envelope */
-	Size		stride;			/* of cells */
-	Size		size;			/* of a set */
-	uint32		sets;			/* 0: no table */
+	Size		room;			/* bytes for an envelope */
+	Size		stride;			/* size of a cell */
+	Size		size;			/* size of a set */
+	uint32		sets;			/* number of sets; 0: table disabled */
 	char	   *base;
 } Table;
 
 static Table tables[] = {{.room = SHORT_BYTES}, {.room = LONG_BYTES}};
 
-/* Half of the memory for each. */
+/* Computes the dimensions. Each table gets half of the memory. */
 static void
 measure(Table *table)
 {
@@ -135,7 +137,7 @@ set_of(const Table *table, CfdFid fid)
 	return set_at(table, (uint32) ((hash >> 32) % table->sets));
 }
 
-/* Copies an envelope out; its length, or 0. */
+/* Copies an envelope out. Returns its length, or 0. */
 static uint32
 look(const Table *table, uint64 period, CfdFid fid, uint8 type, char *to)
 {
@@ -162,7 +164,7 @@ look(const Table *table, uint64 period, CfdFid fid, uint8 type, char *to)
 	return length;
 }
 
-/* The cell for a value: its own, one that does not count any more, or the one that is given up. */
+/* Chooses the cell for a value: its own, an invalid one, or a victim. */
 static Cell *
 place(const Table *table, Set *set, uint64 period, CfdFid fid)
 {
@@ -196,7 +198,7 @@ cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, u
 		return;
 	set = set_of(table, fid);
 	SpinLockAcquire(&set->lock);
-	/* Whatever stands there. */
+	/* Do not trust the value in shared memory. */
 	set->hand &= WAYS - 1;
 	cell = place(table, set, period, fid);
 	cell->period = period;
@@ -208,26 +210,26 @@ cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, u
 	SpinLockRelease(&set->lock);
 }
 
-/* ---------- which keys the client has ---------- */
+/* ---------- column keys of the client ---------- */
 
 typedef enum ColumnState
 {
 	COLUMN_UNKNOWN = 0,
-	COLUMN_DENIED,				/* the client may not have its key */
+	COLUMN_DENIED,				/* the client may not have the key */
 	COLUMN_WRITTEN,				/* an envelope with the key was written */
-	COLUMN_KNOWN				/* and has gone out */
+	COLUMN_KNOWN				/* and has been sent */
 } ColumnState;
 
 typedef struct Column
 {
 	uint32		partition;
 	ColumnState state;
-	uint64		statement;		/* in which it was written */
-	uint64		failures;		/* before that */
+	uint64		statement;		/* statement in which it was written */
+	uint64		failures;		/* number of failures before that */
 } Column;
 
 static HTAB *columns = NULL;
-/* What they hold for. */
+/* Period and client for which the table of columns is valid. */
 static uint64 columns_period = 0;
 static uint32 columns_client = 0;
 
@@ -246,7 +248,7 @@ cfd_delivery_failed(void)
 	failures++;
 }
 
-/* Another period, or another client: nothing is known. */
+/* Resets the table for another period or client. */
 static void
 forget_columns(uint64 period)
 {
@@ -289,7 +291,7 @@ cfd_delivery_period(void)
 	return period;
 }
 
-/* What is known of a column; one that is not counted on any more is unknown. */
+/* State of a column. A write that is followed by a failure no longer counts. */
 static ColumnState
 delivery_state(uint32 partition)
 {

@@ -1,15 +1,18 @@
 /*
  * delivery.h
- *	  Delivery envelopes: values of columns, sealed by the keeper for every client who has the
- *	  column's key, are kept in PostgreSQL's shared memory, and given out without asking.
+ *	  Cache of delivery envelopes in shared memory.
  *
- * What is kept is ciphertext, and of no use without the key; whether a client gets it is the
- * keeper's decision. Which values are asked for is not decided here (result/envelopes.h, promote.c).
+ * A delivery envelope is a column value that the keeper has sealed for every
+ * client that has the column's key. Such envelopes are returned without a
+ * round trip. The cache holds ciphertext only, and the keeper decides which
+ * client gets a column's key. This module does not decide which values are
+ * requested (result/envelopes.h, promote.c).
  *
- * Invariants: an envelope is given out only in the period in which it was asked for, as the keeper
- * tells it in the channel's memory (crates/keeper/src/delivery.rs); and only when the envelope that brought
- * the column's key to this session's client, in this period, has gone out in an earlier statement
- * without an error since.
+ * Invariants: an envelope is returned only in the period in which it was
+ * requested, where the current period is the one the keeper publishes in the
+ * channel's memory (crates/keeper/src/delivery.rs); and only after the
+ * envelope that brought the column's key to this session's client was sent in
+ * this period, by an earlier statement, with no error since.
  */
 #ifndef CFD_VALUE_DELIVERY_H
 #define CFD_VALUE_DELIVERY_H
@@ -17,30 +20,54 @@
 #include "postgres.h"
 #include "wire/wire.h"
 
-/* Of larger results a round trip is a small part; they would drive out what is wanted often. */
+/*
+ * Larger results bypass the cache: a round trip is a small part of their cost,
+ * and they would evict frequently used values.
+ */
 #define CFD_DELIVERY_VALUES_MAX 256
 
 extern void cfd_delivery_init(void);
 extern void cfd_delivery_request_shmem(void);
 extern void cfd_delivery_init_shmem(void);
 
-/* The period; 0: everything is to be asked for, for this session alone. */
+/* The current period; 0: do not use the cache. */
 extern uint64 cfd_delivery_period(void);
-/* In which form a value's envelope is asked for; CFD_DELIVERY_DELIVERY: or found here. */
+/*
+ * Form in which to request a value's envelope. CFD_DELIVERY_DELIVERY means
+ * that it may be in the cache.
+ */
 extern uint8 cfd_delivery_form(CfdFid fid);
-/* Whether this session reads the column: values that it writes are worth an envelope. In a period only. */
+/*
+ * Whether this session reads the column, so that it pays to cache values it
+ * writes. Must be called within a period.
+ */
 extern bool cfd_delivery_expected(uint32 partition);
-/* Keeps the envelope of a value for all who may see it, if it is one that is kept; the period is the keeper's. */
+/*
+ * Stores a value's envelope in the cache if it is eligible. The period is that
+ * of the keeper's answer.
+ */
 extern void cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length);
-/* A copy of the envelope in the current context, if it is kept. */
+/*
+ * Copies a cached envelope into the current memory context. Returns false if
+ * there is none.
+ */
 extern bool cfd_delivery_find(uint64 period, CfdFid fid, uint8 type, const char **envelope, uint32 *length);
-/* What was asked for in a period, and in which form, has come. Gives whether it brings the column's key. */
+/*
+ * Processes an envelope that was requested in a period and form. Returns
+ * whether it brings the column's key.
+ */
 extern bool cfd_delivery_came(uint64 period, CfdFid fid, uint8 type, uint8 form, const char *envelope, uint32 length);
-/* An envelope with a column's key, asked for in this period, is written. */
+/*
+ * An envelope that brings a column's key, requested in this period, is being
+ * written.
+ */
 extern void cfd_delivery_written(uint64 period, CfdFid fid);
-/* A statement begins: what was written before has gone out. */
+/* A new statement begins: what earlier ones wrote has been sent. */
 extern void cfd_delivery_statement(void);
-/* A transaction, or a part of one, has failed: what was being written may not have gone out. */
+/*
+ * A transaction or subtransaction was aborted: what was being written may not
+ * have been sent.
+ */
 extern void cfd_delivery_failed(void);
 
 #endif

@@ -1,18 +1,19 @@
 /*
  * io.c
- *	  Input and output of protected types (io.h), and where a new temporary value
- *	  goes (place.h).
+ *	  Input and output of protected types (io.h), and the choice of the
+ *	  arena for a new temporary value (place.h).
  *
- * Input numbers a slot, sends the envelope to be stored there, and does not
- * wait; output waits for an envelope.
+ * Input numbers a slot and sends the envelope to be stored there, without
+ * waiting. Output waits for an envelope.
  *
- * A literal is read, and a constant expression is folded, by a call through a
- * fresh FmgrInfo; whatever reads or computes rows calls again and again through
- * the same one. So the first call through an FmgrInfo may be for something that
- * is kept, and later calls are not. At worst a first call for a row leaves
- * one value in the plan arena (or an orphan constant) per plan node.
+ * Literals are read, and constant expressions are folded, by a call through a
+ * fresh FmgrInfo. Code that processes rows calls many times through the same
+ * FmgrInfo. Hence the first call through an FmgrInfo may produce a value that
+ * is kept, and later calls do not. At worst, the first call for a row leaves
+ * one value per plan node in the plan arena (or one orphaned constant).
  *
- * Invariants: plaintext is refused, and never repeated in the error; as in place.h.
+ * Invariants: plaintext is rejected and never repeated in the error; as in
+ * place.h.
  */
 #include "postgres.h"
 
@@ -32,7 +33,7 @@
 
 #define PREFIX_LENGTH (sizeof(CFD_ENVELOPE_PREFIX) - 1)
 #define STACK_BYTES 1024
-/* A reference to a value of a batch, in binary format. */
+/* Length of a reference to a value of a batch, in binary format. */
 #define REFERENCE_BYTES (1 + sizeof(uint32))
 
 /* ---------- places ---------- */
@@ -69,7 +70,7 @@ cfd_place_input(FmgrInfo *flinfo, uint8 origin, uint8 flags)
 	return CFD_PLACE_STATEMENT;
 }
 
-/* Whether the call folds a constant expression, or could. */
+/* Whether the call may be folding a constant expression. */
 static bool
 arguments_constant(const FmgrInfo *flinfo)
 {
@@ -97,7 +98,10 @@ cfd_place_result(FmgrInfo *flinfo, const CfdFid *operands, int count)
 {
 	if (flinfo == NULL)
 		return CFD_PLACE_STATEMENT;
-	/* What a definition makes of rows is no constant: the keeper would refuse to keep it. */
+	/*
+	 * A value that DDL computes from rows is not a constant; the keeper would
+	 * refuse to keep it.
+	 */
 	if (!arguments_constant(flinfo))
 		return CFD_PLACE_STATEMENT;
 	if (cfd_mode == CFD_MODE_CATALOG)
@@ -121,7 +125,7 @@ refuse_plaintext(uint8 type)
 			 errmsg("plaintext where an envelope is expected for type %s", cfd_type_name(type)),
 			 errdetail("Values of protected types reach the database sealed; this one was not, and is not shown here."),
 			 errhint("Connect through Confide's proxy, which seals values."),
-	/* Neither the statement nor the context may carry it into the log. */
+	/* Neither statement nor context may carry the plaintext into the log. */
 			 errhidestmt(true),
 			 errhidecontext(true)));
 }
@@ -155,7 +159,7 @@ well_formed(const unsigned char *envelope, size_t length)
 	}
 }
 
-/* Sends an envelope to be stored in a new slot. */
+/* Has the keeper store an envelope in a new slot. */
 static CfdFid
 put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typmod, CfdPlace place)
 {
@@ -174,8 +178,9 @@ put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typ
 }
 
 /*
- * While COPY reads rows its client sends alone what the type will not take: so the
- * error is raised here, where COPY can say the line and the column.
+ * During COPY FROM, the client sends values that the type will reject as
+ * single envelopes. Waiting here raises the error where COPY can report line
+ * and column.
  */
 static void
 raise_at_once(const unsigned char *envelope)
@@ -198,7 +203,7 @@ take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, ui
 		raise_at_once(envelope);
 		return fid;
 	}
-	/* A literal, perhaps: the same one again must be the same FID. */
+	/* This may be a literal: an equal one must yield the same FID. */
 	cfd_begin();
 	cfd_mark_called(flinfo);
 	fid = cfd_known_find_input(type, typmod, place, envelope, length);
@@ -211,7 +216,7 @@ take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, ui
 	return fid;
 }
 
-/* The value that a text refers to; 0 if it refers to none. */
+/* FID of the value that a text refers to; 0 if it is not a reference. */
 static CfdFid
 of_reference(FmgrInfo *flinfo, const char *text, uint8 type)
 {
@@ -296,7 +301,7 @@ get_envelope(CfdFid fid, uint8 type, uint32 *length)
 	if (cfd_known_find_envelope(type, fid, &envelope, length))
 		return envelope;
 	envelope = cfd_call(CFD_KIND_GET_ENVELOPE, &body, sizeof(body), NULL, 0, length);
-	/* NULL for the keeper, but not for the database: no function of ours made it. */
+	/* Not NULL for the database, but NULL for the keeper: the FID was forged. */
 	if (unlikely(*length == 0))
 		cfd_invalid_fid();
 	return envelope;

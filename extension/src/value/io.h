@@ -1,10 +1,10 @@
 /*
  * io.h
- *	  Input and output of protected types: envelopes in, envelopes out.
+ *	  Input and output of protected types as envelopes.
  *
- * Does not open envelopes: only keeper and client can.
+ * Does not open envelopes; only the keeper and the client can.
  *
- * Invariant: no text that came in appears in an error.
+ * Invariant: an error never contains input text.
  */
 #ifndef CFD_VALUE_IO_H
 #define CFD_VALUE_IO_H

@@ -1,12 +1,13 @@
 /*
  * place.h
- *	  Where a new temporary value goes: statement arena, plan arena, or at once
- *	  into the partition of constants (docs/decisions.md, lifetime). In io.c.
+ *	  Where a new temporary value is stored: in the statement arena, in the
+ *	  plan arena, or directly in the partition of constants ("lifetime" in
+ *	  docs/decisions.md). Implemented in io.c.
  *
  * Does not store values.
  *
- * Invariant: what a cached plan or a catalog may keep is never in the statement
- * arena.
+ * Invariant: a value that a cached plan or a catalog may keep is never in the
+ * statement arena.
  */
 #ifndef CFD_VALUE_PLACE_H
 #define CFD_VALUE_PLACE_H
@@ -22,7 +23,7 @@ typedef enum CfdPlace
 	CFD_PLACE_PERMANENT
 } CfdPlace;
 
-/* What runs now, as far as it matters here; kept by hooks/statement.c. */
+/* Kind of statement that is running, maintained by hooks/statement.c. */
 typedef enum CfdMode
 {
 	CFD_MODE_QUERY,				/* parsing, planning or executing queries */
@@ -32,10 +33,10 @@ typedef enum CfdMode
 } CfdMode;
 
 extern CfdMode cfd_mode;
-/* How many statements run, one within the other; 0: what a statement has put aside is written. */
+/* Nesting depth of running statements. 0: only a stored result is being sent. */
 extern int	cfd_statement_depth;
 
-/* Whether a function is called for the first time through this FmgrInfo. */
+/* Whether this is the first call through an FmgrInfo. */
 static inline bool
 cfd_first_call(const FmgrInfo *flinfo)
 {
@@ -43,12 +44,15 @@ cfd_first_call(const FmgrInfo *flinfo)
 }
 
 extern void cfd_mark_called(FmgrInfo *flinfo);
-/* Whether fn_extra says only that there was a call. */
+/* Whether fn_extra is only the mark of an earlier call. */
 extern bool cfd_is_mark(const void *extra);
 extern CfdPlace cfd_place_input(FmgrInfo *flinfo, uint8 origin, uint8 flags);
-/* For the first call of an operation; later calls go to the statement arena. */
+/*
+ * For the first call of an operator. Results of later calls go to the
+ * statement arena.
+ */
 extern CfdPlace cfd_place_result(FmgrInfo *flinfo, const CfdFid *operands, int count);
-/* The arena in which a value for a place is made. */
+/* The arena in which a value for this place is created. */
 static inline CfdArena
 cfd_place_arena(CfdPlace place)
 {

@@ -1,12 +1,13 @@
 /*
  * promote.c
- *	  Partitions and promotion: see promote.h.
+ *	  Partitions and promotion; see promote.h.
  *
- * Partition numbers are cached with the relation (rd_amcache, which a relcache
- * invalidation frees) and belong to a connection: after a reconnect they are
- * asked for anew.
+ * Partition numbers are cached in rd_amcache, which a relcache invalidation
+ * frees. They are valid for one connection only and are requested again after
+ * a reconnect.
  *
- * Invariant: a permanent FID that we accept is in the partition we asked for.
+ * Invariant: every permanent FID that we accept is in the partition we asked
+ * for.
  */
 #include "postgres.h"
 
@@ -26,9 +27,9 @@
 #include "wal/rmgr.h"
 
 /*
- * Makes what the keeper has promised durable with the transaction: here its redo
- * record goes into PostgreSQL's WAL, before any record that contains one of the
- * FIDs. A keeper without a store has none.
+ * Makes the keeper's promise durable with the transaction, by writing its redo
+ * record to the WAL before any record that contains one of the FIDs. A keeper
+ * without a store sends no redo record. Returns whether a record was written.
  */
 static bool
 log_redo_record(const char *record, uint32 length, bool permanent)
@@ -48,9 +49,9 @@ is_permanent(Relation relation)
 }
 
 /*
- * Says which partitions' records are on disk: to get them there is cheap, once for
- * a table. A record that were only in memory would be lost when PostgreSQL crashes,
- * while the keeper lives on, and nobody would write it any more.
+ * Tells the keeper which partitions' redo records are on disk. That takes one
+ * flush per table. If a record were only in WAL buffers, a crash of PostgreSQL
+ * would lose it, while the surviving keeper would not send it again.
  */
 static void
 tell_logged(const uint32 *partitions, int count)
@@ -62,12 +63,15 @@ tell_logged(const uint32 *partitions, int count)
 	{
 		CfdWirePartitionLogged logged = {.partition = partitions[i]};
 
-		/* If it does not get there, somebody logs the partition once more. */
+		/* If this message is lost, the partition is logged once more. */
 		cfd_try_send(CFD_KIND_PARTITION_LOGGED, &logged, sizeof(logged), true);
 	}
 }
 
-/* The names by which clients know a column, for their grants: each with its zero byte. */
+/*
+ * Appends the names by which grants refer to a column, each with its
+ * terminating zero byte.
+ */
 static void
 put_column_name(StringInfo names, Oid relation, int attribute)
 {
@@ -84,8 +88,8 @@ put_column_name(StringInfo names, Oid relation, int attribute)
 }
 
 /*
- * The partition of a column (relation 0: constants in catalogs); `*logged` if its
- * record was written.
+ * Opens the partition of a column; relation 0 stands for constants in
+ * catalogs. Sets *logged if a redo record was written.
  */
 static uint32
 open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent, bool *logged)
@@ -99,7 +103,7 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 	uint32		length;
 	uint32		partition;
 
-	/* A standby's log is read as well. */
+	/* A standby may read a ledger's log before it allocates FIDs. */
 	if (attribute != CFD_LEDGER_ATTRIBUTE || !RecoveryInProgress())
 		cfd_state_need_fids();
 	initStringInfo(&names);
@@ -116,7 +120,7 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 }
 
 /*
- * A transient relation stands in for another while that is rewritten; its values
+ * A transient relation replaces another one during a rewrite; its values
  * belong to the original.
  */
 static Oid
@@ -133,7 +137,7 @@ type_of(TupleDesc desc, int i)
 	return attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
 }
 
-/* The place of a column, -1 if there is none of this name and type. */
+/* Position of the column with this name and type, or -1. */
 static int
 place_of(TupleDesc desc, const char *name, Oid type)
 {
@@ -148,7 +152,10 @@ place_of(TupleDesc desc, const char *name, Oid type)
 	return -1;
 }
 
-/* A table with one of its columns missing is not a ledger table: its log says what it was. */
+/*
+ * A table that lacks one of these columns is not treated as a ledger table.
+ * Its log shows what it was.
+ */
 static void
 load_ledger(TupleDesc desc, CfdLedgerPlaces *ledger)
 {
@@ -176,7 +183,7 @@ load_columns(Relation relation)
 	CfdColumns *columns;
 	int			count = 0;
 
-	/* Looking types up may free the cache, so that comes first. */
+	/* Looking up types may free the relcache entry's cache, so do that first. */
 	for (int i = 0; i < desc->natts; i++)
 		count += type_of(desc, i) != 0;
 	columns = MemoryContextAllocZero(CacheMemoryContext,
@@ -231,7 +238,7 @@ cfd_open_columns(Relation relation)
 		/* The cache may have been freed meanwhile; the columns are the same. */
 		columns = (CfdColumns *) cfd_columns(relation);
 	}
-	/* The records of others wait for no disk, and are written again. */
+	/* Records of non-permanent relations are not flushed, and are sent again. */
 	if (is_permanent(relation))
 		tell_logged(fresh, fresh_count);
 	for (int n = 0; n < count; n++)
@@ -245,7 +252,7 @@ cfd_open_columns(Relation relation)
 void
 cfd_reopen_columns(Relation relation)
 {
-	/* No generation of a channel is 0. */
+	/* A channel generation is never 0. */
 	((CfdColumns *) cfd_columns(relation))->generation = 0;
 	cfd_open_columns(relation);
 }
@@ -270,7 +277,10 @@ cfd_open_log(Relation relation)
 	return partition;
 }
 
-/* Takes permanent FIDs, as far as values were promoted; how many. */
+/*
+ * Stores the permanent FIDs of the values that were promoted, and returns
+ * their number.
+ */
 static int
 take_fids(CfdPromotion *items, int count, const CfdWireFid *fids, uint64 given)
 {
@@ -293,7 +303,7 @@ take_fids(CfdPromotion *items, int count, const CfdWireFid *fids, uint64 given)
 	return done;
 }
 
-/* Leaves the types of those values only whose envelopes are wanted. */
+/* Clears the type of the values whose envelopes are not wanted. */
 static void
 choose_delivered(CfdPromotion *items, int count)
 {
@@ -306,7 +316,7 @@ choose_delivered(CfdPromotion *items, int count)
 	}
 }
 
-/* Keeps the envelopes of promoted values, once their redo record is written. */
+/* Caches the envelopes of promoted values, once the redo record has been written. */
 static void
 keep_delivered(const CfdPromotion *items, int count, uint64 period, CfdReader envelopes)
 {
@@ -322,7 +332,7 @@ keep_delivered(const CfdPromotion *items, int count, uint64 period, CfdReader en
 	}
 }
 
-/* How many were promoted, from the first on. */
+/* Promotes values from the first on. Returns how many were promoted. */
 static int
 promote_part(CfdPromotion *items, int count, bool permanent)
 {
@@ -379,7 +389,10 @@ cfd_promote_searching(Relation relation, CfdPromotion *items, int count, uint32 
 	keep_delivered(items, done, read.head.period, read.envelopes);
 	if (done < count)
 	{
-		/* So much in a row that the record has ended: the next message is about the rest. */
+		/*
+		 * The redo record reached its size limit: promote the rest with
+		 * further messages.
+		 */
 		cfd_promote(relation, items + done, count - done);
 		return NULL;
 	}

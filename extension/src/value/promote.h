@@ -1,11 +1,13 @@
 /*
  * promote.h
- *	  Copies of temporary values in columns' partitions: their permanent FIDs.
+ *	  Promotion: copying temporary values into the partitions of columns,
+ *	  which gives them permanent FIDs.
  *
  * Does not touch tuples (tableam/slots.h).
  *
  * Invariant 1 of the design: the redo record of a promotion precedes the heap
- * record; so whoever promotes calls cfd_promote, which logs, and only then heap.
+ * record. Callers therefore call cfd_promote, which writes the redo record,
+ * before they call heap.
  */
 #ifndef CFD_VALUE_PROMOTE_H
 #define CFD_VALUE_PROMOTE_H
@@ -16,8 +18,9 @@
 #include "utils/relcache.h"
 
 /*
- * One promotion, as it stands in a message; `fid` becomes the permanent one. With the column's type an envelope comes
- * with it if the session is likely to read it, and is kept (delivery.h).
+ * One promotion in the format of the message. The result replaces `fid`. If
+ * `type` is set and this session is likely to read the column, the keeper's
+ * answer includes an envelope, which is cached (delivery.h).
  */
 typedef struct CfdPromotion
 {
@@ -27,53 +30,64 @@ typedef struct CfdPromotion
 	uint8		zero[3];
 } CfdPromotion;
 
-/* A protected column of a relation. */
+/* A protected column. */
 typedef struct CfdColumn
 {
 	int			index;			/* attribute number - 1 */
-	uint32		partition;		/* 0 until it is opened */
+	uint32		partition;		/* 0 until it has been opened */
 	uint8		type;
 } CfdColumn;
 
-/* Where a ledger table, or the history of one, has its own columns: attribute numbers - 1. */
+/*
+ * Positions (attribute number - 1) of the special columns of a ledger table or
+ * its history.
+ */
 typedef struct CfdLedgerPlaces
 {
 	CfdLedgerRole role;
 	int			sn;
 	int			valid_from;
 	int			by;
-	int			valid_to;		/* of the history only */
+	int			valid_to;		/* history only, as is ended_by */
 	int			ended_by;
 } CfdLedgerPlaces;
 
 /* The protected columns of a relation. */
 typedef struct CfdColumns
 {
-	uint32		generation;		/* of the channel that opened the partitions; 0: none */
+	uint32		generation;		/* channel generation that opened the partitions; 0: none */
 	uint32		log;			/* partition of a ledger table's log */
-	uint32		log_generation;	/* of the channel that opened it; 0: none */
+	uint32		log_generation;	/* channel generation that opened it; 0: none */
 	CfdLedgerPlaces ledger;
 	int			count;
 	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];
 } CfdColumns;
 
-/* Protected columns; valid until the next call, or while the catalogs are left alone. */
+/*
+ * The relation's protected columns. Valid until the next call or the next
+ * relcache invalidation.
+ */
 extern const CfdColumns *cfd_columns(Relation relation);
-/* As above, with their partitions. */
+/* As cfd_columns, with the partitions opened. */
 extern const CfdColumns *cfd_open_columns(Relation relation);
-/* As above, asking the keeper once more: what is new of a column goes into the WAL. */
+/*
+ * As cfd_open_columns, but asks the keeper again, so that changes to a column
+ * are written to the WAL.
+ */
 extern void cfd_reopen_columns(Relation relation);
-/* Of a ledger table: the partition of its log. */
+/* Partition of a ledger table's log. */
 extern uint32 cfd_open_log(Relation relation);
-/* Relation NULL: constants in catalogs. */
+/* Promotes values and writes the redo record. Relation NULL: constants in catalogs. */
 extern void cfd_promote(Relation relation, CfdPromotion *items, int count);
 /*
- * The same of a row's few values, and where they belong in pages of indexes: `searches` of them, with `values`
- * values, as they stand in the message. NULL: that is not known. The places stay until the next call.
+ * Promotes the few values of a row and, in the same round trip, searches index
+ * pages for their positions. `body` holds `searches` searches of `values`
+ * values in the format of the message. Returns the positions, valid until the
+ * next call, or NULL if they are not known.
  */
 extern const CfdWirePlace *cfd_promote_searching(Relation relation, CfdPromotion *items, int count,
 												 uint32 searches, uint32 values, const char *body, int length);
-/* Writes the redo record of a promotion into the WAL; it may be empty. */
+/* Writes the redo record of a promotion to the WAL. An empty record is skipped. */
 extern void cfd_log_promotion(Relation relation, const char *record, uint32 length);
 /* Copies a value into the partition of constants in catalogs. */
 extern CfdFid cfd_make_constant(CfdFid fid, uint8 type);

@@ -1,11 +1,12 @@
 /*
  * runs.c
- *	  Promotion of the values of many rows: see runs.h.
+ *	  Promotion of the values of many rows; see runs.h.
  *
- * The values of a column in a batch of COPY have consecutive temporary FIDs, and get
- * consecutive permanent ones: both go over the channel as runs.
+ * The values of a column in a COPY batch have consecutive temporary FIDs and
+ * get consecutive permanent ones, so both are sent as runs.
  *
- * Invariant: a permanent FID that we accept is in the partition we asked for.
+ * Invariant: every permanent FID that we accept is in the partition we asked
+ * for.
  */
 #include "postgres.h"
 
@@ -22,7 +23,7 @@ cfd_runs_put_run(StringInfo body, CfdFid first, uint32 length)
 	appendBinaryStringInfo(body, (const char *) &run, sizeof(run));
 }
 
-/* Appends the runs of a column; how many values they have. */
+/* Appends the runs of a column. Returns the number of values in them. */
 static uint32
 cfd_runs_put_column(StringInfo body, uint32 partition, const CfdFid *fids, int rows)
 {
@@ -55,7 +56,7 @@ cfd_runs_put_column(StringInfo body, uint32 partition, const CfdFid *fids, int r
 	return values;
 }
 
-/* Puts the permanent FIDs of a column in the place of those that were promoted. */
+/* Replaces the promoted FIDs of a column by the permanent ones. */
 static void
 take_column(CfdReader *reader, uint32 partition, CfdFid *fids, int rows)
 {

@@ -9,9 +9,9 @@
 #include "value/promote.h"
 
 /*
- * Promotes values that stand column by column, "rows" in each, 0 where there is none
- * to promote; puts their permanent FIDs in their place. False if the keeper wants them
- * one by one: then nothing has happened.
+ * Promotes the values in `fids`, which holds `rows` entries for each column, 0
+ * where there is nothing to promote. The permanent FIDs replace them. Returns
+ * false, with nothing done, if the keeper requires single promotions.
  */
 extern bool cfd_promote_runs(Relation relation, const CfdColumns *columns, CfdFid *fids, int rows);
 

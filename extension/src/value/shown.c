@@ -1,16 +1,19 @@
 /*
  * shown.c
- *	  Whose output a protected value's text is: see shown.h.
+ *	  Whose output the text of a protected value is; see shown.h.
  *
- * Most of what makes text of rows is found by the types of its arguments before it runs
- * (hooks/packed.c). This is for what has no types there: records of PL/pgSQL, functions in C that take any
- * row, queries as strings. Told by where the caller keeps what it calls the output function with:
- * whoever makes text of many values (record_out, hstore, PL/Perl) has it prepared in memory;
- * whoever names one value in a message (a unique violation, RAISE) has it in its stack frame. So has
- * whoever reads rows by SPI to print them (query_to_xml), in SPI's own memory context.
+ * Most functions that turn rows into text are found by their argument types
+ * before they run (hooks/packed.c). This module handles what has no types
+ * there: PL/pgSQL records, C functions that accept any row, queries passed as
+ * strings. It looks at where the caller keeps the FmgrInfo of the output
+ * function. Code that converts many values (record_out, hstore, PL/Perl) has
+ * it in palloc'd memory. Code that reports one value in a message (a unique
+ * violation, RAISE) has it in its stack frame. So has code that reads rows
+ * through SPI to print them (query_to_xml), but it runs in SPI's memory
+ * context.
  *
- * Does not see: JSON functions that are given a record whose columns nobody knows; those are refused
- * in hooks/packed.c.
+ * Does not detect JSON functions that are passed a record of unknown columns;
+ * hooks/packed.c refuses those.
  *
  * Invariant: as in shown.h.
  */
@@ -31,7 +34,8 @@
 CfdRunning	cfd_running = {NULL, false};
 
 /*
- * PL/pgSQL assigns between any types by way of their texts, without the parser.
+ * PL/pgSQL assignments convert between any two types through text, without the
+ * parser.
  */
 static void
 check_conversion(const FmgrInfo *flinfo, uint8 type)
@@ -45,7 +49,10 @@ check_conversion(const FmgrInfo *flinfo, uint8 type)
 				 errhint("Declare the variable with the protected type.")));
 }
 
-/* Stacks grow towards lower addresses, and lie above all other memory, wherever PostgreSQL 15 runs. */
+/*
+ * On every platform of PostgreSQL 15 that we support, the stack grows towards
+ * lower addresses and lies above all other memory.
+ */
 static bool
 in_stack(const FmgrInfo *flinfo)
 {
@@ -55,14 +62,20 @@ in_stack(const FmgrInfo *flinfo)
 		(cfd_running.outermost == NULL || (uintptr_t) flinfo < (uintptr_t) cfd_running.outermost);
 }
 
-/* Whether the client is being told rows that are there already: nothing runs but its portal. */
+/*
+ * Whether rows are being sent to the client: either a row is being written, or
+ * nothing but the client's portal is running.
+ */
 static bool
 shows_rows(void)
 {
 	return cfd_running.showing || (cfd_running.outermost == NULL && PortalIsValid(ActivePortal));
 }
 
-/* Whether a row that SPI has read is being printed; of a definition's own, a foreign key's, it is in a message. */
+/*
+ * Whether a row that SPI has read is being printed. Rows read by DDL itself,
+ * or to check a foreign key, appear in messages only.
+ */
 static bool
 prints_read_row(void)
 {
@@ -76,7 +89,10 @@ prints_read_row(void)
 	return false;
 }
 
-/* PostgreSQL notes the parameters of a statement for its log: envelopes that came from the client. */
+/*
+ * PostgreSQL prepares statement parameters for its log: these are envelopes
+ * sent by the client.
+ */
 static bool
 logs_parameters(void)
 {

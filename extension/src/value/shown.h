@@ -1,12 +1,14 @@
 /*
  * shown.h
- *	  For whom the text of a protected value is made: in a client's session it is an envelope that
- *	  only this session's client can open, so it must go to it and be kept nowhere.
+ *	  Decides whether the text of a protected value may be produced. In a
+ *	  client's session that text is an envelope which only this session's
+ *	  client can open, so it must be sent to the client and must not be
+ *	  stored.
  *
- * Says nothing of sessions without a client: their envelopes are for dumps.
+ * Does not restrict sessions without a client, whose envelopes are for dumps.
  *
- * Invariant: while a query, DO or CALL runs, a value is written for the client's receiver or
- * into a message, and nowhere else.
+ * Invariant: while a query, DO or CALL runs, a value's text is produced only
+ * for the client's receiver or for a message.
  */
 #ifndef CFD_VALUE_SHOWN_H
 #define CFD_VALUE_SHOWN_H
@@ -14,16 +16,16 @@
 #include "postgres.h"
 #include "fmgr.h"
 
-/* What runs; kept by hooks/statement.c. */
+/* State of the running statement, maintained by hooks/statement.c. */
 typedef struct CfdRunning
 {
-	char	   *outermost;		/* where in the stack the outermost query, DO or CALL began; NULL: none runs */
+	char	   *outermost;		/* stack address of the outermost query, DO or CALL */
 	bool		showing;		/* a row is being written to the client */
 } CfdRunning;
 
 extern CfdRunning cfd_running;
 
-/* Refuses to make a text of a value that would be kept. */
+/* Raises an error if the text of a value would be stored. */
 extern void cfd_check_shown(const FmgrInfo *flinfo, uint8 type);
 
 #endif

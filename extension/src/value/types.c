@@ -1,12 +1,13 @@
 /*
  * types.c
- *	  The protected types of this database: see types.h.
+ *	  The protected types of this database; see types.h.
  *
- * OIDs are looked up at the first use and again after any change to pg_type or
- * pg_am. They are told apart by name and schema: pg_catalog belongs to
- * superusers, who could not gain by faking one, since the keeper checks types.
+ * OIDs are looked up at first use, and again after any change to pg_type or
+ * pg_am. Types are recognised by name and schema. Only superusers can create
+ * types in pg_catalog, and a fake type would gain them nothing because the
+ * keeper checks types.
  *
- * Invariant: safe to call whenever catalogs can be read; gives 0 otherwise.
+ * Invariant: safe to call whenever catalogs can be read; returns 0 otherwise.
  */
 #include "postgres.h"
 
@@ -49,7 +50,7 @@ static const struct
 
 StaticAssertDecl(CFD_TYPE_MAX == CFD_TYPE_UUID, "a type is missing in the list above");
 
-/* Second names, under which some functions take protected numbers. */
+/* Aliases under which some functions accept protected numbers. */
 static const struct
 {
 	const char *name;
@@ -71,11 +72,11 @@ static const struct
 static Oid	oids[CFD_TYPE_MAX + 1];
 static Oid	operand_oids[lengthof(operands)];
 static Oid	access_method = InvalidOid;
-/* Domains of the numbers of row versions (sql/core_ledger.sql). */
+/* Domains used for version numbers of rows (sql/core_ledger.sql). */
 static Oid	ledger_number = InvalidOid;
 static Oid	ledger_past_number = InvalidOid;
 static bool loaded = false;
-static uint64 changes = 1;		/* to the catalogs that types come from */
+static uint64 changes = 1;		/* number of changes to the catalogs concerned */
 
 static void
 cfd_types_invalidate(Datum arg, int cache, uint32 hash)
@@ -108,7 +109,10 @@ load(void)
 		return true;
 	if (!IsTransactionState() || !OidIsValid(MyDatabaseId))
 		return false;
-	/* An invalidation while we look things up makes us look again. */
+	/*
+	 * Set the flag first: an invalidation during the lookups must cause a new
+	 * lookup.
+	 */
 	loaded = true;
 	memset(oids, 0, sizeof(oids));
 	memset(operand_oids, 0, sizeof(operand_oids));
@@ -129,7 +133,7 @@ load(void)
 uint8
 cfd_type_code(Oid type)
 {
-	/* Types made by initdb are not ours. */
+	/* Types created by initdb are not protected. */
 	if (type < FirstNormalObjectId || !load())
 		return 0;
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
@@ -203,7 +207,7 @@ load_family(CfdFamily *family)
 uint8
 cfd_code_in(CfdFamily *family, Oid type)
 {
-	/* Types made by initdb are not ours. */
+	/* Types created by initdb are not protected. */
 	if (type < FirstNormalObjectId || !load_family(family))
 		return 0;
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
@@ -262,7 +266,10 @@ cfd_contains(Oid type, CfdCodeOf code_of)
 	Oid			base;
 	Oid			element;
 
-	/* Only after the extension was created are there types of ours, and types made of them. */
+	/*
+	 * Protected types, and types that contain them, can only exist once the
+	 * extension has been created.
+	 */
 	if (type < FirstNormalObjectId || !load() || !OidIsValid(oids[CFD_TYPE_BOOL]))
 		return false;
 	if (code_of(type) != 0)

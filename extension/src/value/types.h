@@ -1,11 +1,12 @@
 /*
  * types.h
- *	  The protected types of this database: from OID to code and back.
+ *	  Mapping between the OIDs and the codes of protected types in this
+ *	  database.
  *
- * Knows catalogs, not values.
+ * Uses catalogs only, never values.
  *
- * Invariant: a type that is not ours has code 0; without the extension in the
- * database no type is ours.
+ * Invariant: a type that is not protected has code 0; in a database without
+ * the extension, no type is protected.
  */
 #ifndef CFD_VALUE_TYPES_H
 #define CFD_VALUE_TYPES_H
@@ -17,22 +18,31 @@
 extern void cfd_types_init(void);
 /* Code of a protected type, 0 for any other. */
 extern uint8 cfd_type_code(Oid type);
-/* OID of the protected type with a code; InvalidOid for none. */
+/* OID of the protected type with this code; InvalidOid if there is none. */
 extern Oid	cfd_type_oid(uint8 code);
-/* SQL name of the protected type with a code, and name of its plain twin. */
+/*
+ * SQL name of the protected type with this code, and the name and OID of the
+ * corresponding plain type.
+ */
 extern const char *cfd_type_name(uint8 code);
 extern const char *cfd_plain_name(uint8 code);
 extern Oid	cfd_plain_oid(uint8 code);
-/* Raises the error for an identifier that stands for nothing. */
+/* Raises the error for an invalid FID. */
 extern void cfd_invalid_fid(void) pg_attribute_noreturn();
-/* Whether a value of the type is or contains (array, composite, ...) one whose type has a code. */
+/*
+ * Whether a type is, or contains (array, composite, ...), a type for which
+ * code_of returns a code.
+ */
 typedef uint8 (*CfdCodeOf) (Oid type);
 extern bool cfd_contains(Oid type, CfdCodeOf code_of);
-/* ... a FID. */
+/* The same for types whose values are FIDs. */
 extern bool cfd_type_contains(Oid type);
-/* Whether one of the attributes has a protected type. */
+/* Whether an attribute has a protected type. */
 extern bool cfd_has_protected(TupleDesc desc);
-/* What a column of this type makes its table: a ledger table, the history of one, or neither. */
+/*
+ * What a column of this type makes its table: a ledger table, a ledger's
+ * history, or neither.
+ */
 typedef enum CfdLedgerRole
 {
 	CFD_NO_LEDGER = 0,
@@ -41,19 +51,25 @@ typedef enum CfdLedgerRole
 } CfdLedgerRole;
 extern CfdLedgerRole cfd_ledger_role(Oid type);
 
-/* The types of another family: its prefix and the name of a plain type. Begins as {prefix}. */
+/*
+ * Another family of types, named by prefix and plain type. Initialise with the
+ * prefix only.
+ */
 typedef struct CfdFamily
 {
 	const char *prefix;
-	uint64		looked_up;		/* when its types were, by the count of changes to catalogs */
+	uint64		looked_up;		/* value of the catalog change counter at the lookup */
 	Oid			oids[CFD_TYPE_MAX + 1];
 } CfdFamily;
 
-/* Code of a type of the family, 0 for any other; OID of the type with a code, InvalidOid for none. */
+/*
+ * Code of a type of the family, or 0; OID of the family's type with this code,
+ * or InvalidOid.
+ */
 extern uint8 cfd_code_in(CfdFamily *family, Oid type);
 extern Oid	cfd_oid_in(CfdFamily *family, uint8 code);
 
-/* OID of the access method "confide", InvalidOid when there is none. */
+/* OID of the access method "confide", or InvalidOid. */
 extern Oid	cfd_access_method(void);
 
 #endif
