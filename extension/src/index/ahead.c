@@ -1,10 +1,11 @@
 /*
  * ahead.c
- *	  Which scans of a plan search together: see ahead.h. How they do, arms.h says.
+ *	  Chooses the scans of a plan that search together; see ahead.h. The
+ *	  search itself is in arms.c.
  *
- * Of an OR only scans that are bounded from below on the index's
- * first column, with values that are known when the plan starts; of an array one that is
- * the scan's only condition.
+ * Arms of an OR are included if they have a lower bound on the index's first
+ * column and all values are known when the plan starts. Arrays are included if
+ * they are the scan's only condition.
  *
  * Invariants: as in ahead.h.
  */
@@ -17,11 +18,11 @@
 #include "value/types.h"
 #include "utils/rel.h"
 
-/* Scans of an OR, and elements of an array, that are asked about together. */
+/* Maximum number of scans of an OR, and of array elements, in one search. */
 #define SCANS_MAX 64
 #define ELEMENTS_MAX 512
 
-/* ---------- which scans ---------- */
+/* ---------- scans of a BitmapOr ---------- */
 
 static bool
 take_value(Relation index, const ScanKeyData *key, CfdArmValue *value)
@@ -31,7 +32,7 @@ take_value(Relation index, const ScanKeyData *key, CfdArmValue *value)
 	return cfd_arms_value(index, 1, type, key->sk_argument, value);
 }
 
-/* Adds a scan with one equality, or with a lower bound and perhaps an upper one. */
+/* Adds a scan with one equality, or with a lower bound and possibly an upper bound. */
 static void
 add_scan(CfdArms *to, const BitmapIndexScanState *node)
 {
@@ -51,7 +52,7 @@ add_scan(CfdArms *to, const BitmapIndexScanState *node)
 		if (keys[i].sk_strategy >= BTEqualStrategyNumber)
 			first = i;
 	}
-	/* Two bounds of a kind, or none below. */
+	/* Skip scans with two bounds of the same kind, or without a lower bound. */
 	if (keys[first].sk_strategy < BTEqualStrategyNumber ||
 		(count == 2 && (keys[first].sk_strategy == BTEqualStrategyNumber ||
 						keys[1 - first].sk_strategy >= BTEqualStrategyNumber)))
@@ -108,7 +109,10 @@ cfd_ahead_scan(IndexScanDesc scan)
 
 /* ---------- arrays ---------- */
 
-/* The array of a scan that has one condition, by elements that are looked up one after the other. */
+/*
+ * The array of a scan that has a single condition and looks up one element
+ * after the other; otherwise NULL.
+ */
 static const BTArrayKeyInfo *
 array_of(IndexScanDesc scan)
 {
@@ -127,7 +131,7 @@ group_of_array(IndexScanDesc scan)
 
 	if (group != NULL)
 		return group;
-	/* This context ends with the array. */
+	/* This context lives as long as the array. */
 	group = cfd_arms_make(((BTScanOpaque) scan->opaque)->arrayContext, ELEMENTS_MAX);
 	group->index = scan->indexRelation;
 	group->scan = scan;
@@ -135,7 +139,7 @@ group_of_array(IndexScanDesc scan)
 	return group;
 }
 
-/* Makes arms of the elements from one on, as far as there is room. */
+/* Makes arms of the array's elements from the current one on, up to `most`. */
 static void
 take_elements(CfdArms *group, const BTArrayKeyInfo *array, int most)
 {
@@ -168,10 +172,16 @@ cfd_ahead_array(IndexScanDesc scan, bool all)
 	group = group_of_array(scan);
 	if (array->cur_elem < group->end)
 		return;
-	/* If the scan ends early, no more than twice the elements that it came to were asked about. */
+	/*
+	 * If the scan may end early, search at most for twice the elements that it
+	 * has reached.
+	 */
 	group->window = all ? ELEMENTS_MAX : Min(Max(2 * group->window, 1), ELEMENTS_MAX);
 	take_elements(group, array, group->window);
-	/* One alone asks for itself, and perhaps guesses its pages. */
+	/*
+	 * A single element is searched for by the scan itself, which may guess its
+	 * pages.
+	 */
 	if (group->count > 1)
 		cfd_arms_ask(group);
 }

@@ -1,15 +1,18 @@
 /*
  * ahead.h
- *	  Where the bounds of several scans belong in one B-tree, asked for together.
+ *	  Batched searches of one B-tree for several scans that are about to
+ *	  start.
  *
- * The arms of a BitmapOr are scans that run one after the other, and so is a scan by an array
- * (`IN`) for each of its elements, and the inner scan of a nested loop for each outer row. Before the first of
- * them, all descend side by side: a round trip for each level of the tree, not for each level of each scan. What the keeper has said is a known
- * fact (known/known.h), which is found when the scans search.
+ * The arms of a BitmapOr are scans that run one after the other. A scan with
+ * an array condition (IN) runs once per element, and the inner scan of a
+ * nested loop once per outer row. Before the first of them runs, all of them
+ * descend the tree side by side. That takes one round trip per level of the
+ * tree, instead of one per level and scan. The keeper's answers are stored as
+ * known facts (known/known.h), which the scans find when they search.
  *
- * Invariants: what is asked is what the scans of the statement will ask, of an array never more than
- * twice as much; an answer counts only for the very same value and keys, and no longer than no
- * garbage is swept.
+ * Invariants: only what the scans of the statement will ask is asked in
+ * advance, and for arrays at most twice as much; an answer is used only for
+ * the same value and the same keys, and only until the next sweep of garbage.
  */
 #ifndef CFD_INDEX_AHEAD_H
 #define CFD_INDEX_AHEAD_H
@@ -20,33 +23,48 @@
 #include "wire/wire.h"
 #include "nodes/execnodes.h"
 
-/* A plan's BitmapOr has been started: its scans may be asked for together. */
+/* A BitmapOr has been initialised: its scans may be searched for together. */
 extern void cfd_ahead_plan(BitmapOrState *node);
-/* One of its scans begins. */
+/* One of these scans begins. */
 extern void cfd_ahead_scan(IndexScanDesc scan);
-/* A scan is about to descend by an element of its array; all: it will come to all of them. */
+/*
+ * A scan is about to descend for an element of its array. "all" means that it
+ * will reach every element.
+ */
 extern void cfd_ahead_array(IndexScanDesc scan, bool all);
-/* Whether it was asked about ahead for this scan: what is known is of single pages. */
+/*
+ * Whether this scan was covered by a batched search. If so, the known facts
+ * are about single pages.
+ */
 extern bool cfd_ahead_asked(IndexScanDesc scan);
 
-/* ---------- outer rows (outer.c) ---------- */
+/* ---------- outer rows of nested loops (outer.c) ---------- */
 
 struct CfdArms;
 
-/* The most rows that are asked about together, and columns of the index that they give values for. */
+/*
+ * Maximum number of rows searched for together, and of index columns that they
+ * supply values for.
+ */
 #define CFD_OUTER_ROWS_MAX 512
 #define CFD_OUTER_COLUMNS_MAX 4
 
-/* Rows of a plan are about to begin the scan of an inner node, by equality in an index's first columns. */
+/*
+ * Prepares for rows that will each start the index scan of plan node `inner`,
+ * by equality on the first `columns` columns of the index.
+ */
 extern struct CfdArms *cfd_outer_begin(EState *state, int inner, int columns);
-/* Other rows come: what was asked about those before is known no longer. */
+/* Discards the rows and the answers about them. */
 extern void cfd_outer_clear(struct CfdArms *group);
-/* A row; types of its values. One with a NULL looks for nothing. */
+/*
+ * Adds a row, given by the types and values of its keys. A row with a NULL key
+ * finds nothing and is skipped.
+ */
 extern void cfd_outer_row(struct CfdArms *group, const Oid *types, const Datum *values, const bool *nulls);
 extern void cfd_outer_ask(struct CfdArms *group);
-/* The plan's index scans exist. */
+/* Registers an index scan of the plan once it has been initialised. */
 extern void cfd_outer_link(PlanState *scan);
-/* For EXPLAIN ANALYZE. */
+/* Number of round trips, for EXPLAIN ANALYZE. */
 extern uint64 cfd_outer_round_trips(const struct CfdArms *group);
 
 #endif

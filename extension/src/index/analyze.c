@@ -1,13 +1,13 @@
 /*
  * analyze.c
- *	  ANALYZE of protected columns: PostgreSQL's own statistics, computed while the
- *	  order of the sample is known (order/ranks.h).
+ *	  ANALYZE of protected columns. PostgreSQL computes its own statistics
+ *	  while the order of the sample is known (order/ranks.h).
  *
- * A column whose values cannot be compared in this session keeps the statistics that it has:
- * autovacuum goes on with the others.
+ * A column whose values cannot be compared in this session keeps its old
+ * statistics, and autovacuum continues with the other columns.
  *
- * Invariant: the sample is compared within its column only, by comparisons that
- * ANALYZE makes anyway: it sorts the whole sample.
+ * Invariant: sample values are compared within their own column only, by
+ * comparisons that ANALYZE makes anyway, because it sorts the whole sample.
  */
 #include "postgres.h"
 
@@ -62,7 +62,10 @@ compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
 	PG_END_TRY();
 }
 
-/* Whether values of a column can be compared here: always if there is a client. */
+/*
+ * Whether values of the column can be compared in this session. With a client
+ * they always can.
+ */
 static bool
 is_comparable(const VacAttrStats *stats)
 {
@@ -75,7 +78,10 @@ is_comparable(const VacAttrStats *stats)
 
 	if (cfd_channel.had_client)
 		return true;
-	/* Its lock is held. Of several tables together the values are in several partitions. */
+	/*
+	 * The lock is held already. The sample of an inheritance tree has values
+	 * from several partitions.
+	 */
 	relation = relation_open(stats->attr->attrelid, NoLock);
 	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
 	{

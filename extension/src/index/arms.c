@@ -1,12 +1,13 @@
 /*
  * arms.c
- *	  Several descents in one B-tree, side by side: see arms.h.
+ *	  Several descents of one B-tree, side by side; see arms.h.
  *
- * Pages of a level are read one after the other, and asked about in one message, each page once
- * for all arms that are there. No lock is held while the keeper is asked: a page that changes
- * meanwhile has other keys, and is asked about anew.
+ * The pages of a level are read one after the other. One message then asks
+ * about all of them, each page once for all arms that are on it. No lock is
+ * held while the keeper is asked. If a page changes meanwhile, its keys
+ * differ, and the scan asks again.
  *
- * Invariant: as of ahead.h.
+ * Invariant: as in ahead.h.
  */
 #include "postgres.h"
 
@@ -21,22 +22,22 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Pages of one descent: height, and steps to the right. */
+/* Maximum number of pages in one descent: levels plus steps to the right. */
 #define STEPS_MAX 32
-/* No question is added to a message with so many keys. */
+/* A message that has this many keys gets no further question. */
 #define MESSAGE_KEYS 65536
 
-/* What was asked of a page. */
+/* A question about a page, and its answer. */
 typedef struct CfdQuestion
 {
 	BlockNumber block;
 	bool		leaf;
-	BlockNumber next;			/* to the right, or P_NONE */
-	int			items;			/* keys without the high key */
+	BlockNumber next;			/* right sibling, or P_NONE */
+	int			items;			/* number of keys without the high key */
 	int			count;
-	const CfdFid *keys;			/* column by column, in the page's order, the high key last */
-	const BlockNumber *children;	/* of an inner page: before each key, and the last one */
-	const CfdArmValue *lead;	/* of all its arms */
+	const CfdFid *keys;			/* column by column, in page order, high key last */
+	const BlockNumber *children;	/* internal page: downlinks before each key, and the last one */
+	const CfdArmValue *lead;	/* equality values shared by all its arms */
 	int			values;
 	CfdArmValue value[CFD_SEARCH_VALUES_MAX];
 	uint32		less[CFD_SEARCH_VALUES_MAX];
@@ -45,7 +46,7 @@ typedef struct CfdQuestion
 	struct CfdQuestion *older;
 } CfdQuestion;
 
-/* Those of the plans that run. */
+/* Groups of the plans that are running. */
 static CfdArms *groups = NULL;
 
 /* ---------- groups ---------- */
@@ -141,7 +142,10 @@ cfd_arms_value(Relation index, int column, Oid type, Datum value, CfdArmValue *t
 
 /* ---------- pages ---------- */
 
-/* Takes the keys of a page, and lets go of it. NULL: it is not in use. */
+/*
+ * Copies the keys of a page and releases it. Returns NULL if the page is to be
+ * ignored.
+ */
 static CfdQuestion *
 read_page(const CfdArms *group, Buffer buffer)
 {
@@ -184,14 +188,17 @@ same_lead(const CfdArms *group, const CfdArmValue *a, const CfdArmValue *b)
 	return true;
 }
 
-/* How many values an arm asks about: the other bound is of interest on a leaf only. */
+/* Number of values that an arm asks about. The upper bound matters on a leaf only. */
 static int
 values_asked(const CfdArm *arm, const CfdQuestion *question)
 {
 	return question->leaf ? arm->count : 1;
 }
 
-/* The question about a page that an arm can join; a new one about the same page, if others are full. */
+/*
+ * Finds a question about the page that the arm can join. If all of them are
+ * full, makes another one about the same page.
+ */
 static CfdQuestion *
 question_for(const CfdArms *group, const CfdArm *arm, CfdQuestion *page, CfdQuestion **questions)
 {
@@ -212,7 +219,7 @@ question_for(const CfdArms *group, const CfdArm *arm, CfdQuestion *page, CfdQues
 	return copy;
 }
 
-/* Adds questions about a page for all arms that are there. */
+/* Adds the questions of all arms that are on the page. */
 static void
 add_questions(CfdArms *group, BlockNumber block, Buffer buffer, CfdQuestion **questions)
 {
@@ -244,7 +251,10 @@ put_sought(StringInfo body, const CfdArmValue *value, uint32 flags)
 	appendBinaryStringInfo(body, (char *) &sought, sizeof(sought));
 }
 
-/* Takes the answer to a question: facts, where the keeper knew the keys. */
+/*
+ * Processes the answer to a question. It becomes known facts if the keeper
+ * knew all keys.
+ */
 static void
 take_places(CfdArms *group, CfdQuestion *question, const CfdWirePlace *places)
 {
@@ -259,12 +269,15 @@ take_places(CfdArms *group, CfdQuestion *question, const CfdWirePlace *places)
 		uint32		less = places[i].less;
 		uint32		up_to = places[i].up_to;
 
-		/* A key names nothing any more: the scan will see. */
+		/* A key is no longer valid. The scan will handle that. */
 		if (less == CFD_SEARCH_UNKNOWN)
 			return;
 		if (less > up_to || less < begin || up_to > end)
 			cfd_violation("impossible place of a value");
-		/* A value is sought only among the keys that equal those before it. */
+		/*
+		 * A value is searched for only among the keys that equal the preceding
+		 * values.
+		 */
 		cfd_known_put_place(&group->known, value->program, value->fid,
 							question->keys + column * question->count + begin, end - begin,
 							less - begin, up_to - begin);
@@ -280,7 +293,7 @@ take_places(CfdArms *group, CfdQuestion *question, const CfdWirePlace *places)
 	question->answered = true;
 }
 
-/* Asks as many questions as a message takes; gives the rest of them. */
+/* Sends as many questions as fit into a message, and returns the rest. */
 static CfdQuestion *
 ask_some(CfdArms *group, CfdQuestion *questions)
 {
@@ -329,7 +342,7 @@ ask_some(CfdArms *group, CfdQuestion *questions)
 
 /* ---------- descents ---------- */
 
-/* Where an arm goes from the page that was asked about for it. */
+/* The page where an arm goes next. */
 static BlockNumber
 next_page(const CfdArm *arm)
 {
@@ -339,7 +352,7 @@ next_page(const CfdArm *arm)
 	if (question == NULL || !question->answered)
 		return P_NONE;
 	before = arm->behind_equals ? question->up_to[arm->at] : question->less[arm->at];
-	/* On leaves it goes on to where its range ends. */
+	/* On a leaf, follow the range to its end. */
 	if (question->leaf)
 		before = question->up_to[arm->at + arm->count - 1];
 	if (question->next != P_NONE && question->count > 0 && before == question->count)
@@ -347,7 +360,10 @@ next_page(const CfdArm *arm)
 	return question->leaf ? P_NONE : question->children[Min(before, question->items)];
 }
 
-/* Asks about the pages where arms are, and moves these on. False: all are at their end. */
+/*
+ * Asks about the pages that the arms are on, and advances the arms. Returns
+ * false when all arms have finished.
+ */
 static bool
 take_step(CfdArms *group, Buffer root)
 {
@@ -357,7 +373,7 @@ take_step(CfdArms *group, Buffer root)
 	{
 		const CfdArm *arm = &group->arms[i];
 
-		/* Another arm may have been here. */
+		/* The page may have been handled for another arm. */
 		if (arm->block == P_NONE || arm->asked != NULL)
 			continue;
 		add_questions(group, arm->block, BufferIsValid(root) ? root : _bt_getbuf(group->index, arm->block, BT_READ),
@@ -386,7 +402,7 @@ cfd_arms_ask(CfdArms *group)
 	group->asked = true;
 	cfd_known_begin(&group->known);
 	root = CFD_BT_ROOT(group->index);
-	/* An index without a root is empty. */
+	/* An index without a root page is empty. */
 	if (BufferIsValid(root))
 	{
 		for (int i = 0; i < group->count; i++)

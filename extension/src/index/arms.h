@@ -1,12 +1,14 @@
 /*
  * arms.h
- *	  Several descents in one B-tree, side by side: what they look for, and how they go.
+ *	  Several descents of one B-tree, side by side.
  *
- * Whoever knows several scans to come (ahead.c: of an OR or an array; outer.c: of a nested loop's outer
- * rows) makes arms of them and has them descend: a round trip for each level of the tree, not
- * for each level of each scan. What the keeper has said is then known (known/known.h) as long as the group's scope.
+ * A caller that knows several scans in advance (ahead.c: the arms of an OR or
+ * the elements of an array; outer.c: the outer rows of a nested loop) makes an
+ * arm of each and lets them descend together. That takes one round trip per
+ * level of the tree, instead of one per level and scan. The keeper's answers
+ * are known facts (known/known.h) as long as the group's scope lives.
  *
- * Invariant: as of ahead.h.
+ * Invariant: as in ahead.h.
  */
 #ifndef CFD_INDEX_ARMS_H
 #define CFD_INDEX_ARMS_H
@@ -17,7 +19,7 @@
 #include "known/known.h"
 #include "utils/relcache.h"
 
-/* A value, and how keys are compared with it. */
+/* A value, and the program that compares keys with it. */
 typedef struct CfdArmValue
 {
 	CfdFid		fid;
@@ -26,54 +28,63 @@ typedef struct CfdArmValue
 
 typedef struct CfdArm
 {
-	IndexScanDesc desc;			/* of the scans of an OR, or of an array */
-	const CfdArmValue *lead;	/* in the columns before the group's last one: equalities */
-	CfdArmValue values[2];		/* in that: where it begins, and the other bound if there is one */
+	IndexScanDesc desc;			/* scan of an OR's arm, or the scan with the array */
+	const CfdArmValue *lead;	/* equality values for all columns but the group's last */
+	CfdArmValue values[2];		/* last column: lower bound, and upper bound if any */
 	int			count;
-	bool		behind_equals;	/* it begins behind what equals the value */
-	BlockNumber block;			/* where it is; P_NONE: at its end */
-	struct CfdQuestion *asked;	/* what is asked for it there, and which of the values are its */
+	bool		behind_equals;	/* starts after all keys equal to the value */
+	BlockNumber block;			/* current page; P_NONE: finished */
+	struct CfdQuestion *asked;	/* question asked for it there; `at` is its first value in it */
 	int			at;
 } CfdArm;
 
-/* The scans of a BitmapOr, some elements of a scan's array, or those for some outer rows. */
+/* The arms of a BitmapOr, of some elements of an array, or of some outer rows. */
 typedef struct CfdArms
 {
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	Relation	index;
-	int			columns;		/* that all arms are bounded in */
+	int			columns;		/* leading columns that every arm constrains */
 	int			room;
 	int			count;
 	CfdArm	   *arms;
 	bool		asked;
-	CfdScope	known;			/* where its values belong in the pages that were asked about */
-	MemoryContext asking;		/* of questions and their keys */
+	CfdScope	known;			/* positions of the arms' values in the pages visited */
+	MemoryContext asking;		/* memory of questions and their keys */
 
-	IndexScanDesc scan;			/* whose array it is, or NULL */
-	int			end;			/* element behind those that were asked about */
-	int			window;			/* how many were, the last time */
+	IndexScanDesc scan;			/* scan whose array it is, or NULL */
+	int			end;			/* first element that was not searched for */
+	int			window;			/* number of elements in the last search */
 
-	const void *state;			/* of the plan that has outer rows, or NULL ... */
-	int			inner;			/* ... number of the node whose scan they will begin ... */
-	const IndexScanDesc *where; /* ... and where that is, once it has begun */
+	const void *state;			/* EState of the outer rows' plan, or NULL ... */
+	int			inner;			/* ... plan_node_id of the inner scan ... */
+	const IndexScanDesc *where; /* ... and the scan's descriptor, once begun */
 	uint64		round_trips;	/* for EXPLAIN ANALYZE */
 	struct CfdArms *next;
 } CfdArms;
 
-/* Room is for so many arms. */
+/* Allocates a group with room for so many arms. */
 extern CfdArms *cfd_arms_make(MemoryContext context, int room);
-/* Lets the group's scans find it, until its context ends. */
+/* Makes the group visible to its scans until its memory context is reset. */
 extern void cfd_arms_add(CfdArms *group);
-/* Forgets what was asked, and the arms. */
+/* Removes the arms and the answers about them. */
 extern void cfd_arms_clear(CfdArms *group);
-/* All arms descend, from the root to the last leaves of their ranges. */
+/* Lets all arms descend from the root to the last leaf of their ranges. */
 extern void cfd_arms_ask(CfdArms *group);
-/* The group that a scan is an arm of, or whose array or outer rows have them; or NULL. */
+/*
+ * The group that has the scan as an arm, or the group of its array or its
+ * outer rows; otherwise NULL.
+ */
 extern CfdArms *cfd_arms_of(IndexScanDesc scan);
-/* Links the groups whose outer rows begin the scan of a plan's node to it. */
+/*
+ * Connects the inner scan of a plan with the groups of outer rows that will
+ * start it.
+ */
 extern void cfd_arms_link(const void *state, int node, const IndexScanDesc *where, Relation index);
-/* How a key of a column is compared with a value of a type; false: not by the keeper's order. */
+/*
+ * Determines how keys of a column are compared with a value of a type. Returns
+ * false if the comparison does not use the keeper's order.
+ */
 extern bool cfd_arms_value(Relation index, int column, Oid type, Datum value, CfdArmValue *to);
 
 #endif

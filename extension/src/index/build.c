@@ -1,13 +1,14 @@
 /*
  * build.c
- *	  Rows of an index build, sorted on their way: see build.h.
+ *	  Sorts the rows of an index build before PostgreSQL does; see build.h.
  *
- * PostgreSQL's sort sees at once that its input is sorted; then it compares
- * neighbours only, whose order by column is known (index/row_order.h) until the
- * statement ends or the next index is built, since the sort comes after the scan.
- * What does not fit into maintenance_work_mem, which PostgreSQL's sort then takes once
- * more, is sorted on disk (index/row_store.h). More rows than the keeper ranks at once are handed
- * on as they come.
+ * PostgreSQL's sort detects that its input is sorted, and then compares
+ * neighbours only. The column-wise order of neighbours is known
+ * (index/row_order.h) until the statement ends or the next index is built,
+ * because the sort runs after the scan. Rows that do not fit into
+ * maintenance_work_mem, an amount that PostgreSQL's sort uses once more, are
+ * sorted on disk (index/row_store.h). If there are more rows than the keeper
+ * ranks at once, they are passed on as they arrive.
  *
  * Invariant: as in build.h.
  */
@@ -36,23 +37,23 @@ struct CfdBuild
 	Relation	index;
 	IndexBuildCallback callback;
 	void	   *state;
-	MemoryContext context;		/* rows */
+	MemoryContext context;		/* memory context of the rows */
 	CfdRowOrder *order;
 	int			columns;
-	bool		by_value;		/* all of them */
-	bool		passing;		/* rows are handed on as they come */
-	bool		ascending;		/* rows come in the order of their places in the table */
-	Size		row_size;		/* memory for one, and for all that by_value leaves out */
+	bool		by_value;		/* all index columns are passed by value */
+	bool		passing;		/* rows are passed on as they arrive */
+	bool		ascending;		/* rows arrive in TID order */
+	Size		row_size;		/* memory per row, and in total for values not passed by value */
 	Size		used;
-	uint32		count;			/* rows that wait */
-	CfdRowStore *store;			/* has them, if they do not fit into memory */
+	uint32		count;			/* rows waiting */
+	CfdRowStore *store;			/* holds the rows if they do not fit into memory */
 	uint32		room;
 	Row		   *rows;
 	Datum	   *values;			/* row by row */
 	bool	   *nulls;
 };
 
-/* What the last build's scope lives in. */
+/* Memory context of the last build's scope. */
 static MemoryContext scope_context = NULL;
 
 static void
@@ -113,7 +114,7 @@ cfd_build_tell(Relation table, Relation index)
 			told = true;
 		}
 	}
-	/* What is new of a column is logged when it is opened. */
+	/* Opening a column logs what has changed about it. */
 	if (told)
 		cfd_reopen_columns(table);
 }
@@ -140,7 +141,7 @@ cfd_build_begin(Relation index, IndexBuildCallback callback, void *state)
 	build->columns = desc->natts;
 	build->by_value = all_by_value(desc);
 	build->ascending = true;
-	/* Rows are kept in arrays; when they are sorted each has two more numbers. */
+	/* Rows are kept in arrays. Sorting needs two more numbers per row. */
 	build->row_size = sizeof(Row) + desc->natts * (sizeof(Datum) + sizeof(bool)) + 2 * sizeof(uint32) +
 		cfd_row_order_row_size(order);
 	return build;
@@ -171,7 +172,7 @@ hand_on_stored(CfdBuild *build, CfdStoredRow *row)
 	build->callback(build->index, row->tid, row->values, row->nulls, row->alive, build->state);
 }
 
-/* Too many rows to be ranked: those that wait go on, and so do all that come. */
+/* There are too many rows to be ranked: pass on those that wait and all that follow. */
 static void
 give_up(CfdBuild *build)
 {
@@ -197,7 +198,7 @@ give_up(CfdBuild *build)
 	build->order = NULL;
 }
 
-/* Too much memory: rows go to disk. */
+/* The memory limit is reached: move the rows to disk. */
 static void
 cfd_build_spill(CfdBuild *build)
 {
@@ -227,7 +228,7 @@ cfd_build_make_room(CfdBuild *build)
 	build->nulls = grow(build, build->nulls, sizeof(bool) * build->columns);
 }
 
-/* Values that lie elsewhere do so until the scan goes on. */
+/* Values passed by reference are valid only until the scan advances, so copy them. */
 static void
 copy_values(CfdBuild *build, Datum *values, const bool *nulls)
 {
@@ -295,7 +296,7 @@ compare_tids(const void *a, const void *b, void *arg)
 							  (ItemPointer) &rows[*(const uint32 *) b].tid);
 }
 
-/* PostgreSQL's sort has equal rows in the order of their places; here `ends` of each rank. */
+/* PostgreSQL sorts equal rows by TID. ends[i] is the end of rank i in `order`. */
 static void
 sort_equal_rows(CfdBuild *build, uint32 *order, const uint32 *ends, uint32 distinct)
 {
@@ -310,7 +311,7 @@ sort_equal_rows(CfdBuild *build, uint32 *order, const uint32 *ends, uint32 disti
 	}
 }
 
-/* Numbers of the rows in the order of their ranks; equal ones as they came. */
+/* Row numbers in rank order. Rows of equal rank stay in order of arrival. */
 static uint32 *
 order_rows(CfdBuild *build, const uint32 *ranks, uint32 distinct)
 {
@@ -330,7 +331,7 @@ order_rows(CfdBuild *build, const uint32 *ranks, uint32 distinct)
 	return order;
 }
 
-/* Has the rows in memory ranked, and hands them on by their ranks. */
+/* Has the rows in memory ranked and passes them on in rank order. */
 static void
 hand_on_sorted(CfdBuild *build)
 {
@@ -355,7 +356,7 @@ hand_on_sorted(CfdBuild *build)
 	}
 }
 
-/* The same of rows on disk. */
+/* The same for rows on disk. */
 static void
 hand_on_stored_sorted(CfdBuild *build)
 {

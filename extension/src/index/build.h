@@ -1,11 +1,11 @@
 /*
  * build.h
- *	  Index builds: rows on their way from the table to the index's sort, handed on
- *	  in the order of their keys, so that the sort finds them sorted.
+ *	  Index builds: passes the rows on from the table scan to the index's
+ *	  sort in key order, so that the sort receives sorted input.
  *
- * Does not read the table, nor write the index.
+ * Does not scan the table and does not write the index.
  *
- * Invariant: every row is handed on exactly once, in whatever order.
+ * Invariant: every row is passed on exactly once, in whatever order.
  */
 #ifndef CFD_INDEX_BUILD_H
 #define CFD_INDEX_BUILD_H
@@ -15,11 +15,14 @@
 
 typedef struct CfdBuild CfdBuild;
 
-/* Tells the keeper of which columns a client, or who has a ticket, builds an index. */
+/*
+ * Tells the keeper for which columns an index is being built by a session with
+ * a client or a restore ticket.
+ */
 extern void cfd_build_tell(Relation table, Relation index);
-/* NULL if the index's rows are to be handed on as they come. */
+/* Returns NULL if the rows should go directly to the callback. */
 extern CfdBuild *cfd_build_begin(Relation index, IndexBuildCallback callback, void *state);
-/* An IndexBuildCallback; the state is the CfdBuild. */
+/* An IndexBuildCallback whose state is the CfdBuild. */
 extern void cfd_build_row(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive,
 						  void *build);
 extern void cfd_build_end(CfdBuild *build);

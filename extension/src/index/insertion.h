@@ -1,9 +1,9 @@
 /*
  * insertion.h
- *	  A row's values promoted, and placed in the indexes that the row will be inserted into, in one
- *	  round trip.
+ *	  Promotes a row's values and finds their positions in the indexes that
+ *	  the row will be inserted into, in one round trip.
  *
- * Does not insert anything, nor change the row (tableam/slots.c).
+ * Does not insert anything and does not change the row (tableam/slots.c).
  *
  * Invariant: as in search.h and value/promote.h.
  */
@@ -14,7 +14,10 @@
 #include "executor/tuptable.h"
 #include "value/promote.h"
 
-/* Items, and the numbers of their attributes - 1. False: nothing was promoted, since nothing will be searched. */
+/*
+ * Promotes the items; numbers[i] is the attribute number - 1 of items[i].
+ * Returns false, with nothing promoted, if there is no index to be searched.
+ */
 extern bool cfd_insertion_promote(Relation table, TupleTableSlot *slot, CfdPromotion *items,
 								  const int *numbers, int count);
 

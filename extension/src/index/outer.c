@@ -1,11 +1,12 @@
 /*
  * outer.c
- *	  Outer rows of a nested loop that look for inner ones in an index: see ahead.h.
+ *	  Batched index searches for the outer rows of a nested loop; see
+ *	  ahead.h.
  *
- * They are asked about before the loop comes to them, as many as its outer side has read ahead
- * (node/lookup).
+ * The search is done before the loop reaches these rows, for as many as its
+ * outer side has read ahead (node/lookup).
  *
- * Invariant: as of ahead.h.
+ * Invariant: as in ahead.h.
  */
 #include "postgres.h"
 
@@ -38,7 +39,7 @@ cfd_outer_row(CfdArms *group, const Oid *types, const Datum *values, const bool 
 	CfdArm	   *arm = &group->arms[group->count];
 	CfdArmValue *lead;
 
-	/* Nobody has begun a scan that could find what is asked. */
+	/* The inner scan has not started yet, so nobody could find the answers. */
 	if (group->where == NULL || group->count == group->room)
 		return;
 	lead = MemoryContextAlloc(group->asking, sizeof(CfdArmValue) * group->columns);
@@ -56,7 +57,7 @@ cfd_outer_row(CfdArms *group, const Oid *types, const Datum *values, const bool 
 void
 cfd_outer_ask(CfdArms *group)
 {
-	/* One alone asks for itself, and perhaps guesses its pages. */
+	/* A single row is searched for by the scan itself, which may guess its pages. */
 	if (group->count > 1)
 		cfd_arms_ask(group);
 }

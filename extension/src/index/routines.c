@@ -1,10 +1,11 @@
 /*
  * routines.c
- *	  Whose searches are preceded by ours: the routines of B-trees with protected keys.
+ *	  Wrappers around the index access method of B-trees with protected
+ *	  keys, which search before PostgreSQL does.
  *
- * The index's routines in this backend's relcache entry are PostgreSQL's own with
- * four of them preceded by a search; an entry that is made anew loses them until
- * the next statement, which costs time only.
+ * The relcache entry of such an index gets a copy of PostgreSQL's routines in
+ * which four are replaced by wrappers. A rebuilt relcache entry lacks them
+ * until the next statement, which costs time only.
  *
  * Invariant: as in search.h.
  */
@@ -34,7 +35,7 @@ bool		cfd_enable_index_search = true;
 
 /* ---------- arrays ---------- */
 
-/* The row given last is dead: as PostgreSQL notes that. */
+/* Remembers that the row returned last is dead, as btgettuple does. */
 static void
 note_killed(IndexScanDesc scan)
 {
@@ -49,8 +50,9 @@ note_killed(IndexScanDesc scan)
 }
 
 /*
- * The next row of a scan by an array. PostgreSQL descends for each element, and would do so by
- * itself: then nobody could search before.
+ * Returns the next row of a scan with an array condition. btgettuple would
+ * advance through the elements by itself and leave no opportunity to search
+ * before each descent.
  */
 static bool
 get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
@@ -82,7 +84,7 @@ get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
 	return found;
 }
 
-/* Makes the order of an array's elements known, if its conditions on protected columns have one. */
+/* Makes the order of the elements of an array condition on a protected column known. */
 static void
 rank_elements(Relation index, const ScanKeyData *keys, int count)
 {
@@ -110,7 +112,7 @@ rank_elements(Relation index, const ScanKeyData *keys, int count)
 				cfd_ranks_announce(ranks, DatumGetUInt64(elements[at]));
 		}
 		cfd_ranks_tell(ranks);
-		/* Elements of two arrays are not compared with each other. */
+		/* Elements of different arrays are never compared with each other. */
 		return;
 	}
 }
@@ -126,7 +128,7 @@ has_array(const ScanKeyData *keys, int count)
 	return false;
 }
 
-/* PostgreSQL sorts the elements of arrays when a scan begins: they are ranked before. */
+/* PostgreSQL sorts array elements when a scan begins, so rank them before. */
 static void
 cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
 {
@@ -149,7 +151,7 @@ cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, i
 	PG_FINALLY();
 	{
 		MemoryContextSwitchTo(outer);
-		/* Their ranks are known no longer. */
+		/* Deleting the context also drops the ranks. */
 		MemoryContextDelete(own);
 	}
 	PG_END_TRY();
@@ -157,7 +159,7 @@ cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, i
 
 /* ---------- PostgreSQL's routines ---------- */
 
-/* All: the scan is read to its end. */
+/* all: the scan will be read to its end. */
 static bool
 next_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
 {

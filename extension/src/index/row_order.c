@@ -1,13 +1,14 @@
 /*
  * row_order.c
- *	  The order of an index build's rows: see row_order.h.
+ *	  The order of an index build's rows; see row_order.h.
  *
- * Plain key columns take part. Those that are numbers go to the keeper as such, as rows come; of
- * others PostgreSQL's sort makes ranks first (order/plain_sort.h), so that all rows are needed a
- * second time.
+ * Plain key columns take part. Numbers are sent to the keeper as they are,
+ * while the rows arrive. Other plain keys are first ranked by PostgreSQL's
+ * sort (order/plain_sort.h), and for that all rows are needed a second time.
  *
- * What neighbours tell is kept as ranks of the first columns of a row, for each number of columns:
- * values of rows with equal ranks up to their column compare as the ranks with their column do.
+ * The order derived from neighbours is stored as ranks of the first n key
+ * columns, for each n. If two rows have equal ranks up to a column, their
+ * values in that column compare as the ranks that include the column do.
  *
  * Invariant: as in row_order.h.
  */
@@ -29,34 +30,34 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Rows whose keys are sent at a time. */
+/* Number of rows whose keys are sent in one message. */
 #define SEND_ROWS 4096
 
 typedef struct Key
 {
 	uint8		type;			/* 0: plain */
-	Oid			number;			/* type of a plain key that is a number */
-	CfdPlainSort *sort;			/* of any other plain key */
-	uint32	   *ranks;			/* what it has found, by row */
+	Oid			number;			/* type of a plain numeric key */
+	CfdPlainSort *sort;			/* for any other plain key */
+	uint32	   *ranks;			/* the ranks it found, by row */
 	bool		descending;
-	CfdMapRange range;			/* of a protected key: the values that come */
+	CfdMapRange range;			/* protected key: range of its values */
 	CfdMap		map;			/* ranks of their rows */
-	const uint32 *before;		/* for each rank: of the columns before; NULL: there are none */
-	const uint32 *through;		/* ... and of this one with them; NULL: the rank itself */
+	const uint32 *before;		/* by rank: rank of the preceding columns; NULL: there are none */
+	const uint32 *through;		/* ... including this column; NULL: the rank itself */
 } Key;
 
 struct CfdRowOrder
 {
-	CfdSource	known;			/* first: the table of known facts gets it alone */
+	CfdSource	known;			/* must be first: passed to callbacks as CfdSource */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	int			key_count;
 	Key		   *keys;
 	CfdSet		set;
-	uint8		key_of[CFD_RANK_COLUMNS_MAX];	/* the key that a column of the set is of */
+	uint8		key_of[CFD_RANK_COLUMNS_MAX];	/* key that a column of the set belongs to */
 	bool		waits;			/* for ranks of plain keys */
-	uint32		row;			/* rows sent, or that wait to be */
-	uint32		word_rows;		/* those that wait */
+	uint32		row;			/* rows sent or waiting to be sent */
+	uint32		word_rows;		/* rows waiting to be sent */
 	uint64	   *words;			/* their keys, column by column */
 };
 
@@ -72,7 +73,10 @@ cfd_row_order_forget(void *arg)
 
 /* ---------- keys ---------- */
 
-/* A column of the set; a message without room for it has one more than there may be. */
+/*
+ * Adds a column to the set. If the set is full, records one column more than
+ * allowed, which makes ranking impossible.
+ */
 static CfdRankKey *
 cfd_row_order_add_column(CfdRowOrder *order, int key)
 {
@@ -101,17 +105,17 @@ describe_key(CfdRowOrder *order, Relation index, int number)
 		key->number = type;
 	else if (key->type == 0)
 		order->waits = true;
-	/* A number is two columns: whether it is NULL, and its value. */
+	/* A number takes two columns: whether it is NULL, and its value. */
 	if (OidIsValid(key->number))
 		cfd_row_order_add_column(order, number)->descending = nulls_first;
 	column = cfd_row_order_add_column(order, number);
 	column->type = key->type;
-	/* Ranks are in the index's order already. */
+	/* Ranks already follow the index's order. */
 	column->descending = key->descending && (key->type != 0 || OidIsValid(key->number));
 	column->nulls_first = nulls_first;
 }
 
-/* PostgreSQL's sort of a plain key. */
+/* Creates PostgreSQL's sort for a plain key. */
 static CfdPlainSort *
 plain_sort(const Key *key, Relation index, int number)
 {
@@ -119,7 +123,10 @@ plain_sort(const Key *key, Relation index, int number)
 	int16		strategy = key->descending ? BTGreaterStrategyNumber : BTLessStrategyNumber;
 	Oid			operator = get_opfamily_member(index->rd_opfamily[number], type, type, strategy);
 
-	/* Otherwise values have the operators' type, and what the index stores may be another. */
+	/*
+	 * For other types the operators' type is right, and the index may store a
+	 * different one.
+	 */
 	if (IsPolymorphicType(type))
 		type = TupleDescAttr(RelationGetDescr(index), number)->atttypid;
 	return cfd_plain_sort_create(type, operator, index->rd_indcollation[number],
@@ -172,7 +179,7 @@ cfd_row_order_create(MemoryContext context, Relation index)
 Size
 cfd_row_order_row_size(const CfdRowOrder *order)
 {
-	/* Its rank; for each key an entry of a map, and a rank of the first columns. */
+	/* The row's rank, and per key a map entry and a rank of the first columns. */
 	return sizeof(uint32) + (Size) order->key_count * 3 * sizeof(uint32);
 }
 
@@ -186,7 +193,7 @@ cfd_row_order_send_words(CfdRowOrder *order)
 	order->word_rows = 0;
 }
 
-/* The keys of a row, for the keeper. */
+/* Stores the keys of a row in the form in which they are sent. */
 static void
 put_words(CfdRowOrder *order, const Datum *values, const bool *nulls)
 {
@@ -213,7 +220,7 @@ put_words(CfdRowOrder *order, const Datum *values, const bool *nulls)
 		cfd_row_order_send_words(order);
 }
 
-/* What must be known of a row before any can be ranked. */
+/* Collects what must be known about all rows before any can be ranked. */
 static void
 cfd_row_order_look_at(CfdRowOrder *order, const Datum *values, const bool *nulls)
 {
@@ -277,7 +284,10 @@ cfd_row_order_drop(CfdRowOrder *order)
 
 /* ---------- ranks ---------- */
 
-/* For each rank that of the first columns, up to a key: it grows where one of these decides. */
+/*
+ * Computes, for each rank, the rank of the columns up to a key. It increases
+ * wherever one of these columns decides.
+ */
 static const uint32 *
 ranks_through(const CfdRowOrder *order, int key, const uint8 *steps, uint32 distinct)
 {
@@ -347,7 +357,10 @@ has_known(const CfdSource *known, CfdFid fid)
 	return false;
 }
 
-/* Two values of a key column, if they are and what precedes them is equal. */
+/*
+ * Compares two values of a key column, if both are known and their preceding
+ * columns are equal.
+ */
 static bool
 compare_in(const Key *key, CfdFid a, CfdFid b, int *result)
 {

@@ -1,14 +1,15 @@
 /*
  * row_order.h
- *	  The order of an index build's rows by all of their key columns, declassified at once: a
- *	  rank for each row, and between neighbours the column that decides. From then on values
- *	  of these rows are compared without the keeper.
+ *	  The order of an index build's rows by all key columns, declassified
+ *	  in one step.
  *
- * Does not keep rows.
+ * The keeper returns a rank for each row and, for neighbouring rows, the
+ * column that decides their order. From then on, values of these rows are
+ * compared without the keeper. Does not keep rows.
  *
- * Invariant: an order that is given is the one the keeper's comparison would give; what
- * neighbours do not tell is not known: values whose rows differ in an earlier column do not
- * compare here.
+ * Invariant: a reported order is the one that the keeper's comparison would
+ * give. What cannot be derived from neighbours is unknown: values whose rows
+ * differ in an earlier column cannot be compared here.
  */
 #ifndef CFD_INDEX_ROW_ORDER_H
 #define CFD_INDEX_ROW_ORDER_H
@@ -20,25 +21,31 @@
 typedef struct CfdRowOrder CfdRowOrder;
 
 /*
- * Of a B-tree with a protected key; else NULL. Lives as long as the memory context, in the
- * keeper too.
+ * Returns NULL unless the index is a B-tree with a protected key. The order
+ * lives as long as the memory context, in the keeper as well.
  */
 extern CfdRowOrder *cfd_row_order_create(MemoryContext context, Relation index);
-/* Memory that a row takes while the order is made, and is known. */
+/* Memory per row, in bytes, while the order is computed and used. */
 extern Size cfd_row_order_row_size(const CfdRowOrder *order);
-/* Takes the keys of a row. */
+/* Adds the keys of a row. */
 extern void cfd_row_order_add(CfdRowOrder *order, const Datum *values, const bool *nulls);
-/* After the last row: whether all of them must be added once more, in the same order. */
+/*
+ * After the last row: whether all rows must be added once more, in the same
+ * order, with cfd_row_order_add_again.
+ */
 extern bool cfd_row_order_waits(CfdRowOrder *order);
 extern void cfd_row_order_add_again(CfdRowOrder *order, const Datum *values, const bool *nulls);
-/* Ranks the rows, in the order in which they were added; valid until the keeper's next answer. */
+/*
+ * Ranks the rows. The result has them in the order in which they were added,
+ * and is valid until the keeper's next answer.
+ */
 extern const uint32 *cfd_row_order_rank(CfdRowOrder *order, uint32 *distinct);
-/* Tells the rank of a row, whose values compare from then on. */
+/* Records the rank of a row, so that its values can be compared from now on. */
 extern void cfd_row_order_place(CfdRowOrder *order, const Datum *values, const bool *nulls, uint32 rank);
-/* Forgets everything, and frees the memory context: the rows will not be ranked. */
+/* Discards the order and deletes its memory context: the rows will not be ranked. */
 extern void cfd_row_order_drop(CfdRowOrder *order);
 
-/* Comparison functions are told of it (known/known.h). */
+/* Makes the order known to comparison functions (known/known.h). */
 extern void cfd_row_order_tell(CfdRowOrder *order);
 
 #endif

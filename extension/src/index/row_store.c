@@ -1,8 +1,9 @@
 /*
  * row_store.c
- *	  Rows of an index build on disk: see row_store.h.
+ *	  Rows of an index build on disk; see row_store.h.
  *
- * A row is its rank (0 until it is told), its place, whether it is alive, and the index's values.
+ * A stored row consists of its rank (0 until it is set), its TID, whether it
+ * is alive, and the index's values.
  *
  * Invariant: as in row_store.h.
  */
@@ -31,8 +32,8 @@ struct CfdRowStore
 	TupleDesc	desc;
 	Tuplestorestate *store;
 	Tuplesortstate *sorter;
-	TupleTableSlot *input;		/* a row that is put */
-	TupleTableSlot *output;		/* a row that is given */
+	TupleTableSlot *input;		/* for rows being stored */
+	TupleTableSlot *output;		/* for rows being returned */
 };
 
 static TupleDesc
@@ -48,7 +49,7 @@ row_desc(TupleDesc index)
 	return desc;
 }
 
-/* Store and sorter are there at the same time: each has half of the memory. */
+/* Tuplestore and tuplesort exist at the same time, so each gets half of the memory. */
 CfdRowStore *
 cfd_row_store_create(Relation index)
 {
@@ -83,7 +84,7 @@ cfd_row_store_rewind(CfdRowStore *store)
 	tuplestore_rescan(store->store);
 }
 
-/* The row in the slot. */
+/* Returns the row in the output slot. */
 static bool
 give(CfdRowStore *store, CfdStoredRow *row)
 {

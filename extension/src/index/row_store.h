@@ -1,11 +1,12 @@
 /*
  * row_store.h
- *	  Rows of an index build that do not fit into memory: kept on disk as they come, then sorted
- *	  by ranks that are told row by row.
+ *	  Rows of an index build that do not fit into memory. They are written
+ *	  to disk as they arrive, and then sorted by ranks that are supplied
+ *	  row by row.
  *
- * Does not know where ranks come from.
+ * Does not compute ranks.
  *
- * Invariant: rows of equal rank come in the order of their places in the table.
+ * Invariant: rows of equal rank are returned in the order of their TIDs.
  */
 #ifndef CFD_INDEX_ROW_STORE_H
 #define CFD_INDEX_ROW_STORE_H
@@ -17,7 +18,7 @@
 
 typedef struct CfdRowStore CfdRowStore;
 
-/* A row as the store gives it; valid until the next one. */
+/* A row as returned by the store; valid until the next one. */
 typedef struct CfdStoredRow
 {
 	ItemPointer tid;
@@ -26,15 +27,18 @@ typedef struct CfdStoredRow
 	bool	   *nulls;
 } CfdStoredRow;
 
-/* In the current memory context; takes maintenance_work_mem. */
+/* Allocated in the current memory context. Uses maintenance_work_mem. */
 extern CfdRowStore *cfd_row_store_create(Relation index);
 extern void cfd_row_store_put(CfdRowStore *store, ItemPointer tid, bool alive, const Datum *values,
 							  const bool *nulls);
-/* Back to the first row. */
+/* Repositions to the first row. */
 extern void cfd_row_store_rewind(CfdRowStore *store);
-/* The next row as they came; false after the last one. */
+/* Returns the next row in order of arrival, false after the last one. */
 extern bool cfd_row_store_next(CfdRowStore *store, CfdStoredRow *row);
-/* Tells the rank of the row just given. When all have one, they are sorted. */
+/*
+ * Sets the rank of the row just returned. Once all rows have one, they can be
+ * sorted.
+ */
 extern void cfd_row_store_rank(CfdRowStore *store, uint32 rank);
 extern void cfd_row_store_sort(CfdRowStore *store);
 extern bool cfd_row_store_next_sorted(CfdRowStore *store, CfdStoredRow *row);

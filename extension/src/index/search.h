@@ -1,14 +1,16 @@
 /*
  * search.h
- *	  Where a value belongs in a B-tree, asked once a page, not once a comparison.
+ *	  B-tree searches with one round trip per page instead of one per
+ *	  comparison.
  *
- * Before PostgreSQL descends an index or steps to its next leaf page, the keys of
- * the page are sent to the keeper together with the value that is looked for. The
- * orders that follow are remembered, and PostgreSQL's own comparisons find them.
+ * Before PostgreSQL descends an index or steps to the next leaf page, the keys
+ * of that page are sent to the keeper together with the value searched for.
+ * The resulting orders are stored as known facts, which PostgreSQL's own
+ * comparisons then find.
  *
- * Invariants: what is remembered are orders that the keeper gave, of values that
- * this very scan compares; a page that changes meanwhile costs round trips, never
- * a wrong order; nothing is remembered beyond the statement.
+ * Invariants: only orders that the keeper returned, of values that this scan
+ * compares, are stored; a concurrent change of the page costs round trips but
+ * never yields a wrong order; nothing is stored beyond the statement.
  */
 #ifndef CFD_INDEX_SEARCH_H
 #define CFD_INDEX_SEARCH_H
@@ -20,16 +22,21 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
-/* confide.enable_index_search */
+/* Setting confide.enable_index_search. */
 extern bool cfd_enable_index_search;
 
-/* routines.c: the scans of a plan that has been started, and the table's indexes, search. */
+/*
+ * routines.c: enables batched searches for the index scans of an initialised
+ * plan, and for the indexes of a table.
+ */
 extern void cfd_search_plan(PlanState *plan);
 extern void cfd_search_indexes(Relation table);
 
 /*
- * search.c: before PostgreSQL descends for a scan's first row, or goes to its next leaf page; and before
- * it descends to insert a row that is there already, which is looked for first if the index is `unique`.
+ * search.c: called before PostgreSQL descends for a scan's first row, before
+ * it steps to the next leaf page, and before it descends to insert a row. If
+ * the index is `unique`, the insertion first searches for an existing equal
+ * row.
  */
 extern void cfd_search_before_first(IndexScanDesc scan, bool forward);
 extern void cfd_search_before_next(IndexScanDesc scan, bool forward);

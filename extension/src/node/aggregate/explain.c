@@ -1,6 +1,6 @@
 /*
  * explain.c
- *	  What EXPLAIN shows of an aggregation.
+ *	  EXPLAIN output of ConfideAggregate.
  *
  * Invariants: as in state.h.
  */
@@ -56,7 +56,7 @@ cfd_aggregate_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->stage != CFD_AGG_PARTIAL)
 		explain_keys(state, ancestors, es);
 	explain_programs(state, es);
-	/* What a worker has counted is gone with it. */
+	/* A worker's counters are lost when it exits. */
 	if (!es->analyze || state->stage == CFD_AGG_PARTIAL)
 		return;
 	ExplainPropertyInteger("Batches", NULL, state->driver.batches, es);

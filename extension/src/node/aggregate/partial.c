@@ -1,14 +1,15 @@
 /*
  * partial.c
- *	  Aggregation in parallel workers. A worker's node aggregates its rows in the keeper and hands
- *	  the groups over to the session; PostgreSQL gets one row, with their number. The leader's node
- *	  has the keeper merge what these numbers name.
+ *	  Aggregation in parallel workers.
  *
- * Rows that find no room in a worker's aggregation go to the leader, as the keeper handed them
- * back, and into its own aggregation, which makes passes if it must.
+ * A worker's node aggregates its rows in the keeper and hands the groups over
+ * to the session; PostgreSQL gets one row with their number. The leader's node
+ * has the keeper merge the groups with these numbers. Rows that do not fit
+ * into a worker's aggregation are returned by the keeper, sent to the leader,
+ * and aggregated there, in several passes if necessary.
  *
- * Invariants: as in state.h; the keeper has done all that a worker has sent before the
- * worker's row leaves it.
+ * Invariants: as in state.h; the keeper has processed everything that a worker
+ * sent before the worker's row leaves it.
  */
 #include "postgres.h"
 
@@ -17,16 +18,16 @@
 #include "miscadmin.h"
 #include "node/aggregate/state.h"
 
-/* Columns of the rows between workers and leader: a number, or rows handed back. */
+/* Columns of the rows between workers and leader: a number, or returned rows. */
 enum
 {
 	NUMBER,
 	ROWS
 };
 
-/* ---------- the worker ---------- */
+/* ---------- worker ---------- */
 
-/* Keeps rows that found no room, for the leader. */
+/* Stores rows that did not fit, for the leader. */
 void
 cfd_partial_store(AggregateState *state, const char *answer, uint32 length)
 {
@@ -45,7 +46,10 @@ cfd_partial_store(AggregateState *state, const char *answer, uint32 length)
 	pfree(rows);
 }
 
-/* Hands the groups over; their number. The answer comes after all that was sent. */
+/*
+ * Hands the groups over and returns their number. The answer implies that
+ * everything sent before has been processed.
+ */
 static uint64
 cfd_partial_hand_over(AggregateState *state)
 {
@@ -55,7 +59,7 @@ cfd_partial_hand_over(AggregateState *state)
 	const char *answer = cfd_aggregate_call(state, CFD_KIND_AGGREGATE_HAND_OVER, &body, sizeof(body), &length);
 
 	CFD_DECODE(aggregate_hand_over_answer, answer, length, &read);
-	state->generation = 0;		/* the handle has ended */
+	state->generation = 0;		/* the handle is no longer valid */
 	return read.head.number;
 }
 
@@ -80,7 +84,7 @@ cfd_partial_next(ScanState *node)
 	return ExecCopySlot(slot, state->stored_slot);
 }
 
-/* ---------- the leader ---------- */
+/* ---------- leader ---------- */
 
 static void
 merge(AggregateState *state, uint64 number)
@@ -104,7 +108,10 @@ store_rows(AggregateState *state, Datum value)
 		pfree(rows);
 }
 
-/* Has all groups of workers merged; their rows become the input of the pass. */
+/*
+ * Merges the groups of all workers. Their returned rows become the input of
+ * this pass.
+ */
 void
 cfd_partial_merge_all(AggregateState *state)
 {

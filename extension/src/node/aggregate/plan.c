@@ -1,6 +1,7 @@
 /*
  * plan.c
- *	  From the path of an aggregation (path.c) to its plan: see aggregate.h.
+ *	  Converts the path of an aggregation (path.c) into a plan; see
+ *	  aggregate.h.
  *
  * Invariant: as in aggregate.h.
  */
@@ -36,7 +37,7 @@ typedef struct Translation
 	int			varno;
 } Translation;
 
-/* Replaces what the target entries give by references to them. */
+/* Replaces expressions that the target list computes by references to it. */
 static Node *
 translate(Node *node, Translation *translation)
 {
@@ -85,7 +86,10 @@ call_of(Aggref *aggref, List *targets, bool grouped)
 					  over(targets, OUTER_VAR, (Node *) aggref->aggfilter));
 }
 
-/* Takes from a scan the quals that the keeper evaluates; it gives whole rows then. */
+/*
+ * Removes from a scan the quals that the keeper evaluates. The scan then
+ * returns unfiltered rows with all columns needed.
+ */
 static List *
 take_quals(PlannerInfo *root, Plan *child, List *exprs)
 {
@@ -126,7 +130,10 @@ params_of(Node *node)
 	return params;
 }
 
-/* What is sent to the keeper: keys, calls and quals, over what the child gives. */
+/*
+ * Builds what is sent to the keeper: keys, calls and quals, in terms of the
+ * child's output.
+ */
 static List *
 plan_rows(PlannerInfo *root, CustomPath *path, Plan *child)
 {
@@ -136,7 +143,10 @@ plan_rows(PlannerInfo *root, CustomPath *path, Plan *child)
 	List	   *calls = NIL;
 	ListCell   *cell;
 
-	/* Quals without columns put a Result above the scan; the scan then keeps its quals. */
+	/*
+	 * With quals that refer to no columns there is a Result node above the
+	 * scan. The scan then keeps its quals.
+	 */
 	if (boolVal(list_nth(path->custom_private, 4)) && !IsA(child, Result))
 		quals = take_quals(root, child, list_concat_copy(keys, aggrefs));
 	foreach(cell, aggrefs)
@@ -159,7 +169,10 @@ cfd_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *t
 
 	(void) rel;
 	(void) clauses;
-	/* The final one's rows are those that the partial one below Gather describes. */
+	/*
+	 * The final node's rows have the same description as those of the partial
+	 * node below Gather.
+	 */
 	if (stage == CFD_AGG_FINAL)
 		scan->custom_private = list_truncate(copyObject(((CustomScan *) outerPlan(child))->custom_private),
 											 CFD_AGG_HAVING);
@@ -175,7 +188,7 @@ cfd_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *t
 		having = (List *) over(scan->custom_scan_tlist, INDEX_VAR, lthird(path->custom_private));
 	scan->custom_private = lappend(scan->custom_private, having);
 	scan->custom_private = list_concat(scan->custom_private, list_copy_tail(path->custom_private, 5));
-	/* Who needs parameters must say so where PostgreSQL looks. */
+	/* PostgreSQL finds the parameters that a node depends on in custom_exprs. */
 	scan->custom_exprs = params_of((Node *) scan->custom_private);
 	scan->scan.plan.targetlist = tlist;
 	scan->scan.plan.qual = list_nth(path->custom_private, 3);

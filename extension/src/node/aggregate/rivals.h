@@ -1,8 +1,8 @@
 /*
  * rivals.h
- *	  What PostgreSQL's own aggregations of protected keys cost.
+ *	  Costs of PostgreSQL's own aggregate paths over protected keys.
  *
- * Invariant: a path's costs change, nothing else of it.
+ * Invariant: only the costs of a path change.
  */
 #ifndef CFD_NODE_AGGREGATE_RIVALS_H
 #define CFD_NODE_AGGREGATE_RIVALS_H
@@ -10,7 +10,10 @@
 #include "postgres.h"
 #include "nodes/pathnodes.h"
 
-/* Adds to the paths of a query's groups, which are PostgreSQL's, what they would ask the keeper. */
+/*
+ * Adds to PostgreSQL's grouping paths the cost of the round trips that they
+ * would need.
+ */
 extern void cfd_aggregate_price_rivals(PlannerInfo *root, List *clauses, RelOptInfo *output);
 
 #endif

@@ -1,12 +1,16 @@
 /*
  * lookup.h
- *	  Plan node ConfideLookup: the outer side of a nested loop whose inner side looks protected keys up
- *	  in an index. It reads rows ahead, and has the keeper told of all their keys together.
+ *	  Plan node ConfideLookup, placed on the outer side of a nested loop
+ *	  whose inner side searches an index by protected keys. It reads rows
+ *	  ahead and searches for all their keys in one round trip per level of
+ *	  the tree.
  *
- * Does not change which rows there are, nor their order, nor who searches: the inner scan does, row by
- * row, and finds what it would have asked (index/ahead.h).
+ * Does not change the rows or their order. The search itself remains with the
+ * inner scan, which finds the answers to what it would have asked
+ * (index/ahead.h).
  *
- * Invariant: nothing is read ahead that would be left unread, or could be noticed.
+ * Invariant: the node does not read ahead where rows might be left unread or
+ * where reading ahead could be noticed.
  */
 #ifndef CFD_NODE_LOOKUP_LOOKUP_H
 #define CFD_NODE_LOOKUP_LOOKUP_H
@@ -18,13 +22,13 @@
 /* Members of custom_private. */
 typedef enum CfdLookupPart
 {
-	CFD_LOOKUP_INNER = 0,		/* number of the node that searches */
-	CFD_LOOKUP_INDEX			/* what it searches */
+	CFD_LOOKUP_INNER = 0,		/* plan_node_id of the inner scan */
+	CFD_LOOKUP_INDEX			/* OID of the index */
 } CfdLookupPart;
 
 /* plan.c */
 extern void cfd_lookup_init(void);
-/* Whether a query is to be looked through, once it is planned; then does so. */
+/* Whether a query needs this pass after planning, and the pass itself. */
 extern bool cfd_lookup_wanted(Query *query);
 extern void cfd_lookup_pass(PlannedStmt *statement, int options);
 /* node.c */

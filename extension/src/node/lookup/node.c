@@ -1,9 +1,9 @@
 /*
  * node.c
- *	  Executes the node that reads outer rows ahead: see lookup.h.
+ *	  Executes ConfideLookup; see lookup.h.
  *
- * Rows of a batch are copied, their keys asked about, and the rows given one by one. In a check of a row that
- * another transaction has changed (EvalPlanQual) rows are passed on.
+ * The rows of a batch are copied, searched for together, and returned one by
+ * one. During an EvalPlanQual recheck, rows are passed through.
  *
  * Invariant: as in lookup.h.
  */
@@ -23,10 +23,10 @@
 typedef struct CfdLookupState
 {
 	CustomScanState css;
-	CfdDriver	driver;			/* of the rows of the plan below */
-	List	   *keys;			/* ExprState: of the index's columns */
+	CfdDriver	driver;			/* reads the child's rows */
+	List	   *keys;			/* ExprStates of the index columns' values */
 	Oid			types[CFD_OUTER_COLUMNS_MAX];
-	struct CfdArms *group;		/* what is asked about the rows */
+	struct CfdArms *group;		/* the batched search */
 	CfdRows		batch;
 	uint64		rows;			/* for EXPLAIN ANALYZE */
 } CfdLookupState;
@@ -74,7 +74,7 @@ cfd_lookup_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *row)
 	return cfd_rows_add(&state->batch, buffer->rows++, row);
 }
 
-/* Has the keys of the batch asked about. */
+/* Searches for the keys of all rows in the batch. */
 static void
 cfd_lookup_ask(CfdDriver *driver, CfdBuffer *buffer)
 {

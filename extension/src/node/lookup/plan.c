@@ -1,10 +1,10 @@
 /*
  * plan.c
- *	  Where lookups by the batch are planned: see lookup.h.
+ *	  Inserts ConfideLookup into finished plans; see lookup.h.
  *
- * The node is put above the outer side of a finished nested loop, where the inner one is a scan of
- * a B-tree by equality in its first columns, all of them protected and ascending, with values of which one
- * at least is the outer row's.
+ * The node is placed above the outer side of a nested loop if the inner side
+ * is a B-tree scan by equality on the first columns of the index, all of them
+ * protected and ascending, with at least one value taken from the outer row.
  *
  * Invariant: as in lookup.h.
  */
@@ -28,7 +28,7 @@
 
 static bool cfd_enable_batch_lookup = true;
 
-/* The largest plan_node_id so far. */
+/* Allocator of plan_node_ids. */
 typedef struct Numbers
 {
 	int			last_id;
@@ -36,7 +36,10 @@ typedef struct Numbers
 
 /* ---------- keys ---------- */
 
-/* A condition's value as an expression over the node's own rows; NULL: it is something else. */
+/*
+ * A condition's value as an expression over the node's own rows. Returns NULL
+ * if it is not of a supported form.
+ */
 static Expr *
 value_of_row(const NestLoop *join, Node *value, bool *of_row)
 {
@@ -60,7 +63,10 @@ value_of_row(const NestLoop *join, Node *value, bool *of_row)
 	return NULL;
 }
 
-/* The value that a column of an index must equal, by the one condition on it; NULL: not so. */
+/*
+ * The value that an index column must equal. Returns NULL unless the column
+ * has exactly one condition, an equality.
+ */
 static Expr *
 value_of_column(const NestLoop *join, List *quals, Relation index, int column, bool *of_row)
 {
@@ -87,7 +93,10 @@ value_of_column(const NestLoop *join, List *quals, Relation index, int column, b
 	return found;
 }
 
-/* The values by which an index is searched for a row, column by column; NIL: the node can do nothing. */
+/*
+ * The values by which the index is searched for a row, column by column.
+ * Returns NIL if the node cannot help.
+ */
 static List *
 keys_of(const NestLoop *join, List *quals, Relation index)
 {
@@ -113,7 +122,7 @@ keys_of(const NestLoop *join, List *quals, Relation index)
 
 /* ---------- plans ---------- */
 
-/* A target list that gives the columns of another one, as they come from varno. */
+/* Makes a target list that passes on the columns of another one, read from varno. */
 static List *
 cfd_lookup_plan_pass_on(const List *targets, int varno)
 {
@@ -179,7 +188,7 @@ put_above_outer(Numbers *numbers, NestLoop *join)
 	outerPlan(join) = &node->scan.plan;
 }
 
-/* ---------- all of a plan ---------- */
+/* ---------- traversal ---------- */
 
 static void
 find_last(Numbers *numbers, Plan *plan)
@@ -228,7 +237,7 @@ cfd_lookup_pass(PlannedStmt *statement, int options)
 	find_last(&numbers, statement->planTree);
 	foreach(cell, statement->subplans)
 		find_last(&numbers, lfirst(cell));
-	/* Whoever reads a cursor, or asks a subplan, may be content with a row. */
+	/* A cursor or a subplan may be read for a single row only. */
 	look_through(&numbers, statement->planTree, (options & cursor) != 0);
 	foreach(cell, statement->subplans)
 		look_through(&numbers, lfirst(cell), true);

@@ -1,11 +1,12 @@
 /*
  * node.c
- *	  Promotion by the batch, executed: see promote.h.
+ *	  Executes ConfidePromote; see promote.h.
  *
- * Rows of a batch are copied, promoted, and given one by one. A batch is written when the
- * next row after it is asked for, or when the plan ends. In a check of a row that another
- * transaction has changed (EvalPlanQual), and below a statement that holds a batch already (its
- * trigger runs this one), rows are passed on one by one and not promoted.
+ * The rows of a batch are copied, promoted, and returned one by one. A batch
+ * has been written when the row after it is requested, or when the plan ends.
+ * Rows are passed through one by one without promotion during an EvalPlanQual
+ * recheck, and while an outer statement holds a batch, whose trigger runs this
+ * one.
  *
  * Invariants: as in promote.h.
  */
@@ -28,14 +29,14 @@
 typedef struct CfdPromoteState
 {
 	CustomScanState css;
-	CfdDriver	driver;			/* of the rows of the plan below */
+	CfdDriver	driver;			/* reads the child's rows */
 	Relation	relation;
-	List	   *numbers;		/* of attributes, by column of the rows */
+	List	   *numbers;		/* attribute numbers, by column of the rows */
 	CfdRows		batch;
-	bool		alone;			/* rows come one by one, and are promoted when they are written */
-	bool		holding;		/* garbage collection back, for what is not yet written */
+	bool		alone;			/* rows pass singly and are promoted when written */
+	bool		holding;		/* garbage collection waits for rows not written yet */
 	uint64		batches;
-	uint64		promoted;		/* rows in them */
+	uint64		promoted;		/* rows in these batches */
 } CfdPromoteState;
 
 static const CfdDriverMethods cfd_promote_driver;
@@ -66,7 +67,7 @@ cfd_promote_begin(CustomScanState *node, EState *estate, int flags)
 	cfd_driver_begin(&state->driver);
 }
 
-/* The batch is written, or never will be. */
+/* Lets garbage collection proceed: the batch has been written, or never will be. */
 static void
 cfd_promote_release(CfdPromoteState *state)
 {
@@ -87,7 +88,7 @@ cfd_promote_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *row)
 	return cfd_rows_add(&state->batch, buffer->rows++, row);
 }
 
-/* Has the batch promoted, but for what one row has: the access method promotes that when it is written. */
+/* Promotes the batch. A single row is left to the table access method. */
 static void
 cfd_promote_ask(CfdDriver *driver, CfdBuffer *buffer)
 {
@@ -118,12 +119,18 @@ static const CfdDriverMethods cfd_promote_driver = {
 
 /* ---------- execution ---------- */
 
-/* Before the next batch: the one before is written. Says how large it may be. */
+/*
+ * Prepares for the next batch: the previous one has been written. Sets the
+ * size of the batch.
+ */
 static void
 cfd_promote_prepare(CfdPromoteState *state)
 {
 	cfd_promote_release(state);
-	/* Without a client the access method looks whose identifiers are written: it must see them. */
+	/*
+	 * Without a client, the access method checks the origin of every FID that
+	 * is written, so it must do the promotion.
+	 */
 	state->alone = !cfd_channel.had_client || state->css.ss.ps.state->es_epq_active != NULL || cfd_writer_held();
 	state->driver.batch_rows = state->alone ? 1 : state->batch.room;
 }

@@ -1,12 +1,13 @@
 /*
  * plan.c
- *	  Where promotion by the batch is planned: see promote.h.
+ *	  Inserts ConfidePromote into finished plans; see promote.h.
  *
- * The node is put below a finished ModifyTable that writes several rows, by the planner's
- * estimate, into one table of ours.
+ * The node is placed below a ModifyTable that writes several rows, by the
+ * planner's estimate, into one table of the access method "confide".
  *
- * Invariant: as in promote.h: not where a volatile function is called, but nextval; nor where
- * rows may meet a conflict and never be written.
+ * Invariant: as in promote.h. The node is not used where a volatile function
+ * other than nextval is called, nor where rows may be skipped because of a
+ * conflict.
  */
 #include "postgres.h"
 
@@ -24,8 +25,9 @@
 bool		cfd_enable_batch_promote = true;
 
 /*
- * A target list that gives the columns of another one, as they come from varno. NULL stays a constant:
- * PostgreSQL wants to see it in the place of a dropped column.
+ * Makes a target list that passes on the columns of another one, read from
+ * varno. A NULL constant is kept, because PostgreSQL expects one in place of a
+ * dropped column.
  */
 static List *
 cfd_promote_plan_pass_on(const List *targets, int varno)
@@ -60,7 +62,7 @@ is_ours(Oid relation)
 	return ours;
 }
 
-/* Numbers of the attributes that the rows' columns are written to. */
+/* Attribute numbers that the columns of the rows are written to. */
 static List *
 written(const ModifyTable *modify)
 {

@@ -1,14 +1,17 @@
 /*
  * promote.h
- *	  Plan node ConfidePromote: below an UPDATE or INSERT of several rows it takes rows by
- *	  the batch, and has the values of the protected columns promoted together.
+ *	  Plan node ConfidePromote, placed below an UPDATE or INSERT of several
+ *	  rows. It promotes the values of the protected columns of a whole
+ *	  batch of rows in one round trip.
  *
- * Writes no rows, and does not change which there are, nor their order. What is promoted here
- * the access method (tableam/am.h) finds in place; what it finds elsewhere, because a
- * trigger has changed it or another transaction the row, it promotes itself.
+ * Writes no rows, and does not change them or their order. The table access
+ * method (tableam/am.h) finds the promoted values in the row. It promotes
+ * other values itself, for example where a trigger or a concurrent transaction
+ * has changed the row.
  *
- * Invariants: garbage collection waits from the promotion on until the batch's rows are written
- * (session/pins.h); nothing that could see rows written by its own statement is evaluated early.
+ * Invariants: garbage collection waits from the promotion until the batch's
+ * rows have been written (session/pins.h); nothing that could see rows written
+ * by its own statement is evaluated early.
  */
 #ifndef CFD_NODE_PROMOTE_PROMOTE_H
 #define CFD_NODE_PROMOTE_PROMOTE_H
@@ -20,15 +23,15 @@
 /* Members of custom_private. */
 typedef enum CfdPromotePart
 {
-	CFD_PROMOTE_RELATION = 0,	/* its number in the range table */
-	CFD_PROMOTE_NUMBERS			/* of attributes, in the order of the rows' columns */
+	CFD_PROMOTE_RELATION = 0,	/* range table index of the target */
+	CFD_PROMOTE_NUMBERS			/* attribute numbers, by column of the rows */
 } CfdPromotePart;
 
 extern bool cfd_enable_batch_promote;
 
 /* plan.c */
 extern void cfd_promote_init(void);
-/* Whether a query is to be looked through, once it is planned; then does so. */
+/* Whether a query needs this pass after planning, and the pass itself. */
 extern bool cfd_promote_wanted(Query *query);
 extern void cfd_promote_pass(PlannedStmt *statement, int options);
 /* node.c */

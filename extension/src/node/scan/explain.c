@@ -1,8 +1,8 @@
 /*
  * explain.c
- *	  What EXPLAIN shows of a batched scan.
+ *	  EXPLAIN output of ConfideScan.
  *
- * Invariant: no constant is shown but as SQL has it: an envelope.
+ * Invariant: constants appear only in their SQL form, as envelopes.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
-/* Name of the table's column behind a column of the child. */
+/* Name of the table column behind a column of the child. */
 static const char *
 column_name(EState *estate, List *columns, AttrNumber number)
 {
@@ -42,7 +42,7 @@ explain_inputs(CfdScanState *state, const CfdCompiler *compiler, List *columns, 
 	ExplainPropertyList("Inputs", inputs, es);
 }
 
-/* The quals as SQL has them. */
+/* Shows the quals in their SQL form. */
 static void
 explain_quals(CustomScanState *node, List *ancestors, ExplainState *es)
 {

@@ -1,20 +1,22 @@
 /*
  * join.c
- *	  Protected quals above a join: see scan.h.
+ *	  Evaluation of protected quals above a join; see scan.h.
  *
- * A nested loop asks the inner table's index once for each outer row, for few rows at
- * a time: a batched scan there would be a round trip for each of them. So the inner
- * table's protected quals, and those of the join, move above the loop, where pairs come by
- * the thousand. It is the same which qual is evaluated first, if the others raise no
- * errors; pairs are those that the quals would have been evaluated for one by one. Of a
- * semi or anti join, which would have left a row at its first match, all pairs are read
- * (pairs.c), and the keeper passes over those after the first match. Other outer joins are
- * left alone.
+ * A nested loop scans the inner table's index once per outer row and finds few
+ * rows each time. A batched scan there would cost one round trip per outer
+ * row. Therefore the inner table's protected quals, and those of the join,
+ * move above the loop, where pairs arrive by the thousand. The order of
+ * evaluation does not matter as long as the other quals cannot fail, and the
+ * pairs are the same ones for which the quals would have been evaluated
+ * singly. A semijoin or antijoin would have left an outer row at its first
+ * match; here all pairs are read (pairs.c), and the keeper skips those after
+ * the first match. Other outer joins are left alone.
  *
- * What an inner hash join does not hash is lifted above it, too. Where the outer rows are
- * those of a worker (a partial path), it is all done in the worker.
+ * Quals of an inner hash join other than its hash clauses are moved above the
+ * join as well. If the outer rows belong to a worker (a partial path), all of
+ * this happens in the worker.
  *
- * Invariant: as of scan.h.
+ * Invariant: as in scan.h.
  */
 #include "postgres.h"
 
@@ -29,19 +31,25 @@
 #include "plan/quals.h"
 #include "program/compile.h"
 
-/* Of pairs that are asked about one by one, which are few, a batch costs this part at most. */
+/*
+ * For small numbers of pairs, a batch is costed at most at this fraction of
+ * single evaluations.
+ */
 #define EACH 0.9
 
-/* What is divided of the quals at and below a join. */
+/* How the quals at and below a join are divided. */
 typedef struct Quals
 {
-	List	   *moved;			/* RestrictInfo: evaluated above the join */
-	List	   *saved;			/* those of them that the inner scan would have evaluated */
-	List	   *at_join;		/* RestrictInfo: left at the join */
+	List	   *moved;			/* RestrictInfos to be evaluated above the join */
+	List	   *saved;			/* those that the inner scan would have evaluated */
+	List	   *at_join;		/* RestrictInfos that stay at the join */
 	bool		impossible;
 } Quals;
 
-/* Whether a qual moves; one that stays must raise no errors for pairs that it has not seen. */
+/*
+ * Whether a qual moves above the join. A qual that stays must not fail for
+ * pairs that it would not have seen.
+ */
 static bool
 moves(Quals *quals, RestrictInfo *info)
 {
@@ -82,13 +90,16 @@ divide_joined(Quals *quals, List *infos, Relids inner, Relids both)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
 
-		/* Those below are known already. */
+		/* Those movable into the inner scan were handled there. */
 		if (!join_clause_is_movable_into(info, inner, both) && !moves(quals, info))
 			quals->at_join = lappend(quals->at_join, info);
 	}
 }
 
-/* What moved quals look at, of some tables, or of all. */
+/*
+ * The target with the columns of the moved quals added, as far as they belong
+ * to `relids`.
+ */
 static PathTarget *
 target_with(PathTarget *target, List *moved, Relids relids)
 {
@@ -104,7 +115,7 @@ target_with(PathTarget *target, List *moved, Relids relids)
 	return copy;
 }
 
-/* The inner scan without the quals that move. */
+/* Copies the inner scan without the quals that move. */
 static Path *
 inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
 {
@@ -124,7 +135,10 @@ inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
 	return &copy->path;
 }
 
-/* Pairs after a row's first match are read, too: their pages are those of the first, mostly. */
+/*
+ * Creates the loop. Pairs after a row's first match are read as well; most of
+ * them are on the same pages.
+ */
 static NestPath *
 nested_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Path *inner, Quals *quals,
 			JoinPathExtraData *extra)
@@ -133,7 +147,7 @@ nested_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, P
 	JoinCostWorkspace workspace;
 	NestPath   *path;
 
-	/* What makes an inner row the only one may be among the quals that move. */
+	/* Uniqueness of the inner row may depend on quals that move. */
 	own.inner_unique = false;
 	own.restrictlist = quals->at_join;
 	initial_cost_nestloop(root, &workspace, type, outer, inner, &own);
@@ -165,9 +179,11 @@ static const CustomPathMethods path_methods = {
 };
 
 /*
- * What a batched scan above a join costs beside it, and before its first row. Pair by pair it would be a round trip for each, so the batch is
- * never dearer, though it is as slow where there is one pair only: that is what the planner
- * expects beyond what statistics know of, and there may be hundreds.
+ * Cost of a batched scan above a join, in addition to the join. Evaluating
+ * single pairs would cost a round trip each, so the batch must never look more
+ * expensive, although for a single pair it is just as slow. One pair is what
+ * the planner estimates when the statistics do not help, and there may be
+ * hundreds.
  */
 static Cost
 cost_above(PlannerInfo *root, const Path *join, List *clauses, Cost *startup)
@@ -181,12 +197,18 @@ cost_above(PlannerInfo *root, const Path *join, List *clauses, Cost *startup)
 		*startup = cfd_round_trip_cost;
 		return batch;
 	}
-	/* One that seems to begin later would lose against one that costs nearly the same. */
+	/*
+	 * With a startup cost, it could lose against a path of nearly the same
+	 * total cost.
+	 */
 	*startup = 0;
 	return EACH * each.per_tuple * join->rows;
 }
 
-/* A batched scan above a join, for "part" of the rows; NULL: the quals do not compile. */
+/*
+ * Makes a batched scan above a join, for the fraction "part" of the rows.
+ * Returns NULL if the quals cannot be compiled.
+ */
 static Path *
 scan_above(PlannerInfo *root, RelOptInfo *joined, Path *join, List *moved, double part)
 {
@@ -215,14 +237,14 @@ scan_above(PlannerInfo *root, RelOptInfo *joined, Path *join, List *moved, doubl
 	return &custom->path;
 }
 
-/* The part of a side's rows that a path of it gives: less than all where workers divide them. */
+/* Fraction of a relation's rows that a path returns; below 1 if workers divide them. */
 static double
 part_of(const RelOptInfo *rel, const Path *path)
 {
 	return path->parallel_workers > 0 && rel->rows > 0 ? Min(path->rows / rel->rows, 1) : 1;
 }
 
-/* Adding frees others. */
+/* Adds the path. This may free other paths. */
 static void
 add_to(RelOptInfo *joined, Path *path)
 {
@@ -253,7 +275,7 @@ add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelO
 		add_to(joined, path);
 }
 
-/* Whether all quals are about pairs, and nothing but columns comes out. */
+/* Whether all quals are about pairs of rows, and only plain columns are returned. */
 static bool
 is_suited(JoinType type, RelOptInfo *joined, List *infos)
 {
@@ -265,7 +287,7 @@ is_suited(JoinType type, RelOptInfo *joined, List *infos)
 		return false;
 	foreach(cell, infos)
 	{
-		/* One that is evaluated after an anti join. */
+		/* This qual is evaluated after the antijoin. */
 		if (type == JOIN_ANTI && RINFO_IS_PUSHED_DOWN(lfirst_node(RestrictInfo, cell), joined->relids))
 			return false;
 	}
@@ -277,7 +299,10 @@ is_suited(JoinType type, RelOptInfo *joined, List *infos)
 	return true;
 }
 
-/* All loops from an outer path; from a partial one only what workers may do. */
+/*
+ * Adds all nested loops over an outer path. A partial outer path takes
+ * parallel-safe inner paths only.
+ */
 static void
 add_loops_from(PlannerInfo *root, RelOptInfo *joined, Path *outer, RelOptInfo *inner, JoinType type,
 			   JoinPathExtraData *extra)
@@ -309,7 +334,7 @@ add_loops(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *
 
 /* ---------- hash joins ---------- */
 
-/* Pairs that the hashed keys leave. */
+/* Estimated number of pairs with equal hash keys. */
 static double
 pairs_found(PlannerInfo *root, const HashPath *path, SpecialJoinInfo *join)
 {
@@ -319,7 +344,10 @@ pairs_found(PlannerInfo *root, const HashPath *path, SpecialJoinInfo *join)
 	return clamp_row_est(path->jpath.outerjoinpath->rows * inner * selectivity);
 }
 
-/* A batched scan above the same hash join, without the quals that move; NULL: there are none. */
+/*
+ * Makes a batched scan above a copy of the hash join without the quals that
+ * move. Returns NULL if none moves.
+ */
 static Path *
 above_hash_join(PlannerInfo *root, RelOptInfo *joined, const HashPath *path, JoinPathExtraData *extra)
 {
@@ -339,7 +367,7 @@ above_hash_join(PlannerInfo *root, RelOptInfo *joined, const HashPath *path, Joi
 		return NULL;
 	copy = palloc(sizeof(HashPath));
 	*copy = *path;
-	/* What makes an inner row the only one may be among the quals that move. */
+	/* Uniqueness of the inner row may depend on quals that move. */
 	copy->jpath.inner_unique = false;
 	copy->jpath.joinrestrictinfo = quals.at_join;
 	copy->jpath.path.rows = pairs_found(root, path, extra->sjinfo);

@@ -1,13 +1,14 @@
 /*
  * path.c
- *	  Paths and plans of the batched scan: see scan.h.
+ *	  Paths and plans of ConfideScan; see scan.h.
  *
- * Each path of a table with a protected qual gets a twin: the same path, without
- * that qual, below our node. Left to the row-at-a-time way are cursors (WHERE CURRENT
- * OF needs the scan's own position), FOR UPDATE, volatile quals (a batch reads ahead),
- * and quals of several security levels.
+ * Each path of a table with a protected qual gets a variant: the same path
+ * without that qual, below our node. Not done for cursors (WHERE CURRENT OF
+ * needs the scan's own position), FOR UPDATE, volatile quals (a batch reads
+ * ahead), and quals of several security levels.
  *
- * Invariant: quals are evaluated in PostgreSQL's order, as far as one could tell.
+ * Invariant: quals are evaluated in PostgreSQL's order, as far as that can be
+ * observed.
  */
 #include "postgres.h"
 
@@ -33,8 +34,8 @@
 bool		cfd_enable_batch_scan = true;
 
 /*
- * To begin a scan, or to begin it anew, costs as much as so many round trips: its first answer is
- * waited for, and nothing is done meanwhile (TPC-H Q21: 10 us).
+ * Cost of starting or rescanning, in round trips. Nothing overlaps with the
+ * wait for the first answer (measured with TPC-H Q21: 10 us).
  */
 #define BEGIN_ROUND_TRIPS 5
 
@@ -53,7 +54,10 @@ static const CustomScanMethods scan_methods = {
 
 /* ---------- which quals ---------- */
 
-/* All quals of a path: those of the table, and of joins whose other side is a parameter. */
+/*
+ * All quals of a path: those of the table, and join clauses whose other side
+ * is a parameter.
+ */
 static List *
 quals_of(RelOptInfo *rel, const Path *path)
 {
@@ -84,7 +88,7 @@ protected_quals(RelOptInfo *rel, const Path *path)
 bool
 cfd_may_scan(PlannerInfo *root)
 {
-	/* A cursor may stand on a scan, or read backward. */
+	/* A cursor may be positioned on a scan, or scroll backward. */
 	const int	cursor = CURSOR_OPT_FAST_PLAN | CURSOR_OPT_SCROLL;
 
 	return cfd_enable_batch_scan && (cfd_planning_options() & cursor) == 0 && root->parse->rowMarks == NIL && OidIsValid(cfd_access_method());
@@ -159,7 +163,7 @@ copy_path(const Path *path)
 	return copy;
 }
 
-/* Quals of a path that are surely evaluated by the child are not among these. */
+/* Quals of a path, without those that certainly stay with the child. */
 static List *
 quals_above(RelOptInfo *rel, const Path *path)
 {
@@ -176,7 +180,10 @@ quals_above(RelOptInfo *rel, const Path *path)
 	return quals;
 }
 
-/* The table's own columns in them; those of others are parameters of a join. */
+/*
+ * The table's own columns in these quals. Columns of other tables are
+ * parameters of a join.
+ */
 static List *
 columns_above(RelOptInfo *rel, const Path *path)
 {
@@ -201,7 +208,7 @@ wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
 
 	if (child == NULL)
 		return NULL;
-	/* The child must deliver what the quals look at that move up. */
+	/* The child must return the columns used by the quals that move up. */
 	child->pathtarget = copy_pathtarget(rel->reltarget);
 	add_new_columns_to_pathtarget(child->pathtarget, columns_above(rel, path));
 	custom = makeNode(CustomPath);
@@ -228,7 +235,7 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, List *paths, void (*add) (RelOptIn
 
 	foreach(cell, paths)
 		made = lappend(made, wrap(root, rel, lfirst(cell)));
-	/* Adding changes the list, and frees paths of it. */
+	/* Adding a path changes the list and may free paths in it. */
 	foreach(cell, made)
 	{
 		if (lfirst(cell) != NULL)
@@ -249,8 +256,8 @@ cfd_scan_paths(PlannerInfo *root, RelOptInfo *rel)
 /* ---------- the plan ---------- */
 
 /*
- * Divides the child's quals, which are in order: what the child keeps, what becomes
- * the program, and what is left to be evaluated after it.
+ * Divides the child's quals, which are in order of evaluation: those that stay
+ * with the child, those that become the program, and those evaluated after it.
  */
 static void
 divide_quals(List *all, List **kept, List **moved, List **rest)
@@ -269,7 +276,7 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 		else
 			*rest = lappend(*rest, qual);
 	}
-	/* Together they may be too much. */
+	/* Together the quals may exceed the size of a program. */
 	while (*moved != NIL && cfd_quals_program(*moved) == NULL)
 	{
 		*rest = lcons(llast(*moved), *rest);
@@ -277,7 +284,10 @@ divide_quals(List *all, List **kept, List **moved, List **rest)
 	}
 }
 
-/* Columns of a child that is a scan of the table itself; NIL if it gives more than columns. */
+/*
+ * Columns returned by a child that scans the table itself. Returns NIL if it
+ * returns anything but columns.
+ */
 static List *
 columns_of_scan(Plan *child)
 {
@@ -297,7 +307,10 @@ columns_of_scan(Plan *child)
 	return columns;
 }
 
-/* Whether the first key of ORDER BY is an aggregate: then no row comes before all groups are made. */
+/*
+ * Whether the first ORDER BY key is an aggregate. Then no row is returned
+ * before all groups are complete.
+ */
 static bool
 orders_by_aggregate(const PlannerInfo *root)
 {
@@ -307,7 +320,10 @@ orders_by_aggregate(const PlannerInfo *root)
 		contain_agg_clause(get_sortgroupclause_expr(linitial_node(SortGroupClause, order), root->parse->targetList));
 }
 
-/* Whether rows of these tables may be left unread. Merge joins are not foreseen. */
+/*
+ * Whether rows of these relations may be left unread. Merge joins are not
+ * considered.
+ */
 static bool
 may_end_early(const PlannerInfo *root, Relids relids)
 {
@@ -323,7 +339,10 @@ may_end_early(const PlannerInfo *root, Relids relids)
 
 			if (join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI)
 				continue;
-			/* The side that is looked up ends with the first match; a join below does not matter. */
+			/*
+			 * The side that is searched ends with the first match. Joins below
+			 * it do not matter.
+			 */
 			if (at != root || (bms_overlap(join->syn_righthand, relids) && !bms_overlap(join->syn_lefthand, relids)))
 				return true;
 		}

@@ -1,8 +1,8 @@
 /*
  * state.h
- *	  The batched scan while it runs: what node.c executes and explain.c shows.
+ *	  Execution state of ConfideScan, shared by node.c and explain.c.
  *
- * Invariant: as of scan.h.
+ * Invariant: as in scan.h.
  */
 #ifndef CFD_NODE_SCAN_STATE_H
 #define CFD_NODE_SCAN_STATE_H
@@ -16,18 +16,18 @@
 typedef struct CfdScanState
 {
 	CustomScanState css;
-	CfdDriver	driver;			/* of the child's rows */
+	CfdDriver	driver;			/* reads the child's rows */
 	CfdCompiler *qual_inputs;
-	CfdProgram *filter;			/* NULL: none */
-	NestLoopState *loop;		/* of a semi or anti join, or NULL */
+	CfdProgram *filter;			/* program of the quals; NULL: none */
+	NestLoopState *loop;		/* of a semijoin or antijoin, or NULL */
 	CfdCompiler *project_inputs;
-	List	   *computed;		/* CfdProgram, column by column */
+	List	   *computed;		/* CfdProgram of each computed column */
 	List	   *computed_types; /* OIDs of their SQL types */
 	TupleTableSlot *row;		/* child's attributes, then computed ones */
-	ProjectionInfo *projection; /* NULL: the row as it is */
-	bool		computing;		/* expressions over the rows that pass have been sent */
+	ProjectionInfo *projection; /* NULL: return the row unchanged */
+	bool		computing;		/* expressions over the passing rows were sent */
 	bool		ends_early;		/* rows may be left unread */
-	uint32		wanted;			/* passing rows to be told of next; 0: all */
+	uint32		wanted;			/* passing rows to report next; 0: all */
 	/* for EXPLAIN ANALYZE */
 	uint64		bits;
 	uint64		removed;

@@ -1,7 +1,8 @@
 /*
  * disk.c
- *	  Sorts of more rows than fit into memory: by their ranks, with PostgreSQL's own sort; or
- *	  by that alone, where there are more than the keeper ranks at once.
+ *	  Sorts of more rows than fit into memory: by their ranks, using
+ *	  PostgreSQL's sort; or by PostgreSQL's sort alone if there are more
+ *	  rows than the keeper ranks at once.
  *
  * Invariants: as in state.h.
  */
@@ -13,7 +14,7 @@
 
 /* ---------- rows on disk ---------- */
 
-/* The row type with the rank before it. */
+/* The row type with the rank as an additional first column. */
 static TupleDesc
 wide_desc(TupleDesc desc)
 {
@@ -62,7 +63,7 @@ cfd_sort_by_rank(CfdSortState *state)
 	tuplesort_performsort(state->sorter);
 }
 
-/* PostgreSQL's sort of the rows as they are. */
+/* Sorts the rows by comparing their values. */
 void
 cfd_sort_by_comparison(CfdSortState *state)
 {
@@ -101,7 +102,7 @@ cfd_sort_next_spilled(CfdSortState *state, bool forward)
 
 	if (state->compares)
 	{
-		/* Clears the slot at the end. */
+		/* At the end this clears the slot. */
 		(void) tuplesort_gettupleslot(state->sorter, forward, false, state->kept, NULL);
 		return state->kept;
 	}

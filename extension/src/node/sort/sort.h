@@ -1,9 +1,9 @@
 /*
  * sort.h
- *	  How a plan describes a sort in bulk to the node that executes it.
+ *	  How the plan describes a sort to the executor node ConfideSort.
  *
- * Invariant: what is in a plan can be copied, written out and read back (parallel
- * workers get it so).
+ * Invariant: everything in the plan can be copied, serialised and read back,
+ * as parallel workers require.
  */
 #ifndef CFD_NODE_SORT_SORT_H
 #define CFD_NODE_SORT_SORT_H
@@ -12,22 +12,22 @@
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 
-/* Members of custom_private, lists of integers: one entry for each sort column. */
+/* Members of custom_private: lists of integers with one entry per sort column. */
 typedef enum CfdSortPart
 {
-	CFD_SORT_COLUMN = 0,		/* number in the rows, from 1 */
-	CFD_SORT_TYPE,				/* code of the protected type, or 0 */
+	CFD_SORT_COLUMN = 0,		/* column number in the rows, from 1 */
+	CFD_SORT_TYPE,				/* code of a protected type, or 0 */
 	CFD_SORT_PLAIN,				/* OID of a plain type, or 0 */
-	CFD_SORT_NUMBER,			/* whether its values can be told as numbers */
-	CFD_SORT_OPERATOR,			/* its OID */
-	CFD_SORT_COLLATION,			/* its OID */
+	CFD_SORT_NUMBER,			/* whether values can be sent as numbers */
+	CFD_SORT_OPERATOR,			/* OID of the sort operator */
+	CFD_SORT_COLLATION,			/* OID of the collation */
 	CFD_SORT_DESCENDING,
 	CFD_SORT_NULLS_FIRST,
 	CFD_SORT_PARTS
 } CfdSortPart;
 
 extern void cfd_sort_init(void);
-/* Whether a query is to be looked through, once it is planned; then does so. */
+/* Whether a query needs this pass after planning, and the pass itself. */
 extern bool cfd_sort_wanted(Query *query);
 extern void cfd_sort_pass(PlannedStmt *statement, int options);
 /* node.c */

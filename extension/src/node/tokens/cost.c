@@ -1,12 +1,14 @@
 /*
  * cost.c
- *	  Offers hash joins by protected keys at what they cost with tokens: see tokens.h.
+ *	  Adds hash join paths with the cost that they have with tokens; see
+ *	  tokens.h.
  *
- * PostgreSQL takes each match for a round trip with the keeper. So where all keys of a join are
- * protected, its hash join is offered again, with matches at the cost of plain ones, and tokens
- * at that of a batch. The path is PostgreSQL's own; the finished plan gets the nodes (plan.c).
+ * PostgreSQL assumes one round trip per comparison of protected keys. If all
+ * hash keys of a join are protected, its hash join is offered again, with
+ * comparisons at the cost of plain ones plus the batches of tokens. The path
+ * is PostgreSQL's own; plan.c adds the nodes to the finished plan.
  *
- * Invariant: nothing but costs differs from the path that PostgreSQL offers.
+ * Invariant: the path differs from PostgreSQL's in nothing but its costs.
  */
 #include "postgres.h"
 
@@ -28,7 +30,10 @@ cfd_token_cost(double rows, int keys)
 	return cfd_round_trip_cost * (1 + ceil(rows / cfd_batch_rows)) + rows * keys * cfd_batch_row_cost;
 }
 
-/* Whether one side of a clause is of the outer relation, and the other of the inner one. */
+/*
+ * Whether one side of a clause belongs to the outer relation and the other to
+ * the inner one.
+ */
 static bool
 matches(RestrictInfo *info, RelOptInfo *outer, RelOptInfo *inner)
 {
@@ -38,7 +43,10 @@ matches(RestrictInfo *info, RelOptInfo *outer, RelOptInfo *inner)
 	return bms_is_subset(info->left_relids, inner->relids) && bms_is_subset(info->right_relids, outer->relids);
 }
 
-/* Clauses that a hash join can hash; NIL if there are none, or not all of them have tokens. */
+/*
+ * The clauses that a hash join can use. Returns NIL if there are none, or if
+ * one of them does not support tokens.
+ */
 static List *
 hash_clauses(RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType type, List *infos)
 {
@@ -60,7 +68,7 @@ hash_clauses(RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner, JoinType 
 	return clauses;
 }
 
-/* Sets the costs of clauses to others, and gives those that they had. */
+/* Sets the costs of the clauses and returns the previous ones. */
 static QualCost *
 exchange_costs(List *clauses, const QualCost *costs)
 {
@@ -81,7 +89,7 @@ static HashPath *
 hash_join(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, Path *inner, List *clauses,
 		  JoinPathExtraData *extra)
 {
-	/* The first stands for the comparison of tokens. */
+	/* The first clause stands for the comparison of tokens; the others are free. */
 	QualCost   *costs = palloc0(list_length(clauses) * sizeof(QualCost));
 	QualCost   *before;
 	JoinCostWorkspace workspace;

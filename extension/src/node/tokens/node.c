@@ -1,11 +1,11 @@
 /*
  * node.c
- *	  Executes the node that adds tokens: see tokens.h.
+ *	  Executes ConfideTokens; see tokens.h.
  *
- * Rows come by the batch (batch/driver.h); where all of them will be wanted, the keeper is asked
- * about the next batch in advance.
+ * The batch driver (batch/driver.h) reads the rows. Where all of them will be
+ * wanted, the keeper is asked about the next batch in advance.
  *
- * Invariant: as of tokens.h.
+ * Invariant: as in tokens.h.
  */
 #include "postgres.h"
 
@@ -19,11 +19,11 @@
 #include "value/types.h"
 #include "utils/ruleutils.h"
 
-/* What the tokens of both sides of a join have in common, so that they compare. */
+/* Number shared by both sides of a join, so that their tokens are comparable. */
 typedef struct Numbered
 {
 	uint64		number;
-	uint32		generation;		/* of the channel; 0: none have been asked for */
+	uint32		generation;		/* channel generation; 0: no tokens requested yet */
 } Numbered;
 
 typedef struct CfdTokensState
@@ -33,9 +33,9 @@ typedef struct CfdTokensState
 	Numbered   *numbered;
 	bool		nulls_equal;
 	CfdTokensReading reading;
-	const SubPlanState *subplan;	/* that tokens are looked up in; or NULL */
-	CfdDriver	driver;			/* of the child's rows */
-	const char *tokens;			/* of the current buffer; NULL: nobody looks at them */
+	const SubPlanState *subplan;	/* where tokens are looked up, or NULL */
+	CfdDriver	driver;			/* reads the child's rows */
+	const char *tokens;			/* of the current buffer; NULL: not needed */
 	uint64		rows;			/* for EXPLAIN ANALYZE */
 } CfdTokensState;
 
@@ -43,7 +43,7 @@ static const CustomExecMethods exec_methods;
 static const CfdDriverMethods driver_methods;
 static uint64 last_number = 0;
 
-/* ---------- beginning ---------- */
+/* ---------- executor startup ---------- */
 
 static Node *
 cfd_tokens_create_state(CustomScan *node)
@@ -55,7 +55,10 @@ cfd_tokens_create_state(CustomScan *node)
 	return (Node *) state;
 }
 
-/* A column as it is read: whether text is called varchar makes no difference to its identifier. */
+/*
+ * The key without binary-compatible casts: text relabelled as varchar has the
+ * same FID.
+ */
 static Expr *
 without_label(Expr *key)
 {
@@ -80,7 +83,10 @@ cfd_tokens_read_keys(CfdTokensState *state, List *keys)
 	}
 }
 
-/* The first node of a join makes the number, the other finds it. */
+/*
+ * The number of a join. The node that is initialised first allocates it, the
+ * other one finds it.
+ */
 static Numbered *
 numbered(EState *estate, int param)
 {
@@ -109,7 +115,7 @@ make_token_buffers(CfdTokensState *state, TupleDesc rows)
 	}
 }
 
-/* The subplan of the node's own expressions that has the tokens of its results. */
+/* Finds the subplan in the node's own expressions whose results have tokens. */
 static const SubPlanState *
 find_subplan(const PlanState *node, int plan_id)
 {
@@ -125,7 +131,10 @@ find_subplan(const PlanState *node, int plan_id)
 	return NULL;
 }
 
-/* Whether a subplan's results are those that will be looked at; and whether there are any. */
+/*
+ * Whether a subplan's hash table is valid for the next lookup, and whether it
+ * is empty.
+ */
 static bool
 is_hashed(const SubPlanState *subplan)
 {
@@ -158,7 +167,7 @@ cfd_tokens_begin(CustomScanState *node, EState *estate, int flags)
 	driver->node = &node->ss.ps;
 	driver->child = outerPlanState(state);
 	driver->last_attribute = rows->natts;
-	/* One row's token tells nothing where it is compared with none. */
+	/* The token of a single row reveals nothing if it is compared with no other. */
 	driver->first_rows = state->reading == CFD_TOKENS_ALL ? CFD_BATCH_FIRST_ROWS : 1;
 	driver->asks_ahead = true;
 	make_token_buffers(state, rows);
@@ -167,7 +176,7 @@ cfd_tokens_begin(CustomScanState *node, EState *estate, int flags)
 
 /* ---------- a batch ---------- */
 
-/* Tokens of another channel would not compare with those that there are already. */
+/* Tokens of another channel cannot be compared with the existing ones. */
 static void
 check_channel(Numbered *numbered)
 {
@@ -194,7 +203,7 @@ is_untold(const CfdTokensState *state)
 	return state->subplan != NULL && is_empty(state->subplan);
 }
 
-/* Asks for the tokens of a batch. */
+/* Requests the tokens of a batch. */
 static void
 cfd_tokens_ask(CfdDriver *driver, CfdBuffer *buffer)
 {
@@ -224,7 +233,7 @@ cfd_tokens_take(CfdDriver *driver, CfdBuffer *buffer)
 	CfdTokensState *state = state_of(driver);
 	CfdReadRevealed read;
 
-	/* What is shown was of the other buffer. */
+	/* The slot's contents belong to the other buffer. */
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	buffer->next = 0;
 	buffer->good = buffer->decided = buffer->rows;
@@ -249,7 +258,7 @@ static const CfdDriverMethods driver_methods = {
 
 /* ---------- execution ---------- */
 
-/* The row with its token. */
+/* Stores the row and its token in the scan slot. */
 static TupleTableSlot *
 show(CfdTokensState *state, CfdBuffer *buffer)
 {
@@ -262,7 +271,7 @@ show(CfdTokensState *state, CfdBuffer *buffer)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The row, if it passes the node's quals, as the node gives it; else NULL. */
+/* Applies the node's quals and projection. Returns NULL if the row does not pass. */
 static TupleTableSlot *
 cfd_tokens_project(CfdTokensState *state, TupleTableSlot *row)
 {
@@ -297,7 +306,7 @@ cfd_tokens_next_row(CustomScanState *node)
 	return ExecClearTuple(node->ss.ss_ScanTupleSlot);
 }
 
-/* What comes after rows that were all wanted will be wanted, too. */
+/* Restarts the driver. If all rows were wanted before, they will be wanted again. */
 static void
 restart(CfdTokensState *state)
 {

@@ -1,13 +1,15 @@
 /*
  * plan.c
- *	  Puts tokens into finished plans: see tokens.h.
+ *	  Inserts ConfideTokens into finished plans; see tokens.h.
  *
- * A hash join by protected keys gets a node below each of its sides, and hashes the token
- * that stands there for all of these keys; plain keys stay as they are. A hash aggregation
- * (GROUP BY that the keeper cannot do, DISTINCT, UNION, INTERSECT, EXCEPT) gets one. So what joins, groups and
- * spills is PostgreSQL's. A hash table that parallel workers share stays as it is.
+ * A hash join with protected keys gets a node below each side, and hashes a
+ * single token in place of all protected keys; plain keys are kept. A hash
+ * aggregate (DISTINCT, UNION, INTERSECT, EXCEPT, or a GROUP BY that the keeper
+ * cannot do) gets one node. Joining, grouping and spilling remain
+ * PostgreSQL's. A hash table shared by parallel workers is left alone.
  *
- * Invariant: as of tokens.h; columns keep their numbers, the token comes after them.
+ * Invariant: as in tokens.h; columns keep their numbers, and the token is
+ * appended.
  */
 #include "postgres.h"
 
@@ -33,7 +35,7 @@ typedef CfdTokensPlace Place;
 
 /* ---------- which keys ---------- */
 
-/* Types whose values compare with each other have one number. */
+/* Types whose values can be compared with each other share a number. */
 static int
 family(uint8 type)
 {
@@ -109,7 +111,10 @@ own_columns(Node *node, void *context)
 	return expression_tree_mutator(node, own_columns, context);
 }
 
-/* What EXPLAIN shows for a token: a hash of the keys. It is never evaluated. */
+/*
+ * Expression that EXPLAIN shows for a token: a hash of the keys. It is never
+ * evaluated.
+ */
 static Expr *
 shown(List *keys)
 {
@@ -210,7 +215,10 @@ cfd_has_effects(Plan *plan)
 
 /* ---------- joins ---------- */
 
-/* The keys of both sides that tokens can stand for; the others' places in "kept". */
+/*
+ * Divides the keys into those that tokens can represent and, in "kept", the
+ * positions of the others.
+ */
 static void
 divide_keys(const HashJoin *join, const Hash *hash, List **outer, List **inner, List **kept)
 {
@@ -251,7 +259,7 @@ oids_at(List *list, List *places)
 	return found;
 }
 
-/* The keys that are kept, and the token. */
+/* Replaces the hash keys by the kept ones and the token. */
 static void
 hash_token(HashJoin *join, Hash *hash, List *kept)
 {
@@ -266,7 +274,7 @@ hash_token(HashJoin *join, Hash *hash, List *kept)
 	join->hashcollations = lappend_oid(oids_at(join->hashcollations, kept), InvalidOid);
 	join->hashkeys = lappend(nodes_at(join->hashkeys, kept), left);
 	hash->hashkeys = lappend(nodes_at(hash->hashkeys, kept), cfd_tokens_plan_token_of(outerPlan(hash), OUTER_VAR));
-	/* Frequent values have other hashes now than the statistics say. */
+	/* The statistics' most common values do not have the hashes of tokens. */
 	hash->skewTable = InvalidOid;
 }
 
@@ -296,8 +304,8 @@ replace_join(Place *place, HashJoin *join, bool early)
 /* ---------- aggregations ---------- */
 
 /*
- * Has a node that hashes columns of its child hash one token instead of the protected ones among
- * them; they are taken out of its lists.
+ * Makes a node that hashes columns of its child hash one token in place of the
+ * protected ones, which are removed from its lists.
  */
 static void
 hash_columns(Place *place, Plan *plan, int *count, AttrNumber *numbers, Oid *operators, Oid *collations)
@@ -336,7 +344,7 @@ replace_aggregate(Place *place, Agg *agg)
 		hash_columns(place, &agg->plan, &agg->numCols, agg->grpColIdx, agg->grpOperators, agg->grpCollations);
 }
 
-/* INTERSECT and EXCEPT. */
+/* Handles INTERSECT and EXCEPT. */
 static void
 replace_set_operation(Place *place, SetOp *set)
 {
@@ -344,7 +352,7 @@ replace_set_operation(Place *place, SetOp *set)
 		hash_columns(place, &set->plan, &set->numCols, set->dupColIdx, set->dupOperators, set->dupCollations);
 }
 
-/* ---------- all of a plan ---------- */
+/* ---------- traversal ---------- */
 
 static void
 find_last_id(Place *place, Plan *plan)
@@ -420,11 +428,14 @@ cfd_tokens_pass(PlannedStmt *statement, int options)
 	find_last_id(&place, statement->planTree);
 	foreach(cell, statement->subplans)
 		find_last_id(&place, lfirst(cell));
-	/* A scan that a cursor stands on stays as it is, and can be read backward. */
+	/*
+	 * A scan on which a cursor is positioned stays unchanged, so that it can
+	 * scroll backward.
+	 */
 	if ((options & cursor) == 0)
 		statement->planTree = cfd_tokens_subplans(&place, false);
 	cfd_tokens_plan_replace(&place, statement->planTree, (options & cursor) != 0);
-	/* Whoever asks these may be content with a row. */
+	/* Subplans may be read for a single row only. */
 	foreach(cell, statement->subplans)
 		cfd_tokens_plan_replace(&place, lfirst(cell), true);
 }

@@ -1,17 +1,20 @@
 /*
  * subplans.c
- *	  Hashed subplans by tokens: see tokens.h.
+ *	  Hashed subplans with tokens; see tokens.h.
  *
- * `k NOT IN (SELECT …)`, and `IN` in a target list, are subplans of which PostgreSQL hashes the
- * results, and looks k up for each row. Here the subplan gives tokens instead of values, and a
- * node above the plan whose rows are tested gives the token of k: it takes over the test, all
- * that is tested after it, and what the plan computes. The subplan's NULLs, and when it is
- * executed, stay PostgreSQL's.
+ * `k NOT IN (SELECT ...)`, and IN in a target list, are subplans whose results
+ * PostgreSQL hashes, looking up k for each row. Here the subplan returns
+ * tokens instead of values, and a node above the plan whose rows are tested
+ * supplies the token of k. That node takes over the test, all quals after it,
+ * and the plan's target list. PostgreSQL still handles the subplan's NULLs and
+ * decides when it is executed.
  *
- * Only of one column, that is tested whenever its turn comes (not behind an OR or in a CASE:
- * the keeper would be asked about more rows), and not in subqueries.
+ * Limited to subplans with one column that are always tested when reached (not
+ * behind OR or in CASE, where the keeper would be asked about too many rows),
+ * and not used in subqueries.
  *
- * Invariant: as of tokens.h; conditions and expressions are evaluated in PostgreSQL's order.
+ * Invariant: as in tokens.h; quals and expressions are evaluated in
+ * PostgreSQL's order.
  */
 #include "postgres.h"
 
@@ -28,7 +31,7 @@ typedef CfdTokensPlace Place;
 
 /* ---------- which subplans ---------- */
 
-/* An expression with the subplan's result as the first column of its plan. */
+/* Replaces the subplan's result parameter by the first column of its plan. */
 static Node *
 with_column(Node *node, void *subplan)
 {
@@ -51,7 +54,7 @@ suits(SubPlan *subplan)
 	if (!subplan->useHashTable || subplan->subLinkType != ANY_SUBLINK || !IsA(test, OpExpr) ||
 		list_length(test->args) != 2 || list_length(subplan->paramIds) != 1)
 		return false;
-	/* To compute it could fail in a row that another condition takes away. */
+	/* Computing an expression could fail for a row that another qual removes. */
 	column = linitial(test->args);
 	while (IsA(column, RelabelType))
 		column = (Node *) ((RelabelType *) column)->arg;
@@ -59,7 +62,10 @@ suits(SubPlan *subplan)
 		cfd_has_tokens(test->opno, linitial(test->args), with_column(lsecond(test->args), subplan));
 }
 
-/* A subplan that suits and is evaluated whenever an expression is; or NULL. */
+/*
+ * Finds a suitable subplan that is evaluated whenever the expression is;
+ * otherwise NULL.
+ */
 static SubPlan *
 subplan_of(Node *node)
 {
@@ -115,7 +121,10 @@ subplan_of_targets(List *targets)
 	return NULL;
 }
 
-/* Whether a plan's expressions are of nothing but the rows that it has read, so that a node above can have them. */
+/*
+ * Whether the plan's expressions refer only to the rows it reads, so that a
+ * node above can take them over.
+ */
 static bool
 can_give_up(const Plan *plan)
 {
@@ -169,8 +178,8 @@ cfd_subplans_token_of(const Plan *child)
 }
 
 /*
- * Has a subplan look up a token among tokens. Its plan is copied: other expressions may have
- * the same one, and look up values.
+ * Makes a subplan look up a token among tokens. Its plan is copied, since
+ * other expressions may use the same plan to look up values.
  */
 static void
 look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
@@ -202,13 +211,13 @@ look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
 	subplan->testexpr = (Node *) test;
 }
 
-/* ---------- the plan whose rows are tested ---------- */
+/* ---------- plan whose rows are tested ---------- */
 
-/* What a plan gives to a node above it, and how that calls it. */
+/* What a plan returns to the node above it, and how that node refers to it. */
 typedef struct Columns
 {
-	List	   *given;			/* columns, and the result of a subplan that has tokens of the plan's own */
-	int			own;			/* its number, or 0 */
+	List	   *given;			/* columns, and the result of the plan's own subplan */
+	int			own;			/* number of the plan's own subplan with tokens, or 0 */
 	int			varno;
 } Columns;
 
@@ -270,9 +279,10 @@ targets_of(List *columns)
 }
 
 /*
- * Each subplan is evaluated by the node that gives its token, which sees so whether it is empty.
- * A node above a plan that has taken over what the plan gave, and these quals. The first of them,
- * or else what is given, has the subplan.
+ * Makes a node above a plan. The node takes over the plan's target list and
+ * the given quals. The first qual, or else the target list, contains the
+ * subplan. Each subplan is evaluated by the node that supplies its token, so
+ * that the node sees whether the subplan is empty.
  */
 static Plan *
 node_above(Place *place, Plan *plan, List *quals, bool early)
@@ -300,7 +310,7 @@ node_above(Place *place, Plan *plan, List *quals, bool early)
 	return node;
 }
 
-/* The plan, below as many nodes as there are subplans that it evaluates for each row. */
+/* Returns the plan below one node per subplan that it evaluates for each row. */
 static Plan *
 replace_subplans(Place *place, Plan *plan, bool early)
 {
@@ -329,7 +339,7 @@ replace_subplans(Place *place, Plan *plan, bool early)
 	return plan;
 }
 
-/* Fixed: the plan must stay what it is. */
+/* fixed: the plan itself must not be replaced. */
 static Plan *
 cfd_subplans_replace(Place *place, Plan *plan, bool early, bool fixed)
 {
@@ -339,7 +349,7 @@ cfd_subplans_replace(Place *place, Plan *plan, bool early, bool fixed)
 		return NULL;
 	check_stack_depth();
 	outerPlan(plan) = cfd_subplans_replace(place, outerPlan(plan), cfd_ends_early(plan, false, early), false);
-	/* To marks in its inner side a merge join goes back. */
+	/* A merge join returns to marked positions of its inner side. */
 	innerPlan(plan) = cfd_subplans_replace(place, innerPlan(plan), cfd_ends_early(plan, true, early), IsA(plan, MergeJoin));
 	if (IsA(plan, SubqueryScan))
 		((SubqueryScan *) plan)->subplan = cfd_subplans_replace(place, ((SubqueryScan *) plan)->subplan, early, false);
