@@ -1,14 +1,16 @@
 /*
  * cells.c
- *	  Columns of the family rnd_ get their numbers (cell/columns.c): before an ALTER TABLE that
- *	  makes values for them, after a CREATE TABLE. Where cells cannot be stored is refused.
+ *	  DDL on columns of the family rnd_. They get their numbers
+ *	  (cell/columns.c) before an ALTER TABLE, which may compute values for
+ *	  them, and after a CREATE TABLE. Refuses them where cells cannot be
+ *	  stored.
  *
- * A partition or child has its parent's columns, with their numbers: PostgreSQL wants their
- * modifiers to be equal.
+ * A partition or child table has its parent's columns with the parent's
+ * numbers, since PostgreSQL requires equal type modifiers.
  *
- * Invariant: after a successful DDL statement, a column of the family has a number, which is of
- * its relation or one that it inherits from; what came in is not changed, a changed statement
- * is a copy.
+ * Invariant: after a successful DDL statement, each column of the family has a
+ * number that belongs to its relation or to one that it inherits from; the
+ * original statement is not modified, a changed statement is a copy.
  */
 #include "postgres.h"
 
@@ -32,7 +34,10 @@
 #include "utils/syscache.h"
 #include "value/types.h"
 
-/* Code of the type of the family that a definition names, and its plain modifier; 0 for another. */
+/*
+ * If a definition names a type of the family, returns its code and sets
+ * *modifier to its plain modifier; otherwise returns 0.
+ */
 static uint8
 named_code(TypeName *name, int32 *modifier)
 {
@@ -55,7 +60,7 @@ named_code(TypeName *name, int32 *modifier)
 	return code;
 }
 
-/* The definition of a column of the family that a command of ALTER TABLE has; or NULL. */
+/* The column definition of the family in an ALTER TABLE command, or NULL. */
 static ColumnDef *
 defined_column(const AlterTableCmd *command, int32 *modifier)
 {
@@ -66,7 +71,10 @@ defined_column(const AlterTableCmd *command, int32 *modifier)
 	return named_code(column->typeName, modifier) != 0 ? column : NULL;
 }
 
-/* A column of the family would become one of another: what it holds goes out as text, or dies. */
+/*
+ * Refuses to change the type of a column of the family to a type outside it:
+ * the values would leave as text, or be lost.
+ */
 static void
 refuse_left(const AlterTableStmt *alter, Oid relation)
 {
@@ -139,7 +147,7 @@ cfd_cells_adapt(PlannedStmt *statement)
 	return number_altered(statement);
 }
 
-/* ---------- afterwards ---------- */
+/* ---------- after the statement ---------- */
 
 static void
 set_modifier(Oid relation, AttrNumber number, int32 typmod)
@@ -181,7 +189,7 @@ check_column(const Node *statement, const char *relation, const FormData_pg_attr
 		refuse_place(relation, attribute, "Cells are not stored in foreign tables.", "Use a table.");
 }
 
-/* Gives the columns of a new table their numbers. */
+/* Assigns numbers to the columns of a new table. */
 static void
 number_created(const Node *statement, const RangeVar *name)
 {
@@ -202,7 +210,7 @@ number_created(const Node *statement, const RangeVar *name)
 			continue;
 		check_column(statement, name->relname, form);
 		modifier = form->atttypmod;
-		/* LIKE has copied the number of another table's column. */
+		/* LIKE copies the number of the other table's column. */
 		numbered = cfd_cell_numbered(modifier) && cfd_cell_relation(modifier, &modifier) == oid;
 		if (!numbered && form->attinhcount == 0)
 			set_modifier(oid, number, cfd_cell_new_number(oid, modifier));
@@ -210,7 +218,10 @@ number_created(const Node *statement, const RangeVar *name)
 	}
 }
 
-/* Nothing inside arrays and the like; ALTER TABLE has numbered what it defines. */
+/*
+ * Refuses the family inside arrays and the like. The columns that ALTER TABLE
+ * defined already have numbers.
+ */
 static void
 check_altered(const AlterTableStmt *alter)
 {

@@ -1,12 +1,15 @@
 /*
  * databases.c
- *	  CREATE DATABASE copies the files of another one: see hooks.h.
+ *	  Refuses CREATE DATABASE from a template with protected values; see
+ *	  hooks.h.
  *
- * The copy's pages would hold FIDs of the original's partitions: what is deleted in
- * the original would be swept, whatever the copy still holds, and dropping one
- * would take the other's values. A FID belongs to one column.
+ * The pages of the copy would contain FIDs of the original's partitions.
+ * Values deleted in the original would be swept although the copy still uses
+ * them, and dropping one database would remove the other's values. A FID
+ * belongs to exactly one column.
  *
- * Invariant: FIDs on the pages of a database are of partitions of that database.
+ * Invariant: FIDs on the pages of a database belong to partitions of that
+ * database.
  */
 #include "postgres.h"
 
@@ -18,7 +21,7 @@
 #include "wal/marker.h"
 
 #define DEFAULT_TEMPLATE "template1"
-/* Nobody connects to it. */
+/* Nobody can connect to it. */
 #define PRISTINE_TEMPLATE "template0"
 
 static const char *
@@ -37,7 +40,7 @@ template_of(const CreatedbStmt *create)
 	return name;
 }
 
-/* Constants in catalogs are in a partition of no relation, and count. */
+/* Constants in catalogs count as well; their partition belongs to no relation. */
 static bool
 cfd_databases_has_values(Oid database)
 {
@@ -59,7 +62,7 @@ cfd_check_createdb(const CreatedbStmt *create)
 	const char *name = template_of(create);
 	Oid			database;
 
-	/* Without a store that has values there are no pages that name some. */
+	/* Without a store that holds values, no page contains FIDs. */
 	if (strcmp(name, PRISTINE_TEMPLATE) == 0 || cfd_marker_read() == 0)
 		return;
 	database = get_database_oid(name, true);

@@ -1,13 +1,15 @@
 /*
  * ddl.c
- *	  Before a utility statement runs: a new table with protected columns gets
- *	  the access method "confide" by itself, a plain table that gets such a
- *	  column is moved to it first, and constants that a materialized view keeps
- *	  in its definition become permanent.
+ *	  Processing before a utility statement runs.
  *
- * Refuses only what ALTER COLUMN ... TYPE would do (hooks/refusals.c refuses the rest).
+ * A new table with protected columns gets the access method "confide" by
+ * default; a plain table that gets such a column is moved to it first;
+ * constants in the definition of a materialized view become permanent. Refuses
+ * only certain uses of ALTER COLUMN ... TYPE; hooks/refusals.c refuses
+ * everything else.
  *
- * Invariant: the statement that came in is not changed; a changed one is a copy.
+ * Invariant: the original statement is not modified; a changed statement is a
+ * copy.
  */
 #include "postgres.h"
 
@@ -37,7 +39,10 @@
 
 #define METHOD "confide"
 
-/* The type that a column's definition names; invalid if there is none, or it is an array. */
+/*
+ * The type that a column definition names. InvalidOid if there is none, or if
+ * it is an array.
+ */
 static Oid
 named_type(TypeName *name)
 {
@@ -47,7 +52,7 @@ named_type(TypeName *name)
 
 	if (name == NULL || name->arrayBounds != NIL || name->setof)
 		return InvalidOid;
-	/* What is wrong with a modifier PostgreSQL says, and where it stands. */
+	/* Leave it to PostgreSQL to report an invalid modifier, with its location. */
 	bare = *name;
 	bare.typmods = NIL;
 	type = LookupTypeName(NULL, &bare, NULL, true);
@@ -94,7 +99,7 @@ relation_has_protected(RangeVar *name)
 	if (relation == NULL)
 		return false;
 	result = cfd_has_protected(RelationGetDescr(relation)) || has_ledger(RelationGetDescr(relation));
-	/* As long as PostgreSQL itself keeps it: to the end of the transaction. */
+	/* Keep the lock until the end of the transaction, as PostgreSQL does. */
 	relation_close(relation, NoLock);
 	return result;
 }
@@ -119,7 +124,7 @@ composite_has_protected(TypeName *name)
 	return result;
 }
 
-/* Whether the table that a CREATE TABLE describes has protected columns, or is a ledger's. */
+/* Whether a CREATE TABLE describes a table with protected columns or a ledger table. */
 static bool
 will_have_protected(const CreateStmt *create)
 {
@@ -169,7 +174,7 @@ result_has_protected(const CreateTableAsStmt *create)
 	return false;
 }
 
-/* Constants with temporary FIDs are replaced by permanent ones, in place. */
+/* Replaces constants that have temporary FIDs by permanent ones, in place. */
 static bool
 make_permanent(Node *node, void *context)
 {
@@ -248,8 +253,9 @@ adapt(Node *statement)
 }
 
 /*
- * ALTER COLUMN ... TYPE from a protected type to a plain one would store envelopes
- * that nobody opens again: PostgreSQL converts anything to text by itself.
+ * Refuses ALTER COLUMN ... TYPE from a protected type to a plain one.
+ * PostgreSQL can convert anything to text by itself, so the column would
+ * contain envelopes that nobody opens again.
  */
 static void
 refuse_made_plain(const AlterTableStmt *alter)
@@ -269,7 +275,10 @@ refuse_made_plain(const AlterTableStmt *alter)
 		if (number == InvalidAttrNumber || cfd_type_code(get_atttype(relation, number)) == 0 ||
 			names_protected_type(castNode(ColumnDef, command->def)->typeName))
 			continue;
-		/* Cells are protected as well; the cast to them seals for the new column. */
+		/*
+		 * Cells are protected, too. The cast to them seals the values for the
+		 * new column.
+		 */
 		if (cfd_cell_code(named_type(castNode(ColumnDef, command->def)->typeName)) != 0)
 			continue;
 		ereport(ERROR,
@@ -280,7 +289,10 @@ refuse_made_plain(const AlterTableStmt *alter)
 	}
 }
 
-/* Whether a column's new values are what an expression says, other than its own name. */
+/*
+ * Whether a column's new values come from an expression other than the column
+ * itself.
+ */
 static bool
 computes_column(const AlterTableCmd *command)
 {
@@ -296,8 +308,8 @@ computes_column(const AlterTableCmd *command)
 }
 
 /*
- * Rows of a table that is rewritten keep what they have (tableam/moved.c): an expression that
- * takes it from elsewhere is a client's to write.
+ * In a table rewrite, rows keep their FIDs (tableam/moved.c). Only a client
+ * may use an expression that takes values from elsewhere.
  */
 static void
 refuse_computed(const AlterTableStmt *alter)
@@ -320,7 +332,7 @@ refuse_computed(const AlterTableStmt *alter)
 	}
 }
 
-/* Whether a table that has no protected columns gets one. */
+/* Whether an ALTER TABLE adds a protected column to a table without one. */
 static bool
 gets_protected(const AlterTableStmt *alter)
 {
@@ -337,7 +349,7 @@ gets_protected(const AlterTableStmt *alter)
 	return false;
 }
 
-/* An ordinary table of PostgreSQL's own kind, without others that inherit from it. */
+/* Whether it is an ordinary heap table without children. */
 static bool
 is_plain_table(RangeVar *name)
 {
@@ -356,8 +368,8 @@ is_plain_table(RangeVar *name)
 }
 
 /*
- * Moves a plain table to the access method first. PostgreSQL checks whose it is, and locks it; what
- * follows fails or succeeds with it.
+ * Moves a plain table to our access method first. PostgreSQL checks ownership
+ * and locks the table. Everything that follows fails or succeeds with it.
  */
 static void
 move_to_method(const AlterTableStmt *alter)

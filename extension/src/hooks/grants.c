@@ -1,12 +1,13 @@
 /*
  * grants.c
- *	  Hands the keeper what a client's statement may do: grants stand behind the text of a
- *	  statement, in comments that the client has sealed (docs/security.md).
+ *	  Passes the grants of a client's statement to the keeper. A grant
+ *	  states what the statement may do. It is appended to the statement's
+ *	  text in a comment that the client has sealed (docs/security.md).
  *
- * A comment that holds no grant of this session is the keeper's to refuse.
+ * The keeper rejects comments that hold no grant of this session.
  *
- * Invariant: what is not at the very end of a text, in the form that clients give it, is
- * an ordinary comment.
+ * Invariant: anything that is not at the very end of the text, in the form
+ * that clients use, is an ordinary comment.
  */
 #include "postgres.h"
 
@@ -22,7 +23,7 @@
 #define BEGIN_LENGTH (sizeof(BEGIN) - 1)
 #define END_LENGTH 2
 
-/* Where the envelope of a grant begins that ends with the text; NULL if there is none. */
+/* Start of the envelope of a grant that ends the text, or NULL. */
 static const char *
 find_grant(const char *text, size_t length)
 {
@@ -60,7 +61,10 @@ cfd_take_grants(const char *text)
 
 #define PREFIX "cfd1."
 
-/* What a client has sealed about who sees a column; the keeper says whether it may. */
+/*
+ * Passes on a client's sealed command about who may see a column. The keeper
+ * decides whether the client may give it.
+ */
 PG_FUNCTION_INFO_V1(cfd_policy);
 Datum
 cfd_policy(PG_FUNCTION_ARGS)
@@ -88,7 +92,10 @@ cfd_policy(PG_FUNCTION_ARGS)
 
 PG_FUNCTION_INFO_V1(cfd_authorise_without_proxy);
 
-/* confide.authorise(text): the proxy makes something else of it, since only a client can authorise. */
+/*
+ * confide.authorise(text). The proxy rewrites this call, since only a client
+ * can authorise; reaching it means that there was no proxy.
+ */
 Datum
 cfd_authorise_without_proxy(PG_FUNCTION_ARGS)
 {

@@ -1,12 +1,14 @@
 /*
  * ledger.c
- *	  Utility statements about ledger tables (docs/ledger.md): CREATE TABLE ... WITH
- *	  (confide.ledger = on) makes one, with its history; what would change versions that are
- *	  written, or take them away, is refused.
+ *	  Utility statements on ledger tables (docs/ledger.md). CREATE TABLE
+ *	  ... WITH (confide.ledger = on) creates one together with its history.
+ *	  Statements that would change or remove stored versions are refused.
  *
- * A superuser finds ways around it, in the catalogs if need be: then the log says so.
+ * A superuser can get around this, in the catalogs if need be. In that case
+ * the log gives evidence of it.
  *
- * Invariant: the statement that came in is not changed; a changed one is a copy.
+ * Invariant: the original statement is not modified; a changed statement is a
+ * copy.
  */
 #include "postgres.h"
 
@@ -28,7 +30,10 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* The columns that a ledger table has besides its own; nobody sees what they compute. */
+/*
+ * The additional columns of a ledger table. The results of their expressions
+ * are never seen.
+ */
 #define COLUMNS \
 	"CREATE TABLE x (sn pg_catalog.ledger_sn GENERATED ALWAYS AS (0) STORED," \
 	" valid_from pg_catalog.timestamptz GENERATED ALWAYS AS ('-infinity'::pg_catalog.timestamptz) STORED," \
@@ -55,7 +60,7 @@ cfd_ledger_asked(const CreateStmt *create)
 	return option_of(create) != NULL;
 }
 
-/* Takes our option away, and puts the columns in its place. */
+/* Removes our option from the statement and adds the columns. */
 void
 cfd_ledger_adapt(CreateStmt *create)
 {
@@ -79,8 +84,9 @@ cfd_ledger_adapt(CreateStmt *create)
 }
 
 /*
- * Whether a table has a column of our types. Without a lock: one that PostgreSQL does not
- * take here, on any table, could end in a deadlock with what it locks later.
+ * Whether a table has a column of a ledger type. Takes no lock: a lock that
+ * PostgreSQL does not take at this point could lead to a deadlock with those
+ * it takes later.
  */
 static bool
 has_ledger_column(Oid oid)
@@ -182,7 +188,10 @@ check_drop(const DropStmt *drop)
 	}
 }
 
-/* What TRUNCATE empties: partitions and children, and by CASCADE whatever refers to them. */
+/*
+ * The tables that TRUNCATE empties: partitions and children and, with CASCADE,
+ * referencing tables.
+ */
 static List *
 truncated(const TruncateStmt *truncate)
 {
@@ -220,7 +229,7 @@ check_truncate(const TruncateStmt *truncate)
 	}
 }
 
-/* Before a utility statement runs. */
+/* To be called before a utility statement runs. */
 void
 cfd_ledger_check_utility(const Node *statement)
 {
@@ -248,7 +257,7 @@ cfd_ledger_check_utility(const Node *statement)
 	}
 }
 
-/* Goes with its table when that is dropped. */
+/* Makes an object be dropped together with its table. */
 static void
 depend(Oid table, const char *suffix)
 {
@@ -280,7 +289,10 @@ complete(Oid table)
 	SPI_finish();
 }
 
-/* After a utility statement has run; `asked` if it made a ledger table by our option. */
+/*
+ * To be called after a utility statement has run. `asked` tells whether it
+ * created a ledger table by our option.
+ */
 void
 cfd_ledger_after_utility(const Node *statement, bool asked)
 {
@@ -290,7 +302,7 @@ cfd_ledger_after_utility(const Node *statement, bool asked)
 	switch (nodeTag(statement))
 	{
 		case T_CreateStmt:
-			/* A dump has the history as a table of its own. */
+			/* A dump creates the history as a separate table. */
 			if (!asked && ((const CreateStmt *) statement)->inhRelations == NIL)
 				return;
 			table = RangeVarGetRelid(((const CreateStmt *) statement)->relation, NoLock, true);
@@ -303,7 +315,7 @@ cfd_ledger_after_utility(const Node *statement, bool asked)
 			break;
 		case T_AlterTableStmt:
 			table = RangeVarGetRelid(((const AlterTableStmt *) statement)->relation, NoLock, true);
-			/* In a dump the history comes later, as a table of its own. */
+			/* In a dump the history is created later, as a separate table. */
 			if (role_of(table) != CFD_LEDGER_TABLE || !has_history(table))
 				return;
 			CommandCounterIncrement();

@@ -1,15 +1,16 @@
 /*
  * packed.c
- *	  Protected values within a text, JSON or XML value: refused in every query and
- *	  stored expression. What would be in there is an envelope of the session, which
- *	  nobody can open once the session is gone: an audit row with to_jsonb(NEW) would
- *	  be lost in silence.
+ *	  Refuses protected values inside a text, JSON or XML value, in every
+ *	  query and stored expression. The result would contain an envelope of
+ *	  this session, which nobody can open once the session has ended: an
+ *	  audit row made with to_jsonb(NEW) would silently be lost.
  *
- * Told by the types of arguments, also of whole rows; so it holds in functions and
- * triggers, whose expressions are analysed when they run. What has no types there is refused
- * when it makes the text (value/shown.c).
+ * The check looks at the types of arguments, including whole rows. It also
+ * covers functions and triggers, whose expressions are analysed when they run.
+ * Values without such types are refused when their text is made
+ * (value/shown.c).
  *
- * Invariant: changes nothing; an expression without protected types passes.
+ * Invariant: nothing is changed; an expression without protected types passes.
  */
 #include "postgres.h"
 
@@ -27,11 +28,11 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
-/* A protected value in an expression's result. */
+/* A protected value in the result of an expression. */
 typedef struct Part
 {
 	Oid			type;
-	const char *column;			/* NULL: it has no name */
+	const char *column;			/* NULL: not a named column */
 } Part;
 
 static void
@@ -88,7 +89,7 @@ entry_of(const Var *var, List *queries)
 	return var->varno >= 1 && var->varno <= list_length(query->rtable) ? rt_fetch(var->varno, query->rtable) : NULL;
 }
 
-/* The columns of an item of FROM that has no type of its own. */
+/* Looks for protected columns in a FROM item that has no composite type. */
 static bool
 in_entry(RangeTblEntry *entry, Part *part)
 {
@@ -140,7 +141,7 @@ in_record(Node *value, List *queries, Part *part)
 	return exprTypmod(value) >= 0 && in_row_type(RECORDOID, exprTypmod(value), part);
 }
 
-/* Whether the value is or holds a protected one. */
+/* Whether the value is protected, or contains a protected value. */
 static bool
 in_value(Node *value, List *queries, Part *part)
 {
@@ -166,12 +167,12 @@ in_value(Node *value, List *queries, Part *part)
 	return true;
 }
 
-/* What a function or aggregate does with whatever it gets. */
+/* What a function or aggregate does with its arguments. */
 typedef enum Packing
 {
 	PACKS_NOTHING,
-	PACKS_TEXT,					/* makes a text of it, as a cast would */
-	PACKS_PARTS					/* puts it into a text or JSON value */
+	PACKS_TEXT,					/* converts them to text, like a cast */
+	PACKS_PARTS					/* puts them into a text or JSON value */
 } Packing;
 
 static Packing
@@ -227,8 +228,9 @@ check_values(List *values, List *queries)
 }
 
 /*
- * A record that a function in SQL is given: its columns are known in each call only, and the JSON
- * functions make their texts where value/shown.c does not see for what.
+ * Refuses an argument of type record in an SQL function. Its columns are known
+ * only during a call, and value/shown.c cannot tell what JSON functions make
+ * text for.
  */
 static void
 refuse_unknown(void)
@@ -246,7 +248,10 @@ is_unknown(Node *value)
 	return IsA(value, Param) && exprType(value) == RECORDOID && exprTypmod(value) < 0;
 }
 
-/* The arguments of a function or aggregate; a protected value itself as text is a cast. */
+/*
+ * Checks the arguments of a function or aggregate. Converting a protected
+ * value itself to text is reported as a cast.
+ */
 static void
 check_call(Oid function, List *args, List *queries)
 {
@@ -267,7 +272,7 @@ check_call(Oid function, List *args, List *queries)
 	check_values(args, queries);
 }
 
-/* A call by hand of an output or send function. */
+/* Whether an output or send function is called explicitly. */
 static bool
 writes(const FuncExpr *call)
 {

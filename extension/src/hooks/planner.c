@@ -1,13 +1,14 @@
 /*
  * planner.c
- *	  The planner's hooks, each of them installed once: what is done at each, and in
- *	  which order.
+ *	  Installs each planner hook once, and defines what is done at each of
+ *	  them and in which order.
  *
- * Around PostgreSQL's planning of a query: paths are added to those of tables, joins and
- * groups; finished plans go through passes, each of which sees what those before it have made.
+ * While PostgreSQL plans a query, paths are added to those of base relations,
+ * joins and upper relations. Finished plans go through a list of passes, each
+ * of which sees the results of the previous ones.
  *
- * Invariants: each hook first calls whoever was there before; `cfd_planning` is what it was when
- * a planning ends, however it ends.
+ * Invariants: each hook first calls the previously installed one;
+ * `cfd_planning` is restored when a planning ends, even by an error.
  */
 #include "postgres.h"
 
@@ -25,26 +26,26 @@
 #include "plan/hash_keys.h"
 #include "plan/planning.h"
 
-/* What is done to a finished plan. */
+/* A pass over finished plans. */
 typedef struct Pass
 {
 	const char *name;
-	bool		(*wanted) (Query *query);	/* asked before the planner changes the query */
+	bool		(*wanted) (Query *query);	/* called before the planner changes the query */
 	void		(*apply) (PlannedStmt *statement, int options);
 } Pass;
 
 static const Pass passes[] = {
 	{"sorts by ranks", cfd_sort_wanted, cfd_sort_pass},
 	{"promotion by the batch", cfd_promote_wanted, cfd_promote_pass},
-	/* Looks whether plans end early: at sorts that are made by ranks they do not. */
+	/* Needs the sorts: a plan does not end early below a sort by ranks. */
 	{"tokens of hash keys", cfd_tokens_wanted, cfd_tokens_pass},
-	/* Last: what is below joins stays as it is. */
+	/* Must be last: later passes must not change what is below joins. */
 	{"lookups by the batch", cfd_lookup_wanted, cfd_lookup_pass},
 };
 
-/* What is done to a join's paths. */
+/* Hooks for the paths of a join. */
 static const set_join_pathlist_hook_type join_passes[] = {
-	/* First: what is not hashed, scans above joins evaluate. */
+	/* Must be first: scans above joins evaluate the keys that are not hashed. */
 	cfd_hash_keys_choose,
 	cfd_scan_join_paths,
 	cfd_tokens_join_paths,

@@ -1,15 +1,17 @@
 /*
  * refusals.c
- *	  Where protected types cannot be stored, told when somebody tries: tables
- *	  of other access methods, foreign tables, inside arrays, composites, ranges
- *	  and domains; indexes and statistics on protected expressions. Also
- *	  plaintext constants in defaults and constraints.
+ *	  Refuses protected types where they cannot be stored: in tables of
+ *	  other access methods, in foreign tables, inside arrays, composite
+ *	  types, ranges and domains, and in indexes and statistics on protected
+ *	  expressions. Also refuses plaintext constants in defaults and
+ *	  constraints.
  *
- * Looks at catalogs as they are after the change, before the transaction sees
- * them itself (SnapshotSelf). Changes nothing; notes dropped relations.
+ * Reads the catalogs as they are after the change, before the transaction
+ * itself sees it (SnapshotSelf). Changes nothing, and takes note of dropped
+ * relations.
  *
  * Invariant: after a successful DDL statement, FIDs are stored only in columns
- * of protected types of relations with the access method "confide".
+ * of protected types, in relations with the access method "confide".
  */
 #include "postgres.h"
 
@@ -43,8 +45,9 @@
 static object_access_hook_type previous_access = NULL;
 
 /*
- * A row of a catalog by an OID column, perhaps a number in the column after it,
- * and an index on them; NULL without one.
+ * Fetches a catalog row by its OID column and, if `number` is not 0, the
+ * number in the following column. `index` is an index on these columns.
+ * Returns NULL if there is no such row.
  */
 static HeapTuple
 catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid, int16 number)
@@ -65,14 +68,14 @@ catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid, int16 number)
 	return tuple;
 }
 
-/* What we must know of a relation. */
+/* The relevant properties of a relation. */
 typedef struct Target
 {
 	Oid			oid;
 	char		kind;
 	Oid			method;
-	bool		transient;		/* stands in for another that is rewritten */
-	bool		changed;		/* it existed, and a column is changed */
+	bool		transient;		/* replaces another relation in a rewrite */
+	bool		changed;		/* existed before, and a column is being changed */
 	char		name[NAMEDATALEN];
 } Target;
 
@@ -91,7 +94,7 @@ load_target(Target *target, Oid oid)
 	target->method = form->relam;
 	target->transient = OidIsValid(form->relrewrite);
 	target->changed = false;
-	/* A transient relation is of no use to the reader of an error. */
+	/* In errors, show the original's name instead of the transient relation's. */
 	if (target->transient)
 		original = get_rel_name(form->relrewrite);
 	strlcpy(target->name, original != NULL ? original : NameStr(form->relname), NAMEDATALEN);
@@ -137,12 +140,12 @@ check_attribute(const Target *target, const Form_pg_attribute attribute)
 	if (cfd_type_code(attribute->atttypid) == 0)
 		refuse_inside(target, attribute);
 	if (target->kind == RELKIND_PARTITIONED_TABLE)
-		return;					/* stores nothing itself */
+		return;					/* has no storage itself */
 	if (target->kind == RELKIND_FOREIGN_TABLE || target->method != cfd_access_method())
 		refuse_relation(target, attribute);
 }
 
-/* Calls a check on attributes of a relation: on one, or on all (number 0). */
+/* Calls a check for one attribute of a relation, or for all of them (number 0). */
 static void
 check_attributes(const Target *target, AttrNumber number, const int2vector *keys)
 {
@@ -219,7 +222,7 @@ check_relation(Oid oid, AttrNumber number)
 	}
 }
 
-/* The expressions in a column of a catalog's row, NULL without any. */
+/* The expression stored in a column of a catalog row, or NULL. */
 static Node *
 stored_expression(Oid catalog, Oid index, AttrNumber oid_column, AttrNumber column, Oid oid, int16 number)
 {
@@ -265,7 +268,7 @@ after_change(Oid class, Oid object, int sub)
 		case RelationRelationId:
 			check_relation(object, sub);
 			break;
-		case AttrDefaultRelationId:	/* told by relation and attribute */
+		case AttrDefaultRelationId:	/* identified by relation and attribute */
 			cfd_check_expression(stored_expression(AttrDefaultRelationId, AttrDefaultIndexId,
 												   Anum_pg_attrdef_adrelid, Anum_pg_attrdef_adbin, object, sub));
 			break;
@@ -308,7 +311,7 @@ object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg
 		previous_access(access, class, object, sub, arg);
 	if (access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP)
 		return;
-	/* Without its columns or with others the object is another one. */
+	/* A change of a column (sub != 0) neither creates nor drops the object. */
 	cfd_schema_touch(class, object, access == OAT_POST_CREATE && sub == 0, access == OAT_DROP && sub == 0);
 	if (!OidIsValid(cfd_access_method()))
 		return;

@@ -1,13 +1,15 @@
 /*
  * report.c
- *	  Has the server report search_path, role, extra_float_digits and bytea_output
- *	  to its client whenever they change, as it does with DateStyle and others.
+ *	  Makes the server report search_path, role, extra_float_digits and
+ *	  bytea_output to its client whenever they change, as it does for
+ *	  DateStyle and others.
  *
- * Which table an unqualified name means depends on the first two, and functions can
- * change them (schema/path.c says what is in effect); how opened values are written, on
- * the others. From version 18 on PostgreSQL reports search_path itself.
+ * The first two determine which table an unqualified name means, and functions
+ * can change them (schema/path.c reports the effective path). The other two
+ * determine the text form of opened values. PostgreSQL 18 and later report
+ * search_path themselves.
  *
- * Invariant: values and behaviour of the settings of PostgreSQL stay as they are.
+ * Invariant: values and behaviour of PostgreSQL's settings do not change.
  */
 #include "postgres.h"
 
@@ -16,7 +18,10 @@
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 
-/* What names mean, and how the client writes values that it has opened. */
+/*
+ * Settings that affect the meaning of names, or the text form of values that
+ * the client opens.
+ */
 static const char *const reported[] = {"search_path", "role", "extra_float_digits", "bytea_output"};
 
 void

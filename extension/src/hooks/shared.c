@@ -1,9 +1,10 @@
 /*
  * shared.c
- *	  Values that processes of a parallel query share: see shared.h.
+ *	  Values shared by the processes of a parallel query; see shared.h.
  *
- * PostgreSQL has no hook between nodes; but each node has a pointer to the function that gives its
- * rows, which may be another one that calls it.
+ * PostgreSQL has no hook between plan nodes, but each node has a pointer to
+ * the function that returns its rows. We replace it by a function that calls
+ * the original one.
  *
  * Invariant: as in shared.h.
  */
@@ -18,11 +19,11 @@
 #include "session/channel.h"
 #include "value/types.h"
 
-/* A node that is called by us. */
+/* A plan node whose function we have replaced. */
 typedef struct Called
 {
 	PlanState  *node;
-	ExecProcNodeMtd function;	/* its own */
+	ExecProcNodeMtd function;	/* the original function */
 	struct Called *next;
 	MemoryContextCallback callback;
 } Called;
@@ -53,8 +54,9 @@ called_by_us(PlanState *node)
 }
 
 /*
- * Has a node's rows come by another function, as long as its query lives. A subplan that several
- * nodes share is met several times; its function is then ours already.
+ * Replaces the function of a node for the lifetime of its query. A subplan
+ * that several nodes share is visited several times; the later visits do
+ * nothing.
  */
 static void
 call_by(PlanState *node, ExecProcNodeMtd function)
@@ -75,7 +77,7 @@ call_by(PlanState *node, ExecProcNodeMtd function)
 	ExecSetExecProcNode(node, function);
 }
 
-/* The node's own function. Few are called by us, so the list is short. */
+/* Calls the node's original function. Few nodes are wrapped, so the list is short. */
 static TupleTableSlot *
 call(PlanState *node)
 {
@@ -88,7 +90,10 @@ call(PlanState *node)
 
 /* ---------- parameters ---------- */
 
-/* Has all parameters that workers are about to get evaluated, and done. */
+/*
+ * Evaluates all parameters that workers are about to receive, and waits until
+ * the keeper has computed them.
+ */
 static void
 before_launch(PlanState *node, Bitmapset *params, bool launched)
 {
@@ -115,8 +120,8 @@ gather_merge(PlanState *node)
 /* ---------- hash tables ---------- */
 
 /*
- * Other processes look at what this one has put into the table, or into a file, once all have come
- * to the end of their rows.
+ * Other processes read what this one has stored in the hash table or file only
+ * after all of them have reached the end of their rows.
  */
 static TupleTableSlot *
 to_its_end(PlanState *node)
@@ -145,8 +150,9 @@ fence_each_operation(EState *state)
 }
 
 /*
- * A join whose own hash table is shared gets its function when workers are launched, and so cannot be called by
- * us. It has no need to, where it computes nothing: its own sides have come to their ends before it does.
+ * A parallel-aware hash join is assigned its function when workers are
+ * launched, so we cannot wrap it. If it computes no values, that is not
+ * necessary, because its inputs reach their ends before it does.
  */
 static void
 fence_at_end(PlanState *node)

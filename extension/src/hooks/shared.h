@@ -1,15 +1,16 @@
 /*
  * shared.h
- *	  Values that processes of a parallel query share.
+ *	  Values shared by the processes of a parallel query.
  *
- * An operation on a value is a message that nobody waits for, on the channel of the process that
- * sends it. Another process may name the result only when the keeper has done it. There are three
- * ways on which it could come to name it, and each has its fence: parameters, which the leader
- * hands to workers when it launches them; rows in hash tables and in files that all processes fill
- * (both here); rows that workers hand to the leader (result/handover.h).
+ * An operation on a value is a one-way message on the channel of the process
+ * that sends it. Another process may name the result only after the keeper has
+ * processed that message. It can learn of the result in three ways, each of
+ * which has a fence: parameters that the leader passes to workers at launch;
+ * rows in hash tables and files that all processes fill (both handled here);
+ * and rows that workers send to the leader (result/handover.h).
  *
- * Invariant: whatever a process learns from another one about a value, the keeper has done what
- * made it.
+ * Invariant: whatever one process learns from another about a value, the
+ * keeper has processed the message that created it.
  */
 #ifndef CFD_HOOKS_SHARED_H
 #define CFD_HOOKS_SHARED_H
@@ -17,7 +18,7 @@
 #include "postgres.h"
 #include "executor/execdesc.h"
 
-/* A plan that has been started: puts fences where processes share values. */
+/* Adds fences to an initialised plan where processes share values. */
 extern void cfd_shared_values(QueryDesc *query);
 
 #endif

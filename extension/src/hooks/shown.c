@@ -1,13 +1,14 @@
 /*
  * shown.c
- *	  Queries whose results shall be signed (ledger/signed.c) get tableoid and ctid of each ledger
- *	  table that they show columns of, behind their own columns: so the keeper can be told which
+ *	  Queries whose results are to be signed (ledger/signed.c) get
+ *	  additional columns at the end: tableoid and ctid of each ledger table
+ *	  whose columns they return. With these the keeper can be told which
  *	  row version each row shows.
  *
- * Not of what is grouped, made distinct, united, or comes out of a subquery or a view: there a
- * row is not that of one version.
+ * Not done for grouped, distinct or combined results, nor for subqueries and
+ * views, where a row is not that of a single version.
  *
- * Invariant: the query's own columns stay what and where they are.
+ * Invariant: the query's own columns keep their contents and positions.
  */
 #include "postgres.h"
 
@@ -22,7 +23,10 @@
 #include "utils/lsyscache.h"
 #include "value/types.h"
 
-/* Whether it is a ledger table, a history, or a table partitioned into such. */
+/*
+ * Whether the relation is a ledger table, a history, or a table partitioned
+ * into such, and may be read by the user.
+ */
 static bool
 is_ledger(Oid relation)
 {
@@ -32,7 +36,10 @@ is_ledger(Oid relation)
 		pg_class_aclcheck(relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
-/* The number of the table whose column a target is, from 1 on; 0: of none. */
+/*
+ * Position in `tables` of the table whose column the target is, from 1; 0 if
+ * there is none.
+ */
 static int
 source_of(const Query *query, const TargetEntry *target, List **tables)
 {
@@ -65,7 +72,10 @@ system_column(Query *query, int table, AttrNumber number, Oid type)
 	return makeVar(table, number, type, -1, InvalidOid, 0);
 }
 
-/* Puts the tables' columns behind those that the query has, and before those that nobody sees. */
+/*
+ * Adds the tables' columns after the visible columns of the query and before
+ * the resjunk ones.
+ */
 static void
 add_columns(Query *query, List *tables)
 {

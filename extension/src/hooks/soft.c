@@ -1,13 +1,15 @@
 /*
  * soft.c
- *	  The family soft_ in statements: new columns get the numbers of their keys, and what the
- *	  encodings of columns cannot do is refused when a query is analysed.
+ *	  The family soft_ in DDL and queries. New columns get key numbers, and
+ *	  parse analysis refuses what the encodings of a column cannot do.
  *
- * A number is drawn at random among those that no column of the database has. Whoever names
- * one (key_17) has columns that share a key, and can be compared and joined.
+ * A key number is drawn at random among those that no column of the database
+ * has. Columns defined with the same explicit number (key_17) share a key, and
+ * can be compared and joined.
  *
- * Invariant: after a successful DDL statement a column of the family has a key and encodings;
- * no order is asked of a column that has none, and columns of different keys are not compared.
+ * Invariant: after a successful DDL statement, each column of the family has a
+ * key and encodings; no query compares by order on a column without an order
+ * encoding, or compares columns with different keys.
  */
 #include "postgres.h"
 
@@ -37,7 +39,7 @@
 
 /* ---------- keys of new columns ---------- */
 
-/* The numbers that columns have. */
+/* The key numbers in use. */
 static Bitmapset *
 used_keys(void)
 {
@@ -83,7 +85,10 @@ new_modifier(uint8 code, int32 modifier)
 	return cfd_soft_completed(code, modifier, cfd_soft_key(modifier) == 0 ? new_key() : 0);
 }
 
-/* Code of the type of the family that a definition names, and its modifier; 0 for another. */
+/*
+ * If a definition names a type of the family, returns its code and sets
+ * *modifier; otherwise returns 0.
+ */
 static uint8
 soft_named_code(TypeName *name, int32 *modifier)
 {
@@ -103,7 +108,7 @@ soft_named_code(TypeName *name, int32 *modifier)
 	return code;
 }
 
-/* The definition of a column that a command of ALTER TABLE has, if it is of the family. */
+/* The column definition of the family in an ALTER TABLE command, or NULL. */
 static ColumnDef *
 soft_defined(const AlterTableCmd *command, uint8 *code, int32 *modifier)
 {
@@ -115,7 +120,7 @@ soft_defined(const AlterTableCmd *command, uint8 *code, int32 *modifier)
 	return *code != 0 ? column : NULL;
 }
 
-/* Before ALTER TABLE, which makes values for its columns. */
+/* To be called before ALTER TABLE, which may compute values for the new columns. */
 PlannedStmt *
 cfd_soft_adapt(PlannedStmt *statement)
 {
@@ -177,7 +182,7 @@ set_soft_modifier(Oid relation, AttrNumber number, bool copied)
 	CommandCounterIncrement();
 }
 
-/* After CREATE TABLE. */
+/* To be called after CREATE TABLE. */
 void
 cfd_soft_after(const Node *statement)
 {
@@ -205,7 +210,10 @@ cfd_soft_after(const Node *statement)
 
 /* ---------- queries ---------- */
 
-/* A value that stands for itself says its key when it is compared. */
+/*
+ * Constants and parameters carry their key with them; it is checked when they
+ * are compared.
+ */
 static bool
 stands_alone(Node *expression)
 {
@@ -214,7 +222,7 @@ stands_alone(Node *expression)
 
 static int32 origin(Node *expression);
 
-/* Of expressions of which one gives the value. */
+/* Common origin of expressions of which one supplies the value. */
 static int32
 common_origin(const List *expressions)
 {
@@ -234,7 +242,7 @@ common_origin(const List *expressions)
 	return found;
 }
 
-/* The modifier of the column that values come from; -1: not known. */
+/* Type modifier of the column that the values come from, or -1 if it is unknown. */
 static int32
 origin(Node *expression)
 {
@@ -327,7 +335,7 @@ want_one_key(Node *left, Node *right)
 			 errhint("Compare columns, not expressions.")));
 }
 
-/* A comparison by an operator. */
+/* Checks a comparison by an operator. */
 static void
 check_operator(Oid operator, List *args)
 {

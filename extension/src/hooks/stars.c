@@ -1,16 +1,19 @@
 /*
  * stars.c
- *	  The columns sn, valid_from and by of a ledger table are not what a star stands for: they
- *	  are taken out of the target list, or the RETURNING list, of the statement itself.
+ *	  Removes the columns sn, valid_from and by of a ledger table from the
+ *	  expansion of a star, in the target list or RETURNING list of the
+ *	  top-level statement.
  *
- * Who names them gets them. Not looked at: arms of UNION and the like, the SELECT of an INSERT,
- * statements in bodies of functions, whole rows.
+ * A query that names these columns gets them. Not handled: arms of UNION and
+ * the like, the SELECT of an INSERT, statements in function bodies, whole-row
+ * references.
  *
- * How it is told that a column comes from a star: what PostgreSQL makes of one star has one place
- * in the text, and names that are written have one each.
+ * A column comes from a star if several columns have the same location in the
+ * query text, since all columns of one star do; columns that are written out
+ * have a location each.
  *
- * Invariant: the proxy goes by the same rules (crates/rewrite, `Col::own`), or it would expect
- * protected columns elsewhere.
+ * Invariant: the proxy follows the same rules (crates/rewrite, `Col::own`);
+ * otherwise it would expect protected columns in other positions.
  */
 #include "postgres.h"
 
@@ -30,7 +33,10 @@ is_own_name(const char *name)
 		(strcmp(name, "sn") == 0 || strcmp(name, "valid_from") == 0 || strcmp(name, "by") == 0);
 }
 
-/* Whether it is a column that a ledger table has besides those of its definition. */
+/*
+ * Whether it is one of the columns that a ledger table has in addition to its
+ * definition.
+ */
 static bool
 is_own_column(Oid relation, AttrNumber number)
 {
@@ -40,7 +46,7 @@ is_own_column(Oid relation, AttrNumber number)
 		cfd_ledger_role(get_atttype(relation, first)) == CFD_LEDGER_TABLE;
 }
 
-/* The column, if the target is one that a star has brought. */
+/* The column, if the target comes from a star; otherwise NULL. */
 static Var *
 of_star(List *targets, TargetEntry *target)
 {
@@ -61,7 +67,10 @@ of_star(List *targets, TargetEntry *target)
 	return NULL;
 }
 
-/* In what the proxy writes for confide.as_of the number is cast to its domain. */
+/*
+ * Recognises the query that the proxy generates for confide.as_of, where the
+ * number is cast to its domain.
+ */
 static bool
 is_as_of(List *targets, TargetEntry *target)
 {
@@ -117,7 +126,7 @@ is_added_of_cte(List *queries, const RangeTblEntry *entry, int number)
 	return false;
 }
 
-/* Whether a target of the first query is such a column, and nobody has named it. */
+/* Whether a target of the first query is such a column and was not written out. */
 static bool
 is_added(List *queries, TargetEntry *target)
 {
@@ -141,7 +150,7 @@ is_added(List *queries, TargetEntry *target)
 	}
 }
 
-/* SELECT DISTINCT compares what is shown. */
+/* SELECT DISTINCT compares visible columns only. */
 static void
 forget_distinct(Query *query, TargetEntry *target)
 {
@@ -164,7 +173,7 @@ is_sorted_by(const Query *query, Index reference)
 		get_sortgroupref_clause_noerr(reference, query->distinctClause) != NULL;
 }
 
-/* Whether the statement needs the target otherwise. */
+/* Whether the statement needs the target for another purpose. */
 static bool
 is_needed(Query *query, TargetEntry *target)
 {
@@ -236,7 +245,7 @@ without_own(Query *query, List *targets)
 	return shown;
 }
 
-/* Whether there is a number of a row version among the targets: nearly never. */
+/* Whether there is a version number among the targets, which is rare. */
 static bool
 has_number(List *targets)
 {
@@ -255,7 +264,7 @@ has_number(List *targets)
 void
 cfd_stars_narrow(const ParseState *state, Query *query)
 {
-	/* Functions have their rows as they were written for. */
+	/* Functions get the columns they were written for. */
 	if (state->p_pre_columnref_hook != NULL || state->p_post_columnref_hook != NULL ||
 		query->setOperations != NULL)
 		return;

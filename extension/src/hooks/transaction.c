@@ -1,13 +1,14 @@
 /*
  * transaction.c
- *	  Ends of transactions and subtransactions: errors of one-way operations
- *	  surface before a commit, and are forgotten after an abort; values of
- *	  dropped relations go when the drop commits.
+ *	  Ends of transactions and subtransactions. Errors of one-way
+ *	  operations are raised before a commit and discarded after an abort.
+ *	  Values of dropped relations are removed once the drop has committed.
  *
- * Commits nothing in the keeper: it has no transactions (design, section 5).
+ * The keeper has no transactions, so nothing is committed there (design,
+ * section 5).
  *
- * Invariant: nothing here raises an error after the commit record is written or
- * while a transaction aborts.
+ * Invariant: nothing here raises an error after the commit record was written,
+ * or during an abort.
  */
 #include "postgres.h"
 
@@ -25,7 +26,7 @@
 typedef struct Dropped
 {
 	Oid			relation;
-	int			level;			/* of the subtransaction; 0: committed */
+	int			level;			/* nesting level of the subtransaction; 0: committed */
 } Dropped;
 
 static Dropped *dropped = NULL;
@@ -48,7 +49,7 @@ cfd_note_dropped(Oid relation)
 	dropped[dropped_count++] = (Dropped) {relation, GetCurrentTransactionNestLevel()};
 }
 
-/* Tells the keeper of drops that have committed, as far as that goes now. */
+/* Tells the keeper about committed drops, as far as that is possible now. */
 void
 cfd_flush_dropped(void)
 {
@@ -56,7 +57,7 @@ cfd_flush_dropped(void)
 
 	if (likely(dropped_count == 0) || !cfd_channel.connected)
 		return;
-	/* A cursor WITH HOLD may name values of a table that is gone. */
+	/* A cursor WITH HOLD may still name values of a dropped table. */
 	if (cfd_any_holder() != 0)
 		return;
 	for (int i = 0; i < dropped_count; i++)
@@ -83,9 +84,10 @@ dropped_in_transaction(void)
 static void move_drops(int from, int to);
 
 /*
- * Opens the channel for the drops. A keeper that is down does not stop them.
- * Statistics of a parent table may name values of a dropped child: then garbage
- * collection finds out which.
+ * Opens the channel for the drops. A keeper that is down does not prevent
+ * them. Inherited statistics of a parent table may name values of a dropped
+ * child. In that case the drops are left to garbage collection, which finds
+ * out what is still in use.
  */
 static void
 cfd_transaction_reach_keeper(void)
@@ -120,7 +122,10 @@ cfd_transaction_reach_keeper(void)
 	PG_END_TRY();
 }
 
-/* Gives drops of a level to another: its parent's, 0 (committed), or none. */
+/*
+ * Assigns drops of a level and deeper to another level: the parent's, 0
+ * (committed), or -1 to forget them.
+ */
 static void
 move_drops(int from, int to)
 {
@@ -189,7 +194,10 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 			cfd_channel.clock_told = false;
 			cfd_schema_ended(false);
-			/* Orphans if the prepared transaction commits; garbage later. */
+			/*
+			 * If the prepared transaction commits, garbage collection will
+			 * remove the values.
+			 */
 			move_drops(1, -1);
 			break;
 		case XACT_EVENT_PARALLEL_COMMIT:
@@ -225,7 +233,7 @@ subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId
 			move_drops(level, -1);
 			break;
 		case SUBXACT_EVENT_START_SUB:
-			/* Behind ROLLBACK TO. */
+			/* Also called after ROLLBACK TO. */
 			cfd_schema_report();
 			break;
 	}

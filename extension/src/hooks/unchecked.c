@@ -1,17 +1,20 @@
 /*
  * unchecked.c
- *	  Constraints that nobody can check: those that compare protected values, where there is no
- *	  client session (a superuser restores a dump). To check them would tell the database what it
- *	  asks; to fail would lose the rows.
+ *	  Constraints on protected values in a session without a client, for
+ *	  example when a superuser restores a dump. Such constraints cannot be
+ *	  checked: evaluating them would disclose the results to the database,
+ *	  and raising an error would lose the rows.
  *
- * So a CHECK is not evaluated for the rows that COPY and INSERT bring, and becomes NOT VALID, a
- * foreign key does not look for the referenced rows, and becomes so, too; one that is added to a table
- * with rows is NOT VALID from the start. Partial indexes: tableam/unready.h. Their owner
- * validates them through the proxy. Whoever may write without a client could drop constraints,
- * too: nothing is lost that they kept.
+ * A CHECK constraint is therefore not evaluated for the rows of COPY and
+ * INSERT, and is marked NOT VALID. A foreign key does not look for the
+ * referenced rows, and is marked NOT VALID, too; one that is added to a table
+ * with rows is NOT VALID from the start. For partial indexes see
+ * tableam/unready.h. The owner validates these constraints through the proxy.
+ * Whoever can write without a client could also drop the constraints, so
+ * nothing is lost that they protected.
  *
- * Invariants: with a client session nothing here has any effect; a constraint that was passed over
- * is not valid in the catalog, so that no plan relies on it.
+ * Invariants: with a client session nothing here has any effect; a skipped
+ * constraint is not valid in the catalog, so that no plan relies on it.
  */
 #include "postgres.h"
 
@@ -41,8 +44,8 @@
 #include "utils/syscache.h"
 
 /*
- * A relation that is open for as long as a statement runs, with a CHECK whose expression is "true",
- * or a trigger of a foreign key that does not fire.
+ * A relation kept open for the duration of a statement, with a CHECK
+ * constraint replaced by "true" or a foreign key trigger disabled.
  */
 struct CfdUnchecked
 {
@@ -50,7 +53,7 @@ struct CfdUnchecked
 	Relation	relation;
 	TupleDesc	desc;
 	int			number;
-	char	   *expression;		/* NULL: it is the trigger */
+	char	   *expression;		/* NULL: the entry is about the trigger */
 	Oid			trigger;
 	char		enabled;
 };
@@ -107,7 +110,7 @@ has_family(TupleDesc desc)
 	return false;
 }
 
-/* What cannot be checked is not valid from now on. */
+/* Marks constraints that cannot be checked as not valid. */
 static bool
 invalidate(Oid oid)
 {
@@ -139,7 +142,7 @@ invalidate(Oid oid)
 		any = true;
 	}
 	any |= cfd_unready_insert(relation);
-	/* The statement has a lock. */
+	/* The statement keeps its lock. */
 	table_close(relation, NoLock);
 	return any;
 }
@@ -161,7 +164,7 @@ is_of_protected_key(Relation relation, const Trigger *trigger)
 	return false;
 }
 
-/* The triggers by which rows that come in look for the rows that they reference. */
+/* Disables the triggers that look for the rows referenced by new rows. */
 static CfdUnchecked *
 pass_over_keys(Relation relation, CfdUnchecked *all)
 {
@@ -186,7 +189,7 @@ pass_over_keys(Relation relation, CfdUnchecked *all)
 	return all;
 }
 
-/* The relation may have been read anew meanwhile. */
+/* Restores the trigger. The relcache entry may have been rebuilt meanwhile. */
 static void
 enable_key(const CfdUnchecked *entry)
 {
@@ -199,7 +202,7 @@ enable_key(const CfdUnchecked *entry)
 	}
 }
 
-/* The checks of a relation that is written. */
+/* Disables the constraints of a relation that is written to. */
 static CfdUnchecked *
 pass_over(Oid oid, CfdUnchecked *all)
 {
@@ -208,7 +211,7 @@ pass_over(Oid oid, CfdUnchecked *all)
 
 	if (!invalidate(oid))
 		return all;
-	/* So that the relation is not read anew while the statement runs. */
+	/* Prevents a rebuild of the relcache entry while the statement runs. */
 	CommandCounterIncrement();
 	relation = table_open(oid, NoLock);
 	constraints = relation->rd_att->constr;
@@ -297,7 +300,7 @@ has_rows(Relation relation)
 	return RELKIND_HAS_STORAGE(relation->rd_rel->relkind) && RelationGetNumberOfBlocks(relation) > 0;
 }
 
-/* The foreign key that a command adds, if rows that are there would be checked. */
+/* The foreign key that a command adds, if existing rows would be checked. */
 static Constraint *
 checked_key(const AlterTableCmd *command)
 {
@@ -333,7 +336,10 @@ cfd_unchecked_foreign_keys(PlannedStmt *statement)
 	if (cfd_channel.had_client || !IsA(alter, AlterTableStmt) || alter->objtype != OBJECT_TABLE ||
 		!adds_checked_key(alter))
 		return statement;
-	/* The lock that PostgreSQL would take next: a weaker one before it could end in a deadlock. */
+	/*
+	 * Take the lock that PostgreSQL would take next. A weaker one first could
+	 * lead to a deadlock.
+	 */
 	lock = AlterTableGetLockLevel(alter->cmds);
 	oid = AlterTableLookupRelation(alter, lock);
 	if (!OidIsValid(oid))

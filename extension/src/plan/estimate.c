@@ -1,10 +1,11 @@
 /*
  * estimate.c
- *	  Estimators: see estimate.h.
+ *	  Estimators for protected columns; see estimate.h.
  *
- * A histogram's bounds are in order, so the place of a value among them, which
- * PostgreSQL finds by bisection, tells all tests; common values PostgreSQL tests one by one.
- * The tests of all conditions on a column go out together with those of the first one.
+ * The bounds of a histogram are in order. Hence the position of a value among
+ * them, which PostgreSQL finds by bisection, gives the results of all tests.
+ * Most common values are tested one by one. The tests of all conditions on a
+ * column are sent together with those of the first condition.
  *
  * Invariant: as in estimate.h.
  */
@@ -27,10 +28,10 @@
 #include "utils/memutils.h"
 #include "utils/selfuncs.h"
 
-/* Fewer are tested one by one. */
+/* With fewer tests, a batch does not pay. */
 #define TESTS_MIN 2
 #define TESTS_MAX CFD_ROWS_MAX
-/* Of longer arrays each element is tested by itself. */
+/* The elements of longer arrays are tested singly. */
 #define ELEMENTS_MAX 1024
 
 typedef enum Kind
@@ -40,7 +41,7 @@ typedef enum Kind
 	OF_RANGE
 } Kind;
 
-/* Tests that an estimator will make; 0: none. */
+/* Tests that an estimator will make; count 0 means none. */
 typedef struct Tests
 {
 	int			count;
@@ -50,7 +51,7 @@ typedef struct Tests
 	CfdFid	   *values;
 } Tests;
 
-/* Tests that one message carries, all by the same function. */
+/* Tests sent in one message, all with the same function. */
 typedef struct Message
 {
 	const CfdFunction *function;
@@ -59,7 +60,7 @@ typedef struct Message
 	struct Message *next;
 } Message;
 
-/* Adds values of the column's statistics. */
+/* Adds the values of a statistics slot. */
 static void
 add_values(Tests *made, HeapTuple statistics, int kind)
 {
@@ -74,13 +75,16 @@ add_values(Tests *made, HeapTuple statistics, int kind)
 	free_attstatsslot(&slot);
 }
 
-/* Describes the tests that an estimator of this kind will make; count 0: none, or too few. */
+/*
+ * Describes the tests that an estimator of this kind will make. Sets count to
+ * 0 if there are none or too few.
+ */
 static void
 cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
 {
 	const CfdFunction *function;
 
-	/* As PostgreSQL's estimators do. */
+	/* Use the same operator as PostgreSQL's estimators. */
 	if (kind == OF_DIFFERENCE)
 		operator = get_negator(operator);
 	if (kind == OF_RANGE && !column_first)
@@ -129,14 +133,20 @@ send_message(Message *message, const List *tests)
 	cfd_request(&message->request, CFD_KIND_DECLASSIFY, &body, sizeof(body), fids, 2 * column, message->rows);
 }
 
-/* Answers are known as long as the planning, or the estimator's call where there is none. */
+/*
+ * Answers live as long as the planning, or as the call of the estimator if it
+ * is called outside of planning.
+ */
 static CfdScopeName
 scope_of_tests(void)
 {
 	return cfd_planning != NULL ? CFD_SCOPE_PLANNING : CFD_SCOPE_ESTIMATE;
 }
 
-/* Notes whether a test holds; anything else is not known, as of a value that is no more. */
+/*
+ * Stores whether a test holds. Any other answer, as for a value that no longer
+ * exists, is ignored.
+ */
 static void
 put_answer(CfdScope *scope, const Tests *made, CfdFid value, char answer)
 {
@@ -168,7 +178,10 @@ cfd_estimate_take_answer(Message *message, const List *tests)
 	}
 }
 
-/* Makes tests: one message for each function, all sent before the first answer is awaited. */
+/*
+ * Makes the tests: one message per function, all sent before the first answer
+ * is awaited.
+ */
 static void
 make_tests(const List *tests)
 {
@@ -227,7 +240,7 @@ kind_of(Oid operator, Kind *kind)
 	return true;
 }
 
-/* Whether all of these tests are known already. */
+/* Whether all of these tests have known results. */
 static bool
 tests_known(const Tests *made)
 {
@@ -243,7 +256,7 @@ tests_known(const Tests *made)
 	return true;
 }
 
-/* Adds the tests of a condition, if there are any to make and there is room. */
+/* Adds the tests of a condition, if there are any and there is room. */
 static void
 add_test(const VariableStatData *column, Oid operator, bool column_first, Node *other,
 		 int *room, List **tests)
@@ -260,7 +273,7 @@ add_test(const VariableStatData *column, Oid operator, bool column_first, Node *
 	*tests = lappend(*tests, made);
 }
 
-/* Adds the tests of an array's elements, as conditions of their own. */
+/* Adds the tests of an array's elements, as if each were a condition. */
 static void
 add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 			 int *room, List **tests)
@@ -283,7 +296,10 @@ add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 				 (Node *) makeConst(type, -1, InvalidOid, sizeof(CfdFid), elements[i], nulls[i], true), room, tests);
 }
 
-/* Adds the tests of what these clauses and their arms say of a column, as far as there is room. */
+/*
+ * Adds the tests for what these clauses and their arms state about a column,
+ * as far as there is room.
+ */
 static void
 add_tests(const VariableStatData *column, const List *clauses, int *room, List **tests)
 {
@@ -320,8 +336,9 @@ make_all_tests(const VariableStatData *column)
 }
 
 /*
- * Whether a column is compared with a list of many elements. Each of them is estimated by itself: to
- * ask about them would take longer than the query, and tell more.
+ * Whether a column is compared with a long list. Each element is estimated
+ * separately. Asking about all of them would take longer than the query, and
+ * declassify more.
  */
 static bool
 has_long_list(const VariableStatData *column)
@@ -346,7 +363,10 @@ has_long_list(const VariableStatData *column)
 	return false;
 }
 
-/* The tests that an estimator will make of a restriction, if it is simple. */
+/*
+ * Makes the tests that an estimator will need for a restriction clause, if it
+ * is a simple one.
+ */
 static void
 test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 {
@@ -360,7 +380,7 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
 		return;
 	cfd_estimate_describe(&made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
-	/* As if no element were a frequent value. */
+	/* Assume that no element is a most common value. */
 	if (made.count > 0 && column.rel != NULL && has_long_list(&column))
 	{
 		for (int i = 0; i < made.count; i++)
@@ -373,7 +393,7 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 	ReleaseVariableStats(column);
 }
 
-/* PostgreSQL's estimator, which finds what was tested. */
+/* Calls PostgreSQL's estimator, which finds the results of the tests. */
 static Datum
 call_stock(FunctionCallInfo fcinfo, PGFunction stock, Kind kind)
 {

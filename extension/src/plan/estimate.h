@@ -1,11 +1,13 @@
 /*
  * estimate.h
- *	  Selectivity of conditions on protected columns: PostgreSQL's own estimators,
- *	  preceded by a round trip that tests all values of the column's statistics, for all
- *	  simple conditions on the column.
+ *	  Selectivity of conditions on protected columns.
  *
- * Invariant: what is remembered are tests that the estimators make themselves, or that
- * follow from those; nothing is remembered beyond the planning.
+ * PostgreSQL's own estimators do the work. Before they run, one round trip
+ * tests all values of the column's statistics for all simple conditions on the
+ * column.
+ *
+ * Invariant: only tests that the estimators make themselves, or that follow
+ * from those, are stored; nothing is stored beyond the planning of the query.
  */
 #ifndef CFD_PLAN_ESTIMATE_H
 #define CFD_PLAN_ESTIMATE_H
@@ -15,10 +17,16 @@
 #include "fmgr.h"
 #include "nodes/pathnodes.h"
 
-/* Selectivity of a bound with these arguments, beside other bounds of its column (ranges.c). */
+/*
+ * Selectivity of a bound with these arguments, taking other bounds on its
+ * column into account (ranges.c).
+ */
 extern Selectivity cfd_estimate_bound(PlannerInfo *root, List *args, int relid, Selectivity selectivity);
 
-/* A clause, with its arms' RestrictInfos if it is an OR (ranges.c). */
+/*
+ * The clause of a RestrictInfo; for an OR, the version whose arms are
+ * RestrictInfos (ranges.c).
+ */
 extern Node *cfd_clause_of(Node *node);
 
 #endif

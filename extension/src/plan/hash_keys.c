@@ -1,9 +1,9 @@
 /*
  * hash_keys.c
- *	  Which keys a hash join hashes: see hash_keys.h.
+ *	  Choice of the keys that a hash join hashes; see hash_keys.h.
  *
- * A clause that is taken out of a path's hash clauses stays among its join clauses,
- * which PostgreSQL then evaluates for the pairs that are found.
+ * A clause that is removed from a path's hash clauses remains a join clause,
+ * which PostgreSQL evaluates for the pairs found.
  *
  * Invariant: as in hash_keys.h.
  */
@@ -22,7 +22,7 @@ is_protected(const RestrictInfo *info)
 	return cfd_type_code(exprType(linitial(((OpExpr *) info->clause)->args))) != 0;
 }
 
-/* The keys that are not protected, if they are not all, and protected ones are among them. */
+/* The unprotected keys. Returns NIL if no key is protected or all are. */
 static List *
 plain_keys(List *keys)
 {

@@ -1,6 +1,6 @@
 /*
  * planning.c
- *	  The planning that is going on: see planning.h.
+ *	  State of the current call of the planner; see planning.h.
  *
  * Invariant: as in planning.h.
  */

@@ -1,10 +1,11 @@
 /*
  * planning.h
- *	  The planning that is going on.
+ *	  State of the current call of the planner.
  *
- * Kept by hooks/planner.c, which owns the planner's hooks; read by whoever makes paths.
+ * Maintained by hooks/planner.c, which owns the planner's hooks; read by code
+ * that creates paths.
  *
- * Invariant: while a query is planned within another one's planning, it is the inner one.
+ * Invariant: during nested planning, this is the innermost call.
  */
 #ifndef CFD_PLAN_PLANNING_H
 #define CFD_PLAN_PLANNING_H
@@ -16,11 +17,11 @@ typedef struct CfdQuals CfdQuals;
 typedef struct CfdPlanning
 {
 	int			options;		/* CURSOR_OPT_* */
-	MemoryContext context;		/* of what lives as long as the planning */
-	CfdQuals   *quals;			/* that were compiled (quals.c) */
+	MemoryContext context;		/* memory context that lives as long as the planning */
+	CfdQuals   *quals;			/* compiled quals (quals.c) */
 } CfdPlanning;
 
-/* NULL: none. */
+/* NULL if no planning is in progress. */
 extern CfdPlanning *cfd_planning;
 
 static inline int

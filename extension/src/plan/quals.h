@@ -1,11 +1,12 @@
 /*
  * quals.h
- *	  Which quals the keeper can evaluate, found out once in a planning (a table has many
- *	  paths, and each is asked about with the same quals), and what the planner thinks that
- *	  it costs.
+ *	  Which quals the keeper can evaluate, and at what estimated cost.
  *
- * Invariants: what is told is what the compiler (program/compile.h) would tell; an estimate asks
- * neither keeper nor table.
+ * The answer is cached per planning, because a table has many paths with the
+ * same quals.
+ *
+ * Invariants: the answer is the one that the compiler (program/compile.h)
+ * would give; estimating a cost accesses neither the keeper nor the table.
  */
 #ifndef CFD_PLAN_QUALS_H
 #define CFD_PLAN_QUALS_H
@@ -15,19 +16,22 @@
 #include "nodes/pg_list.h"
 #include "program/compile.h"
 
-/* confide.round_trip_cost, confide.batch_row_cost */
+/* Settings confide.round_trip_cost and confide.batch_row_cost. */
 extern double cfd_round_trip_cost;
 extern double cfd_batch_row_cost;
 
-/* Rows of a table that the quals of a path to it are evaluated for. */
+/* Number of rows for which the quals of a path to the table are evaluated. */
 extern double cfd_rows_scanned(PlannerInfo *root, RelOptInfo *rel, Path *path);
-/* Quals that are evaluated for so many rows by the batch. */
+/* Cost of evaluating quals for so many rows in batches. */
 extern Cost cfd_batch_cost(double rows, List *quals);
 extern void cfd_cost_init(void);
 
-/* Whether an expression can be evaluated by the keeper, and has something for it to do. */
+/*
+ * Whether the keeper can evaluate an expression, and the expression involves
+ * the keeper at all.
+ */
 extern bool cfd_qual_compiles(Node *qual);
-/* The program of quals that are evaluated together; NULL: they cannot be. */
+/* The program that evaluates the quals together, or NULL if there is none. */
 extern CfdProgram *cfd_quals_program(List *quals);
 
 #endif

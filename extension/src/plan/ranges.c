@@ -1,14 +1,16 @@
 /*
  * ranges.c
- *	  Selectivity of two bounds of a column: see estimate.h.
+ *	  Selectivity of a pair of bounds on a column; see estimate.h.
  *
- * PostgreSQL knows a pair of bounds by the OIDs of its own estimators, and would multiply
- * the shares of protected ones as if they were independent. So an upper bound is estimated
- * among the rows above the lower one: the product is what PostgreSQL makes of a pair.
+ * PostgreSQL recognises a pair of bounds by the OIDs of its own estimators.
+ * For protected columns it would multiply the selectivities as if they were
+ * independent. We therefore estimate an upper bound among the rows above the
+ * lower bound, so that the product equals PostgreSQL's estimate for the pair.
  *
- * A pair stands side by side in the query's condition, or in an arm of an OR in it.
+ * The two bounds must be in the same AND list: either that of the WHERE
+ * clause, or an arm of an OR in it.
  *
- * Invariant: a bound that stands alone keeps its estimate.
+ * Invariant: the estimate of a single bound does not change.
  */
 #include "postgres.h"
 
@@ -22,7 +24,7 @@
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
-/* PostgreSQL's, for the rounding of a range that seems to be empty. */
+/* PostgreSQL's estimate for a range that appears to be empty. */
 #define EMPTY_SELECTIVITY 1.0e-10
 
 static Node *
@@ -43,7 +45,7 @@ cfd_clause_of(Node *node)
 	return (Node *) (info->orclause != NULL ? info->orclause : info->clause);
 }
 
-/* Whether a clause bounds the column: from above, or from below. */
+/* Whether a clause bounds the column, from above or from below. */
 static bool
 cfd_ranges_is_bound(Node *node, Node *column, bool above)
 {
@@ -71,8 +73,8 @@ cfd_ranges_is_bound(Node *node, Node *column, bool above)
 }
 
 /*
- * The clauses that hold together, among which is the one that has these arguments; NIL if
- * it stands alone in an arm of an OR.
+ * The AND list that contains the clause with these arguments. Returns NIL if
+ * the clause is alone in an arm of an OR.
  */
 static const List *
 neighbours(const List *clauses, const List *args)
@@ -102,7 +104,10 @@ neighbours(const List *clauses, const List *args)
 	return found;
 }
 
-/* The lower bound beside the upper one that has these arguments; NULL: there are not both. */
+/*
+ * The lower bound that goes with the upper bound that has these arguments.
+ * Returns NULL unless both exist.
+ */
 static Node *
 lower_bound(const VariableStatData *column, const List *args)
 {
@@ -122,7 +127,7 @@ lower_bound(const VariableStatData *column, const List *args)
 	return found ? lower : NULL;
 }
 
-/* As PostgreSQL's: rows between the bounds. */
+/* Selectivity of the range, computed as PostgreSQL does. */
 static Selectivity
 between(Selectivity below, Selectivity above, const VariableStatData *column)
 {

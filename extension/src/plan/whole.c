@@ -1,6 +1,6 @@
 /*
  * whole.c
- *	  Scans that give whole rows: see whole.h.
+ *	  Scans that return whole rows; see whole.h.
  *
  * Invariant: as in whole.h.
  */
@@ -12,7 +12,10 @@
 #include "optimizer/plancat.h"
 #include "optimizer/tlist.h"
 
-/* System columns and whole-row references are not among the columns of a table. */
+/*
+ * Whether there is anything but user columns: a physical target list has no
+ * system columns or whole-row references.
+ */
 static bool
 has_other_columns(List *exprs)
 {
@@ -32,6 +35,6 @@ cfd_whole_rows(PlannerInfo *root, Plan *scan, List *needed)
 	RelOptInfo *rel = find_base_rel(root, ((Scan *) scan)->scanrelid);
 	List	   *targets = has_other_columns(needed) ? NIL : build_physical_tlist(root, rel);
 
-	/* None where columns were dropped. */
+	/* There is no physical target list for a table with dropped columns. */
 	scan->targetlist = targets != NIL ? targets : add_to_flat_tlist(NIL, needed);
 }

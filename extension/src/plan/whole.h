@@ -1,9 +1,10 @@
 /*
  * whole.h
- *	  Scans below our nodes give whole rows, as they are stored: our nodes take what they
- *	  need of them, and PostgreSQL makes no row of its own for each.
+ *	  Makes scans below our plan nodes return whole rows as they are
+ *	  stored, so that PostgreSQL need not project a row of its own for
+ *	  each.
  *
- * Invariant: all columns that were asked for are among the target entries.
+ * Invariant: the target list includes all requested columns.
  */
 #ifndef CFD_BATCH_WHOLE_H
 #define CFD_BATCH_WHOLE_H
@@ -12,7 +13,7 @@
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 
-/* Gives a scan of a table a target list of all columns, or of those needed. */
+/* Replaces a scan's target list by all columns of the table, or by the needed ones. */
 extern void cfd_whole_rows(PlannerInfo *root, Plan *scan, List *needed);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * am.h
- *	  Release of values between the batches of a COPY.
+ *	  Release of temporary values between the batches of a COPY.
  *
- * Invariant: only values that no row still to be written can name are released.
+ * Invariant: only values that no row yet to be written can name are released.
  */
 #ifndef CFD_TABLEAM_AM_H
 #define CFD_TABLEAM_AM_H
@@ -10,10 +10,10 @@
 #include "postgres.h"
 #include "utils/relcache.h"
 
-/* An outermost COPY FROM begins or ends (hooks/statement.c). */
+/* The outermost COPY FROM begins or ends (hooks/statement.c). */
 extern void cfd_copy_begin(void);
 extern void cfd_copy_end(void);
-/* A batch of rows has been written into a relation. */
+/* A batch of rows has been written to a relation. */
 extern void cfd_copy_batch_done(Relation relation);
 
 #endif

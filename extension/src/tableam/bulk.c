@@ -1,9 +1,10 @@
 /*
  * bulk.c
- *	  Rows that fill a new table one by one, written by the batch: see bulk.h.
+ *	  Batching of rows that fill a new table; see bulk.h.
  *
- * One table is filled at a time; rows of another one, which a function in the query fills
- * meanwhile, are written as they come. Not the rows of a COPY: it looks at where they are.
+ * Only one table is filled at a time. Rows of another table, which a function
+ * in the query fills meanwhile, are written directly. So are the rows of a
+ * COPY, which uses their TIDs.
  *
  * Invariants: as in bulk.h.
  */
@@ -23,7 +24,7 @@
 
 typedef struct Bulk
 {
-	MemoryContext context;		/* NULL: no table is filled */
+	MemoryContext context;		/* NULL: no table is being filled */
 	MemoryContextCallback callback;
 	Oid			relation;
 	CommandId	cid;
@@ -38,7 +39,10 @@ typedef struct Bulk
 
 static Bulk bulk;
 
-/* The transaction that fills the table has ended, or its part. */
+/*
+ * Memory context callback: the transaction or subtransaction that fills the
+ * table has ended.
+ */
 static void
 bulk_forget(void *unused)
 {
@@ -127,7 +131,7 @@ cfd_bulk_finish(Relation relation)
 {
 	if (bulk.context == NULL || bulk.relation != RelationGetRelid(relation))
 		return;
-	/* Whoever calls has freed its state of the insert. */
+	/* The caller has already freed its BulkInsertState. */
 	bulk_write(relation, NULL);
 	MemoryContextDelete(bulk.context);
 }

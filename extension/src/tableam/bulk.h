@@ -1,13 +1,14 @@
 /*
  * bulk.h
- *	  Rows that fill a new table one by one, written by the batch.
+ *	  Batching of rows that fill a new table one by one.
  *
- * CREATE TABLE AS, REFRESH MATERIALIZED VIEW and ALTER TABLE, where it writes a table anew, give
- * the access method a row at a time, look at it no more, and say when they are done. Their rows are
- * held back, so that values of many are promoted together.
+ * CREATE TABLE AS, REFRESH MATERIALIZED VIEW and table rewrites by ALTER TABLE
+ * insert single rows, do not look at them again, and announce the end of the
+ * bulk insert. Their rows are held back, so that the values of many rows are
+ * promoted together.
  *
- * Invariants: rows are written in their order, all of them before the access method's caller
- * hears that the bulk insert is finished; a transaction that would leave some does not commit.
+ * Invariants: rows are written in order, and all of them before
+ * finish_bulk_insert returns; a transaction with unwritten rows cannot commit.
  */
 #ifndef CFD_TABLEAM_BULK_H
 #define CFD_TABLEAM_BULK_H
@@ -19,10 +20,13 @@
 typedef void (*CfdWriteRows) (Relation relation, TupleTableSlot **slots, int count, CommandId cid, int options,
 							  BulkInsertState bistate);
 
-/* Takes a row, which will be written by `write`. False: it is not one of a bulk insert. */
+/*
+ * Takes a row, which `write` will write later. Returns false if the row is not
+ * part of a bulk insert.
+ */
 extern bool cfd_bulk_take(Relation relation, TupleTableSlot *slot, CommandId cid, int options, BulkInsertState bistate,
 						  CfdWriteRows write);
-/* The relation gets no more rows. */
+/* The relation gets no more rows: writes those held back. */
 extern void cfd_bulk_finish(Relation relation);
 
 #endif

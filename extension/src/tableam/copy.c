@@ -1,12 +1,13 @@
 /*
  * copy.c
- *	  Release of values between the batches of a COPY: see am.h.
+ *	  Release of temporary values between the batches of a COPY; see am.h.
  *
- * While COPY fills one table, all rows read so far are in the batch that has just
- * been written, and nothing else names their temporary values: constants of the
- * statement are in the plan arena (value/place.h). But for values of rows to come that are in
- * a batch already (value/batch.c): what is older than these goes. Partitions of one table have
- * a batch each, so there nothing is released before the end.
+ * While COPY fills a single table, all rows read so far are in the batch that
+ * has just been written, and nothing else names their temporary values:
+ * constants of the statement are in the plan arena (value/place.h). The
+ * exception is a client batch (value/batch.c) that contains values of rows not
+ * read yet; only older values are released. The partitions of a partitioned
+ * table have separate batches, so nothing is released before the end there.
  *
  * Invariant: nothing is released while a portal is open.
  */

@@ -1,9 +1,9 @@
 /*
  * moved.c
- *	  Identifiers that would move to another row without a client: see moved.h.
+ *	  Check against moving permanent FIDs; see moved.h.
  *
- * Invariant: without a client a row is written with temporary FIDs, which came in envelopes,
- * and those of the version before, and no other.
+ * Invariant: without a client, a row may contain only temporary FIDs, which
+ * came in envelopes, and FIDs of the row version that it replaces.
  */
 #include "postgres.h"
 
@@ -14,7 +14,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Whether a row has an identifier of its own column that the row before it has not. */
+/*
+ * Whether a row has a permanent FID in a column that the previous version does
+ * not have there.
+ */
 static bool
 has_moved(const CfdColumns *columns, int n, TupleTableSlot *slot, TupleTableSlot *before)
 {
@@ -30,7 +33,10 @@ has_moved(const CfdColumns *columns, int n, TupleTableSlot *slot, TupleTableSlot
 		DatumGetUInt64(before->tts_values[index]) != fid;
 }
 
-/* Asks the keeper; of another partition's identifiers it hears when they are promoted. */
+/*
+ * Asks the keeper about a FID of the column's own partition. The promotion of
+ * other FIDs is refused later.
+ */
 static void
 ask_keeper(Relation relation, int n, CfdFid fid)
 {
@@ -54,7 +60,7 @@ check_row(Relation relation, TupleTableSlot *slot, TupleTableSlot *before)
 	}
 }
 
-/* The version that a row replaces; NULL if there is none. */
+/* The row version that is replaced, or NULL. */
 static TupleTableSlot *
 version_before(Relation relation, ItemPointer old)
 {

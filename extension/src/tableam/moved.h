@@ -1,14 +1,16 @@
 /*
  * moved.h
- *	  Identifiers that a session without a client would put into another row than theirs.
+ *	  Check against moving permanent FIDs to other rows in a session
+ *	  without a client.
  *
- * An identifier of the column's own partition needs no promotion, so the keeper would never
- * hear of it: without a client it is asked here, and refuses. In a client's session to move
- * values is the client's statement.
+ * A FID of the column's own partition needs no promotion, so the keeper would
+ * not learn that it is written again. In a session without a client the keeper
+ * is asked here, and refuses. A client may move its values by its own
+ * statements.
  *
- * Does not see what is written below the access method (CLUSTER, VACUUM FULL, edited pages),
- * and passes the rewriting of a table, where every row keeps what it has (hooks/ddl.c refuses
- * expressions there).
+ * Does not see writes below the access method (CLUSTER, VACUUM FULL,
+ * manipulated pages). Does not check table rewrites, where every row keeps its
+ * FIDs (hooks/ddl.c refuses expressions there).
  */
 #ifndef CFD_MOVED_H
 #define CFD_MOVED_H
@@ -18,7 +20,10 @@
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
-/* Before rows are promoted and written; `old` is the version that the only one replaces. */
+/*
+ * To be called before rows are promoted and written. `old` is the TID of the
+ * version that a single row replaces, or NULL.
+ */
 extern void cfd_check_moved(Relation relation, ItemPointer old, TupleTableSlot **slots, int count);
 
 #endif

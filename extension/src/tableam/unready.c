@@ -1,9 +1,9 @@
 /*
  * unready.c
- *	  Partial indexes without a client: see unready.h.
+ *	  Partial indexes without a client; see unready.h.
  *
- * REINDEX without a client, and CREATE INDEX CONCURRENTLY, fail as before: both make an index valid
- * after it was built.
+ * REINDEX and CREATE INDEX CONCURRENTLY still fail without a client, because
+ * both mark an index valid after building it.
  *
  * Invariant: as in unready.h.
  */
@@ -69,7 +69,7 @@ cfd_unready_mark(Relation table, Oid index)
 	if (form->indisready)
 	{
 		form->indisvalid = form->indisready = false;
-		/* As PostgreSQL has it of indexes that are not valid. */
+		/* PostgreSQL requires this of indexes that are not valid. */
 		form->indisclustered = form->indisreplident = false;
 		CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
 		CacheInvalidateRelcache(table);
@@ -92,7 +92,7 @@ cfd_unready_insert(Relation table)
 
 	foreach(cell, indexes)
 	{
-		/* The rows' statement takes this lock, too. */
+		/* The statement takes the same lock. */
 		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
 
 		if (index->rd_index->indisready && cfd_asks_keeper((Node *) RelationGetIndexPredicate(index), NULL))

@@ -1,12 +1,15 @@
 /*
  * unready.h
- *	  Partial indexes whose predicate compares protected values, where there is no client session (a
- *	  superuser restores a dump): nobody can say which rows they hold.
+ *	  Partial indexes whose predicate compares protected values, in a
+ *	  session without a client.
  *
- * Does not build them later: their owner has REINDEX do it, through the proxy.
+ * Such a session, for example a superuser who restores a dump, cannot find out
+ * which rows belong in the index. This module does not build the indexes
+ * later; their owner runs REINDEX through the proxy.
  *
- * Invariant: an index that lacks a row is neither valid nor ready in the catalog, in the same
- * transaction: no plan uses it, no row is put into it.
+ * Invariant: an index that lacks a row is marked neither valid nor ready in
+ * the catalog by the same transaction, so that no plan uses it and no row is
+ * inserted into it.
  */
 #ifndef CFD_TABLEAM_UNREADY_H
 #define CFD_TABLEAM_UNREADY_H
@@ -16,13 +19,19 @@
 #include "nodes/nodes.h"
 #include "utils/relcache.h"
 
-/* Whether an expression calls a function on protected values: without a client it cannot be evaluated. */
+/*
+ * Whether an expression calls a function on protected values and therefore
+ * cannot be evaluated without a client.
+ */
 extern bool cfd_asks_keeper(Node *node, void *context);
-/* Whether an index that is to be built stays empty. */
+/* Whether an index that is to be built remains empty. */
 extern bool cfd_unready_build(Relation index, const struct IndexInfo *info);
-/* Says so in the catalog. */
+/* Marks an index as not valid and not ready. */
 extern void cfd_unready_mark(Relation table, Oid index);
-/* Those of a table that gets rows; whether there are any. */
+/*
+ * Marks the indexes concerned of a table that is about to get rows. Returns
+ * whether there were any.
+ */
 extern bool cfd_unready_insert(Relation table);
 
 #endif

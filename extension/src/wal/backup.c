@@ -1,8 +1,8 @@
 /*
  * backup.c
- *	  SQL functions with which `confide backup` copies the keeper's store.
+ *	  SQL functions that `confide backup` uses to copy the keeper's store.
  *
- * The files are sealed by the keeper; here they are bytes.
+ * The keeper has sealed the files; they are plain bytes here.
  *
  * Invariant: all parts come from the copy that this session has begun.
  */

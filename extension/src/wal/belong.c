@@ -1,9 +1,10 @@
 /*
  * belong.c
- *	  What does not belong together: a keeper whose store is not the one that has this
- *	  cluster's values is not used, and the log says why. See worker.h.
+ *	  Checks that keeper and cluster belong together. A keeper whose store
+ *	  does not hold this cluster's values is not used, and the log tells
+ *	  why. See worker.h.
  *
- * Invariant: as of recovery.h.
+ * Invariant: as in recovery.h.
  */
 #include "postgres.h"
 
@@ -33,7 +34,7 @@
 #include "wal/worker.h"
 #include "session/gate.h"
 
-/* ---------- what does not belong together ---------- */
+/* ---------- refusals ---------- */
 
 void
 cfd_recovery_refuse(const char *what, const char *detail, const char *hint)
@@ -57,7 +58,7 @@ refuse_at(const char *what, XLogRecPtr position, const char *whose, XLogRecPtr o
 #define GIVE_UP " To give up all protected values, remove file \"" CFD_MARKER_NAME \
 	"\" from the cluster's data directory, and the slot \"" CFD_SLOT_NAME "\"."
 
-/* Whether this is the store that has the cluster's values. */
+/* Checks that the store is the one with this cluster's values. */
 void
 cfd_recovery_check_store(void)
 {
@@ -81,7 +82,7 @@ cfd_recovery_check_store(void)
 							"Let confide.keeper_socket name the cluster's own keeper, or restore that keeper's data directory." GIVE_UP);
 }
 
-/* Whether the store's history is a part of ours. */
+/* Checks that the store's history is part of this cluster's timeline history. */
 void
 cfd_recovery_check_history(TimeLineID timeline)
 {
@@ -116,7 +117,7 @@ cfd_recovery_check_positions(XLogRecPtr end)
 				  "Restore the keeper's newest data directory.");
 }
 
-/* A keeper without a store forgets everything when it ends. */
+/* Handles a keeper without a store, which loses everything when it exits. */
 void
 cfd_recovery_check_volatile(void)
 {

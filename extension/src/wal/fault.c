@@ -1,8 +1,8 @@
 /*
  * fault.c
- *	  Deaths and stops for tests: see fault.h.
+ *	  Fault injection points; see fault.h.
  *
- * Invariant: see fault.h.
+ * Invariant: as in fault.h.
  */
 #include "postgres.h"
 

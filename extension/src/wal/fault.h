@@ -1,16 +1,20 @@
 /*
  * fault.h
- *	  Points at which tests have a process die, as if by SIGKILL (tests/durability).
+ *	  Fault injection points for tests, where a process dies as if by
+ *	  SIGKILL (tests/durability).
  *
- * Invariant: without the setting confide.fault_point, which only a superuser can set,
- * nothing happens.
+ * Invariant: nothing happens unless confide.fault_point is set, which only a
+ * superuser can do.
  */
 #ifndef CFD_WAL_FAULT_H
 #define CFD_WAL_FAULT_H
 
 #include "postgres.h"
 
-/* GUC: "name" or "name/N": one time in N; "stop name": it stops there (SIGSTOP). */
+/*
+ * GUC: "name" to die there, "name/N" to do so one time in N, "stop name" to
+ * stop there (SIGSTOP).
+ */
 extern char *cfd_fault_point;
 
 extern void cfd_fault_at(const char *name);

@@ -1,8 +1,9 @@
 /*
  * feed.c
- *	  From the WAL to the keeper: see feed.h.
+ *	  Sending redo records from the WAL to the keeper; see feed.h.
  *
- * Invariant: see feed.h. A record's content is passed on, never looked at.
+ * Invariant: as in feed.h. A record's contents are passed on without being
+ * interpreted.
  */
 #include "postgres.h"
 
@@ -18,9 +19,9 @@
 #include "wal/rmgr.h"
 
 /*
- * The insert position is where the next record will begin, which may be after
- * the header of a page that does not exist yet; the end of the record before is
- * what can be flushed and read.
+ * The insert position is where the next record will begin. That may be after
+ * the header of a page that does not exist yet. What can be flushed and read
+ * ends with the preceding record.
  */
 XLogRecPtr
 cfd_feed_end_before(XLogRecPtr position)
@@ -52,7 +53,7 @@ send_record(XLogReaderState *reader)
 {
 	CfdWireRedo body = {.end = reader->EndRecPtr};
 
-	/* At a standby backends may remember something by FID. */
+	/* Backends of a standby may have cached something by FID. */
 	if (cfd_wal_is_sweep(XLogRecGetInfo(reader)))
 		cfd_note_sweep();
 	cfd_send(CFD_KIND_REDO, &body, sizeof(body), XLogRecGetData(reader), XLogRecGetDataLen(reader));

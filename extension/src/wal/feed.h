@@ -1,6 +1,6 @@
 /*
  * feed.h
- *	  Reads the WAL and sends the keeper's redo records in it to the keeper.
+ *	  Reads the WAL and sends the redo records in it to the keeper.
  *
  * Invariant: either every redo record between the two positions has been sent,
  * in order, or an error was raised.
@@ -12,13 +12,16 @@
 #include "access/xlogdefs.h"
 
 /*
- * How far the WAL can be sent: the insert position, with everything before it
- * flushed to disk; at a standby, what has been replayed. And its timeline.
+ * Position up to which WAL can be sent, and its timeline: the insert position,
+ * with everything before it flushed; on a standby, the replay position.
  */
 extern XLogRecPtr cfd_feed_position(TimeLineID *timeline);
-/* The record that ends at or before a position; it may be followed by a page header. */
+/*
+ * End of the last record at or before a position, which may be preceded by a
+ * page header.
+ */
 extern XLogRecPtr cfd_feed_end_before(XLogRecPtr position);
-/* Sends the records; how many there were. */
+/* Sends the redo records and returns their number. */
 extern uint64 cfd_feed(XLogRecPtr from, XLogRecPtr until);
 
 #endif

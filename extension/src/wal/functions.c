@@ -1,8 +1,9 @@
 /*
  * functions.c
- *	  SQL functions about recovery: a checkpoint of the keeper, and how things stand.
+ *	  SQL functions about recovery: checkpoints of the keeper, and the
+ *	  state of recovery.
  *
- * Invariant: they show no value, and work while the keeper is down.
+ * Invariant: they show no values, and work while the keeper is down.
  */
 #include "postgres.h"
 

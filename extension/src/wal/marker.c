@@ -1,9 +1,9 @@
 /*
  * marker.c
- *	  The file that names the store: see marker.h.
+ *	  The file that identifies the store; see marker.h.
  *
- * Invariant: the file is whole or not there; what cannot be read is an error, never
- * "no store".
+ * Invariant: the file is either complete or absent; an unreadable file is an
+ * error and never counts as "no store".
  */
 #include "postgres.h"
 

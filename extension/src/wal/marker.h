@@ -1,10 +1,10 @@
 /*
  * marker.h
- *	  The file below PGDATA that remembers which keeper's store holds this cluster's
- *	  protected values. Base backups take it along.
+ *	  The file in PGDATA that identifies the keeper's store with this
+ *	  cluster's protected values. Base backups include it.
  *
- * Invariant: once the keeper has made its first checkpoint for this cluster, the
- * file is there, and stays until an operator removes it.
+ * Invariant: once the keeper has made its first checkpoint for this cluster,
+ * the file exists until an operator removes it.
  */
 #ifndef CFD_WAL_MARKER_H
 #define CFD_WAL_MARKER_H
@@ -13,9 +13,9 @@
 
 #define CFD_MARKER_NAME "confide.store"
 
-/* The store's number; 0 when there is no file. */
+/* Identifier of the store, or 0 if there is no file. */
 extern uint64 cfd_marker_read(void);
-/* Whether there is a file; reports nothing. */
+/* Whether the file exists. Never raises an error. */
 extern bool cfd_marker_exists(void);
 extern void cfd_marker_write(uint64 store);
 

@@ -1,9 +1,10 @@
 /*
  * recovery.h
- *	  The recovery worker: brings a keeper that was restarted up to date from
- *	  the WAL, and has it make checkpoints (docs/durability.md).
+ *	  The recovery worker, which brings a restarted keeper up to date from
+ *	  the WAL and triggers its checkpoints (docs/durability.md).
  *
- * Invariant: a keeper serves only when it knows every redo record in the WAL.
+ * Invariant: a keeper serves only after it has received every redo record in
+ * the WAL.
  */
 #ifndef CFD_WAL_RECOVERY_H
 #define CFD_WAL_RECOVERY_H

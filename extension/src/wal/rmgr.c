@@ -1,15 +1,16 @@
 /*
  * rmgr.c
- *	  The custom resource manager: see rmgr.h.
+ *	  The custom resource manager; see rmgr.h.
  *
- * A keeper that was restarted gets the WAL up to a position that the recovery
- * worker takes after it has announced the new run (gate.h), and gives out FIDs
- * again that the run before gave out without a record in that WAL. So a record of
- * the run before must not come later. A backend that holds a record of a run that
- * is not the announced one fails instead, before any row with the FID exists;
- * looking and writing are one step as seen from the announcement.
+ * A restarted keeper receives the WAL up to a position that the recovery
+ * worker determines after it has announced the new run (gate.h). It then
+ * reuses FIDs for which that WAL has no record, even if the previous run had
+ * allocated them. Hence a record of the previous run must not be written
+ * later. A backend that holds a record of a run other than the announced one
+ * raises an error instead, before any row with the FID exists. The check and
+ * the write are atomic with respect to the announcement.
  *
- * Invariant: see rmgr.h; no byte of a record but version and kind is shown.
+ * Invariant: as in rmgr.h; of a record, only version and kind are ever shown.
  */
 #include "postgres.h"
 
@@ -26,20 +27,20 @@
 #include "wal/rmgr.h"
 #include "wal/slot.h"
 
-/* What a record begins with (crate redo): version, kind, counter. */
+/* A record starts with version, kind and counter (crate redo). */
 #define KIND_OFFSET 1
 #define KIND_PROMOTION 1
 #define KIND_PARTITION 2
 #define KIND_SWEEP 3
 #define KIND_DROP 4
 #define KIND_RUNS 5
-/* The upper half of the info byte is the resource manager's own. */
+/* The resource manager may use the upper four bits of the info byte. */
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
 
 /*
- * PostgreSQL's recovery begins. What it replays is there; what it has replayed it may remove,
- * unless a slot says that the keeper still needs it.
+ * Called when PostgreSQL's redo starts. Replayed WAL may be removed unless a
+ * slot shows that the keeper still needs it.
  */
 static void
 begin_redo(void)
@@ -50,7 +51,10 @@ begin_redo(void)
 		cfd_slot_hold_for_recovery(GetXLogReplayRecPtr(&timeline));
 }
 
-/* The recovery worker tells the keeper; backends of a standby wait until it has. */
+/*
+ * The recovery worker sends the record to the keeper. Backends of a standby
+ * wait for that.
+ */
 static void
 redo(XLogReaderState *record)
 {

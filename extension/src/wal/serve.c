@@ -1,9 +1,10 @@
 /*
  * serve.c
- *	  What the recovery worker does while the keeper serves: checkpoints, and at a standby what
- *	  is replayed. See worker.h.
+ *	  What the recovery worker does while the keeper serves: it triggers
+ *	  checkpoints and, on a standby, sends what has been replayed. See
+ *	  worker.h.
  *
- * Invariant: as of recovery.h.
+ * Invariant: as in recovery.h.
  */
 #include "postgres.h"
 
@@ -39,9 +40,10 @@
 /* ---------- while the keeper serves ---------- */
 
 /*
- * A standby: sends what was replayed. What was replayed without any redo record
- * need not even be read: redo records announce themselves (rmgr.c). So the
- * position must be taken before the announcement is looked at. True: there is more.
+ * Standby: sends what has been replayed. WAL that contains no redo record need
+ * not be read, because redo records announce themselves (rmgr.c). Therefore
+ * the position must be taken before the announcement is read. Returns whether
+ * there is more to send.
  */
 static bool
 follow(void)
@@ -77,7 +79,7 @@ follow(void)
 	return cfd_state_replayed() > keeper.applied;
 }
 
-/* Milliseconds until a checkpoint is due. */
+/* Milliseconds until the next checkpoint is due. */
 static long
 until_due(void)
 {
@@ -93,7 +95,7 @@ until_due(void)
 	if (changed <= keeper.checkpoint)
 	{
 		if (due <= now)
-			keeper.checkpoint_time = now;	/* nothing happened: wait once more */
+			keeper.checkpoint_time = now;	/* no changes: wait for another interval */
 		return cfd_checkpoint_interval * 1000L;
 	}
 	if (end - keeper.checkpoint >= (uint64) cfd_checkpoint_wal * 1024 * 1024)
@@ -101,7 +103,7 @@ until_due(void)
 	return TimestampDifferenceMilliseconds(now, due);
 }
 
-/* Does what is due; for how long there is nothing to do. */
+/* Does what is due. Returns for how many milliseconds there is nothing to do. */
 static long
 do_what_is_due(void)
 {
@@ -118,7 +120,10 @@ do_what_is_due(void)
 	return Max(timeout, 0);
 }
 
-/* Until the keeper hangs up. A keeper without a store makes no checkpoints. */
+/*
+ * Looks after the keeper until it hangs up. A keeper without a store makes no
+ * checkpoints.
+ */
 void
 cfd_recovery_attend(void)
 {
