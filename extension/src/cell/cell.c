@@ -1,8 +1,9 @@
 /*
  * cell.c
- *	  Cells: opened, sealed, compared by the keeper. See cell.h.
+ *	  Cells: opening and sealing them, and comparisons by the keeper. See
+ *	  cell.h.
  *
- * Invariant: as in cell.h; a cell's bytes are handed on as they are.
+ * Invariant: as in cell.h; a cell's bytes are passed on unchanged.
  */
 #include "postgres.h"
 
@@ -109,7 +110,7 @@ cfd_cell_seal(CfdFid fid, uint8 type, CfdCellColumn *column)
 
 /* ---------- comparisons ---------- */
 
-/* A FID as a loose cell, in the message. */
+/* Writes an operand. A FID is sent as a loose cell. */
 static uint32
 put_operand(uint8 *out, const CfdCellOperand *operand, Datum value, const void **bytes)
 {

@@ -1,13 +1,15 @@
 /*
  * cell.h
- *	  Values of the family rnd_: cells, which stand in rows as ciphertext
- *	  (docs/families.md).
+ *	  Values of the family rnd_: cells, which are stored in rows as
+ *	  ciphertext (docs/families.md).
  *
- * Knows the form of cells (crates/contract/src/cell.rs), not what is in them: only the
- * keeper opens and seals.
+ * This room knows the layout of cells (crates/contract/src/cell.rs), but not
+ * their contents: only the keeper opens and seals them. A *sealed* cell
+ * contains the ciphertext. A *loose* cell contains the FID of a temporary
+ * value.
  *
- * Invariant: what is stored in a column is sealed for that column; a loose cell is as
- * short-lived as the temporary value that it names.
+ * Invariant: what is stored in a column is sealed for that column; a loose
+ * cell lives only as long as the temporary value that it names.
  */
 #ifndef CFD_CELL_CELL_H
 #define CFD_CELL_CELL_H
@@ -20,57 +22,66 @@
 typedef struct CfdCellColumn
 {
 	uint32		number;
-	int32		modifier;		/* what the plain type's modifier is; -1: none */
-	int			length;			/* of the names */
-	char	   *names;			/* schema, relation, column, each with its zero byte */
-	bool		known;			/* whether the identity is known */
+	int32		modifier;		/* type modifier in terms of the plain type; -1: none */
+	int			length;			/* length of the names */
+	char	   *names;			/* schema, relation, column, each zero-terminated */
+	bool		known;			/* whether `identity` is set */
 	unsigned char identity[CFD_CELL_COLUMN_BYTES];
 } CfdCellColumn;
 
-/* types.c: code of a type rnd_..., 0 for any other; whether a type contains one. */
+/* types.c: code of a type rnd_..., or 0; whether a type contains such a type. */
 extern uint8 cfd_cell_code(Oid type);
 extern bool cfd_cell_contains(Oid type);
-/* The same for types of either family. */
+/* The same for the types of both families, enc_ and rnd_. */
 extern uint8 cfd_family_code(Oid type);
 extern bool cfd_family_contains(Oid type);
 
-/* columns.c: numbers of columns, which their type modifiers have. */
+/* columns.c: numbers of columns, which are part of their type modifiers. */
 static inline bool
 cfd_cell_numbered(int32 typmod)
 {
 	return typmod >= 0 && (typmod & CFD_CELL_NUMBERED) != 0;
 }
 
-/* A new number, for a column of a relation whose plain modifier is this; as a modifier. */
+/*
+ * Allocates a number for a column of a relation, given its plain modifier.
+ * Returns the new modifier.
+ */
 extern int32 cfd_cell_new_number(Oid relation, int32 modifier);
-/* The relation that a number is of; InvalidOid for none. */
+/*
+ * The relation that a number belongs to, or InvalidOid. Sets *modifier to the
+ * plain modifier.
+ */
 extern Oid	cfd_cell_relation(int32 typmod, int32 *modifier);
-/* How many columns a relation has, with those that were dropped. */
+/* Number of columns of a relation, including dropped ones. */
 extern int	cfd_cell_natts(Oid relation);
-/* The column with a number; valid until catalogs change. */
+/* The column with this number. Valid until the next catalog change. */
 extern CfdCellColumn *cfd_cell_column(int32 typmod);
 
 /* cell.c */
-/* The FID of what is in a cell: a new one, if it is sealed. */
+/* FID of a cell's value. For a sealed cell it is a new temporary value. */
 extern CfdFid cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type);
 extern struct varlena *cfd_cell_loose(CfdFid fid);
-/* A sealed cell; NULL for NULL. Column NULL: a constant of a definition. */
+/*
+ * Seals a value. Returns NULL for a NULL value. Column NULL: a constant in a
+ * definition.
+ */
 extern struct varlena *cfd_cell_seal(CfdFid fid, uint8 type, CfdCellColumn *column);
 extern bool cfd_cell_is_sealed(const struct varlena *cell);
-/* Raises an error for what is no cell of a type. */
+/* Raises an error unless the bytes are a cell of the type. */
 extern void cfd_cell_check(const struct varlena *cell, uint8 type);
 
-/* A statement runs that builds indexes: comparisons are for these. */
+/* The running statement builds indexes, and comparisons are made for these. */
 extern bool cfd_cell_building;
 
-/* What a comparison compares. */
+/* An operand of a comparison. */
 typedef struct CfdCellOperand
 {
 	uint8		type;
-	bool		is_cell;		/* or a FID */
+	bool		is_cell;		/* otherwise a FID */
 } CfdCellOperand;
 
-/* For ANALYZE: how many are NULL, and how wide the others. */
+/* For ANALYZE: computes the fraction of NULLs and the average width only. */
 extern Datum cfd_cell_analyze(PG_FUNCTION_ARGS);
 
 extern int	cfd_cell_compare(const CfdCellOperand operands[2], Datum a, Datum b, uint8 flags);

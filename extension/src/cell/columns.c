@@ -1,14 +1,15 @@
 /*
  * columns.c
- *	  Which column a cell is for: see cell.h.
+ *	  The column that a cell is for; see cell.h.
  *
- * PostgreSQL hands a column's type modifier to everything that makes a value for the
- * column, and nothing else; so each column of a type rnd_... has a number in its modifier,
- * and table confide.rnd_column says of which relation it is, and what the plain type's
- * modifier is. The column is the one of the relation that has the number, so that it may be
- * renamed. hooks/cells.c gives numbers out.
+ * All that PostgreSQL passes to the functions that make a value for a column
+ * is the column's type modifier. Each column of a type rnd_... therefore has a
+ * number in its modifier. The table confide.rnd_column stores the relation
+ * that the number belongs to, and the modifier of the plain type. The column
+ * is the one in that relation that has the number, so it may be renamed.
+ * hooks/cells.c assigns numbers.
  *
- * Invariant: a number is of one column, and never given out twice.
+ * Invariant: a number belongs to one column and is never reused.
  */
 #include "postgres.h"
 
@@ -158,7 +159,7 @@ cfd_cell_natts(Oid relation)
 	return natts;
 }
 
-/* The name of the relation's column with a modifier; NULL if there is none. */
+/* Name of the relation's column with this modifier, or NULL. */
 static char *
 cell_column_name(Oid relation, int32 typmod)
 {
@@ -211,7 +212,7 @@ cfd_cell_column(int32 typmod)
 					 errdetail("The column with number %u is no more.", number)));
 		length += strlen(names[i]) + 1;
 	}
-	/* Looking things up may have made the table stale: what is found is as new. */
+	/* The lookups may have invalidated the table; what they found is current. */
 	prepare_cache();
 	column = hash_search(columns, &number, HASH_ENTER, NULL);
 	column->modifier = modifier;

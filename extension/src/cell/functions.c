@@ -1,10 +1,10 @@
 /*
  * functions.c
- *	  The SQL functions of the family rnd_: input, output, casts, comparisons. Those of each
- *	  type are made from the generated list.
+ *	  SQL functions of the family rnd_: input, output, casts, comparisons.
+ *	  The functions of each type are generated from the list of types.
  *
- * Everything but comparisons is done on temporary values of the type enc_... that a cell is
- * opened into.
+ * Everything except comparisons works on temporary values of the corresponding
+ * type enc_..., into which a cell is opened.
  *
  * Invariant: as in cell.h.
  */
@@ -33,7 +33,10 @@
 
 #define PREFIX_LENGTH (sizeof(CFD_CELL_PREFIX) - 1)
 
-/* What a type's modifiers are applied with: signatures of the operation; 0: it has none. */
+/*
+ * A type, and the signatures of the operations that apply its modifier; 0 if
+ * it has no modifiers.
+ */
 typedef struct Kind
 {
 	uint8		type;
@@ -43,9 +46,12 @@ typedef struct Kind
 
 #define CELL_ARG(n) ((struct varlena *) PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(n)))
 
-/* ---------- into a cell ---------- */
+/* ---------- making a cell ---------- */
 
-/* A value with its modifier applied, as a cell: sealed for a column, or loose. */
+/*
+ * Applies the modifier to a value and makes it a cell, either sealed for a
+ * column or loose.
+ */
 static Datum
 made_cell(FunctionCallInfo fcinfo, CfdFid fid, const Kind *kind, int32 typmod, bool is_explicit, bool fitted)
 {
@@ -57,7 +63,7 @@ made_cell(FunctionCallInfo fcinfo, CfdFid fid, const Kind *kind, int32 typmod, b
 		fid = cfd_evaluate_fid(NULL, is_explicit ? kind->explicit_cast : kind->assignment, modifier, &fid, 1);
 	if (column == NULL)
 		PG_RETURN_POINTER(cfd_cell_loose(fid));
-	/* What was looked up may be gone. */
+	/* The column looked up before may have been invalidated. */
 	cell = cfd_cell_seal(fid, kind->type, cfd_cell_column(typmod));
 	if (cell == NULL)
 		PG_RETURN_NULL();
@@ -76,7 +82,7 @@ explicit_argument(FunctionCallInfo fcinfo)
 	return PG_NARGS() > 2 && PG_GETARG_BOOL(2);
 }
 
-/* Of a value enc_..., perhaps cast before. */
+/* Converts a value of a type enc_..., applying a cast first if there is one. */
 static Datum
 from_enc(FunctionCallInfo fcinfo, const Kind *kind, uint16 cast)
 {
@@ -89,7 +95,7 @@ from_enc(FunctionCallInfo fcinfo, const Kind *kind, uint16 cast)
 	return made_cell(fcinfo, fid, kind, typmod_argument(fcinfo), explicit_argument(fcinfo), false);
 }
 
-/* Of a cell of another type. */
+/* Converts a cell of another type. */
 static Datum
 from_cell(FunctionCallInfo fcinfo, uint8 from, const Kind *kind, uint16 cast)
 {
@@ -108,7 +114,7 @@ from_plain(FunctionCallInfo fcinfo, const Kind *kind, uint8 plain, uint16 cast)
 	return made_cell(fcinfo, fid, kind, typmod_argument(fcinfo), explicit_argument(fcinfo), false);
 }
 
-/* A cell for another column, or with another modifier. */
+/* Converts a cell for another column or modifier. */
 static Datum
 fit(FunctionCallInfo fcinfo, const Kind *kind)
 {
@@ -116,7 +122,7 @@ fit(FunctionCallInfo fcinfo, const Kind *kind)
 	int32		typmod = PG_GETARG_INT32(1);
 	CfdCellColumn *column = cfd_cell_numbered(typmod) ? cfd_cell_column(typmod) : NULL;
 
-	/* It is where it belongs. */
+	/* It is sealed for this column already. */
 	if (column != NULL && column->known && column->modifier < 0 && cfd_cell_is_sealed(cell) &&
 		memcmp(VARDATA_ANY(cell) + 2, column->identity, CFD_CELL_COLUMN_BYTES) == 0)
 		PG_RETURN_POINTER(cell);
@@ -128,7 +134,7 @@ fit(FunctionCallInfo fcinfo, const Kind *kind)
 
 /* ---------- input ---------- */
 
-/* A value that came in an envelope. */
+/* Converts a value that came in an envelope. */
 static Datum
 taken(FunctionCallInfo fcinfo, const Kind *kind, PGFunction input)
 {
@@ -147,7 +153,7 @@ taken(FunctionCallInfo fcinfo, const Kind *kind, PGFunction input)
 	fid = DatumGetUInt64(input(inner));
 	if (numbered || !constant)
 		return made_cell(fcinfo, fid, kind, numbered ? typmod : -1, false, true);
-	/* A definition keeps it. */
+	/* A constant in a stored definition must be sealed. */
 	cell = cfd_cell_seal(fid, kind->type, NULL);
 	if (cell == NULL)
 		PG_RETURN_NULL();
@@ -190,7 +196,10 @@ cell_recv(FunctionCallInfo fcinfo, const Kind *kind, PGFunction input)
 
 /* ---------- output ---------- */
 
-/* The envelope for the session's client, by the output functions of the type enc_... */
+/*
+ * The envelope for the session's client, made by the output function of the
+ * type enc_....
+ */
 static Datum
 cell_shown(FunctionCallInfo fcinfo, struct varlena *cell, uint8 type, PGFunction output)
 {
@@ -202,7 +211,7 @@ cell_shown(FunctionCallInfo fcinfo, struct varlena *cell, uint8 type, PGFunction
 	return output(inner);
 }
 
-/* Whether a cell goes out as it is: to a dump, which needs no keeper. */
+/* Whether a cell is written unchanged, as for a dump, which needs no keeper. */
 static bool
 goes_out(const FmgrInfo *flinfo, const struct varlena *cell)
 {
@@ -244,7 +253,7 @@ cell_send(FunctionCallInfo fcinfo, uint8 type, PGFunction output)
 
 /* ---------- modifiers ---------- */
 
-/* "#n": the number that hooks/cells.c has given; false for anything else. */
+/* Reads "#n", the number assigned by hooks/cells.c. Returns false for anything else. */
 static bool
 read_number(ArrayType *array, int32 *typmod)
 {
@@ -338,7 +347,7 @@ sort_support(FunctionCallInfo fcinfo, uint8 type)
 	PG_RETURN_VOID();
 }
 
-/* What a comparison's function takes, looked up at its first call. */
+/* Operand types of a comparison function, looked up at its first call. */
 static const CfdCellOperand *
 operands_of(FmgrInfo *flinfo)
 {
@@ -424,13 +433,13 @@ cfd_cell_hash_extended(PG_FUNCTION_ARGS)
 	uint64		hash = cell_hash(fcinfo);
 	uint64		seed = (uint64) PG_GETARG_INT64(1);
 
-	/* With seed 0 the low half is the unseeded hash, as PostgreSQL wants it. */
+	/* PostgreSQL requires that with seed 0 the lower half equals the unseeded hash. */
 	PG_RETURN_UINT64(seed == 0 ? hash : hash_combine64(hash, seed));
 }
 
 /* ---------- statistics ---------- */
 
-/* How many are NULL, and how wide the others: nothing is compared. */
+/* Computes the fraction of NULLs and the average width. Compares nothing. */
 static void
 compute_widths(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
 {
@@ -469,7 +478,7 @@ cfd_cell_analyze(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(true);
 }
 
-/* ---------- of each type ---------- */
+/* ---------- functions of each type ---------- */
 
 static Datum
 opened(FunctionCallInfo fcinfo, uint8 type, uint16 cast)

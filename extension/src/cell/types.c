@@ -1,6 +1,6 @@
 /*
  * types.c
- *	  The types of the family rnd_ in this database: see cell.h.
+ *	  The types of the family rnd_ in this database; see cell.h.
  *
  * Invariant: as in value/types.h.
  */

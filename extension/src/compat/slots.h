@@ -1,10 +1,11 @@
 /*
  * slots.h
- *	  Replication slots: what differs between PostgreSQL's major versions.
+ *	  Replication slot functions that differ between major versions of
+ *	  PostgreSQL.
  *
- * Beside compat.h, because only the recovery worker needs these headers.
+ * Separate from compat.h because only the recovery worker needs these headers.
  *
- * Invariant: as of compat.h.
+ * Invariant: as in compat.h.
  */
 #ifndef CFD_COMPAT_SLOTS_H
 #define CFD_COMPAT_SLOTS_H
@@ -12,14 +13,14 @@
 #include "postgres.h"
 #include "replication/slot.h"
 
-/* A persistent physical slot, held by this process. */
+/* Creates a persistent physical slot, acquired by this process. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_SLOT_CREATE(name) ReplicationSlotCreate(name, false, RS_PERSISTENT, false, false, false)
 #else
 #define CFD_SLOT_CREATE(name) ReplicationSlotCreate(name, false, RS_PERSISTENT, false)
 #endif
 
-/* Without waiting for whoever holds it. */
+/* Acquires a slot without waiting for its current owner. */
 #if PG_VERSION_NUM >= 180000
 #define CFD_SLOT_ACQUIRE(name) ReplicationSlotAcquire(name, true, false)
 #else

@@ -1,32 +1,33 @@
 /*
  * collect.c
- *	  Mark and sweep of one table's partitions: see collect.h.
+ *	  Mark and sweep of one table's partitions; see collect.h.
  *
- * The order of steps, and what each is for:
+ * The steps in order, with their purposes:
  *
- * 1. The table is locked as by VACUUM: no rewrite, ANALYZE, index build, truncation
- *	  or other collection runs. Reading and writing goes on.
- * 2. The keeper takes the boundary: what is in the partitions now may be garbage;
- *	  what comes later is not.
- * 3. Rows that were being written at that moment get onto their pages.
- * 4. A snapshot is taken and registered, and VACUUM's flag that makes others ignore
- *	  it is taken off. From now on no version of a row that anybody could still
- *	  update or index is removed from its page. Without it an UPDATE could carry a
- *	  FID from a page that is still to be read to one that has been read, while
- *	  pruning takes the old version away: a living value would be swept.
- * 5. FIDs that outlive transactions in memory (cursors WITH HOLD, procedures) are
- *	  found on no page: while a backend has some, nothing is swept. Those that are
- *	  read after the snapshot are of rows that the snapshot keeps.
+ * 1. The table is locked as by VACUUM: no rewrite, ANALYZE, index build,
+ *    truncation or other collection runs. Reads and writes continue.
+ * 2. The keeper takes the boundary: values that are in the partitions now may
+ *    be garbage, later ones are not.
+ * 3. Wait until rows that are being written at that moment are on their pages.
+ * 4. A snapshot is taken and registered, and the flag of VACUUM that makes
+ *    other backends ignore it is cleared. From now on no row version that
+ *    anybody could still update or index is removed from its page. Without
+ *    this, an UPDATE could carry a FID from a page not read yet to one that has
+ *    been read, while pruning removes the old version, and a live value would
+ *    be swept.
+ * 5. FIDs that outlive transactions in memory (cursors WITH HOLD, procedures)
+ *    are on no page. While any backend has some, nothing is swept. FIDs that a
+ *    backend reads after the snapshot belong to rows that the snapshot keeps.
  * 6. All FIDs are marked: table, then indexes, then statistics (gc/places.h).
- * 7. What a logical replication slot still has to decode names FIDs, too: while one
- *	  lags behind, nothing is swept.
- * 8. The keeper names what is not marked; its redo record goes into the WAL and to
- *	  disk, and only then are slots free to be used again. So a record of another
- *	  value in such a slot comes later in the WAL; and what removed the rows, which is
- *	  earlier, is on disk before a value is forgotten.
+ * 7. WAL that a logical replication slot has yet to decode contains FIDs, too.
+ *    While a slot lags behind, nothing is swept.
+ * 8. The keeper names the unmarked values. Its redo record is written to the
+ *    WAL and flushed; only then may their slots be reused. Hence the record of
+ *    a new value in such a slot is later in the WAL, and the deletion of the
+ *    rows, which is earlier, is on disk before a value is lost.
  *
- * Invariant: see collect.h. Any error before step 8 leaves everything as it was; one
- * within leaves some garbage for the next time.
+ * Invariant: as in collect.h. An error before step 8 leaves everything as it
+ * was; an error during step 8 leaves some garbage for the next collection.
  */
 #include "postgres.h"
 
@@ -57,15 +58,14 @@
 
 #define WRITERS_LIMIT_MS 10000
 #define SLOTS_LIMIT_MS 5000
-/* Garbage that is collected at all, as a part of what is alive. */
+/* Minimum amount of garbage worth collecting, as a fraction of live values. */
 #define GARBAGE_PART 0.1
-/* What precedes the redo record in the answer to GarbageSweep. */
 
-/* A partition, as the keeper tells of it. */
+/* A partition, as described by the keeper. */
 typedef CfdWireCollected Partition;
 
 
-/* FIDs on their way to the keeper. */
+/* FIDs waiting to be sent to the keeper. */
 typedef struct Marks
 {
 	volatile CfdGcProgress *progress;
@@ -121,7 +121,7 @@ mark_indexes(const CfdSearch *search, Relation table)
 	}
 }
 
-/* An error here ends the collection before anything is swept. */
+/* Marks all FIDs. An error here ends the collection before anything is swept. */
 static void
 mark_all(Relation table, BufferAccessStrategy strategy, Snapshot snapshot)
 {
@@ -144,11 +144,11 @@ mark_all(Relation table, BufferAccessStrategy strategy, Snapshot snapshot)
 	pfree(marks);
 }
 
-/* ---------- what stands in the way of a sweep ---------- */
+/* ---------- obstacles to a sweep ---------- */
 
 /*
- * VACUUM has itself ignored when others decide what can be removed. From here on
- * our snapshot must count.
+ * VACUUM sets a flag that makes other backends ignore its snapshot when they
+ * compute what can be removed. From here on our snapshot must count.
  */
 static void
 count_for_others(void)
@@ -161,7 +161,10 @@ count_for_others(void)
 	LWLockRelease(ProcArrayLock);
 }
 
-/* A logical slot of this database that has not confirmed the record at a position. */
+/*
+ * Name of a logical slot of this database that has not confirmed the given
+ * position, or NULL.
+ */
 static const char *
 lagging_slot(XLogRecPtr position)
 {
@@ -178,7 +181,7 @@ lagging_slot(XLogRecPtr position)
 		if (!slot->in_use)
 			continue;
 		SpinLockAcquire(&slot->mutex);
-		/* One that has lost its WAL decodes nothing any more. */
+		/* A slot that has lost its WAL cannot decode any more. */
 		lags = slot->data.database == MyDatabaseId && !XLogRecPtrIsInvalid(slot->data.restart_lsn) &&
 			slot->data.confirmed_flush <= position;
 		SpinLockRelease(&slot->mutex);
@@ -209,7 +212,7 @@ wait_for_slots(void)
 
 /* ---------- sweeping ---------- */
 
-/* One batch; false when there is none. */
+/* Sweeps one batch. Returns false if there is none. */
 static bool
 sweep_batch(volatile CfdGcProgress *progress)
 {
@@ -243,7 +246,7 @@ sweep(volatile CfdGcProgress *progress)
 
 /* ---------- one collection ---------- */
 
-/* Begins in the keeper; gives its partitions. */
+/* Starts a collection in the keeper and returns its partitions. */
 static const Partition *
 cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
 {
@@ -270,7 +273,7 @@ cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
 	return read.partitions;
 }
 
-/* The part of a column's values that are NULL, as statistics say. */
+/* Fraction of a column's values that are NULL, according to the statistics. */
 static double
 null_fraction(Oid relation, int attribute)
 {
@@ -294,7 +297,7 @@ worth_it(Oid relation, const Partition *partitions, uint32 count, double rows)
 
 	if (rows < 0)
 		return true;
-	/* Looking statistics up sends nothing to the keeper: its answer stays. */
+	/* Reading statistics sends nothing to the keeper, so its answer remains valid. */
 	for (uint32 i = 0; i < count; i++)
 	{
 		double		expected = 0;
@@ -368,7 +371,7 @@ cfd_collect_run(Oid database, Oid relation, Relation table, BufferAccessStrategy
 	{
 		partitions = cfd_collect_begin(database, relation, table, &count);
 		if (database != MyDatabaseId)
-			sweep(progress);	/* nothing is left that could name a value */
+			sweep(progress);	/* nothing is left that could refer to a value */
 		else if (count > 0 && worth_it(relation, partitions, count, rows))
 			result.postponed = mark_and_sweep(table, strategy);
 		result.found = progress->found;

@@ -1,13 +1,13 @@
 /*
  * places.c
- *	  Search for FIDs in pages and statistics: see places.h.
+ *	  Physical search for FIDs in pages and statistics; see places.h.
  *
  * A B-tree is read level by level from the leaves up, each level from left to
- * right along its links. Splits move entries to the right only and copy keys
- * upwards only, so nothing moves from what is still to be read to what has been
- * read; deleted pages are not reused while our snapshot is registered.
+ * right along its sibling links. Page splits move entries to the right only
+ * and copy keys upwards only, so nothing moves from an unread to an already
+ * read page. Deleted pages are not reused while our snapshot is registered.
  *
- * Invariants: see places.h.
+ * Invariants: as in places.h.
  */
 #include "postgres.h"
 
@@ -64,13 +64,13 @@ page_done(const CfdSearch *search)
 {
 	if (search->page_done != NULL)
 		search->page_done(search->arg);
-	/* Sleeps if the cost of vacuum asks for it; heeds interrupts. */
+	/* Sleeps according to the vacuum cost settings, and checks for interrupts. */
 	vacuum_delay_point();
 }
 
 /* ---------- heap ---------- */
 
-/* The length of a value of variable length; 0 when it does not fit. */
+/* Length of a varlena value, or 0 if it exceeds the tuple. */
 static uint32
 varlena_bytes(const char *at, uint32 room)
 {
@@ -83,9 +83,9 @@ varlena_bytes(const char *at, uint32 room)
 }
 
 /*
- * The FIDs of a tuple. It may have been written by a transaction that had added
- * columns and was aborted, and then its shape is not the relation's; whatever we
- * take for a FID in such a tuple does no harm.
+ * Collects the FIDs of a tuple. Its inserting transaction may have added
+ * columns and been aborted, so its layout may differ from the relation's.
+ * Mistaking other bytes of such a tuple for FIDs does no harm.
  */
 static void
 search_tuple(TupleDesc desc, int natts, HeapTupleHeader tuple, uint32 length, Found *found)
@@ -187,7 +187,7 @@ cfd_index_holds_fids(Relation index)
 {
 	TupleDesc	desc = RelationGetDescr(index);
 
-	/* A hash index holds hashes: its column is of type int4. */
+	/* A hash index contains hashes only; its column has type int4. */
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (cfd_type_code(TupleDescAttr(desc, i)->atttypid) != 0)
@@ -197,8 +197,9 @@ cfd_index_holds_fids(Relation index)
 }
 
 /*
- * Every entry, also one that is marked dead (searches still compare with it), and
- * the high key. A half-dead page has none of its own.
+ * Collects the FIDs of all entries, including those marked dead (searches
+ * still compare with them), and of the high key. A half-dead page has no
+ * entries of its own.
  */
 static void
 search_btree_page(Relation index, Page page, Found *found)
@@ -251,7 +252,7 @@ search_level(const CfdSearch *search, Relation index, uint32 level, Found *found
 	}
 }
 
-/* Level of the root; false for an index without any entry. */
+/* Gets the level of the root. Returns false if the index is empty. */
 static bool
 root_level(Relation index, uint32 *level)
 {
@@ -279,7 +280,7 @@ cfd_search_index(const CfdSearch *search, Relation index)
 				 errdetail("Of indexes that hold protected columns, only B-trees can be read."),
 				 errhint("Drop the index.")));
 	found = palloc(sizeof(Found));
-	/* The tree may grow higher meanwhile. */
+	/* The tree may grow meanwhile. */
 	for (uint32 level = 0; root_level(index, &top) && level <= top; level++)
 		search_level(search, index, level, found);
 	pfree(found);
@@ -288,8 +289,9 @@ cfd_search_index(const CfdSearch *search, Relation index)
 /* ---------- statistics ---------- */
 
 /*
- * Whether a row of a catalog counts: the snapshot sees it, or it came later and
- * was not given up. What was replaced before the snapshot counts for nobody.
+ * Whether a row of a catalog counts: the snapshot sees it, or it was inserted
+ * later by a transaction that has not aborted. A row that was replaced before
+ * the snapshot does not count.
  */
 static bool
 row_counts(const CfdSearch *search, HeapTuple tuple, Buffer buffer)
@@ -345,7 +347,7 @@ search_statistic_row(const CfdSearch *search, TupleDesc desc, HeapTuple tuple)
 	}
 }
 
-/* Most common combinations of values. */
+/* Multivariate most common values. */
 static void
 search_extended_row(const CfdSearch *search, TupleDesc desc, HeapTuple tuple)
 {
@@ -366,7 +368,7 @@ search_extended_row(const CfdSearch *search, TupleDesc desc, HeapTuple tuple)
 	}
 }
 
-/* The relation that extended statistics are of. */
+/* The relation of an extended statistics object. */
 static Oid
 relation_of_extended(Oid statistics)
 {

@@ -1,17 +1,17 @@
 /*
  * places.h
- *	  Where FIDs of a table's columns are, physically: heap pages with all
- *	  versions of rows, pages of B-trees on all levels, statistics.
+ *	  Physical search for the FIDs of a table's columns: heap pages with
+ *	  all row versions, B-tree pages on all levels, statistics.
  *
- * Finds FIDs; what is done with them is the caller's business. The order of the
- * functions below is the order in which they must be called for a collection:
- * an index entry that appears after the heap has been read is of a row that was
- * read, and statistics that appear after that are of rows that were read.
+ * Only finds FIDs; the caller decides what to do with them. A collection must
+ * call the functions below in the order in which they are declared: an index
+ * entry that appears after the heap was read belongs to a row that was read,
+ * and so do statistics that appear after that.
  *
- * Invariants: no buffer is locked while a page's FIDs are handed over; no memory
- * is read outside a tuple, whatever its shape; a FID that is physically there all
- * the time while a function runs is found, and so is one that moves meanwhile,
- * as far as gc/collect.c says why.
+ * Invariants: no buffer is locked while a page's FIDs are passed on; no memory
+ * outside a tuple is read, whatever its contents; a FID that is physically
+ * present during the whole run of a function is found, and so is one that
+ * moves meanwhile, under the conditions explained in gc/collect.c.
  */
 #ifndef CFD_GC_PLACES_H
 #define CFD_GC_PLACES_H
@@ -22,10 +22,10 @@
 #include "utils/relcache.h"
 #include "utils/snapshot.h"
 
-/* No page holds more FIDs. */
+/* Upper limit for the number of FIDs on a page. */
 #define CFD_PAGE_FIDS (BLCKSZ / sizeof(CfdFid))
 
-/* Takes the FIDs of a page, or of a row of statistics; called without locks. */
+/* Receives the FIDs of a page or a row of statistics. No locks are held. */
 typedef void (*CfdFidSink) (void *arg, const CfdFid *fids, int count);
 
 typedef struct CfdSearch
@@ -38,17 +38,21 @@ typedef struct CfdSearch
 } CfdSearch;
 
 extern void cfd_search_heap(const CfdSearch *search, Relation table);
-/* Whether pages of this index can hold FIDs. */
+/* Whether pages of this index can contain FIDs. */
 extern bool cfd_index_holds_fids(Relation index);
-/* An error if the index is of a kind that may hold FIDs, and that we cannot read. */
+/*
+ * Raises an error if the index may contain FIDs but its access method is not
+ * supported.
+ */
 extern void cfd_search_index(const CfdSearch *search, Relation index);
 /*
- * Statistics that the snapshot sees, and those that came later. InvalidOid: of all
- * relations, since those of a parent table hold FIDs of its children.
+ * Searches statistics that the snapshot sees, and later ones. InvalidOid:
+ * those of all relations, since statistics of a parent table contain FIDs of
+ * its children.
  */
 extern void cfd_search_statistics(const CfdSearch *search, Oid relation);
 
-/* Whether the database has statistics of a parent table with its children. */
+/* Whether the database has inherited statistics (stainherit). */
 extern bool cfd_any_inherited_statistics(void);
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * target.c
- *	  The tables that verification and garbage collection are asked for: see
- *	  target.h.
+ *	  Tables to be verified or collected; see target.h.
  */
 #include "postgres.h"
 

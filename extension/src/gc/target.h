@@ -1,8 +1,8 @@
 /*
  * target.h
- *	  The tables that verification and garbage collection are asked for.
+ *	  Tables to be verified or collected.
  *
- * Invariant: whoever names a table here owns it.
+ * Invariant: the caller owns every table that is named here.
  */
 #ifndef CFD_GC_TARGET_H
 #define CFD_GC_TARGET_H
@@ -12,9 +12,9 @@
 #include "storage/lockdefs.h"
 #include "utils/relcache.h"
 
-/* The table itself, or the tables below a partitioned one. */
+/* The table itself, or the leaf partitions of a partitioned table. */
 extern List *cfd_target_tables(Oid oid);
-/* Opens a table of access method confide; an error for any other. */
+/* Opens a table of access method "confide". Raises an error for any other. */
 extern Relation cfd_target_open(Oid oid, LOCKMODE mode);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * vacuum.c
- *	  Who asks for garbage collection: VACUUM (by hand and by autovacuum), and the
- *	  functions of schema confide; what is shown of it.
+ *	  Entry points of garbage collection: VACUUM (manual and autovacuum)
+ *	  and the functions in schema confide, including those that show its
+ *	  progress.
  *
- * Invariant: VACUUM does not fail because the keeper cannot be reached.
+ * Invariant: VACUUM does not fail when the keeper is unreachable.
  */
 #include "postgres.h"
 
@@ -31,11 +32,11 @@
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
-/* ---------- what dropped tables and databases left ---------- */
+/* ---------- leftovers of dropped tables and databases ---------- */
 
 /*
- * Whether a row with this OID is in a catalog, or could be: others' transactions
- * count as both.
+ * Whether a catalog has a row with this OID, or may have one: rows inserted or
+ * deleted by transactions in progress count as existing.
  */
 static bool
 may_exist(Oid class, Oid index, AttrNumber column, Oid oid)
@@ -75,11 +76,12 @@ cfd_listed_in_keeper(Oid database, int *count)
 typedef void (*OrphanSink) (void *arg, Oid relation, const CfdCollected *collected);
 
 /*
- * Relations that do not exist in any transaction; those whose garbage somebody else
- * collects just now are left out. The first look may miss a relation: it finds the
- * old row of pg_class in the index, and the new one of a TRUNCATE that commits at this
- * moment is not there yet. With the lock nobody is about to make or drop the relation,
- * and the second look, with a snapshot, sees it if it is there.
+ * Collects relations that do not exist in any transaction, except those that
+ * somebody else is collecting. The first check may miss a relation: it may
+ * find the old row of pg_class through the index before the new row of a
+ * TRUNCATE that commits at this moment is visible. Once we hold the lock,
+ * nobody can create or drop the relation, and the second check, with a
+ * snapshot, sees it if it exists.
  */
 static void
 collect_orphans(OrphanSink sink, void *arg)
@@ -107,9 +109,10 @@ collect_orphans(OrphanSink sink, void *arg)
 }
 
 /*
- * Databases that do not exist in any transaction. As with relations, the second look
- * sees one whose row has just been replaced. No number is given to another database
- * between the looks and the sweep: OIDs come round too slowly.
+ * Collects databases that do not exist in any transaction. As with relations,
+ * the second check sees a database whose row has just been replaced. The OID
+ * is not reused between check and sweep, because the OID counter does not wrap
+ * around that quickly.
  */
 static void
 collect_databases(OrphanSink sink, void *arg)
@@ -135,7 +138,7 @@ collect_databases(OrphanSink sink, void *arg)
 
 /* ---------- VACUUM ---------- */
 
-/* Opens the channel; false, and a line in the log, if the keeper is away. */
+/* Opens the channel. If the keeper is unreachable, logs that and returns false. */
 static bool
 cfd_vacuum_reach_keeper(int level)
 {
@@ -164,7 +167,7 @@ cfd_vacuum_reach_keeper(int level)
 	return reached;
 }
 
-/* Rows of a table, as its vacuum has just told. */
+/* Live rows of a table, as just reported by its vacuum. */
 static double
 live_rows(Relation table)
 {
@@ -194,9 +197,9 @@ cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStra
 	collect_databases(NULL, NULL);
 }
 
-/* ---------- functions ---------- */
+/* ---------- SQL functions ---------- */
 
-/* As VACUUM, at the pace that the vacuum_cost settings ask for. */
+/* Collects at the pace of the vacuum cost settings, as VACUUM does. */
 static CfdCollected
 collect_slowly(Relation table)
 {
@@ -246,7 +249,10 @@ cfd_gc_table(PG_FUNCTION_ARGS)
 		values[2] = Int64GetDatum(collected.swept);
 		values[3] = text_or_null(collected.postponed, &nulls[3]);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-		/* The lock stays: the sweep is in the WAL, and this transaction may end later. */
+		/*
+		 * Keep the lock: the sweep is in the WAL, and this transaction may end
+		 * later.
+		 */
 		table_close(table, NoLock);
 	}
 	return (Datum) 0;
@@ -259,7 +265,7 @@ put_orphan(void *arg, Oid relation, const CfdCollected *collected)
 	Datum		values[3];
 	bool		nulls[3] = {false};
 
-	/* What is left of a database has no relation. */
+	/* The leftovers of a database have no relation. */
 	values[0] = ObjectIdGetDatum(relation);
 	nulls[0] = !OidIsValid(relation);
 	values[1] = Int64GetDatum(collected->swept);

@@ -1,12 +1,14 @@
 /*
  * verify.c
- *	  confide.verify(regclass): counts the FIDs that are physically in a table, its
- *	  indexes and statistics, and those of them that name nothing.
+ *	  confide.verify(regclass): counts the FIDs that are physically in a
+ *	  table, its indexes and its statistics, and those among them that do
+ *	  not resolve.
  *
- * Changes nothing. There are never unresolved ones (invariant 2 of the design).
+ * Changes nothing. The number of unresolved FIDs is always 0 (invariant 2 of
+ * the design).
  *
- * Invariant: no collection of the table runs meanwhile, but at a standby, where
- * its replay may come between finding a FID and asking for it.
+ * Invariant: no collection of the table runs meanwhile. On a standby, though,
+ * the replay of one may come between finding a FID and asking for it.
  */
 #include "postgres.h"
 
@@ -62,7 +64,7 @@ cfd_verify_take(void *arg, const CfdFid *fids, int n)
 	count->found += n;
 }
 
-/* One row of the result; begins to count anew. */
+/* Returns one row of the result and resets the counters. */
 static void
 put_row(ReturnSetInfo *result, Count *count, const char *place, const char *name)
 {
@@ -93,7 +95,10 @@ cfd_verify_end(CfdSearch *search)
 	FreeAccessStrategy(search->strategy);
 }
 
-/* Of a table, or of a partitioned one: these hold FIDs of its partitions. */
+/*
+ * Statistics of a table or of a partitioned table; the latter contain FIDs of
+ * its partitions.
+ */
 static void
 verify_statistics(const CfdSearch *search, Oid oid, ReturnSetInfo *result)
 {

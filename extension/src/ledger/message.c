@@ -1,13 +1,14 @@
 /*
  * message.c
- *	  Rows of ledger tables as messages: see ledger.h.
+ *	  Rows of ledger tables as messages; see ledger.h.
  *
- * Columns that are NULL are left out, so that one can be added later. Of the others go
- * name, type, and the value: of a protected one its FID, of any other its bytes as they are
- * stored, or, where they are many, their hash.
+ * NULL columns are omitted, so that columns can be added later. For every
+ * other column the message has its name, its type and its value: the FID of a
+ * protected value, the stored bytes of any other value, or their hash if they
+ * are long.
  *
- * Invariant: the same row version gives the same bytes whenever it is read: settings of the
- * session make no difference.
+ * Invariant: a row version always yields the same bytes, independent of the
+ * session's settings.
  */
 #include "postgres.h"
 
@@ -24,7 +25,7 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* Longer values are hashed here. */
+/* Values longer than this are hashed here. */
 #define HASHED_BYTES 1024
 
 void
@@ -55,7 +56,7 @@ cfd_ledger_names(Relation table, uint32 *length)
 	return names.data;
 }
 
-/* The bytes of a plain value; `copy` is room for those of one that is passed by value. */
+/* The bytes of a plain value. `copy` provides the space for a value passed by value. */
 static const char *
 value_bytes(Form_pg_attribute attribute, Datum value, char *copy, Size *length)
 {
@@ -110,7 +111,7 @@ append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
 		cell.hashed = 1;
 	}
 	cell.length = length;
-	/* Whatever search_path says. */
+	/* Independent of search_path. */
 	type_name = format_type_extended(attribute->atttypid, attribute->atttypmod,
 									 FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
 	appendBinaryStringInfo(body, (char *) &cell, sizeof(cell));
@@ -140,7 +141,10 @@ is_light_walk(const CfdWireLedgerRow *head)
 	return (head->what == CFD_LEDGER_CURRENT || head->what == CFD_LEDGER_PAST) && head->number == 1;
 }
 
-/* `relation` is the table, or its history, that the row is of. */
+/*
+ * Sends a row version. `relation` is the relation that contains it: the table
+ * or its history.
+ */
 void
 cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head)
 {
@@ -163,7 +167,7 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	if (at.role == CFD_LEDGER_HISTORY)
 		head->until = slot->tts_isnull[at.valid_to] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_to]);
 	cfd_ledger_append_text(&body, at.role == CFD_LEDGER_HISTORY ? text_at(slot, at.ended_by) : "");
-	/* Of a walk that need not compare them, the columns stay here. */
+	/* A walk that need not compare columns does not need them. */
 	for (int i = 0; i < desc->natts && !is_light_walk(head); i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped && !slot->tts_isnull[i] && !is_own(&at, i))

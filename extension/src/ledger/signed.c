@@ -1,14 +1,16 @@
 /*
  * signed.c
- *	  confide.signed_result: a query's result with the keeper's signature, as a protected text
- *	  that only the client can read (crates/ledger, docs/ledger.md).
+ *	  confide.signed_result: returns a query's result with the keeper's
+ *	  signature, as a protected text that only the client can read
+ *	  (crates/ledger, docs/ledger.md).
  *
- * Runs the query, sends the keeper which columns and cells its result has, and asks for the
- * signed result. The proxy makes the call of SELECT … WITH SIGNATURE. Of rows of ledger tables
- * (hooks/shown.c finds them in the query) the keeper gets the whole row version before.
+ * Runs the query, sends the columns and cells of its result to the keeper, and
+ * requests the signed result. The proxy generates the call for SELECT ... WITH
+ * SIGNATURE. For rows of ledger tables (found in the query by hooks/shown.c),
+ * the keeper is first sent the whole row version.
  *
- * Invariant: protected values go to the keeper as FIDs, never as text; what this backend says
- * of names and plain values is signed as its word, not as the keeper's.
+ * Invariant: protected values are sent as FIDs, never as text; names and plain
+ * values from this backend are signed as its statement, not as the keeper's.
  */
 #include "postgres.h"
 
@@ -29,9 +31,9 @@
 #include "utils/snapmgr.h"
 #include "value/types.h"
 
-/* Rows that are fetched, and sent, together. */
+/* Number of rows fetched and sent at a time. */
 #define ROWS 256
-/* Before the name of a protected type its plain twin's follows. */
+/* Prefix of a protected type's name; the name of the plain type follows. */
 #define PROTECTED_PREFIX "enc_"
 
 CfdSignedSources *cfd_signed_sources = NULL;
@@ -44,7 +46,7 @@ signed_append_text(StringInfo body, const char *text)
 	appendBinaryStringInfo(body, utf8, strlen(utf8) + 1);
 }
 
-/* The type as people know it: protected types by their plain twins' names. */
+/* Appends the type as users know it: a protected type by the name of its plain type. */
 static void
 signed_append_type(StringInfo body, Form_pg_attribute attribute)
 {
@@ -56,7 +58,10 @@ signed_append_type(StringInfo body, Form_pg_attribute attribute)
 	signed_append_text(body, name);
 }
 
-/* Schema, table and column that a target shows; three empty texts for an expression. */
+/*
+ * Schema, table and column that a target shows; three empty strings for an
+ * expression.
+ */
 static void
 signed_append_origin(StringInfo body, TargetEntry *target)
 {
@@ -127,7 +132,7 @@ signed_append_cell(StringInfo cells, HeapTuple row, TupleDesc desc, int column)
 	appendBinaryStringInfo(cells, text, cell.length);
 }
 
-/* The row version that a row shows of a ledger table, as it is stored. */
+/* Sends the row version of a ledger table that a result row shows, as it is stored. */
 static void
 signed_send_version(Oid oid, ItemPointer tid, uint64 number)
 {
@@ -155,14 +160,17 @@ signed_send_versions(HeapTuple row, TupleDesc desc, const CfdSignedSources *sour
 		Datum		table = SPI_getbinval(row, desc, column, &no_table);
 		Datum		tid = SPI_getbinval(row, desc, column + 1, &no_row);
 
-		/* An outer join found none. */
+		/* NULL if an outer join found no row. */
 		if (!no_table && !no_row)
 			signed_send_version(DatumGetObjectId(table), (ItemPointer) DatumGetPointer(tid),
 								number * CFD_LEDGER_SOURCES + source);
 	}
 }
 
-/* Sends the rows that were fetched, and frees them; `before` others came before. */
+/*
+ * Sends the fetched rows and frees them; `before` is the number of rows sent
+ * earlier.
+ */
 static void
 signed_send_rows(const CfdSignedSources *sources, uint64 before)
 {
@@ -183,7 +191,7 @@ signed_send_rows(const CfdSignedSources *sources, uint64 before)
 	SPI_freetuptable(table);
 }
 
-/* Opens a cursor for the query; what it shows of ledger tables is put into `sources`. */
+/* Opens a cursor for the query. `sources` receives what it shows of ledger tables. */
 static Portal
 signed_open(CfdSignedSources *sources)
 {
@@ -222,7 +230,7 @@ cfd_signed_result(PG_FUNCTION_ARGS)
 		SPI_cursor_fetch(portal, true, ROWS);
 		if (SPI_processed == 0)
 			break;
-		/* Before what was fetched is freed. */
+		/* Count first: signed_send_rows frees what was fetched. */
 		rows += SPI_processed;
 		signed_send_rows(&sources, rows - SPI_processed);
 	}

@@ -2,11 +2,11 @@
  * aggregates.c
  *	  Aggregates whose transition state lives in the keeper.
  *
- * A state is a FID of the statement arena; steps are one-way messages that
- * change it in place. Does not know what is aggregated how.
+ * A state is a FID of the statement arena. Transition steps are one-way
+ * messages that modify it in place. The aggregate's meaning is unknown here.
  *
- * Invariant: a state is changed only by the step and combine functions of the
- * aggregate that made it, which PostgreSQL calls one after another.
+ * Invariant: a state is modified only by the transition and combine functions
+ * of the aggregate that created it, which PostgreSQL calls one at a time.
  */
 #include "postgres.h"
 
@@ -16,7 +16,7 @@
 static void
 check_context(FunctionCallInfo fcinfo)
 {
-	/* Called by hand, a state could be any number. The keeper checks it, too. */
+	/* In a direct call the state could be any number. The keeper checks it as well. */
 	if (!AggCheckCallContext(fcinfo, NULL))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -72,7 +72,7 @@ cfd_aggregate_step_two(FunctionCallInfo fcinfo, uint16 aggregate, bool joined)
 	}
 	cfd_begin();
 	state = new_state ? cfd_new_slot(CFD_STATEMENT) : DatumGetUInt64(PG_GETARG_DATUM(0));
-	/* Nothing goes before the first string. */
+	/* There is no delimiter before the first string. */
 	if (joined && !new_state && !PG_ARGISNULL(2))
 		take_in(fcinfo, aggregate, state, 2, false);
 	take_in(fcinfo, aggregate, state, 1, new_state);

@@ -1,6 +1,6 @@
 /*
  * evaluate.c
- *	  Operations on one row: see evaluate.h.
+ *	  Operations on single rows; see evaluate.h.
  *
  * Invariant: as in evaluate.h.
  */
@@ -16,7 +16,10 @@
 #include "value/types.h"
 #include "utils/lsyscache.h"
 
-/* An argument: functions are strict, and 0 would be NULL for the keeper. */
+/*
+ * A function argument. The functions are strict, so FID 0, which the keeper
+ * takes for NULL, is invalid.
+ */
 static inline CfdFid
 operand(FunctionCallInfo fcinfo, int number)
 {
@@ -38,13 +41,13 @@ result_type(const FmgrInfo *flinfo)
 	return cfd_type_code(type);
 }
 
-/* The first call through an FmgrInfo: perhaps what it gives is kept. */
+/* Place of the result of the first call through an FmgrInfo, which may be kept. */
 static pg_noinline CfdPlace
 first_place(FmgrInfo *flinfo, const CfdFid *operands, int count, uint8 *type)
 {
 	CfdPlace	place;
 
-	/* The session's arenas must be known to tell operands apart. */
+	/* The session's arenas must be known to recognise the operands' arenas. */
 	cfd_begin();
 	place = cfd_place_result(flinfo, operands, count);
 	if (place == CFD_PLACE_PERMANENT)
@@ -101,7 +104,7 @@ cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first
 	return UInt64GetDatum(cfd_evaluate_fid(fcinfo->flinfo, program, immediate, fids, operands));
 }
 
-/* Evaluates over one row and gives the declassified result, of known size. */
+/* Evaluates over one row. Returns the declassified result, which has a known size. */
 static const char *
 declassify_fids(uint32 program, const CfdFid *operands, int count, uint32 size)
 {
@@ -153,7 +156,7 @@ cfd_is_null(uint32 test, CfdFid fid)
 {
 	CfdFid		same[2] = {fid, fid};
 
-	/* A constant of catalogs that is NULL has no FID. */
+	/* A NULL constant in a catalog has no FID. */
 	return fid == 0 || *declassify_fids(test, same, 2, 1) == 2;
 }
 
@@ -219,7 +222,7 @@ cfd_hash(FunctionCallInfo fcinfo, uint32 program)
 	PG_RETURN_UINT32((uint32) declassify_hash(fcinfo, program));
 }
 
-/* With seed 0 the low half is the unseeded hash, as PostgreSQL wants it. */
+/* PostgreSQL requires that with seed 0 the lower half equals the unseeded hash. */
 Datum
 cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program)
 {

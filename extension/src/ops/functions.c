@@ -1,10 +1,10 @@
 /*
  * functions.c
- *	  The C functions behind all SQL functions of protected types, made from the
- *	  generated list. The work is done elsewhere: value/io.c, ops/.
+ *	  C functions behind all SQL functions of protected types, generated
+ *	  from the list. The implementations are in value/io.c and ops/.
  *
- * Invariant: the symbol of a function is cfd_ and the name in the list, as in
- * sql/generated.sql.
+ * Invariant: a function's symbol is cfd_ followed by its name in the list, as
+ * in sql/generated.sql.
  */
 #include "postgres.h"
 

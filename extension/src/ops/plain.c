@@ -1,14 +1,14 @@
 /*
  * plain.c
- *	  Plain values that meet protected ones: columns and expressions the
- *	  database can see anyway.
+ *	  Plain values that are combined with protected ones: columns and
+ *	  expressions that the database can see anyway.
  *
- * Sends the value in binary format. Whether the session may is the keeper's
- * decision.
+ * Sends the value in binary format. The keeper decides whether the session may
+ * do that.
  *
- * Invariant: a constant of the query's text is refused (hooks/parse.c looks at
- * what is parsed, this file at what is left): it would have been a secret in
- * the clear.
+ * Invariant: a constant in the query text is rejected, since it may be a
+ * secret in clear text. hooks/parse.c checks this during parse analysis, this
+ * file catches the rest.
  */
 #include "postgres.h"
 
@@ -32,12 +32,12 @@ cfd_refuse_constant(uint8 type)
 			 errdetail("A constant of type %s is compared with, assigned to or computed with a protected value.",
 					   cfd_plain_name(type)),
 			 errhint("Connect through Confide's proxy, which seals constants."),
-	/* Nor in the log. */
+	/* Neither statement nor context may carry it into the log. */
 			 errhidestmt(true),
 			 errhidecontext(true)));
 }
 
-/* A constant as written in the query; parameters have no place in the text. */
+/* Rejects a constant that was written in the query. Parameters have no location. */
 static void
 check_argument(FmgrInfo *flinfo, uint8 type)
 {

@@ -1,8 +1,8 @@
 /*
  * plain.h
- *	  The refusal of plaintext constants.
+ *	  Rejection of plaintext constants.
  *
- * Invariant: the constant is not repeated in the error.
+ * Invariant: the error does not repeat the constant.
  */
 #ifndef CFD_OPS_PLAIN_H
 #define CFD_OPS_PLAIN_H

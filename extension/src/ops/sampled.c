@@ -1,9 +1,10 @@
 /*
  * sampled.c
- *	  Predicates of partial indexes that ANALYZE evaluates without a client: see sampled.h.
+ *	  Predicates of partial indexes evaluated by ANALYZE without a client;
+ *	  see sampled.h.
  *
- * PostgreSQL evaluates them in a memory context of its own, below one named "Analyze Index";
- * nothing else runs there.
+ * PostgreSQL evaluates them in a child of a memory context named "Analyze
+ * Index", where nothing else runs.
  *
  * Invariant: as in sampled.h.
  */

@@ -1,13 +1,15 @@
 /*
  * sampled.h
- *	  Whether an operation is part of a partial index's predicate that ANALYZE evaluates for its
- *	  sample, without a client: a superuser's VACUUM ANALYZE, and autovacuum.
+ *	  Detects operations in a partial index's predicate that ANALYZE
+ *	  evaluates for its sample without a client, as in autovacuum or a
+ *	  superuser's VACUUM ANALYZE.
  *
- * Then the keeper is asked nothing, operations give an identifier without a value, and tests are true:
- * the index is taken for one of all rows. An index predicate could be made from export
- * envelopes, so that to evaluate it would tell how values compare with them.
+ * In that case the keeper is not asked. Operations return a FID without a
+ * value, and tests are true, so that the index is treated as covering all
+ * rows. The reason is that an index predicate can contain export envelopes, so
+ * its evaluation would disclose how values compare with them.
  *
- * Invariant: never true but for what becomes statistics.
+ * Invariant: returns true only for what ends up in statistics.
  */
 #ifndef CFD_OPS_SAMPLED_H
 #define CFD_OPS_SAMPLED_H

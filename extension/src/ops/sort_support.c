@@ -1,13 +1,15 @@
 /*
  * sort_support.c
- *	  Sort support of protected types: PostgreSQL's sorts compare values by their
- *	  ranks (order/ranks.h) instead of asking the keeper for each comparison.
+ *	  Sort support of protected types. PostgreSQL's sorts compare values by
+ *	  rank (order/ranks.h) instead of asking the keeper for each
+ *	  comparison.
  *
- * PostgreSQL offers each value of a leading sort column for abbreviation before
- * it compares any. A FID is its own abbreviation; being offered announces it.
- * Where nothing is offered (later columns, bounded sorts, merges of other
- * processes' runs) each comparison is a round trip, as without sort support; of an
- * index build's rows the order is known before (index/row_order.h).
+ * Before it compares anything, PostgreSQL offers each value of the leading
+ * sort column for abbreviation. A FID is its own abbreviation, and the offer
+ * announces the value. Where values are not offered (later columns, bounded
+ * sorts, merges of other processes' runs), each comparison takes a round trip,
+ * as without sort support. The order of an index build's rows is already known
+ * (index/row_order.h).
  *
  * Invariant: comparisons agree with the operator class's comparison function.
  */
@@ -23,7 +25,7 @@
 typedef struct Sorter
 {
 	uint32		program;
-	CfdRanks   *ranks;			/* NULL: none are announced */
+	CfdRanks   *ranks;			/* NULL: values are not announced */
 } Sorter;
 
 static int
@@ -49,7 +51,7 @@ announce(Datum original, SortSupport ssup)
 
 	if (unlikely(fid == 0))
 		cfd_invalid_fid();
-	/* The order of an index build's rows is known already. */
+	/* The order of an index build's rows is already known. */
 	if (!cfd_known_in_build(fid))
 		cfd_ranks_announce(sorter->ranks, fid);
 	return original;

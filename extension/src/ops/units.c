@@ -1,9 +1,9 @@
 /*
  * units.c
- *	  extract, date_part, date_trunc: names of fields.
+ *	  Field names of extract, date_part and date_trunc.
  *
- * PostgreSQL's own tables say which names there are (years, mon, hrs, ...). Does
- * not know which field which type has: the keeper does.
+ * PostgreSQL's tables define the names (years, mon, hrs, ...). Which type has
+ * which field is known to the keeper only.
  *
  * Invariant: only field codes of the contract are sent.
  */
@@ -15,7 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 
-/* PostgreSQL's codes beside the contract's names. */
+/* PostgreSQL's codes and the corresponding names of the contract. */
 static const struct
 {
 	int			code;
@@ -71,7 +71,7 @@ unit_of(int code)
 	return 0;
 }
 
-/* SQL name of the plain twin of the function's second argument. */
+/* Name of the plain type that corresponds to the function's second argument. */
 static char *
 type_of_value(FunctionCallInfo fcinfo)
 {

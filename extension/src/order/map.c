@@ -1,6 +1,6 @@
 /*
  * map.c
- *	  From values to ranks: see map.h.
+ *	  Map from values to ranks; see map.h.
  *
  * Invariant: as in map.h.
  */
@@ -10,7 +10,7 @@
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-/* Slots per value up to which ranks are found by slot, and slots that are always few. */
+/* An array is used up to SPARSE_MAX slots per value plus FEW slots. */
 #define SPARSE_MAX 4
 #define FEW 4096
 

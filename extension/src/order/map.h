@@ -1,9 +1,10 @@
 /*
  * map.h
- *	  From values to ranks: by slot where the values lie close together in one partition, as
- *	  those of a column do, and by hash elsewhere.
+ *	  Map from values to ranks. It is an array indexed by slot if the
+ *	  values are close together in one partition, as those of a column are,
+ *	  and a hash table otherwise.
  *
- * Invariant: a value that was not put in has the rank CFD_RANK_BEYOND.
+ * Invariant: a value that was not inserted has rank CFD_RANK_BEYOND.
  */
 #ifndef CFD_ORDER_MAP_H
 #define CFD_ORDER_MAP_H
@@ -11,7 +12,7 @@
 #include "postgres.h"
 #include "wire/wire.h"
 
-/* What is known of the values before they are put in. */
+/* Range of the values that will be inserted. */
 typedef struct CfdMapRange
 {
 	CfdFid		low;
@@ -21,11 +22,11 @@ typedef struct CfdMapRange
 
 typedef struct CfdMap
 {
-	uint64		first;			/* FID of the first entry, if by slot */
-	uint64		span;			/* entries, if by slot; else 0 */
-	uint64		mask;			/* entries - 1, if by hash */
+	uint64		first;			/* array: FID of the first entry */
+	uint64		span;			/* array: number of entries; hash table: 0 */
+	uint64		mask;			/* hash table: number of entries - 1 */
 	uint32	   *ranks;
-	CfdFid	   *fids;			/* by hash only */
+	CfdFid	   *fids;			/* hash table only */
 } CfdMap;
 
 static inline void
@@ -36,7 +37,7 @@ cfd_map_range_add(CfdMapRange *range, CfdFid fid)
 	range->count++;
 }
 
-/* An empty map for these values; what it held before has been freed. */
+/* Initialises an empty map for these values. Previous contents must have been freed. */
 extern void cfd_map_init(CfdMap *map, MemoryContext context, const CfdMapRange *range);
 extern void cfd_map_put(CfdMap *map, CfdFid fid, uint32 rank);
 extern void cfd_map_free(CfdMap *map);
@@ -58,7 +59,7 @@ cfd_map_find(const CfdMap *map, CfdFid fid)
 		return map->ranks[fid - map->first];
 	if (map->fids == NULL)
 		return CFD_RANK_BEYOND;
-	/* Free places hold CFD_RANK_BEYOND. */
+	/* Free entries contain CFD_RANK_BEYOND. */
 	return map->ranks[cfd_map_place(map, fid)];
 }
 

@@ -1,6 +1,6 @@
 /*
  * plain.c
- *	  Plain sort keys beside protected ones: see plain.h.
+ *	  Plain sort keys beside protected ones; see plain.h.
  *
  * Invariant: as in plain.h.
  */
@@ -30,7 +30,7 @@ cfd_plain_key(Oid type)
 	}
 }
 
-/* PostgreSQL's own order of those types: it has one for each. */
+/* PostgreSQL has one built-in order for each of these types. */
 bool
 cfd_plain_order(Oid type, Oid family)
 {

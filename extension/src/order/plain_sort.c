@@ -1,6 +1,6 @@
 /*
  * plain_sort.c
- *	  Ranks of a plain key column: see plain_sort.h.
+ *	  Ranks of a plain key column; see plain_sort.h.
  *
  * Invariant: as in plain_sort.h.
  */
@@ -16,7 +16,7 @@
 
 struct CfdPlainSort
 {
-	Tuplesortstate *sorter;		/* value and number of the row */
+	Tuplesortstate *sorter;		/* columns: value and row number */
 	TupleTableSlot *input;
 	TupleTableSlot *output[2];
 	SortSupportData order;

@@ -1,12 +1,13 @@
 /*
  * plain_sort.h
- *	  Ranks of a plain key column, found by PostgreSQL's own sort: what tells the keeper the
- *	  order of values that are no numbers (order/plain.h).
+ *	  Ranks of a plain key column, computed by PostgreSQL's sort. With them
+ *	  the keeper learns the order of values that are not numbers
+ *	  (order/plain.h).
  *
- * Does not look at protected columns.
+ * Does not deal with protected columns.
  *
- * Invariant: ranks compare as the operator orders the values, NULLs and direction included;
- * equal values have equal ranks.
+ * Invariant: ranks compare as the operator orders the values, including NULLs
+ * and direction; equal values have equal ranks.
  */
 #ifndef CFD_ORDER_PLAIN_SORT_H
 #define CFD_ORDER_PLAIN_SORT_H
@@ -15,10 +16,10 @@
 
 typedef struct CfdPlainSort CfdPlainSort;
 
-/* In the current memory context; sorts within work_mem, what does not fit goes to disk. */
+/* Allocated in the current memory context. Sorts within work_mem and spills to disk. */
 extern CfdPlainSort *cfd_plain_sort_create(Oid type, Oid operator, Oid collation, bool nulls_first);
 extern void cfd_plain_sort_add(CfdPlainSort *sort, Datum value, bool null);
-/* After the last row: for each one its rank, in the current memory context. */
+/* After the last row: the rank of each row, allocated in the current memory context. */
 extern uint32 *cfd_plain_sort_ranks(CfdPlainSort *sort);
 extern void cfd_plain_sort_end(CfdPlainSort *sort);
 

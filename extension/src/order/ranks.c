@@ -1,12 +1,12 @@
 /*
  * ranks.c
- *	  Announced values and their ranks: see ranks.h.
+ *	  Announced values and their ranks; see ranks.h.
  *
- * A sort that spills sorts one run after the other, then merges. So the values
- * announced since the last ranking are ranked by themselves; a comparison of
- * values of two runs ranks all.
+ * A sort that spills sorts one run after the other and then merges the runs.
+ * Therefore the values announced since the last ranking are ranked separately.
+ * A comparison of values from two runs ranks all values.
  *
- * Invariant: as in ranks.h; `map` holds the ranks of one ranking only.
+ * Invariant: as in ranks.h; `map` contains the ranks of a single ranking.
  */
 #include "postgres.h"
 
@@ -15,22 +15,22 @@
 #include "order/set.h"
 #include "utils/memutils.h"
 
-/* Values sent at a time; fewer than fill the ring. */
+/* Number of values sent in one message; it must not fill the ring. */
 #define SEND_ROWS 4096
-/* Values that there is room for at first. */
+/* Initial capacity in values. */
 #define FIRST_ROOM 64
 
 struct CfdRanks
 {
-	CfdSource	source;			/* first: the table of known facts gets it alone */
-	CfdScope	known;			/* as long as comparison functions are told */
+	CfdSource	source;			/* must be first: passed to callbacks as CfdSource */
+	CfdScope	known;			/* active while comparison functions use the ranks */
 	MemoryContext context;
 	MemoryContextCallback at_end;
 	CfdSet		set;
-	CfdFid	   *fids;			/* announced */
+	CfdFid	   *fids;			/* announced values */
 	uint32		room;
 	uint32		count;
-	uint32		ranked_from;	/* values that `map` has */
+	uint32		ranked_from;	/* range of values that `map` covers */
 	uint32		ranked_to;
 	bool		full;			/* more values than can be ranked */
 	CfdMap		map;
@@ -94,7 +94,7 @@ cfd_ranks_make_room(CfdRanks *ranks)
 	ranks->room = room;
 }
 
-/* Sends what was announced and not sent. */
+/* Sends the values that were announced but not sent yet. */
 static void
 send_new(CfdRanks *ranks)
 {
@@ -122,7 +122,7 @@ cfd_ranks_announce(CfdRanks *ranks, CfdFid fid)
 		send_new(ranks);
 }
 
-/* Has the values from `from` on ranked. */
+/* Ranks the values from `from` on. */
 static void
 rank_from(CfdRanks *ranks, uint32 from)
 {

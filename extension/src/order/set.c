@@ -1,6 +1,6 @@
 /*
  * set.c
- *	  Messages about sets of rows: see set.h.
+ *	  Messages about sets of rows; see set.h.
  *
  * Invariant: as in set.h.
  */
@@ -11,7 +11,7 @@
 #include "wire/columns.h"
 #include "miscadmin.h"
 
-/* Sets whose forgetting did not fit into the ring, of one channel. */
+/* Sets of the current channel whose Forget message did not fit into the ring. */
 #define UNFORGOTTEN_MAX 64
 
 static uint32 unforgotten[UNFORGOTTEN_MAX];
@@ -128,7 +128,7 @@ rank(CfdSet *set, uint32 first, uint32 limit, uint32 flags)
 	uint32		length;
 
 	if (!cfd_set_alive(set))
-		cfd_set_add(set, NULL, 0, 0);	/* says why not */
+		cfd_set_add(set, NULL, 0, 0);	/* raises the appropriate error */
 	body.set = set->number;
 	answer = cfd_call(CFD_KIND_RANK, &body, sizeof(body), NULL, 0, &length);
 	if (flags & CFD_RANK_GOES)

@@ -1,12 +1,13 @@
 /*
  * set.h
- *	  Sets of rows in the keeper that are ranked in one round trip: the messages.
+ *	  Messages about sets: rows in the keeper that are ranked in one round
+ *	  trip.
  *
- * Does not know whose rows they are, nor what the ranks are for.
+ * Does not know what the rows are, nor what the ranks are for.
  *
- * Invariants: rows are one-way messages, so the keeper reads their values while
- * we fetch more rows; a set that a closed channel took with it is never taken for
- * another; forgetting a set raises no error.
+ * Invariants: rows are sent one-way, so that the keeper reads their values
+ * while we fetch more rows; a set that was lost with its channel is never
+ * confused with another one; forgetting a set raises no error.
  */
 #ifndef CFD_ORDER_SET_H
 #define CFD_ORDER_SET_H
@@ -14,7 +15,7 @@
 #include "postgres.h"
 #include "wire/wire.h"
 
-/* A key column: a protected type, or 0 for numbers that the database knows. */
+/* A key column: a protected type, or 0 for plain numbers. */
 typedef struct CfdRankKey
 {
 	uint8		type;
@@ -25,27 +26,28 @@ typedef struct CfdRankKey
 typedef struct CfdSet
 {
 	uint32		number;			/* 0: nothing in the keeper */
-	uint32		generation;		/* of the channel that the set is at */
-	uint32		rows;			/* in the keeper */
+	uint32		generation;		/* channel generation that has the set */
+	uint32		rows;			/* number of rows in the keeper */
 	int			columns;
 	CfdRankKey	keys[CFD_RANK_COLUMNS_MAX];
 } CfdSet;
 
-/* Empties a set of ours; what the keeper has of it is forgotten. */
+/* Empties a set and makes the keeper forget its contents. */
 extern void cfd_set_reset(CfdSet *set);
-/* Adds rows: words column by column, column_stride words apart. */
+/* Adds rows. `words` is stored column by column, column_stride words apart. */
 extern void cfd_set_add(CfdSet *set, const uint64 *words, uint32 rows, uint32 column_stride);
 /* Whether the keeper still has the rows. */
 extern bool cfd_set_alive(const CfdSet *set);
 /*
- * Ranks the rows from `first` on; with a limit, so many. The answer has one rank
- * for each of these rows and stays valid until the next call of the keeper. If
- * `done` the set is empty afterwards.
+ * Ranks the rows from `first` on; with a nonzero limit, so many rows. Returns
+ * a rank for each of these rows, valid until the next call of the keeper. If
+ * `done` is set, the set is empty afterwards.
  */
 extern const uint32 *cfd_set_rank(CfdSet *set, uint32 first, uint32 limit, bool done);
 /*
- * Ranks all rows and empties the set. Beside the ranks, all of them less than `distinct`, tells
- * for each rank the first column in which it differs from the one before.
+ * Ranks all rows and empties the set. The ranks are below *distinct. For each
+ * rank, *steps has the first column in which it differs from the preceding
+ * rank.
  */
 extern const uint32 *cfd_set_order(CfdSet *set, const uint8 **steps, uint32 *distinct);
 

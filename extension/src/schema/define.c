@@ -1,13 +1,14 @@
 /*
  * define.c
- *	  Definitions of namespaces, types, relations and functions as records: see schema.h
- *	  and crates/contract/src/report.rs.
+ *	  Definitions of schemas, types, relations and functions as records;
+ *	  see schema.h and crates/contract/src/report.rs.
  *
- * Reads the catalogs themselves: what another session has committed a moment ago may
- * not be known to the caches yet. What a definition means (which type contains a
- * protected one) is for the client to find out.
+ * Reads the catalogs directly, since the caches may not yet reflect what
+ * another session has just committed. The client works out what a definition
+ * means, such as which types contain a protected one.
  *
- * Invariant: a record has all of the object's fields, so the last one of an object holds.
+ * Invariant: a record contains all fields of an object, so the last record of
+ * an object is authoritative.
  */
 #include "postgres.h"
 
@@ -34,7 +35,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Longer texts are handed over part by part. */
+/* Longer texts are sent in parts. */
 #define PART_MAX (256 * 1024)
 
 static Oid	information_schema = InvalidOid;
@@ -89,7 +90,7 @@ define_namespace(StringInfo out, HeapTuple tuple)
 	cfd_schema_field(out, NameStr(form->nspname));
 }
 
-/* The one row of a catalog, of any type of number. */
+/* Fetches the row of a catalog with the given OID. */
 static HeapTuple
 one_row(Oid catalog, Oid index, AttrNumber key, Oid value)
 {
@@ -108,7 +109,7 @@ one_row(Oid catalog, Oid index, AttrNumber key, Oid value)
 	return tuple;
 }
 
-/* What values of the type are made of; rows have their columns. */
+/* The type that a type is built from, if any. Rows are described by their columns. */
 static Oid
 define_part(Form_pg_type form)
 {
@@ -169,7 +170,7 @@ of_interest(Form_pg_class form)
 	}
 }
 
-/* What a column's type is modified by, as the plain type has it. */
+/* The modifier of a column's type in terms of the plain type. */
 static int32
 plain_modifier(Form_pg_attribute form)
 {
@@ -267,7 +268,10 @@ put_names(StringInfo out, Datum datum, bool isnull)
 		cfd_schema_field(out, TextDatumGetCString(names[i]));
 }
 
-/* The body that a language reads: what it does with arguments is for the client to find out. */
+/*
+ * Appends the body of a function in an interpreted language. The client works
+ * out what it does with its arguments.
+ */
 static void
 put_body(StringInfo out, Form_pg_proc form, Datum source)
 {
@@ -340,7 +344,7 @@ index_of(Oid class)
 	}
 }
 
-/* The objects of a catalog: one, or all. */
+/* Appends one object of a catalog, or all of them. */
 static bool
 define_of(StringInfo out, Oid class, Oid object, void (*full) (StringInfo out))
 {

@@ -1,13 +1,16 @@
 /*
  * log.c
- *	  Which objects committed transactions have changed, in shared memory: see schema.h.
+ *	  Log of the objects that committed transactions have changed, in
+ *	  shared memory; see schema.h.
  *
- * A ring of entries, and a version for each database, which counts transactions. Databases
- * share versions when their OIDs collide: then a client asks once more, in vain. Does
- * not know definitions: whoever is asked looks them up when asked.
+ * It consists of a ring of entries and, for each database, a version that
+ * counts transactions. Databases share a version if their OIDs collide, in
+ * which case a client asks once more in vain. Definitions are not stored; they
+ * are looked up on request.
  *
- * Invariant: a version is given out after its changes have become visible, so whoever
- * reads the version, and then the catalogs, sees at least its changes.
+ * Invariant: a version is published after its changes have become visible, so
+ * that whoever reads the version and then the catalogs sees at least these
+ * changes.
  */
 #include "postgres.h"
 
@@ -18,7 +21,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-/* Transactions that change more than a ring are remembered as "anything". */
+/* A transaction with more changes than the ring has entries is logged as "anything". */
 #define ENTRIES 16384
 #define VERSIONS 1024
 #define TRANCHE "confide schema"
@@ -33,9 +36,12 @@ typedef struct Entry
 typedef struct Log
 {
 	LWLock	   *lock;
-	uint64		epoch;			/* random: another one after each start */
+	uint64		epoch;			/* random number, different after each start */
 	uint64		next;			/* number of entries ever written */
-	/* By database: the version, and the latest one that has entries no more. */
+	/*
+	 * By database: current version, and latest version whose entries were
+	 * overwritten.
+	 */
 	uint64		version[VERSIONS];
 	uint64		lost[VERSIONS];
 	Entry		entries[ENTRIES];
@@ -107,7 +113,10 @@ cfd_schema_log(const CfdObject *objects, int count)
 uint64
 cfd_schema_version(void)
 {
-	/* Nobody is woken by it: an old one is the one of a moment ago. */
+	/*
+	 * An unlocked read may return a slightly outdated version, which is
+	 * harmless because nobody is woken by it.
+	 */
 	return schema_log == NULL ? 0 : *(volatile uint64 *) &schema_log->version[slot_of(MyDatabaseId)];
 }
 
@@ -131,7 +140,7 @@ cfd_schema_since(uint64 version, CfdObject **objects, int *count)
 
 	*objects = palloc(size * sizeof(CfdObject));
 	*count = 0;
-	/* What a standby replays is in nobody's log. */
+	/* Changes replayed on a standby are not logged. */
 	if (schema_log == NULL || RecoveryInProgress())
 		return false;
 	LWLockAcquire(schema_log->lock, LW_SHARED);

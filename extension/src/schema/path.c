@@ -1,11 +1,13 @@
 /*
  * path.c
- *	  The search path that is in effect, with the settings that it came from: see schema.h.
+ *	  The effective search path and the settings it was derived from; see
+ *	  schema.h.
  *
- * Does not create the temporary schema, as current_schemas() may.
+ * Does not create the temporary schema, unlike current_schemas().
  *
- * Invariant: what was said last is what holds, or the settings differ from those that it
- * was said with, which PostgreSQL itself reports (hooks/report.c).
+ * Invariant: either the last report is still correct, or the settings differ
+ * from those reported with it, which PostgreSQL itself reports
+ * (hooks/report.c).
  */
 #include "postgres.h"
 
@@ -20,7 +22,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* What was said last. */
+/* The last report. */
 static bool said = false;
 static Oid *said_path = NULL;
 static int	said_count = 0;
@@ -43,7 +45,7 @@ temporary(void)
 	return namespace;
 }
 
-/* With what is searched first though nobody wrote it. */
+/* The effective search path, including schemas that are searched implicitly. */
 static List *
 effective(void)
 {
@@ -57,7 +59,7 @@ effective(void)
 	return list;
 }
 
-/* Whose rights count. */
+/* Roles whose privileges matter. */
 static void
 current_users(Oid users[3])
 {

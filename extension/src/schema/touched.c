@@ -1,14 +1,16 @@
 /*
  * touched.c
- *	  The objects that this transaction has created, altered or dropped: see schema.h.
+ *	  Objects that this transaction has created, altered or dropped; see
+ *	  schema.h.
  *
- * An object is touched whenever PostgreSQL tells of it (object_access_hook), whoever ran
- * the statement: a function, an extension's script, a cascade. It is given out (taken)
- * once for each time, and again when a subtransaction that touched it is rolled back.
- * Definitions are looked up when objects are taken, so they are always the newest.
+ * An object is touched whenever object_access_hook reports it, whatever the
+ * cause: a statement, a function, an extension script, a cascade. It is
+ * returned (taken) once each time, and again when a subtransaction that
+ * touched it is rolled back. Definitions are looked up when objects are taken,
+ * so they are always current.
  *
- * Invariant: whatever the transaction has changed and is not rolled back is in the log
- * after its commit.
+ * Invariant: everything that the transaction changed without rolling it back
+ * is in the log after commit.
  */
 #include "postgres.h"
 
@@ -24,16 +26,16 @@
 typedef struct Touched
 {
 	CfdObject	object;
-	int			level;			/* of the innermost transaction that touched it */
-	bool		created;		/* in this transaction */
+	int			level;			/* nesting level of the innermost transaction that touched it */
+	bool		created;		/* created in this transaction */
 	bool		gone;
-	bool		pending;		/* not taken since */
+	bool		pending;		/* touched since it was last taken */
 } Touched;
 
 static MemoryContext context = NULL;
 static HTAB *touched = NULL;
 static int	deepest = 0;
-/* Those that are pending, in order; some may be no more. */
+/* Pending objects in order; some of them may no longer be pending. */
 static CfdObject *pending = NULL;
 static int	pending_first = 0;
 static int	pending_count = 0;
@@ -164,7 +166,7 @@ log_touched(void)
 													 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	int			count = 0;
 
-	/* No error is possible any more. */
+	/* Errors are no longer possible. */
 	if (objects == NULL)
 		return cfd_schema_log(&anything, 1);
 	hash_seq_init(&scan, touched);

@@ -1,16 +1,19 @@
 /*
  * watch.c
- *	  What is sent to a client that watches the schema, and when: see schema.h.
+ *	  Decides what is sent to a client that watches the schema, and when;
+ *	  see schema.h.
  *
- * A client watches once it has sent Parse (and never Execute) of
- * SET confide.schema_since TO 'identity', 'version': what has changed behind that
- * version is sent at once, and from then on changes of this session at the end of the
- * statement that made them (before its CommandComplete), the end of their transaction
- * before the client is told of it, and the newest version when another session has
- * changed something. All as ParameterStatus of a setting that does not exist.
+ * A client starts watching by sending a Parse message (without Execute) of SET
+ * confide.schema_since TO 'identity', 'version'. Changes after that version
+ * are sent at once. From then on the client is sent: changes of this session,
+ * at the end of the statement that made them (before its CommandComplete); the
+ * end of their transaction, before the client is told of it; and the newest
+ * version whenever another session has changed something. All of these are
+ * ParameterStatus messages of a setting that does not exist.
  *
- * Invariant: before a client learns that its transaction has committed, it has been told
- * all that the transaction changed, or that something is missing.
+ * Invariant: before a client learns that its transaction has committed, it has
+ * been sent all changes of the transaction, or the information that something
+ * is missing.
  */
 #include "postgres.h"
 
@@ -30,19 +33,22 @@
 
 typedef enum Watch
 {
-	NOBODY,						/* nobody watches */
-	WITHOUT,					/* the database does not have Confide */
+	NOBODY,						/* no client is watching */
+	WITHOUT,					/* the database does not have the extension */
 	WATCHED
 } Watch;
 
 static Watch watch = NOBODY;
-/* The newest version that the client was told, or that the extension was missing under. */
+/*
+ * Newest version that the client was told, or at which the extension was found
+ * missing.
+ */
 static uint64 told = 0;
-/* For the ends of transactions. */
+/* Preallocated buffer for the end of a transaction. */
 static StringInfoData end_message;
-/* Something of this transaction was sent. */
+/* Changes of the current transaction have been sent. */
 static bool open_changes = false;
-/* What this transaction has changed is not known object by object: whoever reads must ask. */
+/* The changes of this transaction are not known in detail; the reader must ask. */
 static bool unknown_changes = false;
 
 static void
@@ -70,7 +76,7 @@ watch_finish(StringInfo out)
 	pfree(out->data);
 }
 
-/* Head of a message that more of the same kind follow. */
+/* Sends a part of a message, which more parts of the same kind follow. */
 static void
 send_part(StringInfo out)
 {
@@ -89,7 +95,7 @@ head(StringInfo out, char kind, uint64 from, uint64 to)
 	cfd_schema_number(out, to);
 }
 
-/* The catalogs as they are now. */
+/* Sends all of the current catalogs. */
 static void
 send_whole(uint64 version)
 {
@@ -116,7 +122,7 @@ send_objects(StringInfo out, const CfdObject *objects, int count)
 	watch_finish(out);
 }
 
-/* What has changed behind a version. */
+/* Sends what has changed after a version. */
 static void
 send_since(const char *identity, uint64 since)
 {
@@ -142,7 +148,7 @@ send_since(const char *identity, uint64 since)
 	pfree(objects);
 }
 
-/* What this transaction has changed since it was asked last. */
+/* Sends what this transaction has changed since the last call. */
 static void
 send_own(void)
 {
@@ -184,7 +190,7 @@ send_path(void)
 	watch_finish(&out);
 }
 
-/* Others may have changed something. */
+/* Sends the version if another session may have changed something. */
 static void
 send_version(void)
 {
@@ -198,7 +204,7 @@ send_version(void)
 	watch_finish(&out);
 }
 
-/* In a database that did not have Confide: whether it has it now. */
+/* In a database without the extension: checks whether it has been created. */
 static void
 look_again(void)
 {
@@ -281,7 +287,7 @@ cfd_schema_asked(const Query *query)
 	send_path();
 }
 
-/* Nothing may fail here: the buffer is there, and large enough. */
+/* Must not fail: the buffer exists and is large enough. */
 static void
 send_end(char kind, uint64 version)
 {
@@ -299,7 +305,7 @@ cfd_schema_ended(bool commit)
 	bool		missing = cfd_schema_pending() || unknown_changes;
 	uint64		version = cfd_schema_end(commit);
 
-	/* Settings, too, may be what they were before. */
+	/* Settings may have been reset as well. */
 	cfd_schema_path_forget();
 	if (watch == WATCHED && whereToSendOutput == DestRemote && !proc_exit_inprogress &&
 		(open_changes || version != 0))

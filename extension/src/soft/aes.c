@@ -1,10 +1,12 @@
 /*
  * aes.c
- *	  AES-128 under the key of aes.h, by libcrypto, which PostgreSQL itself is linked with.
+ *	  AES-128 under the key of aes.h, using libcrypto, which PostgreSQL
+ *	  itself is linked with.
  *
- * Many blocks at once cost what one costs: most of a call is the library's own.
+ * Encrypting many blocks takes little longer than encrypting one, because most
+ * of a call is overhead of the library.
  *
- * Invariant: the key is public, so nothing that is kept here is a secret.
+ * Invariant: the key is public, so nothing that is kept here is secret.
  */
 #include "postgres.h"
 
@@ -17,7 +19,7 @@
 #error "Confide needs a PostgreSQL that was built with OpenSSL."
 #endif
 
-/* Of this process; made at the first use, and kept. */
+/* Created at first use and kept for the life of the process. */
 static EVP_CIPHER_CTX *cipher = NULL;
 
 static void fail_cipher(void) pg_attribute_noreturn();

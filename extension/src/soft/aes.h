@@ -1,16 +1,16 @@
 /*
  * aes.h
- *	  AES-128 under the one key that hides order-revealing encodings: a permutation that
- *	  everybody can compute.
+ *	  AES-128 under the fixed key that hides entries of order-revealing
+ *	  encodings: a permutation that everybody can compute.
  *
- * Invariant: used with this key only, which is no secret.
+ * Invariant: used with this key only, which is not secret.
  */
 #ifndef CFD_SOFT_AES_H
 #define CFD_SOFT_AES_H
 
 #define CFD_AES_BYTES 16
 
-/* Each block by itself; both have room for all of them. */
+/* Encrypts each block separately. Both buffers have room for `blocks` blocks. */
 extern void cfd_aes_order(unsigned char *out, const unsigned char *in, int blocks);
 
 #endif

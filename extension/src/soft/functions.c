@@ -1,10 +1,11 @@
 /*
  * functions.c
- *	  The SQL functions of the family soft_: input, output, fitting into a column, comparisons.
+ *	  SQL functions of the family soft_: input, output, fitting into a
+ *	  column, comparisons.
  *
- * Columns without an order are ordered by their sealed values where only some order is
- * wanted: unique indexes, GROUP BY, merge joins. That this is never taken for the order of
- * the values, hooks/soft.c looks after.
+ * Columns without an order encoding are ordered by their sealed values where
+ * any order will do: unique indexes, GROUP BY, merge joins. hooks/soft.c makes
+ * sure that this is never mistaken for the order of the values.
  *
  * Invariant: as in soft.h.
  */
@@ -23,7 +24,10 @@
 
 /* ---------- input ---------- */
 
-/* A value fits into a column: it has its key and shape, and the encodings that it wants. */
+/*
+ * Checks that a value fits into a column: it has the column's key and shape,
+ * and the encodings that the column requires.
+ */
 static void
 check_fits(const CfdSoft *value, int32 typmod)
 {
@@ -70,7 +74,7 @@ refuse_plain(void)
 			 errhint("Connect through Confide's proxy.")));
 }
 
-/* The bytes of a cell in text. */
+/* Decodes the text form of a cell. */
 static struct varlena *
 decoded(const char *text)
 {
@@ -109,7 +113,7 @@ cfd_soft_recv(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(checked(cell, PG_GETARG_OID(1), PG_GETARG_INT32(2)));
 }
 
-/* A value for a column, or for another one. */
+/* Length coercion function: fits a value into a column. */
 PG_FUNCTION_INFO_V1(cfd_soft_fit);
 Datum
 cfd_soft_fit(PG_FUNCTION_ARGS)
@@ -120,7 +124,7 @@ cfd_soft_fit(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }
 
-/* ---------- output, of sums, too ---------- */
+/* ---------- output, including sums ---------- */
 
 PG_FUNCTION_INFO_V1(cfd_soft_out);
 Datum
@@ -202,8 +206,9 @@ same(FunctionCallInfo fcinfo)
 }
 
 /*
- * Some order, which is that of the values if they have one. The planner asks for it when it
- * estimates, so the operators do not refuse values without; hooks/soft.c does, in queries.
+ * Returns some total order, which is the order of the values if they have an
+ * order encoding. The planner calls this for estimates, so the operators do
+ * not refuse values without one; hooks/soft.c refuses them in queries.
  */
 static int
 some_order(FunctionCallInfo fcinfo)
@@ -296,7 +301,7 @@ cfd_soft_hash_extended(PG_FUNCTION_ARGS)
 
 /* ---------- statistics ---------- */
 
-/* As of any type; where nothing can be compared, widths only. */
+/* Uses the standard statistics. If nothing can be compared, computes widths only. */
 PG_FUNCTION_INFO_V1(cfd_soft_analyze);
 Datum
 cfd_soft_analyze(PG_FUNCTION_ARGS)

@@ -1,11 +1,12 @@
 /*
  * modifier.c
- *	  Type modifiers of the family soft_: names of encodings, precision and scale of a
- *	  numeric, and the number of the column's key, as in soft_numeric(10, 2, eq, key_17).
+ *	  Type modifiers of the family soft_: names of encodings, precision and
+ *	  scale of a numeric, and the number of the column's key, as in
+ *	  soft_numeric(10, 2, eq, key_17).
  *
- * A column without a number gets one when it is made (hooks/soft.c).
+ * A column without a number gets one when it is created (hooks/soft.c).
  *
- * Invariant: what typmod_out writes, typmod_in reads as the same modifier.
+ * Invariant: typmod_in reads the output of typmod_out as the same modifier.
  */
 #include "postgres.h"
 
@@ -54,7 +55,7 @@ refuse_modifier(const char *word, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* A number in decimal digits, not above the limit. */
+/* Parses a decimal number that does not exceed the limit. */
 static bool
 soft_number(const char *text, int64 limit, int64 *number)
 {
@@ -89,7 +90,7 @@ packed(uint32 encodings, uint32 shape, uint32 key)
 	return encodings << CFD_SOFT_ENCODINGS_SHIFT | shape << CFD_SOFT_SHAPE_SHIFT | key;
 }
 
-/* Precision and scale as one number; 0 for none. */
+/* Combines precision and scale into one number; 0 if there are none. */
 static uint32
 shape_of(const int64 *numbers, int count)
 {
@@ -123,7 +124,7 @@ cfd_soft_typmod_in(PG_FUNCTION_ARGS)
 		const char *word = DatumGetCString(items[i]);
 		int64		modifier;
 
-		/* The whole modifier, from hooks/soft.c. */
+		/* The complete modifier, as set by hooks/soft.c. */
 		if (word[0] == '#' && soft_number(word + 1, PG_INT32_MAX, &modifier))
 			PG_RETURN_INT32(modifier);
 		if (numeric && count < 2 && soft_number(word, PG_INT32_MAX, &numbers[count]))

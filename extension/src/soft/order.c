@@ -1,19 +1,21 @@
 /*
  * order.c
- *	  Compares order-revealing encodings: the block scheme of Lewi and Wu (CCS 2016), as
- *	  crates/encodings/src/ore.rs makes them.
+ *	  Comparison of order-revealing encodings: the block scheme of Lewi and
+ *	  Wu (CCS 2016), as produced by crates/encodings/src/ore.rs.
  *
- * The hash that hides entries of a right half is AES-128 under a key that everybody knows,
- * of all digits in one call. Nothing is secret, so nothing takes a constant time.
+ * The hash that hides the entries of a right half is AES-128 under a public
+ * key, computed for all digits in one call. Nothing here is secret, so nothing
+ * needs to run in constant time.
  *
- * Invariant: agrees with the crate (tests/families/test_soft.py compares orders of many values).
+ * Invariant: agrees with the crate (tests/families/test_soft.py compares the
+ * orders of many values).
  */
 #include "postgres.h"
 
 #include "soft/aes.h"
 #include "soft/soft.h"
 
-/* Of any type of the family. */
+/* Maximum number of digits of any type in the family. */
 #define DIGITS_MAX 16
 
 static uint64
@@ -26,7 +28,7 @@ little_endian(const unsigned char *bytes)
 	return number;
 }
 
-/* 0, 1 or 2 from a block and what it is encrypted to. */
+/* The mask (0, 1 or 2) derived from a block and its encryption. */
 static unsigned
 hidden_by(const unsigned char *input, const unsigned char *output)
 {
@@ -45,7 +47,7 @@ cfd_soft_order(const unsigned char *left, const unsigned char *right, int digits
 	Assert(digits <= DIGITS_MAX);
 	for (int i = 0; i < digits; i++)
 	{
-		/* A place's key, and the nonce. */
+		/* XOR of a digit's key and the nonce. */
 		for (int byte = 0; byte < CFD_AES_BYTES; byte++)
 			inputs[i * CFD_AES_BYTES + byte] = left[i * CFD_SOFT_LEFT_BYTES + byte] ^ nonce[byte];
 	}

@@ -1,13 +1,14 @@
 /*
  * soft.h
- *	  Cells of the family soft_: encodings that PostgreSQL computes on. crates/contract/src/soft.rs
- *	  has the layout, docs/families.md what each encoding is for.
+ *	  Cells of the family soft_: encodings that PostgreSQL computes on.
+ *	  crates/contract/src/soft.rs defines the layout; docs/families.md
+ *	  explains the encodings.
  *
- * No keys here, and no keeper: what cannot be computed on the encodings of a cell is refused,
- * with the name of the encoding that is missing.
+ * Neither keys nor the keeper are involved. What cannot be computed on the
+ * encodings of a cell is refused, with the name of the missing encoding.
  *
- * Invariants: a cell that is read was found to be whole; cells of different keys are never
- * compared, nor added.
+ * Invariants: cells are validated before they are used; cells with different
+ * keys are never compared or added.
  */
 #ifndef CFD_SOFT_SOFT_H
 #define CFD_SOFT_SOFT_H
@@ -17,14 +18,14 @@
 #include "nodes/primnodes.h"
 #include "wire/wire.h"
 
-/* types.c: code of a type soft_..., 0 for any other; type of a sum. */
+/* types.c: code of a type soft_..., or 0; properties of a type by its code. */
 extern uint8 cfd_soft_code(Oid type);
 extern Oid	cfd_soft_oid(uint8 code);
 extern int	cfd_soft_digits(uint8 code);
 extern uint8 cfd_soft_possible(uint8 code);
 extern uint8 cfd_soft_usual(uint8 code);
 
-/* modifier.c: what a type modifier says of a column. */
+/* modifier.c: contents of a column's type modifier. */
 static inline uint32
 cfd_soft_key(int32 typmod)
 {
@@ -43,12 +44,15 @@ cfd_soft_encodings(int32 typmod)
 	return typmod < 0 ? 0 : typmod >> CFD_SOFT_ENCODINGS_SHIFT;
 }
 
-/* The modifier of a column that has no key yet; with the encodings that a type has. */
+/*
+ * Completes the modifier of a column that has no key yet, with the default
+ * encodings of the type.
+ */
 extern int32 cfd_soft_completed(uint8 code, int32 typmod, uint32 key);
 /* Name of the lowest of these encodings. */
 extern const char *cfd_soft_encoding_name(uint8 encodings);
 
-/* A value, as far as it is looked at. */
+/* A decoded value, as far as it is needed. */
 typedef struct CfdSoft
 {
 	uint8		type;
@@ -57,22 +61,22 @@ typedef struct CfdSoft
 	uint32		key;
 	const unsigned char *sealed;
 	uint32		sealed_length;
-	const unsigned char *left;	/* NULL without order */
+	const unsigned char *left;	/* NULL without an order encoding */
 	const unsigned char *right;
 	int			digits;
-	const unsigned char *add;	/* NULL without addition */
+	const unsigned char *add;	/* NULL without an additive encoding */
 } CfdSoft;
 
-/* value.c: false for what is no value. */
+/* value.c: decodes a value. Returns false if it is malformed. */
 extern bool cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length);
-/* Of a stored cell; raises an error for what is none. */
+/* Decodes a stored cell. Raises an error if it is malformed. */
 extern CfdSoft cfd_soft_value(Datum cell);
-/* Raises an error unless both are of one type, shape and key. */
+/* Raises an error unless both have the same type, shape and key. */
 extern void cfd_soft_alike(const CfdSoft *a, const CfdSoft *b);
-/* Raises an error for an encoding that is missing. */
+/* Raises the error for a missing encoding. */
 extern void cfd_soft_missing(const CfdSoft *value, uint8 encoding) pg_attribute_noreturn();
 
-/* order.c: how the value of a left half compares with that of a right one. */
+/* order.c: compares the value of a left half with that of a right half. */
 extern int	cfd_soft_order(const unsigned char *left, const unsigned char *right, int digits);
 
 #endif

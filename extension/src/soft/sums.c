@@ -1,9 +1,10 @@
 /*
  * sums.c
- *	  sum() and avg() of the family soft_: adds masked values, and keeps which masks are in
- *	  the sum, as runs of consecutive identifiers.
+ *	  sum() and avg() of the family soft_. Adds masked values and records
+ *	  which masks the sum contains, as runs of consecutive identifiers.
  *
- * Invariant: the masks of a sum are those of all of its rows, each as often as its row.
+ * Invariant: a sum contains the masks of all its rows, each as often as its
+ * row.
  */
 #include "postgres.h"
 
@@ -19,7 +20,7 @@ typedef struct Run
 
 typedef struct Sum
 {
-	uint8		head[CFD_SOFT_HEADER_BYTES];	/* of the first value */
+	uint8		head[CFD_SOFT_HEADER_BYTES];	/* header of the first value */
 	uint64		count;
 	uint128 value;
 	Run		   *runs;
@@ -110,7 +111,10 @@ by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The masks, by number: each run has its last one once, and the one before it minus once. */
+/*
+ * Appends the masks in order of their numbers. A run contributes its last one
+ * with weight 1 and the one before its first with weight -1.
+ */
 static void
 append_masks(StringInfo out, const Sum *sum)
 {

@@ -1,6 +1,6 @@
 /*
  * types.c
- *	  The types of the family soft_ in this database: see soft.h.
+ *	  The types of the family soft_ in this database; see soft.h.
  *
  * Invariant: as in value/types.h.
  */

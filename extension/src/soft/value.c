@@ -1,8 +1,9 @@
 /*
  * value.c
- *	  Reads cells of the family soft_: see soft.h.
+ *	  Decoding of cells of the family soft_; see soft.h.
  *
- * Invariant: looks at no byte behind the cell's end, whatever the cell says.
+ * Invariant: no byte beyond the cell's end is read, whatever the cell
+ * contains.
  */
 #include "postgres.h"
 
@@ -49,7 +50,10 @@ cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length)
 		bytes += left + right;
 		length -= left + right;
 	}
-	/* What is compared with a column has no addition, even if the column has. */
+	/*
+	 * A value to compare with a column has no additive encoding, even if the
+	 * column has one.
+	 */
 	if (value->encodings & CFD_SOFT_ADD)
 	{
 		if (length != CFD_SOFT_ADD_BYTES)
