@@ -11,6 +11,7 @@ import contextlib
 
 import psycopg
 import pytest
+from waiting import until
 
 WAYS = {
     "row": "UPDATE emp SET pay = '{}' WHERE id = 2",
@@ -134,3 +135,33 @@ def test_older_copy_of_used_tickets(stack, emp, schema, attack):
     state, got = attempt(stack, schema, "row", ticket)
     attack.attempt("a used restore ticket with an older copy of what the keeper noted", got)
     assert state == "42501"
+
+
+def test_older_copies_of_all(stack, emp, schema, attack):
+    """Older copies of what was used and of the audit log, taken since the last checkpoint: the
+    keeper does not start with them, since the use was bound to the freshness counter."""
+    data = stack.data.parent / "keeper" / "data"
+    files = [data / "used-tickets", data / "audit"]
+    ticket = stack.ticket("app")
+    # So that there is something older of both.
+    assert attempt(stack, schema, "row", stack.ticket("app"))[0] is None
+    older = [file.read_bytes() for file in files]
+    assert attempt(stack, schema, "row", ticket)[0] is None
+    emp.execute("UPDATE emp SET pay = 100 WHERE id = 2")
+    stack.kill_keeper()
+    newest = [file.read_bytes() for file in files]
+    sizes = stack.log_sizes()
+    try:
+        for file, content in zip(files, older, strict=True):
+            file.write_bytes(content)
+        stack.start_keeper()
+        until(lambda: not stack.keeper_runs(), "the keeper does not start")
+        said = stack.logged_since(sizes)
+    finally:
+        attack.attempt("a used restore ticket with older copies of all files", stack.keeper_runs())
+        for file, content in zip(files, newest, strict=True):
+            file.write_bytes(content)
+        stack.start_keeper()
+    assert "Put the newest copy of the file back" in said
+    with stack.connect_app(options=f"-c search_path={schema}") as app:
+        assert app.execute("SELECT pay FROM emp ORDER BY id").fetchall() == [(5200,), (100,)]

@@ -267,6 +267,66 @@ def test_masks_and_views(emp):
         assert run(ann, shown).rows == [("Kimberley",)]
 
 
+def test_null_for_a_mask(emp):
+    """NULL in the place of a value, in each form in which a client gets values: simple and extended
+    queries, binary results, arrays, each format of COPY. Bug: an empty string, or no row at all."""
+    column = "public.emp.name"
+    assert emp.psql("boss", f"GRANT OWNER {column} TO ann") == ""
+    assert emp.psql("ann", f"SELECT confide.mask('{column}', 'null')") == ""
+    with emp.connect("ann") as ann, emp.connect("eve") as eve:
+        shown = "SELECT id, name FROM emp ORDER BY id"
+        assert run(ann, shown).rows == [("1", "Kimberley"), ("2", "Ann")]
+        assert run(eve, shown).rows == [("1", None), ("2", None)]
+        for binary in False, True:
+            with eve.cursor(binary=binary) as cursor:
+                rows = cursor.execute("SELECT id, name FROM emp WHERE id = %s", [1]).fetchall()
+                assert rows == [(1, None)]
+                [(found,)] = cursor.execute("SELECT ARRAY[name, name] FROM emp WHERE id = 1")
+                assert found == [None, None]
+        for form in "TEXT, NULL 'none'", "CSV":
+            with eve.cursor().copy(f"COPY (SELECT 'x', name FROM emp) TO STDOUT ({form})") as copy:
+                lines = bytes().join(copy).decode().splitlines()
+            assert lines == {"C": ["x,", "x,"]}.get(form[0], ["x\tnone"] * 2)
+        with eve.cursor().copy("COPY emp (name) TO STDOUT (FORMAT BINARY)") as copy:
+            copy.set_types(["text"])
+            assert list(copy.rows()) == [(None,), (None,)]
+        # There is a value all the same, and nothing else is done with it.
+        assert run(eve, "SELECT count(*) FROM emp WHERE name IS NULL").rows == [("0",)]
+        assert run(eve, "SELECT coalesce(name, 'x') FROM emp").sqlstate in (None, "42501")
+        assert run(eve, "SELECT id FROM emp WHERE name = 'Ann'").sqlstate == "42501"
+        assert run(eve, "SELECT name || 'x' FROM emp").sqlstate == "42501"
+
+
+def test_renamed(emp):
+    """An owner, viewers and masks go with a column that its client renames, and with its table;
+    commands by the new name are about the values that there are. Bug: GRANT OWNER by the new name
+    is about no value, and everybody goes on seeing them."""
+    with emp.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS renamed, renamed_2")
+        app.execute("CREATE TABLE renamed (id int, pay enc_int4, tax enc_int4)")
+        app.execute("INSERT INTO renamed VALUES (1, 5200, 7)")
+        app.execute("ALTER TABLE renamed RENAME pay TO salary")
+        app.execute("ALTER TABLE renamed RENAME TO renamed_2")
+    shown = "SELECT salary, tax FROM renamed_2"
+    with emp.connect("ann") as ann, emp.connect("bob") as bob, emp.connect("eve") as eve:
+        assert run(eve, shown).rows == [("5200", "7")]
+        assert emp.psql("boss", "GRANT OWNER public.renamed_2.salary TO ann") == ""
+        assert [run(c, shown).rows for c in (ann, eve)] == [[("5200", "7")], [("0", "7")]]
+        assert run(ann, "GRANT VIEWER ON public.renamed_2.salary TO bob").sqlstate is None
+        assert run(bob, shown).rows == [("5200", "7")]
+        assert run(eve, "SELECT sum(salary) FROM renamed_2").sqlstate == "42501"
+        assert run(eve, "GRANT VIEWER ON public.renamed_2.salary TO eve").sqlstate == "42501"
+        # Values that come into a new partition bear the new name.
+        assert run(ann, "ALTER TABLE renamed_2 ALTER salary TYPE enc_int8").sqlstate is None
+        assert run(ann, "INSERT INTO renamed_2 VALUES (2, 5300, 8)").sqlstate is None
+        both = shown + " ORDER BY id"
+        assert run(eve, both).rows == [("0", "7"), ("0", "8")]
+        assert run(bob, both).rows == [("5200", "7"), ("5300", "8")]
+        assert run(ann, "REVOKE VIEWER ON public.renamed_2.salary FROM bob").sqlstate is None
+        assert run(bob, both).rows == [("0", "7"), ("0", "8")]
+        assert run(ann, "DROP TABLE renamed_2").sqlstate is None
+
+
 def test_noise(emp):
     """Numbers that are a little off, and stay so, however often somebody asks."""
     with emp.stack.connect_app() as app:
@@ -339,7 +399,8 @@ def test_created(emp):
 def test_created_without_a_word(emp):
     """With creators_own that holds of all protected columns."""
     with emp.stack.connect_app() as app:
-        app.execute("DROP TABLE IF EXISTS mine")
+        app.execute("DROP TABLE IF EXISTS mine, made, into_it")
+        app.execute("DROP MATERIALIZED VIEW IF EXISTS kept")
     settings = {
         "CONFIDE_KEEPER_REQUIRE_GRANTS": "true",
         "CONFIDE_KEEPER_ADMINISTRATORS": "boss",
@@ -354,6 +415,18 @@ def test_created_without_a_word(emp):
             assert run(ann, "SELECT pay FROM mine WHERE pay > 1").rows == [("5",)]
             assert run(eve, "SELECT pay FROM mine").rows == [("0",)]
             assert run(eve, "SELECT sum(pay) FROM mine").sqlstate == "42501"
+            # Nor does a copy of it lose its owner.
+            for sql in (
+                "CREATE TABLE made AS SELECT id, pay + 1 AS more FROM mine",
+                "SELECT id, pay AS more INTO into_it FROM mine",
+                "CREATE MATERIALIZED VIEW kept AS SELECT id, pay AS more FROM mine",
+            ):
+                assert run(ann, sql).sqlstate is None
+            for name in "made", "into_it", "kept":
+                assert run(ann, f"GRANT SELECT ON {name} TO PUBLIC").sqlstate is None
+                assert run(ann, f"SELECT id FROM {name} WHERE more > 1").rows == [("1",)]
+                assert run(eve, f"SELECT more FROM {name}").rows == [("0",)]
+                assert run(eve, f"SELECT sum(more) FROM {name}").sqlstate == "42501"
             # A temporary table is the session's.
             assert run(ann, "CREATE TEMP TABLE t AS SELECT pay FROM mine").sqlstate is None
             assert run(ann, "SELECT sum(pay) FROM t").rows == [("5",)]
@@ -372,6 +445,7 @@ def test_older_copy(emp):
     assert emp.psql("boss", "GRANT OWNER public.emp.tax TO ann") == ""
     assert emp.psql("ann", "GRANT VIEWER ON public.emp.tax TO eve") == ""
     older = file.read_bytes()
+    log = file.with_name("audit").read_bytes()
     assert emp.psql("ann", "REVOKE VIEWER ON public.emp.tax FROM eve") == ""
     newest = file.read_bytes()
     emp.stack.kill_keeper()
@@ -381,6 +455,16 @@ def test_older_copy(emp):
         emp.stack.start_keeper(**settings)
         until(lambda: not emp.stack.keeper_runs(), "the keeper does not start")
         assert "is older than the audit log" in emp.stack.logged_since(sizes)
+        # With the audit log as old as the file: the freshness counter knows better, also before
+        # the next checkpoint.
+        audit = file.with_name("audit")
+        whole = audit.read_bytes()
+        audit.write_bytes(log)
+        sizes = emp.stack.log_sizes()
+        emp.stack.start_keeper(**settings)
+        until(lambda: not emp.stack.keeper_runs(), "the keeper does not start")
+        assert "Put the newest copy of the file back" in emp.stack.logged_since(sizes)
+        audit.write_bytes(whole)
     finally:
         if emp.stack.keeper_runs():
             emp.stack.kill_keeper()

@@ -1,12 +1,12 @@
 //! Arrays of protected values: every element is an envelope. Structure (bounds,
 //! dimensions, NULLs) stays as it is.
-use crate::Failure;
+use crate::{Failure, Shown};
 
 /// Maps the elements of an array in its text format (`{1,NULL,"a b"}`).
 pub(crate) fn map_text(
     text: &[u8],
     out: &mut Vec<u8>,
-    mut map: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Failure>,
+    mut map: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Shown, Failure>,
 ) -> Result<(), Failure> {
     let bad = || Failure::new("22P02", "malformed array literal");
     let mut at = 0;
@@ -30,8 +30,10 @@ pub(crate) fn map_text(
                     out.extend_from_slice(&element);
                 } else {
                     mapped.clear();
-                    map(&element, &mut mapped)?;
-                    write_element(&mapped, out);
+                    match map(&element, &mut mapped)? {
+                        Shown::Value => write_element(&mapped, out),
+                        Shown::Null => out.extend_from_slice(b"NULL"),
+                    }
                 }
                 at = next;
             }
@@ -114,7 +116,7 @@ pub(crate) fn map_binary(
     bytes: &[u8],
     element_oid: u32,
     out: &mut Vec<u8>,
-    mut map: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Failure>,
+    mut map: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Shown, Failure>,
 ) -> Result<(), Failure> {
     let bad = || Failure::new("22P03", "invalid array in binary format");
     let (head, mut rest) = bytes.split_at_checked(12).ok_or_else(bad)?;
@@ -140,7 +142,16 @@ pub(crate) fn map_binary(
         let length = usize::try_from(length).map_err(|_| bad())?;
         let (element, tail) = rest.split_at_checked(length).ok_or_else(bad)?;
         rest = tail;
-        with_length(out, |out| map(element, out))?;
+        let at = out.len();
+        let mut shown = Shown::Value;
+        with_length(out, |out| {
+            shown = map(element, out)?;
+            Ok(())
+        })?;
+        if shown == Shown::Null {
+            out.truncate(at);
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+        }
     }
     Ok(())
 }
@@ -169,7 +180,10 @@ mod tests {
         let mut out = Vec::new();
         map_text(text.as_bytes(), &mut out, |e, out| {
             out.extend_from_slice(&e.to_ascii_uppercase());
-            Ok(())
+            Ok(match e {
+                b"hidden" => Shown::Null,
+                _ => Shown::Value,
+            })
         })
         .unwrap();
         String::from_utf8(out).unwrap()
@@ -183,6 +197,7 @@ mod tests {
         );
         assert_eq!(upper("[0:1]={{a},{b}}"), "[0:1]={{A},{B}}");
         assert_eq!(upper("{\"x\\\"y\", z }"), "{\"X\\\"Y\", Z}");
+        assert_eq!(upper("{a,hidden,{hidden}}"), "{A,NULL,{NULL}}");
         assert_eq!(upper("{}"), "{}");
         assert_eq!(upper("{\"\"}"), "{\"\"}");
     }
@@ -199,15 +214,18 @@ mod tests {
         map_binary(&bytes, 77, &mut out, |e, out| {
             out.extend_from_slice(e);
             out.push(b'!');
-            Ok(())
+            Ok(Shown::Value)
         })
         .unwrap();
         assert_eq!(out[8..12], 77_u32.to_be_bytes());
         assert_eq!(out[20..26], [0, 0, 0, 2, b'a', b'!']);
         assert_eq!(out[26..], (-1_i32).to_be_bytes());
+        let mut out = Vec::new();
+        map_binary(&bytes, 77, &mut out, |_, _| Ok(Shown::Null)).unwrap();
+        assert_eq!(out[20..], [255; 8]);
         for length in 0..bytes.len() - 4 {
             let mut out = Vec::new();
-            let _ = map_binary(&bytes[..length], 77, &mut out, |_, _| Ok(()));
+            let _ = map_binary(&bytes[..length], 77, &mut out, |_, _| Ok(Shown::Value));
         }
     }
 }

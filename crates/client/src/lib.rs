@@ -32,4 +32,4 @@ pub use error::Failure;
 pub use handshake::{Handshake, Offer};
 pub use lease::Due;
 pub use session::{LiteralCache, Session, TEXT};
-pub use types::{Protected, TypeMap};
+pub use types::{Protected, Shown, TypeMap};

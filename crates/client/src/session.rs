@@ -14,7 +14,7 @@ use crate::carried::{self, Carried};
 use crate::delivered::Delivered;
 use crate::lease::{Due, Term};
 use crate::soft::{self, Keyring};
-use crate::{Failure, Offer, Protected, TypeMap, array, blame};
+use crate::{Failure, Offer, Protected, Shown, TypeMap, array, blame};
 
 /// Settings that text formats depend on; the server reports them.
 const FOLLOWED: [&str; 5] = [
@@ -301,11 +301,13 @@ impl Session {
             (Protected::Scalar(code), _) => self.seal_scalar(code, format, value, out),
             (Protected::Array(code), TEXT) => array::map_text(value, out, |element, out| {
                 self.seal_scalar(code, TEXT, element, out)
+                    .map(|()| Shown::Value)
             }),
             (Protected::Array(code), _) => {
                 let twin = self.twin(code)?;
                 array::map_binary(value, twin, out, |element, out| {
                     self.seal_scalar(code, format, element, out)
+                        .map(|()| Shown::Value)
                 })
             }
             (Protected::Soft(code, Some(column)), _) => {
@@ -342,6 +344,7 @@ impl Session {
             }
             Protected::Array(code) if self.restoring => array::map_text(value, out, |one, out| {
                 self.seal_row(Protected::Scalar(code), TEXT, one, out)
+                    .map(|()| Shown::Value)
             }),
             _ => self.seal(target, format, value, out),
         }
@@ -406,32 +409,35 @@ impl Session {
         code: TypeCode,
         field: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Shown, Failure> {
         self.open_envelope(code, field, TEXT, out)
     }
 
-    /// Appends the value of a result's field in the format that it came in.
+    /// Appends the value of a result's field in the format that it came in. Nothing of one that is
+    /// NULL to this client.
     pub fn open(
         &self,
         source: Protected,
         format: i16,
         field: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Shown, Failure> {
         match (source, format) {
             (Protected::Scalar(code), _) => self.open_scalar(code, format, field, out),
-            (Protected::Soft(code, _), _) => self.decode(code, format, field, out),
-            (Protected::Array(code), TEXT) => array::map_text(field, out, |element, out| {
-                self.open_scalar(code, TEXT, element, out)
-            }),
+            (Protected::Soft(code, _), _) => {
+                self.decode(code, format, field, out).map(|()| Shown::Value)
+            }
+            (Protected::Array(code), TEXT) => {
+                let open = |one: &[u8], out: &mut Vec<u8>| self.open_scalar(code, TEXT, one, out);
+                array::map_text(field, out, open).map(|()| Shown::Value)
+            }
             (Protected::Array(code), _) => {
-                array::map_binary(field, code.plain_oid(), out, |element, out| {
-                    self.open_scalar(code, format, element, out)
-                })
+                let open = |one: &[u8], out: &mut Vec<u8>| self.open_scalar(code, format, one, out);
+                array::map_binary(field, code.plain_oid(), out, open).map(|()| Shown::Value)
             }
             (Protected::Quoting, _) => {
                 self.open_quoted(field, out);
-                Ok(())
+                Ok(Shown::Value)
             }
         }
     }
@@ -457,10 +463,12 @@ impl Session {
             let mut value = Vec::new();
             let opened = match prefix == TEXT_PREFIX.as_bytes() {
                 true => self.open_untyped(TEXT, quoted, &mut value),
-                false => self.decode_any(quoted, &mut value),
+                false => self.decode_any(quoted, &mut value).map(|()| Shown::Value),
             };
-            if opened.is_err() {
-                value = quoted.to_vec();
+            match opened {
+                Ok(Shown::Value) => {}
+                Ok(Shown::Null) => value = b"NULL".to_vec(),
+                Err(_) => value = quoted.to_vec(),
             }
             // Within a literal a quote is doubled, as the server would have done.
             let literal = before.last() == Some(&b'\'');
@@ -482,7 +490,7 @@ impl Session {
         format: i16,
         field: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Shown, Failure> {
         let mut binary = Vec::new();
         let claimed = if format == TEXT {
             if !format::looks_like_text(field) || format::from_text(field, &mut binary).is_err() {
@@ -497,7 +505,7 @@ impl Session {
             Some(code) => self.open_scalar(code, format, field, out),
             None => {
                 out.extend_from_slice(field);
-                Ok(())
+                Ok(Shown::Value)
             }
         }
     }
@@ -508,7 +516,7 @@ impl Session {
         format: i16,
         field: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Shown, Failure> {
         if format != TEXT {
             return self.open_envelope(code, field, format, out);
         }
@@ -524,15 +532,19 @@ impl Session {
         envelope: &[u8],
         format: i16,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Shown, Failure> {
         let (_, opener) = self.keys()?;
         let mut plain = Vec::with_capacity(envelope.len());
-        let opened = describe(&self.delivered.open(opener, envelope, &mut plain)?);
+        let envelope = self.delivered.open(opener, envelope, &mut plain)?;
+        let opened = describe(&envelope);
         if opened.0.map(TypeCode::stored) != Some(code.stored()) {
             return Err(Failure::new(
                 "XX001",
                 "confide: envelope is of another type than its column",
             ));
+        }
+        if envelope.is_null() {
+            return Ok(Shown::Null);
         }
         match (opened.1, format == TEXT) {
             (true, true) | (false, false) => out.extend_from_slice(&plain),
@@ -549,7 +561,7 @@ impl Session {
                 out.extend_from_slice(&values::encode_binary(&value));
             }
         }
-        Ok(())
+        Ok(Shown::Value)
     }
 
     fn keys(&self) -> Result<&(Sealer, Opener), Failure> {

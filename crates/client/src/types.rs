@@ -5,6 +5,15 @@ use std::collections::HashMap;
 use contract::TypeCode;
 use contract::soft;
 
+/// What a client is shown of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// What was appended.
+    Value,
+    /// NULL: there is a value, and the column's owner shows it to others so.
+    Null,
+}
+
 /// OID of the plain type `text`.
 pub(crate) const TEXT_OID: u32 = TypeCode::Text.plain_oid();
 

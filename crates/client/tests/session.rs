@@ -81,7 +81,7 @@ fn delivery_envelopes() {
     });
     let open = |bytes: &[u8], target| {
         let mut out = Vec::new();
-        session.open(target, 1, bytes, &mut out).map(|()| out)
+        session.open(target, 1, bytes, &mut out).map(|_| out)
     };
     // No key has come; nor does one that was sealed for another session.
     assert!(open(&sealed[0], int4).is_err());

@@ -76,6 +76,9 @@ pub const FLAG_GRANT: u8 = 8;
 pub const FLAG_HOME: u8 = 16;
 /// Flag: the key of the value's column comes with it. Envelopes of the keeper for a session only.
 pub const FLAG_KEYED: u8 = 32;
+/// Flag: there is a value, and who asks is shown NULL instead (docs/security.md, "Owners and
+/// viewers"); the plaintext is empty. Envelopes of the keeper for a session only.
+pub const FLAG_NULL: u8 = 64;
 
 /// Who made an envelope, and so, under which key it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

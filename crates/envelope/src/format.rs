@@ -4,8 +4,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
 use contract::envelope::{
     BATCH_MAX, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_GRANT, FLAG_HANDLE, FLAG_HOME,
-    FLAG_KEYED, FLAG_TEXT, HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES,
-    TEXT_PREFIX,
+    FLAG_KEYED, FLAG_NULL, FLAG_TEXT, HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES, Origin,
+    TAG_BYTES, TEXT_PREFIX,
 };
 
 use crate::Error;
@@ -13,7 +13,8 @@ use crate::Error;
 /// Where a value belongs: its database, then its column.
 pub type Home = [u8; HOME_BYTES];
 
-const FLAGS: u8 = FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT | FLAG_HOME | FLAG_KEYED;
+const FLAGS: u8 =
+    FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT | FLAG_HOME | FLAG_KEYED | FLAG_NULL;
 
 /// The next bytes.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Error> {
@@ -57,6 +58,7 @@ impl<'a> Envelope<'a> {
         if flags & !FLAGS != 0
             || (flags & FLAG_HOME != 0 && origin != Origin::Export)
             || (flags & FLAG_KEYED != 0 && (origin != Origin::Keeper || flags != FLAG_KEYED))
+            || (flags & FLAG_NULL != 0 && (origin != Origin::Keeper || flags != FLAG_NULL))
             || (flags != 0 && origin == Origin::Delivery)
             || (grant && (origin != Origin::Client || flags != FLAG_GRANT | FLAG_TEXT))
         {
@@ -108,6 +110,11 @@ impl<'a> Envelope<'a> {
     /// Whether the key of the value's column comes before the value.
     pub fn is_keyed(&self) -> bool {
         self.flags & FLAG_KEYED != 0
+    }
+
+    /// Whether NULL is shown, and no value.
+    pub fn is_null(&self) -> bool {
+        self.flags & FLAG_NULL != 0
     }
 
     /// Whether the plaintext is in the type's text format.

@@ -184,6 +184,11 @@ impl Inner {
             let all = self.aliases.0.entry(column_id(column)).or_default();
             all.extend(of.iter().map(column_id));
         }
+        let named = grant
+            .aliases
+            .iter()
+            .flat_map(|(c, of)| of.iter().chain([c]));
+        named.for_each(|column| self.name(column));
         for entry in &grant.entries {
             let live = Live::of(entry, &self.aliases);
             if !self.live.entries.contains(&live) {
@@ -308,6 +313,21 @@ impl Standing {
     /// What a column is called, as far as anybody has said.
     pub fn name_of(&self, column: &ColumnId) -> Option<Column> {
         self.read().names.get(column).cloned()
+    }
+
+    /// What a column stands for besides itself, also by way of others: its former names, mostly.
+    pub fn former(&self, column: &ColumnId) -> Vec<ColumnId> {
+        let inner = self.read();
+        let mut found: Vec<ColumnId> = Vec::new();
+        let mut open = vec![*column];
+        while let Some(next) = open.pop() {
+            if !found.contains(&next) {
+                found.push(next);
+                open.extend(inner.aliases.0.get(&next).into_iter().flatten());
+            }
+        }
+        found.retain(|other| other != column);
+        found
     }
 
     /// Whether a column is another one by another name, that of a child or a former one.

@@ -1,6 +1,6 @@
 //! Masks: what is shown of a column to who may not see it.
 //!
-//! Invariant: whatever happens, something of the value's type is shown, and not the value.
+//! Invariant: whatever happens, something of the value's type or NULL is shown, and not the value.
 
 use contract::TypeCode;
 use values::{Env, Value};
@@ -10,6 +10,8 @@ use values::{Env, Value};
 pub enum Mask {
     /// The type's own.
     Default,
+    /// NULL.
+    Null,
     /// Always this.
     Constant(String),
     /// So many first and last letters, and this between them.
@@ -19,7 +21,7 @@ pub enum Mask {
 }
 
 impl Mask {
-    /// Reads `default`, `constant(text)`, `partial(2,text,4)` or `noise(100)`.
+    /// Reads `default`, `null`, `constant(text)`, `partial(2,text,4)` or `noise(100)`.
     pub fn read(text: &str) -> Option<Mask> {
         let text = text.trim();
         let inside = |name: &str| {
@@ -30,6 +32,9 @@ impl Mask {
         let bare = |text: &str| text.trim().trim_matches('\'').to_owned();
         if text == "default" {
             return Some(Mask::Default);
+        }
+        if text == "null" {
+            return Some(Mask::Null);
         }
         if let Some(text) = inside("constant") {
             return Some(Mask::Constant(bare(text)));
@@ -47,14 +52,18 @@ impl Mask {
     pub fn text(&self) -> String {
         match self {
             Mask::Default => "default".into(),
+            Mask::Null => "null".into(),
             Mask::Constant(text) => format!("constant({text})"),
             Mask::Partial(first, middle, last) => format!("partial({first},{middle},{last})"),
             Mask::Noise(most) => format!("noise({most})"),
         }
     }
 
-    /// What is shown in the place of a value. Noise comes from the key.
-    pub fn apply(&self, value: &Value, key: &[u8; 16], env: &Env) -> Value {
+    /// What is shown in the place of a value; none: NULL. Noise comes from the key.
+    pub fn apply(&self, value: &Value, key: &[u8; 16], env: &Env) -> Option<Value> {
+        if *self == Mask::Null {
+            return None;
+        }
         let t = value.type_code();
         let shown = match (self, value) {
             (Mask::Constant(text), _) => values::parse_text(t, -1, text.as_bytes(), env).ok(),
@@ -76,7 +85,7 @@ impl Mask {
         };
         let own = || values::parse_text(t, -1, usual(t).as_bytes(), env).ok();
         // Each type reads its own; were it not so, nothing of the value would show.
-        shown.or_else(own).unwrap_or(Value::Bool(false))
+        Some(shown.or_else(own).unwrap_or(Value::Bool(false)))
     }
 }
 
@@ -154,7 +163,7 @@ mod tests {
         let env = Env::default();
         let shown = |rule: &str, text: &str| {
             let mask = Mask::read(rule)
-                .map(|m| m.apply(&Value::Text(text.as_bytes().into()), &[1; 16], &env));
+                .and_then(|m| m.apply(&Value::Text(text.as_bytes().into()), &[1; 16], &env));
             mask.map(|v| String::from_utf8_lossy(&values::format_text(&v, &env)).into_owned())
         };
         assert_eq!(shown("default", "Kim").as_deref(), Some("XXXX"));
@@ -166,6 +175,9 @@ mod tests {
         assert_eq!(shown("partial(2,'XX',4)", "012345").as_deref(), Some("XX"));
         assert_eq!(shown("constant(hidden)", "Kim").as_deref(), Some("hidden"));
         assert_eq!(shown("noise", "Kim"), None);
+        assert_eq!(Mask::read(" null "), Some(Mask::Null));
+        assert_eq!(Mask::Null.text(), "null");
+        assert_eq!(shown("null", "Kim"), None);
         assert_eq!(shown("noise(5)", "Kim").as_deref(), Some("XXXX"));
         for t in TypeCode::ALL {
             assert!(
@@ -183,7 +195,7 @@ mod tests {
         let mask = Mask::read("noise( 10 )").unwrap_or(Mask::Default);
         assert_eq!(mask.text(), "noise(10)");
         let shown = |n: i32, key: u8| match mask.apply(&Value::Int4(n), &[key; 16], &env) {
-            Value::Int4(n) => n,
+            Some(Value::Int4(n)) => n,
             _ => i32::MIN,
         };
         let all: Vec<i32> = (0..100).map(|n| shown(n, 1) - n).collect();
@@ -197,13 +209,17 @@ mod tests {
             (Value::Bool(true), "f"),
             (Value::Float8(f64::NAN), "0"),
         ] {
-            let shown = values::format_text(&mask.apply(&value, &[1; 16], &env), &env);
+            let shown = mask.apply(&value, &[1; 16], &env);
+            let shown = shown
+                .map(|v| values::format_text(&v, &env))
+                .unwrap_or_default();
             assert_eq!(String::from_utf8_lossy(&shown), text);
         }
         for t in [TypeCode::Numeric, TypeCode::Date, TypeCode::Timestamptz] {
             let value = values::parse_text(t, -1, usual(t).as_bytes(), &env);
             let value = value.unwrap_or(Value::Bool(false));
-            assert_eq!(mask.apply(&value, &[1; 16], &env).type_code(), t);
+            let shown = mask.apply(&value, &[1; 16], &env);
+            assert_eq!(shown.map(|v| v.type_code()), Some(t));
         }
     }
 }

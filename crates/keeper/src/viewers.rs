@@ -118,6 +118,12 @@ impl Viewers {
         self.any.load(Ordering::Acquire)
     }
 
+    /// Whether a column was claimed by this name.
+    pub fn has(&self, column: &ColumnId) -> bool {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        rules.by_column.contains_key(column)
+    }
+
     /// What somebody is shown instead of a column's values; none: what they are.
     pub fn hides(&self, column: &ColumnId, name: &str) -> Option<Mask> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);

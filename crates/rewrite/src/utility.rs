@@ -265,7 +265,12 @@ impl Infer<'_> {
             return Extra::default();
         };
         self.visit_options(Some(into));
-        self.new_relation(relation, cols, &into.col_names, 'r')
+        let made = self.new_relation(relation, cols, &into.col_names, 'r');
+        self.authority.creating = made.effects.iter().find_map(|effect| match effect {
+            Effect::Relation(relation) => Some(relation.clone()),
+            _ => None,
+        });
+        made
     }
 
     fn view(&mut self, v: &ViewStmt) -> Res<Extra> {

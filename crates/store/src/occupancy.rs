@@ -2,7 +2,12 @@
 //! words that have room. Free slots are reused lowest first, so that the FIDs of
 //! a column stay dense.
 //!
-//! Invariant: bit w of `open` is set exactly if word w of `taken` has a zero bit.
+//! A slot whose value was swept *rests*: it is free, and is not given out before a checkpoint holds
+//! that it is (docs/durability.md, "Swept slots rest").
+//!
+//! Invariant: bit w of `open` is set exactly if word w of `taken` has a zero bit that does not rest.
+
+use std::collections::BTreeMap;
 
 const BITS: u64 = 64;
 /// Slots of one chunk ([`crate::chunks`]).
@@ -15,6 +20,10 @@ pub(crate) struct Occupancy {
     /// No word of `open` below this one has a bit set.
     hint: usize,
     count: u64,
+    /// Slots that rest, by word: those that came to rest since the checkpoint under way began ...
+    resting: BTreeMap<usize, u64>,
+    /// ... and before.
+    aging: BTreeMap<usize, u64>,
 }
 
 fn place(slot: u64) -> (usize, u64) {
@@ -41,6 +50,7 @@ impl Occupancy {
             if *word != 0 {
                 let at = self.hint as u64 * BITS + u64::from(word.trailing_zeros());
                 let taken = self.taken.get(at as usize).copied().unwrap_or(0);
+                let taken = taken | self.rest_of(at as usize);
                 return at * BITS + u64::from(taken.trailing_ones());
             }
             self.hint += 1;
@@ -66,14 +76,63 @@ impl Occupancy {
             return false;
         };
         *word |= bit;
+        let full = *word;
         self.count += 1;
-        if *word == u64::MAX {
+        for rest in [&mut self.resting, &mut self.aging] {
+            if let Some(bits) = rest.get_mut(&at) {
+                *bits &= !bit;
+            }
+        }
+        if full | self.rest_of(at) == u64::MAX {
             let (word, open) = place(at as u64);
             if let Some(w) = self.open.get_mut(word) {
                 *w &= !open;
             }
         }
         true
+    }
+
+    /// The slots of a word that rest.
+    #[inline]
+    fn rest_of(&self, at: usize) -> u64 {
+        if self.resting.is_empty() && self.aging.is_empty() {
+            return 0;
+        }
+        let bits = |rest: &BTreeMap<usize, u64>| rest.get(&at).copied().unwrap_or(0);
+        bits(&self.resting) | bits(&self.aging)
+    }
+
+    /// Frees a slot, which rests until a checkpoint that begins later is there. False if it is free
+    /// already.
+    pub(crate) fn rest(&mut self, slot: u64) -> bool {
+        let (at, bit) = place(slot);
+        let Some(word) = self.taken.get_mut(at).filter(|w| **w & bit != 0) else {
+            return false;
+        };
+        *word &= !bit;
+        self.count -= 1;
+        *self.resting.entry(at).or_default() |= bit;
+        true
+    }
+
+    /// A checkpoint begins: it will hold that the slots that rest now are free.
+    pub(crate) fn age(&mut self) {
+        for (at, bits) in std::mem::take(&mut self.resting) {
+            *self.aging.entry(at).or_default() |= bits;
+        }
+    }
+
+    /// It is there: they may be given out.
+    pub(crate) fn wake(&mut self) {
+        for (at, bits) in std::mem::take(&mut self.aging) {
+            let (word, open) = place(at as u64);
+            if bits != 0
+                && let Some(w) = self.open.get_mut(word)
+            {
+                *w |= open;
+                self.hint = self.hint.min(word);
+            }
+        }
     }
 
     /// Frees a slot. False if it is free already.
@@ -130,21 +189,47 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against a set: lowest free slot first, nothing taken twice.
+        /// Against sets: lowest free slot first that does not rest, nothing taken twice.
         #[test]
-        fn like_a_set(steps in proptest::collection::vec((any::<bool>(), 0u64..700), 0..2000)) {
+        fn like_a_set(steps in proptest::collection::vec((0u8..8, 0u64..700), 0..2000)) {
             let mut real = Occupancy::default();
             let mut model = BTreeSet::new();
-            for (add, slot) in steps {
-                if add {
-                    let lowest = (0..).find(|s| !model.contains(s)).unwrap_or(0);
-                    let next = real.next();
-                    prop_assert_eq!(next, lowest);
-                    prop_assert!(real.take(next));
-                    prop_assert!(!real.take(next));
-                    model.insert(next);
-                } else {
-                    prop_assert_eq!(real.free(slot), model.remove(&slot));
+            let (mut resting, mut aging) = (BTreeSet::new(), BTreeSet::new());
+            for (step, slot) in steps {
+                match step {
+                    0 => {
+                        real.age();
+                        aging.append(&mut resting);
+                    }
+                    1 => {
+                        real.wake();
+                        aging.clear();
+                    }
+                    2 => {
+                        let was = model.remove(&slot);
+                        prop_assert_eq!(real.rest(slot), was);
+                        if was {
+                            resting.insert(slot);
+                        }
+                    }
+                    // A redo record puts a value there, whether it rests or not.
+                    3 => {
+                        prop_assert_eq!(real.take(slot), model.insert(slot));
+                        resting.remove(&slot);
+                        aging.remove(&slot);
+                    }
+                    4 => prop_assert_eq!(real.free(slot), model.remove(&slot)),
+                    _ => {
+                        let used = |s: &u64| {
+                            model.contains(s) || resting.contains(s) || aging.contains(s)
+                        };
+                        let lowest = (0..).find(|s| !used(s)).unwrap_or(0);
+                        let next = real.next();
+                        prop_assert_eq!(next, lowest);
+                        prop_assert!(real.take(next));
+                        prop_assert!(!real.take(next));
+                        model.insert(next);
+                    }
                 }
                 prop_assert_eq!(real.count(), model.len() as u64);
                 prop_assert_eq!(real.has(slot), model.contains(&slot));

@@ -61,8 +61,8 @@ impl Inner {
         }
     }
 
-    /// Only for segments that are present.
-    fn clear(&mut self, slot: u64) -> bool {
+    /// Only for segments that are present. The slot rests, or not.
+    fn clear(&mut self, slot: u64, rests: bool) -> bool {
         if !self.taken.has(slot) {
             return false;
         }
@@ -71,7 +71,10 @@ impl Inner {
             return false;
         };
         data.clear(slot - first_slot(segment), account);
-        self.taken.free(slot);
+        match rests {
+            true => self.taken.rest(slot),
+            false => self.taken.free(slot),
+        };
         self.dirty.mark(slot);
         true
     }
@@ -284,10 +287,34 @@ impl Partition {
 
     /// Frees a slot. False if nothing was in it, or its segment cannot be read back.
     pub fn free(&self, slot: u64, note: impl FnOnce(Fid)) -> bool {
+        self.clear(slot, false, note)
+    }
+
+    /// As [`Partition::free`], of a value that redo records may bring back: the slot takes no other
+    /// one before a checkpoint that begins later.
+    pub fn sweep(&self, slot: u64, note: impl FnOnce(Fid)) -> bool {
+        self.clear(slot, true, note)
+    }
+
+    /// A checkpoint begins, which will hold what was swept before.
+    pub fn age(&self) {
+        if let Some(inner) = lock::write(&self.inner).as_mut() {
+            inner.taken.age();
+        }
+    }
+
+    /// The checkpoint is there: what was swept before it began may be used again.
+    pub fn wake(&self) {
+        if let Some(inner) = lock::write(&self.inner).as_mut() {
+            inner.taken.wake();
+        }
+    }
+
+    fn clear(&self, slot: u64, rests: bool, note: impl FnOnce(Fid)) -> bool {
         let freed = self.change(
             |_| slot,
             |inner, slot| {
-                let cleared = inner.clear(slot);
+                let cleared = inner.clear(slot, rests);
                 if cleared {
                     note(Fid::new(self.number, slot));
                 }
@@ -448,7 +475,7 @@ impl Partition {
         let inner = guard.as_mut().ok_or_else(error::unresolved)?;
         let before = std::mem::take(&mut inner.dirty);
         let result = image::read(inner.key.layout, segment, bytes, |slot, value| {
-            inner.clear(slot);
+            inner.clear(slot, false);
             inner.put(slot, value)
         });
         inner.dirty = before;

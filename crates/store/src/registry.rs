@@ -239,6 +239,12 @@ impl Store {
             .is_some_and(|p| p.free(fid.slot(), |fid| self.journal.freed(fid)))
     }
 
+    /// As [`Store::free`], of a value that was swept: its slot rests.
+    pub fn sweep(&self, fid: Fid) -> bool {
+        self.get(fid.partition())
+            .is_some_and(|p| p.sweep(fid.slot(), |fid| self.journal.freed(fid)))
+    }
+
     /// Numbers and statistics of all partitions in use, by number.
     pub fn statistics(&self) -> Vec<(u32, PartitionStatistics)> {
         let mut numbers: Vec<u32> = self.names().by_key.values().copied().collect();

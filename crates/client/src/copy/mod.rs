@@ -12,7 +12,7 @@ mod text;
 
 use rewrite::{CopyPlan, Direction, Format, Header};
 
-use crate::{Failure, Protected, Session};
+use crate::{Failure, Protected, Session, Shown};
 pub use refused::{Refused, without_data};
 use sheet::Sheet;
 
@@ -102,11 +102,11 @@ impl Shape {
         format: i16,
         value: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Shown, Failure> {
         match (self.direction, target) {
-            (Direction::From, Target::Typed(target)) => {
-                session.seal_row(target, format, value, out)
-            }
+            (Direction::From, Target::Typed(target)) => session
+                .seal_row(target, format, value, out)
+                .map(|()| Shown::Value),
             (Direction::To, Target::Typed(target)) => session.open(target, format, value, out),
             (Direction::To, Target::Untyped) => session.open_untyped(format, value, out),
             (Direction::From, Target::Untyped) => Err(Failure::new(

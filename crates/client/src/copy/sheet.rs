@@ -12,7 +12,7 @@ use rewrite::{Direction, Format};
 
 use super::{Refused, Shape, Target, csv, text};
 use crate::array::with_length;
-use crate::{Failure, Protected, Session};
+use crate::{Failure, Protected, Session, Shown};
 
 /// A batch has no more rows.
 const ROWS: u32 = 1024;
@@ -80,7 +80,13 @@ impl Sheet {
         let mut mapped = std::mem::take(&mut self.scratch);
         mapped.clear();
         let made = shape.field(session, target, shape.value_format(), value, &mut mapped);
-        let made = made.and_then(|()| write(shape, &mapped, quoted, &mut self.rows));
+        let made = made.and_then(|shown| match shown {
+            Shown::Value => write(shape, &mapped, quoted, &mut self.rows),
+            Shown::Null => {
+                self.rows.extend_from_slice(&null(shape));
+                Ok(())
+            }
+        });
         self.scratch = mapped;
         made
     }
@@ -183,6 +189,14 @@ impl Sheet {
         self.count = 0;
         self.bytes = 0;
         Ok(())
+    }
+}
+
+/// NULL in the format of a row.
+fn null(shape: &Shape) -> Vec<u8> {
+    match shape.format {
+        Format::Binary => (-1_i32).to_be_bytes().to_vec(),
+        _ => shape.options.null.as_bytes().to_vec(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::fail::{self, Failure};
 use crate::provenance;
 use crate::told::Told;
 use contract::codec::List;
-use contract::envelope::Origin;
+use contract::envelope::{FLAG_NULL, Origin};
 use contract::message::table::{Move, Sealed, Wanted};
 use contract::message::{NOT_PROMOTED, ROWS_MAX, delivery};
 use contract::{Fid, TypeCode, body};
@@ -326,6 +326,15 @@ impl Connection {
         length > 0
     }
 
+    /// Appends an envelope that shows NULL: the row has a value, which the session's client may not see.
+    fn seal_null(&mut self, t: TypeCode) -> Result<(), Failure> {
+        let client = self.client.as_ref().ok_or_else(fail::no_client)?;
+        let sealed = client.sealer.seal(t as u8, FLAG_NULL, &[], &mut self.reply);
+        sealed.map_err(|error| fail::internal("sealing failed").detail(error.to_string()))?;
+        self.session.counters.sealed.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
     /// Appends a value's envelope to the reply; nothing for NULL.
     fn seal(&mut self, want: &Want) -> Result<(), Failure> {
         let (fid, t) = (want.fid, want.t);
@@ -338,9 +347,12 @@ impl Connection {
             // NULL has no envelope.
             return Ok(());
         };
-        let value = match &mask {
+        let shown = match &mask {
             Some(mask) => mask.apply(&value, &self.keeper.keys.hash, &self.env),
-            None => value,
+            None => Some(value),
+        };
+        let Some(value) = shown else {
+            return self.seal_null(t);
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
         let mut delivered = Ok(false);

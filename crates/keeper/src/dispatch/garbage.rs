@@ -6,7 +6,8 @@
 //!
 //! Invariants: nothing that was put since a collection began is swept by it; a
 //! partition is in one collection at a time; a collection that ends, however it
-//! ends, frees no slot whose sweep was not confirmed.
+//! ends, frees no slot whose sweep was not confirmed; of a store with checkpoints no slot takes
+//! another value before a checkpoint holds that it was swept.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -220,7 +221,11 @@ impl Connection {
             Batch::Nothing => return Err(fail::malformed("There is no batch to confirm.").into()),
             Batch::Values(values) => {
                 keeper.delivery.forget();
-                let freed = values.iter().filter(|fid| keeper.store.free(**fid));
+                let durable = keeper.durable.is_some();
+                let freed = values.iter().filter(|fid| match durable {
+                    true => keeper.store.sweep(**fid),
+                    false => keeper.store.free(**fid),
+                });
                 freed.count() as u64
             }
             Batch::Partition(number, live) => {

@@ -301,6 +301,7 @@ impl Connection {
         if erased > 0 {
             let what = format!("{names}: {erased} row versions");
             self.keeper.audit.note("erase", &client.name, what)?;
+            self.anchor()?;
         }
         for (index, bytes) in made {
             promotion.push(Fid::new(number, index).0, TypeCode::Bytea as u8, &bytes);

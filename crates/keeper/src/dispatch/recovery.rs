@@ -143,6 +143,14 @@ impl Connection {
         Ok(())
     }
 
+    /// What the audit log says now is noted where no older copy can take its place.
+    pub(super) fn anchor(&self) -> Result<(), Failure> {
+        match &self.keeper.durable {
+            Some(durable) => Ok(durable.anchor(self.keeper.audit.head()?)?),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn checkpoint(&mut self, body: body::Checkpoint) -> Result<(), Failure> {
         let body::Checkpoint {
             position,

@@ -6,14 +6,14 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::masks::Mask;
-use crate::provenance::Origin;
+use crate::provenance::{Origin, column_id};
 use contract::body;
 use contract::envelope::{NONCE_BYTES, Origin as Maker};
 use envelope::Envelope;
-use grant::{Column, Command, Grant};
+use grant::{Column, Command, Grant, Verb};
 use recording::Order;
 use std::collections::{BTreeSet, HashSet};
-use store::{ColumnId, Label};
+use store::{ColumnId, Label, Listed};
 use values::Error;
 
 /// Commands of one session.
@@ -58,7 +58,7 @@ impl Connection {
         let name = client.name.clone();
         self.wipe();
         let command = match said? {
-            Said::Viewing(command) => command,
+            Said::Viewing(command) => self.meant(command),
             Said::Recording(order) => {
                 self.told_once(body.envelope)?;
                 return self.record(order, &name);
@@ -71,6 +71,7 @@ impl Connection {
         let audit = &self.keeper.audit;
         let note = |number| audit.policy(&name, &command, number);
         self.keeper.viewers.tell(&command, &name, note)?;
+        self.anchor()?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
         self.keeper.reconsider();
         Ok(())
@@ -94,13 +95,7 @@ impl Connection {
             };
         }
         let keeper = &self.keeper;
-        let held: HashSet<ColumnId> = keeper
-            .store
-            .list()
-            .iter()
-            .filter_map(|listed| keeper.store.get(listed.number)?.column())
-            .map(|(id, _)| id)
-            .collect();
+        let held = self.held();
         // Administrators say whose columns are that anybody has heard of.
         let heard = |id: &ColumnId| {
             !keeper.config.administrators.is_empty() && keeper.standing.name_of(id).is_some()
@@ -111,9 +106,48 @@ impl Connection {
         let note = |command: &Command, number| keeper.audit.policy(&client.name, command, number);
         let both = (creates, &grant.claims);
         if keeper.viewers.create(both, &client.name, is_new, note)? {
+            self.anchor()?;
             keeper.reconsider();
         }
         Ok(())
+    }
+
+    /// The columns that hold values, by the names that these came with.
+    fn held(&self) -> HashSet<ColumnId> {
+        let store = &self.keeper.store;
+        let column = |listed: &Listed| Some(store.get(listed.number)?.column()?.0);
+        store.list().iter().filter_map(column).collect()
+    }
+
+    /// A command about a column by the name that its values, or its owner, have: it may have been
+    /// renamed since.
+    fn meant(&self, mut command: Command) -> Command {
+        let keeper = &self.keeper;
+        let id = column_id(&command.column);
+        let of_a_group = matches!(command.verb, Verb::GroupAdd | Verb::GroupRemove);
+        if of_a_group || keeper.viewers.has(&id) {
+            return command;
+        }
+        let held = self.held();
+        let mut former = keeper.standing.former(&id);
+        former.retain(|id| keeper.viewers.has(id) || held.contains(id));
+        if let [one] = former.as_slice()
+            && let Some(column) = keeper.standing.name_of(one)
+        {
+            command.column = column;
+        }
+        command
+    }
+
+    /// The names under which there are rules for a column: its own, or former ones.
+    fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
+        let keeper = &self.keeper;
+        if keeper.viewers.has(column) {
+            return vec![*column];
+        }
+        let mut former = keeper.standing.former(column);
+        former.retain(|id| keeper.viewers.has(id));
+        former
     }
 
     /// The database keeps what it has carried: nothing counts twice.
@@ -139,7 +173,10 @@ impl Connection {
         let viewers = &self.keeper.viewers;
         let client = self.client.as_ref().filter(|_| viewers.any())?;
         let mut columns = origin.columns.iter();
-        columns.find_map(|column| viewers.hides(column, &client.name))
+        columns.find_map(|column| {
+            let names = self.ruled(column);
+            names.iter().find_map(|id| viewers.hides(id, &client.name))
+        })
     }
 
     /// As [`Self::hidden`], by label.

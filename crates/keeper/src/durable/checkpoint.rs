@@ -126,6 +126,31 @@ impl Durable {
         Ok(())
     }
 
+    /// Binds the audit log's end to the freshness counter now, and not only with the next checkpoint:
+    /// an older copy of the log is then refused at the next start.
+    ///
+    /// # Errors
+    /// When the vault fails.
+    pub fn anchor(&self, audit: Head) -> Result<(), Error> {
+        let mut state = self.state();
+        // Nothing can be older than what there was before the first checkpoint.
+        if self.position() == 0 {
+            return Ok(());
+        }
+        let vault = state.vault.as_mut().ok_or_else(|| failed(&"no vault"))?;
+        let mut meta = Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
+        if meta.audit.number >= audit.number {
+            return Ok(());
+        }
+        meta.audit = audit;
+        let done = vault.commit(Checkpoint::new(), meta.encode());
+        if let Err(error) = &done {
+            state.vault = None;
+            tracing::error!(%error, "the audit log's end was not noted");
+        }
+        done.map_err(|e| failed(&e))
+    }
+
     fn write(
         &self,
         state: &mut State,
@@ -151,6 +176,11 @@ impl Durable {
                     .begin(self.sealer.generation().saturating_add(1));
                 self.sealer.generation()
             }
+        };
+        // What was anchored meanwhile is later.
+        let audit = match before.audit.number > audit.number {
+            true => before.audit,
+            false => audit,
         };
         // In this order: a number given out after the list was made is below `next`
         // at the next checkpoint, or in a redo record after `position`.
@@ -216,6 +246,7 @@ fn write_segments(
         let Some(partition) = store.get(*number) else {
             continue;
         };
+        partition.age();
         let mut numbers: BTreeSet<u32> = partition.take_dirty().into_iter().collect();
         if whole {
             let of = |id: &&SegmentId| id.partition == *number;
@@ -241,6 +272,8 @@ fn write_segments(
     let written = writer.finish(Some(now.encode()));
     let written = written.map_err(|e| failed(&e))?;
     fault::at("checkpoint-committed");
+    let listed = now.partitions.iter().filter_map(|l| store.get(l.number));
+    listed.for_each(|partition| partition.wake());
     super::pages::stored(store, &stored);
     Ok(written)
 }

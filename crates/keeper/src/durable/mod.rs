@@ -208,7 +208,7 @@ impl State {
             Record::Sweep(sweep) => {
                 for fid in sweep.iter() {
                     if !self.history.set(order, fid, 1).is_empty() {
-                        store.free(Fid(fid));
+                        store.sweep(Fid(fid));
                     }
                 }
             }

@@ -484,7 +484,9 @@ fn follows_a_standby() {
 fn old_records_change_nothing() {
     let place = Place::new();
     let mut log = Vec::new();
-    let (running, _worker) = place.first();
+    let (running, mut worker) = place.first();
+    let before = Place::new();
+    damage::copy(place.dir.path(), before.dir.path());
     let mut backend = running.session();
     let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
     let victims = promote(&mut backend, partition, &ints(5200, 1), &mut log);
@@ -492,9 +494,12 @@ fn old_records_change_nothing() {
     assert_eq!(sweep(&mut backend, &mut log), (1, true));
     backend.send(Kind::GarbageSwept, &[]);
     backend.send(Kind::GarbageEnd, &[]);
+    worker.checkpoint(200, SYSTEM).unwrap();
     let own = promote(&mut backend, partition, &ints(100, 1), &mut log);
     assert_eq!(own, victims);
-    drop((running, backend));
+    drop((running, worker, backend));
+    // All of it is later than the checkpoint of a copy that was made before.
+    let place = before;
     let [opened, old, swept, new] = log.as_slice() else {
         panic!("{} records", log.len())
     };

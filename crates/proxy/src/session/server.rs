@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, BytesMut};
 use client::description::{self, Column};
-use client::{Failure, Protected, Session};
+use client::{Failure, Protected, Session, Shown};
 use rewrite::PositionMap;
 
 use super::queue::{Expect, InternalState, ParseState};
@@ -529,13 +529,18 @@ fn map_row(
                 continue;
             };
             plain.clear();
-            if let Err(error) = session.open(protected, format, value, &mut plain) {
-                failure = Some(error);
-                return;
+            match session.open(protected, format, value, &mut plain) {
+                Ok(Shown::Value) => {
+                    opened += 1;
+                    out.put_i32(plain.len() as i32);
+                    out.put_slice(&plain);
+                }
+                Ok(Shown::Null) => out.put_i32(-1),
+                Err(error) => {
+                    failure = Some(error);
+                    return;
+                }
             }
-            opened += 1;
-            out.put_i32(plain.len() as i32);
-            out.put_slice(&plain);
         }
     });
     match failure {

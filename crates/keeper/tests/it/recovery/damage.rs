@@ -2,12 +2,16 @@
 
 use super::*;
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        let there = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &there),
+            false => drop(std::fs::copy(entry.path(), there).unwrap()),
+        }
     }
 }
 

@@ -152,7 +152,7 @@ fn runs_replay_as_values_do() {
 fn runs_fill_holes() {
     let place = Place::new();
     let mut log = Vec::new();
-    let (running, worker) = place.first();
+    let (running, mut worker) = place.first();
     let mut backend = running.session();
     let partition = open(&mut backend, 7, TypeCode::Int4, &mut log);
     let fids = promote(&mut backend, partition, &ints(0, 10), &mut log);
@@ -162,6 +162,7 @@ fn runs_fill_holes() {
     assert_eq!(sweep(&mut backend, &mut log), (5, true));
     backend.send(Kind::GarbageSwept, &[]);
     backend.send(Kind::GarbageEnd, &[]);
+    worker.checkpoint(150, SYSTEM).unwrap();
     let sources: Vec<Fid> = ints(100, 8).iter().map(|v| backend.put(v)).collect();
     let columns = [(partition, vec![(sources[0].0, 8)])];
     let new = promote_runs(&mut backend, &columns, &mut log);
@@ -177,12 +178,12 @@ fn runs_fill_holes() {
     whole(&mut backend);
     drop((backend, worker, running));
     for log in [log.clone(), [&log[..], &log].concat()] {
-        let (running, worker) = place.again(100, &log);
+        let (running, worker) = place.again(150, &log);
         whole(&mut running.session());
         drop((worker, running));
     }
     // Where nothing else is.
-    let (running, _worker) = place.again(100, &[log[0].clone(), log[3].clone()]);
+    let (running, _worker) = place.again(150, &[log[0].clone(), log[3].clone()]);
     check(&mut running.session(), &new, 100);
 }
 
