@@ -283,10 +283,10 @@ def test_null_for_a_mask(emp):
                 assert rows == [(1, None)]
                 [(found,)] = cursor.execute("SELECT ARRAY[name, name] FROM emp WHERE id = 1")
                 assert found == [None, None]
-        for form in "TEXT, NULL 'none'", "CSV":
-            with eve.cursor().copy(f"COPY (SELECT 'x', name FROM emp) TO STDOUT ({form})") as copy:
-                lines = bytes().join(copy).decode().splitlines()
-            assert lines == {"C": ["x,", "x,"]}.get(form[0], ["x\tnone"] * 2)
+        for form, line in ("FORMAT TEXT, NULL 'none'", "1\tnone"), ("FORMAT CSV", "1,"):
+            asked = f"COPY (SELECT id, name FROM emp WHERE id = 1) TO STDOUT ({form})"
+            with eve.cursor().copy(asked) as copy:
+                assert b"".join(copy).decode().splitlines() == [line]
         with eve.cursor().copy("COPY emp (name) TO STDOUT (FORMAT BINARY)") as copy:
             copy.set_types(["text"])
             assert list(copy.rows()) == [(None,), (None,)]
