@@ -196,7 +196,10 @@ impl Durable {
             indexed: indexed(store),
             columns: columns(store),
         };
-        write_segments(vault, &before, &meta, store, whole)
+        let written = write_segments(vault, &before, &meta, store, whole)?;
+        let held = meta.partitions.iter().filter_map(|l| store.get(l.number));
+        held.for_each(|partition| partition.wake());
+        Ok(written)
     }
 }
 
@@ -272,8 +275,6 @@ fn write_segments(
     let written = writer.finish(Some(now.encode()));
     let written = written.map_err(|e| failed(&e))?;
     fault::at("checkpoint-committed");
-    let listed = now.partitions.iter().filter_map(|l| store.get(l.number));
-    listed.for_each(|partition| partition.wake());
     super::pages::stored(store, &stored);
     Ok(written)
 }
