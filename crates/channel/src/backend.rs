@@ -1,5 +1,5 @@
-//! The backend's end of a channel in Rust, for tests and benches. The real one
-//! is C and also has to heed PostgreSQL's interrupts, which this does not.
+//! The backend's end of a channel in Rust, for tests and benchmarks. The real one is written in C
+//! and also handles PostgreSQL's interrupts, which this one does not.
 
 use crate::keeper::{send, take};
 use crate::mapping::{Mapping, Ring};
@@ -15,36 +15,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Why there is no channel.
+/// Why no channel could be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The keeper does not want us: why, and the version of the contract it speaks.
+    /// The keeper refused the connection: the reason, and the contract version that it speaks.
     #[error("the keeper (contract version {1}) refuses: {0:?}")]
     Refused(Status, u32),
-    /// The socket or the shared memory failed, or it took too long.
+    /// The socket or the shared memory failed, or a timeout expired.
     #[error("cannot connect to the keeper: {0}")]
     Io(#[from] io::Error),
-    /// Whoever answered does not speak the contract.
+    /// The peer does not speak the contract.
     #[error("no keeper answers on the socket: {0}")]
     Malformed(&'static str),
 }
 
-/// What the keeper answered.
+/// An answer of the keeper.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The result.
     Ok(Vec<u8>),
     /// An error, of this request or of an earlier one-way request.
     Err {
-        /// Five characters, as PostgreSQL has them.
+        /// SQLSTATE.
         sqlstate: [u8; 5],
-        /// What it is, apart from its texts.
+        /// Error code, independent of the message texts.
         code: Code,
         /// What happened.
         message: String,
-        /// More about it; may be empty.
+        /// Detail; may be empty.
         detail: String,
-        /// What to do; may be empty.
+        /// Hint; may be empty.
         hint: String,
     },
 }
@@ -56,13 +56,13 @@ pub struct BackendEnd {
     bell: SocketBell,
     welcome: Welcome,
     sequence: u32,
-    /// For answers.
+    /// Reused for answers.
     buffer: Vec<u8>,
     mapping: Arc<Mapping>,
 }
 
 impl BackendEnd {
-    /// Connects to a keeper, in all within the time.
+    /// Connects to a keeper. The timeout covers the whole procedure.
     pub fn connect(
         path: &Path,
         hello: Hello,
@@ -96,17 +96,17 @@ impl BackendEnd {
         })
     }
 
-    /// What the keeper said when it accepted.
+    /// The keeper's welcome message.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
-    /// Which period it is ([`contract::ring::PERIOD_OFFSET`]).
+    /// The current delivery period ([`contract::ring::PERIOD_OFFSET`]).
     pub fn period(&self) -> u64 {
         self.mapping.period()
     }
 
-    /// Sends a one-way request; the parts make the body.
+    /// Sends a one-way request whose body is the concatenation of the parts.
     #[inline]
     pub fn send(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), Error> {
         self.sequence = self.sequence.wrapping_add(1);
@@ -122,8 +122,8 @@ impl BackendEnd {
         Ok(failed.unwrap_or(Answer::Ok(body)))
     }
 
-    /// As [`BackendEnd::call`], with the result's bytes in `body` (replacing what is
-    /// there), unless an error is given.
+    /// Like [`BackendEnd::call`], but stores the result in `body`, replacing its contents. Returns
+    /// the answer only if it is an error.
     #[inline]
     pub fn call_into(
         &mut self,
@@ -168,7 +168,7 @@ impl Drop for BackendEnd {
     }
 }
 
-/// The error in the body of a [`Kind::Error`].
+/// Decodes the body of a [`Kind::Error`].
 fn failure(body: &[u8]) -> Option<Answer> {
     let error = body::Error::decode(body).ok()?;
     Some(Answer::Err {

@@ -1,14 +1,14 @@
-//! The floor: what a round trip through shared memory costs two processes that
-//! do nothing else. No channel can be faster; benches print it beside their own
-//! numbers, because it differs from machine to machine.
+//! The floor of latency: the cost of a round trip through shared memory between two processes that
+//! do nothing else. No channel can be faster. Benchmarks print it next to their own figures,
+//! because it differs between machines.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Two words that two processes throw back and forth, a cache line each (two, for
-/// the prefetcher that fetches pairs).
+/// Two words that two processes pass back and forth, each in its own pair of cache lines because of
+/// the adjacent-line prefetcher.
 #[repr(C)]
 struct Words {
     there: AtomicU64,
@@ -16,9 +16,8 @@ struct Words {
     back: AtomicU64,
 }
 
-/// How long `n` round trips between this process and a child of it take: each
-/// side spins on a word that the other one stores. Fails where there is no memory
-/// or no process to be had.
+/// Measures `n` round trips between this process and a forked child. Each side spins on a word that
+/// the other one stores. Fails if memory or a process cannot be had.
 pub fn round_trip(n: u64) -> io::Result<Duration> {
     let size = std::mem::size_of::<Words>();
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -69,7 +68,7 @@ fn throw_back(words: &Words, n: u64) {
 
 fn throw(words: &Words, n: u64) -> Duration {
     let _ = words.apart;
-    // The first one waits for the child to start and does not count.
+    // The first round trip includes the start of the child and is not counted.
     words.there.store(1, Ordering::Release);
     wait_for(&words.back, 1);
     let start = Instant::now();

@@ -1,10 +1,11 @@
-//! The allocator's memory. Here because it takes a call of C, and `unsafe` is in this crate only.
+//! The allocator's memory. It is in this crate because it takes a C call, and `unsafe` is allowed
+//! here only.
 #![allow(unsafe_code)]
 
-/// Gives the system back what was freed and is not in use, also between pieces that are. Of
-/// locked memory the system takes no part back.
+/// Returns freed memory to the system, including free ranges between allocations. Has no effect on
+/// locked memory.
 pub fn give_back() {
-    // SAFETY: it takes no pointer, and the allocator locks what it works on.
+    // SAFETY: takes no pointer, and the allocator does its own locking.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
         libc::malloc_trim(0);

@@ -1,8 +1,8 @@
-//! The keeper's end of a channel: takes requests, gives answers. The peer is
-//! hostile. What requests mean is not known here, only which kinds exist and how
-//! long their fixed parts are.
+//! The keeper's end of a channel: receives requests and sends answers. The peer is hostile. The
+//! meaning of requests is unknown here, except for the set of kinds and the length of their fixed
+//! parts.
 //!
-//! Invariant: after a violation the channel is closed and stays so.
+//! Invariant: after a violation the channel is closed and stays closed.
 
 use crate::mapping::{Mapping, Ring};
 use crate::ring::{Reader, SMALL_BYTES, Words, Writer};
@@ -14,12 +14,12 @@ use contract::ring::BESIDE_WORDS;
 use contract::{Header, Kind, body};
 use std::sync::Arc;
 
-/// A body's allocation above this is given back when a small message follows.
+/// A larger buffer is released when a small message follows.
 const KEEP_BYTES: usize = 1024 * 1024;
-/// What comes with a body above this is likely to take long.
+/// A request with a larger body is likely to take long.
 const SHORT_BYTES: usize = 1024;
 
-/// The keeper's end of one channel; a thread of its own serves it.
+/// The keeper's end of one channel, served by a thread of its own.
 pub struct KeeperEnd {
     requests: Reader<Ring>,
     answers: Writer<Ring>,
@@ -27,12 +27,13 @@ pub struct KeeperEnd {
     mapping: Arc<Mapping>,
 }
 
-/// Where a channel's backend finds which period it is ([`contract::ring::PERIOD_OFFSET`]).
+/// Publishes the current delivery period to a channel's backend
+/// ([`contract::ring::PERIOD_OFFSET`]).
 #[derive(Clone, Debug)]
 pub struct Period(Arc<Mapping>);
 
 impl Period {
-    /// Tells it.
+    /// Publishes a period.
     pub fn tell(&self, period: u64) {
         self.0.set_period(period);
     }
@@ -43,8 +44,8 @@ impl Period {
 pub struct Shutdown(Arc<Line>);
 
 impl Shutdown {
-    /// Ends the channel: its [`KeeperEnd`] gives [`Error::Closed`] from its next
-    /// call on, also when it waits now, and the backend sees the end.
+    /// Ends the channel: its [`KeeperEnd`] returns [`Error::Closed`] from now on, even from a wait
+    /// in progress, and the backend sees end of file.
     pub fn shutdown(&self) {
         self.0.shut_down();
     }
@@ -60,20 +61,20 @@ impl KeeperEnd {
         }
     }
 
-    /// Where another thread can tell the backend the period.
+    /// A handle with which another thread can publish the period.
     pub fn period(&self) -> Period {
         Period(Arc::clone(&self.mapping))
     }
 
-    /// A handle by which another thread can end this channel.
+    /// A handle with which another thread can end this channel.
     pub fn shutdown_handle(&self) -> Shutdown {
         Shutdown(Arc::clone(self.bell.line()))
     }
 
-    /// Waits for the next request and gives its body, which may stand in `buffer`
-    /// (replacing what is there). Its kind is one that a backend may send, and the body
-    /// has at least that kind's fixed part. What a backend has sent completely is still
-    /// delivered after it is gone; then [`Error::Closed`].
+    /// Waits for the next request and returns its header and body. The body may be stored in
+    /// `buffer`, whose contents are replaced. The kind is one that a backend may send, and the body
+    /// has at least the fixed part of that kind. Complete requests of a backend that has exited are
+    /// still delivered before [`Error::Closed`].
     #[inline]
     pub fn request<'a>(&'a mut self, buffer: &'a mut Vec<u8>) -> Result<(Header, &'a [u8]), Error> {
         if self.bell.line().is_down() {
@@ -86,7 +87,7 @@ impl KeeperEnd {
         result
     }
 
-    /// As [`KeeperEnd::request`], with the body always in `body`.
+    /// Like [`KeeperEnd::request`], but always stores the body in `body`.
     pub fn next(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
@@ -95,7 +96,7 @@ impl KeeperEnd {
         self.checked(result)
     }
 
-    /// As [`KeeperEnd::next`], but `None` when no request has begun to arrive.
+    /// Like [`KeeperEnd::next`], but returns `None` if no request has begun to arrive.
     #[inline]
     pub fn try_next(&mut self, body: &mut Vec<u8>) -> Result<Option<Header>, Error> {
         if self.bell.line().is_down() {
@@ -109,7 +110,7 @@ impl KeeperEnd {
         self.checked(result)
     }
 
-    /// Answers the request with this sequence number; the parts make the body.
+    /// Answers the request with this sequence number. The body is the concatenation of the parts.
     pub fn answer(&mut self, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
         self.send(Kind::Answer, sequence, parts)
     }
@@ -144,7 +145,7 @@ impl KeeperEnd {
 
 impl Drop for KeeperEnd {
     fn drop(&mut self) {
-        // Handles may keep the socket open; the backend must see the end now.
+        // Other handles may keep the socket open, but the backend must see the end now.
         self.bell.line().shut_down();
     }
 }
@@ -186,7 +187,7 @@ pub(crate) fn send(
     writer.publish(bell)
 }
 
-/// The words of a small message.
+/// A small message as words.
 #[inline]
 fn small(header: &Header, parts: &[&[u8]]) -> Words {
     let mut words = [0; BESIDE_WORDS];
@@ -238,8 +239,8 @@ fn check(header: &Header, expected: impl Fn(Kind) -> bool) -> Result<(), Error> 
     Ok(())
 }
 
-/// Takes one message: checks the header, gives the body, from `buffer` unless it stood
-/// beside the position.
+/// Receives one message: checks the header and returns the body, which is in `buffer` unless it was
+/// sent inline.
 #[inline]
 pub(crate) fn take<'a>(
     reader: &'a mut Reader<Ring>,
@@ -264,7 +265,7 @@ pub(crate) fn take<'a>(
     Ok((header, buffer))
 }
 
-/// Takes one message: header, checks, body.
+/// Receives one message into `body`, checking its header.
 pub(crate) fn copy(
     reader: &mut Reader<Ring>,
     bell: &mut SocketBell,

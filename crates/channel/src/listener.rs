@@ -1,7 +1,7 @@
-//! The keeper's door: a listening Unix socket, the first exchange with a backend,
-//! and who that backend is. What to accept is the keeper's decision.
+//! The keeper's listening Unix socket, the first exchange with a backend, and the backend's
+//! credentials. The keeper decides whom to accept.
 //!
-//! Invariant: a socket that somebody answers on is never taken away.
+//! Invariant: a socket on which somebody answers is never replaced.
 
 use crate::keeper::KeeperEnd;
 use crate::mapping::Mapping;
@@ -15,19 +15,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A socket that backends connect to. The file goes when this is dropped.
+/// A socket that backends connect to. Its file is removed on drop.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file that is ours.
+    /// Device and inode of our socket file.
     file: (u64, u64),
 }
 
 impl Listener {
-    /// Listens at a path, with the permissions `mode`. A socket that is left
-    /// there from before is replaced; one that is alive is
-    /// [`ErrorKind::AddrInUse`], and so is any other file.
+    /// Listens at a path, with the permissions `mode`. A stale socket is replaced. A live socket,
+    /// or any other kind of file, yields [`ErrorKind::AddrInUse`].
     pub fn bind(path: &Path, mode: u32) -> io::Result<Listener> {
         remove_stale(path)?;
         let listener = UnixListener::from(socket::listen(path, mode)?);
@@ -60,9 +59,9 @@ impl Listener {
         }
     }
 
-    /// Makes [`Listener::accept`] fail from now on, also one that waits.
+    /// Makes [`Listener::accept`] fail from now on, including a call in progress.
     pub fn close(&self) {
-        // A listening socket is shut down like a stream; std has no method for it.
+        // A listening socket is shut down like a stream, for which std has no method.
         if let Ok(fd) = self.listener.as_fd().try_clone_to_owned() {
             let _ = UnixStream::from(fd).shutdown(std::net::Shutdown::Both);
         }
@@ -76,7 +75,7 @@ impl AsFd for Listener {
 }
 
 impl Listener {
-    /// Removes the socket's file, unless another has taken its place.
+    /// Removes the socket file, unless another one has taken its place.
     pub fn unlink(&self) {
         if identity(&self.path).is_ok_and(|file| file == self.file) {
             let _ = std::fs::remove_file(&self.path);
@@ -116,7 +115,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Who is at the other end, as the kernel says.
+/// The peer's credentials, from the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerCred {
     /// Process that connected.
@@ -127,18 +126,18 @@ pub struct PeerCred {
     pub gid: u32,
 }
 
-/// Why there is no [`Hello`].
+/// Why no [`Hello`] was received.
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
-    /// The socket failed, ended, or took too long.
+    /// The socket failed or was closed, or a timeout expired.
     #[error("no hello from the peer: {0}")]
     Io(#[from] io::Error),
-    /// These are not the bytes of a hello.
+    /// The bytes are not a hello.
     #[error("the peer does not speak Confide's contract")]
     Malformed,
 }
 
-/// A connection whose peer has not been accepted.
+/// A connection that has not been accepted yet.
 #[derive(Debug)]
 pub struct Pending {
     stream: UnixStream,
@@ -146,8 +145,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Reads what the backend says first. Its version may be another than ours;
-    /// then refuse it ([`Pending::accept`] would, too).
+    /// Reads the backend's hello. If its version differs from ours, it must be refused;
+    /// [`Pending::accept`] would refuse it as well.
     pub fn hello(&mut self, timeout: Duration) -> Result<(Hello, PeerCred), HelloError> {
         let credentials = socket::peer_credentials(&self.stream)?;
         let mut bytes = [0; HELLO_BYTES];
@@ -162,7 +161,7 @@ impl Pending {
         Ok((hello, peer))
     }
 
-    /// Tells the backend why not, and hangs up.
+    /// Sends the reason for the refusal, and hangs up.
     pub fn refuse(self, status: Status) -> io::Result<()> {
         let welcome = Welcome {
             version: contract::VERSION,
@@ -174,9 +173,9 @@ impl Pending {
         socket::send_with(&self.stream, &welcome.encode(), None)
     }
 
-    /// Makes the shared memory and welcomes the backend. `welcome.version` and
-    /// `welcome.status` are filled in. A backend whose hello told another version,
-    /// or was not read, is refused: [`ErrorKind::Unsupported`].
+    /// Creates the shared memory and welcomes the backend. `welcome.version` and `welcome.status`
+    /// are filled in. A backend whose hello has another version, or was not read, is refused with
+    /// [`ErrorKind::Unsupported`].
     pub fn accept(self, mut welcome: Welcome) -> io::Result<KeeperEnd> {
         if self.version != Some(contract::VERSION) {
             self.refuse(Status::WrongVersion)?;

@@ -1,9 +1,9 @@
-//! The shared memory of a channel: a sealed memfd and its mapping, and one ring
-//! of it as [`Memory`]. It does not judge what stands in the memory.
+//! The shared memory of a channel: a sealed memfd with its mapping, and a ring in it as [`Memory`].
+//! The contents of the memory are not validated here.
 //!
-//! Invariant: no reference to shared bytes exists, only raw pointers and, for
-//! control words, references to atomics; every access stays inside the mapping,
-//! whatever the peer does, and the seals keep the mapping as long as it was made.
+//! Invariant: there are no references to shared bytes, only raw pointers and, for control words,
+//! references to atomics; every access stays inside the mapping, whatever the peer does, and the
+//! seals preserve the size of the mapping.
 #![allow(unsafe_code)]
 
 use crate::ring::{Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
@@ -40,7 +40,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Makes, sizes, fills in and seals a memfd, and maps it.
+    /// Creates, sizes, initialises and seals a memfd, and maps it.
     pub(crate) fn create() -> io::Result<(Mapping, OwnedFd)> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a string with a terminating zero.
@@ -59,8 +59,8 @@ impl Mapping {
         Ok((mapping, fd))
     }
 
-    /// Maps a memfd that the peer made, after checking that it can neither shrink
-    /// (access would kill us) nor be of another layout.
+    /// Maps a memfd created by the peer, after checking that it cannot shrink (an access would
+    /// raise SIGBUS) and has the expected layout.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Mapping> {
         let refuse = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         // SAFETY: plain system call; fails with EINVAL on other than memfds.
@@ -84,19 +84,19 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Tells the backend which period it is ([`PERIOD_OFFSET`]).
+    /// Publishes the current period to the backend ([`PERIOD_OFFSET`]).
     pub(crate) fn set_period(&self, period: u64) {
         self.word64(PERIOD_OFFSET).store(period, Ordering::SeqCst);
     }
 
-    /// The period that the keeper has told.
+    /// The period that the keeper has published.
     pub(crate) fn period(&self) -> u64 {
         self.word64(PERIOD_OFFSET).load(Ordering::SeqCst)
     }
 
     fn map(fd: &impl AsRawFd) -> io::Result<Mapping> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // Populated, because the ring goes round all its pages anyway.
+        // Populate, since the ring will use all of its pages anyway.
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps
         // nothing; the size is not 0.
@@ -175,7 +175,7 @@ impl Ring {
 
     fn new(mapping: &Arc<Mapping>, words: usize, data: usize, size: usize) -> Ring {
         assert!(size.is_power_of_two());
-        // All control words are checked here, once: inside and aligned.
+        // Checks once that all control words are inside the mapping and aligned.
         for word in [control::WRITTEN, control::READ] {
             let _ = mapping.word64(words + word);
         }
@@ -223,8 +223,8 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.words.as_ptr().add(offset).cast()) }
     }
 
-    /// Where `count` bytes at a position begin, and how many of them stand before
-    /// the end of the ring; the others stand at its start.
+    /// Offset of `count` bytes at a position, and how many of them precede the end of the ring; the
+    /// rest is at its start.
     #[inline]
     fn place(&self, at: u64, count: usize) -> (usize, usize) {
         assert!(count <= self.size);
@@ -240,13 +240,13 @@ impl Ring {
     unsafe fn copy_out(&self, at: u64, to: *mut u8, count: usize) {
         let (offset, first) = self.place(at, count);
         let data = self.data.as_ptr();
-        // SAFETY: source inside the ring by `place`, destination by the caller,
-        // apart because one is shared memory and the other private. The peer may
-        // write the source meanwhile, against the contract. Within the language's
-        // model that is a race with another process, about which it says nothing;
-        // in practice the copy is a call of memcpy or plain moves, which deliver
-        // some bytes: an arbitrary value, but each `u8` is valid, and we copy
-        // once and look only at the copy. Nothing is read back from the source.
+        // SAFETY: the source is inside the ring by `place`, the destination is valid by the
+        // caller's promise, and they do not overlap because one is shared memory and the other
+        // private. The peer may write to the source meanwhile, in violation of the contract. In
+        // terms of the language that is a race with another process, on which it makes no
+        // statement. In practice the copy is a call of memcpy or plain moves, which yields
+        // arbitrary bytes; any `u8` is valid, and we copy once and examine only the copy. Nothing
+        // is read back from the source.
         unsafe {
             data.add(offset).copy_to_nonoverlapping(to, first);
             if first < count {
@@ -299,10 +299,10 @@ impl Memory for Ring {
 
     #[inline]
     fn fence(&self) {
-        // What `fence` would become waits longer, for what we have no need of.
+        // `fence` compiles to an instruction that waits longer, for stores that do not matter here.
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: changes nothing; a locked access orders all others around it, as
-        // the compiler must, too (no `nomem`).
+        // SAFETY: changes nothing; a locked access orders all other accesses, for the compiler as
+        // well (no `nomem`).
         unsafe {
             std::arch::asm!("lock or dword ptr [rsp], 0")
         }
@@ -315,10 +315,10 @@ impl Memory for Ring {
         let (offset, first) = self.place(at, bytes.len());
         let data = self.data.as_ptr();
         let from = bytes.as_ptr();
-        // SAFETY: destination inside the ring by `place`, source a slice, apart
-        // because one is shared memory and the other private. If the peer reads
-        // or writes the destination meanwhile, it gets or leaves other bytes there:
-        // its loss, since we never read them back.
+        // SAFETY: the destination is inside the ring by `place`, the source is a slice, and they do
+        // not overlap because one is shared memory and the other private. If the peer accesses the
+        // destination meanwhile, it sees or leaves other bytes there, which harms only the peer,
+        // since we never read them back.
         unsafe {
             data.add(offset).copy_from_nonoverlapping(from, first);
             if first < bytes.len() {
@@ -333,7 +333,7 @@ impl Memory for Ring {
         if first < SMALL_BYTES {
             return self.put(at, &bytes_of(words)[..count]);
         }
-        // SAFETY: as for `put`; whole, because a copy of known length is quicker.
+        // SAFETY: as for `put`. Copies whole words, because a copy of constant length is faster.
         let to = unsafe { self.data.as_ptr().add(offset) };
         for (n, word) in words.iter().enumerate() {
             // SAFETY: within the bytes that `place` has found room for.
@@ -347,9 +347,9 @@ impl Memory for Ring {
         {
             use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
             let (offset, _) = self.place(at, SMALL_BYTES);
-            // SAFETY: inside the ring; and a hint changes nothing.
+            // SAFETY: inside the ring; a prefetch has no side effects.
             let at = unsafe { self.data.as_ptr().add(offset) };
-            // SAFETY: any address will do.
+            // SAFETY: a prefetch accepts any address.
             unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
         }
     }

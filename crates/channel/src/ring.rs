@@ -1,30 +1,29 @@
-//! One byte ring: who may move which position when, who wakes whom.
+//! One byte ring: which side may move which position when, and which side wakes the other.
 //!
-//! Generic over the shared memory ([`Memory`]) and the way to wake and to wait
-//! ([`Bell`]), so that the same code runs over a memfd and a socket and under
-//! the model checker (`tests/loom.rs`). It knows bytes, not messages.
+//! Generic over the shared memory ([`Memory`]) and the way to wake and wait ([`Bell`]), so that the
+//! same code runs over a memfd and a socket and in the model checker (`tests/loom.rs`). Transports
+//! bytes, not messages.
 //!
-//! A small message that somebody waits for stands in the ring and, too, beside the
-//! writer's position (contract, `ring`): one cache line then brings both.
+//! A small message that somebody waits for is stored in the ring and also inline, next to the
+//! writer's position (contract, `ring`), so that one cache line carries both.
 //!
-//! Invariants. A side never reads its own position back from shared memory. The
-//! peer's position is checked each time it is loaded. A side sleeps only after
-//! it has (1) published everything it did, (2) set its sleep flag, (3) passed a
-//! sequentially consistent fence, (4) looked at the peer's position once more;
-//! the peer moves its position, passes a fence, then looks at the flag. So at
-//! least one of the two sees what the other did. Words from beside a position count
-//! only if they have its tag, and it was the same before and after they were copied:
-//! the tag tells the words of the next message, whose position is not there yet, and
-//! the position those of any later one.
+//! Invariants. A side never reads its own position back from shared memory. The peer's position is
+//! checked each time it is loaded. A side sleeps only after it has (1) published everything it did,
+//! (2) set its sleep flag, (3) executed a sequentially consistent fence, and (4) looked at the
+//! peer's position once more. The peer moves its position, executes a fence, and then looks at the
+//! flag. So at least one of the two sees what the other did. Inline words are valid only if they
+//! carry the position's tag, and that tag was the same before and after they were copied. The tag
+//! distinguishes them from words of the next message, whose position is not stored yet, and the
+//! position distinguishes them from those of any later message.
 
 use crate::{Error, Violation};
 use contract::ring::{BESIDE_BYTES, BESIDE_WORDS, TAG_BYTES, TAG_SHIFT, tag};
 use std::sync::atomic::Ordering;
 
-/// The two positions of a ring, in bytes since the start.
+/// The two positions of a ring, in bytes since its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
-    /// Bytes written, and a tag; stored by the writer.
+    /// Bytes written, with a tag; stored by the writer.
     Written,
     /// Bytes read; stored by the reader.
     Read,
@@ -51,30 +50,30 @@ pub trait Memory {
     fn sleeps(&self, side: Side) -> bool;
     /// Sets or clears the sleep flag of a side (relaxed).
     fn set_sleeps(&self, side: Side, sleeps: bool);
-    /// Loads a word of the bytes beside the writer's position (relaxed).
+    /// Loads a word of inline bytes (relaxed).
     fn load_beside(&self, word: usize) -> u64;
-    /// Stores a word of the bytes beside the writer's position (relaxed).
+    /// Stores a word of inline bytes (relaxed).
     fn store_beside(&self, word: usize, value: u64);
     /// A sequentially consistent fence.
     fn fence(&self);
-    /// A fence of another order.
+    /// A fence with the given ordering.
     fn order(&self, order: Ordering);
-    /// Copies bytes, no more than the ring's size, in at a position.
+    /// Copies bytes, at most the ring's size, to a position.
     fn put(&self, at: u64, bytes: &[u8]);
-    /// Copies the first `count` bytes of a small message in at a position. There is room
-    /// for all its words, whose rest may be copied, too.
+    /// Copies the first `count` bytes of a small message to a position. There is room for all words
+    /// of the message, so the rest may be copied as well.
     fn put_small(&self, at: u64, words: &Words, count: usize) {
         self.put(at, &bytes_of(words)[..count]);
     }
-    /// Bytes will soon be copied in at a position.
+    /// Hint that bytes will soon be copied to a position.
     fn prepare(&self, _at: u64) {}
-    /// Copies bytes, no more than the ring's size, out from a position.
+    /// Copies bytes, at most the ring's size, from a position.
     fn take(&self, at: u64, to: &mut [u8]);
-    /// Appends `count` bytes, no more than the ring's size, from a position.
+    /// Appends `count` bytes, at most the ring's size, from a position.
     fn append(&self, at: u64, count: usize, to: &mut Vec<u8>);
 }
 
-/// The peer is gone.
+/// The peer has gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;
 
@@ -82,29 +81,28 @@ pub struct Gone;
 pub trait Bell {
     /// Wakes the peer. Never blocks.
     fn ring(&self) -> Result<(), Gone>;
-    /// Sleeps until the peer rings, has rung since the last wait, or is gone. May
-    /// return without a reason.
+    /// Sleeps until the peer rings, has rung since the last wait, or has gone. May return
+    /// spuriously.
     fn wait(&self) -> Result<(), Gone>;
-    /// Looks again and again for a short time, for as long as it pays. Returns
-    /// the last look.
+    /// Polls `look` for a short time, as long as that pays off. Returns its last result.
     fn spin(
         &mut self,
         side: Side,
         look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error>;
-    /// Tells that the sleep after the last spin is over.
+    /// To be called after the sleep that followed the last spin.
     fn woken(&mut self, _side: Side) {}
 }
 
-/// A side publishes its position at the latest after this part of the ring.
+/// A side publishes its position at least once per this fraction of the ring.
 const PUBLISH_PART: u64 = 4;
 
-/// Room for bytes that may stand beside a position.
+/// Largest message that can be sent inline, in bytes.
 pub const SMALL_BYTES: usize = 8 * BESIDE_WORDS;
 
-/// A small message, and zeros behind its end. Words, because a message that is made in
-/// registers and looked at in registers is there earlier: the processor cannot load a
-/// word that it has just stored in other pieces before the stores are done.
+/// A small message padded with zeros. It consists of words because a message that is built and
+/// examined in registers arrives earlier: a word just stored in smaller pieces cannot be loaded
+/// until those stores have completed.
 pub type Words = [u64; BESIDE_WORDS];
 
 /// The bytes of a small message.
@@ -118,10 +116,10 @@ pub(crate) fn bytes_of(words: &Words) -> [u8; SMALL_BYTES] {
     bytes
 }
 
-/// The part of a word below its tag.
+/// Mask for the part of a word below its tag.
 const BELOW_TAG: u64 = (1 << TAG_SHIFT) - 1;
 
-/// Words of 8 bytes as words of 7.
+/// Converts words of 8 bytes into words of 7.
 #[inline]
 fn spread(eights: &Words) -> Words {
     let mut before = 0;
@@ -134,7 +132,7 @@ fn spread(eights: &Words) -> Words {
     })
 }
 
-/// Words of 7 bytes as words of 8.
+/// Converts words of 7 bytes into words of 8.
 #[inline]
 fn gather(sevens: &Words) -> Words {
     std::array::from_fn(|n| {
@@ -149,14 +147,14 @@ pub struct Writer<M> {
     memory: M,
     written: u64,
     published: u64,
-    /// How many messages have stood beside the position.
+    /// Number of messages sent inline.
     besides: u64,
     /// The reader's position as last loaded.
     read: u64,
 }
 
 impl<M: Memory> Writer<M> {
-    /// The writer of a fresh ring.
+    /// The writer of a new ring.
     pub fn new(memory: M) -> Self {
         Writer {
             memory,
@@ -171,8 +169,8 @@ impl<M: Memory> Writer<M> {
         self.memory.size() - (self.written - self.read)
     }
 
-    /// Loads and checks the reader's position. Acquire: the reader's copies out of
-    /// the bytes before its position come before our copies over them.
+    /// Loads and checks the reader's position. Acquire: the reader's copies of the bytes before its
+    /// position happen before we overwrite them.
     fn refresh(&mut self) -> Result<(), Error> {
         let read = self.memory.load(Position::Read, Ordering::Acquire);
         if read < self.read || read > self.written {
@@ -182,8 +180,8 @@ impl<M: Memory> Writer<M> {
         Ok(())
     }
 
-    /// Puts bytes into the ring, waiting for room where there is none. The reader
-    /// is told of them at the latest by [`Writer::publish`].
+    /// Writes bytes to the ring, waiting for room if necessary. The reader sees them after
+    /// [`Writer::publish`] at the latest.
     #[inline]
     pub fn write(&mut self, bell: &mut impl Bell, bytes: &[u8]) -> Result<(), Error> {
         let length = bytes.len() as u64;
@@ -195,7 +193,7 @@ impl<M: Memory> Writer<M> {
         self.stream(bell, bytes)
     }
 
-    /// As [`Writer::write`], of the first `count` bytes of a small message.
+    /// Like [`Writer::write`], for the first `count` bytes of a small message.
     #[inline]
     pub fn write_small(
         &mut self,
@@ -233,7 +231,7 @@ impl<M: Memory> Writer<M> {
         Ok(())
     }
 
-    /// Lets the reader see what has been written, and wakes it if it sleeps.
+    /// Makes everything written visible to the reader, and wakes it if it sleeps.
     #[inline]
     pub fn publish(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
         if self.published == self.written {
@@ -242,8 +240,8 @@ impl<M: Memory> Writer<M> {
         self.publish_with(bell, 0)
     }
 
-    /// Writes and publishes a small message of `count` bytes for which the reader
-    /// waits: if they are few, they travel with the position.
+    /// Writes and publishes a small message of `count` bytes that the reader waits for. If it is
+    /// short enough, it is also sent inline.
     #[inline]
     pub fn send(&mut self, bell: &mut impl Bell, words: &Words, count: usize) -> Result<(), Error> {
         self.write_small(bell, words, count)?;
@@ -253,7 +251,7 @@ impl<M: Memory> Writer<M> {
         }
         self.besides += 1;
         let tag = tag(count, self.besides) << TAG_SHIFT;
-        // Whoever sees one of these words sees all that was published before.
+        // A reader that sees one of these words also sees everything published before.
         self.memory.order(Ordering::Release);
         for (n, word) in spread(words).iter().enumerate() {
             self.memory.store_beside(n, word | tag);
@@ -307,19 +305,19 @@ pub struct Reader<M> {
     memory: M,
     read: u64,
     published: u64,
-    /// The writer's position as last loaded, and with its tag.
+    /// The writer's position as last loaded, without and with its tag.
     written: u64,
     word: u64,
-    /// Bytes that stood beside it, how many, and the position of the first.
+    /// Inline bytes, their number, and the position of the first.
     beside: [u8; SMALL_BYTES],
     beside_count: usize,
     beside_at: u64,
-    /// The peer is gone: what it had written by then is all there will be.
+    /// The peer has gone; nothing more will be written.
     ended: bool,
 }
 
 impl<M: Memory> Reader<M> {
-    /// The reader of a fresh ring.
+    /// The reader of a new ring.
     pub fn new(memory: M) -> Self {
         Reader {
             memory,
@@ -338,8 +336,8 @@ impl<M: Memory> Reader<M> {
         self.written - self.read
     }
 
-    /// Loads and checks the writer's position. Acquire: the writer's copies into
-    /// the bytes before its position come before our copies out of them.
+    /// Loads and checks the writer's position. Acquire: the writer's copies of the bytes before its
+    /// position happen before we read them.
     #[inline]
     fn refresh(&mut self) -> Result<(), Error> {
         if self.ended {
@@ -370,8 +368,7 @@ impl<M: Memory> Reader<M> {
         Ok(())
     }
 
-    /// Copies the bytes beside the writer's position, which are what comes next, if
-    /// the writer leaves them alone.
+    /// Copies the inline bytes, unless the writer changes them meanwhile.
     #[inline]
     fn copy_beside(&mut self, word: u64, count: usize) {
         self.beside_count = 0;
@@ -385,9 +382,8 @@ impl<M: Memory> Reader<M> {
         }
     }
 
-    /// Waits for bytes. Takes them if they are all that there is, stand beside the
-    /// position, and are wanted: how many. They are in [`Reader::beside`] until more are
-    /// read.
+    /// Waits for bytes. If everything that has arrived is inline and `wanted` accepts it, consumes
+    /// it and returns its length. The bytes are in [`Reader::beside`] until more is read.
     #[inline]
     pub fn take_beside(
         &mut self,
@@ -406,13 +402,13 @@ impl<M: Memory> Reader<M> {
         Ok(Some(count))
     }
 
-    /// The bytes that stood beside the position last, and zeros.
+    /// The last inline bytes, padded with zeros.
     #[inline]
     pub fn beside(&self) -> &[u8; SMALL_BYTES] {
         &self.beside
     }
 
-    /// The next bytes, where they are here already.
+    /// The next bytes, if they are among the copied inline bytes.
     #[inline]
     fn here(&self, count: usize) -> Option<&[u8]> {
         let skip = usize::try_from(self.read - self.beside_at).ok()?;
@@ -426,8 +422,7 @@ impl<M: Memory> Reader<M> {
         Ok(self.available() > 0)
     }
 
-    /// Whether there is a byte to read. When there is none, everything read has
-    /// been published.
+    /// Whether there is a byte to read. If not, everything read has been published.
     #[inline]
     pub fn has_bytes(&mut self, bell: &mut impl Bell) -> Result<bool, Error> {
         if self.available() > 0 || self.look()? {
@@ -437,7 +432,7 @@ impl<M: Memory> Reader<M> {
         Ok(false)
     }
 
-    /// Fills `to` from the ring, waiting for bytes where there are none.
+    /// Fills `to` from the ring, waiting for bytes if necessary.
     #[inline]
     pub fn read(&mut self, bell: &mut impl Bell, to: &mut [u8]) -> Result<(), Error> {
         let mut done = 0;
@@ -453,8 +448,8 @@ impl<M: Memory> Reader<M> {
         Ok(())
     }
 
-    /// Appends `length` bytes from the ring, waiting for bytes where there are
-    /// none. `to` grows with what arrives, not with what `length` promises.
+    /// Appends `length` bytes from the ring, waiting for bytes if necessary. `to` grows with what
+    /// arrives, not with the announced length.
     #[inline]
     pub fn append(
         &mut self,
@@ -475,7 +470,7 @@ impl<M: Memory> Reader<M> {
         Ok(())
     }
 
-    /// How many of `wanted` (not 0) bytes can be copied now; at least one.
+    /// How many of `wanted` (not 0) bytes can be copied now; waits for at least one.
     #[inline]
     fn ready(&mut self, bell: &mut impl Bell, wanted: usize) -> Result<usize, Error> {
         if self.available() == 0 && !self.look()? {
@@ -492,8 +487,8 @@ impl<M: Memory> Reader<M> {
         }
     }
 
-    /// Lets the writer see what has been read, and wakes it if it sleeps. That
-    /// the peer is gone is noticed when there is nothing left to read.
+    /// Makes the space of everything read available to the writer, and wakes it if it sleeps. A
+    /// peer that has gone is noticed when there is nothing left to read.
     fn publish(&mut self, bell: &mut impl Bell) {
         if self.published == self.read {
             return;
@@ -516,7 +511,7 @@ impl<M: Memory> Reader<M> {
         if bell.spin(Side::Reader, || self.look())? {
             return Ok(());
         }
-        // Not earlier: the writer has had three quarters of the ring.
+        // No earlier: the writer has had three quarters of the ring.
         self.publish(bell);
         loop {
             self.memory.set_sleeps(Side::Reader, true);

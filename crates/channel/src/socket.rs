@@ -1,5 +1,5 @@
-//! System calls on the channel's Unix socket: descriptors passed along, the
-//! peer's credentials, wake-up bytes, waiting. No messages of rings.
+//! System calls on the channel's Unix socket: passing descriptors, peer credentials, wake-up bytes,
+//! waiting. The rings' messages do not pass here.
 //!
 //! Invariant: ringing never blocks and never raises a signal.
 #![allow(unsafe_code)]
@@ -29,7 +29,7 @@ fn check_size(result: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Calls again what a signal has interrupted.
+/// Repeats a call that was interrupted by a signal.
 fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -62,13 +62,13 @@ fn stream_socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A listening socket bound to a path that does not exist, with exactly these
-/// permissions and never more.
+/// A listening socket bound to a path that does not exist yet. Its file has exactly these
+/// permissions, and never wider ones.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let address = address(path)?;
     let fd = stream_socket()?;
-    // The mode of an unbound socket is what bind gives the file, less the umask.
-    // SAFETY: plain system call.
+    // bind gives the file the mode of the unbound socket, less the umask. SAFETY: plain system
+    // call.
     check(unsafe { libc::fchmod(fd.as_raw_fd(), mode as libc::mode_t) })?;
     let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: pointer and size describe one valid address.
@@ -78,7 +78,7 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Connects within a time.
+/// Connects within a timeout.
 pub(crate) fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let address = address(path)?;
     let stream = UnixStream::from(stream_socket()?);
@@ -91,7 +91,7 @@ pub(crate) fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> 
     Ok(stream)
 }
 
-/// Process, user and group at the other end of a socket.
+/// Process, user and group of the peer.
 pub(crate) fn peer_credentials(stream: &UnixStream) -> io::Result<libc::ucred> {
     let mut credentials = libc::ucred {
         pid: 0,
@@ -112,7 +112,7 @@ pub(crate) fn peer_credentials(stream: &UnixStream) -> io::Result<libc::ucred> {
     Ok(credentials)
 }
 
-/// Fills `bytes` from the socket, in all within the time.
+/// Fills `bytes` from the socket before the deadline.
 pub(crate) fn read_within(
     stream: &UnixStream,
     bytes: &mut [u8],
@@ -142,18 +142,18 @@ fn set_deadline(stream: &UnixStream, deadline: Instant) -> io::Result<()> {
     stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))
 }
 
-/// Makes the socket block without limit again, as waiting for wake-ups needs.
+/// Removes the timeouts again, since waits for wake-ups are unlimited.
 pub(crate) fn no_deadline(stream: &UnixStream) -> io::Result<()> {
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(None)
 }
 
-/// Room for the control message of two descriptors (aligned as it must be).
+/// Space for the control message of two descriptors, suitably aligned.
 const CONTROL_WORDS: usize = 3;
 const CONTROL_BYTES: usize = CONTROL_WORDS * size_of::<u64>();
 
-/// Sends bytes, all at once, and a descriptor with them if there is one. The
-/// first exchange is small enough that a fresh socket always takes it.
+/// Sends bytes in one call, together with a descriptor if there is one. The first exchange is small
+/// enough to fit into a new socket's buffer.
 pub(crate) fn send_with(
     stream: &UnixStream,
     bytes: &[u8],
@@ -194,8 +194,8 @@ pub(crate) fn send_with(
     Ok(())
 }
 
-/// Fills `bytes` from the socket within the time; gives the descriptor that came
-/// with the first of them, if one did.
+/// Fills `bytes` from the socket before the deadline. Returns the descriptor that came with the
+/// first bytes, if any.
 pub(crate) fn receive_with(
     stream: &UnixStream,
     bytes: &mut [u8],
@@ -230,8 +230,7 @@ pub(crate) fn receive_with(
     Ok(fds.next())
 }
 
-/// Takes possession of all descriptors of a received message, so that what is
-/// not wanted gets closed.
+/// Takes ownership of all descriptors of a received message, so that unwanted ones are closed.
 fn received_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
     let mut fds = Vec::new();
     // SAFETY: the kernel has filled in the control buffer and its length; the
@@ -252,7 +251,7 @@ fn received_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
     fds
 }
 
-/// What a channel's end and its shutdown handles have in common.
+/// State shared by a channel's end and its shutdown handles.
 #[derive(Debug)]
 pub(crate) struct Line {
     stream: UnixStream,
@@ -272,19 +271,19 @@ impl Line {
         self.down.load(Ordering::Relaxed)
     }
 
-    /// Ends the channel for both sides; whoever sleeps wakes up.
+    /// Ends the channel for both sides and wakes sleepers.
     pub(crate) fn shut_down(&self) {
         self.down.store(true, Ordering::Relaxed);
         let _ = self.stream.shutdown(How::Both);
     }
 }
 
-/// How many keeper threads of this process spin, or did so last before what they
-/// do now. Others may need their processors more.
+/// Number of keeper threads in this process that spin, or spun before what they do now. Other
+/// processes may need the processors.
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads of this process may spin: half the processors in a keeper; in
-/// a backend its one thread, unless there is only one processor.
+/// How many threads of this process may spin: half the number of processors in a keeper. The single
+/// thread of a backend may, unless there is only one processor.
 fn spinners_max(role: Role) -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let processors =
@@ -295,24 +294,24 @@ fn spinners_max(role: Role) -> usize {
     }
 }
 
-/// Who waits.
+/// The kind of process that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// One of many threads of one process.
+    /// One of many threads in a process.
     Keeper,
-    /// The only one of its process (in tests: one of a few).
+    /// The only thread of its process (in tests, one of a few).
     Backend,
 }
 
-/// Wakes the peer by a byte on the socket and waits for its bytes.
+/// Wakes the peer by sending a byte on the socket, and waits for its bytes.
 #[derive(Debug)]
 pub(crate) struct SocketBell {
     line: Arc<Line>,
     reader: Spin,
     writer: Spin,
     role: Role,
-    /// Counted in [`SPINNING`]. Kept from one wait to the next, because to give it
-    /// back between would delay what was waited for.
+    /// Whether this thread is counted in [`SPINNING`]. It stays counted between waits, because
+    /// updating the counter would delay the work just received.
     counted: bool,
 }
 
@@ -327,7 +326,7 @@ impl SocketBell {
         }
     }
 
-    /// Counts this thread among those that spin, if there is room for one more.
+    /// Counts this thread among those that spin, if the limit allows.
     fn may_spin(&mut self) -> bool {
         let most = spinners_max(self.role);
         if self.role == Role::Backend || self.counted {
@@ -340,7 +339,7 @@ impl SocketBell {
         self.counted
     }
 
-    /// Lets others spin: this thread sleeps, or has something longer to do.
+    /// Stops counting this thread: it sleeps, or has longer work to do.
     pub(crate) fn rest(&mut self) {
         if std::mem::take(&mut self.counted) {
             SPINNING.fetch_sub(1, Ordering::Relaxed);
@@ -368,7 +367,7 @@ impl Bell for SocketBell {
         let sent = again(|| check_size(unsafe { libc::send(fd, byte.as_ptr().cast(), 1, flags) }));
         match sent {
             Ok(_) => Ok(()),
-            // Full of bytes that the peer has not read: it is not asleep.
+            // The buffer is full of bytes that the peer has not read, so it is not asleep.
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
             Err(_) => Err(Gone),
         }
@@ -378,8 +377,8 @@ impl Bell for SocketBell {
         if self.line.is_down() {
             return Err(Gone);
         }
-        // Not by reading: whenever the peer takes a byte of ours from the socket, there is
-        // room to write, and the system wakes readers for that, too; not those that poll.
+        // Polls rather than reads: whenever the peer takes a byte of ours from the socket, there is
+        // space to write, and the kernel wakes blocked readers for that as well, but not pollers.
         let mut poll = libc::pollfd {
             fd: self.line.stream.as_raw_fd(),
             events: libc::POLLIN,

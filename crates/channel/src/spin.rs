@@ -1,26 +1,24 @@
-//! How long to look again before going to sleep, learnt from what looking again
-//! has brought. Not the sleeping itself.
+//! Decides how long to poll before going to sleep, from how well polling has worked so far. Does
+//! not sleep itself.
 //!
-//! A spin that hits keeps the budget at a few times the time it took; one that
-//! misses halves it, down to nothing. When sleeps turn out to be short, so that
-//! a longer spin might have hit, one spin in a while probes with the largest
-//! budget; a probe that misses (the peer cannot run while we spin: too few
-//! processors) makes the next one rarer.
+//! A successful spin sets the budget to a few times the time it took. An unsuccessful one halves
+//! it, down to zero. When sleeps turn out to be short, so that a longer spin might have succeeded,
+//! an occasional spin probes with the largest budget. Each unsuccessful probe makes the next one
+//! rarer; it means that the peer cannot run while we spin, because there are too few processors.
 //!
-//! Invariant: one wait never spins longer than [`LIMIT_NS`], and an idle channel
-//! spins once.
+//! Invariant: one wait never spins longer than [`LIMIT_NS`], and an idle channel spins once.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The longest spin in nanoseconds.
 const LIMIT_NS: u32 = 40_000;
-/// A sleep up to this long (with the time to fall asleep and to wake up) would
-/// have been a hit of a spin with the largest budget.
+/// A sleep up to this long, including falling asleep and waking up, could have been avoided by a
+/// spin with the largest budget.
 const SHORT: Duration = Duration::from_micros(90);
-/// Budgets below are not worth having.
+/// Smaller budgets are not worthwhile.
 const LEAST_NS: u32 = 500;
-/// Short sleeps before a probe, at first and at most.
+/// Number of short sleeps before a probe, initially and at most.
 const PROBE_FIRST: u32 = 4;
 const PROBE_LAST: u32 = 1024;
 
@@ -40,7 +38,7 @@ fn pause_ns() -> u32 {
     })
 }
 
-/// What one side of a ring has learnt.
+/// What one side of a ring has learned.
 #[derive(Debug)]
 pub(crate) struct Spin {
     budget_ns: u32,
@@ -61,7 +59,7 @@ impl Spin {
         }
     }
 
-    /// Looks until a look is true, fails, or the budget is used up.
+    /// Polls until `look` returns true or fails, or the budget is used up.
     #[inline]
     pub(crate) fn spin<E>(&mut self, mut look: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
         let pause = pause_ns();
@@ -70,8 +68,8 @@ impl Spin {
         } else {
             self.budget_ns
         };
-        // Whoever spins has just looked in vain: a pause comes first. Looks without
-        // pauses steal the peer's cache line and cost it more than they bring.
+        // The caller has just looked in vain, so pause before looking again. Polling without pauses
+        // keeps pulling the peer's cache line, which costs more than it gains.
         for n in 0..budget / pause {
             std::hint::spin_loop();
             if look()? {
@@ -105,7 +103,7 @@ impl Spin {
         self.missed = Some(Instant::now());
     }
 
-    /// The sleep that followed the last miss is over.
+    /// To be called after the sleep that followed the last unsuccessful spin.
     pub(crate) fn woken(&mut self) {
         let Some(start) = self.missed.take() else {
             return;

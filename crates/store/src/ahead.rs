@@ -1,28 +1,28 @@
-//! Reading ahead: where a column is read segment after segment, the next one is read back
-//! by another thread, while values of this one are used, and waits on a *shelf*. It comes into its
-//! partition when a value of it is needed, so what nobody needs pushes nothing out.
+//! Reading ahead. When a column is read segment by segment, another thread reads the next segment
+//! back while the values of the current one are used. The segment waits on a *shelf*. It moves to
+//! its partition when one of its values is needed, so that unneeded segments evict nothing.
 //!
-//! Which segments: module `segment` sees a column being read in order and gives a hint. The
-//! newest hint comes first: of several columns that are read side by side the reader
-//! takes the first itself, meanwhile the other thread takes the last.
+//! Module `segment` detects that a column is read in order and gives a hint. The newest hint is
+//! served first: when several columns are read side by side, the reader loads the first one itself
+//! while the other thread loads the last one.
 //!
-//! Invariants: a segment on the shelf is not in its partition's memory, so it cannot have
-//! changed since it was read; nobody waits for more than the reading of one segment; all
-//! that is read ahead and not used yet keeps within a quarter of the memory that values may take.
+//! Invariants: a segment on the shelf is not in its partition's memory, so it cannot have changed
+//! since it was read; nobody waits for longer than the reading of one segment; everything that was
+//! read ahead and not used yet takes at most a quarter of the memory for values.
 
 use crate::resident::Resident;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Columns of which a segment may be wanted at a time.
+/// Number of columns that can have a hint at a time.
 const HINTS_MAX: usize = 64;
-/// What has not been used for so many ticks will not be.
+/// A segment not used for this many ticks is dropped.
 const STALE_TICKS: u32 = 4;
 
 /// A segment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
-    /// Of the partition, for as long as it is one column's.
+    /// Identifies the use of a partition number for one column.
     pub(crate) column: u64,
     pub(crate) partition: u32,
     pub(crate) segment: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy)]
 pub(crate) struct Hint {
     pub(crate) place: Place,
-    /// What it takes, about.
+    /// Estimated size in memory.
     pub(crate) bytes: usize,
 }
 
@@ -55,11 +55,11 @@ struct Inner {
     held: Vec<Held>,
 }
 
-/// What is read ahead.
+/// Segments that were read ahead.
 #[derive(Default)]
 pub(crate) struct Shelf {
     inner: Mutex<Inner>,
-    /// Something was read, or will not be.
+    /// Signalled when a segment was read, or will not be.
     changed: Condvar,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(crate) read: AtomicU64,
@@ -71,12 +71,12 @@ impl Shelf {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Without somebody to wake there are no hints.
+    /// Sets the function that wakes the reading thread. Without one, hints are ignored.
     pub(crate) fn switch_on(&self, waker: Box<dyn Fn() + Send + Sync>) {
         let _ = self.waker.set(waker);
     }
 
-    /// A segment will be needed, and no earlier one of its column any more.
+    /// Gives a hint: the segment will be needed, and earlier ones of its column will not.
     pub(crate) fn hint(&self, hint: Hint) {
         let Some(wake) = self.waker.get() else {
             return;
@@ -91,13 +91,13 @@ impl Shelf {
         wake();
     }
 
-    /// The newest hint.
+    /// Removes and returns the newest hint.
     pub(crate) fn next(&self) -> Option<Hint> {
         self.inner().hints.pop()
     }
 
-    /// Before a segment is read, while its partition is locked; false when there is no room
-    /// within `limit` bytes.
+    /// To be called before a segment is read, while its partition is locked. Returns false if it
+    /// does not fit within `limit` bytes.
     pub(crate) fn begin(&self, hint: Hint, limit: usize, now: u32) -> bool {
         self.drop_stale(now);
         let mut inner = self.inner();
@@ -114,7 +114,7 @@ impl Shelf {
         true
     }
 
-    /// After it was read, or could not be.
+    /// To be called after a segment was read, or could not be read.
     fn finish(&self, place: Place, resident: Option<Box<Resident>>) {
         let mut inner = self.inner();
         let at = inner.held.iter().position(|h| h.place == place);
@@ -126,14 +126,14 @@ impl Shelf {
                 }
             }
             (Some(at), None) => drop(inner.held.swap_remove(at)),
-            (None, _) => {} // the column is no more
+            (None, _) => {} // the column was dropped
         }
         drop(inner);
         self.changed.notify_all();
     }
 
-    /// Takes a segment off the shelf, once it is there if it is being read. `None`: it is
-    /// for the caller to read.
+    /// Takes a segment off the shelf, waiting if it is being read. Returns `None` if the caller
+    /// must read it.
     pub(crate) fn take(&self, place: Place) -> Option<Box<Resident>> {
         let mut inner = self.inner();
         loop {
@@ -149,17 +149,17 @@ impl Shelf {
         }
     }
 
-    /// Drops what was read of a column, and is being read.
+    /// Drops everything read for a column, including reads in progress.
     pub(crate) fn forget(&self, column: u64) {
         self.drop_if(|held| held.place.column == column);
     }
 
-    /// Drops what has been there for long.
+    /// Drops what has been on the shelf for long.
     pub(crate) fn drop_stale(&self, now: u32) {
         self.drop_if(|h| h.resident.is_some() && now.wrapping_sub(h.since) >= STALE_TICKS);
     }
 
-    /// Drops all that was read.
+    /// Drops everything that was read.
     pub(crate) fn clear(&self) {
         self.drop_if(|held| held.resident.is_some());
     }
@@ -167,14 +167,14 @@ impl Shelf {
     fn drop_if(&self, which: impl Fn(&Held) -> bool) {
         let mut inner = self.inner();
         let gone: Vec<Held> = inner.held.extract_if(.., |held| which(held)).collect();
-        drop(inner); // before values are
+        drop(inner); // unlock before the values are dropped
         if !gone.is_empty() {
             self.changed.notify_all();
         }
     }
 }
 
-/// Whoever reads ahead; says that it is done whatever happens.
+/// A read in progress; reports its end in any case.
 pub(crate) struct Reading<'a> {
     pub(crate) shelf: &'a Shelf,
     pub(crate) place: Place,

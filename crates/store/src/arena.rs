@@ -1,9 +1,9 @@
-//! Temporary values of one channel. The backend numbers the slots itself,
-//! counting up; what lies below the window is gone for good.
+//! Temporary values of one channel. The backend numbers the slots itself, in ascending order. Slots
+//! below the window are gone for good.
 //!
-//! Invariants: a slot below the base never resolves again; entries lie in
-//! `chunks`, the first of which contains the base; a hostile numbering costs no
-//! more than one pointer for each chunk within [`GAP`].
+//! Invariants: a slot below the base never resolves again; entries are stored in `chunks`, the
+//! first of which contains the base; hostile slot numbers cost at most one pointer per chunk within
+//! [`GAP`].
 
 use crate::budget::{Account, Budget};
 use crate::error;
@@ -14,12 +14,12 @@ use std::fmt;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use values::{AggregateState, Error, Value};
 
-/// Entries of one chunk.
+/// Entries per chunk.
 const CHUNK: u64 = 1024;
-/// A slot may be this far ahead of the highest one used so far.
+/// How far a slot may be ahead of the highest one used so far.
 const GAP: u64 = 1 << 20;
 
-/// What is in a slot.
+/// Contents of a slot.
 pub enum Entry {
     /// Nothing was stored.
     Empty,
@@ -27,23 +27,23 @@ pub enum Entry {
     Null,
     /// A value.
     Value(Value),
-    /// What made the value failed.
+    /// The computation of the value failed.
     Poison(Arc<Error>),
     /// The transition state of an aggregate.
     State(Box<State>),
 }
 
-/// The state of an aggregate and which one it is.
+/// The state of an aggregate, and which aggregate it is.
 #[derive(Clone)]
 pub struct State {
     /// Number of the aggregate's signature.
     pub signature: u16,
-    /// What it has seen.
+    /// The accumulated state.
     pub state: AggregateState,
 }
 
 impl Entry {
-    /// Bytes it holds beyond its place in the chunk, about.
+    /// Approximate heap size beyond the entry's place in the chunk, in bytes.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Entry::Empty | Entry::Null => 0,
@@ -66,8 +66,8 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// What the values of a slot were made of, by a number that the arena's user gives; 0: nobody
-/// has said.
+/// A number chosen by the arena's user that tells what the value of a slot was computed from; 0:
+/// none.
 pub type Label = u16;
 
 type Chunk = Box<[Entry]>;
@@ -92,37 +92,37 @@ impl Arena {
         }))
     }
 
-    /// Holds the arena still to read from it. Take no other lock meanwhile.
+    /// Locks the arena for reading. No other lock may be acquired meanwhile.
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, Window> {
         lock::read(&self.0)
     }
 
-    /// Takes the arena to write to it. Take no other lock meanwhile.
+    /// Locks the arena for writing. No other lock may be acquired meanwhile.
     #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, Window> {
         lock::write(&self.0)
     }
 }
 
-/// The slots of an arena that can be named.
+/// The live slots of an arena.
 pub struct Window {
-    /// Slots below are gone.
+    /// Slots below this one are gone.
     base: u64,
-    /// No slot from here on was ever set.
+    /// No slot from this one on was ever set.
     top: u64,
     /// Number of the first chunk.
     first: u64,
     chunks: VecDeque<Option<Chunk>>,
-    /// Labels of the chunks, from the first chunk on; none if nothing in a chunk has one.
+    /// Labels of the chunks, parallel to `chunks`; `None` if no slot of a chunk has one.
     labels: VecDeque<Option<Labels>>,
-    /// A chunk to use next, all empty.
+    /// An empty chunk to be used next.
     spare: Option<Chunk>,
     account: Account,
 }
 
 impl Window {
-    /// What is in a slot.
+    /// Contents of a slot.
     #[inline]
     pub fn get(&self, slot: u64) -> Result<&Entry, Error> {
         if slot < self.base {
@@ -139,15 +139,15 @@ impl Window {
         }
     }
 
-    /// Stores something in a slot, in the place of what is there.
+    /// Stores an entry in a slot, replacing its contents.
     #[inline]
     pub fn set(&mut self, slot: u64, entry: Entry) -> Result<(), Error> {
         let more = entry.heap_bytes();
         if more > 0 {
-            // The place first: a slot that cannot be is told before a limit.
+            // Check the slot first: an invalid slot is reported before an exceeded limit.
             self.place(slot)?;
             match entry {
-                // Failures must have room, or limits could not be told.
+                // Errors must be stored in any case, or exceeded limits could not be reported.
                 Entry::Poison(_) => self.account.force(more),
                 _ => self.account.take(more)?,
             }
@@ -157,7 +157,7 @@ impl Window {
         Ok(())
     }
 
-    /// Stores one entry after the other in consecutive slots.
+    /// Stores entries in consecutive slots.
     pub fn set_all(
         &mut self,
         first: u64,
@@ -192,7 +192,7 @@ impl Window {
         Ok(())
     }
 
-    /// The label of a slot; `None` for a value that has none.
+    /// The label of a slot, or `None`.
     #[inline]
     pub fn label(&self, slot: u64) -> Option<Label> {
         let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
@@ -206,8 +206,8 @@ impl Window {
         }
     }
 
-    /// Labels slots, before something is put into them. A slot keeps its label until it is
-    /// released: who has read it knows what the slot holds, also later on.
+    /// Labels slots before they are filled. A slot keeps its label until it is released, so whoever
+    /// has read the label knows what the slot holds from then on.
     pub fn mark(&mut self, first: u64, count: usize, label: Label) -> Result<(), Error> {
         let end = first.saturating_add(count as u64);
         let mut slot = first;
@@ -228,7 +228,7 @@ impl Window {
         Ok(())
     }
 
-    /// Gives the state in a slot another label, as something is added to it.
+    /// Changes the label of an aggregate state when something is added to it.
     pub fn mark_state(&mut self, slot: u64, label: Label) -> Result<(), Error> {
         self.place(slot)?;
         if let Some(place) = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize) {
@@ -237,7 +237,7 @@ impl Window {
         Ok(())
     }
 
-    /// The labels of a slot's chunk, made as needed.
+    /// The labels of a slot's chunk, allocated on demand.
     fn labels_at(&mut self, slot: u64) -> Result<&mut [Label], Error> {
         let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
         if self.labels.get(chunk).is_none_or(Option::is_none) {
@@ -253,7 +253,7 @@ impl Window {
         labels.map(Box::as_mut).ok_or_else(error::no_such_value)
     }
 
-    /// Changes what is in a slot, and accounts for what it holds afterwards.
+    /// Modifies the contents of a slot and accounts for the change in size.
     pub fn update<T>(
         &mut self,
         slot: u64,
@@ -273,7 +273,7 @@ impl Window {
         Ok(result)
     }
 
-    /// The place of a slot, made as needed.
+    /// The entry of a slot, allocated on demand.
     #[inline]
     fn place(&mut self, slot: u64) -> Result<&mut Entry, Error> {
         if slot < self.base {
@@ -335,7 +335,7 @@ impl Window {
             }
         }
         if below > self.base {
-            // Nothing is left: the window begins anew, in an empty deque.
+            // Nothing is left: restart the window with an empty deque.
             while let Some(chunk) = self.chunks.pop_front() {
                 self.retire(chunk);
             }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::Error;
 
-/// Bytes that may be allocated, and those that are.
+/// A limit on allocated bytes, and their current number.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,
     limit: usize,
-    /// What to raise when the limit is reached.
+    /// The setting named in the error when the limit is reached.
     setting: &'static str,
     parent: Option<Arc<Budget>>,
 }
 
 impl Budget {
-    /// A budget of `limit` bytes; `setting` is the setting an error names.
+    /// A budget of `limit` bytes; `setting` is named in errors.
     pub fn new(limit: usize, setting: &'static str) -> Arc<Budget> {
         Arc::new(Budget {
             used: AtomicUsize::new(0),
@@ -38,7 +38,7 @@ impl Budget {
         })
     }
 
-    /// Charges bytes, or gives 53200 and charges none.
+    /// Charges bytes, or fails with 53200 and charges nothing.
     pub fn take(&self, bytes: usize) -> Result<(), Error> {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > self.limit {
@@ -54,7 +54,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Charges bytes whatever the limit says.
+    /// Charges bytes regardless of the limit.
     fn force(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         if let Some(parent) = &self.parent {
@@ -62,7 +62,7 @@ impl Budget {
         }
     }
 
-    /// Gives bytes back.
+    /// Releases bytes.
     pub fn give(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(parent) = &self.parent {
@@ -70,18 +70,18 @@ impl Budget {
         }
     }
 
-    /// Bytes charged now.
+    /// Bytes currently charged.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes that may be charged.
+    /// The limit in bytes.
     pub fn limit(&self) -> usize {
         self.limit
     }
 }
 
-/// What one owner has charged; given back when it goes.
+/// What one owner has charged. Released on drop.
 #[derive(Debug)]
 pub(crate) struct Account {
     budget: Arc<Budget>,
@@ -98,7 +98,7 @@ impl Account {
         }
     }
 
-    /// An account that is never refused: for what must be read back.
+    /// An account that is never refused, for data that must be read back.
     pub(crate) fn forced(budget: Arc<Budget>) -> Account {
         Account {
             budget,
@@ -107,7 +107,7 @@ impl Account {
         }
     }
 
-    /// From now on it can be refused.
+    /// Makes the account refusable again.
     pub(crate) fn unforce(&mut self) {
         self.forced = false;
     }
@@ -122,13 +122,13 @@ impl Account {
         Ok(())
     }
 
-    /// Charges bytes whatever the limit says.
+    /// Charges bytes regardless of the limit.
     pub(crate) fn force(&mut self, bytes: usize) {
         self.budget.force(bytes);
         self.charged += bytes;
     }
 
-    /// Gives back no more than was taken.
+    /// Releases bytes, at most what was charged.
     pub(crate) fn give(&mut self, bytes: usize) {
         let bytes = bytes.min(self.charged);
         if bytes > 0 {

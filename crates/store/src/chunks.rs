@@ -1,10 +1,9 @@
-//! A growing array in chunks: growing moves nothing, and a value is two loads
-//! away.
+//! A growable array in chunks: growing moves nothing, and an access takes two loads.
 
 use crate::occupancy::{CHUNK, Occupancy};
 use contract::Fid;
 
-/// Shorter runs are read one by one.
+/// Shorter runs are read one element at a time.
 const RUN_MIN: usize = 8;
 
 pub(crate) struct Chunks<T>(Vec<Box<[T]>>);
@@ -23,10 +22,10 @@ fn place(slot: u64) -> (usize, usize) {
 }
 
 impl<T: Copy + Default> Chunks<T> {
-    /// Bytes that one more chunk takes.
+    /// Size of a chunk in bytes.
     pub(crate) const CHUNK_BYTES: usize = CHUNK * size_of::<T>();
 
-    /// Chunks there must be for a slot to exist, beyond those there are.
+    /// Number of chunks to be added before a slot exists.
     pub(crate) fn missing(&self, slot: u64) -> usize {
         (place(slot).0 + 1).saturating_sub(self.0.len())
     }
@@ -46,22 +45,22 @@ impl<T: Copy + Default> Chunks<T> {
         }
     }
 
-    /// The element in a slot, where it lies.
+    /// A reference to the element in a slot.
     #[inline]
     pub(crate) fn at(&self, slot: u64) -> Option<&T> {
         let (chunk, at) = place(slot);
         self.0.get(chunk).and_then(|c| c.get(at))
     }
 
-    /// The element in a slot; the default where there is no chunk.
+    /// The element in a slot; the default if there is no chunk.
     #[inline]
     pub(crate) fn get(&self, slot: u64) -> T {
         self.at(slot).copied().unwrap_or_default()
     }
 
-    /// Appends what is under each FID (of this segment, which begins at slot `base`),
-    /// converted. Where a slot is not taken, a default is appended and the index
-    /// noted, counted from `start`.
+    /// Appends the elements under the FIDs, converted. The FIDs belong to one segment, which begins
+    /// at slot `base`. For a free slot, a default is appended and its index is recorded, counted
+    /// from `start`.
     pub(crate) fn gather<U: Default>(
         &self,
         fids: &[Fid],
@@ -98,7 +97,7 @@ impl<T: Copy + Default> Chunks<T> {
     }
 }
 
-/// How many FIDs from the first on count up by one.
+/// Length of the initial run of FIDs that count up by one.
 #[inline]
 fn run_length(fids: &[Fid], limit: usize) -> usize {
     let Some(first) = fids.first() else { return 0 };

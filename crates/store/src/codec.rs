@@ -1,12 +1,12 @@
-//! Values as bytes, for redo records and at-rest segments. Compact, and in one
-//! fixed form for each type; whoever stores the bytes seals them.
+//! Values as bytes, for redo records and segments at rest. Compact, with one fixed format per type.
+//! The bytes are sealed by whoever stores them.
 //!
-//! Whole numbers and floats in the type's own width, little-endian; strings as
-//! they are; `numeric` as 0, scale `u16` and the significant bytes of a whole
-//! number of 10^-scale, or as 1 and PostgreSQL's binary format.
+//! Integers and floats have the type's own width, little-endian. Strings are stored as they are. A
+//! `numeric` is either 0, the scale as `u16` and the significant bytes of an integer in units of
+//! 10^-scale, or 1 and PostgreSQL's binary format.
 //!
-//! Invariant: what was encoded decodes to a value that cannot be told from it; any
-//! other bytes decode to something or nothing, without a panic.
+//! Invariant: an encoded value decodes to an indistinguishable value; any other bytes decode to
+//! some value or to none, without a panic.
 
 use crate::data::significant;
 use crate::scalar::Scalar;
@@ -17,7 +17,7 @@ use values::{Interval, Value};
 const SCALED: u8 = 0;
 const BINARY: u8 = 1;
 
-/// Size of every value of a type, if there is one.
+/// Size of all values of a type, if it is constant.
 pub(crate) fn width(t: TypeCode) -> Option<usize> {
     Some(match t {
         TypeCode::Bool => 1,
@@ -30,7 +30,7 @@ pub(crate) fn width(t: TypeCode) -> Option<usize> {
     })
 }
 
-/// Appends a value of a type.
+/// Appends the encoding of a value.
 pub fn encode(value: &Scalar<'_>, t: TypeCode, out: &mut Vec<u8>) {
     match value {
         Scalar::Int(v) => {
@@ -61,7 +61,7 @@ pub fn encode(value: &Scalar<'_>, t: TypeCode, out: &mut Vec<u8>) {
     }
 }
 
-/// The value of a type that these bytes are.
+/// Decodes a value of a type.
 pub fn decode(t: TypeCode, bytes: &[u8]) -> Option<Scalar<'_>> {
     if width(t).is_some_and(|width| width != bytes.len()) {
         return None;
@@ -94,7 +94,7 @@ fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A whole number in up to 8 bytes; the missing ones repeat its sign.
+/// An integer of up to 8 bytes, sign-extended.
 fn integer(bytes: &[u8]) -> i64 {
     let fill = match bytes.last() {
         Some(b) if *b & 0x80 != 0 => 0xff,

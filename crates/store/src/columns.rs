@@ -1,16 +1,16 @@
-//! A segment's values as bytes, like beside like, so that they compress well: the first
-//! bytes of all values, then the second bytes of all, and so on (*planes*); or all lengths,
-//! then all strings.
+//! A segment's values as bytes, arranged so that they compress well: the first bytes of all values,
+//! then the second bytes of all, and so on (*planes*); or all lengths, then all strings.
 //!
-//! - Types of a fixed width: as many planes.
-//! - `numeric` as whole numbers of 10^-scale: eight planes, with the smallest `i64` for
-//!   those that are something else; then these, as strings.
+//! - Types of fixed width: one plane per byte.
+//! - `numeric` as integers in units of 10^-scale: eight planes, with the smallest `i64` standing
+//!   for other values, which follow as strings.
 //! - Everything else: lengths as varints, then the bytes.
 //!
-//! Not here: which slots the values are in (`image`), and compression (crate `vault`).
+//! Which slots the values are in is not stored here (`image`), and compression is done elsewhere
+//! (crate `vault`).
 //!
-//! Invariant: what was written reads back as what cannot be told from it; any other bytes
-//! give some values or nothing, without a panic, and need no memory but what is there.
+//! Invariant: what was written is read back as indistinguishable values; any other bytes yield some
+//! values or none, without a panic, and without allocating more than the input warrants.
 
 use crate::codec;
 use crate::layout::Layout;
@@ -18,11 +18,11 @@ use crate::scalar::Scalar;
 use contract::TypeCode;
 use values::Error;
 
-/// Stands in the planes of whole numbers for "among the strings behind".
+/// Marks, in the planes of integers, a value that is stored among the strings.
 const ASIDE: i64 = i64::MIN;
-/// Bytes of a whole number.
+/// Size of an integer in bytes.
 const WHOLE: usize = size_of::<i64>();
-/// Bytes of the widest type of a fixed width.
+/// Size of the widest type of fixed width.
 const WIDTH_MAX: usize = 16;
 
 fn put_length(out: &mut Vec<u8>, mut n: usize) {
@@ -96,8 +96,8 @@ where
     out.extend_from_slice(&bytes);
 }
 
-/// Takes `count` values apart; `set` gets them in order. `None` when the bytes are not
-/// those of so many values.
+/// Decodes `count` values and passes them to `set` in order. Returns `None` if the bytes do not
+/// encode that many values.
 pub(crate) fn read(
     layout: Layout,
     count: usize,
@@ -140,7 +140,7 @@ pub(crate) fn read(
     strings.is_empty().then_some(Ok(()))
 }
 
-/// The bytes of a value from each of the planes, zeros behind the last.
+/// Collects the bytes of one value from the planes, padded with zeros.
 fn gather<const N: usize>(planes: &[u8], count: usize, at: usize) -> [u8; N] {
     let mut out = [0; N];
     for (plane, to) in out.iter_mut().enumerate() {
@@ -149,7 +149,7 @@ fn gather<const N: usize>(planes: &[u8], count: usize, at: usize) -> [u8; N] {
     out
 }
 
-/// Strings, each taken when its turn comes.
+/// An iterator over strings.
 struct Strings<'a> {
     lengths: &'a [u8],
     bytes: &'a [u8],

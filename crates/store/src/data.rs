@@ -1,6 +1,5 @@
-//! The values of one segment, in the arrays its layout asks for; slots count from the
-//! segment's first. Which slots
-//! are taken is known to the caller.
+//! The values of one segment, in the arrays that its layout requires. Slots count from the
+//! segment's first. The caller knows which slots are taken.
 
 use crate::budget::Account;
 use crate::chunks::Chunks;
@@ -27,20 +26,20 @@ pub(crate) enum Data {
     Numeric(Slabs, Side),
 }
 
-/// Whole numbers of 10^-scale.
+/// Integers in units of 10^-scale.
 pub(crate) struct Scaled {
     scale: u16,
     values: Chunks<i64>,
     side: Side,
 }
 
-/// Values that have no place in the arrays.
+/// Values that do not fit into the arrays.
 #[derive(Default)]
 pub(crate) struct Side(BTreeMap<u64, Numeric>);
 
-/// Stands in an array for "look into the side table".
+/// Marks an array element whose value is in the side table.
 const ASIDE: i64 = i64::MIN;
-/// What an entry of a side table takes besides the number's own heap.
+/// Size of a side table entry without the number's own heap memory.
 const SIDE_BYTES: usize = 64;
 
 impl Side {
@@ -149,7 +148,7 @@ impl Data {
         }
     }
 
-    /// The value in a slot that is taken.
+    /// The value in a taken slot.
     #[inline]
     pub(crate) fn get(&self, slot: u64) -> Scalar<'_> {
         match self {
@@ -167,7 +166,7 @@ impl Data {
         }
     }
 
-    /// The bytes in a slot that is taken, where the layout is one of strings.
+    /// The bytes in a taken slot, if the layout stores strings.
     #[inline]
     pub(crate) fn string(&self, slot: u64) -> Option<&[u8]> {
         match self {
@@ -176,7 +175,7 @@ impl Data {
         }
     }
 
-    /// The value in a slot that is taken, where the layout is one of integers.
+    /// The value in a taken slot, if the layout stores integers.
     #[inline]
     pub(crate) fn int(&self, slot: u64) -> Option<i64> {
         match self {
@@ -188,7 +187,7 @@ impl Data {
         }
     }
 
-    /// Wipes a slot.
+    /// Clears a slot.
     pub(crate) fn clear(&mut self, slot: u64, account: &mut Account) {
         match self {
             Data::Byte(c) => c.set(slot, 0),
@@ -211,7 +210,7 @@ impl Data {
         }
     }
 
-    /// Appends what is under each FID where the layout is one of whole numbers.
+    /// Appends the values under the FIDs, if the layout stores integers.
     pub(crate) fn ints(
         &self,
         fids: &[Fid],
@@ -233,7 +232,7 @@ impl Data {
         true
     }
 
-    /// Appends what is under each FID where the layout is one of floats.
+    /// Appends the values under the FIDs, if the layout stores floats.
     pub(crate) fn floats(
         &self,
         fids: &[Fid],
@@ -280,9 +279,8 @@ impl Scaled {
     }
 }
 
-/// `numeric` as bytes: the scale (up to 254), then the whole number of 10^-scale
-/// without the bytes that only repeat its sign. Anything else lies aside, under
-/// the empty string.
+/// Stores a `numeric` as bytes: the scale (up to 254), then the significant bytes of the integer in
+/// units of 10^-scale. Other values are stored in the side table, and an empty string in the slot.
 fn put_numeric(
     slabs: &mut Slabs,
     side: &mut Side,
@@ -305,7 +303,7 @@ fn put_numeric(
     slabs.set(slot, bytes.get(..=length).unwrap_or(&[]), account)
 }
 
-/// Bytes that a number needs: the rest repeats its sign.
+/// Number of significant bytes; the others repeat the sign.
 pub(crate) fn significant(v: i64) -> usize {
     let bits = 65 - (v ^ (v >> 63)).leading_zeros();
     (bits as usize).div_ceil(8)
@@ -329,7 +327,7 @@ fn get_numeric<'a>(slabs: &'a Slabs, side: &'a Side, slot: u64) -> Scalar<'a> {
     Scalar::Scaled(i64::from_le_bytes(bytes), u16::from(*scale))
 }
 
-/// The value in a form of its own, for tests and slow paths.
+/// The value in owned form, for tests and slow paths.
 pub(crate) fn to_value(scalar: &Scalar<'_>, layout: Layout) -> Result<Value, Error> {
     scalar.to_value(layout.stored_type()).ok_or_else(mismatch)
 }

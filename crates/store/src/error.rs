@@ -1,4 +1,4 @@
-//! What the store says when it cannot.
+//! Errors of the store.
 
 use contract::Code;
 use values::Error;
@@ -10,13 +10,13 @@ pub fn gone() -> Error {
         .hint("Run the statement again.")
 }
 
-/// A temporary FID under which nothing was ever stored.
+/// A temporary FID in whose slot nothing was ever stored.
 pub fn no_such_value() -> Error {
     Error::new(b"XX000", "confide: no such value")
         .detail("The identifier names a slot in which nothing has been stored.")
 }
 
-/// A permanent FID that names nothing.
+/// A permanent FID that does not resolve.
 pub fn unresolved() -> Error {
     Error::new(b"XX001", "confide: identifier does not resolve")
         .code(Code::Unresolved)
@@ -24,13 +24,13 @@ pub fn unresolved() -> Error {
         .hint("The keeper's state and the database may be of different times.")
 }
 
-/// A segment or a redo record that does not fit its partition.
+/// A segment or redo record that does not match its partition.
 pub fn bad_segment() -> Error {
     Error::new(b"XX001", "confide: stored values are malformed")
         .detail("They are authentic, but were written by another version, or of another column.")
 }
 
-/// A limit on memory is reached.
+/// A memory limit was reached.
 pub fn out_of_memory(setting: &str) -> Error {
     Error::new(b"53200", "confide: out of memory in the keeper")
         .detail(format!("The limit \"{setting}\" is reached."))
@@ -39,12 +39,12 @@ pub fn out_of_memory(setting: &str) -> Error {
         ))
 }
 
-/// A slot that the channel may not use (yet).
+/// A slot number that the channel may not use yet.
 pub(crate) fn too_far_ahead() -> Error {
     Error::new(b"54000", "confide: slot is too far ahead of its arena")
 }
 
-/// A slot is to hold what was made of something else than what is in it.
+/// A slot is to be filled with a value that comes from something other than its contents.
 pub(crate) fn slot_in_use() -> Error {
     Error::new(b"55000", "confide: slot of a temporary value is in use")
 }

@@ -1,14 +1,14 @@
-//! A partition at rest: its values in segments of [`SEGMENT_SLOTS`] slots, each a
-//! string of bytes that can be stored and read back by itself.
+//! A partition at rest: its values in segments of [`SEGMENT_SLOTS`] slots, each a string of bytes
+//! that can be stored and read back independently.
 //!
-//! Bytes of a segment: format version `u8`, zeros 1..4, code of the layout `u32`,
-//! number of words `u32`; then a bitmap of the slots taken in that many words
-//! `u64`; then the values in order of their slots (module `columns`).
+//! Layout of a segment: format version `u8`, zeros 1..4, code of the layout `u32`, number of words
+//! `u32`; then a bitmap of the taken slots in that many words `u64`; then the values in slot order
+//! (module `columns`).
 //!
-//! Not here: where segments are kept, and when (the keeper).
+//! Where and when segments are stored is up to the keeper.
 //!
-//! Invariants: reading back what was written gives the same partition; reading
-//! back twice, or after redo records of the same values, changes nothing.
+//! Invariants: reading back what was written yields the same partition; reading back twice, or
+//! after redo records of the same values, changes nothing.
 
 use crate::columns;
 use crate::error;
@@ -16,14 +16,14 @@ use crate::layout::Layout;
 use crate::scalar::Scalar;
 use values::Error;
 
-/// Slots of one segment.
+/// Slots per segment.
 pub const SEGMENT_SLOTS: u64 = 1 << 16;
-/// Number of words of a full segment's bitmap.
+/// Number of words in a full segment's bitmap.
 const WORDS: usize = (SEGMENT_SLOTS / 64) as usize;
 const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 12;
 
-/// The segment that a slot is in.
+/// The segment that contains a slot.
 #[inline]
 pub(crate) fn segment_of(slot: u64) -> u32 {
     (slot / SEGMENT_SLOTS) as u32
@@ -35,7 +35,7 @@ pub(crate) fn first_slot(segment: u32) -> u64 {
     u64::from(segment) * SEGMENT_SLOTS
 }
 
-/// Segments that changed since they were last written.
+/// Segments changed since they were last written.
 #[derive(Default)]
 pub(crate) struct Dirty(Vec<u64>);
 
@@ -57,7 +57,7 @@ impl Dirty {
         word.is_some_and(|w| w >> (segment % 64) & 1 == 1)
     }
 
-    /// Their numbers; from now on none is.
+    /// Returns their numbers and clears the set.
     pub(crate) fn take(&mut self) -> Vec<u32> {
         let words = std::mem::take(&mut self.0);
         let set = |(at, word): (usize, u64)| {
@@ -68,8 +68,8 @@ impl Dirty {
     }
 }
 
-/// A segment; `None` when no slot of it is taken. `words` is its bitmap, `value`
-/// gives what is in a slot of the partition.
+/// Encodes a segment; `None` if no slot of it is taken. `words` is its bitmap; `value` returns the
+/// value in a slot of the partition.
 pub(crate) fn write<'a>(
     layout: Layout,
     segment: u32,
@@ -86,7 +86,7 @@ pub(crate) fn write<'a>(
     Some(out)
 }
 
-/// The slots of the partition that a segment's bitmap says are taken.
+/// The slots of the partition that are taken according to a segment's bitmap.
 fn slots(segment: u32, words: &[u64]) -> impl Iterator<Item = u64> + Clone {
     let first = u64::from(segment) * SEGMENT_SLOTS;
     words.iter().enumerate().flat_map(move |(at, word)| {
@@ -99,7 +99,7 @@ fn slots(segment: u32, words: &[u64]) -> impl Iterator<Item = u64> + Clone {
     })
 }
 
-/// Takes a segment apart; `set` gets each slot and its value.
+/// Decodes a segment, passing each slot and its value to `set`.
 pub(crate) fn read(
     layout: Layout,
     segment: u32,
@@ -115,7 +115,7 @@ pub(crate) fn read(
     read.unwrap_or_else(|| Err(error::bad_segment()))
 }
 
-/// The slots of the partition that a segment says are taken.
+/// The slots of the partition that are taken according to a segment.
 pub(crate) fn taken(layout: Layout, segment: u32, bytes: &[u8]) -> Result<Vec<u64>, Error> {
     let (words, _) = header(layout, bytes).ok_or_else(error::bad_segment)?;
     Ok(slots(segment, &words).collect())

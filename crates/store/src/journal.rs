@@ -1,22 +1,22 @@
-//! The seam for durability (design, section 5): whoever makes redo records and
-//! at-rest pages is told of every change to what outlives a session.
+//! The interface for durability (design, section 5): it reports every change to data that outlives
+//! a session, for redo records and checkpoints.
 
 use crate::{PartitionKey, Scalar};
 use contract::Fid;
 
-/// Is told of changes, under the lock of the partition that changes.
+/// Receives changes, under the lock of the partition that changes.
 pub trait Journal: Send + Sync {
-    /// A partition got its number.
+    /// A partition was assigned its number.
     fn opened(&self, _number: u32, _key: &PartitionKey) {}
-    /// A partition and all its values are no more.
+    /// A partition was dropped with all its values.
     fn dropped(&self, _number: u32) {}
-    /// A value got its permanent FID.
+    /// A value was assigned its permanent FID.
     fn promoted(&self, _fid: Fid, _value: &Scalar<'_>) {}
-    /// A permanent FID is free again.
+    /// A permanent FID was freed.
     fn freed(&self, _fid: Fid) {}
 }
 
-/// Keeps no journal: values last as long as the keeper runs.
+/// No journal: values live as long as the keeper.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoJournal;
 

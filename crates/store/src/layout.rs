@@ -1,29 +1,28 @@
-//! How the values of a column are laid out, and what a partition belongs to.
+//! How a column's values are stored, and which column a partition belongs to.
 
 use contract::TypeCode;
 
-/// The form in which a partition keeps its values.
+/// The form in which a partition stores its values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Layout {
-    /// As an array of the type's own width.
+    /// An array of the type's own width.
     Fixed(TypeCode),
-    /// `numeric(p,s)` as whole numbers of 10^-s, with a side table for the
-    /// values that do not fit.
+    /// `numeric(p,s)` as integers in units of 10^-s, with a side table for values that do not fit.
     Scaled(u16),
-    /// Bytes in slabs: strings and `bytea`.
+    /// Strings and `bytea` in slabs.
     Bytes(TypeCode),
     /// `numeric` without a modifier, as bytes.
     Numeric,
 }
 
-/// The largest scale for which whole numbers pay.
+/// The largest scale for which integers pay off.
 const SCALE_MAX: i32 = 18;
 
 impl Layout {
     /// The layout for a type with a modifier.
     ///
-    /// It says nothing about limits (length, precision): so a column whose
-    /// modifier changes without a rewrite keeps its partition.
+    /// Limits (length, precision) do not matter, so a column whose modifier changes without a
+    /// rewrite keeps its partition.
     pub fn of(t: TypeCode, typmod: i32) -> Layout {
         match t.stored() {
             TypeCode::Numeric => match scale(typmod) {
@@ -45,7 +44,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// A number that stands for this layout wherever one is stored.
+    /// The code of this layout in stored data.
     pub fn code(self) -> u32 {
         let (kind, scale) = match self {
             Layout::Fixed(_) => (0, 0),
@@ -56,7 +55,7 @@ impl Layout {
         self.stored_type() as u32 | kind << 8 | u32::from(scale) << 16
     }
 
-    /// The layout that a number stands for.
+    /// The layout with a code.
     pub fn from_code(code: u32) -> Option<Layout> {
         let [t, kind, low, high] = code.to_le_bytes();
         let t = TypeCode::from_u8(t)?;
@@ -75,7 +74,7 @@ impl Layout {
     }
 }
 
-/// The scale in a modifier of `numeric`, if whole numbers pay.
+/// The scale of a `numeric` modifier, if integers pay off for it.
 fn scale(typmod: i32) -> Option<u16> {
     let bare = typmod.checked_sub(4).filter(|bare| *bare >= 0)?;
     let scale = ((bare & 0x7ff) ^ 1024) - 1024;
@@ -84,8 +83,8 @@ fn scale(typmod: i32) -> Option<u16> {
         .filter(|s| i32::from(*s) <= SCALE_MAX)
 }
 
-/// Which column a partition's values are of, by its name: a hash of the names that clients
-/// know it by. Zeros: nobody has said.
+/// Identifies the column of a partition by name: a hash of the names that clients use for it.
+/// Zeros: unknown.
 pub type ColumnId = [u8; 16];
 
 /// What a partition belongs to.
@@ -95,14 +94,15 @@ pub struct PartitionKey {
     pub database: u32,
     /// OID of the relation; 0 for constants in catalogs.
     pub relation: u32,
-    /// Number of the attribute.
+    /// Attribute number.
     pub attribute: i32,
-    /// Layout of the values, which says their type.
+    /// Layout of the values, which implies their type.
     pub layout: Layout,
 }
 
 impl PartitionKey {
-    /// Whether it is not a column's, but the log of a ledger table: what is in it stays.
+    /// Whether the partition is not a column's but the log of a ledger table, whose contents are
+    /// never removed.
     pub fn is_log(&self) -> bool {
         self.attribute == contract::message::ledger::ATTRIBUTE
     }

@@ -1,17 +1,16 @@
 //! The keeper's mapping store (Fedb, section 4): from identifiers to values.
 //!
-//! A [`Partition`] holds one protected column: packed arrays, a value by index in
-//! constant time. An [`Arena`] holds the temporary values of one channel: slots
-//! that count up, a window of them alive. [`Store`] numbers the partitions.
-//! Nothing here knows sessions, policy, messages, files or cryptography; values
-//! become bytes and come back by [`encode`], [`decode`] and a partition's segments.
+//! A [`Partition`] holds one protected column in packed arrays, with access by index in constant
+//! time. An [`Arena`] holds the temporary values of one channel in ascending slots, of which a
+//! window is alive. [`Store`] numbers the partitions. Sessions, policy, messages, files and
+//! cryptography are unknown here. Values are converted to bytes and back by [`encode`], [`decode`]
+//! and a partition's segments.
 //!
-//! Values that were not used lately may be out of memory; a [`Backing`] reads them back,
-//! before they are needed where they are read in order.
+//! Values that have not been used lately may be evicted from memory. A [`Backing`] reads them back,
+//! in advance where they are read in order.
 //!
-//! Invariants: a FID that does not resolve is an error, never another value; no
-//! input makes this crate panic; whatever is allocated is charged to a [`Budget`]
-//! first.
+//! Invariants: a FID that does not resolve is an error, never another value; no input makes this
+//! crate panic; memory is charged to a [`Budget`] before it is allocated.
 #![forbid(unsafe_code)]
 
 mod ahead;

@@ -1,5 +1,5 @@
-//! Locks that go on after a panic: a panic ends one session, and what it left
-//! behind a lock is memory-safe and at worst an orphan.
+//! Locks that ignore poisoning. A panic ends one session; what it leaves behind a lock is
+//! memory-safe, and at worst an orphan.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,7 +1,7 @@
-//! What a collection of garbage has found in use, in a partition: a bit for each
-//! slot that there was when it began.
+//! Slots of a partition that a garbage collection has found in use: one bit for each slot that
+//! existed when it began.
 //!
-//! Invariant: a slot that was put into since the collection began is never garbage.
+//! Invariant: a slot that was filled after the collection began is never garbage.
 
 use crate::occupancy::Occupancy;
 
@@ -13,7 +13,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// None of `slots` slots is marked.
+    /// Marks for `slots` slots, none of them set.
     pub(crate) fn new(slots: u64) -> Marks {
         Marks {
             bits: vec![0; slots.div_ceil(BITS) as usize],
@@ -21,12 +21,12 @@ impl Marks {
         }
     }
 
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bits.len() * size_of::<u64>()
     }
 
-    /// Marks a slot. Those beyond the end came later, and count as marked anyway.
+    /// Marks a slot. Slots beyond the end are newer and count as marked.
     pub(crate) fn mark(&mut self, slot: u64) {
         self.any = true;
         if let Some(word) = self.bits.get_mut((slot / BITS) as usize) {
@@ -39,7 +39,7 @@ impl Marks {
         !self.any
     }
 
-    /// The slots from one on that are taken and not marked.
+    /// The taken and unmarked slots from `from` on.
     pub(crate) fn garbage(&self, taken: &Occupancy, from: u64) -> impl Iterator<Item = u64> {
         let first = (from / BITS) as usize;
         let words = taken.words(first, self.bits.len().saturating_sub(first));

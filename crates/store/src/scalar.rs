@@ -1,17 +1,17 @@
-//! A value looked at where it lies: nothing allocated, nothing cloned.
+//! A borrowed view of a stored value, without allocation or copy.
 
 use contract::TypeCode;
 use std::borrow::Cow;
 use std::fmt;
 use values::{Interval, Numeric, Value};
 
-/// A value that is not null. Its type is known from where it came.
+/// A value that is not NULL. Its type is known from the context.
 pub enum Scalar<'a> {
     /// `bool` (0, 1), integers, `date`, `time`, `timestamp`, `timestamptz`
     Int(i64),
     /// `float4`, `float8`
     Float(f64),
-    /// `numeric`: a whole number of 10^-scale, with that display scale
+    /// `numeric` as an integer in units of 10^-scale, with that display scale
     Scaled(i64, u16),
     /// any other `numeric`
     Numeric(Cow<'a, Numeric>),
@@ -24,7 +24,7 @@ pub enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
-    /// The value of a type of integers.
+    /// The integer representation of a value, if its type has one.
     #[inline]
     pub fn int(value: &Value) -> Option<i64> {
         match value {
@@ -38,7 +38,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// Looks at a value.
+    /// A view of a value.
     #[inline]
     pub fn of(value: &'a Value) -> Scalar<'a> {
         match value {
@@ -64,7 +64,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The value, of a type that is known. `None` if it is not of that type.
+    /// Converts to a value of a known type. `None` if it is not of that type.
     pub fn to_value(&self, t: TypeCode) -> Option<Value> {
         Some(match (self, t) {
             (Scalar::Int(v), _) => return int_value(*v, t),

@@ -1,16 +1,16 @@
-//! Segments of a partition's values: each is in memory, or in the vault only and read
-//! back when it is needed.
+//! Segments of a partition's values: each is either in memory, or only in the vault and read back
+//! when needed.
 //!
-//! Reading back happens under the partition's read lock, so other readers go on; giving
-//! up memory needs its write lock, for a moment.
+//! Reading back happens under the partition's read lock, so that other readers can continue.
+//! Evicting needs its write lock for a moment.
 //!
-//! Which segments go first: those that were not used again after the while (*tick*) in which
-//! they were read back. So a scan of a large column pushes out what it has read itself. What
-//! was used in several ticks stays, whatever is scanned, up to three quarters of the bound;
-//! beyond that, and after a long time, it has to be used again.
+//! Segments that were not used again after the period (*tick*) in which they were read back are
+//! evicted first, so a scan of a large column evicts what it has read itself. Segments used in
+//! several ticks stay, whatever is scanned, up to three quarters of the bound. Beyond that, and
+//! after a long time, they have to be used again to stay.
 //!
-//! Invariants: a segment leaves memory only when the vault holds exactly its content;
-//! what cannot be read back is an error, never another value.
+//! Invariants: a segment leaves memory only if the vault holds exactly its contents; what cannot be
+//! read back is an error, never another value.
 
 use crate::ahead::{Hint, Place, Reading, Shelf};
 use crate::budget::{Account, Budget};
@@ -24,52 +24,51 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use values::Error;
 
-/// Where segments are that are not in memory.
+/// Storage of segments that are not in memory.
 pub trait Backing: Send + Sync {
-    /// The bytes of a segment as they were written last.
+    /// The bytes of a segment as last written.
     ///
-    /// # Errors
-    /// When they cannot be read, or are not what was written.
+    /// # Errors If they cannot be read, or are not what was written.
     fn read(&self, partition: u32, segment: u32) -> Result<Vec<u8>, Error>;
 }
 
-/// What all partitions of a store share about memory.
+/// Memory management shared by all partitions of a store.
 pub(crate) struct Memory {
     pub(crate) budget: Arc<Budget>,
     backing: RwLock<Option<Arc<dyn Backing>>>,
-    /// Counts up as segments are read back, and as time goes by: "now", to tell one use
-    /// from the next.
+    /// Clock that advances as segments are read back and as time passes; distinguishes one use from
+    /// the next.
     tick: AtomicU32,
     loaded: AtomicU64,
     pub(crate) faults: AtomicU64,
     pub(crate) evicted: AtomicU64,
-    /// Bytes of values that are wanted in memory at most; 0: no bound.
+    /// Upper bound for values in memory, in bytes; 0: none.
     bound: OnceLock<usize>,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(crate) shelf: Shelf,
-    /// Numbers columns, for as long as they are in use.
+    /// Counter that identifies columns while they are in use.
     columns: AtomicU64,
 }
 
-/// A tick passes when this part of the bound was read back.
+/// A tick passes when this fraction of the bound was read back.
 const TICKS: u64 = 4;
-/// Uses in different ticks that count.
+/// Maximum count of uses in different ticks.
 pub(crate) const USES_MAX: u8 = 3;
-/// A use is forgotten after so many ticks.
+/// A use is forgotten after this many ticks.
 const AGE_TICKS: u32 = 16;
-/// What is read ahead and not used yet may take this part of the memory for values.
+/// Segments read ahead and not used yet may take this fraction of the memory for values.
 const AHEAD_PART: usize = 4;
 
-/// How far making room goes.
+/// How aggressively to evict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Haste {
-    /// What was not used for long goes.
+    /// Evict what has not been used for long.
     Forgotten,
-    /// What was used in one tick only goes, too.
+    /// Also evict what was used in a single tick only.
     Passed,
-    /// What was used again goes, too, once it was looked at as often.
+    /// Also evict what was used repeatedly, once it has aged.
     Aged,
-    /// Everything goes.
+    /// Evict everything.
     Any,
 }
 
@@ -99,13 +98,13 @@ impl Memory {
         }
     }
 
-    /// Bytes beyond the bound.
+    /// Number of bytes above the bound.
     pub(crate) fn excess(&self) -> usize {
         let bound = self.bound.get().copied().unwrap_or(usize::MAX);
         self.budget.used().saturating_sub(bound)
     }
 
-    /// Something grew: wakes who makes room, if there is too little.
+    /// Something grew: wakes the evicting thread if there is too little memory.
     pub(crate) fn grown(&self) {
         if self.excess() > 0
             && let Some(wake) = self.waker.get()
@@ -119,12 +118,12 @@ impl Memory {
         self.tick.load(Ordering::Relaxed)
     }
 
-    /// A use from now on is another one than before.
+    /// Advances the clock, so that a use from now on counts separately.
     pub(crate) fn tick(&self) {
         self.tick.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a segment may be read ahead; if so, it is on its way.
+    /// Whether a segment may be read ahead; if so, registers it as being read.
     fn begin_ahead(&self, hint: Hint) -> bool {
         let most = self.budget.limit();
         let bound = self.bound.get().copied().unwrap_or(most).min(most);
@@ -132,14 +131,14 @@ impl Memory {
             && self.shelf.begin(hint, bound / AHEAD_PART, self.now())
     }
 
-    /// Reads a segment that is on its way.
+    /// Reads a segment that was registered.
     pub(crate) fn read_ahead(&self, place: Place, layout: Layout) {
         let mut reading = Reading {
             shelf: &self.shelf,
             place,
             resident: None,
         };
-        // An error is for whoever needs the values.
+        // Errors are left to whoever needs the values.
         reading.resident = self.read(place, layout).ok().map(Box::new);
         drop(reading);
         self.grown();
@@ -177,11 +176,11 @@ impl Memory {
 #[derive(Default)]
 pub(crate) struct Segment {
     resident: OnceLock<Box<Resident>>,
-    /// The vault holds exactly this.
+    /// The vault holds exactly these contents.
     stored: bool,
-    /// The tick in which it was used last.
+    /// Tick of the last use.
     used: AtomicU32,
-    /// In how many ticks it was used, less the looks for room in which it aged.
+    /// Number of ticks in which it was used, minus the evictions that aged it.
     uses: AtomicU8,
 }
 
@@ -192,9 +191,9 @@ pub(crate) struct Segments {
     layout: Layout,
     memory: Arc<Memory>,
     all: Vec<Segment>,
-    /// Held while one is read back: no two readers do the same work.
+    /// Held while a segment is read back, so that no two readers do the same work.
     loading: Mutex<()>,
-    /// One more than the segment that was read back last.
+    /// Number of the segment read back last, plus one.
     after: AtomicU32,
 }
 
@@ -217,7 +216,7 @@ impl Segments {
         }
     }
 
-    /// A segment's values, read back if need be; `None` where there never were any.
+    /// A segment's values, read back if necessary; `None` if it never had any.
     #[inline]
     pub(crate) fn get(&self, segment: u32) -> Result<Option<&Resident>, Error> {
         if let Some(resident) = self.here(segment) {
@@ -229,7 +228,7 @@ impl Segments {
         }
     }
 
-    /// A segment's values, if they are in memory.
+    /// A segment's values if they are in memory.
     #[inline]
     pub(crate) fn here(&self, segment: u32) -> Option<&Resident> {
         let found = self.all.get(segment as usize)?;
@@ -282,7 +281,7 @@ impl Segments {
         }
     }
 
-    /// The first segment from one on that is in the vault only.
+    /// The first segment from `segment` on that is only in the vault.
     fn absent_from(&self, segment: u32) -> Option<u32> {
         let from = segment as usize;
         let rest = self.all.get(from..)?.iter();
@@ -291,15 +290,16 @@ impl Segments {
             .find_map(|(s, number)| absent(s).then_some(number))
     }
 
-    /// Whether the column is read in order: this segment is the first one that is not in
-    /// memory, of all or after the one that was read back last.
+    /// Whether the column is read in order: this is the first segment that is not in memory, either
+    /// of all segments or after the one that was read back last.
     fn is_in_order(&self, segment: u32) -> bool {
         [0, self.after.load(Ordering::Relaxed)]
             .into_iter()
             .any(|from| self.absent_from(from) == Some(segment))
     }
 
-    /// The layout of a segment that is now on its way; `None` if it is not to be read.
+    /// Registers a segment as being read ahead and returns its layout; `None` if it is not to be
+    /// read.
     pub(crate) fn begin_ahead(&self, hint: Hint) -> Option<Layout> {
         let Place {
             column, segment, ..
@@ -308,13 +308,13 @@ impl Segments {
         (wanted && self.memory.begin_ahead(hint)).then_some(self.layout)
     }
 
-    /// Whether a segment's values are in memory, or there are none.
+    /// Whether a segment's values are in memory, or it has none.
     pub(crate) fn is_present(&self, segment: u32) -> bool {
         let found = self.all.get(segment as usize);
         found.is_none_or(|s| s.resident.get().is_some() || !s.stored)
     }
 
-    /// A segment to change; `None` when it must be read back first.
+    /// A segment to be modified; `None` if it must be read back first.
     pub(crate) fn change(&mut self, segment: u32) -> Option<&mut Resident> {
         let at = segment as usize;
         if at >= self.all.len() {
@@ -336,7 +336,7 @@ impl Segments {
         found.resident.get_mut().map(Box::as_mut)
     }
 
-    /// A segment is in the vault; false when it is in memory already.
+    /// Records that the vault holds a segment. Returns false if it is already in memory.
     pub(crate) fn adopt(&mut self, segment: u32) -> bool {
         let at = segment as usize;
         if at >= self.all.len() {
@@ -350,25 +350,25 @@ impl Segments {
         true
     }
 
-    /// The vault holds a segment as it is now.
+    /// Records that the vault holds the current contents of a segment.
     pub(crate) fn set_stored(&mut self, segment: u32) {
         if let Some(found) = self.all.get_mut(segment as usize) {
             found.stored = true;
         }
     }
 
-    /// Whether the vault holds a segment as it is now.
+    /// Whether the vault holds the current contents of a segment.
     pub(crate) fn is_stored(&self, segment: u32) -> bool {
         self.all.get(segment as usize).is_some_and(|s| s.stored)
     }
 
-    /// Bytes in memory.
+    /// Size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let resident = self.all.iter().filter_map(|s| s.resident.get());
         resident.map(|r| r.account.charged()).sum()
     }
 
-    /// Segments in memory and in the vault only.
+    /// Number of segments in memory, and in the vault only.
     pub(crate) fn counts(&self) -> [u64; 2] {
         let resident = self.all.iter().filter(|s| s.resident.get().is_some());
         let evicted = self
@@ -378,8 +378,8 @@ impl Segments {
         [resident.count() as u64, evicted.count() as u64]
     }
 
-    /// Takes out of memory what was not used lately, until `enough` bytes are free. The
-    /// caller drops what it gets without the lock.
+    /// Evicts segments that were not used lately, until `enough` bytes are free. The caller drops
+    /// the returned segments after releasing the lock.
     pub(crate) fn evict(&mut self, enough: usize, haste: Haste, gone: &mut Vec<Resident>) -> usize {
         let now = self.memory.now();
         let mut freed = 0;

@@ -1,23 +1,22 @@
 //! Byte strings of any length: a locator per slot, and cells in slabs.
 //!
-//! A locator (64 bits) begins with a tag byte. `0x80 | n`: the n bytes (up to 7)
-//! lie in the locator itself. `1 + c`: 16 bits of length, 40 bits of index into
-//! the slab of size class c. [`LARGE`]: index of an allocation of its own.
-//! A free cell holds the index of the next free one, plus one, in its first 8
-//! bytes; the rest of it is zero.
+//! A locator (64 bits) begins with a tag byte. `0x80 | n`: the n bytes (up to 7) are stored in the
+//! locator itself. `1 + c`: 16 bits of length, 40 bits of index into the slab of size class c.
+//! [`LARGE`]: index of a separate allocation. A free cell holds the index of the next free one,
+//! plus one, in its first 8 bytes; the rest of it is zero.
 
 use crate::budget::Account;
 use crate::chunks::Chunks;
 use values::Error;
 
-/// Cell sizes; all are multiples of 8.
+/// Cell sizes, all multiples of 8.
 const CLASSES: [usize; 16] = [
     8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
 ];
 const INLINE_MAX: usize = 7;
 const INLINE: u8 = 0x80;
 const LARGE: u8 = 0x7f;
-/// A block of a slab has about this many bytes.
+/// Approximate size of a slab's block in bytes.
 const BLOCK_BYTES: usize = 16 * 1024;
 const INDEX_BITS: u32 = 40;
 
@@ -32,13 +31,13 @@ pub(crate) struct Slabs {
 #[derive(Default)]
 struct Slab {
     blocks: Vec<Box<[u8]>>,
-    /// Cells that have been handed out at some time.
+    /// Number of cells handed out so far.
     used: u64,
     /// First free cell, plus one.
     free: u64,
 }
 
-/// Allocations of their own.
+/// Separate allocations.
 #[derive(Default)]
 struct Large {
     cells: Vec<Option<Box<[u8]>>>,
@@ -65,7 +64,7 @@ impl Slab {
             .get_mut(at..at + size)
     }
 
-    /// A cell to fill. Charges for a new block.
+    /// Allocates a cell, charging for a new block if one is needed.
     fn allocate(&mut self, size: usize, account: &mut Account) -> Result<u64, Error> {
         if let Some(index) = self.free.checked_sub(1) {
             let next = self
@@ -110,7 +109,7 @@ impl Slabs {
         Ok(())
     }
 
-    /// Stores bytes in a reserved slot that is free.
+    /// Stores bytes in a free slot for which there is room.
     pub(crate) fn set(
         &mut self,
         slot: u64,
@@ -163,7 +162,7 @@ impl Slabs {
         Ok(u64::from(LARGE) | (index as u64) << 24)
     }
 
-    /// The bytes in a slot; empty where there are none.
+    /// The bytes in a slot; empty if there are none.
     #[inline]
     pub(crate) fn get(&self, slot: u64) -> &[u8] {
         let Some(locator) = self.locators.at(slot) else {
@@ -176,7 +175,7 @@ impl Slabs {
         self.outside(u64::from_le_bytes(*locator))
     }
 
-    /// The bytes of a locator that does not hold them itself.
+    /// The bytes of a locator that does not contain them itself.
     fn outside(&self, locator: u64) -> &[u8] {
         let tag = locator as u8;
         let index = locator >> 24 & ((1 << INDEX_BITS) - 1);
@@ -194,7 +193,7 @@ impl Slabs {
             .unwrap_or(&[])
     }
 
-    /// Forgets the bytes in a slot.
+    /// Clears a slot.
     pub(crate) fn clear(&mut self, slot: u64, account: &mut Account) {
         let locator = u64::from_le_bytes(self.locators.get(slot));
         self.locators.set(slot, [0; 8]);

@@ -1,7 +1,7 @@
 //! Reading from a partition: single values, and many at once for vectors.
 //!
-//! Invariant: while a [`Reader`] lives nobody changes the partition; it gives no value for a
-//! slot that is free.
+//! Invariant: while a [`Reader`] exists, the partition does not change; a free slot never yields a
+//! value.
 
 use super::Inner;
 use crate::data;
@@ -15,14 +15,14 @@ use contract::{Fid, TypeCode};
 use std::sync::RwLockReadGuard;
 use values::{Error, Value};
 
-/// A partition held still. All FIDs given to it must be of its partition.
+/// A partition locked for reading. All FIDs passed to it must belong to this partition.
 pub struct Reader<'a> {
     pub(super) number: u32,
     pub(super) guard: RwLockReadGuard<'a, Option<Inner>>,
 }
 
 impl Reader<'_> {
-    /// Type of the values, as stored; `None` if there is no such partition.
+    /// Type of the values as stored; `None` if the partition does not exist.
     #[inline]
     pub fn stored_type(&self) -> Option<TypeCode> {
         self.guard.as_ref().map(|inner| inner.t)
@@ -33,7 +33,7 @@ impl Reader<'_> {
         self.guard.as_ref().map(|inner| inner.key.layout)
     }
 
-    /// The values of a slot's segment, and the slot within it.
+    /// The segment of a slot in memory, and the slot's position in it.
     #[inline]
     fn resident(&self, slot: u64) -> Result<Option<(&Inner, &Resident, u64)>, Error> {
         let Some(inner) = self.guard.as_ref().filter(|i| i.taken.has(slot)) else {
@@ -44,15 +44,15 @@ impl Reader<'_> {
         Ok(resident.map(|r| (inner, r, slot - first_slot(segment))))
     }
 
-    /// The value in a slot, and its type; `None` where [`Reader::why`] says why.
+    /// The value in a slot and its type. If it is `None`, [`Reader::why`] gives the reason.
     #[inline]
     pub fn get(&self, slot: u64) -> Option<(TypeCode, Scalar<'_>)> {
         let (inner, resident, at) = self.resident(slot).ok()??;
         Some((inner.t, resident.data.get(at)))
     }
 
-    /// The value in a slot of a column of integers; `None` if it is not one of this type
-    /// in memory: [`Reader::get`] tells more.
+    /// The value in a slot of an integer column. `None` if it is not of this type or not in memory;
+    /// [`Reader::get`] handles these cases.
     #[inline]
     pub fn int(&self, slot: u64, want: TypeCode) -> Option<i64> {
         let inner = self.guard.as_ref()?;
@@ -64,22 +64,21 @@ impl Reader<'_> {
         resident.data.int(slot - first_slot(segment))
     }
 
-    /// Why there is no value in a slot.
+    /// Why a slot has no value.
     pub fn why(&self, slot: u64) -> Error {
         self.resident(slot).err().unwrap_or_else(error::unresolved)
     }
 
-    /// The value in a slot, as a value.
+    /// The value in a slot, in owned form.
     pub fn value(&self, slot: u64) -> Result<Value, Error> {
         let found = self.resident(slot)?;
         let (inner, resident, at) = found.ok_or_else(error::unresolved)?;
         data::to_value(&resident.data.get(at), inner.key.layout)
     }
 
-    /// Appends the values under the FIDs as whole numbers where the layout has
-    /// them (of 10^-scale in a scaled one without side entries): false, and
-    /// nothing appended, where it has not. `missing` gets the indexes of FIDs that
-    /// name nothing.
+    /// Appends the values under the FIDs as integers (in units of 10^-scale for a scaled layout
+    /// without side entries). Returns false and appends nothing if the layout does not store
+    /// integers. `missing` receives the indexes of FIDs that do not resolve.
     #[inline]
     pub fn ints(&self, fids: &[Fid], out: &mut Vec<i64>, missing: &mut Vec<u32>) -> bool {
         self.gather(
@@ -105,8 +104,8 @@ impl Reader<'_> {
         )
     }
 
-    /// Hands the strings under the FIDs of a column of strings to `each`, one after the
-    /// other; `None` for a FID that names nothing.
+    /// Passes the strings under the FIDs of a string column to `each`, one by one; `None` for a FID
+    /// that does not resolve.
     #[inline]
     pub fn strings<E>(
         &self,
@@ -132,7 +131,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Gathers segment by segment.
+    /// Gathers values segment by segment.
     #[inline]
     fn gather<T: Default>(
         &self,
