@@ -67,8 +67,8 @@ fn stream_socket() -> io::Result<OwnedFd> {
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let address = address(path)?;
     let fd = stream_socket()?;
-    // bind gives the file the mode of the unbound socket, less the umask. SAFETY: plain system
-    // call.
+    // bind gives the file the mode of the unbound socket, less the umask.
+    // SAFETY: plain system call.
     check(unsafe { libc::fchmod(fd.as_raw_fd(), mode as libc::mode_t) })?;
     let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: pointer and size describe one valid address.
