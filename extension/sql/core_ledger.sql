@@ -29,8 +29,16 @@ CREATE FUNCTION confide.ledger_inclusion(target regclass, number int8) RETURNS t
 COMMENT ON FUNCTION confide.ledger_inclusion(regclass, int8) IS
 	'a checkpoint, and the proof that a row version is in it';
 
-CREATE FUNCTION confide.ledger_erase_rows(target regclass, number int8, through bool) RETURNS int8
-	AS 'MODULE_PATHNAME', 'cfd_ledger_erase_rows' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+CREATE FUNCTION confide.ledger_receipt(nonce pg_catalog.enc_bytea) RETURNS pg_catalog.enc_text
+	AS 'MODULE_PATHNAME', 'cfd_ledger_receipt' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.ledger_receipt(pg_catalog.enc_bytea) IS
+	'what the session''s last transaction wrote into ledger tables, signed, with proofs; once';
+
+-- Stable, so that a statement calls it once, before its first row.
+CREATE FUNCTION confide.ledger_erasing(history regclass, number int8, through bool) RETURNS bool
+	AS 'MODULE_PATHNAME', 'cfd_ledger_erasing' LANGUAGE C STRICT STABLE PARALLEL UNSAFE;
+COMMENT ON FUNCTION confide.ledger_erasing(regclass, int8, bool) IS
+	'part of DELETE FROM a ledger table WHERE sn = n or sn <= n; not for other statements';
 
 -- The history of a ledger table, the view of all versions, and their rights: what is missing of
 -- them is made. Called after CREATE TABLE, ALTER TABLE and GRANT.
@@ -77,12 +85,12 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE VIEW %I.%I AS SELECT %s FROM ONLY %I.%I UNION ALL SELECT %s FROM ONLY %s',
 		home, name || '_ledger', rtrim(now_part, ', '), home, name, rtrim(past_part, ', '), past);
-	-- The same people may read all three.
+	-- The same people may read all three. Who may erase versions the owner says, by DELETE on the history.
 	FOR item IN SELECT DISTINCT c.relname, a.grantee FROM pg_class c, aclexplode(c.relacl) a
 		WHERE c.relnamespace = home::regnamespace AND c.relname IN (name || '_history', name || '_ledger')
 			AND a.grantee <> c.relowner
 	LOOP
-		EXECUTE format('REVOKE ALL ON %I.%I FROM %s', home, item.relname,
+		EXECUTE format('REVOKE SELECT, INSERT, UPDATE, TRUNCATE, REFERENCES, TRIGGER ON %I.%I FROM %s', home, item.relname,
 			CASE item.grantee WHEN 0 THEN 'PUBLIC' ELSE item.grantee::regrole::text END);
 	END LOOP;
 	FOR item IN SELECT a.grantee FROM pg_class c, aclexplode(c.relacl) a
@@ -122,24 +130,41 @@ $body$;
 COMMENT ON FUNCTION confide.as_of(anyelement, timestamptz) IS
 	'rows of a ledger table as they were at a time; the first argument is NULL::table';
 
-CREATE FUNCTION confide.ledger_erase(target regclass, number int8, through bool DEFAULT false) RETURNS int8
+-- Who calls it is the table's owner (ledger/erase.c).
+CREATE FUNCTION confide.ledger_note(target regclass, operation text, number int8, rows int8) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog SET client_min_messages = warning AS $body$
 DECLARE
 	audit text;
-	erased int8;
 BEGIN
 	SELECT format('%I.%I', n.nspname, c.relname || '_audit') INTO audit
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = target;
 	IF to_regclass(audit) IS NULL THEN
 		EXECUTE format('CREATE TABLE %s (operation text, number int8, rows int8) WITH (confide.ledger = on)', audit);
 	END IF;
-	erased := confide.ledger_erase_rows(target, number, through);
 	EXECUTE format('INSERT INTO %s (operation, number, rows) VALUES ($1, $2, $3)', audit)
-		USING CASE WHEN through THEN 'erase through' ELSE 'erase' END, number, erased;
+		USING operation, number, rows;
+END
+$body$;
+COMMENT ON FUNCTION confide.ledger_note(regclass, text, int8, int8) IS 'writes the audit of a ledger table';
+
+CREATE FUNCTION confide.ledger_erase(target regclass, number int8, through bool DEFAULT false) RETURNS int8
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog AS $body$
+DECLARE
+	name text;
+	erased int8;
+BEGIN
+	SELECT format('%I.%I', n.nspname, c.relname) INTO name
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = target
+			AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.atttypid = 'ledger_sn'::regtype);
+	IF name IS NULL THEN
+		RAISE EXCEPTION '"%" is not a ledger table', target USING ERRCODE = 'wrong_object_type';
+	END IF;
+	EXECUTE format('DELETE FROM ONLY %s WHERE sn %s $1', name, CASE WHEN through THEN '<=' ELSE '=' END) USING number;
+	GET DIAGNOSTICS erased = ROW_COUNT;
 	RETURN erased;
 END
 $body$;
 COMMENT ON FUNCTION confide.ledger_erase(regclass, int8, bool) IS
-	'erases a version of a ledger table''s history, or all up to a number; for the table''s owner';
+	'erases a version of a ledger table''s history, or all up to a number; for whoever has DELETE on that';
 -- Rows are numbered in the name of whoever writes them.
 GRANT USAGE ON SEQUENCE confide.ledger_numbers TO PUBLIC;

@@ -1,6 +1,6 @@
-"""Table 1 of SecuDB, its rows about tamper resistance, through psql. The first two are written as
-in the paper; DELETE … WHERE sn deletes current rows here, and erasing and hiding are calls of
-confide.ledger_erase. Bug: a statement of the table that psql cannot send."""
+"""Table 1 of SecuDB, its four rows about tamper resistance, through psql, each written as it is in
+the paper, with a number for the question mark. Bug: a statement that psql cannot send, or that does something
+else: a DELETE by number that ends current rows, or erases without a word in the audit."""
 
 import subprocess
 
@@ -25,21 +25,30 @@ def psql(stack, app, schema):
 
 
 def test_tamper_resistance(psql, auditor, tmp_path):
+    # Define data-oriented tamper-resistant table.
     assert psql("CREATE TABLE T(c1 INT) IMMUTABLE YES WITH TYPE TEE;") == "CREATE TABLE"
-    psql("INSERT INTO T SELECT generate_series(1, 5)")
-    psql("UPDATE T SET c1 = c1 + 10")
-    file = tmp_path / "result.json"
-    file.write_text(psql("SELECT * FROM T WITH SIGNATURE;"))
-    done = auditor.run("verify", "result", file, "--key", auditor.key)
-    assert done.returncode == 0, done.stderr
-    assert "column c1 integer" in done.stdout
+    assert psql("INSERT INTO T SELECT generate_series(1, 5);") == "INSERT 0 5"
+    assert psql("UPDATE T SET c1 = c1 + 10;") == "UPDATE 5"
+    # Verify temporal data or query resultset. The paper's SELECT has no columns; so has the result.
+    for query, shown in [("SELECT FROM T", ""), ("SELECT * FROM T", "column c1 integer")]:
+        file = tmp_path / "result.json"
+        file.write_text(psql(f"{query} WITH SIGNATURE;"))
+        done = auditor.run("verify", "result", file, "--key", auditor.key)
+        assert done.returncode == 0, done.stderr
+        assert "rows: 5" in done.stdout
+        assert shown in done.stdout
     assert "from row versions of" in done.stdout
     numbers = [int(line) for line in psql("SELECT sn FROM T_history ORDER BY sn").split()]
-    assert psql(f"SELECT confide.ledger_erase('T', {numbers[1]}, true)") == "2"
-    assert psql(f"SELECT confide.ledger_erase('T', {numbers[3]})") == "1"
+    # Erase obsolete data in advanced temporal table.
+    assert psql(f"DELETE FROM T WHERE sn <= {numbers[1]};") == "DELETE 2"
+    # Hide violated data in advanced temporal table.
+    assert psql(f"DELETE FROM T WHERE sn = {numbers[3]};") == "DELETE 1"
     left = [int(line) for line in psql("SELECT sn FROM T_history ORDER BY sn").split()]
     assert left == [numbers[2], numbers[4]]
+    assert psql("SELECT c1 FROM T ORDER BY c1").split() == ["11", "12", "13", "14", "15"]
+    # All these operations will be recorded in an audit table.
     audit = psql("SELECT operation, number, rows, by FROM T_audit ORDER BY sn").splitlines()
     assert audit == [f"erase through|{numbers[1]}|2|app", f"erase|{numbers[3]}|1|app"]
     for table in "t", "t_audit":
         assert auditor.findings(table) == []
+    assert "erased 3" in auditor.note("t", "n")

@@ -1,6 +1,7 @@
 //! `confide verify`: signed results, single cells of them, offline; ledger tables and what
 //! keepers say of them (`table`). What does not verify is told with exit code 1 and the reason.
 
+mod receipt;
 mod table;
 
 use std::fs::File;
@@ -14,6 +15,7 @@ use envelope::{Role, SecretKey};
 use ledger::entry::Entry;
 use ledger::result::{Header, SignedCell, SignedResult, Version};
 use ledger::{SigningKey, VerifyingKey};
+use table::Kept;
 
 /// Longer files are not read.
 const FILE_MAX: u64 = 1 << 30;
@@ -58,9 +60,22 @@ pub enum Command {
         /// asked for with its size.
         #[arg(long, value_name = "FILE")]
         digest: Option<PathBuf>,
+        /// A receipt: the log must go on from it, and no version of it be missing.
+        #[arg(long, value_name = "FILE", conflicts_with = "digest")]
+        receipt: Option<PathBuf>,
         /// It may be about the values of versions since the checkpoint only.
         #[arg(long, requires = "digest")]
         new: bool,
+    },
+    /// A receipt for what a transaction has written into ledger tables (confide.ledger_receipt).
+    Receipt {
+        /// The file.
+        file: PathBuf,
+        #[command(flatten)]
+        by: By,
+        /// The nonce that was sent, as text.
+        #[arg(long)]
+        nonce: String,
     },
     /// A checkpoint of a ledger table, perhaps with a proof that goes on from an older one, or
     /// that a row version is in it.
@@ -129,15 +144,22 @@ pub fn run(command: &Command) -> Result<String, String> {
             by,
             nonce,
             digest,
+            receipt,
             new,
-        } => table::verify(
-            &text(file)?,
-            nonce.as_bytes(),
-            &by.key()?,
-            digest.as_deref(),
-            *new,
-        )
-        .map_err(|e| format!("{}: {e}", file.display())),
+        } => {
+            let kept = Kept {
+                digest: digest.as_deref(),
+                receipt: receipt.as_deref(),
+                new: *new,
+            };
+            table::verify(&text(file)?, nonce.as_bytes(), &by.key()?, &kept)
+                .map_err(|e| format!("{}: {e}", file.display()))
+        }
+        Command::Receipt { file, by, nonce } => {
+            let verified = receipt::verify(&text(file)?, Some(nonce.as_bytes()), &by.key()?);
+            let receipt = verified.map_err(|e| format!("{}: {e}", file.display()))?;
+            receipt::told(&receipt)
+        }
         Command::Checkpoint {
             file,
             by,

@@ -5,7 +5,7 @@
 //! - [`tree`]: the log itself and its proofs; [`proof`] verifies them.
 //! - [`row`]: the bytes of a row version that are hashed; [`entry`]: those of the log's leaves.
 //! - [`checkpoint`]: size and root of a log, as a signed note; [`report`]: what a walk over a
-//!   table found, signed.
+//!   table found, signed; [`receipt`]: what a transaction wrote, with its proofs.
 //! - [`audit`]: the keeper's log of what was allowed and refused.
 //! - [`result`]: a signed result, and a single cell of it.
 //!
@@ -24,6 +24,7 @@ mod error;
 mod hash;
 mod note;
 pub mod proof;
+pub mod receipt;
 pub mod report;
 pub mod result;
 pub mod row;

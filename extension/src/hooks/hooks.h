@@ -58,6 +58,8 @@ extern void cfd_planner_init(void);
 extern void cfd_stars_narrow(const ParseState *state, Query *query);
 /* shown.c: row versions of ledger tables that a result shows */
 extern void cfd_shown_find(const ParseState *state, Query *query);
+/* erase.c: what erases versions of ledger tables */
+extern void cfd_erase_aim(Query *query);
 /* Refuses an expression that makes text or JSON of protected values (packed.c). */
 extern void cfd_check_packed(Node *node, List *queries);
 /* report.c: settings that the client is told of */

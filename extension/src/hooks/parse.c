@@ -5,8 +5,8 @@
  *	  their text (it would be an envelope, not the value), and plaintext
  *	  constants that meet protected values.
  *
- * Changes nothing but what stars stand for (stars.c), and what queries have besides whose results shall
- * be signed (shown.c).
+ * Changes nothing but what stars stand for (stars.c), what queries have besides whose results shall
+ * be signed (shown.c), and what erases versions of ledger tables (erase.c).
  *
  * Invariant: a query without protected types passes.
  */
@@ -193,6 +193,7 @@ analyze(ParseState *state, Query *query, JumbleState *jumble)
 		{
 			cfd_stars_narrow(state, (Query *) node);
 			cfd_shown_find(state, (Query *) node);
+			cfd_erase_aim((Query *) node);
 		}
 	}
 	if (previous_analyze)

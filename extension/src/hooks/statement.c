@@ -21,6 +21,7 @@
 #include "result/passing.h"
 #include "result/results.h"
 #include "index/search.h"
+#include "ledger/ledger.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
@@ -184,6 +185,7 @@ executor_finish(QueryDesc *query)
 			previous_finish(query);
 		else
 			standard_ExecutorFinish(query);
+		cfd_ledger_erase_end();
 	}
 	PG_FINALLY();
 	{

@@ -1,6 +1,6 @@
 /*
  * check.c
- *	  Walks over ledger tables, checkpoints and proofs, erasing: SQL functions (docs/ledger.md).
+ *	  Walks over ledger tables, checkpoints, proofs and receipts: SQL functions (docs/ledger.md).
  *
  * A walk tells the keeper of each row version in the table and its history; what is wrong the
  * keeper says, to the client, in a signed report that only the client reads.
@@ -13,15 +13,12 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "ledger/ledger.h"
 #include "miscadmin.h"
 #include "session/channel.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -157,50 +154,15 @@ cfd_ledger_inclusion(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(prove(PG_GETARG_OID(0), CFD_LEDGER_INCLUSION, PG_GETARG_INT64(1)));
 }
 
-/* Deletes versions from the history; the keeper notes each of them. */
-static uint64
-erase(Relation history, int64 number, bool through)
-{
-	char	   *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(history)),
-												  RelationGetRelationName(history));
-	char	   *query = psprintf("DELETE FROM ONLY %s WHERE sn %s $1", name, through ? "<=" : "=");
-	Oid			types[1] = {INT8OID};
-	Datum		values[1] = {Int64GetDatum(number)};
-
-	cfd_ledger_erasing = true;
-	PG_TRY();
-	{
-		if (SPI_execute_with_args(query, 1, types, values, NULL, false, 0) != SPI_OK_DELETE)
-			elog(ERROR, "could not erase row versions");
-	}
-	PG_FINALLY();
-	{
-		cfd_ledger_erasing = false;
-	}
-	PG_END_TRY();
-	return SPI_processed;
-}
-
-/* For confide.ledger_erase, which writes the audit. */
-PG_FUNCTION_INFO_V1(cfd_ledger_erase_rows);
+PG_FUNCTION_INFO_V1(cfd_ledger_receipt);
 Datum
-cfd_ledger_erase_rows(PG_FUNCTION_ARGS)
+cfd_ledger_receipt(PG_FUNCTION_ARGS)
 {
-	Relation	table = open_ledger(PG_GETARG_OID(0), RowExclusiveLock);
-	Oid			oid = cfd_ledger_history(table);
-	Relation	history;
-	uint64		rows;
+	CfdWireLedgerReceipt body = {.nonce = DatumGetUInt64(PG_GETARG_DATUM(0))};
+	uint32		length;
 
-	if (!pg_class_ownercheck(RelationGetRelid(table), GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(table));
-	if (!OidIsValid(oid))
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-						errmsg("ledger table \"%s\" has no history", RelationGetRelationName(table))));
-	history = table_open(oid, RowExclusiveLock);
-	SPI_connect();
-	rows = erase(history, PG_GETARG_INT64(1), PG_GETARG_BOOL(2));
-	SPI_finish();
-	table_close(history, NoLock);
-	table_close(table, NoLock);
-	PG_RETURN_INT64(rows);
+	cfd_begin();
+	body.to = cfd_new_slot(CFD_STATEMENT);
+	(void) cfd_call(CFD_KIND_LEDGER_RECEIPT, &body, sizeof(body), NULL, 0, &length);
+	PG_RETURN_DATUM(UInt64GetDatum(body.to));
 }

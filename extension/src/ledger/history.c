@@ -21,7 +21,6 @@
 #include "utils/timestamp.h"
 
 bool		cfd_ledger_moving = false;
-bool		cfd_ledger_erasing = false;
 
 Oid
 cfd_ledger_history(Relation table)
@@ -49,8 +48,8 @@ cfd_ledger_table_of(Relation relation)
 	return table_open(oid, AccessShareLock);
 }
 
-static Relation
-open_history(Relation table, LOCKMODE lock)
+Relation
+cfd_ledger_open_history(Relation table, LOCKMODE lock)
 {
 	Oid			oid = cfd_ledger_history(table);
 	Relation	history = OidIsValid(oid) ? try_relation_open(oid, lock) : NULL;
@@ -130,7 +129,7 @@ history_insert(Relation history, TupleTableSlot *slot)
 void
 cfd_ledger_move(Relation table, TupleTableSlot *before, TimestampTz until)
 {
-	Relation	history = open_history(table, RowExclusiveLock);
+	Relation	history = cfd_ledger_open_history(table, RowExclusiveLock);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(history), &TTSOpsVirtual);
 
 	history_fill(history, slot, before, until);

@@ -20,6 +20,7 @@
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
 #include "storage/itemptr.h"
+#include "storage/lock.h"
 #include "utils/relcache.h"
 #include "value/promote.h"
 
@@ -69,8 +70,17 @@ extern Relation cfd_ledger_table_of(Relation relation);
 extern void cfd_ledger_move(Relation table, TupleTableSlot *before, TimestampTz until);
 /* Whether a row of a history is being written by us. */
 extern bool cfd_ledger_moving;
-/* Whether versions of a history are being erased. */
-extern bool cfd_ledger_erasing;
+/* The history of a table; an error if there is none. */
+extern Relation cfd_ledger_open_history(Relation table, LOCKMODE lock);
+
+/* erase.c: whether the statement that runs erases versions of this history */
+extern bool cfd_ledger_may_erase(Relation history);
+/* It has erased one. */
+extern void cfd_ledger_erased(Relation history, int64 sn);
+/* A statement has ended: what it has erased comes into the audit. */
+extern void cfd_ledger_erase_end(void);
+/* The transaction of this level, or the savepoint, has ended. */
+extern void cfd_ledger_erase_forget(int level);
 
 /*
  * signed.c: which columns of a query, whose result shall be signed, are of which table that is a

@@ -42,22 +42,29 @@ refuse_history(Relation relation)
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("history \"%s\" of a ledger table cannot be changed", RelationGetRelationName(relation)),
-			 errhint("To erase versions, use confide.ledger_erase; to restore a dump, leave histories' rows out "
+			 errhint("To erase versions, DELETE FROM the table WHERE sn = or <= a number; to restore a dump, leave histories' rows out "
 					 "(pg_dump --exclude-table-data).")));
 }
 
-/* Whether rows of the relation have entries; rewrites do not write new versions. */
+/* Whose rows have entries; rewrites do not write new versions. `ends`: a row is not only added. */
+static CfdLedgerRole
+role_written(Relation relation, bool ends)
+{
+	CfdLedgerRole role;
+
+	if (OidIsValid(relation->rd_rel->relrewrite))
+		return CFD_NO_LEDGER;
+	role = cfd_columns(relation)->ledger.role;
+	if (role == CFD_LEDGER_HISTORY && !cfd_ledger_moving && !(ends && cfd_ledger_may_erase(relation)))
+		refuse_history(relation);
+	return role;
+}
+
+/* Whether rows that are written have entries. */
 static bool
 is_logged(Relation relation)
 {
-	const CfdLedgerPlaces *at;
-
-	if (OidIsValid(relation->rd_rel->relrewrite))
-		return false;
-	at = &cfd_columns(relation)->ledger;
-	if (at->role == CFD_LEDGER_HISTORY && !cfd_ledger_moving && !cfd_ledger_erasing)
-		refuse_history(relation);
-	return at->role == CFD_LEDGER_TABLE;
+	return role_written(relation, false) == CFD_LEDGER_TABLE;
 }
 
 /* A number that no version of any table of this database has had. */
@@ -76,9 +83,7 @@ cfd_ledger_before(Relation relation, ItemPointer old)
 {
 	TupleTableSlot *before;
 
-	if (!is_logged(relation) && !cfd_ledger_erasing)
-		return NULL;
-	if (cfd_columns(relation)->ledger.role == CFD_NO_LEDGER)
+	if (role_written(relation, true) == CFD_NO_LEDGER)
 		return NULL;
 	need_client(relation);
 	before = table_slot_create(relation, NULL);
@@ -194,6 +199,7 @@ cfd_ledger_deleted(Relation relation, TupleTableSlot *before)
 	{
 		/* The log is that of the table. */
 		table = cfd_ledger_table_of(relation);
+		cfd_ledger_erased(relation, cfd_ledger_number(relation, before));
 		head.what = CFD_LEDGER_ERASE;
 	}
 	head.sn = cfd_ledger_number(relation, before);

@@ -166,11 +166,14 @@ cfd_ledger_ended(bool committed)
 	sealed = false;
 	done = 0;
 	mark_count = 0;
+	cfd_ledger_erase_forget(0);
 }
 
 void
 cfd_ledger_subtransaction(int level, bool committed)
 {
+	if (!committed)
+		cfd_ledger_erase_forget(level);
 	while (mark_count > 0 && marks[mark_count - 1].level >= level)
 	{
 		if (committed)

@@ -7,7 +7,7 @@
 //! Invariant: exit code 0 only if the keeper's signature, the nonce, the proof and the
 //! findings say that all is well.
 
-use super::{By, nonce, text};
+use super::{By, nonce, receipt, text};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ledger::checkpoint::Checkpoint;
@@ -38,32 +38,57 @@ pub struct Arguments {
     /// checkpoint was made.
     #[arg(long, requires = "digest")]
     new: bool,
+    /// A receipt for what was written (confide.ledger_receipt): the log must go on from it, and no version
+    /// of it be missing.
+    #[arg(long, value_name = "FILE", conflicts_with = "digest")]
+    receipt: Option<PathBuf>,
     /// Where psql is (default: found as commands are).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
+}
+
+/// What was kept from earlier, which a report must agree with.
+pub struct Kept<'a> {
+    /// A file with a checkpoint.
+    pub digest: Option<&'a Path>,
+    /// A file with a receipt.
+    pub receipt: Option<&'a Path>,
+    /// Whether the report may leave out values of versions before the checkpoint.
+    pub new: bool,
 }
 
 /// Asks and verifies; what holds, for people.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let key = arguments.by.key()?;
     let kept = arguments.digest.as_deref().filter(|path| path.exists());
-    let old = match kept {
-        Some(path) => checkpoint_in(&text(path)?, &key)?.size,
-        None => 0,
+    let quoted = arguments.table.replace('\'', "''");
+    let newest = format!("SELECT confide.ledger_checkpoint('{quoted}')");
+    let old = match (kept, &arguments.receipt) {
+        (Some(path), _) => checkpoint_in(&text(path)?, &key)?.size,
+        (None, Some(path)) => {
+            let log = checkpoint_in(&psql(arguments, &newest)?, &key)?.origin;
+            receipt::of_log(path, &log, &key)?.log.size
+        }
+        (None, None) => 0,
     };
     let nonce = nonce()?;
-    let quoted = arguments.table.replace('\'', "''");
     let query = format!(
         "SELECT confide.ledger_report('{quoted}', '{nonce}', {old}, {})",
         arguments.new && old > 0
     );
     let note_was = psql(arguments, &query)?;
-    let said = verify(&note_was, nonce.as_bytes(), &key, kept, arguments.new)?;
+    let said = verify(
+        &note_was,
+        nonce.as_bytes(),
+        &key,
+        &Kept {
+            digest: kept,
+            receipt: arguments.receipt.as_deref(),
+            new: arguments.new,
+        },
+    )?;
     if let Some(path) = &arguments.digest {
-        let note = psql(
-            arguments,
-            &format!("SELECT confide.ledger_checkpoint('{quoted}')"),
-        )?;
+        let note = psql(arguments, &newest)?;
         let next = checkpoint_in(&note, &key)?;
         let report = Report::verify(&note_of(&note_was), nonce.as_bytes(), &key);
         let report = report.map_err(|e| e.to_string())?;
@@ -106,8 +131,7 @@ pub fn verify(
     note: &str,
     nonce: &[u8],
     key: &VerifyingKey,
-    digest: Option<&Path>,
-    new: bool,
+    kept: &Kept<'_>,
 ) -> Result<String, String> {
     let report = Report::verify(&note_of(note), nonce, key).map_err(|e| e.to_string())?;
     let mut lines = vec![
@@ -133,13 +157,19 @@ pub fn verify(
             "note: version {sn} is not there; nobody saw whether its transaction committed"
         ));
     }
-    let kept = digest.map(|path| checkpoint_in(&text(path)?, key));
-    let kept = kept.transpose()?;
-    if let Some(kept) = &kept {
-        goes_on(&report, kept)?;
+    let digest = kept.digest.map(|path| checkpoint_in(&text(path)?, key));
+    let digest = digest.transpose()?;
+    if let Some(digest) = &digest {
+        goes_on(&report, digest)?;
         lines.push("the log goes on from the checkpoint".into());
     }
-    lines.extend(left_out(&report, kept.as_ref().filter(|_| new))?);
+    lines.extend(left_out(&report, digest.as_ref().filter(|_| kept.new))?);
+    if let Some(path) = kept.receipt {
+        let written = receipt::of_log(path, &report.log, key)?;
+        goes_on(&report, &written.log)?;
+        receipt::none_missing(&written, &report)?;
+        lines.push("the log goes on from the receipt".into());
+    }
     if report.findings.is_empty() && report.more == 0 {
         lines.insert(0, "verified".into());
         return Ok(lines.join("\n"));

@@ -1140,6 +1140,18 @@ messages! {
         text: &'a [u8] [],
     };
 
+    /// Signs what the session's last transaction that committed has written into ledger tables, a text
+    /// (crate `ledger`). Once; then there is none.
+    LedgerReceipt = 114, body {
+        /// Where the text goes.
+        to: Fid,
+        /// The client's nonce, bytes.
+        nonce: Fid,
+    } answer {
+        /// Number of entries in it.
+        entries: u64,
+    };
+
     /// Opens a cell of the family `rnd_` ([`crate::cell`]) into a temporary value.
     CellOpen = 116, body<'a> {
         /// Where to.

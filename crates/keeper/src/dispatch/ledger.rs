@@ -54,6 +54,16 @@ pub(super) struct Doings {
     /// The groups that were made of it, and that nobody has said the end of.
     sealed: Vec<(u32, Group)>,
     walk: Option<Walk>,
+    /// What the last transaction made that committed, until there is a receipt for it.
+    committed: Option<Committed>,
+}
+
+/// Entries of a transaction that committed.
+pub(super) struct Committed {
+    /// Who wrote.
+    pub principal: String,
+    /// Logs, and entries of them.
+    pub groups: Vec<(u32, Group)>,
 }
 
 /// A walk over a table.
@@ -337,9 +347,23 @@ impl Connection {
     }
 
     fn ledger_settle(&mut self, committed: Option<bool>) {
-        for (log, group) in std::mem::take(&mut self.ledger.sealed) {
-            self.keeper.logs.settle(log, group, committed);
+        let groups = std::mem::take(&mut self.ledger.sealed);
+        if groups.is_empty() {
+            return;
         }
+        for (log, group) in &groups {
+            self.keeper.logs.settle(*log, *group, committed);
+        }
+        let client = self.client.as_ref().filter(|_| committed == Some(true));
+        self.ledger.committed = client.map(|client| Committed {
+            principal: client.name.clone(),
+            groups,
+        });
+    }
+
+    /// What a receipt is for; once.
+    pub(super) fn take_committed(&mut self) -> Option<Committed> {
+        self.ledger.committed.take()
     }
 
     pub(super) fn ledger_check(&mut self, body: body::LedgerCheck<'_>) -> Result<(), Failure> {

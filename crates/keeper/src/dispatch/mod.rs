@@ -24,6 +24,7 @@ mod load;
 mod policy;
 mod programs;
 mod rank;
+mod receipt;
 mod recorded;
 mod recovery;
 mod search;
@@ -300,6 +301,7 @@ impl Connection {
             Kind::LedgerCheck => self.ledger_check(take(body)?),
             Kind::LedgerReport => self.ledger_report(take(body)?),
             Kind::LedgerProve => self.ledger_prove(take(body)?),
+            Kind::LedgerReceipt => self.ledger_receipt(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::common::{Backend, Running, state};
 use contract::message::ledger::{ATTRIBUTE, END, WRITE};
-use contract::{Kind, TypeCode};
+use contract::{Fid, Kind, TypeCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const TABLE: u32 = 77;
@@ -114,4 +114,43 @@ fn logs_stay() {
     backend.fence().unwrap();
     row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
     assert_eq!(state(seal(&mut backend, 1)), "XX001");
+}
+
+fn receipt(backend: &mut Backend) -> Result<(Fid, Vec<u8>), (String, String)> {
+    let nonce = backend.put_text(TypeCode::Bytea, -1, "\\x61");
+    let to = backend.slot();
+    let body = [to.0.to_le_bytes(), nonce.0.to_le_bytes()].concat();
+    Ok((to, backend.call(Kind::LedgerReceipt, &body)?))
+}
+
+/// A receipt is for what the database has called committed, once, and for who wrote it. With the bug a
+/// database could roll back, and the client would have a receipt all the same.
+#[test]
+fn receipts() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    assert_eq!(state(receipt(&mut backend)), "55000");
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    assert_eq!(state(receipt(&mut backend)), "55000");
+    backend.send(Kind::LedgerEnd, &0_u64.to_le_bytes());
+    assert_eq!(state(receipt(&mut backend)), "55000");
+    row(&mut backend, log, &who, (WRITE, 0, 2, 0, now()));
+    row(&mut backend, log, &who, (WRITE, 1, 3, 0, now()));
+    seal(&mut backend, 2).unwrap();
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
+    let (to, answer) = receipt(&mut backend).unwrap();
+    assert_eq!(answer[..8], 2_u64.to_le_bytes());
+    let text = backend.get(to, TypeCode::Text).unwrap().unwrap();
+    assert_eq!(text.matches("\nentry ").count(), 2);
+    assert_eq!(state(receipt(&mut backend)), "55000");
+    // What comes later and is rolled back leaves nothing, nor the receipt of what came before.
+    row(&mut backend, log, &who, (WRITE, 0, 4, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
+    row(&mut backend, log, &who, (WRITE, 0, 5, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    backend.send(Kind::LedgerEnd, &0_u64.to_le_bytes());
+    assert_eq!(state(receipt(&mut backend)), "55000");
 }

@@ -1,0 +1,69 @@
+//! `confide verify receipt`, and what a receipt says of a report: what a transaction has written is
+//! in the log, and not missing in the table.
+//!
+//! Invariant: a version of the receipt that a report calls unconfirmed is missing: the receipt says
+//! that its transaction committed.
+
+use super::text;
+use ledger::VerifyingKey;
+use ledger::entry::Kind;
+use ledger::receipt::{Receipt, Written};
+use ledger::report::Report;
+use std::path::Path;
+
+/// A receipt in a file that psql may have written.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Receipt, String> {
+    let note = format!("{}\n", note.trim_end_matches('\n'));
+    Receipt::verify(&note, nonce, key).map_err(|e| e.to_string())
+}
+
+/// What a receipt says, for people.
+///
+/// # Errors
+/// An entry cannot be read.
+pub fn told(receipt: &Receipt) -> Result<String, String> {
+    let mut lines = vec![format!("verified: written by {}", receipt.principal)];
+    for written in &receipt.logs {
+        let log = &written.log;
+        lines.push(format!("log: {}, {} entries", log.origin, log.size));
+        for entry in written.decoded().map_err(|e| e.to_string())? {
+            let done = match entry.kind {
+                Kind::Write => "written",
+                Kind::End => "deleted",
+                _ => "erased",
+            };
+            lines.push(format!("version {}: {done}", entry.sn));
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+/// What a receipt in a file says of one log.
+///
+/// # Errors
+/// It says nothing of that, or does not verify.
+pub fn of_log(path: &Path, log: &str, key: &VerifyingKey) -> Result<Written, String> {
+    let receipt = verify(&text(path)?, None, key).map_err(|e| format!("the receipt: {e}"))?;
+    let found = receipt.logs.into_iter().find(|w| w.log.origin == log);
+    found.ok_or_else(|| format!("the receipt says nothing of log {log}"))
+}
+
+/// That no version which the receipt has is one of whose transaction nobody saw the end.
+///
+/// # Errors
+/// Names the first that is missing.
+pub fn none_missing(written: &Written, report: &Report) -> Result<(), String> {
+    let entries = written.decoded().map_err(|e| e.to_string())?;
+    let missing = entries
+        .iter()
+        .find(|e| e.kind == Kind::Write && report.unconfirmed.contains(&e.sn));
+    missing.map_or(Ok(()), |entry| {
+        Err(format!(
+            "version {} is not there, and the receipt says that its transaction committed",
+            entry.sn
+        ))
+    })
+}

@@ -1,0 +1,110 @@
+"""Receipts: what a transaction has written into ledger tables, signed by the keeper.
+
+Right answer: who has one can show offline that the version was written, and a table without it is found
+out, also when the database says that nobody knows whether the transaction committed. Bug: a receipt for
+what was rolled back, or a table that loses what there is a receipt for, and verifies."""
+
+import psycopg
+import pytest
+
+
+@pytest.fixture
+def receipt(account, auditor, tmp_path):
+    """Asks for a receipt; the file, and what `confide verify receipt` says."""
+
+    def receipt(nonce="n", said_nonce="n"):
+        text = account.execute(f"SELECT confide.ledger_receipt('{nonce}')").fetchone()[0]
+        file = tmp_path / "receipt"
+        file.write_text(text)
+        done = auditor.run("verify", "receipt", file, "--key", auditor.key, "--nonce", said_nonce)
+        return file, done.returncode, done.stdout + done.stderr
+
+    return receipt
+
+
+def test_what_was_written(account, receipt, auditor):
+    account.execute("CREATE TABLE entry (n int, v enc_text) WITH (confide.ledger = on)")
+    with account.transaction():
+        (written,) = account.execute(
+            "INSERT INTO account VALUES (7, 'Gil', 7, NULL) RETURNING sn"
+        ).fetchone()
+        (deleted,) = account.execute("DELETE FROM account WHERE id = 1 RETURNING sn").fetchone()
+        (other,) = account.execute("INSERT INTO entry VALUES (1, 'x') RETURNING sn").fetchone()
+    file, code, said = receipt()
+    assert code == 0, said
+    found = {line for line in said.splitlines() if line.startswith("version ")}
+    assert found == {
+        f"version {written}: written",
+        f"version {deleted}: deleted",
+        f"version {other}: written",
+    }
+    # Once, with the nonce that was sent, as it was signed.
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        receipt()
+    account.execute("UPDATE account SET note = 'z' WHERE id = 7")
+    assert receipt(said_nonce="m")[1] == 1
+    text = file.read_text()
+    file.write_text(text.replace("principal app", "principal bob"))
+    done = auditor.run("verify", "receipt", file, "--key", auditor.key, "--nonce", "n")
+    assert done.returncode == 1
+
+
+def test_nothing_to_show(account, receipt):
+    """Rolled back, read only, or not a ledger."""
+    receipt()  # for the fixture's last statement
+    with pytest.raises(psycopg.errors.DivisionByZero), account.transaction():
+        account.execute("DELETE FROM account")
+        account.execute("SELECT 1 / 0")
+    account.execute("SELECT * FROM account")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        receipt()
+
+
+def test_a_table_goes_on_from_it(account, receipt, auditor):
+    """A report that was asked for with the receipt's size; without, it does not show that it goes on."""
+    account.execute("UPDATE account SET note = 'kept' WHERE id = 2")
+    file, code, said = receipt()
+    assert code == 0, said
+    size = next(int(s.split()[1]) for s in file.read_text().splitlines() if s.startswith("size "))
+    account.execute("UPDATE account SET note = 'later' WHERE id = 2")
+    code, said = auditor.verify(
+        auditor.note("account", "n", size), "--nonce", "n", "--receipt", file
+    )
+    assert (code, "goes on from the receipt" in said) == (0, True), said
+    code, said = auditor.verify(auditor.note("account", "n"), "--nonce", "n", "--receipt", file)
+    assert code == 1, said
+    account.execute("CREATE TABLE other (id int) WITH (confide.ledger = on)")
+    account.execute("INSERT INTO other VALUES (1)")
+    code, said = auditor.verify(auditor.note("other", "n"), "--nonce", "n", "--receipt", file)
+    assert (code, "says nothing of log" in said) == (1, True), said
+
+
+def test_called_unknown(stack, account, receipt, auditor, schema):
+    """The database commits, gives the receipt, is killed with the keeper, and leaves the row out: nobody
+    has said in the log how the transaction ended, so without the receipt it is a note only."""
+    account.execute("INSERT INTO account VALUES (8, 'Hal', 8, NULL)")
+    file, code, said = receipt()
+    assert code == 0, said
+    size = next(int(s.split()[1]) for s in file.read_text().splitlines() if s.startswith("size "))
+    stack.kill_keeper()
+    stack.kill_postgres()
+    stack.up()
+    with stack.connect_dba() as dba:
+        dba.execute(f'SET search_path = "{schema}"')
+        dba.execute(
+            "UPDATE pg_attribute SET atttypid = 'int8'::regtype, attgenerated = ''"
+            " WHERE attrelid = 'account'::regclass AND attname = 'sn'"
+        )
+        dba.execute("DELETE FROM account WHERE id = 8")
+        dba.execute(
+            "UPDATE pg_attribute SET atttypid = 'ledger_sn'::regtype, attgenerated = 's'"
+            " WHERE attrelid = 'account'::regclass AND attname = 'sn'"
+        )
+    with stack.connect_app() as app:
+        app.execute(f'SET search_path = "{schema}"')
+        auditor.app = app
+        note = auditor.note("account", "n", size)
+        code, said = auditor.verify(note, "--nonce", "n")
+        assert (code, "nobody saw whether" in said) == (0, True), said
+        code, said = auditor.verify(note, "--nonce", "n", "--receipt", file)
+        assert (code, "says that its transaction committed" in said) == (1, True), said
