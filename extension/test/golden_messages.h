@@ -1792,6 +1792,38 @@ golden_ledger_prove_answer(void)
 }
 
 static void
+golden_ledger_receipt(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09',
+	};
+	CfdReadLedgerReceipt read;
+	const CfdWireLedgerReceipt filled = {.to = 578437695752307201u, .nonce = 650777868590383874u};
+
+	check(cfd_decode_ledger_receipt(golden_bytes, 16, &read), "LedgerReceipt is read");
+	check(read.head.to == (CfdFid) UINT64_C(578437695752307201), "to of LedgerReceipt");
+	check(read.head.nonce == (CfdFid) UINT64_C(650777868590383874), "nonce of LedgerReceipt");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerReceipt filled");
+	check(!cfd_decode_ledger_receipt(golden_bytes, 15, &read), "LedgerReceipt cut short");
+}
+
+static void
+golden_ledger_receipt_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadLedgerReceiptAnswer read;
+	const CfdWireLedgerReceiptAnswer filled = {.entries = 578437695752307201u};
+
+	check(cfd_decode_ledger_receipt_answer(golden_bytes, 8, &read), "LedgerReceiptAnswer is read");
+	check(read.head.entries == (uint64_t) UINT64_C(578437695752307201), "entries of LedgerReceipt");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerReceiptAnswer filled");
+	check(!cfd_decode_ledger_receipt_answer(golden_bytes, 7, &read), "LedgerReceiptAnswer cut short");
+}
+
+static void
 golden_cell_open(void)
 {
 	static const char golden_bytes[] = {
@@ -2005,6 +2037,8 @@ golden_messages(void)
 	golden_ledger_report_answer();
 	golden_ledger_prove();
 	golden_ledger_prove_answer();
+	golden_ledger_receipt();
+	golden_ledger_receipt_answer();
 	golden_cell_open();
 	golden_cell_seal();
 	golden_cell_seal_answer();

@@ -29,15 +29,13 @@ def test_tamper_resistance(psql, auditor, tmp_path):
     assert psql("CREATE TABLE T(c1 INT) IMMUTABLE YES WITH TYPE TEE;") == "CREATE TABLE"
     assert psql("INSERT INTO T SELECT generate_series(1, 5);") == "INSERT 0 5"
     assert psql("UPDATE T SET c1 = c1 + 10;") == "UPDATE 5"
-    # Verify temporal data or query resultset. The paper's SELECT has no columns; so has the result.
-    for query, shown in [("SELECT FROM T", ""), ("SELECT * FROM T", "column c1 integer")]:
-        file = tmp_path / "result.json"
-        file.write_text(psql(f"{query} WITH SIGNATURE;"))
-        done = auditor.run("verify", "result", file, "--key", auditor.key)
-        assert done.returncode == 0, done.stderr
-        assert "rows: 5" in done.stdout
-        assert shown in done.stdout
-    assert "from row versions of" in done.stdout
+    # Verify temporal data or query resultset; the paper leaves the columns out.
+    file = tmp_path / "result.json"
+    file.write_text(psql("SELECT FROM T WITH SIGNATURE;"))
+    done = auditor.run("verify", "result", file, "--key", auditor.key)
+    assert done.returncode == 0, done.stderr
+    for said in "rows: 5", "column c1 integer", "from row versions of":
+        assert said in done.stdout
     numbers = [int(line) for line in psql("SELECT sn FROM T_history ORDER BY sn").split()]
     # Erase obsolete data in advanced temporal table.
     assert psql(f"DELETE FROM T WHERE sn <= {numbers[1]};") == "DELETE 2"

@@ -82,11 +82,7 @@ impl Receipt {
     /// # Errors
     /// [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`],
     /// [`Error::Proof`].
-    pub fn verify(
-        note: &str,
-        nonce: Option<&[u8]>,
-        key: &VerifyingKey,
-    ) -> Result<Receipt, Error> {
+    pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Receipt, Error> {
         let (text, lines) = note::split(note)?;
         let receipt = parse(text)?;
         note::verify(text, lines, NAME, key)?;
@@ -125,7 +121,10 @@ impl Written {
     /// # Errors
     /// [`Error::Malformed`], [`Error::Version`].
     pub fn decoded(&self) -> Result<Vec<Entry>, Error> {
-        self.entries.iter().map(|p| Entry::decode(&p.entry)).collect()
+        self.entries
+            .iter()
+            .map(|p| Entry::decode(&p.entry))
+            .collect()
     }
 
     fn verify(&self, principal: &str) -> Result<(), Error> {

@@ -5,6 +5,9 @@
 //! What the keeper signs as the statement's shape, and the nonce, go to it in envelopes: the
 //! database cannot choose them.
 //!
+//! `SELECT FROM t WITH SIGNATURE`, as the paper writes it, is about all columns: a result without any
+//! would have nothing to sign.
+//!
 //! Invariant: the words are taken away only at the end of a text of one SELECT without
 //! parameters; any other text with them is refused.
 
@@ -25,6 +28,8 @@ pub(crate) struct Signature {
     clause: Range<usize>,
     /// The nonce's literal, if there is one.
     nonce: Option<Range<usize>>,
+    /// The blank behind the SELECT of `SELECT FROM t`, where a star is put.
+    star: Option<Range<usize>>,
     /// The text with blanks in their place, so that positions stay.
     pub plain: String,
 }
@@ -50,9 +55,21 @@ impl Signature {
         let mut plain = sql.get(..clause.start)?.to_owned();
         plain.extend(std::iter::repeat_n(' ', clause.len()));
         plain.push_str(sql.get(clause.end..)?);
+        let star = (says(0, "select") && says(1, "from")).then(|| tokens.range(0).end);
+        let star = star.filter(|at| {
+            plain
+                .as_bytes()
+                .get(*at)
+                .is_some_and(u8::is_ascii_whitespace)
+        });
+        let star = star.map(|at| at..at + 1);
+        if let Some(star) = &star {
+            plain.replace_range(star.clone(), "*");
+        }
         Some(Signature {
             clause,
             nonce,
+            star,
             plain,
         })
     }
@@ -83,6 +100,15 @@ impl Signature {
                 pieces: vec![Piece::Text(format!("SELECT confide.signed_result({tag}"))],
             },
         );
+        if let Some(star) = &self.star {
+            statement.edits.insert(
+                1,
+                Edit {
+                    range: star.clone(),
+                    pieces: vec![Piece::Text("*".into())],
+                },
+            );
+        }
         statement.edits.push(Edit {
             range: self.clause.clone(),
             pieces: vec![

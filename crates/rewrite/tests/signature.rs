@@ -23,6 +23,11 @@ fn signed() {
                  ::enc_text, '<<~bytea:\\x612762>>'::enc_bytea) AS signed_result;",
             ),
             (
+                "SELECT FROM plain WITH SIGNATURE",
+                "SELECT confide.signed_result($signed$SELECT*FROM plain $signed$, '<<~text:SELECT*FROM \
+                 plain>>'::enc_text, '<<~bytea:\\x>>'::enc_bytea) AS signed_result",
+            ),
+            (
                 "SELECT note FROM emp WHERE note = '$signed$' WITH SIGNATURE",
                 "SELECT confide.signed_result($signed1$SELECT note FROM emp WHERE note = '$signed$' \
                  $signed1$, '<<~text:SELECT note FROM emp WHERE note = $1>>'::enc_text, \

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 27
+#define CFD_CONTRACT_VERSION 28
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -138,6 +138,7 @@
 #define CFD_KIND_LEDGER_CHECK 111
 #define CFD_KIND_LEDGER_REPORT 112
 #define CFD_KIND_LEDGER_PROVE 113
+#define CFD_KIND_LEDGER_RECEIPT 114
 #define CFD_KIND_CELL_OPEN 116
 #define CFD_KIND_CELL_SEAL 117
 #define CFD_KIND_CELL_COMPARE 118
@@ -188,6 +189,7 @@
 	X(111, "LedgerCheck") \
 	X(112, "LedgerReport") \
 	X(113, "LedgerProve") \
+	X(114, "LedgerReceipt") \
 	X(117, "CellSeal") \
 	X(118, "CellCompare") \
 	X(119, "CellHash")

@@ -2520,6 +2520,44 @@ cfd_decode_ledger_prove_answer(const void *bytes, uint64_t length, CfdReadLedger
 	return cfd_read_ledger_prove_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadLedgerReceipt
+{
+	CfdWireLedgerReceipt head;
+} CfdReadLedgerReceipt;
+
+static inline bool
+cfd_read_ledger_receipt(CfdReader *from, CfdReadLedgerReceipt *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_receipt(const void *bytes, uint64_t length, CfdReadLedgerReceipt *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_receipt(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLedgerReceiptAnswer
+{
+	CfdWireLedgerReceiptAnswer head;
+} CfdReadLedgerReceiptAnswer;
+
+static inline bool
+cfd_read_ledger_receipt_answer(CfdReader *from, CfdReadLedgerReceiptAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_ledger_receipt_answer(const void *bytes, uint64_t length, CfdReadLedgerReceiptAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_receipt_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadCellOpen
 {
 	CfdWireCellOpen head;

@@ -909,6 +909,21 @@ typedef struct CfdWireLedgerProve
 } CFD_IN_MESSAGE CfdWireLedgerProve;
 _Static_assert(sizeof(CfdWireLedgerProve) == 16, "CfdWireLedgerProve");
 
+/* Signs what the session's last transaction that committed has written into ledger tables, a text (crate ledger). Once; then there is none. */
+typedef struct CfdWireLedgerReceipt
+{
+	CfdFid	to;	/* Where the text goes. */
+	CfdFid	nonce;	/* The client's nonce, bytes. */
+} CFD_IN_MESSAGE CfdWireLedgerReceipt;
+_Static_assert(sizeof(CfdWireLedgerReceipt) == 16, "CfdWireLedgerReceipt");
+
+/* What it is answered with. */
+typedef struct CfdWireLedgerReceiptAnswer
+{
+	uint64_t	entries;	/* Number of entries in it. */
+} CFD_IN_MESSAGE CfdWireLedgerReceiptAnswer;
+_Static_assert(sizeof(CfdWireLedgerReceiptAnswer) == 8, "CfdWireLedgerReceiptAnswer");
+
 /* Opens a cell of the family rnd_ (crate::cell) into a temporary value. */
 typedef struct CfdWireCellOpen
 {

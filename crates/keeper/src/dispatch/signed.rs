@@ -92,6 +92,10 @@ impl Connection {
             return Err(fail::unsigned("The statement is no text, or the nonce too long.").into());
         };
         let columns: Vec<Collected> = body.columns.iter().map(collected).collect();
+        if columns.is_empty() {
+            // Its rows would not be counted.
+            return Err(fail::unsigned("It has no columns.").into());
+        }
         if columns.len() > COLUMNS_MAX {
             return Err(fail::malformed("There are too many columns.").into());
         }
