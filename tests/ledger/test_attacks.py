@@ -317,3 +317,87 @@ def test_without_a_client(deed, dba):
         with pytest.raises(psycopg.Error) as refused:
             dba.execute(statement)
         assert refused.value.sqlstate == "42501"
+
+
+@pytest.fixture
+def lazy(stack, dba):
+    """PostgreSQL writes no page unless it must: recovery takes them from the WAL."""
+    for setting in "checkpoint_timeout = '1d'", "bgwriter_lru_maxpages = 0":
+        dba.execute(f"ALTER SYSTEM SET {setting}")
+    dba.execute("SELECT pg_reload_conf()")
+    yield
+    with stack.connect_dba() as again:
+        for setting in "checkpoint_timeout", "bgwriter_lru_maxpages":
+            again.execute(f"ALTER SYSTEM RESET {setting}")
+        again.execute("SELECT pg_reload_conf()")
+
+
+def test_wal(stack, app, dba, auditor, schema, lazy):
+    """Root edits the WAL before PostgreSQL recovers from it, and puts the record's checksum right: recovery
+    takes the row as he wrote it, and the report names it. (The keeper's own records have a tag:
+    `crates/redo/tests/records.rs::tampering_is_noticed`.)"""
+    dba.execute("CHECKPOINT")
+    app.execute("CREATE TABLE paper (id int, note text) WITH (confide.ledger = on)")
+    dba.execute("SELECT pg_switch_wal()")
+    app.execute("INSERT INTO paper VALUES (1, 'marker-1'), (2, 'marker-2'), (3, 'marker-3')")
+    number = sn(app, "paper", 2)
+    name = dba.execute("SELECT pg_walfile_name(pg_current_wal_lsn())").fetchone()[0]
+    stack.kill_postgres()
+    edit_wal(stack.data / "pg_wal" / name, b"marker-2", b"forged-2")
+    stack.start_postgres()
+    with stack.connect_app() as again:
+        again.execute(f'SET search_path = "{schema}"')
+        found = again.execute("SELECT note FROM paper ORDER BY id").fetchall()
+        assert found == [("marker-1",), ("forged-2",), ("marker-3",)]
+        auditor.app = again
+        assert auditor.findings("paper") == [(number, "altered")]
+
+
+PAGE = 8192
+LONG_HEADER, SHORT_HEADER, RECORD_HEADER = 40, 24, 24
+CHECKSUM = 20  # where it is in a record
+
+
+def edit_wal(file, was: bytes, becomes: bytes) -> None:
+    """Writes other bytes into each record of a segment that has these, with the right checksum."""
+    content = bytearray(file.read_bytes())
+    at, changed = 0, 0
+    while length := int.from_bytes(content[body(at) : body(at) + 4], "little"):
+        places, at = record(body(at), length)
+        data = bytes(content[place] for place in places)
+        at = (at + 7) // 8 * 8
+        if was not in data:
+            continue
+        data = data.replace(was, becomes)
+        checksum = crc32c(data[RECORD_HEADER:] + data[:CHECKSUM])
+        data = data[:CHECKSUM] + checksum.to_bytes(4, "little") + data[CHECKSUM + 4 :]
+        for place, byte in zip(places, data, strict=True):
+            content[place] = byte
+        changed += 1
+    assert changed
+    file.write_bytes(content)
+
+
+def body(at: int) -> int:
+    """Behind the page's header, if one is here."""
+    return at + ((LONG_HEADER if at == 0 else SHORT_HEADER) if at % PAGE == 0 else 0)
+
+
+def record(at: int, length: int) -> tuple[list[int], int]:
+    """The places of a record's bytes in the file, and where it ends."""
+    places: list[int] = []
+    while len(places) < length:
+        at = body(at)
+        more = min(length - len(places), PAGE - at % PAGE)
+        places.extend(range(at, at + more))
+        at += more
+    return places, at
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF

@@ -135,3 +135,24 @@ def test_many_rows(app, signer):
     text = signed(app, "SELECT v FROM many ORDER BY id WITH SIGNATURE")
     assert json.loads(text)["rows"] == [[str(10 * g)] for g in range(1, 1001)]
     assert signer(text)[0] == 0
+
+
+def test_too_long(app):
+    """A result has a limit, so that nobody fills the keeper's memory with one. The session goes on."""
+    query = "SELECT repeat('x', 1000000) AS v FROM generate_series(1, {}) WITH SIGNATURE"
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        app.execute(query.format(70))
+    assert len(signed(app, query.format(1))) > 1000000
+
+
+def test_nothing_to_show(app, signer):
+    """SELECT without columns is about all of them; a table without any has nothing to sign. Bug: a
+    signed result that says there are no rows."""
+    app.execute("CREATE TABLE few (id int)")
+    app.execute("INSERT INTO few VALUES (1), (2)")
+    text = signed(app, "SELECT FROM few WITH SIGNATURE")
+    assert json.loads(text)["rows"] == [["1"], ["2"]]
+    assert signer(text)[0] == 0
+    app.execute("CREATE TABLE bare ()")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        app.execute("SELECT FROM bare WITH SIGNATURE")
