@@ -333,9 +333,9 @@ def lazy(stack, dba):
 
 
 def test_wal(stack, app, dba, auditor, schema, lazy):
-    """Root edits the WAL before PostgreSQL recovers from it, and puts the record's checksum right: recovery
-    takes the row as he wrote it, and the report names it. (The keeper's own records have a tag:
-    `crates/redo/tests/records.rs::tampering_is_noticed`.)"""
+    """Root edits the WAL before PostgreSQL recovers from it, and puts the record's checksum right:
+    recovery takes the row as he wrote it, and the report names it. (The keeper's own records have
+    a tag: `crates/redo/tests/records.rs::tampering_is_noticed`.)"""
     dba.execute("CHECKPOINT")
     app.execute("CREATE TABLE paper (id int, note text) WITH (confide.ledger = on)")
     dba.execute("SELECT pg_switch_wal()")

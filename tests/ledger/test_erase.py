@@ -1,7 +1,8 @@
 """DELETE FROM t WHERE sn = n, and sn <= n: versions of the history go, their hashes stay, and the
 audit says so. For the history's owner and whom he gives DELETE on it.
 
-Bug: somebody else erases, or a statement erases without a row of the audit, or takes rows of the table away."""
+Bug: somebody else erases, or a statement erases without a row of the audit, or takes rows of the
+table away."""
 
 import psycopg
 import pytest
@@ -111,8 +112,8 @@ def test_who_may(account, dba, schema, auditor):
 
 
 def test_a_trigger_hides_no_audit(account, dba, auditor):
-    """A trigger on the history that fails in a block of its own, and one that erases more: what goes is
-    in the audit. With the bug the failed block took the count away."""
+    """A trigger on the history that fails in a block of its own: what goes is in the audit. With
+    the bug the failed block took the count away."""
     (first, second, third) = numbers(account)
     account.execute("CREATE TABLE other (id int)")
     dba.execute(

@@ -1,8 +1,8 @@
 """Receipts: what a transaction has written into ledger tables, signed by the keeper.
 
-Right answer: who has one can show offline that the version was written, and a table without it is found
-out, also when the database says that nobody knows whether the transaction committed. Bug: a receipt for
-what was rolled back, or a table that loses what there is a receipt for, and verifies."""
+Right answer: who has one can show offline that the version was written, and a table without it is
+found out, also when the database says that nobody knows whether the transaction committed. Bug: a
+receipt for what was rolled back, or a table that loses what was written, and verifies."""
 
 import psycopg
 import pytest
@@ -61,7 +61,7 @@ def test_nothing_to_show(account, receipt):
 
 
 def test_a_table_goes_on_from_it(account, receipt, auditor):
-    """A report that was asked for with the receipt's size; without, it does not show that it goes on."""
+    """A report that was asked for with the receipt's size shows that the log goes on from it."""
     account.execute("UPDATE account SET note = 'kept' WHERE id = 2")
     file, code, said = receipt()
     assert code == 0, said
@@ -80,8 +80,8 @@ def test_a_table_goes_on_from_it(account, receipt, auditor):
 
 
 def test_called_unknown(stack, account, receipt, auditor, schema):
-    """The database commits, gives the receipt, is killed with the keeper, and leaves the row out: nobody
-    has said in the log how the transaction ended, so without the receipt it is a note only."""
+    """The database commits, gives the receipt, is killed with the keeper, and leaves the row out:
+    nobody has said in the log how the transaction ended, so without the receipt it is a note."""
     account.execute("INSERT INTO account VALUES (8, 'Hal', 8, NULL)")
     file, code, said = receipt()
     assert code == 0, said

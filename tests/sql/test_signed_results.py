@@ -138,7 +138,7 @@ def test_many_rows(app, signer):
 
 
 def test_too_long(app):
-    """A result has a limit, so that nobody fills the keeper's memory with one. The session goes on."""
+    """A result has a limit, so that nobody fills the keeper's memory; the session goes on."""
     query = "SELECT repeat('x', 1000000) AS v FROM generate_series(1, {}) WITH SIGNATURE"
     with pytest.raises(psycopg.errors.ProgramLimitExceeded):
         app.execute(query.format(70))
