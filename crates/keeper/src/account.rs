@@ -1,14 +1,14 @@
-//! What an aggregation has charged to its session, in larger pieces than it needs,
+//! Memory charged by an aggregation to its session. It is charged in larger pieces than needed,
 //! because charging costs atomic operations.
 
 use std::sync::Arc;
 use store::{Budget, out_of_memory};
 use values::Error;
 
-/// What is charged at a time.
+/// Amount charged at a time.
 const PIECE: usize = 64 * 1024;
 
-/// An aggregation's memory.
+/// The memory account of an aggregation.
 pub struct Account {
     budget: Arc<Budget>,
     limit: usize,
@@ -17,7 +17,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Nothing is charged yet.
+    /// An account with nothing charged.
     pub fn new(budget: &Arc<Budget>, limit: usize) -> Account {
         Account {
             budget: Arc::clone(budget),
@@ -27,7 +27,7 @@ impl Account {
         }
     }
 
-    /// Takes bytes within the aggregation's limit, or none.
+    /// Takes bytes within the aggregation's limit, or fails and takes none.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<(), Error> {
         if self.used.saturating_add(bytes) > self.limit {
@@ -36,7 +36,7 @@ impl Account {
         self.take_beyond(bytes)
     }
 
-    /// Takes bytes whatever the aggregation's limit: within the session's.
+    /// Takes bytes regardless of the aggregation's limit, but within the session's.
     #[inline]
     pub fn take_beyond(&mut self, bytes: usize) -> Result<(), Error> {
         let used = self.used.saturating_add(bytes);
@@ -59,12 +59,12 @@ impl Account {
         Ok(())
     }
 
-    /// Gives bytes back, for use by the same aggregation.
+    /// Releases bytes for reuse by the same aggregation.
     pub fn give(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
     }
 
-    /// Gives everything back.
+    /// Releases everything.
     pub fn empty(&mut self) {
         self.budget.give(self.charged);
         self.charged = 0;

@@ -1,20 +1,20 @@
-//! The arenas of a session: a pair for each of its channels.
+//! The arenas of a session: one pair for each of its channels.
 //!
-//! Invariant: arenas in the map belong to one session, so what is not found here cannot be
-//! named in it.
+//! Invariant: all arenas in the map belong to one session, so an arena that is not found here
+//! cannot be named in it.
 
 use crate::numbers::Numbers;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Arena, Budget};
 
-/// The two arenas of a channel, as long as somebody can name what is in them.
+/// The two arenas of a channel, kept as long as somebody can name their contents.
 pub struct ArenaPair {
     numbers: Arc<Numbers>,
     first: u32,
-    /// Holds values until the statement ends.
+    /// Values that live until the end of the statement.
     pub statement: Arena,
-    /// Holds values until the session ends.
+    /// Values that live until the end of the session.
     pub plan: Arena,
 }
 
@@ -34,7 +34,7 @@ impl ArenaPair {
         self.first
     }
 
-    /// Number of the pair that a partition would belong to.
+    /// Number of the pair to which an arena with this number belongs.
     #[inline]
     pub fn first_of(partition: u32) -> u32 {
         partition & !1
@@ -60,7 +60,7 @@ impl Drop for ArenaPair {
 /// A channel's arenas.
 struct Member {
     pair: Arc<ArenaPair>,
-    /// The channel is closed.
+    /// Whether the channel is closed.
     left: bool,
 }
 
@@ -77,12 +77,12 @@ impl Arenas {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many channels are open.
+    /// Number of open channels.
     pub fn open(&self) -> usize {
         self.read().values().filter(|member| !member.left).count()
     }
 
-    /// Arenas for one more channel; `None` if no numbers are left.
+    /// Creates the arenas of another channel; `None` if no numbers are left.
     pub fn enter(&self, numbers: &Arc<Numbers>, budget: &Arc<Budget>) -> Option<Arc<ArenaPair>> {
         let pair = ArenaPair::new(numbers, budget)?;
         let member = Member {
@@ -93,15 +93,15 @@ impl Arenas {
         Some(pair)
     }
 
-    /// The channel with these arenas is closed. They stay until the leader's
-    /// statement ends: it may still read what a worker has left.
+    /// The channel with these arenas was closed. They are kept until the leader's statement ends,
+    /// since the leader may still read a worker's results.
     pub fn leave(&self, pair: &ArenaPair) {
         if let Some(member) = self.write().get_mut(&pair.first()) {
             member.left = true;
         }
     }
 
-    /// The leader's statement has ended: what closed channels left goes.
+    /// The leader's statement has ended: releases the arenas of closed channels.
     pub fn end_statement(&self) {
         let someone_left = self.read().values().any(|m| m.left);
         if someone_left {

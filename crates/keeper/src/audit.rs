@@ -1,13 +1,13 @@
-//! The keeper's audit log (`ledger::audit`): who was given what, what was refused, what left and
-//! came in without a client. Names of principals and columns, no values.
+//! The keeper's audit log (`ledger::audit`): permissions granted, requests refused, and values
+//! exported and imported without a client. Contains names of principals and columns, but no values.
 //!
-//! What is allowed for good is on disk before it counts. Refusals and exports are written
-//! without waiting for the disk, and so many in a minute only: the next line says how many
-//! were left out.
+//! Permanent permissions are on disk before they take effect. Refusals and exports are written
+//! without waiting for the disk, and only a limited number per minute; the next line then tells how
+//! many were omitted.
 //!
-//! Invariants: a keeper with a data directory goes on from the log's last line, and does not
-//! start where the log lacks what its last checkpoint knew of it, which the freshness counter
-//! guards; nothing is taken out of the log.
+//! Invariants: a keeper with a data directory continues after the log's last line; it does not
+//! start if the log lacks what its last checkpoint knew of it, which the freshness counter
+//! protects; nothing is ever removed from the log.
 
 use contract::Kind;
 use ledger::SigningKey;
@@ -20,13 +20,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use values::Error;
 
-/// In the data directory.
+/// File name in the data directory.
 pub const FILE: &str = "audit";
-/// Lines in a minute that nobody waits for.
+/// Maximum number of lines per minute that are written without waiting.
 const BOUND: u32 = 30;
 const MINUTE: u64 = 60;
 
-/// The log of a keeper.
+/// The audit log of a keeper.
 pub struct Audit {
     key: Arc<SigningKey>,
     inner: Mutex<Inner>,
@@ -34,16 +34,16 @@ pub struct Audit {
 
 #[derive(Default)]
 struct Inner {
-    /// None without a data directory: then it is the keeper's ordinary log only.
+    /// `None` without a data directory: events then go to the ordinary log only.
     file: Option<File>,
     head: Head,
     minute: u64,
     count: u32,
     left_out: u64,
     keys: HashSet<String>,
-    /// What was read of restore tickets at the start: by their numbers, how often they were used.
+    /// Uses of restore tickets found in the log at startup, by ticket number.
     tickets: HashMap<String, u32>,
-    /// Number of the last change of who sees what, as far as it was read at the start.
+    /// Number of the last policy change found in the log at startup.
     policies: u64,
     /// ... and of the last reservation within a budget.
     reservations: u64,
@@ -54,7 +54,7 @@ fn now() -> u64 {
     crate::tickets::now()
 }
 
-/// What comes before the number of a change of who sees what, at the end of its line.
+/// Precedes the number of a policy change at the end of its line.
 const CHANGE: &str = " (change ";
 
 fn change(what: &str) -> Option<u64> {
@@ -62,16 +62,15 @@ fn change(what: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// How an operator says that the log need not go on from a head.
+/// The text with which an operator accepts that the log does not continue from a head.
 fn waived(head: &Head) -> String {
     format!("goes on without record {head}")
 }
 
 impl Audit {
-    /// The log in a directory, which must go on from what is known of it.
+    /// Opens the log in a directory. It must continue from its known end.
     ///
-    /// # Errors
-    /// It does not.
+    /// # Errors If it does not.
     pub fn open(directory: &Path, key: Arc<SigningKey>, known: Head) -> Result<Audit, String> {
         let opened = |inner| Audit {
             key,
@@ -87,7 +86,7 @@ impl Audit {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(e) => return Err(at(&e)),
         };
-        // The last line may have been cut by a crash while it was written.
+        // The last line may be incomplete because of a crash.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let lines = text.get(..whole).unwrap_or_default();
         let log = audit::verify(lines, None).map_err(|e| at(&e))?;
@@ -115,7 +114,7 @@ impl Audit {
         let (mut policies, mut reservations) = (0, 0);
         for event in &log.events {
             match event.kind.as_str() {
-                // An operator says that what is there is all that there is.
+                // An operator has accepted that the log is complete as it is.
                 "accepted" => (policies, reservations) = (0, 0),
                 "budget" => reservations = change(&event.what).unwrap_or(reservations),
                 "policy" => policies = change(&event.what).unwrap_or(policies),
@@ -132,10 +131,9 @@ impl Audit {
         }))
     }
 
-    /// An operator says that what is there is all that there is.
+    /// An operator accepts that the log is complete as it is.
     ///
-    /// # Errors
-    /// What is there cannot be read, or not written.
+    /// # Errors If the log cannot be read or written.
     pub fn accept(directory: &Path, key: Arc<SigningKey>, known: Head) -> Result<(), String> {
         let log = Audit::open(directory, key, Head::default())?;
         let lost = log.goes_on_from(directory, &known).is_err();
@@ -154,35 +152,33 @@ impl Audit {
         log.goes_on_from(known).map_err(|e| e.to_string())
     }
 
-    /// Number of the last change of who sees what that was noted before the keeper was started; 0: none.
+    /// Number of the last policy change logged before the keeper started; 0: none.
     pub fn policies(&self) -> u64 {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.policies
     }
 
-    /// A change of who sees what.
+    /// Logs a policy change.
     ///
-    /// # Errors
-    /// As [`Audit::note`].
+    /// # Errors As [`Audit::note`].
     pub fn policy(&self, by: &str, what: &dyn std::fmt::Display, number: u64) -> Result<(), Error> {
         self.note("policy", by, format!("{what}{CHANGE}{number})"))
     }
 
-    /// As [`Audit::policies`], of reservations within budgets.
+    /// Like [`Audit::policies`], for reservations within budgets.
     pub fn reservations(&self) -> u64 {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.reservations
     }
 
-    /// Some of a budget is used.
+    /// Logs a reservation within a budget.
     ///
-    /// # Errors
-    /// As [`Audit::note`].
+    /// # Errors As [`Audit::note`].
     pub fn budget(&self, by: &str, what: &str, number: u64) -> Result<(), Error> {
         self.note("budget", by, format!("{what}{CHANGE}{number})"))
     }
 
-    /// How often restore tickets had been used when the keeper was started, by their numbers.
+    /// How often each restore ticket had been used when the keeper started, by ticket number.
     pub fn used_tickets(&self) -> HashMap<String, u32> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut inner.tickets)
@@ -190,25 +186,23 @@ impl Audit {
 
     /// The end of the log, which is on disk.
     ///
-    /// # Errors
-    /// The disk.
+    /// # Errors If the disk fails.
     pub fn head(&self) -> Result<Head, Error> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.sync()?;
         Ok(inner.head)
     }
 
-    /// Something that is allowed for good, before it counts.
+    /// Logs a permanent permission before it takes effect.
     ///
-    /// # Errors
-    /// It could not be written; then it must not count.
+    /// # Errors If it could not be written; it must not take effect then.
     pub fn note(&self, kind: &str, by: &str, what: String) -> Result<(), Error> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.append(&self.key, kind, by, what)?;
         inner.sync()
     }
 
-    /// Something that happens as often as somebody likes.
+    /// Logs an event that can happen arbitrarily often.
     pub fn mention(&self, kind: &str, by: &str, what: String) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let minute = now() / MINUTE;
@@ -226,11 +220,11 @@ impl Audit {
             0 => what,
             n => format!("{what} ({n} more before it are not listed)"),
         };
-        // It is told in the keeper's ordinary log.
+        // Failures are reported in the ordinary log.
         let _ = inner.append(&self.key, kind, by, what);
     }
 
-    /// A client's key is used: noted once.
+    /// Logs the first use of a client's key.
     pub fn key_used(&self, name: &str, key: &dyn std::fmt::Display) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let text = key.to_string();
@@ -239,7 +233,7 @@ impl Audit {
         }
     }
 
-    /// A client's key is good no more: its next use is noted again.
+    /// Logs that a client's key was withdrawn. Its next use will be logged again.
     pub fn key_withdrawn(&self, name: &str, key: &dyn std::fmt::Display) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let text = key.to_string();
@@ -248,7 +242,7 @@ impl Audit {
         }
     }
 
-    /// A request was refused.
+    /// Logs that a request was refused.
     #[cold]
     pub fn refused(&self, by: &str, session: u64, kind: Kind, error: &Error) {
         let detail = error.detail.as_deref().unwrap_or_default();
@@ -285,7 +279,7 @@ impl Inner {
         let line = next.append(&event, key).map_err(|e| failed(&e))?;
         let before = file.metadata().map_err(|e| failed(&e))?.len();
         if let Err(error) = file.write_all(line.as_bytes()) {
-            // Half a line would break the chain.
+            // A partial line would break the chain.
             self.broken = file.set_len(before).is_err();
             return Err(failed(&error));
         }

@@ -1,12 +1,12 @@
-//! Threads beside those of channels: each sleeps until its signal rings, works, and ends
-//! with what it works for.
+//! Background threads. Each sleeps until its signal rings, does its work, and ends together with
+//! the object that it works for.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// How often a thread looks whether what it works for is still there.
+/// How often a thread checks whether that object still exists.
 const LOOK: Duration = Duration::from_secs(5);
-/// What cannot be helped is not tried at once again.
+/// Pause after work that could not be completed.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Wakes a thread.
@@ -17,7 +17,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// There is work.
+    /// Announces work.
     pub fn ring(&self) {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         if !*wanted {
@@ -26,7 +26,7 @@ impl Signal {
         }
     }
 
-    /// Whether it rang, or some time has gone by.
+    /// Waits for the signal or a timeout. Returns whether it rang.
     fn wait(&self) -> bool {
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
@@ -38,8 +38,8 @@ impl Signal {
     }
 }
 
-/// Starts a thread. `work` is told whether it was woken, and says whether it did what it could;
-/// if not, it has a pause.
+/// Starts a thread. `work` is passed whether the thread was woken, and returns whether it could do
+/// its work; if not, the thread pauses.
 pub fn start<T: Send + Sync + 'static>(
     name: &str,
     signal: &Arc<Signal>,

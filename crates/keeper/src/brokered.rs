@@ -1,10 +1,10 @@
 //! The root key's wrapping key from a broker, which gives it to keepers whose evidence is good
 //! enough (crate `broker`, docs/attestation.md).
 //!
-//! Only before the sandbox stands, which forbids the network.
+//! Used only before the sandbox is set up, which forbids the network.
 //!
-//! Invariant: evidence for the broker is bound to the broker's own message, and a key is taken only
-//! from the broker that the setting names.
+//! Invariant: evidence for the broker is bound to the broker's own message; a key is accepted only
+//! from the broker named in the setting.
 
 use crate::zone::Zone;
 use envelope::{PublicKey, SecretKey};
@@ -13,22 +13,21 @@ use rootkey::{Error, Fetched};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// What a setting of this kind begins with.
+/// Prefix of such settings.
 pub(crate) const KIND: &str = "broker:";
-/// How long a broker may take for one message.
+/// Time limit for each message of the broker.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a setting says: `broker://HOST:PORT?key=KEY&name=NAME`.
+/// A parsed setting: `broker://HOST:PORT?key=KEY&name=NAME`.
 struct Setting {
     address: String,
     key: PublicKey,
     name: String,
 }
 
-/// The source of a setting.
+/// The key source of a setting.
 ///
-/// # Errors
-/// [`Error::Source`].
+/// # Errors [`Error::Source`].
 pub(crate) fn source(text: &str, secret: &SecretKey, zone: Zone) -> Result<Fetched, Error> {
     let wrong = |what: &str| Error::Source {
         text: text.to_owned(),

@@ -1,7 +1,7 @@
-//! Who may hold a client session: a file with a line for each client, its public
-//! key and its name. Read again when it has changed.
+//! The clients that may hold a session: a file with one line per client, consisting of public key
+//! and name. It is reread when it has changed.
 //!
-//! Invariant: a file that cannot be read or understood authorises nobody.
+//! Invariant: a file that cannot be read or parsed authorises nobody.
 
 use envelope::PublicKey;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Larger files are not read.
+/// Maximum size of the file.
 const FILE_MAX: u64 = 16 * 1024 * 1024;
 
 /// The authorised clients.
@@ -20,15 +20,15 @@ pub struct Clients {
 
 #[derive(Default)]
 struct Known {
-    /// Device, inode, size, time of change in seconds and nanoseconds.
+    /// Device, inode, size, and time of change in seconds and nanoseconds.
     stamp: Option<[u64; 5]>,
     names: HashMap<PublicKey, String>,
-    /// A client was withdrawn, and [`Clients::has_withdrawn`] has not told of it.
+    /// A client was withdrawn, and [`Clients::has_withdrawn`] has not reported it yet.
     withdrawn: bool,
 }
 
 impl Known {
-    /// Reads the file again if it is another one than was read.
+    /// Rereads the file if it has changed.
     fn look(&mut self, path: &Path) {
         let stamp = stamp(path);
         if stamp.is_some() && stamp == self.stamp {
@@ -45,7 +45,7 @@ impl Known {
 }
 
 impl Clients {
-    /// The clients in a file, which is read when somebody asks.
+    /// The clients in a file, which is read on demand.
     pub fn new(path: &Path) -> Clients {
         Clients {
             path: path.to_owned(),
@@ -60,7 +60,7 @@ impl Clients {
         known.names.get(key).cloned()
     }
 
-    /// Whether a client was withdrawn, or has another name, since this was asked last.
+    /// Whether a client was withdrawn or renamed since the last call.
     pub fn has_withdrawn(&self) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if stamp(&self.path) != known.stamp {
@@ -69,7 +69,7 @@ impl Clients {
         std::mem::take(&mut known.withdrawn)
     }
 
-    /// Reads the file again at the next question.
+    /// Rereads the file on the next call.
     pub fn reload(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.stamp = None;
@@ -112,7 +112,7 @@ fn parse(path: &Path) -> Result<HashMap<PublicKey, String>, String> {
     Ok(names)
 }
 
-/// `BASE64 name`, or the line of a public key file and a name.
+/// Parses `BASE64 name`, or the line of a public key file followed by a name.
 fn entry(line: &str) -> Option<(PublicKey, String)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let (key, name) = match words.as_slice() {

@@ -1,18 +1,19 @@
-//! Keys of delivery envelopes, and the period in which they are used.
+//! Keys of delivery envelopes, and the periods in which they are valid.
 //!
-//! A delivery envelope is of a value of a column, under the column's key; whoever has the key can
-//! open it. So the database may keep it, and give it to another session whose client has the key,
-//! without asking. What makes that right for a time is the *period*: a number that each backend
-//! sees in its channel's memory. It ends whenever something that was said in it may not hold any
-//! longer: identifiers are about to be freed, a policy changes, a key is withdrawn, a recording
-//! begins (what is not asked cannot be recorded). Whatever was remembered of it counts for nothing
-//! then: what is wanted is asked for, and judged, anew. A session without a client, or that has
-//! ended, is told that there is none.
+//! A delivery envelope contains a value of a column, encrypted under the column's key; whoever has
+//! the key can open it. The database may therefore keep it, and pass it to another session whose
+//! client has the key, without a request. What limits this is the *period*, a number that each
+//! backend sees in its channel's memory. A period ends whenever something told in it may no longer
+//! hold: FIDs are about to be freed, a policy changes, a key is withdrawn, or a recording begins
+//! (what is not requested cannot be recorded). Everything remembered from a period is then void;
+//! values are requested, and permission is checked, anew. A session without a client, or one that
+//! has ended, sees no period.
 //!
-//! Not here: who may have a key (`dispatch/envelopes.rs`).
+//! Who may have a key is decided elsewhere (`dispatch/envelopes.rs`).
 //!
-//! Invariants: nothing is sealed or given out here but in the period that the asker names; a key
-//! has one sealer; a key is used no more once somebody who has it may see the column no longer.
+//! Invariants: nothing is sealed or handed out here except in the period that the caller names; a
+//! key has one sealer; a key is not used any more once somebody who has it may no longer see the
+//! column.
 
 use channel::Period;
 use envelope::{ColumnKey, Error, Sealer};
@@ -24,9 +25,9 @@ use store::ColumnId;
 /// No period: nothing is delivered.
 const NONE: u64 = 0;
 
-/// A column's key and what seals with it.
+/// A column's key with its sealer.
 pub struct Key {
-    /// The key, for clients who may have it.
+    /// The key, for clients that may have it.
     pub key: ColumnKey,
     /// Seals values of the column.
     pub sealer: Sealer,
@@ -46,7 +47,7 @@ struct Told(Period, Arc<AtomicBool>);
 #[derive(Default)]
 struct Inner {
     period: u64,
-    /// Counts on while there is none.
+    /// Continues to count while there is no period.
     last: u64,
     told: HashMap<u64, Told>,
     keys: Mutex<HashMap<ColumnId, Arc<Key>>>,
@@ -70,21 +71,21 @@ impl Inner {
     }
 }
 
-/// See the module.
+/// See the module documentation.
 pub struct Delivery {
     inner: RwLock<Inner>,
-    /// Something was sealed or given out in this period.
+    /// Whether anything was sealed or handed out in this period.
     used: AtomicBool,
     /// Envelopes sealed for delivery.
     pub delivered: AtomicU64,
-    /// Keys given to clients.
+    /// Keys handed to clients.
     pub keyed: AtomicU64,
     /// Periods that have ended.
     pub periods: AtomicU64,
 }
 
 impl Delivery {
-    /// Begins the first period, with a number that no earlier run of a keeper has had.
+    /// Starts the first period with a number that no earlier run of a keeper has used.
     pub fn new(first: u64, enabled: bool) -> Delivery {
         let first = first.max(1);
         let inner = Inner {
@@ -105,26 +106,26 @@ impl Delivery {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells a channel which period it is, from here on; none while its session is not open.
+    /// Registers a channel, which sees the current period from now on; none while its session is
+    /// not open.
     pub fn join(&self, channel: u64, word: Period, open: Arc<AtomicBool>) {
         let mut inner = self.write();
         inner.told.insert(channel, Told(word, open));
         inner.tell();
     }
 
-    /// A session has begun or ended to have a client: its channels are told before whoever ended
-    /// it goes on.
+    /// A session has acquired or lost its client. Its channels are updated before this returns.
     pub fn tell(&self) {
         self.write().tell();
     }
 
-    /// A channel is gone.
+    /// A channel was closed.
     pub fn leave(&self, channel: u64) {
         self.write().told.remove(&channel);
     }
 
-    /// Identifiers are about to be freed: before another value has one, nothing is left that says
-    /// what it was. Nothing to do where nothing was said.
+    /// FIDs are about to be freed. Before one is reused, everything remembered about its old value
+    /// becomes void. Does nothing if nothing was told in this period.
     pub fn forget(&self) {
         let mut inner = self.write();
         if self.used.swap(false, Relaxed) {
@@ -134,8 +135,8 @@ impl Delivery {
         }
     }
 
-    /// Who may see what may have changed: new keys, for whoever may have them now. Not `allowed`:
-    /// all is asked for until the next change.
+    /// Permissions may have changed: new keys, for whoever may have them now. With `allowed` false
+    /// there is no period until the next change.
     pub fn renew(&self, allowed: bool) {
         let mut inner = self.write();
         inner.keys = Mutex::default();
@@ -144,13 +145,14 @@ impl Delivery {
         self.periods.fetch_add(1, Relaxed);
     }
 
-    /// The period that is; 0: none. It may end at any time.
+    /// The current period; 0: none. It may end at any time.
     pub fn period(&self) -> u64 {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
         inner.period
     }
 
-    /// Does something with a column's key, if this is the period; it lasts until that is done.
+    /// Runs `act` with a column's key if `period` is the current one. The period cannot end
+    /// meanwhile.
     pub fn with_key<R>(
         &self,
         period: u64,

@@ -1,8 +1,8 @@
-//! Aggregations on their way from one channel of a session to another.
+//! Aggregations being handed over from one channel of a session to another.
 //!
-//! Invariants: a number is given once in the life of the keeper, so one of another session, or of
-//! an earlier statement, names nothing; none outlives the statement of the leader that it was
-//! handed over in.
+//! Invariants: a number is used once in the life of the keeper, so the number of another session or
+//! of an earlier statement names nothing; no aggregation outlives the leader's statement during
+//! which it was handed over.
 
 use super::Aggregation;
 use crate::fail;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use values::Error;
 
-/// Aggregations that may be on their way in one session.
+/// Maximum number of aggregations waiting in one session.
 const HANDED_MAX: usize = 1024;
 
-/// Of all sessions.
+/// Shared by all sessions.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Those of a session.
+/// The aggregations waiting in a session.
 #[derive(Default)]
 pub struct Handed {
     state: Mutex<State>,
@@ -34,13 +34,13 @@ impl Handed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The leader's statements so far.
+    /// Number of the leader's current statement.
     pub fn statement(&self) -> u64 {
         self.lock().statement
     }
 
-    /// Takes one in, and gives its number. A worker names the statement that it began in: what it
-    /// does after that is in vain.
+    /// Stores an aggregation and returns its number. A worker passes the statement in which it
+    /// began; what it does after the end of that statement is discarded.
     pub fn put(&self, aggregation: Aggregation, statement: Option<u64>) -> Result<u64, Error> {
         let mut state = self.lock();
         if statement.is_some_and(|s| s != state.statement) {
@@ -56,7 +56,7 @@ impl Handed {
         Ok(number)
     }
 
-    /// Gives one out.
+    /// Removes and returns an aggregation.
     pub fn take(&self, number: u64) -> Option<Aggregation> {
         self.lock().by_number.remove(&number)
     }
@@ -67,7 +67,7 @@ impl Handed {
         state.statement += 1;
         let left = std::mem::take(&mut state.by_number);
         drop(state);
-        // Large ones take a while.
+        // Dropping large ones takes a while, so the lock was released first.
         drop(left);
     }
 }

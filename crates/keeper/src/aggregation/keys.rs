@@ -1,10 +1,9 @@
-//! Groups: from the keys of a row to the number of its group.
+//! Groups: maps the keys of a row to the number of its group.
 //!
-//! Keys are compared by the form of their row ([`crate::program::rowform`]).
+//! Keys are compared by their row form ([`crate::program::rowform`]).
 //!
-//! Invariants: equal keys, as PostgreSQL has it (NULL equals NULL, 1.0 equals 1.00,
-//! char(n) without its blanks), have one group; a group's keys are those of its
-//! first row.
+//! Invariants: keys that are equal in PostgreSQL (NULL equals NULL, 1.0 equals 1.00, char(n)
+//! without trailing blanks) have one group; a group's keys are those of its first row.
 
 use super::part::Part;
 use super::plan::{Key, Plan};
@@ -19,12 +18,12 @@ use crate::program::strings::Strings;
 use contract::Fid;
 use values::Value;
 
-/// As [`encode_row`], of raw values.
+/// Like [`encode_row`], for raw values.
 pub fn encode_raw(input: &Input, row: usize, out: &mut Vec<u8>) -> bool {
     encode_word(input.raw(row), out)
 }
 
-/// A key of all groups.
+/// One key of all groups.
 enum Kept {
     Raw(Vec<u64>, Vec<u8>),
     Fids(Vec<Fid>),
@@ -35,22 +34,22 @@ enum Kept {
 pub struct Groups {
     strings: Strings,
     kept: Vec<Kept>,
-    /// What a group takes besides its string.
+    /// Memory per group in addition to its string.
     group_bytes: usize,
-    /// The forms of a part's rows, one after the other, and where each ends.
+    /// The forms of a part's rows, concatenated, and where each ends.
     forms: Vec<u8>,
     ends: Vec<usize>,
     only: bool,
 }
 
-/// A column as a key reads it.
+/// A column as it is read for a key.
 enum Reading<'a> {
     Raw(&'a Input),
     Column(&'a Column),
 }
 
 impl Reading<'_> {
-    /// What a group gives back of a row as a raw value; none for NULL.
+    /// The raw value that a group returns for a row; `None` for NULL.
     fn word(&self, part: &Part<'_>, row: usize) -> Option<u64> {
         match self {
             Reading::Raw(input) => input.raw(part.first() + row),
@@ -64,7 +63,7 @@ fn lost() -> Failure {
 }
 
 impl Groups {
-    /// No groups.
+    /// No groups yet.
     pub fn new(plan: &Plan) -> Groups {
         let kept = plan.keys.iter().map(|key| match key {
             Key::Raw(_) | Key::Truth(_) => Kept::Raw(Vec::new(), Vec::new()),
@@ -81,7 +80,7 @@ impl Groups {
         }
     }
 
-    /// The one group of an aggregation without keys.
+    /// Adds the only group of an aggregation without keys.
     pub fn insert_only(&mut self) {
         self.only = true;
     }
@@ -94,7 +93,7 @@ impl Groups {
         }
     }
 
-    /// Appends the group of each row of a part.
+    /// Appends the group number of each row of a part.
     pub fn find(
         &mut self,
         plan: &Plan,
@@ -112,7 +111,7 @@ impl Groups {
         for (row, end) in ends.iter().enumerate() {
             let form = forms.get(start..*end).unwrap_or(&[]);
             start = *end;
-            // Rows of one group often follow each other.
+            // Consecutive rows often belong to the same group.
             if last.1 == NO_GROUP || last.0 != form {
                 let number = match self.strings.find(form) {
                     Ok(number) => number,
@@ -124,7 +123,7 @@ impl Groups {
             numbers.push(last.1);
         }
         (self.forms, self.ends) = (forms, ends);
-        // An unusually long text is not kept room for.
+        // Do not retain the memory of an unusually long text.
         self.forms.shrink_to(1 << 20);
         Ok(())
     }
@@ -146,8 +145,8 @@ impl Groups {
         Ok(readings)
     }
 
-    /// The form of each row: a word that says which keys are NULL (several, if there
-    /// are more than 64), then the forms of the others.
+    /// Encodes each row: a word that tells which keys are NULL (several for more than 64 keys),
+    /// followed by the forms of the others.
     fn encode(&mut self, part: &Part<'_>, readings: &[Reading<'_>]) {
         if self.encode_words(part, readings) {
             return;
@@ -171,8 +170,7 @@ impl Groups {
         }
     }
 
-    /// The same, column by column, where each value is one word: false where one is
-    /// not.
+    /// The same, column by column, if every value is a single word. Returns false otherwise.
     fn encode_words(&mut self, part: &Part<'_>, readings: &[Reading<'_>]) -> bool {
         let head = head_bytes(readings.len());
         let stride = head + readings.len() * 8;
@@ -196,7 +194,7 @@ impl Groups {
         true
     }
 
-    /// Takes what another group takes, if there is room.
+    /// Charges the memory of one more group, if there is room.
     fn has_room(
         &self,
         form: &[u8],
@@ -207,7 +205,7 @@ impl Groups {
         let taken = account.take(bytes);
         if let Err(error) = taken {
             if self.strings.len() == 0 {
-                // Without any group there is no progress.
+                // Without a single group there would be no progress.
                 return Err(error.into());
             }
             *full = true;
@@ -217,8 +215,8 @@ impl Groups {
         Ok(!*full)
     }
 
-    /// Appends the group here of each of another's groups that wait; those that find no room
-    /// have none.
+    /// For each of the other's waiting groups, appends the number of the corresponding group here.
+    /// Groups that do not fit have none.
     pub fn merge(
         &mut self,
         other: &Groups,
@@ -245,7 +243,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Adds another's group.
+    /// Adds a group of another aggregation.
     fn add_of(
         &mut self,
         other: &Groups,

@@ -1,20 +1,20 @@
-//! Groups of parallel workers come together in the leader's aggregation.
+//! Merging the groups of parallel workers into the leader's aggregation.
 //!
-//! Invariants: as of [`super`]: a group has in one pass what all merged aggregations and all rows
-//! know of it, or nothing. Groups that find no room stay where they are until the next pass.
+//! Invariants: as in [`super`]; within one pass a group contains the contributions of all merged
+//! aggregations and all rows, or none. Groups that do not fit wait for the next pass.
 
 use super::{Aggregation, NO_GROUP, lost, misfit};
 use crate::fail::Failure;
 use values::Env;
 
-/// An aggregation that was handed over, and which of its groups are still to come.
+/// An aggregation that was handed over, and which of its groups have not been merged yet.
 pub(super) struct Partial {
     aggregation: Aggregation,
     waiting: Vec<bool>,
 }
 
 impl Aggregation {
-    /// Whether it can be handed over: all that it knows is in its groups.
+    /// Whether it can be handed over: all of its state must be in its groups.
     pub fn check_whole(&self) -> Result<(), Failure> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -27,12 +27,12 @@ impl Aggregation {
         Ok(())
     }
 
-    /// What is asked for after this is refused.
+    /// Makes every later request fail.
     pub fn fail(&mut self, failure: Failure) -> Failure {
         self.failure.get_or_insert(failure).clone()
     }
 
-    /// Takes in an aggregation that was handed over.
+    /// Merges an aggregation that was handed over.
     pub fn merge(&mut self, other: Aggregation, env: &Env) -> Result<(), Failure> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -48,7 +48,7 @@ impl Aggregation {
         self.take_in(partial, env)
     }
 
-    /// Begins another pass, with the groups that found no room.
+    /// Starts another pass with the groups that did not fit.
     pub fn next_pass(&mut self, env: &Env) -> Result<(), Failure> {
         let partials = std::mem::take(&mut self.partials);
         self.empty();

@@ -1,8 +1,7 @@
-//! What was registered ([`contract::Kind::AggregateRegister`]), taken apart and
-//! checked.
+//! A registered aggregation ([`contract::Kind::AggregateRegister`]), decoded and checked.
 //!
-//! Invariant: every number that a [`Plan`] holds names something in it, and every
-//! expression has the kind that its use asks for. What runs relies on it.
+//! Invariant: every number in a [`Plan`] refers to an existing part, and every expression has the
+//! kind that its use requires. Execution relies on this.
 
 use super::misfit;
 use super::part::Input;
@@ -19,38 +18,38 @@ use grant::family;
 use std::sync::Arc;
 use values::{AggregateState, Error};
 
-/// Expressions, keys or aggregates.
+/// Maximum number of expressions, keys or aggregates.
 const PARTS_MAX: usize = 1024;
 
 /// Where the values of an expression come from.
 pub enum Source {
-    /// A column as it is.
+    /// A column unchanged.
     Column(usize),
-    /// A program over columns; none where it does not look at its input.
+    /// A program over columns; `None` for inputs that it does not use.
     Program(Arc<Program>, Vec<Option<usize>>),
 }
 
-/// What the values of an expression are.
+/// The kind of an expression's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Not protected: eight bytes.
+    /// Eight bytes that are not protected.
     Raw,
-    /// Of a type.
+    /// Protected values of a type.
     Value(TypeCode),
-    /// Truth, of a condition.
+    /// The truth value of a condition.
     Truth,
 }
 
 /// An expression over the columns of a batch.
 pub struct Expression {
-    /// Where from.
+    /// Source of the values.
     pub source: Source,
-    /// What.
+    /// Kind of the values.
     pub kind: Kind,
 }
 
 impl Expression {
-    /// Whether it gives the same; constants come with the rows.
+    /// Whether the two yield the same values. Constants arrive with the rows.
     fn same(&self, other: &Expression) -> bool {
         let source = match (&self.source, &other.source) {
             (Source::Column(a), Source::Column(b)) => a == b,
@@ -63,21 +62,21 @@ impl Expression {
     }
 }
 
-/// What a group is known by; the number is an expression's.
+/// A group key; the number is that of its expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Values that are not protected.
+    /// Unprotected values.
     Raw(usize),
-    /// Whether a condition holds; groups give it as they give raw values.
+    /// Whether a condition holds; returned like a raw value.
     Truth(usize),
-    /// A column: a group has the FID of its first row.
+    /// A column; a group returns the FID of its first row.
     Column(usize, TypeCode),
     /// Computed values.
     Value(usize, TypeCode),
 }
 
 impl Key {
-    /// Its expression.
+    /// Number of its expression.
     pub fn expression(&self) -> usize {
         match self {
             Key::Raw(e) | Key::Truth(e) | Key::Column(e, _) | Key::Value(e, _) => *e,
@@ -85,108 +84,108 @@ impl Key {
     }
 }
 
-/// How states change.
+/// How transition states are updated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// Counts rows, or values that are not NULL.
+    /// Counts rows or non-NULL values.
     Count,
-    /// Sum and number of integers.
+    /// Sum and count of integers.
     Integers,
-    /// Sum and number of numerics.
+    /// Sum and count of numerics.
     Numerics,
-    /// The least or the greatest.
+    /// Minimum or maximum.
     Extreme(Aggregate),
-    /// As crate `values` does it.
+    /// Any other aggregate, computed by crate `values`.
     General(Aggregate),
 }
 
-/// Transition states: aggregates that differ in their end only share them.
+/// Transition states. Aggregates that differ only in their final function share them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateSpec {
-    /// How they change.
+    /// How they are updated.
     pub family: Family,
     /// Type of the values.
     pub input: TypeCode,
     /// Expression of the values.
     pub argument: Option<usize>,
-    /// Expression that says which rows count.
+    /// Expression that selects the rows to be aggregated.
     pub filter: Option<usize>,
-    /// Of equal values only one counts.
+    /// Whether equal values count once.
     pub distinct: bool,
 }
 
 /// An aggregate.
 pub struct AggregateSpec {
-    /// Which; of no meaning for counts.
+    /// The aggregate; meaningless for counts.
     pub aggregate: Aggregate,
-    /// Its states.
+    /// Number of its states.
     pub state: usize,
-    /// Type of the result; none for counts.
+    /// Type of the result; `None` for counts.
     pub result: Option<TypeCode>,
 }
 
-/// What a group gives back; the number is the key's or the aggregate's.
+/// An output of a group; the number is that of the key or aggregate.
 #[derive(Clone, Copy)]
 pub enum Output {
     /// A key.
     Key(usize, Key),
     /// A count.
     Count(usize),
-    /// A result of a type.
+    /// A result of the given type.
     Result(usize, TypeCode),
 }
 
 impl Output {
-    /// An empty column for it.
+    /// An empty column for this output.
     pub fn column(&self) -> (Vec<u64>, Option<Vec<u8>>) {
         let raw = matches!(self, Output::Key(_, Key::Raw(_) | Key::Truth(_)));
         (Vec::new(), raw.then(Vec::new))
     }
 }
 
-/// What a condition on groups takes.
+/// An operand of a condition on groups.
 #[derive(Clone, Copy)]
 pub enum Operand {
     /// A key or a result.
     Output(Output),
-    /// A constant that comes with the fetch, and its type.
+    /// A constant that arrives with the fetch, and its type.
     Constant(usize, TypeCode),
 }
 
 /// A condition on groups.
 pub type Condition = (Arc<Program>, Vec<Operand>);
 
-/// What is to be grouped and aggregated.
+/// What to group and aggregate.
 pub struct Plan {
-    /// Types of the columns; none where they are not protected.
+    /// Types of the columns; `None` if not protected.
     pub columns: Vec<Option<TypeCode>>,
-    /// Expressions over them.
+    /// Expressions over the columns.
     pub expressions: Vec<Expression>,
     /// Group keys.
     pub keys: Vec<Key>,
-    /// Expression that says which rows count.
+    /// Expression that selects the rows to be aggregated.
     pub filter: Option<usize>,
     /// Transition states.
     pub states: Vec<StateSpec>,
     /// Aggregates.
     pub aggregates: Vec<AggregateSpec>,
-    /// Which groups count: a program over outputs.
+    /// HAVING: a program over outputs.
     pub having: Option<Condition>,
-    /// Bytes that groups may take, together with those of other aggregations.
+    /// Memory limit for groups in bytes, shared with other aggregations.
     pub limit: usize,
-    /// How many aggregations share them.
+    /// Number of aggregations that share it.
     pub share: usize,
 }
 
 impl Plan {
-    /// What it does by itself, as grants have it: groups are found by comparing, and counts
-    /// tell no more.
+    /// The operations that the aggregation itself performs, in terms of grants: groups are found by
+    /// comparison, and counts disclose nothing more.
     pub fn families(&self) -> u8 {
         let computes = self.aggregates.iter().any(|a| a.result.is_some());
         family::COMPARE | if computes { family::AGGREGATE } else { 0 }
     }
 
-    /// Takes a registration apart. `program_of` gives registered programs.
+    /// Decodes a registration. `program_of` looks up registered programs.
     pub fn new(
         body: &AggregateRegister<'_>,
         table: &Table,
@@ -372,7 +371,7 @@ impl Plan {
         Ok(Some((program, operands)))
     }
 
-    /// An output of the type that the condition on groups takes.
+    /// The output with this number, which must have the type that the condition on groups takes.
     fn operand(&self, output: usize, want: Option<TypeCode>) -> Result<Output, Error> {
         let output = self.output(output).ok_or_else(no_such_part)?;
         let fits = match output {
@@ -388,7 +387,7 @@ impl Plan {
         }
     }
 
-    /// What a group gives back: keys, then aggregates.
+    /// All outputs: keys, then aggregates.
     pub fn outputs(&self) -> impl Iterator<Item = Output> + '_ {
         let all = self.keys.len() + self.aggregates.len();
         (0..all).filter_map(|n| self.output(n))
@@ -407,7 +406,7 @@ impl Plan {
         })
     }
 
-    /// Whether groups of another plan are groups of this one, and their states its states.
+    /// Whether the groups and states of another plan can be merged into this one's.
     pub fn merges(&self, other: &Plan) -> bool {
         self.columns == other.columns
             && self.keys == other.keys
@@ -422,7 +421,7 @@ impl Plan {
                 .all(|(a, b)| a.same(b))
     }
 
-    /// Slots that a group takes.
+    /// Number of slots needed per group.
     pub fn stored(&self) -> usize {
         let stored = |o: &Output| matches!(o, Output::Result(..) | Output::Key(_, Key::Value(..)));
         self.outputs().filter(stored).count()
@@ -433,14 +432,14 @@ impl Plan {
         self.columns.iter().map(|t| Input::none(*t)).collect()
     }
 
-    /// What a row that is handed back takes, about.
+    /// Approximate size of a row that is returned, in bytes.
     pub fn row_bytes(&self) -> usize {
         (self.columns.len() + 1) * 16
     }
 }
 
 fn family(aggregate: Aggregate, input: TypeCode) -> Result<Family, Error> {
-    // Refuses what does not exist.
+    // Refuses aggregates that do not exist.
     AggregateState::new(aggregate, input)?;
     Ok(match (aggregate, input) {
         (Aggregate::Min | Aggregate::Max, _) => Family::Extreme(aggregate),
@@ -452,7 +451,7 @@ fn family(aggregate: Aggregate, input: TypeCode) -> Result<Family, Error> {
     })
 }
 
-/// A program must take values of these types.
+/// Checks that a program takes values of these types.
 fn fits(program: &Program, types: &[Option<TypeCode>]) -> Result<(), Error> {
     if program.inputs != types || program.takes_lists() {
         return Err(misfit("A program takes columns of other types."));
@@ -468,7 +467,7 @@ fn optional(number: u16) -> Option<usize> {
     (number != NONE).then_some(usize::from(number))
 }
 
-/// What an expression takes.
+/// The inputs of an expression.
 fn inputs(expression: &table::Expression<'_>) -> Result<Vec<usize>, Error> {
     if expression.inputs.len() > COLUMNS_MAX {
         return Err(fail::program_limit("It takes too many columns."));

@@ -1,9 +1,8 @@
-//! Transition states of all groups, an array for each aggregate.
+//! Transition states of all groups, one array per aggregate.
 //!
-//! Invariant: what comes out is what [`AggregateState`] gives for the same values
-//! in the same order. Sums of integers and decimals do not depend on the order, so
-//! those that need more than whole numbers of one scale lie aside and are added at
-//! the end.
+//! Invariant: the result equals that of [`AggregateState`] for the same values in the same order.
+//! Sums of integers and decimals do not depend on the order, so those that do not fit into integers
+//! of a common scale are kept in a side table and added at the end.
 
 use super::NO_GROUP;
 use super::keys::encode_raw;
@@ -22,10 +21,10 @@ use std::collections::btree_map::Entry;
 use store::Scalar;
 use values::{AggregateState, Env, Error, Value, replaces_extreme};
 
-/// What a state that lies aside takes.
+/// Memory per state in the side table.
 const ASIDE_BYTES: usize = 256;
 
-/// Sums and numbers of values.
+/// Sums and counts of values.
 #[derive(Default)]
 struct Sums {
     sums: Vec<i128>,
@@ -35,7 +34,7 @@ struct Sums {
 enum Held {
     Counts(Vec<u64>),
     Integers(Sums),
-    /// Decimals of one scale, and others aside.
+    /// Decimals of one scale, and the side table for others.
     Numerics(Sums, Option<u16>, BTreeMap<u32, AggregateState>),
     Extremes(Aggregate, Vec<Option<Value>>),
     General(Aggregate, Vec<AggregateState>),
@@ -45,7 +44,7 @@ enum Held {
 pub struct States {
     held: Held,
     input: TypeCode,
-    /// Values seen, with their group, where equal ones count once.
+    /// Values seen, with their groups, if equal values count once.
     seen: Option<Strings>,
     form: Vec<u8>,
     groups: Vec<u32>,
@@ -56,7 +55,7 @@ fn lost() -> Failure {
 }
 
 impl States {
-    /// States of no groups.
+    /// States for no groups yet.
     pub fn new(spec: &StateSpec) -> States {
         let held = match spec.family {
             Family::Count => Held::Counts(Vec::new()),
@@ -91,7 +90,7 @@ impl States {
         }
     }
 
-    /// Takes in a part: the value of each row into the state of its group.
+    /// Adds a part: the value of each row to the state of its group.
     pub fn step(
         &mut self,
         spec: &StateSpec,
@@ -139,7 +138,7 @@ impl States {
             && self.seen.is_none()
             && let Some(fids) = part.fid_column(argument)
         {
-            // Whether a field is NULL is known without its value.
+            // Whether a FID is NULL is known without its value.
             leave_out(groups, |row| fids.fid(part.first() + row) == Fid::INVALID);
             return self.count_rows(groups);
         }
@@ -155,7 +154,7 @@ impl States {
         self.take(column, groups, part.context().env, account)
     }
 
-    /// Lets each value of a group pass once, where equal ones count once.
+    /// For aggregates where equal values count once: passes each value of a group once.
     fn once(
         &mut self,
         groups: &mut [u32],
@@ -196,7 +195,7 @@ impl States {
         Ok(())
     }
 
-    /// Takes in values; rows without a group are to be passed over.
+    /// Adds values. Rows without a group are skipped.
     fn take(
         &mut self,
         column: &Column,
@@ -256,7 +255,8 @@ impl States {
         Ok(())
     }
 
-    /// Takes in the states of another's groups: `numbers` says which group here each is of.
+    /// Merges the states of another aggregation's groups. `numbers` gives the group here for each
+    /// of them.
     pub fn merge(
         &mut self,
         other: &States,
@@ -297,7 +297,7 @@ impl States {
         Ok(())
     }
 
-    /// The number of a group's rows or values.
+    /// Number of rows or values in a group.
     pub fn count(&self, group: usize) -> u64 {
         match &self.held {
             Held::Counts(v) => v.get(group).copied().unwrap_or(0),
@@ -305,7 +305,7 @@ impl States {
         }
     }
 
-    /// The result of a group; none for NULL.
+    /// The result for a group; `None` for NULL.
     pub fn finish(&self, aggregate: Aggregate, group: usize) -> Result<Option<Value>, Failure> {
         let state = match &self.held {
             Held::Counts(_) => return Err(lost()),
@@ -345,7 +345,7 @@ impl Sums {
     fn add(&mut self, value: i64, group: u32) {
         let at = group as usize;
         if let (Some(sum), Some(count)) = (self.sums.get_mut(at), self.counts.get_mut(at)) {
-            // 2^64 values of 64 bits fit.
+            // The sum of 2^64 values of 64 bits fits.
             *sum = sum.wrapping_add(i128::from(value));
             *count += 1;
         }
@@ -379,7 +379,7 @@ impl Sums {
     }
 }
 
-/// Adds sums of decimals to those of their groups: aside where they are of another scale.
+/// Merges sums of decimals into those of their groups, using the side table if the scale differs.
 fn merge_sums(
     (to, scale, aside): (
         &mut Sums,
@@ -473,7 +473,7 @@ fn keep_extreme(
     Ok(())
 }
 
-/// Rows that an aggregate does not see.
+/// Clears the group of rows that an aggregate does not see.
 fn leave_out(groups: &mut [u32], unseen: impl Fn(usize) -> bool) {
     for (row, group) in groups.iter_mut().enumerate() {
         if unseen(row) {
@@ -482,10 +482,10 @@ fn leave_out(groups: &mut [u32], unseen: impl Fn(usize) -> bool) {
     }
 }
 
-/// The first failure of a row that has a group.
+/// Returns the first failure of a row that has a group.
 fn none_failed(column: &Column, groups: &[u32]) -> Result<(), Failure> {
     for (row, failure) in &column.failures {
-        // A constant that failed has failed for all rows.
+        // A failed constant fails for every row.
         let counted = match column.is_constant() {
             true => groups.iter().any(|g| *g != NO_GROUP),
             false => groups.get(*row as usize).is_some_and(|g| *g != NO_GROUP),
@@ -497,7 +497,7 @@ fn none_failed(column: &Column, groups: &[u32]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Changes the state of a group that lies aside.
+/// Updates the state of a group in the side table.
 fn change_aside(
     aside: &mut BTreeMap<u32, AggregateState>,
     group: u32,
@@ -518,7 +518,7 @@ fn change_aside(
     Ok(())
 }
 
-/// The order of values that compare as they lie.
+/// The order of values that can be compared in stored form.
 #[inline]
 fn quick_order(t: TypeCode, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Ordering> {
     match (a, b) {

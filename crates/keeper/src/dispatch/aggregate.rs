@@ -1,6 +1,6 @@
-//! Aggregates whose states are in the keeper: `AggregateStep`,
-//! `AggregateCombine`, `AggregateFinal`. A state lies in a slot of an arena; one
-//! that has failed is poisoned, and stays so.
+//! Aggregates whose states are in the keeper: `AggregateStep`, `AggregateCombine`,
+//! `AggregateFinal`. A state is stored in a slot of an arena; a failed state is poisoned and stays
+//! so.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -15,7 +15,7 @@ fn no_state() -> Failure {
     Error::new(b"42804", "confide: protected value is no aggregate's state").into()
 }
 
-/// What is in a slot, as a state.
+/// The contents of a slot as a state.
 fn state_of(entry: &mut Entry) -> Result<&mut State, Failure> {
     match entry {
         Entry::State(state) => Ok(state),
@@ -57,8 +57,8 @@ fn combine(entry: &mut Entry, other: &State) -> Result<(), Failure> {
 }
 
 impl Connection {
-    /// Changes a state in any arena of the session, to which something of this label is added;
-    /// what fails poisons it.
+    /// Updates a state in any arena of the session with something of this label. A failure poisons
+    /// the state.
     fn change_state(
         &self,
         fid: Fid,
@@ -78,7 +78,7 @@ impl Connection {
         })??
     }
 
-    /// Labels a state that something is to be added to, if that is authorised.
+    /// Labels a state before something is added to it, if that is authorised.
     fn mark_state(&self, window: &mut Window, slot: u64, label: Label) -> Result<(), Failure> {
         if !self.is_bound() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Connection {
         body: body::AggregateCombine,
     ) -> Result<(), Failure> {
         let body::AggregateCombine { into, from } = body;
-        // One lock at a time: the second state is copied.
+        // Only one lock at a time: the second state is copied.
         let label = self.operands(&[from])?.label;
         let other = self.need_client().map_err(Failure::from).and_then(|()| {
             self.space.with_arena(from.partition(), |arena| {

@@ -15,21 +15,21 @@ use redo::Promotion;
 use store::{Layout, PartitionKey, Scalar};
 use values::Value;
 
-/// A redo record takes no more values once it has this many bytes.
+/// A redo record takes no more values after reaching this size.
 const RECORD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Three names of PostgreSQL are never longer.
+/// Maximum length of three PostgreSQL names.
 const NAME_BYTES: usize = 3 * 256;
 
-/// What becomes of one source of a promotion.
+/// What to do with a source of a promotion.
 enum Source {
-    /// It is NULL, or in its column already.
+    /// Nothing: it is NULL or already in its column.
     Stays(Fid),
     /// It gets a FID of this column.
     Moves(u32, Value),
 }
 
-/// The names of schema, relation and column, each ended by a zero byte; none if there are no
+/// Decodes the names of schema, relation and column, each zero-terminated; `None` if there are no
 /// bytes.
 pub(super) fn column_name(bytes: &[u8]) -> Result<Option<Column>, Failure> {
     let bad = || fail::malformed("The name of a column is not as it should be.");
@@ -59,7 +59,7 @@ impl Connection {
             && self.may_write().is_err()
             && let Some(partition) = self.keeper.store.find(&key)
         {
-            // A standby's log is read as well.
+            // A standby may read a ledger's log.
             self.answer(&answer::PartitionOpen {
                 partition,
                 record: &[],
@@ -104,7 +104,7 @@ impl Connection {
         Ok(())
     }
 
-    /// At a standby values come from the WAL only.
+    /// On a standby, values come from the WAL only.
     pub(super) fn may_write(&self) -> Result<(), Failure> {
         let durable = self.keeper.durable.as_ref();
         match durable.is_some_and(|durable| durable.follows()) {
@@ -113,8 +113,8 @@ impl Connection {
         }
     }
 
-    /// All or none: what was promoted before a failure is freed again. Stops early when
-    /// the redo record has become long.
+    /// Promotes all values or none: after a failure, what was promoted is freed again. Stops early
+    /// when the redo record has reached its size limit.
     pub(super) fn promote(&mut self, body: body::Promote<'_>) -> Result<(), Failure> {
         let mut head = answer::Promote {
             count: body.count,
@@ -132,8 +132,8 @@ impl Connection {
         Ok(())
     }
 
-    /// All or none. Behind the promotion the new FIDs are placed, which may be refused: then the
-    /// backend searches as it does without.
+    /// Promotes all values or none. Then searches for the positions of the new FIDs; if that is
+    /// refused, the backend searches by itself.
     pub(super) fn promote_search(&mut self, body: body::PromoteSearch<'_>) -> Result<(), Failure> {
         let mut head = answer::PromoteSearch {
             count: body.count,
@@ -154,7 +154,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the fixed part of the answer once more, when all of it is known.
+    /// Rewrites the fixed part of the answer once all of it is known.
     fn answer_head<'b>(&mut self, head: &impl Part<'b>) {
         self.scratch.clear();
         head.put(&mut self.scratch);
@@ -163,7 +163,8 @@ impl Connection {
         }
     }
 
-    /// Appends the FIDs and the redo record to the answer; gives the FIDs, and the record's length.
+    /// Appends the FIDs and the redo record to the answer. Returns the FIDs and the record's
+    /// length.
     fn promote_moves(&mut self, moves: List<'_, Move>) -> Result<(Vec<Fid>, u32), Failure> {
         self.may_write()?;
         let begin = self.reply.len();
@@ -206,7 +207,7 @@ impl Connection {
         Ok((List::new(fids).iter().collect(), record.len() as u32))
     }
 
-    /// Adds a promoted value to the redo record in the making.
+    /// Adds a promoted value to the redo record being built.
     fn note(&mut self, log: &mut Promotion, fid: Fid, value: &Value) {
         if self.keeper.durable.is_some() {
             let t = value.type_code();
@@ -237,7 +238,7 @@ impl Connection {
         failure
     }
 
-    /// Values go into columns, not into arenas or logs of ledger tables.
+    /// Values are promoted to columns, never to arenas or logs of ledger tables.
     pub(super) fn must_be_column(&self, partition: u32) -> Result<(), Failure> {
         let key = self.keeper.store.get(partition).and_then(|p| p.key());
         if partition >= ARENA_BASE || key.is_some_and(|key| key.is_log()) {
@@ -251,7 +252,7 @@ impl Connection {
         if source == Fid::INVALID {
             return Ok(Source::Stays(source));
         }
-        // Of the same column it would go to another row.
+        // Within the same column, it would move to another row.
         if !source.is_temporary() && self.client.is_none() {
             return Err(fail::no_client_to_move().into());
         }
@@ -281,7 +282,8 @@ impl Connection {
             window.is_empty() && arena == own.first()
         };
         if ended {
-            // No statement runs: the aggregations left were given up by an error.
+            // No statement is running: the remaining aggregations were abandoned because of an
+            // error.
             self.aggregations.clear();
         }
         if ended && self.leads {

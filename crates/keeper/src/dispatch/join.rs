@@ -1,8 +1,8 @@
-//! Who joins a session: channels of parallel workers, which its leader announces; and what its
-//! client says of it as a whole.
+//! Joining a session: the leader announces the channels of parallel workers. Also messages by which
+//! the client controls its session as a whole.
 //!
-//! Invariant: a pass is what one leader has drawn for one statement, and is good for as long as
-//! that runs.
+//! Invariant: a pass is drawn by one leader for one statement, and is valid while that statement
+//! runs.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 impl Connection {
-    /// Lets channels join.
+    /// Permits channels to join.
     pub(super) fn announce(&mut self, body: &body::Announce) -> Result<(), Failure> {
         if !self.leads {
             return Err(fail::malformed("Only the session's leader announces others.").into());
@@ -26,7 +26,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets no more of them join.
+    /// Withdraws that permission.
     pub(super) fn withdraw(&mut self) {
         if self.leads {
             self.set_pass(None);
@@ -38,7 +38,7 @@ impl Connection {
         *known.unwrap_or_else(PoisonError::into_inner) = pass;
     }
 
-    /// What the client says of its session.
+    /// Handles the client's message about its session.
     pub(super) fn lease(&self, said: &[u8]) -> Result<(), Failure> {
         let counters = &self.keeper.counters;
         match Lease::decode(said) {

@@ -1,11 +1,11 @@
-//! Many rows at once: `PutBatch`, the values of a column from one envelope; and
-//! `PromoteRuns`, the values of many rows into their columns.
+//! Bulk loading: `PutBatch`, the values of a column in one envelope; and `PromoteRuns`, the
+//! promotion of many rows.
 //!
-//! Does what `PutEnvelope` and `Promote` do, with one decryption for a column's
-//! values, one lock for each of its runs, and one redo record.
+//! Does the same as `PutEnvelope` and `Promote`, with one decryption per column, one lock per run,
+//! and one redo record.
 //!
-//! Invariant: a value is stored as it is by the row-at-a-time way, or its slot is
-//! poisoned; a promotion is whole, or leaves nothing behind.
+//! Invariant: a value is stored as it would be row by row, or its slot is poisoned; a promotion is
+//! complete or has no effect.
 
 use super::Connection;
 use super::envelopes::{Target, coerce, unopened};
@@ -23,18 +23,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::Entry;
 use values::{Env, Error, Value};
 
-/// More bytes of values are promoted with several redo records: by `Promote`.
+/// More bytes than this need several redo records, so `Promote` is used.
 const RECORD_BYTES: usize = 4 * 1024 * 1024;
 
-/// No table has more columns.
+/// Maximum number of columns of a table.
 const COLUMNS_MAX: usize = 1600;
 
-/// What goes into one column.
+/// Values for one column.
 struct Column {
     partition: u32,
     /// First FIDs and lengths.
     sources: Vec<(Fid, u32)>,
-    /// Lengths of the values, which stand one after the other.
+    /// Lengths of the values, which are stored consecutively.
     lengths: Vec<u32>,
     t: contract::TypeCode,
 }
@@ -123,7 +123,7 @@ impl Connection {
         promoted
     }
 
-    /// Writes out all values, encoded. False if that is not for here: a NULL, too long.
+    /// Encodes all values. Returns false if one needs the slow path: NULL, or too long.
     fn gather(&mut self, columns: &mut [Column]) -> Result<bool, Failure> {
         self.plain.clear();
         for column in columns {
@@ -155,7 +155,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Whether consecutive values may be stored in a column.
+    /// Whether a run of values may be stored in a column.
     fn authorise_run(&self, first: Fid, count: u32, partition: u32) -> Result<(), Failure> {
         if !self.is_bound() {
             return Ok(());
@@ -253,7 +253,7 @@ fn take_value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     None
 }
 
-/// One value, as from an envelope of its own.
+/// Decodes one value, as from its own envelope.
 fn read(
     target: &Target,
     flags: u8,
@@ -315,7 +315,7 @@ fn put_runs(reply: &mut Vec<u8>, partition: u32, runs: &[(Fid, u32)]) {
     }
 }
 
-/// The head of an answer.
+/// The fixed part of an answer.
 fn promoted(promoted: u32, columns: usize) -> answer::PromoteRuns<'static> {
     answer::PromoteRuns {
         promoted,

@@ -1,11 +1,11 @@
-//! Who may do what (design, section 10).
+//! Permissions (design, section 10).
 //!
-//! Without a client session a backend may take in and give out export envelopes,
-//! promote them where they belong (`belonging`), manage partitions, and compare permanent FIDs
-//! within one column (with `index_order_only` only of columns that a client has an index on, or
-//! that a restore ticket is for): enough for dump, restore, index builds and ANALYZE. No constants, no
-//! arithmetic, also none by way of a modifier: a value that `numeric(9,-4)` rounded
-//! or `varchar(1)` cut would be a constant, or a digit, to compare others with.
+//! Without a client session, a backend may import and obtain export envelopes, promote their values
+//! where they belong (`belonging`), manage partitions, and compare permanent FIDs within one column
+//! (with `index_order_only`, only columns that a client has an index on, or that a restore ticket
+//! covers). That suffices for dump, restore, index builds and ANALYZE. There are no constants and
+//! no arithmetic, not even through a type modifier: a value rounded by `numeric(9,-4)` or cut by
+//! `varchar(1)` would be a constant, or a digit, to compare others with.
 
 use super::Connection;
 use crate::fail::{self, Ended};
@@ -14,7 +14,8 @@ use contract::{Fid, Kind};
 use values::{Error, Value};
 
 impl Connection {
-    /// What a session that has ended still answers: what ends it in order, or begins another.
+    /// Requests that a session still answers after it has ended: those that end it in order, or
+    /// start another one.
     #[inline]
     pub(super) fn may_go_on(&self, kind: Kind) -> Result<(), Error> {
         use Kind::{Announce, Clock, Fence, Forget, Grant, Handshake, Ping};
@@ -22,7 +23,7 @@ impl Connection {
         match self.ended {
             None => Ok(()),
             Some(_) if matches!(kind, Ping | Fence | Release | Forget | Settings | Clock) => Ok(()),
-            // Who joins is told why nothing goes on.
+            // A channel that joins is told why the session has ended.
             Some(_) if matches!(kind, Announce | Withdraw) => Ok(()),
             Some(Ended::LeaseOver) if matches!(kind, Grant) => Ok(()),
             Some(Ended::KeyWithdrawn | Ended::LeaseOver | Ended::Left)
@@ -34,7 +35,7 @@ impl Connection {
         }
     }
 
-    /// Everything that computes needs a client session.
+    /// Every computation needs a client session.
     #[inline]
     pub(super) fn need_client(&self) -> Result<(), Error> {
         match self.client {
@@ -43,8 +44,7 @@ impl Connection {
         }
     }
 
-    /// Whether an operation on these operands (column by column) may be
-    /// declassified.
+    /// Whether the result of an operation on these operands (column by column) may be declassified.
     #[inline]
     pub(super) fn may_declassify(&self, operation: &Operation, fids: &[Fid]) -> Result<(), Error> {
         if self.client.is_some() {
@@ -67,10 +67,10 @@ impl Connection {
         }
     }
 
-    /// Whether a value may enter a column with a modifier, which makes this of it.
+    /// Whether a value may enter a column whose modifier changes it to `fitted`.
     pub(super) fn may_fit(&self, value: &Value, fitted: &Value) -> Result<(), Error> {
         let same = match (value, fitted) {
-            // Another scale, more blanks: still the same to every operator.
+            // A different scale or number of blanks does not matter to any operator.
             (Value::Numeric(_), Value::Numeric(_)) | (Value::Bpchar(_), Value::Bpchar(_)) => {
                 values::compare(value, fitted, &self.env)?.is_eq()
             }
@@ -83,7 +83,7 @@ impl Connection {
     }
 }
 
-/// Whether all FIDs that are not NULL are permanent and of one partition.
+/// Whether all FIDs other than NULL are permanent and of one partition.
 pub(super) fn within_one_column(fids: &[Fid]) -> bool {
     let mut named = fids.iter().filter(|fid| **fid != Fid::INVALID);
     let Some(first) = named.next() else {

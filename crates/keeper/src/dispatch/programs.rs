@@ -26,7 +26,7 @@ impl Connection {
     }
 
     pub(super) fn program_forget(&mut self, body: body::ProgramForget) -> Result<(), Failure> {
-        // Forgetting what is not there is no error: nothing can be done about it.
+        // Forgetting an unknown program is not an error: the caller could not react to it.
         self.session.forget(body.program);
         Ok(())
     }

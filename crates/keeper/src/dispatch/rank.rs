@@ -1,10 +1,10 @@
 //! `RankAdd`, `Rank`, `RankForget`: the order of many rows in one round trip.
 //!
-//! Sets belong to the channel. A set that a row could not be added to stays, and
-//! gives that error when it is ranked.
+//! Sets belong to the channel. If a row could not be added, the set is kept and returns that error
+//! when it is ranked.
 //!
-//! Invariant: without a client session only permanent FIDs of one column are
-//! compared with each other, as in `Declassify`.
+//! Invariant: without a client session, only permanent FIDs of one column are compared with each
+//! other, as in `Declassify`.
 
 use super::Connection;
 use super::authorise::Operands;
@@ -27,11 +27,11 @@ use values::Error;
 /// The sets of a channel, by number.
 pub(super) type Sets = HashMap<u32, Ranked>;
 
-/// A set, or why it is none.
+/// A set, or the reason why it is unusable.
 pub(super) struct Ranked {
     set: Set,
     touched: Touched,
-    /// What each column's values were made of.
+    /// What each column's values were computed from.
     operands: Vec<Operands>,
     broken: Option<Failure>,
 }
@@ -198,7 +198,7 @@ impl Connection {
     }
 }
 
-/// The column that permanent FIDs are of, if there is one only.
+/// The column of permanent FIDs, which must be a single one.
 fn one_column(fids: &[Fid], before: Option<u32>) -> Result<Option<u32>, Error> {
     if !within_one_column(fids) {
         return Err(fail::no_client());

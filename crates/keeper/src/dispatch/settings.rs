@@ -1,11 +1,11 @@
-//! `Settings` and `Clock`: what values in text depend on.
+//! `Settings` and `Clock`: what the text form of values depends on.
 
 use super::Connection;
 use crate::fail::{self, Failure};
 use contract::body;
 use contract::message::table::Setting;
 
-/// Settings in one message.
+/// Maximum number of settings in a message.
 const PAIRS_MAX: usize = 64;
 
 impl Connection {
@@ -20,8 +20,8 @@ impl Connection {
         Ok(set?)
     }
 
-    /// The database's clock, as for `now()`. A wrong time makes a constant of the database's
-    /// choice of a client's `'now'`: no more than `PutPlain` lets it bring into that session.
+    /// The database's clock, for `now()`. A wrong time replaces a client's `'now'` by a constant of
+    /// the database's choice, which is no more than `PutPlain` permits in that session.
     pub(super) fn clock(&mut self, body: body::Clock) -> Result<(), Failure> {
         self.env.set_now(body.now);
         Ok(())

@@ -1,13 +1,13 @@
-//! `LedgerRow` of a row version that a row of a result shows: the keeper vouches for the cells
-//! that are what the version says, and gives the proof that the table's log has it.
+//! `LedgerRow` for a row version shown in a result: the keeper vouches for the cells that agree
+//! with the version, and proves that the table's log contains it.
 //!
-//! The database sends the whole version, as in a walk. Its hash must be the one in the log; then each
-//! cell of the result that is said to be the version's is compared with it: a protected
-//! one by its identifier, a plain one by the text of its bytes. Of plain types whose text is not
-//! known here nothing is vouched for.
+//! The database sends the whole version, as in a walk. Its hash must match the log. Then each
+//! result cell that claims to come from the version is compared with it: protected cells by FID,
+//! plain cells by the text of their bytes. Plain types whose text form is not implemented here are
+//! not vouched for.
 //!
-//! Invariants: a version is of one row and one source; what does not fit is the database's word,
-//! and no error: which rows there are it may say anyway.
+//! Invariants: a version belongs to one row and one source; anything that does not match counts as
+//! the database's statement and is not an error, since the database may state the rows anyway.
 
 use super::Connection;
 use super::signed::not_begun;
@@ -23,19 +23,19 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use values::{Env, Value};
 
-/// So many versions may wait for their rows.
+/// Maximum number of versions that may wait for their rows.
 const WAITING_MAX: usize = 16_384;
 
-/// What a column of a version says.
+/// A version's value of a column.
 enum Said {
     Protected(Fid),
-    /// A plain value: name of its type, and its bytes as PostgreSQL stores them.
+    /// A plain value: name of its type, and its bytes as stored by PostgreSQL.
     Plain(String, Vec<u8>),
-    /// The hash of those.
+    /// The hash of such bytes.
     Hashed(String, Vec<u8>),
 }
 
-/// A row version that is as it was written.
+/// A row version whose contents were verified.
 struct Proven {
     version: Version,
     columns: BTreeMap<String, Said>,
@@ -45,20 +45,20 @@ struct Proven {
 struct Of {
     log: u32,
     ledger: Ledger,
-    /// Of each row so far.
+    /// One for each row so far.
     versions: Vec<Version>,
 }
 
-/// What the rows of a result show of ledger tables, by the sources of the columns.
+/// The ledger tables that a result's rows show, by source of the columns.
 #[derive(Default)]
 pub(super) struct Sources {
     of: BTreeMap<u8, Of>,
     waiting: BTreeMap<u64, Proven>,
-    /// Of the row whose cells come.
+    /// Versions of the row whose cells follow.
     current: BTreeMap<u8, Proven>,
 }
 
-/// What a version says of a column; none: that it is NULL.
+/// A version's value of a column; `None`: NULL.
 pub(super) struct Shows<'a>(Option<&'a Said>);
 
 impl Connection {
@@ -88,7 +88,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A log as it is now: all versions of a source are proven by one root.
+    /// The current state of a log. All versions of a source are proven against the same root.
     fn shown_ledger(&self, log: u32) -> Result<Ledger, Failure> {
         let origin = self.ledger_origin(log)?;
         let ledger = self.with_log(log, |log| {
@@ -101,13 +101,13 @@ impl Connection {
         Ok(ledger)
     }
 
-    /// The version, if it is as the log says.
+    /// The version, if it agrees with the log.
     fn shown_version(
         &self,
         body: &body::LedgerRow<'_>,
         ledger: &Ledger,
     ) -> Result<Option<Version>, Failure> {
-        // A value that is not there any more is another one as well.
+        // A value that no longer exists does not agree either.
         let Ok(row) = self.ledger_hash(body) else {
             return Ok(None);
         };
@@ -139,7 +139,7 @@ impl Connection {
 }
 
 impl Sources {
-    /// A row begins; how many bytes its versions take.
+    /// Starts a row. Returns the size of its versions.
     pub fn row(&mut self, row: u64) -> usize {
         let next = row.saturating_add(1).saturating_mul(SOURCES);
         let rest = self.waiting.split_off(&next);
@@ -159,13 +159,13 @@ impl Sources {
         bytes
     }
 
-    /// What the current row's version says of a column.
+    /// What the current row's version has in a column.
     pub fn shows(&self, source: u8, column: &str) -> Option<Shows<'_>> {
         let proven = self.current.get(&source)?;
         Some(Shows(proven.columns.get(column)))
     }
 
-    /// Sources of which each row shows a version.
+    /// Sources for which every row shows a version.
     fn whole(&self, rows: u64) -> impl Iterator<Item = (u8, &Of)> {
         let whole = move |of: &Of| rows > 0 && of.versions.len() as u64 == rows;
         self.of
@@ -174,7 +174,7 @@ impl Sources {
             .filter(move |(_, of)| whole(of))
     }
 
-    /// The place of a source among those.
+    /// Position of a source among these.
     pub fn place(&self, source: u8, rows: u64) -> Option<usize> {
         self.whole(rows).position(|(other, _)| other == source)
     }
@@ -194,7 +194,7 @@ impl Sources {
 }
 
 impl Shows<'_> {
-    /// Whether a cell of a result is it.
+    /// Whether a result cell agrees with it.
     pub fn is(&self, cell: &ResultCell<'_>, text: Option<&str>, env: &Env) -> bool {
         let Some(said) = self.0 else {
             return cell.null != 0;
@@ -225,7 +225,7 @@ fn columns(body: &body::LedgerRow<'_>) -> BTreeMap<String, Said> {
     let mut columns: BTreeMap<String, Said> = cells
         .map(|cell| (cell.name.to_owned(), said(cell)))
         .collect();
-    // In the hash these are not among the columns.
+    // These are not hashed as columns.
     let mut own = |name: &str, type_name: &str, bytes: &[u8]| {
         columns.insert(
             name.to_owned(),
@@ -242,7 +242,7 @@ fn columns(body: &body::LedgerRow<'_>) -> BTreeMap<String, Said> {
     columns
 }
 
-/// Types whose text is known here, by the names that `format_type` gives.
+/// Types whose text form is implemented here, by the names of `format_type`.
 fn type_code(name: &str) -> Option<TypeCode> {
     let plain = match (name.find('('), name.find(')')) {
         (Some(open), Some(close)) if open < close => {
@@ -270,19 +270,20 @@ fn type_code(name: &str) -> Option<TypeCode> {
     })
 }
 
-/// A value from its bytes as PostgreSQL stores them.
+/// Decodes a value from its bytes as stored by PostgreSQL.
 fn value_of(t: TypeCode, bytes: &[u8]) -> Option<Value> {
     let sent = match t {
         TypeCode::Numeric => numeric_sent(bytes)?,
         TypeCode::Text | TypeCode::Bpchar | TypeCode::Uuid | TypeCode::Bool => bytes.to_vec(),
-        // What PostgreSQL sends begins with the highest byte.
+        // PostgreSQL's binary format is big-endian.
         _ if cfg!(target_endian = "little") => bytes.iter().rev().copied().collect(),
         _ => bytes.to_vec(),
     };
     values::decode_binary(t, -1, &sent).ok()
 }
 
-/// What PostgreSQL sends of a `numeric`: it stores a head of two or four bytes before the digits.
+/// The binary format of a `numeric`; its stored form has a header of two or four bytes before the
+/// digits.
 fn numeric_sent(bytes: &[u8]) -> Option<Vec<u8>> {
     const SHORT: u16 = 0x8000;
     const SPECIAL: u16 = 0xC000;

@@ -1,5 +1,5 @@
-//! `Stats`: lines of name and value. What has been declassified of each column is
-//! there, too: the owner may ask what has been revealed.
+//! `Stats`: lines of name and value. They include what was declassified of each column, because the
+//! owner may ask what has been disclosed.
 
 use super::Connection;
 use crate::fail::Failure;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::PartitionStatistics;
 
-/// Columns in one answer.
+/// Maximum number of columns in an answer.
 const COLUMNS_MAX: usize = 16_384;
 
 impl Connection {
@@ -113,7 +113,7 @@ impl Connection {
         let _ = writeln!(text, "session.answered_total {answered}");
     }
 
-    /// The channel's requests of each kind.
+    /// Number of the channel's requests by kind.
     pub(super) fn messages(&self) -> impl Iterator<Item = (Kind, u64)> {
         let count = |kind: Kind| self.messages.get(usize::from(kind as u16)).copied();
         let counts = Kind::ALL.iter().map(move |kind| (*kind, count(*kind)));

@@ -1,6 +1,6 @@
-//! `Tokens`: what PostgreSQL joins and groups rows by, a batch of them in one round trip.
+//! `Tokens`: tokens by which PostgreSQL joins and groups, for a batch of rows in one round trip.
 //!
-//! Invariant: without a client session there are none.
+//! Invariant: there are none without a client session.
 
 use super::Connection;
 use super::batches::{columns, shape};
@@ -43,7 +43,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The channel's own: tokens of two channels do not compare, either.
+    /// The channel's token key. Tokens of different channels cannot be compared.
     fn token_key(&mut self) -> Result<Zeroizing<[u8; 16]>, Error> {
         if let Some(key) = &self.token_key {
             return Ok(key.clone());

@@ -1,6 +1,6 @@
-//! Copies of the store for backups, and the operator's word that a copy is the newest.
+//! Copies of the store for backups, and the operator's confirmation that a copy is the newest.
 //!
-//! Invariant: what leaves the keeper is sealed, as it is on its disk.
+//! Invariant: what leaves the keeper is sealed, as it is on disk.
 
 use super::{Durable, Place};
 use crate::audit::Audit;
@@ -9,7 +9,7 @@ use crate::keys::Keys;
 use values::Error;
 use vault::{Copy, Directory, Vault};
 
-/// Bytes of a file that are read at a time.
+/// Number of bytes of a file read at a time.
 const PART_BYTES: usize = 1024 * 1024;
 
 fn failed(what: &impl std::fmt::Display) -> Error {
@@ -17,7 +17,7 @@ fn failed(what: &impl std::fmt::Display) -> Error {
 }
 
 impl Durable {
-    /// Begins a copy of what the last checkpoint wrote; its LSN and timeline.
+    /// Starts a copy of the last checkpoint. Returns it with its LSN and timeline.
     pub fn copy(&self) -> Result<(Copy, u64, u32), Error> {
         let state = self.state();
         let vault = state.vault.as_ref();
@@ -44,11 +44,10 @@ impl Durable {
     }
 }
 
-/// Makes the files in the data directory the newest that there are, which without this
-/// the freshness counter denies. What was done, for the log.
+/// Declares the files in the data directory to be the newest, which the freshness counter would
+/// otherwise deny. Returns a message for the log.
 ///
-/// # Errors
-/// When the files are not authentic, or a keeper uses them.
+/// # Errors If the files are not authentic, or are in use by a keeper.
 pub fn accept_backup(config: &Config, keys: &Keys) -> Result<String, String> {
     let root = keys.root();
     let place = Place::of(config, root);

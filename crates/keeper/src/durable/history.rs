@@ -1,14 +1,15 @@
-//! Redo records as a history: what an authentic record may still change.
+//! Redo records as a history: decides what an authentic record may still change.
 //!
-//! The WAL is the database's. Records in it are authentic one by one; somebody may leave some
-//! out, send them twice or in another order, or bring old ones back. Each has its place
-//! ([`redo::Order`]), and the checkpoint says before which generation it holds everything.
+//! The WAL belongs to the database. Its records are authentic individually, but somebody may omit
+//! some, replay them, reorder them, or bring back old ones. Each record has a position
+//! ([`redo::Order`]), and the checkpoint states the generation before which it contains everything.
 //!
-//! So a record of an earlier generation than the checkpoint's changes nothing; and of two that
-//! set one slot, the later one counts, in whichever order and however often they come.
+//! A record of an earlier generation than the checkpoint's therefore changes nothing. Of two
+//! records that set the same slot the later one counts, in whatever order and however often they
+//! arrive.
 //!
-//! Not here: records that were left out. A backend that died between the keeper's answer and
-//! its write leaves the same gap (docs/security.md).
+//! Omitted records are not detected here: a backend that dies between the keeper's answer and its
+//! write leaves the same gap (docs/security.md).
 //!
 //! Invariant: runs in `slots` do not overlap.
 
@@ -16,21 +17,21 @@ use redo::Order;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Runs that are remembered; beyond that, what came first is forgotten.
+/// Number of runs remembered; beyond that, the oldest are forgotten.
 const RUNS_MAX: usize = 1 << 22;
 
-/// What has been applied since the checkpoint.
+/// Records applied since the checkpoint.
 pub(super) struct History {
     floor: u32,
     newest: u32,
-    /// The end of each run of FIDs by its first, and the record that set it.
+    /// Runs of FIDs by their first one, with their end and the record that set them.
     slots: BTreeMap<u64, (u64, Order)>,
-    /// Records and runs that changed nothing.
+    /// Number of records and runs that changed nothing.
     pub stale: u64,
 }
 
 impl History {
-    /// Of a store whose checkpoint holds everything before this generation.
+    /// The history after a checkpoint that contains everything before this generation.
     pub fn after(floor: u32) -> History {
         History {
             floor,
@@ -40,12 +41,12 @@ impl History {
         }
     }
 
-    /// The generation that the checkpoint was loaded with.
+    /// The generation of the loaded checkpoint.
     pub fn floor(&self) -> u32 {
         self.floor
     }
 
-    /// A generation after all that have been seen.
+    /// A generation after all that were seen.
     pub fn next(&self) -> u32 {
         self.newest.saturating_add(1)
     }
@@ -58,7 +59,7 @@ impl History {
         counts
     }
 
-    /// The parts of a run of FIDs that a record may set: those that no later one has set.
+    /// The parts of a run of FIDs that a record may set, which are those not set by a later record.
     pub fn set(&mut self, order: Order, first: u64, count: u64) -> Vec<Range<u64>> {
         let end = first.saturating_add(count);
         let mut open = Vec::new();
@@ -94,7 +95,7 @@ impl History {
         found
     }
 
-    /// Puts a run in the place of what overlaps it.
+    /// Replaces what overlaps a run.
     fn take(&mut self, part: Range<u64>, order: Order) {
         for (start, (stop, by)) in self.overlapping(part.start, part.end) {
             self.slots.remove(&start);

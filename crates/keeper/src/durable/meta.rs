@@ -21,7 +21,7 @@ const WITHOUT_COLUMNS: u8 = 2;
 const HEADER_BYTES: usize = 40;
 const AUDIT_BYTES: usize = 40;
 const PARTITION_BYTES: usize = 20;
-/// In the code of a layout: a client has built or searched an index of the column.
+/// Flag in the code of a layout: a client has built or searched an index on the column.
 const INDEXED: u32 = 1 << 15;
 const COLUMN_BYTES: usize = size_of::<ColumnId>();
 
@@ -30,23 +30,23 @@ const COLUMN_BYTES: usize = size_of::<ColumnId>();
 pub(super) struct Meta {
     /// System identifier of the cluster; 0 before the first checkpoint.
     pub system: u64,
-    /// The WAL from here on is missing in the store; 0 before the first checkpoint.
+    /// WAL from here on is not in the store; 0 before the first checkpoint.
     pub position: u64,
-    /// Random number of the store, which its copies share; 0 before the first checkpoint.
+    /// Random identifier of the store, shared by its copies; 0 before the first checkpoint.
     pub store: u64,
-    /// Timeline on which the position is.
+    /// Timeline of the position.
     pub timeline: u32,
-    /// Redo records of earlier generations are in the store.
+    /// The store contains the redo records of earlier generations.
     pub generation: u32,
-    /// The audit log had this end.
+    /// End of the audit log.
     pub audit: Head,
-    /// Partition numbers from here on were never used.
+    /// Partition numbers from here on have never been used.
     pub next: u32,
     /// The partitions.
     pub partitions: Vec<Listed>,
-    /// Those of which a client has searched an index.
+    /// Partitions whose index a client has searched.
     pub indexed: BTreeSet<u32>,
-    /// Which columns' values they hold, by number, as far as that is known.
+    /// The columns of partitions, by number, as far as known.
     pub columns: BTreeMap<u32, ColumnId>,
 }
 
@@ -77,7 +77,7 @@ impl Meta {
         out
     }
 
-    /// The meta from a vault; that of an empty one when there is none.
+    /// Decodes the meta of a vault; an empty vault has the default.
     pub(super) fn decode(bytes: &[u8]) -> Option<Meta> {
         if bytes.is_empty() {
             return Some(Meta::default());
@@ -140,17 +140,17 @@ fn audit_head(bytes: &[u8; AUDIT_BYTES]) -> Option<Head> {
     })
 }
 
-/// A layout, and whether the column is indexed, as one number.
+/// Combines a layout and whether the column is indexed into one number.
 pub(super) fn layout_code(layout: Layout, indexed: bool) -> u32 {
     layout.code() | if indexed { INDEXED } else { 0 }
 }
 
-/// What [`layout_code`] has made one number of.
+/// The inverse of [`layout_code`].
 pub(super) fn layout_from(code: u32) -> Option<(Layout, bool)> {
     Some((Layout::from_code(code & !INDEXED)?, code & INDEXED != 0))
 }
 
-/// A partition, and whether it is indexed.
+/// Decodes a partition, and whether it is indexed.
 fn partition(bytes: &[u8; PARTITION_BYTES]) -> Option<(Listed, bool)> {
     let (words, _) = bytes.as_chunks::<4>();
     let [number, database, relation, attribute, layout] = words else {

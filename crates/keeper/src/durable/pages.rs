@@ -1,8 +1,8 @@
-//! Values that are in the vault only: reading them back, and writing changed ones there
-//! before their time, so that they can go out of memory.
+//! Values that are only in the vault: reading them back, and writing changed values early, so that
+//! they can be evicted from memory.
 //!
-//! What is written here is like a piece of a checkpoint that is not the last one: it
-//! keeps the LSN of the checkpoint before, and redo records applied again change nothing.
+//! Such a write resembles a piece of a checkpoint other than the last one: it keeps the LSN of the
+//! previous checkpoint, and applying redo records again changes nothing.
 //!
 //! Invariant: a segment counts as stored only after the commit that wrote it.
 
@@ -13,7 +13,7 @@ use store::{Backing, Store};
 use values::Error;
 use vault::{Directory, Reader, SegmentId};
 
-/// Segments in the vault.
+/// Reads segments from the vault.
 pub(super) struct Pages(Reader);
 
 impl Pages {
@@ -42,11 +42,10 @@ impl Backing for Pages {
 }
 
 impl Durable {
-    /// Writes changed segments until this many bytes, about, could go out of memory.
-    /// Does nothing before the first checkpoint, or after a failure.
+    /// Writes changed segments until about this many bytes can be evicted. Does nothing before the
+    /// first checkpoint, or after a failure.
     ///
-    /// # Errors
-    /// When the vault fails; the next checkpoint opens it anew and writes everything.
+    /// # Errors If the vault fails; the next checkpoint reopens it and writes everything.
     pub fn spill(&self, store: &Store, bytes: usize) -> Result<(), Error> {
         let mut state = self.state();
         let Some(vault) = state.vault.as_mut() else {
@@ -90,7 +89,7 @@ impl Durable {
     }
 }
 
-/// Marks segments as written, unless they were changed meanwhile.
+/// Marks segments as written, unless they have changed meanwhile.
 pub(super) fn stored(store: &Store, written: &[SegmentId]) {
     for id in written {
         if let Some(partition) = store.get(id.partition) {
