@@ -8,9 +8,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// What environment variables begin with.
+/// Prefix of environment variables.
 pub const ENV_PREFIX: &str = "CONFIDE_KEEPER_";
-/// The file that is read when none is given, if it is there.
+/// The file read by default, if it exists.
 pub const DEFAULT_FILE: &str = "/etc/confide/keeper.toml";
 
 /// All settings.
@@ -21,88 +21,88 @@ pub struct Config {
     pub socket: PathBuf,
     /// Permissions of the socket, in octal.
     pub socket_mode: Mode,
-    /// Users, by name or number, whose processes may connect, besides the
-    /// keeper's own user.
+    /// Users, by name or number, whose processes may connect, in addition to the keeper's own user.
     pub users: Vec<String>,
-    /// The keeper's static key; made when it is missing.
+    /// The keeper's static key; created if it does not exist.
     pub key_file: PathBuf,
-    /// The root key, wrapped; made when it is missing and there is no store.
+    /// The wrapped root key; created if it does not exist and there is no store.
     pub root_key_file: PathBuf,
     /// What wraps it: `file:PATH` (development; without a path, beside the root
     /// key's file), `passphrase:file=PATH`, `passphrase:fd=N`,
     /// `passphrase:credential=NAME`, a PKCS#11 URI, or `broker://HOST:PORT?key=KEY&name=NAME`
     /// (docs/attestation.md).
     pub root_key_source: String,
-    /// What shows clients which zone the keeper runs in: `simulated` (nothing is proved), `tsm`
+    /// How clients are shown which zone the keeper runs in: `simulated` (proves nothing), `tsm`
     /// (Intel TDX, AMD SEV-SNP), or `tsm:` and a directory (docs/attestation.md).
     pub evidence: String,
-    /// Directory that checkpoints of ledger tables are written into, for anybody to fetch and keep;
+    /// Directory where checkpoints of ledger tables are published for anybody to fetch and keep;
     /// empty: none (docs/ledger.md).
     pub ledger_publish_dir: PathBuf,
-    /// How often, in seconds; a log without new entries is left.
+    /// Interval of publication in seconds; a log without new entries is skipped.
     pub ledger_publish_seconds: u64,
-    /// Directory of checkpoints; empty: values are lost when the keeper ends.
+    /// Directory of checkpoints; empty: values are lost when the keeper exits.
     pub data_dir: PathBuf,
     /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
     pub record_dir: PathBuf,
-    /// Whether segments in `data_dir` and long redo records are compressed before they are
-    /// sealed: lengths then tell how well values compress (docs/leakage.md).
+    /// Whether segments in `data_dir` and long redo records are compressed before they are sealed.
+    /// Lengths then disclose how well values compress (docs/leakage.md).
     pub compress_at_rest: bool,
-    /// Whether export envelopes are taken in without a restore ticket, into the column that they
-    /// came from. Whoever holds one can put its value into any row of it (docs/security.md).
+    /// Whether export envelopes are accepted without a restore ticket, into the column that they
+    /// came from. Whoever holds one can put its value into any row of that column
+    /// (docs/security.md).
     pub take_exports: bool,
-    /// Whether sessions without a client compare only values of columns of which a client has
-    /// built or searched an index, or that a restore ticket is for (docs/security.md).
+    /// Whether sessions without a client may compare values only in columns on which a client has
+    /// built or searched an index, or that a restore ticket covers (docs/security.md).
     pub index_order_only: bool,
-    /// File of the counter that tells old copies of `data_dir` from the newest;
-    /// empty: `data_dir` with the extension `freshness`.
+    /// File of the counter that distinguishes old copies of `data_dir` from the newest one; empty:
+    /// `data_dir` with the extension `freshness`.
     pub freshness_file: PathBuf,
     /// A TPM 2.0 (`/dev/tpmrm0`, or the socket of swtpm) whose NV counter is used
     /// instead of a file; empty: the file.
     pub freshness_tpm: PathBuf,
     /// The counter's NV index.
     pub freshness_tpm_index: u32,
-    /// Public keys and names of the clients that may hold a session.
+    /// Public keys and names of the clients that may open a session.
     pub clients_file: PathBuf,
-    /// Where the process id is written when the keeper is ready; empty: nowhere.
+    /// File for the process ID, written when the keeper is ready; empty: none.
     pub pid_file: PathBuf,
-    /// Memory for values of columns and sessions together, the wall (53200); by default nine
-    /// tenths of what the machine or the control group has.
+    /// Hard limit on memory for values of columns and sessions together (53200); by default nine
+    /// tenths of the memory of the machine or control group.
     pub memory_limit: Bytes,
-    /// Memory for values above which those of columns that were not used lately are
-    /// kept in `data_dir` only; by default half of what there is; 0: all stay in memory.
+    /// Memory for column values above which those not used lately are evicted to `data_dir`; by
+    /// default half of the memory; 0: all values stay in memory.
     pub memory_budget: Bytes,
-    /// Whether values are read back from `data_dir` before they are needed, where a column
-    /// is read in order.
+    /// Whether values are read back from `data_dir` in advance where a column is read in order.
     pub read_ahead: bool,
-    /// Whether clients get keys of the columns that they may see, so that the database can give
-    /// them envelopes that it was given for somebody else (docs/decisions.md).
+    /// Whether clients are given the keys of columns that they may see, so that the database can
+    /// reuse envelopes that were made for other clients (docs/decisions.md).
     pub deliver: bool,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
-    /// Channels open at a time.
+    /// Maximum number of open channels.
     pub max_channels: u32,
-    /// Channels open at a time in one session: the backend's and those of its parallel workers.
+    /// Maximum number of open channels per session: the backend's and those of its parallel
+    /// workers.
     pub session_channels: u32,
-    /// Seconds for which a client's session goes on without being renewed by the client, which
-    /// the proxy does; 0: for as long as its channel is open. A statement that takes longer fails.
+    /// Seconds after which a client's session ends unless the client renews it, which the proxy
+    /// does; 0: when its channel is closed. A statement that takes longer fails.
     pub session_lease_seconds: u16,
-    /// Whether a client's session may do with values only what a grant of the client covers
+    /// Whether a client's session may perform only operations that a grant of the client covers
     /// (docs/security.md).
     pub require_grants: bool,
-    /// Whether the protected columns of a table that a client creates are that client's, as those
-    /// that it calls SECRET are anyway (docs/security.md).
+    /// Whether the client that creates a table owns its protected columns. Columns declared SECRET
+    /// are always owned (docs/security.md).
     pub creators_own: bool,
-    /// Whether the keeper takes from its own process what it does not need: other files, the
-    /// network, most system calls (docs/security.md).
+    /// Whether the keeper restricts its own process: access to other files, the network, most
+    /// system calls (docs/security.md).
     pub sandbox: bool,
-    /// Clients, by name, that give columns their first owner, undo changes of owners, and
-    /// record. None: each client claims for itself what has no owner, and nothing is undone or
-    /// recorded.
+    /// Names of the clients that may assign the first owner of a column, reverse changes of owners,
+    /// and record. Empty: each client may claim columns without an owner for itself, and nothing is
+    /// reversed or recorded.
     pub administrators: Vec<String>,
-    /// So many administrators together give a column another owner; 0: nobody does.
+    /// Number of administrators who together can assign another owner to a column; 0: not possible.
     pub recovery_quorum: u32,
-    /// What is logged: `error`, `warn`, `info`, `debug`.
+    /// Log level: `error`, `warn`, `info`, `debug`.
     pub log: String,
 }
 
@@ -147,7 +147,7 @@ impl Default for Config {
     }
 }
 
-/// So many tenths, in whole megabytes.
+/// So many tenths of the memory, in whole megabytes.
 fn share(memory: usize, tenths: usize) -> Bytes {
     Bytes(((memory / 10 * tenths) >> 20 << 20).max(1 << 20))
 }
@@ -252,7 +252,7 @@ impl Config {
         };
         let place = file.map_or(String::new(), |p| format!("{}: ", p.display()));
         let table: Table = text.parse().map_err(|e| format!("{place}{e}"))?;
-        // The file by itself first, so that an error is about the right place.
+        // Check the file separately first, so that an error names the right place.
         Config::deserialize(table.clone()).map_err(|e| format!("{place}{e}"))?;
         let table = overlay(table, environment)?;
         Config::deserialize(table).map_err(|e| format!("environment: {e}"))
@@ -264,7 +264,7 @@ impl Config {
     }
 }
 
-/// Puts environment variables over a table, each in the form its key has.
+/// Applies environment variables to a table, each parsed according to its setting.
 fn overlay(
     mut table: Table,
     environment: impl Iterator<Item = (String, String)>,

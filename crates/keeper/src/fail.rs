@@ -1,31 +1,29 @@
-//! What the keeper says when it refuses or cannot: SQLSTATE, message, detail,
-//! hint. No function here takes a value.
+//! Errors of the keeper: SQLSTATE, message, detail, hint. No function here takes a value.
 
 use contract::codec::Part;
 use contract::{Code, TypeCode, body};
 use std::sync::Arc;
 use values::Error;
 
-/// Why a session has ended while channels of it are open.
+/// Why a session has ended although it has open channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// Its leader's channel is closed: what joined it ends with it.
+    /// Its leader's channel is closed. Everything that joined the session ends with it.
     LeaderGone,
-    /// Its client's key is authorised no more: until the next handshake.
+    /// Its client's key is no longer authorised. Ends with the next handshake.
     KeyWithdrawn,
-    /// Its client has not renewed it in time: until it does.
+    /// Its client has not renewed it in time. Ends when the client does.
     LeaseOver,
-    /// Its client has left: until the next handshake.
+    /// Its client has left. Ends with the next handshake.
     Left,
 }
 
-/// Why an operation gave no result.
+/// Why an operation has no result.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What happened.
+    /// The error.
     pub error: Arc<Error>,
-    /// Whether it was already told, or will be, for another operation: an
-    /// operand was poisoned.
+    /// Whether it was or will be reported by another operation, because an operand was poisoned.
     pub told: bool,
 }
 
@@ -47,18 +45,18 @@ impl Failure {
         }
     }
 
-    /// The error by itself.
+    /// The error alone.
     pub fn into_error(self) -> Error {
         Arc::unwrap_or_clone(self.error)
     }
 }
 
-/// Writes an error as the body of [`contract::Kind::Error`] has it.
+/// Encodes an error as the body of [`contract::Kind::Error`].
 pub fn encode(error: &Error, out: &mut Vec<u8>) {
     body(error).put(out);
 }
 
-/// An error as it stands in a message.
+/// An error in the form of a message.
 pub fn body(error: &Error) -> body::Error<'_> {
     body::Error {
         sqlstate: error.sqlstate,
@@ -70,7 +68,7 @@ pub fn body(error: &Error) -> body::Error<'_> {
     }
 }
 
-/// A message's body is not what its kind asks for.
+/// A message's body does not have the form required by its kind.
 pub fn malformed(what: &'static str) -> Error {
     Error::new(b"08P01", "confide: malformed message to the keeper").detail(what)
 }
@@ -80,7 +78,7 @@ pub fn answer_too_long() -> Error {
     Error::new(b"54000", "confide: answer is too long for a message")
 }
 
-/// The policy asks for a client session.
+/// The policy requires a client session.
 pub fn no_client() -> Error {
     Error::new(b"42501", "confide: no client session")
         .code(Code::NoClient)
@@ -100,7 +98,7 @@ pub fn ended(why: Ended) -> Error {
         })
 }
 
-/// A value does not fit into its column as it is.
+/// A value would have to be changed to fit into its column.
 pub fn no_client_to_change() -> Error {
     Error::new(b"42501", "confide: no client session")
         .code(Code::NoClient)
@@ -108,21 +106,21 @@ pub fn no_client_to_change() -> Error {
         .hint("Restore into a column of the type that the value came from.")
 }
 
-/// Export envelopes are not taken in.
+/// Export envelopes are not accepted.
 pub fn no_exports() -> Error {
     Error::new(b"42501", "confide: no restore ticket")
         .detail("Without one values from export envelopes are not taken in.")
         .hint("Set confide.restore_ticket to what \"confide restore-ticket\" prints.")
 }
 
-/// A value from an export envelope goes where it came from only.
+/// A value from an export envelope may only return to where it came from.
 pub fn belongs_elsewhere() -> Error {
     Error::new(b"42501", "confide: the value belongs elsewhere")
         .detail("An export envelope is of one column of one database.")
         .hint("Set confide.restore_ticket to what \"confide restore-ticket\" prints.")
 }
 
-/// An owner lets nobody be told more of a column.
+/// An owner's budget for disclosure about a column is used up.
 pub fn budget(column: &str, limit: u64, kind: &str) -> Error {
     Error::new(b"53400", "confide: no more may be told of a column")
         .detail(format!(
@@ -138,21 +136,21 @@ pub fn no_viewer() -> Error {
         .hint("Ask its owner for GRANT VIEWER.")
 }
 
-/// A restore ticket is good for nothing.
+/// A restore ticket is not valid.
 pub fn bad_ticket(what: &'static str) -> Error {
     Error::new(b"42501", "confide: the restore ticket is not valid")
         .detail(what)
         .hint("Make another one with \"confide restore-ticket\".")
 }
 
-/// The order of a column is told without a client only if a client has an index on it.
+/// Without a client, only columns on which a client has an index may be ordered.
 pub fn no_client_to_compare() -> Error {
     Error::new(b"42501", "confide: no client session")
         .detail("Without one values are compared only in columns that a client has an index on.")
         .hint("Connect through the Confide proxy.")
 }
 
-/// A value may not go to another row.
+/// A value may not move to another row.
 pub fn no_client_to_move() -> Error {
     Error::new(b"42501", "confide: no client session")
         .code(Code::NoClient)
@@ -160,7 +158,7 @@ pub fn no_client_to_move() -> Error {
         .hint("Connect through the Confide proxy.")
 }
 
-/// At a standby nothing is written.
+/// Nothing can be written on a standby.
 pub fn standby() -> Error {
     Error::new(
         b"25006",
@@ -169,13 +167,13 @@ pub fn standby() -> Error {
     .detail("The cluster of this keeper is a standby.")
 }
 
-/// A FID of an arena of another session.
+/// A FID of another session's arena.
 pub fn foreign() -> Error {
     Error::new(b"42501", "confide: no such value in this session")
         .detail("The identifier names a temporary value of another session, or of none.")
 }
 
-/// A result may only go to the channel's own arenas.
+/// A result may only be stored in the channel's own arenas.
 pub fn not_own_arena() -> Error {
     Error::new(
         b"42501",
@@ -183,7 +181,7 @@ pub fn not_own_arena() -> Error {
     )
 }
 
-/// An operand has another type than the operation takes.
+/// An operand does not have the type that the operation takes.
 pub fn wrong_type(found: TypeCode, wanted: TypeCode) -> Error {
     Error::new(b"42804", "confide: protected value is of another type").detail(format!(
         "The value is of type {}, the operation takes {}.",
@@ -192,7 +190,7 @@ pub fn wrong_type(found: TypeCode, wanted: TypeCode) -> Error {
     ))
 }
 
-/// An aggregate's state stands where a value should.
+/// An aggregate's state is used as a value.
 pub fn not_a_value(wanted: TypeCode) -> Error {
     Error::new(b"42804", "confide: protected value is of another type").detail(format!(
         "It is an aggregate's state, the operation takes {}.",
@@ -206,7 +204,7 @@ pub fn no_such_program() -> Error {
         .hint("The extension and the keeper may be of different versions.")
 }
 
-/// A program does not fit the way it is called.
+/// A program does not match the way it is called.
 pub fn misused_program(what: &'static str) -> Error {
     Error::new(b"42804", "confide: program does not fit the request").detail(what)
 }
@@ -222,31 +220,31 @@ pub fn unsigned_too_long() -> Error {
         .hint("Sign fewer rows at a time.")
 }
 
-/// A limit on programs.
+/// A limit on programs is exceeded.
 pub fn program_limit(what: &'static str) -> Error {
     Error::new(b"54000", "confide: program is too large").detail(what)
 }
 
-/// An envelope whose bytes are no good.
+/// A malformed envelope.
 pub fn bad_envelope(what: &'static str, hint: &'static str) -> Error {
     Error::new(b"22P03", "confide: invalid envelope")
         .detail(what)
         .hint(hint)
 }
 
-/// An envelope that does not open.
+/// An envelope that cannot be opened.
 pub fn wrong_key(what: &'static str, hint: &'static str) -> Error {
     Error::new(b"28000", "confide: envelope cannot be opened")
         .detail(what)
         .hint(hint)
 }
 
-/// A handshake that failed.
+/// A failed handshake.
 pub fn handshake(error: &envelope::Error) -> Error {
     Error::new(b"28000", "confide: handshake failed").detail(error.to_string())
 }
 
-/// Something that must not happen, without a panic.
+/// An internal error, reported without a panic.
 pub fn internal(what: &'static str) -> Error {
     Error::new(b"XX000", "confide: internal error in the keeper").detail(what)
 }

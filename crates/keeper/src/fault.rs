@@ -1,7 +1,7 @@
-//! Points at which tests have the keeper die (tests/durability): `CONFIDE_FAULT_POINT`
-//! in the environment, "name" or "name/N" for one time in N.
+//! Fault injection points for tests (tests/durability): the environment variable
+//! `CONFIDE_FAULT_POINT` has the form "name", or "name/N" to die one time in N.
 //!
-//! Invariant: without the variable nothing happens.
+//! Invariant: nothing happens without the variable.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ static POINT: LazyLock<Option<Point>> = LazyLock::new(|| {
     })
 });
 
-/// Dies here, if tests want it: at once, as if by SIGKILL.
+/// Dies here as if by SIGKILL, if the test says so.
 pub fn at(name: &str) {
     let Some(point) = POINT.as_ref().filter(|p| p.name == name) else {
         return;

@@ -1,15 +1,13 @@
-//! Keeps the process's memory to itself: no core dumps, no debugger of another
-//! user's, nothing swapped out.
+//! Protects the process's memory: no core dumps, no debugging by other users, no swapping.
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
-/// Of Linux, on all but PowerPC and SPARC; `nix` has no name for it.
+/// Linux's value, on all architectures but PowerPC and SPARC; `nix` does not define it.
 const MCL_ONFAULT: i32 = 4;
 
-/// Does what the system allows; what it refuses is logged. Not dumpable is a
-/// must.
+/// Does what the system permits and logs what it refuses. Being non-dumpable is mandatory.
 pub fn harden() -> Result<(), String> {
     prctl::set_dumpable(false).map_err(|e| format!("cannot forbid dumps: {e}"))?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|e| format!("cannot forbid dumps: {e}"))?;
@@ -19,8 +17,8 @@ pub fn harden() -> Result<(), String> {
     Ok(())
 }
 
-/// Locks memory as it is touched. Only without a limit: with one, allocations
-/// beyond it would fail later.
+/// Locks memory as it is touched. Requires that there is no limit: with one, later allocations
+/// would fail.
 fn lock_memory() -> Result<(), String> {
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
     match getrlimit(Resource::RLIMIT_MEMLOCK) {
@@ -28,7 +26,7 @@ fn lock_memory() -> Result<(), String> {
         _ => return Err("the limit on locked memory (ulimit -l) is not \"unlimited\"".into()),
     }
     let flags = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE;
-    // As touched: threads' stacks are reserved far larger than they are.
+    // Only when touched, since threads reserve far larger stacks than they use.
     let on_fault = MlockAllFlags::from_bits_retain(MCL_ONFAULT);
     mlockall(flags | on_fault).map_err(|e| e.to_string())
 }

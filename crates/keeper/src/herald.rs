@@ -5,7 +5,7 @@ use crate::keeper::Keeper;
 use crate::published::Sources;
 use std::sync::Arc;
 
-/// Starts it, if anything is published.
+/// Starts the thread, if checkpoints are to be published.
 pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
     match keeper.published.wanted() {
         true => background::start("checkpoints", &Arc::new(Signal::default()), keeper, work),

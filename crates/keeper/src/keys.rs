@@ -1,10 +1,9 @@
-//! The keeper's own keys: the static key it proves itself with, and the root key
-//! from which the keys of export envelopes, of hashes, of redo records and of the
-//! store come.
+//! The keeper's own keys: the static key that authenticates it, and the root key from which the
+//! keys of export envelopes, hashes, redo records and the store are derived.
 //!
-//! Not here: how the root key is wrapped (crate `rootkey`).
+//! The root key is wrapped by crate `rootkey`.
 //!
-//! Invariant: no new root key is made where a store was written under another one.
+//! Invariant: no new root key is created if a store was written under another one.
 
 use crate::brokered;
 use crate::config::Config;
@@ -17,28 +16,28 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-/// In the data directory: the name of the root key that it was written under.
+/// File in the data directory that names the root key of the store.
 const OWNER_FILE: &str = "root-key-id";
-/// Epochs of export envelopes whose keys are kept.
+/// Maximum number of epochs of export envelopes whose keys are cached.
 const EPOCHS_MAX: usize = 64;
 
 type Epoch = [u8; contract::envelope::EPOCH_BYTES];
 
 /// The keeper's own keys.
 pub struct Keys {
-    /// Proves to clients who this keeper is.
+    /// Authenticates this keeper to clients.
     pub secret: SecretKey,
-    /// What clients know it by.
+    /// Identifies it to clients.
     pub public: PublicKey,
     /// Signs results and checkpoints.
     pub signing: Arc<SigningKey>,
     /// Seals export envelopes.
     pub export: Sealer,
-    /// Under which values are hashed when a hash is declassified.
+    /// Key of declassified hashes.
     pub hash: Zeroizing<[u8; 16]>,
-    /// From which the key of standing grants at rest comes.
+    /// Source of the key of standing grants at rest.
     pub standing: Zeroizing<[u8; 32]>,
-    /// Under which protected values are hashed in logs of ledger tables.
+    /// Key of the hashes of protected values in logs of ledger tables.
     pub ledger: Zeroizing<[u8; 32]>,
     root: Zeroizing<[u8; 32]>,
     openers: Mutex<HashMap<Epoch, Arc<Opener>>>,
@@ -52,7 +51,7 @@ impl aws_lc_rs::hkdf::KeyType for Length {
     }
 }
 
-/// Equal in every run: hashes may end up in indexes.
+/// Equal in every run, because hashes may be stored in indexes.
 fn derived<const N: usize>(root: &[u8; 32], what: &[u8]) -> Result<Zeroizing<[u8; N]>, Error> {
     use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
     let mut key = Zeroizing::new([0; N]);
@@ -65,7 +64,7 @@ fn derived<const N: usize>(root: &[u8; 32], what: &[u8]) -> Result<Zeroizing<[u8
 }
 
 impl Keys {
-    /// Keys from a static key and a root key.
+    /// The keys derived from a static key and a root key.
     pub fn new(secret: SecretKey, root: Zeroizing<[u8; 32]>) -> Result<Keys, Error> {
         let epoch = ExportKey::fresh_epoch()?;
         Ok(Keys {
@@ -81,11 +80,10 @@ impl Keys {
         })
     }
 
-    /// The keys of a configuration. Makes the static key when it is missing, and the
-    /// root key when there is no store either.
+    /// The keys of a configuration. Creates the static key if it does not exist, and the root key
+    /// if there is no store either.
     ///
-    /// # Errors
-    /// Each names the file or the key source.
+    /// # Errors Each names the file or the key source.
     pub fn of(config: &Config) -> Result<Keys, Trouble> {
         let secret = static_key(&config.key_file)?;
         let source = source(config, &secret)?;
@@ -94,7 +92,7 @@ impl Keys {
         keys.map_err(|e| Trouble::Other(e.to_string()))
     }
 
-    /// Those in two files, for tests.
+    /// The keys in two files, for tests.
     pub fn load(key_file: &Path, root_file: &Path) -> Result<Keys, String> {
         let config = Config {
             key_file: key_file.into(),
@@ -104,12 +102,12 @@ impl Keys {
         Keys::of(&config).map_err(|e| e.to_string())
     }
 
-    /// The root key, for those that derive keys of their own.
+    /// The root key, from which other modules derive keys.
     pub fn root(&self) -> &[u8; 32] {
         &self.root
     }
 
-    /// What opens export envelopes of an epoch.
+    /// The opener of export envelopes of an epoch.
     pub fn export_opener(&self, epoch: Epoch) -> Result<Arc<Opener>, Error> {
         let mut openers = self.openers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(opener) = openers.get(&epoch) {
@@ -124,10 +122,10 @@ impl Keys {
     }
 }
 
-/// Why there are no keys.
+/// Why no keys are available.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The root key cannot be had.
+    /// The root key is not available.
     Root(rootkey::Error),
     /// Anything else.
     Other(String),
@@ -153,7 +151,7 @@ fn static_key(path: &Path) -> Result<SecretKey, Trouble> {
     SecretKey::read_file(Role::Keeper, path).map_err(at)
 }
 
-/// What wraps the root key.
+/// The source of the key that wraps the root key.
 fn source(config: &Config, secret: &SecretKey) -> Result<Source, Trouble> {
     let text = &config.root_key_source;
     if !text.starts_with(brokered::KIND) {
@@ -202,8 +200,8 @@ fn holds_a_store(directory: &Path) -> bool {
     files.iter().any(|name| directory.join(name).exists())
 }
 
-/// A store says whose it is, so that an exchanged root key can be named. What it says
-/// protects nothing: every file of the store is sealed.
+/// A store names its root key, so that a wrong key can be reported. This is no protection; every
+/// file of the store is sealed anyway.
 fn check_owner(directory: &Path, root: &RootKey) -> Result<(), rootkey::Error> {
     let path = directory.join(OWNER_FILE);
     let io = |error| rootkey::Error::Io {

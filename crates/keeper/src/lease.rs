@@ -1,18 +1,18 @@
-//! Sessions of clients end when their key is withdrawn from the file of authorised clients (at
-//! once on SIGHUP and at any handshake, within seconds otherwise), and when their client has not
-//! renewed them in time (`term`).
+//! Ends sessions whose client key was removed from the file of authorised clients (at once on
+//! SIGHUP and at any handshake, otherwise within seconds), and sessions that their client has not
+//! renewed in time (`term`).
 //!
-//! Not here: what a session that has ended still answers (`dispatch::policy`).
+//! `dispatch::policy` defines what a session answers after its end.
 
 use crate::background;
 use crate::keeper::Keeper;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often leases are looked at.
+/// Interval at which leases are checked.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Starts the threads that look after the file, and after leases.
+/// Starts the threads that watch the file and the leases.
 pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
     background::start("clients", &keeper.withdrawn, keeper, look)?;
     if keeper.config.session_lease_seconds == 0 {

@@ -1,15 +1,16 @@
-//! What can be told, and budgets of it: how much of a column may be told to each principal, as its owner says.
+//! Kinds of disclosure, and budgets for them: how much may be disclosed about a column to each
+//! principal, as set by its owner.
 //!
-//! Invariant: what was said is read again as it was written; a number that is none is an error.
+//! Invariant: the text form is read back as written; an invalid number is an error.
 
-/// What can be told.
+/// A kind of disclosure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// The truth of a condition for a row.
+    /// The truth value of a condition for a row.
     Booleans = 0,
     /// The order of two values.
     Orders = 1,
-    /// A row's place among others.
+    /// A row's rank among others.
     Ranks = 2,
     /// Which rows are equal: hashes, tokens, groups.
     Tokens = 3,
@@ -17,24 +18,24 @@ pub enum Told {
     Shown = 4,
 }
 
-/// Their names.
+/// The names of the kinds.
 pub const KINDS: [&str; 5] = ["booleans", "orders", "ranks", "tokens", "shown"];
-/// How many of each.
+/// A number for each kind.
 pub type Counts = [u64; KINDS.len()];
 
-/// What an owner allows of a column.
+/// An owner's budget for a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// So many of each kind; `u64::MAX`: as many as there are.
+    /// Limit for each kind; `u64::MAX`: unlimited.
     limits: Counts,
-    /// At the limit it is told all the same, and noted.
+    /// Beyond the limit, disclosures are logged instead of refused.
     notes_only: bool,
-    /// Number of the change that it came with: another one begins anew.
+    /// Number of the change that set it. A different number restarts the counts.
     pub epoch: u64,
 }
 
 impl Budget {
-    /// Reads `booleans=1000, orders=50, then=refuse`. None: it is no budget.
+    /// Parses `booleans=1000, orders=50, then=refuse`. `None`: malformed.
     pub fn read(text: &str, epoch: u64) -> Option<Budget> {
         let mut budget = Budget {
             limits: [u64::MAX; KINDS.len()],
@@ -55,7 +56,7 @@ impl Budget {
         Some(budget)
     }
 
-    /// As it is read, without its epoch.
+    /// The text form, without the epoch.
     pub fn text(&self) -> String {
         let limited = KINDS.iter().zip(self.limits);
         let limited = limited.filter(|(_, limit)| *limit != u64::MAX);
@@ -65,13 +66,13 @@ impl Budget {
         parts.join(",")
     }
 
-    /// How many of a kind; none: as many as there are.
+    /// The limit for a kind; `None`: unlimited.
     pub fn limit(&self, what: Told) -> Option<u64> {
         let limit = self.limits.get(what as usize).copied();
         limit.filter(|limit| *limit != u64::MAX)
     }
 
-    /// Whether what is beyond is refused.
+    /// Whether disclosures beyond the limit are refused.
     pub fn refuses(&self) -> bool {
         !self.notes_only
     }

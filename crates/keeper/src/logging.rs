@@ -1,11 +1,11 @@
-//! Logs: text on a terminal, JSON elsewhere; on standard error. And what a panic
-//! may say: its place, never its message, which could hold a value.
+//! Logging to standard error: text on a terminal, JSON otherwise. A panic logs its location but
+//! never its message, which could contain a value.
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
 
-/// Begins to log. An invalid filter is an error.
+/// Initialises logging. An invalid filter is an error.
 pub fn start(filter: &str) -> Result<(), String> {
     let filter = EnvFilter::builder()
         .parse(filter)
@@ -21,7 +21,7 @@ pub fn start(filter: &str) -> Result<(), String> {
     done.map_err(|_| "logging is already started".to_string())
 }
 
-/// Makes panics silent about everything but their place.
+/// Makes panics report nothing but their location.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
         let place = info.location();

@@ -1,19 +1,19 @@
-//! How much memory there is: the machine's, or less where a control group bounds it (version 1
-//! or 2); and how much of it this process has.
+//! The available memory: that of the machine, or less if a control group (version 1 or 2) limits
+//! it; and how much of it this process uses.
 //!
-//! Invariant: what cannot be read bounds nothing; the answer is never 0.
+//! Invariant: a limit that cannot be read is ignored; the result is never 0.
 
 use std::path::{Path, PathBuf};
 
-/// What is assumed where nothing can be read.
+/// Assumed if nothing can be read.
 const UNKNOWN: usize = 4 << 30;
 
-/// Memory that this process may use.
+/// Memory that this process may use, in bytes.
 pub fn memory() -> usize {
     memory_at(Path::new("/"))
 }
 
-/// Memory of this process that is resident; 0 if that cannot be read.
+/// Resident memory of this process in bytes; 0 if it cannot be read.
 pub fn resident() -> usize {
     const PAGE: usize = 4096;
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -21,7 +21,7 @@ pub fn resident() -> usize {
     pages.saturating_mul(PAGE)
 }
 
-/// As [`memory`], of a system whose files are below a directory.
+/// Like [`memory`], for a system whose files are below a directory.
 fn memory_at(root: &Path) -> usize {
     let group = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let bounds = group.lines().flat_map(|line| files(root, line));
@@ -36,12 +36,13 @@ fn machine(root: &Path) -> Option<usize> {
     number(line.trim().strip_suffix("kB")?)?.checked_mul(1024)
 }
 
-/// "max" is no number.
+/// "max" is not a number.
 fn number(text: &str) -> Option<usize> {
     text.trim().parse().ok()
 }
 
-/// The files that bound a group, and those above it: a line is number, controllers, path.
+/// The files with the limits of a group and its ancestors. A line consists of number, controllers
+/// and path.
 fn files(root: &Path, line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, Some(path)) = (fields.next(), fields.next(), fields.next()) else {

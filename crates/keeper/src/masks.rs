@@ -1,6 +1,7 @@
-//! Masks: what is shown of a column to who may not see it.
+//! Masks: what is shown of a column to those who may not see it.
 //!
-//! Invariant: whatever happens, something of the value's type or NULL is shown, and not the value.
+//! Invariant: in all cases the result is either NULL or of the value's type, and never the value
+//! itself.
 
 use contract::TypeCode;
 use values::{Env, Value};
@@ -8,20 +9,20 @@ use values::{Env, Value};
 /// What others are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mask {
-    /// The type's own.
+    /// The default of the type.
     Default,
     /// NULL.
     Null,
-    /// Always this.
+    /// A constant.
     Constant(String),
-    /// So many first and last letters, and this between them.
+    /// So many first and last characters, with a text between them.
     Partial(usize, String, usize),
-    /// A number or a date that is off by at most so much, always by the same for one value.
+    /// A number or date with an offset of at most so much, which is always the same for one value.
     Noise(u32),
 }
 
 impl Mask {
-    /// Reads `default`, `null`, `constant(text)`, `partial(2,text,4)` or `noise(100)`.
+    /// Parses `default`, `null`, `constant(text)`, `partial(2,text,4)` or `noise(100)`.
     pub fn read(text: &str) -> Option<Mask> {
         let text = text.trim();
         let inside = |name: &str| {
@@ -48,7 +49,7 @@ impl Mask {
         Some(Mask::Partial(count(first)?, bare(middle), count(last)?))
     }
 
-    /// As it is read.
+    /// The text form.
     pub fn text(&self) -> String {
         match self {
             Mask::Default => "default".into(),
@@ -59,7 +60,7 @@ impl Mask {
         }
     }
 
-    /// What is shown in the place of a value; none: NULL. Noise comes from the key.
+    /// What is shown instead of a value; `None`: NULL. The noise is derived from the key.
     pub fn apply(&self, value: &Value, key: &[u8; 16], env: &Env) -> Option<Value> {
         if *self == Mask::Null {
             return None;
@@ -84,12 +85,12 @@ impl Mask {
             _ => None,
         };
         let own = || values::parse_text(t, -1, usual(t).as_bytes(), env).ok();
-        // Each type reads its own; were it not so, nothing of the value would show.
+        // Each type parses its own default. If one did not, the value would still not be shown.
         Some(shown.or_else(own).unwrap_or(Value::Bool(false)))
     }
 }
 
-/// The same for equal values, so that asking often does not average it out.
+/// Equal for equal values, so that repeated queries do not average it out.
 fn offset(value: &Value, most: u32, key: &[u8; 16]) -> i64 {
     use aws_lc_rs::hmac;
     let key = hmac::Key::new(hmac::HMAC_SHA256, key);
@@ -105,7 +106,7 @@ fn offset(value: &Value, most: u32, key: &[u8; 16]) -> i64 {
     (number % (2 * most + 1)).cast_signed() - most.cast_signed()
 }
 
-/// A number, or a time by days, moved; none of another type, and out of range.
+/// A number, or a time in days, with an offset; `None` for other types and out of range.
 fn noisy(value: &Value, by: i64, env: &Env) -> Option<Value> {
     const DAY: i64 = 86_400_000_000;
     let moved = match value {
@@ -132,13 +133,13 @@ fn noisy(value: &Value, by: i64, env: &Env) -> Option<Value> {
         }
         _ => return None,
     };
-    // Dates have an end: what is shown can be read.
+    // Dates have a limited range: what is shown must be readable.
     let text = values::format_text(&moved, env);
     let readable = values::parse_text(moved.type_code(), -1, &text, env).is_ok();
     readable.then_some(moved)
 }
 
-/// What a type shows where nobody has said otherwise.
+/// The default of a type.
 fn usual(t: TypeCode) -> &'static str {
     match t {
         TypeCode::Bool => "false",

@@ -1,18 +1,17 @@
-//! Numbers of arenas: two consecutive partitions for each channel, given again as
-//! late as possible, so that a FID kept from an old session names nothing for as
-//! long as can be.
+//! Numbers of arenas: two consecutive partition numbers per channel, reused as late as possible, so
+//! that a FID left over from an old session names nothing for as long as possible.
 
 use contract::fid::{ARENA_BASE, PARTITION_END};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Gives out numbers of arenas.
+/// Allocates numbers of arenas.
 #[derive(Debug, Default)]
 pub struct Numbers(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pairs given out since the start, modulo their number.
+    /// Pairs allocated since the start, modulo the number of pairs.
     next: u32,
     used: HashSet<u32>,
 }
@@ -24,7 +23,7 @@ impl Numbers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first of two unused numbers.
+    /// Allocates a pair and returns its first number.
     pub fn take(&self) -> Option<u32> {
         let mut state = self.state();
         for _ in 0..PAIRS {
@@ -37,7 +36,7 @@ impl Numbers {
         None
     }
 
-    /// Takes two numbers back.
+    /// Releases a pair.
     pub fn give(&self, first: u32) {
         self.state().used.remove(&((first - ARENA_BASE) / 2));
     }

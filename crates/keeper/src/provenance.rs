@@ -1,9 +1,9 @@
-//! What temporary values were made of: sets of columns, and whether constants of the client,
-//! plain values of the database or envelopes took part. A session numbers the sets that
-//! occur; the numbers are the labels of slots.
+//! What temporary values were computed from: sets of columns, and whether constants of the client,
+//! plain values of the database or envelopes took part. A session numbers the sets that occur;
+//! these numbers are the labels of slots.
 //!
-//! Invariants: a number means the same set until the session ends; a set never loses
-//! anything when values are combined.
+//! Invariants: a number denotes the same set until the session ends; combining values never loses
+//! an element of their sets.
 
 use crate::fail;
 use grant::{Column, origin};
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use store::{ColumnId, Label};
 use values::Error;
 
-/// A value of a column that nobody has named. No grant covers it.
+/// A value of an unnamed column. No grant covers it.
 pub const UNNAMED: u8 = 128;
 
-/// From an export envelope, and so for one column only.
+/// From an export envelope, and therefore restricted to one column.
 pub const TAKEN: u8 = 64;
-/// ... of another database, or one that does not say of which.
+/// ... of another or an unknown database.
 pub const ELSEWHERE: u8 = 32;
-/// ... of a constant of catalogs.
+/// ... of a constant in a catalog.
 pub const CONSTANT: u8 = 16;
-/// What the keeper adds to an export's origin, and grants do not speak of.
+/// Flags that the keeper adds to an export's origin; grants do not mention them.
 pub const CARRIED: u8 = TAKEN | ELSEWHERE | CONSTANT;
 
 /// Nothing.
@@ -30,20 +30,20 @@ pub const EMPTY: Label = 1;
 pub const CLIENT: Label = 2;
 /// A plain value.
 pub const PLAIN: Label = 3;
-/// From an envelope that the keeper made.
+/// From an envelope made by the keeper.
 pub const EXPORT: Label = 4;
-/// Of what nobody knows.
+/// Of unknown origin.
 pub const UNKNOWN: Label = 5;
 
-/// Sets that one session may make.
+/// Maximum number of sets per session.
 const SETS_MAX: usize = 60_000;
 
-/// What a value was made of.
+/// What a value was computed from.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Origin {
-    /// [`origin`], and [`UNNAMED`], [`CARRIED`].
+    /// Flags of [`origin`], [`UNNAMED`] and [`CARRIED`].
     pub others: u8,
-    /// Columns, in order.
+    /// Columns, sorted.
     pub columns: Vec<ColumnId>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Provenance {
             numbers: HashMap::new(),
         };
         for others in [0, origin::CLIENT, origin::PLAIN, origin::EXPORT, UNNAMED] {
-            // In the order of the numbers above; there is room for five.
+            // In the order of the constants above; there is room for five.
             let _ = all.number(Origin {
                 others,
                 columns: Vec::new(),
@@ -94,7 +94,7 @@ impl Provenance {
         set.map_or_else(Arc::default, Arc::clone)
     }
 
-    /// The number of two sets together.
+    /// The number of the union of two sets.
     pub fn union(&mut self, a: Label, b: Label) -> Result<Label, Error> {
         let (a, b) = (self.set(a), self.set(b));
         let mut columns = [a.columns.as_slice(), b.columns.as_slice()].concat();

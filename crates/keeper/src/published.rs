@@ -1,10 +1,11 @@
-//! Checkpoints of ledger tables' logs, written into a directory for anybody to fetch and keep: each
-//! with a proof that it goes on from the one that was in the directory before.
+//! Publication of checkpoints of ledger tables' logs, in a directory for anybody to fetch and keep.
+//! Each has a proof that it continues from the one previously in the directory.
 //!
-//! Not here: checkpoints on demand (`dispatch::ledger`), and the thread that calls (`herald`).
+//! Checkpoints on demand are in `dispatch::ledger`; the calling thread is in `herald`.
 //!
-//! Invariants: a checkpoint has only entries whose transactions have ended, and are in the WAL, so
-//! that no crash makes it wrong; one from which the log does not go on is left in its place.
+//! Invariants: a checkpoint covers only entries whose transactions have ended and that are in the
+//! WAL, so that no crash invalidates it; a checkpoint that the log does not continue from is left
+//! in place.
 
 use crate::config::Config;
 use crate::keys::Keys;
@@ -21,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{PartitionKey, Store};
 
-/// What was written so far, and where.
+/// State and destination of the publication.
 pub struct Published {
     directory: PathBuf,
     interval: Duration,
@@ -35,20 +36,21 @@ struct State {
     last: HashMap<u32, Checkpoint>,
 }
 
-/// What checkpoints are made of.
+/// Input for checkpoints.
 pub struct Sources<'a> {
     /// The logs.
     pub logs: &'a Logs,
-    /// Where their entries are.
+    /// Storage of their entries.
     pub store: &'a Store,
-    /// Number of the store.
+    /// Identifier of the store.
     pub id: u64,
-    /// Who signs.
+    /// Keys for the signature.
     pub keys: &'a Keys,
 }
 
 impl Published {
-    /// As configured. Makes the directory: call it before the sandbox stands.
+    /// Opens the configured directory, creating it if necessary. Must be called before the sandbox
+    /// is set up.
     pub fn open(config: &Config) -> Result<Published, String> {
         let directory = config.ledger_publish_dir.clone();
         if !directory.as_os_str().is_empty() {
@@ -62,12 +64,12 @@ impl Published {
         })
     }
 
-    /// Whether anything is published.
+    /// Whether checkpoints are to be published.
     pub fn wanted(&self) -> bool {
         !self.directory.as_os_str().is_empty()
     }
 
-    /// Writes what is new, if it is time to. What fails is in the log.
+    /// Publishes new checkpoints, if they are due. Failures are logged.
     pub fn write(&self, from: &Sources<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state
@@ -102,7 +104,7 @@ impl Published {
     }
 }
 
-/// What checkpoints of a log are called: store, database, table's OID and name.
+/// The name of a log in its checkpoints: store, database, table's OID and name.
 pub fn origin(store: u64, key: PartitionKey, names: &str) -> String {
     let mut origin = format!("confide/{store:016x}/{}/{}/", key.database, key.relation);
     for c in names.chars() {
@@ -141,7 +143,7 @@ fn next(
             path.display()
         ));
     }
-    // Entries that may still be running hold back, not what was published before them.
+    // Entries whose transactions may be running delay later ones, not those published before.
     if size <= old {
         return Ok(None);
     }
@@ -158,7 +160,7 @@ fn next(
     Ok(Some((checkpoint, text)))
 }
 
-/// Whether a log has all that a checkpoint says.
+/// Whether a log continues from a checkpoint.
 fn goes_on(tree: &Tree, before: Option<&Checkpoint>) -> bool {
     let same = |before: &Checkpoint| {
         before.size <= tree.size() && tree::root(tree, before.size) == Ok(before.root)
@@ -166,7 +168,7 @@ fn goes_on(tree: &Tree, before: Option<&Checkpoint>) -> bool {
     before.is_none_or(same)
 }
 
-/// The checkpoint that an earlier run has left; none if it is of another table or keeper.
+/// The checkpoint left by an earlier run; `None` if it belongs to another table or keeper.
 fn read(path: &Path, origin: &str, key: &VerifyingKey) -> Option<Checkpoint> {
     let text = fs::read_to_string(path).ok()?;
     let mut blocks = text.splitn(3, "\n\n");
@@ -174,7 +176,7 @@ fn read(path: &Path, origin: &str, key: &VerifyingKey) -> Option<Checkpoint> {
     Checkpoint::verify(&note, origin, key).ok()
 }
 
-/// Whoever fetches the file sees one checkpoint or the next, whole.
+/// Replaces the file atomically, so that a reader sees one complete checkpoint or the other.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = fs::File::create(&fresh)?;

@@ -1,7 +1,6 @@
-//! Keeps the values in memory within `memory_budget`: when there are more, takes those out
-//! of memory that were not used lately, and writes changed ones into the vault first if
-//! that is not enough. Warns before memory comes to `memory_limit`. Gives the system back what was
-//! freed, as after a collection.
+//! Keeps column values in memory within `memory_budget`. Evicts values that were not used lately,
+//! and writes changed ones to the vault first if that is not enough. Logs a warning before memory
+//! reaches `memory_limit`. Returns freed memory to the system, for example after a collection.
 
 use crate::background;
 use crate::keeper::Keeper;
@@ -9,7 +8,7 @@ use crate::machine;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The allocator may have so many bytes more than at the last time.
+/// Growth of the allocator's unused memory that is tolerated, in bytes.
 const SPARE: usize = 16 << 20;
 
 /// Starts the thread.
@@ -17,12 +16,12 @@ pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
     background::start("room", &keeper.room, keeper, make)
 }
 
-/// False when there is still too little.
+/// Returns false if there is still too little memory.
 fn make(keeper: &Keeper, woken: bool) -> bool {
     warn(keeper);
     give_back(keeper);
     if !woken {
-        // What is used every few seconds is used again, also while nothing is read back.
+        // Values used every few seconds count as used repeatedly, even while nothing is read back.
         keeper.store.tick();
         return true;
     }
@@ -36,7 +35,7 @@ fn make(keeper: &Keeper, woken: bool) -> bool {
     keeper.store.make_room() == 0
 }
 
-/// Where much more memory is resident than values take, the allocator keeps what was freed.
+/// If much more memory is resident than values occupy, the allocator holds freed memory.
 fn give_back(keeper: &Keeper) {
     let used = keeper.store.budget().used();
     let spare = || machine::resident().saturating_sub(used / 4 * 5);
@@ -49,7 +48,7 @@ fn give_back(keeper: &Keeper) {
     keeper.spare.store(spare(), Relaxed);
 }
 
-/// Says once that the wall is near, and again when memory has been well below it.
+/// Warns once when the limit is near, and again after memory has been well below it.
 fn warn(keeper: &Keeper) {
     let budget = keeper.store.budget();
     let (used, limit) = (budget.used(), budget.limit());

@@ -1,12 +1,12 @@
-//! Takes from the keeper's process what a keeper does not need: first files and the network
-//! (Landlock), then system calls (seccomp). Who takes the keeper over by a fault in it can then
-//! run no program, open no connection, read no file but the keeper's own, and debug nobody.
+//! Removes privileges that the keeper does not need from its process: first access to files and the
+//! network (Landlock), then system calls (seccomp). An attacker who takes over the keeper can then
+//! run no program, open no connection, read no files but the keeper's own, and debug no process.
 //!
-//! Does not read the configuration: it is told which directories the keeper uses.
+//! The configuration is not read here; the caller passes the directories in use.
 //!
-//! Invariant: what is taken is taken from all threads, and there is no way back. Landlock binds
-//! the thread that asks and those that it starts later, so it comes before the first of them;
-//! seccomp comes when everything runs, and binds all threads.
+//! Invariant: privileges are removed from all threads, irrevocably. Landlock restricts the calling
+//! thread and those it starts later, so it is applied before the first thread is started. seccomp
+//! is applied when everything is running, to all threads.
 
 use crate::config::Config;
 use landlock::{
@@ -21,25 +21,25 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The newest Landlock this was written for: files, devices, TCP.
+/// The newest Landlock version supported: files, devices, TCP.
 const LANDLOCK: ABI = ABI::V5;
 
-/// How much of the sandbox stands.
+/// How much of the sandbox is in place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// All of it.
     Full,
-    /// The system's kernel is too old for a part.
+    /// The kernel is too old for a part of it.
     Partial,
-    /// Nothing: the kernel has no Landlock.
+    /// None of it: the kernel has no Landlock.
     None,
 }
 
-/// From now on this thread, and those that it starts, open files in the keeper's directories
-/// only, and no TCP connection. Call it when the keeper's directories exist.
+/// From now on this thread and those it starts can open files only in the keeper's directories, and
+/// no TCP connections. Must be called when the keeper's directories exist.
 ///
-/// # Errors
-/// A directory cannot be opened, or the kernel refuses. A kernel without Landlock is no error.
+/// # Errors If a directory cannot be opened, or the kernel refuses. A kernel without Landlock is
+/// not an error.
 pub fn restrict_files(config: &Config) -> Result<Standing, String> {
     confine(config).map_err(|e| format!("cannot restrict the keeper to its files: {e}"))
 }
@@ -62,7 +62,7 @@ fn confine(config: &Config) -> Result<Standing, Box<dyn std::error::Error>> {
     })
 }
 
-/// Where the keeper reads and writes once it runs.
+/// Where the keeper reads and writes while it runs.
 fn places(config: &Config) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = read
@@ -77,7 +77,7 @@ fn places(config: &Config) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         (folder(&config.socket), socket),
         // Replaced as a whole when a client is added.
         (folder(&config.clients_file), read),
-        // How much memory the process has.
+        // For the process's memory usage.
         (PathBuf::from("/proc/self"), AccessFs::ReadFile.into()),
     ];
     if !config.pid_file.as_os_str().is_empty() {
@@ -103,7 +103,7 @@ fn places(config: &Config) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     places
 }
 
-/// The directory that a file is in.
+/// The directory of a file.
 fn folder(file: &Path) -> PathBuf {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -111,14 +111,13 @@ fn folder(file: &Path) -> PathBuf {
     }
 }
 
-/// From now on no thread of the process makes other system calls than a keeper at work does:
-/// all others end in EPERM. Call it when everything runs.
+/// From now on all threads can make only the system calls that a running keeper needs; all others
+/// fail with EPERM. Must be called when everything is running.
 ///
-/// # Errors
-/// The kernel refuses, or does not know seccomp.
+/// # Errors If the kernel refuses, or does not support seccomp.
 pub fn restrict_calls() -> Result<(), String> {
     let refuse = |e: &dyn std::fmt::Display| format!("cannot restrict system calls: {e}");
-    // The last one forbids to install another.
+    // The last one forbids installing another.
     let programs = [no_clone3(), allowed()];
     for program in programs {
         let program = program.map_err(|e| refuse(&e))?;
@@ -127,7 +126,7 @@ pub fn restrict_calls() -> Result<(), String> {
     Ok(())
 }
 
-/// Calls that a keeper makes, without a look at their arguments.
+/// Permitted system calls, regardless of their arguments.
 #[rustfmt::skip]
 const CALLS: &[libc::c_long] = &[
     // Memory.
@@ -142,7 +141,7 @@ const CALLS: &[libc::c_long] = &[
     // Signals.
     libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    // Files: which ones, Landlock says.
+    // Files; Landlock decides which ones.
     libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64,
     libc::SYS_pwrite64, libc::SYS_close, libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx,
     libc::SYS_lseek, libc::SYS_openat, libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_ftruncate,
@@ -152,11 +151,11 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_accept4, libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_sendto,
     libc::SYS_recvfrom, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_setsockopt,
     libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_ppoll,
-    // Answered by the other filter.
+    // Handled by the other filter.
     libc::SYS_clone3,
 ];
 
-/// What x86-64 has besides: older names of the same.
+/// Older variants on x86-64.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const OLDER: &[libc::c_long] = &[
@@ -168,7 +167,7 @@ const OLDER: &[libc::c_long] = &[];
 
 type Program = Result<BpfProgram, seccompiler::BackendError>;
 
-/// What may be called; everything else is EPERM.
+/// The permitted calls; all others fail with EPERM.
 fn allowed() -> Program {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for &call in CALLS.iter().chain(OLDER) {
@@ -176,17 +175,17 @@ fn allowed() -> Program {
     }
     let executable = libc::PROT_EXEC as u64;
     let thread = (libc::CLONE_THREAD | libc::CLONE_VM) as u64;
-    // Argument, mask, value.
+    // Argument number, mask, value.
     let conditions = [
         (libc::SYS_mmap, 2, executable, 0),
         (libc::SYS_mprotect, 2, executable, 0),
-        // Threads, and no processes.
+        // Threads, but no processes.
         (libc::SYS_clone, 0, thread, thread),
-        // To ask a TPM's simulator; never the network.
+        // For a TPM simulator; never the network.
         (libc::SYS_socket, 0, u64::MAX, libc::AF_UNIX as u64),
-        // The names of threads.
+        // For the names of threads.
         (libc::SYS_prctl, 0, u64::MAX, libc::PR_SET_NAME as u64),
-        // To end by a signal of one's own, as abort does.
+        // To terminate itself by a signal, as abort does.
         (libc::SYS_tgkill, 0, u64::MAX, u64::from(std::process::id())),
     ];
     for (call, argument, mask, value) in conditions {
@@ -196,8 +195,8 @@ fn allowed() -> Program {
     compile(rules, refused, SeccompAction::Allow)
 }
 
-/// The C library starts threads by `clone3`, whose flags a filter cannot see. Told that there is
-/// none it takes `clone`.
+/// The C library starts threads with `clone3`, whose flags a filter cannot examine. If told that it
+/// does not exist, it uses `clone`.
 fn no_clone3() -> Program {
     let missing = SeccompAction::Errno(libc::ENOSYS as u32);
     let rules = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);

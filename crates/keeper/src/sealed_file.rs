@@ -1,8 +1,8 @@
-//! Small files of the keeper that are read at its start and written as a whole: what stands,
-//! which tickets were used, who may see what.
+//! Small files of the keeper that are read at startup and written as a whole: standing grants, used
+//! tickets, viewers.
 //!
-//! Invariants: a file is on disk as a whole before its writer goes on; one that is not of
-//! this root key, or was altered, is an error, not an empty file.
+//! Invariants: a file is completely on disk before its writer continues; a file that was altered,
+//! or written under another root key, is an error and does not count as empty.
 
 use contract::envelope::FLAG_TEXT;
 use envelope::{Envelope, ExportKey, Opener, Sealer};
@@ -18,7 +18,7 @@ pub struct SealedFile {
 }
 
 impl SealedFile {
-    /// A file in a directory; without one nothing outlives the keeper.
+    /// A file in a directory. Without a directory, nothing outlives the keeper.
     pub fn new(directory: &Path, name: &str, root: &Zeroizing<[u8; 32]>) -> SealedFile {
         let named = !directory.as_os_str().is_empty();
         SealedFile {
@@ -27,7 +27,7 @@ impl SealedFile {
         }
     }
 
-    /// Writes all of it.
+    /// Replaces the contents.
     pub fn write(&self, plain: &[u8]) -> Result<(), String> {
         let Some(file) = &self.path else {
             return Ok(());
@@ -50,7 +50,7 @@ impl SealedFile {
         write().map_err(|e| e.to_string())
     }
 
-    /// Reads all of it; empty if there is none.
+    /// Reads the contents; empty if there is no file.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let Some(file) = &self.path else {
             return Ok(Vec::new());
@@ -71,7 +71,7 @@ impl SealedFile {
         Ok(plain)
     }
 
-    /// What is wrong with a file whose content is not as it was written.
+    /// The error message for a file whose contents were altered.
     pub fn altered(&self) -> String {
         let name = self.path.as_deref().unwrap_or(Path::new(""));
         format!("{}: not this keeper's, or altered", name.display())

@@ -1,7 +1,7 @@
-//! The daemon: accepts backends, gives each channel a thread, ends them all.
+//! The daemon: accepts backends, starts a thread for each channel, and ends them all.
 //!
-//! Invariants: no more threads than `max_channels` and a few that say no; a
-//! panic ends one channel; when [`Server::run`] returns, all channels are closed.
+//! Invariants: there are at most `max_channels` threads, plus a few that refuse connections; a
+//! panic ends one channel; all channels are closed when [`Server::run`] returns.
 
 use crate::config::Config;
 use crate::dispatch::Connection;
@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A backend must say who it is within this time.
+/// Time limit for a backend's hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Threads beyond `max_channels` that may say no at a time.
+/// Maximum number of additional threads that refuse connections.
 const REFUSING_MAX: u64 = 16;
-/// How long the end waits for threads.
+/// How long shutdown waits for threads.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// Stack of a channel's thread.
+/// Stack size of a channel's thread.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 
-/// A keeper that listens.
+/// A listening keeper.
 pub struct Server {
     keeper: Arc<Keeper>,
     listener: Listener,
@@ -38,7 +38,7 @@ pub struct Server {
     next: AtomicU64,
 }
 
-/// A channel's place among those that may be open.
+/// One of the channels that may be open.
 struct Seat<'a>(&'a AtomicU64);
 
 impl Drop for Seat<'_> {
@@ -47,7 +47,7 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// The numbers of the users that may connect.
+/// IDs of the users that may connect.
 pub fn user_ids(config: &Config) -> Result<Vec<u32>, String> {
     let mut ids = vec![nix::unistd::geteuid().as_raw()];
     for user in &config.users {
@@ -65,7 +65,7 @@ pub fn user_ids(config: &Config) -> Result<Vec<u32>, String> {
 }
 
 impl Server {
-    /// Listens on the configured socket, for these users ([`user_ids`]).
+    /// Listens on the configured socket for these users ([`user_ids`]).
     pub fn bind(keeper: Keeper, users: Vec<u32>) -> Result<Arc<Server>, String> {
         let config = &keeper.config;
         let listener = Listener::bind(&config.socket, config.socket_mode.0)
@@ -105,7 +105,7 @@ impl Server {
             match self.listener.accept() {
                 _ if self.ending.load(Ordering::Acquire) => break Ok(()),
                 Ok(pending) => self.start(pending),
-                // Out of descriptors, for one: others will close theirs.
+                // For example out of descriptors: other channels will close theirs.
                 Err(error) => {
                     tracing::error!(%error, "cannot accept a backend");
                     std::thread::sleep(Duration::from_millis(100));
@@ -114,9 +114,9 @@ impl Server {
         };
         self.end_channels();
         let _ = self.keeper.recorder.stop(recording::End::Keeper);
-        // What went wrong is in the log.
+        // Failures are logged.
         let _ = crate::teller::write(&self.keeper);
-        // A channel's thread may still hold the server when the process ends.
+        // A channel's thread may still hold a reference to the server when the process exits.
         self.listener.unlink();
         result
     }
@@ -163,7 +163,7 @@ impl Server {
         }
     }
 
-    /// One channel from its beginning to its end. A panic ends it there.
+    /// Serves one channel from beginning to end. A panic ends it.
     fn serve_guarded(&self, pending: Pending) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(number, pending)));
@@ -230,15 +230,15 @@ impl Server {
         }
     }
 
-    /// One of `max_channels` seats.
+    /// Takes one of `max_channels` seats.
     fn take_seat(&self) -> Option<Seat<'_>> {
         let max = u64::from(self.keeper.config.max_channels);
         let before = self.seats.fetch_add(1, Ordering::AcqRel);
-        // Given back at once where there are too many.
+        // The seat is released at once if there are too many.
         Some(Seat(&self.seats)).filter(|_| before < max)
     }
 
-    /// Who the backend is; or why not, if it is to be told.
+    /// Identifies the backend. If it is refused, returns the status to be sent, if any.
     fn greet(&self, pending: &mut Pending) -> Result<Hello, Option<Status>> {
         let (hello, peer) = pending.hello(HELLO_TIMEOUT).map_err(|error| {
             if !matches!(error, HelloError::Io(_)) {
@@ -259,7 +259,7 @@ impl Server {
         Ok(hello)
     }
 
-    /// Counts the channel in, unless there are too many or the end has come.
+    /// Registers the channel, unless there are too many or the server is shutting down.
     fn admit(&self, number: u64, end: &KeeperEnd, open: Arc<AtomicBool>) -> bool {
         let mut channels = self.channels();
         if self.ending.load(Ordering::Acquire) {
@@ -274,7 +274,7 @@ impl Server {
     }
 }
 
-/// Answers requests until the channel ends; how many there were.
+/// Answers requests until the channel ends. Returns the number of requests.
 fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut buffer = Vec::new();
     let mut messages = 0;

@@ -1,17 +1,17 @@
-//! The thread that writes down what was told (`told`). A keeper that is killed loses what was told
-//! in the seconds before.
+//! The thread that saves the accounts of disclosure (`told`). A keeper that is killed loses those
+//! of the last few seconds.
 
 use crate::background::{self, Signal};
 use crate::keeper::Keeper;
 use std::sync::Arc;
 
-/// Starts it.
+/// Starts the thread.
 pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
     let signal = Arc::new(Signal::default());
     background::start("accounts", &signal, keeper, |keeper, _| write(keeper))
 }
 
-/// Writes what there is; whether that was possible.
+/// Saves the accounts. Returns whether that succeeded.
 pub fn write(keeper: &Keeper) -> bool {
     keeper.collect();
     keeper.accounts.save().is_ok()

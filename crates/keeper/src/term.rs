@@ -1,15 +1,15 @@
-//! How long a client's session goes on without its client, who renews it by saying how long
-//! after the handshake it was still there (`grant::Lease`).
+//! The lease of a client's session. The client renews it by stating how long after the handshake it
+//! was still present (`grant::Lease`).
 //!
-//! Not here: who looks at the clock (`lease`), and what becomes of the session (`session`).
+//! `lease` watches the clock, and `session` handles the end of a session.
 //!
-//! Invariant: a lease ends at most its length after the client was there last, as far as a
-//! clock of the client that runs as fast as ours tells; nothing that the database holds back,
-//! repeats or leaves out makes it longer.
+//! Invariant: a lease ends at most its length after the client was last present, assuming that the
+//! client's clock runs at the same rate as ours; nothing that the database delays, repeats or omits
+//! prolongs it.
 
 use std::time::{Duration, Instant};
 
-/// A client's session, as far as its length goes.
+/// The lease of a client's session.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease {
     /// When the keeper sent its part of the handshake, before the client had seen it.
@@ -19,7 +19,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease whose client was there when it began.
+    /// A lease whose client was present when it began.
     pub fn begin(since: Instant, length: Duration) -> Lease {
         Lease {
             since,
@@ -28,13 +28,14 @@ impl Lease {
         }
     }
 
-    /// The client says that it was there so long after the beginning; not in the future.
+    /// The client states that it was present so long after the beginning; a time in the future is
+    /// reduced to now.
     pub fn renew(&mut self, after: Duration, now: Instant) {
         let there = self.since + after.min(now.saturating_duration_since(self.since));
         self.until = self.until.max(there + self.length);
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     pub fn is_over(&self, now: Instant) -> bool {
         now > self.until
     }

@@ -1,10 +1,10 @@
-//! Restore tickets that were used: how often, until they expire.
+//! Used restore tickets: how often each was used, until it expires.
 //!
-//! Not here: who may issue one, and what it lets in (`dispatch::belonging`).
+//! Who may issue a ticket, and what it permits, is decided in `dispatch::belonging`.
 //!
-//! Invariants: a use is on disk before it counts, so that no restart makes a ticket new; nor does
-//! an older copy of the file, as far as the audit log knows of the use, which the freshness
-//! counter guards up to the last checkpoint.
+//! Invariants: a use is on disk before it counts, so that no restart makes a ticket unused; nor
+//! does an older copy of the file, as far as the audit log knows of the use, which the freshness
+//! counter protects up to the last checkpoint.
 
 use crate::fail;
 use crate::sealed_file::SealedFile;
@@ -16,9 +16,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use values::Error;
 use zeroize::Zeroizing;
 
-/// In the data directory.
+/// File name in the data directory.
 pub const FILE: &str = "used-tickets";
-/// Tickets that are not expired and were used.
+/// Maximum number of unexpired used tickets.
 const USED_MAX: usize = 65_536;
 /// Number, expiry, uses.
 const ENTRY_BYTES: usize = NUMBER_BYTES + 8 + 4;
@@ -35,23 +35,23 @@ struct Used {
 pub struct Tickets {
     file: SealedFile,
     used: Mutex<HashMap<Number, Used>>,
-    /// What the audit log said at the start, by numbers.
+    /// Uses found in the audit log at startup, by ticket number.
     known: HashMap<String, u32>,
 }
 
-/// A ticket's number, as the audit log has it.
+/// A ticket's number as written in the audit log.
 pub fn hex(number: &Number) -> String {
     number.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Seconds since 1970, by the keeper's own clock.
+/// Seconds since 1970 by the keeper's own clock.
 pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(u64::MAX, |d| d.as_secs())
 }
 
 impl Tickets {
-    /// Those of a keeper with this directory.
+    /// The used tickets of a keeper with this directory.
     pub fn open(directory: &Path, root: &Zeroizing<[u8; 32]>) -> Result<Tickets, String> {
         let file = SealedFile::new(directory, FILE, root);
         let plain = file.read()?;
@@ -75,15 +75,14 @@ impl Tickets {
         })
     }
 
-    /// What the audit log knows of uses: a ticket was used at least as often as that.
+    /// Adds uses known from the audit log: a ticket was used at least that often.
     pub fn know(&mut self, uses: HashMap<String, u32>) {
         self.known = uses;
     }
 
-    /// Counts a use, once it is noted.
+    /// Counts a use after `note` has logged it.
     ///
-    /// # Errors
-    /// It has expired, or was used as often as it may be.
+    /// # Errors If the ticket has expired or is used up.
     pub fn take(
         &self,
         ticket: &Ticket,

@@ -1,7 +1,7 @@
-//! What shows others which zone the keeper runs in: evidence, bound to the keeper's channel and
-//! signing keys (crate `evidence`).
+//! Evidence of the zone that the keeper runs in, bound to the keeper's channel and signing keys
+//! (crate `evidence`).
 //!
-//! Does not check evidence: who asks for it does (crate `attest`, which the keeper does not link).
+//! Evidence is verified by whoever requests it (crate `attest`, which the keeper does not link).
 //!
 //! Invariant: a document for a session is made for that session's handshake and no other.
 
@@ -16,13 +16,13 @@ pub(crate) struct Zone {
     provider: Box<dyn Provider>,
     channel: [u8; evidence::KEY_BYTES],
     signing: [u8; evidence::KEY_BYTES],
-    /// The document that goes into signed results: the same in all of this run.
+    /// The document included in signed results; the same during the whole run.
     signed: OnceLock<Vec<u8>>,
 }
 
 impl Zone {
-    /// The zone of a setting (`evidence`), bound to these keys. To be called before the sandbox
-    /// stands.
+    /// The zone of a setting (`evidence`), bound to these keys. Must be called before the sandbox
+    /// is set up.
     pub fn of(setting: &str, channel: &PublicKey, signing: &SigningKey) -> Result<Zone, String> {
         let provider = evidence::provider(setting).map_err(|e| e.to_string())?;
         let signing = signing.verifying_key().map_err(|e| e.to_string())?;
@@ -34,7 +34,7 @@ impl Zone {
         })
     }
 
-    /// Says so in the log if evidence proves nothing.
+    /// Logs a warning if the evidence proves nothing.
     pub fn warn(&self) {
         if self.provider.is_simulated() {
             tracing::warn!(
@@ -55,7 +55,7 @@ impl Zone {
         evidence::document(&*self.provider, &subject).map_err(|e| e.to_string())
     }
 
-    /// The same for a client.
+    /// New evidence for a client.
     pub fn show(&self, purpose: Purpose, nonce: &[u8]) -> Result<Vec<u8>, Error> {
         self.document(purpose, nonce).map_err(|what| {
             tracing::error!(error = what, "there is no evidence");
@@ -65,7 +65,7 @@ impl Zone {
         })
     }
 
-    /// Evidence that goes with signatures.
+    /// Evidence that accompanies signatures.
     pub fn signing(&self) -> Result<&[u8], Error> {
         if self.signed.get().is_none() {
             let document = self.show(Purpose::Signing, &[])?;

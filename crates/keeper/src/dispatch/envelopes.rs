@@ -1,5 +1,4 @@
-//! Values that come in and go out: `PutEnvelope`, `PutPlain`, `GetEnvelope`,
-//! `GetEnvelopes`.
+//! Import and export of values: `PutEnvelope`, `PutPlain`, `GetEnvelope`, `GetEnvelopes`.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -16,26 +15,26 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::{ColumnId, Entry, Label};
 use values::{Error, Value};
 
-/// An answer of many envelopes ends when it is longer than this.
+/// An answer with many envelopes ends after this many bytes.
 const ENVELOPES_BYTES: usize = 4 * 1024 * 1024;
 
-/// Where a value goes and as what.
+/// Destination and type of a value.
 pub(super) struct Target {
     pub(super) fid: Fid,
     pub(super) typmod: i32,
     pub(super) t: TypeCode,
 }
 
-/// An envelope that is asked for.
+/// A requested envelope.
 struct Want {
     fid: Fid,
     t: TypeCode,
-    /// Of [`delivery`].
+    /// A form defined in [`delivery`].
     form: u8,
     period: u64,
 }
 
-/// Why an envelope does not open, for its sender.
+/// The error for an envelope that does not open.
 pub(super) fn unopened(error: Envelopes) -> Error {
     const PROXY: &str = "Send values through the Confide proxy.";
     match error {
@@ -87,7 +86,7 @@ impl Connection {
         self.keep(target.fid, value, label)
     }
 
-    /// Stores a value, or why there is none.
+    /// Stores a value, or the error that replaces it.
     fn keep(&mut self, fid: Fid, value: Result<Value, Error>, label: Label) -> Result<(), Failure> {
         let stored = value.and_then(|value| self.space.set(fid, Entry::Value(value), label));
         stored.map_err(|error| {
@@ -97,7 +96,7 @@ impl Connection {
         })
     }
 
-    /// The value of an envelope, and the label that it gets.
+    /// The value of an envelope and its label.
     fn open_envelope(&mut self, target: &Target, bytes: &[u8]) -> Result<(Value, Label), Error> {
         let parsed = Envelope::parse(bytes).map_err(unopened)?;
         if parsed.is_grant() {
@@ -144,7 +143,7 @@ impl Connection {
         Ok((self.decode(target, &parsed)?, label))
     }
 
-    /// The value in an opened envelope.
+    /// The value of an opened envelope.
     fn decode(&mut self, target: &Target, parsed: &Envelope<'_>) -> Result<Value, Error> {
         if let Some(t) = parsed.type_code
             && t.stored() != target.t.stored()
@@ -154,7 +153,7 @@ impl Connection {
         if parsed.is_text() {
             return values::parse_text(target.t, target.typmod, &self.plain, &self.env);
         }
-        // A typed envelope has a type, or it would not have been parsed.
+        // A typed envelope always has a type; otherwise it would not have been parsed.
         let t = parsed.type_code.unwrap_or(target.t);
         let value = values::decode_binary(t, -1, &self.plain)?;
         if target.typmod == -1 || self.client.is_some() {
@@ -174,7 +173,7 @@ impl Connection {
         })
     }
 
-    /// Envelopes up to the first value that has none.
+    /// Returns envelopes up to the first value that has none.
     pub(super) fn get_envelopes(&mut self, body: body::GetEnvelopes<'_>) -> Result<(), Failure> {
         for Wanted { fid, t, form } in body.wanted.iter().take(ROWS_MAX) {
             if self.reply.len() > ENVELOPES_BYTES {
@@ -195,7 +194,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Values of a column leave in a session without a client: noted once.
+    /// Values of a column are exported in a session without a client: logged once.
     fn note_export(&self, fid: Fid) {
         let partition = fid.partition();
         if fid.is_temporary() || !self.remembered.borrow_mut().exported.insert(partition) {
@@ -211,8 +210,8 @@ impl Connection {
         self.keeper.audit.mention("export", "-", what);
     }
 
-    /// The column of a value whose key the client may have: it is a value of one column that a
-    /// grant of the client shows.
+    /// The column of a value if the client may have its key: the value belongs to one column, which
+    /// a grant of the client permits to show.
     fn deliverable(&self, fid: Fid) -> Option<ColumnId> {
         let partition = fid.partition();
         if fid.is_temporary() || partition == 0 {
@@ -222,7 +221,7 @@ impl Connection {
         if constant || column == ColumnId::default() {
             return None;
         }
-        // What the database gives out itself uses nothing up.
+        // What the database hands out by itself is not counted against a budget.
         let limited = || self.keeper.viewers.budget(&column);
         if self.keeper.viewers.has_budgets()
             && limited().is_some_and(|b| b.limit(Told::Shown).is_some())
@@ -240,8 +239,8 @@ impl Connection {
         Some(column)
     }
 
-    /// Appends an envelope in the form wanted, if the client may have the column's key and the
-    /// period is what the backend takes it for; false: not so.
+    /// Appends an envelope in the requested form, if the client may have the column's key and the
+    /// period is the one that the backend assumes. Returns false otherwise.
     fn deliver(&mut self, want: &Want, plain: &[u8]) -> Result<bool, Envelopes> {
         let (Some(client), Some(column)) = (&self.client, self.deliverable(want.fid)) else {
             return Ok(false);
@@ -263,8 +262,8 @@ impl Connection {
         done.unwrap_or(Ok(false))
     }
 
-    /// Appends envelopes for all who may see them of values that have just been promoted, as far as
-    /// they are wanted and the client may have the column's key. Gives the period that they are of.
+    /// Appends delivery envelopes of values that have just been promoted, as far as they are
+    /// requested and the client may have the column's key. Returns their period.
     pub(super) fn seal_promoted(&mut self, moves: List<'_, Move>, fids: &[Fid]) -> u64 {
         if moves.iter().all(|moved| moved.t.is_none()) {
             return 0;
@@ -309,10 +308,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends what is sealed, behind its length, which is 0 if nothing was; gives whether
-    /// something was.
+    /// Appends what `seal` produces, preceded by its length, which is 0 if there is nothing.
+    /// Returns whether there was something.
     fn append_sealed(&mut self, seal: impl FnOnce(&mut Self) -> Result<(), Failure>) -> bool {
-        // How long the envelope is, is known behind it.
+        // The envelope's length is known only after sealing.
         let head = |length: usize| (length as u32).to_le_bytes();
         let start = self.reply.len();
         self.reply.extend_from_slice(&head(0));
@@ -326,7 +325,8 @@ impl Connection {
         length > 0
     }
 
-    /// Appends an envelope that shows NULL: the row has a value, which the session's client may not see.
+    /// Appends an envelope that shows NULL: the row has a value that the session's client may not
+    /// see.
     fn seal_null(&mut self, t: TypeCode) -> Result<(), Failure> {
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
         let sealed = client.sealer.seal(t as u8, FLAG_NULL, &[], &mut self.reply);
@@ -382,7 +382,7 @@ impl Connection {
     }
 }
 
-/// Makes a value of the target's type and modifier, as an assignment does.
+/// Converts a value to the target's type and modifier, as an assignment does.
 pub(super) fn coerce(value: Value, target: &Target) -> Result<Value, Error> {
     match target.typmod {
         -1 => Ok(value),

@@ -1,13 +1,13 @@
-//! Garbage collection (docs/durability.md): `GarbageBegin`, `GarbageMark`,
-//! `GarbageSweep`, `GarbageSwept`, `GarbageEnd`; and `Resolve`.
+//! Garbage collection (docs/durability.md): `GarbageBegin`, `GarbageMark`, `GarbageSweep`,
+//! `GarbageSwept`, `GarbageEnd`; and `Resolve`.
 //!
-//! What is in use is the backend's to say: it reads the pages. A sweep has two
-//! steps, so that no slot is used again before its sweep is in the WAL.
+//! The backend, which reads the pages, determines what is in use. A sweep has two steps, so that no
+//! slot is reused before its sweep is in the WAL.
 //!
-//! Invariants: nothing that was put since a collection began is swept by it; a
-//! partition is in one collection at a time; a collection that ends, however it
-//! ends, frees no slot whose sweep was not confirmed; of a store with checkpoints no slot takes
-//! another value before a checkpoint holds that it was swept.
+//! Invariants: a collection never sweeps anything stored after it began; a partition is in at most
+//! one collection at a time; a collection that ends for whatever reason frees no slot whose sweep
+//! was not confirmed; in a store with checkpoints, no slot is reused before a checkpoint records
+//! that it was swept.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -22,16 +22,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::{Layout, PartitionKey, Store};
 use values::Error;
 
-/// Values in one batch of a sweep.
+/// Number of values per batch of a sweep.
 const BATCH: usize = 65_536;
 
-/// A collection of garbage of one relation.
+/// A garbage collection of one relation.
 pub(super) struct Collection {
     partitions: Vec<Collected>,
-    /// The one that is being swept, and from which slot on.
+    /// The partition being swept, and the next slot.
     at: usize,
     from: u64,
-    /// What `GarbageSwept` confirms.
+    /// The batch that `GarbageSwept` will confirm.
     batch: Batch,
 }
 
@@ -61,7 +61,7 @@ fn not_begun() -> Error {
 }
 
 impl Collection {
-    /// The next batch; empty when there is no more.
+    /// The next batch; empty if there are no more.
     fn next(&mut self, store: &Store) -> Batch {
         while let Some(Collected { number, alive }) = self.partitions.get(self.at) {
             let Some(partition) = store.get(*number) else {
@@ -93,7 +93,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a permanent FID names a value.
+    /// Whether a permanent FID resolves.
     pub(super) fn resolves(&self, fid: Fid) -> bool {
         let partition = self.keeper.store.get(fid.partition());
         fid.partition() < ARENA_BASE
@@ -112,7 +112,7 @@ impl Connection {
         let list = keeper.store.list();
         let of = |key: &PartitionKey| {
             let asked = [key.relation, WHOLE_DATABASE].contains(&relation);
-            // The log of a ledger table outlives it: it is the proof.
+            // The log of a ledger table outlives the table, because it is the proof.
             key.database == database && asked && !key.is_log()
         };
         let mut collection = Collection {

@@ -1,11 +1,9 @@
-//! What the recovery worker says (docs/durability.md): `RecoveryState`, `Redo`,
-//! `RecoveryDone`, `Follow`, `Checkpoint`; and what a backup asks for: `StoreCopy`,
-//! `StoreRead`.
+//! Requests of the recovery worker (docs/durability.md): `RecoveryState`, `Redo`, `RecoveryDone`,
+//! `Follow`, `Checkpoint`; and those of a backup: `StoreCopy`, `StoreRead`.
 //!
-//! Invariants: the worker's channel does nothing else, and no other channel does
-//! these; what follows [`Kind::RecoveryState`] is refused on a channel on which
-//! it was not asked first, so that what was begun with one run of the keeper is
-//! not continued with another.
+//! Invariants: the worker's channel sends nothing else, and no other channel may send these;
+//! requests that follow [`Kind::RecoveryState`] are refused on a channel that has not sent it
+//! first, so that what was begun with one run of the keeper is not continued with another.
 
 use super::Connection;
 use crate::durable::{At, Durable, Standing};
@@ -20,11 +18,11 @@ use values::Error;
 /// Whether a channel is the recovery worker's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worker {
-    /// It is a backend's.
+    /// No, it is a backend's.
     No,
-    /// It is, and has not asked for the state.
+    /// Yes, but it has not asked for the state.
     New,
-    /// It is, and has.
+    /// Yes, and it has asked for the state.
     Asked,
 }
 
@@ -41,7 +39,7 @@ impl Worker {
         }
     }
 
-    /// Whether a request of this kind is for this channel.
+    /// Whether a request of this kind is permitted on this channel.
     #[inline]
     pub(super) fn may_ask(self, kind: Kind) -> Result<(), Error> {
         use Kind::{Checkpoint, Fence, Follow, Forget, Ping, RecoveryDone, RecoveryState, Redo};
@@ -112,7 +110,7 @@ impl Connection {
         Ok(self.durable()?.follow(body.position, body.timeline)?)
     }
 
-    /// Any backend may copy the store: the files are sealed, and lie on a disk anyway.
+    /// Any backend may copy the store: the files are sealed and on disk anyway.
     pub(super) fn store_copy(&mut self) -> Result<(), Failure> {
         let (copy, position, timeline) = self.durable()?.copy()?;
         let mut files = Vec::new();
@@ -143,7 +141,8 @@ impl Connection {
         Ok(())
     }
 
-    /// What the audit log says now is noted where no older copy can take its place.
+    /// Binds the current end of the audit log to the freshness counter, so that no older copy is
+    /// accepted.
     pub(super) fn anchor(&self) -> Result<(), Failure> {
         match &self.keeper.durable {
             Some(durable) => Ok(durable.anchor(self.keeper.audit.head()?)?),

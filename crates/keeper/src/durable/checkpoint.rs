@@ -1,13 +1,12 @@
-//! Checkpoints: what changed goes into the vault, in pieces, while the keeper
-//! serves.
+//! Checkpoints: writes what has changed to the vault, in pieces, while the keeper serves.
 //!
-//! A piece that is committed before the last one keeps the LSN of the checkpoint
-//! before: its segments are newer than that, and redo records that are applied to
-//! them again change nothing. It names the partitions that were there then and
-//! are still; redo records name those that were made since.
+//! A piece that is committed before the last one keeps the LSN of the previous checkpoint. Its
+//! segments are newer than that, but applying redo records to them again changes nothing. It names
+//! the partitions that existed at the previous checkpoint and still exist; redo records name those
+//! created since.
 //!
-//! Invariant: segments of a partition that the meta names are of the column that
-//! it names; others are not read.
+//! Invariant: segments of a partition named in the meta belong to the column named there; other
+//! segments are not read.
 
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
@@ -19,10 +18,10 @@ use store::{ColumnId, Listed, PartitionKey, Store};
 use values::Error;
 use vault::{Checkpoint, SegmentId, Vault};
 
-/// No cluster writes so much WAL: a checkpoint there would be the last one.
+/// No cluster writes that much WAL. A checkpoint at such a position would be the last one.
 const POSITION_MAX: u64 = 1 << 62;
 
-/// Bytes of segments that one commit takes, about.
+/// Approximate size of the segments in one commit.
 const PIECE_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) fn failed(what: &impl std::fmt::Display) -> Error {
@@ -75,7 +74,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the rest, with the meta of a whole checkpoint if it is one.
+    /// Writes the rest, with a new meta if the checkpoint is complete.
     pub(super) fn finish(self, meta: Option<Vec<u8>>) -> Result<u64, vault::Error> {
         let meta = meta.unwrap_or(self.between);
         self.vault.commit(self.change, meta)?;
@@ -84,11 +83,10 @@ impl<'a> Writer<'a> {
 }
 
 impl Durable {
-    /// Makes everything durable that the store holds; the WAL before this place
-    /// will not be needed any more. The audit log has this end.
+    /// Makes the whole store durable; WAL before this position is not needed any more. `audit` is
+    /// the end of the audit log.
     ///
-    /// # Errors
-    /// When the vault fails; the checkpoint before still counts.
+    /// # Errors If the vault fails; the previous checkpoint remains valid.
     pub fn checkpoint(&self, store: &Store, at: At, audit: Head) -> Result<(), Error> {
         let At {
             system, position, ..
@@ -126,14 +124,13 @@ impl Durable {
         Ok(())
     }
 
-    /// Binds the audit log's end to the freshness counter now, and not only with the next checkpoint:
-    /// an older copy of the log is then refused at the next start.
+    /// Binds the audit log's end to the freshness counter now instead of with the next checkpoint,
+    /// so that an older copy of the log is refused at the next start.
     ///
-    /// # Errors
-    /// When the vault fails.
+    /// # Errors If the vault fails.
     pub fn anchor(&self, audit: Head) -> Result<(), Error> {
         let mut state = self.state();
-        // Nothing can be older than what there was before the first checkpoint.
+        // Nothing can be older than the state before the first checkpoint.
         if self.position() == 0 {
             return Ok(());
         }
@@ -167,8 +164,8 @@ impl Durable {
         if before.system != 0 && before.system != at.system {
             return Err(other_cluster(before.system, at.system));
         }
-        // Whatever has a record of an earlier generation is in the store now. A standby's records
-        // are of another keeper.
+        // Records of earlier generations are in the store now. The records on a standby come from
+        // another keeper.
         let generation = match self.follows() {
             true => state.history.floor(),
             false => {
@@ -177,13 +174,13 @@ impl Durable {
                 self.sealer.generation()
             }
         };
-        // What was anchored meanwhile is later.
+        // A head anchored meanwhile is later.
         let audit = match before.audit.number > audit.number {
             true => before.audit,
             false => audit,
         };
-        // In this order: a number given out after the list was made is below `next`
-        // at the next checkpoint, or in a redo record after `position`.
+        // The order matters: a number assigned after the list was made is below `next` at the next
+        // checkpoint, or in a redo record after `position`.
         let meta = Meta {
             system: at.system,
             position: at.position,
@@ -203,14 +200,14 @@ impl Durable {
     }
 }
 
-/// The partitions of which a client has searched an index.
+/// The partitions whose index a client has searched.
 fn indexed(store: &Store) -> BTreeSet<u32> {
     let all = store.list().into_iter().map(|l| l.number);
     all.filter(|n| store.get(*n).is_some_and(|p| p.is_indexed()))
         .collect()
 }
 
-/// Which columns' values partitions hold, as far as that is known.
+/// The columns of partitions, as far as known.
 fn columns(store: &Store) -> BTreeMap<u32, ColumnId> {
     let column = |l: &Listed| Some((l.number, store.get(l.number)?.column()?.0));
     let all = store.list();
@@ -230,7 +227,7 @@ fn write_segments(
     };
     let (old, new) = (keys(before), keys(now));
     let stays = |number: &u32| new.contains_key(number) && old.get(number) == new.get(number);
-    // What was written early is of the column that has the number now.
+    // A segment written early belongs to the column that has the number now.
     let early = |id: &SegmentId| {
         let partition = store.get(id.partition);
         partition.is_some_and(|p| p.is_stored(id.number))

@@ -1,14 +1,13 @@
-//! Values that outlive the keeper (docs/durability.md): redo records for
-//! PostgreSQL's WAL, checkpoints in a vault, and what is between the keeper's start
-//! and its serving.
+//! Values that outlive the keeper (docs/durability.md): redo records for PostgreSQL's WAL,
+//! checkpoints in a vault, and the phase between start and service.
 //!
-//! Not here: what redo records and the vault look like (crates `redo`, `vault`), and
-//! who may ask (`dispatch::recovery`).
+//! The formats of redo records and the vault are defined in crates `redo` and `vault`; permissions
+//! are checked in `dispatch::recovery`.
 //!
-//! Invariants: the keeper serves only after the recovery worker has said that it
-//! has sent everything since the last checkpoint; at a standby it makes no records; a checkpoint at an LSN holds all
-//! that any redo record before that LSN says; a failed checkpoint changes nothing
-//! but what the next one writes.
+//! Invariants: the keeper serves only after the recovery worker has confirmed that it has sent
+//! everything since the last checkpoint; on a standby it produces no records; a checkpoint at an
+//! LSN contains the effects of all redo records before that LSN; a failed checkpoint changes
+//! nothing that the next one does not rewrite.
 
 mod backup;
 mod checkpoint;
@@ -34,27 +33,27 @@ use values::Error;
 use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault};
 use zeroize::Zeroizing;
 
-/// What makes a store durable.
+/// The durable part of a store.
 pub struct Durable {
     place: Place,
     sealer: Sealer,
-    /// Random number of the store.
+    /// Random identifier of the store.
     id: u64,
     mode: AtomicU8,
     system: AtomicU64,
     position: AtomicU64,
     timeline: AtomicU32,
-    /// LSN up to which the redo records are in the store.
+    /// LSN up to which redo records have been applied.
     applied: AtomicU64,
-    /// What the last checkpoint before the keeper's start knew of the audit log.
+    /// End of the audit log at the last checkpoint before startup.
     audit: Head,
     state: Mutex<State>,
-    /// Locked as long as this keeper lives.
+    /// Locked while this keeper runs.
     _lock: File,
 }
 
 struct State {
-    /// `None` after a failure: it must be opened anew.
+    /// `None` after a failure: it must be reopened.
     vault: Option<Vault>,
     opener: Opener,
     history: History,
@@ -62,7 +61,7 @@ struct State {
     skipped: u64,
 }
 
-/// Where the vault is.
+/// Location of the vault.
 struct Place {
     directory: PathBuf,
     freshness: Counter,
@@ -71,19 +70,19 @@ struct Place {
     index: Arc<Index>,
 }
 
-/// What a keeper does.
+/// Mode of operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Mode {
     /// Waits for the WAL since its checkpoint.
     Recovers = message::STANDING_RECOVERS,
-    /// Serves a cluster that writes.
+    /// Serves a primary.
     Serves = message::STANDING_SERVES,
-    /// Serves a standby, and takes the WAL as that replays it.
+    /// Serves a standby and follows its replay of the WAL.
     Follows = message::STANDING_FOLLOWS,
 }
 
-/// Which freshness counter.
+/// Kind of freshness counter.
 enum Counter {
     File(PathBuf),
     Tpm(PathBuf, u32),
@@ -101,15 +100,15 @@ impl Counter {
 /// What the recovery worker is told first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// What the keeper does.
+    /// The mode of operation.
     pub mode: Mode,
-    /// Timeline of the later of the two places.
+    /// Timeline of the later of the two positions.
     pub timeline: u32,
     /// LSN of the last checkpoint.
     pub position: u64,
     /// LSN up to which redo records have been applied.
     pub applied: u64,
-    /// The store's number.
+    /// The store's identifier.
     pub store: u64,
 }
 
@@ -124,7 +123,7 @@ impl Standing {
     };
 }
 
-/// A place in the history of a cluster.
+/// A position in the history of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
     /// The cluster's system identifier.
@@ -165,7 +164,7 @@ impl Place {
     }
 }
 
-/// Two keepers on one directory would each take the other's files away.
+/// Two keepers with the same directory would remove each other's files.
 fn lock(directory: &Path) -> Result<File, String> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
@@ -228,10 +227,9 @@ impl State {
 }
 
 impl Durable {
-    /// Opens the vault and fills the store from it.
+    /// Opens the vault and loads the store from it.
     ///
-    /// # Errors
-    /// Name the directory and what is wrong with it.
+    /// # Errors They name the directory and the problem.
     pub fn open(config: &Config, root: &[u8; 32], store: &Store) -> Result<Durable, String> {
         let place = Place::of(config, root);
         Durable::open_at(place, store)
@@ -287,7 +285,7 @@ impl Durable {
         }
     }
 
-    /// The end that the audit log had when the keeper was started, or before.
+    /// End of the audit log at the last checkpoint before startup.
     pub fn audit(&self) -> Head {
         self.audit
     }
@@ -297,7 +295,7 @@ impl Durable {
         self.mode() == Mode::Recovers
     }
 
-    /// The store's random number, which its copies share.
+    /// The store's random identifier, shared by its copies.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -312,12 +310,12 @@ impl Durable {
         self.position.load(Ordering::Acquire)
     }
 
-    /// The store's number.
+    /// The store's identifier.
     pub fn store(&self) -> u64 {
         self.id
     }
 
-    /// How the store stands, if it is of this cluster.
+    /// The state of the store, if it belongs to this cluster.
     pub fn standing(&self, system: u64) -> Result<Standing, Error> {
         match self.system.load(Ordering::Acquire) {
             0 => {}
@@ -333,7 +331,7 @@ impl Durable {
         })
     }
 
-    /// Seals a record of a partition's making.
+    /// Seals the record of a new partition.
     pub fn log_partition(&self, number: u32, of: &Partition) -> Result<Vec<u8>, Error> {
         let key = of.key().ok_or_else(store::bad_segment)?;
         let (column, _) = of.column().unwrap_or_default();
@@ -348,22 +346,22 @@ impl Durable {
         self.sealer.partition(&partition).map_err(of_redo)
     }
 
-    /// Seals a record of a promotion.
+    /// Seals the record of a promotion.
     pub fn log_promotion(&self, promotion: redo::Promotion) -> Result<Vec<u8>, Error> {
         self.sealer.promotion(promotion).map_err(of_redo)
     }
 
-    /// Seals a record of a promotion by runs.
+    /// Seals the record of a promotion by runs.
     pub fn log_runs(&self, runs: &redo::Runs) -> Result<Vec<u8>, Error> {
         self.sealer.runs(runs).map_err(of_redo)
     }
 
-    /// Seals a record of a sweep.
+    /// Seals the record of a sweep.
     pub fn log_sweep(&self, sweep: &redo::Sweep) -> Result<Vec<u8>, Error> {
         self.sealer.sweep(sweep).map_err(of_redo)
     }
 
-    /// Seals a record of a partition's end.
+    /// Seals the record of a dropped partition.
     pub fn log_drop(&self, partition: u32) -> Result<Vec<u8>, Error> {
         self.sealer.drop(partition).map_err(of_redo)
     }
@@ -388,13 +386,13 @@ impl Durable {
         Ok(())
     }
 
-    /// Begins to serve a cluster that writes: all redo records have been sent.
+    /// Starts to serve a primary: all redo records have been sent.
     pub fn done(&self, position: u64) -> Result<(), Error> {
         self.up_to_date(position, Mode::Serves)
     }
 
-    /// Begins, or goes on, to serve a standby: all redo records that it has replayed
-    /// have been sent.
+    /// Starts or continues to serve a standby: all redo records that it has replayed have been
+    /// sent.
     pub fn follow(&self, position: u64, timeline: u32) -> Result<(), Error> {
         self.up_to_date(position, Mode::Follows)?;
         self.timeline.store(timeline, Ordering::Release);
@@ -442,8 +440,8 @@ fn of_redo(error: redo::Error) -> Error {
         .hint("The WAL and the keeper's root key may be of different clusters.")
 }
 
-/// Reads every segment once, to check it and to know which slots are taken; values come
-/// into memory when they are needed.
+/// Reads every segment once, to validate it and to learn which slots are taken. Values are loaded
+/// on demand.
 fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
     let began = std::time::Instant::now();
     let mut segments = 0u64;
@@ -505,7 +503,8 @@ fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Erro
     Ok(())
 }
 
-/// Puts back a part of a run; how many of its values were of a column that is no more.
+/// Restores a part of a run. Returns how many of its values belong to a column that no longer
+/// exists.
 fn redo_run(store: &Store, run: &redo::Run<'_>, part: Range<u64>) -> Result<u64, Error> {
     let first = Fid(part.start);
     let (before, count) = (part.start - run.first, part.end - part.start);

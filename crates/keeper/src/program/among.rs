@@ -1,7 +1,7 @@
-//! Membership: whether a value equals one of a list, as `= ANY` has it, for many rows at once.
+//! List membership: whether a value equals an element of a list, as in `= ANY`, for many rows.
 //!
-//! Invariants: what comes out is what OR over the elements gives, NULL included; a failure of the
-//! list counts for the rows that none of its values decides.
+//! Invariants: the result is that of OR over the elements, including NULL; a failure of the list
+//! counts for rows that none of its values decides.
 
 use super::column::{Column, Data};
 use super::rowform::encode_row;
@@ -10,7 +10,7 @@ use super::vector::Meter;
 use crate::fail::Failure;
 use contract::TypeCode;
 
-/// Whether equal values of two types have one form.
+/// Whether equal values of two types have the same row form.
 pub fn comparable(a: TypeCode, b: TypeCode) -> bool {
     use TypeCode::{Float4, Float8, Int2, Int4, Int8};
     let whole = |t| matches!(t, Int2 | Int4 | Int8);
@@ -18,7 +18,7 @@ pub fn comparable(a: TypeCode, b: TypeCode) -> bool {
     a == b || (whole(a) && whole(b)) || (float(a) && float(b))
 }
 
-/// A list that values are sought in.
+/// A list prepared for lookups.
 struct Sought<'a> {
     forms: Strings,
     failure: Option<&'a Failure>,
@@ -48,7 +48,7 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// For each row whether its value is in the list.
+/// For each row, whether its value is in the list.
 pub fn among(
     value: &Column,
     list: &Column,

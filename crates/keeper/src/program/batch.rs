@@ -1,8 +1,8 @@
-//! Registered programs over a batch of encoded columns, a part at a time. Several
-//! programs share the columns; each part of a column is read once.
+//! Registered programs over a batch of encoded columns, processed in parts. Several programs share
+//! the columns, and each part of a column is loaded once.
 //!
-//! Invariant: what is told of a failure is the first row that has one, and in it the
-//! first program's: where PostgreSQL, row by row, would have come to it.
+//! Invariant: the failure reported is that of the first failing row, and within it that of the
+//! first program, which is the one that PostgreSQL would have reached row by row.
 
 use super::check::{Program, Use};
 use super::column::Column;
@@ -18,15 +18,15 @@ use store::Label;
 
 /// A batch.
 pub struct Wide<'a> {
-    /// What is evaluated.
+    /// The programs to evaluate.
     pub programs: &'a [Arc<Program>],
-    /// Over what.
+    /// Their input columns.
     pub columns: &'a [Encoded<'a>],
     /// Number of rows.
     pub rows: usize,
 }
 
-/// The first row that failed, and why.
+/// The first row that failed, and its failure.
 pub type FirstFailure = Option<(usize, Failure)>;
 
 impl Wide<'_> {
@@ -48,7 +48,7 @@ impl Wide<'_> {
         Ok(())
     }
 
-    /// Evaluates part by part; `take` gets each program's column, number and rows.
+    /// Evaluates part by part. `take` receives each program's column, its number and the rows.
     fn each(
         &self,
         tools: Tools<'_>,
@@ -96,9 +96,9 @@ impl Wide<'_> {
         Ok(())
     }
 
-    /// Evaluates the first program, and appends what is declassified: up to the first
-    /// row that failed, or, when `wanted` is not 0, up to the row with which so many
-    /// booleans are true. Gives the number of these rows, and why the next one failed.
+    /// Evaluates the first program and appends the declassified results, up to the first row that
+    /// failed or, if `wanted` is not 0, up to the row where so many booleans are true. Returns the
+    /// number of these rows, and why the next one failed.
     pub fn declassify(
         &self,
         tools: Tools<'_>,
@@ -129,8 +129,8 @@ impl Wide<'_> {
         Ok((done, failed))
     }
 
-    /// Evaluates the first program, and has the groups decided by it: as many as are wanted,
-    /// or those before the first that failed. Gives their number, and why the next one failed.
+    /// Evaluates the first program and decides groups by it, as many as are wanted or those before
+    /// the first that failed. Returns their number, and why the next one failed.
     pub fn declassify_groups(
         &self,
         tools: Tools<'_>,
@@ -144,8 +144,8 @@ impl Wide<'_> {
         Ok((groups.done, groups.failed))
     }
 
-    /// Counts what was declassified: so many booleans. Rows of a column that come to nothing
-    /// reveal nothing.
+    /// Counts what was declassified, as a number of booleans. Rows of a column that were not
+    /// reached disclose nothing.
     fn count(&self, tools: Tools<'_>, touched: &Touched, done: usize) {
         let Some(program) = self.programs.first() else {
             return;
@@ -157,8 +157,8 @@ impl Wide<'_> {
         }
     }
 
-    /// Evaluates, and stores the results of each program in consecutive slots. Gives
-    /// which rows are NULL, too, by program.
+    /// Evaluates, and stores the results of each program in consecutive slots. Also returns which
+    /// rows are NULL, by program.
     pub fn store(
         &self,
         tools: Tools<'_>,
@@ -186,12 +186,12 @@ impl Wide<'_> {
     }
 }
 
-/// Which results of a program are NULL.
+/// The NULL results of a program.
 #[derive(Default)]
 pub struct Nulls {
-    /// How many.
+    /// Their number.
     pub count: u32,
-    /// For each row 1 if it is; empty if none is.
+    /// 1 for each row that is NULL; empty if none is.
     pub rows: Vec<u8>,
 }
 
@@ -211,8 +211,8 @@ impl Nulls {
     }
 }
 
-/// How many booleans there are up to the one with which `left` of them are true; counts
-/// `left` down by those that are.
+/// Number of booleans up to the one that makes `left` of them true; decrements `left` by those that
+/// are true.
 fn up_to_true(booleans: Option<&[u8]>, left: &mut usize) -> Option<usize> {
     for (row, boolean) in booleans.unwrap_or_default().iter().enumerate() {
         *left -= usize::from(*boolean == 1);

@@ -1,8 +1,7 @@
-//! Type check: the one place where it is decided what a program can declassify
-//! (design, section 7).
+//! Type check: the single place that decides what a program can declassify (design, section 7).
 //!
-//! Invariant: every element of a [`Program`]'s stack has a known kind, and the
-//! result is exactly one of them. Evaluation relies on it.
+//! Invariant: every element of a [`Program`]'s stack has a known kind, and exactly one element
+//! remains as the result. Evaluation relies on this.
 
 use super::among::comparable;
 use super::parse::{Instruction, Parts, parse};
@@ -14,12 +13,12 @@ use contract::{Fid, OpResult, TypeCode};
 use grant::family;
 use values::Error;
 
-/// What an element of the stack is.
+/// The kind of a stack element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A protected value of a type.
     Value(TypeCode),
-    /// NULL, of whatever type is wanted.
+    /// NULL of any type.
     Null,
     /// A boolean that may be declassified.
     Bool,
@@ -32,7 +31,7 @@ pub enum Kind {
 /// How a program uses an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// It does not look at it.
+    /// Not at all.
     Not,
     /// As a value for each row.
     Value,
@@ -40,22 +39,22 @@ pub enum Use {
     List,
 }
 
-/// A program whose parts fit together.
+/// A program that passed the type check.
 #[derive(Debug)]
 pub struct Program {
-    /// Types of the input columns, as stored; none for plain booleans.
+    /// Types of the input columns, as stored; `None` for plain booleans.
     pub inputs: Vec<Option<TypeCode>>,
     /// How it uses each of them.
     pub uses: Vec<Use>,
-    /// Constants and their types; none for NULL.
+    /// Constants and their types; `None` for NULL.
     pub constants: Vec<(Fid, Option<TypeCode>)>,
     /// Instructions.
     pub code: Vec<Instruction>,
-    /// What it gives back.
+    /// Kind of the result.
     pub result: OpResult,
-    /// Type of the value that it gives back, where it is one and no NULL.
+    /// Type of the result, if it is a value and not NULL.
     pub value: Option<TypeCode>,
-    /// What kinds of operations it does, as grants have them.
+    /// The kinds of operations that it performs, in terms of grants.
     pub families: u8,
 }
 
@@ -74,14 +73,14 @@ struct Checker<'a> {
 }
 
 impl Program {
-    /// Whether it looks at an input.
+    /// Whether it uses an input.
     pub fn uses(&self, input: usize) -> bool {
         let named = |i: &Instruction| i.code == code::INPUT && usize::from(i.operand) == input;
         self.code.iter().any(named)
     }
 
-    /// Parses and checks a program. `type_of` tells the type of the value under a
-    /// FID; none for NULL.
+    /// Parses and checks a program. `type_of` returns the type of the value under a FID; `None` for
+    /// NULL.
     pub fn new(
         program: &wire::Program<'_>,
         table: &Table,
@@ -153,7 +152,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Sees to it that an element is a value of a type.
+    /// Requires an element to be a value of a type.
     fn expect(&mut self, kind: Kind, want: TypeCode) -> Result<(), Error> {
         match kind {
             Kind::Null => Ok(()),
@@ -164,7 +163,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Booleans of either kind.
+    /// Requires a boolean, protected or declassifiable.
     fn pop_truth(&mut self) -> Result<(), Error> {
         match self.pop()? {
             Kind::Bool => Ok(()),
@@ -220,7 +219,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of an input that is used so, and in no other way.
+    /// The type of an input, which must not be used in any other way.
     fn input(&mut self, number: usize, wanted: Use) -> Result<Option<TypeCode>, Error> {
         match (self.inputs.get(number), self.uses.get_mut(number)) {
             (Some(t), Some(used)) if *used == Use::Not || *used == wanted => {

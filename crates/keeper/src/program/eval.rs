@@ -1,5 +1,5 @@
-//! Evaluation of a program over a batch, a part of the batch at a time, so that
-//! intermediate results stay in the cache and their memory is bounded.
+//! Evaluation of a program over a batch. The batch is processed in parts, so that intermediate
+//! results stay in the CPU cache and memory is bounded.
 
 use super::among::among;
 use super::check::Program;
@@ -16,20 +16,20 @@ use std::rc::Rc;
 use store::{Entry, Label};
 use values::{Env, Numeric, Value};
 
-/// Rows of one part.
+/// Number of rows in a part.
 pub(super) const PART: usize = 1024;
 
-/// What is evaluated.
+/// The program to evaluate.
 #[derive(Clone, Copy)]
 pub enum Target<'a> {
-    /// A program of one instruction, with its immediate.
+    /// A single operation, with its immediate operand.
     One(&'a Operation, i32),
     /// A registered program.
     Program(&'a Program),
 }
 
 impl Target<'_> {
-    /// What comes out.
+    /// Kind of the result.
     pub fn result(&self) -> OpResult {
         match self {
             Target::One(operation, _) => operation.result(),
@@ -44,7 +44,7 @@ impl Target<'_> {
         }
     }
 
-    /// Type of an input; none for plain booleans, which this way cannot bring.
+    /// Type of an input; `None` for plain booleans, which are not possible here.
     fn input(&self, number: usize) -> Option<TypeCode> {
         match self {
             Target::One(operation, _) => operation.args.get(number).copied(),
@@ -56,7 +56,7 @@ impl Target<'_> {
 /// A batch: FIDs column by column.
 #[derive(Clone, Copy)]
 pub struct Batch<'a> {
-    /// What is evaluated.
+    /// The program to evaluate.
     pub target: Target<'a>,
     /// Columns × rows FIDs.
     pub fids: &'a [Fid],
@@ -64,26 +64,26 @@ pub struct Batch<'a> {
     pub rows: usize,
 }
 
-/// What a batch is evaluated with.
+/// The environment of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Tools<'a> {
-    /// What can be named.
+    /// The values that can be named.
     pub space: &'a Space,
     /// The session's settings.
     pub env: &'a Env,
-    /// What results are made of; 0: nobody asks.
+    /// Label of the results; 0: not tracked.
     pub label: Label,
 }
 
 impl<'a> Tools<'a> {
-    /// The same, with results of this label.
+    /// The same, with another label for results.
     pub fn labelled(self, label: Label) -> Tools<'a> {
         Tools { label, ..self }
     }
 }
 
 impl Batch<'_> {
-    /// The batch must have the columns that the target takes.
+    /// Checks that the batch has the columns that the target takes.
     pub fn check(&self) -> Result<(), values::Error> {
         let columns = self.target.arity();
         if matches!(self.target, Target::Program(program) if program.takes_lists()) {
@@ -130,8 +130,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Evaluates, and appends what is declassified to `out`. The first row's
-    /// failure is the failure of all.
+    /// Evaluates, and appends the declassified results to `out`. The failure of the first failing
+    /// row is returned for the whole batch.
     pub fn declassify(&self, tools: Tools<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         self.check()?;
         let mut touched = Touched::default();
@@ -154,8 +154,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Evaluates, and stores the results in consecutive slots. Rows that fail are
-    /// poisoned; the first of their failures that is new is given back.
+    /// Evaluates, and stores the results in consecutive slots. Rows that fail are poisoned. Returns
+    /// the first failure that was not reported before.
     pub fn store(&self, tools: Tools<'_>, first: Fid) -> Result<Option<Failure>, Failure> {
         self.check()?;
         let mut new = None;
@@ -171,7 +171,7 @@ impl Batch<'_> {
     }
 }
 
-/// Evaluates a program over a part: one column for each of its inputs, of its type.
+/// Evaluates a program over a part, given one column for each input.
 pub fn run(
     space: &Space,
     program: &Program,
@@ -190,7 +190,7 @@ pub fn run(
     run.all(program)
 }
 
-/// Stores a part's results; gives the first failure that is new.
+/// Stores a part's results. Returns the first failure that was not reported before.
 pub(super) fn store(
     space: &Space,
     column: &Column,
@@ -203,7 +203,7 @@ pub(super) fn store(
     window.mark(first, to - from, label)?;
     let new = column.failures.values().find(|f| !f.told).cloned();
     match &column.data {
-        // Nothing is NULL and nothing failed: the usual case.
+        // The common case: no NULLs and no failures.
         Data::Scaled(v, scale) if column.nulls.is_empty() && v.len() == to - from => {
             let entry = |v: &i64| Entry::Value(Value::Numeric(Numeric::from_scaled(*v, *scale)));
             window.set_all(first, v.iter().map(entry))?;
@@ -227,7 +227,7 @@ fn entry(column: &Column, row: usize) -> Entry {
     }
 }
 
-/// Writes what is declassified, with NULL as the contract has it.
+/// Writes declassified results, with NULL as the contract defines it.
 pub(super) fn write(column: &Column, rows: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
     const NULL: u8 = 2;
     let each = |out: &mut Vec<u8>, value: &dyn Fn(usize) -> u8| {
@@ -262,7 +262,7 @@ fn constants(space: &Space, program: &Program, meter: &Meter<'_>) -> Result<Vec<
     Ok(columns)
 }
 
-/// A column that is somewhere else, was computed, or lies in a local, too.
+/// A column that belongs to somebody else, was computed, or is also held by a local variable.
 enum Element<'a> {
     There(&'a Column),
     Made(Column),
@@ -278,7 +278,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The same column twice.
+    /// Duplicates a column.
     fn split(self) -> (Element<'a>, Element<'a>) {
         match self {
             Element::There(column) => (Element::There(column), Element::There(column)),
@@ -298,7 +298,7 @@ struct Run<'a> {
     context: Context<'a>,
 }
 
-/// The type check should have found it.
+/// The type check should have prevented this.
 fn unchecked() -> Failure {
     fail::internal("a program does not fit together").into()
 }
@@ -334,7 +334,7 @@ impl<'a> Run<'a> {
             Element::Shared(column) => {
                 Ok(Rc::try_unwrap(column).unwrap_or_else(|column| logic::copy(&column, self.rows)))
             }
-            // An input or constant that is the result by itself.
+            // An input or constant is itself the result.
             Element::There(column) => Ok(logic::copy(column, self.rows)),
         }
     }

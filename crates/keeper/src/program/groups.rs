@@ -1,33 +1,34 @@
-//! Which groups of rows pass: the pairs of a row of a semi or anti join.
+//! Decides which groups of rows pass: a group consists of the pairs of one outer row of a semijoin
+//! or antijoin.
 //!
-//! Invariant: a group is decided by its first row that is true, or that failed; rows after it
-//! count for nothing, as where PostgreSQL, row by row, would not have come to them.
+//! Invariant: a group is decided by its first row that is true or fails. Later rows do not count,
+//! since PostgreSQL would not have reached them row by row.
 
 use super::column::Column;
 use crate::fail::Failure;
 
-/// Groups that are being decided, row after row.
+/// Groups being decided, row by row.
 pub struct Groups<'a> {
-    /// Rows of those that are not decided yet.
+    /// Numbers of rows of the undecided groups.
     lengths: &'a [u32],
-    /// Whether those pass that have no row that is true.
+    /// Whether groups without a true row pass.
     none: bool,
-    /// Groups that may still be told of to pass.
+    /// Number of passing groups still to be reported.
     wanted: usize,
-    /// Rows of the first group that have been looked at.
+    /// Rows of the first group that have been examined.
     seen: u32,
     /// Whether one of them was true.
     found: bool,
     out: &'a mut Vec<u8>,
-    /// How many are decided.
+    /// Number of decided groups.
     pub done: usize,
     /// Why the next one failed.
     pub failed: Option<Failure>,
 }
 
 impl<'a> Groups<'a> {
-    /// Groups of so many rows each, and where a boolean shall be appended for each of them, up to
-    /// the one with which so many are `wanted` (0: all) that pass.
+    /// Groups with these numbers of rows. A boolean is appended to `out` for each, up to the one
+    /// that makes `wanted` (0: all) groups pass.
     pub fn new(lengths: &'a [u32], none: bool, wanted: usize, out: &'a mut Vec<u8>) -> Groups<'a> {
         let mut groups = Groups {
             lengths,
@@ -43,7 +44,7 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// Decides those that have had all their rows.
+    /// Decides groups whose rows have all been examined.
     fn decide(&mut self) {
         while let [length, later @ ..] = self.lengths
             && *length == self.seen
@@ -57,7 +58,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Looks at the next rows. False: no more are needed.
+    /// Examines the next rows. Returns false if no more are needed.
     pub fn take(&mut self, column: &Column, rows: usize) -> bool {
         for row in 0..rows {
             if self.wanted == 0 {

@@ -1,7 +1,7 @@
-//! What a program does with booleans and NULL: AND, OR, NOT, IS NULL, SELECT.
+//! Operations on booleans and NULL: AND, OR, NOT, IS NULL, SELECT.
 //!
-//! Invariant: a failure counts only where PostgreSQL, which goes from left to
-//! right and stops when it knows, would have come to it.
+//! Invariant: a failure counts only if PostgreSQL, which evaluates from left to right and stops
+//! early, would have reached it.
 
 use super::column::{Column, Data};
 use crate::fail::Failure;
@@ -9,7 +9,7 @@ use contract::TypeCode;
 use contract::message::program;
 use store::Scalar;
 
-/// What a row of a boolean column holds.
+/// The contents of a row in a boolean column.
 #[derive(Clone, Copy)]
 enum Truth<'a> {
     Known(bool),
@@ -36,7 +36,7 @@ fn booleans(rows: usize) -> Column {
     Column::of(TypeCode::Bool, Data::Bool(Vec::with_capacity(rows)))
 }
 
-/// AND or OR; `decides` is the operand that decides alone.
+/// AND or OR; `decides` is the operand value that determines the result alone.
 pub fn connect(code: u8, a: &Column, b: &Column, rows: usize) -> Column {
     let decides = code == program::OR;
     let rows = length(&[a, b], rows);
@@ -57,7 +57,7 @@ pub fn connect(code: u8, a: &Column, b: &Column, rows: usize) -> Column {
     out
 }
 
-/// Where nothing is NULL and nothing failed.
+/// Fast path without NULLs and failures.
 fn connect_plain(decides: bool, a: &Column, b: &Column, rows: usize) -> Option<Column> {
     let (Data::Bool(x), Data::Bool(y)) = (&a.data, &b.data) else {
         return None;
@@ -86,7 +86,7 @@ pub fn not(a: &Column) -> Column {
     out
 }
 
-/// Whether it is true: NULL is not.
+/// Whether it is true, which NULL is not.
 pub fn holds(a: &Column) -> Column {
     if let Data::Bool(v) = &a.data
         && a.failures.is_empty()
@@ -111,7 +111,7 @@ pub fn holds(a: &Column) -> Column {
     out
 }
 
-/// Booleans that the database knows: 0, 1, or 2 for NULL.
+/// Booleans known to the database: 0, 1, or 2 for NULL.
 pub fn known(bytes: &[u8]) -> Column {
     let mut out = booleans(bytes.len());
     for byte in bytes {
@@ -135,11 +135,11 @@ pub fn is_null(a: &Column) -> Column {
     out
 }
 
-/// For each row the value of `yes` where the condition is true, else of `no`.
-/// What failed in the other one does not count.
+/// For each row, the value of `yes` if the condition is true, otherwise that of `no`. Failures of
+/// the other one do not count.
 pub fn select(condition: &Column, yes: &Column, no: &Column, rows: usize) -> Column {
     let rows = length(&[condition, yes, no], rows);
-    // A constant NULL has no type of its own.
+    // A constant NULL has no type.
     let shape = if yes.is_constant() && yes.is_null(0) {
         no
     } else {
@@ -160,7 +160,7 @@ pub fn select(condition: &Column, yes: &Column, no: &Column, rows: usize) -> Col
     out
 }
 
-/// A column as it is, with an element for each row.
+/// A copy of a column with an element for each row.
 pub fn copy(column: &Column, rows: usize) -> Column {
     let mut out = Column::of(column.t, like(column, rows));
     for row in 0..rows {

@@ -1,11 +1,10 @@
-//! Programs: what they are ([`parse`]), that they fit together ([`check`]), and
-//! their evaluation, by one row ([`scalar`]) or in vectors ([`eval`], [`vector`],
-//! [`logic`]), and the form of a row for look-ups ([`rowform`], [`strings`]). Operations
-//! themselves are in crate `values`; here are fast paths for the frequent ones, which give up
-//! where anything is unusual.
+//! Programs: parsing ([`parse`]), type check ([`check`]), evaluation of single rows ([`scalar`])
+//! and of vectors ([`eval`], [`vector`], [`logic`]), and the form of a row for lookups
+//! ([`rowform`], [`strings`]). The operations themselves are in crate `values`; the fast paths here
+//! for frequent ones leave unusual cases to it.
 //!
-//! Invariants: a result is a FID or one declassified kind, as the type check found
-//! it; whatever a fast path computes is what `values` computes.
+//! Invariants: a result is a FID or of one declassified kind, as determined by the type check; a
+//! fast path computes the same as `values`.
 
 mod among;
 pub mod batch;

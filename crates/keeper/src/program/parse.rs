@@ -1,5 +1,5 @@
-//! From a program in a message to its parts ([`contract::message::program`]).
-//! Nothing is known yet about whether the parts fit together.
+//! Splits a program in a message ([`contract::message::program`]) into its parts. Whether the parts
+//! fit together is not checked here.
 
 use crate::fail;
 use contract::message::program::INSTRUCTIONS_MAX;
@@ -12,7 +12,7 @@ pub use contract::message::table::Instruction;
 /// The parts of a program.
 #[derive(Debug)]
 pub struct Parts {
-    /// Types of the input columns, as stored; none for plain booleans.
+    /// Types of the input columns, as stored; `None` for plain booleans.
     pub inputs: Vec<Option<TypeCode>>,
     /// Constants.
     pub constants: Vec<Fid>,
@@ -20,10 +20,10 @@ pub struct Parts {
     pub code: Vec<Instruction>,
 }
 
-/// Constants that one program may have.
+/// Maximum number of constants in a program.
 const CONSTANTS_MAX: usize = 1024;
 
-/// Takes a program apart.
+/// Decodes a program.
 pub fn parse(program: &table::Program<'_>) -> Result<Parts, Error> {
     let (inputs, constants) = (program.types.len(), program.values.len());
     if inputs > COLUMNS_MAX || constants > CONSTANTS_MAX || program.code.len() > INSTRUCTIONS_MAX {

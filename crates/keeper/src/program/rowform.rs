@@ -1,18 +1,18 @@
-//! The form of a row: a byte string that is the same for equal values, one for all columns of a
-//! row, so that looking a row up among others allocates nothing.
+//! The form of a row: a byte string that is the same for equal values, covering all columns of a
+//! row, so that looking up a row allocates nothing.
 //!
-//! Invariant: equal values, as PostgreSQL has it (NULL equals NULL, 1.0 equals 1.00, char(n)
-//! without its blanks), have one form, and others another.
+//! Invariant: values that are equal in PostgreSQL (NULL equals NULL, 1.0 equals 1.00, char(n)
+//! without trailing blanks) have the same form, and other values have different ones.
 
 use super::column::{Column, Data, string};
 use contract::TypeCode;
 use store::Scalar;
 use values::Value;
 
-/// Strings up to this length are one word.
+/// Strings up to this length fit into a word.
 const SHORT: usize = 7;
 
-/// A short string as a word: its length in the highest byte.
+/// A short string as a word, with its length in the highest byte.
 #[inline]
 fn short(bytes: &[u8]) -> Option<u64> {
     if bytes.len() > SHORT {
@@ -44,7 +44,7 @@ fn without_padding(t: TypeCode, bytes: &[u8]) -> &[u8] {
     bytes.get(..bytes.len() - blanks).unwrap_or(bytes)
 }
 
-/// Appends the form of a value, from which its end is known.
+/// Appends the self-delimiting form of a value.
 pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
     match scalar {
         Scalar::Int(v) => out.extend_from_slice(&v.to_le_bytes()),
@@ -71,7 +71,7 @@ pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
             encode_reduced(v, scale, out);
         }
         Scalar::Numeric(n) => {
-            // Those that have the other form must not come with this one.
+            // A value that has the reduced form must not have this one.
             if let Some((v, scale)) = n.reduced() {
                 return encode_reduced(v, scale, out);
             }
@@ -92,7 +92,7 @@ fn encode_reduced(v: i64, scale: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&scale.to_le_bytes());
 }
 
-/// Appends the form of a row of a column; false, and nothing, if it is NULL.
+/// Appends the form of a row in a column. Returns false and appends nothing for NULL.
 pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
     if let Data::Bool(_) = column.data {
         return encode_word(truth_word(column, row), out);
@@ -106,13 +106,13 @@ pub fn encode_row(column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// The word of a truth, as of a raw value; none for NULL.
+/// A truth value as a raw value; `None` for NULL.
 #[inline]
 pub fn truth_word(column: &Column, row: usize) -> Option<u64> {
     (!column.is_null(row)).then(|| u64::from(column.truth(row)))
 }
 
-/// Appends a word; false, and nothing, for NULL.
+/// Appends a word. Returns false and appends nothing for NULL.
 pub fn encode_word(word: Option<u64>, out: &mut Vec<u8>) -> bool {
     match word {
         Some(v) => {
@@ -123,12 +123,12 @@ pub fn encode_word(word: Option<u64>, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// The form of a row of columns, in room that is used again.
+/// The form of a row, in a reusable buffer.
 #[derive(Default)]
 pub struct RowForm(Vec<u8>);
 
 impl RowForm {
-    /// The same for rows that are equal, NULLs included; and whether some column is NULL.
+    /// The form of a row, equal for equal rows including NULLs; and whether any column is NULL.
     pub fn of(&mut self, columns: &[&Column], row: usize) -> (&[u8], bool) {
         let form = &mut self.0;
         form.clear();
@@ -144,20 +144,19 @@ impl RowForm {
     }
 }
 
-/// Bytes of the words that say which keys are NULL.
+/// Size of the words that tell which keys are NULL.
 pub fn head_bytes(keys: usize) -> usize {
     keys.div_ceil(64) * 8
 }
 
-/// Notes in the head of a form that a key is NULL.
+/// Marks a key as NULL in the head of a form.
 pub fn mark_null(form: &mut [u8], key: usize) {
     if let Some(byte) = form.get_mut(key / 8) {
         *byte |= 1 << (key % 8);
     }
 }
 
-/// Writes a word into each row; false if `word` has none that is neither a word nor
-/// NULL.
+/// Writes a word into each row. Returns false if `word` fails for a row that is not NULL.
 #[inline]
 pub fn put_words<'f>(
     rows: impl Iterator<Item = &'f mut [u8]>,
@@ -179,7 +178,7 @@ pub fn put_words<'f>(
     true
 }
 
-/// Writes a column into each row, one word each; false where a value is not one word.
+/// Writes a column into each row, one word each. Returns false if a value is not a single word.
 pub fn column_words<'f>(
     rows: impl Iterator<Item = &'f mut [u8]>,
     at: usize,

@@ -1,5 +1,5 @@
-//! One row: fast paths over values where they lie. `None` means "not here": the
-//! caller asks crate `values`.
+//! Single rows: fast paths over stored values. `None` means that the caller must use crate
+//! `values`.
 
 use crate::signatures::{Kernel, Operation};
 use contract::{Op, TypeCode};
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use store::Scalar;
 use values::{Numeric, Value};
 
-/// What a comparison with this order gives; `None` for other operations.
+/// The result of a comparison with this order; `None` for other operations.
 #[inline]
 pub fn holds(op: Op, order: Ordering) -> Option<bool> {
     Some(match op {
@@ -21,20 +21,20 @@ pub fn holds(op: Op, order: Ordering) -> Option<bool> {
     })
 }
 
-/// PostgreSQL's order of floats: NaN equals itself and is above everything.
+/// PostgreSQL's order of floats: NaN equals NaN and is greater than everything else.
 #[inline]
 pub fn order_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b)
         .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// 10^n as far as it fits.
+/// 10^n, unless it overflows.
 #[inline]
 pub fn power(n: u16) -> Option<i64> {
     10i64.checked_pow(u32::from(n))
 }
 
-/// The order of two whole numbers of different scales.
+/// The order of two integers with different scales.
 fn order_scaled(a: i64, sa: u16, b: i64, sb: u16) -> Option<Ordering> {
     let up = |v: i64, by: u16| Some(i128::from(v) * i128::from(power(by)?));
     Some(match sa.cmp(&sb) {
@@ -44,7 +44,7 @@ fn order_scaled(a: i64, sa: u16, b: i64, sb: u16) -> Option<Ordering> {
     })
 }
 
-/// A string without the blanks at its end.
+/// A string without trailing blanks.
 pub fn without_blanks(bytes: &[u8]) -> &[u8] {
     let blanks = bytes.iter().rev().take_while(|b| **b == b' ').count();
     bytes.get(..bytes.len() - blanks).unwrap_or(bytes)
@@ -68,7 +68,7 @@ pub fn order(kernel: Kernel, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Ordering>
     }
 }
 
-/// The result of an integer operation, if it is in the range of `ret`.
+/// The result of an integer operation, if it is within the range of `ret`.
 #[inline]
 pub fn integer(op: Op, ret: TypeCode, a: i64, b: i64) -> Option<i64> {
     let v = match op {
@@ -86,10 +86,10 @@ pub fn integer(op: Op, ret: TypeCode, a: i64, b: i64) -> Option<i64> {
     fits.then_some(v)
 }
 
-/// Days that are surely a date and surely no infinity.
+/// Number of days that is certainly a valid date and not infinity.
 const DAYS_MAX: i64 = 700_000;
 
-/// The timestamp at which an ordinary date begins.
+/// The timestamp at the start of an ordinary date.
 #[inline]
 pub fn midnight(days: i64) -> Option<i64> {
     (-DAYS_MAX..=DAYS_MAX)
@@ -97,7 +97,7 @@ pub fn midnight(days: i64) -> Option<i64> {
         .then_some(days * 86_400_000_000)
 }
 
-/// The result of an operation on dates and days, if all are ordinary.
+/// The result of an operation on dates and days, if all of them are ordinary.
 #[inline]
 pub fn days(op: Op, a: i64, b: i64) -> Option<i64> {
     let v = match op {
@@ -109,7 +109,7 @@ pub fn days(op: Op, a: i64, b: i64) -> Option<i64> {
     (ordinary(a) && ordinary(b) && ordinary(v)).then_some(v)
 }
 
-/// The result of an operation on numbers with a decimal point, if all fits.
+/// The result of an operation on decimals, unless it overflows.
 #[inline]
 pub fn scaled(op: Op, a: i64, sa: u16, b: i64, sb: u16) -> Option<(i64, u16)> {
     if op == Op::Mul {
@@ -127,18 +127,18 @@ pub fn scaled(op: Op, a: i64, sa: u16, b: i64, sb: u16) -> Option<(i64, u16)> {
     Some((v, scale))
 }
 
-/// Products of larger scale may be rounded: not here.
+/// Products of larger scale may be rounded, so they are left to `values`.
 const SCALE_MAX: u16 = 1000;
 
-/// The result of a floating-point operation, unless it over- or underflows or an
-/// operand is special.
+/// The result of a floating-point operation, unless it over- or underflows or an operand is
+/// special.
 #[inline]
 pub fn float(op: Op, ret: TypeCode, a: f64, b: f64) -> Option<f64> {
     let v = match ret {
         TypeCode::Float4 => f64::from(operate(op, a as f32, b as f32)?),
         _ => operate(op, a, b)?,
     };
-    // Zero may be an underflow of a product or quotient; let the other path tell.
+    // Zero may be an underflow of a product or quotient, so leave it to `values`.
     let sure = v.is_finite() && (v != 0.0 || matches!(op, Op::Add | Op::Sub));
     (sure && a.is_finite() && b.is_finite()).then_some(v)
 }
@@ -159,7 +159,7 @@ where
     })
 }
 
-/// The value that an operation on two integers gives, by its fast path.
+/// The result of an operation on two integers, by its fast path.
 #[inline]
 pub fn whole(operation: &Operation, a: i64, b: i64) -> Option<Value> {
     let ret = operation.ret?;
@@ -171,7 +171,7 @@ pub fn whole(operation: &Operation, a: i64, b: i64) -> Option<Value> {
     Scalar::Int(v).to_value(ret)
 }
 
-/// The value that an operation on two values gives, by its fast path.
+/// The result of an operation on two values, by its fast path.
 #[inline]
 pub fn apply(operation: &Operation, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Value> {
     let ret = operation.ret?;

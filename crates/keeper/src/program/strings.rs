@@ -1,11 +1,12 @@
-//! A set of byte strings, numbered in the order of arrival: the forms of groups' keys, and of
-//! values that count once. Knows nothing of what they are forms of.
+//! A set of byte strings, numbered in order of arrival: the forms of groups' keys, and of values
+//! that count once. Their meaning is unknown here.
 //!
-//! Invariant: equal strings have one number; who chooses the strings does not know which collide.
+//! Invariant: equal strings have the same number; whoever chooses the strings cannot predict
+//! collisions.
 
 /// A set of byte strings, numbered in the order of arrival.
 pub struct Strings {
-    /// Number + 1 of a string, by its hash; 0 where there is none.
+    /// Number + 1 of a string, by its hash; 0 if the place is empty.
     places: Vec<u32>,
     hashes: Vec<u64>,
     bytes: Vec<u8>,
@@ -13,7 +14,7 @@ pub struct Strings {
     seed: u64,
 }
 
-/// What a string takes besides its bytes, with room for growth.
+/// Memory per string in addition to its bytes, with room for growth.
 const STRING_BYTES: usize = 48;
 const PLACES_MIN: usize = 64;
 
@@ -25,7 +26,7 @@ impl Default for Strings {
             hashes: Vec::new(),
             bytes: Vec::new(),
             ends: Vec::new(),
-            // Values come from clients: nobody shall know what collides.
+            // Values come from clients, who must not be able to predict collisions.
             seed: std::hash::RandomState::new().hash_one(0u8),
         }
     }
@@ -101,7 +102,7 @@ impl Strings {
         }
     }
 
-    /// Adds a string that is not there; its number.
+    /// Adds a new string and returns its number.
     pub fn add(&mut self, hash: u64, string: &[u8]) -> u32 {
         let number = self.ends.len() as u32;
         self.bytes.extend_from_slice(string);
@@ -121,7 +122,7 @@ impl Strings {
     fn place(&mut self, number: u32) {
         let mask = self.places.len() - 1;
         let mut at = self.hashes.get(number as usize).copied().unwrap_or(0) as usize & mask;
-        // There is always an empty place: no more than half are taken.
+        // There is always an empty place, since at most half are taken.
         while self.places.get(at).is_some_and(|p| *p != 0) {
             at = (at + 1) & mask;
         }
@@ -130,7 +131,7 @@ impl Strings {
         }
     }
 
-    /// What adding a string will take, with room for growth.
+    /// Memory needed for a new string, with room for growth.
     pub fn cost(&self, string: &[u8]) -> usize {
         STRING_BYTES + 2 * string.len()
     }

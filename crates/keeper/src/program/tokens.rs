@@ -1,10 +1,10 @@
-//! Tokens of rows: by them PostgreSQL joins and groups what it cannot read.
+//! Tokens of rows, by which PostgreSQL joins and groups what it cannot read.
 //!
-//! A token is a keyed hash of the form that equal rows have in common, so nothing is kept
-//! from one batch to the next, however many rows there are.
+//! A token is a keyed hash of the form that equal rows share, so nothing is kept from one batch to
+//! the next, however many rows there are.
 //!
-//! Invariant: rows that are equal, as PostgreSQL has it, have one token; others do not, up to
-//! a chance that can be neglected ([`values::token`]); zeros stand for NULL only.
+//! Invariant: rows that are equal in PostgreSQL have the same token; other rows have different
+//! ones, except with negligible probability ([`values::token`]); zeros stand for NULL only.
 
 use super::column::Column;
 use super::encoded::Encoded;
@@ -16,15 +16,15 @@ use crate::fail::Failure;
 use contract::message::token::BYTES;
 use contract::{OpResult, TypeCode};
 
-/// Rows of a batch that get tokens.
+/// The rows of a batch that get tokens.
 pub struct Tokens<'a> {
     /// Types of the columns.
     pub types: &'a [TypeCode],
-    /// As many columns.
+    /// The columns.
     pub columns: &'a [Encoded<'a>],
     /// Number of rows.
     pub rows: usize,
-    /// What the tokens are for: those of two numbers do not compare.
+    /// Purpose of the tokens; those with different numbers cannot be compared.
     pub number: u64,
     /// Whether NULL equals NULL.
     pub nulls_equal: bool,
@@ -33,8 +33,8 @@ pub struct Tokens<'a> {
 }
 
 impl Tokens<'_> {
-    /// Appends the tokens of all rows, or of those before the first that failed. Gives their
-    /// number, and why the next one failed.
+    /// Appends the tokens of all rows before the first that failed. Returns their number, and why
+    /// the next one failed.
     pub fn declassify(
         &self,
         tools: Tools<'_>,

@@ -1,10 +1,10 @@
-//! One key column of a set of rows, in a form that sorts fast: where the type
-//! allows it a whole number whose order is that of the values.
+//! One key column of a set of rows, in a form that sorts fast: if the type permits, integers with
+//! the order of the values.
 //!
-//! Does not know where values come from, nor directions: the caller reverses.
+//! Directions are handled by the caller.
 //!
-//! Invariant: two rows compare here as crate `values` compares their values; the
-//! elements of NULL rows mean nothing.
+//! Invariant: two rows compare like their values in crate `values`; the elements of NULL rows are
+//! meaningless.
 
 use crate::program::column::{Column, Data, string};
 use crate::program::scalar::without_blanks;
@@ -12,21 +12,21 @@ use contract::TypeCode;
 use std::cmp::Ordering;
 use values::{Env, Numeric, Value};
 
-/// Values of a column, as they are compared.
+/// The values of a column in comparable form.
 pub enum Elements {
     /// Nothing yet.
     Empty,
-    /// Whole numbers in the order of the values.
+    /// Integers in the order of the values.
     Whole(Vec<u64>),
-    /// The same of numerics of one scale.
+    /// The same for numerics of one scale.
     Scaled(Vec<u64>, u16),
-    /// Strings, one after the other, and where each ends.
+    /// Concatenated strings, and where each ends.
     Bytes(Vec<u8>, Vec<usize>),
     /// Anything else.
     Values(Vec<Value>),
 }
 
-/// Flips the sign: order of `i64` as order of `u64`.
+/// Flips the sign bit: the order of `i64` becomes that of `u64`.
 fn whole(v: i64) -> u64 {
     (v as u64) ^ (1 << 63)
 }
@@ -35,7 +35,7 @@ fn signed(v: u64) -> i64 {
     (v ^ (1 << 63)) as i64
 }
 
-/// PostgreSQL's order of floats: -0 is 0, NaN is above everything.
+/// PostgreSQL's order of floats: -0 equals 0, NaN is greater than everything else.
 fn float(v: f64) -> u64 {
     if v.is_nan() {
         return u64::MAX;
@@ -48,7 +48,7 @@ fn float(v: f64) -> u64 {
     }
 }
 
-/// The first bytes of a string, as a number of the same order.
+/// The first bytes of a string, as a number with the same order.
 pub fn prefix(bytes: &[u8]) -> u64 {
     let mut head = [0; 8];
     for (to, from) in head.iter_mut().zip(bytes) {
@@ -58,7 +58,7 @@ pub fn prefix(bytes: &[u8]) -> u64 {
 }
 
 impl Elements {
-    /// Bytes held.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Elements::Empty => 0,
@@ -68,7 +68,7 @@ impl Elements {
         }
     }
 
-    /// Appends numbers that the database knows.
+    /// Appends numbers known to the database.
     pub fn push_numbers(&mut self, numbers: impl Iterator<Item = u64>) {
         if matches!(self, Elements::Empty) {
             *self = Elements::Whole(Vec::new());
@@ -124,7 +124,7 @@ impl Elements {
         }
     }
 
-    /// Numerics of another scale came.
+    /// Switches representation because numerics have different scales.
     fn generalise(&mut self) {
         if let Elements::Scaled(v, scale) = self {
             let scale = *scale;
@@ -149,8 +149,7 @@ impl Elements {
         }
     }
 
-    /// Sorts row numbers of rows that are not NULL; equal rows stay in the order of
-    /// their numbers.
+    /// Sorts row numbers of rows that are not NULL; the sort is stable.
     pub fn sort(&self, rows: &mut [u32], descending: bool, env: &Env) {
         let turn = |order: Ordering| if descending { order.reverse() } else { order };
         match self {
@@ -185,7 +184,7 @@ impl Elements {
     }
 }
 
-/// Bytes that a value of the set takes beside the element itself.
+/// Heap size of the values in addition to their elements.
 pub fn beside(column: &Column) -> usize {
     match &column.data {
         Data::Values(v) => v.iter().map(Value::heap_bytes).sum(),

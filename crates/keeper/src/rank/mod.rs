@@ -1,12 +1,12 @@
-//! Rows that shall be ranked: their key columns, gathered by the batch, and the
-//! dense ranks that follow from their order; the column in which neighbours differ, if wanted.
+//! Rows to be ranked: their key columns, collected in batches, and the dense ranks that follow from
+//! their order; if wanted, also the column in which neighbours differ.
 //!
-//! Knows no messages and no policy.
+//! Messages and policy are unknown here.
 //!
-//! Invariants: what a set holds is charged to its session until it goes; ranks say
-//! how rows compare and nothing else: equal rows have equal ranks, and ranks have
-//! no gaps that could tell how far apart values are. Steps say where comparing two rows, column
-//! by column, comes to its end.
+//! Invariants: the contents of a set are charged to its session until it is dropped; ranks disclose
+//! how rows compare and nothing else: equal rows have equal ranks, and there are no gaps that could
+//! tell how far apart values are. A step is the column where the column-wise comparison of two
+//! neighbours ends.
 
 mod keys;
 
@@ -20,14 +20,14 @@ use std::sync::Arc;
 use store::Budget;
 use values::{Env, Error};
 
-/// What a key column is, and how it is ordered.
+/// A key column and its ordering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
-    /// Type of its values; `None` for numbers that the database knows.
+    /// Type of its values; `None` for numbers known to the database.
     pub t: Option<TypeCode>,
-    /// The largest first.
+    /// Whether the order is descending.
     pub descending: bool,
-    /// NULL before all values.
+    /// Whether NULL precedes all values.
     pub nulls_first: bool,
 }
 
@@ -35,9 +35,9 @@ pub struct Key {
 pub struct KeyColumn {
     key: Key,
     elements: Elements,
-    /// Which rows are NULL; none if it is empty.
+    /// Which rows are NULL; empty if none is.
     nulls: Vec<bool>,
-    /// The column that all its rows are of, for a session without a client.
+    /// The column that all its rows belong to, for a session without a client.
     pub partition: Option<u32>,
 }
 
@@ -51,16 +51,16 @@ pub struct Set {
 
 /// The order of rows.
 pub struct Ranks {
-    /// For each row its rank.
+    /// The rank of each row.
     pub ranks: Vec<u32>,
-    /// For each rank the first column in which it differs from the one before.
+    /// For each rank, the first column in which it differs from the previous one.
     pub steps: Vec<u8>,
 }
 
-/// A row that equals the one before it.
+/// Marks a row that equals the previous one.
 const SAME: u8 = u8::MAX;
 
-/// Bytes a row takes while ranks are made.
+/// Temporary memory per row during ranking, in bytes.
 const WORK_BYTES: usize = 32;
 
 impl KeyColumn {
@@ -125,7 +125,7 @@ impl Set {
         self.columns.get_mut(index)
     }
 
-    /// Counts rows that have been added to every column.
+    /// Counts rows that were added to every column.
     pub fn added(&mut self, rows: usize) -> Result<(), Error> {
         self.rows += rows;
         if self.rows > ROWS_MAX {
@@ -136,7 +136,7 @@ impl Set {
         self.charge_up_to(held + nulls)
     }
 
-    /// Charges bytes of values that lie elsewhere.
+    /// Charges heap memory of values.
     pub fn charge(&mut self, bytes: usize) -> Result<(), Error> {
         if bytes > 0 {
             self.budget.take(bytes)?;
@@ -149,7 +149,7 @@ impl Set {
         self.charge(bytes.saturating_sub(self.charged))
     }
 
-    /// The ranks of the rows from `first` on; with a limit, of so many of them.
+    /// Ranks of the rows from `first` on; with a nonzero limit, of so many of them.
     pub fn rank(&mut self, first: usize, limit: usize, env: &Env) -> Result<Ranks, Error> {
         let count = self.rows.saturating_sub(first);
         let work = count * WORK_BYTES;
@@ -198,7 +198,7 @@ impl Drop for Set {
     }
 }
 
-/// Rows from `at` on that are equal so far.
+/// The next group of rows that are equal so far, starting at `at`.
 fn next_group(steps: &[u8], at: usize) -> Option<Range<usize>> {
     let rest = steps.get(at + 1..)?;
     let length = rest.iter().position(|step| *step != SAME);
@@ -226,13 +226,12 @@ impl KeyColumn {
         self.key
     }
 
-    /// Appends numbers that the database knows.
+    /// Appends numbers known to the database.
     pub fn push_numbers(&mut self, numbers: impl Iterator<Item = u64>) {
         self.elements.push_numbers(numbers);
     }
 
-    /// Appends rows, `before` of which are there already. Gives the bytes that
-    /// their values take elsewhere.
+    /// Appends rows to the `before` existing ones. Returns the heap size of their values.
     pub fn push(&mut self, column: &Column, before: usize) -> usize {
         self.elements.push(column);
         if !self.nulls.is_empty() || !column.nulls.is_empty() {
