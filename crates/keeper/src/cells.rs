@@ -44,6 +44,12 @@ pub struct Cells {
     file: Mutex<SealedFile>,
 }
 
+/// Opens cells one after the other: those of one column mostly have one key.
+pub struct Opener<'a> {
+    cells: &'a Cells,
+    latest: Option<(ColumnId, Epoch, Arc<LessSafeKey>)>,
+}
+
 /// A value that was in a cell.
 pub struct Opened {
     /// The column that it was sealed for.
@@ -97,6 +103,11 @@ pub fn loose(cell: &[u8]) -> Option<Fid> {
         _ => return None,
     };
     Some(Fid(u64::from_le_bytes(fid.try_into().ok()?)))
+}
+
+/// The column that a sealed cell says it is of; whether that is true opening it tells.
+pub fn column_of(cell: &[u8]) -> Option<ColumnId> {
+    Some(parts(cell)?.column)
 }
 
 fn nonce(number: [u8; NUMBER_BYTES]) -> Nonce {
@@ -186,21 +197,15 @@ impl Cells {
         want: TypeCode,
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Error> {
-        let parts = parts(cell).filter(|p| p.sealed.len() >= TAG_BYTES);
-        let parts = parts.ok_or_else(damaged)?;
-        if parts.t.stored() != want.stored() {
-            return Err(fail::wrong_type(parts.t, want));
+        self.opener().opened(cell, want, plain)
+    }
+
+    /// For cells one after the other.
+    pub fn opener(&self) -> Opener<'_> {
+        Opener {
+            cells: self,
+            latest: None,
         }
-        let key = self.key(parts.column, parts.epoch)?;
-        plain.clear();
-        plain.extend_from_slice(parts.sealed);
-        let opened = key
-            .open_in_place(nonce(parts.number), Aad::from(parts.header), plain)
-            .map_err(|_| damaged())?;
-        Ok(Opened {
-            column: parts.column,
-            value: values::decode_binary(parts.t, -1, opened)?,
-        })
     }
 
     /// A client has an index on a column.
@@ -224,6 +229,44 @@ impl Cells {
     pub fn is_indexed(&self, column: &ColumnId) -> bool {
         let indexed = self.indexed.read().unwrap_or_else(PoisonError::into_inner);
         indexed.contains(column)
+    }
+}
+
+impl Opener<'_> {
+    /// What is in a sealed cell; `plain` is scratch.
+    ///
+    /// # Errors
+    /// As of [`Cells::opened`].
+    pub fn opened(
+        &mut self,
+        cell: &[u8],
+        want: TypeCode,
+        plain: &mut Vec<u8>,
+    ) -> Result<Opened, Error> {
+        let parts = parts(cell).filter(|p| p.sealed.len() >= TAG_BYTES);
+        let parts = parts.ok_or_else(damaged)?;
+        if parts.t.stored() != want.stored() {
+            return Err(fail::wrong_type(parts.t, want));
+        }
+        let key = self.key(parts.column, parts.epoch)?;
+        plain.clear();
+        plain.extend_from_slice(parts.sealed);
+        let opened = key
+            .open_in_place(nonce(parts.number), Aad::from(parts.header), plain)
+            .map_err(|_| damaged())?;
+        Ok(Opened {
+            column: parts.column,
+            value: values::decode_binary(parts.t, -1, opened)?,
+        })
+    }
+
+    fn key(&mut self, column: ColumnId, epoch: Epoch) -> Result<&LessSafeKey, Error> {
+        let known = matches!(&self.latest, Some((c, e, _)) if (c, e) == (&column, &epoch));
+        if !known {
+            self.latest = Some((column, epoch, self.cells.key(column, epoch)?));
+        }
+        let latest = self.latest.as_ref().map(|(_, _, key)| key.as_ref());
+        latest.ok_or_else(|| fail::internal("no key of a column"))
     }
 }
 

@@ -91,7 +91,7 @@ pub struct Keeper {
     /// Keys of delivery envelopes.
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
-    pub cells: Cells,
+    pub cells: Arc<Cells>,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Their checkpoints that anybody may fetch.
@@ -162,6 +162,7 @@ impl Keeper {
             .note("started", "-", format!("contract {}", contract::VERSION))
             .map_err(|e| e.message)?;
         let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
+        let cells = Arc::new(cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
             accounts,
@@ -255,6 +256,7 @@ impl Keeper {
             store: Arc::clone(&self.store),
             table: Arc::clone(&self.table),
             keys: Arc::clone(&self.keys),
+            cells: Arc::clone(&self.cells),
             budget: Arc::clone(&session.budget),
             arenas: Arc::clone(&session.arenas),
             own,

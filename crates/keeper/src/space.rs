@@ -5,6 +5,7 @@
 //! at a time; a value has the type the caller asked for, or there is an error.
 
 use crate::arenas::{ArenaPair, Arenas};
+use crate::cells::Cells;
 use crate::fail::{self, Failure};
 use crate::keys::Keys;
 use crate::signatures::Table;
@@ -21,6 +22,8 @@ pub struct Space {
     pub table: Arc<Table>,
     /// The keeper's keys.
     pub keys: Arc<Keys>,
+    /// What opens cells of the family `rnd_`.
+    pub cells: Arc<Cells>,
     /// The session's memory.
     pub budget: Arc<Budget>,
     /// The arenas of all channels of the session.

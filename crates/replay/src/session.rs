@@ -147,6 +147,15 @@ impl World {
                 })
                 .collect()
             }
+            Column::Cells(lengths, bytes) => {
+                let mut rest = bytes;
+                let each = lengths.iter().map(|length| {
+                    let (cell, later) = rest.split_at_checked(length as usize)?;
+                    rest = later;
+                    (!cell.is_empty()).then(|| Maker::new("cell").bytes(cell).solid())
+                });
+                each.map(|term| term.unwrap_or(NULL)).collect()
+            }
         }
     }
 

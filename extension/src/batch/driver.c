@@ -129,7 +129,8 @@ cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot)
 bool
 cfd_buffer_is_full(const CfdBuffer *buffer)
 {
-	return MemoryContextMemAllocated(buffer->referred, false) > REFERRED_BYTES;
+	return MemoryContextMemAllocated(buffer->referred, false) > REFERRED_BYTES ||
+		(buffer->quals != NULL && cfd_inputs_bytes(buffer->quals) > CFD_CELLS_BYTES);
 }
 
 void
@@ -141,6 +142,10 @@ cfd_buffer_empty(CfdBuffer *buffer)
 	buffer->rows = buffer->pairs = buffer->decided = buffer->good = buffer->next = 0;
 	buffer->cut = false;
 	buffer->failed = false;
+	if (buffer->quals != NULL)
+		cfd_inputs_empty(buffer->quals);
+	if (buffer->projected != NULL)
+		cfd_inputs_empty(buffer->projected);
 	MemoryContextReset(buffer->referred);
 }
 

@@ -74,7 +74,7 @@ extern void cfd_buffer_add_stored(CfdBuffer *buffer, const CfdStored *stored);
 extern int	cfd_buffer_pairs_before(const CfdBuffer *buffer, int row);
 /* Puts a row's attributes into a virtual slot. */
 extern void cfd_buffer_show(const CfdBuffer *buffer, int row, TupleTableSlot *slot);
-/* Whether rows refer to so much that the batch should end. */
+/* Whether rows refer to so much, or have so large cells, that the batch should end. */
 extern bool cfd_buffer_is_full(const CfdBuffer *buffer);
 extern void cfd_buffer_empty(CfdBuffer *buffer);
 

@@ -13,6 +13,7 @@
 #include "access/heapam.h"
 #include "batch/inputs.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -194,6 +195,9 @@ cfd_inputs_create(const CfdCompiler *compiler, PlanState *parent)
 		column->type = input->type;
 		column->constant = input->constant;
 		column->list = input->list;
+		column->cell = input->cell;
+		if (column->cell && !column->constant)
+			column->cells = cfd_cells_create();
 		if (IsA(input->expr, Var))
 		{
 			column->attribute = ((Var *) input->expr)->varattno;
@@ -224,7 +228,9 @@ cfd_inputs_reserve(CfdInputs *inputs, int rows)
 
 		if (column->constant)
 			continue;
-		if (column->type == 0)
+		if (column->cells != NULL)
+			cfd_cells_reserve(column->cells, rows);
+		else if (column->type == 0)
 			column->bools = column->bools == NULL ? palloc(rows) : repalloc(column->bools, rows);
 		else
 			column->fids = column->fids == NULL ? palloc(rows * sizeof(CfdFid))
@@ -243,10 +249,14 @@ cfd_inputs_forget_constants(CfdInputs *inputs)
 static inline void
 store(CfdInputColumn *column, int row, Datum value, bool isnull)
 {
-	if (column->type == 0)
+	if (column->cells != NULL)
+		cfd_cells_store(column->cells, row, value, isnull);
+	else if (column->type == 0)
 		column->bools[row] = isnull ? 2 : DatumGetBool(value) ? 1 : 0;
 	else if (isnull)
 		column->fids[row] = 0;
+	else if (column->cell)
+		column->fids[row] = cfd_cell_open(NULL, PG_DETOAST_DATUM_PACKED(value), column->type);
 	else
 	{
 		column->fids[row] = DatumGetUInt64(value);
@@ -339,6 +349,29 @@ cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *conte
 	}
 }
 
+void
+cfd_inputs_empty(CfdInputs *inputs)
+{
+	for (int i = 0; i < inputs->count; i++)
+	{
+		if (inputs->columns[i].cells != NULL)
+			inputs->columns[i].cells->bytes.len = 0;
+	}
+}
+
+Size
+cfd_inputs_bytes(const CfdInputs *inputs)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < inputs->count; i++)
+	{
+		if (inputs->columns[i].cells != NULL)
+			bytes += inputs->columns[i].cells->bytes.len;
+	}
+	return bytes;
+}
+
 static void
 put_constant_bool(StringInfo body, unsigned char value, int rows)
 {
@@ -356,7 +389,9 @@ cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int from, int rows)
 	{
 		const CfdInputColumn *column = &inputs->columns[i];
 
-		if (column->list)
+		if (column->cells != NULL)
+			cfd_cells_put(column->cells, body, from, rows);
+		else if (column->list)
 			cfd_put_values(body, column->fids, column->elements);
 		else if (column->constant && column->type == 0)
 			put_constant_bool(body, column->bools[0], rows);

@@ -19,6 +19,7 @@
 #include "postgres.h"
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
+#include "batch/cells.h"
 #include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 #include "program/compile.h"
@@ -55,6 +56,8 @@ typedef struct CfdInputColumn
 	unsigned char *bools;		/* ... of a plain boolean */
 	bool		list;			/* a list for all rows: its elements */
 	int			elements;
+	bool		cell;			/* values are in cells: */
+	CfdCells   *cells;			/* those of the rows; NULL if constant, which is opened at once */
 } CfdInputColumn;
 
 typedef struct CfdInputs
@@ -77,6 +80,10 @@ extern void cfd_inputs_forget_constants(CfdInputs *inputs);
 extern void cfd_inputs_row(CfdInputs *inputs, TupleTableSlot *slot, ExprContext *context, int row);
 /* Rows as they are stored, from a row on; only where nothing is evaluated but constants. */
 extern void cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *context, int row);
+/* The next row is the first one. */
+extern void cfd_inputs_empty(CfdInputs *inputs);
+/* Bytes that the cells of the rows take. */
+extern Size cfd_inputs_bytes(const CfdInputs *inputs);
 /* The columns of so many rows, encoded. */
 extern void cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int from, int rows);
 

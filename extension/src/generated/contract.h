@@ -252,6 +252,7 @@
 #define CFD_COLUMN_BOOLS 2
 #define CFD_COLUMN_RAW 3
 #define CFD_COLUMN_VALUES 4
+#define CFD_COLUMN_CELLS 5
 
 /* Tokens */
 #define CFD_TOKEN_BYTES 16

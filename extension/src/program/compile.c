@@ -9,6 +9,7 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "ops/evaluate.h"
@@ -171,8 +172,11 @@ cfd_graph_add_input(Graph *graph, Node *expr, bool lazy)
 	Oid			type = exprType(expr);
 	uint8		code = cfd_graph_stored_type(type);
 	bool		constant = cfd_graph_is_constant(expr);
+	bool		cell = code == 0 && cfd_cell_code(type) != 0;
 	int			number;
 
+	if (cell)
+		code = cfd_cell_code(type) == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : cfd_cell_code(type);
 	if (code == 0 && type != BOOLOID)
 		return NONE;
 	if (lazy && !constant && !IsA(expr, Var) && !cfd_harmless(expr))
@@ -186,7 +190,9 @@ cfd_graph_add_input(Graph *graph, Node *expr, bool lazy)
 	{
 		if (number == CFD_COLUMNS_MAX)
 			return NONE;
-		compiler->inputs[number] = (CfdInput) {.expr = (Expr *) expr,.type = code,.constant = constant};
+		compiler->inputs[number] = (CfdInput) {
+			.expr = (Expr *) expr,.type = code,.constant = constant,.cell = cell
+		};
 		compiler->count++;
 	}
 	return cfd_graph_add_node(graph, (GraphNode) {.code = CFD_PROGRAM_INPUT,.type = code,.operand = number});
@@ -234,6 +240,7 @@ cfd_graph_add_null(Graph *graph, uint8 type)
 /* How a plan describes an input. */
 #define INPUT_CONSTANT 1
 #define INPUT_LIST 2
+#define INPUT_CELL 4
 
 typedef struct Emitter
 {
@@ -364,7 +371,8 @@ finish(Graph *graph, int root, CfdCall call)
 	program->instructions = emitter.code.len / sizeof(CfdWireInstruction);
 	program->text = emitter.text.data;
 	for (int i = 0; i < program->instructions; i++)
-		program->calls += program->code[i].code == CFD_PROGRAM_CALL || program->code[i].code == CFD_PROGRAM_AMONG;
+		program->calls += program->code[i].code == CFD_PROGRAM_CALL || program->code[i].code == CFD_PROGRAM_AMONG ||
+			(program->code[i].code == CFD_PROGRAM_INPUT && graph->compiler->inputs[program->code[i].operand].cell);
 	return program;
 }
 
@@ -389,7 +397,8 @@ cfd_program_list(const CfdProgram *program)
 		const CfdInput *input = &program->compiler->inputs[i];
 
 		inputs = lappend_int(inputs, input->type);
-		inputs = lappend_int(inputs, (input->constant ? INPUT_CONSTANT : 0) | (input->list ? INPUT_LIST : 0));
+		inputs = lappend_int(inputs, (input->constant ? INPUT_CONSTANT : 0) | (input->list ? INPUT_LIST : 0) |
+							 (input->cell ? INPUT_CELL : 0));
 	}
 	return list_make4(head, code, inputs, makeString(program->text));
 }
@@ -419,7 +428,8 @@ read_inputs(CfdCompiler *compiler, const List *described, const List *exprs)
 			.expr = lfirst(cell),
 			.type = list_nth_int(described, 2 * number),
 			.constant = (flags & INPUT_CONSTANT) != 0,
-			.list = (flags & INPUT_LIST) != 0
+			.list = (flags & INPUT_LIST) != 0,
+			.cell = (flags & INPUT_CELL) != 0
 		};
 	}
 }

@@ -30,6 +30,7 @@ typedef struct CfdInput
 	uint8		type;			/* type code; 0: plain boolean */
 	bool		constant;		/* the same for all rows until a rescan */
 	bool		list;			/* ... an array of that type: a list for all rows */
+	bool		cell;			/* a cell with a value of that type */
 } CfdInput;
 
 typedef struct CfdCompiler
@@ -52,7 +53,7 @@ typedef struct CfdProgram
 	CfdCompiler *compiler;
 	CfdResult	result;
 	uint8		type;			/* type code of a FID */
-	int			calls;			/* operations of the keeper in it */
+	int			calls;			/* operations of the keeper in it; to open a cell is one */
 	int			instructions;
 	const CfdWireInstruction *code;
 	char	   *text;			/* for people; no values */

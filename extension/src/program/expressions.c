@@ -8,6 +8,7 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "wire/wire.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -66,6 +67,19 @@ compile_typmod(Graph *graph, const CfdFunction *function, List *args, uint8 type
 	return node.args[0] == NONE ? NONE : cfd_graph_add_node(graph, node);
 }
 
+/* What is in a cell, perhaps cast. */
+static int
+compile_opened(Graph *graph, const CfdFunction *function, List *args, Oid result, bool lazy)
+{
+	GraphNode	node = {.code = CFD_PROGRAM_CALL,.operand = function->signature,.count = 1};
+
+	node.type = cfd_graph_stored_type(result);
+	node.args[0] = cfd_graph_compile(graph, linitial(args), lazy);
+	if (node.args[0] == NONE || function->signature == 0)
+		return node.args[0];
+	return cfd_graph_add_node(graph, node);
+}
+
 /* A call of one of our functions. */
 int
 cfd_graph_compile_call(Graph *graph, const CfdFunction *function, List *args, Oid result, bool lazy)
@@ -75,6 +89,8 @@ cfd_graph_compile_call(Graph *graph, const CfdFunction *function, List *args, Oi
 
 	switch (function->call)
 	{
+		case CFD_CALL_OPEN:
+			return compile_opened(graph, function, args, result, lazy);
 		case CFD_CALL_TYPMOD:
 			return compile_typmod(graph, function, args, cfd_graph_stored_type(result), lazy);
 		case CFD_CALL_UNIT:
@@ -108,7 +124,7 @@ cfd_graph_compile_call(Graph *graph, const CfdFunction *function, List *args, Oi
 static int
 compile_function(Graph *graph, Oid oid, List *args, Oid result, bool lazy)
 {
-	const CfdFunction *function = cfd_function(oid);
+	const CfdFunction *function = cfd_function_of_values(oid);
 
 	if (function == NULL || function->call == CFD_CALL_ORDER || function->call == CFD_CALL_HASH)
 		return NONE;
@@ -198,7 +214,7 @@ compile_among(Graph *graph, const ScalarArrayOpExpr *expr, bool lazy)
 static int
 compile_array(Graph *graph, ScalarArrayOpExpr *expr, bool lazy)
 {
-	const CfdFunction *function = cfd_function(expr->opfuncid);
+	const CfdFunction *function = cfd_function_of_values(expr->opfuncid);
 	Const	   *array = lsecond(expr->args);
 	ArrayType  *values;
 	Datum	   *datums;
@@ -396,13 +412,16 @@ compile_inside(Graph *graph, Node *expr, bool lazy)
 	}
 }
 
-/* Whether there is a call in what is new since a node. */
+/* Whether there is a call, or a cell to be opened, in what is new since a node. */
 bool
 cfd_graph_has_call(Graph *graph, int from)
 {
 	for (int i = from; i < graph->count; i++)
 	{
-		if (graph->nodes[i].code == CFD_PROGRAM_CALL || graph->nodes[i].code == CFD_PROGRAM_AMONG)
+		const GraphNode *node = &graph->nodes[i];
+
+		if (node->code == CFD_PROGRAM_CALL || node->code == CFD_PROGRAM_AMONG ||
+			(node->code == CFD_PROGRAM_INPUT && graph->compiler->inputs[node->operand].cell))
 			return true;
 	}
 	return false;
@@ -413,21 +432,30 @@ cfd_graph_has_our_functions(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, FuncExpr) && cfd_function(((FuncExpr *) node)->funcid) != NULL)
+	if (IsA(node, FuncExpr) && cfd_function_of_values(((FuncExpr *) node)->funcid) != NULL)
 		return ((void) context, true);
 	if (IsA(node, OpExpr) || IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
 	{
 		set_opfuncid((OpExpr *) node);
-		if (cfd_function(((OpExpr *) node)->opfuncid) != NULL)
+		if (cfd_function_of_values(((OpExpr *) node)->opfuncid) != NULL)
 			return true;
 	}
 	if (IsA(node, ScalarArrayOpExpr))
 	{
 		set_sa_opfuncid((ScalarArrayOpExpr *) node);
-		if (cfd_function(((ScalarArrayOpExpr *) node)->opfuncid) != NULL)
+		if (cfd_function_of_values(((ScalarArrayOpExpr *) node)->opfuncid) != NULL)
 			return true;
 	}
 	return expression_tree_walker(node, cfd_graph_has_our_functions, context);
+}
+
+/* A cell is an input, which the keeper opens. */
+static int
+compile_cell(Graph *graph, Node *expr, bool lazy)
+{
+	while (IsA(expr, RelabelType) && cfd_cell_code(exprType((Node *) ((RelabelType *) expr)->arg)) != 0)
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	return cfd_graph_add_input(graph, expr, lazy);
 }
 
 /* Compiles, or lets PostgreSQL evaluate it for an input; NONE where neither can be. */
@@ -439,6 +467,8 @@ cfd_graph_compile(Graph *graph, Node *expr, bool lazy)
 	Oid			type = exprType(expr);
 	int			result;
 
+	if (cfd_cell_code(type) != 0)
+		return compile_cell(graph, expr, lazy);
 	if (type != BOOLOID && cfd_graph_stored_type(type) == 0)
 		return NONE;
 	/* What is plain altogether PostgreSQL does best, if it may do it now. */

@@ -11,12 +11,18 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_language.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
+#include "cell/cell.h"
+#include "nodes/pg_list.h"
+#include "nodes/value.h"
 #include "program/registry.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "value/types.h"
 
 /* Declarations of all functions ... */
 #define CFD_TYPE(name, type)
@@ -36,8 +42,14 @@
 #define CFD_AGGREGATE_PAIR(name, aggregate)
 #define CFD_AGGREGATE_FINAL(name, test)
 #include "generated/functions.inc"
+#define CFD_CELL_TYPE(name, type, assignment, explicit_cast) extern Datum cfd_cell_open_##name(PG_FUNCTION_ARGS);
+#define CFD_CELL_CAST(from, from_type, to, signature) extern Datum cfd_cell_open_##from##_to_##to(PG_FUNCTION_ARGS);
+#define CFD_CELL_PLAIN(from, from_type, to, signature)
+#include "generated/cells.inc"
 
 /* ... and the table of them. */
+#undef CFD_CELL_TYPE
+#undef CFD_CELL_CAST
 #undef CFD_EVAL
 #undef CFD_TEST
 #undef CFD_COMPARE
@@ -59,14 +71,43 @@
 #define CFD_FROM_PLAIN(name, type, cast) {cfd_##name, #name, CFD_CALL_FROM_PLAIN, 0, cast, 0},
 #define CFD_AGGREGATE_STEP(name, aggregate) {cfd_##name, #name, CFD_CALL_AGGREGATE_STEP, aggregate, 0, 1},
 
+#define CFD_CELL_TYPE(name, type, assignment, explicit_cast) {cfd_cell_open_##name, "open", CFD_CALL_OPEN, 0, 0, 1},
+#define CFD_CELL_CAST(from, from_type, to, signature) \
+	{cfd_cell_open_##from##_to_##to, "open", CFD_CALL_OPEN, signature, 0, 1},
+
 static const CfdFunction functions[] = {
 #include "generated/functions.inc"
+#include "generated/cells.inc"
+};
+
+/* Comparisons of cells, and the operators that they are. */
+extern Datum cfd_cell_lt(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_le(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_eq(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_ge(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_gt(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_ne(PG_FUNCTION_ARGS);
+
+typedef struct Comparison
+{
+	PGFunction	address;
+	const char *operator;
+} Comparison;
+
+static const Comparison comparisons[] = {
+	{cfd_cell_lt, "<"},
+	{cfd_cell_le, "<="},
+	{cfd_cell_eq, "="},
+	{cfd_cell_ge, ">="},
+	{cfd_cell_gt, ">"},
+	{cfd_cell_ne, "<>"},
 };
 
 typedef struct Known
 {
 	Oid			oid;
 	const CfdFunction *function;
+	const CfdFunction *of_values;
 } Known;
 
 static HTAB *known = NULL;
@@ -113,53 +154,100 @@ by_address(PGFunction address)
 	return NULL;
 }
 
+/* What compares the values in cells: the operator of the twin types. */
 static const CfdFunction *
-look_up(Oid oid)
+of_values(PGFunction address, const Oid types[2])
+{
+	const char *name = NULL;
+	Oid			twins[2];
+	Oid			operator;
+	FmgrInfo	info;
+
+	for (int i = 0; i < lengthof(comparisons); i++)
+	{
+		if (comparisons[i].address == address)
+			name = comparisons[i].operator;
+	}
+	if (name == NULL)
+		return NULL;
+	for (int i = 0; i < 2; i++)
+	{
+		uint8		code = cfd_family_code(types[i]);
+
+		/* Text and varchar have one set of operators. */
+		twins[i] = cfd_type_oid(code == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : code);
+	}
+	operator = OpernameGetOprid(list_make2(makeString("pg_catalog"), makeString(pstrdup(name))), twins[0], twins[1]);
+	if (!OidIsValid(operator))
+		return NULL;
+	fmgr_info(get_opcode(operator), &info);
+	return by_address(info.fn_addr);
+}
+
+static void
+look_up(Oid oid, Known *found)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
 	const CfdFunction *function;
 	FmgrInfo	info;
 	bool		in_c;
 	bool		strict;
+	Oid			types[2] = {InvalidOid, InvalidOid};
 
+	found->function = found->of_values = NULL;
 	if (!HeapTupleIsValid(tuple))
-		return NULL;
+		return;
 	in_c = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId;
 	strict = ((Form_pg_proc) GETSTRUCT(tuple))->proisstrict;
+	if (((Form_pg_proc) GETSTRUCT(tuple))->pronargs == 2)
+		memcpy(types, ((Form_pg_proc) GETSTRUCT(tuple))->proargtypes.values, sizeof(types));
 	ReleaseSysCache(tuple);
 	if (!in_c)
-		return NULL;
+		return;
 	fmgr_info(oid, &info);
 	function = by_address(info.fn_addr);
 	/* The keeper gives NULL for NULL. */
 	if (function != NULL && !strict && function->call != CFD_CALL_AGGREGATE_STEP)
-		return NULL;
-	return function;
+		return;
+	found->function = found->of_values = function;
+	if (function == NULL && strict)
+		found->of_values = of_values(info.fn_addr, types);
+}
+
+static Known
+known_of(Oid oid)
+{
+	Known		made = {.oid = oid};
+	Known	   *entry;
+
+	/* Functions made by initdb are not ours. */
+	if (oid < FirstNormalObjectId)
+		return made;
+	if (known == NULL || stale)
+		make_known();
+	entry = hash_search(known, &oid, HASH_FIND, NULL);
+	if (entry != NULL)
+		return *entry;
+	look_up(oid, &made);
+	/* Looking may have made what is known old. */
+	if (!stale)
+	{
+		entry = hash_search(known, &oid, HASH_ENTER, NULL);
+		*entry = made;
+	}
+	return made;
 }
 
 const CfdFunction *
 cfd_function(Oid oid)
 {
-	const CfdFunction *function;
-	Known	   *entry;
-	bool		found;
+	return known_of(oid).function;
+}
 
-	/* Functions made by initdb are not ours. */
-	if (oid < FirstNormalObjectId)
-		return NULL;
-	if (known == NULL || stale)
-		make_known();
-	entry = hash_search(known, &oid, HASH_FIND, NULL);
-	if (entry != NULL)
-		return entry->function;
-	function = look_up(oid);
-	/* Looking may have made what is known old. */
-	if (!stale)
-	{
-		entry = hash_search(known, &oid, HASH_ENTER, &found);
-		entry->function = function;
-	}
-	return function;
+const CfdFunction *
+cfd_function_of_values(Oid oid)
+{
+	return known_of(oid).of_values;
 }
 
 const char *
@@ -167,7 +255,8 @@ cfd_signature_name(uint16 signature)
 {
 	for (int i = 0; i < lengthof(functions); i++)
 	{
-		if (functions[i].call == CFD_CALL_AGGREGATE_STEP || functions[i].call == CFD_CALL_FROM_PLAIN)
+		if (functions[i].call == CFD_CALL_AGGREGATE_STEP || functions[i].call == CFD_CALL_FROM_PLAIN ||
+			functions[i].call == CFD_CALL_OPEN)
 			continue;
 		if (functions[i].signature == signature)
 			return functions[i].name;

@@ -23,7 +23,8 @@ typedef enum CfdCall
 	CFD_CALL_NULLABLE,			/* operand; the result may be NULL by itself */
 	CFD_CALL_TYPMOD,			/* operand, type modifier (plain) [, explicit (plain)] */
 	CFD_CALL_FROM_PLAIN,		/* a plain value */
-	CFD_CALL_AGGREGATE_STEP		/* state, operand */
+	CFD_CALL_AGGREGATE_STEP,	/* state, operand */
+	CFD_CALL_OPEN				/* a cell, then a cast if there is a signature */
 } CfdCall;
 
 typedef struct CfdFunction
@@ -38,6 +39,8 @@ typedef struct CfdFunction
 } CfdFunction;
 
 extern const CfdFunction *cfd_function(Oid function);
+/* The same; of a comparison of cells (family rnd_) that of the values in them. */
+extern const CfdFunction *cfd_function_of_values(Oid function);
 /* A name for a signature, for people. */
 extern const char *cfd_signature_name(uint16 signature);
 

@@ -253,9 +253,23 @@ cfd_take_text(CfdReader *from, const char **out)
 typedef struct CfdReadColumn
 {
 	CfdWireColumnHead head;
-	const void *values;			/* FIDs, runs, booleans or numbers */
+	const void *values;			/* FIDs, runs, booleans, numbers or lengths */
 	const uint8_t *nulls;		/* of numbers: for each 1 if it is NULL */
+	const uint8_t *cells;		/* of cells, whose lengths are the values: all of them */
 } CfdReadColumn;
+
+/* Takes cells; their lengths are read already. */
+static inline bool
+cfd_take_cells(CfdReader *from, CfdReadColumn *out)
+{
+	const CfdWireU32 *lengths = (const CfdWireU32 *) out->values;
+	uint64_t	bytes = 0;
+	uint64_t	count;
+
+	for (uint32_t i = 0; i < out->head.count; i++)
+		bytes += lengths[i];
+	return cfd_take_list(from, bytes, 1, (const void **) &out->cells, &count);
+}
 
 static inline bool
 cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
@@ -271,6 +285,7 @@ cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
 	if (out->head.count > rows || (out->head.form != CFD_COLUMN_RUNS && out->head.count != rows))
 		return false;
 	out->nulls = NULL;
+	out->cells = NULL;
 	switch (out->head.form)
 	{
 		case CFD_COLUMN_LIST:
@@ -284,12 +299,16 @@ cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
 		case CFD_COLUMN_BOOLS:
 			size = 1;
 			break;
+		case CFD_COLUMN_CELLS:
+			size = sizeof(uint32_t);
+			break;
 		default:
 			return false;
 	}
 	return cfd_take_list(from, out->head.count, size, &out->values, &count) &&
 		(out->head.form != CFD_COLUMN_RAW ||
-		 cfd_take_list(from, out->head.count, 1, (const void **) &out->nulls, &count));
+		 cfd_take_list(from, out->head.count, 1, (const void **) &out->nulls, &count)) &&
+		(out->head.form != CFD_COLUMN_CELLS || cfd_take_cells(from, out));
 }
 
 /* Takes columns, so that they can be read one by one. */

@@ -21,6 +21,9 @@ numbers! {
     RAW: u32 = 3;
     /// `count` FIDs `u64`, however many rows there are: a list, the same for all of them.
     VALUES: u32 = 4;
+    /// `count` lengths `u32`, one for each row, then so many bytes: cells of the family `rnd_`
+    /// ([`crate::cell`]), one after the other, sealed or loose; none for NULL.
+    CELLS: u32 = 5;
 }
 
 record! {
@@ -58,6 +61,8 @@ pub enum Column<'a> {
     Raw(List<'a, u64>, &'a [u8]),
     /// A list, the same for all rows.
     Values(List<'a, Fid>),
+    /// Lengths of cells, and the cells, one after the other.
+    Cells(List<'a, u32>, &'a [u8]),
 }
 
 impl<'a> Column<'a> {
@@ -80,6 +85,12 @@ impl<'a> Column<'a> {
                 let values = Part::take(from, &counts)?;
                 Ok(Column::Raw(values, Part::take(from, &counts)?))
             }
+            CELLS => {
+                let lengths: List<'a, u32> = Part::take(from, &counts)?;
+                let bytes = lengths.iter().map(|n| n as usize);
+                let bytes = bytes.fold(0usize, usize::saturating_add);
+                Ok(Column::Cells(lengths, from.bytes(bytes)?))
+            }
             _ => Err(NO_FORM),
         }
     }
@@ -92,6 +103,7 @@ impl<'a> Column<'a> {
             Column::Bools(bools) => (BOOLS, bools.len()),
             Column::Raw(values, _) => (RAW, values.len()),
             Column::Values(fids) => (VALUES, fids.len()),
+            Column::Cells(lengths, _) => (CELLS, lengths.len()),
         };
         let count = count as u32;
         ColumnHead { form, count }.put(to);
@@ -102,6 +114,10 @@ impl<'a> Column<'a> {
             Column::Raw(values, nulls) => {
                 values.put(to);
                 to.put(nulls);
+            }
+            Column::Cells(lengths, cells) => {
+                lengths.put(to);
+                to.put(cells);
             }
         }
     }

@@ -51,6 +51,8 @@ pub const FETCH_MAX: usize = 4096;
 const RETURNED_BYTES: usize = 8 * 1024 * 1024;
 /// Rows that are handed back in one answer.
 const RETURNED_MAX: usize = 32_768;
+/// Bytes of cells that are handed back in one answer, but for one row's.
+const RETURNED_CELLS: usize = 16 * 1024 * 1024;
 /// A row that belongs to no group, or that an aggregate does not see.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
@@ -213,11 +215,17 @@ impl Aggregation {
     /// Takes rows that found no group: their columns, their number, and whether
     /// there are more.
     pub fn take_back(&mut self) -> (Vec<Input>, usize, bool) {
+        let most = RETURNED_CELLS / self.returned.len().max(1);
         let rows = self.returned_rows.min(RETURNED_MAX);
-        let some = self.returned.iter_mut().map(|i| i.split(rows)).collect();
+        let rows = self
+            .returned
+            .iter()
+            .fold(rows, |rows, input| input.rows_within(rows, most));
+        let rows = rows.min(self.returned_rows);
+        let some: Vec<Input> = self.returned.iter_mut().map(|i| i.split(rows)).collect();
         self.returned_rows -= rows;
-        self.account
-            .give(rows.saturating_mul(self.plan.row_bytes()));
+        let given = (0..rows).map(|row| returned_bytes(&self.plan, &some, row));
+        self.account.give(given.fold(0, usize::saturating_add));
         (some, rows, self.returned_rows > 0)
     }
 
@@ -495,6 +503,12 @@ fn aggregate(
     Ok(())
 }
 
+/// What a row that is handed back takes, about.
+fn returned_bytes(plan: &Plan, inputs: &[Input], row: usize) -> usize {
+    let cells = inputs.iter().map(|input| input.bytes_of(row));
+    cells.fold(plan.row_bytes(), usize::saturating_add)
+}
+
 /// Keeps the rows that found no group.
 fn give_back(
     plan: &Plan,
@@ -508,7 +522,7 @@ fn give_back(
         if *group != NO_GROUP {
             continue;
         }
-        account.take_beyond(plan.row_bytes())?;
+        account.take_beyond(returned_bytes(plan, part.inputs(), part.first() + row))?;
         for (input, to) in part.inputs().iter().zip(returned.iter_mut()) {
             to.push(input, part.first() + row);
         }

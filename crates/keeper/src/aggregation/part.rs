@@ -4,10 +4,10 @@
 use super::misfit;
 use super::plan::{Expression, Plan, Source};
 use crate::fail::{self, Failure};
-use crate::program::column::{Column, Data};
+use crate::program::column::{Column, Data, string};
 use crate::program::encoded::{Encoded, Fids};
 use crate::program::eval;
-use crate::program::load::{Touched, load};
+use crate::program::load::{Touched, load, load_cells};
 use crate::program::logic;
 use crate::program::vector::Context;
 use crate::space::Space;
@@ -22,6 +22,21 @@ pub enum Input {
     Same(Fid),
     /// Eight bytes each, and which rows are NULL.
     Raw(Vec<u64>, Vec<u8>),
+    /// Cells of the family `rnd_`, one after the other, and where each ends.
+    Cells(Vec<u8>, Vec<usize>),
+}
+
+/// Appends a cell.
+fn push_cell(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, cell: &[u8]) {
+    bytes.extend_from_slice(cell);
+    ends.push(bytes.len());
+}
+
+/// A column of cells.
+fn cells_of<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Input {
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    cells.for_each(|cell| push_cell(&mut bytes, &mut ends, cell));
+    Input::Cells(bytes, ends)
 }
 
 impl Input {
@@ -45,6 +60,7 @@ impl Input {
                 bytes.iter().map(|b| u64::from(*b)).collect(),
                 bytes.iter().map(|b| u8::from(*b > 1)).collect(),
             ),
+            (Encoded::Cells(cells), Some(_)) => cells_of(cells.iter().copied()),
             (_, Some(_)) => match encoded.fids((0, rows))? {
                 Fids::Each(fids) => Input::Fids(fids),
                 Fids::Same(fid) => Input::Same(fid),
@@ -71,12 +87,23 @@ impl Input {
                     .map(|row| nulls.get(at(row)).copied().unwrap_or(1))
                     .collect(),
             ),
+            Input::Cells(bytes, ends) => {
+                cells_of(rows.iter().map(|row| string(bytes, ends, at(row))))
+            }
         }
     }
 
-    /// Appends a row of another column of the same kind.
+    /// Appends a row of another column of the same kind; cells to a column that has no rows yet.
     pub fn push(&mut self, from: &Input, row: usize) {
+        if let (Input::Fids(to), Input::Cells(..)) = (&*self, from)
+            && to.is_empty()
+        {
+            *self = Input::Cells(Vec::new(), Vec::new());
+        }
         match (self, from) {
+            (Input::Cells(to, to_ends), Input::Cells(bytes, ends)) => {
+                push_cell(to, to_ends, string(bytes, ends, row));
+            }
             (Input::Fids(to), Input::Fids(v)) => {
                 to.push(v.get(row).copied().unwrap_or(Fid::INVALID));
             }
@@ -98,6 +125,38 @@ impl Input {
                 v.drain(..rows.min(v.len())).collect(),
                 nulls.drain(..rows.min(nulls.len())).collect(),
             ),
+            Input::Cells(bytes, ends) => {
+                let first: Vec<usize> = ends.drain(..rows.min(ends.len())).collect();
+                let length = first.last().copied().unwrap_or(0);
+                ends.iter_mut().for_each(|end| *end -= length);
+                Input::Cells(bytes.drain(..length).collect(), first)
+            }
+        }
+    }
+
+    /// The cells; none of any other column.
+    pub fn cells(&self) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
+        match self {
+            Input::Cells(bytes, ends) => Some((0..ends.len()).map(|row| string(bytes, ends, row))),
+            _ => None,
+        }
+    }
+
+    /// What a row of it takes beside what any column's does.
+    pub fn bytes_of(&self, row: usize) -> usize {
+        match self {
+            Input::Cells(bytes, ends) => string(bytes, ends, row).len(),
+            _ => 0,
+        }
+    }
+
+    /// How many of so many rows take at most so many bytes together; one at least.
+    pub fn rows_within(&self, rows: usize, most: usize) -> usize {
+        match self {
+            Input::Cells(_, ends) => ends
+                .partition_point(|end| *end <= most)
+                .clamp(1, rows.max(1)),
+            _ => rows,
         }
     }
 
@@ -107,7 +166,7 @@ impl Input {
         match self {
             Input::Fids(v) => v.get(row).copied().unwrap_or(Fid::INVALID),
             Input::Same(fid) => *fid,
-            Input::Raw(..) => Fid::INVALID,
+            Input::Raw(..) | Input::Cells(..) => Fid::INVALID,
         }
     }
 
@@ -200,7 +259,7 @@ impl<'a> Part<'a> {
         match self.plan.expressions.get(expression)?.source {
             Source::Column(column) => {
                 let input = self.inputs.get(column)?;
-                (!matches!(input, Input::Raw(..))).then_some(input)
+                (!matches!(input, Input::Raw(..) | Input::Cells(..))).then_some(input)
             }
             Source::Program(..) => None,
         }
@@ -214,6 +273,11 @@ impl<'a> Part<'a> {
             (Input::Fids(v), Some(t)) => {
                 let fids = v.get(self.first..self.first + self.rows).unwrap_or(&[]);
                 load(self.space, fids, t, &mut touched, meter)
+            }
+            (Input::Cells(bytes, ends), Some(t)) => {
+                let rows = self.first..self.first + self.rows;
+                let cells = rows.map(|row| string(bytes, ends, row));
+                load_cells(self.space, cells, t, &mut touched, meter)
             }
             (Input::Same(fid), Some(t)) => load(self.space, &[*fid], t, &mut touched, meter),
             (raw @ Input::Raw(..), None) => {

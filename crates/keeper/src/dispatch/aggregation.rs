@@ -98,6 +98,8 @@ impl Connection {
         aggregation: &mut Aggregation,
         inputs: &[Input],
     ) -> Result<(), Failure> {
+        let cells = |input: &Input| input.cells().map_or(0, |cells| cells.len());
+        self.count_cells(inputs.iter().map(cells).sum());
         if !self.is_bound() {
             return Ok(());
         }
@@ -107,6 +109,10 @@ impl Connection {
                 Input::Fids(fids) => self.operands(fids)?.label,
                 Input::Same(fid) => self.operands(&[*fid])?.label,
                 Input::Raw(..) => continue,
+                Input::Cells(..) => match input.cells() {
+                    Some(cells) => self.label_of_each(cells)?,
+                    None => continue,
+                },
             };
             label = self.union(label, more)?;
         }
@@ -129,6 +135,7 @@ impl Connection {
                     Input::Fids(v) => this.answer_column(v.iter().map(|fid| fid.0), None),
                     Input::Same(fid) => this.answer_column((0..rows).map(|_| fid.0), None),
                     Input::Raw(v, nulls) => this.answer_column(v.iter().copied(), Some(nulls)),
+                    Input::Cells(bytes, ends) => this.answer_cells(bytes, ends),
                 }
             }
             Ok(())
@@ -181,6 +188,18 @@ impl Connection {
         ColumnHead { form, count }.put(&mut self.reply);
         values.for_each(|value| value.put(&mut self.reply));
         self.reply.extend_from_slice(nulls.unwrap_or_default());
+    }
+
+    /// Appends a column of cells.
+    fn answer_cells(&mut self, bytes: &[u8], ends: &[usize]) {
+        let (form, count) = (column::CELLS, ends.len() as u32);
+        ColumnHead { form, count }.put(&mut self.reply);
+        let mut start = 0;
+        for end in ends {
+            ((end - start) as u32).put(&mut self.reply);
+            start = *end;
+        }
+        self.reply.extend_from_slice(bytes);
     }
 
     pub(super) fn aggregate_reset(&mut self, body: body::AggregateReset) -> Result<(), Failure> {

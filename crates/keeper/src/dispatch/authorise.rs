@@ -192,6 +192,12 @@ impl Connection {
         if !self.is_bound() {
             return Ok(Operands::NONE);
         }
+        if let Encoded::Cells(cells) = column {
+            return Ok(Operands {
+                label: self.label_of_each(cells.iter().copied())?,
+                one_column: false,
+            });
+        }
         match column.all_fids(rows)? {
             Fids::Each(fids) => self.operands(&fids),
             Fids::Same(fid) => self.operands(&[fid]),

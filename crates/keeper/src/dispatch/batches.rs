@@ -63,6 +63,7 @@ impl Connection {
         columns: &[Encoded<'_>],
         rows: usize,
     ) -> Result<Vec<Operands>, Failure> {
+        self.count_cells(columns.iter().map(|column| column.cells().len()).sum());
         let of = |column| self.column_operands(column, rows);
         columns.iter().map(of).collect()
     }

@@ -56,6 +56,33 @@ impl Connection {
         })
     }
 
+    /// The label of what is in cells of a batch, sealed or loose. One that is no cell fails where
+    /// it is opened.
+    pub(super) fn label_of_each<'a>(
+        &self,
+        cells: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Label, Failure> {
+        let mut label = provenance::EMPTY;
+        let mut latest = None;
+        for cell in cells.filter(|cell| !cell.is_empty()) {
+            if let Some(fid) = cells::loose(cell) {
+                label = self.union(label, self.operands(&[fid])?.label)?;
+            } else if let Some(column) = cells::column_of(cell)
+                && latest != Some(column)
+            {
+                latest = Some(column);
+                label = self.union(label, self.label_of_cells(column)?)?;
+            }
+        }
+        Ok(label)
+    }
+
+    /// Counts cells that a batch has.
+    pub(super) fn count_cells(&self, cells: usize) {
+        let counters = &self.session.counters;
+        counters.opened.fetch_add(cells as u64, Relaxed);
+    }
+
     pub(super) fn cell_open(&mut self, body: body::CellOpen<'_>) -> Result<(), Failure> {
         let opened = self.need_client().and_then(|()| {
             let opened = self.open_cell(body.cell, body.t)?;

@@ -5,7 +5,7 @@
 //! them.
 
 use super::column::Column;
-use super::load::{Touched, load};
+use super::load::{Touched, load, load_cells};
 use super::logic;
 use super::vector::Meter;
 use crate::fail::{self, Failure, malformed};
@@ -27,6 +27,8 @@ pub enum Encoded<'a> {
     Values(&'a [u8]),
     /// Values that are not protected, 8 bytes each, and which are NULL.
     Raw(&'a [u8], &'a [u8]),
+    /// Cells of the family `rnd_`; an empty one is NULL.
+    Cells(Vec<&'a [u8]>),
 }
 
 /// FIDs of a column.
@@ -54,6 +56,15 @@ impl<'a> Encoded<'a> {
             Wire::Bools(bools) => Ok(Encoded::Bools(bools)),
             Wire::Raw(values, nulls) => Ok(Encoded::Raw(values.bytes(), nulls)),
             Wire::Runs(list) => runs(list, rows).map(Encoded::Runs),
+            Wire::Cells(lengths, bytes) => Ok(Encoded::Cells(cells(lengths, bytes))),
+        }
+    }
+
+    /// The cells; none of any other column.
+    pub fn cells(&self) -> &[&'a [u8]] {
+        match self {
+            Encoded::Cells(cells) => cells,
+            _ => &[],
         }
     }
 
@@ -73,6 +84,10 @@ impl<'a> Encoded<'a> {
                 _ => Err(misfit()),
             };
         };
+        if let Encoded::Cells(cells) = self {
+            let cells = cells.get(from..to).unwrap_or(&[]);
+            return load_cells(space, cells.iter().copied(), want, touched, meter);
+        }
         let fids = match self.fids((from, to))? {
             Fids::Each(fids) => fids,
             Fids::Same(fid) => {
@@ -102,7 +117,7 @@ impl<'a> Encoded<'a> {
     /// All FIDs of so many rows, or of a list; none of what is not protected.
     pub fn all_fids(&self, rows: usize) -> Result<Fids, Failure> {
         match self {
-            Encoded::Bools(_) | Encoded::Raw(..) => Ok(Fids::Each(Vec::new())),
+            Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Cells(_) => Ok(Fids::Each(Vec::new())),
             Encoded::Values(bytes) => Ok(Fids::Each(words(bytes).collect())),
             Encoded::List(_) | Encoded::Runs(_) => self.fids((0, rows)),
         }
@@ -112,7 +127,9 @@ impl<'a> Encoded<'a> {
     pub fn fids(&self, (from, to): (usize, usize)) -> Result<Fids, Failure> {
         let mut fids = Vec::new();
         match self {
-            Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Values(_) => return Err(misfit()),
+            Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Values(_) | Encoded::Cells(_) => {
+                return Err(misfit());
+            }
             Encoded::List(bytes) => {
                 fids.extend(words(bytes.get(from * 8..to * 8).unwrap_or(&[])));
             }
@@ -124,6 +141,17 @@ impl<'a> Encoded<'a> {
         }
         Ok(Fids::Each(fids))
     }
+}
+
+/// Cells, one after the other; lengths and bytes fit together, as the message was read.
+fn cells<'a>(lengths: List<'a, u32>, bytes: &'a [u8]) -> Vec<&'a [u8]> {
+    let mut rest = bytes;
+    let cell = |length: u32| {
+        let (cell, later) = rest.split_at_checked(length as usize).unwrap_or_default();
+        rest = later;
+        cell
+    };
+    lengths.iter().map(cell).collect()
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {

@@ -3,11 +3,13 @@
 
 use super::column::{Column, Data};
 use super::vector::Meter;
+use crate::cells;
 use crate::fail::{self, Failure};
 use crate::space::Space;
 use contract::{Fid, TypeCode};
 use std::collections::BTreeMap;
 use store::{Entry, Layout, Reader, Scalar, Window};
+use zeroize::Zeroizing;
 
 /// Counts rows by the columns they come from, for what is declassified.
 #[derive(Default)]
@@ -61,6 +63,41 @@ pub fn load(
             let partition = space.store.get(partition);
             let reader = partition.ok_or_else(store::unresolved)?.read();
             permanents(&mut column, &reader, run, want, meter)?;
+        }
+    }
+    Ok(column)
+}
+
+/// What is in cells, all of one type, as a column. A cell that cannot be opened is its row's
+/// failure.
+pub fn load_cells<'a>(
+    space: &Space,
+    cells: impl ExactSizeIterator<Item = &'a [u8]>,
+    want: TypeCode,
+    touched: &mut Touched,
+    meter: &Meter<'_>,
+) -> Result<Column, Failure> {
+    let mut column = Column::of(want, Data::for_type(want, cells.len()));
+    let mut opener = space.cells.opener();
+    let mut plain = Zeroizing::new(Vec::new());
+    for cell in cells {
+        if cell.is_empty() {
+            column.push_null();
+        } else if let Some(fid) = cells::loose(cell) {
+            let one = load(space, &[fid], want, touched, meter)?;
+            match (one.failure(0), one.scalar(0)) {
+                (Some(failure), _) => column.push_failure(failure.clone()),
+                (None, Some(scalar)) if !one.is_null(0) => column.push(&scalar),
+                _ => column.push_null(),
+            }
+        } else {
+            match opener.opened(cell, want, &mut plain) {
+                Ok(opened) => {
+                    meter.take(opened.value.heap_bytes())?;
+                    column.push(&Scalar::of(&opened.value));
+                }
+                Err(error) => column.push_failure(error.into()),
+            }
         }
     }
     Ok(column)

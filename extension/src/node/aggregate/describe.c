@@ -35,7 +35,7 @@ cfd_describe_add_column(AggregateState *state, Column column)
 static uint8
 cfd_describe_stored_type(Oid type)
 {
-	uint8		code = cfd_type_code(type);
+	uint8		code = cfd_family_code(type);
 
 	return code == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : code;
 }
@@ -77,7 +77,8 @@ prepare(AggregateState *state, Node *expr, bool null_only)
 	Pending    *pending = palloc0(sizeof(Pending));
 
 	pending->expr = expr;
-	pending->program = cfd_compile(state->compiler, expr);
+	if (!null_only || cfd_cell_code(exprType(expr)) == 0)
+		pending->program = cfd_compile(state->compiler, expr);
 	pending->null_only = null_only;
 	return pending;
 }
@@ -90,8 +91,12 @@ resolve(AggregateState *state, Pending *pending)
 	if (pending->program != NULL)
 		return add_source(state, pending->program, -1);
 	column.type = cfd_describe_stored_type(exprType(pending->expr));
+	/* Of a cell that is only counted nothing is asked but whether it is NULL. */
+	if (pending->null_only && cfd_cell_code(exprType(pending->expr)) != 0)
+		column.type = 0;
 	column.form = column.type == 0 ? FORM_RAW
-		: IsA(pending->expr, Const) || IsA(pending->expr, Param) ? FORM_CONSTANT : FORM_FID;
+		: IsA(pending->expr, Const) || IsA(pending->expr, Param) ? FORM_CONSTANT
+		: cfd_cell_code(exprType(pending->expr)) != 0 ? FORM_CELL : FORM_FID;
 	column.null_only = column.type == 0 && pending->null_only;
 	return add_source(state, NULL, cfd_describe_add_column(state, column) - state->columns);
 }
@@ -105,14 +110,14 @@ take_inputs(AggregateState *state)
 		CfdInput   *input = &state->compiler->inputs[i];
 		Column		column = {.expr = input->expr,.type = input->type};
 
-		column.form = input->type == 0 ? FORM_BOOL : input->constant ? FORM_CONSTANT : FORM_FID;
+		column.form = input->type == 0 ? FORM_BOOL : input->constant ? FORM_CONSTANT : input->cell ? FORM_CELL : FORM_FID;
 		state->columns[state->column_count++] = column;
 	}
 	state->program_columns = state->column_count;
 }
 
 static void
-describe_outputs(AggregateState *state)
+describe_outputs(AggregateState *state, const List *keys)
 {
 	ListCell   *cell;
 	Output	   *output;
@@ -127,6 +132,7 @@ describe_outputs(AggregateState *state)
 		output->raw = source->program == NULL ? state->columns[source->column].type == 0
 			: source->program->result == CFD_RESULT_BOOL;
 		output->stored = source->program != NULL && !output->raw;
+		output->cell = cfd_cell_code(exprType(list_nth(keys, foreach_current_index(cell)))) != 0;
 		state->stored += output->stored;
 		output++;
 	}
@@ -180,7 +186,7 @@ cfd_aggregate_describe(AggregateState *state, CustomScan *plan)
 											  argument == NULL ? -1 : resolve(state, argument),
 											  filter == NULL ? -1 : resolve(state, filter)));
 	}
-	describe_outputs(state);
+	describe_outputs(state, keys);
 }
 
 /* ---------- registration ---------- */

@@ -60,7 +60,12 @@ cfd_aggregate_begin(CustomScanState *node, EState *estate, int eflags)
 			column->state = ExecInitExpr(column->expr, &node->ss.ps);
 			state->evaluates |= column->form != FORM_CONSTANT;
 		}
-		if (column->form != FORM_CONSTANT)
+		if (column->form == FORM_CELL)
+		{
+			column->cells = cfd_cells_create();
+			cfd_cells_reserve(column->cells, CFD_BATCH_ROWS_MAX);
+		}
+		else if (column->form != FORM_CONSTANT)
 		{
 			column->values = palloc(CFD_BATCH_ROWS_MAX * sizeof(CfdFid));
 			column->nulls = palloc(CFD_BATCH_ROWS_MAX);

@@ -57,7 +57,10 @@ put_having_constants(AggregateState *state, StringInfo body)
 			continue;
 		expr = ExecInitExpr(input->expr, &state->css.ss.ps);
 		value = ExecEvalExprSwitchContext(expr, state->css.ss.ps.ps_ExprContext, &isnull);
-		fid = fid_of(value, isnull);
+		if (!isnull && input->cell)
+			fid = cfd_cell_open(NULL, PG_DETOAST_DATUM_PACKED(value), input->type);
+		else
+			fid = fid_of(value, isnull);
 		appendBinaryStringInfo(body, (const char *) &fid, sizeof(fid));
 	}
 }
@@ -113,6 +116,7 @@ static TupleTableSlot *
 put_group(AggregateState *state, TupleTableSlot *slot)
 {
 	int			group = state->group++;
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
 
 	ExecClearTuple(slot);
 	for (int i = 0; i < state->output_count; i++)
@@ -125,7 +129,10 @@ put_group(AggregateState *state, TupleTableSlot *slot)
 			slot->tts_isnull[i] = output->nulls[group] != 0;
 		else
 			slot->tts_isnull[i] = !output->count && value == 0;
+		if (output->cell && !slot->tts_isnull[i])
+			slot->tts_values[i] = PointerGetDatum(cfd_cell_loose(value));
 	}
+	MemoryContextSwitchTo(old);
 	return ExecStoreVirtualTuple(slot);
 }
 

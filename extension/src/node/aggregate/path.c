@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_class.h"
+#include "cell/cell.h"
 #include "node/aggregate/aggregate.h"
 #include "node/aggregate/rivals.h"
 #include "node/aggregate/wanted.h"
@@ -168,7 +169,7 @@ tells_nothing_by_row(const CfdWanted *wanted, const List *quals)
 		return false;
 	foreach(cell, wanted->keys)
 	{
-		if (cfd_type_code(exprType(lfirst(cell))) != 0)
+		if (cfd_family_code(exprType(lfirst(cell))) != 0)
 			return false;
 	}
 	foreach(cell, wanted->aggrefs)

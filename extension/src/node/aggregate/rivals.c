@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "cell/cell.h"
 #include "node/aggregate/rivals.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -26,8 +27,9 @@
  */
 #define RISK 0.02
 
+/* Keys of types that `code_of` knows. */
 static int
-protected_keys(PlannerInfo *root, List *clauses)
+keys_of_family(PlannerInfo *root, List *clauses, uint8 (*code_of) (Oid))
 {
 	int			count = 0;
 	ListCell   *cell;
@@ -36,7 +38,7 @@ protected_keys(PlannerInfo *root, List *clauses)
 	{
 		Node	   *key = get_sortgroupclause_expr(lfirst_node(SortGroupClause, cell), root->processed_tlist);
 
-		count += cfd_type_code(exprType(key)) != 0;
+		count += code_of(exprType(key)) != 0;
 	}
 	return count;
 }
@@ -45,6 +47,7 @@ protected_keys(PlannerInfo *root, List *clauses)
 typedef struct Asked
 {
 	int			keys;			/* protected keys of groups */
+	int			cells;			/* those of them that are cells, of which PostgreSQL's hash asks one by one */
 	int			sorts;			/* aggregates whose input is sorted by something protected */
 } Asked;
 
@@ -63,7 +66,7 @@ count_sorts(Node *node, Asked *asked)
 		{
 			Node	   *key = get_sortgroupclause_expr(lfirst_node(SortGroupClause, cell), aggref->args);
 
-			if (cfd_type_code(exprType(key)) == 0)
+			if (cfd_family_code(exprType(key)) == 0)
 				continue;
 			asked->sorts++;
 			break;
@@ -98,6 +101,8 @@ round_trips_by_row(Path *path, const Asked *asked)
 					return below + agg->subpath->rows * asked->keys;
 				if (agg->aggstrategy == AGG_HASHED && agg->aggsplit != AGGSPLIT_SIMPLE)
 					return below + agg->subpath->rows * asked->keys * 2;
+				if (agg->aggstrategy == AGG_HASHED)
+					return below + agg->subpath->rows * asked->cells * 2;
 				return below;
 			}
 		case T_GroupPath:
@@ -121,7 +126,10 @@ round_trips_by_row(Path *path, const Asked *asked)
 void
 cfd_aggregate_price_rivals(PlannerInfo *root, List *clauses, RelOptInfo *output)
 {
-	Asked		asked = {.keys = protected_keys(root, clauses)};
+	Asked		asked = {
+		.keys = keys_of_family(root, clauses, cfd_family_code),
+		.cells = keys_of_family(root, clauses, cfd_cell_code)
+	};
 	ListCell   *cell;
 
 	if (root->parse->hasAggs)

@@ -17,6 +17,8 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/aggregate/state.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 static inline void
@@ -33,6 +35,9 @@ put_value(Column *column, int row, Datum value, bool isnull)
 		case FORM_RAW:
 			column->values[row] = isnull || column->null_only ? 0 : (uint64) value;
 			column->nulls[row] = isnull;
+			break;
+		case FORM_CELL:
+			cfd_cells_store(column->cells, row, value, isnull);
 			break;
 		case FORM_CONSTANT:
 			break;
@@ -53,7 +58,10 @@ cfd_aggregate_rows_evaluate_constants(AggregateState *state)
 		if (column->form != FORM_CONSTANT)
 			continue;
 		value = ExecEvalExprSwitchContext(column->state, context, &isnull);
-		column->constant = fid_of(value, isnull);
+		if (!isnull && cfd_cell_code(exprType((Node *) column->expr)) != 0)
+			column->constant = cfd_cell_open(NULL, PG_DETOAST_DATUM_PACKED(value), column->type);
+		else
+			column->constant = fid_of(value, isnull);
 	}
 }
 
@@ -122,6 +130,19 @@ add_of_child(AggregateState *state, int row, TupleTableSlot *slot)
 		ResetExprContext(context);
 }
 
+static Size
+cells_bytes(const AggregateState *state)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < state->column_count; i++)
+	{
+		if (state->columns[i].cells != NULL)
+			bytes += state->columns[i].cells->bytes.len;
+	}
+	return bytes;
+}
+
 static bool
 cfd_aggregate_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 {
@@ -132,7 +153,7 @@ cfd_aggregate_add(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 		add_returned(state, row, slot);
 	else
 		add_of_child(state, row, slot);
-	return true;
+	return cells_bytes(state) <= CFD_CELLS_BYTES;
 }
 
 static void
@@ -142,6 +163,9 @@ cfd_aggregate_rows_put_column(StringInfo body, const Column *column, int rows)
 	{
 		case FORM_FID:
 			cfd_put_column(body, column->values, rows);
+			break;
+		case FORM_CELL:
+			cfd_cells_put(column->cells, body, 0, rows);
 			break;
 		case FORM_CONSTANT:
 			cfd_put_constant(body, column->constant, rows);
@@ -165,7 +189,7 @@ prepare_store(AggregateState *state)
 		return;
 	desc = CreateTemplateTupleDesc(state->column_count);
 	for (int i = 0; i < state->column_count; i++)
-		TupleDescInitEntry(desc, i + 1, NULL, INT8OID, -1, 0);
+		TupleDescInitEntry(desc, i + 1, NULL, state->columns[i].form == FORM_CELL ? BYTEAOID : INT8OID, -1, 0);
 	state->stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 }
 
@@ -176,9 +200,24 @@ returned_column(const Column *column, CfdReader *from, uint32 rows)
 	CfdReadColumn read;
 
 	if (!cfd_read_column(from, rows, &read) ||
-		read.head.form != (column->type == 0 ? CFD_COLUMN_RAW : CFD_COLUMN_LIST))
+		read.head.form != (column->type == 0 ? CFD_COLUMN_RAW :
+						   column->form == FORM_CELL ? CFD_COLUMN_CELLS : CFD_COLUMN_LIST))
 		cfd_violation("rows handed back have other columns");
 	return read;
+}
+
+/* Takes the next of the cells that were handed back; false for NULL. */
+static bool
+take_cell(CfdReadColumn *column, uint32 row, Datum *cell)
+{
+	uint32		length = ((const CfdWireU32 *) column->values)[row];
+
+	*cell = 0;
+	if (length == 0)
+		return false;
+	*cell = PointerGetDatum(cstring_to_text_with_len((const char *) column->cells, length));
+	column->cells += length;
+	return true;
 }
 
 /* Keeps the rows of an answer. */
@@ -202,10 +241,20 @@ cfd_aggregate_store(AggregateState *state, const CfdReadAggregateReturnAnswer *a
 	{
 		for (int i = 0; i < state->column_count; i++)
 		{
+			if (columns[i].cells != NULL)
+			{
+				nulls[i] = !take_cell(&columns[i], row, &values[i]);
+				continue;
+			}
 			values[i] = UInt64GetDatum(((const CfdWireU64 *) columns[i].values)[row]);
 			nulls[i] = columns[i].nulls != NULL ? columns[i].nulls[row] != 0 : values[i] == 0;
 		}
 		tuplestore_putvalues(state->left, state->stored_slot->tts_tupleDescriptor, values, nulls);
+		for (int i = 0; i < state->column_count; i++)
+		{
+			if (columns[i].cells != NULL && !nulls[i])
+				pfree(DatumGetPointer(values[i]));
+		}
 	}
 	pfree(columns);
 	pfree(values);

@@ -17,7 +17,9 @@
 #include "lib/stringinfo.h"
 #include "node/aggregate/aggregate.h"
 #include "nodes/execnodes.h"
+#include "batch/cells.h"
 #include "batch/driver.h"
+#include "cell/cell.h"
 #include "ops/evaluate.h"
 #include "value/types.h"
 #include "program/compile.h"
@@ -33,7 +35,8 @@ typedef enum Form
 	FORM_FID,
 	FORM_CONSTANT,				/* one FID for all rows */
 	FORM_BOOL,					/* plain boolean */
-	FORM_RAW
+	FORM_RAW,
+	FORM_CELL					/* cells, which the keeper opens */
 } Form;
 
 /* An input column. */
@@ -47,6 +50,7 @@ typedef struct Column
 	bool		null_only;		/* a raw value of which only NULL matters */
 	CfdFid	   *values;
 	unsigned char *nulls;		/* raw: 0, 1; booleans: 0, 1, or 2 for NULL */
+	CfdCells   *cells;
 	CfdFid		constant;
 } Column;
 
@@ -63,6 +67,7 @@ typedef struct Output
 	bool		raw;			/* NULLs stand beside the values */
 	bool		count;
 	bool		stored;			/* takes a slot */
+	bool		cell;			/* given out as a loose cell */
 	const CfdWireU64 *values;	/* of the groups that were fetched */
 	const uint8 *nulls;			/* raw: which are NULL */
 } Output;

@@ -9,6 +9,7 @@
 #include "order/plain.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_constraint.h"
+#include "cell/cell.h"
 #include "node/aggregate/aggregate.h"
 #include "node/aggregate/wanted.h"
 #include "nodes/nodeFuncs.h"
@@ -37,7 +38,7 @@ can_group(CfdWanted *wanted, Node *expr)
 
 	if (contain_subplans(expr) || contain_volatile_functions(expr))
 		return false;
-	if (cfd_type_code(type) == 0)
+	if (cfd_family_code(type) == 0)
 		return cfd_is_raw_type(type);
 	wanted->protected = true;
 	return true;
@@ -65,7 +66,7 @@ cfd_aggregate_number(const Aggref *aggref)
 static bool
 distinct_is_exact(Node *argument)
 {
-	switch (cfd_type_code(exprType(argument)))
+	switch (cfd_family_code(exprType(argument)))
 	{
 		case CFD_TYPE_FLOAT4:
 		case CFD_TYPE_FLOAT8:

@@ -64,7 +64,7 @@ add_pairs(NestLoopState *loop, CfdBuffer *buffer, ExprContext *inputs_context, i
 {
 	ExprContext *context = loop->js.ps.ps_ExprContext;
 
-	while (buffer->pairs < most)
+	while (buffer->pairs < most && cfd_inputs_bytes(buffer->quals) <= CFD_CELLS_BYTES)
 	{
 		TupleTableSlot *inner = ExecProcNode(innerPlanState(loop));
 		TupleTableSlot *pair;

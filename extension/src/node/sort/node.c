@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "cell/cell.h"
 #include "known/known.h"
 #include "order/ranks.h"
 #include "program/registry.h"
@@ -39,6 +40,15 @@ cfd_sort_create_state(CustomScan *node)
 	return (Node *) state;
 }
 
+/* Code of the type in the cells of a column; 0 if they are none. */
+static uint8
+cell_of_key(const CfdSortState *state, AttrNumber column)
+{
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	return cfd_cell_code(TupleDescAttr(desc, column - 1)->atttypid);
+}
+
 static void
 cfd_sort_read_keys(CfdSortState *state, const List *description)
 {
@@ -60,6 +70,7 @@ cfd_sort_read_keys(CfdSortState *state, const List *description)
 		key->operator = (Oid) list_nth_int(parts[CFD_SORT_OPERATOR], i);
 		key->descending = list_nth_int(parts[CFD_SORT_DESCENDING], i);
 		key->nulls_first = list_nth_int(parts[CFD_SORT_NULLS_FIRST], i);
+		key->cell = cell_of_key(state, key->column);
 		/* A number is two columns: whether it is NULL, and its value. */
 		if (key->number)
 			words++->descending = key->nulls_first;

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "cell/cell.h"
 #include "order/plain.h"
 #include "order/ranks.h"
 #include "node/sort/sort.h"
@@ -45,7 +46,7 @@ cfd_sort_plan_describe(int count, const AttrNumber *columns, const Oid *operator
 
 		if (!get_ordering_op_properties(operators[i], &family, &type, &strategy))
 			return NIL;
-		code = cfd_type_code(type);
+		code = cfd_family_code(type);
 		number = code == 0 && cfd_plain_order(type, family);
 		if (code == 0 && !number && limited)
 			return NIL;

@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "cell/cell.h"
 #include "order/plain.h"
 #include "order/ranks.h"
 #include "node/sort/state.h"
@@ -28,6 +29,17 @@ cfd_sort_send_words(CfdSortState *state)
 	if (state->word_rows > 0)
 		cfd_set_add(&state->set, state->words, state->word_rows, state->word_room);
 	state->word_rows = 0;
+}
+
+static CfdFid
+open_key(const Key *key, Datum value)
+{
+	struct varlena *cell = PG_DETOAST_DATUM_PACKED(value);
+	CfdFid		fid = cfd_cell_open(NULL, cell, key->cell);
+
+	if ((Pointer) cell != DatumGetPointer(value))
+		pfree(cell);
+	return fid;
 }
 
 /* Takes the keys of a row. */
@@ -51,6 +63,8 @@ take_keys(CfdSortState *state, TupleTableSlot *slot)
 		}
 		else if (key->ranks != NULL)
 			*word = key->ranks[state->row];
+		else if (key->cell != 0)
+			*word = null ? 0 : open_key(key, value);
 		else
 		{
 			if (unlikely(!null && DatumGetUInt64(value) == 0))

@@ -30,6 +30,7 @@ typedef struct Key
 	AttrNumber	column;
 	Oid			plain;			/* type if not protected */
 	bool		number;			/* whose values can be told as numbers */
+	uint8		cell;			/* code of the type if values are in cells, which are opened one-way */
 	CfdPlainSort *sort;			/* of those that cannot */
 	const uint32 *ranks;		/* what it has found, by row */
 	Oid			operator;
