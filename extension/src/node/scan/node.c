@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "cell/cell.h"
 #include "executor/executor.h"
 #include "node/scan/pairs.h"
 #include "node/scan/scan.h"
@@ -270,8 +271,8 @@ lift(Node *node, void *context)
 		default:
 			break;
 	}
-	/* One message takes so many; what is more is evaluated row by row. */
-	program = list_length(lifted->state->computed) == CFD_COLUMNS_MAX ? NULL
+	/* One message takes so many; what is more is evaluated row by row. A cell stays one. */
+	program = list_length(lifted->state->computed) == CFD_COLUMNS_MAX || cfd_cell_code(exprType(node)) != 0 ? NULL
 		: cfd_compile(lifted->state->project_inputs, node);
 	if (program != NULL && program->result == CFD_RESULT_FID)
 	{
