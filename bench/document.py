@@ -208,6 +208,31 @@ def instructions(results: dict) -> list[str]:
     return grid(["path", "instructions"], rows)
 
 
+def families(results: dict) -> list[str]:
+    names = list(results["bytes"])
+    plain = results["bytes"]["plain"]
+    sizes = list(results["bytes"].values())
+    rows = [["bytes of a row", *sizes], ["times plaintext's", *(s / plain for s in sizes)]]
+    lines = [*grid(["", *names], rows), ""]
+    cells = results["cells"].items()
+    rows = [[name, *(c["per_second"].get(f) for f in names)] for name, c in cells]
+    lines += [*grid(["a second", *names], rows), ""]
+    asked = ["enc", "rnd"]
+    rows = [[name, *(c["round_trips"].get(f) for f in asked)] for name, c in cells]
+    lines += [*grid(["round trips of a statement", *asked], rows), ""]
+    queries, summary = results["tpch"]["queries"], results["tpch"]["summary"]
+    keys = ["plain", "rnd", "ratio", "waits"]
+    told = {False: " (differs)", True: ""}
+    rows = [
+        [n + told[q["same"]] + (f" ({q['error']})" if q["error"] else ""), *(q[k] for k in keys)]
+        for n, q in queries.items()
+    ]
+    lines += [*grid(["TPC-H", "plain s", "rnd s", "rnd / plain", "rnd waits"], rows), ""]
+    mean, worst = shown(summary["geometric_mean"]), shown(summary["worst"])
+    lines += [f"{summary['queries']} queries: geometric mean {mean}, worst {worst}.", ""]
+    return [*lines, "```", *results["encodings"], "```"]
+
+
 RENDER: dict[str, Callable[[dict], list[str]]] = {
     "tpch": tpch,
     "durability": durability,
@@ -216,6 +241,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "pgbench": pgbench,
     "keys": keys,
     "ablations": ablations,
+    "families": families,
     "instructions": instructions,
 }
 

@@ -7,10 +7,12 @@ statements are of TPC-C's kind, sent by psycopg as prepared statements by one cl
 the families in alternation, ROUNDS times; plain ones go straight to PostgreSQL. `round trips` are
 waits for the keeper of one statement of each kind.
 
-Last the microbenchmark of crates/encodings, as it prints itself. Not measured: several clients,
-TPC-H, the switch between software and keeper, which does not exist.
+Then the 22 TPC-H queries at scale SF on plain tables and on those of the family `rnd_`, ROUNDS
+times in alternation, one process each, with their waits for the keeper; a query ends after LIMIT
+seconds. Last the microbenchmark of crates/encodings, as it prints itself. Not measured: several
+clients, TPC-C, the switch between software and keeper, which does not exist.
 
-Parameters: ROWS, SECONDS, ROUNDS.
+Parameters: ROWS, SECONDS, ROUNDS, SF, LIMIT.
 """
 
 import itertools
@@ -18,11 +20,16 @@ import subprocess
 import time
 
 import servers
-from report import ROOT, Report, median, parameter, progress, ratio, table
+import tpch
+import tpch_data
+from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, table
 
 ROWS = parameter("ROWS", 5000)
 SECONDS = parameter("SECONDS", 1.0)
 ROUNDS = parameter("ROUNDS", 3)
+SCALE = parameter("SF", 0.01)
+LIMIT = parameter("LIMIT", 10)
+TPCH = {"plain": "tpch_plain", "rnd": "tpch_rnd"}
 COLUMNS = {"name": "text", "pay": "int4", "price": "numeric(10,2)", "born": "date"}
 FAMILIES = ["plain", "enc", "rnd", "soft", "soft_eq"]
 # Statements, each with what its parameters are made of; those of an order need one.
@@ -127,6 +134,69 @@ def measure(stack, statement: str, numbers) -> dict:
     return {"per_second": entry, "round_trips": trips, "runs": runs}
 
 
+def load_tpch(name: str, connection) -> float:
+    """The tables of a family; seconds."""
+    began = time.monotonic()
+    directory = tpch_data.generate(SCALE)
+    connection.execute(f"CREATE SCHEMA {TPCH[name]}")
+    connection.execute(f"SET search_path = {TPCH[name]}")
+    connection.execute(tpch_data.ddl(name != "plain", f"{name}_"))
+    for relation in tpch_data.TABLES:
+        tpch_data.copy(connection, relation, directory)
+    tpch_data.finish(connection)
+    connection.execute(f"SET statement_timeout = '{LIMIT}s'")
+    return time.monotonic() - began
+
+
+def query_times(number: int, sides: dict) -> dict:
+    """Medians of one query, and its waits for the keeper."""
+    runs = {name: [] for name in sides}
+    entry = {"same": True, "error": None, "waits": None}
+    for _ in range(ROUNDS):
+        seconds, expected, _ = tpch.execute(sides["plain"], number)
+        runs["plain"].append(seconds)
+        if entry["error"]:
+            continue
+        before = tpch.answered(sides["rnd"])
+        seconds, outcomes, failed = tpch.execute(sides["rnd"], number)
+        entry["waits"] = tpch.answered(sides["rnd"]) - before - 1
+        if failed:
+            entry["error"] = failed.sqlstate
+            continue
+        runs["rnd"].append(seconds)
+        entry["same"] &= all(map(tpch.same, expected, outcomes))
+    plain, rnd = (median(found) if found else None for found in runs.values())
+    return {**entry, "plain": plain, "rnd": rnd, "ratio": ratio(rnd, plain), "runs": runs}
+
+
+def measure_tpch(stack) -> dict:
+    with (
+        servers.connect(servers.direct_url(stack)) as plain,
+        servers.connect(stack.app_url) as rnd,
+        stack.connect_dba() as dba,
+    ):
+        dba.execute("GRANT pg_monitor TO app")
+        sides = {"plain": plain, "rnd": rnd}
+        load = {name: load_tpch(name, connection) for name, connection in sides.items()}
+        progress(f"TPC-H is loaded: {load}")
+        queries = {f"Q{n}": query_times(n, sides) for n in tpch_data.QUERIES}
+        sizes = {name: tpch_data.storage(dba, schema) for name, schema in TPCH.items()}
+    ratios = [q["ratio"] for q in queries.values() if q["ratio"]]
+    summary = {
+        "queries": len(ratios),
+        "geometric_mean": geometric_mean(ratios),
+        "worst": max(ratios, default=None),
+    }
+    return {"load": load, "queries": queries, "summary": summary, "storage": sizes}
+
+
+def print_tpch(found: dict) -> None:
+    keys = ["plain", "rnd", "ratio", "waits", "error"]
+    rows = [[n, *(q[k] for k in keys), q["same"]] for n, q in found["queries"].items()]
+    table(["", "plain s", "rnd s", "times", "waits", "error", "same rows"], rows)
+    print("  " + ", ".join(f"{k} {v}" for k, v in found["summary"].items()))
+
+
 def encodings() -> list[str]:
     command = ["cargo", "run", "--release", "--quiet", "-p", "encodings", "--example", "costs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -134,13 +204,15 @@ def encodings() -> list[str]:
 
 
 def main() -> None:
-    given = {"ROWS": ROWS, "SECONDS": SECONDS, "ROUNDS": ROUNDS, **servers.SETTINGS}
+    given = {"ROWS": ROWS, "SECONDS": SECONDS, "ROUNDS": ROUNDS, "SF": SCALE, "LIMIT": LIMIT}
+    given |= servers.SETTINGS
     report = Report("families", given)
     numbers = itertools.count()
     with servers.running() as stack:
         sizes = {family: make(stack, family) for family in FAMILIES}
         cells = {name: measure(stack, name, numbers) for name in STATEMENTS}
-    report.results.update(bytes=sizes, cells=cells, encodings=encodings())
+        found = measure_tpch(stack)
+    report.results.update(bytes=sizes, cells=cells, tpch=found, encodings=encodings())
     print()
     of_plain = [ratio(size, sizes["plain"]) for size in sizes.values()]
     table(["", *FAMILIES], [["bytes of a row", *sizes.values()], ["times plaintext's", *of_plain]])
@@ -150,6 +222,8 @@ def main() -> None:
     print()
     trips = [[name, *c["round_trips"].values()] for name, c in cells.items()]
     table(["round trips", "enc", "rnd"], trips)
+    print()
+    print_tpch(found)
     print()
     for line in report.results["encodings"]:
         print(f"  {line}")
