@@ -84,6 +84,14 @@ typedef struct CfdCellOperand
 /* For ANALYZE: computes the fraction of NULLs and the average width only. */
 extern Datum cfd_cell_analyze(PG_FUNCTION_ARGS);
 
+/* functions.c: by whose addresses comparisons of cells are known. */
+extern Datum cfd_cell_lt(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_le(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_eq(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_ge(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_gt(PG_FUNCTION_ARGS);
+extern Datum cfd_cell_ne(PG_FUNCTION_ARGS);
+
 extern int	cfd_cell_compare(const CfdCellOperand operands[2], Datum a, Datum b, uint8 flags);
 
 #endif

@@ -81,13 +81,6 @@ static const CfdFunction functions[] = {
 };
 
 /* Comparisons of cells, and the operators that they are. */
-extern Datum cfd_cell_lt(PG_FUNCTION_ARGS);
-extern Datum cfd_cell_le(PG_FUNCTION_ARGS);
-extern Datum cfd_cell_eq(PG_FUNCTION_ARGS);
-extern Datum cfd_cell_ge(PG_FUNCTION_ARGS);
-extern Datum cfd_cell_gt(PG_FUNCTION_ARGS);
-extern Datum cfd_cell_ne(PG_FUNCTION_ARGS);
-
 typedef struct Comparison
 {
 	PGFunction	address;
