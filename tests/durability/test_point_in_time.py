@@ -110,6 +110,7 @@ def test_the_keeper_comes_late(restored):
     can never be brought up to date."""
     restored.accept()
     restored.environment["CONFIDE_PGCONF"] += "confide.keeper_socket = '/nowhere/keeper.sock'\n"
+    restored.environment["CONFIDE_PGCONF"] += "confide.wal_lag_warning = '1MB'\n"
     restored.environment["CONFIDE_WAIT"] = "1"
     try:
         restored.up()  # the proxy may wait for the keeper, and go on
@@ -125,6 +126,11 @@ def test_the_keeper_comes_late(restored):
             dba.execute("CHECKPOINT")
         slots = "SELECT array_agg(slot_name::text) FROM pg_replication_slots"
         assert dba.execute(slots).fetchone() == (["confide_recovery"],)
+        log = restored.logs / "postgres.log"
+        until(
+            lambda: 'slot "confide_recovery" holds' in log.read_text(),
+            "the administrator is warned of the WAL that is held",
+        )
     del restored.environment["CONFIDE_WAIT"]
     restored.environment["CONFIDE_PGCONF"] += (
         f"confide.keeper_socket = '{restored.keeper_socket}'\n"

@@ -1,23 +1,17 @@
 //! `confide anonymise`: hands a log of calls to `confide-anonymise`, a program of its own: its
-//! operators are compiled otherwise than those of any other (docs/maintenance.md).
+//! operators are compiled otherwise than those of any other (docs/maintenance.md). Arguments are
+//! that program's.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::Command;
 
 /// What the command is told.
 #[derive(clap::Args)]
+#[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// The log of calls.
-    log: PathBuf,
-    /// The masking rules.
-    #[arg(long, value_name = "FILE")]
-    rules: PathBuf,
-    /// The masked log, made; it must not exist.
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
-    /// The solver.
-    #[arg(long, value_name = "PROGRAM", default_value = "z3")]
-    solver: String,
+    /// LOG --rules FILE --out FILE; --help tells more.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<OsString>,
 }
 
 /// Runs it; what it printed.
@@ -26,13 +20,7 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     let program = own.with_file_name("confide-anonymise");
     let done = Command::new(&program)
         .arg("log")
-        .arg(&arguments.log)
-        .arg("--rules")
-        .arg(&arguments.rules)
-        .arg("--out")
-        .arg(&arguments.out)
-        .arg("--solver")
-        .arg(&arguments.solver)
+        .args(&arguments.rest)
         .stderr(std::process::Stdio::inherit())
         .output()
         .map_err(|e| format!("{}: {e} (scripts/traced builds it)", program.display()))?;

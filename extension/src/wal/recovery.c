@@ -101,9 +101,10 @@ cfd_recovery_warn_of_lag(void)
 	TimeLineID	timeline;
 	XLogRecPtr	end = RecoveryInProgress() ? GetXLogReplayRecPtr(&timeline) : GetXLogInsertRecPtr();
 	XLogRecPtr	slot = InvalidXLogRecPtr;
+	const char *name = cfd_slot_that_holds(&slot);
 	uint64		lag;
 
-	if (!cfd_slot_find(&slot) || XLogRecPtrIsInvalid(slot) || end < slot)
+	if (name == NULL || XLogRecPtrIsInvalid(slot) || end < slot)
 		return;
 	lag = (end - slot) / (1024 * 1024);
 	if (wal_lag_warning == 0 || lag < wal_lag_warning)
@@ -113,8 +114,8 @@ cfd_recovery_warn_of_lag(void)
 		told = lag;
 		ereport(WARNING,
 				(errmsg("replication slot \"%s\" holds " UINT64_FORMAT " MB of WAL for Confide's keeper",
-						CFD_SLOT_NAME, lag),
-				 errdetail("The keeper's last checkpoint is at %X/%X.", LSN_FORMAT_ARGS(slot)),
+						name, lag),
+				 errdetail("It holds the WAL from %X/%X.", LSN_FORMAT_ARGS(slot)),
 				 errhint("Start the keeper, or see in its log why checkpoints fail. max_slot_wal_keep_size bounds what is kept; WAL that is gone must come back from the archive when the keeper is started again.")));
 	}
 }

@@ -42,6 +42,22 @@ cfd_slot_find(XLogRecPtr *position)
 	return true;
 }
 
+const char *
+cfd_slot_that_holds(XLogRecPtr *position)
+{
+	ReplicationSlot *slot;
+
+	if (cfd_slot_find(position))
+		return CFD_SLOT_NAME;
+	slot = SearchNamedReplicationSlot(CFD_SLOT_OF_RECOVERY, true);
+	if (slot == NULL)
+		return NULL;
+	SpinLockAcquire(&slot->mutex);
+	*position = slot->data.restart_lsn;
+	SpinLockRelease(&slot->mutex);
+	return CFD_SLOT_OF_RECOVERY;
+}
+
 static void
 move_to(XLogRecPtr position)
 {

@@ -21,6 +21,8 @@
 
 /* Whether the slot exists; where it holds the WAL (0: it has lost it). */
 extern bool cfd_slot_find(XLogRecPtr *position);
+/* The slot that holds the WAL for the keeper, be it that of recovery; NULL: none does. */
+extern const char *cfd_slot_that_holds(XLogRecPtr *position);
 /* Takes the slot for this process, made anew if there is none, at a position. */
 extern void cfd_slot_hold(XLogRecPtr position);
 /* Moves the slot that this process holds. */
