@@ -33,3 +33,16 @@ def test_names_of_functions(dba):
         "WHERE ours.oid > theirs.oid AND ours.oid >= 16384 AND theirs.oid < 16384"
     ).fetchall()
     assert same == []
+
+
+def test_strings_beside_plain_arguments(app, dba, stack):
+    """A string in a call with a plain column, whose result goes into a protected one, is sealed, and
+    the protected function of the name is called. Bug: it was refused (0A000); sealed nowhere it
+    would stand in the server's log."""
+    app.execute("CREATE TABLE t (id int, s enc_text)")
+    sizes = stack.log_sizes()
+    app.execute("INSERT INTO t SELECT g, repeat('mellon', g) FROM generate_series(1, 3) g")
+    app.execute("UPDATE t SET s = lpad('mellon', id + 7, '*') WHERE id = 2")
+    found = app.execute("SELECT s FROM t ORDER BY id").fetchall()
+    assert found == [("mellon",), ("***mellon",), ("mellon" * 3,)]
+    assert "mellon" not in stack.logged_since(sizes)

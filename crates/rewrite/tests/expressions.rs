@@ -336,6 +336,15 @@ fn concatenation_with_plain_operands() {
                 "INSERT INTO emp(name) SELECT g || ' row ' || (g % 5) FROM generate_series(1, 9) g",
                 "INSERT INTO emp(name) SELECT g::pg_catalog.text::enc_text || '<<~text: row >>'::enc_text || (g % '<<int4:5>>'::enc_int4) FROM generate_series(1, 9) g",
             ),
+            // As arguments beside plain ones: the protected function of the name takes both.
+            (
+                "INSERT INTO emp(name) SELECT repeat('x', g) FROM generate_series(1, 9) g",
+                "INSERT INTO emp(name) SELECT repeat('<<~text:x>>'::enc_text, g) FROM generate_series(1, 9) g",
+            ),
+            (
+                "UPDATE emp SET name = lpad('ab', emp.id, '*')",
+                "UPDATE emp SET name = lpad('<<~text:ab>>'::enc_text, emp.id, '<<~text:*>>'::enc_text)",
+            ),
             (
                 "UPDATE emp SET name = 'n' || emp.id",
                 "UPDATE emp SET name = '<<~text:n>>'::enc_text || emp.id::pg_catalog.text::enc_text",
@@ -346,7 +355,13 @@ fn concatenation_with_plain_operands() {
             ),
         ],
     );
-    unchanged(&schema(), &["SELECT 'row ' || id, id || 'x' FROM emp"]);
+    unchanged(
+        &schema(),
+        &[
+            "SELECT 'row ' || id, id || 'x' FROM emp",
+            "SELECT repeat('x', id), left('abc', id) FROM emp WHERE repeat('x', id) = 'xx'",
+        ],
+    );
 }
 
 /// With a string, `substring(s, p)` is a regular expression, as in PostgreSQL: of several types

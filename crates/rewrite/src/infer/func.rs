@@ -233,10 +233,19 @@ impl Infer<'_> {
                 });
                 continue;
             }
+            let mut operand = val.clone();
             if val.bare() {
-                self.type_bare(&val.leaves, argument_type(sigs, index));
+                let code = argument_type(sigs, index);
+                self.type_bare(&val.leaves, code);
+                // What it is does not depend on the operands beside it.
+                if sigs
+                    .iter()
+                    .all(|s| s.args.get(index) == Some(&Arg::Enc(code)))
+                {
+                    operand.class = Class::Lit(Some(Some(code)));
+                }
             }
-            operands.push(val.clone());
+            operands.push(operand);
         }
         let uses: Vec<_> = operands
             .iter()
