@@ -324,8 +324,7 @@ impl Keeper {
 
     /// What a session has told goes into the accounts.
     pub(crate) fn collect_from(&self, session: &Session) {
-        let tallies = session.tallies.lock();
-        let (principal, labels) = tallies.unwrap_or_else(PoisonError::into_inner).take();
+        let (principal, labels) = session.tallies().take();
         for (label, counts) in labels {
             let provenance = session.provenance.read();
             let origin = provenance

@@ -116,8 +116,7 @@ pub struct Session {
     pub admitted: Mutex<Vec<[u8; NUMBER_BYTES]>>,
     /// Whether a value has come in an export envelope.
     pub took: AtomicBool,
-    /// What it has told since that was collected.
-    pub tallies: Mutex<Tallies>,
+    tallies: Mutex<Tallies>,
     /// What its client lets it do.
     pub grants: RwLock<Grants>,
     /// Its channels' arenas.
@@ -149,6 +148,12 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 impl Session {
+    /// What it has told since that was collected, for whoever adds to it or collects it.
+    #[inline]
+    pub fn tallies(&self) -> MutexGuard<'_, Tallies> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A session without channels.
     pub fn new(
         id: u64,

@@ -17,6 +17,7 @@ use crate::sealed_file::SealedFile;
 use grant::Column;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{ColumnId, Label};
 use values::Error;
@@ -45,20 +46,38 @@ fn add(to: &mut Counts, more: &Counts) {
     }
 }
 
+/// What was told of values of one label since that was collected. Who adds to it often keeps it.
+#[derive(Debug, Default)]
+pub struct Tally([AtomicU64; KINDS.len()]);
+
+impl Tally {
+    /// So many more.
+    #[inline]
+    pub fn add(&self, what: Told, rows: u64) {
+        if let Some(count) = self.0.get(what as usize) {
+            count.fetch_add(rows, Ordering::Relaxed);
+        }
+    }
+
+    fn take(&self) -> Counts {
+        self.0
+            .each_ref()
+            .map(|count| count.swap(0, Ordering::Relaxed))
+    }
+}
+
 /// What a session has told since its tallies were collected.
 #[derive(Debug)]
 pub struct Tallies {
     principal: Arc<str>,
-    labels: Vec<(Label, Counts)>,
-    latest: usize,
+    labels: HashMap<Label, Arc<Tally>>,
 }
 
 impl Default for Tallies {
     fn default() -> Tallies {
         Tallies {
             principal: Arc::from(NOBODY),
-            labels: Vec::new(),
-            latest: 0,
+            labels: HashMap::new(),
         }
     }
 }
@@ -69,45 +88,30 @@ impl Tallies {
         self.principal = Arc::from(principal);
     }
 
-    /// So many were told of values of this label.
-    #[inline]
-    pub fn add(&mut self, label: Label, what: Told, rows: u64) {
-        if let Some((known, counts)) = self.labels.get_mut(self.latest)
-            && *known == label
-            && let Some(count) = counts.get_mut(what as usize)
-        {
-            *count += rows;
-            return;
-        }
-        self.add_other(label, what, rows);
-    }
-
-    #[inline(never)]
-    fn add_other(&mut self, label: Label, what: Told, rows: u64) {
-        let full = self.labels.len() >= LABELS_MAX;
-        let find = |labels: &[(Label, Counts)], label| labels.iter().position(|(l, _)| *l == label);
-        let label = match find(&self.labels, label) {
-            None if full => crate::provenance::UNKNOWN,
-            _ => label,
+    /// The tally of a label. Where there are too many, it is that of the unknown.
+    pub fn of(&mut self, label: Label) -> Arc<Tally> {
+        let full = self.labels.len() >= LABELS_MAX && !self.labels.contains_key(&label);
+        let label = if full {
+            crate::provenance::UNKNOWN
+        } else {
+            label
         };
-        self.latest = find(&self.labels, label).unwrap_or_else(|| {
-            self.labels.push((label, Counts::default()));
-            self.labels.len() - 1
-        });
-        if let Some((_, counts)) = self.labels.get_mut(self.latest)
-            && let Some(count) = counts.get_mut(what as usize)
-        {
-            *count += rows;
-        }
+        Arc::clone(self.labels.entry(label).or_default())
     }
 
-    /// What there is, which begins anew.
+    /// What there is, which begins anew. Tallies that somebody keeps stay.
     pub fn take(&mut self) -> (Arc<str>, Vec<(Label, Counts)>) {
-        self.latest = 0;
-        (
-            Arc::clone(&self.principal),
-            std::mem::take(&mut self.labels),
-        )
+        let mut taken = Vec::new();
+        self.labels.retain(|label, tally| {
+            // Looked at first: nobody adds any more to what nobody keeps.
+            let kept = Arc::get_mut(tally).is_none();
+            let counts = tally.take();
+            if counts != Counts::default() {
+                taken.push((*label, counts));
+            }
+            kept
+        });
+        (Arc::clone(&self.principal), taken)
     }
 }
 
@@ -459,7 +463,7 @@ mod tests {
     fn tallies() {
         let mut tallies = Tallies::default();
         for label in [7, 7, 8, 7, 9, 8] {
-            tallies.add(label, Told::Orders, 2);
+            tallies.of(label).add(Told::Orders, 2);
         }
         tallies.begin("ann");
         let (who, mut found) = tallies.take();
@@ -469,11 +473,29 @@ mod tests {
         assert_eq!(found, [of(7, 6), of(8, 4), of(9, 2)]);
         assert!(tallies.take().1.is_empty());
         for label in 0..5000 {
-            tallies.add(label, Told::Shown, 1);
+            tallies.of(label).add(Told::Shown, 1);
         }
         let (_, found) = tallies.take();
         assert!(found.len() <= LABELS_MAX + 1);
         let sum: u64 = found.iter().map(|(_, counts)| counts[4]).sum();
         assert_eq!(sum, 5000);
+    }
+
+    /// What is added to a tally that somebody keeps is collected later: forgotten when it is
+    /// collected first, what is told from then on would be in no account.
+    #[test]
+    fn kept_tallies() {
+        let mut tallies = Tallies::default();
+        let kept = tallies.of(7);
+        kept.add(Told::Tokens, 1);
+        assert_eq!(tallies.take().1, [(7, [0, 0, 0, 1, 0])]);
+        kept.add(Told::Tokens, 2);
+        tallies.of(7).add(Told::Tokens, 3);
+        assert_eq!(tallies.take().1, [(7, [0, 0, 0, 5, 0])]);
+        assert!(tallies.take().1.is_empty());
+        kept.add(Told::Shown, 1);
+        drop(kept);
+        assert_eq!(tallies.take().1, [(7, [0, 0, 0, 0, 1])]);
+        assert!(tallies.labels.is_empty());
     }
 }

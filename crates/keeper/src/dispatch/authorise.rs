@@ -13,6 +13,7 @@ use crate::masks::Mask;
 use crate::program::Program;
 use crate::program::encoded::{Encoded, Fids};
 use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
+use crate::told::Tally;
 use contract::envelope::Origin as Maker;
 use contract::{Fid, body};
 use envelope::Envelope;
@@ -29,6 +30,8 @@ pub(super) struct Remembered {
     columns: HashMap<u32, Label>,
     latest: [Option<(u32, Label)>; LATEST],
     latest_covered: [Option<(Label, u8)>; LATEST],
+    /// Where what is told is tallied.
+    latest_tallied: [Option<(Label, Arc<Tally>)>; LATEST],
     /// What is shown instead of values, as long as nobody says something else.
     pub(super) masks: HashMap<Label, Option<Mask>>,
     unions: HashMap<(Label, Label), Label>,
@@ -42,6 +45,25 @@ pub(super) struct Remembered {
     pub(super) taken: HashSet<(Label, u32)>,
     /// Of tokens: labels of the columns, by the tokens' number.
     tokens: HashMap<u64, Vec<Label>>,
+}
+
+impl Remembered {
+    /// Where what is told of values of this label was tallied lately.
+    #[inline]
+    pub(super) fn tally(&self, label: Label) -> Option<&Tally> {
+        let place = usize::from(label) % LATEST;
+        let latest = self.latest_tallied.get(place)?.as_ref();
+        latest
+            .filter(|(known, _)| *known == label)
+            .map(|(_, tally)| &**tally)
+    }
+
+    /// What of this label is told is tallied there.
+    pub(super) fn keep_tally(&mut self, label: Label, tally: Arc<Tally>) {
+        if let Some(latest) = self.latest_tallied.get_mut(usize::from(label) % LATEST) {
+            *latest = Some((label, tally));
+        }
+    }
 }
 
 /// How many are found without hashing.

@@ -80,9 +80,7 @@ impl Connection {
         };
         let session = &self.session;
         self.keeper.collect_from(session);
-        let tallies = session.tallies.lock();
-        let begun = tallies.map(|mut tallies| tallies.begin(&client.name));
-        begun.map_err(|_| fail::internal("what was told is not known"))?;
+        session.tallies().begin(&client.name);
         session.change(|shared| {
             let grants = session.grants.write();
             grants.unwrap_or_else(PoisonError::into_inner).clear();

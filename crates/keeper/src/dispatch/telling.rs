@@ -8,7 +8,7 @@ use crate::fail::{self, Failure};
 use crate::told::{KINDS, NOBODY, Spending, Spent, Told};
 use contract::{Fid, OpResult, TypeCode, answer, body};
 use std::fmt::Write;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use store::{Entry, Label};
 use values::Value;
 
@@ -36,11 +36,21 @@ impl Connection {
 
     #[inline]
     fn tally(&self, label: Label, what: Told, rows: usize) {
-        if rows > 0 && label != 0 {
-            let tallies = self.session.tallies.lock();
-            let mut tallies = tallies.unwrap_or_else(PoisonError::into_inner);
-            tallies.add(label, what, rows as u64);
+        if rows == 0 || label == 0 {
+            return;
         }
+        if let Some(tally) = self.remembered.borrow().tally(label) {
+            tally.add(what, rows as u64);
+            return;
+        }
+        self.tally_other(label, what, rows);
+    }
+
+    #[cold]
+    fn tally_other(&self, label: Label, what: Told, rows: usize) {
+        let tally = self.session.tallies().of(label);
+        tally.add(what, rows as u64);
+        self.remembered.borrow_mut().keep_tally(label, tally);
     }
 
     /// Uses the budgets of the columns that values were made from.
