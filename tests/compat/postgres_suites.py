@@ -78,19 +78,25 @@ class Results:
 @contextmanager
 def plain_server() -> Iterator[Server]:
     """A server without the extension, made as that of a stack is, and beside it: how long it takes
-    to make files depends on what was removed in the same part of the file system before."""
+    to make files depends on what was removed in the same part of the file system before. It asks
+    for a password, too, which a suite of many connections takes seconds for."""
     RUNS.mkdir(parents=True, exist_ok=True)
     folder, port = Path(tempfile.mkdtemp(prefix="plain-", dir=RUNS)), free_port()
     data = folder / "data"
     give_to_server(folder)
-    prepare = ["-U", "postgres", "--locale=C", "--encoding=UTF8", "-A", "trust", "--no-sync"]
-    as_postgres([PG_BIN / "initdb", "-D", data, *prepare])
+    secret = folder / "password"
+    secret.write_text(PASSWORD + "\n")
+    prepare = ["-U", "postgres", "--locale=C", "--encoding=UTF8", "--no-sync"]
+    authentication = ["-A", "scram-sha-256", f"--pwfile={secret}"]
+    as_postgres([PG_BIN / "initdb", "-D", data, *prepare, *authentication])
     with (data / "postgresql.conf").open("a") as file:
         file.write(f"port = {port}\nunix_socket_directories = ''\njit = off\n{POSTGRES}")
     control = [PG_BIN / "pg_ctl", "-s", "-w", "-D", data]
     as_postgres([*control, "start", "-l", folder / "log"])
     try:
-        yield Server(port, f"postgresql://postgres@127.0.0.1:{port}/postgres", folder / "plain")
+        yield Server(
+            port, f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres", folder / "plain"
+        )
     finally:
         as_postgres([*control, "stop", "-m", "immediate"])
         shutil.rmtree(folder)
