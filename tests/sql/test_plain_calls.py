@@ -36,9 +36,9 @@ def test_names_of_functions(dba):
 
 
 def test_strings_beside_plain_arguments(app, dba, stack):
-    """A string in a call with a plain column, whose result goes into a protected one, is sealed, and
-    the protected function of the name is called. Bug: it was refused (0A000); sealed nowhere it
-    would stand in the server's log."""
+    """A string in a call with a plain column, whose result goes into a protected one, is sealed,
+    and the protected function of the name is called. Bug: it was refused (0A000); sent as it is
+    it would stand in the server's log."""
     app.execute("CREATE TABLE t (id int, s enc_text)")
     sizes = stack.log_sizes()
     app.execute("INSERT INTO t SELECT g, repeat('mellon', g) FROM generate_series(1, 3) g")
