@@ -192,3 +192,17 @@ fn widest(args: &[Option<TypeCode>]) -> Option<TypeCode> {
     let mixed = RANKS[widest] == Float4 && args.iter().any(|a| *a != Some(Float4));
     Some(if mixed { Float8 } else { RANKS[widest] })
 }
+
+/// What an untyped string is as an argument: of the signatures' type, or text where they differ.
+pub(crate) fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
+    let mut types = sigs.iter().filter_map(|s| match s.args.get(index) {
+        Some(Arg::Enc(code)) => Some(*code),
+        _ => None,
+    });
+    let first = types.next().unwrap_or(TypeCode::Text);
+    if types.all(|t| t == first) {
+        first
+    } else {
+        TypeCode::Text
+    }
+}

@@ -235,7 +235,7 @@ impl Infer<'_> {
             }
             let mut operand = val.clone();
             if val.bare() {
-                let code = argument_type(sigs, index);
+                let code = known::argument_type(sigs, index);
                 self.type_bare(&val.leaves, code);
                 // What it is does not depend on the operands beside it.
                 if sigs
@@ -589,17 +589,4 @@ fn of_several(sigs: &[&Sig], index: usize) -> Option<TypeCode> {
     let differ = sigs.iter().any(|s| of(s) != sigs.first().and_then(of));
     let preferred = [Text, Float8, Timestamptz].into_iter();
     preferred.filter(|_| differ).find(|code| has(*code))
-}
-
-fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
-    let mut types = sigs.iter().filter_map(|s| match s.args.get(index) {
-        Some(Arg::Enc(code)) => Some(*code),
-        _ => None,
-    });
-    let first = types.next().unwrap_or(TypeCode::Text);
-    if types.all(|t| t == first) {
-        first
-    } else {
-        TypeCode::Text
-    }
 }
