@@ -1,4 +1,4 @@
-//! What is known of a statement when it has been analysed.
+//! The result of analysing a statement.
 
 use crate::effect::Effect;
 use crate::kind::Traits;
@@ -6,20 +6,21 @@ use crate::statement::{Statement, StatementKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// One statement, and what those behind it and [`crate::Memo`] need of it.
+/// A statement, and what the analysis of later statements and [`crate::Memo`] need to know about
+/// it.
 pub(crate) struct Analysis {
     pub statement: Statement,
     pub effects: Vec<Effect>,
     /// See [`crate::finish::Outcome`].
     pub free: Vec<Range<usize>>,
-    /// Edits of it depend on all of its text, so that no other text may have them.
+    /// Its edits depend on its whole text, so they cannot be reused for another text.
     pub unique: bool,
     /// See [`crate::finish::Outcome`].
     pub open: Vec<Range<usize>>,
 }
 
 impl Analysis {
-    /// Of a query that holds for its text alone.
+    /// The analysis of a query that is valid for its own text only.
     pub fn of_select(range: Range<usize>) -> Analysis {
         Analysis {
             unique: true,
@@ -28,7 +29,7 @@ impl Analysis {
     }
 }
 
-/// A statement of which nothing is known but its kind.
+/// A statement of which only the kind is known.
 pub(crate) fn bare(range: Range<usize>, traits: Traits) -> Analysis {
     let statement = Statement {
         range,

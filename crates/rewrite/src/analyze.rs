@@ -1,5 +1,5 @@
-//! From a text to its statements: parsing, one inference for each statement, and
-//! what a statement of the text changes for those behind it.
+//! Analyses a text: parsing, an inference per statement, and the effects of each statement on later
+//! ones in the same text.
 
 use crate::analysis::{Analysis, bare};
 use crate::authorise::Authorise;
@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How often a statement is looked at again at most; the set of literals that are
-/// known to be protected grows each time.
+/// Maximum number of inference runs for a statement. The set of literals known to be protected
+/// grows each time.
 const RUNS: usize = 8;
 
 /// Analyses a text of one or more statements.
@@ -38,8 +38,8 @@ pub fn analyze(sql: &str, schema: &Schema) -> Result<Vec<Statement>, Refusal> {
     analyze_with(sql, schema, &Prepared::default())
 }
 
-/// As [`analyze_with`], of a statement whose parameters with these numbers are sealed, too: their values are those of
-/// parameters that are.
+/// Like [`analyze_with`], for a statement whose parameters with these numbers are sealed as well,
+/// because their values equal those of sealed parameters.
 pub fn analyze_sealing(
     sql: &str,
     schema: &Schema,
@@ -50,7 +50,7 @@ pub fn analyze_sealing(
     Ok(list.into_iter().map(|a| a.statement).collect())
 }
 
-/// As [`analyze`], with the session's prepared statements, for `EXECUTE`.
+/// Like [`analyze`], with the session's prepared statements, which `EXECUTE` needs.
 pub fn analyze_with(
     sql: &str,
     schema: &Schema,
@@ -60,7 +60,7 @@ pub fn analyze_with(
     Ok(list.into_iter().map(|a| a.statement).collect())
 }
 
-/// The text is SQL that must not be sent to the server as a value.
+/// Whether the text is SQL that must not be sent to the server as a value.
 pub fn hides_secrets(text: &str, schema: &Schema) -> bool {
     later::hides_secrets(text, schema, analyze)
 }
@@ -111,7 +111,7 @@ fn analyses_sealing(
     with_stack(deep, || statements(sql, &tokens, schema, prepared, sealed))
 }
 
-/// Runs what recurses so deep.
+/// Runs a function that recurses this deeply, on a larger stack if necessary.
 fn with_stack<T: Send>(deep: usize, run: impl FnOnce() -> Res<T> + Send) -> Res<T> {
     if deep <= depth::INLINE {
         return run();
@@ -127,7 +127,7 @@ fn with_stack<T: Send>(deep: usize, run: impl FnOnce() -> Res<T> + Send) -> Res<
     })
 }
 
-/// What stands by definitions that are there already ([`crate::authorise`]).
+/// The standing grant of existing definitions ([`crate::authorise`]).
 pub(crate) fn authorised(sql: &str, schema: &Schema) -> Res<Grant> {
     let tokens = Tokens::scan(sql)?;
     let deep = depth::bound(tokens.all())?;
@@ -168,7 +168,7 @@ fn statements(
         Err(error) if Reach::of(&[first], prepared).tokens(sql, tokens, &(0..sql.len())) => {
             return Err(syntax_error(sql, tokens, &error));
         }
-        // The server's grammar is another: it says what is wrong, if anything is.
+        // The server's grammar may differ: it will report what is wrong, if anything is.
         Err(_) => return Ok(vec![unread(sql)]),
     };
     let mut schema = Cow::Borrowed(first);
@@ -190,7 +190,7 @@ fn statements(
                 StatementKind::TransactionControl(Transaction::Begin) => {
                     begun = Some(schema.clone());
                 }
-                // What a transaction did that began before the text, `undone` is about.
+                // `undone` handles a transaction that began before this text.
                 StatementKind::TransactionControl(Transaction::Rollback) => {
                     schema = begun.take().unwrap_or(schema);
                 }
@@ -213,8 +213,8 @@ fn statements(
     Ok(list)
 }
 
-/// Comments do not leave with a statement that touches something protected: tools put its values into them. Those for
-/// the planner (`/*+ … */`) do.
+/// Removes comments from statements that touch something protected, since tools put values into
+/// comments. Planner hints (`/*+ ... */`) are kept.
 fn take_comments(sql: &str, tokens: &Tokens, list: &mut [Analysis]) {
     let last = list.len().saturating_sub(1);
     for comment in tokens.comments() {
@@ -238,8 +238,8 @@ fn take_comments(sql: &str, tokens: &Tokens, list: &mut [Analysis]) {
     }
 }
 
-/// A text that goes on as it is, unread: it may do anything that has nothing to do with what is
-/// protected.
+/// A text that is passed on without being parsed. It may do anything that does not involve
+/// protected objects.
 fn unread(sql: &str) -> Analysis {
     let mut traits = Traits::of(StatementKind::Other);
     traits.changes_schema = true;
@@ -269,8 +269,7 @@ fn apply(effect: Effect, schema: &mut Schema) {
     }
 }
 
-/// Runs the inference until nothing turns out to be protected only after it was used as if it
-/// were not.
+/// Runs the inference until no literal turns out to be protected after it was used as plain.
 fn inferred<'a>(infer: &mut Infer<'a>, node: &Node, prepared: &Prepared) -> Res<Extra> {
     let mut result = infer.statement(node, prepared);
     for _ in 0..RUNS {
@@ -292,7 +291,8 @@ fn inferred<'a>(infer: &mut Infer<'a>, node: &Node, prepared: &Prepared) -> Res<
     result
 }
 
-/// The inference before its first run; parameters of the numbers in `sealed` are protected from the start.
+/// The inference before its first run. Parameters with the numbers in `sealed` are protected from
+/// the start.
 fn starting<'a>(
     sql: &'a str,
     tokens: &'a Tokens,
@@ -326,7 +326,7 @@ fn statement<'a>(
         inferred(&mut infer, node, prepared).and_then(|extra| Ok((extra, infer.finish(&range)?)));
     let (extra, outcome) = match result {
         Ok(done) => done,
-        // PostgreSQL says what is wrong with it, if anything is.
+        // PostgreSQL will report what is wrong, if anything is.
         Err(refusal)
             if !refusal.certain
                 && !infer.touches_protected
@@ -351,7 +351,7 @@ fn statement<'a>(
     Ok(understood(infer, traits, extra, outcome, clear_values))
 }
 
-/// A statement of which the inference knows all.
+/// A statement that the inference understands completely.
 fn understood(
     mut infer: Infer<'_>,
     traits: Traits,
@@ -406,7 +406,7 @@ fn understood(
     }
 }
 
-/// A statement that is not understood and goes on as it is.
+/// A statement that is not understood and is passed on unchanged.
 fn passed_on(
     refusal: &Refusal,
     sql: &str,
@@ -421,7 +421,7 @@ fn passed_on(
     bare
 }
 
-/// Where parameters of these numbers stand.
+/// Positions of the parameters with these numbers.
 fn parameters_at(
     sql: &str,
     tokens: &Tokens,
@@ -450,7 +450,7 @@ fn parameters(sql: &str, tokens: &Tokens, range: &Range<usize>) -> BTreeMap<u32,
         .collect()
 }
 
-/// From the first token to the end, without white space and comments around.
+/// From the first token to the end, without surrounding white space and comments.
 fn statement_range(sql: &str, tokens: &Tokens, raw: &RawStmt) -> Range<usize> {
     let begin = usize::try_from(raw.stmt_location).unwrap_or(0);
     let length = usize::try_from(raw.stmt_len).unwrap_or(0);
@@ -466,8 +466,8 @@ fn statement_range(sql: &str, tokens: &Tokens, raw: &RawStmt) -> Range<usize> {
     tokens.range(first).start..tokens.range(behind - 1).end
 }
 
-/// PostgreSQL's syntax error, without the text of a literal in it; the position
-/// is that of the first token that the text up to it cannot end with.
+/// PostgreSQL's syntax error without the text of a literal in it. The position is that of the first
+/// token that the text up to it cannot end with.
 fn syntax_error(sql: &str, tokens: &Tokens, error: &pg_query::Error) -> Refusal {
     let text = match error {
         pg_query::Error::Parse(text) => text.as_str(),

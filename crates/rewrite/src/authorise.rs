@@ -1,11 +1,11 @@
-//! `SELECT confide.authorise('CREATE VIEW …')`: what the definition in the literal says stands,
-//! as if the client made it now (docs/security.md). For definitions that are there already: of
-//! a superuser, of a dump that was restored without a client, of a time without grants.
+//! `SELECT confide.authorise('CREATE VIEW ...')`: grants what the definition in the literal needs,
+//! as if the client created it now (docs/security.md). Meant for existing definitions: those of a
+//! superuser, of a dump restored without a client, or from the time before grants.
 //!
-//! The literal itself stays with the client: the server gets the number of entries.
+//! The literal itself stays with the client; the server gets the number of entries.
 //!
-//! Invariant: nothing but definitions is authorised; what a statement of another kind may do
-//! ends with the session.
+//! Invariant: only definitions are authorised; permissions of other statements end with the
+//! session.
 
 use crate::analysis::Analysis;
 use crate::edit::{Edit, Piece};
@@ -21,12 +21,12 @@ use std::sync::Arc;
 pub(crate) struct Authorise {
     range: Range<usize>,
     literal: Range<usize>,
-    /// What the literal says.
+    /// The contents of the literal.
     pub definition: String,
 }
 
 impl Authorise {
-    /// The call, if the text is one and nothing else.
+    /// Recognises the call if it is the whole text.
     pub fn of(sql: &str, tokens: &Tokens) -> Option<Authorise> {
         let mut count = tokens.len();
         while count > 0 && tokens.kind(count - 1) == Token::Ascii59 {
@@ -51,10 +51,10 @@ impl Authorise {
         })
     }
 
-    /// The call as the server gets it, with the grant of the definition.
+    /// The call in the form sent to the server, with the grant of the definition.
     pub fn analysis(&self, grant: Result<Grant, Refusal>) -> Result<Vec<Analysis>, Refusal> {
         let grant = grant.map_err(|refusal| {
-            // Its places are those of the definition, not of this text.
+            // Its positions refer to the definition, not to this text.
             Refusal {
                 position: None,
                 ..refusal
@@ -72,7 +72,7 @@ impl Authorise {
     }
 }
 
-/// What the only argument of the only call says.
+/// The only argument of the only call.
 fn literal(sql: &str) -> Option<String> {
     let parsed = pg_query::parse(sql, 0).ok()?;
     let select = match parsed

@@ -1,13 +1,13 @@
-//! What a statement may do with protected values, for its grant (docs/security.md): gathered
-//! while its expressions are inferred.
+//! Collects what a statement may do with protected values, for its grant (docs/security.md), while
+//! its expressions are inferred.
 //!
-//! One entry covers a statement: all protected columns whose names it mentions, of the
-//! relations that it names, with the kinds of operations that it writes down. What a
-//! definition does later (a check, a default, an index, a view, a policy, a routine) is in
-//! entries of its own, which stand.
+//! A statement is covered by a single entry: all protected columns that it mentions, of the
+//! relations that it names, with the kinds of operations that it contains. What a definition does
+//! later (a check, default, index, view, policy or routine) has separate entries, which are
+//! standing.
 //!
-//! Invariant: plain values take part only where the text has a plain expression meet a
-//! protected one, or cast to a protected type.
+//! Invariant: plain values take part only where the text combines a plain expression with a
+//! protected one, or casts it to a protected type.
 
 use crate::effect::Effect;
 use crate::relation::Relation;
@@ -16,24 +16,24 @@ use crate::value::{LeafId, Val};
 use grant::{Column, Entry, Grant, family, origin};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// What is found while a statement is looked at.
+/// Collected during the analysis of a statement.
 #[derive(Default)]
 pub(crate) struct Authority {
     /// Protected columns of the relations that it names.
     near: BTreeSet<Column>,
-    /// Names that it mentions as columns'.
+    /// Names that it mentions as columns.
     mentioned: HashSet<String>,
-    /// It may mean columns that it does not mention: `*`, whole rows, columns renamed.
+    /// It may refer to columns that it does not mention: `*`, whole rows, renamed columns.
     all: bool,
     pub writes: BTreeSet<Column>,
     pub families: u8,
     pub origins: u8,
-    /// What counts if these turn out to be protected.
+    /// Operations that count if these leaves turn out to be protected.
     pub perhaps: Vec<(LeafId, u8)>,
-    /// What stands, besides what the statement's own expressions need.
+    /// Standing entries, in addition to what the statement's own expressions need.
     standing: Vec<Entry>,
     aliases: BTreeMap<Column, BTreeSet<Column>>,
-    /// The table whose definition is looked at.
+    /// The table whose definition is being analysed.
     pub defining: Option<Relation>,
     /// The table that it creates.
     pub creating: Option<Relation>,
@@ -51,10 +51,10 @@ fn routine(schema: &str, name: &str) -> Column {
 }
 
 impl Authority {
-    /// The statement names a relation.
+    /// Records that the statement names a relation.
     pub fn name(&mut self, relation: &Relation) {
         self.near.extend(protected(relation));
-        // The view of all versions of a ledger table, which the server makes with it.
+        // The view of all versions of a ledger table, which the server creates with the table.
         let table = relation.name.strip_suffix("_ledger");
         if let Some(part) = table.filter(|_| relation.kind == 'v') {
             for of in [part.to_owned(), format!("{part}_history")] {
@@ -64,53 +64,54 @@ impl Authority {
         }
     }
 
-    /// It mentions a column.
+    /// Records that it mentions a column.
     pub fn mention(&mut self, column: &str) {
         if !self.mentioned.contains(column) {
             self.mentioned.insert(column.to_owned());
         }
     }
 
-    /// It may mean any column of what it names.
+    /// Records that it may refer to any column of the relations it names.
     pub fn mention_all(&mut self) {
         self.all = true;
     }
 
-    /// It writes a column, or all (`None`).
+    /// Records that it writes a column, or all columns (`None`).
     pub fn write(&mut self, relation: &Relation, column: Option<&str>) {
         let wanted = protected(relation).filter(|c| column.is_none_or(|name| name == c.column));
         self.writes.extend(wanted);
     }
 
-    /// It does something of these kinds with what is protected.
+    /// Records operations of these kinds on protected values.
     pub fn does(&mut self, families: u8) {
         self.families |= families;
     }
 
-    /// A plain value meets something protected.
+    /// Records that a plain value is combined with a protected one.
     pub fn takes_plain(&mut self) {
         self.origins |= origin::PLAIN;
     }
 
-    /// It does something of these kinds, if one of the leaves becomes protected.
+    /// Records operations of these kinds in case one of the leaves becomes protected.
     pub fn does_perhaps(&mut self, val: &Val, families: u8) {
         let leaves = val.leaves.iter().map(|u| (u.id, families));
         self.perhaps.extend(leaves);
     }
 
-    /// It calls a routine of a user.
+    /// Records a call of a user's routine.
     pub fn call(&mut self, schema: &str, name: &str) {
         self.families |= family::ALL;
         self.near.insert(routine(schema, name));
         self.mention("*");
     }
 
-    /// The values of these columns are those of others: of a child, or by a former name.
+    /// The values of these columns come from other ones: those of a child table, or under a former
+    /// name.
     pub fn alias(&mut self, column: Column, of: impl IntoIterator<Item = Column>) {
         self.aliases.entry(column).or_default().extend(of);
     }
 
-    /// Columns of one relation by the names of another's.
+    /// The same for all columns of a relation that have equal names in another one.
     pub fn alias_all(&mut self, relation: &Relation, of: &Relation) {
         let pairs: Vec<(Column, Column)> = protected(relation)
             .filter_map(|c| protected(of).find(|o| o.column == c.column).map(|o| (c, o)))
@@ -120,7 +121,7 @@ impl Authority {
             .for_each(|(column, other)| self.alias(column, [other]));
     }
 
-    /// A foreign key compares the columns of two tables, and may write the first ones.
+    /// A foreign key compares columns of two tables and may write the referencing ones.
     pub fn references(&mut self, from: &Relation, columns: &[&str], to: &Relation) {
         let writes: BTreeSet<Column> = protected(from)
             .filter(|c| columns.contains(&c.column.as_str()))
@@ -136,8 +137,8 @@ impl Authority {
         }
     }
 
-    /// A routine with this text: whatever may be done with the columns that it mentions, but
-    /// not with plain values.
+    /// A routine with this text may do anything with the columns that it mentions, except combine
+    /// them with plain values.
     pub fn body(&mut self, name: Option<(&str, &str)>, text: &str, trigger: bool, schema: &Schema) {
         let lower = text.to_ascii_lowercase();
         let split = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'));
@@ -149,7 +150,7 @@ impl Authority {
             .flat_map(protected)
             .filter(|c| all || words.contains(c.column.as_str()))
             .collect();
-        // `INSERT INTO t VALUES …` names no column.
+        // `INSERT INTO t VALUES ...` names no columns.
         let written = relations().filter(|r| named(r)).flat_map(protected);
         let entry = Entry {
             standing: name.is_some(),
@@ -171,7 +172,7 @@ impl Authority {
 }
 
 impl Authority {
-    /// The grant of a statement that is no definition.
+    /// The grant of a statement that is not a definition.
     pub fn statement(self) -> Grant {
         let entry = Entry {
             standing: false,
@@ -189,7 +190,7 @@ impl Authority {
         }
     }
 
-    /// While it runs a definition may rewrite the tables that it names; what it says stands.
+    /// While a definition runs, it may rewrite the tables it names. What it defines is standing.
     pub fn definition(mut self, effects: &[Effect]) -> Grant {
         let relations = effects.iter().filter_map(|effect| match effect {
             Effect::Relation(relation) => Some(relation),

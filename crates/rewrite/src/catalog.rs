@@ -1,11 +1,11 @@
-//! The schema of a database from what the server reports of it: whole, and then by changes.
+//! The schema of a database, built from the server's reports: first complete, then changes.
 //!
-//! Keeps the records by OID and makes a [`Schema`] (without a search path) of them; a change
-//! makes anew what it is about, and everything only when it changes what others mean: a
-//! schema gets another name, a type begins to contain something protected.
+//! Keeps the records by OID and derives a [`Schema`] (without a search path) from them. A change
+//! rebuilds what it concerns, and everything only if it affects other records: a schema is renamed,
+//! or a type starts to contain something protected.
 //!
-//! Invariant: the schema is what it would be if it were made anew from all records; what
-//! a type is made of that nobody reported counts as protected.
+//! Invariant: the schema equals the one that would be built from all records; a type with an
+//! unreported component counts as protected.
 use crate::pin::Pin;
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 /// OID of `pg_catalog`.
 const PG_CATALOG: u32 = 11;
-/// OIDs from here on are users'.
+/// First OID of user objects.
 const FIRST_NORMAL: u32 = 16384;
-/// How deep types may be made of types.
+/// Maximum nesting depth of types.
 const DEPTH: usize = 32;
 
 /// Catalog and OID of an object.
@@ -29,7 +29,7 @@ const TYPES: u32 = 1247;
 const RELATIONS: u32 = 1259;
 const FUNCTIONS: u32 = 1255;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     records: Shards<Key, Arc<Record>>,
@@ -60,7 +60,7 @@ impl Catalog {
         catalog
     }
 
-    /// The schema; its search path is empty.
+    /// The schema, with an empty search path.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -70,7 +70,7 @@ impl Catalog {
         &self.protected
     }
 
-    /// Names of schemas, in order.
+    /// Names of schemas, sorted.
     pub fn namespaces(&self) -> Vec<&str> {
         let records = self.records.values();
         let mut names: Vec<&str> = records
@@ -83,19 +83,19 @@ impl Catalog {
         names
     }
 
-    /// Another one whenever a schema has come, gone or got another name.
+    /// A different value whenever a schema is created, dropped or renamed.
     pub fn places(&self) -> &Arc<()> {
         &self.places
     }
 
-    /// Says that this is the same database as another catalog is about.
+    /// States that another catalog describes the same database.
     pub fn keep_places(&mut self, other: &Catalog) {
         if self.namespaces() == other.namespaces() {
             self.places = other.places.clone();
         }
     }
 
-    /// Takes over changes.
+    /// Applies changes.
     pub fn apply(&mut self, records: &[Record]) {
         let before = self.of_others(records);
         let keys: HashSet<Key> = records.iter().map(Record::key).collect();
@@ -130,14 +130,14 @@ impl Catalog {
         }
     }
 
-    /// Whether a protected type has come or gone.
+    /// Whether a protected type was created or dropped.
     fn changes_protected(&self, keys: &HashSet<Key>) -> bool {
         let gone = |(oid, _): &(u32, ColumnType)| keys.contains(&(TYPES, *oid));
         let come = |key: &Key| key.0 == TYPES && self.is_protected(key.1);
         self.protected.iter().any(gone) || keys.iter().any(come)
     }
 
-    /// The types that others may be made of among these, and whether they contain
+    /// The types among these records that others may be built from, and whether they contain
     /// something protected.
     fn of_others(&self, records: &[Record]) -> Vec<(u32, bool)> {
         let ty = |record: &Record| {
@@ -180,7 +180,7 @@ impl Catalog {
             },
             _ => None,
         };
-        // Those that stand for plain types first.
+        // Counterparts of plain types first.
         let mut found: Vec<_> = self.records.values().filter_map(ty).collect();
         found.sort_by_key(|(second, (oid, _))| (*second, *oid));
         self.protected = Arc::new(found.into_iter().map(|(_, found)| found).collect());
@@ -275,7 +275,7 @@ impl Catalog {
         }
     }
 
-    /// The type of a column: of the family `soft_` with what its modifier says.
+    /// The type of a column; for the family `soft_`, with the contents of its modifier.
     fn modified(&self, oid: u32, modifier: i32) -> ColumnType {
         match self.ty(oid) {
             ColumnType::Soft(code, _) => ColumnType::Soft(code, modifier),
@@ -304,7 +304,7 @@ impl Catalog {
         )
     }
 
-    /// Whether values of the type are or contain protected ones.
+    /// Whether values of the type are, or contain, protected ones.
     fn contains(&self, oid: u32) -> bool {
         self.contains_below(oid, DEPTH)
     }
@@ -331,17 +331,17 @@ impl Catalog {
     }
 }
 
-/// What names of types end with under which functions take protected numbers.
+/// Suffixes of alias types under which functions accept protected numbers.
 const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 
-/// What names of protected types, and of arrays of them, begin with.
+/// Prefixes of protected types and of arrays of them.
 const FAMILIES: [&str; 2] = ["enc_", "rnd_"];
 const ARRAYS: [&str; 2] = ["_enc_", "_rnd_"];
-/// What names of types of encodings begin with, and those of their sums.
+/// Prefixes of types of encodings, and of their sums.
 const SOFT: &str = "soft_";
 const SOFT_SUM: &str = "soft_sum_";
 
-/// The type whose values a type of encodings, or of their sums, has.
+/// The type of the values that a type of encodings, or of their sums, represents.
 fn soft_code(t: &TypeRecord) -> Option<TypeCode> {
     let name = t
         .name
@@ -354,14 +354,14 @@ fn soft_code(t: &TypeRecord) -> Option<TypeCode> {
         .find(|code| code.plain_name() == name)
 }
 
-/// Whether it is another name of a type: of an operand, or of another family than `enc_`.
+/// Whether it is an alias of a type: an operand, or a family other than `enc_`.
 fn is_second_name(name: &str) -> bool {
     name.trim_start_matches('_').starts_with("rnd_")
         || name.starts_with(SOFT)
         || SECOND_NAMES.iter().any(|s| name.ends_with(s))
 }
 
-/// What a type of the system is by its name.
+/// The type that a system type represents, judged by its name.
 fn protected_code(t: &TypeRecord, prefixes: &[&str]) -> Option<TypeCode> {
     let plain = prefixes
         .iter()
@@ -373,11 +373,11 @@ fn protected_code(t: &TypeRecord, prefixes: &[&str]) -> Option<TypeCode> {
     TypeCode::ALL.iter().copied().find(code)
 }
 
-/// Whether names change that others are known by.
+/// Whether a name changes by which other objects are known.
 fn renames(old: &Record, new: &Record) -> bool {
     match (old, new) {
         (Record::Namespace { name: was, .. }, Record::Namespace { name: is, .. }) => was != is,
-        // Nobody looks at the names of row types and arrays.
+        // Names of row types and array types do not matter.
         (Record::Type(was), Record::Type(is)) => {
             was.name != is.name && is.relation == 0 && !is.name.starts_with('_')
         }

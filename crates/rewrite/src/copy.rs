@@ -1,20 +1,20 @@
-//! What a `COPY` moves and how its data is written, for the caller that opens and
-//! seals the values in the stream.
+//! What a `COPY` transfers and in which format, for the caller that opens and seals the values in
+//! the stream.
 
 use crate::relation::ColumnType;
 
-/// A `COPY` with at least the knowledge which of its columns are protected.
+/// A `COPY`, with at least the information which columns are protected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CopyPlan {
-    /// Which way the data goes.
+    /// Direction of the transfer.
     pub direction: Direction,
-    /// What is on the other side.
+    /// The other end.
     pub endpoint: Endpoint,
     /// What is copied.
     pub source: Source,
     /// The columns of the data, in order.
     pub columns: Vec<CopyColumn>,
-    /// How the data is written.
+    /// Format of the data.
     pub format: Format,
     /// The options of the text and csv formats.
     pub options: Options,
@@ -25,15 +25,15 @@ pub struct CopyPlan {
 pub struct CopyColumn {
     /// Its name.
     pub name: String,
-    /// Its values are protected, or may contain something that is.
+    /// Whether its values are, or may contain, protected ones.
     pub protected: bool,
-    /// Its type; for a column of a query, as far as it is known.
+    /// Its type; for a query's column, if it is known.
     pub ty: Option<ColumnType>,
     /// Type modifier, -1 for none.
     pub typmod: i32,
 }
 
-/// Which way the data goes.
+/// Direction of the transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Into the table.
@@ -42,12 +42,12 @@ pub enum Direction {
     To,
 }
 
-/// What is on the other side.
+/// The other end of the transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Endpoint {
     /// The client: `STDIN`, `STDOUT`.
     Client,
-    /// A file of the server.
+    /// A file on the server.
     File,
     /// A program on the server.
     Program,
@@ -67,7 +67,7 @@ pub enum Source {
     Query,
 }
 
-/// How the data is written.
+/// Format of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// `FORMAT text`
@@ -94,9 +94,9 @@ pub enum Header {
 pub struct Options {
     /// One byte.
     pub delimiter: u8,
-    /// What stands for NULL.
+    /// Representation of NULL.
     pub null: String,
-    /// What stands for the column's default (PostgreSQL 16 and later).
+    /// Representation of the column's default (PostgreSQL 16 and later).
     pub default: Option<String>,
     /// One byte; csv only.
     pub quote: u8,
@@ -104,14 +104,13 @@ pub struct Options {
     pub escape: u8,
     /// The header line.
     pub header: Header,
-    /// Positions in `columns` of `FORCE_QUOTE` (csv, to).
+    /// Positions in `columns` for `FORCE_QUOTE` (csv, TO).
     pub force_quote: Vec<usize>,
-    /// Positions in `columns` of `FORCE_NULL` (csv, from).
+    /// Positions in `columns` for `FORCE_NULL` (csv, FROM).
     pub force_null: Vec<usize>,
-    /// Positions in `columns` of `FORCE_NOT_NULL` (csv, from).
+    /// Positions in `columns` for `FORCE_NOT_NULL` (csv, FROM).
     pub force_not_null: Vec<usize>,
-    /// `ENCODING`, if it is given: anything but UTF-8 is refused when a column
-    /// is protected.
+    /// `ENCODING`, if specified; anything but UTF-8 is refused if a column is protected.
     pub encoding: Option<String>,
 }
 

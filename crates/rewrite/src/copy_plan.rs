@@ -52,7 +52,7 @@ impl Infer<'_> {
             options,
         };
         self.check_copy(&plan, c)?;
-        // Whatever constants are left are options and file names.
+        // The remaining constants are options and file names.
         self.visit_rest();
         Ok(plan)
     }

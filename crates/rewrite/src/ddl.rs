@@ -1,5 +1,5 @@
-//! Definitions: tables, indexes, policies, rules, triggers, domains. Their
-//! expressions are classified against the table's own columns.
+//! Definitions: tables, indexes, policies, rules, triggers, domains. Their expressions are inferred
+//! with the table's own columns in scope.
 
 use crate::effect::Extra;
 use crate::infer::{Infer, Res, names};
@@ -45,14 +45,14 @@ impl Infer<'_> {
             }
             Some(NodeEnum::CreatePublicationStmt(p)) => self.publication(&p.pubobjects),
             Some(NodeEnum::AlterPublicationStmt(p)) => self.publication(&p.pubobjects),
-            // CREATE TYPE, AGGREGATE, OPERATOR …, ALTER DOMAIN …: without
-            // constants there is nothing that could be stored in the clear.
+            // CREATE TYPE, AGGREGATE, OPERATOR ..., ALTER DOMAIN ...: without constants, nothing
+            // can be stored in clear text.
             _ if self.tokens.values(&self.range).next().is_none() => Ok(Extra::default()),
             _ => Err(self.unsupported(node)),
         }
     }
 
-    /// The type of a column as it is written.
+    /// The type in a column definition.
     pub fn column_type(&mut self, name: &TypeName) -> Res<ColumnType> {
         Ok(self.type_use(name)?.column_type())
     }
@@ -187,7 +187,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// Bounds are of the partition key, which is plain.
+    /// Bounds have the type of the partition key, which is plain.
     fn bound(&mut self, bound: &PartitionBoundSpec) -> Res<()> {
         let all = bound
             .listdatums
@@ -195,7 +195,7 @@ impl Infer<'_> {
             .chain(&bound.lowerdatums)
             .chain(&bound.upperdatums);
         for node in all {
-            // MINVALUE and MAXVALUE look like columns.
+            // MINVALUE and MAXVALUE are parsed like columns.
             if !matches!(&node.node, Some(NodeEnum::ColumnRef(_))) {
                 let val = self.expr(node)?;
                 self.note_plain(&val);
@@ -216,7 +216,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// Does something with the table's columns in scope.
+    /// Runs a function with the table's columns in scope.
     fn with_table<T>(
         &mut self,
         relation: &Relation,
@@ -305,7 +305,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// `fillfactor = 70`, sequence options: the constant behind the name.
+    /// `fillfactor = 70`, sequence options: the constant that follows the name.
     fn visit_definition_option(&mut self, option: &Node) {
         let Some(NodeEnum::DefElem(d)) = &option.node else {
             return;
@@ -333,7 +333,7 @@ impl Infer<'_> {
         };
         let mut relation = match self.relation(r) {
             Ok(relation) => relation,
-            // ALTER INDEX, ALTER SEQUENCE …, or IF EXISTS: nothing to classify.
+            // ALTER INDEX, ALTER SEQUENCE ..., or IF EXISTS: there is nothing to infer.
             Err(_) if !a.cmds.iter().any(has_expression) => return self.without_values(),
             Err(refusal) => return Err(refusal),
         };
@@ -492,7 +492,7 @@ impl Infer<'_> {
         Ok(Extra::default())
     }
 
-    /// `NEW` and `OLD` as triggers and the actions of rules see them.
+    /// `NEW` and `OLD` as seen by triggers and the actions of rules.
     fn old_and_new(&mut self, r: &RangeVar) -> Res<Frame> {
         let relation = self.relation(r)?;
         let cols = Rc::new(self.columns(&relation));
@@ -513,7 +513,7 @@ impl Infer<'_> {
             return self.without_values();
         };
         let frame = self.old_and_new(table)?;
-        // In the condition columns need no OLD or NEW.
+        // Columns in the condition need no OLD or NEW.
         let list = frame.entries.first().map(|e| e.cols.list.clone());
         self.scopes.push(Rc::new(Frame {
             list: list.unwrap_or_default(),
@@ -546,7 +546,7 @@ impl Infer<'_> {
             self.condition(condition)?;
         }
         self.scopes.pop();
-        // What is left are the arguments of the trigger function.
+        // Only the arguments of the trigger function remain.
         self.without_values()
     }
 
@@ -561,7 +561,7 @@ impl Infer<'_> {
                     .hint("Use the protected type itself, with a CHECK constraint on the column."),
             );
         }
-        // `VALUE` is plain; so is all it meets.
+        // `VALUE` is plain, and so is everything combined with it.
         self.without_values()
     }
 

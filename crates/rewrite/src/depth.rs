@@ -1,19 +1,19 @@
-//! A bound on how deep a statement's tree can be, before it is built.
+//! An upper bound for the depth of a statement's parse tree, computed before parsing.
 //!
-//! Parser, decoder and inference recurse. Deep statements are analysed on a
-//! thread with a large stack; those beyond the bound are refused.
+//! Parser, decoder and inference are recursive. Deep statements are analysed on a thread with a
+//! large stack; those beyond the limit are refused.
 
 use crate::refusal::Refusal;
 use pg_query::protobuf::{KeywordKind, ScanToken, Token};
 
-/// Deeper than this, the analysis runs on a stack of its own.
+/// Deeper statements are analysed on a separate stack.
 pub(crate) const INLINE: usize = 40;
-/// Deeper than this, the statement is refused.
+/// Deeper statements are refused.
 const MAX: usize = 4_000;
-/// The stack for deep statements (address space; touched only as far as used).
+/// Stack size for deep statements (address space; only the used part is touched).
 pub(crate) const STACK: usize = 1 << 30;
 
-/// An upper bound for the depth of the tree that these tokens make.
+/// An upper bound for the depth of the tree that these tokens form.
 pub(crate) fn bound(tokens: &[ScanToken]) -> Result<usize, Refusal> {
     let (mut open, mut here, mut below, mut most) = (Vec::new(), 0usize, 0usize, 0usize);
     for token in tokens {
@@ -42,7 +42,7 @@ pub(crate) fn bound(tokens: &[ScanToken]) -> Result<usize, Refusal> {
     Ok(most)
 }
 
-/// The token can put another level on the tree.
+/// Whether the token can add a level to the tree.
 fn nests(token: Token, keyword: i32) -> bool {
     match token {
         Token::Ident
@@ -51,8 +51,7 @@ fn nests(token: Token, keyword: i32) -> bool {
         | Token::Usconst
         | Token::Iconst
         | Token::Fconst => false,
-        // Comparisons do not chain: they are joined by AND and OR, which the
-        // parser keeps flat.
+        // Comparisons do not chain: they are combined by AND and OR, which the parser keeps flat.
         Token::Ascii60 | Token::Ascii61 | Token::Ascii62 => false,
         Token::LessEquals
         | Token::GreaterEquals

@@ -1,7 +1,7 @@
-//! Text edits, and the map of positions that they leave behind.
+//! Text edits, and the map of positions between the two texts.
 //!
-//! Invariant: a [`Secret`] shows its value to nobody but the caller's sealing
-//! function; its `Debug` output has none.
+//! Invariant: only the caller's sealing function sees the value of a [`Secret`]; its `Debug` output
+//! does not contain it.
 
 use contract::TypeCode;
 use contract::soft::Column;
@@ -13,43 +13,42 @@ use std::ops::Range;
 pub struct Edit {
     /// Bytes of the original text; empty for an insertion.
     pub range: Range<usize>,
-    /// What stands there instead.
+    /// The replacement.
     pub pieces: Vec<Piece>,
 }
 
 /// A part of a replacement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// SQL text, as is.
+    /// SQL text, unchanged.
     Text(String),
-    /// A value: the caller seals it and writes the envelope as a quoted SQL
-    /// string literal.
+    /// A value, which the caller seals. The envelope is written as an SQL string literal.
     Envelope(Secret),
 }
 
-/// A value that must leave the client in an envelope only.
+/// A value that may leave the client only in an envelope.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// The value, and how it is written down.
+    /// The value and its representation.
     pub form: Form,
     /// Byte offset of the literal in the original text.
     pub position: usize,
-    /// The type whose input function reads the text, where that is known for sure: only
-    /// to tell which literal an error is about, never sent.
+    /// The type whose input function will read the text, if that is certain. Used only to determine
+    /// which literal an error is about, and never sent.
     pub meets: Option<TypeCode>,
 }
 
-/// How a value is written down.
+/// The representation of a value.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Form {
-    /// Text for the input function of the type that it meets, or of the given
-    /// type: an envelope with `FLAG_TEXT`.
+    /// Text for the input function of the type it is combined with, or of the given type: an
+    /// envelope with `FLAG_TEXT`.
     Text(Vec<u8>, Option<TypeCode>),
-    /// Text that the client reads with the input function of this type and this
-    /// type modifier (-1: none): numbers, booleans, intervals with fields.
+    /// Text that the client reads with the input function of this type and type modifier (-1:
+    /// none): numbers, booleans, intervals with fields.
     Typed(TypeCode, i32, Vec<u8>),
-    /// Text that the client encodes for this column, to be stored there or (false) compared:
-    /// of the given type, or of the column's.
+    /// Text that the client encodes for this column, to be stored in it (true) or compared with it
+    /// (false): of the given type, or of the column's type.
     Soft(Column, bool, Vec<u8>, Option<TypeCode>),
 }
 
@@ -89,14 +88,14 @@ impl fmt::Debug for Form {
 /// Maps positions in the edited text back to the original.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PositionMap {
-    /// For each edit: original range and new range, both in characters.
+    /// For each edit, the original range and the new range, both in characters.
     spans: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl PositionMap {
-    /// The 1-based character position in the original text for a 1-based
-    /// character position in the new text (as PostgreSQL's error field `P` has
-    /// it). What lies in a replacement maps to the beginning of what it replaced.
+    /// Maps a 1-based character position in the new text (as in PostgreSQL's error field `P`) to
+    /// one in the original text. A position inside a replacement maps to the start of what was
+    /// replaced.
     pub fn original(&self, position: usize) -> usize {
         let at = position.saturating_sub(1);
         let mut shift: isize = 0;
@@ -113,9 +112,8 @@ impl PositionMap {
     }
 }
 
-/// Carries out the edits. `sql` is the whole text that was analysed, `edits` are
-/// sorted and do not overlap; `seal` gives the envelope's text, which is quoted
-/// here.
+/// Applies the edits. `sql` is the whole analysed text; `edits` are sorted and do not overlap;
+/// `seal` returns the text of an envelope, which is quoted here.
 pub fn apply_edits<E>(
     sql: &str,
     edits: &[Edit],
@@ -124,8 +122,8 @@ pub fn apply_edits<E>(
     apply_edits_in(sql, 0..sql.len(), edits, seal)
 }
 
-/// As [`apply_edits`], for a part of the text (a statement of several): gives
-/// the new text of `range` only; positions of the map count from its beginning.
+/// Like [`apply_edits`], for one statement of several: returns the new text of `range` only, and
+/// positions in the map count from its start.
 pub fn apply_edits_in<E>(
     sql: &str,
     range: Range<usize>,
@@ -166,8 +164,7 @@ pub fn apply_edits_in<E>(
     Ok((out, map))
 }
 
-/// The 1-based character position of a byte offset, as the protocol's error field
-/// `P` wants it.
+/// The 1-based character position of a byte offset, as in the error field `P`.
 pub fn character_position(sql: &str, offset: usize) -> usize {
     sql.char_indices()
         .take_while(|(at, _)| *at < offset)

@@ -1,22 +1,22 @@
-//! What a statement changes, for those behind it in the same text.
+//! Effects of a statement on later statements in the same text.
 
 use crate::copy::CopyPlan;
 use crate::relation::Relation;
 
-/// What a statement changes for those behind it in the same text.
+/// An effect of a statement on later statements in the same text.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// A temporary schema may exist from here on.
+    /// From here on a temporary schema may exist.
     Temporary,
     Relation(Relation),
     Gone(Relation),
-    /// What goes by this name may be something else from here on.
+    /// From here on this name may refer to something else.
     Unsure(String),
-    /// What any name stands for may be.
+    /// From here on any name may refer to something else.
     Lost,
 }
 
-/// What is known of a statement besides its edits.
+/// What is known about a statement besides its edits.
 #[derive(Default)]
 pub(crate) struct Extra {
     pub copy: Option<CopyPlan>,

@@ -1,20 +1,21 @@
-//! Texts of sessions whose `standard_conforming_strings` is off: there `'…'` has escapes as `E'…'` has.
+//! Texts of sessions with `standard_conforming_strings` off, where `'...'` has escapes like
+//! `E'...'`.
 //!
-//! Each such string with a backslash gets its `E` before the text is analysed, and what the analysis
-//! says of places is said of the text as it was, which is what the server reads.
+//! Each such string with a backslash is prefixed with `E` before the text is analysed. Positions in
+//! the result are mapped back to the original text, which is what the server reads.
 //!
-//! Invariant: the changed text has, under `standard_conforming_strings = on`, the tokens that the
-//! text has where it is off; a text of which that is not sure is refused.
+//! Invariant: the modified text has, with `standard_conforming_strings = on`, the same tokens as
+//! the original text with it off; a text for which this is not certain is refused.
 
 use crate::analyze::analyze_with;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
 use crate::statement::{Prepared, Statement};
 
-/// Before a string; a space, since a word may stand directly before it.
+/// Inserted before a string. The space is needed because a word may directly precede the string.
 const MARK: &str = " E";
 
-/// As [`analyze_with`], for a text of such a session.
+/// Like [`analyze_with`], for a text of such a session.
 pub fn analyze_escaped(
     sql: &str,
     schema: &Schema,
@@ -42,7 +43,7 @@ pub fn analyze_escaped(
     }
 }
 
-/// The place in the text as it was.
+/// The position in the original text.
 fn original(marks: &[usize], at: usize) -> usize {
     let mut added = 0;
     for mark in marks {
@@ -61,7 +62,7 @@ fn unclear() -> Refusal {
         .for_good()
 }
 
-/// Looks for strings as PostgreSQL's scanner does.
+/// Finds strings in the same way as PostgreSQL's scanner.
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -79,7 +80,7 @@ impl<'a> Scan<'a> {
         self.bytes.get(self.at + ahead).copied()
     }
 
-    /// Where strings begin that need an `E`; none if that is not sure.
+    /// Positions of strings that need an `E`; `None` if that is uncertain.
     fn marks(mut self) -> Option<Vec<usize>> {
         let mut marks = Vec::new();
         while let Some(byte) = self.here(0) {
@@ -98,7 +99,8 @@ impl<'a> Scan<'a> {
         Some(marks)
     }
 
-    /// A string and what continues it on other lines; whether it has a backslash.
+    /// Scans a string with its continuations on other lines. Returns whether it contains a
+    /// backslash.
     fn string(&mut self, escapes: bool) -> Option<bool> {
         let mut found = false;
         loop {
@@ -123,7 +125,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Another quote behind white space with a line's end in it.
+    /// Whether another quote follows after white space with a newline.
     fn continues(&mut self) -> bool {
         let mut lines = 0;
         while let Some(byte) = self.here(0) {
@@ -141,7 +143,7 @@ impl<'a> Scan<'a> {
         lines > 0 && self.here(0) == Some(b'\'')
     }
 
-    /// A name or number, or a string with a letter before it.
+    /// Scans a name or number, or a string preceded by a letter.
     fn word(&mut self) -> Option<()> {
         let start = self.at;
         while self.here(0).is_some_and(part) {
@@ -160,7 +162,7 @@ impl<'a> Scan<'a> {
         match word {
             b"e" | b"E" => self.string(true).map(drop),
             b"b" | b"B" | b"x" | b"X" => self.string(false).map(drop),
-            // NCHAR strings: their letter stays a word.
+            // NCHAR strings: the letter would remain a word.
             b"n" | b"N" => None,
             _ => Some(()),
         }
@@ -192,7 +194,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// `$tag$…$tag$`, a parameter, or a sign by itself.
+    /// Scans `$tag$...$tag$`, a parameter, or a single dollar sign.
     fn dollar(&mut self) -> Option<()> {
         let rest = self.bytes.get(self.at + 1..)?;
         let length = rest.iter().take_while(|b| part(**b) && **b != b'$').count();
@@ -205,7 +207,7 @@ impl<'a> Scan<'a> {
         self.skip_to(tag.len(), tag)
     }
 
-    /// Behind the next of these bytes, from so many on.
+    /// Moves past the next occurrence of these bytes, starting `ahead` bytes from here.
     fn skip_to(&mut self, ahead: usize, end: &[u8]) -> Option<()> {
         let from = self.at + ahead;
         let mut windows = self.bytes.get(from..)?.windows(end.len());

@@ -1,5 +1,5 @@
-//! From inference to the result: edits of the leaves that became protected, the
-//! use of each parameter, and the check that nothing was overlooked.
+//! From inference to result: the edits of the leaves that became protected, the use of each
+//! parameter, and the check that no constant was overlooked.
 
 use crate::edit::{Edit, Form, Piece, Secret};
 use crate::infer::{Infer, Res};
@@ -11,7 +11,7 @@ use pg_query::protobuf::Token;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What came out for one statement.
+/// The result for a statement.
 pub(crate) struct Outcome {
     pub edits: Vec<Edit>,
     pub params: BTreeMap<u32, ParamUse>,
@@ -22,8 +22,8 @@ pub(crate) struct Outcome {
 }
 
 impl Infer<'_> {
-    /// What each parameter meets, as far as it is inferred now; conflicts are
-    /// found in the end.
+    /// What each parameter is combined with, according to the current state of the inference.
+    /// Conflicts are detected at the end.
     pub fn parameter_uses(&self) -> BTreeMap<u32, ParamUse> {
         let mut params = BTreeMap::new();
         for id in 0..self.leaves.len() {
@@ -35,7 +35,7 @@ impl Infer<'_> {
         params
     }
 
-    /// Ends the inference over the statement in these bytes.
+    /// Completes the inference of the statement in this range.
     pub fn finish(&mut self, range: &Range<usize>) -> Res<Outcome> {
         self.type_echoes();
         self.check_encoded()?;
@@ -76,11 +76,11 @@ impl Infer<'_> {
         })
     }
 
-    /// Literals of which nothing but the value matters: each is one constant of an
-    /// expression, in no other leaf, and its text is its value. What the inference makes
-    /// of such a leaf depends on its kind only.
+    /// Literals of which only the value matters: each is a single constant of an expression, in no
+    /// other leaf, and its text is its value. The inference depends only on the kind of such a
+    /// leaf.
     fn free(&self) -> Vec<Range<usize>> {
-        // A constant is sealed because another one says the same.
+        // A constant is sealed because another one has the same value.
         if self
             .tokens
             .values(&self.range)
@@ -173,8 +173,7 @@ impl Infer<'_> {
         }))
     }
 
-    /// Every constant of a statement that touches something protected has been
-    /// looked at.
+    /// Checks that every constant of a statement that touches something protected was examined.
     fn check_coverage(&self, range: &Range<usize>) -> Res<()> {
         if !self.touches_protected {
             return Ok(());
@@ -260,7 +259,7 @@ fn note_param(
     Ok(())
 }
 
-/// A parameter that nothing gives the type that it needs.
+/// A literal or parameter that cannot get the type it needs.
 fn unprotectable(position: usize, why: &str) -> Refusal {
     Refusal::unsupported("a literal that meets a protected expression cannot be protected")
         .at(i32::try_from(position).unwrap_or(-1))
@@ -278,7 +277,7 @@ fn parameter_edit(leaf: &Leaf, said: Option<TypeCode>) -> Option<Edit> {
     })
 }
 
-/// `'{a,b}'` as `ARRAY[envelope, envelope]`, for one dimension.
+/// Converts `'{a,b}'` into `ARRAY[envelope, envelope]`, for one dimension.
 fn array_pieces(text: &[u8], element: Option<TypeCode>, position: usize) -> Option<Vec<Piece>> {
     let code = element?;
     let text = std::str::from_utf8(text).ok()?;
@@ -331,7 +330,7 @@ fn array_items(text: &str) -> Option<Vec<Option<String>>> {
             }
         } else {
             while let Some(c) = rest.peek().copied().filter(|c| *c != ',') {
-                // What has a meaning of its own in the notation is left alone.
+                // Characters with a special meaning in the notation are not supported.
                 if matches!(c, '{' | '}' | '"' | '\\') {
                     return None;
                 }
@@ -353,7 +352,7 @@ fn array_items(text: &str) -> Option<Vec<Option<String>>> {
     }
 }
 
-/// Sorted, without duplicates; of edits that overlap, the larger one.
+/// Sorts edits and removes duplicates; of overlapping edits, the larger one is kept.
 fn ordered(mut edits: Vec<Edit>) -> Vec<Edit> {
     edits.sort_by_key(|e| {
         (

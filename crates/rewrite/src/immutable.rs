@@ -1,8 +1,8 @@
-//! `CREATE TABLE … IMMUTABLE YES WITH TYPE TEE` (SecuDB, section 3.4.2): the words become
-//! `WITH (confide.ledger = on)`, which the extension understands.
+//! `CREATE TABLE ... IMMUTABLE YES WITH TYPE TEE` (SecuDB, section 3.4.2): these words are replaced
+//! by `WITH (confide.ledger = on)`, which the extension understands.
 //!
 //! Invariant: the words are replaced only at the end of a text whose last statement changes the
-//! schema; PostgreSQL says what is wrong with any other text.
+//! schema; PostgreSQL reports what is wrong with any other text.
 
 use crate::analysis::Analysis;
 use crate::edit::{Edit, Piece};
@@ -12,15 +12,15 @@ use std::ops::Range;
 
 const WORDS: [&str; 5] = ["immutable", "yes", "with", "type", "tee"];
 
-/// The words at the end of a text.
+/// These words at the end of a text.
 pub(crate) struct Immutable {
     clause: Range<usize>,
-    /// The text with blanks in their place, so that positions stay.
+    /// The text with blanks in their place, so that positions do not change.
     pub plain: String,
 }
 
 impl Immutable {
-    /// The words, if the text ends with them.
+    /// Finds the words if the text ends with them.
     pub fn of(sql: &str, tokens: &Tokens) -> Option<Immutable> {
         let mut last = tokens.len().checked_sub(1)?;
         while tokens.kind(last) == Token::Ascii59 {
@@ -41,7 +41,7 @@ impl Immutable {
         Some(Immutable { clause, plain })
     }
 
-    /// The analysis of the plain text, with the option in the words' place.
+    /// The analysis of the plain text, with the option in place of the words.
     pub fn replace(&self, mut list: Vec<Analysis>) -> Vec<Analysis> {
         let last = list.last_mut().filter(|last| last.statement.changes_schema);
         if let Some(analysis) = last {

@@ -1,10 +1,10 @@
-//! What kind of statement a parse tree is, and what may be stale after it.
+//! Determines the kind of a statement from its parse tree, and what may be stale after it.
 
 use crate::statement::{StatementKind, Transaction};
 use pg_query::protobuf::{DiscardMode, ObjectType, TransactionStmtKind, VariableSetKind};
 use pg_query::{Node, NodeEnum};
 
-/// What is known without looking at expressions.
+/// What is known without analysing expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct Traits {
     pub kind: StatementKind,
@@ -73,7 +73,7 @@ pub(crate) fn traits(node: &Node) -> Traits {
         // What they run may change anything.
         NodeEnum::CallStmt(_) => Traits::of(StatementKind::Call).changing_all(),
         NodeEnum::DoStmt(_) => Traits::of(StatementKind::Do).changing_all(),
-        // Who may use a schema has it in the search path.
+        // The search path depends on the privileges on schemas.
         NodeEnum::GrantStmt(g) if g.objtype() == ObjectType::ObjectSchema => Traits {
             changes_schema: true,
             ..Traits::of(StatementKind::Other)

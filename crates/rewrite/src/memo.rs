@@ -1,14 +1,12 @@
-//! Remembers analyses: a text that differs from one before only in literals of which
-//! nothing but the value matters need not be parsed again.
+//! Caches analyses. A text that differs from an earlier one only in literals of which nothing but
+//! the value matters need not be parsed again.
 //!
-//! An analysis is remembered under the shape of its text (`shape`). Of the literals that
-//! the shape leaves out, some were *free* (`Infer::free`): constants of expressions, whose
-//! value the inference does not look at. For the others the remembered analysis holds
-//! only while they read the same.
+//! An analysis is stored under the shape of its text (`shape`). Some of the literals that the shape
+//! leaves out are *free* (`Infer::free`): constants of expressions whose value the inference
+//! ignores. For the others, the stored analysis is valid only if they have the same text.
 //!
-//! Invariant: what is given is what [`analyze_with`](crate::analyze_with) gives of the
-//! same text, schema and prepared statements. Nothing that is remembered has the value of
-//! a free literal.
+//! Invariant: the result is that of [`analyze_with`](crate::analyze_with) for the same text, schema
+//! and prepared statements; the cache never contains the value of a free literal.
 
 use crate::analysis::Analysis;
 use crate::analyze::analyses;
@@ -23,11 +21,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many analyses are remembered, and how many of them of one shape.
+/// Maximum number of cached analyses, in total and per shape.
 const ALL_MAX: usize = 256;
 const SHAPE_MAX: usize = 4;
 
-/// Analyses under one schema.
+/// Cached analyses for one schema.
 #[derive(Default)]
 pub struct Memo {
     schema: Option<Arc<Schema>>,
@@ -35,25 +33,25 @@ pub struct Memo {
     count: usize,
 }
 
-/// An analysis of a text of some shape.
+/// The analysis of a text with some shape.
 struct Known {
     statement: Statement,
     /// Which of its edits seal a free literal.
     sealed: Vec<usize>,
     /// The marked literals of its text.
     literals: Vec<Marked>,
-    /// Constants that must not say what is sealed.
+    /// Constants that must differ from every sealed value.
     open: Vec<Range<usize>>,
 }
 
 struct Marked {
     range: Range<usize>,
-    /// What it must be; none: anything.
+    /// Required text; `None`: any.
     fixed: Option<String>,
 }
 
 impl Memo {
-    /// As [`analyze_with`](crate::analyze_with).
+    /// Like [`analyze_with`](crate::analyze_with).
     pub fn analyze(
         &mut self,
         sql: &str,
@@ -102,8 +100,8 @@ impl Memo {
 }
 
 impl Known {
-    /// None for statements whose analysis may depend on more than text and schema, and for
-    /// edits that have more of a free literal in them than its value.
+    /// Returns `None` for statements whose analysis may depend on more than text and schema, and
+    /// for edits that contain more of a free literal than its value.
     fn of(sql: &str, shape: &Shape, analysis: &Analysis) -> Option<Known> {
         let statement = &analysis.statement;
         if statement.unresolved || analysis.unique {
@@ -152,8 +150,7 @@ impl Known {
         })
     }
 
-    /// The analysis of another text of the shape, unless a literal is another that must
-    /// not be.
+    /// The analysis of another text with the same shape, unless a literal differs that must not.
     fn instance(&self, sql: &str, literals: &[Range<usize>]) -> Option<Statement> {
         let differs = |(known, here): (&Marked, &Range<usize>)| {
             let text = sql.get(here.clone());
@@ -187,7 +184,7 @@ impl Known {
         self.differ(sql, literals, &statement)?.then_some(statement)
     }
 
-    /// No constant that goes as it is says what is sealed, and none is a statement.
+    /// Checks that no constant left as plain repeats a sealed value, and that none is a statement.
     fn differ(&self, sql: &str, literals: &[Range<usize>], statement: &Statement) -> Option<bool> {
         let pieces = statement.edits.iter().flat_map(|e| &e.pieces);
         let sealed: HashSet<String> = pieces
@@ -207,7 +204,7 @@ impl Known {
         Some(!clear.clone().any(|r| may_be_sql(value(sql, r))))
     }
 
-    /// Where in a text with these literals the place is that was here in the remembered one.
+    /// Converts a position in the cached text into one in a text with these literals.
     fn moved(&self, offset: usize, literals: &[Range<usize>]) -> Option<usize> {
         let before = self.literals.partition_point(|l| l.range.end <= offset);
         match before.checked_sub(1) {
@@ -220,7 +217,7 @@ impl Known {
     }
 }
 
-/// What a literal of the shape says, with the sign before it.
+/// The text of a marked literal, with its sign.
 fn value<'a>(sql: &'a str, range: &Range<usize>) -> &'a str {
     sql.get(range.clone())
         .unwrap_or_default()

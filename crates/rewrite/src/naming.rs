@@ -4,12 +4,12 @@ use crate::tree::names;
 use pg_query::protobuf::{AExprKind, MinMaxOp, SubLink, SubLinkType};
 use pg_query::{Node, NodeEnum};
 
-/// The name of an expression, as `FigureColname` of PostgreSQL has it.
+/// The name of an expression, like that of PostgreSQL's `FigureColname`.
 pub(crate) struct Figure {
     pub name: String,
     /// 0: no name, 1: a weak one, 2: a strong one.
     strength: u8,
-    /// Where the constant, type name or call is that decides it.
+    /// Position of the constant, type name or call that determines it.
     pub decided: Option<usize>,
 }
 

@@ -1,9 +1,9 @@
-//! What the statements of a text leave unknown to those behind them in the same text:
-//! names that may mean something else by then. A statement with constants in the clear
-//! that could meet such a thing is refused; by itself it would be analysed anew.
+//! What the statements of a text leave uncertain for later statements in the same text: names that
+//! may have a different meaning by then. A statement with plain constants that could be combined
+//! with such an object is refused; sent separately, it would be analysed anew.
 //!
-//! Invariant: a statement of a text is analysed under what holds when it runs, or has
-//! no constants in the clear, or is refused.
+//! Invariant: a statement is analysed under the schema that holds when it runs, or has no plain
+//! constants, or is refused.
 
 use crate::effect::Effect;
 use crate::infer::Res;
@@ -13,18 +13,18 @@ use crate::statement::{Statement, StatementKind, Transaction};
 use crate::tokens::{Tokens, identifier};
 use std::collections::HashSet;
 
-/// What those before have left.
+/// What earlier statements have left uncertain.
 #[derive(Default)]
 pub(crate) struct Past {
-    /// The search path may be another.
+    /// The search path may have changed.
     path: bool,
-    /// A rename of a schema, or the like.
+    /// A schema was renamed, or the like.
     lost: bool,
     names: HashSet<String>,
 }
 
 impl Past {
-    /// Refuses a statement that may meet something else than it was analysed for.
+    /// Refuses a statement that may be executed under a different schema than it was analysed for.
     pub fn check(&self, s: &Statement, sql: &str, tokens: &Tokens) -> Res<()> {
         if !s.clear_values || !s.kind.uses_names() {
             return Ok(());
@@ -46,11 +46,11 @@ impl Past {
         Ok(())
     }
 
-    /// Takes from the effects of a statement what the schema cannot say.
+    /// Takes over those effects of a statement that the schema cannot represent.
     pub fn take(&mut self, s: &Statement, effects: &mut Vec<Effect>, schema: &Schema) {
         self.path |= s.changes_search_path;
         if let StatementKind::TransactionControl(kind) = s.kind {
-            // Temporary tables may go, which hid others; SET LOCAL ends.
+            // Temporary tables that hid others may disappear; SET LOCAL ends.
             self.path |= !matches!(kind, Transaction::Begin | Transaction::Savepoint);
         }
         effects.retain(|effect| match effect {
@@ -62,7 +62,7 @@ impl Past {
                 self.lost = true;
                 false
             }
-            // Made in another schema, perhaps, than the one that it is taken to be in.
+            // It may have been created in a different schema than assumed.
             Effect::Relation(new) if self.path && !new.protected() => {
                 let hides = schema.relation(Some(&new.schema), &new.name);
                 if hides.is_none_or(|old| !old.protected()) {
@@ -76,12 +76,12 @@ impl Past {
     }
 }
 
-/// The first statement with constants in the clear behind one that takes changes of the
-/// schema back. `before`: there were some before, in the same transaction.
+/// The first statement with plain constants after one that reverts schema changes. `before`: there
+/// were earlier changes in the same transaction.
 pub fn undone(statements: &[Statement], before: bool) -> Option<Refusal> {
     let (mut back, mut changed) = (false, before);
     for s in statements {
-        // What was there before those changes the snapshot does not say.
+        // The snapshot does not tell what preceded those changes.
         let apart = s.apart && !before;
         if back && s.clear_values && s.kind.uses_names() && !apart {
             return Some(unfollowed(s));

@@ -1,11 +1,11 @@
-//! The pin: which columns are protected, whatever the database says of them.
+//! The pin: which columns are protected, regardless of what the database claims.
 //!
-//! The schema comes from the database, whose administrators can change it, and a change
-//! may be known late. A table of the pin has its pinned columns protected in every
-//! snapshot; if the snapshot says otherwise, a statement that names the table is refused.
+//! The schema comes from the database. Its administrators can change it, and a change may become
+//! known late. In every snapshot, the pinned columns of a pinned table are protected. If the
+//! snapshot disagrees, a statement that names the table is refused.
 //!
-//! Of the family `soft_` the modifier is pinned, too: with other encodings a row would tell more, with
-//! another key a value could be compared with those of another column.
+//! For the family `soft_` the modifier is pinned as well: other encodings would disclose more about
+//! a row, and with another key a value could be compared with those of another column.
 //!
 //! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
@@ -15,8 +15,8 @@ use contract::TypeCode;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Pins of databases, as a file has them (`confide pin`): a column on each line,
-/// `database.schema.table.column type place`, and comments that begin with `#`.
+/// The pins of databases in a file (`confide pin`): one column per line,
+/// `database.schema.table.column type place`, and comments that start with `#`.
 #[derive(Debug, Default)]
 pub struct Pins {
     databases: HashMap<String, Arc<Pin>>,
@@ -25,7 +25,7 @@ pub struct Pins {
 /// The protected columns of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Pin {
-    /// By name, which may be in several schemas.
+    /// By name, which may occur in several schemas.
     tables: HashMap<String, Vec<Table>>,
 }
 
@@ -39,19 +39,19 @@ pub(crate) struct Table {
 struct Column {
     name: String,
     ty: ColumnType,
-    /// Its ordinal position in the table: `INSERT` may not name it.
+    /// Ordinal position in the table; `INSERT` need not name the column.
     place: usize,
 }
 
 impl Table {
-    /// Both have the same columns pinned.
+    /// Whether both have the same pinned columns.
     pub(crate) fn same_columns(&self, other: &Table) -> bool {
         self.columns == other.columns
     }
 }
 
 impl Pins {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub fn parse(text: &str) -> Result<Pins, String> {
         let mut databases: HashMap<String, Pin> = HashMap::new();
         let lines = text.lines().enumerate();
@@ -106,7 +106,7 @@ impl Pin {
         columns.map(|c| c.name.as_str())
     }
 
-    /// Makes the relation's pinned columns protected; what was different before.
+    /// Makes the relation's pinned columns protected. Returns how the relation differed.
     pub(crate) fn hold(&self, relation: &mut Relation) -> Option<String> {
         let tables = self.tables.get(&relation.name)?;
         let table = tables.iter().find(|t| t.schema == relation.schema)?;
@@ -150,7 +150,7 @@ fn parse_line(line: &str) -> Option<([String; 3], Column)> {
     let (name, rest) = identifier(rest.strip_prefix('.')?)?;
     let mut words = rest.split_whitespace();
     let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
-    // To the binder values of `enc_` and of `rnd_` are the same.
+    // The binder does not distinguish values of `enc_` and `rnd_`.
     let named = |t: &TypeCode, name: &str| t.enc_name() == name || t.rnd_name() == name;
     let code = |name: &str| TypeCode::ALL.iter().copied().find(|t| named(t, name));
     let sum = ty.replacen("soft_sum_", "soft_", 1);
@@ -166,7 +166,7 @@ fn parse_line(line: &str) -> Option<([String; 3], Column)> {
         .then_some(([database, schema, table], column))
 }
 
-/// A name as `quote_ident` writes it, and what follows.
+/// Parses a name as written by `quote_ident`. Returns it with the rest of the text.
 fn identifier(text: &str) -> Option<(String, &str)> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let end = text.find(['.', ' ']).filter(|end| *end > 0)?;

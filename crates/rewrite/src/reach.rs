@@ -16,16 +16,16 @@ use pg_query::protobuf::Token;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// What is protected, by name.
+/// Everything protected, by name.
 pub(crate) struct Reach<'s> {
     names: HashSet<&'s str>,
     prepared: &'s Prepared,
-    /// There is something protected besides the types themselves.
+    /// Whether anything is protected other than the types themselves.
     anything: bool,
 }
 
 impl<'s> Reach<'s> {
-    /// Of several snapshots, what is protected in any of them.
+    /// Combines several snapshots: whatever is protected in any of them.
     pub fn of(schemas: &[&'s Schema], prepared: &'s Prepared) -> Reach<'s> {
         Reach {
             names: schemas.iter().flat_map(|s| s.protected_names()).collect(),
@@ -34,12 +34,12 @@ impl<'s> Reach<'s> {
         }
     }
 
-    /// Something protected can be reached by these tokens.
+    /// Whether these tokens can reach anything protected.
     pub fn tokens(&self, sql: &str, tokens: &Tokens, range: &Range<usize>) -> bool {
         (tokens.next_from(range.start)..tokens.next_from(range.end)).any(|at| {
             let text = &sql[tokens.range(at)];
             match tokens.kind(at) {
-                // Written otherwise than it reads.
+                // The token's text differs from its meaning.
                 Token::Uident if tokens.kind(at + 1) == Token::Uescape => true,
                 Token::Uident => unicode(text).is_none_or(|name| self.name(&name)),
                 Token::Sconst | Token::Usconst => self.words(text),
@@ -49,8 +49,7 @@ impl<'s> Reach<'s> {
         })
     }
 
-    /// Something protected can be reached by a text that has no tokens, or is one of another
-    /// language.
+    /// Whether a text without tokens, or one in another language, can reach anything protected.
     pub fn words(&self, text: &str) -> bool {
         let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
         let named = |text: &str| text.split(|c| !part(c)).any(|word| self.name(word));
@@ -65,7 +64,7 @@ impl<'s> Reach<'s> {
         families.iter().any(|f| name.starts_with(f)) || self.names.contains(name)
     }
 
-    /// `EXECUTE name`, if it is that.
+    /// Handles `EXECUTE name`.
     fn executed(&self, sql: &str, tokens: &Tokens, at: usize) -> bool {
         if matches!(tokens.kind(at), Token::Function | Token::Procedure) {
             return false;
@@ -73,13 +72,13 @@ impl<'s> Reach<'s> {
         let name = identifier(&sql[tokens.range(at)]);
         match self.prepared.get(name.as_ref()) {
             Some(known) => known.touches_protected,
-            // PREPARE was in the body of a routine, perhaps.
+            // The PREPARE may have been in the body of a routine.
             None => self.anything,
         }
     }
 }
 
-/// What `U&"…"` reads; none if it has more than letters by number.
+/// Decodes `U&"..."`; `None` if it contains anything but numeric escapes.
 fn unicode(token: &str) -> Option<String> {
     let quoted = token.get(2..)?.strip_prefix('"')?.strip_suffix('"')?;
     let mut parts = quoted.split('\\');

@@ -1,25 +1,25 @@
-//! The refusal of a statement: what cannot be classified is not sent.
+//! Refusal of a statement: what cannot be classified is not sent.
 //!
-//! Invariant: no text of a refusal contains a value out of the statement.
+//! Invariant: the texts of a refusal contain no value from the statement.
 
-/// Why a statement is refused. The caller answers it as an `ErrorResponse`.
+/// Why a statement is refused. The caller sends it as an `ErrorResponse`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// Five characters of SQLSTATE.
+    /// SQLSTATE.
     pub sqlstate: &'static str,
     /// What happened.
     pub message: String,
-    /// Detail, if there is one.
+    /// Detail, if any.
     pub detail: Option<String>,
-    /// What to do instead, if we know.
+    /// Hint, if any.
     pub hint: Option<String>,
-    /// Byte offset into the SQL text. The protocol wants 1-based characters:
-    /// [`crate::character_position`].
+    /// Byte offset in the SQL text; [`crate::character_position`] converts it to the 1-based
+    /// character position of the protocol.
     pub position: Option<usize>,
-    /// The statement names what the snapshot does not have: the caller loads
-    /// the schema again and tries once more before it answers.
+    /// The statement names something that the snapshot does not have: the caller reloads the schema
+    /// and tries again before it responds.
     pub needs_schema_refresh: bool,
-    /// Refused even if nothing protected is named.
+    /// Refused even if nothing protected is involved.
     pub(crate) certain: bool,
 }
 
@@ -42,8 +42,8 @@ impl Refusal {
         Refusal::new("0A000", message)
     }
 
-    /// Adds the byte offset that the refusal is about; negative ones, which
-    /// the parser gives for "unknown", are ignored.
+    /// Adds the byte offset concerned. Negative ones, with which the parser reports "unknown", are
+    /// ignored.
     pub fn at(mut self, location: i32) -> Refusal {
         if self.position.is_none() {
             self.position = usize::try_from(location).ok();
@@ -63,13 +63,13 @@ impl Refusal {
         self
     }
 
-    /// Refuses it even if the statement names nothing protected.
+    /// Refuses the statement even if it names nothing protected.
     pub(crate) fn for_good(mut self) -> Refusal {
         self.certain = true;
         self
     }
 
-    /// Says that a newer snapshot of the schema may settle it.
+    /// States that a newer snapshot of the schema may resolve it.
     pub fn refresh(mut self) -> Refusal {
         self.needs_schema_refresh = true;
         self

@@ -1,4 +1,4 @@
-//! Relations and their columns: the nouns of a [`crate::Schema`] and of a pin.
+//! Relations and their columns, as used by [`crate::Schema`] and the pin.
 
 use contract::TypeCode;
 
@@ -13,13 +13,13 @@ pub enum ColumnType {
     Soft(TypeCode, i32),
     /// An array of a protected type.
     EncArray(TypeCode),
-    /// A type that contains protected ones: domain, composite, range, their
-    /// arrays. OID and `typname`.
+    /// A type that contains protected ones: domain, composite, range, or an array of these. OID and
+    /// `typname`.
     Opaque(u32, String),
 }
 
 impl ColumnType {
-    /// Values of this type are, or contain, protected ones.
+    /// Whether values of this type are, or contain, protected ones.
     pub fn protected(&self) -> bool {
         !matches!(self, ColumnType::Plain(..))
     }
@@ -30,13 +30,13 @@ impl ColumnType {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Its number.
+    /// Attribute number.
     pub attnum: i16,
     /// Its type.
     pub ty: ColumnType,
     /// Type modifier, -1 for none.
     pub typmod: i32,
-    /// `GENERATED ALWAYS AS (…) STORED`: not part of `COPY` by default.
+    /// `GENERATED ALWAYS AS (...) STORED`: by default not part of `COPY`.
     pub generated: bool,
     /// An identity column.
     pub identity: bool,
@@ -45,7 +45,7 @@ pub struct Column {
 /// A table, view, materialized view, foreign table, sequence or composite type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Relation {
-    /// OID; 0 for one that an earlier statement of the same text creates.
+    /// OID; 0 for a relation created by an earlier statement of the same text.
     pub oid: u32,
     /// Schema.
     pub schema: String,
@@ -53,24 +53,24 @@ pub struct Relation {
     pub name: String,
     /// `pg_class.relkind`.
     pub kind: char,
-    /// Columns; `None` for relations of the system, which are plain.
+    /// Columns; `None` for system relations, which are plain.
     pub columns: Option<Vec<Column>>,
 }
 
-/// What a ledger table has besides its own columns (docs/ledger.md).
+/// Additional columns of a ledger table (docs/ledger.md).
 pub(crate) const LEDGER_COLUMNS: [&str; 3] = ["sn", "valid_from", "by"];
-/// The type that makes a table one.
+/// The type that identifies a ledger table.
 const LEDGER_TYPE: &str = "ledger_sn";
 
 impl Relation {
-    /// It is a ledger table.
+    /// Whether it is a ledger table.
     pub(crate) fn is_ledger(&self) -> bool {
         let number =
             |c: &Column| matches!(&c.ty, ColumnType::Plain(_, name) if name == LEDGER_TYPE);
         self.columns.iter().flatten().any(number)
     }
 
-    /// One of its columns is protected.
+    /// Whether a column is protected.
     pub fn protected(&self) -> bool {
         self.columns
             .iter()

@@ -1,51 +1,51 @@
-//! Reads the server's reports of the schema: see `contract::report`.
+//! Parses the server's schema reports; see `contract::report`.
 //!
-//! Invariant: whatever the server sends, the answer is a report or an error.
+//! Invariant: whatever the server sends, the result is a report or an error.
 use contract::report;
 
-/// A message of the server.
+/// A message from the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
-    /// The whole schema: all records of [`Report::Part`] before it.
+    /// The complete schema: all records of the preceding [`Report::Part`] messages.
     Whole(Head),
-    /// Records of the next [`Report::Whole`].
+    /// Records belonging to the next [`Report::Whole`].
     Part(Vec<Record>),
-    /// What has changed behind a version.
+    /// What has changed after a version.
     Since(Head, Vec<Record>),
     /// The newest version.
     Version(Head),
-    /// The database does not have Confide.
+    /// The database does not have the extension.
     Without(Head),
-    /// What the open transaction has changed.
+    /// Changes made by the open transaction.
     Own(Vec<Record>),
-    /// The transaction has committed what it was told to have changed; `complete`: nothing
-    /// else.
+    /// The transaction has committed the changes that were reported; `complete`: there are no
+    /// others.
     Done {
-        /// The version since.
+        /// The version after it.
         version: u64,
-        /// Whether that is all.
+        /// Whether all changes were reported.
         complete: bool,
     },
-    /// The transaction's changes have been undone.
+    /// The transaction's changes were rolled back.
     Undone,
-    /// The search path in effect.
+    /// The effective search path.
     Path(Path),
 }
 
-/// What a report is about.
+/// The subject of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// The open transaction has changes of its own, which are in what follows.
+    /// Whether the open transaction has changes of its own, which are included.
     pub own: bool,
-    /// Database and life of the server.
+    /// Database and server start.
     pub identity: String,
-    /// The version behind which changes are told.
+    /// The version after which changes are reported.
     pub from: u64,
-    /// The version that they lead to.
+    /// The version that they result in.
     pub to: u64,
 }
 
-/// Settings that a search path comes from.
+/// The settings that determine a search path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
     /// `search_path`.
@@ -56,10 +56,10 @@ pub struct Settings {
     pub session: String,
 }
 
-/// A search path in effect.
+/// An effective search path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Path {
-    /// What it comes from.
+    /// The settings that it was derived from.
     pub settings: Settings,
     /// The temporary schema.
     pub temporary: Option<String>,
@@ -83,7 +83,7 @@ pub enum Record {
     Relation(RelationRecord),
     /// A function.
     Function(FunctionRecord),
-    /// There is no such object.
+    /// The object does not exist.
     Gone {
         /// OID of the catalog.
         class: u32,
@@ -103,7 +103,7 @@ pub struct TypeRecord {
     pub name: String,
     /// Relation of a composite type.
     pub relation: u32,
-    /// Type that values are made of: of a domain, an array, a range.
+    /// Type that values are made of, for a domain, an array or a range.
     pub part: u32,
 }
 
@@ -162,16 +162,16 @@ pub struct FunctionRecord {
     pub names: Vec<String>,
     /// Element type of a variadic argument.
     pub variadic: u32,
-    /// How many of the last inputs have defaults.
+    /// Number of trailing inputs with defaults.
     pub defaults: usize,
-    /// The language of the body; nothing where there is none to be read.
+    /// Language of the body; empty if the body cannot be analysed.
     pub language: String,
     /// The body.
     pub body: String,
 }
 
 impl Report {
-    /// Reads the value of a ParameterStatus of [`report::SETTING`].
+    /// Parses the value of a ParameterStatus of [`report::SETTING`].
     pub fn read(value: &[u8]) -> Result<Report, String> {
         let mut fields = Fields(value);
         let report = match fields.letter()? {
@@ -221,7 +221,7 @@ impl<'a> Fields<'a> {
     }
 
     fn text(&mut self) -> Result<String, String> {
-        // Not UTF-8 in a database whose encoding is SQL_ASCII.
+        // Not UTF-8 if the database encoding is SQL_ASCII.
         Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
     }
 
@@ -263,7 +263,7 @@ impl<'a> Fields<'a> {
             session: self.text()?,
         };
         let temporary = Some(self.text()?).filter(|name| !name.is_empty());
-        // A schema that has just gone has no name.
+        // A schema that was just dropped has no name.
         let mut schemas = self.list(Self::text)?;
         schemas.retain(|name| !name.is_empty());
         Ok(Path {

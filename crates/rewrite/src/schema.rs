@@ -1,8 +1,8 @@
-//! What names stand for: what statements are classified against.
+//! The meaning of names: the schema against which statements are classified.
 //!
-//! Relations of `pg_catalog` and `information_schema` come without columns: they hold
-//! nothing protected. Copies are cheap (`shards`). A schema is made from what the server
-//! reports by [`crate::Catalog`].
+//! Relations of `pg_catalog` and `information_schema` come without columns, since they contain
+//! nothing protected. Copies are cheap (`shards`). [`crate::Catalog`] builds a schema from the
+//! server's reports.
 
 use crate::pin::Pin;
 use crate::refusal::Refusal;
@@ -11,7 +11,7 @@ use crate::shards::{Mark, Shards};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A function of a user.
+/// A user-defined function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UserFunction {
     /// Schema.
@@ -22,17 +22,17 @@ pub struct UserFunction {
     pub args: Vec<ColumnType>,
     /// Names of input arguments (may be empty).
     pub arg_names: Vec<String>,
-    /// The last argument may repeat; its element type.
+    /// Element type of a variadic last argument.
     pub variadic: Option<ColumnType>,
-    /// How many of the last arguments have defaults.
+    /// Number of trailing arguments with defaults.
     pub defaults: usize,
     /// Result type.
     pub ret: ColumnType,
     /// Output columns, for functions with `OUT` arguments or `RETURNS TABLE`.
     pub out: Vec<(String, ColumnType)>,
-    /// OID of the row type's relation when the result is a composite type.
+    /// OID of the row type's relation if the result is a composite type.
     pub ret_relation: Option<u32>,
-    /// Its body, where that is a string.
+    /// Its body, if that is a string.
     pub source: Option<RoutineBody>,
 }
 
@@ -49,7 +49,7 @@ pub struct RoutineBody {
 }
 
 impl UserFunction {
-    /// An argument or the result is protected.
+    /// Whether an argument or the result is protected.
     pub fn protected(&self) -> bool {
         let out = self.out.iter().map(|(_, ty)| ty);
         let types = self.args.iter().chain(&self.variadic).chain(out);
@@ -99,11 +99,11 @@ pub struct Schema {
     /// Schema and name of relations.
     by_oid: Shards<u32, (String, String)>,
     pub(crate) pin: Option<Arc<Pin>>,
-    /// Relations that are not as pinned, by schema and name, and how.
+    /// Relations that differ from the pin, by schema and name, with the difference.
     broken: HashMap<(String, String), String>,
 }
 
-/// A row of a query's result, all values as text.
+/// A row of a query result, with all values as text.
 pub type Row = Vec<Option<String>>;
 
 impl Schema {
@@ -112,12 +112,12 @@ impl Schema {
         &self.search_path
     }
 
-    /// Sets the effective search path (for tests and for callers that know it).
+    /// Sets the effective search path (for tests and callers that know it).
     pub fn set_search_path<S: Into<String>>(&mut self, path: impl IntoIterator<Item = S>) {
         self.search_path = path.into_iter().map(Into::into).collect();
     }
 
-    /// Says which schema `pg_temp` is.
+    /// Sets the schema that `pg_temp` refers to.
     pub fn set_temp(&mut self, name: Option<String>) {
         self.temp = name;
     }
@@ -197,7 +197,7 @@ impl Schema {
         named.filter(|relation| relation.protected())
     }
 
-    /// The relation of this name; without a schema, the first on the search path.
+    /// The relation with this name; without a schema, the first one in the search path.
     pub fn relation(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
         let named = self.relations.get(name)?;
         match schema {
@@ -220,7 +220,7 @@ impl Schema {
             .find(|r| r.schema == *schema)
     }
 
-    /// Relations of this name differ in their protection from schema to schema.
+    /// Whether relations with this name in different schemas differ in their protection.
     pub(crate) fn ambiguous(&self, name: &str) -> bool {
         let Some(named) = self.relations.get(name) else {
             return false;
@@ -237,7 +237,7 @@ impl Schema {
             && named.iter().map(shape).collect::<HashSet<_>>().len() > 1
     }
 
-    /// The temporary schema first, then `pg_catalog`, unless the path has them.
+    /// The temporary schema first, then `pg_catalog`, unless the path includes them.
     fn path(&self) -> impl Iterator<Item = &str> {
         let first = self
             .temp
@@ -251,7 +251,7 @@ impl Schema {
             .chain(self.search_path.iter().map(String::as_str))
     }
 
-    /// The schema in which `CREATE` without a schema puts things.
+    /// The schema in which `CREATE` without a schema creates objects.
     pub(crate) fn creation_schema(&self, schema: &str, temporary: bool) -> String {
         if temporary || schema == "pg_temp" {
             return self.temp.clone().unwrap_or_else(|| "pg_temp".into());
@@ -267,25 +267,25 @@ impl Schema {
             .unwrap_or_else(|| "public".into())
     }
 
-    /// The type of this name that is or contains a protected one.
+    /// The type with this name, if it is or contains a protected one.
     pub(crate) fn protected_type(&self, schema: Option<&str>, name: &str) -> Option<&ColumnType> {
         let named = self.types.get(name)?;
         let found = match schema {
             Some(schema) => named.iter().find(|t| t.schema == schema),
-            // Whichever comes first on the path: a protected one counts.
+            // Whichever comes first in the path: a protected one counts.
             None => named.iter().find(|t| t.ty.protected()),
         };
         found.map(|named| &named.ty).filter(|ty| ty.protected())
     }
 
-    /// All functions of this name, if one of them has something protected.
+    /// All functions with this name, if one of them involves something protected.
     fn protected_functions(&self, name: &str) -> Option<&[NamedFunction]> {
         let named = self.functions.get(name)?;
         let any = named.iter().any(|f| f.function.protected());
         any.then_some(named)
     }
 
-    /// The functions of this name, if one of them has something protected.
+    /// The functions with this name, if one of them involves something protected.
     pub(crate) fn functions(&self, schema: Option<&str>, name: &str) -> Vec<&UserFunction> {
         let Some(named) = self.protected_functions(name) else {
             return Vec::new();
@@ -300,7 +300,7 @@ impl Schema {
         }
     }
 
-    /// The routines with bodies that a call of this name with so many arguments may mean.
+    /// The routines with bodies that a call with this name and number of arguments may refer to.
     pub(crate) fn bodies<'s>(
         &'s self,
         schema: Option<&'s str>,
@@ -316,15 +316,15 @@ impl Schema {
         self.all_bodies(name).filter(fits).filter(placed)
     }
 
-    /// The routines of this name with bodies; not the extension's own.
+    /// The routines with this name that have bodies, except the extension's own.
     pub(crate) fn all_bodies(&self, name: &str) -> impl Iterator<Item = &UserFunction> {
         let named = self.functions.get(name).into_iter().flatten();
         let theirs = |f: &&UserFunction| f.source.is_some() && f.schema != "confide";
         named.map(|named| &named.function).filter(theirs)
     }
 
-    /// Functions of this name are in several schemas, or in one that is not on
-    /// the search path.
+    /// Whether functions with this name exist in several schemas, or in one outside the search
+    /// path.
     pub(crate) fn function_elsewhere(&self, name: &str) -> bool {
         let Some(named) = self.protected_functions(name) else {
             return false;
@@ -333,7 +333,7 @@ impl Schema {
         schemas.len() > 1 || schemas.iter().any(|s| !self.path().any(|p| p == *s))
     }
 
-    /// Something of the users' is protected, or pinned.
+    /// Whether any user object is protected or pinned.
     pub(crate) fn protects_anything(&self) -> bool {
         let theirs = |schema: &str| !matches!(schema, "pg_catalog" | "confide");
         let mut types = self.types.marked().flat_map(|(_, named)| named);
@@ -344,8 +344,7 @@ impl Schema {
             || functions.any(|f| f.function.protected() && theirs(&f.function.schema))
     }
 
-    /// Words that, in the body of a function, say that it deals with something
-    /// protected.
+    /// Words that indicate, in the body of a function, that it deals with something protected.
     pub(crate) fn protected_names(&self) -> HashSet<&str> {
         let relations = self.protected_relations().map(|r| r.name.as_str());
         let types = self.types.marked();
@@ -368,14 +367,14 @@ impl Schema {
         }
     }
 
-    /// Why a statement that names this relation is refused, if the pin wants that.
+    /// Why a statement that names this relation is refused because of the pin.
     pub(crate) fn unpinned(&self, schema: Option<&str>, name: &str) -> Option<Refusal> {
         let tables = self.pin.as_ref()?.tables(name)?;
         let found = self.relation(schema, name);
         let place = match (found, schema) {
             (Some(found), _) => found.schema.as_str(),
             (None, Some(schema)) => schema,
-            // There is none: refused as such.
+            // It does not exist, and is refused for that reason.
             (None, None) => return None,
         };
         let pinned = tables.iter().find(|t| t.schema == place);
@@ -397,8 +396,7 @@ impl Schema {
         Some(refusal.refresh().for_good())
     }
 
-    /// Names of protected columns: a trigger function knows its table by `NEW` and
-    /// `OLD` only.
+    /// Names of protected columns: a trigger function refers to its table by `NEW` and `OLD` only.
     pub(crate) fn protected_columns(&self) -> HashSet<&str> {
         let columns = self
             .protected_relations()

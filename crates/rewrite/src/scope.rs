@@ -1,20 +1,20 @@
-//! Names that expressions can use: what `FROM` brings into scope.
+//! Names that expressions can refer to: the scope created by `FROM`.
 
 use crate::value::Val;
 use std::rc::Rc;
 
-/// A column that can be named.
+/// A column that can be referred to.
 #[derive(Clone, Debug)]
 pub(crate) struct Col {
     pub name: String,
     pub val: Val,
-    /// One that a ledger table has besides those of its definition: in the result of a statement `*`
-    /// does not stand for it (`extension/src/hooks/stars.c` has the same rules).
+    /// A column that a ledger table has in addition to its definition. In the result of a statement
+    /// `*` does not include it (`extension/src/hooks/stars.c` has the same rules).
     pub own: bool,
 }
 
-/// The columns of a query. `open`: there may be more, not protected, whose names
-/// and number we do not know; what each of them is made of.
+/// The columns of a query. `open`: there may be further unprotected columns with unknown names; its
+/// value is what each of them consists of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cols {
     pub list: Vec<Col>,
@@ -22,13 +22,13 @@ pub(crate) struct Cols {
 }
 
 impl Cols {
-    /// What a statement shows of them.
+    /// The columns that a statement shows.
     pub fn shown(mut self) -> Cols {
         self.list.retain(|c| !c.own);
         self
     }
 
-    /// What one of them is made of, whichever it is.
+    /// A value that covers all of them.
     pub fn any(&self) -> Val {
         Val::unknown_of(self.list.iter().map(|c| &c.val).chain(&self.open))
     }
@@ -38,7 +38,7 @@ impl Cols {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub alias: String,
-    /// The schema, when a qualified table name stands without an alias.
+    /// The schema of a qualified table name without an alias.
     pub schema: Option<String>,
     pub cols: Rc<Cols>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
     pub entries: Vec<Entry>,
-    /// Columns that can be named without a table, and what `*` stands for.
+    /// Columns that can be referred to without a table, and the meaning of `*`.
     pub list: Vec<Col>,
     pub open: Option<Val>,
 }
@@ -61,7 +61,7 @@ impl Frame {
         }
     }
 
-    /// Puts another item of the same level beside this one.
+    /// Adds another item of the same level.
     pub fn join(&mut self, other: &Frame) {
         self.entries.extend(other.entries.iter().cloned());
         self.list.extend(other.list.iter().cloned());
@@ -76,7 +76,7 @@ impl Frame {
 }
 
 impl Entry {
-    /// The whole row. An open one is plain: what it does not list is.
+    /// The whole row. An open one without a column list is plain.
     pub fn row(&self) -> Val {
         if let (Some(open), true) = (&self.cols.open, self.cols.list.is_empty()) {
             return open.clone();
@@ -91,7 +91,7 @@ impl Entry {
     }
 }
 
-/// The one that is made of more literals.
+/// The one that contains literals.
 pub(crate) fn riskier<'v>(a: Option<&'v Val>, b: Option<&'v Val>) -> Option<&'v Val> {
     match (a, b) {
         (Some(a), Some(b)) if a.leaves.is_empty() => Some(b),

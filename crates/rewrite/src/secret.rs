@@ -1,8 +1,8 @@
-//! `CREATE TABLE t (c int SECRET)` (SecuDB, section 3.4.1): the type becomes the protected one of
-//! that type, and who creates the column owns it (docs/security.md).
+//! `CREATE TABLE t (c int SECRET)` (SecuDB, section 3.4.1): the type is replaced by its protected
+//! counterpart, and whoever creates the column owns it (docs/security.md).
 //!
-//! Invariant: the word is taken for this only behind a column's name and a type that has a protected
-//! twin, where PostgreSQL would find an error; all else is PostgreSQL's to judge.
+//! Invariant: the word is recognised only after a column name and a type that has a protected
+//! counterpart, where it would be an error in PostgreSQL; everything else is left to PostgreSQL.
 
 use crate::analysis::Analysis;
 use crate::edit::{Edit, Piece};
@@ -13,7 +13,7 @@ use pg_query::protobuf::Token;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Types as they are written, and their protected twins.
+/// Plain types as written, and their protected counterparts.
 const TWINS: [(&str, &str); 31] = [
     ("bool", "enc_bool"),
     ("boolean", "enc_bool"),
@@ -48,23 +48,23 @@ const TWINS: [(&str, &str); 31] = [
     ("character", "enc_bpchar"),
 ];
 
-/// A column that is to be secret.
+/// A column declared SECRET.
 struct Found {
-    /// Its type and the word.
+    /// Range of its type and the word.
     clause: Range<usize>,
     /// The protected type.
     twin: String,
     name: String,
 }
 
-/// The columns of a text that are to be secret.
+/// The columns of a text that are declared SECRET.
 pub(crate) struct Secrets {
     found: Vec<Found>,
-    /// The text with the protected types, and blanks so that positions stay.
+    /// The text with the protected types, padded with blanks so that positions do not change.
     pub plain: String,
 }
 
-/// The first token of a column's definition that ends before this one, within no parentheses of its.
+/// The first token of the column definition that contains this token, outside nested parentheses.
 fn beginning(tokens: &Tokens, word: usize) -> Option<usize> {
     let mut deep = 0;
     let mut at = word;
@@ -84,7 +84,7 @@ fn beginning(tokens: &Tokens, word: usize) -> Option<usize> {
 }
 
 impl Secrets {
-    /// The columns, if the text makes or changes a table and has some.
+    /// The columns, if the text creates or alters a table and there are any.
     pub fn of(sql: &str, tokens: &Tokens) -> Option<Secrets> {
         let making = matches!(tokens.kind(0), Token::Create | Token::Alter);
         let table = (1..4).any(|at| tokens.kind(at) == Token::Table);
@@ -115,7 +115,7 @@ impl Secrets {
         }
         let mut plain = sql.to_owned();
         for Found { clause, twin, .. } in &found {
-            // `char SECRET` is shorter than what it becomes; the length is the server's to know.
+            // `char SECRET` is shorter than its replacement; the length is left to the server.
             let fits = twin.len() <= clause.len();
             let twin = twin.split('(').next().filter(|_| !fits).unwrap_or(twin);
             let blanks = clause.len().checked_sub(twin.len())?;
@@ -125,7 +125,7 @@ impl Secrets {
         Some(Secrets { found, plain })
     }
 
-    /// The analysis of the plain text, with the types in their places, and the columns claimed.
+    /// The analysis of the plain text with the types in place, and the columns claimed.
     pub fn replace(&self, mut list: Vec<Analysis>) -> Vec<Analysis> {
         list.iter_mut().for_each(|analysis| self.put(analysis));
         list
@@ -162,7 +162,7 @@ impl Secrets {
     }
 }
 
-/// The protected twin of a type, with its modifier.
+/// The protected counterpart of a type, with its modifier.
 fn twin(written: &str) -> Option<String> {
     let (name, modifier) = match written.split_once('(') {
         Some((name, rest)) => (name.trim(), format!("({}", rest.strip_suffix(')')?)),
@@ -174,7 +174,7 @@ fn twin(written: &str) -> Option<String> {
         return Some(format!("{name}{}", closed(&modifier)));
     }
     let (_, twin) = TWINS.iter().find(|(plain, _)| *plain == name)?;
-    // One character is what PostgreSQL means without a length.
+    // Without a length PostgreSQL means one character.
     let one = matches!(name.as_str(), "char" | "character") && modifier.is_empty();
     let modifier = if one { "(1".to_owned() } else { modifier };
     Some(format!("{twin}{}", closed(&modifier)))

@@ -1,39 +1,39 @@
-//! The shape of a text: the text with a mark in the place of each literal that is
-//! written in the simplest way, and where these literals stand.
+//! The shape of a text: the text with marks in place of the literals that are written in the
+//! simplest way, and the positions of these literals.
 //!
-//! Only literals that PostgreSQL's scanner reads as one constant of one kind, whatever
-//! is in them, are marked: `'…'` without a quote in it, and whole numbers of type `int4`
-//! that do not begin with 0. All else is part of the shape.
+//! A literal is marked only if PostgreSQL's scanner reads it as a single constant of one kind,
+//! whatever its contents: `'...'` without a quote in it, and integers of type `int4` that do not
+//! start with 0. Everything else is part of the shape.
 //!
-//! Invariant: texts of the same shape have the same tokens, but for the values of the
-//! marked ones.
+//! Invariant: texts of the same shape have the same tokens, except for the values of the marked
+//! ones.
 
 use std::ops::Range;
 
 /// Longer texts have no shape.
 const TEXT_MAX: usize = 4096;
-/// The largest number that the scanner, and whoever types it, take for `int4`.
+/// The largest number that is scanned and typed as `int4`.
 const NUMBER_MAX: &[u8] = b"2147483647";
-/// No text has this byte.
+/// A byte that occurs in no text.
 const MARK: char = '\0';
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct Shape {
     pub key: String,
-    /// Bytes of the marked literals, quotes included.
+    /// Ranges of the marked literals, including quotes.
     pub literals: Vec<Range<usize>>,
 }
 
 impl Shape {
-    /// None for a text with comments, dollar quotes or strings of other kinds, and for
-    /// one that is too long: it is analysed by itself.
+    /// `None` for texts with comments, dollar quotes or strings of other kinds, and for texts that
+    /// are too long; these are analysed individually.
     pub fn of(sql: &str) -> Option<Shape> {
         let bytes = sql.as_bytes();
         if bytes.len() > TEXT_MAX || bytes.contains(&0) {
             return None;
         }
         let (mut key, mut literals) = (String::with_capacity(bytes.len()), Vec::new());
-        // What is before `kept` is in the key.
+        // Everything before `kept` is in the key.
         let (mut at, mut kept) = (0, 0);
         while let Some(byte) = bytes.get(at) {
             let before = at.checked_sub(1).and_then(|b| bytes.get(b)).copied();
@@ -72,8 +72,8 @@ impl Shape {
     }
 }
 
-/// Behind the string that begins here; none if it is not of the simplest kind
-/// (`E'…'`, `U&'…'` and their like, quotes within).
+/// End of the string that starts here; `None` if it is not of the simplest kind (`E'...'`,
+/// `U&'...'` and the like, or quotes inside).
 fn string_end(bytes: &[u8], at: usize, before: Option<u8>) -> Option<usize> {
     if within_word(before) || before == Some(b'&') {
         return None;
@@ -82,7 +82,7 @@ fn string_end(bytes: &[u8], at: usize, before: Option<u8>) -> Option<usize> {
     (bytes.get(end + 1) != Some(&b'\'')).then_some(end + 1)
 }
 
-/// Behind the number that begins here; none if it may be more than a whole number.
+/// End of the number that starts here; `None` if it may be more than an integer.
 fn number_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = bytes.get(at..)?;
     let (digits, behind) = rest.split_at(rest.iter().take_while(|b| b.is_ascii_digit()).count());
@@ -92,7 +92,7 @@ fn number_end(bytes: &[u8], at: usize) -> Option<usize> {
     whole.then_some(at + digits.len())
 }
 
-/// The byte can be part of a name, a parameter or a number.
+/// Whether the byte can be part of a name, a parameter or a number.
 fn within_word(byte: Option<u8>) -> bool {
     byte.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || !b.is_ascii())
 }

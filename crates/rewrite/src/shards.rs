@@ -1,19 +1,19 @@
-//! A map of which copies are cheap: copies share their parts until one of them changes, and
-//! a change makes a new one of a single part.
+//! A map with cheap copies: copies share their parts until one of them changes, and a change
+//! replaces a single part.
 //!
-//! Parts stand in groups, so that a copy counts up as many references as there are groups. A part
-//! remembers which of its entries are marked ([`Mark`]) from the first question on: who asks after
-//! each change looks at one part's entries, not at all.
+//! Parts are arranged in groups, so that a copy increments only as many reference counts as there
+//! are groups. Once asked, a part caches which of its entries are marked ([`Mark`]), so that asking
+//! after each change examines the entries of one part only.
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Arc, OnceLock};
 
 const GROUPS: usize = 8;
-/// Parts of a group.
+/// Number of parts per group.
 const PARTS: usize = 16;
 
-/// What entries are looked for by.
+/// A property by which entries are searched.
 pub(crate) trait Mark {
     fn marked(&self) -> bool;
 }
@@ -36,13 +36,13 @@ impl<K, V> Default for Part<K, V> {
 
 type Group<K, V> = Arc<Vec<Arc<Part<K, V>>>>;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Shards<K, V>(Vec<Group<K, V>>);
 
 impl<K, V> Default for Shards<K, V> {
     fn default() -> Shards<K, V> {
-        // All are the same empty one, until one of them changes.
+        // All parts share the same empty one until they change.
         let part = Arc::default();
         let group = Arc::new(vec![part; PARTS]);
         Shards(vec![group; GROUPS])
@@ -76,8 +76,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
         self.part(key)?.get(key)
     }
 
-    /// What is under the key, after this function changed it; nothing to change: it is
-    /// not called.
+    /// Modifies the value under a key with this function, which is not called if there is none.
     pub fn change<Q: Hash + Eq + ?Sized>(&mut self, key: &Q, change: impl FnOnce(&mut V))
     where
         K: Borrow<Q>,
@@ -104,7 +103,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
         }
     }
 
-    /// Adds to a list.
+    /// Appends to a list.
     pub fn push<T>(&mut self, key: K, item: T)
     where
         V: Default + Extend<T>,

@@ -1,14 +1,14 @@
-//! `SELECT … WITH SIGNATURE ['nonce']` (SecuDB, section 3.4.2): the statement without these
-//! words is analysed like any other, and then made an argument of
-//! `confide.signed_result`, which gives one protected text.
+//! `SELECT ... WITH SIGNATURE ['nonce']` (SecuDB, section 3.4.2): the statement without these words
+//! is analysed like any other, and then becomes an argument of `confide.signed_result`, which
+//! returns a single protected text.
 //!
-//! What the keeper signs as the statement's shape, and the nonce, go to it in envelopes: the
-//! database cannot choose them.
+//! What the keeper signs as the statement's shape, and the nonce, are sent to it in envelopes, so
+//! the database cannot choose them.
 //!
-//! `SELECT FROM t WITH SIGNATURE`, as the paper writes it, is about all columns: a result without any
-//! would have nothing to sign.
+//! `SELECT FROM t WITH SIGNATURE`, as written in the paper, means all columns, because a result
+//! without columns would contain nothing to sign.
 //!
-//! Invariant: the words are taken away only at the end of a text of one SELECT without
+//! Invariant: the words are removed only at the end of a text that is a single SELECT without
 //! parameters; any other text with them is refused.
 
 use crate::analysis::Analysis;
@@ -22,20 +22,20 @@ use pg_query::protobuf::Token;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The words at the end of a text.
+/// These words at the end of a text.
 pub(crate) struct Signature {
-    /// Where they are.
+    /// Their range.
     clause: Range<usize>,
-    /// The nonce's literal, if there is one.
+    /// Range of the nonce's literal, if there is one.
     nonce: Option<Range<usize>>,
-    /// The blank behind the SELECT of `SELECT FROM t`, where a star is put.
+    /// The blank after the SELECT of `SELECT FROM t`, where a star is inserted.
     star: Option<Range<usize>>,
-    /// The text with blanks in their place, so that positions stay.
+    /// The text with blanks in their place, so that positions do not change.
     pub plain: String,
 }
 
 impl Signature {
-    /// The words, if the text ends with them.
+    /// Finds the words if the text ends with them.
     pub fn of(sql: &str, tokens: &Tokens) -> Option<Signature> {
         let mut last = tokens.len().checked_sub(1)?;
         while tokens.kind(last) == Token::Ascii59 {
@@ -74,13 +74,13 @@ impl Signature {
         })
     }
 
-    /// The analysis of the plain text, with the call around it.
+    /// The analysis of the plain text, wrapped in the call.
     pub fn wrap(&self, sql: &str, mut list: Vec<Analysis>) -> Result<Vec<Analysis>, Refusal> {
         let at = i32::try_from(self.clause.start).unwrap_or(-1);
         let [analysis] = list.as_mut_slice() else {
             return Err(unsupported("one statement at a time").at(at));
         };
-        // The dollar quote is one that this text does not have.
+        // The dollar quote is chosen so that it does not occur in this text.
         analysis.unique = true;
         let statement = &mut analysis.statement;
         if statement.kind != StatementKind::Select || statement.changes_schema {
@@ -141,7 +141,7 @@ impl Signature {
         Ok(shape.trim_end_matches([';', ' ']).to_owned())
     }
 
-    /// The nonce in the hexadecimal form of `bytea`: the bytes of its literal.
+    /// The nonce in the hexadecimal form of `bytea`.
     fn nonce(&self, sql: &str) -> Result<String, Refusal> {
         let mut hex = String::from("\\x");
         let Some(range) = self.nonce.clone() else {
@@ -160,8 +160,8 @@ impl Signature {
     }
 }
 
-/// The statement's grant, with which its shape and the nonce may be shown, too: they are the client's
-/// constants, and the result is made of them.
+/// The statement's grant, extended to show its shape and the nonce: these are constants of the
+/// client, and the result is computed from them.
 fn shown(grant: Option<&[u8]>) -> Arc<[u8]> {
     let grant = grant.and_then(|bytes| Grant::decode(bytes).ok());
     let mut grant = grant.unwrap_or_default();
@@ -175,7 +175,7 @@ fn shown(grant: Option<&[u8]>) -> Arc<[u8]> {
     Arc::from(grant.encode())
 }
 
-/// A dollar quote that the text does not have.
+/// A dollar quote that does not occur in the text.
 fn tag(sql: &str) -> String {
     let mut tag = String::from("$signed$");
     let mut number = 0;

@@ -1,14 +1,14 @@
-//! Types of the family `soft_` with their modifiers, as SQL writes them.
+//! Types of the family `soft_` with their modifiers, as written in SQL.
 //!
-//! Invariant: what is written is read as the same modifier.
+//! Invariant: the written form is parsed as the same modifier.
 
 use contract::TypeCode;
 use contract::soft::{
     Column, ENCODINGS_SHIFT, KEY_BITS, NAMES, SHAPE_SHIFT, TYPES, precision_and_scale, shape,
 };
 
-/// A type with its modifier as SQL writes them: `soft_numeric(10,2,eq,key_17)`. Nothing for what is
-/// no type of the family.
+/// Parses a type with its modifier: `soft_numeric(10,2,eq,key_17)`. `None` if it is not a type of
+/// the family.
 pub(crate) fn parse(written: &str) -> Option<(TypeCode, i32)> {
     let (name, words) = match written.split_once('(') {
         Some((name, words)) => (name, words.strip_suffix(')')?),
@@ -40,7 +40,7 @@ pub(crate) fn parse(written: &str) -> Option<(TypeCode, i32)> {
     Some((code, bits.cast_signed()))
 }
 
-/// As SQL writes a type with its modifier.
+/// The SQL form of a type with its modifier.
 pub(crate) fn written(code: TypeCode, modifier: i32) -> String {
     let name = code.soft_name();
     let Some(column) = Column::of(code, modifier) else {

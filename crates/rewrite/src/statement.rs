@@ -1,4 +1,4 @@
-//! What the analysis says about a statement.
+//! The result of analysing a statement.
 
 use crate::copy::CopyPlan;
 use crate::edit::{Edit, Piece};
@@ -7,50 +7,49 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One statement of the text.
+/// A statement of the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
-    /// Its bytes in the text, without the semicolon.
+    /// Its range in the text, without the semicolon.
     pub range: Range<usize>,
-    /// What it is.
+    /// Its kind.
     pub kind: StatementKind,
-    /// What to change in the text: sorted, not overlapping, offsets into the
-    /// whole text.
+    /// Edits of the text: sorted, not overlapping, with offsets into the whole text.
     pub edits: Vec<Edit>,
     /// The parameters `$n` that it uses.
     pub params: BTreeMap<u32, ParamUse>,
-    /// Parameters that are plain, and only compared: see [`crate::analyze_sealing`].
+    /// Parameters that are plain and only compared; see [`crate::analyze_sealing`].
     pub compared: Vec<u32>,
-    /// It has constants that go to the server as they are.
+    /// Whether it has constants that are sent in clear text.
     pub clear_values: bool,
-    /// It reads, writes or defines something protected.
+    /// Whether it reads, writes or defines something protected.
     pub touches_protected: bool,
-    /// The snapshot of the schema may be stale once it has run.
+    /// Whether the snapshot of the schema may be stale after it has run.
     pub changes_schema: bool,
-    /// The search path may be another once it has run.
+    /// Whether the search path may be different after it has run.
     pub changes_search_path: bool,
-    /// It has an unqualified name that several schemas have, with different
-    /// protection: the caller makes sure of the search path and analyses again.
+    /// Whether it contains an unqualified name that exists in several schemas with different
+    /// protection: the caller determines the search path and analyses again.
     pub depends_on_search_path: bool,
-    /// For each column of the rows that the client gets, whether it may be protected; `None`
-    /// where that is not known.
+    /// For each result column whether it may be protected; `None` if unknown.
     pub results: Option<Vec<bool>>,
-    /// It names what the snapshot does not have, and nothing protected: the caller loads
-    /// the schema again and analyses once more before it is sent.
+    /// Whether it names something that the snapshot does not have, and nothing protected: the
+    /// caller reloads the schema and analyses again before sending it.
     pub unresolved: bool,
-    /// Nothing protected can be reached by it, whatever the statements of the text before it do.
-    /// Looked at in texts of several statements only.
+    /// Whether it cannot reach anything protected, whatever earlier statements of the text do.
+    /// Determined only in texts with several statements.
     pub apart: bool,
     /// For `COPY`.
     pub copy: Option<CopyPlan>,
-    /// What it may do with protected values (the bytes of a [`grant::Grant`]); none if it touches nothing protected.
+    /// What it may do with protected values (an encoded [`grant::Grant`]); `None` if it touches
+    /// nothing protected.
     pub grant: Option<Arc<[u8]>>,
-    /// For `PREPARE`: what to remember under the name, once it has succeeded.
+    /// For `PREPARE`: what to remember under the name after it has succeeded.
     pub prepare: Option<PreparedInfo>,
 }
 
 impl Statement {
-    /// Says all places of another text.
+    /// Converts all positions to those of another text.
     pub(crate) fn moved(&mut self, place: impl Fn(usize) -> usize) {
         let moved = |range: &Range<usize>| place(range.start)..place(range.end);
         self.range = moved(&self.range);
@@ -65,7 +64,7 @@ impl Statement {
     }
 }
 
-/// Kinds of statements, as far as the caller must tell them apart.
+/// Kinds of statements, as far as the caller must distinguish them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StatementKind {
     /// `SELECT`, `VALUES`, `TABLE`.
@@ -78,8 +77,7 @@ pub enum StatementKind {
     Ddl,
     /// `BEGIN`, `COMMIT`, `ROLLBACK`, savepoints, two-phase commit.
     TransactionControl(Transaction),
-    /// `SET`, `RESET`, with the name of the setting in lower case (empty for
-    /// `RESET ALL`).
+    /// `SET`, `RESET`, with the name of the setting in lower case (empty for `RESET ALL`).
     Set {
         /// The setting.
         name: String,
@@ -114,7 +112,7 @@ pub enum StatementKind {
     Explain,
     /// `DISCARD`.
     Discard {
-        /// `DISCARD ALL`: prepared statements and settings are gone.
+        /// `DISCARD ALL`: prepared statements and settings are discarded.
         all: bool,
     },
     /// `CALL`.
@@ -123,12 +121,12 @@ pub enum StatementKind {
     Do,
     /// An empty statement.
     Empty,
-    /// Anything else that is let through.
+    /// Any other statement that is passed on.
     Other,
 }
 
 impl StatementKind {
-    /// Whether what such a statement means depends on the schema.
+    /// Whether the meaning of such a statement depends on the schema.
     #[must_use]
     pub fn uses_names(&self) -> bool {
         !matches!(
@@ -164,47 +162,47 @@ pub enum Transaction {
     TwoPhase,
 }
 
-/// What a parameter meets.
+/// What a parameter is combined with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamUse {
-    /// A protected expression. The declared type, if the client gave one in
-    /// Parse, must become its twin.
+    /// A protected expression. If the client declared a type in Parse, it must be replaced by its
+    /// protected counterpart.
     Protected {
-        /// The type that a cast in the statement says (`$1::date`).
+        /// The type of a cast in the statement (`$1::date`).
         declared: Option<TypeCode>,
     },
-    /// An array of protected values (`= ANY ($1)`): each element must be an
-    /// envelope, the declared type the twin's array type.
+    /// An array of protected values (`= ANY ($1)`): each element must be an envelope, and the
+    /// declared type the array of the protected counterpart.
     ProtectedArray {
-        /// The element type that a cast in the statement says.
+        /// The element type of a cast in the statement.
         declared: Option<TypeCode>,
     },
     /// A column of the family `soft_`: the client encodes the value for it.
     Soft {
         /// The column.
         column: contract::soft::Column,
-        /// To be stored there, not only compared.
+        /// Whether it is to be stored in the column, not only compared.
         store: bool,
-        /// The type that a cast in the statement says.
+        /// The type of a cast in the statement.
         said: Option<TypeCode>,
     },
     /// Something plain.
     Plain,
-    /// Nothing that has a type (`SELECT $1`).
+    /// Nothing that determines a type (`SELECT $1`).
     Undecided,
 }
 
-/// What a prepared statement's parameters meet, for `EXECUTE`.
+/// What a prepared statement's parameters are combined with, for `EXECUTE`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PreparedInfo {
     /// By number.
     pub params: BTreeMap<u32, ParamUse>,
-    /// It reads, writes or defines something protected.
+    /// Whether it reads, writes or defines something protected.
     pub touches_protected: bool,
 }
 
-/// The prepared statements of the session that `EXECUTE` can name: those of SQL
-/// `PREPARE` and the named ones of the protocol share one name space.
+/// The session's prepared statements that `EXECUTE` can name: those of SQL `PREPARE` and the named
+/// ones of the protocol share a name space.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Prepared {
     statements: BTreeMap<String, PreparedInfo>,

@@ -1,5 +1,5 @@
-//! The tokens of the text, and what can be read off them: where a literal, a
-//! type name or a parenthesis ends.
+//! The tokens of the text, and what can be derived from them: where a literal, a type name or a
+//! parenthesis ends.
 
 use crate::refusal::Refusal;
 use pg_query::protobuf::{ScanToken, Token};
@@ -14,7 +14,7 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub fn scan(sql: &str) -> Result<Tokens, Refusal> {
-        // The scanner has no answer for a text without any token.
+        // The scanner fails for a text without any tokens.
         if sql
             .bytes()
             .all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c))
@@ -41,7 +41,7 @@ impl Tokens {
         &self.list
     }
 
-    /// The token is a constant or parameter.
+    /// Whether the token is a constant or parameter.
     pub fn holds_value(&self, index: usize) -> bool {
         is_value(self.kind(index))
     }
@@ -50,7 +50,7 @@ impl Tokens {
         self.list.len()
     }
 
-    /// The index of the token that begins at this byte.
+    /// The index of the token that starts at this offset.
     pub fn at(&self, offset: usize) -> Option<usize> {
         self.list
             .binary_search_by_key(&offset, |t| t.start as usize)
@@ -77,7 +77,7 @@ impl Tokens {
         }
     }
 
-    /// Tokens that hold values: constants and parameters, with their ranges.
+    /// Constants and parameters, with their ranges.
     pub fn values(&self, range: &Range<usize>) -> impl Iterator<Item = (Token, Range<usize>)> {
         let begin = self
             .list
@@ -92,7 +92,7 @@ impl Tokens {
             .map(|t| (t.token(), t.start as usize..t.end as usize))
     }
 
-    /// The first token that begins at or behind this byte.
+    /// The first token that starts at or after this offset.
     pub fn next_from(&self, offset: usize) -> usize {
         self.list.partition_point(|t| (t.start as usize) < offset)
     }
@@ -115,7 +115,7 @@ impl Tokens {
         None
     }
 
-    /// One past the last token of the type name that begins at `index`.
+    /// One past the last token of the type name that starts at `index`.
     pub fn type_end(&self, mut index: usize) -> usize {
         if self.kind(index) == Token::Setof {
             index += 1;
@@ -165,7 +165,7 @@ impl Tokens {
         }
     }
 
-    /// The fields of an interval type, behind `interval`.
+    /// The fields of an interval type, which follow `interval`.
     pub fn interval_fields(&self, mut index: usize) -> usize {
         index = self.parenthesis(index);
         let field = |index| {
@@ -210,7 +210,7 @@ fn is_value(token: Token) -> bool {
     )
 }
 
-/// An identifier as PostgreSQL reads it: folded, or without its quotes.
+/// An identifier as PostgreSQL reads it: folded to lower case, or without its quotes.
 pub(crate) fn identifier(token: &str) -> Cow<'_, str> {
     match token.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
         Some(quoted) if quoted.contains('"') => Cow::Owned(quoted.replace("\"\"", "\"")),

@@ -1,4 +1,4 @@
-//! Small readings of a parse tree.
+//! Small helpers for parse trees.
 
 use pg_query::{Node, NodeEnum};
 

@@ -1,7 +1,7 @@
-//! Questions about the catalogs are asked of views in which protected types appear as their plain
-//! twins (the extension's `core_twins.sql`): for clients that know PostgreSQL's own types only.
+//! Redirects catalog queries to views in which protected types appear as their plain counterparts
+//! (the extension's `core_twins.sql`), for clients that know only PostgreSQL's own types.
 //!
-//! Not here: whether a client wants that. Names inside of strings stay as they are.
+//! The caller decides whether a client wants that. Names inside strings are left alone.
 //!
 //! Invariant: only statements that read are edited, and only names of catalogs in them.
 
@@ -10,10 +10,10 @@ use crate::statement::{Statement, StatementKind};
 use crate::tokens::{Tokens, identifier};
 use pg_query::protobuf::Token;
 
-/// What stands in a text that asks about types of columns.
+/// Words in a text that asks about the types of columns.
 const WORDS: [&str; 3] = ["pg_attribute", "information_schema", "pg_typeof"];
 
-/// Names the views instead of the catalogs.
+/// Replaces the catalogs by the views.
 pub fn show_plain(sql: &str, statements: &mut [Statement]) {
     if !WORDS.iter().any(|word| has(sql, word)) {
         return;
@@ -42,7 +42,7 @@ fn has(sql: &str, word: &str) -> bool {
     windows.any(|w| w.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// In the order of their places, and not within one that is there already.
+/// Inserts an edit in order of position, unless it overlaps with an existing one.
 fn insert(edits: &mut Vec<Edit>, edit: Edit) {
     let apart = |e: &Edit| e.range.end <= edit.range.start || edit.range.end <= e.range.start;
     if edits.iter().all(apart) {
@@ -51,7 +51,7 @@ fn insert(edits: &mut Vec<Edit>, edit: Edit) {
     }
 }
 
-/// What is written otherwise from this token on.
+/// The edits that start at this token.
 fn edits_at(sql: &str, tokens: &Tokens, at: usize) -> Vec<Edit> {
     let dot = |index: usize| tokens.kind(index) == Token::Ascii46;
     let behind = |token: Token| at > 0 && tokens.kind(at - 1) == token;
@@ -77,7 +77,7 @@ fn edits_at(sql: &str, tokens: &Tokens, at: usize) -> Vec<Edit> {
     }
 }
 
-/// A call of `pg_typeof`, within one of what finds the twin.
+/// A call of `pg_typeof` is wrapped in one that finds the plain counterpart.
 fn called(tokens: &Tokens, name: usize, start: usize) -> Vec<Edit> {
     let open = (tokens.kind(name + 1) == Token::Ascii40).then_some(name + 1);
     let Some(close) = open.and_then(|open| tokens.closing(open)) else {

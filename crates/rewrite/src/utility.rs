@@ -1,4 +1,4 @@
-//! Statements: which expressions they have, and in which scope.
+//! Statements: their expressions, and the scope of each.
 
 use crate::effect::{Effect, Extra};
 use crate::infer::{Infer, Res, location, names};
@@ -83,7 +83,7 @@ impl Infer<'_> {
         Ok(Extra { effects, ..extra })
     }
 
-    /// Columns for the client: of a row it would get the text, with envelopes in it.
+    /// Checks the columns sent to the client: a row would be sent as text containing envelopes.
     fn shown(&self, cols: &Cols, node: &Node) -> Res<()> {
         let row = |val: &Val| matches!(val.class, Class::Row(_)) && self.holds_enc(val);
         if !cols.list.iter().any(|c| row(&c.val)) {
@@ -96,7 +96,7 @@ impl Infer<'_> {
         )
     }
 
-    /// Which columns of a result may be protected; `None` if there may be others.
+    /// Which columns of a result may be protected; `None` if there may be further columns.
     fn given(&self, cols: &Cols) -> Option<Vec<bool>> {
         let may = |col: &Col| self.holds_enc(&col.val) || matches!(col.val.class, Class::Lit(None));
         cols.open
@@ -110,7 +110,7 @@ impl Infer<'_> {
         Ok(Extra::default())
     }
 
-    /// The constants that have not been looked at are no values.
+    /// The remaining constants are not values.
     pub fn visit_rest(&mut self) {
         let all: Vec<usize> = self
             .tokens
@@ -287,7 +287,7 @@ impl Infer<'_> {
         })
     }
 
-    /// A relation that gets the columns of a query.
+    /// A relation with the columns of a query.
     fn new_relation(&mut self, r: &RangeVar, cols: &Cols, aliases: &[Node], kind: char) -> Extra {
         if cols.open.is_some() {
             return Extra::default();
@@ -322,7 +322,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The type that a column made of this value has.
+    /// The type of a column created from this value.
     pub fn type_of(&self, val: &Val) -> ColumnType {
         match (&val.class, self.enc(val)) {
             (_, Some(Some(code))) => ColumnType::Enc(code),
@@ -358,7 +358,7 @@ impl Infer<'_> {
         Ok(Extra { effects, ..extra })
     }
 
-    /// `ALTER … RENAME`: of tables and columns we follow what it does.
+    /// `ALTER ... RENAME`: the effect is tracked for tables and columns.
     fn renamed(&mut self, r: &RenameStmt) -> Res<Extra> {
         use ObjectType::{
             ObjectColumn, ObjectForeignTable, ObjectMatview, ObjectTable, ObjectView,
@@ -397,7 +397,7 @@ impl Infer<'_> {
         Ok(Extra { effects, ..extra })
     }
 
-    /// `ALTER … SET SCHEMA`.
+    /// `ALTER ... SET SCHEMA`.
     fn moved(&mut self, a: &AlterObjectSchemaStmt) -> Res<Extra> {
         let found = a.relation.as_ref().and_then(|name| {
             let schema = Some(name.schemaname.as_str()).filter(|s| !s.is_empty());

@@ -1,9 +1,9 @@
-//! What inference knows of an expression, and the literals that it is made of.
+//! What the inference knows about an expression, and its literals.
 //!
-//! A [`Val`] is a class and the *leaves* (literals, parameters, casts between
-//! them) that would have to change if the expression met something protected.
-//! Leaves that meet each other are united (union-find): when one of a group
-//! meets something protected later on, all of them become protected.
+//! A [`Val`] consists of a class and the *leaves* (literals, parameters, casts between them) that
+//! would have to change if the expression were combined with something protected. Leaves that are
+//! combined with each other are united (union-find): if one of a group is later combined with
+//! something protected, all of them become protected.
 
 use contract::TypeCode;
 use contract::soft::Column;
@@ -12,69 +12,69 @@ use std::rc::Rc;
 
 pub(crate) type LeafId = usize;
 
-/// What a literal is.
+/// The kind of a literal.
 #[derive(Clone)]
 pub(crate) enum LeafKind {
-    /// A string, with the code of the type that a cast right on it says.
+    /// A string, with the type of a cast applied directly to it.
     Str(Vec<u8>, Option<TypeCode>),
-    /// Read by the client with this type and modifier; in the text it becomes
-    /// an envelope with a cast to the twin.
+    /// Read by the client with this type and modifier; in the text it becomes an envelope with a
+    /// cast to the protected counterpart.
     Typed(TypeCode, i32, Vec<u8>),
-    /// `$n`, with the code of the type that a cast right on it says.
+    /// `$n`, with the type of a cast applied directly to it.
     Param(u32, Option<TypeCode>),
-    /// An argument or variable of a plain type, in the body of a routine.
+    /// An argument or variable of a plain type in the body of a routine.
     Argument(String),
-    /// NULL: it stays, but what it meets is linked by it.
+    /// NULL: it does not change, but links what it is combined with.
     Null,
-    /// The type name in a cast: its twin as text, if it has one.
+    /// The type name in a cast: the text of its protected counterpart, if any.
     Cast(Option<String>),
-    /// A part of the grammar that is written otherwise where its operands are protected:
-    /// text, a value that is sealed, text.
+    /// A piece of grammar that is written differently if its operands are protected: text, a sealed
+    /// value, text.
     Written(String, TypeCode, &'static str, String),
-    /// A literal that cannot be put into an envelope, and why.
+    /// A literal that cannot be put into an envelope, and the reason.
     Never(&'static str),
 }
 
-/// For which column of the family `soft_` a leaf is encoded.
+/// The column of the family `soft_` for which a leaf is encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Soft {
     pub column: Column,
-    /// To be stored there, not only compared.
+    /// Whether it is to be stored in the column, not only compared.
     pub store: bool,
 }
 
 pub(crate) struct Leaf {
     pub range: Range<usize>,
     pub kind: LeafKind,
-    /// When protected, a string or parameter needs a cast to this type's twin:
-    /// what it meets would not give it one.
+    /// If protected, a string or parameter needs a cast to this type's counterpart, because the
+    /// context would not determine it.
     pub typed: Option<TypeCode>,
-    /// An untyped string takes this type from what it meets, for sure.
+    /// The type that an untyped string certainly takes from its context.
     pub meets: Option<TypeCode>,
-    /// It is an array (`'{…}'`, `= ANY ($1)`), of elements of this type if known.
+    /// It is an array (`'{...}'`, `= ANY ($1)`), with elements of this type if known.
     pub array: Option<Option<TypeCode>>,
-    /// It has met something plain.
+    /// It was combined with something plain.
     pub met_plain: bool,
-    /// It went, not protected then, into something that takes plain values only.
+    /// It was passed, while unprotected, to something that takes plain values only.
     pub passed: bool,
-    /// And that has a plain operand beside it.
+    /// ... which also has a plain operand.
     pub beside_plain: bool,
-    /// What it meets would as well be compared with its envelope.
+    /// What it is compared with could also be compared with its envelope.
     pub comparable: bool,
-    /// Nothing of it is asked but whether it is NULL: it may be of any type.
+    /// It is only tested for NULL, so it may have any type.
     pub any_type: bool,
-    /// It stands in a condition, not in what a query gives.
+    /// It is in a condition, not in the output of a query.
     pub tested: bool,
-    /// What the inference does depends on its value.
+    /// The inference depends on its value.
     pub looked_at: bool,
-    /// It is encoded for this column.
+    /// The column that it is encoded for.
     pub soft: Option<Soft>,
     parent: LeafId,
     protected: bool,
 }
 
 impl Leaf {
-    /// There is a value in it, not only a type or NULL.
+    /// Whether it has a value, not just a type or NULL.
     pub fn holds_value(&self) -> bool {
         !matches!(
             self.kind,
@@ -157,24 +157,25 @@ impl Leaves {
         }
     }
 
-    /// Shortens the ways to the roots, so that long lists stay cheap.
+    /// Path compression, which keeps long lists cheap.
     pub fn compress(&mut self, id: LeafId) {
         let root = self.root(id);
         self.list[id].parent = root;
     }
 }
 
-/// Why a leaf cannot become protected where it stands.
+/// Why a leaf cannot become protected in its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Block {
-    /// It is an argument of something that works on plain values only: refused
-    /// when the expression has nothing else, else it met plain values already.
+    /// It is an argument of something that supports plain values only: refused if the expression
+    /// contains nothing else; otherwise it was already combined with plain values.
     PlainFunction,
-    /// It is an argument of a function that may give it back: refused, whatever else the function takes.
+    /// It is an argument of a function that may return it: refused, whatever else the function
+    /// takes.
     Argument,
-    /// As `Argument`, of a function whose numbers say how many: these are passed.
+    /// Like `Argument`, for a function whose numeric arguments are counts; these are passed.
     Counted,
-    /// It stands beside a plain expression of which it takes the type: refused.
+    /// It takes its type from a plain expression next to it: refused.
     BesidePlain,
 }
 
@@ -185,23 +186,23 @@ pub(crate) struct Use {
     pub block: Option<Block>,
 }
 
-/// What is known of a value's protection.
+/// The protection of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Class {
-    /// Plain; with the type if it is one that has a twin.
+    /// Plain; with the type if it has a protected counterpart.
     Plain(Option<TypeCode>),
     /// Protected; with the type if it is known.
     Enc(Option<TypeCode>),
-    /// Made of literals only, which have no type yet (`None`), or one.
+    /// Consists of literals only, which have no type yet (`None`), or one.
     Lit(Option<Option<TypeCode>>),
     /// A row of named values.
     Row(Rc<Vec<(String, Val)>>),
-    /// An array of such elements.
+    /// An array with such elements.
     Array(Rc<Val>),
-    /// A column of encodings, which only a literal for this column may meet.
+    /// A column of encodings, which can be combined only with a literal for this column.
     Soft(Column),
-    /// It may contain something protected, we cannot say what. Its leaves are all
-    /// the literals that are in it: none may be lost on the way to what it meets.
+    /// It may contain something protected, but it is unknown what. Its leaves are all literals in
+    /// it; none may be lost.
     Unknown,
 }
 
@@ -236,7 +237,7 @@ impl Val {
         Val::of(Class::Unknown)
     }
 
-    /// Unknown, with the literals of all that it may be made of.
+    /// Unknown, with the literals of everything that it may consist of.
     pub fn unknown_of<'v>(vals: impl IntoIterator<Item = &'v Val>) -> Val {
         Val {
             class: Class::Unknown,
@@ -259,7 +260,7 @@ impl Val {
         }
     }
 
-    /// A literal without a type of its own: a string, a parameter, NULL.
+    /// A literal without a type: a string, a parameter, NULL.
     pub fn bare(&self) -> bool {
         matches!(self.class, Class::Lit(None))
     }
@@ -275,7 +276,7 @@ impl Val {
         }
     }
 
-    /// The leaves with this block on those that have none yet.
+    /// The leaves, with this block on those that have none yet.
     pub fn blocked(&self, block: Block) -> Vec<Use> {
         self.leaves
             .iter()
@@ -286,7 +287,7 @@ impl Val {
             .collect()
     }
 
-    /// All leaves, those in rows and arrays, too.
+    /// All leaves, including those in rows and arrays.
     pub fn all_leaves(&self) -> Vec<Use> {
         let mut uses = self.leaves.clone();
         match &self.class {

@@ -1,4 +1,4 @@
-//! What the inference tells [`crate::authority`], and the grant that comes of it.
+//! What the inference reports to [`crate::authority`], and the resulting grant.
 
 use super::Infer;
 use crate::effect::Effect;
@@ -11,14 +11,14 @@ use pg_query::{Node, NodeEnum};
 use std::collections::BTreeMap;
 
 impl Infer<'_> {
-    /// A plain expression goes where something protected is wanted.
+    /// A plain expression is combined with something protected.
     pub fn note_meeting(&mut self, val: &Val) {
         if matches!(val.class, Class::Plain(_)) {
             self.authority.takes_plain();
         }
     }
 
-    /// A column's default or expression stores values in it.
+    /// A column's default or generation expression stores values in the column.
     pub fn fill(&mut self, def: &ColumnDef, relation: &Relation) {
         let fills = |c: &Node| match &c.node {
             Some(NodeEnum::Constraint(c)) => matches!(
@@ -32,7 +32,7 @@ impl Infer<'_> {
         }
     }
 
-    /// What a foreign key does.
+    /// The operations of a foreign key.
     pub fn foreign_key(&mut self, c: &Constraint, from: &Relation, columns: &[&str]) {
         let Some(table) = c
             .pktable
@@ -42,13 +42,13 @@ impl Infer<'_> {
             return;
         };
         let schema = Some(table.schemaname.as_str()).filter(|s| !s.is_empty());
-        // A table may refer to itself while it is being made.
+        // A table may reference itself while it is being created.
         let found = self.schema.relation(schema, &table.relname).cloned();
         let to = found.unwrap_or_else(|| from.clone());
         self.authority.references(from, columns, &to);
     }
 
-    /// What the statement may do.
+    /// The grant of the statement.
     pub fn grant(
         &mut self,
         kind: &StatementKind,
@@ -64,7 +64,8 @@ impl Infer<'_> {
         if sealed || copied || params.values().any(|u| !matches!(u, ParamUse::Plain)) {
             authority.origins |= origin::CLIENT;
         }
-        // A literal is sealed because of another place, and meets something plain in this one.
+        // A literal is sealed because of another occurrence, and combined with something plain
+        // here.
         let met = |id| self.leaves.protected(id) && self.leaves.get(id).met_plain;
         if (0..self.leaves.len()).any(met) {
             authority.takes_plain();

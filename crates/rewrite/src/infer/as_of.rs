@@ -1,8 +1,8 @@
-//! `confide.as_of(t, time)` in `FROM`: the rows of a ledger table as they were at a time
-//! (docs/ledger.md). The call becomes a query over the view of all versions, which the server has
-//! beside the table; `confide.as_of(NULL::t, time)`, which the server knows, too, is the same.
+//! `confide.as_of(t, time)` in `FROM`: the rows of a ledger table at some time (docs/ledger.md).
+//! The call is replaced by a query over the view of all versions, which the server maintains with
+//! the table. `confide.as_of(NULL::t, time)`, which the server also supports, is equivalent.
 //!
-//! Invariant: the query names what the call named, and evaluates the time once.
+//! Invariant: the query has the names that the call had, and evaluates the time once.
 
 use super::{Infer, Res, names};
 use crate::refusal::Refusal;
@@ -13,12 +13,12 @@ use pg_query::{Node, NodeEnum};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Behind a table's name, that of the view of all its versions.
+/// Suffix of the view of all versions of a table.
 const VIEW_SUFFIX: &str = "_ledger";
 
-/// Where the parts of a call are.
+/// Positions of the parts of a call.
 struct Places {
-    /// From its beginning to the comma.
+    /// From its start to the comma.
     head: Range<usize>,
     /// The closing parenthesis.
     tail: Range<usize>,
@@ -33,7 +33,7 @@ impl Infer<'_> {
         if names(&call.funcname) != ["confide", "as_of"] {
             return Ok(None);
         }
-        // The server would look for a column of the table's name.
+        // The server would look for a column with the table's name.
         self.as_of_call(f, call)
             .map(Some)
             .map_err(Refusal::for_good)
@@ -69,7 +69,7 @@ impl Infer<'_> {
         }))
     }
 
-    /// Names the view, so that the statement may read what it shows.
+    /// Names the view, so that the statement may read it.
     fn versions(&mut self, relation: &Relation, call: &FuncCall) -> Res<()> {
         if !relation.is_ledger() {
             let text = format!("\"{}\" is not a ledger table", relation.name);
@@ -118,7 +118,7 @@ impl Infer<'_> {
     }
 }
 
-/// The call, if the item of `FROM` is one and nothing besides.
+/// The call, if it is all there is in the FROM item.
 fn only_call(f: &RangeFunction) -> Option<&FuncCall> {
     if f.is_rowsfrom || f.ordinality || !f.coldeflist.is_empty() {
         return None;
@@ -164,7 +164,8 @@ fn before(relation: &Relation, lateral: bool) -> String {
         let name = quoted(&column.name);
         text += if at > 0 { ", l." } else { "l." };
         text += &name;
-        // By this type the server knows that a star does not stand for it (hooks/stars.c).
+        // From this type the server recognises that the column is not part of a star
+        // (hooks/stars.c).
         if column.name == LEDGER_COLUMNS[0] {
             text += "::pg_catalog.ledger_sn AS sn";
         }

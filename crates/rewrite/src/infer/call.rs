@@ -1,4 +1,4 @@
-//! Calls that are written otherwise where their arguments are protected.
+//! Calls that must be rewritten if an argument is protected.
 
 use super::func::has_named;
 use super::{Infer, Res};
@@ -10,8 +10,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{FuncCall, Token};
 
 impl Infer<'_> {
-    /// `substring(x for n)`: the 1 that the grammar puts between, as a literal that can be
-    /// sealed.
+    /// `substring(x for n)`: makes the 1 that the grammar inserts a literal that can be sealed.
     pub fn starting_at_one(&mut self, f: &FuncCall) -> Option<Val> {
         let (open, close) = self.parentheses(f)?;
         let keyword = self.outer(open, close, Token::For).next()?;
@@ -20,7 +19,7 @@ impl Infer<'_> {
         Some(Val::leaf(id, Some(Some(TypeCode::Int4))))
     }
 
-    /// Functions of any number of arguments, which are written otherwise where one is protected.
+    /// Functions with any number of arguments, which are rewritten if one of them is protected.
     pub fn of_many(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
         let Some(text) = form(name, vals) else {
             return Ok(None);
@@ -69,14 +68,14 @@ impl Infer<'_> {
     pub fn pi(&mut self, f: &FuncCall) -> Option<Val> {
         let (_, close) = self.parentheses(f)?;
         let range = usize::try_from(f.location).ok()?..self.tokens.range(close).end;
-        // No secret: it is not looked for elsewhere.
+        // It is not secret, so other occurrences of the value do not matter.
         let kind = LeafKind::Written("".into(), TypeCode::Float8, "3.141592653589793", "".into());
         let id = self.leaves.add(range, kind);
         Some(Val::leaf(id, Some(Some(TypeCode::Float8))))
     }
 
-    /// `make_interval(days => x)`: arguments by name in their order, with zeros for those that are left
-    /// out. The operations behind it take arguments by place.
+    /// `make_interval(days => x)`: puts named arguments in order, with zeros for those omitted. The
+    /// underlying operations take positional arguments.
     pub fn make_interval_named(&mut self, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
         const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
         let mut place = 0;
@@ -104,7 +103,7 @@ impl Infer<'_> {
                 pieces.push(Piece::Text("::pg_catalog.enc_int4, ".into()));
             }
             edits.push(Edit {
-                // The name and the arrow behind it.
+                // The name and the following arrow.
                 range: from..self.tokens.range(name + 1).end,
                 pieces,
             });
@@ -126,8 +125,8 @@ impl Infer<'_> {
         Ok(Some(Val::enc(Some(TypeCode::Interval))))
     }
 
-    /// A function whose name is PostgreSQL's alone is called by another one where its arguments
-    /// are protected, or turn out to be.
+    /// If arguments are protected, or turn out to be, a function that exists only in PostgreSQL's
+    /// own form is called by another name.
     pub fn call_otherwise(&mut self, written: &str, f: &FuncCall, vals: &[Val], protected: bool) {
         let start = usize::try_from(f.location).ok();
         let (Some(start), Some((open, _))) = (start, self.parentheses(f)) else {
@@ -157,7 +156,7 @@ impl Infer<'_> {
         found.then(|| self.tokens.closing(open).map(|close| (open, close)))?
     }
 
-    /// Tokens of this kind between them, in no inner ones.
+    /// Tokens of this kind between the parentheses, outside nested ones.
     fn outer(&self, open: usize, close: usize, kind: Token) -> impl Iterator<Item = usize> + use<> {
         let mut depth = 0usize;
         let mut found = Vec::new();
@@ -173,14 +172,14 @@ impl Infer<'_> {
     }
 }
 
-/// What stands around the arguments of a call.
+/// The text around the arguments of a call.
 struct Around {
     head: String,
-    /// Instead of each comma, and of the closing parenthesis.
+    /// Replacements for each comma and for the closing parenthesis.
     behind: Vec<LeafKind>,
 }
 
-/// A cast to the protected type that an argument has, or takes.
+/// A cast to the protected counterpart of the argument's type.
 fn own_cast(val: &Val) -> Option<String> {
     let code = match val.class {
         Class::Enc(None) => return Some(")".into()),
@@ -204,8 +203,8 @@ fn sealed(before: String, value: &'static str, after: &str) -> LeafKind {
     LeafKind::Written(before, TypeCode::Text, value, after.into())
 }
 
-/// How a function of any number of arguments is written where one of them is protected:
-/// `concat` with `||`, the others with one list of items (values::scalar::items).
+/// How a function with any number of arguments is written if one is protected: `concat` with `||`,
+/// the others with a single list of items (values::scalar::items).
 fn form(name: &str, vals: &[Val]) -> Option<Around> {
     let last = vals.len().checked_sub(1)?;
     let item = "coalesce(pg_catalog.enc_item((";
@@ -247,7 +246,7 @@ fn form(name: &str, vals: &[Val]) -> Option<Around> {
             head: "coalesce(pg_catalog.quote_literal((".into(),
             behind: vec![sealed(format!("{}), ", text_cast(&vals[0])?), "NULL", ")")],
         }),
-        // Of text it is a function of the catalog.
+        // For text, the catalog has a function.
         "quote_literal" if last == 0 && own_cast(&vals[0])? != ")::pg_catalog.enc_text" => {
             Some(Around {
                 head: "pg_catalog.quote_literal((".into(),
@@ -258,7 +257,7 @@ fn form(name: &str, vals: &[Val]) -> Option<Around> {
     }
 }
 
-/// Types whose text in `concat` is another one than in a cast.
+/// Types whose text in `concat` differs from that of a cast.
 fn by_output(val: &Val) -> bool {
     matches!(
         val.class,
@@ -268,7 +267,7 @@ fn by_output(val: &Val) -> bool {
     )
 }
 
-/// What begins an argument of `concat`.
+/// The text before an argument of `concat`.
 fn shown_head(val: &Val) -> &'static str {
     match by_output(val) {
         true => "coalesce(pg_catalog.enc_output((",
@@ -276,7 +275,7 @@ fn shown_head(val: &Val) -> &'static str {
     }
 }
 
-/// And what ends it.
+/// The text after it.
 fn shown_tail(val: &Val) -> Option<String> {
     match val.class {
         _ if by_output(val) => own_cast(val).map(|cast| format!("{cast})")),

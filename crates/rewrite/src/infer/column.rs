@@ -1,4 +1,4 @@
-//! Names of columns, whole rows, `*`, and fields and elements of values.
+//! Column names, whole rows, `*`, and fields and elements of values.
 
 use super::{Infer, Res, location};
 use crate::refusal::Refusal;
@@ -57,7 +57,7 @@ impl Infer<'_> {
         Err(self.no_column(&path).at(c.location).refresh())
     }
 
-    /// `row.name`, which is no column of it: a function, where nothing protected is concerned.
+    /// `row.name` where no such column exists: a function call, if nothing protected is involved.
     fn attribute(&mut self, row: &Val, name: &str, at: i32) -> Res<Option<Val>> {
         if self.holds_enc(row) || !self.schema.functions(None, name).is_empty() {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Infer<'_> {
             .map(Some)
     }
 
-    /// As PostgreSQL says it: of a table that is not in sight, that it is not.
+    /// PostgreSQL's error; if the table is not in scope, the error says that.
     fn no_column(&self, path: &[&str]) -> Refusal {
         match path {
             [name] => Refusal::new("42703", format!("column \"{name}\" does not exist")),
@@ -101,7 +101,7 @@ impl Infer<'_> {
         system_column(name).or_else(|| open.cloned())
     }
 
-    /// Of values of one name, which PostgreSQL finds ambiguous, a protected one.
+    /// Of several values with the same name, which PostgreSQL finds ambiguous, a protected one.
     fn riskiest<'v>(&self, mut vals: impl Iterator<Item = &'v Val>) -> Option<&'v Val> {
         let first = vals.next()?;
         match self.holds_enc(first) {
@@ -110,8 +110,8 @@ impl Infer<'_> {
         }
     }
 
-    /// With a pin: there is a protected column of this name further out, which a column
-    /// that was added to a table here may hide.
+    /// With a pin: whether an outer scope has a protected column of this name that could be hidden
+    /// by a column added to a table in this scope.
     fn hidden(&self, name: &str, inner: usize) -> bool {
         let outer = self.scopes.iter().take(inner).flat_map(|f| &f.list);
         self.schema.pin.is_some()
@@ -133,7 +133,7 @@ impl Infer<'_> {
         system_column(name).or_else(|| entry.cols.open.clone())
     }
 
-    /// The columns that `*` or `t.*` stands for.
+    /// The columns of `*` or `t.*`.
     fn star(&self, path: &[&str], at: i32) -> Res<Cols> {
         let missing = || no_table(&path.join(".")).at(at).refresh();
         match path {
@@ -199,7 +199,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The columns of `(t).*`, where that is the same as `t.*`.
+    /// The columns of `(t).*` if that is equivalent to `t.*`.
     fn row_of_table(&self, i: &AIndirection) -> Option<Cols> {
         let Some(NodeEnum::ColumnRef(c)) = &i.arg.as_deref()?.node else {
             return None;
@@ -287,8 +287,8 @@ impl Infer<'_> {
     }
 }
 
-/// A function in `FROM` with one column is named like its column: the name
-/// alone means the value, not a row.
+/// A function in `FROM` with one column has the name of its column: the name alone means the value,
+/// not a row.
 fn row_or_value(row: Val, entry: &crate::scope::Entry) -> Val {
     match entry.cols.list.as_slice() {
         [only] if only.name == entry.alias => only.val.clone(),

@@ -13,7 +13,7 @@ use pg_query::protobuf::{
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
-/// The table that a statement writes.
+/// The target table of a statement.
 pub(crate) struct Target {
     pub relation: Relation,
     pub entry: Entry,
@@ -106,7 +106,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// Assigns to a column; an integer that goes into text is the text of it.
+    /// Assigns to a column. An integer assigned to text is converted to text.
     fn assign_column(&mut self, column: &Val, val: &Val, at: i32) -> Res<()> {
         use TypeCode::{Bpchar, Int4, Int8, Text, Varchar};
         if let (Some(Some(Text | Varchar | Bpchar)), [only]) =
@@ -124,9 +124,9 @@ impl Infer<'_> {
         self.assign(column, val, at)
     }
 
-    /// The columns that an `INSERT` names, or all.
+    /// The columns named by an `INSERT`, or all.
     pub fn insert_columns(&mut self, target: &Target, names: &[Node]) -> Res<Vec<Val>> {
-        // Those that it does not name get their defaults.
+        // Columns that are not named get their defaults.
         self.authority.write(&target.relation, None);
         if names.is_empty() {
             return Ok(match &target.relation.columns {
@@ -144,7 +144,7 @@ impl Infer<'_> {
         Ok(columns)
     }
 
-    /// A column that is written, or the part of it that is.
+    /// A target column, or the part of it that is written.
     pub fn target_column(&mut self, target: &Target, t: &ResTarget) -> Res<Val> {
         let Some(columns) = &target.relation.columns else {
             return Ok(Val::plain(None));

@@ -1,11 +1,11 @@
-//! A value that is sealed anywhere in a statement is plain nowhere in it.
+//! A value that is sealed anywhere in a statement must not be plain elsewhere in it.
 //!
-//! After a run of the inference this finds the leaves that say again what is sealed
-//! elsewhere (`'x'::text IS NULL OR name = 'x'`, `$1 IS NULL OR name = $2`). The next run
-//! has them protected from the start; where one cannot be, the statement is refused.
+//! After a run of the inference, this module finds the leaves that repeat a value sealed elsewhere
+//! (`'x'::text IS NULL OR name = 'x'`, `$1 IS NULL OR name = $2`). In the next run they are
+//! protected from the start. If one of them cannot be protected, the statement is refused.
 //!
-//! What meets a plain column is not looked for: there the application has put the value
-//! itself. But a string that is only compared with one is, and all uses of a parameter are.
+//! A value combined with a plain column is not considered, since the application has placed it
+//! there deliberately. Exceptions are strings that are only compared, and all uses of a parameter.
 //!
 //! Invariant: no parameter is both sealed and plain.
 
@@ -16,19 +16,19 @@ use contract::TypeCode;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Numbers with fewer digits mean nothing where they are not part of a condition, or are
-/// arguments of functions that take plain values only: `THEN 1 ELSE 0`, `repeat(note, 3)`.
+/// Shorter numbers are ignored unless they are part of a condition, and as arguments of functions
+/// that take plain values only: `THEN 1 ELSE 0`, `repeat(note, 3)`.
 const DIGITS_MIN: usize = 4;
 
-/// The strings, and the operators on them that do not depend on the collation.
+/// String types, on which the operators considered do not depend on the collation.
 const STRINGS: [TypeCode; 3] = [TypeCode::Text, TypeCode::Varchar, TypeCode::Bpchar];
 
-/// Where leaves begin that are protected from the start of the next run, and those of
-/// them that say again what is sealed elsewhere.
+/// Positions of leaves that are protected from the start of the next run, and of those among them
+/// that repeat a value sealed elsewhere.
 pub(crate) type Again = (HashSet<usize>, HashSet<usize>);
 
 impl Infer<'_> {
-    /// What the next run must know, if there must be one.
+    /// What the next run must know, if one is needed.
     pub fn again(&self) -> Option<Again> {
         let (late, new) = (self.overtaken(), self.echoing());
         if late.is_none() && new.is_empty() {
@@ -39,12 +39,12 @@ impl Infer<'_> {
         Some((forced, self.echoes.union(&new).copied().collect()))
     }
 
-    /// Where leaves begin that must be protected for what other leaves are.
+    /// Positions of leaves that must be protected because of other leaves.
     pub fn echoing(&self) -> HashSet<usize> {
         self.saying_again(|id, _| self.leaves.protected(id))
     }
 
-    /// As [`Self::echoing`], of what leaves of some kind say.
+    /// Like [`Self::echoing`], for leaves that repeat the value of certain others.
     pub fn saying_again(&self, hidden: impl Fn(LeafId, &Leaf) -> bool) -> HashSet<usize> {
         let all = || (0..self.leaves.len()).map(|id| (self.leaves.get(id), id));
         let sealed: Vec<&Leaf> = all()
@@ -75,7 +75,7 @@ impl Infer<'_> {
             .collect()
     }
 
-    /// The constants that are sealed if another one that is sealed says the same.
+    /// Constants that are sealed if a sealed constant has the same value.
     pub fn open_constants(&self) -> Vec<Range<usize>> {
         let open = |id: &usize| {
             let leaf = self.leaves.get(*id);
@@ -87,8 +87,8 @@ impl Infer<'_> {
         all.map(|id| self.leaves.get(id).range.clone()).collect()
     }
 
-    /// Parameters that are only compared with plain columns: they can be sealed, if their value turns out to be
-    /// that of one that is.
+    /// Parameters that are only compared with plain columns. They can be sealed if their value
+    /// turns out to equal that of a sealed parameter.
     pub fn compared_parameters(&self) -> Vec<u32> {
         let mut compared: HashMap<u32, bool> = HashMap::new();
         for id in 0..self.leaves.len() {
@@ -103,7 +103,8 @@ impl Infer<'_> {
         all
     }
 
-    /// The type of a string that is sealed only for what it says, and meets nothing.
+    /// Determines the type of a string that is sealed only because of its value and is combined
+    /// with nothing.
     pub fn type_echoes(&mut self) {
         let mut members: HashMap<LeafId, usize> = HashMap::new();
         for id in 0..self.leaves.len() {
@@ -121,8 +122,8 @@ impl Infer<'_> {
         }
     }
 
-    /// These two are compared in a way that gives the same when both are protected: so a
-    /// value that is sealed elsewhere can be sealed here, too, beside a plain operand.
+    /// Records that two values are compared in a way that has the same result when both are
+    /// protected. A value sealed elsewhere can then be sealed here, even next to a plain operand.
     pub fn alike(&mut self, operator: &str, a: &Val, b: &Val) {
         for (literal, other) in [(a, b), (b, a)] {
             let Class::Plain(Some(code)) = other.class else {
@@ -151,8 +152,8 @@ impl Infer<'_> {
         self.echoes.contains(&self.leaves.get(u.id).range.start)
     }
 
-    /// Notes that these meet something plain. What must be sealed cannot, unless it is
-    /// only compared.
+    /// Records that these are combined with something plain. A value that must be sealed cannot be,
+    /// unless it is only compared.
     pub fn met_plain(&mut self, uses: &[Use]) {
         for u in uses {
             let echo = self.is_echo(u);
@@ -164,7 +165,7 @@ impl Infer<'_> {
         }
     }
 
-    /// Refuses what would have to be both sealed and plain.
+    /// Refuses a value that would have to be both sealed and plain.
     pub fn check_torn(&self) -> Result<(), Refusal> {
         let Some(leaf) = self.torn.map(|id| self.leaves.get(id)) else {
             return Ok(());
@@ -187,7 +188,7 @@ impl Infer<'_> {
     }
 }
 
-/// The constant can be sealed where it stands, or what takes it has nothing plain beside it.
+/// Whether the constant can be sealed in place, or is passed to something without plain operands.
 fn open(leaf: &Leaf) -> bool {
     let string = matches!(leaf.kind, LeafKind::Str(..));
     let telling = string || text(leaf).is_some_and(|t| t.len() >= DIGITS_MIN);
@@ -197,7 +198,7 @@ fn open(leaf: &Leaf) -> bool {
     (!leaf.met_plain && (telling || leaf.tested)) || (string && leaf.comparable)
 }
 
-/// What a constant says, without what a pattern puts around it. None for what hides nothing.
+/// The value of a constant without the wildcards of a pattern. `None` if it reveals nothing.
 fn text(leaf: &Leaf) -> Option<String> {
     let bytes = match &leaf.kind {
         LeafKind::Str(bytes, _) => bytes,
@@ -207,7 +208,7 @@ fn text(leaf: &Leaf) -> Option<String> {
     key(bytes)
 }
 
-/// What texts of the same value have in common.
+/// A key that is equal for texts of the same value.
 pub fn key(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '%' | '_' | '\\'));

@@ -1,4 +1,4 @@
-//! Expressions: dispatch over the kinds of nodes, and the simple ones.
+//! Expressions: dispatch on the kind of node, and simple expressions.
 
 use super::{Infer, Res, location, names};
 use crate::refusal::Refusal;
@@ -7,7 +7,7 @@ use crate::value::{Class, Val};
 use pg_query::protobuf::{CaseExpr, CollateClause, RowExpr, SubLink, SubLinkType};
 use pg_query::{Node, NodeEnum};
 
-/// How deep expressions may nest: far below what the stack of the analysis holds.
+/// Maximum nesting depth of expressions, well below what the stack permits.
 const DEPTH_MAX: usize = 5_000;
 
 impl Infer<'_> {
@@ -88,7 +88,7 @@ impl Infer<'_> {
         }
     }
 
-    /// Expressions of which one gives the value.
+    /// Expressions of which one supplies the value.
     fn alternatives(&mut self, args: &[Node], location: i32) -> Res<Val> {
         let vals = self.exprs(args)?;
         self.cast_plain_ones(&args.iter().collect::<Vec<_>>(), &vals);
@@ -110,7 +110,7 @@ impl Infer<'_> {
         Ok(self.settle(&val))
     }
 
-    /// Expressions that take XML or JSON: nothing protected has a place in them.
+    /// XML and JSON expressions, which cannot contain anything protected.
     fn document(&mut self, node: &Node, kind: &NodeEnum) -> Res<Val> {
         let (vals, at, what) = match kind {
             NodeEnum::XmlExpr(x) => {
@@ -158,7 +158,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The arguments of something that works on plain values only.
+    /// The arguments of something that supports plain values only.
     pub fn plain_only(&mut self, vals: &[Val], at: i32, what: &str) -> Res<Val> {
         if vals.iter().any(|v| self.holds_enc(v)) {
             return Err(Refusal::unsupported(format!("{what} do not work on protected values"))
@@ -193,7 +193,7 @@ impl Infer<'_> {
         Ok(Val::row(fields))
     }
 
-    /// `ARRAY[…]`: untyped strings in it are `text`, not what the array meets.
+    /// `ARRAY[...]`: untyped strings in it are `text`, independent of the context.
     pub fn array(&mut self, vals: &[Val], location: i32) -> Res<Val> {
         for val in vals.iter().filter(|v| v.bare()) {
             self.type_bare(&val.leaves.clone(), contract::TypeCode::Text);
@@ -241,7 +241,7 @@ impl Infer<'_> {
         self.common(&results, c.location)
     }
 
-    /// Plain expressions among protected ones become protected, as PostgreSQL's common type wants.
+    /// Casts plain expressions among protected ones, as PostgreSQL's common type requires.
     pub fn cast_plain_ones(&mut self, nodes: &[&Node], vals: &[Val]) {
         if !vals.iter().any(|v| self.enc_now(v).is_some()) {
             return;

@@ -16,7 +16,7 @@ impl Infer<'_> {
         self.tables_after(Frame::default(), nodes)
     }
 
-    /// Items of `FROM` behind those in `frame`, which `LATERAL` ones can see.
+    /// FROM items that follow those in `frame`, which `LATERAL` items can refer to.
     pub fn tables_after(&mut self, mut frame: Frame, nodes: &[Node]) -> Res<Frame> {
         for node in nodes {
             let item = self.item(node, &frame)?;
@@ -91,7 +91,7 @@ impl Infer<'_> {
         })
     }
 
-    /// A relation of the snapshot; notes what the statement depends on.
+    /// A relation of the snapshot. Records that the statement depends on it.
     pub fn relation(&mut self, r: &RangeVar) -> Res<Relation> {
         let schema = Some(r.schemaname.as_str()).filter(|s| !s.is_empty());
         if schema.is_none() && self.schema.ambiguous(&r.relname) {
@@ -396,7 +396,7 @@ impl Infer<'_> {
         Ok(frame)
     }
 
-    /// Both sides, with the columns of `USING` once and first.
+    /// The columns of both sides, with those of `USING` once and first.
     fn merged(&mut self, left: &Frame, right: &Frame, shared: &[String]) -> Res<Frame> {
         let mut frame = left.clone();
         frame.join(right);
@@ -437,7 +437,7 @@ impl Infer<'_> {
     }
 }
 
-/// A column for each array, or several where its elements have fields, which are not known here.
+/// One column per array, or several if its elements have fields, which are unknown here.
 fn unnested_columns(vals: Vec<Val>, column: &str) -> Cols {
     let name = if vals.len() > 1 { "unnest" } else { column };
     let unsure = |val: &&Val| matches!(val.class, Class::Plain(None) | Class::Lit(Some(None)));
@@ -471,7 +471,7 @@ fn shared_columns(j: &JoinExpr, left: &Frame, right: &Frame) -> Vec<String> {
         .collect()
 }
 
-/// Columns with the names that an alias gives them.
+/// Columns renamed by an alias.
 pub(super) fn renamed(mut cols: Cols, alias: Option<&Alias>) -> Cols {
     let Some(alias) = alias else { return cols };
     for (col, name) in cols.list.iter_mut().zip(names(&alias.colnames)) {

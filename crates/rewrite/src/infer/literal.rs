@@ -16,7 +16,7 @@ impl Infer<'_> {
             return Ok(Val::leaf(id, None));
         };
         if c.location < 0 {
-            // The grammar's own: the 1 of FETCH FIRST ROW, the marks of CYCLE.
+            // Inserted by the grammar: the 1 of FETCH FIRST ROW, the marks of CYCLE.
             return Ok(Val::plain(None));
         }
         let range = self.constant_range(c)?;
@@ -39,7 +39,7 @@ impl Infer<'_> {
         Ok(Val::leaf(id, code))
     }
 
-    /// The bytes of a constant; of a negative number from the sign on.
+    /// The range of a constant; a negative number includes the sign.
     fn constant_range(&mut self, c: &AConst) -> Res<Range<usize>> {
         let lost = || Refusal::unsupported("a literal cannot be found in the text").at(c.location);
         let start = usize::try_from(c.location).map_err(|_| lost())?;
@@ -58,7 +58,7 @@ impl Infer<'_> {
         Ok(start..end)
     }
 
-    /// A number as PostgreSQL types it: `int4`, `int8` or `numeric`.
+    /// A number with the type that PostgreSQL gives it: `int4`, `int8` or `numeric`.
     fn number(&self, range: &Range<usize>) -> (LeafKind, Option<Option<TypeCode>>) {
         let text: String = self.sql[range.clone()].split_whitespace().collect();
         let known = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+');

@@ -1,5 +1,5 @@
-//! The rules for values that meet: as operands, as branches that take one type,
-//! as what goes into a column or argument.
+//! Rules for values that are combined: as operands, as branches with a common type, or by
+//! assignment to a column or argument.
 
 use super::{Infer, Res};
 use crate::refusal::Refusal;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 impl Infer<'_> {
-    /// The value meets something protected: its literals become protected.
+    /// The value is combined with something protected: its literals become protected.
     pub fn protect(&mut self, val: &Val) -> Res<()> {
         self.note_meeting(val);
         match &val.class {
@@ -33,7 +33,8 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// What is in it may be what the other operand is compared with: no number of letters.
+    /// Whether it may contain what the other operand is compared with, unlike a number of
+    /// characters.
     fn telling(&self, u: &Use) -> bool {
         !matches!(self.leaves.get(u.id).kind, LeafKind::Typed(..))
     }
@@ -58,7 +59,7 @@ impl Infer<'_> {
         }
     }
 
-    /// Two values meet as operands that take each other's type.
+    /// Two values are combined as operands that must have the same type.
     pub fn meet(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
         if self.meet_soft(a, b, location)? {
             return Ok(());
@@ -97,7 +98,8 @@ impl Infer<'_> {
         }
     }
 
-    /// As [`Self::meet`], of operands of which an untyped literal takes the other's type.
+    /// Like [`Self::meet`], for operands where an untyped literal takes the type of the other
+    /// operand.
     pub fn compare(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
         self.meet(a, b, location)?;
         for (literal, other) in [(a, b), (b, a)] {
@@ -117,7 +119,7 @@ impl Infer<'_> {
         }
     }
 
-    /// A row, an array or something unknown meets something of another shape.
+    /// A row, an array or something unknown is combined with something of another shape.
     fn meet_opaque(&mut self, a: &Val, b: &Val, location: i32) -> Res<()> {
         if !self.holds_enc(a) && !self.holds_enc(b) {
             self.note_plain(a);
@@ -131,7 +133,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The leaf has a value in it.
+    /// Whether the leaf has a value.
     fn secret(&self, u: &Use) -> bool {
         self.leaves.get(u.id).holds_value()
     }
@@ -144,7 +146,7 @@ impl Infer<'_> {
             .collect()
     }
 
-    /// An untyped NULL.
+    /// Whether it is an untyped NULL.
     pub fn is_null(&self, val: &Val) -> bool {
         val.bare()
             && val
@@ -160,7 +162,7 @@ impl Infer<'_> {
             .hint("Name the columns, or cast the literal and the expression to the protected type.")
     }
 
-    /// Neither is protected now; one may become so.
+    /// Neither is protected yet; one may become so.
     fn meet_open(&mut self, a: &Val, b: &Val) {
         let uses: Vec<Use> = a.leaves.iter().chain(&b.leaves).copied().collect();
         self.leaves.unite_all(&uses);
@@ -179,7 +181,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The value goes into something that takes plain values only.
+    /// The value is passed to something that takes plain values only.
     pub fn pass(&mut self, val: &Val) {
         self.note_plain(val);
         for u in val.all_leaves() {
@@ -187,8 +189,8 @@ impl Infer<'_> {
         }
     }
 
-    /// A literal that was passed as a plain one turned out to be protected: the
-    /// inference must run again, with all that it now knows to be protected.
+    /// A literal that was passed as plain turned out to be protected: the inference must run again
+    /// with this knowledge.
     pub fn overtaken(&self) -> Option<HashSet<usize>> {
         let protected = |id: &usize| self.leaves.protected(*id);
         let late = |id: &usize| {
@@ -213,12 +215,12 @@ impl Infer<'_> {
         id
     }
 
-    /// The parameters of the value meet something plain.
+    /// The parameters of the value are combined with something plain.
     pub fn note_plain(&mut self, val: &Val) {
         self.met_plain(&val.all_leaves());
     }
 
-    /// Bare strings and parameters, if they become protected, need a cast.
+    /// Untyped strings and parameters need a cast if they become protected.
     pub fn type_bare(&mut self, uses: &[Use], code: TypeCode) {
         for u in uses {
             let leaf = self.leaves.get_mut(u.id);
@@ -228,8 +230,8 @@ impl Infer<'_> {
         }
     }
 
-    /// What PostgreSQL makes of a literal in a select list of a subquery: an
-    /// untyped one becomes `text`.
+    /// The value of a literal in the select list of a subquery: PostgreSQL resolves an untyped one
+    /// as `text`.
     pub fn settle(&mut self, val: &Val) -> Val {
         if !val.bare() {
             return val.clone();
@@ -241,8 +243,8 @@ impl Infer<'_> {
         }
     }
 
-    /// Values that take one common type: branches of `CASE`, `COALESCE`, rows of
-    /// `VALUES`, arms of `UNION`, elements of an array.
+    /// Values that get a common type: branches of `CASE`, `COALESCE`, rows of `VALUES`, arms of
+    /// `UNION`, elements of an array.
     pub fn common(&mut self, vals: &[Val], location: i32) -> Res<Val> {
         let Some(first) = vals.first() else {
             return Ok(Val::plain(None));
@@ -335,7 +337,7 @@ impl Infer<'_> {
         Ok(result)
     }
 
-    /// A value goes into a target (a column, an argument) of this kind.
+    /// Assigns a value to a target (a column, an argument).
     pub fn assign(&mut self, target: &Val, val: &Val, location: i32) -> Res<()> {
         if self.is_null(val) {
             return Ok(());
@@ -363,7 +365,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The elements of an array literal are of the type of these elements.
+    /// The elements of an array literal have the type of this element.
     pub fn say_elements(&mut self, element: &Val, array: &Val) {
         let Some(code) = self.enc_now(element) else {
             return;
@@ -376,7 +378,7 @@ impl Infer<'_> {
         }
     }
 
-    /// A literal that stands where an array is wanted.
+    /// A literal where an array is expected.
     pub fn arrayed(&mut self, val: &Val) -> Val {
         if matches!(val.class, Class::Array(_)) {
             return val.clone();

@@ -1,7 +1,7 @@
-//! Inference: which expressions are protected, and which literals meet them.
+//! Inference: which expressions are protected, and which literals are combined with them.
 //!
-//! Bottom-up over the parse tree, with scopes. Each kind of node is in a file of
-//! its own; this one has the state, and what a condition does.
+//! Works bottom-up over the parse tree, with scopes. Each kind of node has its own file; this one
+//! contains the state and the handling of conditions.
 
 mod allow;
 mod as_of;
@@ -48,53 +48,53 @@ pub(crate) use range::location;
 
 pub(crate) type Res<T> = Result<T, Refusal>;
 
-/// The state of the inference over one statement.
+/// State of the inference of one statement.
 pub(crate) struct Infer<'a> {
     pub sql: &'a str,
     pub tokens: &'a Tokens,
     pub schema: &'a Schema,
     pub leaves: Leaves,
-    /// Edits that are certain already: casts of protected expressions, wraps.
+    /// Edits that are already certain: casts of protected expressions, wrappers.
     pub edits: Vec<Edit>,
-    /// Where the constants begin that have been looked at.
+    /// Positions of the constants that were examined.
     pub visited: HashSet<usize>,
     /// Innermost last.
     pub scopes: Vec<Rc<Frame>>,
-    /// Queries of `WITH` by name; none for one that was not looked at yet.
+    /// `WITH` queries by name; `None` if not analysed yet.
     pub ctes: Vec<(String, Option<Rc<Cols>>)>,
     pub touches_protected: bool,
     pub depends_on_search_path: bool,
     pub depth: usize,
-    /// The bytes of the statement.
+    /// Range of the statement.
     pub range: Range<usize>,
-    /// It means a function of a row, or nothing: see [`crate::Statement::unresolved`].
+    /// It contains a function call on a row, or an error; see [`crate::Statement::unresolved`].
     pub unresolved: bool,
     /// It calls `set_config`.
     pub sets_config: bool,
-    /// The types that `PREPARE` declares for parameters.
+    /// Types declared for parameters by `PREPARE`.
     pub declared: Vec<ColumnType>,
-    /// In the body of a routine: its arguments, by number.
+    /// In the body of a routine, its arguments by number.
     pub arguments: Vec<Val>,
     /// The routines whose bodies are being followed.
     pub following: Vec<Routine>,
     pub meeting: Meeting,
-    /// Where literals begin that an earlier run found to be protected.
+    /// Positions of literals that an earlier run found to be protected.
     pub forced: HashSet<usize>,
-    /// Those of them that say again what is sealed elsewhere.
+    /// Those among them that repeat a value sealed elsewhere.
     pub echoes: HashSet<usize>,
-    /// One of those that meets something plain.
+    /// One of those that is combined with something plain.
     pub torn: Option<LeafId>,
-    /// In a condition, if not 0.
+    /// Nesting depth of conditions.
     pub conditions: usize,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
-    /// What the client gets ([`crate::Statement::results`]).
+    /// The results that the client gets ([`crate::Statement::results`]).
     pub results: Option<Vec<bool>>,
-    /// In queries whose column names nobody sees, if not 0.
+    /// Nesting depth of queries whose column names are not visible.
     pub nameless: usize,
-    /// Its definitions are only to be authorised, not sent.
+    /// Its definitions are only authorised, not sent.
     pub authorising: bool,
-    /// What the statement may do, as far as it was looked at.
+    /// The permissions that the statement needs, as far as it was analysed.
     pub authority: Authority,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Infer<'a> {
         }
     }
 
-    /// The value is protected; the type if it is known.
+    /// Whether the value is protected, with its type if known.
     pub fn enc(&self, val: &Val) -> Option<Option<TypeCode>> {
         match val.class {
             Class::Enc(code) => Some(code),
@@ -152,13 +152,13 @@ impl<'a> Infer<'a> {
         }
     }
 
-    /// As [`Self::enc`], but not for what is made of literals only: those are
-    /// linked with what they meet, and typed as literals are.
+    /// Like [`Self::enc`], but `None` for values that consist of literals only; those are linked to
+    /// what they are combined with, and typed like literals.
     pub fn enc_now(&self, val: &Val) -> Option<Option<TypeCode>> {
         if val.literal() { None } else { self.enc(val) }
     }
 
-    /// Something in the value is, or may be, protected.
+    /// Whether the value contains, or may contain, something protected.
     pub fn holds_enc(&self, val: &Val) -> bool {
         match &val.class {
             Class::Row(fields) => fields.iter().any(|(_, v)| self.holds_enc(v)),
@@ -168,7 +168,7 @@ impl<'a> Infer<'a> {
         }
     }
 
-    /// A condition: what is protected is declassified as it stands there.
+    /// A condition, whose result is declassified.
     pub fn condition(&mut self, node: &Node) -> Res<()> {
         self.conditions += 1;
         let val = self.expr(node);
@@ -176,7 +176,7 @@ impl<'a> Infer<'a> {
         self.truth(&val?, node)
     }
 
-    /// As [`Self::condition`], for a value that is inferred already.
+    /// Like [`Self::condition`], for a value that was already inferred.
     pub fn truth(&mut self, val: &Val, node: &Node) -> Res<()> {
         match self.enc(val) {
             None if matches!(val.class, Class::Soft(_) | Class::Unknown)

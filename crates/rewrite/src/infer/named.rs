@@ -1,6 +1,6 @@
-//! Output columns keep their names. PostgreSQL derives them from the expression
-//! ([`crate::naming`]): a cast that the edits put in, or whose type they change, would show in
-//! the name. Such columns get their old name by `AS`.
+//! Preserves the names of output columns. PostgreSQL derives them from the expression
+//! ([`crate::naming`]), so a cast that is added or changed by an edit could show up in the name.
+//! Such columns get their original name by `AS`.
 
 use super::{Infer, location};
 use crate::edit::{Edit, Piece};
@@ -16,7 +16,7 @@ pub(crate) struct NamedTarget {
 }
 
 impl Infer<'_> {
-    /// Looks at a query whose columns can be named, whatever it stands in.
+    /// Analyses a query whose column names matter, whatever its context.
     pub fn with_names<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
         let outside = std::mem::take(&mut self.nameless);
         let result = inner(self);
@@ -24,7 +24,7 @@ impl Infer<'_> {
         result
     }
 
-    /// Remembers a target whose name an edit could change.
+    /// Records a target whose name an edit could change.
     pub fn keep_name(&mut self, target: &ResTarget, value: &Node) {
         if !target.name.is_empty() || self.nameless > 0 {
             return;
@@ -42,7 +42,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The names to add for the edits of the statement.
+    /// The names to be added because of the statement's edits.
     pub fn kept_names(&self, edits: &[Edit]) -> Vec<Edit> {
         let mut more: Vec<Edit> = Vec::new();
         for target in &self.named_targets {
@@ -63,7 +63,7 @@ impl Infer<'_> {
         more
     }
 
-    /// Where the expression of a target list that begins here ends.
+    /// The end of the target list expression that starts here.
     fn target_end(&self, start: usize) -> Option<usize> {
         let mut index = self.tokens.at(start)?;
         let mut end = None;
@@ -99,7 +99,7 @@ impl Infer<'_> {
     }
 }
 
-/// The replacement has a type name in it.
+/// Whether the replacement contains a type name.
 fn gives_type(edit: &Edit) -> bool {
     edit.pieces
         .iter()

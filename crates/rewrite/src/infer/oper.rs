@@ -1,5 +1,5 @@
-//! Operators and what the grammar writes like them: `IN`, `BETWEEN`, `LIKE`,
-//! `ANY`, `IS DISTINCT FROM`, `NULLIF`.
+//! Operators and the grammar's operator-like constructs: `IN`, `BETWEEN`, `LIKE`, `ANY`, `IS
+//! DISTINCT FROM`, `NULLIF`.
 
 use super::{Infer, Res, names};
 use crate::known::{self, Known};
@@ -11,7 +11,7 @@ use grant::family;
 use pg_query::protobuf::{AExpr, AExprKind, Token};
 use pg_query::{Node, NodeEnum};
 
-/// What a plain operand of `||` needs beside protected text.
+/// The cast that a plain operand of `||` needs next to protected text.
 const TO_ENC_TEXT: &str = "::pg_catalog.text::pg_catalog.enc_text";
 
 impl Infer<'_> {
@@ -33,7 +33,7 @@ impl Infer<'_> {
             AExprKind::AexprNullif => {
                 let (l, r) = self.both(e)?;
                 self.compare(&l, &r, e.location)?;
-                // It has the type that its first operand is compared as.
+                // The result has the type as which its first operand is compared.
                 let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
                 Ok(match self.enc(&l) {
                     None if plain && self.enc_now(&r).is_some() => Val::of(Class::Enc(None)),
@@ -109,7 +109,7 @@ impl Infer<'_> {
         {
             return self.foreign(&[l.clone(), r.clone()], name, at);
         }
-        // Of literals only, which are sealed since others say the same.
+        // Literals only, which are sealed because others have the same value.
         if sigs.is_empty()
             && l.literal()
             && r.literal()
@@ -139,7 +139,7 @@ impl Infer<'_> {
         Ok(self.combine(name, &sigs, &[l, r]))
     }
 
-    /// The result of an operation of the catalog on protected operands.
+    /// The result of a catalog operation on protected operands.
     pub fn enc_result(&self, sigs: &[&known::Sig], codes: &[Option<TypeCode>]) -> Val {
         match known::result(sigs, codes) {
             Some(Arg::Plain(code)) => Val::plain(Some(code)),
@@ -148,7 +148,7 @@ impl Infer<'_> {
         }
     }
 
-    /// An operation that is not in the catalog, on something protected.
+    /// An operation on something protected that is not in the catalog.
     pub fn foreign(&mut self, vals: &[Val], name: &str, at: i32) -> Res<Val> {
         if vals.iter().any(|v| !self.secrets(v).is_empty()) {
             return Err(Refusal::unsupported(format!(
@@ -227,8 +227,8 @@ impl Infer<'_> {
         Val { class, leaves }
     }
 
-    /// `'row ' || n`: should the string become protected, the plain operand needs
-    /// a cast to text, which PostgreSQL applies by itself between plain values only.
+    /// `'row ' || n`: if the string becomes protected, the plain operand needs a cast to text,
+    /// which PostgreSQL adds between plain values only.
     fn concat_plain(&mut self, name: &str, e: &AExpr, l: &Val, r: &Val) -> Option<Val> {
         let text = [TypeCode::Text, TypeCode::Varchar, TypeCode::Bpchar];
         let other = |v: &Val| matches!(v.class, Class::Plain(_));
@@ -254,7 +254,7 @@ impl Infer<'_> {
         };
         self.authority.does_perhaps(text, family::COMPUTE);
         let mut leaves = [l.leaves.as_slice(), r.leaves.as_slice()].concat();
-        // An operand with literals of its own becomes protected with them.
+        // An operand with its own literals becomes protected together with them.
         if plain.leaves.is_empty() {
             let end = match std::ptr::eq(plain, r) {
                 true => self.right_end(e.rexpr.as_deref()?, e.location)?,
@@ -274,8 +274,8 @@ impl Infer<'_> {
         })
     }
 
-    /// Where the right operand of the operator at this place ends: also when it is
-    /// anything in parentheses.
+    /// The end of the right operand of the operator at this position, including anything in
+    /// parentheses.
     fn right_end(&self, node: &Node, operator: i32) -> Option<usize> {
         if let Some(range) = self.expr_range(node) {
             return Some(range.end);
@@ -298,8 +298,7 @@ impl Infer<'_> {
         ends_here.then(|| self.tokens.range(close).end)
     }
 
-    /// An untyped string next to a plain operand: it can be typed for both only
-    /// when that is text.
+    /// An untyped string next to a plain operand: there is a common type only if that is text.
     fn beside_plain(&mut self, plain: &Val, val: &Val) -> Vec<Use> {
         let text = matches!(
             plain.class,
@@ -369,8 +368,8 @@ impl Infer<'_> {
         self.binary(name, &subject, &pattern, e.location)
     }
 
-    /// `pattern ESCAPE 'c'`. Of literals, the pattern is rewritten with the default escape
-    /// character if it becomes protected; the planner estimates such a constant.
+    /// `pattern ESCAPE 'c'`. If both are literals, the pattern is rewritten with the default escape
+    /// character when it becomes protected; the planner can estimate such a constant.
     fn escaped(&mut self, args: &[Node], at: i32) -> Res<Val> {
         let vals = self.exprs(args)?;
         let [pattern, escape] = vals.as_slice() else {
@@ -438,7 +437,7 @@ impl Infer<'_> {
     }
 }
 
-/// What kind of operation an operator is to a grant.
+/// The kind of operation that an operator is in terms of grants.
 fn families(name: &str) -> u8 {
     match name {
         "=" | "<>" | "<" | "<=" | ">" | ">=" => family::COMPARE,
@@ -455,7 +454,7 @@ pub(crate) fn list(node: Option<&Node>) -> &[Node] {
     }
 }
 
-/// The type of a value that is not protected, if it is known.
+/// The type of an unprotected value, if known.
 pub(crate) fn code_of(val: &Val) -> Option<TypeCode> {
     match val.class {
         Class::Plain(code) | Class::Enc(code) | Class::Lit(Some(code)) => code,
@@ -463,7 +462,7 @@ pub(crate) fn code_of(val: &Val) -> Option<TypeCode> {
     }
 }
 
-/// What PostgreSQL's `like_escape` makes of a pattern.
+/// The result of PostgreSQL's `like_escape` for a pattern.
 fn like_escape(pattern: &str, escape: &str) -> Option<String> {
     let mut out = String::new();
     let mut characters = escape.chars();

@@ -1,8 +1,8 @@
-//! What is known of PostgreSQL's functions that have no protected twin, by their names.
+//! What is known, by name, about PostgreSQL functions that have no protected counterpart.
 
 use contract::TypeCode;
 
-/// Functions that work on any type and tell its shape only.
+/// Functions that accept any type and return only properties of its shape.
 pub(super) fn takes_anything(name: &str) -> bool {
     matches!(
         name,
@@ -19,8 +19,7 @@ pub(super) fn takes_anything(name: &str) -> bool {
     )
 }
 
-/// Functions whose literal arguments name things or count, and which give nothing
-/// of them back.
+/// Functions whose literal arguments are names or counts that the result does not contain.
 pub(super) fn is_structural(name: &str) -> bool {
     matches!(
         name,
@@ -81,7 +80,7 @@ pub(super) fn hides_values(name: &str) -> bool {
         )
 }
 
-/// Functions whose strings say how, where or which, not what: formats, names, paths.
+/// Functions whose string arguments are formats, names or paths, not values.
 pub(super) fn takes_formats(name: &str) -> bool {
     let prefixes = ["to_", "make_", "pg_", "has_", "json", "date_"];
     prefixes.iter().any(|p| name.starts_with(p))
@@ -91,7 +90,8 @@ pub(super) fn takes_formats(name: &str) -> bool {
         )
 }
 
-/// Functions whose numbers say where, how many, or how: what they give back is of their other arguments.
+/// Functions whose numeric arguments are positions, counts or options; the result derives from
+/// other arguments.
 pub(super) fn takes_counts(name: &str) -> bool {
     name.starts_with("regexp_")
         || name.starts_with("array_")

@@ -1,4 +1,4 @@
-//! Where expressions are in the text, for those where it is easily told.
+//! Positions of expressions in the text, for expressions where they are easy to determine.
 
 use super::Infer;
 use pg_query::protobuf::Token;
@@ -6,7 +6,7 @@ use pg_query::{Node, NodeEnum};
 use std::ops::Range;
 
 impl Infer<'_> {
-    /// The text of an expression, for those where it is easily told.
+    /// The range of an expression, if it is easy to determine.
     pub fn expr_range(&self, node: &Node) -> Option<Range<usize>> {
         match node.node.as_ref()? {
             NodeEnum::ColumnRef(c) => {
@@ -42,7 +42,7 @@ impl Infer<'_> {
                 }
                 let arg = self.expr_range(c.arg.as_ref()?)?;
                 let end = self.tokens.type_end(self.tokens.at(ty)?).checked_sub(1)?;
-                // Parentheses around the argument would be cut in half.
+                // Parentheses around the argument would be split.
                 let follows = self.tokens.next_from(arg.end);
                 (follows == at).then(|| arg.start..self.tokens.range(end).end)
             }
@@ -81,7 +81,7 @@ impl Infer<'_> {
     }
 }
 
-/// Where a node begins (or its operator is), as far as the parser says.
+/// Start of a node (or of its operator), as reported by the parser.
 pub(crate) fn location(node: &Node) -> i32 {
     match node.node.as_ref() {
         Some(NodeEnum::ColumnRef(n)) => n.location,

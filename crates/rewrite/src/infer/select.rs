@@ -10,7 +10,7 @@ use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
 impl Infer<'_> {
-    /// A statement that gives columns: a query, or DML with `RETURNING`.
+    /// A statement that returns columns: a query, or DML with `RETURNING`.
     pub fn query_node(&mut self, node: &Node) -> Res<Cols> {
         match &node.node {
             Some(NodeEnum::SelectStmt(s)) => self.select(s),
@@ -82,7 +82,7 @@ impl Infer<'_> {
         Ok(cols)
     }
 
-    /// `ORDER BY` behind `UNION` or `VALUES`: names of output columns.
+    /// `ORDER BY` after `UNION` or `VALUES`: names of output columns.
     pub fn output_order(&mut self, s: &SelectStmt, cols: &Cols) -> Res<()> {
         self.scopes.push(Rc::new(Frame {
             entries: Vec::new(),
@@ -221,10 +221,10 @@ impl Infer<'_> {
         self.unite(&left, &right)
     }
 
-    /// Plain columns of an arm that stand where the other arm has protected ones become protected,
-    /// as PostgreSQL's common type wants.
+    /// Casts plain columns of an arm if the other arm's columns are protected, as PostgreSQL's
+    /// common type requires.
     fn cast_arm(&mut self, s: &SelectStmt, cols: &Cols, others: &Cols) {
-        // Of `*`, and of arms of arms, there is no expression to cast.
+        // For `*`, and for nested arms, there is no expression to cast.
         if cols.open.is_some() || s.target_list.len() != cols.list.len() {
             return;
         }
@@ -255,8 +255,7 @@ impl Infer<'_> {
         Ok(Cols { list, open: None })
     }
 
-    /// An arm has columns that we do not know: no literal may stand beside
-    /// something protected.
+    /// An arm has unknown columns: no literal may be next to something protected.
     fn unite_open(&mut self, left: &Cols, right: &Cols) -> Res<Cols> {
         let all: Vec<&Col> = left.list.iter().chain(&right.list).collect();
         if all.iter().any(|c| self.holds_enc(&c.val)) {
@@ -271,8 +270,7 @@ impl Infer<'_> {
         Ok(left.clone())
     }
 
-    /// Columns of a subquery with the names that an alias gives them; untyped
-    /// strings in them are `text` from here on.
+    /// Columns of a subquery, renamed by an alias; untyped strings in them are `text` from here on.
     pub fn named(&mut self, cols: Cols, aliases: &[Node]) -> Cols {
         let aliases = names(aliases);
         let mut list = Vec::new();

@@ -1,11 +1,11 @@
-//! Values of the family `soft_`: which literals meet a column of encodings, and with whose key
-//! the client encodes them.
+//! Values of the family `soft_`: which literals are combined with a column of encodings, and with
+//! which key the client encodes them.
 //!
-//! To everything else such a value is one of which nothing is known (`Class::Unknown`), so what
-//! is not said here is refused if a literal meets it, and left to the server if none does.
+//! Everything else treats such a value as unknown (`Class::Unknown`). What is not handled here is
+//! refused if a literal is combined with it, and otherwise left to the server.
 //!
-//! Invariant: a literal that says the same as one that is encoded is encoded for the same column,
-//! or the statement is refused.
+//! Invariant: a literal that repeats the value of an encoded one is encoded for the same column, or
+//! the statement is refused.
 
 use super::{Infer, Res};
 use crate::edit::{Edit, Form, Piece, Secret};
@@ -15,7 +15,7 @@ use contract::soft::{Column, precision_and_scale};
 use std::collections::{HashMap, HashSet};
 
 impl Infer<'_> {
-    /// Two values meet, of which one is a column of encodings. False: none is.
+    /// Handles two values of which at least one is a column of encodings; otherwise returns false.
     pub fn meet_soft(&mut self, a: &Val, b: &Val, at: i32) -> Res<bool> {
         match (&a.class, &b.class) {
             (Class::Soft(x), Class::Soft(y)) if !x.comparable(y) => Err(other_key(x, at)),
@@ -25,7 +25,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The literals of a value are encoded for a column: to be stored, or to be compared.
+    /// Encodes the literals of a value for a column, to be stored or compared.
     pub fn encode(&mut self, column: Column, store: bool, val: &Val, at: i32) -> Res<()> {
         let simple = |u: &Use| {
             let leaf = self.leaves.get(u.id);
@@ -58,7 +58,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// Values that take one common type, of which one is a column of encodings.
+    /// Values with a common type, one of which is a column of encodings.
     pub fn common_soft(&mut self, vals: &[Val], at: i32) -> Res<Option<Val>> {
         let column = |v: &Val| match v.class {
             Class::Soft(column) => Some(column),
@@ -83,7 +83,8 @@ impl Infer<'_> {
         }))
     }
 
-    /// A result shows as many digits as its column has; a literal of a result, as it is written.
+    /// A result has the scale of its column, but a literal in a result the scale in which it is
+    /// written.
     fn same_scale(&self, column: Column, val: &Val, at: i32) -> Res<()> {
         let Some((_, scale)) = precision_and_scale(column.shape) else {
             return Ok(());
@@ -109,7 +110,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// The edit of a leaf that is encoded.
+    /// The edit of an encoded leaf.
     pub fn soft_edit(&self, leaf: &Leaf, soft: Soft) -> Option<Edit> {
         let ty = format!("pg_catalog.{}", soft.column.code.soft_name());
         let secret = |text: &[u8], said| {
@@ -132,7 +133,7 @@ impl Infer<'_> {
         Some(Edit { range, pieces })
     }
 
-    /// What is encoded is plain nowhere in the statement, nor sealed.
+    /// Checks that an encoded value is neither plain nor sealed elsewhere in the statement.
     pub fn check_encoded(&mut self) -> Res<()> {
         let soft = |this: &Self, id: usize| this.leaves.get(id).soft;
         let ids = 0..self.leaves.len();
@@ -147,7 +148,7 @@ impl Infer<'_> {
         self.encode_again();
         let mut again =
             self.saying_again(|id, leaf| leaf.soft.is_some() || self.leaves.protected(id));
-        // The application says that it means another value.
+        // By using different parameters the application states that the values are independent.
         let numbers: HashSet<u32> = ids
             .clone()
             .filter(|id| soft(self, *id).is_some())
@@ -182,7 +183,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// Other uses of an encoded parameter of which only NULL is asked.
+    /// Handles other uses of an encoded parameter that only test for NULL.
     fn encode_again(&mut self) {
         let mut encoded: HashMap<u32, Soft> = HashMap::new();
         for id in 0..self.leaves.len() {

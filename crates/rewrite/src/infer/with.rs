@@ -1,8 +1,8 @@
-//! `WITH`: its queries as tables that can be named. In `WITH RECURSIVE` each can name
-//! those after it, so they are looked at in the order of what they name.
+//! `WITH` queries as tables that can be named. In `WITH RECURSIVE` a query can name later ones, so
+//! they are analysed in dependency order.
 //!
-//! Invariant: a name that stands for a query of `WITH` is never taken for a table of
-//! the schema. Where the order is not found, the statement is refused.
+//! Invariant: the name of a `WITH` query is never resolved to a table of the schema; if no order is
+//! found, the statement is refused.
 
 use super::{Infer, Res};
 use crate::scope::{Col, Cols};
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 impl Infer<'_> {
-    /// Puts the tables of `WITH` into scope.
+    /// Adds the tables of `WITH` to the scope.
     pub fn with(&mut self, with: Option<&WithClause>) -> Res<()> {
         let Some(with) = with else { return Ok(()) };
         let ctes: Vec<&CommonTableExpr> = with
@@ -42,9 +42,9 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// The queries of a `WITH RECURSIVE`, each after those that it names, as written
-    /// where that leaves a choice. A name is any word, so one that is a column's can
-    /// seem to make a circle: then they come as written, too.
+    /// The queries of a `WITH RECURSIVE` in dependency order, otherwise as written. Any word counts
+    /// as a name, so a column with the same name may appear to make a cycle; the order as written
+    /// is then kept, too.
     fn order(&self, ctes: &[&CommonTableExpr]) -> Vec<usize> {
         let named: Vec<Vec<usize>> = ctes
             .iter()
@@ -69,7 +69,7 @@ impl Infer<'_> {
         order
     }
 
-    /// The tokens of its query: `name (columns) AS MATERIALIZED (query)`.
+    /// The tokens of its query in `name (columns) AS MATERIALIZED (query)`.
     fn query_tokens(&self, cte: &CommonTableExpr) -> Range<usize> {
         let name = usize::try_from(cte.location).unwrap_or_default();
         let opening = |from: usize| {
@@ -110,8 +110,8 @@ impl Infer<'_> {
         Ok(cols)
     }
 
-    /// The first arm gives the columns that the second one sees. The second is
-    /// looked at twice: what it adds is seen by itself.
+    /// The first arm determines the columns that the second one sees. The second arm is analysed
+    /// twice, because it sees its own additions.
     fn recursive_table(&mut self, cte: &CommonTableExpr, s: &SelectStmt) -> Res<Cols> {
         let (ctes, scopes) = (self.ctes.len(), self.scopes.len());
         self.with(s.with_clause.as_ref())?;
@@ -141,7 +141,7 @@ impl Infer<'_> {
     }
 }
 
-/// The columns that `SEARCH` and `CYCLE` add, which the query itself may name, too.
+/// The columns added by `SEARCH` and `CYCLE`, which the query itself may name as well.
 fn followed(cte: &CommonTableExpr) -> Vec<Col> {
     let search = cte.search_clause.iter().map(|s| &s.search_seq_column);
     let cycle = cte.cycle_clause.iter();
