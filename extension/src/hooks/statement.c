@@ -1,13 +1,13 @@
 /*
  * statement.c
- *	  Statements: how deep they are nested, what kind runs (value/place.h), and
- *	  the fence at the end of an outermost one, by which errors of one-way
- *	  operations surface in it.
+ *	  Statements: their nesting depth and kind (value/place.h), and the
+ *	  fence at the end of the outermost one, which raises errors of one-way
+ *	  operations within that statement.
  *
- * Does not change what statements do, but for hooks/ddl.c.
+ * What statements do is changed by hooks/ddl.c only.
  *
- * Invariant: depth and mode are what they were when a statement ends, however
- * it ends.
+ * Invariant: depth and mode are restored when a statement ends, even by an
+ * error.
  */
 #include "postgres.h"
 
@@ -75,10 +75,12 @@ reads_confide_table(const PlannedStmt *plan)
 }
 
 /*
- * Workers join the leader's session, so it must be there before they start and have announced
- * them, and what they may be handed must have been done. The release of an earlier statement's
- * values, which does not wake the keeper, must not come after what workers leave for this one.
- * Whether they were announced.
+ * Prepares for parallel workers. They join the leader's session, so the
+ * leader's channel must be open and the workers announced before they start,
+ * and the keeper must have processed whatever they may be passed. The release
+ * of an earlier statement's values, which does not wake the keeper, must not
+ * be processed after the workers' messages for this statement. Returns whether
+ * workers were announced.
  */
 static bool
 before_parallel(const PlannedStmt *plan)
@@ -115,7 +117,7 @@ executor_start(QueryDesc *query, int eflags)
 	cfd_shared_values(query);
 }
 
-/* What ran before; its end puts that back. */
+/* Starts a statement. Returns the previous state, to be restored at its end. */
 static CfdRunning
 begin_running(void *address)
 {
@@ -228,9 +230,9 @@ mode_of(const Node *statement, ProcessUtilityContext context)
 }
 
 /*
- * An index on protected values is built by one process: ranks of several
- * processes' values do not compare, so that merging them would ask the keeper for
- * each comparison.
+ * An index on protected values is built by a single process. Ranks from
+ * several processes cannot be compared, so merging their runs would ask the
+ * keeper for each comparison.
  */
 static bool
 builds_protected_index(const Node *statement)
@@ -253,7 +255,10 @@ builds_protected_index(const Node *statement)
 		name = ((const AlterTableStmt *) statement)->relation;
 	else
 		return false;
-	/* Of a whole schema or database some are likely protected. */
+	/*
+	 * In a whole schema or database, some indexes are likely to be on
+	 * protected values.
+	 */
 	if (name == NULL)
 		return true;
 	relation = RangeVarGetRelid(name, NoLock, true);
@@ -266,7 +271,7 @@ builds_protected_index(const Node *statement)
 	return found;
 }
 
-/* As before_parallel, of what builds indexes with workers. */
+/* As before_parallel, for statements that build indexes with workers. */
 static bool
 before_maintenance(const Node *statement)
 {
@@ -281,8 +286,8 @@ before_maintenance(const Node *statement)
 }
 
 /*
- * What may keep FIDs in memory beyond the end of the transaction that read them:
- * garbage collection must not free them meanwhile.
+ * Whether a statement may hold FIDs in memory beyond the end of the
+ * transaction that read them. Garbage collection must not free them meanwhile.
  */
 static bool
 may_outlive_transaction(const Node *statement)
@@ -292,7 +297,7 @@ may_outlive_transaction(const Node *statement)
 	return IsA(statement, CallStmt) || IsA(statement, DoStmt);
 }
 
-/* After an outermost statement. */
+/* To be called after an outermost statement. */
 static void
 unpin_holder(void)
 {
@@ -300,7 +305,10 @@ unpin_holder(void)
 		cfd_unpin_holder();
 }
 
-/* Of what a prepared transaction has changed PostgreSQL tells nobody but its own caches. */
+/*
+ * PostgreSQL reports the changes of a prepared transaction only as cache
+ * invalidations.
+ */
 static bool
 changes_unseen(const Node *statement)
 {
@@ -308,7 +316,10 @@ changes_unseen(const Node *statement)
 		((const TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
 }
 
-/* What writes rows to the client and computes nothing itself: that is the executor's, if it runs. */
+/*
+ * Whether a statement sends rows to the client without computing anything
+ * itself; any computation is done by the executor.
+ */
 static bool
 only_shows(const Node *statement)
 {

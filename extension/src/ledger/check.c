@@ -1,12 +1,15 @@
 /*
  * check.c
- *	  Walks over ledger tables, checkpoints, proofs and receipts: SQL functions (docs/ledger.md).
+ *	  SQL functions for walks over ledger tables, checkpoints, proofs and
+ *	  receipts (docs/ledger.md).
  *
- * A walk tells the keeper of each row version in the table and its history; what is wrong the
- * keeper says, to the client, in a signed report that only the client reads.
+ * A walk sends every row version of the table and its history to the keeper.
+ * The keeper reports what is wrong in a signed report that only the client can
+ * read.
  *
- * Invariant: the snapshot is taken after the keeper has said how long the log is: so every version
- * whose transaction had committed by then is seen.
+ * Invariant: the snapshot is taken after the keeper has reported the length of
+ * the log, so that every version whose transaction had committed by then is
+ * seen.
  */
 #include "postgres.h"
 
@@ -22,7 +25,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* So often the client hears how far a walk is, in row versions. */
+/* Interval of progress reports to the client, in row versions. */
 #define PROGRESS_ROWS 1000000
 
 static Relation
@@ -68,7 +71,7 @@ walk(Relation table, Relation relation, Snapshot snapshot, CfdWireLedgerRow row,
 	ExecDropSingleTupleTableSlot(slot);
 }
 
-/* The number of the first version whose columns are to be compared. */
+/* Starts a walk. Returns the number of the first version whose columns are compared. */
 static uint64
 begin_walk(Relation table, uint64 since)
 {
@@ -83,7 +86,7 @@ begin_walk(Relation table, uint64 since)
 	return read.head.first;
 }
 
-/* A history that is missing has no rows: the keeper finds that they are. */
+/* A missing history counts as empty, so the keeper finds its rows missing. */
 static void
 walk_both(Relation table, uint64 since)
 {

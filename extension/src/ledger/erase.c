@@ -1,12 +1,14 @@
 /*
  * erase.c
- *	  Versions of a history that are erased: see ledger.h. hooks/erase.c makes the statements.
+ *	  Erasing versions of a history; see ledger.h. hooks/erase.c generates
+ *	  the statements.
  *
- * A statement says first what it erases (confide.ledger_erasing); the access method asks here for
- * each row; at the statement's end a row of the table's audit says what was erased.
+ * A statement first announces what it erases (confide.ledger_erasing). The
+ * access method asks this module about each row. At the end of the statement,
+ * a row in the table's audit records what was erased.
  *
- * Invariant: nothing is erased without a statement that has said so, nor without a row of the audit
- * in the same transaction.
+ * Invariant: nothing is erased unless a statement has announced it, nor
+ * without an audit row in the same transaction.
  */
 #include "postgres.h"
 
@@ -25,20 +27,20 @@
 #include "utils/rel.h"
 #include "value/place.h"
 
-/* What the statement that runs erases; without a history: none does. */
+/* What the running statement erases; no history: nothing. */
 typedef struct Erasing
 {
 	Oid			history;
 	int64		number;
 	bool		through;
-	int			depth;			/* of the statement */
-	int			level;			/* of the transaction in which it runs */
-	uint64		rows;			/* so far */
+	int			depth;			/* nesting depth of the statement */
+	int			level;			/* nesting level of its transaction */
+	uint64		rows;			/* rows erased so far */
 } Erasing;
 
 static Erasing erasing;
 
-/* Anybody may call the function. */
+/* Anybody may call the function, so check its argument. */
 static void
 check_history(Oid oid)
 {
@@ -95,7 +97,7 @@ cfd_ledger_erase_forget(int level)
 		erasing = (Erasing) {0};
 }
 
-/* Whether the table has a row of this version. */
+/* Whether the table still has this version as a current row. */
 static bool
 is_current(Relation table, int64 number)
 {
@@ -125,7 +127,10 @@ write_audit(Relation table, const Erasing *what)
 		elog(ERROR, "could not write the audit of a ledger table");
 }
 
-/* As the table's owner: others need not be able to read or write the table or its audit. */
+/*
+ * Runs as the table's owner, since others may lack privileges on the table or
+ * its audit.
+ */
 static void
 end_erasing(const Erasing *what)
 {

@@ -1,11 +1,12 @@
 /*
  * history.c
- *	  Row versions that were replaced or deleted: see ledger.h.
+ *	  Row versions that were replaced or deleted; see ledger.h.
  *
- * Written into the history table here, below triggers and rules of the table, so that
- * neither can keep a version from it.
+ * They are inserted into the history table from here, below triggers and
+ * rules, so that neither can withhold a version.
  *
- * Invariant: the version goes into the history with the columns it had, under the same names.
+ * Invariant: the version is stored in the history with all columns it had,
+ * under the same names.
  */
 #include "postgres.h"
 
@@ -31,7 +32,7 @@ cfd_ledger_history(Relation table)
 	return get_relname_relid(name, RelationGetNamespace(table));
 }
 
-/* The table whose history a relation is, or the table itself. */
+/* The table whose history a relation is; otherwise the relation itself. */
 Relation
 cfd_ledger_table_of(Relation relation)
 {
@@ -64,7 +65,7 @@ cfd_ledger_open_history(Relation table, LOCKMODE lock)
 	return history;
 }
 
-/* The column of this name in a row, -1 if there is none. */
+/* Position of the column with this name in a row, or -1. */
 static int
 column_of(TupleDesc desc, Form_pg_attribute wanted, int likely)
 {

@@ -1,15 +1,17 @@
 /*
  * transaction.c
- *	  What a transaction does to ledger tables, until it ends: see ledger.h.
+ *	  Operations of a transaction on ledger tables until its end; see
+ *	  ledger.h.
  *
- * The keeper has been told of each row by a one-way message, with its number in the
- * transaction: a number that comes again says that what came since was rolled back to a savepoint.
- * Before the commit the keeper makes entries of what is left, and their redo record goes into
- * the WAL, under a lock: so the WAL has the entries in their order, and what is lost with its
- * tail leaves no gap. After the commit the keeper is told of it.
+ * The keeper is told about each row by a one-way message with the row's number
+ * in the transaction. A repeated number means that everything from it on was
+ * rolled back to a savepoint. Before the commit, the keeper turns the
+ * remaining operations into entries, and their redo record is written to the
+ * WAL under a lock. The WAL therefore contains the entries in order, and
+ * losing its tail leaves no gap. After the commit the keeper is told about it.
  *
- * Invariant: nothing here raises an error after the commit record is written or while a
- * transaction aborts.
+ * Invariant: nothing here raises an error after the commit record was written,
+ * or during an abort.
  */
 #include "postgres.h"
 
@@ -23,7 +25,7 @@
 #include "wal/fault.h"
 #include "wal/rmgr.h"
 
-/* So much was done before a subtransaction of this level did something. */
+/* Number of operations done before the first one in a subtransaction of this level. */
 typedef struct Mark
 {
 	int			level;
@@ -35,7 +37,7 @@ static int	mark_count = 0;
 static int	mark_size = 0;
 
 static uint64 done = 0;
-static uint32 generation;		/* of the channel that knows it */
+static uint32 generation;		/* channel generation that knows them */
 static TimestampTz began;
 static bool sealed = false;		/* entries may have been made */
 
@@ -107,7 +109,10 @@ cfd_ledger_next(void)
 	return done++;
 }
 
-/* Entries come into the WAL in their order. Nobody waits for anything but the keeper meanwhile. */
+/*
+ * Serialises writing entries to the WAL. While this lock is held, nothing but
+ * the keeper is waited for.
+ */
 static void
 lock_order(LOCKTAG *tag)
 {
@@ -160,7 +165,10 @@ cfd_ledger_ended(bool committed)
 {
 	CfdWireLedgerEnd body = {.committed = committed};
 
-	/* If it does not get there, the entries are in doubt, as after a crash. */
+	/*
+	 * If this message is lost, the outcome of the entries is unknown, as after
+	 * a crash.
+	 */
 	if (sealed && cfd_channel.connected && generation == cfd_channel.generation)
 		(void) cfd_try_send(CFD_KIND_LEDGER_END, &body, sizeof(body), true);
 	sealed = false;

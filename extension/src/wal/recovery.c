@@ -1,19 +1,20 @@
 /*
  * recovery.c
- *	  The recovery worker: see recovery.h.
+ *	  The recovery worker; see recovery.h.
  *
- * One background worker, connected to no database. It opens a channel, announces
- * the keeper's run to the backends, looks whether keeper and cluster belong together,
- * sends the WAL if the keeper needs it, and admits the run. After a crash it does so while
- * PostgreSQL still replays the WAL: what has been replayed it sends, the rest when all has
- * been. Then it sleeps until the keeper hangs up, a checkpoint is due, or PostgreSQL ends;
- * at a standby it also sends what is replayed, until the standby is promoted. Any error is
- * told in the server's log (once, however often it comes again) and to backends that wait,
- * and is followed by another attempt.
+ * It is a background worker that is connected to no database. It opens a
+ * channel, announces the keeper's run to the backends, checks that keeper and
+ * cluster belong together, sends the WAL if the keeper needs it, and admits
+ * the run. After a crash it does so while PostgreSQL still replays the WAL: it
+ * first sends what has been replayed, and the rest when replay is complete. It
+ * then sleeps until the keeper hangs up, a checkpoint is due, or PostgreSQL
+ * shuts down. On a standby it also sends what is replayed, until promotion.
+ * Any error is logged (once, however often it recurs), reported to waiting
+ * backends, and followed by another attempt.
  *
  * Invariants: what was begun on one connection is never continued on another;
- * the slot moves only after the keeper has answered a checkpoint; nothing the
- * keeper could still need is older than the slot.
+ * the slot advances only after the keeper has confirmed a checkpoint; the slot
+ * retains everything that the keeper may still need.
  */
 #include "postgres.h"
 
@@ -57,9 +58,9 @@ static int	wal_lag_warning = 1024;
 
 CfdRecovered cfd_recovered;
 
-/* ---------- small things ---------- */
+/* ---------- helpers ---------- */
 
-/* Whether the keeper has hung up; takes wake-up bytes from the socket. */
+/* Whether the keeper has hung up. Also discards wake-up bytes from the socket. */
 bool
 cfd_recovery_hung_up(void)
 {
@@ -93,7 +94,10 @@ nap(long ms)
 	cfd_recovery_reload();
 }
 
-/* Says when the slot holds much WAL; again each time it has doubled. */
+/*
+ * Logs a warning when the slot retains much WAL, and again each time that has
+ * doubled.
+ */
 void
 cfd_recovery_warn_of_lag(void)
 {
@@ -122,7 +126,7 @@ cfd_recovery_warn_of_lag(void)
 
 /* ---------- messages ---------- */
 
-/* Sends a message whose answer has nothing in it. */
+/* Sends a message whose answer is empty. */
 static void
 say(uint16 kind, const void *body, uint32 length)
 {
@@ -186,11 +190,11 @@ cfd_recovery_checkpoint(void)
 	elog(DEBUG1, "confide: keeper made a checkpoint at %X/%X", LSN_FORMAT_ARGS(position));
 }
 
-/* ---------- PostgreSQL's own recovery ---------- */
+/* ---------- PostgreSQL's recovery ---------- */
 
 /*
- * Waits until slots and WAL can be looked at: PostgreSQL is up, a standby that takes
- * queries, or replays the WAL after a crash.
+ * Waits until slots and WAL are accessible: PostgreSQL is up, is a hot
+ * standby, or replays the WAL after a crash.
  */
 static void
 await_postgres(void)
@@ -217,7 +221,10 @@ nap_attached(void)
 		ereport(ERROR, (errcode(ERRCODE_CONNECTION_FAILURE), errmsg("the keeper is gone")));
 }
 
-/* The keeper was ahead when PostgreSQL was restarted: it replays what it had. */
+/*
+ * The keeper was ahead when PostgreSQL was restarted: wait until PostgreSQL
+ * has replayed that far.
+ */
 static void
 await_replay(void)
 {
@@ -228,7 +235,7 @@ await_replay(void)
 		nap_attached();
 }
 
-/* Whether there is more to replay after a crash; waits for some of it. */
+/* Whether crash recovery has more to replay. Waits for a moment if so. */
 static bool
 replays_after_crash(void)
 {
@@ -248,7 +255,7 @@ admit(XLogRecPtr applied, bool follows)
 	cfd_state_admit();
 }
 
-/* All that happened up to a position: sends it; how many records there were. */
+/* Sends everything up to a position and returns the number of records. */
 uint64
 cfd_recovery_feed(XLogRecPtr until)
 {
@@ -258,7 +265,7 @@ cfd_recovery_feed(XLogRecPtr until)
 	return sent;
 }
 
-/* After the WAL is sent: the keeper gives FIDs from now on. */
+/* After the WAL was sent: lets the keeper allocate FIDs. */
 void
 cfd_recovery_begin_to_serve(void)
 {
@@ -285,7 +292,7 @@ new_store(void)
 {
 	CfdWireRecoveryDone body;
 
-	cfd_recovery_checkpoint();				/* of nothing; from now on the slot counts */
+	cfd_recovery_checkpoint();				/* of an empty store; the slot is needed from now on */
 	body.position = keeper.applied = keeper.checkpoint;
 	say(CFD_KIND_RECOVERY_DONE, &body, sizeof(body));
 	keeper.standing = CFD_STANDING_SERVES;
@@ -293,7 +300,7 @@ new_store(void)
 	ereport(LOG, (errmsg("Confide's keeper has begun a new store, number %016" INT64_MODIFIER "x", keeper.store)));
 }
 
-/* The keeper has started: sends it what happened since its checkpoint. */
+/* The keeper was restarted: sends it what happened since its checkpoint. */
 static void
 recover(void)
 {
@@ -329,7 +336,7 @@ recover(void)
 			 standby ? errdetail("It follows the standby's recovery.") : 0));
 }
 
-/* The keeper has served all along. */
+/* The keeper has been serving all along. */
 static void
 resume(void)
 {
@@ -347,7 +354,7 @@ resume(void)
 	admit(PG_UINT64_MAX, false);
 }
 
-/* Opens the channel, and gets the keeper to serve. */
+/* Opens the channel and gets the keeper into service. */
 static void
 attach(void)
 {
@@ -356,7 +363,7 @@ attach(void)
 	cfd_begin();
 	cfd_state_announce(cfd_channel.link.welcome.incarnation);
 	cfd_recovery_ask();
-	/* Only a keeper that needs the WAL can do anything with a part of it. */
+	/* Only a keeper that needs the WAL can use a part of it. */
 	if (keeper.standing == CFD_STANDING_SERVES || keeper.checkpoint == 0)
 		while (replays_after_crash())
 			;
@@ -379,7 +386,7 @@ attach(void)
 
 /* ---------- the worker ---------- */
 
-/* Tells an error, unless it is the one told last. */
+/* Reports an error, unless it equals the last one. */
 static void
 tell(ErrorData *error, char **told)
 {
@@ -413,7 +420,7 @@ clean_up(void)
 	cfd_channel_close();
 }
 
-/* One connection, from its beginning to its end; false after an error. */
+/* Handles one connection from beginning to end. Returns false after an error. */
 static bool
 cfd_recovery_attempt(MemoryContext context, char **told)
 {
@@ -477,7 +484,7 @@ cfd_recovery_main(Datum arg)
 	}
 }
 
-/* ---------- wiring ---------- */
+/* ---------- initialisation ---------- */
 
 static void
 cfd_recovery_define_settings(void)
@@ -515,7 +522,7 @@ cfd_wal_init(void)
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	/* It waits for the rest itself. */
+	/* The worker itself waits until PostgreSQL is ready. */
 	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "confide", sizeof(worker.bgw_library_name));

@@ -1,9 +1,9 @@
 /*
  * slot.c
- *	  The replication slot: see slot.h.
+ *	  The replication slot; see slot.h.
  *
- * Invariant: see slot.h; a slot of the same name that is not ours (a logical one)
- * is an error, not touched.
+ * Invariant: as in slot.h; a slot of the same name that is not ours (a logical
+ * one) is an error and is left alone.
  */
 #include "postgres.h"
 
@@ -71,7 +71,7 @@ move_to(XLogRecPtr position)
 	ReplicationSlotsComputeRequiredLSN();
 }
 
-/* This process holds the keeper's slot: that of recovery is not needed any more. */
+/* This process holds the keeper's slot, so that of recovery is no longer needed. */
 static void
 drop_slot_of_recovery(void)
 {
@@ -122,8 +122,8 @@ is_slot_free(void)
 }
 
 /*
- * What ReplicationSlotRelease does for a physical slot, but for the flags of a backend's
- * transaction: the startup process is not among the backends.
+ * Does what ReplicationSlotRelease does for a physical slot, except for the
+ * flags in PGPROC, because the startup process is not a backend.
  */
 static void
 let_go(void)
@@ -137,7 +137,7 @@ let_go(void)
 	MyReplicationSlot = NULL;
 }
 
-/* In the startup process, where an error would end PostgreSQL. */
+/* Runs in the startup process, where an error would shut PostgreSQL down. */
 void
 cfd_slot_hold_for_recovery(XLogRecPtr position)
 {
