@@ -1,6 +1,6 @@
 /*
  * cells.c
- *	  Columns of cells: see cells.h.
+ *	  Columns of cells; see cells.h.
  *
  * Invariant: as in cells.h.
  */
@@ -36,7 +36,7 @@ begin_of(const CfdCells *cells, int row)
 void
 cfd_cells_store(CfdCells *cells, int row, Datum value, bool isnull)
 {
-	/* A batch begins anew. */
+	/* Storing row 0 starts a new batch. */
 	cells->bytes.len = begin_of(cells, row);
 	if (!isnull)
 	{

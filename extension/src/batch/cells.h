@@ -1,11 +1,12 @@
 /*
  * cells.h
- *	  A column of cells (family rnd_) on their way into a message, which opens them all: see
- *	  crates/contract, message/column.rs.
+ *	  A column of cells (family rnd_) to be sent in one message, with which
+ *	  the keeper opens all of them; see crates/contract, message/column.rs.
  *
- * Copies cells as they are; only the keeper opens them.
+ * Cells are copied unchanged; only the keeper opens them.
  *
- * Invariant: rows are stored in their order, from 0 on; a NULL is a cell without bytes.
+ * Invariant: rows are stored in order, starting at 0; a NULL is stored as a
+ * cell without bytes.
  */
 #ifndef CFD_BATCH_CELLS_H
 #define CFD_BATCH_CELLS_H
@@ -13,16 +14,16 @@
 #include "postgres.h"
 #include "lib/stringinfo.h"
 
-/* A batch with more bytes of cells ends. */
+/* A batch ends when its cells exceed this size, in bytes. */
 #define CFD_CELLS_BYTES (4 * 1024 * 1024)
 
 typedef struct CfdCells
 {
-	StringInfoData bytes;		/* the cells, one after the other */
-	uint32	   *ends;			/* where each row's ends */
+	StringInfoData bytes;		/* the cells, concatenated */
+	uint32	   *ends;			/* end offset of each row's cell */
 } CfdCells;
 
-/* In the current context, which cells and their room stay in. */
+/* Allocated, together with its cells, in the current memory context. */
 extern CfdCells *cfd_cells_create(void);
 extern void cfd_cells_reserve(CfdCells *cells, int rows);
 extern void cfd_cells_store(CfdCells *cells, int row, Datum value, bool isnull);

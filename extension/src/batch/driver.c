@@ -1,6 +1,6 @@
 /*
  * driver.c
- *	  Rows by the batch, and the batches: see driver.h.
+ *	  The batch driver; see driver.h.
  *
  * Invariants: as in driver.h.
  */
@@ -14,7 +14,7 @@
 #include "utils/memutils.h"
 #include "wire/columns.h"
 
-/* A batch of long values ends early. */
+/* A batch whose values take more memory ends early, in bytes. */
 #define REFERRED_BYTES (4 * 1024 * 1024)
 
 void
@@ -149,7 +149,7 @@ cfd_buffer_empty(CfdBuffer *buffer)
 	MemoryContextReset(buffer->referred);
 }
 
-/* Smaller batches are not read ahead. */
+/* Smaller batches are not read ahead, in rows. */
 #define AHEAD_ROWS 512
 
 void
@@ -186,7 +186,10 @@ add_row(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 	return true;
 }
 
-/* Adds a row, and perhaps those after it on its page; false: the batch is full. */
+/*
+ * Adds a row, and possibly those that follow on its page. Returns false if the
+ * batch is full.
+ */
 static bool
 add_rows(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 {
@@ -204,7 +207,7 @@ add_rows(CfdDriver *driver, CfdBuffer *buffer, TupleTableSlot *slot)
 	return true;
 }
 
-/* Fills a buffer row by row. False: there are no more. */
+/* Fills a buffer row by row. Returns false if there are no more rows. */
 static bool
 read_rows(CfdDriver *driver, CfdBuffer *buffer)
 {
@@ -221,7 +224,7 @@ read_rows(CfdDriver *driver, CfdBuffer *buffer)
 	return true;
 }
 
-/* Reads a batch. False: no rows. */
+/* Reads a batch. Returns false if there are no rows. */
 static bool
 read_batch(CfdDriver *driver, CfdBuffer *buffer)
 {
@@ -239,9 +242,9 @@ read_batch(CfdDriver *driver, CfdBuffer *buffer)
 	return true;
 }
 
-/* ---------- turns ---------- */
+/* ---------- switching buffers ---------- */
 
-/* Makes the next batch the current one. False: there is none. */
+/* Makes the next batch the current one. Returns false if there is none. */
 static bool
 turn(CfdDriver *driver)
 {
@@ -260,8 +263,9 @@ ask(CfdDriver *driver, CfdBuffer *buffer)
 }
 
 /*
- * Has the keeper decide the rest of the current batch, or the next one. False: there is none. The
- * batch after it is read meanwhile, and asked about in advance if all rows are wanted.
+ * Has the keeper decide the rest of the current batch, or the next one.
+ * Returns false if there is none. Meanwhile the following batch is read and,
+ * if all rows are wanted, asked about in advance.
  */
 static bool
 decide(CfdDriver *driver)

@@ -1,12 +1,12 @@
 /*
  * inputs.c
- *	  Columns of rows: see inputs.h.
+ *	  Input columns of programs; see inputs.h.
  *
- * In page mode a heap scan has a page's visible rows in a list, holds the page's pin
- * until it is asked for more, and knows how far it has come in the list: so reading
- * ahead in the list and saying so is all there is to it.
+ * In page mode a heap scan has a list of the page's visible tuples, holds the
+ * page's pin until it is called again, and records its position in the list.
+ * Hence reading ahead means reading the list and advancing that position.
  *
- * Invariants: as in inputs.h; 0 stands for NULL only.
+ * Invariants: as in inputs.h; 0 always stands for NULL.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@
 #include "value/types.h"
 #include "wire/columns.h"
 
-/* Of the processor's cache; where lines are longer, some are asked for twice. */
+/* Size of a CPU cache line. If lines are longer, some are requested twice. */
 #define LINE_BYTES 64
 
 CfdStored *
@@ -57,7 +57,7 @@ cfd_stored_describe(CfdStored *stored, TupleDesc desc)
 	}
 }
 
-/* Adds a row, unless it is an unusual one. */
+/* Adds a row. Returns false if it does not have the expected form. */
 static inline bool
 cfd_stored_add(CfdStored *stored, HeapTupleHeader tuple)
 {
@@ -68,7 +68,7 @@ cfd_stored_add(CfdStored *stored, HeapTupleHeader tuple)
 	return true;
 }
 
-/* The heap scan below, if all it reads is the child's result. */
+/* The heap scan below, if the child returns exactly what it reads; otherwise NULL. */
 static HeapScanDesc
 plain_scan(PlanState *child)
 {
@@ -85,8 +85,8 @@ plain_scan(PlanState *child)
 }
 
 /*
- * Has a page brought into the cache, all of it at once: row by row the processor would wait for
- * the memory several times a row, which was more than half of a scan's time.
+ * Prefetches a whole page into the CPU cache. Without this, each row would
+ * wait for memory several times, which took more than half of a scan's time.
  */
 static void
 prefetch(Page page)
@@ -115,7 +115,7 @@ take_page(CfdStored *stored, PlanState *child, int most)
 			break;
 		scan->rs_cindex++;
 	}
-	/* What counts rows shall count these. */
+	/* Statistics must count these rows as well. */
 	for (int i = before; i < stored->count; i++)
 		pgstat_count_heap_getnext(scan->rs_base.rs_rd);
 	if (child->instrument != NULL)
@@ -274,7 +274,10 @@ evaluate(CfdInputColumn *column, ExprContext *context, int row)
 	store(column, row, value, isnull);
 }
 
-/* The elements of an array; of NULL one that is NULL, which comes to the same. */
+/*
+ * Evaluates a list for all rows. A NULL array becomes one NULL element, which
+ * is equivalent.
+ */
 static void
 evaluate_list(CfdInputs *inputs, CfdInputColumn *column, ExprContext *context)
 {

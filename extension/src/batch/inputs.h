@@ -1,17 +1,20 @@
 /*
  * inputs.h
- *	  Columns of rows: the inputs of programs, evaluated row by row or read from the pages on
- *	  which rows lie, and brought into a message.
+ *	  Input columns of programs. They are evaluated row by row, or read
+ *	  from the pages that contain the rows, and encoded into a message.
  *
- * Attributes at constant offsets are read from a page column by column, without taking a row
- * apart, and the rows of a page all at once. Which rows there are, and in which order, the child
- * says: the rest of a page is taken only from a plain sequential scan, which goes on after what
- * was taken. Rows that are not as expected (NULLs, short ones) are left to the child's slot.
+ * Attributes at constant offsets are read from a page column by column,
+ * without deforming tuples, and for all rows of a page at once. The child
+ * determines the rows and their order: more rows of a page are taken only from
+ * a plain sequential scan, which continues after them. Rows that do not have
+ * the expected form (NULLs, too few attributes) are read from the child's
+ * slot.
  *
- * Does not know programs; rows are numbered by the caller.
+ * Does not know programs. The caller numbers the rows.
  *
- * Invariants: a column has a value for each row that cfd_inputs_row was called for; rows from pages
- * are the same, with the same values, as slot by slot from the child.
+ * Invariants: a column has a value for every row passed to cfd_inputs_row;
+ * rows taken from pages are the same, with the same values, as those read slot
+ * by slot from the child.
  */
 #ifndef CFD_BATCH_INPUTS_H
 #define CFD_BATCH_INPUTS_H
@@ -27,21 +30,22 @@
 
 typedef struct CfdStored
 {
-	int			last_attribute; /* that is asked for */
-	TupleDesc	described;		/* whose offsets are known */
-	int			fixed;			/* attributes before the first of varying length */
-	int		   *offsets;		/* of these */
-	int			count;			/* rows taken, and their attributes' begin */
+	int			last_attribute; /* last attribute that is needed */
+	TupleDesc	described;		/* descriptor for which `offsets` is valid */
+	int			fixed;			/* attributes before the first of variable length */
+	int		   *offsets;		/* offsets of these */
+	int			count;			/* number of rows taken; start of the data of each */
 	const char *rows[MaxHeapTuplesPerPage];
 } CfdStored;
 
 extern CfdStored *cfd_stored_create(int last_attribute);
 /*
- * Takes the child's row and up to most - 1 that follow on its page. How many: 0 if
- * the row must be read from the slot. They stay until the child is asked again.
+ * Takes the child's row and up to most - 1 rows that follow on its page.
+ * Returns their number, or 0 if the row must be read from the slot. They are
+ * valid until the child is executed again.
  */
 extern int	cfd_stored_take(CfdStored *stored, PlanState *child, TupleTableSlot *slot, int most);
-/* An attribute of the rows taken. */
+/* Read an attribute of the rows taken. */
 extern void cfd_stored_fids(const CfdStored *stored, AttrNumber attribute, CfdFid *out);
 extern void cfd_stored_datums(const CfdStored *stored, AttrNumber attribute, Datum *out);
 extern void cfd_stored_bools(const CfdStored *stored, AttrNumber attribute, unsigned char *out);
@@ -50,41 +54,47 @@ typedef struct CfdInputColumn
 {
 	uint8		type;			/* 0: plain boolean */
 	bool		constant;
-	AttrNumber	attribute;		/* of the slot; 0: to be evaluated */
+	AttrNumber	attribute;		/* attribute of the slot; 0: evaluate */
 	ExprState  *state;
-	CfdFid	   *fids;			/* rows; only the first if constant */
-	unsigned char *bools;		/* ... of a plain boolean */
+	CfdFid	   *fids;			/* by row; only the first if constant */
+	unsigned char *bools;		/* ... if it is a plain boolean */
 	bool		list;			/* a list for all rows: its elements */
 	int			elements;
-	bool		cell;			/* values are in cells: */
-	CfdCells   *cells;			/* those of the rows; NULL if constant, which is opened at once */
+	bool		cell;			/* values are in cells */
+	CfdCells   *cells;			/* cells of the rows; NULL if constant (opened at once) */
 } CfdInputColumn;
 
 typedef struct CfdInputs
 {
 	int			count;
-	int			capacity;		/* rows */
-	int			last_attribute; /* the slot must have these deformed */
-	bool		evaluates;		/* some input is more than an attribute */
+	int			capacity;		/* in rows */
+	int			last_attribute; /* last attribute to be deformed in the slot */
+	bool		evaluates;		/* some input is not a plain attribute */
 	bool		constants_known;
 	MemoryContext context;
 	CfdInputColumn *columns;
 } CfdInputs;
 
-/* In the current context. Vars are attributes of the slot that rows come in. */
+/*
+ * Allocated in the current memory context. Vars refer to the slot that
+ * contains the row.
+ */
 extern CfdInputs *cfd_inputs_create(const CfdCompiler *compiler, PlanState *parent);
 extern void cfd_inputs_reserve(CfdInputs *inputs, int rows);
-/* Parameters may have changed. */
+/* To be called when parameters may have changed. */
 extern void cfd_inputs_forget_constants(CfdInputs *inputs);
-/* The slot, deformed, is the scan tuple of the context, too. */
+/* The slot must be deformed, and be the scan tuple of the context as well. */
 extern void cfd_inputs_row(CfdInputs *inputs, TupleTableSlot *slot, ExprContext *context, int row);
-/* Rows as they are stored, from a row on; only where nothing is evaluated but constants. */
+/*
+ * Adds rows in stored form, starting at `row`. Only possible if nothing but
+ * constants is evaluated.
+ */
 extern void cfd_inputs_stored(CfdInputs *inputs, const CfdStored *stored, ExprContext *context, int row);
-/* The next row is the first one. */
+/* Starts again with the first row. */
 extern void cfd_inputs_empty(CfdInputs *inputs);
-/* Bytes that the cells of the rows take. */
+/* Size of the cells of all rows. */
 extern Size cfd_inputs_bytes(const CfdInputs *inputs);
-/* The columns of so many rows, encoded. */
+/* Encodes the columns of `rows` rows, starting at `from`. */
 extern void cfd_inputs_put(const CfdInputs *inputs, StringInfo body, int from, int rows);
 
 #endif

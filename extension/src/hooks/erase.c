@@ -1,14 +1,18 @@
 /*
  * erase.c
- *	  DELETE FROM t WHERE sn = n, and WHERE sn <= n, of a ledger table (SecuDB, section 6.2): they
- *	  mean versions of its history, whose values go while their hashes stay (docs/ledger.md).
+ *	  DELETE FROM t WHERE sn = n, and WHERE sn <= n, on a ledger table
+ *	  (SecuDB, section 6.2): these erase versions in its history. The
+ *	  values are removed while their hashes stay (docs/ledger.md).
  *
- * The statement becomes one of the history: so who may is who has DELETE on that, its owner
- * and whom he grants it to. A call beside the condition tells ledger/erase.c what is meant.
+ * The statement is redirected to the history, so it requires the DELETE
+ * privilege on the history, which its owner has and can grant. A function call
+ * added to the condition tells ledger/erase.c which versions are meant.
  *
- * Not here: what is deleted by another condition, which ends rows of the table.
+ * A DELETE with any other condition is not handled here; it ends rows of the
+ * table.
  *
- * Invariant: a condition that has not exactly one of the two forms leaves the statement as it is.
+ * Invariant: unless the condition has exactly one of the two forms, the
+ * statement is not changed.
  */
 #include "postgres.h"
 
@@ -29,7 +33,10 @@
 #include "utils/rel.h"
 #include "value/types.h"
 
-/* The column that a ledger table numbers its versions in; InvalidAttrNumber: it is none. */
+/*
+ * The column with the version numbers of a ledger table; InvalidAttrNumber if
+ * it is not a ledger table.
+ */
 static AttrNumber
 number_column(Oid table)
 {
@@ -48,7 +55,7 @@ column_in(Node *node)
 	return IsA(node, Var) ? (Var *) node : NULL;
 }
 
-/* What the numbers are compared with; NULL: an ordinary DELETE. */
+/* The expression that the numbers are compared with; NULL: an ordinary DELETE. */
 static Node *
 erased_number(const Query *query, AttrNumber column, bool *through)
 {
@@ -95,7 +102,10 @@ check_erasing(const Query *query, Oid table, Node *number)
 				 errdetail("%s", what)));
 }
 
-/* confide.ledger_erasing(history, number, through): true, once for an execution. */
+/*
+ * Makes a call of confide.ledger_erasing(history, number, through), which
+ * returns true and is evaluated once per execution.
+ */
 static Node *
 announcement(Oid history, Node *number, bool through)
 {
@@ -109,7 +119,7 @@ announcement(Oid history, Node *number, bool through)
 	return (Node *) makeFuncExpr(function, BOOLOID, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
-/* The history takes the table's place. */
+/* Replaces the table by its history. */
 static void
 aim_at(Query *query, Relation history, Node *number, bool through)
 {

@@ -1,9 +1,10 @@
 /*
  * hooks.h
- *	  The extension's places in PostgreSQL: each file of this folder installs
- *	  its own hooks and calls whoever was there before.
+ *	  The extension's hooks into PostgreSQL. Each file of this folder
+ *	  installs its own hooks.
  *
- * Invariant: every hook calls the previous one, or PostgreSQL's standard.
+ * Invariant: every hook calls the previously installed one, or PostgreSQL's
+ * standard function.
  */
 #ifndef CFD_HOOKS_HOOKS_H
 #define CFD_HOOKS_HOOKS_H
@@ -13,20 +14,20 @@
 #include "nodes/plannodes.h"
 #include "parser/parse_node.h"
 
-/* statement.c: depth, mode, fences */
+/* statement.c: nesting depth, mode, fences */
 extern void cfd_statement_init(void);
 /* transaction.c: ends of transactions, dropped relations */
 extern void cfd_transaction_init(void);
 extern void cfd_note_dropped(Oid relation);
 extern void cfd_flush_dropped(void);
-/* ddl.c: access method of new tables; constants of materialized views */
+/* ddl.c: access method of new tables, constants of materialized views */
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
-/* cells.c: columns of the family rnd_ get their numbers */
+/* cells.c: numbers of columns of the family rnd_ */
 extern PlannedStmt *cfd_cells_adapt(PlannedStmt *statement);
 extern void cfd_cells_after(const Node *statement);
-/* Whether a statement builds indexes, as far as comparisons of cells are concerned. */
+/* Whether a statement builds indexes for which cells are compared. */
 extern bool cfd_cells_build_indexes(const Node *statement);
-/* soft.c: columns of the family soft_ get their keys; what their encodings cannot do is refused */
+/* soft.c: keys of columns of the family soft_, and what their encodings cannot do */
 extern PlannedStmt *cfd_soft_adapt(PlannedStmt *statement);
 extern void cfd_soft_after(const Node *statement);
 extern void cfd_soft_check_query(const Query *query);
@@ -36,33 +37,33 @@ extern bool cfd_ledger_asked(const CreateStmt *create);
 extern void cfd_ledger_adapt(CreateStmt *create);
 extern void cfd_ledger_check_utility(const Node *statement);
 extern void cfd_ledger_after_utility(const Node *statement, bool asked);
-/* refusals.c: where protected types cannot be stored */
+/* refusals.c: places where protected types cannot be stored */
 extern void cfd_refusals_init(void);
-/* unchecked.c: without a client, constraints that compare protected values are passed over */
+/* unchecked.c: without a client, constraints on protected values are skipped */
 typedef struct CfdUnchecked CfdUnchecked;
 extern CfdUnchecked *cfd_unchecked_insert(const PlannedStmt *plan);
 extern CfdUnchecked *cfd_unchecked_copy(const Node *statement);
 extern void cfd_unchecked_end(CfdUnchecked *all);
 extern PlannedStmt *cfd_unchecked_foreign_keys(PlannedStmt *statement);
-/* databases.c: refuses copies of databases that have protected values */
+/* databases.c: refuses copies of databases with protected values */
 extern void cfd_check_createdb(const CreatedbStmt *create);
-/* parse.c: casts by way of text, plaintext constants */
+/* parse.c: casts through text, plaintext constants */
 extern void cfd_parse_init(void);
-/* What a statement may do, from the comments behind its text. */
+/* grants.c: what a statement may do, from the comments at the end of its text. */
 extern void cfd_take_grants(const char *text);
 extern void cfd_check_expression(Node *node);
 extern void cfd_refuse_cast(Oid from, Oid to);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);
-/* stars.c: what a star does not stand for */
+/* stars.c: columns that a star does not include */
 extern void cfd_stars_narrow(const ParseState *state, Query *query);
 /* shown.c: row versions of ledger tables that a result shows */
 extern void cfd_shown_find(const ParseState *state, Query *query);
-/* erase.c: what erases versions of ledger tables */
+/* erase.c: statements that erase versions of ledger tables */
 extern void cfd_erase_aim(Query *query);
-/* Refuses an expression that makes text or JSON of protected values (packed.c). */
+/* packed.c: refuses expressions that make text or JSON of protected values. */
 extern void cfd_check_packed(Node *node, List *queries);
-/* report.c: settings that the client is told of */
+/* report.c: settings that are reported to the client */
 extern void cfd_report_init(void);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * parse.c
- *	  A look at each query after parse analysis, and at expressions that
- *	  catalogs keep: refuses casts between protected and other types by way of
- *	  their text (it would be an envelope, not the value), and plaintext
- *	  constants that meet protected values.
+ *	  Checks each query after parse analysis, and expressions stored in
+ *	  catalogs. Refuses casts between protected and other types through
+ *	  text (which would be an envelope, not the value), and plaintext
+ *	  constants that are combined with protected values.
  *
- * Changes nothing but what stars stand for (stars.c), what queries have besides whose results shall
- * be signed (shown.c), and what erases versions of ledger tables (erase.c).
+ * The only changes made are to what stars include (stars.c), to queries whose
+ * results are to be signed (shown.c), and to statements that erase versions of
+ * ledger tables (erase.c).
  *
  * Invariant: a query without protected types passes.
  */
@@ -72,7 +73,7 @@ cfd_parse_has_null(Node *node, void *context)
 	return expression_tree_walker(node, cfd_parse_has_null, context);
 }
 
-/* A NULL that is written as an expression is no value. */
+/* Whether an expression is a NULL, which is no plaintext value. */
 static bool
 folds_to_null(Node *node)
 {
@@ -113,7 +114,7 @@ check_function(FuncExpr *function)
 	}
 }
 
-/* The queries around an expression, innermost first. */
+/* The queries that contain an expression, innermost first. */
 typedef struct Queries
 {
 	List	   *list;

@@ -1,7 +1,8 @@
 /*
  * compile.c
- *	  The graph of an expression (graph.h), its nodes and the inputs that PostgreSQL evaluates, and
- *	  from there to instructions: see compile.h. Handles are in program/programs.c.
+ *	  Manages the nodes and inputs of an expression graph (graph.h) and
+ *	  emits instructions; see compile.h. Handles are managed in
+ *	  program/programs.c.
  *
  * Invariants: as in compile.h and graph.h.
  */
@@ -75,7 +76,7 @@ cfd_graph_add_select(Graph *graph, int condition, int yes, int no)
 
 /* ---------- inputs ---------- */
 
-/* varchar values are text values. */
+/* Type code in which values are stored; varchar is stored as text. */
 uint8
 cfd_graph_stored_type(Oid type)
 {
@@ -96,7 +97,7 @@ is_float(uint8 type)
 	return type == CFD_TYPE_FLOAT4 || type == CFD_TYPE_FLOAT8;
 }
 
-/* Whether equal values of two types have one form for the keeper. */
+/* Whether equal values of the two types have the same representation in the keeper. */
 bool
 cfd_graph_have_one_form(uint8 a, uint8 b)
 {
@@ -149,7 +150,10 @@ is_risky(Node *node, void *context)
 		expression_tree_walker(node, is_risky, context);
 }
 
-/* Whether it may be evaluated although PostgreSQL would perhaps not come to it. */
+/*
+ * Whether an expression may be evaluated although PostgreSQL might not have
+ * reached it.
+ */
 bool
 cfd_harmless(Node *expr)
 {
@@ -158,7 +162,10 @@ cfd_harmless(Node *expr)
 		FuncExpr   *call = (FuncExpr *) expr;
 		const CfdFunction *function = cfd_function(call->funcid);
 
-		/* A plain value that becomes a protected one: a message, no error. */
+		/*
+		 * Converting a plain value into a protected one sends a message and
+		 * cannot fail.
+		 */
 		if (function != NULL && function->call == CFD_CALL_FROM_PLAIN && function->second == 0)
 			expr = (Node *) call->args;
 	}
@@ -198,7 +205,7 @@ cfd_graph_add_input(Graph *graph, Node *expr, bool lazy)
 	return cfd_graph_add_node(graph, (GraphNode) {.code = CFD_PROGRAM_INPUT,.type = code,.operand = number});
 }
 
-/* A list for all rows. */
+/* Adds a list that applies to all rows. */
 int
 cfd_graph_add_list(Graph *graph, Node *array, uint8 type)
 {
@@ -237,7 +244,7 @@ cfd_graph_add_null(Graph *graph, uint8 type)
 	return cfd_graph_add_input(graph, (Node *) makeNullConst(oid, -1, InvalidOid), true);
 }
 
-/* How a plan describes an input. */
+/* Flags that describe an input in a plan. */
 #define INPUT_CONSTANT 1
 #define INPUT_LIST 2
 #define INPUT_CELL 4
@@ -378,7 +385,10 @@ finish(Graph *graph, int root, CfdCall call)
 
 /* ---------- programs in plans ---------- */
 
-/* As a plan keeps it: lists of integers, and a string; inputs stand beside it. */
+/*
+ * The stored form consists of lists of integers and a string; inputs are
+ * stored separately.
+ */
 List *
 cfd_program_list(const CfdProgram *program)
 {
@@ -467,7 +477,10 @@ new_graph(CfdCompiler *compiler)
 	return (Graph) {.compiler = compiler,.nodes = palloc(NODES_MAX * sizeof(GraphNode))};
 }
 
-/* The program, unless there is none or nothing in it; then inputs are as before. */
+/*
+ * Returns the program. If there is none, or it contains no operations, returns
+ * NULL and removes its inputs.
+ */
 static CfdProgram *
 finish_if_useful(Graph *graph, int root, int inputs)
 {
@@ -483,7 +496,7 @@ finish_if_useful(Graph *graph, int root, int inputs)
 	return program;
 }
 
-/* ---------- interface ---------- */
+/* ---------- public functions ---------- */
 
 CfdCompiler *
 cfd_compiler(void)
@@ -553,7 +566,7 @@ cfd_compilable(Node *expr)
 {
 	if (exprType(expr) != BOOLOID && cfd_type_code(exprType(expr)) == 0)
 		return false;
-	/* A sub-select is most of the work, and not the keeper's. */
+	/* Most of the work of a sub-select is not done by the keeper. */
 	if (contain_subplans(expr))
 		return false;
 	return cfd_graph_has_our_functions(expr, NULL) && cfd_compile(cfd_compiler_with_lists(), expr) != NULL;

@@ -1,19 +1,19 @@
 /*
  * compile.h
- *	  From PostgreSQL's expressions to programs of the keeper.
+ *	  Compiles PostgreSQL expressions into programs of the keeper.
  *
  * A CfdCompiler collects the inputs of one plan node: columns, constants,
- * parameters, and whatever PostgreSQL itself must evaluate. The programs compiled
- * with it share these inputs, so one batch of columns serves all of them
- * (cfd_program_handle once the last one is compiled). Does not evaluate
- * anything; batch/inputs.h brings inputs into a batch.
+ * parameters, and whatever PostgreSQL itself must evaluate. Programs compiled
+ * with it share these inputs, so that one batch of columns serves all of them
+ * (cfd_program_handle may be called once the last one is compiled). Evaluates
+ * nothing; batch/inputs.h puts inputs into a batch.
  *
- * Constants are inputs, too: so a program is the same whenever the query has the
- * same shape, and stays registered for as long as the session.
+ * Constants are inputs, too. A program is therefore the same for all queries
+ * of the same shape, and stays registered during the session.
  *
- * Invariants: a program gives what PostgreSQL would give row by row, NULL and
- * errors included; what PostgreSQL evaluates for an input, although it would
- * perhaps not have come to it, has no effects and raises no errors.
+ * Invariants: a program returns what PostgreSQL would return row by row,
+ * including NULLs and errors; an input that PostgreSQL evaluates although it
+ * might not have been reached has no side effects and raises no errors.
  */
 #ifndef CFD_PROGRAM_COMPILE_H
 #define CFD_PROGRAM_COMPILE_H
@@ -26,11 +26,11 @@
 
 typedef struct CfdInput
 {
-	Expr	   *expr;			/* what PostgreSQL evaluates: a Var, Const, Param, ... */
+	Expr	   *expr;			/* evaluated by PostgreSQL: a Var, Const, Param, ... */
 	uint8		type;			/* type code; 0: plain boolean */
-	bool		constant;		/* the same for all rows until a rescan */
-	bool		list;			/* ... an array of that type: a list for all rows */
-	bool		cell;			/* a cell with a value of that type */
+	bool		constant;		/* the same for all rows until the next rescan */
+	bool		list;			/* ... an array of that type, used as a list for all rows */
+	bool		cell;			/* a cell that contains a value of that type */
 } CfdInput;
 
 typedef struct CfdCompiler
@@ -53,42 +53,49 @@ typedef struct CfdProgram
 	CfdCompiler *compiler;
 	CfdResult	result;
 	uint8		type;			/* type code of a FID */
-	int			calls;			/* operations of the keeper in it; to open a cell is one */
+	int			calls;			/* number of operations of the keeper, including opening cells */
 	int			instructions;
 	const CfdWireInstruction *code;
-	char	   *text;			/* for people; no values */
-	int			place;			/* among those registered, if epoch is the current one */
+	char	   *text;			/* for EXPLAIN; contains no values */
+	int			place;			/* position in the registry, valid if epoch is the current one */
 	uint64		epoch;
 } CfdProgram;
 
 extern CfdCompiler *cfd_compiler(void);
-/* One whose programs may have lists as inputs: x = ANY (list) is one question, however long it is. */
+/*
+ * A compiler whose programs may have lists as inputs: x = ANY (list) then
+ * takes a single operation, whatever the length of the list.
+ */
 extern CfdCompiler *cfd_compiler_with_lists(void);
 /*
- * A program for an expression of a protected type, or a boolean one; NULL if there
- * is nothing in it for the keeper to do, or it cannot be compiled.
+ * Compiles an expression of a protected type or a boolean one. Returns NULL if
+ * it does not involve the keeper or cannot be compiled.
  */
 extern CfdProgram *cfd_compile(CfdCompiler *compiler, Node *expr);
-/* As above: whether all of the quals (implicitly ANDed) hold. Never NULL as a result. */
+/* As above, for a list of implicitly ANDed quals. The result is never NULL. */
 extern CfdProgram *cfd_compile_quals(CfdCompiler *compiler, List *quals);
-/* A program that declassifies the order of two inputs' types, or the hash of one. */
+/* Compiles a call whose order or hash is declassified. */
 extern CfdProgram *cfd_compile_call(CfdCompiler *compiler, Oid function, List *args);
 /*
- * A program as the plan keeps it, with the expressions of its inputs apart: these PostgreSQL adapts
- * to where the plan stands. So a qual is compiled when it is planned, and not when it is executed.
+ * Conversion of a program to and from the form stored in a plan. The
+ * expressions of its inputs are stored separately, so that setrefs.c adapts
+ * them. A qual is thus compiled at planning, not at execution.
  */
 extern List *cfd_program_list(const CfdProgram *program);
 extern List *cfd_program_inputs(const CfdProgram *program);
 extern CfdProgram *cfd_program_of_list(const List *list, const List *inputs);
-/* Whether cfd_compile would give a program. */
+/* Whether cfd_compile would return a program. */
 extern bool cfd_compilable(Node *expr);
-/* Whether an expression has no effects and raises no errors. */
+/* Whether an expression has no side effects and cannot raise errors. */
 extern bool cfd_harmless(Node *expr);
-/* A message that names programs is made next: those that the last one named are not held any more. */
+/*
+ * To be called before a message that names programs is built. Programs named
+ * by the previous one may be dropped from then on.
+ */
 extern void cfd_program_message(void);
 /*
- * The keeper's number for the program, good until the next such message is made; registers
- * it where it is not yet.
+ * The keeper's handle of the program, valid until the next message is built.
+ * Registers the program if necessary.
  */
 extern uint32 cfd_program_handle(CfdProgram *program);
 

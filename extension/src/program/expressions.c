@@ -1,6 +1,6 @@
 /*
  * expressions.c
- *	  What becomes of each kind of expression in the graph: see graph.h.
+ *	  Converts each kind of expression into graph nodes; see graph.h.
  *
  * Invariant: as in graph.h.
  */
@@ -67,7 +67,7 @@ compile_typmod(Graph *graph, const CfdFunction *function, List *args, uint8 type
 	return node.args[0] == NONE ? NONE : cfd_graph_add_node(graph, node);
 }
 
-/* What is in a cell, perhaps cast. */
+/* Compiles opening a cell, possibly with a cast. */
 static int
 compile_opened(Graph *graph, const CfdFunction *function, List *args, Oid result, bool lazy)
 {
@@ -80,7 +80,7 @@ compile_opened(Graph *graph, const CfdFunction *function, List *args, Oid result
 	return cfd_graph_add_node(graph, node);
 }
 
-/* A call of one of our functions. */
+/* Compiles a call of one of Confide's functions. */
 int
 cfd_graph_compile_call(Graph *graph, const CfdFunction *function, List *args, Oid result, bool lazy)
 {
@@ -163,7 +163,7 @@ compile_nullif(Graph *graph, OpExpr *expr, bool lazy)
 	return cfd_graph_add_select(graph, equal, cfd_graph_add_null(graph, graph->nodes[value].type), value);
 }
 
-/* Whether it is x = ANY, or x <> ALL. */
+/* Whether it is x = ANY or x <> ALL. */
 static bool
 asks_membership(const ScalarArrayOpExpr *expr)
 {
@@ -173,7 +173,10 @@ asks_membership(const ScalarArrayOpExpr *expr)
 	return strategy == (expr->useOr ? BTEqualStrategyNumber : ROWCOMPARE_NE);
 }
 
-/* Elements of a constant list; -1 where that is not known yet, or it is NULL. */
+/*
+ * Number of elements of a constant list; -1 if it is not known yet or the list
+ * is NULL.
+ */
 static int
 elements_of(const Node *array)
 {
@@ -186,7 +189,10 @@ elements_of(const Node *array)
 	return ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values));
 }
 
-/* x = ANY or <> ALL (list) as one question; NONE where it is none, or short enough to be several. */
+/*
+ * Compiles x = ANY or x <> ALL (list) as a membership test. Returns NONE if it
+ * is not one, or the list is short.
+ */
 static int
 compile_among(Graph *graph, const ScalarArrayOpExpr *expr, bool lazy)
 {
@@ -252,7 +258,7 @@ compile_array(Graph *graph, ScalarArrayOpExpr *expr, bool lazy)
 	return all;
 }
 
-/* ---------- the rest of what an expression can have ---------- */
+/* ---------- other expressions ---------- */
 
 static int
 compile_boolean(Graph *graph, BoolExpr *expr, bool lazy)
@@ -316,7 +322,7 @@ replace_test_value(Node *node, void *value)
 		return copyObject(value);
 	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg != NULL)
 	{
-		/* Inside, the test value is another one. */
+		/* The inner CASE has its own test value. */
 		CaseExpr   *copy = copyObject((CaseExpr *) node);
 
 		copy->arg = (Expr *) replace_test_value((Node *) copy->arg, value);
@@ -325,7 +331,10 @@ replace_test_value(Node *node, void *value)
 	return expression_tree_mutator(node, replace_test_value, value);
 }
 
-/* From the last branch to the first: CASE x WHEN y is CASE WHEN x = y, x computed once. */
+/*
+ * Compiles the branches, starting with the last one. CASE x WHEN y is CASE
+ * WHEN x = y, with x computed once.
+ */
 static int
 compile_branches(Graph *graph, CaseExpr *expr, int number, bool lazy)
 {
@@ -412,7 +421,10 @@ compile_inside(Graph *graph, Node *expr, bool lazy)
 	}
 }
 
-/* Whether there is a call, or a cell to be opened, in what is new since a node. */
+/*
+ * Whether any node added since node number `from` calls an operation or opens
+ * a cell.
+ */
 bool
 cfd_graph_has_call(Graph *graph, int from)
 {
@@ -449,7 +461,7 @@ cfd_graph_has_our_functions(Node *node, void *context)
 	return expression_tree_walker(node, cfd_graph_has_our_functions, context);
 }
 
-/* A cell is an input, which the keeper opens. */
+/* A cell becomes an input, which the keeper opens. */
 static int
 compile_cell(Graph *graph, Node *expr, bool lazy)
 {
@@ -458,7 +470,10 @@ compile_cell(Graph *graph, Node *expr, bool lazy)
 	return cfd_graph_add_input(graph, expr, lazy);
 }
 
-/* Compiles, or lets PostgreSQL evaluate it for an input; NONE where neither can be. */
+/*
+ * Compiles an expression, or makes it an input that PostgreSQL evaluates.
+ * Returns NONE if neither is possible.
+ */
 int
 cfd_graph_compile(Graph *graph, Node *expr, bool lazy)
 {
@@ -471,7 +486,10 @@ cfd_graph_compile(Graph *graph, Node *expr, bool lazy)
 		return compile_cell(graph, expr, lazy);
 	if (type != BOOLOID && cfd_graph_stored_type(type) == 0)
 		return NONE;
-	/* What is plain altogether PostgreSQL does best, if it may do it now. */
+	/*
+	 * A purely plain expression is best evaluated by PostgreSQL, if that is
+	 * permitted here.
+	 */
 	if (type == BOOLOID && !IsA(expr, Const) && !cfd_graph_has_our_functions(expr, NULL))
 	{
 		result = cfd_graph_add_input(graph, expr, lazy);

@@ -1,8 +1,8 @@
 /*
  * registry.c
- *	  From a function's OID to what the keeper does: see registry.h.
+ *	  Maps a function's OID to the keeper's operation; see registry.h.
  *
- * What was found for an OID is remembered until pg_proc changes.
+ * Results are cached by OID until pg_proc changes.
  *
  * Invariant: as in registry.h.
  */
@@ -37,7 +37,7 @@
 #define CFD_TYPMOD(name, assignment, explicit_cast) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_FROM_PLAIN(name, type, cast) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_AGGREGATE_STEP(name, aggregate) extern Datum cfd_##name(PG_FUNCTION_ARGS);
-/* States that take two arguments are changed row by row. */
+/* States with two arguments are updated row by row. */
 #define CFD_AGGREGATE_JOIN(name, aggregate)
 #define CFD_AGGREGATE_PAIR(name, aggregate)
 #define CFD_AGGREGATE_FINAL(name, test)
@@ -47,7 +47,7 @@
 #define CFD_CELL_PLAIN(from, from_type, to, signature)
 #include "generated/cells.inc"
 
-/* ... and the table of them. */
+/* ... and the table that lists them. */
 #undef CFD_CELL_TYPE
 #undef CFD_CELL_CAST
 #undef CFD_EVAL
@@ -80,7 +80,7 @@ static const CfdFunction functions[] = {
 #include "generated/cells.inc"
 };
 
-/* Comparisons of cells, and the operators that they are. */
+/* Comparison functions of cells, and their operators. */
 typedef struct Comparison
 {
 	PGFunction	address;
@@ -147,7 +147,10 @@ by_address(PGFunction address)
 	return NULL;
 }
 
-/* What compares the values in cells: the operator of the twin types. */
+/*
+ * The function that compares the values in cells: the operator of the
+ * corresponding protected types.
+ */
 static const CfdFunction *
 of_values(PGFunction address, const Oid types[2])
 {
@@ -167,7 +170,7 @@ of_values(PGFunction address, const Oid types[2])
 	{
 		uint8		code = cfd_family_code(types[i]);
 
-		/* Text and varchar have one set of operators. */
+		/* Text and varchar share their operators. */
 		twins[i] = cfd_type_oid(code == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : code);
 	}
 	operator = OpernameGetOprid(list_make2(makeString("pg_catalog"), makeString(pstrdup(name))), twins[0], twins[1]);
@@ -199,7 +202,7 @@ look_up(Oid oid, Known *found)
 		return;
 	fmgr_info(oid, &info);
 	function = by_address(info.fn_addr);
-	/* The keeper gives NULL for NULL. */
+	/* The keeper returns NULL for NULL, so the function must be strict. */
 	if (function != NULL && !strict && function->call != CFD_CALL_AGGREGATE_STEP)
 		return;
 	found->function = found->of_values = function;
@@ -213,7 +216,7 @@ known_of(Oid oid)
 	Known		made = {.oid = oid};
 	Known	   *entry;
 
-	/* Functions made by initdb are not ours. */
+	/* Functions created by initdb are not Confide's. */
 	if (oid < FirstNormalObjectId)
 		return made;
 	if (known == NULL || stale)
@@ -222,7 +225,7 @@ known_of(Oid oid)
 	if (entry != NULL)
 		return *entry;
 	look_up(oid, &made);
-	/* Looking may have made what is known old. */
+	/* The lookup may have invalidated the cache. */
 	if (!stale)
 	{
 		entry = hash_search(known, &oid, HASH_ENTER, NULL);

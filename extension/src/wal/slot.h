@@ -1,13 +1,14 @@
 /*
  * slot.h
- *	  The physical replication slot that holds the WAL since the keeper's last
- *	  checkpoint.
+ *	  The physical replication slot that retains the WAL since the keeper's
+ *	  last checkpoint.
  *
- * A base backup has no slots. So PostgreSQL's recovery holds the WAL from where it
- * begins by a slot of another name, until the keeper has been met and has told its
- * checkpoint: recovery may end, and a checkpoint remove the WAL, before that.
+ * A base backup contains no slots. PostgreSQL's redo therefore retains the WAL
+ * from its start with a slot of another name, until the keeper has connected
+ * and reported its checkpoint; recovery may end, and a checkpoint remove the
+ * WAL, before that.
  *
- * Invariant: the slot never moves beyond a position that the keeper has
+ * Invariant: the slot never advances beyond a position that the keeper has
  * confirmed as its checkpoint.
  */
 #ifndef CFD_WAL_SLOT_H
@@ -19,15 +20,24 @@
 #define CFD_SLOT_NAME "confide"
 #define CFD_SLOT_OF_RECOVERY "confide_recovery"
 
-/* Whether the slot exists; where it holds the WAL (0: it has lost it). */
+/*
+ * Whether the slot exists. Sets *position to where it retains WAL (0: it has
+ * lost its WAL).
+ */
 extern bool cfd_slot_find(XLogRecPtr *position);
-/* The slot that holds the WAL for the keeper, be it that of recovery; NULL: none does. */
+/*
+ * Name of the slot that retains WAL for the keeper, possibly that of recovery;
+ * NULL: none.
+ */
 extern const char *cfd_slot_that_holds(XLogRecPtr *position);
-/* Takes the slot for this process, made anew if there is none, at a position. */
+/* Acquires the slot for this process at a position, creating it if necessary. */
 extern void cfd_slot_hold(XLogRecPtr position);
-/* Moves the slot that this process holds. */
+/* Advances the slot held by this process. */
 extern void cfd_slot_move(XLogRecPtr position);
-/* PostgreSQL's recovery begins: holds the WAL from here if no slot does. */
+/*
+ * To be called when redo starts: retains the WAL from here on, unless a slot
+ * already does.
+ */
 extern void cfd_slot_hold_for_recovery(XLogRecPtr position);
 
 #endif

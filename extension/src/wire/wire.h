@@ -1,17 +1,18 @@
 /*
  * wire.h
- *	  Bytes that backend and keeper exchange: field identifiers, header of a
- *	  message, hello and welcome, and the bodies of messages.
+ *	  The bytes exchanged by backend and keeper: FIDs, message headers,
+ *	  hello and welcome, and the building blocks of message bodies.
  *
- * What stands in a body is generated from crates/contract: messages.h has a
- * struct CfdWire... of each one's fields, which is filled and sent as it is, and
- * decoders.h a checked decoder cfd_decode_.... What these are made of is here:
- * a reader, and the columns of batches. Does no I/O, knows no PostgreSQL, so that
+ * The bodies themselves are generated from crates/contract: messages.h has a
+ * struct CfdWire... with the fields of each one, which is filled in and sent
+ * unchanged, and decoders.h has a checked decoder cfd_decode_... for each.
+ * This file has what they are built from: a reader, and the columns of
+ * batches. It does no I/O and does not depend on PostgreSQL, so that
  * test/golden.c can include it alone.
  *
- * Invariants: the same content gives the same bytes as crates/contract
- * (test/golden.h, golden_messages.h); a decoder takes bytes only if they are a
- * whole message, whatever they are.
+ * Invariants: equal contents yield the same bytes as in crates/contract
+ * (test/golden.h, golden_messages.h); a decoder accepts only a complete
+ * message, whatever the bytes.
  */
 #ifndef CFD_WIRE_WIRE_H
 #define CFD_WIRE_WIRE_H
@@ -96,7 +97,7 @@ cfd_fid_slot(CfdFid fid)
 	return fid & CFD_SLOT_MAX;
 }
 
-/* Whether a FID names a slot of an arena, not of a column. */
+/* Whether a FID names a slot of an arena rather than of a column. */
 static inline int
 cfd_fid_is_temporary(CfdFid fid)
 {
@@ -174,10 +175,10 @@ cfd_decode_welcome(CfdWelcome *welcome, const unsigned char *in)
 
 /* ---------- bodies ---------- */
 
-/* A struct that lies in a message: anywhere, and not alone. */
+/* A struct inside a message, possibly unaligned. */
 #define CFD_IN_MESSAGE __attribute__((packed, may_alias))
 
-/* Numbers that lie in a message. */
+/* Integers inside a message. */
 typedef uint16_t CfdWireU16 __attribute__((aligned(1), may_alias));
 typedef uint32_t CfdWireU32 __attribute__((aligned(1), may_alias));
 typedef uint64_t CfdWireU64 __attribute__((aligned(1), may_alias));
@@ -187,14 +188,14 @@ typedef CfdFid CfdWireFid __attribute__((aligned(1), may_alias));
 
 #include "../generated/messages.h"
 
-/* What is left of a message. */
+/* The rest of a message. */
 typedef struct CfdReader
 {
 	const char *at;
 	const char *end;
 } CfdReader;
 
-/* In place of a number of elements: all that is left. */
+/* Stands for a number of elements: everything that is left. */
 #define CFD_TO_END UINT64_MAX
 
 static inline CfdReader
@@ -205,7 +206,7 @@ cfd_reader(const void *bytes, uint64_t length)
 	return (CfdReader) {start, start + length};
 }
 
-/* Takes elements of a size; where they lie and how many they are. */
+/* Takes elements of the given size. Returns their position and number. */
 static inline bool
 cfd_take_list(CfdReader *from, uint64_t count, uint64_t size, const void **out, uint64_t *out_count)
 {
@@ -225,7 +226,7 @@ cfd_take_list(CfdReader *from, uint64_t count, uint64_t size, const void **out, 
 	return true;
 }
 
-/* Takes fields. */
+/* Takes fixed-size fields. */
 static inline bool
 cfd_take_head(CfdReader *from, void *out, uint64_t size)
 {
@@ -236,7 +237,7 @@ cfd_take_head(CfdReader *from, void *out, uint64_t size)
 	return true;
 }
 
-/* Takes a text that a zero byte ends. */
+/* Takes a zero-terminated text. */
 static inline bool
 cfd_take_text(CfdReader *from, const char **out)
 {
@@ -249,16 +250,16 @@ cfd_take_text(CfdReader *from, const char **out)
 	return true;
 }
 
-/* A column of a batch, or of an answer: one of these forms. */
+/* A column of a batch or an answer, in one of these forms. */
 typedef struct CfdReadColumn
 {
 	CfdWireColumnHead head;
 	const void *values;			/* FIDs, runs, booleans, numbers or lengths */
-	const uint8_t *nulls;		/* of numbers: for each 1 if it is NULL */
-	const uint8_t *cells;		/* of cells, whose lengths are the values: all of them */
+	const uint8_t *nulls;		/* of numbers: nulls[i] is 1 for NULL */
+	const uint8_t *cells;		/* of cells: their bytes; `values` has the lengths */
 } CfdReadColumn;
 
-/* Takes cells; their lengths are read already. */
+/* Takes the bytes of cells, whose lengths have been read. */
 static inline bool
 cfd_take_cells(CfdReader *from, CfdReadColumn *out)
 {
@@ -279,7 +280,10 @@ cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
 
 	if (!cfd_take_head(from, &out->head, sizeof(out->head)))
 		return false;
-	/* A list for all rows has a length of its own; runs are fewer than rows. */
+	/*
+	 * A list for all rows has its own length; there are at most as many runs
+	 * as rows.
+	 */
 	if (out->head.form == CFD_COLUMN_VALUES)
 		rows = out->head.count <= CFD_ROWS_MAX ? out->head.count : 0;
 	if (out->head.count > rows || (out->head.form != CFD_COLUMN_RUNS && out->head.count != rows))
@@ -311,7 +315,7 @@ cfd_read_column(CfdReader *from, uint64_t rows, CfdReadColumn *out)
 		(out->head.form != CFD_COLUMN_CELLS || cfd_take_cells(from, out));
 }
 
-/* Takes columns, so that they can be read one by one. */
+/* Validates columns, and returns a reader with which they can be read one by one. */
 static inline bool
 cfd_take_columns(CfdReader *from, uint64_t rows, uint64_t count, CfdReader *out)
 {

@@ -1,6 +1,7 @@
 /*
  * describe.c
- *	  What an aggregation sends to the keeper: its columns, programs, registration.
+ *	  What an aggregation sends to the keeper: its columns, programs, and
+ *	  registration.
  *
  * Invariants: as in state.h.
  */
@@ -40,7 +41,7 @@ cfd_describe_stored_type(Oid type)
 	return code == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : code;
 }
 
-/* A source for an expression, for now with columns that are not numbered yet. */
+/* Adds a source for an expression. Its columns are not numbered yet. */
 static int
 add_source(AggregateState *state, CfdProgram *program, int column)
 {
@@ -63,7 +64,10 @@ add_source(AggregateState *state, CfdProgram *program, int column)
 	return list_length(state->sources) - 1;
 }
 
-/* What has no program becomes a column by itself, once the programs' inputs are known. */
+/*
+ * An expression without a program becomes a column, once the inputs of all
+ * programs are known.
+ */
 typedef struct Pending
 {
 	Node	   *expr;
@@ -91,7 +95,7 @@ resolve(AggregateState *state, Pending *pending)
 	if (pending->program != NULL)
 		return add_source(state, pending->program, -1);
 	column.type = cfd_describe_stored_type(exprType(pending->expr));
-	/* Of a cell that is only counted nothing is asked but whether it is NULL. */
+	/* A cell that is only counted is tested for NULL only. */
 	if (pending->null_only && cfd_cell_code(exprType(pending->expr)) != 0)
 		column.type = 0;
 	column.form = column.type == 0 ? FORM_RAW
@@ -101,7 +105,7 @@ resolve(AggregateState *state, Pending *pending)
 	return add_source(state, NULL, cfd_describe_add_column(state, column) - state->columns);
 }
 
-/* Programs share their inputs, which come first among the columns. */
+/* Programs share their inputs, which are the first columns. */
 static void
 take_inputs(AggregateState *state)
 {
@@ -128,7 +132,7 @@ describe_outputs(AggregateState *state, const List *keys)
 	{
 		Source	   *source = list_nth(state->sources, lfirst_int(cell));
 
-		/* A condition is no value: groups give its truth. */
+		/* A condition is not a protected value; its truth value is returned. */
 		output->raw = source->program == NULL ? state->columns[source->column].type == 0
 			: source->program->result == CFD_RESULT_BOOL;
 		output->stored = source->program != NULL && !output->raw;
@@ -299,8 +303,9 @@ cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 
 }
 
 /*
- * Has the keeper empty its aggregation. It is not woken for that: the rows wake it, or what is
- * fetched, and until there are some it would only go to sleep again.
+ * Makes the keeper empty its aggregation. A sleeping keeper is not woken for
+ * that: the rows or the fetch will wake it, and before that it would only go
+ * back to sleep.
  */
 static void
 tell_reset(AggregateState *state)
@@ -311,7 +316,7 @@ tell_reset(AggregateState *state)
 		cfd_send(CFD_KIND_AGGREGATE_RESET, &body, sizeof(body), NULL, 0);
 }
 
-/* The keeper's aggregation, empty. */
+/* Makes sure that the keeper has an empty aggregation. */
 void
 cfd_aggregate_open(AggregateState *state)
 {
@@ -325,10 +330,13 @@ cfd_aggregate_open(AggregateState *state)
 		tell_reset(state);
 		return;
 	}
-	/* Values that end with the statement have the keeper told of its end, also after an error. */
+	/*
+	 * Numbering a slot makes sure that the keeper is told of the statement's
+	 * end, even after an error.
+	 */
 	if (state->stage == CFD_AGG_FINAL)
 		cfd_new_slot(CFD_STATEMENT);
-	/* Programs first: their registration uses the channel, too. */
+	/* Programs first, since their registration uses the channel, too. */
 	resetStringInfo(&state->body);
 	cfd_program_message();
 	put_registration(state, &state->body);

@@ -1,7 +1,7 @@
 /*
  * execute.c
- *	  Aggregation in the keeper, executed: see aggregate.h. The plan node's begin, end
- *	  and rescan; the work is in the files that state.h names.
+ *	  Executor startup, shutdown and rescan of ConfideAggregate; see
+ *	  aggregate.h. The other files are listed in state.h.
  *
  * Invariants: as in state.h.
  */
@@ -21,7 +21,7 @@ cfd_aggregate_begin_driver(AggregateState *state, PlanState *child)
 	driver->methods = state->evaluates || state->stage == CFD_AGG_FINAL ? &cfd_aggregate_driver : &cfd_aggregate_stored_driver;
 	driver->node = &state->css.ss.ps;
 	driver->child = child;
-	/* No row is given out before all are seen. */
+	/* No row is returned before all have been seen. */
 	driver->first_rows = CFD_BATCH_ROWS_MAX;
 	cfd_driver_begin(driver);
 }
@@ -91,7 +91,10 @@ cfd_aggregate_end(CustomScanState *node)
 	AggregateState *state = (AggregateState *) node;
 	CfdWireAggregateForget body = {.handle = state->handle};
 
-	/* What is not told now the keeper forgets with the statement's values. */
+	/*
+	 * If the message cannot be sent now, the keeper forgets the aggregation at
+	 * the end of the statement.
+	 */
 	if (state->generation != 0 && state->generation == cfd_channel.generation)
 		cfd_try_send(CFD_KIND_AGGREGATE_FORGET, &body, sizeof(body), state->total_rows > CFD_FEW_VALUES);
 	state->generation = 0;

@@ -1,6 +1,6 @@
 /*
  * groups.c
- *	  The groups of an aggregation, fetched from the keeper some at a time.
+ *	  Fetches the groups of an aggregation from the keeper, some at a time.
  *
  * Invariants: as in state.h.
  */
@@ -12,7 +12,7 @@
 #include "node/aggregate/state.h"
 #include "utils/memutils.h"
 
-/* Keeps groups: their columns lie in a copy of the answer. */
+/* Keeps groups, whose columns are in a copy of the answer. */
 static void
 keep_groups(AggregateState *state, const CfdReadAggregateFetchAnswer *read)
 {
@@ -87,7 +87,7 @@ cfd_groups_fetch(AggregateState *state)
 	state->flags = read.head.flags;
 	if (groups > FETCH_GROUPS)
 		cfd_violation("more groups than were asked for");
-	/* Unused slots are given to the next values. */
+	/* Return the unused slot numbers. */
 	cfd_channel.next[CFD_STATEMENT] -= (uint64) (FETCH_GROUPS - groups) * state->stored;
 	keep_groups(state, &read);
 	state->group_count = groups;
@@ -95,7 +95,10 @@ cfd_groups_fetch(AggregateState *state)
 	state->total_groups += groups;
 }
 
-/* The next pass, over the rows and merged groups that found no room; false if there are none. */
+/*
+ * Starts the next pass over the rows and groups that did not fit. Returns
+ * false if there are none.
+ */
 static bool
 next_pass(AggregateState *state)
 {

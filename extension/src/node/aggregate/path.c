@@ -1,10 +1,11 @@
 /*
  * path.c
- *	  Paths of aggregations in the keeper, and what they cost: see aggregate.h.
+ *	  Paths of aggregations in the keeper, and their costs; see
+ *	  aggregate.h.
  *
- * Where the child is the scan of one table, its protected quals become the aggregation's filter, so
- * that nobody learns which rows pass. Where workers can divide the child's rows there is a parallel
- * path, too.
+ * If the child scans a single table, its protected quals become the
+ * aggregation's filter, so that nobody learns which rows pass. If workers can
+ * divide the child's rows, there is a parallel path as well.
  *
  * Invariant: as in aggregate.h.
  */
@@ -28,12 +29,12 @@
 #include "value/types.h"
 #include "utils/selfuncs.h"
 
-/* What the keeper takes for a group of a few short keys. */
+/* The keeper's memory for a group with a few short keys, in bytes. */
 #define GROUP_BYTES 200
 
 /* ---------- the child ---------- */
 
-/* A qual that the keeper evaluates, of columns only. */
+/* Whether the qual can be evaluated by the keeper and refers to columns only. */
 bool
 cfd_aggregate_is_filter(Node *qual)
 {
@@ -62,7 +63,7 @@ without_projection(Path *path)
 	return path;
 }
 
-/* What the quals that the keeper evaluates add to a scan's cost. */
+/* Cost per row of the quals that the keeper evaluates. */
 static Cost
 cost_of_filters(PlannerInfo *root, RelOptInfo *rel, bool *any)
 {
@@ -83,8 +84,8 @@ cost_of_filters(PlannerInfo *root, RelOptInfo *rel, bool *any)
 }
 
 /*
- * The cheapest scan of a table without its protected quals, and its cost; NULL
- * where the child is something else.
+ * The cheapest scan of a table without its protected quals, and its cost.
+ * Returns NULL if the child is something else.
  */
 static Path *
 scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *cost)
@@ -117,7 +118,7 @@ scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *cost)
 	return best;
 }
 
-/* As scan_path, of a scan that workers divide. */
+/* As scan_path, for a scan divided among workers. */
 static Path *
 divided_scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *cost)
 {
@@ -138,7 +139,7 @@ divided_scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *c
 	return path;
 }
 
-/* Whether the child gives all columns that the expressions need. */
+/* Whether the child returns all columns that the expressions need. */
 static bool
 child_gives(Path *child, CfdWanted *wanted)
 {
@@ -151,14 +152,15 @@ child_gives(Path *child, CfdWanted *wanted)
 /* ---------- the path ---------- */
 
 /*
- * The keeper's answers to the registration and about the results are waited for with nothing to do
- * meanwhile: together as much as so many round trips. Measured: row at a time 100 rows take as long.
+ * Cost of waiting for the answers about the registration and the results, in
+ * round trips. Nothing overlaps with these waits. Measured: they take as long
+ * as 100 rows processed singly.
  */
 #define WAITS 5
 
 /*
- * Whether row at a time nothing would be declassified either: no protected keys or conditions,
- * columns as arguments.
+ * Whether row-at-a-time aggregation would not declassify anything either:
+ * there are no protected keys or conditions, and arguments are columns.
  */
 static bool
 tells_nothing_by_row(const CfdWanted *wanted, const List *quals)
@@ -189,8 +191,9 @@ static const CustomPathMethods path_methods = {
 };
 
 /*
- * Whether a condition on groups is one for the keeper: over keys, results and constants,
- * nothing that PostgreSQL makes of them (a count that is cast, say).
+ * Whether the keeper can evaluate a condition on groups: it refers to keys,
+ * results and constants only, and not to anything that PostgreSQL computes
+ * from them (such as a cast count).
  */
 static bool
 is_having(Node *qual, const List *keys)
@@ -210,7 +213,10 @@ is_having(Node *qual, const List *keys)
 	return true;
 }
 
-/* A path without costs; "rest" is what PostgreSQL evaluates on the groups. */
+/*
+ * Makes a path without costs. "rest" has the quals that PostgreSQL evaluates
+ * on the groups.
+ */
 static CustomPath *
 make_path(RelOptInfo *output, PathTarget *target, Path *child, CfdWanted *wanted, List *rest, bool fused)
 {
@@ -233,7 +239,7 @@ set_stage(CustomPath *path, CfdAggregateStage stage, int share)
 	path->custom_private = lappend(path->custom_private, makeInteger(share));
 }
 
-/* What the keeper does with rows, or with groups that come from workers. */
+/* The keeper's cost of aggregating rows, or groups from workers. */
 static Cost
 cost_to_aggregate(const CfdWanted *wanted, double rows)
 {
@@ -246,7 +252,7 @@ add_with_cost(PlannerInfo *root, CustomPath *path, const CfdWanted *wanted, Cost
 	PathTarget *target = path->path.pathtarget;
 
 	path->path.rows = clamp_row_est(groups * clauselist_selectivity(root, quals, 0, JOIN_INNER, NULL));
-	/* Else it is worth more than time that nobody learns what the rows are. */
+	/* Otherwise, not disclosing anything about the rows is worth more than time. */
 	if (tells_nothing_by_row(wanted, quals))
 		startup += WAITS * cfd_round_trip_cost;
 	path->path.startup_cost = startup;
@@ -274,7 +280,10 @@ can_merge(const CfdWanted *wanted)
 	return true;
 }
 
-/* A column of what workers give, which nothing computes: it is only to be found again. */
+/*
+ * Adds a column to the workers' output that nothing computes; it only serves
+ * to be found again.
+ */
 static void
 add_placeholder(PathTarget *target, Oid type)
 {
@@ -284,7 +293,7 @@ add_placeholder(PathTarget *target, Oid type)
 	add_column_to_pathtarget(target, nothing, 0);
 }
 
-/* What workers give: a number, or rows that found no room (partial.c). */
+/* The output of workers: a number, or rows that did not fit (partial.c). */
 static PathTarget *
 partial_target(void)
 {
@@ -296,7 +305,10 @@ partial_target(void)
 	return target;
 }
 
-/* Workers aggregate what they read, and the leader has their groups merged. */
+/*
+ * Adds a path in which workers aggregate the rows they read and the leader has
+ * their groups merged.
+ */
 static void
 add_parallel_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, CfdWanted *wanted, List *quals, List *rest)
 {
@@ -361,7 +373,7 @@ add_aggregate_paths(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Pa
 			wanted->having = lappend(wanted->having, lfirst(cell));
 	}
 	groups = number_of_groups(root, wanted, child->rows);
-	/* PostgreSQL's own, by tokens, writes what has no room to disk. */
+	/* PostgreSQL's own aggregation, with tokens, spills to disk if necessary. */
 	if (wanted->in_one_pass && groups * GROUP_BYTES > cfd_aggregate_memory * 1024.0)
 		return;
 	rest = list_difference_ptr(quals, wanted->having);
@@ -373,7 +385,7 @@ add_aggregate_paths(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Pa
 		add_parallel_path(root, input, output, wanted, quals, rest);
 }
 
-/* SELECT DISTINCT makes groups of all that it selects. */
+/* SELECT DISTINCT groups by its whole target list. */
 static void
 add_distinct_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output)
 {

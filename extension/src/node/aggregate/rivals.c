@@ -1,11 +1,14 @@
 /*
  * rivals.c
- *	  What PostgreSQL's own aggregations of protected keys cost: see rivals.h.
+ *	  Costs of PostgreSQL's own aggregations over protected keys; see
+ *	  rivals.h.
  *
- * PostgreSQL compares the keys of sorted rows one by one, and counts a cheap operator for each. A
- * protected key is a round trip. So is each comparison when it sorts what an aggregate with DISTINCT or ORDER BY takes,
- * which it does not count at all. Where hash tables are filled by workers, keys are hashed one by one, too;
- * others get tokens (node/tokens).
+ * PostgreSQL compares the keys of sorted rows one by one and charges a cheap
+ * operator for each comparison. With a protected key, each comparison takes a
+ * round trip. So does each comparison when it sorts the input of an aggregate
+ * with DISTINCT or ORDER BY, which it does not charge at all. Where workers
+ * fill hash tables, keys are hashed one by one, too; other hash tables use
+ * tokens (node/tokens).
  *
  * Invariant: as in rivals.h.
  */
@@ -21,13 +24,14 @@
 #include "value/types.h"
 
 /*
- * The planner may expect far fewer rows than come. By the batch that costs little, row by row
- * everything. So of paths that seem to cost the same, which for PostgreSQL are those that differ by
- * no more than a hundredth, the one that asks row by row is dearer.
+ * The planner may underestimate the number of rows. That costs little in
+ * batches, but everything row by row. Among paths of about the same cost,
+ * which for PostgreSQL means a difference of at most one percent, the one that
+ * asks row by row must therefore be more expensive.
  */
 #define RISK 0.02
 
-/* Keys of types that `code_of` knows. */
+/* Number of keys whose type is known to `code_of`. */
 static int
 keys_of_family(PlannerInfo *root, List *clauses, uint8 (*code_of) (Oid))
 {
@@ -46,9 +50,9 @@ keys_of_family(PlannerInfo *root, List *clauses, uint8 (*code_of) (Oid))
 /* What PostgreSQL does row by row. */
 typedef struct Asked
 {
-	int			keys;			/* protected keys of groups */
-	int			cells;			/* those of them that are cells, of which PostgreSQL's hash asks one by one */
-	int			sorts;			/* aggregates whose input is sorted by something protected */
+	int			keys;			/* protected grouping keys */
+	int			cells;			/* those that are cells, which PostgreSQL hashes one by one */
+	int			sorts;			/* aggregates whose input is sorted by protected values */
 } Asked;
 
 static bool
@@ -76,14 +80,14 @@ count_sorts(Node *node, Asked *asked)
 	return expression_tree_walker(node, count_sorts, asked);
 }
 
-/* Comparisons with which the rows of each group are sorted, and their neighbours told apart. */
+/* Comparisons for sorting the rows of each group and comparing neighbours. */
 static double
 round_trips_of_sort(double rows, double groups)
 {
 	return rows * (1 + log2(Max(rows / Max(groups, 1), 2)));
 }
 
-/* Round trips for the rows of a path and of those below it, in which each row is asked about. */
+/* Number of round trips caused by single rows in a path and the paths below it. */
 static double
 round_trips_by_row(Path *path, const Asked *asked)
 {
@@ -147,7 +151,7 @@ cfd_aggregate_price_rivals(PlannerInfo *root, List *clauses, RelOptInfo *output)
 		if (round_trips == 0)
 			continue;
 		path->total_cost += round_trips * cfd_round_trip_cost + RISK * path->total_cost;
-		/* Sorted groups come before all rows have been read. */
+		/* Sorted groups are returned before all rows have been read. */
 		if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy != AGG_SORTED)
 			path->startup_cost += round_trips * cfd_round_trip_cost;
 	}

@@ -1,11 +1,13 @@
 /*
  * rows.c
- *	  Rows of the child on their way to the keeper, and those that it hands back.
+ *	  Sends the child's rows to the keeper, and handles rows that the
+ *	  keeper returns.
  *
- * Rows come by the batch (batch/driver.h) and become columns; each batch is a one-way message, so the
- * child's next rows are read while the keeper works. Where the keeper has no room for all groups it hands back the
- * rows of those that are left out; they wait in a tuplestore and are the input of
- * another pass.
+ * The batch driver (batch/driver.h) reads rows, which are converted into
+ * columns. Each batch is a one-way message, so the child's next rows are read
+ * while the keeper works. If the keeper has no room for all groups, it returns
+ * the rows of the groups left out. They are stored in a tuplestore and are the
+ * input of another pass.
  *
  * Invariants: as in state.h.
  */
@@ -65,7 +67,7 @@ cfd_aggregate_rows_evaluate_constants(AggregateState *state)
 	}
 }
 
-/* Appends rows as they are stored. */
+/* Appends rows in stored form. */
 static void
 cfd_aggregate_add_stored(CfdDriver *driver, CfdBuffer *buffer)
 {
@@ -93,7 +95,7 @@ cfd_aggregate_add_stored(CfdDriver *driver, CfdBuffer *buffer)
 	buffer->rows += stored->count;
 }
 
-/* Appends a row that the keeper handed back. */
+/* Appends a row that the keeper returned. */
 static void
 add_returned(AggregateState *state, int row, TupleTableSlot *slot)
 {
@@ -125,7 +127,7 @@ add_of_child(AggregateState *state, int row, TupleTableSlot *slot)
 			put_value(column, row, value, isnull);
 		}
 	}
-	/* What expressions allocated, a row's at a time. */
+	/* Free what the expressions of this row have allocated. */
 	if (state->evaluates)
 		ResetExprContext(context);
 }
@@ -179,7 +181,7 @@ cfd_aggregate_rows_put_column(StringInfo body, const Column *column, int rows)
 	}
 }
 
-/* Slot and description of rows that wait for another pass. */
+/* Creates slot and descriptor for rows that wait for another pass. */
 static void
 prepare_store(AggregateState *state)
 {
@@ -193,7 +195,7 @@ prepare_store(AggregateState *state)
 	state->stored_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 }
 
-/* One column of rows that the keeper hands back. */
+/* Reads one column of the rows that the keeper returns. */
 static CfdReadColumn
 returned_column(const Column *column, CfdReader *from, uint32 rows)
 {
@@ -206,7 +208,7 @@ returned_column(const Column *column, CfdReader *from, uint32 rows)
 	return read;
 }
 
-/* Takes the next of the cells that were handed back; false for NULL. */
+/* Takes the next returned cell. Returns false for NULL. */
 static bool
 take_cell(CfdReadColumn *column, uint32 row, Datum *cell)
 {
@@ -220,7 +222,7 @@ take_cell(CfdReadColumn *column, uint32 row, Datum *cell)
 	return true;
 }
 
-/* Keeps the rows of an answer. */
+/* Stores the rows of an answer. */
 void
 cfd_aggregate_store(AggregateState *state, const CfdReadAggregateReturnAnswer *answer)
 {
@@ -261,7 +263,10 @@ cfd_aggregate_store(AggregateState *state, const CfdReadAggregateReturnAnswer *a
 	pfree(nulls);
 }
 
-/* Takes the rows that found no room, and how many may be sent before the next time. */
+/*
+ * Fetches the rows that did not fit, and learns how many may be sent before
+ * the next time.
+ */
 void
 cfd_aggregate_take_back(AggregateState *state)
 {
@@ -289,7 +294,10 @@ cfd_aggregate_take_back(AggregateState *state)
 	MemoryContextSwitchTo(old);
 }
 
-/* A handle of another keeper's life would name nothing, or another aggregation. */
+/*
+ * A handle from before a restart of the keeper would name nothing, or another
+ * aggregation.
+ */
 void
 cfd_aggregate_check(const AggregateState *state)
 {
@@ -326,7 +334,10 @@ cfd_aggregate_ask(CfdDriver *driver, CfdBuffer *buffer)
 	state->total_bytes += driver->body.len;
 }
 
-/* None of its rows is given out; what the keeper has no room for is taken back now and then. */
+/*
+ * Returns no rows. Rows that the keeper has no room for are fetched back from
+ * time to time.
+ */
 static void
 cfd_aggregate_take(CfdDriver *driver, CfdBuffer *buffer)
 {
@@ -339,7 +350,7 @@ cfd_aggregate_take(CfdDriver *driver, CfdBuffer *buffer)
 	cfd_buffer_swallow(buffer);
 }
 
-/* The next row of this pass. */
+/* Returns the next row of this pass. */
 static TupleTableSlot *
 cfd_aggregate_next_input(CfdDriver *driver)
 {
@@ -347,7 +358,7 @@ cfd_aggregate_next_input(CfdDriver *driver)
 
 	if (state->input != NULL)
 		return tuplestore_gettupleslot(state->input, true, false, state->stored_slot) ? state->stored_slot : NULL;
-	/* What workers have made is merged already. */
+	/* The workers' groups are merged already. */
 	return state->stage == CFD_AGG_FINAL ? NULL : ExecProcNode(driver->child);
 }
 

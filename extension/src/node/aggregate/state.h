@@ -1,11 +1,13 @@
 /*
  * state.h
- *	  An aggregation while it is executed: what its files share. describe.c says what goes to
- *	  the keeper and registers it, rows.c sends rows, groups.c fetches groups, partial.c hands
- *	  them over and has them merged, explain.c shows, execute.c is the plan node.
+ *	  Execution state of an aggregation, shared by its files.
  *
- * Invariants: nothing that the keeper sends is believed without a check of its form;
- * each row is aggregated in exactly one pass.
+ * describe.c defines what is sent to the keeper and registers it; rows.c sends
+ * rows; groups.c fetches groups; partial.c hands them over and has them
+ * merged; explain.c implements EXPLAIN; execute.c is the plan node.
+ *
+ * Invariants: the form of everything that the keeper sends is checked; each
+ * row is aggregated in exactly one pass.
  */
 #ifndef CFD_NODE_AGGREGATE_STATE_H
 #define CFD_NODE_AGGREGATE_STATE_H
@@ -27,7 +29,7 @@
 #include "utils/tuplestore.h"
 
 #define FETCH_GROUPS 1024
-/* Rows before the keeper is first asked whether it has rows to hand back. */
+/* Number of rows after which the keeper is first asked for rows to be returned. */
 #define FIRST_ALLOWANCE (16 * CFD_BATCH_ROWS_MAX)
 
 typedef enum Form
@@ -36,73 +38,73 @@ typedef enum Form
 	FORM_CONSTANT,				/* one FID for all rows */
 	FORM_BOOL,					/* plain boolean */
 	FORM_RAW,
-	FORM_CELL					/* cells, which the keeper opens */
+	FORM_CELL					/* cells, opened by the keeper */
 } Form;
 
 /* An input column. */
 typedef struct Column
 {
 	Form		form;
-	uint8		type;			/* type code; 0 if it is not protected */
-	int			attribute;		/* of the child's rows; 0: an expression */
+	uint8		type;			/* type code; 0: not protected */
+	int			attribute;		/* attribute of the child's rows; 0: an expression */
 	Expr	   *expr;
 	ExprState  *state;
 	bool		null_only;		/* a raw value of which only NULL matters */
 	CfdFid	   *values;
-	unsigned char *nulls;		/* raw: 0, 1; booleans: 0, 1, or 2 for NULL */
+	unsigned char *nulls;		/* raw: 0 or 1; booleans: 0, 1, or 2 for NULL */
 	CfdCells   *cells;
 	CfdFid		constant;
 } Column;
 
-/* What an expression of the registration is: a program, or a column by itself. */
+/* An expression of the registration: a program, or a column. */
 typedef struct Source
 {
 	CfdProgram *program;
 	int			column;
 } Source;
 
-/* A column of what is fetched. */
+/* A column of the fetched groups. */
 typedef struct Output
 {
-	bool		raw;			/* NULLs stand beside the values */
+	bool		raw;			/* has separate NULL flags */
 	bool		count;
-	bool		stored;			/* takes a slot */
-	bool		cell;			/* given out as a loose cell */
-	const CfdWireU64 *values;	/* of the groups that were fetched */
-	const uint8 *nulls;			/* raw: which are NULL */
+	bool		stored;			/* is stored in a slot */
+	bool		cell;			/* returned as a loose cell */
+	const CfdWireU64 *values;	/* of the fetched groups */
+	const uint8 *nulls;			/* raw: NULL flags */
 } Output;
 
 typedef struct AggregateState
 {
 	CustomScanState css;
 	CfdAggregateStage stage;
-	int			share;			/* how many aggregations share the memory */
+	int			share;			/* number of aggregations that share the memory */
 	CfdCompiler *compiler;
 	CfdCompiler *having_compiler;
 	CfdProgram *having;
 	CfdProgram *filter;
-	List	   *sources;		/* of Source */
-	List	   *key_sources;	/* numbers of sources */
-	List	   *calls;			/* lists: number, distinct, argument's source or -1, filter's or -1 */
+	List	   *sources;		/* list of Source */
+	List	   *key_sources;	/* numbers in `sources` */
+	List	   *calls;			/* lists: number, distinct, sources of argument and filter or -1 */
 	Column	   *columns;
 	int			column_count;
-	int			program_columns;	/* the first ones are the programs' inputs */
+	int			program_columns;	/* the first columns, which are inputs of programs */
 	Output	   *outputs;
 	int			output_count;
 	int			stored;
 	bool		evaluates;		/* some column is an expression */
-	CfdDriver	driver;			/* of the rows of a pass */
+	CfdDriver	driver;			/* reads the rows of a pass */
 
 	uint32		handle;
-	uint32		generation;		/* of the connection the handle is from; 0: none */
+	uint32		generation;		/* channel generation of the handle; 0: none */
 	bool		filled;
 	bool		done;
 	uint64		allowance;
-	Tuplestorestate *input;		/* rows of this pass, if it is not the first */
+	Tuplestorestate *input;		/* rows of this pass, unless it is the first */
 	Tuplestorestate *left;		/* rows for the next pass */
 	TupleTableSlot *stored_slot;
 	StringInfoData body;
-	char	   *groups;			/* the answer with the fetched ones */
+	char	   *groups;			/* answer with the fetched groups */
 	int			group_count;
 	int			group;
 	uint32		flags;
@@ -136,7 +138,7 @@ extern void cfd_aggregate_describe(AggregateState *state, CustomScan *plan);
 extern void cfd_aggregate_open(AggregateState *state);
 extern const char *cfd_aggregate_call(AggregateState *state, uint16 kind, const void *body, uint32 length, uint32 *answer_length);
 /* rows.c */
-/* The driver's methods: of rows that may be taken as they are stored, and of any others. */
+/* Driver methods for rows that may be taken in stored form, and for other rows. */
 extern const CfdDriverMethods cfd_aggregate_stored_driver;
 extern const CfdDriverMethods cfd_aggregate_driver;
 extern void cfd_aggregate_check(const AggregateState *state);

@@ -1,6 +1,6 @@
 /*
  * wanted.c
- *	  What the keeper can group and aggregate exactly: see wanted.h.
+ *	  What the keeper can group and aggregate exactly; see wanted.h.
  *
  * Invariant: as in wanted.h.
  */
@@ -22,7 +22,7 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* ---------- what can be done ---------- */
+/* ---------- capabilities ---------- */
 
 bool
 cfd_is_raw_type(Oid type)
@@ -30,7 +30,10 @@ cfd_is_raw_type(Oid type)
 	return type == CHAROID || cfd_plain_key(type);
 }
 
-/* Whether a row's value can be had: protected, or equal by its bytes. */
+/*
+ * Whether the expression can be a grouping key or argument: it is protected,
+ * or equal exactly if its bytes are.
+ */
 static bool
 can_group(CfdWanted *wanted, Node *expr)
 {
@@ -44,7 +47,7 @@ can_group(CfdWanted *wanted, Node *expr)
 	return true;
 }
 
-/* Number of an aggregate of the keeper's; 0 for count, -1 for any other. */
+/* The keeper's number of an aggregate; 0 for count, -1 if it has none. */
 int
 cfd_aggregate_number(const Aggref *aggref)
 {
@@ -62,7 +65,10 @@ cfd_aggregate_number(const Aggref *aggref)
 	return step != NULL && step->call == CFD_CALL_AGGREGATE_STEP ? step->signature : -1;
 }
 
-/* Of equal values PostgreSQL takes any one, and adds them up in their order. */
+/*
+ * Whether DISTINCT is exact. PostgreSQL keeps an arbitrary one of equal values
+ * and adds them in sorted order, which matters for some types.
+ */
 static bool
 distinct_is_exact(Node *argument)
 {
@@ -87,8 +93,8 @@ is_int4(Node *expr, int32 value)
 }
 
 /*
- * The condition of sum(CASE WHEN condition THEN 1 ELSE 0 END), which counts the rows
- * that it holds for, if there are rows; NULL for any other aggregate.
+ * If the aggregate is sum(CASE WHEN condition THEN 1 ELSE 0 END), which counts
+ * the rows that satisfy the condition, returns that condition; otherwise NULL.
  */
 Expr *
 cfd_aggregate_counted_condition(const Aggref *aggref, bool grouped)
@@ -106,7 +112,7 @@ cfd_aggregate_counted_condition(const Aggref *aggref, bool grouped)
 	return linitial_node(CaseWhen, expr->args)->expr;
 }
 
-/* Whether rows can be counted that a condition holds for. */
+/* Whether rows that satisfy the condition can be counted. */
 static bool
 can_filter(CfdWanted *wanted, Expr *condition)
 {
@@ -147,9 +153,9 @@ can_aggregate(CfdWanted *wanted, const Aggref *aggref)
 }
 
 /*
- * Whether a column that is no key has one value in each group, as the table's primary key is
- * among the keys. Not so one of a key's expression whose constants were folded once more here,
- * so that it is not recognised.
+ * Whether a column that is not a key is functionally dependent on the keys
+ * because these include the table's primary key. A column in a key expression
+ * that is not recognised, since its constants were folded again here, is not.
  */
 static bool
 depends_on_keys(const CfdWanted *wanted, Node *node)
@@ -165,7 +171,7 @@ depends_on_keys(const CfdWanted *wanted, Node *node)
 		check_functional_grouping(entry->relid, var->varno, 0, wanted->keys, &constraints);
 }
 
-/* Collects what stands in the target list and in HAVING. */
+/* Tree walker that collects the aggregates of the target list and HAVING. */
 bool
 cfd_aggregate_collect(Node *node, CfdWanted *wanted)
 {
@@ -182,7 +188,7 @@ cfd_aggregate_collect(Node *node, CfdWanted *wanted)
 	}
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
 	{
-		/* As another key it makes no other groups. */
+		/* As an additional key it does not change the groups. */
 		if (!depends_on_keys(wanted, node) || !can_group(wanted, node))
 			wanted->impossible = true;
 		wanted->keys = lappend(wanted->keys, node);
@@ -196,7 +202,7 @@ cfd_aggregate_collect(Node *node, CfdWanted *wanted)
 	return expression_tree_walker(node, cfd_aggregate_collect, wanted);
 }
 
-/* Keys of GROUP BY or DISTINCT. */
+/* Collects the keys of GROUP BY or DISTINCT. */
 bool
 cfd_aggregate_collect_keys(PlannerInfo *root, List *clauses, CfdWanted *wanted)
 {
@@ -215,7 +221,10 @@ cfd_aggregate_collect_keys(PlannerInfo *root, List *clauses, CfdWanted *wanted)
 	return true;
 }
 
-/* Inputs that are there anyway, whether a row is left out or not. */
+/*
+ * Whether all inputs are plain columns, which can be read even for rows that
+ * are filtered out.
+ */
 bool
 cfd_aggregate_inputs_are_columns(CfdCompiler *compiler, Node *expr)
 {

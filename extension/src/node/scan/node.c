@@ -1,16 +1,17 @@
 /*
  * node.c
- *	  Execution of the batched scan: see scan.h.
+ *	  Executes ConfideScan; see scan.h.
  *
- * The keeper is asked which rows of a batch pass the quals; then the expressions over these
- * are sent, then, if all rows are wanted, the quals of the next batch, and only then the answer
- * about the expressions is awaited. Where rows may be left unread, the keeper decides a
- * batch in pieces, and nothing is asked about in advance (batch/driver.h).
+ * The node asks the keeper which rows of a batch pass the quals. It then sends
+ * the expressions over these rows and, if all rows are wanted, the quals of
+ * the next batch. Only then does it wait for the answer about the expressions.
+ * Where rows may be left unread, the keeper decides a batch in pieces and
+ * nothing is asked in advance (batch/driver.h).
  *
- * Of a semi or anti join the rows are the outer ones; the keeper is sent their pairs, and tells
- * only which of the rows have a match.
+ * For a semijoin or antijoin, the rows are the outer ones. The keeper is sent
+ * their pairs and reports only which rows have a match.
  *
- * Invariant: as of scan.h.
+ * Invariant: as in scan.h.
  */
 #include "postgres.h"
 
@@ -26,7 +27,7 @@
 
 /* ---------- which rows pass ---------- */
 
-/* Asks which rows pass by their own inputs. */
+/* Asks which rows pass, judged by their own inputs. */
 static void
 ask_about_rows(CfdScanState *state, CfdBuffer *buffer, int rows)
 {
@@ -42,7 +43,7 @@ ask_about_rows(CfdScanState *state, CfdBuffer *buffer, int rows)
 				state->driver.body.data, state->driver.body.len, CFD_ANSWER_BYTES + rows);
 }
 
-/* Asks which rows pass by those of their pairs. */
+/* Asks which rows pass, judged by the inputs of their pairs. */
 static void
 ask_about_pairs(CfdScanState *state, CfdBuffer *buffer, int rows)
 {
@@ -81,7 +82,7 @@ cfd_scan_ask(CfdDriver *driver, CfdBuffer *buffer)
 	driver->round_trips++;
 }
 
-/* What becomes of the last row, of whose pairs some are still to be read. */
+/* Decides about the last row of a cut batch, which has more pairs to be read. */
 static void
 take_cut(CfdScanState *state, CfdBuffer *buffer)
 {
@@ -94,7 +95,7 @@ take_cut(CfdScanState *state, CfdBuffer *buffer)
 		buffer->good -= passes;
 }
 
-/* Notes which rows pass, of all or of those that the keeper has told of. */
+/* Records which rows pass, as far as the keeper has reported. */
 static void
 take_passing(CfdScanState *state, CfdBuffer *buffer)
 {
@@ -121,7 +122,7 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 	state->bits += good;
 	state->removed += good - buffer->good;
 	buffer->asked = false;
-	/* Without an error the rest is not told of yet. */
+	/* Unless there is an error, the remaining rows have not been reported yet. */
 	if (good == 0 && !read.has_error)
 		cfd_violation("answer about a batch has no rows");
 	if (read.has_error)
@@ -133,9 +134,9 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 	state->driver.asks_ahead = state->wanted == 0;
 }
 
-/* ---------- expressions over them ---------- */
+/* ---------- expressions over passing rows ---------- */
 
-/* Has the expressions over the passing rows computed. */
+/* Has the expressions computed over the rows that pass. */
 static void
 send_project(CfdScanState *state, CfdBuffer *buffer)
 {
@@ -191,13 +192,13 @@ take_projected(CfdScanState *state, CfdBuffer *buffer)
 			cfd_violation("answer about a batch has NULLs of other rows");
 		buffer->computed_nulls[i] = nulls.head.count != 0 ? nulls.rows : NULL;
 	}
-	/* An error of the quals is in a later row. */
+	/* An error in the quals belongs to a later row. */
 	if (read.has_error)
 		cfd_buffer_fail(buffer, &read.error);
 	buffer->good = read.head.good;
 }
 
-/* ---------- the driver's questions ---------- */
+/* ---------- driver callbacks ---------- */
 
 static void
 cfd_scan_take(CfdDriver *driver, CfdBuffer *buffer)
@@ -238,17 +239,17 @@ static const CfdDriverMethods cfd_scan_pairs_driver = {
 	.read = read_pairs,
 };
 
-/* ---------- beginning ---------- */
+/* ---------- executor startup ---------- */
 
 typedef struct Lift
 {
 	CfdScanState *state;
-	int			columns;		/* of the child */
+	int			columns;		/* number of columns of the child */
 } Lift;
 
 /*
- * Makes programs of the protected expressions in the target list, which are always
- * evaluated; their places are taken by Vars of the computed columns.
+ * Compiles the protected expressions of the target list that are evaluated
+ * unconditionally, and replaces them by Vars of the computed columns.
  */
 static Node *
 lift(Node *node, void *context)
@@ -264,14 +265,17 @@ lift(Node *node, void *context)
 		case T_Const:
 		case T_Param:
 			return node;
-			/* These evaluate their arguments always. */
+			/* These always evaluate their arguments. */
 		case T_TargetEntry:
 		case T_List:
 			return expression_tree_mutator(node, lift, context);
 		default:
 			break;
 	}
-	/* One message takes so many; what is more is evaluated row by row. A cell stays one. */
+	/*
+	 * The number of columns in a message is limited. Further expressions are
+	 * evaluated row by row. A cell remains a cell.
+	 */
 	program = list_length(lifted->state->computed) == CFD_COLUMNS_MAX || cfd_cell_code(exprType(node)) != 0 ? NULL
 		: cfd_compile(lifted->state->project_inputs, node);
 	if (program != NULL && program->result == CFD_RESULT_FID)
@@ -286,7 +290,7 @@ lift(Node *node, void *context)
 	return node;
 }
 
-/* The child's columns that are needed after the keeper's answer. */
+/* Marks the child's columns that are needed after the keeper's answer. */
 static bool *
 kept_columns(CfdScanState *state, List *targets, int columns)
 {
@@ -307,7 +311,7 @@ kept_columns(CfdScanState *state, List *targets, int columns)
 	return kept;
 }
 
-/* The child's row, then the computed columns. */
+/* Tuple descriptor of the child's columns followed by the computed ones. */
 static TupleDesc
 row_description(CfdScanState *state, TupleDesc child)
 {
@@ -321,7 +325,7 @@ row_description(CfdScanState *state, TupleDesc child)
 	return row;
 }
 
-/* The last attribute of the child's slot that is kept, or that quals look at. */
+/* Last attribute of the child's slot that is kept or used by quals. */
 static int
 last_needed(const CfdScanState *state, const bool *kept, int columns)
 {
@@ -391,11 +395,14 @@ cfd_scan_begin(CustomScanState *node, EState *estate, int eflags)
 		state->filter = cfd_program_of_list(lsecond(scan->custom_private), lsecond(scan->custom_exprs));
 	state->qual_inputs = state->filter != NULL ? state->filter->compiler : cfd_compiler();
 	targets = scan->scan.plan.targetlist;
-	/* Quals that are evaluated row by row come first: expressions may rely on them. */
+	/*
+	 * Quals that are evaluated row by row come first, because expressions may
+	 * rely on them.
+	 */
 	if (scan->scan.plan.qual == NIL)
 		targets = (List *) lift((Node *) targets, &lifted);
 	kept = kept_columns(state, targets, rows->natts);
-	/* Without a projection the child's row is the result: all of it. */
+	/* Without a projection the child's whole row is the result. */
 	if (node->ss.ps.ps_ProjInfo == NULL)
 		memset(kept, true, rows->natts);
 	state->row = ExecAllocTableSlot(&estate->es_tupleTable, row_description(state, rows), &TTSOpsVirtual);
@@ -410,7 +417,7 @@ cfd_scan_begin(CustomScanState *node, EState *estate, int eflags)
 
 /* ---------- execution ---------- */
 
-/* The next row that passes; NULL at the end. */
+/* Returns the next row that passes, or NULL at the end. */
 static TupleTableSlot *
 cfd_scan_next_row(CfdScanState *state)
 {

@@ -1,9 +1,9 @@
 /*
  * pairs.c
- *	  The pairs of a semi or anti join: see pairs.h.
+ *	  The pairs of a semijoin or antijoin; see pairs.h.
  *
- * Invariant: as in pairs.h. nl_NeedNewOuter is set unless a batch was cut, and by a
- * rescan, as PostgreSQL's own loop does.
+ * Invariant: as in pairs.h. As in PostgreSQL's nested loop, nl_NeedNewOuter is
+ * set unless a batch was cut, and by a rescan.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@ cfd_pairs_begin(PlanState *child)
 	return loop;
 }
 
-/* The next outer row, and the inner side's parameters of it. */
+/* Reads the next outer row and sets the parameters of the inner side. */
 static bool
 next_outer(NestLoopState *loop)
 {
@@ -47,7 +47,7 @@ next_outer(NestLoopState *loop)
 	return true;
 }
 
-/* The row, with nothing of the inner side: what the join gives of it. */
+/* Adds the row without inner columns, which is what the join returns. */
 static void
 cfd_pairs_add_row(NestLoopState *loop, CfdBuffer *buffer)
 {
@@ -58,7 +58,7 @@ cfd_pairs_add_row(NestLoopState *loop, CfdBuffer *buffer)
 	cfd_buffer_add(buffer, ExecProject(loop->js.ps.ps_ProjInfo));
 }
 
-/* Adds pairs of the row. False: there are more. */
+/* Adds pairs of the row. Returns false if there are more. */
 static bool
 add_pairs(NestLoopState *loop, CfdBuffer *buffer, ExprContext *inputs_context, int most)
 {
@@ -90,7 +90,7 @@ add_pairs(NestLoopState *loop, CfdBuffer *buffer, ExprContext *inputs_context, i
 static bool
 cfd_pairs_read_rows(NestLoopState *loop, CfdBuffer *buffer, ExprContext *context, int most)
 {
-	/* A row with few pairs fits in the rest, so that most batches are not cut. */
+	/* Leave room for a row with few pairs, so that most batches are not cut. */
 	int			full = most - most / 8;
 
 	while (buffer->rows < most && buffer->pairs < full && !cfd_buffer_is_full(buffer))

@@ -1,17 +1,20 @@
 /*
  * node.c
- *	  Executes sorts in bulk: takes all rows, has the keeper rank them by all of
- *	  their keys at once, and gives them in that order.
+ *	  Executes ConfideSort: reads all rows, has the keeper rank them by all
+ *	  of their keys at once, and returns them in that order.
  *
- * Keys go to the keeper as rows come; plain keys go as numbers. Of plain keys that are none
- * PostgreSQL's sort makes ranks first, and keys go when all rows are there. Under a LIMIT the
- * keeper is asked for the first so many of what is there, again and again, and the
- * other rows are dropped, as PostgreSQL's bounded sort does. What exceeds work_mem
- * goes to a tuplestore, and is sorted by rank with PostgreSQL's own sort. More rows
- * than the keeper ranks at once are left to that sort altogether, which compares.
+ * Keys are sent to the keeper while rows arrive; plain keys are sent as
+ * numbers. Plain keys that are not numbers are first ranked by PostgreSQL's
+ * sort, and their ranks are sent when all rows have arrived. Under a LIMIT the
+ * keeper is repeatedly asked for the first rows among those present, and the
+ * other rows are dropped, as in PostgreSQL's bounded sort. Rows that exceed
+ * work_mem go to a tuplestore and are sorted by rank with PostgreSQL's own
+ * sort. If there are more rows than the keeper ranks at once, everything is
+ * left to that sort, which compares.
  *
- * Invariants: the order is that of the Sort this node stands for, but for equal
- * rows; the keeper is told of no row that PostgreSQL would not have sorted.
+ * Invariants: the order is that of the Sort that the node replaces, except
+ * among equal rows; the keeper learns of no row that PostgreSQL would not have
+ * sorted.
  */
 #include "postgres.h"
 
@@ -28,7 +31,7 @@
 
 static const CustomExecMethods exec_methods;
 
-/* ---------- start ---------- */
+/* ---------- executor startup ---------- */
 
 static Node *
 cfd_sort_create_state(CustomScan *node)
@@ -40,7 +43,7 @@ cfd_sort_create_state(CustomScan *node)
 	return (Node *) state;
 }
 
-/* Code of the type in the cells of a column; 0 if they are none. */
+/* Type code of the cells in a column; 0 if it has no cells. */
 static uint8
 cell_of_key(const CfdSortState *state, AttrNumber column)
 {
@@ -71,11 +74,11 @@ cfd_sort_read_keys(CfdSortState *state, const List *description)
 		key->descending = list_nth_int(parts[CFD_SORT_DESCENDING], i);
 		key->nulls_first = list_nth_int(parts[CFD_SORT_NULLS_FIRST], i);
 		key->cell = cell_of_key(state, key->column);
-		/* A number is two columns: whether it is NULL, and its value. */
+		/* A number takes two columns: whether it is NULL, and its value. */
 		if (key->number)
 			words++->descending = key->nulls_first;
 		words->type = (uint8) list_nth_int(parts[CFD_SORT_TYPE], i);
-		/* Ranks of plain keys are in the order already. */
+		/* Ranks of plain keys already follow the order. */
 		words->descending = key->descending && (words->type != 0 || key->number);
 		state->waits |= words->type == 0 && !key->number;
 		words++->nulls_first = key->nulls_first;
@@ -103,7 +106,7 @@ cfd_sort_begin(CustomScanState *node, EState *estate, int flags)
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags & ~again);
 	state->kept = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 	state->spilled = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
-	/* Either of the two slots may be the result. */
+	/* The result may be in either of the two slots. */
 	node->ss.ps.resultops = &TTSOpsMinimalTuple;
 	node->ss.ps.resultopsset = true;
 	node->ss.ps.resultopsfixed = false;
@@ -113,14 +116,14 @@ cfd_sort_begin(CustomScanState *node, EState *estate, int flags)
 	state->driver.methods = &cfd_sort_driver;
 	state->driver.node = &node->ss.ps;
 	state->driver.child = outerPlanState(state);
-	/* No row is given out before all are seen. */
+	/* No row is returned before all have been seen. */
 	state->driver.first_rows = SEND_ROWS;
 	cfd_driver_begin(&state->driver);
 }
 
-/* ---------- the node ---------- */
+/* ---------- execution ---------- */
 
-/* Rows that are wanted at most; 0 for all. */
+/* Maximum number of rows wanted; 0 for all. */
 static int64
 find_bound(CfdSortState *state)
 {
@@ -196,7 +199,7 @@ sort_rows(CfdSortState *state)
 	state->done = true;
 }
 
-/* As PostgreSQL's sort moves: `at` rows have been given. */
+/* Moves like PostgreSQL's sort; `at` is the number of rows returned. */
 static bool
 move(CfdSortState *state, bool forward)
 {
@@ -213,7 +216,7 @@ move(CfdSortState *state, bool forward)
 	return state->at > 0;
 }
 
-/* Whether two values are equal, from either side; 0 is no value. */
+/* Stores whether two values are equal, in both directions; 0 is no value. */
 static void
 tell_equality(CfdScope *known, const CfdSortState *state, CfdFid value, CfdFid other, bool same)
 {
@@ -226,8 +229,9 @@ tell_equality(CfdScope *known, const CfdSortState *state, CfdFid value, CfdFid o
 }
 
 /*
- * Nodes above (Unique, groups of sorted rows) ask whether the row equals the one before, or the
- * first of those that equal that: the ranks have told.
+ * Nodes above (Unique, sorted grouping) compare the row with the preceding
+ * one, or with the first of those that equal the preceding one. The ranks give
+ * the answer.
  */
 static void
 tell_neighbour(CfdSortState *state, int64 place)
@@ -237,10 +241,13 @@ tell_neighbour(CfdSortState *state, int64 place)
 	Datum		value = slot_getattr(state->kept, state->keys[0].column, &null);
 	bool		same = state->same[place];
 
-	/* The sort has moved, or begins. */
+	/* The sort was repositioned, or starts. */
 	if (state->told + 1 != place)
 		state->last = 0, state->last_same = false;
-	/* The first that equal the row before: that itself, unless it equalled others. */
+	/*
+	 * The first row of the preceding group: the preceding row, unless it
+	 * equalled earlier ones.
+	 */
 	if (!state->last_same)
 		state->first = state->last;
 	cfd_known_begin(known);

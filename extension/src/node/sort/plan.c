@@ -1,17 +1,18 @@
 /*
  * plan.c
- *	  Puts sorts in bulk into plans: a Sort by protected columns becomes a
- *	  CustomScan that has the keeper rank all rows by all of their keys.
+ *	  Inserts ConfideSort into finished plans: a Sort by protected columns
+ *	  becomes a CustomScan that has the keeper rank all rows by all of
+ *	  their keys.
  *
- * Works on the finished plan: whatever wanted sorted rows (ORDER BY, merge joins,
- * grouping, windows, DISTINCT) gets them from the same place. A Sort with a key
- * that is neither protected nor a plain number or date stays as it is where few rows are wanted,
- * since such a key is ranked first, of all rows (order/plain_sort.h). Sorted
- * streams of parallel workers that the leader would merge row by row are gathered
- * first and sorted then.
+ * Because this is done on the finished plan, it serves every consumer of
+ * sorted rows (ORDER BY, merge joins, grouping, windows, DISTINCT). A Sort
+ * with a key that is neither protected nor a plain number or date is left
+ * alone if few rows are wanted, since such a key would first be ranked over
+ * all rows (order/plain_sort.h). Sorted streams of parallel workers, which the
+ * leader would merge row by row, are gathered first and then sorted.
  *
- * Invariant: the node stands exactly where the Sort stood, with its output, order,
- * parameters and row identity.
+ * Invariant: the node takes the exact place of the Sort, with its output,
+ * order, parameters and row identity.
  */
 #include "postgres.h"
 
@@ -26,7 +27,10 @@
 #include "value/types.h"
 #include "utils/lsyscache.h"
 
-/* The sort's columns as custom_private; NIL if it is not one for us. */
+/*
+ * Describes the sort columns in the form of custom_private. Returns NIL if the
+ * Sort is to be left alone.
+ */
 static List *
 cfd_sort_plan_describe(int count, const AttrNumber *columns, const Oid *operators, const Oid *collations,
 					   const bool *nulls_first, bool limited)
@@ -69,7 +73,7 @@ cfd_sort_plan_describe(int count, const AttrNumber *columns, const Oid *operator
 	return all;
 }
 
-/* The rows as they are: of the node's own scan tuple. */
+/* Target list that passes on the columns of the node's own scan tuple. */
 static List *
 cfd_sort_plan_pass_on(const List *targetlist)
 {
@@ -88,7 +92,7 @@ cfd_sort_plan_pass_on(const List *targetlist)
 	return result;
 }
 
-/* A node in the place of a plan, above another one. */
+/* Makes a node in the place of a plan, above another one. */
 static Plan *
 make_node(const Plan *place, Plan *below, List *description)
 {
@@ -116,7 +120,7 @@ replace_sort(Sort *sort, bool limited)
 	return description != NIL ? make_node(&sort->plan, outerPlan(sort), description) : &sort->plan;
 }
 
-/* Whether a plan gives the columns of the one below as they are. */
+/* Whether a plan returns the columns of the one below unchanged. */
 static bool
 gives_all(const Plan *plan, const Plan *below)
 {
@@ -133,7 +137,7 @@ gives_all(const Plan *plan, const Plan *below)
 	return list_length(plan->targetlist) == list_length(below->targetlist);
 }
 
-/* What a plan makes of the columns of the one below, in a node of its own. */
+/* Makes a Result node that evaluates a plan's target list over the plan below. */
 static Plan *
 cfd_sort_plan_project(const Plan *plan, Plan *below)
 {
@@ -147,8 +151,9 @@ cfd_sort_plan_project(const Plan *plan, Plan *below)
 }
 
 /*
- * Merging workers' rows compares them one by one: gather, then sort. The keys are columns of
- * what is sorted, some of which may be there for that only.
+ * Gather Merge compares workers' rows one by one, so gather and then sort. The
+ * keys are columns of the sorted rows, some of which may serve only that
+ * purpose.
  */
 static Plan *
 replace_merge(GatherMerge *merge, bool limited)
@@ -166,7 +171,10 @@ replace_merge(GatherMerge *merge, bool limited)
 										 merge->nullsFirst, limited);
 	if (description == NIL)
 		return &merge->plan;
-	/* Which columns are there for sorting only the merge says, if it gives them at all. */
+	/*
+	 * The resjunk columns are known only to the Gather Merge, if it returns
+	 * them at all.
+	 */
 	all = gives_all(&merge->plan, &sort->plan);
 	if (!all)
 		place.targetlist = sort->plan.targetlist;
@@ -178,7 +186,7 @@ replace_merge(GatherMerge *merge, bool limited)
 	gather->num_workers = merge->num_workers;
 	gather->rescan_param = merge->rescan_param;
 	gather->initParam = merge->initParam;
-	/* The Sort's output is its input's, column by column. */
+	/* A Sort's output equals its input, column by column. */
 	node = make_node(&place, &gather->plan, description);
 	node->plan_node_id = sort->plan.plan_node_id;
 	return all ? node : cfd_sort_plan_project(&merge->plan, node);
@@ -190,7 +198,7 @@ cfd_sort_plan_is_bound(const Node *node)
 	return node == NULL || IsA(node, Const) || IsA(node, Param);
 }
 
-/* What a LIMIT needs of the sort below it: the node evaluates count and offset. */
+/* Passes the count and offset of a LIMIT to the sort below it, which evaluates them. */
 static void
 tell_limit(const Limit *limit, Plan *below)
 {
@@ -218,7 +226,7 @@ replace_list(List *plans, bool limited)
 		lfirst(cell) = cfd_sort_plan_replace(lfirst(cell), limited);
 }
 
-/* Whether a plan reads all rows of the one below before it gives any. */
+/* Whether a plan reads all rows of its child before it returns any. */
 static bool
 reads_all(const Plan *plan)
 {
@@ -227,8 +235,9 @@ reads_all(const Plan *plan)
 }
 
 /*
- * `limited`: below a LIMIT, or of a cursor, which may read few rows. PostgreSQL's sort may then
- * need fewer comparisons, one by one, than all rows have keys to be ranked.
+ * `limited`: below a LIMIT, or in a cursor, so that few rows may be read.
+ * PostgreSQL's sort may then need fewer comparisons, one by one, than there
+ * are keys to be ranked.
  */
 static Plan *
 cfd_sort_plan_replace(Plan *plan, bool limited)

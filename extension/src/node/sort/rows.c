@@ -1,13 +1,13 @@
 /*
  * rows.c
- *	  Rows on their way into a sort: their keys to the keeper, they themselves into memory
- *	  or a store.
+ *	  Reads the rows of a sort: sends their keys to the keeper, and keeps
+ *	  the rows in memory or in a tuplestore.
  *
- * Rows come by the batch (batch/driver.h), and each batch's keys are sent, one-way. Those of plain keys
- * that are no numbers are known when all rows are there: then these are gone through again.
- *
- * Under a LIMIT the keeper is asked for the first so many of what is there, again and again, and
- * the other rows are dropped, as PostgreSQL's bounded sort does.
+ * The batch driver (batch/driver.h) reads the rows, and the keys of each batch
+ * are sent one-way. Ranks of plain keys that are not numbers are known only
+ * when all rows have arrived; the rows are then read a second time. Under a
+ * LIMIT the keeper is repeatedly asked for the first rows among those present,
+ * and the other rows are dropped, as in PostgreSQL's bounded sort.
  *
  * Invariants: as in state.h.
  */
@@ -42,7 +42,7 @@ open_key(const Key *key, Datum value)
 	return fid;
 }
 
-/* Takes the keys of a row. */
+/* Stores the keys of a row for sending. */
 static void
 take_keys(CfdSortState *state, TupleTableSlot *slot)
 {
@@ -77,7 +77,7 @@ take_keys(CfdSortState *state, TupleTableSlot *slot)
 	state->word_rows++;
 }
 
-/* ---------- plain keys that are no numbers ---------- */
+/* ---------- plain keys that are not numbers ---------- */
 
 void
 cfd_sort_begin_plain_sorts(CfdSortState *state)
@@ -170,7 +170,7 @@ cfd_sort_ask(CfdSortState *state, uint32 limit)
 	return cfd_set_rank(&state->set, 0, limit, true);
 }
 
-/* Places of the rows in memory, from their ranks. */
+/* Computes the positions of the rows in memory from their ranks. */
 static void
 place_rows(CfdSortState *state, const uint32 *ranks)
 {
@@ -204,8 +204,8 @@ place_rows(CfdSortState *state, const uint32 *ranks)
 }
 
 /*
- * Of the rows in memory only the first `bound` stay. Gives their ranks, which the
- * caller frees.
+ * Drops all rows in memory but the first `bound`. Returns the ranks of the
+ * remaining ones, which the caller frees.
  */
 static uint32 *
 drop_rows(CfdSortState *state)
@@ -229,7 +229,7 @@ drop_rows(CfdSortState *state)
 	return ranks;
 }
 
-/* The order will be found by comparisons, as without this node. */
+/* From here on, the order is determined by comparisons, as without this node. */
 static void
 give_up_ranks(CfdSortState *state)
 {
@@ -243,7 +243,7 @@ give_up_ranks(CfdSortState *state)
 
 /* ---------- a batch ---------- */
 
-/* The next row that is there already; NULL: that was all. */
+/* The next stored row; NULL at the end. */
 static TupleTableSlot *
 next_there(CfdSortState *state)
 {
@@ -263,21 +263,24 @@ cfd_sort_next_input(CfdDriver *driver)
 
 	if (state->again)
 		return next_there(state);
-	/* Nodes below keep what they allocate at their first call: not with our rows. */
+	/*
+	 * Child nodes may allocate memory at their first call that must not be
+	 * freed with our rows.
+	 */
 	own = MemoryContextSwitchTo(driver->node->state->es_query_cxt);
 	slot = ExecProcNode(driver->child);
 	MemoryContextSwitchTo(own);
 	return slot;
 }
 
-/* Under a limit: makes room by having rows dropped, then keeps the row. */
+/* With a limit: drops rows if there is no room, then keeps the row. */
 static void
 add_bounded(CfdSortState *state, TupleTableSlot *slot)
 {
 	if (state->count == (uint32) state->bound + BOUND_ROWS)
 	{
 		pfree(drop_rows(state));
-		/* Their keys are sent again with the next rows. */
+		/* Send the keys of the remaining rows again, together with the next rows. */
 		for (uint32 i = 0; i < state->count; i++)
 		{
 			ExecStoreMinimalTuple(state->rows[i], state->kept, false);
@@ -289,7 +292,7 @@ add_bounded(CfdSortState *state, TupleTableSlot *slot)
 	keep_row(state, slot);
 }
 
-/* Takes the keys of a row, or what must be known before. */
+/* Sends the keys of a row, or collects what must be known before. */
 static void
 take_row(CfdSortState *state, TupleTableSlot *slot)
 {
@@ -305,7 +308,7 @@ take_row(CfdSortState *state, TupleTableSlot *slot)
 		take_keys(state, slot);
 }
 
-/* Keeps a row in memory, or in the store where that is full. */
+/* Keeps a row in memory, or in the tuplestore if memory is full. */
 static void
 add_unbounded(CfdSortState *state, TupleTableSlot *slot)
 {
@@ -359,7 +362,7 @@ const CfdDriverMethods cfd_sort_driver = {
 
 /* ---------- all rows ---------- */
 
-/* Ranks of plain keys are known when all rows are there: then these are gone through again. */
+/* The ranks of plain keys are known now, so read all rows a second time. */
 static void
 take_waiting_keys(CfdSortState *state)
 {
