@@ -1,5 +1,5 @@
-//! Arrays of protected values: every element is an envelope. Structure (bounds,
-//! dimensions, NULLs) stays as it is.
+//! Arrays of protected values: every element is an envelope. The structure (bounds, dimensions,
+//! NULLs) is not changed.
 use crate::{Failure, Shown};
 
 /// Maps the elements of an array in its text format (`{1,NULL,"a b"}`).
@@ -42,7 +42,7 @@ pub(crate) fn map_text(
     Ok(())
 }
 
-/// Reads one element; gives the offset after it and whether it was quoted.
+/// Reads one element; returns the offset after it and whether it was quoted.
 fn read_element(text: &[u8], start: usize, out: &mut Vec<u8>) -> Option<(usize, bool)> {
     let mut at = start;
     if text.get(at) == Some(&b'"') {
@@ -110,8 +110,8 @@ fn write_element(element: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Maps the elements of an array in its binary format; `element_oid` is the
-/// element type of the result.
+/// Maps the elements of an array in its binary format; `element_oid` is the element type of the
+/// result.
 pub(crate) fn map_binary(
     bytes: &[u8],
     element_oid: u32,
@@ -156,7 +156,7 @@ pub(crate) fn map_binary(
     Ok(())
 }
 
-/// Appends what `fill` appends, with its length before it.
+/// Appends what `fill` appends, preceded by its length.
 pub(crate) fn with_length(
     out: &mut Vec<u8>,
     fill: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,

@@ -1,39 +1,39 @@
-//! Which value an error of input is about. The keeper says what is wrong, not with what;
-//! the client knows the values that it has sealed, reads them again, and finds the one
-//! that fails in the same way. What it finds is for the application only.
+//! Finds the value that an input error is about. The keeper reports what is wrong but not the
+//! value; the client knows the values that it has sealed, parses them again, and finds the one that
+//! fails in the same way. The result is for the application only.
 //!
-//! Invariant: a value is blamed only if PostgreSQL would refuse it with the same error.
+//! Invariant: a value is blamed only if PostgreSQL would reject it with the same error.
 use contract::{Code, TypeCode};
 use rewrite::{Edit, Form, Piece, Secret};
 use values::{Env, Error};
 
-/// What the server said.
+/// What the server reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     /// SQLSTATE.
     pub sqlstate: &'a str,
-    /// What else tells errors apart.
+    /// The code that distinguishes errors with the same SQLSTATE.
     pub code: Code,
-    /// The type that it is about.
+    /// The type that the error is about.
     pub t: Option<TypeCode>,
 }
 
 impl Told<'_> {
-    /// PostgreSQL's message for this text of this type, if its input function refuses it as
-    /// the server said.
+    /// Returns PostgreSQL's message for this text of this type if its input function rejects the
+    /// text as the server reported.
     pub fn of(&self, code: TypeCode, typmod: i32, text: &[u8], env: &Env) -> Option<String> {
         let error = values::parse_text(code, typmod, text, env).err()?;
         self.is(&error).then(|| with_value(&error, text))
     }
 
-    /// Whether it is this error.
+    /// Whether `error` is the reported error.
     pub(crate) fn is(&self, error: &Error) -> bool {
         error.sqlstate_str() == self.sqlstate && (error.code, error.t) == (self.code, self.t)
     }
 
-    /// The literal that it is about: its byte offset, and PostgreSQL's message. `in_order`:
-    /// PostgreSQL reads the statement's literals from left to right. Otherwise, of several
-    /// that fail alike none is named.
+    /// Returns the byte offset of the literal that the error is about, and PostgreSQL's message.
+    /// `in_order` says that PostgreSQL reads the literals of the statement from left to right.
+    /// Otherwise no literal is named if several fail in the same way.
     pub fn of_literals<'e>(
         &self,
         edits: impl IntoIterator<Item = &'e Edit>,
@@ -54,14 +54,14 @@ impl Told<'_> {
     fn of_literal(&self, secret: &Secret, env: &Env) -> Option<String> {
         match &secret.form {
             Form::Text(text, said) => self.of((*said).or(secret.meets)?, -1, text, env),
-            // The client has read the others itself.
+            // The client has already parsed the others.
             Form::Typed(code, -1, text) => self.of(*code, -1, text, env),
             Form::Typed(..) | Form::Soft(..) => None,
         }
     }
 }
 
-/// PostgreSQL's message: ours with the value in its place, if it has one there.
+/// PostgreSQL's message: ours with the value inserted, if the message contains one.
 pub(crate) fn with_value(error: &Error, text: &[u8]) -> String {
     let message = &*error.message;
     let Ok(text) = std::str::from_utf8(text) else {
@@ -81,14 +81,14 @@ pub(crate) fn with_value(error: &Error, text: &[u8]) -> String {
     }
 }
 
-/// What of a text `strtod` takes for a number.
+/// The part of a text that `strtod` accepts as a number.
 fn number(text: &str) -> &str {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     text.split(|c| !part(c)).next().unwrap_or_default()
 }
 
-/// The first character of a bytea in hexadecimal that is no digit; white space may stand
+/// The first character of a bytea in hexadecimal that is not a digit; white space is allowed
 /// between bytes.
 fn wrong_digit(text: &str) -> Option<char> {
     let mut half = false;
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(with_value(&error, b"\xff"), error.message);
     }
 
-    /// Who does not fail, or otherwise, is not blamed.
+    /// A value that does not fail, or fails with another error, is not blamed.
     #[test]
     fn the_same_error_only() {
         let env = Env::default();

@@ -1,16 +1,16 @@
-//! Grants on their way to the keeper: each is carried by the first statements that need it,
-//! as comments behind their text, until one of them has succeeded.
+//! Sending grants to the keeper: each grant is appended as a comment to the text of the first
+//! statements that need it, until one of them has succeeded.
 //!
-//! Invariant: a grant counts as known only if the server has analysed a text with it under
-//! the session's present keys.
+//! Invariant: a grant counts as known only if the server has analysed a text containing it under
+//! the session's current keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Grants that are remembered; then all are carried anew.
+/// Number of grants that are remembered; beyond it all are sent again.
 const KNOWN_MAX: usize = 4096;
 
-/// What a comment that carries a grant begins with.
+/// Start of a comment that carries a grant.
 const BEGIN: &str = "\n/*confide:";
 const END: &str = "*/";
 
@@ -23,25 +23,25 @@ pub(crate) fn comment(envelope: &str) -> String {
 #[derive(Default)]
 pub(crate) struct Carried {
     known: HashSet<Arc<[u8]>>,
-    /// On their way.
+    /// Grants sent but not yet confirmed.
     sent: Vec<Arc<[u8]>>,
-    /// Something has failed since nothing was on its way.
+    /// An error has occurred since the last time no grant was unconfirmed.
     failed: bool,
 }
 
 impl Carried {
-    /// Whether the keeper has a grant already.
+    /// Whether the keeper already has a grant.
     pub fn knows(&self, grant: &Arc<[u8]>) -> bool {
         self.known.contains(grant)
     }
 
-    /// The comment for a grant in an envelope.
+    /// Returns the comment for a grant in an envelope.
     pub fn carry(&mut self, grant: &Arc<[u8]>, envelope: &str) -> String {
         self.sent.push(Arc::clone(grant));
         comment(envelope)
     }
 
-    /// The server has told an error: it may not have come to some of the texts.
+    /// The server has reported an error: it may not have processed some of the texts.
     pub fn fail(&mut self) {
         self.failed = true;
     }
@@ -62,8 +62,8 @@ impl Carried {
 mod tests {
     use super::*;
 
-    /// A grant is carried until a text with it has succeeded; with the bug a statement that
-    /// failed before it was analysed leaves all later ones without their grant.
+    /// A grant is sent until a text containing it has succeeded. The bug this guards against: if a
+    /// statement fails before it is analysed, all later statements lack its grant.
     #[test]
     fn until_it_arrives() {
         let mut carried = Carried::default();

@@ -1,11 +1,11 @@
-//! Keys of columns, and the delivery envelopes that are under them.
+//! Keys of columns, and the delivery envelopes sealed with them.
 //!
 //! The keeper sends the key of a column to a session whose client may see the column, in the
-//! envelope of one of its values. From then on the database may give out envelopes of values of that column
-//! that it has kept, which the keeper sealed for any session.
+//! envelope of one of the column's values. From then on the database may return stored envelopes of
+//! that column, which the keeper sealed for all sessions.
 //!
-//! Invariants: a key is taken only from an envelope of this session; a delivery envelope opens
-//! only under a key that came so.
+//! Invariants: a key is accepted only from an envelope of this session; a delivery envelope is
+//! opened only with a key received in this way.
 
 use contract::envelope::{EPOCH_BYTES, KEYED_BYTES, Origin};
 use envelope::{ColumnKey, Envelope, Error, Opener};
@@ -15,8 +15,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Failure;
 
-/// Keys that are kept; then all are forgotten, and what is under them fails. A session gets one
-/// for each column that it reads, and others when policies change.
+/// Maximum number of keys; beyond it all are dropped, and envelopes sealed with them fail. A
+/// session gets one key for each column that it reads, and new ones when policies change.
 const KEYS_MAX: usize = 1 << 16;
 
 type Number = [u8; EPOCH_BYTES];
@@ -26,7 +26,7 @@ type Number = [u8; EPOCH_BYTES];
 pub(crate) struct Delivered(Mutex<HashMap<Number, Arc<Opener>>>);
 
 impl Delivered {
-    /// Opens an envelope of a result, the session's own or one for delivery.
+    /// Opens an envelope of a result: the session's own, or a delivery envelope.
     pub fn open<'a>(
         &self,
         own: &Opener,
@@ -48,7 +48,7 @@ impl Delivered {
         Ok(envelope)
     }
 
-    /// Takes a key from before a value.
+    /// Stores the key that precedes a value.
     fn take(&self, plain: &mut Vec<u8>) -> Result<(), Failure> {
         let bytes: &[u8; KEYED_BYTES] = plain.first_chunk().ok_or(Error::Truncated)?;
         let key = ColumnKey::read(bytes).ok_or(Error::Truncated)?;

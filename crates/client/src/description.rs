@@ -1,10 +1,10 @@
-//! RowDescription and ParameterDescription: reads which columns and parameters
-//! are protected and tells the client the plain types.
+//! RowDescription and ParameterDescription: determines which columns and parameters are protected
+//! and tells the client the plain types.
 use crate::types::TEXT_OID;
 use crate::{Failure, Protected, TypeMap};
 
-/// Columns of texts in which the server quotes constants, which are envelopes: EXPLAIN's, and
-/// definitions as pg_dump and psql ask for them.
+/// Columns of texts in which the server quotes constants, which are envelopes: EXPLAIN output, and
+/// definitions as queried by pg_dump and psql.
 const QUOTING: [&[u8]; 14] = [
     b"QUERY PLAN",
     b"adsrc",
@@ -22,23 +22,24 @@ const QUOTING: [&[u8]; 14] = [
     b"viewdef",
 ];
 
-/// Whether a column is of such texts: computed, and of such a name.
+/// Whether a column contains such texts: it is computed and has one of these names.
 fn quotes(name: &[u8], table: u32, oid: u32) -> bool {
     let name = name.strip_suffix(&[0]).unwrap_or(name);
     oid == TEXT_OID && table == 0 && (QUOTING.contains(&name) || name.starts_with(b"pg_get_"))
 }
 
-/// What a column of a result is.
+/// A column of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// The protected type, if it is one.
+    /// The protected type, if it has one.
     pub protected: Option<Protected>,
     /// Format code of its fields (0: text).
     pub format: i16,
 }
 
-/// Whether a modifier is the number of a column of cells ([`contract::cell`]), and says nothing
-/// of the plain type. Of the others only an interval's that has all fields has the bit.
+/// Whether a modifier is the number of a column of cells ([`contract::cell`]), which contains no
+/// information about the plain type. Among other modifiers only that of an interval with all fields
+/// has this bit set.
 fn is_number(modifier: i32) -> bool {
     const ALL_FIELDS: i32 = 0x7fff;
     modifier >= contract::cell::NUMBERED as i32 && modifier >> 16 != ALL_FIELDS
@@ -52,8 +53,8 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
     let mut columns = Vec::with_capacity(count);
     for _ in 0..count {
         let end = rest.iter().position(|b| *b == 0).ok_or_else(bad)?;
-        // After the name: table OID 4, attribute 2, type OID 4, length 2,
-        // modifier 4, format 2.
+        // After the name: table OID (4 bytes), attribute (2), type OID (4), length (2), modifier
+        // (4), format (2).
         let (name, tail) = rest.split_at_mut_checked(end + 1).ok_or_else(bad)?;
         let (fixed, tail) = tail.split_first_chunk_mut::<18>().ok_or_else(bad)?;
         rest = tail;
@@ -100,8 +101,7 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
     Ok(columns)
 }
 
-/// Rewrites the body of a ParameterDescription in place; gives the server's
-/// OIDs.
+/// Rewrites the body of a ParameterDescription in place; returns the server's OIDs.
 pub fn parameters(body: &mut [u8], types: &TypeMap) -> Result<Vec<u32>, Failure> {
     let bad = || Failure::protocol("ParameterDescription");
     let (count, rest) = body.split_first_chunk_mut::<2>().ok_or_else(bad)?;

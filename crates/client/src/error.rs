@@ -1,23 +1,23 @@
-//! What the client's side refuses or cannot do, in the fields of an ErrorResponse.
+//! Errors and refusals of the client side, with the fields of an ErrorResponse.
 
-/// An error to show to the application; its texts may hold a value of the application's own,
-/// as PostgreSQL's do.
+/// An error to show to the application; like PostgreSQL's errors, its texts may contain a value of
+/// the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Five characters.
     pub sqlstate: String,
     /// Primary message.
     pub message: String,
-    /// Detail, if there is one.
+    /// Detail, if any.
     pub detail: Option<String>,
-    /// Hint, if there is one.
+    /// Hint, if any.
     pub hint: Option<String>,
     /// 1-based position in the statement, in characters.
     pub position: Option<usize>,
 }
 
 impl Failure {
-    /// An error with SQLSTATE and message.
+    /// An error with a SQLSTATE and a message.
     pub fn new(sqlstate: &str, message: impl Into<String>) -> Failure {
         Failure {
             sqlstate: sqlstate.to_owned(),
@@ -28,19 +28,19 @@ impl Failure {
         }
     }
 
-    /// With a detail.
+    /// Adds a detail.
     pub fn detail(mut self, detail: impl Into<String>) -> Failure {
         self.detail = Some(detail.into());
         self
     }
 
-    /// With a hint.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self
     }
 
-    /// A refusal of the analysis, for this text.
+    /// Converts a refusal of the analysis of this text.
     pub fn from_refusal(refusal: &rewrite::Refusal, sql: &str) -> Failure {
         Failure {
             sqlstate: refusal.sqlstate.to_owned(),
@@ -59,7 +59,7 @@ impl Failure {
             .hint("The keeper may be starting. Try again.")
     }
 
-    /// Data of the protocol that is not as it should be.
+    /// A protocol message that is malformed.
     pub fn protocol(what: &str) -> Failure {
         Failure::new("08P01", format!("confide: malformed message: {what}"))
     }

@@ -1,16 +1,16 @@
 //! The client's handshake with the keeper through SQL.
 //!
-//! The caller runs [`Handshake::first_sql`], hands the one text field of its
-//! result to [`Handshake::offer`], decides whether it accepts the keeper's key,
-//! runs [`Offer::sql`], and takes the keys from the offer. The texts depend on no
-//! setting (`bytea_output`, `standard_conforming_strings`, `search_path`).
+//! The caller executes [`Handshake::first_sql`], passes the single text field of its result to
+//! [`Handshake::offer`], decides whether to accept the keeper's key, executes [`Offer::sql`], and
+//! takes the keys from the offer. The texts do not depend on any setting (`bytea_output`,
+//! `standard_conforming_strings`, `search_path`).
 use envelope::handshake::{Initiator, Keeper, Use};
 use envelope::{Opener, Sealer, SecretKey};
 use std::time::Instant;
 
 use crate::Failure;
 
-/// A handshake that waits for the keeper's message.
+/// A handshake waiting for the keeper's message.
 #[derive(Debug)]
 pub struct Handshake {
     initiator: Initiator,
@@ -18,23 +18,24 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Begins.
+    /// Starts a handshake.
     pub fn new(secret: &SecretKey) -> Result<Handshake, Failure> {
         Handshake::begin(secret, false)
     }
 
-    /// Begins; asks for the keeper's evidence or not (crate `attest` checks it).
+    /// Starts a handshake; `asks` says whether to request the keeper's evidence (which crate
+    /// `attest` checks).
     pub fn begin(secret: &SecretKey, asks: bool) -> Result<Handshake, Failure> {
         let (initiator, message) = Initiator::begin(secret, Use::Session, asks)?;
         Ok(Handshake { initiator, message })
     }
 
-    /// The SQL that carries message 1.
+    /// The SQL that contains message 1.
     pub fn first_sql(&self) -> String {
         sql(1, &self.message)
     }
 
-    /// Takes the keeper's message 2: the one field of the first SQL's result.
+    /// Processes the keeper's message 2: the single field of the first SQL's result.
     pub fn offer(mut self, field: &str) -> Result<Offer, Failure> {
         let message = from_hex(field).ok_or_else(|| Failure::protocol("handshake"))?;
         let since = Instant::now();
@@ -60,21 +61,21 @@ impl Handshake {
     }
 }
 
-/// A keeper that has shown its key. Whoever does not trust it drops the offer:
-/// the client's identity has not left yet.
+/// A keeper that has shown its key. If the caller does not trust it, it drops the offer: the
+/// client's identity has not been sent yet.
 #[derive(Debug)]
 pub struct Offer {
     /// The keeper's key and evidence.
     pub keeper: Keeper,
     message: Vec<u8>,
-    /// When the keeper's message had come.
+    /// The time when the keeper's message was received.
     pub(crate) since: Instant,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
 }
 
 impl Offer {
-    /// The SQL that carries message 3. When it has succeeded, hand the offer to
+    /// The SQL that contains message 3. After it has succeeded, pass the offer to
     /// [`crate::Session::begin`].
     pub fn sql(&self) -> String {
         sql(3, &self.message)

@@ -5,25 +5,26 @@ use std::time::{Duration, Instant};
 /// The session's lease, as the client knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
-    /// When the keeper's part of the handshake had come: the keeper's own beginning is earlier.
+    /// The time when the keeper's part of the handshake was received; the keeper's own start time
+    /// is earlier.
     since: Instant,
     length: Duration,
     renewed: Instant,
 }
 
-/// Whether it is time to renew.
+/// Whether the lease must be renewed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
-    /// It is not.
+    /// Not yet.
     No,
-    /// When there is an occasion.
+    /// At the next opportunity.
     Soon,
     /// Before anything else.
     Now,
 }
 
 impl Term {
-    /// A lease of so many seconds; none if it is for good.
+    /// A lease of this many seconds; `None` if it does not expire.
     pub fn of(seconds: u16, since: Instant) -> Option<Term> {
         (seconds > 0).then(|| Term {
             since,
@@ -41,7 +42,7 @@ impl Term {
         }
     }
 
-    /// Notes that it is renewed now; how long after the beginning that is.
+    /// Records that the lease is renewed now; returns the time since the beginning.
     pub fn renew(&mut self, now: Instant) -> Duration {
         self.renewed = now;
         now.saturating_duration_since(self.since)
@@ -52,7 +53,8 @@ impl Term {
 mod tests {
     use super::*;
 
-    /// A third of the lease goes by before it is renewed, and two thirds before that is urgent.
+    /// A lease is renewed after a third of its duration has passed; after two thirds the renewal is
+    /// urgent.
     #[test]
     fn when() {
         let since = Instant::now();

@@ -1,18 +1,18 @@
-//! The client side of Confide as a library without I/O: whoever speaks the
-//! PostgreSQL protocol (our proxy, or a Rust program's own driver) hands over
-//! SQL results and message bodies and gets back what to send on.
+//! The client side of Confide as a library without I/O. The caller (our proxy, or the driver of a
+//! Rust program) speaks the PostgreSQL protocol, passes SQL results and message bodies to this
+//! crate, and receives what to send.
 //!
-//! - [`Handshake`]: the session with the keeper, through SQL.
+//! - [`Handshake`]: establishes the session with the keeper through SQL.
 //! - [`Session`]: seals literals and parameters, opens results.
-//! - [`TypeMap`]: OIDs of protected types and what the client is told instead.
+//! - [`TypeMap`]: OIDs of protected types and the plain types shown to the client.
 //! - [`description`]: rewrites RowDescription and ParameterDescription.
 //! - [`copy`]: rewrites COPY data in both directions, as a stream.
-//! - [`soft`]: values of the family `soft_`, which need no keeper.
-//! - [`blame`]: which value an error of input is about.
+//! - [`soft`]: values of the family `soft_`, which do not require a keeper.
+//! - [`blame`]: finds the value that an input error is about.
 //!
-//! Invariant: a value leaves this crate towards the server in an envelope only. What is
-//! for the application may have its values in it ([`blame`], [`Session::open_quoted`], the
-//! message of a literal that [`Session::seal_literal`] refuses): nothing of that is to be logged.
+//! Invariant: a value leaves this crate towards the server only in an envelope. Data for the
+//! application may contain its values ([`blame`], [`Session::open_quoted`], the message of a
+//! literal that [`Session::seal_literal`] refuses) and must not be logged.
 #![forbid(unsafe_code)]
 
 mod array;

@@ -25,11 +25,11 @@ const FOLLOWED: [&str; 5] = [
     "bytea_output",
 ];
 
-/// Format code of text in the protocol.
+/// The protocol's format code for text.
 pub const TEXT: i16 = 0;
 
-/// Envelopes of the literals of one statement: the same value of the same type
-/// is the same envelope, so that PostgreSQL sees equal constants.
+/// Envelopes of the literals of one statement: equal values of the same type share one envelope, so
+/// that PostgreSQL sees equal constants.
 #[derive(Default)]
 pub struct LiteralCache {
     made: HashMap<(u8, i32, Vec<u8>), String>,
@@ -39,20 +39,21 @@ pub struct LiteralCache {
 /// A literal of the family `soft_`: column, whether it is stored, type, text.
 type Encoded = (contract::soft::Column, bool, Option<TypeCode>, Vec<u8>);
 
-/// A client's session with the keeper, or the wait for one.
+/// A client's session with the keeper, possibly not yet established.
 #[derive(Default)]
 pub struct Session {
     /// Settings that text formats depend on.
     pub env: Env,
     /// Protected types of the database.
     pub types: TypeMap,
-    /// A dump is being restored: literals and rows of COPY that are export envelopes go on as they are.
+    /// A dump is being restored: literals and rows of COPY that are export envelopes are passed
+    /// unchanged.
     pub restoring: bool,
-    /// What the family `soft_` is encoded with, if there is a master key.
+    /// The keys for encoding values of the family `soft_`, if there is a master key.
     pub soft: Option<Arc<Keyring>>,
     keys: Option<(Sealer, Opener)>,
     term: Option<Term>,
-    /// Keys of columns, as results bring them.
+    /// Keys of columns, received with results.
     delivered: Delivered,
     carried: Carried,
     generation: u64,
@@ -68,8 +69,8 @@ impl Session {
         self.delivered = Delivered::default();
     }
 
-    /// What to append to the text of these statements so that the keeper gets the grants
-    /// that it does not have yet; nothing before there are keys.
+    /// Returns the text to append to these statements so that the keeper gets the grants that it
+    /// does not have yet; empty if there are no keys yet.
     pub fn grants(&mut self, statements: &[rewrite::Statement]) -> Result<String, Failure> {
         let mut text = String::new();
         let Some((sealer, _)) = &self.keys else {
@@ -95,7 +96,7 @@ impl Session {
         }
     }
 
-    /// What renews it, to be appended to a text.
+    /// Returns the text to append in order to renew the lease.
     pub fn renew(&mut self) -> Result<String, Failure> {
         let after = match &mut self.term {
             Some(term) => term.renew(Instant::now()),
@@ -104,7 +105,7 @@ impl Session {
         self.say(Lease::GoesOn(after))
     }
 
-    /// What ends the session, to be appended to a text; its keys are forgotten.
+    /// Returns the text to append in order to end the session; the keys are dropped.
     pub fn leave(&mut self) -> Result<String, Failure> {
         let said = self.say(Lease::Over);
         self.lose();
@@ -118,7 +119,7 @@ impl Session {
         Ok(carried::comment(&envelope))
     }
 
-    /// The envelope of a command about who sees a column.
+    /// Returns the envelope of a command that controls who can see a column.
     pub fn seal_command(&self, command: &[u8]) -> Result<String, Failure> {
         let mut envelope = String::new();
         let (sealer, _) = self.keys()?;
@@ -126,17 +127,18 @@ impl Session {
         Ok(envelope)
     }
 
-    /// The server has told an error; the keeper may not have the grants on their way.
+    /// The server has reported an error; the keeper may not have received the grants that were
+    /// sent.
     pub fn carried_in_vain(&mut self) {
         self.carried.fail();
     }
 
-    /// The server has answered all that was sent.
+    /// The server has answered everything that was sent.
     pub fn all_answered(&mut self) {
         self.carried.arrive();
     }
 
-    /// Forgets the keys: the keeper has forgotten the session.
+    /// Drops the keys: the keeper no longer knows the session.
     pub fn lose(&mut self) {
         self.keys = None;
     }
@@ -146,19 +148,20 @@ impl Session {
         self.keys.is_some()
     }
 
-    /// Counts the handshakes: envelopes of an earlier generation are dead.
+    /// Number of handshakes so far: envelopes of an earlier generation are invalid.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Follows a ParameterStatus. Settings that do not matter are ignored.
+    /// Processes a ParameterStatus. Irrelevant settings are ignored.
     pub fn parameter_status(&mut self, name: &str, value: &str) {
         if FOLLOWED.contains(&name) && self.env.set(name, value).is_err() {
-            // PostgreSQL accepted it; what we do not know we show in its default.
+            // PostgreSQL accepted the setting; if we do not support it, values are shown with the
+            // default.
         }
     }
 
-    /// The envelope text for a literal. `handle`: the statement is prepared.
+    /// Returns the envelope text for a literal. `handle` says that the statement is prepared.
     pub fn seal_literal(
         &self,
         secret: &Secret,
@@ -210,7 +213,7 @@ impl Session {
         })
     }
 
-    /// The text of a cell for a literal; equal ones of a statement have one cell.
+    /// Returns the text of a cell for a literal; equal literals of a statement share one cell.
     fn encode_literal(
         &self,
         column: contract::soft::Column,
@@ -231,8 +234,8 @@ impl Session {
         Ok(made)
     }
 
-    /// Appends the cell of a value of this type, which the client gave in this format: to be stored
-    /// in the column, or compared with it.
+    /// Appends the cell of a value of this type that the client gave in this format, either to be
+    /// stored in the column or to be compared with it.
     pub fn encode(
         &self,
         column: contract::soft::Column,
@@ -255,14 +258,14 @@ impl Session {
         Ok(())
     }
 
-    /// Appends what a cell in text holds, of whatever type.
+    /// Appends the value of a cell in text format, whatever its type.
     fn decode_any(&self, field: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         let value = self.keyring()?.open(&soft::from_text(field)?, &self.env)?;
         out.extend_from_slice(&values::format_text(&value, &self.env));
         Ok(())
     }
 
-    /// Appends what a cell holds, in the format that it came in.
+    /// Appends the value of a cell, in the format in which the cell was received.
     fn decode(
         &self,
         code: TypeCode,
@@ -288,8 +291,8 @@ impl Session {
         Ok(())
     }
 
-    /// Appends the envelope (or the array of envelopes) for a value that the
-    /// client gave, in the format that the client gave it in.
+    /// Appends the envelope (or the array of envelopes) for a value given by the client, in the
+    /// same format.
     pub fn seal(
         &self,
         target: Protected,
@@ -318,8 +321,8 @@ impl Session {
         }
     }
 
-    /// Whether a value goes to the keeper as it is: it is a whole export envelope of a dump that is being
-    /// restored. Only the keeper can say whether it is genuine.
+    /// Whether a value is passed to the keeper unchanged: it is a complete export envelope of a
+    /// dump that is being restored. Only the keeper can check whether it is genuine.
     pub(crate) fn passes(&self, text: &[u8]) -> bool {
         let mut binary = Vec::new();
         self.restoring
@@ -328,7 +331,7 @@ impl Session {
             && Envelope::parse(&binary).is_ok_and(|e| e.origin == Origin::Export)
     }
 
-    /// As [`Session::seal`], of a row of COPY.
+    /// Like [`Session::seal`], for a row of COPY.
     pub(crate) fn seal_row(
         &self,
         target: Protected,
@@ -350,8 +353,8 @@ impl Session {
         }
     }
 
-    /// Appends a batch: `count` values, in the form that [`contract::envelope`] says,
-    /// each in the given format.
+    /// Appends a batch: `count` values in the form described in [`contract::envelope`], each in the
+    /// given format.
     pub(crate) fn seal_batch(
         &self,
         code: TypeCode,
@@ -391,8 +394,8 @@ impl Session {
         Ok(())
     }
 
-    /// Appends the envelope of a value that the client has as text, for a parameter that is
-    /// sent in binary format: shorter than text, and quicker at both ends.
+    /// Appends the envelope of a value that the client has as text, for a parameter sent in binary
+    /// format, which is shorter than text and faster on both sides.
     pub fn seal_text_as_binary(
         &self,
         code: TypeCode,
@@ -403,7 +406,7 @@ impl Session {
         Ok(sealer.seal(code as u8, FLAG_TEXT, value, out)?)
     }
 
-    /// Appends as text the value of a result's field that came in binary format.
+    /// Appends the value of a result field received in binary format, as text.
     pub fn open_binary_as_text(
         &self,
         code: TypeCode,
@@ -413,8 +416,8 @@ impl Session {
         self.open_envelope(code, field, TEXT, out)
     }
 
-    /// Appends the value of a result's field in the format that it came in. Nothing of one that is
-    /// NULL to this client.
+    /// Appends the value of a result field in the format in which it was received. Appends nothing
+    /// if the value is NULL to this client.
     pub fn open(
         &self,
         source: Protected,
@@ -442,8 +445,8 @@ impl Session {
         }
     }
 
-    /// Appends a text of the server's (an error, a plan) with the envelopes that it
-    /// quotes opened, as far as they are this session's and whole.
+    /// Appends a text of the server (an error, a plan), opening the envelopes that it quotes if
+    /// they belong to this session and are complete.
     pub fn open_quoted(&self, text: &[u8], out: &mut Vec<u8>) {
         let prefixes = [TEXT_PREFIX, contract::soft::TEXT_PREFIX].map(str::as_bytes);
         let prefix_at = |rest: &[u8], at: usize| {
@@ -470,7 +473,7 @@ impl Session {
                 Ok(Shown::Null) => value = b"NULL".to_vec(),
                 Err(_) => value = quoted.to_vec(),
             }
-            // Within a literal a quote is doubled, as the server would have done.
+            // Within a literal double the quotes, as the server would have done.
             let literal = before.last() == Some(&b'\'');
             for byte in value {
                 out.push(byte);
@@ -483,8 +486,8 @@ impl Session {
         out.extend_from_slice(rest);
     }
 
-    /// Appends the value of a field that may be an envelope of any type; what is
-    /// none stays as it is.
+    /// Appends the value of a field that may be an envelope of any type; other values are not
+    /// changed.
     pub fn open_untyped(
         &self,
         format: i16,
@@ -525,7 +528,7 @@ impl Session {
         self.open_envelope(code, &binary, TEXT, out)
     }
 
-    /// The value of an envelope as bytes, in the format wanted.
+    /// Appends the value of an envelope in the requested format.
     fn open_envelope(
         &self,
         code: TypeCode,
@@ -548,7 +551,7 @@ impl Session {
         }
         match (opened.1, format == TEXT) {
             (true, true) | (false, false) => out.extend_from_slice(&plain),
-            // Text is its own binary format.
+            // For these types the binary format is the text.
             (_, true) if matches!(code, TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar) => {
                 out.extend_from_slice(&plain);
             }
@@ -575,7 +578,7 @@ impl Session {
     }
 }
 
-/// A grant under which export envelopes may stand where the client's own values may.
+/// Returns a grant that allows export envelopes wherever the client's own values are allowed.
 fn with_exports(bytes: &[u8]) -> Option<Arc<[u8]>> {
     let mut grant = grant::Grant::decode(bytes).ok()?;
     for entry in &mut grant.entries {

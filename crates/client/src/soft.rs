@@ -1,13 +1,13 @@
 //! Values of the family `soft_`: encodes them for a column, opens cells and sums.
 //!
-//! The keys come from the owner's master key and the number that the column's type modifier
-//! has ([`contract::soft`]). Identifiers of additive cells count up within blocks that are
-//! drawn at random, so that no two cells of a column have the same, whoever makes them.
+//! The keys are derived from the owner's master key and the number in the column's type modifier
+//! ([`contract::soft`]). Identifiers of additive cells are assigned sequentially from randomly
+//! chosen blocks, so that no two cells of a column share an identifier, whoever creates them.
 //!
-//! Not here: which literal meets which column (`rewrite`).
+//! Which literal is combined with which column is determined in `rewrite`.
 //!
-//! Invariants: a value that a column cannot hold exactly is refused where it is compared, and
-//! rounded as PostgreSQL does where it is stored; no value is in an error but the application's own.
+//! Invariants: a value that a column cannot represent exactly is refused in comparisons, and
+//! rounded like in PostgreSQL when stored; errors contain only values of the application itself.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,12 +28,12 @@ use zeroize::Zeroizing;
 
 use crate::Failure;
 
-/// Identifiers of additive cells of a block.
+/// A block has 2 to this power identifiers of additive cells.
 const BLOCK_BITS: u32 = 20;
-/// What a block's first identifier is made of.
+/// Number of blocks to choose from.
 const BLOCKS: u64 = 1 << (63 - BLOCK_BITS);
 
-/// The master key, and what is made of it.
+/// The master key, and the keys derived from it.
 pub struct Keyring {
     master: Zeroizing<[u8; 32]>,
     columns: Mutex<HashMap<(TypeCode, u8, u32), Arc<Coders>>>,
@@ -48,7 +48,7 @@ struct Coders {
     identifiers: Mutex<(u64, u64)>,
 }
 
-/// A value as its column's cells have it.
+/// A value in the forms that the cells of its column contain.
 struct Plain {
     bytes: Vec<u8>,
     digits: Vec<u8>,
@@ -56,7 +56,7 @@ struct Plain {
 }
 
 impl Keyring {
-    /// Of a master key.
+    /// Creates a keyring from a master key.
     pub fn new(master: [u8; 32]) -> Keyring {
         Keyring {
             master: Zeroizing::new(master),
@@ -64,7 +64,7 @@ impl Keyring {
         }
     }
 
-    /// The cell of a value; to be stored in the column, or to be compared with it.
+    /// Returns the cell of a value, either to be stored in the column or to be compared with it.
     pub fn seal(&self, column: Column, store: bool, value: Value) -> Result<Vec<u8>, Failure> {
         let value = match store {
             true => assigned(column, value)?,
@@ -104,7 +104,7 @@ impl Keyring {
         Ok(cell)
     }
 
-    /// What a cell or a sum holds.
+    /// Returns the value of a cell or a sum.
     pub fn open(&self, cell: &[u8], env: &Env) -> Result<Value, Failure> {
         let (head, rest) = cell
             .split_first_chunk::<HEADER_BYTES>()
@@ -173,7 +173,7 @@ impl Coders {
         let mut held = held.unwrap_or_else(PoisonError::into_inner);
         if held.0 == held.1 {
             let block = u64::from_le_bytes(random()?) % BLOCKS;
-            // The first mask of a block is the one before its first identifier.
+            // The first mask of a block belongs to the number before its first identifier.
             let first = (block << BLOCK_BITS) + 1;
             *held = (first, first + (1 << BLOCK_BITS) - 1);
         }
@@ -183,7 +183,7 @@ impl Coders {
     }
 }
 
-/// The bytes of a cell in text.
+/// The bytes of a cell given as text.
 pub fn from_text(text: &[u8]) -> Result<Vec<u8>, Failure> {
     let letters = text
         .strip_prefix(TEXT_PREFIX.as_bytes())
@@ -198,19 +198,19 @@ pub fn to_text(cell: &[u8]) -> String {
     text
 }
 
-/// What the plain type's modifier is where a column of the family has this one.
+/// Returns the modifier of the plain type for this modifier of a column of the family.
 pub(crate) fn plain_modifier(code: TypeCode, of_column: i32) -> i32 {
     Column::of(code, of_column).map_or(-1, modifier)
 }
 
-/// The plain type's modifier.
+/// The modifier of the plain type.
 fn modifier(column: Column) -> i32 {
     precision_and_scale(column.shape).map_or(-1, |(precision, scale)| {
         ((i32::from(precision) << 16) | i32::from(scale)) + 4
     })
 }
 
-/// As PostgreSQL converts a value for a column.
+/// Converts a value for storage in a column, like PostgreSQL.
 fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
     let value = match value.type_code() == column.code {
         true => value,
@@ -227,7 +227,7 @@ fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
     )?)
 }
 
-/// The same value in the column's type, if it has it.
+/// Returns the same value in the column's type, if the type can represent it.
 fn compared(column: Column, value: Value) -> Result<Value, Failure> {
     let from = value.type_code();
     if from == column.code && column.code != TypeCode::Numeric {

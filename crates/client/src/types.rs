@@ -1,30 +1,30 @@
-//! OIDs of protected types in this database, and what the client is told
-//! instead: the plain type's OID and length.
+//! OIDs of protected types in this database, and what is shown to the client instead: OID and
+//! length of the plain type.
 use std::collections::HashMap;
 
 use contract::TypeCode;
 use contract::soft;
 
-/// What a client is shown of a field.
+/// What a client sees of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// What was appended.
+    /// The bytes that were appended.
     Value,
-    /// NULL: there is a value, and the column's owner shows it to others so.
+    /// NULL: there is a value, but the column's owner hides it from this client.
     Null,
 }
 
 /// OID of the plain type `text`.
 pub(crate) const TEXT_OID: u32 = TypeCode::Text.plain_oid();
 
-/// What travels in envelopes.
+/// The kinds of values transferred in envelopes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Protected {
     /// A protected type.
     Scalar(TypeCode),
-    /// Encodings, which open to values of this type; of this column, if it is known.
+    /// Encodings, which open to values of this type; with their column, if it is known.
     Soft(TypeCode, Option<soft::Column>),
-    /// An array of one: each element is an envelope.
+    /// An array of a protected type: each element is an envelope.
     Array(TypeCode),
     /// Plain `text` that quotes envelopes of the session: a plan, or a definition.
     Quoting,
@@ -48,7 +48,7 @@ impl Protected {
         }
     }
 
-    /// What a column of a COPY is.
+    /// The kind of a column in COPY.
     pub fn of_column(ty: &rewrite::ColumnType) -> Option<Protected> {
         match ty {
             rewrite::ColumnType::Enc(code) => Some(Protected::Scalar(*code)),
@@ -69,7 +69,8 @@ pub struct TypeMap {
 }
 
 impl TypeMap {
-    /// Protected types and their arrays with their OIDs, as [`rewrite::Catalog`] has them.
+    /// Creates the map from protected types and their arrays with their OIDs, as listed by
+    /// [`rewrite::Catalog`].
     pub fn new(types: &[(u32, rewrite::ColumnType)]) -> TypeMap {
         let mut map = TypeMap::default();
         for (oid, ty) in types {
@@ -85,7 +86,7 @@ impl TypeMap {
         if matches!(protected, Protected::Soft(..)) {
             return;
         }
-        // Later ones are other names of the first.
+        // Later entries are other names of the first.
         self.twins.entry(protected.plain_oid()).or_insert(oid);
     }
 
@@ -94,12 +95,12 @@ impl TypeMap {
         self.by_oid.is_empty()
     }
 
-    /// What the type with this OID protects, if anything.
+    /// Returns what the type with this OID protects, if anything.
     pub fn get(&self, oid: u32) -> Option<Protected> {
         self.by_oid.get(&oid).copied()
     }
 
-    /// The OID of the protected twin of a plain type.
+    /// The OID of the protected counterpart of a plain type.
     pub fn twin(&self, plain: u32) -> Option<u32> {
         self.twins.get(&plain).copied()
     }

@@ -4,7 +4,7 @@ use crate::{Failure, Session};
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 
-/// Tuples of the stream.
+/// The tuples of the stream.
 #[derive(Default)]
 pub(crate) struct Tuples {
     pending: Vec<u8>,
@@ -59,7 +59,7 @@ impl Tuples {
         }
     }
 
-    /// Gives true when there is not enough data yet.
+    /// Returns true if there is not enough data yet.
     fn header(&mut self, rest: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Failure> {
         let Some((head, tail)) = rest.split_first_chunk::<19>() else {
             return Ok(true);
@@ -98,7 +98,7 @@ impl Tuples {
             return Ok(false);
         }
         shape.count(usize::try_from(count).map_err(|_| bad())?)?;
-        // A first pass, so that a value is not sealed twice when data is missing.
+        // A first pass, so that no value is sealed twice if data is missing.
         if !complete(tail, shape.columns.len())? {
             return Ok(true);
         }
@@ -123,7 +123,7 @@ impl Tuples {
     }
 }
 
-/// Whether all fields of a tuple are there.
+/// Whether all fields of a tuple are present.
 fn complete(mut rest: &[u8], fields: usize) -> Result<bool, Failure> {
     for _ in 0..fields {
         let Some((length, tail)) = rest.split_first_chunk::<4>() else {

@@ -5,7 +5,7 @@ use super::lines::{Next, Rows};
 use super::{Shape, Sheet};
 use crate::{Failure, Session};
 
-/// Rows in csv; a row may have line ends within quotes.
+/// Rows in CSV; a row may contain line ends within quotes.
 #[derive(Default)]
 pub(crate) struct Csv {
     quoted: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Csv {
 }
 
 impl Rows for Csv {
-    /// As `CopyReadLineText`: a line end counts outside quotes only.
+    /// Like `CopyReadLineText`: a line end counts only outside quotes.
     fn step(&mut self, shape: &Shape, buffer: &[u8], at: usize, _: bool) -> Next {
         let (quote, escape) = (shape.options.quote, shape.options.escape);
         let Some(&byte) = buffer.get(at) else {
@@ -82,7 +82,7 @@ struct Field {
     more: bool,
 }
 
-/// Reads a field, as `CopyReadAttributesCSV`.
+/// Reads a field, like `CopyReadAttributesCSV`.
 fn read(shape: &Shape, row: &[u8], start: usize, value: &mut Vec<u8>) -> Result<Field, Failure> {
     let (delimiter, quote, escape) = (
         shape.options.delimiter,
@@ -148,7 +148,7 @@ fn is_null(shape: &Shape, column: usize, raw: &[u8], value: &[u8], quoted: bool)
         && value == null
 }
 
-/// Writes a field, as `CopyAttributeOutCSV`.
+/// Writes a field, like `CopyAttributeOutCSV`.
 pub(crate) fn write(shape: &Shape, value: &[u8], force: bool, out: &mut Vec<u8>) {
     let (delimiter, quote, escape) = (
         shape.options.delimiter,

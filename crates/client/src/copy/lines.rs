@@ -1,15 +1,15 @@
-//! The formats of lines, text and csv: where a row ends. What is in it is said by
-//! `text.rs` and `csv.rs`.
+//! The line-based formats, text and CSV: finds the end of each row. The contents of a row are
+//! handled by `text.rs` and `csv.rs`.
 use super::{ROW_MAX, Shape, Sheet, too_long};
 use crate::{Failure, Session};
 
-/// What one of the formats does.
+/// The operations specific to one of the formats.
 pub(crate) trait Rows {
-    /// Looks at the byte at an offset; a line end counts only where it says so.
+    /// Examines the byte at an offset; a line end counts only where this function says so.
     fn step(&mut self, shape: &Shape, buffer: &[u8], at: usize, last: bool) -> Next;
-    /// A row has ended.
+    /// Called when a row has ended.
     fn reset(&mut self);
-    /// Whether the data may end here.
+    /// Fails if the data must not end here.
     fn check_end(&self) -> Result<(), Failure>;
     /// Writes the fields of a row (without its line end).
     fn row(shape: &Shape, session: &Session, row: &[u8], sheet: &mut Sheet) -> Result<(), Failure>;
@@ -17,17 +17,17 @@ pub(crate) trait Rows {
     fn is_end(shape: &Shape, row: &[u8]) -> bool;
 }
 
-/// What stands at an offset of the data.
+/// What was found at an offset of the data.
 pub(crate) enum Next {
-    /// So many bytes that belong to the row.
+    /// This many bytes belong to the row.
     Skip(usize),
-    /// Perhaps a line end.
+    /// Possibly a line end.
     Look,
-    /// More data must come.
+    /// More data is needed.
     Wait,
 }
 
-/// Rows of the stream.
+/// The rows of the stream.
 pub(crate) struct Lines<R> {
     rows: R,
     pending: Vec<u8>,
@@ -113,7 +113,7 @@ impl<R: Rows> Lines<R> {
         Ok(())
     }
 
-    /// One line and its end.
+    /// Processes one line and its end.
     fn line(
         &mut self,
         shape: &Shape,
@@ -125,7 +125,7 @@ impl<R: Rows> Lines<R> {
         if std::mem::take(&mut self.header) {
             sheet.rows.extend_from_slice(line);
         } else if self.over {
-            // PostgreSQL ignores what follows the end marker; so it is not sent.
+            // PostgreSQL ignores what follows the end marker, so it is not sent.
         } else if R::is_end(shape, line) {
             self.over = true;
             sheet.rows.extend_from_slice(line);
@@ -138,7 +138,7 @@ impl<R: Rows> Lines<R> {
     }
 }
 
-/// The kind of line end of a stream: that of its first line.
+/// The kind of line end of a stream, determined by its first line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineEnd {
     Unknown,
@@ -147,18 +147,18 @@ enum LineEnd {
     ReturnNewline,
 }
 
-/// What stands at an offset of the input.
+/// What was found at an offset of the input.
 enum End {
     /// No line end.
     No,
     /// A line end of this many bytes.
     Yes(usize),
-    /// A return at the end of the input so far: undecided.
+    /// A carriage return at the end of the input so far: undecided.
     Wait,
 }
 
 impl LineEnd {
-    /// Whether a line ends at `at`; settles the kind with the first one.
+    /// Whether a line ends at `at`; the first line end determines the kind.
     fn at(&mut self, buffer: &[u8], at: usize, last: bool) -> End {
         match (buffer.get(at), *self) {
             (Some(b'\n'), LineEnd::Unknown | LineEnd::Newline) => {

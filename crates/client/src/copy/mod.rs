@@ -1,8 +1,8 @@
-//! COPY data: seals what goes to the server, opens what comes from it. A stream:
-//! data may be split anywhere.
+//! COPY data: seals data going to the server and opens data coming from it. The data is processed
+//! as a stream and may be split anywhere.
 //!
-//! Invariant: the bytes of a protected column are replaced or the stream fails;
-//! a row that does not have the plan's columns fails.
+//! Invariant: the bytes of a protected column are replaced or the stream fails; a row whose columns
+//! do not match the plan fails.
 mod binary;
 mod csv;
 mod lines;
@@ -16,19 +16,19 @@ use crate::{Failure, Protected, Session, Shown};
 pub use refused::{Refused, without_data};
 use sheet::Sheet;
 
-/// No row may be longer than this (PostgreSQL's own limit is 1 GB).
+/// Maximum length of a row (PostgreSQL's own limit is 1 GB).
 pub const ROW_MAX: usize = 1 << 30;
 
-/// What a protected column of the data is.
+/// The kind of a protected column of the data.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     /// A known type.
     Typed(Protected),
-    /// A column of a query whose type is not known: each envelope says its own.
+    /// A column of a query whose type is unknown: each envelope contains its type.
     Untyped,
 }
 
-/// What all formats need to know.
+/// The parameters that all formats need.
 pub(crate) struct Shape {
     pub(crate) direction: Direction,
     pub(crate) columns: Vec<Option<Target>>,
@@ -39,12 +39,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Format code of the values within the stream.
+    /// Format code of the values in the stream.
     fn value_format(&self) -> i16 {
         i16::from(self.format == Format::Binary)
     }
 
-    /// Whether the column's type takes a value. Only a forecast: the keeper decides.
+    /// Whether the column's type accepts a value. This is only a prediction: the keeper decides.
     fn accepts(&self, session: &Session, at: usize, value: &[u8]) -> bool {
         let Some(Some(Target::Typed(Protected::Scalar(code)))) = self.columns.get(at) else {
             return false;
@@ -59,7 +59,7 @@ impl Shape {
         values::parse_text(*code, typmod, value, &session.env).is_ok()
     }
 
-    /// Remembers a value that the column's type does not accept.
+    /// Records a value that the column's type does not accept.
     fn refused(&self, at: usize, value: &[u8]) -> Refused {
         let code = match self.columns.get(at) {
             Some(Some(Target::Typed(Protected::Scalar(code)))) => Some(*code),
@@ -73,7 +73,7 @@ impl Shape {
         }
     }
 
-    /// Whether envelopes and references can be written as they are.
+    /// Whether envelopes and references can be written without escaping.
     fn spells_plainly(&self) -> bool {
         let ours = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
         let options = &self.options;
@@ -86,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// Whether a field stands for NULL or for a default.
+    /// Whether a field represents NULL or a default.
     fn is_special(&self, field: &[u8]) -> bool {
         let options = &self.options;
         let default = options.default.as_ref().map(String::as_bytes);
@@ -116,7 +116,7 @@ impl Shape {
         }
     }
 
-    /// The error for a row with the wrong number of fields, as PostgreSQL's.
+    /// Returns the same error as PostgreSQL for a row with the wrong number of fields.
     fn count(&self, found: usize) -> Result<(), Failure> {
         if found < self.columns.len() {
             let name = self.names.get(found).map_or("", String::as_str);
@@ -149,7 +149,7 @@ enum State {
 }
 
 impl CopyStream {
-    /// A stream for this plan, or `None` when nothing in it is protected.
+    /// Creates a stream for this plan, or `None` if nothing in it is protected.
     pub fn new(plan: &CopyPlan) -> Result<Option<CopyStream>, Failure> {
         if !plan.columns.iter().any(|c| c.protected) {
             return Ok(None);
@@ -192,8 +192,8 @@ impl CopyStream {
         }))
     }
 
-    /// Takes a piece of data and appends what is to be sent to `out`, also if it fails:
-    /// then the rows before the one that is wrong.
+    /// Processes a piece of data and appends what is to be sent to `out`. If it fails, the rows
+    /// before the invalid one are still appended.
     pub fn push(
         &mut self,
         session: &Session,
@@ -214,20 +214,20 @@ impl CopyStream {
         done
     }
 
-    /// The first value so far that its column's type does not accept: the server stops
+    /// Returns the first value so far that its column's type does not accept; the server stops
     /// there.
     pub fn refused(&mut self) -> Option<Refused> {
         self.sheet.refused.take()
     }
 
-    /// What PostgreSQL would show of the line that `push` or `finish` has failed at, behind
-    /// the place in the CONTEXT of the server's answer to CopyFail.
+    /// Returns the part that PostgreSQL would append, after the position, to the CONTEXT of the
+    /// server's answer to CopyFail: the line at which `push` or `finish` failed.
     pub fn failed(&mut self) -> Option<String> {
         let line = String::from_utf8(self.sheet.failed.take()?).ok()?;
         Some(format!(": \"{}\"", refused::limited(&line)))
     }
 
-    /// The data has ended: appends what is left.
+    /// The data has ended: appends the rest.
     pub fn finish(&mut self, session: &Session, out: &mut Vec<u8>) -> Result<(), Failure> {
         let (shape, sheet) = (&self.shape, &mut self.sheet);
         let done = match &mut self.state {

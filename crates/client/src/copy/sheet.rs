@@ -1,12 +1,12 @@
-//! Rows on their way to the server: the values of a protected column go by the batch,
-//! in one envelope, which stands in the field of the batch's first row that has a value;
-//! the other rows refer to it ([`contract::envelope`]).
+//! Rows being sent to the server. The values of a protected column are sent in batches: one
+//! envelope contains all values of a batch and is written into the field of the first row of the
+//! batch that has a value; the other rows refer to it ([`contract::envelope`]).
 //!
-//! A value that its type would not accept goes alone: then the server says what is wrong
-//! with it at its row and column. So does whatever is no scalar. Rows are held until the
-//! batch is full or the data ends; in the other direction nothing is held.
+//! A value that its type would not accept is sent separately, so that the server reports the error
+//! with the correct row and column. Values that are not scalars are also sent separately. Rows are
+//! held until the batch is full or the data ends; in the other direction nothing is held.
 //!
-//! Invariant: of a protected value nothing gets into `ready` but within an envelope.
+//! Invariant: protected values get into `ready` only within envelopes.
 use contract::envelope::REFERENCE;
 use rewrite::{Direction, Format};
 
@@ -14,29 +14,29 @@ use super::{Refused, Shape, Target, csv, text};
 use crate::array::with_length;
 use crate::{Failure, Protected, Session, Shown};
 
-/// A batch has no more rows.
+/// Maximum number of rows of a batch.
 const ROWS: u32 = 1024;
-/// A batch ends when its values have so many bytes.
+/// A batch ends when its values have this many bytes.
 const BYTES: usize = 256 * 1024;
-/// A longer value goes alone.
+/// Longer values are sent separately.
 const VALUE_MAX: usize = 64 * 1024;
 
-/// Rows that are not sent yet.
+/// Rows that have not been sent yet.
 #[derive(Default)]
 pub(crate) struct Sheet {
     /// The rows, without the batches' envelopes.
     pub(crate) rows: Vec<u8>,
-    /// Where the row begins that is not whole yet.
+    /// Start of the row that is not complete yet.
     row: usize,
-    /// Where envelopes come, and of which columns; ascending.
+    /// The offsets where envelopes are inserted, and their columns; ascending.
     holes: Vec<(usize, usize)>,
-    /// Values of the columns.
+    /// The values of the columns.
     columns: Vec<Column>,
     count: u32,
     bytes: usize,
-    /// What may be sent.
+    /// The data that may be sent.
     pub(crate) ready: Vec<u8>,
-    /// The line that was not understood.
+    /// The line that could not be parsed.
     pub(crate) failed: Option<Vec<u8>>,
     /// The first value that its type does not accept.
     pub(crate) refused: Option<Refused>,
@@ -58,8 +58,8 @@ impl Column {
 }
 
 impl Sheet {
-    /// Writes a protected field that is not NULL, whose value came in this format.
-    /// `quoted`: it stood in quotes.
+    /// Writes a protected field that is not NULL, given its value in this format. `quoted` says
+    /// that the field was quoted.
     pub(crate) fn field(
         &mut self,
         shape: &Shape,
@@ -91,7 +91,7 @@ impl Sheet {
         made
     }
 
-    /// Adds a value to the batch of its column; false if it must go alone.
+    /// Adds a value to the batch of its column; returns false if it must be sent separately.
     fn batched(
         &mut self,
         shape: &Shape,
@@ -120,7 +120,7 @@ impl Sheet {
             self.holes.push((self.rows.len(), at));
             column.add(value);
         } else {
-            // A number whose reference stands for NULL, or for a default, is passed over.
+            // Skip a number whose reference represents NULL or a default.
             loop {
                 self.scratch.clear();
                 refer(shape, column.count, &mut self.scratch);
@@ -135,7 +135,7 @@ impl Sheet {
         Ok(true)
     }
 
-    /// A row has been written, to its end.
+    /// A complete row has been written.
     pub(crate) fn end_row(&mut self, shape: &Shape, session: &Session) -> Result<(), Failure> {
         self.row = self.rows.len();
         self.count += 1;
@@ -145,7 +145,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Takes back a row that is not whole, and makes those before it ready.
+    /// Removes an incomplete row, and makes the rows before it ready.
     pub(crate) fn give_up_row(&mut self, shape: &Shape, session: &Session) -> Result<(), Failure> {
         let start = self.row;
         self.rows.truncate(start);
@@ -157,7 +157,7 @@ impl Sheet {
         self.flush(shape, session)
     }
 
-    /// Makes all that was written ready.
+    /// Makes everything written so far ready.
     pub(crate) fn flush(&mut self, shape: &Shape, session: &Session) -> Result<(), Failure> {
         let mut from = 0;
         let format = shape.value_format();
@@ -200,7 +200,7 @@ fn null(shape: &Shape) -> Vec<u8> {
     }
 }
 
-/// Writes a field's content as the format has it.
+/// Writes the content of a field in the given format.
 fn write(shape: &Shape, mapped: &[u8], quoted: bool, out: &mut Vec<u8>) -> Result<(), Failure> {
     match shape.format {
         _ if shape.direction == Direction::From && shape.spells_plainly() => {
@@ -225,7 +225,7 @@ fn write(shape: &Shape, mapped: &[u8], quoted: bool, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// A reference to a value of the column's batch.
+/// Appends a reference to a value of the column's batch.
 fn refer(shape: &Shape, number: u32, out: &mut Vec<u8>) {
     out.push(REFERENCE);
     if shape.format == Format::Binary {

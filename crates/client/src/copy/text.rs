@@ -3,14 +3,14 @@ use super::lines::{Next, Rows};
 use super::{Shape, Sheet};
 use crate::{Failure, Session};
 
-/// Rows in text.
+/// Rows in the text format.
 pub(crate) struct Text;
 
 impl Rows for Text {
     fn step(&mut self, _: &Shape, buffer: &[u8], at: usize, last: bool) -> Next {
         match buffer.get(at) {
-            // The next byte is escaped, whatever it is; one before a line end of a `\.`
-            // line is not special.
+            // The next byte is escaped, whatever it is; the byte before the line end of a `\.` line
+            // is not special.
             Some(b'\\') if at + 1 >= buffer.len() && !last => Next::Wait,
             Some(b'\\') => Next::Skip(2),
             Some(b'\n' | b'\r') => Next::Look,
@@ -125,7 +125,7 @@ fn unescape(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// As `CopyAttributeOutText`.
+/// Like `CopyAttributeOutText`.
 pub(crate) fn escape(value: &[u8], delimiter: u8, out: &mut Vec<u8>) {
     for &byte in value {
         let letter = match byte {
