@@ -1,5 +1,5 @@
-//! The admin console: `psql -h ... -p 6432 confide`; `SHOW HELP` lists its commands. Local
-//! clients only; shows no statement and no value.
+//! The admin console: `psql -h ... -p 6432 confide`; `SHOW HELP` lists its commands. It accepts
+//! local clients only and shows neither statements nor values.
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::sockets::Stream;
 use crate::wire::{Reader, backend, frame};
 
-/// No query of the console is longer.
+/// Maximum length of a query of the console.
 const QUERY_MAX: usize = 16 * 1024;
 
 const COMMANDS: [(&str, &str); 7] = [

@@ -1,10 +1,10 @@
-//! Evidence of the keeper: checked at each handshake, before the client's identity leaves, against
+//! Evidence of the keeper: checked at each handshake, before the client's identity is sent, against
 //! the policy that was read when the proxy started.
 //!
-//! Not here: the checks themselves (crate `attest`).
+//! The checks themselves are in crate `attest`.
 //!
-//! Invariant: unless `attest` is off, no session begins without evidence that was made for its
-//! own handshake. What was accepted before counts for nothing.
+//! Invariant: unless `attest` is off, no session begins without evidence created for its own
+//! handshake. Previously accepted evidence does not count.
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,25 +16,25 @@ use evidence::Purpose;
 
 use crate::config::Attest;
 
-/// What is asked for, and what came of it.
+/// The configuration, and the results so far.
 pub struct Attestation {
     mode: Attest,
     policy: Policy,
     seen: Mutex<Seen>,
 }
 
-/// For the admin console.
+/// Results shown in the admin console.
 #[derive(Default)]
 struct Seen {
     accepted: u64,
     refused: u64,
-    /// The last, and when.
+    /// The last accepted evidence, and its time.
     last: Option<(Accepted, u64)>,
     last_refusal: Option<String>,
 }
 
 impl Attestation {
-    /// As configured; reads the policy.
+    /// Creates it from the configuration; reads the policy.
     pub fn new(mode: Attest, policy: &Path) -> Result<Attestation, String> {
         let policy = match (mode, policy.as_os_str().is_empty()) {
             (Attest::Off, _) => Policy::default(),
@@ -51,12 +51,12 @@ impl Attestation {
         })
     }
 
-    /// Whether handshakes ask for evidence.
+    /// Whether handshakes request evidence.
     pub fn asks(&self) -> bool {
         self.mode != Attest::Off
     }
 
-    /// Whether a session may begin with this keeper.
+    /// Fails unless a session may begin with this keeper.
     pub fn check(&self, keeper: &Keeper) -> Result<(), Failure> {
         if !self.asks() {
             return Ok(());
@@ -95,7 +95,7 @@ impl Attestation {
         verify(document, &expected, &self.policy, simulated, now)
     }
 
-    /// Names and values, for people.
+    /// Names and values, for display.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows = vec![

@@ -1,12 +1,12 @@
-//! Who a client is, by the proxy's own list of users, and who the proxy is to the server in a
-//! user's name.
+//! Authentication of clients by the proxy's own list of users, and authentication of the proxy to
+//! the server on a user's behalf.
 //!
-//! A user of `users_file` shows a certificate, or comes from an operating system's user, or
-//! proves by SCRAM that it knows its password; the server is asked only after that. Does not
-//! concern users that `users` alone names: their authentication is relayed to the server.
+//! A user in `users_file` presents a certificate, or connects as an operating system user, or
+//! proves by SCRAM that it knows its password; only then is the server contacted. This does not
+//! apply to users listed only in `users`: their authentication is relayed to the server.
 //!
-//! Invariant: what a client proves itself with never goes to the server, and a password of a
-//! server is sent to it neither in the clear nor as MD5.
+//! Invariant: a client's credentials are never sent to the server, and a server password is sent to
+//! the server neither in the clear nor as MD5.
 use bytes::{BufMut, BytesMut};
 use client::Failure;
 use login::scram::{self, Channel};
@@ -17,27 +17,27 @@ use crate::shared::Shared;
 use crate::sockets::Stream;
 use crate::wire::{Reader, backend, frame};
 
-/// The longest message before a client or a server has proved anything.
+/// Maximum length of a message before a client or server is authenticated.
 const MESSAGE_MAX: usize = 16 * 1024;
 
-/// What is known of who is at the other end before it has said a word.
+/// What is known about the other end before it has sent anything.
 #[derive(Clone, Default)]
 pub struct Origin {
-    /// It came by TLS.
+    /// The connection uses TLS.
     pub encrypted: bool,
-    /// It came by the Unix socket, as this user of the operating system.
+    /// The connection came through the Unix socket, from this operating system user.
     pub peer: Option<String>,
     /// The name in its certificate.
     pub certificate: Option<String>,
 }
 
-/// What the proxy's list says of a user; None: the server authenticates it.
+/// Returns the user's entry in the proxy's list; `None` if the server authenticates the user.
 pub fn entry(shared: &Shared, name: &str) -> Result<Option<User>, Failure> {
     let file = &shared.config.users_file;
     if file.as_os_str().is_empty() {
         return Ok(None);
     }
-    // Read each time: who was taken off the list stays outside from now on.
+    // The file is read each time, so that a user removed from the list is rejected from then on.
     let mut users = Users::read(file).map_err(|message| {
         tracing::error!(message, "users_file cannot be used");
         Failure::new("28000", "confide: the proxy's list of users cannot be read")
@@ -45,7 +45,7 @@ pub fn entry(shared: &Shared, name: &str) -> Result<Option<User>, Failure> {
     Ok(users.0.remove(name))
 }
 
-/// Has a client prove that it is this user.
+/// Authenticates a client as this user.
 pub async fn client(
     shared: &Shared,
     stream: &mut Box<dyn Stream>,
@@ -94,7 +94,7 @@ pub async fn client(
     put_sasl(&mut out, 11, &answer);
     let message = exchange(stream, &mut out, &mut input).await?;
     let last = server.finish(password(&message)?).map_err(failed)?;
-    // Whoever goes on before it is told that it may is not understood.
+    // A client that continues before it is told to is violating the protocol.
     if !input.is_empty() {
         return Err(strange());
     }
@@ -112,7 +112,7 @@ fn initial(message: &[u8]) -> Result<(&str, &[u8]), Failure> {
     read().ok_or_else(strange)
 }
 
-/// What is in a message of the kind that passwords come in.
+/// The contents of a message of the type used for passwords.
 fn password(message: &[u8]) -> Result<&[u8], Failure> {
     match message.first() {
         Some(b'p') => Ok(frame::body(message)),
@@ -138,7 +138,7 @@ fn put_sasl(out: &mut BytesMut, code: i32, text: &str) {
     });
 }
 
-/// Says something, and hears the next message.
+/// Sends a message and receives the next one.
 async fn exchange(
     stream: &mut Box<dyn Stream>,
     out: &mut BytesMut,
@@ -158,8 +158,8 @@ async fn exchange(
     }
 }
 
-/// Proves to the server, which has the startup packet, that the proxy may speak for the user;
-/// gives what the server has said beyond.
+/// Authenticates to the server, which has received the startup packet, on the user's behalf;
+/// returns the remaining input from the server.
 pub async fn server(
     stream: &mut Box<dyn Stream>,
     user: &User,
@@ -173,7 +173,7 @@ pub async fn server(
         match message.first() {
             Some(b'R') => {}
             Some(b'E') => return Err(refused(body)),
-            // What it has to say goes to the client.
+            // Forward notices to the client.
             Some(b'N') => {
                 to_client.extend_from_slice(&message);
                 continue;
@@ -200,7 +200,7 @@ pub async fn server(
     }
 }
 
-/// How far the proof to the server is.
+/// The state of the authentication to the server.
 enum Proof {
     None,
     Begun(scram::Client),

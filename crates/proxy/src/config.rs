@@ -1,5 +1,5 @@
-//! Configuration: a TOML file, overridden by `CONFIDE_PROXY_*` in the
-//! environment. An unknown key or variable is an error.
+//! Configuration: a TOML file, overridden by `CONFIDE_PROXY_*` environment variables. An unknown
+//! key or variable is an error.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -11,80 +11,80 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// `HOST:PORT` to listen on.
     pub listen: String,
-    /// The PostgreSQL server: `HOST:PORT`, or `DIRECTORY:PORT` for the Unix socket
-    /// in a directory.
+    /// The PostgreSQL server: `HOST:PORT`, or `DIRECTORY:PORT` for a Unix socket in that directory.
     pub upstream: String,
-    /// TLS to a server by TCP: `disable`, `prefer` (if the server has it), `require` (of any
-    /// certificate), `verify-full` (of that host, by an authority of `upstream_ca`).
+    /// TLS for TCP connections to the server: `disable`, `prefer` (if the server supports it),
+    /// `require` (accepting any certificate), `verify-full` (a certificate for that host, signed by
+    /// an authority in `upstream_ca`).
     pub upstream_sslmode: SslMode,
-    /// Authorities of the server's certificate, for `verify-full`.
+    /// Certificate authorities for the server's certificate, for `verify-full`.
     pub upstream_ca: PathBuf,
-    /// The proxy's certificate as a client of the server. Empty: none is shown.
+    /// The proxy's client certificate for the server. Empty: none.
     pub upstream_cert: PathBuf,
-    /// That certificate's key.
+    /// The key of that certificate.
     pub upstream_key: PathBuf,
     /// The client's key file (`confide keygen client`).
     pub client_key: PathBuf,
-    /// The keeper's public key. Empty, with `insecure`: the first key seen is trusted until
-    /// the proxy stops.
+    /// The keeper's public key. If it is empty and `insecure` is set, the first key seen is trusted
+    /// until the proxy stops.
     pub keeper_key: String,
     /// There is no keeper: only columns of the family `soft_` can be used.
     pub software: bool,
-    /// The owner's master key, as 64 hexadecimal digits: what the family `soft_` is encoded with.
+    /// The owner's master key, as 64 hexadecimal digits, used for encoding the family `soft_`.
     pub soft_key_file: PathBuf,
     /// Start without the keeper's public key, or without a pin.
     pub insecure: bool,
     /// Whether keepers must prove which zone they run in before a session begins: `off`,
-    /// `simulated` (simulated evidence is taken, too: for tests), or `require`.
+    /// `simulated` (simulated evidence is also accepted, for tests), or `require`.
     pub attest: Attest,
-    /// File of the policy that says which evidence is good enough (docs/attestation.md). With
-    /// `simulated` it may be empty: simulated evidence of any keeper.
+    /// File with the policy that decides which evidence is accepted (docs/attestation.md). With
+    /// `simulated` it may be empty: then simulated evidence of any keeper is accepted.
     pub attest_policy: PathBuf,
-    /// The roles that clients may connect as, whatever others the database has; `*` stands for
-    /// any. The server authenticates them, unless they are in `users_file`.
+    /// The roles that clients may connect as, even if the database has others; `*` stands for any.
+    /// The server authenticates them, unless they are in `users_file`.
     pub users: Vec<String>,
-    /// The users that the proxy authenticates itself, with or without `users`
-    /// (`confide user add`).
+    /// The users that the proxy authenticates itself, whether or not they are in `users` (`confide
+    /// user add`).
     pub users_file: PathBuf,
-    /// Directory of a Unix socket to listen on, too: `.s.PGSQL.PORT`.
+    /// Directory for a Unix socket to listen on as well: `.s.PGSQL.PORT`.
     pub unix_socket_dir: PathBuf,
-    /// The proxy's certificate, with those between it and its authority. Empty: no TLS.
+    /// The proxy's certificate, followed by the intermediate certificates. Empty: no TLS.
     pub tls_cert: PathBuf,
     /// The certificate's key.
     pub tls_key: PathBuf,
-    /// Authorities of clients' certificates. Empty: clients are not asked for one.
+    /// Authorities of clients' certificates. Empty: clients are not asked for certificates.
     pub tls_ca: PathBuf,
-    /// Serve clients by TLS or the Unix socket only.
+    /// Serve clients only through TLS or the Unix socket.
     pub tls_required: bool,
-    /// Serve only databases that have Confide: a server that hides its protected
-    /// types cannot make the proxy pass values on.
+    /// Serve only databases that have Confide, so that a server that hides its protected types
+    /// cannot make the proxy forward values in the clear.
     pub require_confide: bool,
-    /// File of the columns that must be protected (`confide pin`). Empty: those that the
-    /// database says are.
+    /// File listing the columns that must be protected (`confide pin`). Empty: those reported by
+    /// the database.
     pub pin_file: PathBuf,
-    /// Users to whom the catalogs show plain types for protected ones, so that tools understand
-    /// them; `*` stands for any.
+    /// Users for whom the catalogs show plain types instead of protected ones, so that tools
+    /// understand them; `*` stands for any.
     pub plain_catalogs: Vec<String>,
-    /// The most connections at a time.
+    /// Maximum number of concurrent connections.
     pub max_clients: usize,
-    /// The longest message in bytes.
+    /// Maximum length of a message in bytes.
     pub max_message_bytes: usize,
     /// Seconds to wait for the server when connecting.
     pub connect_timeout_seconds: u64,
-    /// New sessions read the schema as a whole when that was last done longer ago: what a
-    /// superuser writes into the catalogs by hand, nobody reports.
+    /// New sessions read the whole schema again if this much time has passed since it was last
+    /// read. Changes that a superuser makes to the catalogs by hand are not reported.
     pub schema_max_age_seconds: u64,
-    /// Seconds that open connections have to end at shutdown.
+    /// Number of seconds that open connections are given to end at shutdown.
     pub shutdown_seconds: u64,
-    /// `HOST:PORT` of HTTP for monitoring (`/metrics`, `/healthz`). Empty: none.
+    /// `HOST:PORT` of the HTTP server for monitoring (`/metrics`, `/healthz`). Empty: none.
     pub metrics_listen: String,
     /// Database name of the admin console, for local clients. Empty: none.
     pub admin_database: String,
-    /// `auto` (text on a terminal, JSON elsewhere), `text` or `json`.
+    /// `auto` (text on a terminal, JSON otherwise), `text` or `json`.
     pub log_format: String,
     /// `error`, `warn`, `info`, `debug`, or a filter of the crate `tracing`.
     pub log_level: String,
-    /// Key files of users that are principals of their own, instead of `client_key`.
+    /// Key files of users that are separate principals and do not use `client_key`.
     pub principals: BTreeMap<String, PathBuf>,
 }
 
@@ -128,20 +128,20 @@ impl Default for Config {
     }
 }
 
-/// Whether evidence is asked for, and which is taken.
+/// Whether evidence is requested, and which kind is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Attest {
-    /// Not asked for.
+    /// Evidence is not requested.
     Off,
-    /// Simulated evidence is taken, too.
+    /// Simulated evidence is also accepted.
     Simulated,
-    /// Evidence of hardware only.
+    /// Only hardware evidence is accepted.
     Require,
 }
 
 impl Attest {
-    /// Its word in the configuration.
+    /// Its name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Attest::Off => "off",
@@ -151,17 +151,17 @@ impl Attest {
     }
 }
 
-/// Whether the connection to the server is encrypted, as libpq's `sslmode` has it.
+/// Whether the connection to the server is encrypted, like libpq's `sslmode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {
     /// Never.
     Disable,
-    /// If the server has TLS.
+    /// If the server supports TLS.
     Prefer,
     /// Always, whoever the server is.
     Require,
-    /// Always, and with that host only.
+    /// Always, and only with that host.
     VerifyFull,
 }
 
@@ -177,7 +177,7 @@ pub enum Upstream {
 const PREFIX: &str = "CONFIDE_PROXY_";
 
 impl Config {
-    /// Reads the file, if there is one, and the environment.
+    /// Reads the file, if any, and the environment.
     pub fn load(
         path: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
@@ -196,7 +196,7 @@ impl Config {
                 continue;
             };
             let key = key.to_ascii_lowercase();
-            // The default's type says how to read the variable.
+            // The type of the default determines how the variable is parsed.
             let value = match defaults.get(&key) {
                 Some(toml::Value::Integer(_)) => text
                     .parse()
@@ -268,8 +268,9 @@ impl Config {
         self.users.iter().any(|u| u == "*" || u == user)
     }
 
-    /// Whether the catalogs show plain types to this client. A dump has the true ones, since it
-    /// would be restored in the clear, and so has the command `confide`, which pins them.
+    /// Whether the catalogs show plain types to this client. Dumps need the true types, because
+    /// otherwise they would be restored in the clear; so does the command `confide`, which pins
+    /// them.
     pub fn shows_plain(&self, user: &str, application: &str) -> bool {
         let named = self.plain_catalogs.iter().any(|u| u == "*" || u == user);
         named && !["pg_dump", "pg_dumpall", "confide"].contains(&application)
@@ -333,10 +334,11 @@ mod tests {
             ("CONFIDE_PROXY_UPSTRAEM", "x:1"),
             ("CONFIDE_PROXY_UPSTREAM", "x"),
             ("CONFIDE_PROXY_MAX_CLIENTS", "many"),
-            // Without a policy nothing says what is required; and "on" could mean anything.
+            // Without a policy nothing specifies what is required; and "on" is ambiguous.
             ("CONFIDE_PROXY_ATTEST", "require"),
             ("CONFIDE_PROXY_ATTEST", "on"),
-            // Nobody would vouch for the server; and a misspelt mode must not mean none.
+            // No authority would vouch for the server; and a misspelled mode must not be taken for
+            // no mode.
             ("CONFIDE_PROXY_UPSTREAM_SSLMODE", "verify-full"),
             ("CONFIDE_PROXY_UPSTREAM_SSLMODE", "verify_ca"),
         ] {

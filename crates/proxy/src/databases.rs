@@ -1,12 +1,12 @@
-//! The schema of each database, shared by all of its connections and kept by what their
-//! servers report.
+//! The schema of each database, shared by all of its connections and updated from the reports of
+//! the servers.
 //!
-//! A server numbers what is committed in a database. Committed changes are applied in
-//! that order: one that comes early waits until those before it have come, from the other
-//! connections or because somebody has asked for them.
+//! A server numbers the committed changes of a database. They are applied in that order: a change
+//! that arrives early waits until the preceding ones have arrived, either from other connections or
+//! because a connection has asked for them.
 //!
-//! Invariant: a catalog has all changes up to its version; a connection whose server has told
-//! of a newer one asks before it classifies a statement.
+//! Invariant: a catalog contains all changes up to its version; a connection whose server has
+//! reported a newer version asks for the changes before it classifies a statement.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use std::time::{Duration, Instant};
 use rewrite::Catalog;
 use rewrite::report::{Head, Record};
 
-/// Changes that may wait for those before them.
+/// Number of changes that may wait for preceding ones.
 const AHEAD_MAX: usize = 256;
-/// Servers, or lives of them, whose schemas of a database are kept.
+/// Number of servers (or server starts) whose schemas of a database are kept.
 const SERVERS_MAX: usize = 8;
 
-/// What is known of a database.
+/// What is known about a database.
 #[derive(Clone, Default)]
 pub struct State {
-    /// Which database, in which life of its server. Empty: nothing is known.
+    /// Identifies the database and the start of its server. Empty: nothing is known.
     pub identity: String,
-    /// The version that the catalog has.
+    /// The version of the catalog.
     pub version: u64,
-    /// The newest version that a server has told of.
+    /// The newest version that a server has reported.
     pub newest: u64,
-    /// None without Confide.
+    /// `None` if the database does not have Confide.
     pub catalog: Option<Arc<Catalog>>,
 }
 
@@ -40,7 +40,7 @@ struct Database {
     ahead: BTreeMap<u64, Vec<Record>>,
 }
 
-/// See the module. By what servers call their databases, which they never use again.
+/// The databases by the identities that servers report for them, which servers never reuse.
 #[derive(Default)]
 pub struct Databases(Mutex<HashMap<String, Database>>);
 
@@ -49,7 +49,7 @@ impl Databases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a database.
+    /// Returns what is known about a database.
     pub fn state(&self, identity: &str) -> State {
         let all = self.lock();
         all.get(identity)
@@ -57,8 +57,8 @@ impl Databases {
             .unwrap_or_default()
     }
 
-    /// What a new connection to a database may go on from: the schema that was read as a
-    /// whole last, not longer ago than that.
+    /// Returns the state from which a new connection to a database may start: the schema that was
+    /// most recently read as a whole, if it is not older than `age`.
     pub fn latest(&self, name: &str, age: Duration) -> State {
         let all = self.lock();
         let of_name = all.values().filter(|d| d.name == name);
@@ -67,21 +67,21 @@ impl Databases {
         young.map(|d| d.state.clone()).unwrap_or_default()
     }
 
-    /// What the server does is not what its schema says: new connections read it anew.
+    /// The server's behaviour contradicts its schema: new connections read the schema again.
     pub fn doubt(&self, identity: &str) {
         if let Some(database) = self.lock().get_mut(identity) {
             database.doubtful = true;
         }
     }
 
-    /// New connections read every schema anew.
+    /// New connections read all schemas again.
     pub fn doubt_all(&self) {
         for database in self.lock().values_mut() {
             database.doubtful = true;
         }
     }
 
-    /// The whole schema, or that there is none.
+    /// Stores a complete schema, or the fact that there is none.
     pub fn whole(&self, name: &str, head: &Head, catalog: Option<Catalog>) {
         let mut all = self.lock();
         let known = all.get(&head.identity).map(|d| &d.state);
@@ -111,7 +111,7 @@ impl Databases {
         forget_old(&mut all, name);
     }
 
-    /// What has changed from one version to another.
+    /// Applies the changes from one version to another.
     pub fn since(&self, head: &Head, records: &[Record]) {
         self.with(&head.identity, head.to, |database| {
             if head.from <= database.state.version && database.state.version < head.to {
@@ -121,7 +121,7 @@ impl Databases {
         });
     }
 
-    /// A transaction has committed these changes; None: they are not known.
+    /// A transaction has committed these changes; `None` if they are unknown.
     pub fn committed(&self, identity: &str, version: u64, records: Option<Vec<Record>>) {
         self.with(identity, version, |database| {
             if database.state.version < version
@@ -134,7 +134,7 @@ impl Databases {
         });
     }
 
-    /// A server has told of a version.
+    /// A server has reported a version.
     pub fn told(&self, identity: &str, version: u64) {
         self.with(identity, version, |_| {});
     }
@@ -150,7 +150,8 @@ impl Databases {
     }
 }
 
-/// A server that was restarted calls its databases anew. Several may share an address.
+/// Removes the oldest entry if there are too many: a restarted server gives its databases new
+/// identities, and several servers may share an address.
 fn forget_old(all: &mut HashMap<String, Database>, name: &str) {
     let of_name = || all.iter().filter(|(_, d)| d.name == name);
     if of_name().count() > SERVERS_MAX {
@@ -169,7 +170,7 @@ impl Database {
         }
     }
 
-    /// Applies what has waited, as far as nothing is missing before it.
+    /// Applies the waiting changes that are no longer preceded by a missing one.
     fn catch_up(&mut self) {
         while let Some((version, records)) = self.ahead.pop_first() {
             if version > self.state.version + 1 {
@@ -217,8 +218,8 @@ mod tests {
         (state.version, state.newest)
     }
 
-    /// Commits that two connections report in another order are applied in theirs: the
-    /// later definition of an object stays.
+    /// Commits reported out of order by two connections are applied in commit order: the later
+    /// definition of an object wins.
     #[test]
     fn order_of_commits() {
         let databases = known(7);
@@ -230,14 +231,14 @@ mod tests {
         assert_eq!(catalog.namespaces(), ["later"]);
     }
 
-    /// Somebody else's changes are asked for; what waited behind them follows.
+    /// Changes made by others are requested; the changes waiting for them are then applied.
     #[test]
     fn gaps() {
         let databases = known(7);
         databases.committed("1.5", 10, Some(namespace(1, "a")));
         databases.since(&head(7, 9), &namespace(2, "b"));
         assert_eq!(versions(&databases), (10, 10));
-        // The same once more, from a connection that had asked at the same time.
+        // The same again, from a connection that asked at the same time.
         databases.since(&head(7, 10), &namespace(2, "old"));
         databases.committed("1.5", 12, None);
         assert_eq!(versions(&databases), (10, 12));
@@ -248,8 +249,8 @@ mod tests {
         assert_eq!(catalog.namespaces(), ["a", "b", "public"]);
     }
 
-    /// Another server, or the same one restarted: its versions begin anew, and those who
-    /// still talk with the first are not disturbed.
+    /// Another server, or the same one after a restart: its versions start again, and connections
+    /// to the first are not affected.
     #[test]
     fn another_server() {
         let databases = known(7);

@@ -1,5 +1,5 @@
-//! Accepts connections, by TCP and on a Unix socket, until it is told to stop, then lets them
-//! end.
+//! Accepts connections through TCP and a Unix socket until it is told to stop, then waits for the
+//! connections to end.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use crate::sockets::{Client, Listeners};
 use crate::startup;
 use crate::workers::Workers;
 
-/// Serves until `stop` becomes true and connections have ended, or until their
-/// time is up.
+/// Serves until `stop` becomes true and the connections have ended or their time has run out.
 pub async fn run(
     shared: Arc<Shared>,
     listeners: Listeners,
@@ -29,7 +28,7 @@ pub async fn run(
         let socket = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors: do not spin.
+                // Out of file descriptors: avoid a busy loop.
                 tracing::warn!(kind = %error.kind(), "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -49,7 +48,7 @@ pub async fn run(
             continue;
         };
         let (shared, stop) = (shared.clone(), stop.clone());
-        // The socket goes to the worker's event loop.
+        // The worker's event loop takes over the socket.
         workers.spawn(async move {
             if let Ok(client) = socket.open() {
                 startup::serve(shared, client, stop).await;

@@ -1,8 +1,8 @@
-//! What of the configuration is read again while the proxy runs, by RELOAD in the console and
-//! by SIGHUP: the files of `pin_file` and `principals`. (`users_file` is read at each login.)
+//! The parts of the configuration that are read again while the proxy runs, upon RELOAD in the
+//! console or SIGHUP: the files `pin_file` and `principals`. (`users_file` is read at each login.)
 //!
-//! Invariant: all of it is taken over, or nothing. New connections go by it; open ones do once
-//! the schema of their database has been read again.
+//! Invariant: either everything takes effect or nothing. New connections use it immediately, open
+//! ones after the schema of their database has been read again.
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use crate::config::Config;
 /// Settings whose files are read again.
 const READ_AGAIN: [&str; 2] = ["pin_file", "principals"];
 
-/// See the module.
+/// The data from these files.
 #[derive(Default)]
 pub struct Live {
     /// Columns that must be protected.
     pub pins: Pins,
-    /// Keys of users that are principals of their own.
+    /// Keys of users that are separate principals.
     pub principals: HashMap<String, SecretKey>,
 }
 
 impl Live {
-    /// Reads the files that a configuration names.
+    /// Reads the files named in a configuration.
     pub fn read(config: &Config) -> Result<Live, String> {
         let pins = read_pins(&config.pin_file)?;
         let mut principals = HashMap::new();
@@ -45,8 +45,8 @@ fn read_pins(path: &Path) -> Result<Pins, String> {
     Pins::parse(&text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Reads the configuration again, and its files; gives the settings that have changed and need a
-/// restart, too.
+/// Reads the configuration and its files again; also returns the changed settings that require a
+/// restart.
 pub fn again(source: Option<&Path>, before: &Config) -> Result<(Live, Vec<String>), String> {
     let config = Config::load(source, std::env::vars())?;
     if config.pin_file.as_os_str().is_empty() && !before.pin_file.as_os_str().is_empty() {

@@ -1,4 +1,4 @@
-//! Logs on standard error: text on a terminal, JSON elsewhere.
+//! Logging to standard error: text on a terminal, JSON otherwise.
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;

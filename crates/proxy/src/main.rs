@@ -1,6 +1,6 @@
-//! `confide-proxy`: a PostgreSQL wire proxy on the application's side of the trust
-//! boundary. Seals literals, parameters and COPY data that meet protected columns,
-//! opens results, refuses what it cannot classify.
+//! `confide-proxy`: a proxy for the PostgreSQL protocol on the application's side of the trust
+//! boundary. It seals literals, parameters and COPY data that are combined with protected columns,
+//! opens results, and refuses what it cannot classify.
 //!
 //! Exit codes: 0 stopped, 1 runtime failure, 2 wrong arguments or configuration.
 //!
@@ -136,7 +136,7 @@ fn prepare(config: Config, source: Option<PathBuf>) -> Result<Shared, String> {
     Ok(shared.with_attestation(attestation).with_soft(soft))
 }
 
-/// The keys of the family `soft_`.
+/// Reads the keys of the family `soft_`.
 fn master_key(config: &Config) -> Result<Option<client::soft::Keyring>, String> {
     let path = &config.soft_key_file;
     if path.as_os_str().is_empty() {
@@ -160,8 +160,8 @@ fn master_key(config: &Config) -> Result<Option<client::soft::Keyring>, String> 
     Ok(Some(client::soft::Keyring::new(key)))
 }
 
-/// What the database server could do to a proxy that knows neither its keeper nor its columns is
-/// a reason not to start, or else a warning.
+/// If the configuration contains neither the keeper's key nor the protected columns, the database
+/// server could deceive the proxy: this is an error, or a warning if `insecure` is set.
 fn safe(config: &Config) -> Result<(), String> {
     if config.keeper_key.trim().is_empty() && !config.software {
         if !config.insecure {
@@ -193,7 +193,7 @@ fn safe(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Serves monitoring, if that is asked for.
+/// Serves monitoring, if configured.
 async fn monitor(shared: &Arc<Shared>) -> Result<(), String> {
     let address = &shared.config.metrics_listen;
     if address.is_empty() {
@@ -205,7 +205,7 @@ async fn monitor(shared: &Arc<Shared>) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the configuration again whenever the process gets SIGHUP.
+/// Reads the configuration again whenever the process receives SIGHUP.
 fn reload_on_hangup(shared: Arc<Shared>) -> Result<impl Future<Output = ()>, String> {
     let mut hangup = signal(SignalKind::hangup()).map_err(|e| e.to_string())?;
     Ok(async move {
@@ -243,7 +243,7 @@ async fn serve(shared: Arc<Shared>) -> Result<(), String> {
     let _ = stop.send(true);
     tokio::select! {
         () = &mut run => {}
-        // A second signal: at once.
+        // A second signal stops immediately.
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }

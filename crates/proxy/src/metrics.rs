@@ -1,7 +1,8 @@
-//! HTTP for monitoring, where `metrics_listen` says: `/metrics` in Prometheus' text format,
-//! `/healthz`, which is 200 while the PostgreSQL server takes connections and else 503.
+//! HTTP server for monitoring, listening on `metrics_listen`: `/metrics` in Prometheus' text
+//! format, and `/healthz`, which returns 200 while the PostgreSQL server accepts connections and
+//! otherwise 503.
 //!
-//! Invariant: no name of a user, database or object and no value is shown: only counters.
+//! Invariant: it shows only counters, and no value or name of a user, database or object.
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -22,9 +23,9 @@ use crate::shared::Shared;
 use crate::startup;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-/// Connections at a time; more wait.
+/// Maximum number of concurrent connections; others wait.
 const CONNECTIONS: usize = 16;
-/// A monitoring client that says nothing is not waited for longer.
+/// Maximum time to wait for a silent monitoring client.
 const HEAD_SECONDS: u64 = 10;
 
 /// Serves until the process ends.
@@ -32,7 +33,7 @@ pub async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     while let Ok(slot) = slots.clone().acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: do not spin.
+            // Out of file descriptors: avoid a busy loop.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -81,7 +82,7 @@ fn metrics(shared: &Shared) -> String {
             false => "gauge",
         };
         let name = metric.name;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "# HELP {name} {}", metric.help);
         let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {}", metric.value);
     }

@@ -1,7 +1,7 @@
 //! Moves bytes between the two sockets and the state machine of a connection.
 //!
-//! One task per connection; reading from one side stops while the other side
-//! does not take what it is owed, so memory stays bounded.
+//! There is one task per connection. Reading from one side stops while the other side does not
+//! accept its data, so memory is bounded.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::shared::{Shared, Stats};
 use crate::sockets::{Connection, Stream};
 use crate::wire::backend;
 
-/// Reading stops when this much waits for the other side.
+/// Reading stops when this much data waits for the other side.
 const HIGH_WATER: usize = 1 << 20;
 
-/// Room for what one read may bring: by itself a buffer offers 64 bytes.
+/// Maximum size of one read; by itself a buffer offers only 64 bytes.
 const READ_MAX: usize = 16 * 1024;
 
-/// Both sides' sockets, and what was read from them.
+/// The sockets of both sides, and the data read from them.
 struct Ends {
     client_read: ReadHalf<Box<dyn Stream>>,
     client_write: WriteHalf<Box<dyn Stream>>,
@@ -33,7 +33,7 @@ struct Ends {
     to_server: Way,
 }
 
-/// What is written to an encrypted connection may stay on the way until it is flushed.
+/// Data written to an encrypted connection may be buffered until it is flushed.
 struct Way {
     encrypted: bool,
     flushed: bool,
@@ -46,7 +46,7 @@ impl Way {
     }
 }
 
-/// Runs a connection to its end.
+/// Runs a connection until it ends.
 pub async fn run(
     shared: &Arc<Shared>,
     mut core: Core,
@@ -92,8 +92,8 @@ pub async fn run(
 }
 
 impl Ends {
-    /// Moves what can be moved, or waits until something can be. An error ends the connection:
-    /// with what both sides are to be told, if anything.
+    /// Transfers data, waiting until some transfer is possible. An error ends the connection; it
+    /// contains the message for both sides, if any.
     async fn wait(
         &mut self,
         shared: &Shared,
@@ -118,7 +118,7 @@ impl Ends {
             {
                 match n {
                     Ok(n) => Stats::add(&shared.stats.bytes_to_server, n),
-                    // The server may have said why: read that first.
+                    // The server may have reported the reason: read that first.
                     Err(_) => {
                         core.to_server.clear();
                         self.to_server.flushed = true;
@@ -128,7 +128,8 @@ impl Ends {
             }
             n = self.server_read.read_buf(&mut self.from_server), if read_server => {
                 if !matches!(n, Ok(n) if n > 0) {
-                    // The server has gone; what it said last is still owed.
+                    // The server has closed the connection; its last messages must still be
+                    // delivered.
                     let _ = self.client_write.write_all_buf(&mut core.to_client).await;
                     let _ = self.client_write.shutdown().await;
                     return Err(None);
@@ -146,8 +147,8 @@ impl Ends {
     }
 }
 
-/// Writes some of what is there, or flushes what was written; how much it was. Given up while
-/// it waits, it has done nothing.
+/// Writes some of the buffered data, or flushes the written data; returns the number of bytes. If
+/// it is cancelled while waiting, it has done nothing.
 async fn send(
     stream: &mut (impl AsyncWrite + Unpin),
     bytes: &mut BytesMut,
@@ -167,7 +168,7 @@ async fn send(
     }
 }
 
-/// Tells both sides the end.
+/// Tells both sides about the end.
 async fn finish(
     mut core: Core,
     stop: Stop,
@@ -177,7 +178,7 @@ async fn finish(
     if let Stop::Fatal(failure) = stop {
         tracing::warn!(sqlstate = %failure.sqlstate, message = %failure.message, "connection ended");
         backend::error(&mut core.to_client, "FATAL", &failure);
-        // Not what is half done: the server rolls it back.
+        // Unfinished work is not sent; the server rolls it back.
         core.to_server.clear();
     }
     let both = async {

@@ -1,4 +1,4 @@
-//! What the connections of a proxy share: keys, schemas (`databases`), counters.
+//! Data shared by the connections of a proxy: keys, schemas (`databases`), counters.
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,11 +32,11 @@ pub struct Stats {
     pub handshakes: AtomicU64,
     /// Leases of sessions renewed.
     pub renewals: AtomicU64,
-    /// Schemas that were read as a whole.
+    /// Schemas read as a whole.
     pub schema_loads: AtomicU64,
-    /// Questions of what has changed in a schema.
+    /// Requests for changes of a schema.
     pub schema_questions: AtomicU64,
-    /// Bytes of the servers' reports of schemas.
+    /// Bytes of the servers' schema reports.
     pub schema_bytes: AtomicU64,
     /// Bytes to servers.
     pub bytes_to_server: AtomicU64,
@@ -51,11 +51,11 @@ impl Stats {
     }
 }
 
-/// A counter, or a number of what there is.
+/// A counter or a gauge.
 pub struct Metric {
     /// Its name in Prometheus.
     pub name: String,
-    /// What it is, for people.
+    /// A description for people.
     pub help: &'static str,
     /// Its value.
     pub value: u64,
@@ -68,7 +68,7 @@ impl Metric {
     }
 }
 
-/// A client for the admin console.
+/// A client, for the admin console.
 #[derive(Clone, Debug)]
 pub struct ClientInfo {
     /// Its address.
@@ -79,11 +79,11 @@ pub struct ClientInfo {
     pub user: String,
     /// `application_name` of the startup packet.
     pub application: String,
-    /// When it came.
+    /// When it connected.
     pub since: Instant,
 }
 
-/// See the module.
+/// The shared data.
 pub struct Shared {
     /// The configuration.
     pub config: Config,
@@ -97,7 +97,7 @@ pub struct Shared {
     pub attestation: Option<Attestation>,
     /// Keys of the family `soft_`.
     pub soft: Option<Arc<client::soft::Keyring>>,
-    /// File of the configuration.
+    /// The configuration file.
     source: Option<PathBuf>,
     live: RwLock<Arc<Live>>,
     /// Counters.
@@ -115,7 +115,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// State of a proxy that begins.
+    /// The state of a newly started proxy.
     pub fn new(
         config: Config,
         upstream: Server,
@@ -140,7 +140,7 @@ impl Shared {
         }
     }
 
-    /// With the file of the configuration, and what is read again.
+    /// Sets the configuration file, and the data that can be read again.
     #[must_use]
     pub fn with_live(self, source: Option<PathBuf>, live: Live) -> Shared {
         let live = RwLock::new(Arc::new(live));
@@ -151,13 +151,13 @@ impl Shared {
         }
     }
 
-    /// What the configuration's files say now.
+    /// Returns the current data from the configuration's files.
     pub fn live(&self) -> Arc<Live> {
         let live = self.live.read();
         live.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the configuration's files again; gives the settings that need a restart.
+    /// Reads the configuration's files again; returns the settings that require a restart.
     pub fn reload(&self) -> Result<Vec<String>, String> {
         let (live, waiting) = live::again(self.source.as_deref(), &self.config)?;
         let now = self.live.write();
@@ -166,13 +166,13 @@ impl Shared {
         Ok(waiting)
     }
 
-    /// With TLS to clients.
+    /// Sets TLS to clients.
     #[must_use]
     pub fn with_tls(self, tls: Option<Tls>) -> Shared {
         Shared { tls, ..self }
     }
 
-    /// With the keys of the family `soft_`.
+    /// Sets the keys of the family `soft_`.
     #[must_use]
     pub fn with_soft(self, soft: Option<client::soft::Keyring>) -> Shared {
         Shared {
@@ -181,7 +181,7 @@ impl Shared {
         }
     }
 
-    /// With evidence asked for, or not.
+    /// Sets whether evidence is requested.
     #[must_use]
     pub fn with_attestation(self, attestation: Attestation) -> Shared {
         Shared {
@@ -195,8 +195,7 @@ impl Shared {
         self.live().pins.of(database)
     }
 
-    /// Whether the keeper with this key is the one we trust. Without a pinned
-    /// key, the first one is.
+    /// Whether the keeper with this key is trusted. If no key is pinned, the first one is trusted.
     pub fn trusts(&self, key: &PublicKey) -> bool {
         let mut known = lock(&self.keeper);
         match *known {
@@ -219,19 +218,19 @@ impl Shared {
         self.pinned
     }
 
-    /// Registers a client; gives its number.
+    /// Registers a client; returns its number.
     pub fn enter(&self, info: ClientInfo) -> u64 {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
         lock(&self.clients).insert(id, info);
         id
     }
 
-    /// A client has left.
+    /// A client has disconnected.
     pub fn leave(&self, id: u64) {
         lock(&self.clients).remove(&id);
     }
 
-    /// How many clients there are.
+    /// Number of clients.
     fn client_count(&self) -> u64 {
         lock(&self.clients).len() as u64
     }

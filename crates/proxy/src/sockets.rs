@@ -1,6 +1,6 @@
-//! The sockets that clients come by: TCP, and a Unix socket beside it; what connections are made of.
+//! The sockets for clients (TCP and optionally a Unix socket), and the stream type of connections.
 //!
-//! Invariant: a Unix socket that another process answers on is left alone.
+//! Invariant: a Unix socket on which another process answers is not touched.
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// What a connection is made of.
+/// The byte stream of a connection.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
@@ -16,33 +16,33 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub struct Connection {
     /// Its bytes.
     pub stream: Box<dyn Stream>,
-    /// What is written may stay on the way until it is flushed.
+    /// Written data may be buffered until it is flushed.
     pub encrypted: bool,
 }
 
-/// Where clients come.
+/// The sockets on which clients connect.
 pub struct Listeners {
     tcp: TcpListener,
     unix: Option<(UnixListener, PathBuf)>,
 }
 
-/// A client's socket, which belongs to no event loop.
+/// A client's socket that does not belong to an event loop yet.
 pub enum Socket {
-    /// TCP, and from where.
+    /// TCP, with the client's address.
     Tcp(std::net::TcpStream, SocketAddr),
     /// The Unix socket.
     Unix(std::os::unix::net::UnixStream),
 }
 
 impl Listeners {
-    /// Listens on an address, and on a Unix socket.
+    /// Listens on an address, and optionally on a Unix socket.
     pub async fn bind(address: &str, socket: Option<PathBuf>) -> Result<Listeners, String> {
         let at = |place: &dyn std::fmt::Display, e: std::io::Error| {
             format!("cannot listen on {place}: {e}")
         };
         let tcp = TcpListener::bind(address).await;
         let tcp = tcp.map_err(|e| at(&address, e))?;
-        // The port is ours: what is left of a socket of its number is nobody's.
+        // The port is ours, so a leftover socket with its number is stale.
         let unix = match socket {
             None => None,
             Some(path) => {
@@ -53,7 +53,7 @@ impl Listeners {
         Ok(Listeners { tcp, unix })
     }
 
-    /// The address that clients come to by TCP.
+    /// The TCP address that clients connect to.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
@@ -90,13 +90,13 @@ fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
     }
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
-    // Anybody may knock, as at PostgreSQL's.
+    // Anybody may connect, as with PostgreSQL.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
     Ok(listener)
 }
 
 impl Socket {
-    /// As a stream of this thread's event loop.
+    /// Attaches the socket to the event loop of this thread.
     pub fn open(self) -> std::io::Result<Client> {
         Ok(match self {
             Socket::Tcp(stream, address) => {
@@ -110,7 +110,7 @@ impl Socket {
 
 /// A client's socket.
 pub enum Client {
-    /// TCP, and from where.
+    /// TCP, with the client's address.
     Tcp(TcpStream, SocketAddr),
     /// The Unix socket.
     Unix(UnixStream),

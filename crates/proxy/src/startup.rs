@@ -1,5 +1,5 @@
-//! The beginning of a connection: encryption, cancel requests, the startup packet, who the
-//! client is, the connection to the server.
+//! The start of a connection: encryption, cancel requests, the startup packet, authentication of
+//! the client, the connection to the server.
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ use crate::tls;
 use crate::wire::backend;
 use crate::wire::startup::{MAX, Packet, parse};
 
-/// How long a client may take until the server is asked for it.
+/// Maximum time between connecting and the request to the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client that has not been served yet.
+/// A client that is not served yet.
 struct Arrival {
     stream: Box<dyn Stream>,
     address: Option<SocketAddr>,
@@ -61,7 +61,7 @@ impl Arrival {
     }
 }
 
-/// What a client asks for.
+/// What a client requests.
 struct Wish {
     user: String,
     database: String,
@@ -126,8 +126,8 @@ pub async fn serve(shared: Arc<Shared>, client: Client, stop: watch::Receiver<bo
     shared.leave(id);
 }
 
-/// Finds out who the client is, and connects to the server: the state of the connection, the
-/// server, and what it has said already.
+/// Authenticates the client and connects to the server; returns the state of the connection, the
+/// server, and what it has already sent.
 async fn open(
     shared: &Arc<Shared>,
     arrival: &mut Arrival,
@@ -157,7 +157,7 @@ async fn open(
     Ok((core.authenticated(said), server, from_server))
 }
 
-/// Why this proxy does not serve a client, whoever it is, if it does not.
+/// Returns the reason why this proxy refuses a client regardless of its identity, if any.
 fn refusal(shared: &Shared, arrival: &Arrival, wish: &Wish) -> Option<Failure> {
     let replication = wish.replication.as_deref();
     if replication.is_some_and(|v| !matches!(v, "" | "0" | "off" | "false" | "no")) {
@@ -186,12 +186,12 @@ fn unserved() -> Failure {
         .hint("Add it with \"confide user add\", or to \"users\" in the proxy's configuration.")
 }
 
-/// A connection to the server, with the client's startup packet sent.
+/// Connects to the server and sends the client's startup packet.
 async fn upstream(shared: &Shared, raw: &[u8]) -> Result<Connection, Failure> {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
     let why = match timeout(wait, shared.upstream.connect(raw)).await {
         Ok(Ok(server)) => return Ok(server),
-        // Of the system's errors the kind; ours, and those of TLS, say what is wrong.
+        // For system errors the kind is reported; our errors and TLS errors explain themselves.
         Ok(Err(error)) => match error.get_ref() {
             Some(ours) => ours.to_string(),
             None => error.kind().to_string(),
@@ -210,7 +210,7 @@ pub async fn fail(mut client: impl AsyncWrite + Unpin, failure: &Failure) {
     let _ = client.shutdown().await;
 }
 
-/// Answers requests for encryption and gives the first packet that is not one, with its bytes.
+/// Answers requests for encryption and returns the first other packet, with its bytes.
 async fn first_packet(shared: &Shared, arrival: &mut Arrival) -> Option<(Packet, BytesMut)> {
     // A client asks for TLS and for GSS at most once each.
     for _ in 0..3 {
@@ -239,8 +239,8 @@ async fn first_packet(shared: &Shared, arrival: &mut Arrival) -> Option<(Packet,
     None
 }
 
-/// Begins TLS, where there is a certificate; not on the Unix socket, nor twice. Nothing that
-/// came before counts: it was read to its last byte.
+/// Starts TLS if there is a certificate; not on the Unix socket, and not twice. No earlier input
+/// can be taken for encrypted input: it was read to its last byte.
 async fn encrypt(shared: &Shared, arrival: &mut Arrival) -> Option<()> {
     let tls = shared.tls.as_ref();
     let tls = tls.filter(|_| arrival.address.is_some() && !arrival.origin.encrypted);
@@ -264,18 +264,19 @@ async fn encrypt(shared: &Shared, arrival: &mut Arrival) -> Option<()> {
     }
 }
 
-/// Whether the server takes connections.
+/// Whether the server accepts connections.
 pub async fn reachable(shared: &Shared) -> bool {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
     matches!(timeout(wait, shared.upstream.connect(&[])).await, Ok(Ok(_)))
 }
 
-/// Forwards a cancel request on a connection of its own.
+/// Forwards a cancel request on a separate connection.
 async fn cancel(shared: &Shared, raw: &[u8]) {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
     let forward = async {
         let mut server = shared.upstream.connect(raw).await?.stream;
-        // The server closes when it has dealt with it; the client waits for that.
+        // The server closes the connection when it has processed the request; the client waits for
+        // that.
         let mut end = BytesMut::with_capacity(1);
         server.read_buf(&mut (&mut end).limit(1)).await
     };

@@ -1,8 +1,8 @@
-//! TLS to clients: what the proxy shows, which certificates of clients it takes, and what a
-//! connection says of both.
+//! TLS to clients: the proxy's certificate, verification of clients' certificates, and the
+//! information about both in a connection.
 //!
-//! Invariant: a client that shows a certificate shows one that an authority of `tls_ca` has
-//! signed for clients, or is not served; without `tls_ca` none is asked for.
+//! Invariant: if a client presents a certificate, it must be signed for clients by an authority in
+//! `tls_ca`, or the client is not served; without `tls_ca` no certificate is requested.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,16 +16,17 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::config::Config;
 
-/// See the module.
+/// The TLS configuration.
 pub struct Tls {
-    /// Begins TLS with a client.
+    /// Starts TLS with a client.
     pub acceptor: TlsAcceptor,
-    /// What SCRAM binds to, if the certificate's kind of signature has a hash for that.
+    /// The data for SCRAM channel binding, if the certificate's signature algorithm has a hash for
+    /// that.
     pub end_point: Option<Vec<u8>>,
 }
 
 impl Tls {
-    /// As configured; None without a certificate.
+    /// Creates it from the configuration; `None` without a certificate.
     pub fn of(config: &Config) -> Result<Option<Tls>, String> {
         if config.tls_cert.as_os_str().is_empty() {
             return Ok(None);
@@ -52,7 +53,7 @@ impl Tls {
     }
 }
 
-/// The authorities of a file.
+/// Reads the certificate authorities in a file.
 pub fn roots(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for authority in certificates(path)? {
@@ -62,7 +63,7 @@ pub fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates in a file, at least one.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let found = CertificateDer::pem_file_iter(path).map_err(|e| at(&e))?;
@@ -73,7 +74,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String>
     Ok(found)
 }
 
-/// The name in the certificate that a client has shown.
+/// Returns the name in the certificate presented by a client.
 pub fn client_name(connection: &ServerConnection) -> Option<String> {
     common_name(connection.peer_certificates()?.first()?)
 }
@@ -89,7 +90,8 @@ fn common_name(certificate: &CertificateDer<'_>) -> Option<String> {
     (!name.is_empty() && !name.contains('\0')).then(|| name.to_owned())
 }
 
-/// RFC 5929, section 4.1: the hash of the signature's algorithm, but for weak ones SHA-256.
+/// RFC 5929, section 4.1: the hash of the signature algorithm, except that weak ones are replaced
+/// by SHA-256.
 fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let hash: &Algorithm = match parsed.signature_algorithm.algorithm.to_id_string().as_str() {

@@ -1,10 +1,11 @@
-//! Connections to the server: by TCP or its Unix socket, with TLS as `upstream_sslmode` says.
+//! Connections to the server: through TCP or its Unix socket, with TLS according to
+//! `upstream_sslmode`.
 //!
-//! Not here: who the proxy is to the server (`authentication`), but for a certificate.
+//! Authentication to the server, except by certificate, is in `authentication`.
 //!
-//! Invariant: with `require` and `verify-full` nothing is sent to a server by TCP before TLS
-//! stands; with `verify-full` it stands only with a server that an authority of `upstream_ca`
-//! vouches for under the name that the configuration has.
+//! Invariant: with `require` and `verify-full` nothing is sent to a server through TCP before TLS
+//! is established; with `verify-full` it is established only with a server whose certificate is
+//! signed by an authority in `upstream_ca` for the configured name.
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use crate::tls::{certificates, roots};
 /// The request for TLS: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// Where the server is, and how it is spoken to.
+/// The server's address, and how to connect to it.
 pub struct Server {
     address: Upstream,
     tls: Option<Tls>,
@@ -45,7 +46,7 @@ struct Tls {
 }
 
 impl Server {
-    /// As configured.
+    /// Creates it from the configuration.
     pub fn of(config: &Config) -> std::result::Result<Server, String> {
         let address = config.upstream()?;
         let tls = match (&address, config.upstream_sslmode) {
@@ -71,7 +72,7 @@ impl Server {
         !here && !self.tls.as_ref().is_some_and(|tls| tls.required)
     }
 
-    /// Connects, and sends what comes first.
+    /// Connects, and sends the first message.
     pub async fn connect(&self, first: &[u8]) -> Result<Connection> {
         let mut connection = match &self.address {
             Upstream::Tcp(address) => {
@@ -142,10 +143,11 @@ impl Tls {
         })
     }
 
-    /// Asks for TLS, and begins it if the server agrees.
+    /// Requests TLS, and starts it if the server agrees.
     async fn begin(&self, mut stream: TcpStream) -> Result<Connection> {
         stream.write_all(&SSL_REQUEST).await?;
-        // A byte and no more: what came before TLS would otherwise count as said within it.
+        // Read exactly one byte: otherwise data received before TLS would count as received within
+        // it.
         match stream.read_u8().await? {
             b'S' => {
                 let name = self.name.clone();
@@ -172,8 +174,8 @@ fn private_key(path: &Path) -> std::result::Result<PrivateKeyDer<'static>, Strin
     PrivateKeyDer::from_pem_file(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Takes every certificate, as `prefer` and `require` do: they keep out who listens, not who
-/// stands between.
+/// Accepts every certificate, for `prefer` and `require`: they protect against eavesdropping, but
+/// not against a man in the middle.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

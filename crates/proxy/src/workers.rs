@@ -1,6 +1,6 @@
-//! The threads that serve connections. Each has an event loop of its own, and a connection
-//! stays with one: its steps are short and most of its time goes by in waiting for sockets, so
-//! that handing them from thread to thread costs more than it evens out.
+//! The threads that serve connections. Each has its own event loop, and a connection stays on one
+//! thread: its steps are short and it mostly waits for sockets, so moving connections between
+//! threads would cost more than the better balance gains.
 use std::future::{Future, pending};
 
 use tokio::runtime::{Builder, Handle};

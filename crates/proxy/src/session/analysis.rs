@@ -1,5 +1,5 @@
-//! From a text of the client to the text for the server: classification, a fresh
-//! schema where it matters, a session with the keeper, sealing.
+//! Turns a text of the client into the text for the server: classification, refreshing the schema
+//! where necessary, a session with the keeper, sealing.
 use client::{Failure, LiteralCache};
 use rewrite::{Piece, PositionMap, StatementKind, Transaction};
 
@@ -11,7 +11,7 @@ use crate::databases::State;
 use crate::shared::Stats;
 use crate::wire::frontend;
 
-/// What became of a text.
+/// The result of processing a text.
 pub(super) enum Outcome {
     /// Try again later.
     Wait,
@@ -25,30 +25,30 @@ pub(super) enum Outcome {
 pub(super) struct Text {
     /// The text.
     pub(super) sql: String,
-    /// It is not the client's.
+    /// The text differs from the client's.
     pub(super) changed: bool,
-    /// What its statements are.
+    /// The analysed statements.
     pub(super) statements: Vec<rewrite::Statement>,
-    /// Positions, if anything was changed.
+    /// The position mapping, if anything was changed.
     pub(super) positions: Option<PositionMap>,
-    /// It has envelopes.
+    /// It contains envelopes.
     pub(super) sealed: bool,
-    /// A statement of it touches something protected.
+    /// One of its statements touches something protected.
     pub(super) touches: bool,
 }
 
 type Analysed = Result<Vec<rewrite::Statement>, rewrite::Refusal>;
 
-/// What must be known better before a statement is classified.
+/// What must be obtained before a statement can be classified.
 enum Missing {
     Nothing,
-    /// Answers to what was sent before: they say what it has changed.
+    /// Answers to earlier messages, which report what those have changed.
     Answers,
-    /// What has changed since the server reported last.
+    /// The changes since the server's last report.
     Report,
 }
 
-/// Whether protected values can be carried.
+/// Whether protected values can be transferred.
 enum Carries {
     Yes,
     /// After a handshake.
@@ -57,7 +57,7 @@ enum Carries {
 }
 
 impl Core {
-    /// Analyses and seals. `handle`: the text is for Parse.
+    /// Analyses and seals a text. `handle` says that it is for Parse.
     pub(super) fn analyse(&mut self, sql: &str, handle: bool) -> Step<Outcome> {
         if let Some(failure) = self.tried.failure.take() {
             return Ok(Outcome::Refuse(failure));
@@ -67,7 +67,7 @@ impl Core {
         }
         self.must_drain = false;
         let failed = self.status == b'E' && !self.pipeline && self.queue.is_empty();
-        // Without a backslash strings read the same either way.
+        // Without a backslash both modes read strings in the same way.
         let escapes = sql.contains('\\') && (self.escapes || self.escapes_stale);
         if escapes && self.escapes_stale && self.pipeline {
             return Ok(Outcome::Refuse(unsure_of_strings()));
@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    /// What becomes of a text of which all is known that its analysis depends on.
+    /// Processes a text after everything that its analysis depends on is known.
     fn classified(
         &mut self,
         sql: &str,
@@ -131,7 +131,7 @@ impl Core {
         }
     }
 
-    /// The text waits for all answers. Within a pipeline the server is told to send them.
+    /// Makes the text wait for all answers. Within a pipeline the server is told to send them.
     fn drain(&mut self) -> Outcome {
         if self.pipeline {
             frontend::bare(&mut self.to_server, b'H');
@@ -150,7 +150,7 @@ impl Core {
             }
             Err(refusal) => (true, false, refusal.needs_schema_refresh),
         };
-        // A function that runs before it may have changed the path, or made the table.
+        // A function executed before it may have changed the path or created the table.
         if (depends || unknown) && !self.queue.is_empty() {
             return Missing::Answers;
         }
@@ -160,7 +160,7 @@ impl Core {
         Missing::Nothing
     }
 
-    /// Whether the connection can carry protected values.
+    /// Whether the connection can transfer protected values.
     fn may_carry(&mut self, failed: bool) -> Step<Carries> {
         if !self.utf8 {
             let failure = Failure::new(
@@ -195,7 +195,7 @@ impl Core {
             .iter()
             .flat_map(|s| s.edits.iter().cloned())
             .collect();
-        // Encodings need no session with the keeper, and outlive it.
+        // Encodings do not require a session with the keeper, and outlive it.
         let sealed = wants_keeper(&statements);
         if touches || sealed {
             match self.may_carry(failed)? {
@@ -227,7 +227,7 @@ impl Core {
         })
     }
 
-    /// The text with its edits made.
+    /// Returns the text after applying its edits.
     fn seal_literals(
         &self,
         sql: &str,
@@ -263,7 +263,7 @@ impl Core {
         made
     }
 
-    /// A statement is on its way: what it may change is known when it is answered.
+    /// A statement has been sent: its effects are known when it is answered.
     pub(super) fn sent(&mut self, statement: &rewrite::Statement, sql: &str) {
         let text = sql.get(statement.range.clone()).unwrap_or_default();
         self.restore.sent(statement, text);
@@ -323,7 +323,7 @@ fn no_keeper() -> Failure {
     )
 }
 
-/// Whether a text may be sent in a transaction that has failed.
+/// Whether a text may be sent in a failed transaction.
 fn ends_transaction(analysed: &Analysed) -> bool {
     let ends = |s: &rewrite::Statement| matches!(s.kind, StatementKind::TransactionControl(t) if t != Transaction::Begin);
     analysed
@@ -331,9 +331,9 @@ fn ends_transaction(analysed: &Analysed) -> bool {
         .is_ok_and(|all| all.first().is_none_or(ends))
 }
 
-/// Whether PostgreSQL may have to recognise two expressions of a statement as the same:
-/// then equal literals get one envelope, by which the server knows that they are equal.
-/// The values of an `INSERT` it shall not know that of. A word too many does no harm.
+/// Whether PostgreSQL may have to recognise two expressions of a statement as equal. Then equal
+/// literals get one envelope, which tells the server that they are equal. For the values of an
+/// `INSERT` the server must not learn that. A false positive does no harm.
 fn compares_expressions(statement: &str) -> bool {
     let has = |word: &str| {
         let mut windows = statement.as_bytes().windows(word.len());

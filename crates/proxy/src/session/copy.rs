@@ -8,28 +8,28 @@ use super::queue::Expect;
 use super::{Core, Flow, Step, Stop, Wait};
 use crate::wire::{frame, frontend};
 
-/// A COPY from the client.
+/// COPY from the client.
 pub(super) struct In {
-    /// What seals the data; `None` when nothing is protected.
+    /// The stream that seals the data; `None` if nothing is protected.
     stream: Option<CopyStream>,
-    /// Begun by Execute.
+    /// Started by Execute.
     pub(super) extended: bool,
 }
 
-/// What is known of the data of the last COPY from the client, when it fails.
+/// What is known about the data of the last COPY from the client if it fails.
 pub(super) enum Refused {
-    /// Nothing of it was sealed.
+    /// None of the data was sealed.
     Plain,
-    /// The first value that its type does not accept, if there was one.
+    /// The first value that its type does not accept, if any.
     Sealed(Option<client::copy::Refused>),
 }
 
 impl Core {
-    /// CopyData, CopyDone, CopyFail of the client.
+    /// Processes CopyData, CopyDone and CopyFail from the client.
     pub(super) fn on_copy_input(&mut self, tag: u8, message: &Bytes) -> Step<Flow> {
         let Some(copy) = &mut self.copy_in else {
             if self.queue.is_empty() {
-                // The COPY is over (it failed): as the server, ignore the rest.
+                // The COPY is over (it failed): ignore the rest, like the server.
                 return Ok(Flow::Done);
             }
             return Ok(self.wait_for(Wait::CopyStart));
@@ -67,7 +67,7 @@ impl Core {
         Ok(Flow::Done)
     }
 
-    /// CopyInResponse: the client may send.
+    /// CopyInResponse: the client may send data.
     pub(super) fn begin_copy_in(&mut self, plan: Option<CopyPlan>, extended: bool) -> Step {
         let stream = self.stream(plan, Direction::From)?;
         self.copy_refused = match &stream {
@@ -76,14 +76,14 @@ impl Core {
         };
         self.copy_in = Some(In { stream, extended });
         if extended {
-            // The server ignores a Sync that it gets during COPY.
+            // The server ignores a Sync received during COPY.
             self.queue.retain(|e| !matches!(e, Expect::Sync));
             self.pipeline = true;
         }
         Ok(())
     }
 
-    /// CopyOutResponse: data comes.
+    /// CopyOutResponse: data follows.
     pub(super) fn begin_copy_out(&mut self, plan: Option<CopyPlan>) -> Step {
         self.copy_out = self.stream(plan, Direction::To)?;
         Ok(())
@@ -108,7 +108,7 @@ impl Core {
         CopyStream::new(&plan).map_err(Stop::Fatal)
     }
 
-    /// CopyData of the server.
+    /// Processes CopyData from the server.
     pub(super) fn copy_output(&mut self, message: &[u8]) -> Step {
         let Some(stream) = &mut self.copy_out else {
             self.to_client.extend_from_slice(message);
@@ -124,7 +124,7 @@ impl Core {
         Ok(())
     }
 
-    /// CopyDone of the server.
+    /// Processes CopyDone from the server.
     pub(super) fn end_copy_out(&mut self) -> Step {
         if let Some(mut stream) = self.copy_out.take() {
             let mut out = Vec::new();

@@ -1,9 +1,11 @@
-//! Values of parameters that say again what another one says that is sealed.
+//! Parameters whose values equal that of a sealed parameter.
 //!
-//! `note = $1 OR name = $2` with one value twice is what drivers send that have no names for parameters. Which values
-//! are equal is known at Bind only: then the statement is prepared anew, with the plain parameter sealed, too, and stays so.
+//! Drivers without named parameters send `note = $1 OR name = $2` with the same value twice.
+//! Equality of the values is known only at Bind; then the statement is prepared again with the
+//! plain parameter sealed as well, and stays that way.
 //!
-//! Invariant: a string that is only compared is not plain in one parameter and sealed in another of the same Bind.
+//! Invariant: a string that is only compared is not sent both plain and sealed in the parameters of
+//! one Bind.
 use std::collections::HashSet;
 
 use contract::TypeCode;
@@ -23,7 +25,7 @@ const STRINGS: [u32; 5] = [
 ];
 
 impl Core {
-    /// Numbers of the parameters that must be sealed, too.
+    /// Returns the numbers of the parameters that must also be sealed.
     pub(super) fn echoes(
         &self,
         bind: &Bind<'_>,

@@ -1,9 +1,9 @@
-//! Errors of input as PostgreSQL gives them: with the value and its place, which the server
-//! does not know. Only for the client: nothing of this is logged.
+//! Input errors as PostgreSQL reports them: with the value and its position, which the server does
+//! not know. The result is only for the client and is not logged.
 //!
-//! Literals come first, as PostgreSQL reads them when it parses, then the portal's
-//! parameters, then the data of a COPY. If it is not certain which value it was, the
-//! server's message stays as it is.
+//! Literals are checked first, since PostgreSQL reads them while parsing, then the portal's
+//! parameters, then the data of a COPY. If it is uncertain which value caused the error, the
+//! server's message is not changed.
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use super::queue::{Expect, Literals};
 use super::statement::{Portal, Statement};
 use crate::wire::{frame, frontend};
 
-/// A message of this length is kept as it is.
+/// Messages shorter than this are copied.
 const COPIED_MAX: usize = 16 * 1024;
 
 type Fields<'a> = Vec<(u8, &'a [u8])>;
 
-/// What the client sees in the place of the server's message, position and CONTEXT.
+/// What the client sees instead of the server's message, position and CONTEXT.
 pub(super) struct Explained {
     message: String,
     context: Option<String>,
-    /// PostgreSQL says it when it reads the statement: at this place of its text, if any,
-    /// and not where the server noticed it.
+    /// Set if PostgreSQL would report the error while reading the statement: at this position of
+    /// its text, if any, and not where the server noticed it.
     place: Option<Option<String>>,
 }
 
 impl Explained {
-    /// The server's fields with these in their places.
+    /// Returns the server's fields with these replacing the original ones.
     pub(super) fn fields<'a>(&'a self, fields: &[(u8, &'a [u8])]) -> Fields<'a> {
         let shown = |(tag, text): &(u8, &'a [u8])| match tag {
             b'M' => Some((*tag, self.message.as_bytes())),
@@ -51,7 +51,7 @@ impl Explained {
 }
 
 impl Core {
-    /// What is known better of an error of the server's.
+    /// Returns a more precise description of an error from the server, if there is one.
     pub(super) fn explain(&self, fields: &[(u8, &[u8])]) -> Option<Explained> {
         let text = |tag: u8| {
             let (_, text) = fields.iter().find(|(t, _)| *t == tag)?;
@@ -109,8 +109,8 @@ impl Core {
         })
     }
 
-    /// The first parameter that fails so. PostgreSQL shows as much of it in the CONTEXT as
-    /// `log_parameter_max_length_on_error` says, which is nothing unless it is set.
+    /// Finds the first parameter that fails with this error. PostgreSQL shows as much of it in the
+    /// CONTEXT as `log_parameter_max_length_on_error` allows, which by default is nothing.
     fn parameter(&self, told: Told<'_>, portal: &Portal) -> Option<Explained> {
         let oids = portal.statement.as_ref()?.params.get()?;
         let bind = frontend::Bind::read(frame::body(portal.bind.as_ref()?)).ok()?;
@@ -133,7 +133,7 @@ impl Core {
         })
     }
 
-    /// An error while the server reads the data of a COPY.
+    /// Explains an error that occurred while the server was reading the data of a COPY.
     fn of_copy(&self, told: Told<'_>, message: &str, context: &str) -> Option<Explained> {
         let Refused::Sealed(refused) = &self.copy_refused else {
             return None;
@@ -149,8 +149,8 @@ impl Core {
     }
 }
 
-/// The client's message, to look at if there is an error. A long one is not copied, though
-/// the buffer that it is in stays as long.
+/// Keeps the client's message for inspection in case of an error. A long one is not copied,
+/// although it keeps its whole buffer allocated.
 pub(super) fn kept(message: &Bytes) -> Bytes {
     match message.len() {
         0..COPIED_MAX => Bytes::copy_from_slice(message),
@@ -158,7 +158,7 @@ pub(super) fn kept(message: &Bytes) -> Bytes {
     }
 }
 
-/// Whether PostgreSQL reads the literals of this statement from left to right: rows of
+/// Whether PostgreSQL reads the literals of this statement from left to right, as in the rows of
 /// VALUES.
 fn in_order(statement: &str) -> bool {
     let begins = |word: &str| {

@@ -15,7 +15,7 @@ use super::{Core, Flow, Step, Wait};
 use crate::shared::Stats;
 use crate::wire::{Reader, frame, frontend};
 
-/// How many texts' parameter types are remembered, and how long a text may be.
+/// Number of texts whose parameter types are remembered, and the maximum length of such a text.
 const KNOWN_MAX: usize = 512;
 const KNOWN_TEXT_MAX: usize = 8 * 1024;
 
@@ -48,8 +48,8 @@ impl Core {
         self.send_parse((name, sql, &declared), &[], false)
     }
 
-    /// Analyses a text and sends Parse. `sealing`: parameters that are sealed, whatever they meet.
-    /// `hidden`: the client does not know.
+    /// Analyses a text and sends Parse. `sealing` lists parameters to seal regardless of what they
+    /// are combined with. `hidden` says that the client does not know about this Parse.
     fn send_parse(
         &mut self,
         (name, sql, declared): (&str, &str, &[u32]),
@@ -70,7 +70,8 @@ impl Core {
             Ok(types) => types,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
-        // Not before it is known that the other takes its place: the analysis may have had to wait.
+        // Only after it is certain that the new statement replaces the old one: the analysis may
+        // have had to wait.
         if hidden && !name.is_empty() {
             frontend::targeted(&mut self.to_server, b'C', b'S', name);
             self.queue.push_back(Expect::Close { hidden: true });
@@ -95,8 +96,8 @@ impl Core {
             hidden,
         })));
         if statement.touches {
-            // With known types Bind need not wait; the answer still brings the
-            // result columns.
+            // If the types are known, Bind need not wait; the answer still provides the result
+            // columns.
             let key = (sql.to_owned(), declared.to_vec());
             let known = self.known_types.get(&key);
             if let Some(types) = known.filter(|_| sealing.is_empty()) {
@@ -107,7 +108,7 @@ impl Core {
         Ok(Flow::Done)
     }
 
-    /// The server has told a statement's parameter types.
+    /// The server has reported the parameter types of a statement.
     pub(super) fn learn(&mut self, statement: &Statement, types: Vec<u32>) {
         let Some(sql) = statement
             .sql
@@ -119,7 +120,7 @@ impl Core {
         };
         let key = (sql.clone(), statement.declared.clone());
         if statement.params.get().is_some_and(|known| *known != types) {
-            // The schema has changed behind our back.
+            // The schema has changed without our knowledge.
             self.known_types.clear();
             return;
         }
@@ -158,8 +159,8 @@ impl Core {
         }
     }
 
-    /// Declared types for the server: twins where a parameter meets something
-    /// protected.
+    /// Returns the declared types for the server: protected counterparts for parameters combined
+    /// with something protected.
     fn twins(&self, declared: &[u32], statement: &Statement) -> Result<Vec<u32>, Failure> {
         let types = &self.session.types;
         let twin = |(at, oid): (usize, &u32)| {
@@ -168,11 +169,11 @@ impl Core {
                 used,
                 Some(ParamUse::Protected { .. } | ParamUse::ProtectedArray { .. })
             );
-            // The statement casts it.
+            // The statement contains a cast for it.
             if matches!(used, Some(ParamUse::Soft { .. })) {
                 return Ok(0);
             }
-            // 705: unknown, as good as undeclared.
+            // 705 is `unknown`, which is equivalent to undeclared.
             if !protected || *oid == 0 || *oid == 705 || types.get(*oid).is_some() {
                 return Ok(*oid);
             }
@@ -187,7 +188,7 @@ impl Core {
         declared.iter().enumerate().map(twin).collect()
     }
 
-    /// Asks the server for the statement's parameter types and result columns.
+    /// Asks the server for the parameter types and result columns of the statement.
     fn ask_statement(&mut self, statement: &Arc<Statement>) {
         if statement.ask() {
             return;
@@ -286,7 +287,7 @@ impl Core {
         Flow::Done
     }
 
-    /// Values that go as they are must not be SQL that somebody parses later, with
+    /// Values that are sent in the clear must not be SQL that is parsed later and contains
     /// constants that would be sealed.
     fn sql_in_values<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Option<Failure> {
         let schema = self.schema.as_ref();
@@ -302,8 +303,8 @@ impl Core {
             })
     }
 
-    /// What we know of a statement. One that we have not seen prepared (by SQL
-    /// PREPARE, or before the database had Confide) is asked about.
+    /// Returns what is known about a statement. The server is asked about a statement whose
+    /// preparation was not seen (SQL PREPARE, or before the database had Confide).
     fn statement(&mut self, name: &str) -> Arc<Statement> {
         if let Some(known) = self.statements.get(name) {
             return known.clone();
@@ -319,7 +320,7 @@ impl Core {
         statement
     }
 
-    /// The envelopes for the parameters that need them.
+    /// Returns the envelopes for the parameters that need them.
     fn seal_parameters(
         &self,
         bind: &frontend::Bind<'_>,
@@ -331,7 +332,7 @@ impl Core {
             let target = oids.get(at).and_then(|oid| self.session.types.get(*oid));
             let used = statement.uses.get(&(at as u32 + 1));
             let agrees = match used {
-                // An array where nothing of it is asked but whether it is NULL.
+                // An array is allowed if it is only tested for NULL.
                 Some(ParamUse::Protected { .. }) => {
                     matches!(target, Some(Protected::Scalar(_) | Protected::Array(_)))
                 }
@@ -374,7 +375,7 @@ impl Core {
         Ok(sealed)
     }
 
-    /// The cell for a parameter, of the type that the client has declared, or that a cast says.
+    /// Appends the cell for a parameter, of the type declared by the client or specified by a cast.
     fn encode_parameter(
         &self,
         used: ParamUse,
@@ -392,10 +393,10 @@ impl Core {
         };
         let plain = |oid: u32| TypeCode::ALL.iter().copied().find(|t| t.plain_oid() == oid);
         let code = match declared {
-            // Undeclared, or unknown.
+            // Undeclared or unknown.
             None | Some(0 | 705) => said.unwrap_or(column.code),
             Some(oid) => match plain(oid) {
-                // Strings of drivers that know no other type.
+                // Strings sent by drivers that know no other type.
                 Some(TypeCode::Text | TypeCode::Varchar) if given.0 == client::TEXT => {
                     said.unwrap_or(column.code)
                 }
@@ -411,8 +412,8 @@ impl Core {
         self.session.encode(column, (store, code), given, out)
     }
 
-    /// The statement's envelopes are of a session that is gone, or more of its parameters must be sealed: prepares it
-    /// anew.
+    /// Prepares the statement again because its envelopes belong to a session that no longer
+    /// exists, or because more of its parameters must be sealed.
     fn prepare_again(&mut self, statement: &Arc<Statement>, sealing: &[u32]) -> Step<Flow> {
         let Some(sql) = statement.sql.clone() else {
             return Ok(self.refuse_extended(Failure::no_session()));
@@ -495,7 +496,7 @@ impl Core {
         Ok(Flow::Done)
     }
 
-    /// Sends a message on as it is.
+    /// Forwards a message unchanged.
     fn forward(&mut self, message: &Bytes, expect: Expect) {
         self.to_server.extend_from_slice(message);
         self.pipeline = true;

@@ -1,13 +1,13 @@
-//! What the proxy asks of the server on the application's connection: what has changed in
-//! the schema, and the handshake with the keeper.
+//! The proxy's own requests to the server on the application's connection: schema changes, and the
+//! handshake with the keeper.
 //!
-//! The first is a Parse that is never executed: the server reports while it analyses the
-//! statement. So nothing runs in the client's transaction, and no snapshot is taken. The
-//! handshake is a query, but its place is before the client's first message; later only
-//! when the keeper has forgotten the session. Within a client's pipeline questions end with
-//! Flush, because a Sync would commit.
+//! The former is a Parse that is never executed: the server reports changes while it analyses the
+//! statement. So nothing is executed in the client's transaction, and no snapshot is taken. The
+//! handshake is a query, but it normally takes place before the client's first message, and later
+//! only if the keeper no longer knows the session. Within a client's pipeline requests end with
+//! Flush, because Sync would commit.
 //!
-//! Invariant: nothing of the proxy's is left on the server when the client's next message
+//! Invariant: none of the proxy's objects remain on the server when the client's next message
 //! reaches it.
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ use crate::wire::{backend, frontend};
 /// Name of the proxy's statement and portal.
 pub(super) const NAME: &str = "confide_internal";
 
-/// Asked of a server that does not report: it has no rows without Confide.
+/// Query for a server that does not send reports: it returns no rows without Confide.
 const PROTECTED_TYPES: &str = "SELECT oid FROM pg_catalog.pg_type \
      WHERE typnamespace OPERATOR(pg_catalog.=) 11 \
      AND pg_catalog.starts_with(typname::pg_catalog.text, 'enc_') LIMIT 1";
 
-/// Why a task runs.
+/// The purpose of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
-    /// The session begins.
+    /// The session is starting.
     Startup,
     /// The schema may have changed.
     Ask,
@@ -41,13 +41,13 @@ pub(super) enum Purpose {
     Handshake,
 }
 
-/// A task: a few questions, one after another.
+/// A task: a few requests, one after another.
 pub(super) struct Task {
     purpose: Purpose,
     at: At,
 }
 
-/// Which answer a task waits for.
+/// The answer that a task is waiting for.
 enum At {
     Begin,
     Schema,
@@ -64,8 +64,8 @@ enum Next {
 }
 
 impl Core {
-    /// Starts a task; the client's frame waits for it, and tries again when the
-    /// connection is not ready for one.
+    /// Starts a task. The client's frame waits for it; if the connection is not ready for a task,
+    /// the frame is retried.
     pub(super) fn start(&mut self, purpose: Purpose) -> Step {
         if !self.pipeline && !self.queue.is_empty() {
             self.tried = super::Tried::default();
@@ -78,7 +78,7 @@ impl Core {
         self.advance(Ok(Vec::new()))
     }
 
-    /// The answer to the task's question has come.
+    /// The answer to the task's request has arrived.
     pub(super) fn advance(&mut self, answer: Result<Vec<Row>, Failure>) -> Step {
         let Some(mut task) = self.task.take() else {
             return Ok(());
@@ -100,7 +100,7 @@ impl Core {
         }
     }
 
-    /// What a task sends next, from the answer to the last.
+    /// Determines from the last answer what a task sends next.
     fn next(&mut self, task: &mut Task, answer: Result<Vec<Row>, Failure>) -> Step<Next> {
         match std::mem::replace(&mut task.at, At::Begin) {
             At::Begin if task.purpose == Purpose::Handshake => self.first_message(task),
@@ -187,8 +187,8 @@ impl Core {
         Ok(Next::Query(sql))
     }
 
-    /// The keeper does not answer. A session may begin without it: what touches
-    /// nothing protected works.
+    /// The keeper does not answer. A session may start without it: statements that touch nothing
+    /// protected work.
     fn no_keeper(&mut self, task: &Task, failure: Failure) -> Step<Next> {
         tracing::warn!(sqlstate = %failure.sqlstate, "no session with the keeper");
         if task.purpose == Purpose::Startup {
@@ -202,7 +202,7 @@ impl Core {
         Err(Stop::Fatal(failure))
     }
 
-    /// All answers have come, or one has failed.
+    /// All answers have arrived, or one has failed.
     fn finished(&mut self, task: &Task, failure: Option<Failure>) -> Step {
         if let Some(failure) = failure {
             self.tried.failure = Some(failure);
@@ -216,7 +216,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a database without Confide is served.
+    /// Checks whether a database without Confide may be served.
     fn check_without(&self) -> Step {
         let failure = Failure::new("55000", "confide: the database does not have Confide");
         if self.shared.config.require_confide {
@@ -234,7 +234,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes over what is known of the schema by now.
+    /// Adopts what is now known about the schema.
     pub(super) fn adopt(&mut self) -> State {
         let state = self.shared.databases.state(self.view.identity());
         match self.view.schema(&state) {
@@ -260,7 +260,7 @@ impl Core {
         }
     }
 
-    /// Asks what has changed behind what is known.
+    /// Asks for the changes since the known version.
     fn question(&mut self) {
         Stats::add(&self.shared.stats.schema_questions, 1);
         let databases = &self.shared.databases;
@@ -282,7 +282,7 @@ impl Core {
         self.expect_own(2);
     }
 
-    /// Sends a query of the proxy's.
+    /// Sends a query of the proxy.
     fn query(&mut self, sql: &str) {
         let out = &mut self.to_server;
         frontend::targeted(out, b'C', b'S', NAME);
@@ -294,7 +294,7 @@ impl Core {
         self.expect_own(3);
     }
 
-    /// Takes away what a question that failed has left.
+    /// Removes what a failed request has left behind.
     pub(super) fn sweep(&mut self) {
         let out = &mut self.to_server;
         frontend::targeted(out, b'C', b'P', NAME);

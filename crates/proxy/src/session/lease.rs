@@ -1,11 +1,11 @@
-//! The session's lease: renewed before a message of the client when it is time, and given back
-//! when the client leaves (docs/security.md).
+//! The session's lease: renewed when due, before a message of the client, and returned when the
+//! client disconnects (docs/security.md).
 //!
-//! Both are comments that the client has sealed, behind a text that is analysed and never
-//! executed. Nobody waits for the answer.
+//! Both use comments sealed by the client, appended to a text that is analysed but never executed.
+//! Nothing waits for the answer.
 //!
-//! Invariant: a text of the proxy's own comes between whole messages of the client, never
-//! within a pipeline of its or a COPY, and not where an error of it would end a transaction.
+//! Invariant: a text of the proxy is sent only between complete messages of the client, never
+//! within a pipeline or COPY of the client, and not where an error would abort a transaction.
 
 use client::Due;
 
@@ -19,14 +19,15 @@ use crate::wire::frontend;
 const NOTHING: &str = "SELECT";
 
 impl Core {
-    /// Renews the session's lease if it is time; the client's message waits if it must.
+    /// Renews the session's lease if due; the client's message waits if necessary.
     pub(super) fn renew(&mut self) -> Flow {
         if self.pipeline || self.copy_in.is_some() || self.status == b'E' {
             return Flow::Done;
         }
         match self.session.lease_due() {
             Due::No => Flow::Done,
-            // With an error the transaction would be lost: only if the lease would be, too.
+            // An error would abort the transaction: send it only if the lease would otherwise
+            // expire.
             Due::Soon if !self.queue.is_empty() || self.status != b'I' => Flow::Done,
             Due::Now if !self.queue.is_empty() => self.wait_for(Wait::Drain),
             Due::Soon | Due::Now => {
@@ -48,7 +49,7 @@ impl Core {
         }
     }
 
-    /// The client leaves: says so to the keeper. No answer is waited for.
+    /// Tells the keeper that the client is disconnecting. Does not wait for an answer.
     pub fn leave(&mut self) {
         if self.phase != Phase::Running || self.copy_in.is_some() || !self.session.is_open() {
             return;

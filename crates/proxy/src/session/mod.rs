@@ -1,9 +1,9 @@
-//! One connection as a state machine without I/O: frames of client and server
-//! go in, bytes for both come out.
+//! One connection as a state machine without I/O: its input is frames from client and server, its
+//! output is bytes for both.
 //!
-//! Invariants: every message that the server answers has an entry in the queue;
-//! responses reach the client in the order of its messages; text that the
-//! analysis has not classified never reaches the server of an enabled session.
+//! Invariants: every message that the server answers has an entry in the queue; responses reach the
+//! client in the order of its messages; text that has not been classified by the analysis never
+//! reaches the server in a session with Confide enabled.
 mod analysis;
 mod copy;
 mod echo;
@@ -39,9 +39,9 @@ use view::View;
 /// Why a connection ends.
 #[derive(Debug)]
 pub enum Stop {
-    /// One side has closed it in an orderly way.
+    /// One side has closed it normally.
     Closed,
-    /// The client is told why.
+    /// The client is told the reason.
     Fatal(Failure),
 }
 
@@ -53,23 +53,23 @@ impl From<Malformed> for Stop {
 
 type Step<T = ()> = Result<T, Stop>;
 
-/// Whether a client's frame has been dealt with.
+/// Whether a client's frame has been processed.
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]
 enum Flow {
-    /// It has.
+    /// It has been processed.
     Done,
-    /// It must be tried again when [`Core::wait`] is over.
+    /// It must be retried when [`Core::wait`] is over.
     Wait,
 }
 
 /// What the client's next frame waits for.
 enum Wait {
     Nothing,
-    /// A task of the proxy's own.
+    /// A task of the proxy.
     Task,
     /// All answers.
     Drain,
-    /// Parameter types of a statement.
+    /// The parameter types of a statement.
     Params(Arc<Statement>),
     /// The server's CopyInResponse.
     CopyStart,
@@ -77,38 +77,39 @@ enum Wait {
 
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum Phase {
-    /// Authentication: relayed.
+    /// Authentication is relayed.
     Startup,
-    /// The server is ready, the proxy prepares the session.
+    /// The server is ready; the proxy prepares the session.
     Preparing,
     Running,
 }
 
-/// See the module.
+/// The state of a connection.
 pub struct Core {
     shared: Arc<Shared>,
     database: String,
     user: String,
     phase: Phase,
-    /// The proxy has authenticated the client: the server is not to ask it for anything.
+    /// The proxy has authenticated the client; the server must not ask it for anything.
     authenticated: bool,
-    /// Bytes for the client.
+    /// Bytes to send to the client.
     pub to_client: BytesMut,
-    /// Bytes for the server.
+    /// Bytes to send to the server.
     pub to_server: BytesMut,
     held: Option<Bytes>,
     wait: Wait,
     queue: VecDeque<Expect>,
     /// Status of the last ReadyForQuery.
     status: u8,
-    /// An error was told: the client's messages are dropped until Sync.
+    /// An error was reported: the client's messages are dropped until Sync.
     discarding: bool,
-    /// Messages of the extended protocol were sent since the last Sync.
+    /// Messages of the extended protocol have been sent since the last Sync.
     pipeline: bool,
-    /// A statement is under way that changes what the analysis stands on.
+    /// A statement that changes what the analysis depends on is being executed.
     must_drain: bool,
     restore: restore::Restore,
-    /// Parameters that the next text's analysis has to seal, whatever they meet.
+    /// Parameters that the next text's analysis must seal regardless of what they are combined
+    /// with.
     sealing: Vec<u32>,
 
     /// The database has Confide.
@@ -117,32 +118,32 @@ pub struct Core {
     plain_catalogs: bool,
     session: Session,
     utf8: bool,
-    /// The server reads backslashes in `'…'` as escapes.
+    /// The server interprets backslashes in `'…'` as escapes.
     escapes: bool,
-    /// It did at some time: the end of a transaction may bring that back.
+    /// It did so at some time: the end of a transaction may restore that.
     escaped_once: bool,
-    /// Whether it does may have changed: it says so at the end of the pipeline.
+    /// `escapes` may be out of date: the server reports changes at the end of the pipeline.
     escapes_stale: bool,
     view: View,
     schema: Arc<Schema>,
-    /// Those that the session knows.
+    /// The types that the session knows.
     types: Arc<Vec<(u32, ColumnType)>>,
-    /// A statement of the proxy's may be left on the server.
+    /// A statement of the proxy may be left on the server.
     litter: bool,
     registry: rewrite::Prepared,
     memo: rewrite::Memo,
     task: Option<internal::Task>,
-    /// What was already tried for the frame at hand.
+    /// What has already been tried for the current frame.
     tried: Tried,
 
-    /// Parameter types that the server gave for texts under this schema.
+    /// Parameter types reported by the server for texts under this schema.
     known_types: HashMap<(String, Vec<u32>), Vec<u32>>,
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Arc<Portal>>,
     copy_in: Option<copy::In>,
     copy_out: Option<client::copy::CopyStream>,
     copy_refused: copy::Refused,
-    /// Our error in the place of the server's answer to CopyFail, and the line it is about.
+    /// Our error, which replaces the server's answer to CopyFail, and the line it is about.
     override_error: Option<(Failure, String)>,
 }
 
@@ -155,7 +156,7 @@ struct Tried {
 }
 
 impl Core {
-    /// A connection whose startup packet has been sent to the server.
+    /// Creates a connection whose startup packet has been sent to the server.
     pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
         let mut session = Session::default();
         session.soft.clone_from(&shared.soft);
@@ -201,15 +202,15 @@ impl Core {
         }
     }
 
-    /// Whether the catalogs show plain types for protected ones.
+    /// Sets whether the catalogs show plain types instead of protected ones.
     #[must_use]
     pub fn showing_plain(mut self, plain: bool) -> Core {
         self.plain_catalogs = plain;
         self
     }
 
-    /// The proxy has authenticated the client, and the server the proxy: from here on neither
-    /// asks, and nothing of the client's is an answer.
+    /// The proxy has authenticated the client, and the server the proxy: from here on neither asks
+    /// for authentication, and no message of the client is an answer to it.
     #[must_use]
     pub fn authenticated(mut self, said: BytesMut) -> Core {
         self.authenticated = true;
@@ -218,8 +219,8 @@ impl Core {
         self
     }
 
-    /// Takes whole frames out of what the client has sent, as long as the
-    /// connection may go on without the server.
+    /// Processes complete frames received from the client, as long as the connection can proceed
+    /// without the server.
     pub fn client_input(&mut self, input: &mut BytesMut) -> Step {
         loop {
             let early = self.phase == Phase::Startup && self.authenticated;
@@ -247,7 +248,7 @@ impl Core {
         }
     }
 
-    /// Takes whole frames out of what the server has sent.
+    /// Processes complete frames received from the server.
     pub fn server_input(&mut self, input: &mut BytesMut) -> Step {
         while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
             let mut next = input.split_to(length);
@@ -261,7 +262,7 @@ impl Core {
         self.held.is_some() || self.phase == Phase::Preparing
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in progress.
     pub fn idle(&self) -> bool {
         self.phase == Phase::Running && self.queue.is_empty() && self.status == b'I'
     }
@@ -285,11 +286,11 @@ impl Core {
         Flow::Wait
     }
 
-    /// One frame of the client.
+    /// Processes one frame from the client.
     fn on_client(&mut self, frame: &Bytes) -> Step<Flow> {
         let tag = frame.first().copied().unwrap_or(0);
         if self.phase == Phase::Startup {
-            // Passwords and SASL: between client and server.
+            // Passwords and SASL are exchanged between client and server.
             self.to_server.extend_from_slice(frame);
             return Ok(Flow::Done);
         }
@@ -332,13 +333,13 @@ impl Core {
         self.to_server.extend_from_slice(frame);
         self.pipeline = false;
         self.discarding = false;
-        // A server in COPY ignores Sync.
+        // During COPY the server ignores Sync.
         if !self.copy_in.as_ref().is_some_and(|copy| copy.extended) {
             self.queue.push_back(Expect::Sync);
         }
     }
 
-    /// Tells the client that it may go on, after preparing.
+    /// Tells the client that it may proceed, after the preparation.
     fn release(&mut self) {
         self.phase = Phase::Running;
         backend::ready(&mut self.to_client, self.status);

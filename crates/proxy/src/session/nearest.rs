@@ -1,12 +1,13 @@
-//! What to do where the server says that it has no such function or operator for a protected type.
+//! Hints for errors where the server has no such function or operator for a protected type.
 //!
-//! Not here: what the proxy refuses itself (crate `rewrite`).
+//! Refusals by the proxy itself are in crate `rewrite`.
 
-/// What the server says of a function or operator that protected types do not have: it would
-/// advise casts, which there are none of.
+/// Replaces the server's hint for a function or operator that protected types do not have; the
+/// server would suggest casts, which do not exist.
 const NEAREST_WAY: &[u8] = b"It is not available for protected values (docs/sql.md lists what is). Select the protected columns themselves and compute it in the application.";
 
-/// The fields of an error, with another hint where something protected misses a function.
+/// Returns the fields of an error, replacing the hint if a function is missing for something
+/// protected.
 pub(super) fn with_nearest_way(mut fields: Vec<(u8, &[u8])>) -> Vec<(u8, &[u8])> {
     let has =
         |tag: u8, holds: &dyn Fn(&[u8]) -> bool| fields.iter().any(|(t, v)| *t == tag && holds(v));

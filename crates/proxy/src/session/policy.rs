@@ -1,7 +1,7 @@
-//! `GRANT VIEWER` and its like: statements that PostgreSQL does not have. They become a call that
-//! carries the client's sealed command to the keeper.
+//! `GRANT VIEWER` and similar statements, which PostgreSQL does not have. They are converted to a
+//! call that carries the client's sealed command to the keeper.
 //!
-//! Invariant: what is not word for word such a statement goes its usual way.
+//! Invariant: a text that is not exactly such a statement is processed normally.
 
 use client::Failure;
 use grant::{Column, Command, GROUP, Verb};
@@ -11,10 +11,10 @@ use super::analysis::{Outcome, Text};
 use super::internal::Purpose;
 use super::{Core, Step};
 
-/// What of a statement is told apart.
+/// The tokens distinguished in a statement.
 #[derive(Debug, PartialEq, Eq, Clone)]
 enum Token {
-    /// A name or a keyword, folded unless it was quoted.
+    /// A name or a keyword, case-folded unless it was quoted.
     Word(String, bool),
     /// A string.
     Text(String),
@@ -22,8 +22,8 @@ enum Token {
     Sign(char),
 }
 
-/// The tokens of a short text; none if it has comments or other things that these statements
-/// have not.
+/// The tokens of a short text; `None` if it contains comments or other things that do not occur in
+/// these statements.
 fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let mut rest = sql.chars().peekable();
@@ -77,7 +77,7 @@ fn keyword(token: Option<&Token>) -> &str {
     }
 }
 
-/// A column's three names, and what follows them.
+/// The three names of a column, and the tokens after them.
 fn column(tokens: &[Token]) -> Option<(Column, &[Token])> {
     match tokens {
         [
@@ -92,7 +92,7 @@ fn column(tokens: &[Token]) -> Option<(Column, &[Token])> {
     }
 }
 
-/// The command of a statement that is one.
+/// Returns the command if a statement is one.
 pub(super) fn read(sql: &str) -> Option<Command> {
     let start = sql.trim_start().get(..6)?.to_ascii_lowercase();
     if !["grant ", "deny v", "revoke", "select"].contains(&start.as_str()) || sql.len() > 1024 {
@@ -136,7 +136,7 @@ pub(super) fn read(sql: &str) -> Option<Command> {
     Some(Command { verb, column, word })
 }
 
-/// `confide.grant_viewer('schema.table.column', 'principal')`, from behind `confide` on.
+/// Parses `confide.grant_viewer('schema.table.column', 'principal')`, starting after `confide`.
 fn function(tokens: &[Token]) -> Option<Command> {
     let (name, arguments) = match tokens {
         [
@@ -179,10 +179,10 @@ fn function(tokens: &[Token]) -> Option<Command> {
     Some(Command { verb, column, word })
 }
 
-/// The order about a recording that is said with `confide.record('…')`. It may hold a key, so one
-/// that is not understood does not go on to the database.
+/// Parses the order about a recording in `confide.record('…')`. It may contain a key, so an order
+/// that cannot be parsed is not forwarded to the database.
 pub(super) fn order(sql: &str) -> Option<Result<Order, Failure>> {
-    // Most statements have no such word.
+    // Most statements do not contain such a word.
     let start = sql.trim_start().get(..6)?;
     if !start.eq_ignore_ascii_case("select") || !sql.contains("confide.record(") {
         return None;
@@ -209,7 +209,7 @@ pub(super) fn order(sql: &str) -> Option<Result<Order, Failure>> {
 }
 
 impl Core {
-    /// The statement that carries a command.
+    /// Returns the statement that carries a command.
     pub(super) fn tell_policy(&mut self, command: &[u8]) -> Step<Outcome> {
         if !self.session.is_open() {
             if !self.tried.handshake {
@@ -251,7 +251,7 @@ mod tests {
         Some((command.verb, name, command.word))
     }
 
-    /// Orders are understood, or refused here.
+    /// Orders are either parsed or refused here.
     #[test]
     fn orders() {
         use super::{Order, order};
@@ -262,7 +262,7 @@ mod tests {
         let key = "ab".repeat(32);
         let start = format!("select confide.record('start key={key} ring=60');");
         assert!(matches!(order(&start), Some(Ok(Order::Start(_)))));
-        // What may hold a key stays here.
+        // A text that may contain a key is not forwarded.
         for text in [
             format!("SELECT confide.record('start key={key} color=red')"),
             format!("SELECT confide.record('start key={key}'), 1"),
@@ -274,7 +274,8 @@ mod tests {
         assert!(order("SELECT 1").is_none());
     }
 
-    /// The paper's statements and the functions; what PostgreSQL has goes its usual way.
+    /// The paper's statements and the functions; PostgreSQL's own statements are processed
+    /// normally.
     #[test]
     fn statements() {
         let want = |verb, word: &str| Some((verb, "s/t/pay".to_owned(), word.to_owned()));

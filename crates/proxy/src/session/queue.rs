@@ -1,6 +1,6 @@
-//! What the server still owes: one entry for each message sent to it that is
-//! answered, in order. Responses made by the proxy ride on entries, so that no
-//! error overtakes a response.
+//! The answers expected from the server: one entry, in order, for each message sent to it that is
+//! answered. Responses created by the proxy are attached to entries, so that no error overtakes a
+//! response.
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rewrite::{CopyPlan, PositionMap, Row};
 use super::statement::{Effect, Portal, Statement};
 use client::description::Column;
 
-/// One answer to come.
+/// One expected answer.
 pub(super) enum Expect {
     /// All answers to a Query, up to ReadyForQuery.
     Query(Box<QueryState>),
@@ -22,23 +22,23 @@ pub(super) enum Expect {
     Bind(Option<Arc<Portal>>),
     /// ParameterDescription, then RowDescription or NoData.
     DescribeStatement {
-        /// What it describes, if we know.
+        /// The described statement, if known.
         statement: Option<Arc<Statement>>,
-        /// Asked by the proxy: not for the client.
+        /// Requested by the proxy: not for the client.
         hidden: bool,
     },
     /// RowDescription or NoData.
     DescribePortal {
-        /// What it describes, if we know.
+        /// The described portal, if known.
         portal: Option<Arc<Portal>>,
-        /// Asked by the proxy: not for the client.
+        /// Requested by the proxy: not for the client.
         hidden: bool,
     },
-    /// Rows or COPY, then CommandComplete or a relative of it.
+    /// Rows or COPY, then CommandComplete or a similar message.
     Execute {
-        /// What runs, if we know.
+        /// The executed portal, if known.
         portal: Option<Arc<Portal>>,
-        /// COPY plans left.
+        /// Remaining COPY plans.
         copies: VecDeque<CopyPlan>,
     },
     /// CloseComplete.
@@ -48,58 +48,58 @@ pub(super) enum Expect {
     },
     /// ReadyForQuery.
     Sync,
-    /// A statement of the proxy's that fails: the client gets our error.
+    /// A statement of the proxy that fails: the client gets our error.
     Refusal(Box<Failure>),
-    /// The answers to a query of the proxy's own.
+    /// The answers to a query of the proxy.
     Internal(Box<InternalState>),
 }
 
-/// A Query under way.
+/// A Query in progress.
 #[derive(Default)]
 pub(super) struct QueryState {
-    /// Our error in the place of the server's.
+    /// Our error, which replaces the server's.
     pub(super) refusal: Option<Failure>,
-    /// Positions of the text that was sent.
+    /// Position mapping of the text that was sent.
     pub(super) positions: Option<PositionMap>,
-    /// The client's message and the literals of each statement, if there are sealed ones.
+    /// The client's message and the literals of each statement, if any are sealed.
     pub(super) literals: Option<(Bytes, Vec<Literals>)>,
     /// Effects of the statements that have not completed.
     pub(super) effects: VecDeque<Option<Effect>>,
-    /// COPY plans left.
+    /// Remaining COPY plans.
     pub(super) copies: VecDeque<CopyPlan>,
-    /// For each statement that has not completed, which columns of its rows may be protected.
+    /// For each statement that has not completed, the columns of its rows that may be protected.
     pub(super) results: VecDeque<Option<Vec<bool>>>,
-    /// Columns of the rows that come.
+    /// Columns of the current rows.
     pub(super) columns: Option<Vec<Column>>,
 }
 
 /// The literals of a statement.
 pub(super) struct Literals {
-    /// Bytes of the statement.
+    /// The statement's range of bytes.
     pub(super) range: Range<usize>,
     pub(super) edits: Vec<rewrite::Edit>,
 }
 
-/// A Parse under way.
+/// A Parse in progress.
 pub(super) struct ParseState {
     /// Name of the statement.
     pub(super) name: String,
-    /// What we know about it.
+    /// What is known about it.
     pub(super) statement: Option<Arc<Statement>>,
-    /// What had the name before: restored when Parse fails.
+    /// The previous statement of that name, restored if Parse fails.
     pub(super) previous: Option<Arc<Statement>>,
     /// Sent by the proxy: not for the client.
     pub(super) hidden: bool,
 }
 
-/// A query of the proxy's own.
+/// A query of the proxy.
 #[derive(Default)]
 pub(super) struct InternalState {
     /// It ends with Sync; otherwise with Flush, within the client's pipeline.
     pub(super) sync: bool,
     /// No task waits for the answers.
     pub(super) unawaited: bool,
-    /// How many CloseComplete are to come.
+    /// Number of CloseComplete messages still expected.
     pub(super) closes: u8,
     /// Rows so far.
     pub(super) rows: Vec<Row>,

@@ -1,8 +1,8 @@
-//! Refusals: errors of the proxy's own, at the place in the order of responses and
-//! with the effect on the transaction that an error of the server would have.
+//! Refusals: errors of the proxy, at the position in the order of responses and with the effect on
+//! the transaction that an error of the server would have.
 //!
-//! The server gets a statement that fails in the place of the refused one; the
-//! client gets our error in the place of the server's.
+//! The server gets a failing statement instead of the refused one; the client gets our error
+//! instead of the server's.
 use client::Failure;
 
 use super::queue::{Expect, QueryState};
@@ -10,7 +10,7 @@ use super::{Core, Flow};
 use crate::shared::Stats;
 use crate::wire::frontend;
 
-/// Not a statement, and not a value.
+/// Neither a valid statement nor a value.
 const FAILS: &str = "confide_refused";
 
 impl Core {
@@ -26,8 +26,8 @@ impl Core {
         Flow::Done
     }
 
-    /// Refuses a message of the extended protocol; what the client sends up to
-    /// its next Sync is dropped, as the server would.
+    /// Refuses a message of the extended protocol; the client's messages up to its next Sync are
+    /// dropped, as the server would do.
     pub(super) fn refuse_extended(&mut self, failure: Failure) -> Flow {
         self.count_refusal(&failure);
         frontend::parse(&mut self.to_server, FAILS, FAILS, &[]);

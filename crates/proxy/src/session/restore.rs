@@ -1,18 +1,22 @@
-//! Whether the client restores a dump: then values that are export envelopes go on to the keeper as they are.
+//! Detects whether the client is restoring a dump; then values that are export envelopes are
+//! forwarded to the keeper unchanged.
 //!
-//! A dump that was made without a client holds export envelopes, and the keeper takes them in. But an application
-//! that passed on whatever its users type would show them the value behind any envelope that they were given. So the
-//! proxy passes them on only to who has said what pg_dump and pg_restore say at the beginning, in these words:
-//! `SET row_security = off`, and the search path emptied by `set_config`. Data never says that; whoever can have the
-//! application's connection say it can read everything anyway. Only rows of COPY and literals are passed on, never parameters.
+//! A dump created without a client contains export envelopes, and the keeper accepts them. But if
+//! an application forwards user input, users could enter any envelope that they have obtained and
+//! see its value. Therefore the proxy forwards envelopes only for clients that have sent exactly
+//! what pg_dump and pg_restore send at the beginning: `SET row_security = off`, and `set_config`
+//! with an empty search path. Data never contains these statements as such; whoever can make the
+//! application's connection execute them can read everything anyway. Only literals and rows of COPY
+//! are forwarded, never parameters.
 //!
-//! Invariant: what counts is what the client has sent, not what the server reports of its settings.
+//! Invariant: the decision is based on what the client has sent, not on the settings reported by
+//! the server.
 use rewrite::{Statement, StatementKind};
 
 const WITHOUT_POLICIES: &str = "SET row_security = off";
 const WITHOUT_PATH: &str = "SELECT pg_catalog.set_config('search_path', '', false)";
 
-/// See the module.
+/// Which of the two statements have been sent.
 #[derive(Default)]
 pub(super) struct Restore {
     without_policies: bool,
@@ -20,7 +24,7 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-    /// A statement is sent, with this text.
+    /// A statement with this text is being sent.
     pub(super) fn sent(&mut self, statement: &Statement, text: &str) {
         match &statement.kind {
             _ if text == WITHOUT_PATH => self.without_path = true,
@@ -74,7 +78,7 @@ mod tests {
         }
         let other = "SELECT pg_catalog.set_config('search_path', 'a', false)";
         assert!(!after(&[path, policies, other]));
-        // A value is no statement.
+        // A value is not a statement.
         let value = "SELECT 'SET row_security = off'";
         assert!(!after(&[path, value]));
     }

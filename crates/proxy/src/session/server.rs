@@ -1,5 +1,4 @@
-//! Messages of the server: which entry of the queue they answer, and what the
-//! client sees of them.
+//! Messages of the server: which entry of the queue they answer, and what the client sees of them.
 use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, BytesMut};
@@ -12,28 +11,28 @@ use super::{Core, Phase, Step, Stop};
 use crate::shared::Stats;
 use crate::wire::{backend, frame};
 
-/// How the server says that the keeper has forgotten the session.
+/// How the server reports that the keeper no longer knows the session.
 const NO_SESSION: &[u8] = b"confide: no client session";
 
-/// What the server answers to CopyFail.
+/// The server's answer to CopyFail.
 const COPY_FAILED: &[u8] = b"57014";
 
-/// An error of the server's, and what is told in its place.
+/// An error of the server, and what replaces it.
 struct Told<'a> {
     fields: &'a [(u8, &'a [u8])],
-    /// The proxy's own reason, which comes before the server's.
+    /// The proxy's own reason, which takes precedence over the server's.
     ours: Option<Failure>,
     context: Option<&'a str>,
-    /// Positions are those of the text that was sent.
+    /// Positions refer to the text that was sent.
     mapped: bool,
 }
 
 impl Core {
-    /// One frame of the server.
+    /// Processes one frame from the server.
     pub(super) fn on_server(&mut self, message: &mut BytesMut) -> Step {
         let tag = message.first().copied().unwrap_or(0);
         match tag {
-            // Notices, notifications: at any time.
+            // Notices and notifications may come at any time.
             b'N' => self.tell(&backend::fields(frame::body(message))?, b'N', None),
             b'A' => self.pass(message),
             b'S' => self.on_parameter(message)?,
@@ -75,8 +74,8 @@ impl Core {
         Ok(())
     }
 
-    /// Before the first ReadyForQuery all is relayed; that one waits until the
-    /// session is prepared.
+    /// Before the first ReadyForQuery everything is relayed; that message is held until the session
+    /// is prepared.
     fn on_startup(&mut self, tag: u8, message: &[u8]) -> Step {
         if tag == b'R' && self.authenticated {
             let failure = Failure::new("08P01", "confide: the server asks for a password again");
@@ -128,7 +127,7 @@ impl Core {
         }
     }
 
-    /// ErrorResponse.
+    /// Processes ErrorResponse.
     fn on_error(&mut self, message: &[u8]) -> Step {
         self.copy_in = None;
         self.copy_out = None;
@@ -140,7 +139,7 @@ impl Core {
         }
         self.session.carried_in_vain();
         let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
-        // What the server says of the rows before the refused one comes first.
+        // The server's errors about the rows before the refused one come first.
         let ours = self.override_error.take();
         let ours = ours.filter(|_| field(b'C') == Some(COPY_FAILED));
         let context = ours
@@ -162,8 +161,8 @@ impl Core {
         Ok(())
     }
 
-    /// Tells the client of an error as what was expected first wants it; whether what follows
-    /// up to Sync is dropped.
+    /// Reports an error to the client according to the first expected answer; returns whether what
+    /// follows up to Sync is dropped.
     fn tell_of_front(&mut self, told: Told<'_>, fatal: bool) -> bool {
         let Told {
             fields,
@@ -204,18 +203,18 @@ impl Core {
         true
     }
 
-    /// The server skips what follows up to Sync; so do its answers.
+    /// The server skips everything up to Sync, so no answers to it are expected.
     fn drop_until_sync(&mut self) {
         let sync = |entry: &Expect| matches!(entry, Expect::Sync);
         let behind = self.queue.iter().position(sync);
         self.discarding |= behind.is_none();
         let dropped = behind.unwrap_or(self.queue.len());
         let dropped: Vec<_> = self.queue.drain(..dropped).collect();
-        // The last Parse first: what had its name before comes back.
+        // In reverse order: the previous statements of the names are restored.
         for entry in dropped.into_iter().rev() {
             match entry {
                 Expect::Parse(state) => self.unprepare(*state),
-                // The description never comes: forget that it was asked for.
+                // The description never arrives: forget that it was requested.
                 Expect::DescribeStatement {
                     statement: Some(statement),
                     ..
@@ -228,7 +227,7 @@ impl Core {
         }
     }
 
-    /// Parse has failed: its name stands for what it did before.
+    /// Parse has failed: restores the previous meaning of its name.
     fn unprepare(&mut self, failed: ParseState) {
         let name = failed.name;
         self.registry.remove(&name);
@@ -246,7 +245,7 @@ impl Core {
         self.statements.insert(name, previous);
     }
 
-    /// Tells the client of an error: ours, or else the server's.
+    /// Reports an error to the client: ours, or otherwise the server's.
     fn tell_or(
         &mut self,
         ours: Option<Failure>,
@@ -262,9 +261,8 @@ impl Core {
         }
     }
 
-    /// Tells the client of the server's error or notice: with its position in the
-    /// client's text, and the values that it quotes readable (as in `Key (name)=(…)
-    /// already exists`).
+    /// Reports the server's error or notice to the client, with its position in the client's text
+    /// and the values that it quotes opened (as in `Key (name)=(…) already exists`).
     fn tell(&mut self, fields: &[(u8, &[u8])], tag: u8, positions: Option<&PositionMap>) {
         let mapped = |text: &[u8]| {
             let at = std::str::from_utf8(text).ok()?.parse::<usize>().ok()?;
@@ -278,7 +276,7 @@ impl Core {
                     b'P' => shown = mapped(text).unwrap_or_else(|| text.to_vec()),
                     _ => self.session.open_quoted(text, &mut shown),
                 }
-                // A field ends at its first zero byte; no value of text has one.
+                // A field ends at its first zero byte; no text value contains one.
                 shown.retain(|byte| *byte != 0);
                 (*field, shown)
             })
@@ -287,10 +285,10 @@ impl Core {
         backend::write_fields(&mut self.to_client, tag, &fields);
     }
 
-    /// An answer to the first entry of the queue.
+    /// Processes an answer to the first entry of the queue.
     fn on_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
         let Some(front) = self.queue.front_mut() else {
-            // Messages that belong to nothing, as the protocol may get some.
+            // A message that answers nothing, which the protocol may add in the future.
             self.pass(message);
             return Ok(());
         };
@@ -328,7 +326,7 @@ impl Core {
         }
     }
 
-    /// The database gives protected values where there were plain ones.
+    /// The database returns protected values where plain ones are expected.
     fn unexpected(&mut self) -> Stop {
         self.shared.databases.doubt(self.view.identity());
         let what = "confide: a result is protected where the statement reads something plain";
@@ -339,7 +337,7 @@ impl Core {
         )
     }
 
-    /// The first entry is answered.
+    /// The first entry has been answered.
     fn settle(&mut self, message: &[u8], hidden: bool) -> Step {
         self.queue.pop_front();
         if !hidden {
@@ -478,8 +476,8 @@ impl Core {
     }
 }
 
-/// Whether no column is protected where the statement reads plain ones: what stands there
-/// would be shown in the clear to whoever may read that.
+/// Whether no column is protected where the statement reads plain ones: otherwise its values would
+/// be shown in the clear to anybody who can read the plain column.
 fn is_expected(columns: &[Column], expected: Option<&[bool]>) -> bool {
     let may = |at: usize| expected.is_none_or(|all| all.get(at).copied().unwrap_or(false));
     let opened = |c: &Column| matches!(c.protected, Some(p) if p != Protected::Quoting);
@@ -503,7 +501,7 @@ fn row_columns(tag: u8, body: &mut [u8], session: &Session) -> Step<Vec<Column>>
     description::rows(body, &session.types).map_err(Stop::Fatal)
 }
 
-/// Writes a DataRow with its protected fields opened; gives how many.
+/// Writes a DataRow with its protected fields opened; returns their number.
 fn map_row(
     session: &Session,
     message: &[u8],
@@ -544,8 +542,7 @@ fn map_row(
         }
     });
     match failure {
-        // What the server sends is not what it should be: nothing more of it is
-        // worth showing.
+        // The server's data is invalid; none of it is shown.
         Some(failure) => {
             out.truncate(before);
             Err(Stop::Fatal(failure))
@@ -554,7 +551,7 @@ fn map_row(
     }
 }
 
-/// The line of a COPY that we refused: the server knows its number, we what is in it.
+/// Returns the line of a COPY that we refused: the server knows its number, we know its contents.
 fn at_the_line(place: &[u8], line: &str) -> Option<String> {
     let place = std::str::from_utf8(place).ok()?;
     Some(format!("{place}{line}"))
@@ -576,7 +573,7 @@ fn server_failure(fields: &[(u8, &[u8])]) -> Failure {
     failure
 }
 
-/// Positions of the text that an answer is about.
+/// The position mapping of the text that an answer is about.
 fn positions_of(entry: &Expect) -> Option<PositionMap> {
     let statement = match entry {
         Expect::Parse(state) => state.statement.as_ref(),

@@ -11,7 +11,7 @@ use super::{Core, Flow, Step};
 use crate::shared::Stats;
 use crate::wire::{Reader, frame, frontend};
 
-/// OIDs of PostgreSQL's own functions of large objects, which libpq calls by message.
+/// OIDs of PostgreSQL's own large object functions, which libpq calls by message.
 const LARGE_OBJECTS: [u32; 16] = [
     715, 764, 765, 767, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172,
 ];
@@ -75,7 +75,7 @@ impl Core {
         Ok(Flow::Done)
     }
 
-    /// A session of a database without Confide: notices when it has got it.
+    /// For a session of a database without Confide: checks whether the database now has it.
     pub(super) fn look_again(&mut self) -> Step<Flow> {
         let state = self.adopt();
         let behind = self.view.behind(&state);
@@ -87,7 +87,7 @@ impl Core {
         Ok(Flow::Done)
     }
 
-    /// Large objects hold nothing protected, so functions of them are let through.
+    /// Large objects contain nothing protected, so their functions are allowed.
     pub(super) fn on_function_call(&mut self, message: &Bytes) -> Step<Flow> {
         let function = Reader::new(frame::body(message), "FunctionCall").u32()?;
         if !self.enabled || LARGE_OBJECTS.contains(&function) {

@@ -10,8 +10,7 @@ use rewrite::{CopyPlan, ParamUse, PositionMap, PreparedInfo, StatementKind};
 
 use crate::wire::frontend::format_of;
 
-/// What a statement does to the registry of prepared statements when it has
-/// succeeded.
+/// The effect of a statement on the registry of prepared statements when it has succeeded.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
     /// `PREPARE`.
@@ -42,24 +41,23 @@ impl Effect {
 pub(super) struct Statement {
     /// Name.
     pub(super) name: String,
-    /// The client's text; `None` for one that was not prepared through Parse.
+    /// The client's text; `None` if it was not prepared through Parse.
     pub(super) sql: Option<String>,
     /// The client's declared types.
     pub(super) declared: Vec<u32>,
-    /// Session of the envelopes in the text that the server has; `None` when
-    /// there are none.
+    /// The session of the envelopes in the text that the server has; `None` if there are none.
     pub(super) sealed_in: Option<u64>,
-    /// What its parameters meet.
+    /// How its parameters are used.
     pub(super) uses: BTreeMap<u32, ParamUse>,
-    /// Parameters that are sealed because their values were those of others.
+    /// Parameters that are sealed because their values were equal to those of others.
     pub(super) sealing: Vec<u32>,
-    /// It reads, writes or defines something protected, or may.
+    /// It reads, writes or defines something protected, or may do so.
     pub(super) touches: bool,
-    /// Results are not known from the analysis: ask before they come.
+    /// The analysis does not determine the results: ask the server before they arrive.
     pub(super) opaque: bool,
-    /// Positions of the text that was sent.
+    /// Position mapping of the text that was sent.
     pub(super) positions: Option<PositionMap>,
-    /// The analysed statement, for what happens at Execute.
+    /// The analysed statement, used at Execute.
     pub(super) analysed: Option<rewrite::Statement>,
     /// Parameter types, from the server.
     pub(super) params: OnceLock<Vec<u32>>,
@@ -70,12 +68,12 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Marks Describe as sent; gives whether it was already.
+    /// Marks Describe as sent; returns whether it already was.
     pub(super) fn ask(&self) -> bool {
         self.asked.swap(true, Ordering::Relaxed)
     }
 
-    /// Which columns of its rows may be protected, if that is known.
+    /// Which columns of its rows may be protected, if known.
     pub(super) fn results(&self) -> Option<&[bool]> {
         self.analysed.as_ref()?.results.as_deref()
     }
@@ -92,15 +90,15 @@ impl Statement {
 /// A portal.
 #[derive(Default)]
 pub(super) struct Portal {
-    /// What it runs.
+    /// The statement that it executes.
     pub(super) statement: Option<Arc<Statement>>,
-    /// Result formats of Bind.
+    /// Result formats from Bind.
     pub(super) results: Vec<i16>,
     /// Result columns with formats, from the server.
     pub(super) columns: OnceLock<Vec<Column>>,
     /// Describe has been sent for it.
     pub(super) asked: AtomicBool,
-    /// The client's Bind, if parameters of it were sealed.
+    /// The client's Bind, if any of its parameters were sealed.
     pub(super) bind: Option<Bytes>,
 }
 
@@ -120,7 +118,7 @@ impl Portal {
         }
     }
 
-    /// Whether any column is protected, as far as we know.
+    /// Whether any column is protected, as far as is known.
     pub(super) fn protected(&self) -> bool {
         if let Some(columns) = self.columns.get() {
             return columns.iter().any(|c| c.protected.is_some());

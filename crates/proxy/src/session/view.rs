@@ -1,13 +1,13 @@
-//! What names stand for in a session: the database's schema, the changes of the open
-//! transaction, the search path.
+//! The meaning of names in a session: the database's schema, the changes of the open transaction,
+//! the search path.
 //!
-//! The server reports all of it on the session's own connection (`contract::report`), each
-//! change before the answer to the statement that made it. Changes of the open transaction
-//! are the session's alone until the server says that they are committed; then they go to the
-//! other sessions, before the client knows.
+//! The server reports all of this on the session's own connection (`contract::report`), each change
+//! before the answer to the statement that made it. Changes of the open transaction are private to
+//! the session until the server reports that they are committed; then they are given to the other
+//! sessions, before the client knows about the commit.
 //!
-//! Invariant: what is given is the server's state when it made the last answer that was
-//! read, or [`View::behind`] says that it must be asked.
+//! Invariant: the result reflects the server's state when it sent the last answer that was read, or
+//! [`View::behind`] says that the server must be asked.
 use std::sync::Arc;
 
 use client::Failure;
@@ -17,21 +17,21 @@ use rewrite::{Catalog, ColumnType, Pin, Schema};
 use super::{Step, Stop};
 use crate::databases::{Databases, State};
 
-/// Search paths that are remembered, so that a transaction may come back to one.
+/// Number of search paths that are remembered, so that a transaction may return to one.
 const PATHS_MAX: usize = 8;
 
-/// See the module.
+/// A session's view of the schema.
 #[derive(Default)]
 pub(super) struct View {
     database: String,
-    /// What the server calls the database; empty: it reports nothing.
+    /// The identity that the server reports for the database; empty if it sends no reports.
     identity: String,
-    /// Parts of a whole schema.
+    /// Parts of a complete schema.
     parts: Vec<Record>,
-    /// What the open transaction has changed.
+    /// The changes made by the open transaction.
     own: Vec<Record>,
-    /// What was read in a transaction with changes of its own is not for others: the whole
-    /// schema, others' changes, and their version.
+    /// Data read in a transaction with its own changes, which is not shared: the complete schema,
+    /// changes made by others, and their version.
     private: Option<Arc<Catalog>>,
     seen: Vec<Record>,
     seen_version: u64,
@@ -40,13 +40,13 @@ pub(super) struct View {
     path: Option<Path>,
     paths: Vec<Path>,
 
-    /// The database's catalog that the following are made from.
+    /// The database's catalog, from which the following are built.
     base: Option<Arc<Catalog>>,
-    /// With the open transaction's changes, if it has any.
+    /// The catalog with the changes of the open transaction, if any.
     merged: Option<Catalog>,
-    /// What statements are classified against; made when it is needed.
+    /// The schema for classifying statements; built on demand.
     schema: Option<Arc<Schema>>,
-    /// What schemas there were when the search paths were told.
+    /// The set of schemas that existed when the search paths were reported.
     places: Option<Arc<()>>,
 }
 
@@ -58,12 +58,12 @@ impl View {
         }
     }
 
-    /// What the server calls the database.
+    /// The identity that the server reports for the database.
     pub(super) fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Whether the server reports.
+    /// Whether the server sends reports.
     pub(super) fn reports(&self) -> bool {
         !self.identity.is_empty()
     }
@@ -73,14 +73,14 @@ impl View {
         !self.own.is_empty() || self.private.is_some()
     }
 
-    /// Whether the server must be asked before a statement that uses names: it has told of
-    /// something newer than what is known, or the search path is not known.
+    /// Whether the server must be asked before a statement that uses names: it has reported a newer
+    /// version than the known one, or the search path is unknown.
     pub(super) fn behind(&self, state: &State) -> bool {
         let version = state.version.max(self.seen_version);
         self.reports() && (version < state.newest || (self.base.is_some() && self.path.is_none()))
     }
 
-    /// A setting of the session, as the server reports it.
+    /// Records a session setting reported by the server.
     pub(super) fn setting(&mut self, name: &str, value: &str) {
         let known = match name {
             "search_path" => &mut self.settings.search_path,
@@ -96,7 +96,8 @@ impl View {
         }
     }
 
-    /// A report of the server, of a database with this pin. True: the whole schema was read.
+    /// Processes a report of the server about a database with this pin. Returns true if a complete
+    /// schema was read.
     pub(super) fn report(
         &mut self,
         value: &[u8],
@@ -178,7 +179,7 @@ impl View {
         self.schema = None;
     }
 
-    /// No changes are open any more.
+    /// The transaction has ended: no changes are open any more.
     pub(super) fn transaction_over(&mut self) {
         if self.changed() || self.merged.is_some() || self.seen_version != 0 {
             self.own.clear();
@@ -200,8 +201,8 @@ impl View {
         self.schema = None;
     }
 
-    /// What statements are classified against. None: the database does not have Confide, or
-    /// its server does not say.
+    /// Returns the schema for classifying statements. `None`: the database does not have Confide,
+    /// or its server does not report.
     pub(super) fn schema(&mut self, state: &State) -> Option<Arc<Schema>> {
         let base = self.private.as_ref().or(state.catalog.as_ref())?.clone();
         if !self.base.as_ref().is_some_and(|b| Arc::ptr_eq(b, &base)) {
@@ -213,14 +214,14 @@ impl View {
         self.schema.clone()
     }
 
-    /// OIDs of the protected types, of the schema that was given last.
+    /// OIDs of the protected types in the schema that was returned last.
     pub(super) fn protected(&self) -> Option<&Arc<Vec<(u32, ColumnType)>>> {
         let catalog = self.merged.as_ref().or(self.base.as_deref());
         catalog.map(Catalog::protected)
     }
 
     fn rebase(&mut self, base: Arc<Catalog>) {
-        // What schemas there are says what a path means.
+        // The meaning of a path depends on which schemas exist.
         let places = self.places.replace(base.places().clone());
         if places.is_some_and(|was| !Arc::ptr_eq(&was, base.places())) {
             self.path = None;

@@ -1,13 +1,13 @@
-//! Messages of the server: reads those that the proxy looks at, writes those that
-//! it makes or changes.
+//! Messages of the server: reads those that the proxy inspects, writes those that it creates or
+//! changes.
 use bytes::{BufMut, BytesMut};
 use client::Failure;
 
 use super::frame::{cstr, write};
 use super::{Malformed, Reader};
 
-/// The server's offer of SASL without mechanisms that bind to a channel, if there are such: the
-/// client would bind to its own with the proxy, or has none.
+/// Returns the server's SASL offer without the mechanisms with channel binding, if it contains any:
+/// the client would bind to its own channel to the proxy, or has none.
 pub fn without_binding(message: &[u8]) -> Option<BytesMut> {
     let offered = message.get(5..)?.strip_prefix(&10i32.to_be_bytes())?;
     let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
@@ -29,7 +29,7 @@ pub fn error(out: &mut BytesMut, severity: &str, failure: &Failure) {
     error_in(out, severity, failure, None);
 }
 
-/// As [`error`], with its CONTEXT.
+/// Like [`error`], with its CONTEXT.
 pub fn error_in(out: &mut BytesMut, severity: &str, failure: &Failure, context: Option<&str>) {
     write(out, b'E', |b| {
         let mut field = |tag: u8, text: &str| {

@@ -6,8 +6,8 @@ use super::Malformed;
 /// Bytes before the body.
 pub const HEADER: usize = 5;
 
-/// Length of the first frame of `buffer`, header included, when all of it is
-/// there. `max` bounds what is waited for.
+/// Length of the first frame of `buffer`, including its header, if the frame is complete. `max`
+/// limits the accepted length.
 pub fn first(buffer: &[u8], max: usize) -> Result<Option<usize>, Malformed> {
     let Some(header) = buffer.first_chunk::<HEADER>() else {
         return Ok(None);

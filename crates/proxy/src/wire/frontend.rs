@@ -1,5 +1,4 @@
-//! Messages of the client: reads those that the proxy changes, writes those that
-//! it sends.
+//! Messages of the client: reads those that the proxy changes, writes those that it sends.
 use bytes::{BufMut, BytesMut};
 
 use super::frame::{cstr, write};
@@ -89,7 +88,7 @@ pub fn format_of(formats: &[i16], at: usize) -> i16 {
     }
 }
 
-/// Appends Bind; `values` may have been replaced.
+/// Appends Bind; `values` may differ from the client's.
 pub fn bind(
     out: &mut BytesMut,
     portal: &str,

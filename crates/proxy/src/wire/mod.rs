@@ -1,13 +1,13 @@
-//! The PostgreSQL protocol, version 3, as bytes. One file per family of messages;
-//! no state, no I/O.
+//! The PostgreSQL protocol, version 3, as bytes. There is one file per family of messages, without
+//! state or I/O.
 //!
-//! Invariant: no input makes these functions panic; what is malformed is an error.
+//! Invariant: no input makes these functions panic; malformed input is an error.
 pub mod backend;
 pub mod frame;
 pub mod frontend;
 pub mod startup;
 
-/// A message that is not what the protocol says.
+/// A message that violates the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed(pub &'static str);
 
@@ -24,7 +24,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of this body; errors name `what`.
+    /// Creates a reader of this body; errors mention `what`.
     pub fn new(body: &'a [u8], what: &'static str) -> Reader<'a> {
         Reader { rest: body, what }
     }
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// As [`Reader::cstr`], valid UTF-8.
+    /// Like [`Reader::cstr`], but must be valid UTF-8.
     pub fn str(&mut self) -> Result<&'a str, Malformed> {
         let bytes = self.cstr()?;
         std::str::from_utf8(bytes).map_err(|_| Malformed("text is not UTF-8"))
@@ -76,12 +76,12 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A number of things that follow.
+    /// The number of items that follow.
     pub fn count(&mut self) -> Result<usize, Malformed> {
         self.array().map(|b| usize::from(u16::from_be_bytes(b)))
     }
 
-    /// A value with its length before it; `None` for NULL.
+    /// A value preceded by its length; `None` for NULL.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         match self.i32()? {
             -1 => Ok(None),
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// Nothing may be left.
+    /// Fails if anything is left.
     pub fn end(self) -> Result<(), Malformed> {
         if self.rest.is_empty() {
             Ok(())

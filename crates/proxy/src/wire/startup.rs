@@ -1,7 +1,7 @@
-//! What a client says before there is a session: packets without a tag.
+//! The packets without a tag that a client sends before there is a session.
 use super::{Malformed, Reader};
 
-/// The largest startup packet, as PostgreSQL's.
+/// Maximum length of a startup packet, the same as PostgreSQL's.
 pub const MAX: usize = 10_000;
 
 /// The first packet of a connection.
@@ -11,9 +11,9 @@ pub enum Packet {
     Ssl,
     /// Asks for GSS encryption.
     Gss,
-    /// Asks to cancel what a backend does.
+    /// Requests cancelling the current query of a backend.
     Cancel,
-    /// Opens a session: parameters in their order.
+    /// Starts a session; parameters in their order.
     Startup(Vec<(String, String)>),
 }
 

@@ -1,5 +1,5 @@
-//! The state machine against a scripted server with a keeper's end of the
-//! handshake: order of responses, what reaches the server, what the client sees.
+//! Tests the state machine with a scripted server and the keeper's side of the handshake: the order
+//! of responses, what reaches the server, and what the client sees.
 mod protocol;
 mod schema;
 
@@ -20,7 +20,7 @@ const SECRET: &str = "SEKRIT";
 /// OID of `enc_text`.
 const ENC_TEXT: u32 = 90_008;
 
-/// Proxy, server and keeper of a test.
+/// The proxy, server and keeper of a test.
 struct World {
     core: Core,
     keeper_key: Arc<SecretKey>,
@@ -28,11 +28,11 @@ struct World {
     keys: Option<(Sealer, Opener)>,
     keeper_down: bool,
     rest: BytesMut,
-    /// The test itself answers the proxy's own queries.
+    /// The test itself answers the proxy's queries.
     manual: bool,
-    /// How often the proxy asked what has changed.
+    /// How often the proxy asked for changes.
     asked: usize,
-    /// Records of the schema, and what is told of it besides when the proxy asks.
+    /// Records of the schema, and additional ones reported when the proxy asks.
     schema: Vec<String>,
     more: Vec<String>,
 }
@@ -53,7 +53,7 @@ fn tags(frames: &Frames) -> String {
     frames.iter().map(|(tag, _)| *tag as char).collect()
 }
 
-/// A report of the server.
+/// Encodes a report of the server.
 fn report(fields: &[&str]) -> String {
     fields.iter().map(|f| format!("{}:{f}", f.len())).collect()
 }
@@ -114,8 +114,7 @@ impl World {
         world
     }
 
-    /// Answers the proxy's own questions, as long as there are any; gives what else
-    /// it sent.
+    /// Answers the proxy's own requests as long as there are any; returns what else it sent.
     fn settle(&mut self) -> Frames {
         let mut others = Frames::new();
         loop {
@@ -127,8 +126,8 @@ impl World {
                 others.extend(frames);
                 return others;
             };
-            // Close, then Parse and Close, or Parse, Bind, Execute, Close, Close; then Sync
-            // or Flush.
+            // Close, then Parse and Close, or Parse, Bind, Execute, Close, Close; then Sync or
+            // Flush.
             let behind = frames.split_off(at - 1);
             others.extend(frames);
             let sql = frontend::Parse::read(&behind[1].1).unwrap().sql.to_owned();
@@ -149,7 +148,7 @@ impl World {
         }
     }
 
-    /// Lets the proxy take away what a question that failed has left.
+    /// Lets the proxy remove what a failed request has left behind.
     fn sweep(&mut self) {
         let frames = split(self.core.to_server.split());
         if tags(&frames) == "CCS" {
@@ -165,7 +164,7 @@ impl World {
         }
     }
 
-    /// Answers a question; false: it fails.
+    /// Answers a request; returns false if it fails.
     fn internal(&mut self, sql: &str, out: &mut BytesMut) -> bool {
         bare(out, "3");
         if sql.starts_with("SET confide.schema_since") {
@@ -208,8 +207,8 @@ impl World {
         Some(String::new())
     }
 
-    /// The client sends; gives what reaches the server, the proxy's own queries
-    /// left out.
+    /// Sends messages from the client; returns what reaches the server, without the proxy's own
+    /// queries.
     fn client(&mut self, fill: impl FnOnce(&mut BytesMut)) -> Frames {
         let mut input = BytesMut::new();
         fill(&mut input);
@@ -218,7 +217,7 @@ impl World {
         self.go_on()
     }
 
-    /// Settles, and goes on with what the client has sent, as long as it may.
+    /// Answers requests and processes the client's remaining messages as long as possible.
     fn go_on(&mut self) -> Frames {
         let mut sent = Frames::new();
         loop {

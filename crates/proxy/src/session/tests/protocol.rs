@@ -1,8 +1,8 @@
-//! Messages of both protocols, sealing and opening, refusals, the keeper's absence, COPY.
+//! Messages of both protocols, sealing and opening, refusals, absence of the keeper, COPY.
 use super::*;
 
-/// A literal that meets a protected column leaves in an envelope, and results
-/// are opened under the plain type.
+/// A literal combined with a protected column is sent in an envelope, and results are opened with
+/// the plain type.
 #[test]
 fn query() {
     let mut w = World::new();
@@ -25,7 +25,7 @@ fn query() {
     assert_eq!(backend::row(&told[1].1).unwrap(), [Some(&b"answer"[..])]);
 }
 
-/// Positions of errors are those of the client's text.
+/// Positions of errors refer to the client's text.
 #[test]
 fn positions_are_mapped_back() {
     let mut w = World::new();
@@ -44,8 +44,8 @@ fn positions_are_mapped_back() {
     );
 }
 
-/// The refused text does not reach the server; the server's own failure puts the
-/// transaction into the state that an error must leave.
+/// The refused text does not reach the server; the server's own failure puts the transaction into
+/// the correct state after an error.
 #[test]
 fn refused_query() {
     let mut w = World::new();
@@ -99,7 +99,7 @@ fn bind_waits_for_types() {
     assert_eq!(backend::row(&told[2].1).unwrap(), [Some(&b"answer"[..])]);
 }
 
-/// The second time, the types are known: no round trip.
+/// The second time the types are known, and no round trip is needed.
 #[test]
 fn known_types_need_no_waiting() {
     let mut w = World::new();
@@ -123,8 +123,8 @@ fn known_types_need_no_waiting() {
     }
 }
 
-/// The server takes a parameter for plain that meets something protected: its
-/// value does not leave.
+/// If the server considers a parameter plain that is combined with something protected, its value
+/// is not sent.
 #[test]
 fn disagreement_about_a_parameter_is_refused() {
     let mut w = World::new();
@@ -145,8 +145,7 @@ fn disagreement_about_a_parameter_is_refused() {
     assert_eq!(field(&told[1], b'C'), "42P18");
 }
 
-/// An error of the proxy's waits for the answers before it, and what follows is
-/// dropped up to Sync.
+/// An error of the proxy waits for the preceding answers, and what follows is dropped up to Sync.
 #[test]
 fn errors_do_not_overtake() {
     let mut w = World::new();
@@ -157,8 +156,8 @@ fn errors_do_not_overtake() {
         frontend::execute(b, "");
         frontend::parse(b, "", "SELECT * FROM nowhere WHERE s = 'SEKRIT'", &[]);
     });
-    // An unknown relation: what came before it in the pipeline may have made it, so its
-    // answers are waited for; not with a Sync, which would commit.
+    // An unknown relation: an earlier statement in the pipeline may have created it, so wait for
+    // the answers; not with a Sync, which would commit.
     assert_eq!(tags(&sent), "PBEH");
     let mut input = BytesMut::new();
     bare(&mut input, "12");
@@ -168,7 +167,7 @@ fn errors_do_not_overtake() {
     assert_eq!(tags(&split(w.core.to_server.split())), "CPCH", "asked");
     drop(w);
 
-    // The same in order of the protocol: the first statement's answers come first.
+    // The same in protocol order: the answers to the first statement come first.
     let mut w = World::new();
     w.client(|b| {
         frontend::parse(b, "", "SELECT 1", &[]);
@@ -189,7 +188,7 @@ fn errors_do_not_overtake() {
     assert_eq!(tags(&w.told()), "12DCEZ");
 }
 
-/// A Parse that fails leaves what had its name before.
+/// A failed Parse leaves the previous statement of that name.
 #[test]
 fn failed_parse_restores_the_name() {
     let mut w = World::new();
@@ -220,8 +219,8 @@ fn failed_parse_restores_the_name() {
     assert_eq!(tags(&w.told()), "1ZEZ");
 }
 
-/// The keeper has forgotten the session: the next statement shakes hands anew
-/// and prepared statements get new envelopes.
+/// The keeper no longer knows the session: the next statement performs a new handshake, and
+/// prepared statements get new envelopes.
 #[test]
 fn keeper_restart() {
     let mut w = World::new();
@@ -261,7 +260,7 @@ fn keeper_restart() {
     assert_eq!(tags(&w.told()), "2CZ", "the new Parse is hidden");
 }
 
-/// Without the keeper nothing is sealed, so nothing is sent.
+/// Without the keeper nothing can be sealed, so nothing is sent.
 #[test]
 fn keeper_down() {
     let mut w = World::new();
@@ -279,7 +278,7 @@ fn keeper_down() {
     assert_eq!(sql_of(&sent[0]), "SELECT 1", "what is plain still works");
 }
 
-/// An envelope that does not open ends the connection.
+/// An envelope that cannot be opened ends the connection.
 #[test]
 fn forged_results_are_fatal() {
     let mut w = World::new();
@@ -291,8 +290,8 @@ fn forged_results_are_fatal() {
     assert_eq!(tags(&w.told()), "T");
 }
 
-/// COPY data is held back until there is a batch of it, and sealed; a row that does not fit
-/// fails the COPY with our error, after the rows before it.
+/// COPY data is held until a batch is complete, and sealed; an invalid row fails the COPY with our
+/// error, after the preceding rows.
 #[test]
 fn copy_in() {
     let mut w = World::new();
@@ -322,8 +321,8 @@ fn copy_in() {
     assert_eq!(field(&told[1], b'C'), "22P04");
 }
 
-/// A statement that names what the proxy does not know, and nothing protected, goes on as it is, but
-/// not before the schema has been read again: the name may be that of a new protected table.
+/// A statement that uses names unknown to the proxy, and nothing protected, is forwarded unchanged,
+/// but only after the schema has been read again: the name may be that of a new protected table.
 #[test]
 fn what_is_unknown_is_looked_for_first() {
     let mut w = World::new();
@@ -340,7 +339,7 @@ fn what_is_unknown_is_looked_for_first() {
     assert_eq!(sql_of(sent.last().unwrap()), sql);
 }
 
-/// Functions of large objects are called by message; others are refused.
+/// Large object functions may be called by message; others are refused.
 #[test]
 fn function_calls() {
     let call = |oid: u32| {
@@ -357,8 +356,8 @@ fn function_calls() {
     assert_eq!(call(2954), "Q");
 }
 
-/// Strings are read as the server reads them. A proxy that takes the backslash for a character ends
-/// the literal early, and what is behind it leaves in the clear.
+/// Strings are read as the server reads them. If the proxy did not treat the backslash as an
+/// escape, it would end the literal early, and the rest would be sent in the clear.
 #[test]
 fn escapes_in_strings() {
     let sql = r"SELECT s FROM t WHERE s = 'a\'SEKRIT'";
@@ -367,7 +366,7 @@ fn escapes_in_strings() {
     let sent = w.client(|b| frontend::query(b, sql));
     let text = sql_of(sent.last().unwrap());
     assert!(text.starts_with("SELECT s FROM t WHERE s = 'cfd1.") && !text.contains(SECRET));
-    // In a pipeline the server does not say what a setting has become.
+    // In a pipeline the server does not report the new value of a setting.
     let mut w = World::new();
     let sent = w.client(|b| {
         frontend::parse(b, "", "SET standard_conforming_strings = off", &[]);

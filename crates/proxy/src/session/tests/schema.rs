@@ -1,7 +1,7 @@
-//! What the server reports of the schema and of the search path, and what is asked.
+//! The server's reports of the schema and search path, and the proxy's requests for them.
 use super::*;
 
-/// Runs a statement; gives its text, and how often the proxy asked for it.
+/// Executes a statement; returns its text, and how many requests the proxy made for it.
 fn asked_for(w: &mut World, sql: &str, status: u8) -> (String, usize) {
     let before = w.asked;
     let sent = w.client(|b| frontend::query(b, sql));
@@ -19,9 +19,9 @@ fn tell(w: &mut World, reports: &[String]) {
     });
 }
 
-/// A name that means tables of different protection: the path is what the server reports,
-/// and when a setting goes back to what it was, what was reported with it. Only a setting that
-/// was never seen is asked about.
+/// A name that refers to tables with different protection: the search path is the one reported by
+/// the server. When a setting returns to an earlier value, the path reported with that value
+/// applies again. The proxy asks only about a setting that it has not seen.
 #[test]
 fn path_is_reported() {
     let sql = "SELECT s FROM two WHERE s = 'SEKRIT'";
@@ -41,7 +41,7 @@ fn path_is_reported() {
     assert!(!sent.contains(SECRET) && asked == 0, "{sent}");
     w.server(|b| backend::parameter(b, "role", "another"));
     assert_eq!(asked_for(&mut w, "SELECT 1", b'I').1, 1);
-    // What runs before it in a pipeline may change the path: its answers are waited for.
+    // Earlier statements in a pipeline may change the path, so the proxy waits for their answers.
     let sent = w.client(|b| {
         frontend::parse(b, "", "SELECT f()", &[]);
         frontend::bind(b, "", "", &[], &[], &[]);
@@ -51,8 +51,8 @@ fn path_is_reported() {
     assert_eq!(tags(&sent), "PBEH");
 }
 
-/// What the open transaction changes is known from the answer on, to this session only; and
-/// after its end to all, or to nobody. No question is asked for it.
+/// Changes of the open transaction are known from the answer on, only to this session; after its
+/// end to all sessions, or to none. No request is made for this.
 #[test]
 fn changes_of_the_transaction() {
     let insert = "INSERT INTO u VALUES ('SEKRIT')";
@@ -81,7 +81,7 @@ fn changes_of_the_transaction() {
     tell(&mut w, &[made("c 1 s 90008 -1 0 0")]);
     let (sent, asked) = asked_for(&mut w, insert, b'T');
     assert!(sent.contains("cfd1.") && asked == 0, "{sent}");
-    // ROLLBACK TO brings back what was there before.
+    // ROLLBACK TO restores the previous state.
     tell(&mut w, &[made("c 1 s 25 -1 0 0")]);
     assert_eq!(asked_for(&mut w, insert, b'T'), (insert.to_owned(), 0));
     tell(&mut w, &[made("c 1 s 90008 -1 0 0")]);
@@ -97,7 +97,7 @@ fn changes_of_the_transaction() {
     assert!(sent.contains("cfd1.") && asked == 0, "rolled back: {sent}");
 }
 
-/// Somebody else has changed the schema: the server tells that, and is asked what.
+/// Another session has changed the schema: the server reports that, and is asked for the changes.
 #[test]
 fn changes_of_others() {
     let insert = "INSERT INTO t VALUES (1, 'SEKRIT')";
@@ -111,8 +111,8 @@ fn changes_of_others() {
     assert_eq!(asked_for(&mut w, insert, b'I').1, 0);
 }
 
-/// Within a pipeline a statement waits for the answer to what changes the schema before it,
-/// which is asked for with Flush.
+/// Within a pipeline a statement waits for the answer to a preceding schema change, which is
+/// requested with Flush.
 #[test]
 fn pipelines_wait_for_changes() {
     let mut w = World::new();
