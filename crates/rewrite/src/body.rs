@@ -1,12 +1,13 @@
 //! What a routine's body does with its arguments: one of a plain type that meets something
 //! protected there would bring its values in the clear (`SELECT f('x')`), so the routine is
-//! refused when it is created. So are constants that meet an argument of a protected type.
+//! refused when it is created. So are constants that meet something protected (`constants`).
 //!
 //! Bodies of SQL are parsed as they are, of PL/pgSQL expression by expression, until no
-//! further variable is found that a protected value goes into. Which constants a body may
-//! have that names something protected, `routine` says.
+//! further variable is found that a protected value goes into.
 //!
 //! Does not: follow strings that are executed, nor look at other languages.
+
+mod constants;
 
 use crate::infer::{Infer, Meeting, Res};
 use crate::refusal::Refusal;
@@ -20,6 +21,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::Token;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A named value of the routine: an argument or a variable.
@@ -41,11 +43,35 @@ impl Variable {
 }
 
 /// An expression or statement of a body, and the variable that it is assigned to.
+#[derive(Default)]
 struct Piece {
     sql: String,
     target: Option<String>,
     /// It gives the routine's result.
     result: bool,
+    /// What it gives may go into variables.
+    flows: bool,
+    /// What it gives goes where nobody looks.
+    loose: bool,
+}
+
+/// Where PL/pgSQL has an expression, as far as it matters here.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    result: bool,
+    loose: bool,
+    flows: bool,
+}
+
+/// What became of the constants of a piece.
+#[derive(Default)]
+struct Followed {
+    /// One meets something protected.
+    meets: bool,
+    /// One has not been looked at.
+    unseen: bool,
+    /// One is in what the piece gives.
+    given: bool,
 }
 
 /// The whole of a routine, as far as it matters here.
@@ -55,24 +81,40 @@ pub(crate) struct Body<'a> {
     pub result: Option<ColumnType>,
     /// The routines whose bodies are being followed.
     pub following: Vec<Routine>,
+    /// Its text, if it names something protected and has constants.
+    pub judged: Option<String>,
+    /// It is a trigger's: NEW and OLD are rows of any table.
+    trigger: bool,
     meeting: Meeting,
     pieces: Vec<Piece>,
+    /// What RAISE says.
+    messages: Vec<String>,
 }
 
 impl<'a> Body<'a> {
-    pub fn of_sql(schema: &'a Schema, text: &str, meeting: Meeting) -> Body<'a> {
-        let piece = Piece {
-            sql: text.to_owned(),
-            target: None,
-            result: true,
-        };
+    fn new(schema: &'a Schema, meeting: Meeting) -> Body<'a> {
         Body {
             schema,
             variables: Vec::new(),
             result: None,
             following: Vec::new(),
+            judged: None,
+            trigger: false,
             meeting,
+            pieces: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+
+    pub fn of_sql(schema: &'a Schema, text: &str, meeting: Meeting) -> Body<'a> {
+        let piece = Piece {
+            sql: text.to_owned(),
+            result: true,
+            ..Piece::default()
+        };
+        Body {
             pieces: vec![piece],
+            ..Body::new(schema, meeting)
         }
     }
 
@@ -84,15 +126,8 @@ impl<'a> Body<'a> {
         meeting: Meeting,
     ) -> Option<Body<'a>> {
         let tree = pg_query::parse_plpgsql(create).ok()?;
-        let mut body = Body {
-            schema,
-            variables: Vec::new(),
-            result: None,
-            following: Vec::new(),
-            meeting,
-            pieces: Vec::new(),
-        };
-        body.walk(&tree, false);
+        let mut body = Body::new(schema, meeting);
+        body.walk(&tree, Place::default());
         body.protected_variables(text);
         Some(body)
     }
@@ -137,41 +172,78 @@ impl<'a> Body<'a> {
                 self.pieces.push(Piece {
                     sql,
                     target: Some(name),
-                    result: false,
+                    ..Piece::default()
                 });
             }
         }
     }
 
-    fn walk(&mut self, node: &Value, result: bool) {
+    fn walk(&mut self, node: &Value, place: Place) {
         match node {
-            Value::Array(items) => items.iter().for_each(|item| self.walk(item, result)),
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item, place)),
             Value::Object(fields) => {
                 for (key, value) in fields {
                     match key.as_str() {
-                        "PLpgSQL_expr" => self.expression(value, result),
+                        "PLpgSQL_expr" => self.expression(value, place),
                         "PLpgSQL_var" => self.variable(value),
                         "PLpgSQL_rec" | "PLpgSQL_row" => self.record(value),
-                        "PLpgSQL_stmt_return" | "PLpgSQL_stmt_return_next" => {
-                            self.walk(value, true)
-                        }
-                        _ => self.walk(value, result),
+                        _ => self.walk(value, self.place(key, value, place)),
                     }
                 }
             }
             _ => {}
         }
+        if let Some(said) = node.get("PLpgSQL_stmt_raise") {
+            let message = said.get("message").and_then(Value::as_str);
+            self.messages.extend(message.map(str::to_owned));
+        }
     }
 
-    fn expression(&mut self, node: &Value, result: bool) {
+    /// Where the expressions below this field are.
+    fn place(&self, key: &str, value: &Value, around: Place) -> Place {
+        let loose = Place {
+            loose: true,
+            ..around
+        };
+        match key {
+            "body" | "stmts" | "then_body" | "else_body" | "else_stmts" | "action" => {
+                Place::default()
+            }
+            "PLpgSQL_stmt_return" | "PLpgSQL_stmt_return_next" | "PLpgSQL_stmt_return_query" => {
+                Place {
+                    result: true,
+                    ..around
+                }
+            }
+            "dynquery" | "params" if around.result => loose,
+            "PLpgSQL_stmt_fori" | "PLpgSQL_stmt_foreach_a" => Place {
+                flows: true,
+                ..around
+            },
+            "PLpgSQL_stmt_dynexecute" | "PLpgSQL_stmt_open" => loose,
+            "PLpgSQL_stmt_dynfors" | "PLpgSQL_stmt_forc" => loose,
+            // WHEN compares with what stands behind CASE.
+            "PLpgSQL_stmt_case" if value.get("t_expr").is_some() => loose,
+            _ => around,
+        }
+    }
+
+    fn expression(&mut self, node: &Value, place: Place) {
         let Some(text) = node.get("query").and_then(Value::as_str) else {
             return;
         };
+        let Place {
+            result,
+            loose,
+            flows,
+        } = place;
         if pg_query::parse(text, 0).is_ok() {
             self.pieces.push(Piece {
                 sql: text.to_owned(),
                 target: None,
-                result: false,
+                result,
+                flows: true,
+                loose,
             });
             return;
         }
@@ -196,6 +268,8 @@ impl<'a> Body<'a> {
             sql: format!("SELECT {sql}"),
             target,
             result,
+            flows,
+            loose,
         });
     }
 
@@ -214,10 +288,13 @@ impl<'a> Body<'a> {
         let default = node.get("default_val").and_then(|d| d.get("PLpgSQL_expr"));
         if let Some(default) = default {
             let before = self.pieces.len();
-            self.expression(default, false);
+            self.expression(default, Place::default());
             for piece in self.pieces.iter_mut().skip(before) {
                 piece.target.get_or_insert(name.to_owned());
             }
+        }
+        if let Some(cursor) = node.get("cursor_explicit_expr") {
+            self.walk(cursor, Place::default());
         }
     }
 
@@ -302,7 +379,10 @@ impl<'a> Body<'a> {
                 break;
             }
         }
-        Ok(())
+        match &self.judged {
+            Some(text) => self.harmless(text, &found),
+            None => Ok(()),
+        }
     }
 
     /// Adds the plain variables that meet something protected in this piece.
@@ -313,8 +393,8 @@ impl<'a> Body<'a> {
             return Ok(());
         }
         match self.follow(piece, found) {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(constants(-1)),
+            Ok(followed) if followed.meets => Err(refuse_constants(-1)),
+            Ok(_) => Ok(()),
             Err(refusal) => match self.matters(&piece.sql, &Tokens::scan(&piece.sql)?) {
                 true => Err(refusal.for_good()),
                 false => Ok(()),
@@ -322,8 +402,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// As `look`; whether a constant meets something protected. An error: it cannot be followed.
-    fn follow(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<bool> {
+    /// As `look`; what became of the constants. An error: it cannot be followed.
+    fn follow(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<Followed> {
         let unread = |_| Refusal::new("42601", "syntax error in the body of a routine");
         let parsed = pg_query::parse(&piece.sql, 0).map_err(unread)?;
         let tokens = Tokens::scan(&piece.sql)?;
@@ -359,10 +439,19 @@ impl<'a> Body<'a> {
                 found.insert(name.clone());
             }
         }
-        Ok((0..infer.leaves.len()).any(|id| {
-            let kind = &infer.leaves.get(id).kind;
-            infer.leaves.protected(id) && matches!(kind, LeafKind::Str(..) | LeafKind::Typed(..))
-        }))
+        let secret = |u: &Use| is_constant(&infer.leaves.get(u.id).kind);
+        let given = |c: &Col| c.val.all_leaves().iter().any(secret);
+        let unseen = |(token, range): (Token, Range<usize>)| {
+            token != Token::Param && !infer.visited.contains(&range.start)
+        };
+        Ok(Followed {
+            meets: (0..infer.leaves.len()).any(|id| {
+                let leaf = infer.leaves.get(id);
+                is_constant(&leaf.kind) && (infer.leaves.protected(id) || leaf.soft.is_some())
+            }),
+            unseen: tokens.values(&(0..piece.sql.len())).any(unseen),
+            given: cols.list.iter().any(given),
+        })
     }
 
     /// What the piece's value goes into, if that is protected.
@@ -371,6 +460,9 @@ impl<'a> Body<'a> {
             return Some(Val::enc(Some(*code)));
         }
         let name = piece.target.as_ref()?;
+        if let Some(field) = self.field_of_trigger(name) {
+            return self.column_of_any(field);
+        }
         let variable = self.variables.iter().rev().find(|v| v.name == *name)?;
         match &variable.ty {
             Some(ColumnType::Enc(code)) => Some(Val::enc(Some(*code))),
@@ -406,7 +498,10 @@ impl<'a> Body<'a> {
             open: Some(Val::plain(None)),
             ..Frame::default()
         };
-        for variable in &self.variables {
+        if self.trigger {
+            frame.entries.extend(self.rows_of_trigger());
+        }
+        for variable in self.variables.iter().filter(|v| !self.is_row(v)) {
             let val = match &variable.ty {
                 None => Val::unknown(),
                 Some(ty) if ty.protected() => infer.value_of(ty),
@@ -462,10 +557,15 @@ pub(crate) fn refuse_argument(name: &str) -> Refusal {
     .for_good()
 }
 
-pub(crate) fn constants(location: i32) -> Refusal {
+pub(crate) fn refuse_constants(location: i32) -> Refusal {
     Refusal::unsupported("the body of this routine names something protected and has constants in it")
         .at(location)
-        .detail("The proxy cannot tell which of the constants meet protected values; they would be stored in the clear.")
-        .hint("Pass the values as arguments of protected types.")
+        .detail("One of them meets a protected value there, or the proxy cannot tell; it would be stored in the clear.")
+        .hint("Pass it as an argument of a protected type, or have a function give it whose body is parsed when it is made (CREATE FUNCTION f() RETURNS enc_text LANGUAGE sql RETURN 'x').")
         .for_good()
+}
+
+fn is_constant(kind: &LeafKind) -> bool {
+    use LeafKind::{Never, Str, Typed, Written};
+    matches!(kind, Str(..) | Typed(..) | Written(..) | Never(_))
 }

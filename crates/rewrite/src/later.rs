@@ -184,7 +184,7 @@ fn constants_beside(text: &str, protected: impl Fn(&Tokens) -> bool) -> bool {
 }
 
 /// What a string literal says, as far as it matters here.
-fn content(literal: &str) -> String {
+pub(crate) fn content(literal: &str) -> String {
     if let Some(tag) = literal.strip_prefix('$').and_then(|rest| rest.find('$')) {
         let tag = tag + 2;
         let inner = literal.get(tag..literal.len().saturating_sub(tag));

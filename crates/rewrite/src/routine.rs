@@ -1,6 +1,6 @@
-//! Functions, procedures and `DO`: a body in a string that names something protected must
-//! not have constants in it, told word by word; what it does with its arguments, `body`
-//! says. A body that is parsed with the statement is inferred as a query is.
+//! Functions, procedures and `DO`. Whether a body in a string names something protected is told word
+//! by word; what it does with its arguments then, and with its constants, `body` says. A body that is
+//! parsed with the statement is inferred as a query is.
 
 use crate::body::{Body, Variable};
 use crate::effect::Extra;
@@ -13,7 +13,8 @@ use crate::statement::Prepared;
 use crate::tokens::Tokens;
 use crate::utility::constant_text;
 use crate::value::{LeafKind, Val};
-use pg_query::protobuf::{CreateFunctionStmt, DefElem, FunctionParameterMode, Token};
+use contract::TypeCode;
+use pg_query::protobuf::{CreateFunctionStmt, DefElem, FunctionParameterMode, Token, TypeName};
 use pg_query::{Node, NodeEnum};
 use std::ops::Range;
 use std::rc::Rc;
@@ -22,14 +23,17 @@ impl Infer<'_> {
     pub fn routine(&mut self, node: &NodeEnum) -> Res<Extra> {
         match node {
             NodeEnum::DoStmt(d) => {
-                self.bodies(&d.args, false, None)?;
+                if self.bodies(&d.args, false, None)? {
+                    self.block(&d.args)?;
+                }
                 self.without_values()
             }
             NodeEnum::CreateFunctionStmt(f) => {
                 let arguments = self.parameters_of(f)?;
                 let result = match &f.return_type {
-                    Some(name) if !name.pct_type => Some(self.column_type(name)?),
-                    _ => None,
+                    Some(name) if name.pct_type => self.copied_type(name),
+                    Some(name) => Some(self.column_type(name)?),
+                    None => None,
                 };
                 let returns = f
                     .return_type
@@ -42,7 +46,7 @@ impl Infer<'_> {
                 });
                 let place = self.schema.creation_schema(place, false);
                 let trigger = returns.last() == Some(&"trigger");
-                self.bodies(&f.options, trigger, Some((&place, name)))?;
+                let judged = self.bodies(&f.options, trigger, Some((&place, name)))?;
                 if f.sql_body.is_some() {
                     let text = self.sql.get(self.range.clone()).unwrap_or_default();
                     self.authority
@@ -50,7 +54,13 @@ impl Infer<'_> {
                 }
                 match f.sql_body.as_deref() {
                     Some(body) => self.parsed_body(body, arguments, result.as_ref())?,
-                    None => self.string_body(f, arguments, result)?,
+                    None => {
+                        let constants = judged || has_constants(&f.options);
+                        if constants && self.gives_more(f, result.as_ref(), judged)? {
+                            return Err(crate::body::refuse_constants(source_location(&f.options)));
+                        }
+                        self.string_body(f, arguments, result, (judged, trigger))?;
+                    }
                 }
                 self.without_values()
             }
@@ -68,7 +78,7 @@ impl Infer<'_> {
             let Some(name) = &p.arg_type else { continue };
             let ty = if name.pct_type {
                 self.visit_type(name);
-                None
+                self.copied_type(name)
             } else {
                 Some(self.column_type(name)?)
             };
@@ -94,47 +104,53 @@ impl Infer<'_> {
         Ok(variables)
     }
 
-    /// A body in a string, beside what `bodies` says of its words.
-    fn string_body(
+    /// What it gives is protected, and is more than one value. `unsure`: types that nobody
+    /// knows count as well.
+    fn gives_more(
         &mut self,
         f: &CreateFunctionStmt,
-        arguments: Vec<Variable>,
-        result: Option<ColumnType>,
-    ) -> Res<()> {
-        let protected = |ty: &ColumnType| ty.protected();
-        let signature = arguments
-            .iter()
-            .filter_map(|a| a.ty.as_ref())
-            .chain(&result)
-            .any(protected);
-        let plain = |a: &Variable| a.ty.as_ref().is_some_and(|ty| !ty.protected());
-        if self.authorising || !(signature || self.touches_protected && arguments.iter().any(plain))
-        {
-            return Ok(());
+        result: Option<&ColumnType>,
+        unsure: bool,
+    ) -> Res<bool> {
+        if self.authorising {
+            return Ok(false);
         }
-        let (language, texts) = source(&f.options);
-        let mut body = match (language.as_str(), texts.as_slice()) {
-            ("sql", [text]) => Body::of_sql(self.schema, text, self.meeting),
-            ("plpgsql", [text]) => {
-                let create = self.sql.get(self.range.clone()).unwrap_or_default();
-                match Body::of_plpgsql(self.schema, create, text, self.meeting) {
-                    Some(body) => body,
-                    // PostgreSQL will say what is wrong with it.
-                    None => return Ok(()),
-                }
+        let mut more = unsure && f.return_type.as_ref().is_some_and(|t| t.pct_type)
+            || result.is_some_and(|ty| ty.protected() && !matches!(ty, ColumnType::Enc(_)));
+        for node in &f.parameters {
+            let Some(NodeEnum::FunctionParameter(p)) = &node.node else {
+                continue;
+            };
+            use FunctionParameterMode::{FuncParamInout, FuncParamOut, FuncParamTable};
+            if let (FuncParamOut | FuncParamInout | FuncParamTable, Some(name)) =
+                (p.mode(), &p.arg_type)
+            {
+                more |= match name.pct_type {
+                    true => unsure || self.copied_type(name).is_some(),
+                    false => self.column_type(name)?.protected(),
+                };
             }
-            ("c" | "internal", _) => return Ok(()),
-            _ if !signature => return Ok(()),
-            (_, texts) if texts.iter().all(|t| !t.contains(['\'', '"'])) => return Ok(()),
-            _ => {
-                return Err(crate::body::constants(
-                    f.options.first().map_or(-1, crate::infer::location),
-                ));
-            }
+        }
+        Ok(more)
+    }
+
+    /// A DO block with constants that names something protected.
+    fn block(&mut self, options: &[Node]) -> Res<()> {
+        let (language, texts) = source(options);
+        let create = self.sql.get(self.range.clone()).unwrap_or_default();
+        let body = match (language.as_str(), texts.as_slice()) {
+            ("plpgsql", [text]) => Body::of_plpgsql(self.schema, create, text, self.meeting),
+            _ => None,
         };
-        self.touches_protected = true;
-        body.declare_all(arguments);
-        body.result = result;
+        let refused = || crate::body::refuse_constants(source_location(options));
+        let (mut body, [text]) = (body.ok_or_else(refused)?, texts.as_slice()) else {
+            return Err(refused());
+        };
+        body.judged = Some(text.clone());
+        self.checked(&body)
+    }
+
+    fn checked(&self, body: &Body<'_>) -> Res<()> {
         let at = i32::try_from(self.range.start).unwrap_or(-1);
         body.check().map_err(|refusal| {
             Refusal {
@@ -143,6 +159,77 @@ impl Infer<'_> {
             }
             .at(at)
         })
+    }
+
+    /// `emp.name%TYPE`, if that is protected: of whichever table of the name.
+    fn copied_type(&self, name: &TypeName) -> Option<ColumnType> {
+        let path = names(&name.names);
+        let [.., table, column] = path.as_slice() else {
+            return None;
+        };
+        let mut tables = self.schema.protected_relations();
+        tables.find_map(|r| {
+            let mut columns = r.columns.iter().flatten();
+            let found = columns.find(|c| c.name == *column && c.ty.protected());
+            found.filter(|_| r.name == *table).map(|c| c.ty.clone())
+        })
+    }
+
+    /// A body in a string, beside what `bodies` says of its words: whether its constants must be
+    /// judged, and whether it is a trigger's.
+    fn string_body(
+        &mut self,
+        f: &CreateFunctionStmt,
+        arguments: Vec<Variable>,
+        result: Option<ColumnType>,
+        (judged, trigger): (bool, bool),
+    ) -> Res<()> {
+        let protected = |ty: &ColumnType| ty.protected();
+        let signature = arguments
+            .iter()
+            .filter_map(|a| a.ty.as_ref())
+            .chain(&result)
+            .any(protected);
+        let plain = |a: &Variable| a.ty.as_ref().is_some_and(|ty| !ty.protected());
+        let asked = judged || signature || self.touches_protected && arguments.iter().any(plain);
+        if self.authorising || !asked {
+            return Ok(());
+        }
+        let (language, texts) = source(&f.options);
+        let mut body = match (language.as_str(), texts.as_slice()) {
+            ("sql", [text]) => Body::of_sql(self.schema, text, self.meeting),
+            ("plpgsql", [text]) => {
+                let create = self.sql.get(self.range.clone()).unwrap_or_default();
+                let body = match trigger {
+                    true => Body::of_trigger(self.schema, text, self.meeting),
+                    false => Body::of_plpgsql(self.schema, create, text, self.meeting)
+                        .or_else(|| Body::of_unknown(self.schema, &arguments, text, self.meeting)),
+                };
+                match body {
+                    Some(body) => body,
+                    // PostgreSQL will say what is wrong with it.
+                    None if !judged => return Ok(()),
+                    None => {
+                        return Err(crate::body::refuse_constants(source_location(&f.options)));
+                    }
+                }
+            }
+            ("c" | "internal", _) => return Ok(()),
+            _ if !signature => return Ok(()),
+            (_, texts) if texts.iter().all(|t| !t.contains(['\'', '"'])) => return Ok(()),
+            _ => {
+                return Err(crate::body::refuse_constants(
+                    f.options.first().map_or(-1, crate::infer::location),
+                ));
+            }
+        };
+        self.touches_protected = true;
+        body.declare_all(arguments);
+        body.result = result;
+        if let (true, [text]) = (judged, texts.as_slice()) {
+            body.judged = Some(text.clone());
+        }
+        self.checked(&body)
     }
 
     /// `BEGIN ATOMIC …` and `RETURN …`: the server keeps them parsed, so their constants
@@ -178,18 +265,26 @@ impl Infer<'_> {
             Some(NodeEnum::ReturnStmt(r)) => {
                 let val = self.maybe(r.returnval.as_deref())?;
                 match (target, val) {
-                    (Some(target), Some(val)) => self.assign(target, &val, location(node)),
+                    (Some(target), Some(val)) => self.returned(target, &val, location(node)),
                     _ => Ok(()),
                 }
             }
             _ => {
                 let cols = self.query_node(node)?;
                 match (target, cols.list.as_slice()) {
-                    (Some(target), [only]) => self.assign(target, &only.val, location(node)),
+                    (Some(target), [only]) => self.returned(target, &only.val, location(node)),
                     _ => Ok(()),
                 }
             }
         }
+    }
+
+    /// What a parsed body gives: a string there is `text` before it is anything else.
+    fn returned(&mut self, target: &Val, val: &Val, at: i32) -> Res<()> {
+        if val.bare() {
+            self.type_bare(&val.leaves, TypeCode::Text);
+        }
+        self.assign(target, val, at)
     }
 
     fn declare_arguments(&mut self, arguments: &[Variable]) {
@@ -218,23 +313,25 @@ impl Infer<'_> {
         self.scopes.push(Rc::new(frame));
     }
 
-    fn bodies(&mut self, options: &[Node], trigger: bool, name: Option<(&str, &str)>) -> Res<()> {
+    /// Whether there is one that names something protected and has constants.
+    fn bodies(&mut self, options: &[Node], trigger: bool, name: Option<(&str, &str)>) -> Res<bool> {
         let (language, texts) = source(options);
         if matches!(language.as_str(), "c" | "internal") {
-            return Ok(());
+            return Ok(false);
         }
         let ours = matches!(language.as_str(), "sql" | "plpgsql");
-        let location = option(options, "as").map_or(-1, |body| body.location);
+        let location = source_location(options);
+        let mut judged = false;
         for text in texts {
-            self.body(&text, ours, trigger, location)?;
+            judged |= self.body(&text, ours, trigger, location)?;
             self.authority.body(name, &text, trigger, self.schema);
         }
-        Ok(())
+        Ok(judged)
     }
 
     /// Word by word, also within strings (`EXECUTE 'SELECT …'`) and whatever
     /// the language is. What a constant is, we know of SQL and PL/pgSQL only.
-    fn body(&mut self, text: &str, ours: bool, trigger: bool, location: i32) -> Res<()> {
+    fn body(&mut self, text: &str, ours: bool, trigger: bool, location: i32) -> Res<bool> {
         let mut names = self.schema.protected_names();
         if trigger {
             names.extend(self.schema.protected_columns());
@@ -255,25 +352,22 @@ impl Infer<'_> {
             || words(&lower)
             || names.iter().filter(|n| odd(n)).any(|n| text.contains(*n));
         if !protected {
-            return Ok(());
+            return Ok(false);
         }
         self.touches_protected = true;
         if self.authorising {
-            return Ok(());
+            return Ok(false);
         }
-        let refused = || Err(crate::body::constants(location));
         let tokens = match Tokens::scan(text) {
             Ok(tokens) if ours => tokens,
-            _ => return refused(),
+            _ => return Err(crate::body::refuse_constants(location)),
         };
         let whole = 0..text.len();
-        if tokens
+        let constants = tokens
             .values(&whole)
-            .any(|(token, _)| token != Token::Param)
-        {
-            return refused();
-        }
-        self.take_comments(text, &tokens, location)
+            .any(|(token, _)| token != Token::Param);
+        self.take_comments(text, &tokens, location)?;
+        Ok(constants)
     }
 
     /// Comments do not leave with such a body, as they do not with a query.
@@ -310,6 +404,23 @@ fn option<'n>(options: &'n [Node], wanted: &str) -> Option<&'n DefElem> {
         Some(NodeEnum::DefElem(d)) if d.defname == wanted => Some(&**d),
         _ => None,
     })
+}
+
+fn has_constants(options: &[Node]) -> bool {
+    let (language, texts) = source(options);
+    let within = |text: &String| {
+        Tokens::scan(text).is_ok_and(|tokens| {
+            let whole = 0..text.len();
+            tokens
+                .values(&whole)
+                .any(|(token, _)| token != Token::Param)
+        })
+    };
+    matches!(language.as_str(), "sql" | "plpgsql") && texts.iter().any(within)
+}
+
+fn source_location(options: &[Node]) -> i32 {
+    option(options, "as").map_or(-1, |body| body.location)
 }
 
 /// A routine's language, and the strings that its body is in.

@@ -67,7 +67,8 @@ fn refused() {
             assert!(refusal.needs_schema_refresh);
         }
         let body = "DO $$ BEGIN UPDATE emp SET pay = 5; END $$";
-        assert_eq!(one(&schema, body).expect_err(body).sqlstate, "0A000");
+        let refusal = one(&schema, body).expect_err(body);
+        assert!(matches!(refusal.sqlstate, "55000" | "42P01"), "{body}");
     }
 }
 

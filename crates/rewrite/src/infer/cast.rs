@@ -175,7 +175,7 @@ impl Infer<'_> {
     }
 
     /// A cast that the statement itself makes to a protected type.
-    fn cast_protected(&mut self, target: &ColumnType, val: &Val, at: i32) -> Res<Val> {
+    pub(super) fn cast_protected(&mut self, target: &ColumnType, val: &Val, at: i32) -> Res<Val> {
         if let (ColumnType::Enc(code), [only]) = (target, val.leaves.as_slice())
             && val.bare()
         {

@@ -48,6 +48,9 @@ impl Infer<'_> {
         }
         self.depends_on_search_path |= schema.is_none() && self.schema.function_elsewhere(name);
         self.given_to_bodies(schema, name, f, &vals)?;
+        if let (Some(ty), [val]) = (self.called_type(schema, name), vals.as_slice()) {
+            return self.cast_protected(&ty, val, f.location);
+        }
         let users = self.schema.functions(schema, name);
         if !users.is_empty() {
             let users: Vec<UserFunction> = users.into_iter().cloned().collect();
@@ -69,6 +72,14 @@ impl Infer<'_> {
             self.system_function(name, f, &vals)
         } else {
             self.plain_function(name, &vals, f.location)
+        }
+    }
+
+    /// `enc_text('x')`: a cast, written as a call.
+    fn called_type(&self, schema: Option<&str>, name: &str) -> Option<ColumnType> {
+        match TypeCode::from_protected_name(name) {
+            Some(code) => Some(ColumnType::Enc(code)),
+            None => self.schema.protected_type(schema, name).cloned(),
         }
     }
 

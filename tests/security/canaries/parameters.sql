@@ -1,0 +1,13 @@
+-- {v} and {n} are parameters: a text and a number.
+SELECT id FROM p WHERE name = {v} OR n = {n}
+SELECT id FROM p WHERE {v}::text IS NULL OR name = {v} OR n = {n}
+SELECT id FROM p WHERE name = ANY (ARRAY[{v}, 'b']) AND n <> ALL (ARRAY[{n}::int8, 1])
+SELECT id FROM p WHERE name LIKE '%%' || {v}::text || '%%' OR n BETWEEN {n} AND {n} + 1
+SELECT coalesce(name, {v}), n + {n} FROM p WHERE (name, n) <> ({v}, {n})
+INSERT INTO p (id, name, n) VALUES (2, {v}, {n}) RETURNING name
+INSERT INTO q VALUES (2, 'Ann', {n}) ON CONFLICT (name) DO UPDATE SET name = {v}
+UPDATE p SET name = {v}, n = n + {n} WHERE name <> {v}
+WITH w AS (SELECT {v}::text AS a, {n}::int8 AS b) SELECT p.id FROM p, w WHERE p.name = w.a OR p.n = w.b
+SELECT same({v}), either({v}, 'b'), enc_int8({n}::text)
+SELECT id FROM p WHERE note = 'z' AND name = {v} AND n = {n} ORDER BY n - {n} LIMIT 5
+CALL add({v}, {n})

@@ -1,0 +1,79 @@
+-- %(v)s stands for a text, %(n)s for a number.
+SELECT id FROM p WHERE name = '%(v)s'
+SELECT id FROM p WHERE name = E'%(v)s' OR name = U&'%(v)s' OR name = N'%(v)s' OR name = $$%(v)s$$
+SELECT id FROM p WHERE name = text '%(v)s' OR name = '%(v)s'::varchar OR name = CAST('%(v)s' AS text)
+SELECT id FROM p WHERE name = enc_text '%(v)s' OR name = '%(v)s'::enc_text
+SELECT enc_text('%(v)s'), pg_catalog.enc_varchar('%(v)s'), enc_int8('%(n)s')
+SELECT id FROM p WHERE name IN ('a', '%(v)s') AND n NOT IN (1, %(n)s)
+SELECT id FROM p WHERE name = ANY (ARRAY['%(v)s', 'b']) OR n = ANY ('{1,%(n)s}')
+SELECT id FROM p WHERE name <> ALL ('{"%(v)s",b}'::text[])
+SELECT id FROM p WHERE name BETWEEN '%(v)s' AND 'z' OR n BETWEEN SYMMETRIC %(n)s AND 5
+SELECT id FROM p WHERE name LIKE '%%%(v)s%%' OR name ILIKE '%(v)s_' OR name SIMILAR TO '%(v)s|b'
+SELECT id FROM p WHERE name ~ '^%(v)s' OR name !~* '%(v)s$' OR starts_with(name, '%(v)s')
+SELECT id FROM p WHERE (name, n) = ('%(v)s', %(n)s) OR (n, id) > (%(n)s, 1)
+SELECT id FROM p WHERE name IS DISTINCT FROM '%(v)s' AND n IS NOT DISTINCT FROM %(n)s
+SELECT id FROM p WHERE n = -%(n)s OR n = %(n)s.0 OR n = +%(n)s OR n > %(n)s - 1
+SELECT id FROM p WHERE d < date '2000-01-01' + 7 OR n + 1 = %(n)s
+SELECT CASE name WHEN '%(v)s' THEN 1 END, CASE WHEN n = %(n)s THEN name ELSE '%(v)s' END FROM p
+SELECT coalesce(name, '%(v)s'), nullif(name, '%(v)s'), greatest(n, %(n)s), least(name, '%(v)s') FROM p
+SELECT name || '%(v)s', concat(name, '%(v)s'), concat_ws('%(v)s', name, 'b'), format('%%s %(v)s', name) FROM p
+SELECT replace(name, '%(v)s', 'b'), strpos(name, '%(v)s'), position('%(v)s' IN name), lpad(name, 3, '%(v)s') FROM p
+SELECT n + %(n)s, n * %(n)s, n %% %(n)s, abs(n - %(n)s), round(n / %(n)s.5, 2) FROM p
+SELECT string_agg(name, '%(v)s'), sum(n) FILTER (WHERE name <> '%(v)s') FROM p HAVING max(n) < %(n)s
+SELECT lag(name, 1, '%(v)s') OVER (ORDER BY n + %(n)s), rank() OVER (PARTITION BY name = '%(v)s') FROM p
+SELECT rank('%(v)s') WITHIN GROUP (ORDER BY name) FROM p
+SELECT name || '%(v)s', count(*) FROM p GROUP BY name || '%(v)s' ORDER BY name || '%(v)s'
+SELECT id FROM p ORDER BY name = '%(v)s', n - %(n)s
+SELECT DISTINCT ON (name = '%(v)s') id FROM p ORDER BY name = '%(v)s', id
+SELECT p.id FROM p JOIN (VALUES ('%(v)s', %(n)s)) v(a, b) ON p.name = v.a AND p.n = v.b
+SELECT p.id FROM p JOIN q ON p.name = q.name AND q.name <> '%(v)s' LEFT JOIN r ON r.name = '%(v)s'
+SELECT id FROM p, LATERAL (SELECT '%(v)s'::text AS x) l WHERE p.name = l.x
+WITH w AS (SELECT '%(v)s'::text AS a, %(n)s AS b) SELECT p.id FROM p, w WHERE p.name = w.a OR p.n = w.b
+WITH RECURSIVE t(x) AS (SELECT n FROM p UNION ALL SELECT x + %(n)s FROM t WHERE x < 5) SELECT * FROM t
+SELECT id FROM p WHERE EXISTS (SELECT FROM q WHERE q.name = '%(v)s') OR name = (SELECT '%(v)s'::text)
+SELECT id FROM p WHERE name IN (SELECT name FROM q WHERE n = %(n)s UNION SELECT '%(v)s'::enc_text)
+SELECT name FROM p UNION SELECT '%(v)s'::enc_text EXCEPT SELECT name FROM q WHERE name = '%(v)s'
+SELECT same('%(v)s'), either('%(v)s'), either(a => '%(v)s'), either(NULL, '%(v)s')
+SELECT id FROM p WHERE '%(v)s' = '' OR name = '%(v)s'
+SELECT '%(v)s' AS said, id FROM p WHERE name = '%(v)s' -- %(v)s
+SELECT id /* %(n)s */ FROM p WHERE name = '%(v)s'
+SELECT 'a'; SELECT id FROM p WHERE name = '%(v)s'; SELECT %(n)s = n FROM p
+VALUES ('%(v)s'::enc_text, %(n)s::enc_int8)
+TABLE p; SELECT id FROM p WHERE n > %(n)s
+INSERT INTO p (id, name, n) VALUES (2, '%(v)s', %(n)s)
+INSERT INTO p (id, name, n) VALUES (2, '%(v)s', %(n)s), (3, lower('%(v)s'), 4 + %(n)s), (4, DEFAULT, NULL)
+INSERT INTO p (id, name) SELECT 2, '%(v)s' RETURNING name, name || '%(v)s'
+INSERT INTO p (id, name) SELECT 2, x FROM (SELECT '%(v)s' AS x) t
+INSERT INTO q VALUES (2, 'Ann', %(n)s) ON CONFLICT (name) DO UPDATE SET name = '%(v)s' WHERE q.n < %(n)s
+WITH w AS (INSERT INTO q VALUES (3, '%(v)s', %(n)s) RETURNING name) UPDATE p SET name = w.name || '%(v)s' FROM w
+UPDATE p SET name = '%(v)s', n = n + %(n)s WHERE name <> '%(v)s'
+UPDATE p SET (name, n) = ('%(v)s', %(n)s), vc = left('%(v)s', 9)
+UPDATE p SET (name, n) = (SELECT '%(v)s', %(n)s)
+UPDATE p SET name = q.name FROM q WHERE q.name = p.name OR q.name = '%(v)s' RETURNING '%(v)s' = p.name
+DELETE FROM p USING q WHERE q.name = '%(v)s' AND p.n = %(n)s
+MERGE INTO q USING p ON q.name = p.name AND p.n <> %(n)s WHEN MATCHED AND q.name <> '%(v)s' THEN UPDATE SET name = '%(v)s' WHEN NOT MATCHED THEN INSERT VALUES (9, '%(v)s', %(n)s)
+PREPARE a AS SELECT id FROM p WHERE name = '%(v)s'; EXECUTE a
+PREPARE b (text, int8) AS SELECT id FROM p WHERE name = $1 OR n = $2; EXECUTE b ('%(v)s', %(n)s)
+PREPARE c (enc_text) AS INSERT INTO q (name) VALUES ($1); EXPLAIN EXECUTE c ('%(v)s')
+DECLARE c CURSOR FOR SELECT name || '%(v)s' FROM p WHERE n <> %(n)s; FETCH ALL FROM c; MOVE BACKWARD 1 FROM c
+DECLARE c CURSOR WITH HOLD FOR SELECT name FROM p WHERE name <> '%(v)s'
+EXPLAIN SELECT id FROM p WHERE name = '%(v)s' AND n < %(n)s
+EXPLAIN (ANALYZE, VERBOSE, FORMAT json) SELECT name || '%(v)s' FROM p WHERE n <> %(n)s
+CALL add('%(v)s', %(n)s)
+CREATE TABLE t AS SELECT id, name || '%(v)s' AS x FROM p WHERE n <> %(n)s
+SELECT id, name || '%(v)s' AS x INTO TEMP t FROM p
+CREATE TABLE t (a enc_text DEFAULT '%(v)s', b enc_int8 CHECK (b < %(n)s), c enc_text GENERATED ALWAYS AS (a || '%(v)s') STORED); INSERT INTO t (b) VALUES (1)
+CREATE TABLE t (LIKE p INCLUDING ALL, x enc_text DEFAULT '%(v)s')
+ALTER TABLE p ALTER name SET DEFAULT '%(v)s', ADD CHECK (n <> %(n)s), ADD x enc_text DEFAULT '%(v)s'
+ALTER TABLE p ALTER n TYPE enc_numeric USING n + %(n)s
+ALTER TABLE p ALTER note TYPE enc_text USING note || '%(v)s'
+CREATE INDEX ON p (n) WHERE name <> '%(v)s'
+CREATE VIEW v AS SELECT id, name || '%(v)s' AS x FROM p WHERE n <> %(n)s; SELECT * FROM v WHERE x <> '%(v)s'; UPDATE v SET id = 2
+CREATE VIEW v AS SELECT id, name FROM p WHERE name <> '%(v)s' WITH CHECK OPTION; INSERT INTO v VALUES (2, 'b')
+CREATE MATERIALIZED VIEW v AS SELECT name || '%(v)s' AS x FROM p; REFRESH MATERIALIZED VIEW v
+CREATE POLICY o ON p USING (name <> '%(v)s') WITH CHECK (n <> %(n)s)
+CREATE RULE o AS ON DELETE TO p DO ALSO INSERT INTO q VALUES (OLD.id, '%(v)s', %(n)s); DELETE FROM p
+CREATE TRIGGER o BEFORE UPDATE ON p FOR EACH ROW WHEN (NEW.name = '%(v)s') EXECUTE FUNCTION complain()
+CREATE FUNCTION f(a enc_text DEFAULT '%(v)s') RETURNS bool LANGUAGE sql RETURN a = '%(v)s'
+CREATE FUNCTION f() RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO q VALUES (4, '%(v)s', %(n)s); END; SELECT f()
+SAVEPOINT s; INSERT INTO q VALUES (2, '%(v)s', %(n)s); ROLLBACK TO s; LOCK p; SELECT id FROM p WHERE name = '%(v)s' FOR UPDATE
