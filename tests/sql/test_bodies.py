@@ -54,9 +54,9 @@ USED = [
     "UPDATE item SET name = 'other' WHERE id = 13",
     "CALL dearer(0.5, 2)",
     "SELECT same('ann'), same('nobody')",
-    "DELETE FROM item WHERE name = 'ann' AND kind = 'old'",
+    "DELETE FROM item WHERE name = 'ann' AND id = 3",
     "DO $$ DECLARE n int; BEGIN SELECT count(name) INTO n FROM item WHERE id < 100; "
-    "IF n <> 3 THEN RAISE EXCEPTION 'there are %', n; END IF; END $$",
+    "IF n <> 2 THEN RAISE EXCEPTION 'there are %', n; END IF; END $$",
     "SELECT * FROM item ORDER BY id",
     "SELECT what, name FROM log ORDER BY at",
 ]

@@ -186,6 +186,14 @@ impl Infer<'_> {
         Ok(target)
     }
 
+    /// `enc_text('x')`: a cast, written as a call.
+    pub(super) fn called_type(&self, schema: Option<&str>, name: &str) -> Option<ColumnType> {
+        match TypeCode::from_protected_name(name) {
+            Some(code) => Some(ColumnType::Enc(code)),
+            None => self.schema.protected_type(schema, name).cloned(),
+        }
+    }
+
     /// A cast right on a string or parameter says its type.
     fn say_type(&mut self, u: &Use, code: TypeCode) {
         match &mut self.leaves.get_mut(u.id).kind {

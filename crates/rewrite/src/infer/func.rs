@@ -75,14 +75,6 @@ impl Infer<'_> {
         }
     }
 
-    /// `enc_text('x')`: a cast, written as a call.
-    fn called_type(&self, schema: Option<&str>, name: &str) -> Option<ColumnType> {
-        match TypeCode::from_protected_name(name) {
-            Some(code) => Some(ColumnType::Enc(code)),
-            None => self.schema.protected_type(schema, name).cloned(),
-        }
-    }
-
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
