@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -140,6 +140,10 @@ bench-keys: ## index builds, ORDER BY and lookups by a protected key: ROWS=10000
 bench-ledger: ## ledger tables beside plaintext and plain Confide: ROWS=20000 ROUNDS=5 SIGNED=100 SIZES=1000,10000,100000
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench ledger
+
+bench-recording: ## cost of recordings on TPC-H and TPC-C, speed of replay and of anonymised calls: SF=0.1 ROUNDS=9 RUNS=7 SECONDS=2 CALLS=600
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench recording
 
 bench-ablations: ## what each part of the design is worth: SF=0.1 ROUNDS=3 SHARES=100,50,25,10 PARTS=...
 	@scripts/deps

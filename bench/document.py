@@ -203,6 +203,51 @@ def memory(results: dict, head: list[str], names: list[str]) -> list[str]:
     return [*lines, "", " ".join([told, *failed])]
 
 
+def recording(results: dict) -> list[str]:
+    found = results["tpch"]
+    rows = [
+        [name, q["off"], q["on"], q["ratio"], q["waits"]["off"], q["waits"]["on"]]
+        for name, q in found["queries"].items()
+    ]
+    head = ["TPC-H", "off s", "on s", "on / off", "off waits", "on waits"]
+    size = found["recording"]
+    lines = [*grid(head, rows), "", "".join(
+        [
+            f"Geometric mean of the ratios {shown(found['geometric_mean'])}, totals"
+            f" {shown(found['totals']['on'])} s beside {shown(found['totals']['off'])} s. A pass has"
+            f" {size['statements']} statements and {size['events']} messages, {size['bytes']} bytes on"
+            f" disk: {size['bytes_per_statement']:.0f} a statement. Lost: {size['lost']}."
+        ]
+    ), ""]
+    head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes a transaction"]
+    rows = [
+        [
+            *(POLICIES[policy], c["off"], c["on"], c["ratio"], c["waits"]["off"]),
+            *(c["waits"]["on"], c["recording"]["bytes_per_transaction"]),
+        ]
+        for policy, c in results["tpcc"].items()
+    ]
+    lines += [*grid(head, rows), ""]
+    found = results["replay"]
+    rows = [
+        [name, q["original"], q["replay"], q["replay"] / q["original"]]
+        for name, q in found["queries"].items()
+    ]
+    lines += [*grid(["replay", "recorded s", "replayed s", "replayed / recorded"], rows), ""]
+    refused = ", ".join(found["refused"]) or "none"
+    lines += [
+        f"Geometric mean of the ratios {shown(found['geometric_mean'])}; refused: {refused}."
+        f" The clone was there after {found['clone_seconds']:.1f} s.",
+        "",
+    ]
+    head = ["calls anonymised a second", "as it is done", "plainly", "times", "taken from earlier ones"]
+    rows = [
+        [kind, c["per_second"], c["plain_per_second"], c["ratio"], c["cached"]]
+        for kind, c in results["anonymised"].items()
+    ]
+    return [*lines, *grid(head, rows)]
+
+
 def instructions(results: dict) -> list[str]:
     rows = [[name, entry["instructions"]] for name, entry in results["cases"].items()]
     return grid(["path", "instructions"], rows)
@@ -242,6 +287,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "keys": keys,
     "ablations": ablations,
     "families": families,
+    "recording": recording,
     "instructions": instructions,
 }
 

@@ -32,6 +32,9 @@ CASES = {
     "add-one-granted": ("add-one, with grants asked for", 200_000, 1),
     "compare-int4-granted": ("compare-int4, with grants asked for", 300, 4096),
     "multiply-numeric-granted": ("multiply-numeric, with grants asked for", 80, 4096),
+    "compare-one-recorded": ("compare-one, recorded", 200_000, 1),
+    "add-one-recorded": ("add-one, recorded", 200_000, 1),
+    "compare-int4-recorded": ("compare-int4, recorded", 300, 4096),
     "envelope": ("an int4 sealed and opened", 20_000, 1),
 }
 

@@ -55,6 +55,9 @@ struct Masking {
     /// The solver.
     #[arg(long, value_name = "PROGRAM", default_value = "z3")]
     solver: String,
+    /// Keeps neither processes nor paths from one call to the next, to compare with.
+    #[arg(long, hide = true)]
+    plain: bool,
 }
 
 fn main() -> ExitCode {
@@ -86,7 +89,7 @@ fn mask(masking: &Masking) -> Result<(), String> {
     let named = |path: &Path, e: String| format!("{}: {e}", path.display());
     let log = Log::parse(&read(&masking.log)?).map_err(|e| named(&masking.log, e))?;
     let rules = Rules::parse(&read(&masking.rules)?).map_err(|e| named(&masking.rules, e))?;
-    let mut search = Search::new(&log, &rules, &masking.solver)?;
+    let mut search = Search::new(&log, &rules, &masking.solver, masking.plain)?;
     let (all, shown) = (log.calls.len(), std::io::stderr().is_terminal());
     let masked = search.log(&log, |done| {
         if shown {

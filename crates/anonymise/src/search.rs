@@ -69,16 +69,23 @@ pub struct Search<'a> {
     kept: HashMap<Key, Vec<Vec<Value>>>,
     /// Whether the solver gave up on a question of this call.
     unsure: bool,
+    /// The solver's program, if each call has one of its own, and nothing of earlier calls.
+    anew: Option<String>,
     /// What was done.
     pub counts: Counts,
 }
 
 impl<'a> Search<'a> {
-    /// One for a log.
+    /// One for a log; `plain`: each call has processes of its own.
     ///
     /// # Errors
     /// When there is no solver.
-    pub fn new(log: &Log, rules: &'a Rules, solver: &str) -> Result<Search<'a>, String> {
+    pub fn new(
+        log: &Log,
+        rules: &'a Rules,
+        solver: &str,
+        plain: bool,
+    ) -> Result<Search<'a>, String> {
         let random = File::open("/dev/urandom").map_err(|e| format!("/dev/urandom: {e}"))?;
         Ok(Search {
             rules,
@@ -88,6 +95,7 @@ impl<'a> Search<'a> {
             random: BufReader::new(random),
             kept: HashMap::new(),
             unsure: false,
+            anew: plain.then(|| solver.into()),
             counts: Counts::default(),
         })
     }
@@ -99,6 +107,11 @@ impl<'a> Search<'a> {
     pub fn log(&mut self, log: &Log, mut progress: impl FnMut(usize)) -> Result<Log, String> {
         let mut calls = Vec::with_capacity(log.calls.len());
         for (number, call) in log.calls.iter().enumerate() {
+            if let Some(solver) = &self.anew {
+                self.solver = Solver::start(solver)?;
+                self.machine = Machine::new(log);
+                self.kept.clear();
+            }
             let fake = self.call(call);
             let fake = fake.map_err(|e| format!("call {}, {}: {e}", number + 1, call.name()))?;
             calls.push(fake);

@@ -37,9 +37,10 @@ fn main() -> Result<()> {
     match case.as_str() {
         "ring" => ring(times),
         "envelope" => envelope(times),
-        _ => match case.strip_suffix("-granted") {
-            Some(case) => Direct::start(true)?.run(case, times),
-            None => Direct::start(false)?.run(case, times),
+        _ => match case.rsplit_once('-') {
+            Some((case, "granted")) => Direct::start(true)?.run(case, times),
+            Some((case, "recorded")) => Direct::start(false)?.recorded()?.run(case, times),
+            _ => Direct::start(false)?.run(case, times),
         },
     }
 }
@@ -105,6 +106,7 @@ fn envelope(times: u64) -> Result<()> {
 struct Direct {
     connection: Connection,
     slot: u64,
+    sealer: Sealer,
     _folder: tempfile::TempDir,
 }
 
@@ -116,6 +118,8 @@ impl Direct {
         let config = Config {
             clients_file: folder.path().join("clients"),
             require_grants: granted,
+            administrators: vec!["bench".into()],
+            record_dir: folder.path().join("recordings"),
             ..Config::default()
         };
         let known = format!("{} bench\n", client.public()?);
@@ -130,17 +134,32 @@ impl Direct {
         initiator.receive(connection.reply())?;
         let (third, session) = initiator.finish()?;
         connection.handle(Kind::Handshake, &[&step(3)[..], &third].concat());
+        let (sealer, _) = session.into_client()?;
         if granted {
             let mut sealed = Vec::new();
-            let (sealer, _) = session.into_client()?;
             sealer.seal(0, FLAG_TEXT | FLAG_GRANT, &grant().encode(), &mut sealed)?;
             connection.handle(Kind::Grant, &sealed);
         }
         Ok(Direct {
             connection,
             slot: 0,
+            sealer,
             _folder: folder,
         })
+    }
+
+    /// The same with a recording that runs. Nothing of it is written: that is another thread's
+    /// work, and what waits for it fits into the recorder's memory.
+    fn recorded(mut self) -> Result<Direct> {
+        let order = format!("start key={}", *::recording::Key::generate()?.to_text());
+        let mut sealed = Vec::new();
+        let order = ::recording::Order::read(&order)?.encode();
+        self.sealer
+            .seal(0, FLAG_TEXT | FLAG_GRANT, &order, &mut sealed)?;
+        let done = self.connection.handle(Kind::Policy, &sealed);
+        done.ok_or("the order is not answered")?
+            .map_err(|e| e.to_string())?;
+        Ok(self)
     }
 
     fn run(&mut self, case: &str, times: u64) -> Result<()> {

@@ -1,0 +1,290 @@
+"""`make bench-recording`: what recordings cost, how fast they replay, how fast calls are anonymised.
+
+Cost: TPC-H (all columns that are not keys are protected, through the proxy) and TPC-C (the client
+library, one client) with a recording and without one, in alternation, first one, then the other.
+Replay: one recorded pass of the 22 queries, run again in a clone beside a replayer. Anonymised:
+calls of several kinds, as the program does it (processes stay, paths are kept) and plainly (a new
+solver and a new machine for each call).
+
+Waits stand beside times: how often a session waited for an answer of the keeper.
+
+Parameters: SF scale, ROUNDS of TPC-H, POLICIES, SECONDS and RUNS of TPC-C, CALLS to anonymise.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import plots
+import servers
+import tpcc
+import tpch_data
+from clones import Clone
+from driver import driver
+from recordings import Recorder, statements
+from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, table
+from results import run
+
+SCALE = parameter("SF", 0.1)
+ROUNDS = parameter("ROUNDS", 9)
+RUNS = parameter("RUNS", 7)
+CALLS = parameter("CALLS", 600)
+SIDES = ("off", "on")
+tpcc.SECONDS = parameter("SECONDS", 2.0)
+
+
+class Recordings:
+    """Recordings of a stack, each with its own key."""
+
+    def __init__(self, stack, folder: Path):
+        self.stack, self.folder, self.count = stack, folder, 0
+
+    def begin(self) -> Recorder:
+        self.count += 1
+        folder = self.folder / str(self.count)
+        folder.mkdir()
+        recorder = Recorder(self.stack, folder)
+        recorder.start("--database", "app")
+        return recorder
+
+
+def told(shown: dict) -> dict:
+    """What `confide record show` says of a recording, for a report."""
+    events, bytes_ = int(shown["events"]), int(shown["bytes"])
+    return {"events": events, "bytes": bytes_, "lost": int(shown["lost"])}
+
+
+def passes(app) -> dict[int, tuple[float, int]]:
+    """All queries once: seconds of each, and how often the session waited."""
+    found = {}
+    for number in tpch_data.QUERIES:
+        before = int(servers.stat_keeper(app)["session.answered_total"])
+        begun = time.monotonic()
+        for part in tpch_data.query(number, SCALE):
+            outcome = run(app, part)
+            if outcome.sqlstate:
+                raise RuntimeError(f"Q{number}: {outcome.message}")
+        seconds = time.monotonic() - begun
+        after = int(servers.stat_keeper(app)["session.answered_total"])
+        found[number] = (seconds, after - before - 1)
+    return found
+
+
+def tpch(app, recordings: Recordings) -> dict:
+    """Medians of each query with and without a recording; what a recording of a pass has."""
+    runs = {side: [] for side in SIDES}
+    passes(app)  # reads the tables
+    for turn in range(ROUNDS):
+        for side in SIDES if turn % 2 else reversed(SIDES):
+            if side == "off":
+                runs[side].append(passes(app))
+                continue
+            recorder = recordings.begin()
+            runs[side].append(passes(app))
+            recorder.stop()
+    size = told(recorder.shown())
+    queries = {}
+    for number in tpch_data.QUERIES:
+        entry = {side: median([r[number][0] for r in runs[side]]) for side in SIDES}
+        waits = {side: runs[side][-1][number][1] for side in SIDES}
+        queries[f"Q{number}"] = {**entry, "ratio": ratio(entry["on"], entry["off"]), "waits": waits}
+    totals = {side: median([sum(s for s, _ in r.values()) for r in runs[side]]) for side in SIDES}
+    count = sum(len(tpch_data.query(n, SCALE)) for n in tpch_data.QUERIES)
+    means = geometric_mean([q["ratio"] for q in queries.values()])
+    size |= {"statements": count, "bytes_per_statement": size["bytes"] / count}
+    progress(
+        f"TPC-H: {totals['off']:.3f} s without, {totals['on']:.3f} s with a recording,"
+        f" mean of ratios {means:.3f}, {size['bytes_per_statement']:.0f} bytes a statement"
+    )
+    return {"queries": queries, "totals": totals, "geometric_mean": means, "recording": size}
+
+
+def tpcc_cost(stack, recordings: Recordings) -> dict:
+    """Transactions a second of each policy, with and without a recording."""
+    found = {}
+    tpcc.load(stack, SimpleNamespace(results={}))
+    for policy in tpcc.POLICIES:
+        runs = {side: [] for side in SIDES}
+        for turn in range(RUNS):
+            for side in SIDES if turn % 2 else reversed(SIDES):
+                recorder = recordings.begin() if side == "on" else None
+                runs[side].append(tpcc.with_waits(stack, policy, "library", 1, turn))
+                if recorder:
+                    recorder.stop()
+                    size, done = told(recorder.shown()), runs[side][-1]["done"]
+        entry = {side: median([r["per_second"] for r in runs[side]]) for side in SIDES}
+        entry["waits"] = {side: median([r["waits"] for r in runs[side]]) for side in SIDES}
+        entry["ratio"] = ratio(entry["on"], entry["off"])
+        entry["recording"] = {**size, "bytes_per_transaction": size["bytes"] / max(1, done)}
+        found[policy] = entry
+        progress(
+            f"TPC-C {tpcc.TITLES[policy]}: {entry['off']:.0f}/s without, {entry['on']:.0f}/s with a"
+            f" recording, ratio {entry['ratio']:.3f}, waits {entry['waits']}"
+        )
+    return found
+
+
+def replay(stack, recordings: Recordings) -> dict:
+    """A recorded pass, and the same statements in a clone: seconds of both."""
+    with stack.connect_dba() as dba:
+        dba.execute("ALTER ROLE app SET log_statement = 'all'")
+    original, texts, seconds = {}, {}, {}
+    with servers.connect(stack.app_url, "tpch") as app:
+        recorder = recordings.begin()
+        for number in tpch_data.QUERIES:
+            sizes = stack.log_sizes()
+            begun = time.monotonic()
+            for part in tpch_data.query(number, SCALE):
+                run(app, part)
+            original[number] = time.monotonic() - begun
+            texts[number] = statements(stack.logged_since(sizes))
+        recorder.stop()
+    begun = time.monotonic()
+    clone = Clone(stack, recorder)
+    made = time.monotonic() - begun
+    refused = []
+    try:
+        with clone.connect("search_path = tpch") as connection:
+            for number in tpch_data.QUERIES:
+                begun = time.monotonic()
+                outcomes = [run(connection, text) for text in texts[number]]
+                seconds[number] = time.monotonic() - begun
+                if any(outcome.sqlstate for outcome in outcomes):
+                    refused.append(f"Q{number}")
+    finally:
+        clone.remove()
+        with stack.connect_dba() as dba:
+            dba.execute("ALTER ROLE app RESET log_statement")
+    same = [n for n in tpch_data.QUERIES if f"Q{n}" not in refused]
+    totals = {"original": sum(original[n] for n in same), "replay": sum(seconds[n] for n in same)}
+    mean = geometric_mean([seconds[n] / original[n] for n in same])
+    progress(
+        f"replay: {len(same)} queries, {totals['original']:.2f} s recorded,"
+        f" {totals['replay']:.2f} s replayed, mean of ratios {mean:.2f}, clone in {made:.1f} s"
+    )
+    queries = {f"Q{n}": {"original": original[n], "replay": seconds[n]} for n in original}
+    return {
+        **{"queries": queries, "totals": totals, "geometric_mean": mean},
+        **{"refused": refused, "clone_seconds": made},
+    }
+
+
+def calls(kind: str, count: int) -> list[str]:
+    """Calls of a kind: operands differ, paths repeat as they do among rows of a statement."""
+    name, pay, day = "text\ts.p.name", "int4\ts.p.pay", "date\ts.p.day"
+    rows = {
+        "integer, comparison": lambda n: f"Lt\t-\t0\ttrue\t{pay}\t{1000 + n}\tint4\t-\t90000",
+        "integer, computation": lambda n: f"Mul\tint4\t0\tvalue\t{pay}\t{1000 + n}\tint4\t-\t12",
+        "text, comparison": lambda n: f"Eq\t-\t0\tfalse\t{name}\tAnn {n:04}\ttext\t-\tBob Miller",
+        "text, substring": lambda n: f"Left\ttext\t0\tvalue\t{name}\tAnn {n:04}\tint4\t-\t4",
+        "text, concatenation": lambda n: (
+            f"Concat\ttext\t0\tvalue\t{name}\tAnn {n:04}\ttext\t-\t, Mrs"
+        ),
+        "text, LIKE": lambda n: f"Like\t-\t0\ttrue\t{name}\tAnn {n:04}\ttext\t-\tAnn%",
+        "date, comparison": lambda n: (
+            f"Ge\t-\t0\ttrue\t{day}\t19{70 + n % 30}-02-11\tdate\t-\t1960-01-01"
+        ),
+        "numeric, computation": lambda n: (
+            f"Mul\tnumeric\t0\tvalue\tnumeric\ts.p.tax\t{n}.25\tnumeric\t-\t0.07"
+        ),
+    }
+    return [f"call\t{rows[kind](n)}" for n in range(count)]
+
+
+KINDS = [
+    *("integer, comparison", "integer, computation", "text, comparison", "text, substring"),
+    *("text, concatenation", "text, LIKE", "date, comparison", "numeric, computation"),
+]
+RULES = '[default]\nmask = "scramble"\n[constant]\nmask = "keep"\n'
+
+
+def masked(program: Path, folder: Path, log: list[str], *more: str) -> tuple[float, dict]:
+    """Seconds in which a log is masked, and the program's counts."""
+    true, rules, out = folder / "true.calls", folder / "rules.toml", folder / "masked.calls"
+    true.write_text("\n".join(["confide-calls\t1", *log]) + "\n")
+    rules.write_text(RULES)
+    out.unlink(missing_ok=True)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [program, "log", true, "--rules", rules, "--out", out, *more],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    seconds = time.monotonic() - begun
+    return seconds, dict(line.split() for line in done.stdout.splitlines())
+
+
+def anonymised(folder: Path) -> dict:
+    """Calls a second of each kind, as it is done and plainly."""
+    subprocess.run([ROOT / "scripts" / "traced"], check=True)
+    profile = os.environ.get("PROFILE", "release")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    program = target / "traced" / profile / "confide-anonymise"
+    found = {}
+    for kind in KINDS:
+        few = max(1, CALLS // 20)
+        seconds, counts = masked(program, folder, calls(kind, CALLS))
+        plainly, _ = masked(program, folder, calls(kind, few), "--plain")
+        entry = {"per_second": CALLS / seconds, "plain_per_second": few / plainly}
+        entry["ratio"] = ratio(entry["per_second"], entry["plain_per_second"])
+        found[kind] = {**entry, "cached": int(counts["cached"]) / CALLS}
+        progress(
+            f"{kind}: {entry['per_second']:.0f} calls a second,"
+            f" plainly {entry['plain_per_second']:.1f}, {entry['ratio']:.0f} times"
+        )
+    return found
+
+
+def show(results: dict) -> None:
+    queries = results["tpch"]["queries"]
+    head = ["TPC-H", "off s", "on s", "on / off", "off waits", "on waits"]
+    rows = [
+        [name, q["off"], q["on"], q["ratio"], *(q["waits"][s] for s in SIDES)]
+        for name, q in queries.items()
+    ]
+    table(head, rows)
+    head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes"]
+    rows = [
+        [
+            *(tpcc.TITLES[policy], c["off"], c["on"], c["ratio"]),
+            *(c["waits"][s] for s in SIDES),
+            c["recording"]["bytes_per_transaction"],
+        ]
+        for policy, c in results["tpcc"].items()
+    ]
+    table(head, rows)
+
+
+def main() -> None:
+    given = {"SF": SCALE, "ROUNDS": ROUNDS, "POLICIES": tpcc.POLICIES, "W": tpcc.WAREHOUSES}
+    given |= {"SECONDS": tpcc.SECONDS, "RUNS": RUNS, "CALLS": CALLS, **servers.SETTINGS}
+    report = Report("recording", given)
+    results = report.results
+    os.environ["CONFIDE_KEEPER_ADMINISTRATORS"] = "app"
+    with tempfile.TemporaryDirectory() as made, servers.running() as stack:
+        recordings = Recordings(stack, Path(made))
+        with stack.connect_dba() as dba:
+            dba.execute("GRANT pg_monitor TO app")
+        with servers.connect(stack.app_url) as app:
+            app.execute("CREATE SCHEMA tpch")
+            app.execute("SET search_path = tpch")
+            tpch_data.load(app, SCALE, True)
+            results["tpch"] = tpch(app, recordings)
+        results["replay"] = replay(stack, recordings)
+        results["tpcc"] = tpcc_cost(stack, recordings)
+        results["anonymised"] = anonymised(Path(made))
+    show(results)
+    ratios = [q["ratio"] for q in results["tpch"]["queries"].values()]
+    labels = list(results["tpch"]["queries"])
+    title = f"TPC-H at scale {SCALE:g} while it is recorded"
+    plots.bars(report.plot(), title, labels, {"on / off": ratios}, "times unrecorded", goal=1.03)
+    report.write()
+
+
+if __name__ == "__main__":
+    main()
