@@ -211,14 +211,16 @@ def recording(results: dict) -> list[str]:
     ]
     head = ["TPC-H", "off s", "on s", "on / off", "off waits", "on waits"]
     size = found["recording"]
-    lines = [*grid(head, rows), "", "".join(
-        [
-            f"Geometric mean of the ratios {shown(found['geometric_mean'])}, totals"
-            f" {shown(found['totals']['on'])} s beside {shown(found['totals']['off'])} s. A pass has"
-            f" {size['statements']} statements and {size['events']} messages, {size['bytes']} bytes on"
-            f" disk: {size['bytes_per_statement']:.0f} a statement. Lost: {size['lost']}."
-        ]
-    ), ""]
+    lines = [
+        *grid(head, rows),
+        "",
+        f"Geometric mean of the ratios {shown(found['geometric_mean'])}, totals"
+        f" {shown(found['totals']['on'])} s beside {shown(found['totals']['off'])} s."
+        f" A pass has {size['statements']} statements and {size['events']} messages,"
+        f" {size['bytes']} bytes on disk: {size['bytes_per_statement']:.0f} a statement."
+        f" Lost: {size['lost']}.",
+        "",
+    ]
     head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes a transaction"]
     rows = [
         [
@@ -240,7 +242,13 @@ def recording(results: dict) -> list[str]:
         f" The clone was there after {found['clone_seconds']:.1f} s.",
         "",
     ]
-    head = ["calls anonymised a second", "as it is done", "plainly", "times", "taken from earlier ones"]
+    head = [
+        "calls anonymised a second",
+        "as it is done",
+        "plainly",
+        "times",
+        "taken from earlier ones",
+    ]
     rows = [
         [kind, c["per_second"], c["plain_per_second"], c["ratio"], c["cached"]]
         for kind, c in results["anonymised"].items()

@@ -1,4 +1,4 @@
-"""`make bench-recording`: what recordings cost, how fast they replay, how fast calls are anonymised.
+"""`make bench-recording`: what recordings cost, how fast they replay and calls are anonymised.
 
 Cost: TPC-H (all columns that are not keys are protected, through the proxy) and TPC-C (the client
 library, one client) with a recording and without one, in alternation, first one, then the other.
@@ -23,7 +23,6 @@ import servers
 import tpcc
 import tpch_data
 from clones import Clone
-from driver import driver
 from recordings import Recorder, statements
 from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, table
 from results import run
@@ -131,6 +130,7 @@ def replay(stack, recordings: Recordings) -> dict:
     """A recorded pass, and the same statements in a clone: seconds of both."""
     with stack.connect_dba() as dba:
         dba.execute("ALTER ROLE app SET log_statement = 'all'")
+        dba.execute("ALTER ROLE app SET log_duration = on")  # ends the text before
     original, texts, seconds = {}, {}, {}
     with servers.connect(stack.app_url, "tpch") as app:
         recorder = recordings.begin()
@@ -141,6 +141,8 @@ def replay(stack, recordings: Recordings) -> dict:
                 run(app, part)
             original[number] = time.monotonic() - begun
             texts[number] = statements(stack.logged_since(sizes))
+            if len(texts[number]) != len(tpch_data.query(number, SCALE)):
+                raise RuntimeError(f"Q{number}: the server's log has other statements")
         recorder.stop()
     begun = time.monotonic()
     clone = Clone(stack, recorder)
@@ -158,6 +160,7 @@ def replay(stack, recordings: Recordings) -> dict:
         clone.remove()
         with stack.connect_dba() as dba:
             dba.execute("ALTER ROLE app RESET log_statement")
+            dba.execute("ALTER ROLE app RESET log_duration")
     same = [n for n in tpch_data.QUERIES if f"Q{n}" not in refused]
     totals = {"original": sum(original[n] for n in same), "replay": sum(seconds[n] for n in same)}
     mean = geometric_mean([seconds[n] / original[n] for n in same])

@@ -10,8 +10,10 @@ import base64
 import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
+import psycopg
 import pytest
 import tpch_data
 from clones import Clone
@@ -19,6 +21,7 @@ from copies import owned
 from recordings import Recorder, statements
 from results import run
 from stack import PG_BIN, ROOT, Stack, free_port
+from waiting import until
 
 SCALE = 0.01
 QUERIES = range(1, 23)
@@ -257,6 +260,32 @@ def test_altered_recording(clone):
     assert made.returncode == 1
     assert "was altered" in made.stderr
     assert not (clone.folder / "other").exists()
+
+
+def test_crash_and_shutdown(clone):
+    """A clone in which a process crashed recovers, replays on, and shuts down as any server does:
+    nothing of it waits for what a replayer has not."""
+    with connected(clone) as connection:
+        connection.execute("CREATE TABLE made (id int, name enc_text)")
+        connection.execute("INSERT INTO made SELECT i FROM generate_series(1, 1000) i")
+        os.kill(connection.info.backend_pid, signal.SIGSEGV)
+        until(lambda: run(connection, "SELECT 1").sqlstate is not None, "the process has crashed")
+    until(lambda: serves(clone), "the clone is there again")
+    for got, wanted in zip(replayed(clone, 3), clone.expected[3], strict=True):
+        assert same_rows(got, wanted)
+    command = [PG_BIN / "pg_ctl", "-D", clone.directory / "pgdata", "-s", "-w", "-t", "60"]
+    stopped = clone.run([*command, "-m", "fast", "stop"])
+    assert stopped.returncode == 0, stopped.stderr + clone.log("postgres")
+    started = clone.run([*command, "-l", clone.directory / "postgres.log", "start"])
+    assert started.returncode == 0, started.stderr + clone.log("postgres")
+
+
+def serves(clone):
+    try:
+        with connected(clone) as connection:
+            return run(connection, "SELECT 1").rows
+    except psycopg.OperationalError:
+        return None
 
 
 def test_compare(clone):

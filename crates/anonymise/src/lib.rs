@@ -7,17 +7,19 @@
 //! themselves, instrumented, in a process of its own (`machine.rs`), and goes out only if the
 //! edges that it passes are the same in the same order.
 //!
-//! Does not read recordings, nor know a keeper: a log of calls is a text (`call.rs`). Runs where
+//! Does not read recordings, nor know a keeper: a log of calls is a text (`crates/calls`). Runs where
 //! values may be seen.
 //!
 //! Invariants: an operand goes out only if rules and path were checked, by this code and not by the
 //! solver; an error names calls by their numbers, and no value.
 
-pub mod call;
+pub use calls as call;
+
 pub mod machine;
 pub mod relations;
 pub mod rules;
 pub mod search;
 pub mod shape;
 pub mod solver;
+pub mod statements;
 pub mod trace;

@@ -7,6 +7,7 @@ use anonymise::call::{self, Call, Log, Outcome};
 use anonymise::machine::{self, Given, Machine};
 use anonymise::rules::Rules;
 use anonymise::search::Search;
+use anonymise::statements;
 use anonymise::trace;
 use clap::{Args, Parser, Subcommand};
 use std::io::{IsTerminal, Write};
@@ -33,6 +34,11 @@ enum Command {
         /// So often.
         #[arg(long, default_value_t = 1)]
         times: u64,
+    },
+    /// Prints the calls of a log as statements, for a keeper on the machine of whoever looks.
+    Statements {
+        /// The log.
+        log: PathBuf,
     },
     /// Runs calls from standard input (for this program itself).
     #[command(hide = true)]
@@ -64,6 +70,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Log(masking) => mask(&masking),
         Command::Run { log, times } => run(&log, times),
+        Command::Statements { log } => print_statements(&log),
         Command::Machine { settings } => machine::serve(&settings),
     };
     match done {
@@ -111,6 +118,12 @@ fn mask(masking: &Masking) -> Result<(), String> {
         "calls {}\ncached {}\nproposals {}",
         counts.calls, counts.cached, counts.proposals
     );
+    Ok(())
+}
+
+fn print_statements(log: &Path) -> Result<(), String> {
+    let log = Log::parse(&read(log)?).map_err(|e| format!("{}: {e}", log.display()))?;
+    print!("{}", statements::statements(&log));
     Ok(())
 }
 

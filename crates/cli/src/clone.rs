@@ -64,7 +64,10 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
         unfinished: arguments.unfinished,
     };
     // Before anything is copied: a recording that was altered is refused.
-    opening.read(recording)?;
+    let recorded = opening.read(recording)?;
+    if recorded.has_calls() {
+        return Err("it is a log of calls, which has values: no clone is made beside it".into());
+    }
     fs::DirBuilder::new()
         .mode(0o700)
         .create(&arguments.directory)

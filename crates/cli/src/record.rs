@@ -23,6 +23,17 @@ pub enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Verifies a log of calls, and writes it for `confide anonymise`. It has values: where these may
+    /// be seen only.
+    Calls {
+        /// Its directory.
+        directory: PathBuf,
+        #[command(flatten)]
+        opening: Opening,
+        /// The log, made; it must not exist.
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
     /// Verifies a recording, and says what stands in it.
     Show {
         /// Its directory.
@@ -38,12 +49,17 @@ pub enum Command {
 /// What is recorded.
 #[derive(clap::Args)]
 pub struct Start {
-    /// The proxy's database, where a principal logs in that is an administrator.
+    /// The proxy's database, where a principal logs in that is an administrator, or whose calls it
+    /// shall be.
     #[command(flatten)]
     place: Place,
     /// File of the key, made.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
+    /// Not a recording but a log of the calls of operators, with values: of the sessions of the
+    /// principal who begins it.
+    #[arg(long, conflicts_with = "principal")]
+    calls: bool,
     /// Sessions of this principal only.
     #[arg(long, value_name = "NAME", default_value = "")]
     principal: String,
@@ -91,6 +107,22 @@ pub fn run(command: &Command) -> Result<String, String> {
             place.ask("SELECT confide.record('stop');\n")?;
             Ok("the recording is complete".into())
         }
+        Command::Calls {
+            directory,
+            opening,
+            out,
+        } => {
+            let (text, count) = calls_of(&opening.read(directory)?)?;
+            let at = |e| format!("{}: {e}", out.display());
+            let mut file = File::options()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(out)
+                .map_err(at)?;
+            file.write_all(text.as_bytes()).map_err(at)?;
+            Ok(format!("calls {count}"))
+        }
         Command::Show {
             directory,
             opening,
@@ -122,6 +154,9 @@ fn begin(start: &Start) -> Result<String, String> {
     if !start.principal.is_empty() {
         words += &format!(" principal={}", start.principal);
     }
+    if start.calls {
+        words += " calls";
+    }
     if let Some(name) = &start.database {
         let query = format!(
             "SELECT oid FROM pg_catalog.pg_database WHERE datname = {};\n",
@@ -148,6 +183,40 @@ fn begin(start: &Start) -> Result<String, String> {
         return Err(what);
     }
     Ok(key.name())
+}
+
+/// The log of calls that was recorded, and how many there are. A call that was not seen to end
+/// stays one whose outcome nobody knows.
+fn calls_of(recorded: &Recorded) -> Result<(String, usize), String> {
+    if recorded.lost() > 0 {
+        let lost = recorded.lost();
+        eprintln!("confide: {lost} lines are missing, there was no room for them");
+    }
+    let mut found: Vec<(u64, String)> = Vec::new();
+    let mut last: BTreeMap<u32, usize> = BTreeMap::new();
+    for chunk in &recorded.chunks {
+        for event in chunk.events().unwrap_or_default() {
+            let line = || String::from_utf8_lossy(event.body).into_owned();
+            match event.kind {
+                recording::CALL => {
+                    last.insert(chunk.channel, found.len());
+                    found.push((event.at, line()));
+                }
+                recording::CAME => {
+                    let call = last.remove(&chunk.channel);
+                    if let Some((_, call)) = call.and_then(|at| found.get_mut(at)) {
+                        *call = calls::with_outcome(call, &line());
+                    }
+                }
+                _ => return Err("it is no log of calls but a recording".into()),
+            }
+        }
+    }
+    // Those of one channel stay in their order.
+    found.sort_by_key(|(at, _)| *at);
+    let lines: Vec<&str> = found.iter().map(|(_, line)| line.as_str()).collect();
+    let text = format!("{}\n{}", calls::HEADER, lines.join("\n"));
+    Ok((format!("{}\n", text.trim_end()), found.len()))
 }
 
 /// What was recorded, in numbers.

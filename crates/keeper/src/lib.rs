@@ -42,6 +42,7 @@ mod logs;
 mod machine;
 mod masks;
 mod numbers;
+mod operators;
 mod program;
 mod provenance;
 mod published;
@@ -62,6 +63,7 @@ mod term;
 mod tickets;
 mod told;
 mod viewers;
+mod witness;
 mod zone;
 
 pub use clients::Clients;

@@ -59,7 +59,8 @@ fn set_allocation() {
     }
 }
 
-fn main() -> ExitCode {
+/// The program; a test build has it by another name.
+pub fn main() -> ExitCode {
     set_allocation();
     let arguments = Arguments::parse();
     let config = match Config::load(arguments.config.as_deref(), environment()) {

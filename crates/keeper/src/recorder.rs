@@ -49,6 +49,8 @@ pub struct Tape {
     session: u64,
     channel: u32,
     database: u32,
+    /// Not messages but calls are kept.
+    calls: bool,
     begun: Instant,
     told: AtomicU64,
     held: Mutex<Held>,
@@ -107,6 +109,27 @@ impl Tape {
             body,
             outcome,
         };
+        self.put(&event);
+    }
+
+    /// Whether calls of operators are kept instead of messages.
+    pub fn has_calls(&self) -> bool {
+        self.calls
+    }
+
+    /// Keeps a line of a log of calls, if there is room.
+    pub fn tell(&self, kind: u16, line: &str) {
+        let at = Instant::now().saturating_duration_since(self.begun);
+        self.put(&Event {
+            at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+            took: 0,
+            kind,
+            body: line.as_bytes(),
+            outcome: Outcome::OneWay,
+        });
+    }
+
+    fn put(&self, event: &Event<'_>) {
         let size = event.size();
         let pending = self.shared.pending.fetch_add(size, Relaxed) + size;
         let mut held = lock(&self.held);
@@ -220,6 +243,13 @@ impl Recorder {
         lock(&self.running).is_some()
     }
 
+    /// Whether what runs is a log of this client's calls.
+    pub fn is_log_of(&self, principal: &str) -> bool {
+        let running = lock(&self.running);
+        let scope = running.as_ref().map(|running| &running.scope);
+        scope.is_some_and(|scope| scope.calls && scope.principal == principal)
+    }
+
     /// The tape of a channel, which may have had one; none if it is not recorded.
     pub fn tape(&self, before: Option<Arc<Tape>>, whose: Whose<'_>) -> Option<Arc<Tape>> {
         let mut running = lock(&self.running);
@@ -243,6 +273,7 @@ impl Recorder {
                 session: whose.session,
                 channel: running.channels,
                 database: whose.database,
+                calls: running.scope.calls,
                 begun: running.begun,
                 told: AtomicU64::new(0),
                 held: Mutex::default(),
@@ -372,6 +403,7 @@ mod tests {
             bytes: 0,
             ring: 0,
             principal: principal.into(),
+            calls: false,
         }
     }
 

@@ -68,6 +68,11 @@ impl Operation {
         }
     }
 
+    /// Whether its calls are in a log of calls: it looks at more than one bit, and tells no hash.
+    pub fn is_told(&self) -> bool {
+        !matches!(self.op, Op::Hash | Op::IsTrue)
+    }
+
     /// Whether it only compares two values: allowed without a client within one
     /// column.
     #[inline]

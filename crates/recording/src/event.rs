@@ -33,6 +33,12 @@ pub struct Event<'a> {
     pub outcome: Outcome<'a>,
 }
 
+/// Kind of an event that no message is: a call of an operator, as a line of `crates/calls` without
+/// its outcome. Logs of calls have these, recordings do not.
+pub const CALL: u16 = 0xfff0;
+/// What came of the channel's last call.
+pub const CAME: u16 = 0xfff1;
+
 /// Size of what stands before an event's body.
 const EVENT_BYTES: usize = 24;
 

@@ -1,7 +1,7 @@
 //! What an administrator says to begin and to end a recording, as text for people (`confide.record`)
 //! and as the bytes that the client seals for the keeper.
 //!
-//! Bytes: `R`, 1 to start or 2 to stop, the key, database `u32`, seconds, bytes and ring `u64`, the
+//! Bytes: `R`, 1 to start, 3 to start a log of calls, or 2 to stop, the key, database `u32`, seconds, bytes and ring `u64`, the
 //! principal's name. A grant or a command about viewers never begins like that.
 
 use crate::Error;
@@ -13,6 +13,7 @@ pub const KEY_BYTES: usize = 32;
 const MARK: u8 = b'R';
 const START: u8 = 1;
 const STOP: u8 = 2;
+const START_CALLS: u8 = 3;
 /// Size of what stands before the name.
 const FIXED_BYTES: usize = 2 + KEY_BYTES + 4 + 3 * 8;
 
@@ -96,6 +97,8 @@ pub struct Scope {
     pub ring: u64,
     /// Sessions of this principal only; empty: of all.
     pub principal: String,
+    /// Not messages, but the calls of operators, with their operands.
+    pub calls: bool,
 }
 
 /// What is said.
@@ -125,8 +128,13 @@ impl Order {
             bytes: 0,
             ring: 0,
             principal: String::new(),
+            calls: false,
         };
         for word in words {
+            if word == "calls" {
+                scope.calls = true;
+                continue;
+            }
             let bad = || {
                 Error::new(format!(
                     "{}: no such scope",
@@ -156,7 +164,7 @@ impl Order {
             return Zeroizing::new(vec![MARK, STOP]);
         };
         let mut out = Zeroizing::new(Vec::with_capacity(FIXED_BYTES + scope.principal.len()));
-        out.extend([MARK, START]);
+        out.extend([MARK, if scope.calls { START_CALLS } else { START }]);
         out.extend(scope.key.bytes());
         out.extend(scope.database.to_le_bytes());
         for number in [scope.seconds, scope.bytes, scope.ring] {
@@ -177,7 +185,9 @@ impl Order {
         let bad = || Error::new("the order is malformed");
         let (fixed, name) = match bytes {
             [MARK, STOP] => return Ok(Order::Stop),
-            [MARK, START, ..] => bytes.split_first_chunk::<FIXED_BYTES>().ok_or_else(bad)?,
+            [MARK, START | START_CALLS, ..] => {
+                bytes.split_first_chunk::<FIXED_BYTES>().ok_or_else(bad)?
+            }
             _ => return Err(bad()),
         };
         let mut rest: &[u8] = fixed.get(2..).unwrap_or_default();
@@ -191,6 +201,7 @@ impl Order {
             bytes: number()?,
             ring: number()?,
             principal: String::from_utf8(name.to_vec()).map_err(|_| bad())?,
+            calls: bytes.get(1) == Some(&START_CALLS),
         }))
     }
 }
@@ -216,6 +227,8 @@ mod tests {
         let order = Order::read(&text).expect("an order");
         let bytes = order.encode();
         assert_eq!(Order::decode(&bytes), Ok(order));
+        let calls = Order::read(&format!("{text} calls")).expect("an order");
+        assert_eq!(Order::decode(&calls.encode()), Ok(calls));
         assert_eq!(
             Order::decode(&Order::Stop.encode()),
             Ok(Order::read("stop").expect("stop"))

@@ -18,6 +18,13 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Whether it is a log of calls.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        let events = self.chunks.iter().filter_map(Chunk::events);
+        events.flatten().any(|event| event.kind == crate::CALL)
+    }
+
     /// Messages that there was no room for.
     #[must_use]
     pub fn lost(&self) -> u64 {

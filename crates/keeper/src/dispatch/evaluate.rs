@@ -4,6 +4,7 @@
 use super::Connection;
 use super::telling::as_told;
 use crate::fail::{self, Failure};
+use crate::operators;
 use crate::program::eval::{Batch, Target, Tools};
 use crate::program::{scalar, vector};
 use crate::signatures::{Kernel, Operation};
@@ -56,8 +57,8 @@ impl<'a> Request<'a> {
     }
 
     #[inline]
-    fn single(&self) -> Option<Single> {
-        if self.rows != 1 || self.program >= FIRST_HANDLE {
+    fn single(&self, below: u32) -> Option<Single> {
+        if self.rows != 1 || self.program >= below {
             return None;
         }
         let a = self.fids.get(0)?;
@@ -112,7 +113,7 @@ impl Connection {
         request: &Request<'_>,
         first: Fid,
     ) -> Result<Option<Failure>, Failure> {
-        let single = request.single();
+        let single = request.single(self.singles_below);
         self.may_evaluate(request, single)?;
         if let Some(single) = single {
             let label = self.authorise_single(request.program, single)?;
@@ -301,7 +302,7 @@ impl Connection {
         immediate: i32,
         args: &[&Value],
     ) -> Result<Entry, Failure> {
-        match values::apply(operation.op, ret, immediate, args, &self.env) {
+        match operators::apply(operation.op, ret, immediate, args, &self.env) {
             Ok(value) => Ok(Entry::Value(value)),
             Err(error) if error.is_null() => Ok(Entry::Null),
             Err(error) => Err(error.into()),
@@ -310,7 +311,7 @@ impl Connection {
 
     pub(super) fn declassify(&mut self, body: body::Declassify<'_>) -> Result<(), Failure> {
         let request = request!(body)?;
-        match request.single() {
+        match request.single(self.singles_below) {
             Some(single) => return self.declassify_one(&request, single),
             None => self.with_batch(&request, |this, batch, reply| {
                 match batch.target {

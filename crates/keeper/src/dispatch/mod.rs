@@ -44,6 +44,7 @@ use crate::session::{Client, Session, Shared};
 use crate::space::Space;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
+use contract::message::program::FIRST_HANDLE;
 use contract::{Fid, Kind};
 use envelope::handshake::Responder;
 use garbage::Collection;
@@ -112,6 +113,8 @@ pub struct Connection {
     remembered: RefCell<authorise::Remembered>,
     /// What is recorded of it goes there.
     tape: Option<Arc<Tape>>,
+    /// Programs below this are one operation, of which a single row has a shorter way.
+    singles_below: u32,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -176,6 +179,7 @@ impl Connection {
             token_key: None,
             remembered: RefCell::default(),
             tape,
+            singles_below: FIRST_HANDLE,
         })
     }
 

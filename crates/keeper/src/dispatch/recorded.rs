@@ -1,18 +1,33 @@
-//! Requests of a channel that is recorded, and the orders that begin and end recordings.
+//! Requests of a channel that is recorded, and the orders that begin and end recordings and logs of
+//! calls.
 //!
-//! Invariant: only a client whose name is in `administrators` begins or ends one.
+//! Invariants: only a client whose name is in `administrators` begins or ends a recording; a log of
+//! calls is of the sessions of the client who begins it, and of nobody else's.
 
 use super::Connection;
+use super::viewing::no_owners;
 use crate::fail::Failure;
 use crate::keeper::Keeper;
 use crate::recorder::{Tape, Whose};
 use crate::session::{Client, Session};
+use crate::witness::{self, Source};
 use contract::codec::Part;
 use contract::{Kind, answer};
 use recording::{End, Order, Outcome};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
+use store::ColumnId;
 use values::Error;
+
+/// What constants are made of: what the client has sent, and what the database knows anyway.
+const GIVEN: [u8; 3] = [
+    grant::origin::CLIENT,
+    grant::origin::PLAIN,
+    grant::origin::CLIENT | grant::origin::PLAIN,
+];
+
+/// Stands where a log of calls would name a column, and there is none.
+const COMPUTED: &str = "computed";
 
 /// The tape of a channel, if it is recorded.
 pub(super) fn tape(
@@ -35,6 +50,9 @@ impl Connection {
     #[inline(never)]
     pub(super) fn recorded(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
         let tape = self.tape.clone();
+        if let Some(tape) = tape.as_ref().filter(|tape| tape.has_calls()) {
+            return self.witnessed(Arc::clone(tape), kind, body);
+        }
         let from = Instant::now();
         if let Some(tape) = tape.as_ref().filter(|tape| tape.wants_programs()) {
             self.tell_programs(tape, from);
@@ -65,27 +83,49 @@ impl Connection {
         }
     }
 
+    /// Carries out a request, and tells the calls that it makes. Single rows go the way of batches,
+    /// where calls are told.
+    fn witnessed(&mut self, tape: Arc<Tape>, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
+        let (keeper, session) = (Arc::clone(&self.keeper), Arc::clone(&self.session));
+        witness::begin(tape, Box::new(move |from| name(&keeper, &session, from)));
+        let below = std::mem::take(&mut self.singles_below);
+        let done = self.carry_out(kind, body);
+        self.singles_below = below;
+        witness::end();
+        done
+    }
+
     /// Carries out what somebody says about recordings.
     pub(super) fn record(&self, order: Order, by: &str) -> Result<(), Failure> {
-        let administers = &self.keeper.config.administrators;
-        if !administers.iter().any(|name| name == by) {
-            return Err(
-                Error::new(b"42501", "confide: only an administrator records")
-                    .hint("See \"administrators\" in the keeper's configuration.")
-                    .into(),
-            );
-        }
         let recorder = &self.keeper.recorder;
         match order {
-            Order::Start(scope) => {
-                let principal = scope.principal.clone();
+            Order::Start(mut scope) => {
+                if scope.calls {
+                    self.may_log_calls()?;
+                    scope.principal = by.to_owned();
+                } else {
+                    self.may_record(by)?;
+                }
+                let (principal, calls) = (scope.principal.clone(), scope.calls);
                 let (database, ring) = (scope.database, scope.ring);
                 let name = recorder.start(scope)?;
+                let kind = if calls { "log of calls" } else { "recording" };
                 let what = format!("begins: {name}, of {principal:?}, database {database:?}");
-                self.keeper.audit.note("recording", by, what)?;
-                tracing::info!(by, name, principal, database, ring, "recording begins");
+                self.keeper.audit.note(kind, by, what)?;
+                tracing::info!(
+                    by,
+                    name,
+                    principal,
+                    database,
+                    ring,
+                    calls,
+                    "recording begins"
+                );
             }
             Order::Stop => {
+                if !recorder.is_log_of(by) {
+                    self.may_record(by)?;
+                }
                 if !recorder.stop(End::Stopped)? {
                     return Err(Error::new(b"55000", "confide: nothing is recorded").into());
                 }
@@ -95,5 +135,48 @@ impl Connection {
         }
         self.keeper.reconsider();
         Ok(())
+    }
+
+    fn may_record(&self, by: &str) -> Result<(), Failure> {
+        let administers = &self.keeper.config.administrators;
+        match administers.iter().any(|name| name == by) {
+            true => Ok(()),
+            false => Err(
+                Error::new(b"42501", "confide: only an administrator records")
+                    .hint("See \"administrators\" in the keeper's configuration.")
+                    .into(),
+            ),
+        }
+    }
+
+    /// A client computes with what he may see only; where that is not known there is no log.
+    fn may_log_calls(&self) -> Result<(), Failure> {
+        match self.keeper.config.require_grants {
+            true => Ok(()),
+            false => Err(no_owners().into()),
+        }
+    }
+}
+
+/// What an operand is from, as a log of calls has it. Of what several columns went into, one of
+/// them is named.
+fn name(keeper: &Keeper, session: &Session, from: Source) -> Option<String> {
+    let column = |id: &ColumnId| match keeper.standing.name_of(id) {
+        Some(c) => format!("{}.{}.{}", c.schema, c.relation, c.column),
+        None => COMPUTED.to_owned(),
+    };
+    match from {
+        Source::Stored(id) => Some(column(&id)),
+        Source::Nothing => Some(COMPUTED.to_owned()),
+        Source::Made(label) => {
+            let provenance = session.provenance.read();
+            let provenance = provenance.unwrap_or_else(PoisonError::into_inner);
+            let origin = provenance.set(label);
+            match origin.columns.first() {
+                Some(id) => Some(column(id)),
+                None if GIVEN.contains(&origin.others) => None,
+                None => Some(COMPUTED.to_owned()),
+            }
+        }
     }
 }

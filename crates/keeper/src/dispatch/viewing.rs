@@ -37,7 +37,7 @@ fn said(plain: &[u8]) -> Result<Said, Error> {
     }
 }
 
-fn no_owners() -> Error {
+pub(super) fn no_owners() -> Error {
     Error::new(b"0A000", "confide: columns have no owners here")
         .detail("Who sees a column is known of statements that clients authorise.")
         .hint("Set require_grants = true in the keeper's configuration.")

@@ -6,6 +6,7 @@
 //! NULL, its element means nothing.
 
 use crate::fail::Failure;
+use crate::witness::Source;
 use contract::TypeCode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Column {
     pub nulls: Vec<bool>,
     /// Which rows failed.
     pub failures: BTreeMap<u32, Failure>,
+    /// What it was read from, as far as somebody asks (`witness`).
+    pub source: Source,
 }
 
 /// Stands where a row is NULL.
@@ -102,6 +105,7 @@ impl Column {
             data,
             nulls: Vec::new(),
             failures: BTreeMap::new(),
+            source: Source::Nothing,
         }
     }
 

@@ -6,6 +6,7 @@ use super::vector::Meter;
 use crate::cells;
 use crate::fail::{self, Failure};
 use crate::space::Space;
+use crate::witness;
 use contract::{Fid, TypeCode};
 use std::collections::BTreeMap;
 use store::{Entry, Layout, Reader, Scalar, Window};
@@ -64,6 +65,9 @@ pub fn load(
             let reader = partition.ok_or_else(store::unresolved)?.read();
             permanents(&mut column, &reader, run, want, meter)?;
         }
+    }
+    if witness::on() {
+        column.source = witness::source(space, fids);
     }
     Ok(column)
 }

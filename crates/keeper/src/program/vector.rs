@@ -6,7 +6,10 @@ use super::column::{Column, Data, string, strings};
 use super::load::join;
 use super::scalar;
 use crate::fail::{self, Failure};
+use crate::operators;
 use crate::signatures::{ARITY_MAX, Kernel, Operation};
+use crate::witness::{self, Source};
+use calls::Outcome;
 use contract::{Op, OpResult, TypeCode};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -91,7 +94,9 @@ pub fn call(
         rows
     };
     let (nulls, failures) = strict(args, length);
+    let told = witness::on() && operation.is_told();
     let frame = Frame {
+        told,
         operation,
         immediate,
         args,
@@ -100,6 +105,14 @@ pub fn call(
         nulls,
         failures,
     };
+    if told {
+        let sources = args.iter().map(|column| column.source);
+        let source = sources.fold(Source::Nothing, Source::with);
+        return Column {
+            source,
+            ..frame.general()
+        };
+    }
     match frame.fast() {
         Ok(column) => column,
         Err(frame) => frame.general(),
@@ -183,6 +196,8 @@ fn by_order(op: Op, orders: impl Iterator<Item = Ordering>) -> Option<Data> {
 }
 
 struct Frame<'a> {
+    /// Each call is told (`witness`).
+    told: bool,
     operation: &'a Operation,
     immediate: i32,
     args: &'a [&'a Column],
@@ -207,6 +222,7 @@ impl<'a> Frame<'a> {
             data,
             nulls: self.nulls,
             failures: self.failures,
+            source: Source::Nothing,
         }
     }
 
@@ -442,19 +458,55 @@ impl<'a> Frame<'a> {
         let refs: Vec<&Value> = operands.iter().map(Cow::as_ref).collect();
         let ret = self.operation.ret.unwrap_or(TypeCode::Bool);
         let env = self.context.env;
-        let value = values::apply(self.operation.op, ret, self.immediate, &refs, env)?;
+        let apply = || operators::apply(self.operation.op, ret, self.immediate, &refs, env);
+        let value = match self.told {
+            true => self.watch(&refs, apply, |_| Outcome::Value)?,
+            false => apply()?,
+        };
         self.context.meter.take(value.heap_bytes())?;
         Ok(value)
     }
 
     fn test(&self, row: usize) -> Result<bool, Error> {
         let (a, b) = (self.operand(0, row)?, self.operand(1, row)?);
-        values::test(self.operation.op, &a, &b, self.context.env)
+        let test = || values::test(self.operation.op, &a, &b, self.context.env);
+        match self.told {
+            true => self.watch(&[&*a, &*b], test, |truth| {
+                Outcome::Answer(if *truth { "true" } else { "false" })
+            }),
+            false => test(),
+        }
     }
 
     fn order(&self, row: usize) -> Result<Ordering, Error> {
         let (a, b) = (self.operand(0, row)?, self.operand(1, row)?);
-        values::compare(&a, &b, self.context.env)
+        let order = || values::compare(&a, &b, self.context.env);
+        match self.told {
+            true => self.watch(&[&*a, &*b], order, |order| {
+                Outcome::Answer(match order {
+                    Ordering::Less => "<",
+                    Ordering::Equal => "=",
+                    Ordering::Greater => ">",
+                })
+            }),
+            false => order(),
+        }
+    }
+
+    /// Makes a call, and tells it.
+    #[cold]
+    fn watch<R>(
+        &self,
+        operands: &[&Value],
+        call: impl FnOnce() -> Result<R, Error>,
+        outcome: impl FnOnce(&R) -> Outcome,
+    ) -> Result<R, Error> {
+        let operands: Vec<(&Value, Source)> = operands
+            .iter()
+            .zip(self.args)
+            .map(|(value, column)| (*value, column.source))
+            .collect();
+        witness::watch(self.operation, self.immediate, &operands, call, outcome)
     }
 
     fn hash(&self, row: usize) -> Result<u64, Error> {
