@@ -8,6 +8,7 @@ another's calls, a value is not masked, or the bug does not show.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -135,6 +136,16 @@ def shows(bugs, bug, statement):
     return found.sqlstate is None and right.sqlstate is None and found.rows != right.rows
 
 
+def of_a_table(bugs, statement):
+    """The statement over a table that has its operand."""
+    (operand,) = re.findall(r"'.*'::enc_text", statement)
+    with bugs.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS client.fake")
+        app.execute("CREATE TABLE client.fake (name enc_text)")
+        app.execute(f"INSERT INTO client.fake VALUES ({operand})")
+    return statement.replace(operand, "name").replace(";", " FROM client.fake")
+
+
 @pytest.mark.parametrize("bug", BUGS)
 def test_from_keeper_to_keeper(bugs, bug, tmp_path):
     statement = BUGS[bug]
@@ -154,7 +165,7 @@ def test_from_keeper_to_keeper(bugs, bug, tmp_path):
     made = bugs.anonymise("statements", masked)
     assert not [name for name in NAMES if name in made]
     (again,) = [line for line in made.splitlines() if line.startswith("SELECT")]
-    assert shows(bugs, bug, again)
+    assert shows(bugs, bug, again if bug != "memory" else of_a_table(bugs, again))
 
 
 def test_batches_and_what_operands_are_from(bugs, tmp_path):
@@ -173,7 +184,7 @@ def test_batches_and_what_operands_are_from(bugs, tmp_path):
     assert ("Length", "value", (name,)) in found
     assert ("Like", "true", (name, "-")) in found
     # What was computed has the name of what it was computed of.
-    assert {c for c in found if c[0] == "Gt"} == {("Gt", a, (name, "-")) for a in ("true", "false")}
+    assert {c for c in found if c[0] == "Gt"} == {("Gt", "true", (name, "-"))}
 
 
 def test_who_has_one_and_what_for(bugs, tmp_path):
