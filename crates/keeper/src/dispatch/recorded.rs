@@ -110,8 +110,9 @@ impl Connection {
                 let (database, ring) = (scope.database, scope.ring);
                 let name = recorder.start(scope)?;
                 let kind = if calls { "log of calls" } else { "recording" };
-                let what = format!("begins: {name}, of {principal:?}, database {database:?}");
-                self.keeper.audit.note(kind, by, what)?;
+                let what =
+                    format!("{kind} begins: {name}, of {principal:?}, database {database:?}");
+                self.keeper.audit.note("recording", by, what)?;
                 tracing::info!(
                     by,
                     name,
