@@ -184,6 +184,10 @@ REFUSED = [
     "SELECT query_to_xml('SELECT id FROM p WHERE name = ' || '''{v}''', true, false, '')",
     "SELECT query_to_xml(format('SELECT id FROM p WHERE name = %L', '{v}'), true, false, '')",
     "SELECT query_to_xml(concat('SELECT id FROM p WHERE name = ''', '{v}', ''''), true, true, '')",
+    "SELECT query_to_xml(replace('SELECT id FROM p WHERE name = ?', '?', quote_literal('{v}')), "
+    "true, false, '')",
+    "SELECT query_to_xml(array_to_string(ARRAY['SELECT id FROM p WHERE name = ''', '{v}', ''''], "
+    "''), true, false, '')",
     "SELECT query_to_xml($$SELECT id FROM p WHERE name = '{v}'$$, true, false, '')",
     "SELECT query_to_xml($$VALUES ('{v}'::enc_text)$$, true, false, '')",
     "DO $$ BEGIN EXECUTE 'UPDATE p SET name = ''{v}'''; END $$",

@@ -4,8 +4,9 @@
 //! A string is looked at as what it would be if it were sent: where a constant in it would
 //! be sealed, or nobody can tell, the string does not leave. Prose is not SQL.
 //!
-//! Strings that are put together from several, by `||`, `concat` or `format`, are looked at as the string that comes
-//! out, with a word in the place of what is no constant. Does not: follow what is put together in other ways.
+//! Strings that are put together from several, by `||`, `format`, or functions that join or replace, are looked at as
+//! the string that comes out, with a word in the place of what is no constant. Does not: follow what is put together in
+//! other ways (`overlay`, `string_agg`, functions of users).
 
 use crate::edit::Piece;
 use crate::reach::Reach;
@@ -54,6 +55,12 @@ pub(crate) fn check(
 
 /// What stands for a part of a string that is not known.
 const PART: &str = "x";
+/// What may come into a string in the place of another part.
+const CONSTANT: &str = "'x'";
+/// Functions that join what they get.
+const LISTS: [&str; 3] = ["array_to_string", "concat", "concat_ws"];
+/// Functions that put one string in the place of another.
+const REPLACING: [&str; 2] = ["regexp_replace", "replace"];
 
 /// The strings that come out where several are put together, and where the first of each stands.
 fn put_together(
@@ -67,23 +74,32 @@ fn put_together(
         (tokens.next_from(range.start)..tokens.next_from(range.end))
             .any(|at| tokens.is_name(at) && word(at).eq_ignore_ascii_case(name))
     };
-    let lists = calls("concat") || calls("concat_ws");
+    let lists = LISTS.into_iter().any(calls);
     let formats = calls("format");
+    let replaces = REPLACING.into_iter().any(calls);
     let mut all: Vec<(String, Range<usize>)> = Vec::new();
     let mut joined = false;
     for (index, r) in strings.iter().enumerate() {
         let text = content(&sql[r.clone()]);
         if formats && text.contains('%') {
             let filled = text
-                .replace("%L", "'x'")
+                .replace("%L", CONSTANT)
                 .replace("%I", PART)
                 .replace("%s", PART);
             all.push((filled, r.clone()));
         }
+        if replaces {
+            let others = strings.iter().filter(|other| *other != r);
+            all.extend(others.filter_map(|other| {
+                let place = content(&sql[other.clone()]);
+                let found = !place.is_empty() && text.contains(&place);
+                found.then(|| (text.replace(&place, CONSTANT), r.clone()))
+            }));
+        }
         // What stands before it, as far as it is put together with that.
         let first = tokens.next_from(r.start);
         let glue = |at: usize| word(at) == "||" || (lists && word(at) == ",");
-        let ends = |at: usize| lists && word(at) == ")";
+        let ends = |at: usize| lists && matches!(word(at), ")" | "]");
         let before = index.checked_sub(1).and_then(|at| strings.get(at));
         let from = before.map_or(tokens.next_from(range.start), |b| tokens.next_from(b.end));
         let between = from..first;

@@ -471,11 +471,17 @@ fn strings_put_together() {
             "SELECT f(concat('SELECT * FROM emp WHERE name = ''', 's3cret', ''''))",
             "SELECT f(concat('SELECT * FROM emp WHERE name = ''', 's3cret', ''''), true, '')",
             "SELECT f(format('SELECT * FROM emp WHERE name = %L', 's3cret'))",
+            "SELECT f(array_to_string(ARRAY['SELECT * FROM emp WHERE name = ''', 's3cret', ''''], ''))",
+            "SELECT f(replace('SELECT * FROM emp WHERE name = ?', '?', quote_literal('s3cret')))",
+            "SELECT f(regexp_replace('SELECT * FROM emp WHERE name = :v', ':v', '''s3cret'''))",
         ],
     );
     unchanged(
         &s,
         &[
+            "SELECT replace('SELECT * FROM plain WHERE note = ?', '?', quote_literal('x'))",
+            "SELECT replace('Select the emp of the month', 'month', 'year')",
+            "SELECT array_to_string(ARRAY['with', 'emp', '5'], ' ')",
             "SELECT f('SELECT * FROM plain WHERE name = ''' || 'x' || '''')",
             "SELECT f('SELECT id FROM emp WHERE id = ' || 'x', 'y')",
             "SELECT 'The name of ' || note || ' is ''' || name || '''' FROM plain",
