@@ -6,113 +6,10 @@ about the column's values. With the bug whoever has an account at the database s
 """
 
 import re
-import shutil
-import subprocess
-import time
 
-import psycopg
 import pytest
-from copies import owned
 from results import run
-from stack import PG_BIN, ROOT, Stack, as_user, free_port
 from waiting import until
-
-PRINCIPALS = ["ann", "bob", "eve", "boss"]
-
-
-def keys(stack):
-    """A key for each principal; the proxy's configuration and the keeper's list of clients."""
-    state = stack.data.parent
-    lines, principals = [], []
-    for name in PRINCIPALS:
-        file = state / "proxy" / f"{name}.key"
-        done = subprocess.run(
-            as_user(
-                "confide-proxy", [state / "bin" / "confide", "keygen", "client", "--out", file]
-            ),
-            capture_output=True,
-            text=True,
-            cwd="/",
-            check=True,
-        )
-        lines.append(f"{done.stdout.strip()} {name}\n")
-        principals.append(f'{name} = "{file}"\n')
-    with (state / "keeper" / "clients").open("a") as clients:
-        clients.writelines(lines)
-    config = state / "proxy" / "proxy.toml"
-    text = config.read_text().replace("users = []", f"users = {PRINCIPALS}")
-    mine = state / "proxy" / "principals.toml"
-    mine.write_text(text + "\n[principals]\n" + "".join(principals))
-    shutil.copymode(config, mine)
-    owned("confide-proxy", mine)
-    return mine
-
-
-@pytest.fixture(scope="module")
-def three(stack):
-    made = Stack(ROOT / ".run" / f"{stack.run.name}-viewers")
-    made.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = "true"
-    made.environment["CONFIDE_KEEPER_ADMINISTRATORS"] = "boss"
-    made.up()
-    config = keys(made)
-    with made.connect_dba() as dba:
-        for name in PRINCIPALS:
-            dba.execute(f"CREATE ROLE {name} LOGIN IN ROLE app PASSWORD 'x'")
-    proxy = Proxy(made, config)
-    yield proxy
-    proxy.process.terminate()
-    proxy.process.wait()
-    made.down("--remove")
-
-
-class Proxy:
-    """A second proxy, with principals."""
-
-    def __init__(self, stack, config):
-        self.stack, self.port = stack, free_port()
-        state = stack.data.parent
-        self.process = subprocess.Popen(
-            as_user("confide-proxy", [state / "bin" / "confide-proxy", "--config", config]),
-            env={
-                **stack.environment,
-                "CONFIDE_PROXY_LISTEN": f"127.0.0.1:{self.port}",
-                "CONFIDE_PROXY_USERS": ",".join(["app", *PRINCIPALS]),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=(stack.logs / "principals.log").open("w"),
-            stderr=subprocess.STDOUT,
-            cwd="/",
-        )
-
-    def connect(self, name):
-        for _ in range(100):
-            try:
-                return psycopg.connect(
-                    host="127.0.0.1",
-                    port=self.port,
-                    user=name,
-                    password="x",
-                    dbname="app",
-                    autocommit=True,
-                    prepare_threshold=None,
-                )
-            except psycopg.OperationalError as error:
-                if "refused" not in str(error):
-                    raise
-                time.sleep(0.1)
-        raise AssertionError("the proxy does not listen")
-
-    def psql(self, name, sql):
-        url = f"postgresql://{name}:x@127.0.0.1:{self.port}/app"
-        done = subprocess.run(
-            [PG_BIN / "psql", "-X", "-A", "-t", "-q", "-v", "VERBOSITY=sqlstate", "-d", url],
-            input=sql,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return (done.stdout + done.stderr).strip()
 
 
 @pytest.fixture
@@ -270,31 +167,35 @@ def test_masks_and_views(emp):
 def test_null_for_a_mask(emp):
     """NULL in the place of a value, in each form in which a client gets values: simple and extended
     queries, binary results, arrays, each format of COPY. Bug: an empty string, or no row at all."""
-    column = "public.emp.name"
+    column = "public.nulled.name"
+    with emp.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS nulled")
+        app.execute("CREATE TABLE nulled (id int, name enc_text)")
+        app.execute("INSERT INTO nulled VALUES (1, 'Kimberley'), (2, 'Ann')")
     assert emp.psql("boss", f"GRANT OWNER {column} TO ann") == ""
     assert emp.psql("ann", f"SELECT confide.mask('{column}', 'null')") == ""
     with emp.connect("ann") as ann, emp.connect("eve") as eve:
-        shown = "SELECT id, name FROM emp ORDER BY id"
+        shown = "SELECT id, name FROM nulled ORDER BY id"
         assert run(ann, shown).rows == [("1", "Kimberley"), ("2", "Ann")]
         assert run(eve, shown).rows == [("1", None), ("2", None)]
         for binary in False, True:
             with eve.cursor(binary=binary) as cursor:
-                rows = cursor.execute("SELECT id, name FROM emp WHERE id = %s", [1]).fetchall()
+                rows = cursor.execute("SELECT id, name FROM nulled WHERE id = %s", [1]).fetchall()
                 assert rows == [(1, None)]
-                [(found,)] = cursor.execute("SELECT ARRAY[name, name] FROM emp WHERE id = 1")
+                [(found,)] = cursor.execute("SELECT ARRAY[name, name] FROM nulled WHERE id = 1")
                 assert found == [None, None]
         for form, line in ("FORMAT TEXT, NULL 'none'", "1\tnone"), ("FORMAT CSV", "1,"):
-            asked = f"COPY (SELECT id, name FROM emp WHERE id = 1) TO STDOUT ({form})"
+            asked = f"COPY (SELECT id, name FROM nulled WHERE id = 1) TO STDOUT ({form})"
             with eve.cursor().copy(asked) as copy:
                 assert b"".join(copy).decode().splitlines() == [line]
-        with eve.cursor().copy("COPY emp (name) TO STDOUT (FORMAT BINARY)") as copy:
+        with eve.cursor().copy("COPY nulled (name) TO STDOUT (FORMAT BINARY)") as copy:
             copy.set_types(["text"])
             assert list(copy.rows()) == [(None,), (None,)]
         # There is a value all the same, and nothing else is done with it.
-        assert run(eve, "SELECT count(*) FROM emp WHERE name IS NULL").rows == [("0",)]
-        assert run(eve, "SELECT coalesce(name, 'x') FROM emp").sqlstate in (None, "42501")
-        assert run(eve, "SELECT id FROM emp WHERE name = 'Ann'").sqlstate == "42501"
-        assert run(eve, "SELECT name || 'x' FROM emp").sqlstate == "42501"
+        assert run(eve, "SELECT count(*) FROM nulled WHERE name IS NULL").rows == [("0",)]
+        assert run(eve, "SELECT coalesce(name, 'x') FROM nulled").sqlstate in (None, "42501")
+        assert run(eve, "SELECT id FROM nulled WHERE name = 'Ann'").sqlstate == "42501"
+        assert run(eve, "SELECT name || 'x' FROM nulled").sqlstate == "42501"
 
 
 def test_renamed(emp):

@@ -189,6 +189,9 @@ impl Inner {
             .iter()
             .flat_map(|(c, of)| of.iter().chain([c]));
         named.for_each(|column| self.name(column));
+        let entries = grant.entries.iter();
+        let named = entries.flat_map(|e| e.reads.iter().chain(&e.writes));
+        named.for_each(|column| self.name(column));
         for entry in &grant.entries {
             let live = Live::of(entry, &self.aliases);
             if !self.live.entries.contains(&live) {
@@ -313,6 +316,31 @@ impl Standing {
     /// What a column is called, as far as anybody has said.
     pub fn name_of(&self, column: &ColumnId) -> Option<Column> {
         self.read().names.get(column).cloned()
+    }
+
+    /// Whether any definition is about a column already.
+    pub fn mentions(&self, column: &ColumnId) -> bool {
+        let inner = self.read();
+        let entries = &inner.live.entries;
+        let aliased =
+            |(name, of): (&ColumnId, &HashSet<ColumnId>)| name == column || of.contains(column);
+        entries.iter().any(|e| e.columns.contains(column)) || inner.aliases.0.iter().any(aliased)
+    }
+
+    /// What stands for a column, also by way of others: parents of its table, later names.
+    pub fn standing_for(&self, column: &ColumnId) -> Vec<ColumnId> {
+        let inner = self.read();
+        let mut found: Vec<ColumnId> = Vec::new();
+        let mut open = vec![*column];
+        while let Some(next) = open.pop() {
+            if !found.contains(&next) {
+                found.push(next);
+                let names = inner.aliases.0.iter().filter(|(_, of)| of.contains(&next));
+                open.extend(names.map(|(name, _)| *name));
+            }
+        }
+        found.retain(|other| other != column);
+        found
     }
 
     /// What a column stands for besides itself, also by way of others: its former names, mostly.

@@ -74,7 +74,9 @@ pub type Votes = BTreeMap<(Column, String), BTreeSet<String>>;
 #[derive(Clone, Default)]
 pub struct Rules {
     /// By column.
-    pub by_column: HashMap<ColumnId, Rule>,
+    by_column: HashMap<ColumnId, Rule>,
+    /// Columns of ledger tables' histories, and whose rules are theirs.
+    histories: HashMap<ColumnId, ColumnId>,
     /// Groups.
     pub groups: Groups,
     /// What administrators have said of owners that are gone.
@@ -92,10 +94,46 @@ impl Rules {
                 rules.number = number.parse().ok()?;
             } else if !rules.takes(line) {
                 let rule = read(line)?;
-                rules.by_column.insert(column_id(&rule.column), rule);
+                rules.put(rule);
             }
         }
         Some(rules)
+    }
+
+    /// The rule of a column that was claimed by this name.
+    pub fn own(&self, column: &ColumnId) -> Option<&Rule> {
+        self.by_column.get(column)
+    }
+
+    /// ... to be changed.
+    pub fn own_mut(&mut self, column: &ColumnId) -> Option<&mut Rule> {
+        self.by_column.get_mut(column)
+    }
+
+    /// The rule that a column goes by: its own, or that of the ledger table whose history it is in.
+    pub fn of(&self, column: &ColumnId) -> Option<&Rule> {
+        let table = || self.by_column.get(self.histories.get(column)?);
+        self.by_column.get(column).or_else(table)
+    }
+
+    /// Puts a rule in the place of the one before.
+    pub fn put(&mut self, rule: Rule) {
+        let id = column_id(&rule.column);
+        let Column {
+            schema,
+            relation,
+            column,
+        } = &rule.column;
+        for suffix in ["_history", "_ledger"] {
+            let beside = Column::new(schema, &format!("{relation}{suffix}"), column);
+            self.histories.insert(column_id(&beside), id);
+        }
+        self.by_column.insert(id, rule);
+    }
+
+    /// How many columns were claimed.
+    pub fn claimed(&self) -> usize {
+        self.by_column.len()
     }
 
     /// All of it as text.

@@ -54,7 +54,7 @@ fn refused(what: &'static str, hint: &'static str) -> Error {
 fn taken(column: &Column) -> Error {
     Error::new(b"42501", "confide: the column is another principal's")
         .detail(format!(
-            "{column} has an owner, or held values before it was created."
+            "{column} has an owner, held values or was in somebody's definition before it was created."
         ))
         .hint("Take another name, or have its owner or an administrator say GRANT OWNER.")
 }
@@ -83,7 +83,7 @@ impl Viewers {
         Ok(Viewers {
             file,
             administrators,
-            any: AtomicBool::new(!rules.by_column.is_empty()),
+            any: AtomicBool::new(rules.claimed() > 0),
             limited: AtomicBool::new(rules.has_budgets()),
             rules: RwLock::new(rules),
         })
@@ -118,16 +118,22 @@ impl Viewers {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Whether a column was claimed by this name.
-    pub fn has(&self, column: &ColumnId) -> bool {
+    /// Whether a column was claimed by this name itself.
+    pub fn owns(&self, column: &ColumnId) -> bool {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        rules.by_column.contains_key(column)
+        rules.own(column).is_some()
+    }
+
+    /// The column whose rule this one goes by, if there is one: itself, or that of a ledger table.
+    pub fn ruled_by(&self, column: &ColumnId) -> Option<Column> {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        rules.of(column).map(|rule| rule.column.clone())
     }
 
     /// What somebody is shown instead of a column's values; none: what they are.
     pub fn hides(&self, column: &ColumnId, name: &str) -> Option<Mask> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        let rule = rules.by_column.get(column)?;
+        let rule = rules.of(column)?;
         (!rule.shows(name, &rules.groups)).then(|| rule.mask.clone())
     }
 
@@ -135,7 +141,7 @@ impl Viewers {
     /// without an owner everybody.
     pub fn may_ask(&self, column: &ColumnId, name: &str) -> bool {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        let rule = rules.by_column.get(column);
+        let rule = rules.of(column);
         rule.is_none_or(|rule| rule.owners.last().is_some_and(|owner| owner == name))
             || self.administrators.has(name)
     }
@@ -149,7 +155,7 @@ impl Viewers {
     /// A column's budget, if it has one.
     pub fn budget(&self, column: &ColumnId) -> Option<Budget> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        rules.by_column.get(column).and_then(|rule| rule.budget)
+        rules.of(column).and_then(|rule| rule.budget)
     }
 
     /// Carries out what a client has said, once it is noted.
@@ -160,7 +166,7 @@ impl Viewers {
         note: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut rules = self.write_rules();
-        if rules.by_column.len() >= CLAIMED_MAX {
+        if rules.claimed() >= CLAIMED_MAX {
             return Err(fail::program_limit("Too many columns have owners."));
         }
         let mut next = rules.clone();
@@ -170,7 +176,7 @@ impl Viewers {
             Verb::Recover => self.vote(&mut next, command, by)?,
             _ => {
                 let id = column_id(&command.column);
-                let mut rule = self.changed(rules.by_column.get(&id), command, by)?;
+                let mut rule = self.changed(rules.own(&id), command, by)?;
                 if let Some(budget) = &mut rule.budget
                     && command.verb == Verb::Budget
                 {
@@ -179,7 +185,7 @@ impl Viewers {
                 // Its owner is not gone, or another one is there.
                 next.votes
                     .retain(|(column, _), _| *column != command.column);
-                next.by_column.insert(id, rule);
+                next.put(rule);
             }
         }
         self.save(&next)?;
@@ -205,10 +211,10 @@ impl Viewers {
         let mut commands = Vec::new();
         for column in claims.union(creates) {
             let id = column_id(column);
-            let owner = next.by_column.get(&id).map(|rule| rule.owners.last());
+            let owner = next.of(&id).map(|rule| rule.owners.last());
             match owner {
                 Some(owner) if owner.is_some_and(|owner| owner == by) => continue,
-                None if is_new(column, &id) && next.by_column.len() < CLAIMED_MAX => {}
+                None if is_new(column, &id) && next.claimed() < CLAIMED_MAX => {}
                 _ if !claims.contains(column) => continue,
                 _ => return Err(taken(column)),
             }
@@ -217,7 +223,7 @@ impl Viewers {
                 column: column.clone(),
                 word: by.to_owned(),
             };
-            next.by_column.insert(id, Rule::of(&command));
+            next.put(Rule::of(&command));
             next.number += 1;
             commands.push((command, next.number));
         }
@@ -279,7 +285,7 @@ impl Viewers {
     fn vote(&self, rules: &mut Rules, command: &Command, by: &str) -> Result<(), Error> {
         let quorum = self.administrators.quorum as usize;
         let id = column_id(&command.column);
-        let has_owner = rules.by_column.contains_key(&id);
+        let has_owner = rules.own(&id).is_some();
         let no_principal = command.word.is_empty() || command.word.starts_with(GROUP);
         if quorum == 0 || !self.administrators.has(by) || !has_owner || no_principal {
             return Err(refused(
@@ -297,7 +303,7 @@ impl Viewers {
         rules
             .votes
             .retain(|(column, _), _| *column != command.column);
-        if let Some(rule) = rules.by_column.get_mut(&id) {
+        if let Some(rule) = rules.own_mut(&id) {
             if let Some(gone) = rule.owners.last() {
                 rule.viewers.remove(gone);
             }

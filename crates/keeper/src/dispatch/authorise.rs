@@ -12,7 +12,7 @@ use crate::fail::{self, Failure};
 use crate::masks::Mask;
 use crate::program::Program;
 use crate::program::encoded::{Encoded, Fids};
-use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
+use crate::provenance::{self, Origin, UNKNOWN, UNNAMED, column_id};
 use crate::told::Tally;
 use contract::envelope::Origin as Maker;
 use contract::{Fid, body};
@@ -111,6 +111,7 @@ impl Connection {
         self.wipe();
         let (grant, standing) = (grant?, &self.keeper.standing);
         self.own(&grant)?;
+        let grant = self.within_sight(grant);
         let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
         let audit = &self.keeper.audit;
         standing.add(&grant, |lasting| {
@@ -405,7 +406,10 @@ impl Connection {
         match (standing.name_of(from), standing.name_of(target)) {
             (Some(from), Some(to)) => {
                 let history = to.relation.strip_suffix("_history");
-                history == Some(from.relation.as_str())
+                // One that somebody has claimed for himself is no ledger's.
+                let claimed = self.keeper.viewers.owns(&column_id(&to));
+                !claimed
+                    && history == Some(from.relation.as_str())
                     && (&from.schema, &from.column) == (&to.schema, &to.column)
             }
             _ => false,

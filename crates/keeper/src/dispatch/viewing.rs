@@ -96,9 +96,11 @@ impl Connection {
         }
         let keeper = &self.keeper;
         let held = self.held();
-        // Administrators say whose columns are that anybody has heard of.
+        // Administrators say whose columns are that anybody has heard of. What somebody's definition
+        // is about already would not be its creator's alone.
         let heard = |id: &ColumnId| {
-            !keeper.config.administrators.is_empty() && keeper.standing.name_of(id).is_some()
+            let named = keeper.standing.name_of(id).is_some();
+            !keeper.config.administrators.is_empty() && named || keeper.standing.mentions(id)
         };
         let is_new =
             |c: &Column, id: &ColumnId| c.schema != "pg_temp" && !held.contains(id) && !heard(id);
@@ -125,12 +127,16 @@ impl Connection {
         let keeper = &self.keeper;
         let id = column_id(&command.column);
         let of_a_group = matches!(command.verb, Verb::GroupAdd | Verb::GroupRemove);
-        if of_a_group || keeper.viewers.has(&id) {
+        if of_a_group {
+            return command;
+        }
+        if let Some(column) = keeper.viewers.ruled_by(&id) {
+            command.column = column;
             return command;
         }
         let held = self.held();
         let mut former = keeper.standing.former(&id);
-        former.retain(|id| keeper.viewers.has(id) || held.contains(id));
+        former.retain(|id| keeper.viewers.owns(id) || held.contains(id));
         if let [one] = former.as_slice()
             && let Some(column) = keeper.standing.name_of(one)
         {
@@ -139,15 +145,46 @@ impl Connection {
         command
     }
 
-    /// The names under which there are rules for a column: its own, or former ones.
+    /// The names under which there are rules for a column: its own, or former ones and those of
+    /// tables that its table is a part of.
     fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
         let keeper = &self.keeper;
-        if keeper.viewers.has(column) {
+        let has = |id: &ColumnId| keeper.viewers.ruled_by(id).is_some();
+        if has(column) {
             return vec![*column];
         }
-        let mut former = keeper.standing.former(column);
-        former.retain(|id| keeper.viewers.has(id));
-        former
+        let mut others = keeper.standing.former(column);
+        others.extend(keeper.standing.standing_for(column));
+        others.retain(has);
+        others
+    }
+
+    /// What is shown of a column instead of its values; none: what they are.
+    fn hidden_column(&self, column: &ColumnId) -> Option<Mask> {
+        let client = self.client.as_ref()?;
+        let viewers = &self.keeper.viewers;
+        let names = self.ruled(column);
+        names.iter().find_map(|id| viewers.hides(id, &client.name))
+    }
+
+    /// A grant whose definitions are about columns that its client sees itself. What stands holds in
+    /// the sessions of those who see others, too.
+    pub(super) fn within_sight(&self, mut grant: Grant) -> Grant {
+        if !self.keeper.viewers.any() {
+            return grant;
+        }
+        let seen = |column: &Column| self.hidden_column(&column_id(column)).is_none();
+        for entry in grant.entries.iter_mut().filter(|entry| entry.standing) {
+            entry.reads.retain(&seen);
+            entry.writes.retain(&seen);
+        }
+        for of in grant.aliases.values_mut() {
+            of.retain(&seen);
+        }
+        grant
+            .aliases
+            .retain(|column, of| seen(column) && !of.is_empty());
+        grant
     }
 
     /// The database keeps what it has carried: nothing counts twice.
@@ -171,12 +208,11 @@ impl Connection {
     /// What is shown instead of values that were made of this; none: what they are.
     pub(super) fn hidden(&self, origin: &Origin) -> Option<Mask> {
         let viewers = &self.keeper.viewers;
-        let client = self.client.as_ref().filter(|_| viewers.any())?;
+        if !viewers.any() {
+            return None;
+        }
         let mut columns = origin.columns.iter();
-        columns.find_map(|column| {
-            let names = self.ruled(column);
-            names.iter().find_map(|id| viewers.hides(id, &client.name))
-        })
+        columns.find_map(|column| self.hidden_column(column))
     }
 
     /// As [`Self::hidden`], by label.
