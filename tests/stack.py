@@ -117,11 +117,11 @@ class Stack:
     def connect_dba(self, **options) -> psycopg.Connection:
         return psycopg.connect(self.dba_url, autocommit=True, **options)
 
-    def ticket(self, database: str, *more: str) -> str:
-        """A restore ticket of the application's key, for a session at this stack."""
+    def ticket(self, database: str, *more: str, key: Path | None = None) -> str:
+        """A restore ticket of the application's key, or another one, for a session at this stack."""
         state = self.data.parent
         command = [state / "bin" / "confide", "restore-ticket", "--key"]
-        command += [state / "proxy" / "client.key", "--keeper-key", self.keeper_key()]
+        command += [key or state / "proxy" / "client.key", "--keeper-key", self.keeper_key()]
         done = subprocess.run(
             as_user("confide-proxy", [*command, "--database", database, *more]),
             capture_output=True,

@@ -156,3 +156,20 @@ def test_parts(three, name):
         assert run(ann, f"GRANT VIEWER ON public.{whole}.pay TO eve").sqlstate is None
         assert run(eve, f"SELECT pay FROM {whole}").rows == [(SECRET,)]
         ann.execute(f"DROP TABLE {whole} CASCADE")
+
+
+def test_tickets_of_others(owned):
+    """A restore ticket of a client that does not see the column, for a column that it does see."""
+    state = owned.stack.data.parent
+    wide = ["app", "--other-columns", "--uses", "0"]
+    ticket = owned.stack.ticket(*wide, key=state / "proxy" / "eve.key")
+    hers = owned.stack.ticket(*wide, key=state / "proxy" / "ann.key")
+    with owned.stack.connect_dba() as dba, owned.connect("eve") as eve:
+        (envelope,) = dba.execute("SELECT pay FROM owned").fetchone()
+        dba.execute(f"SET confide.restore_ticket = '{ticket}'")
+        taken = run(dba, f"INSERT INTO loot VALUES (1, '{envelope}')")
+        assert SECRET not in str(run(eve, "SELECT pay FROM loot").rows)
+        assert taken.sqlstate == "42501"
+        # Who sees the column may say so.
+        dba.execute(f"SET confide.restore_ticket = '{hers}'")
+        assert run(dba, f"INSERT INTO loot VALUES (1, '{envelope}')").sqlstate is None

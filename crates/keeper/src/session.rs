@@ -12,11 +12,12 @@ use crate::numbers::Numbers;
 use crate::program::Program;
 use crate::provenance::Provenance;
 use crate::term::Lease;
+use crate::tickets::Admitted;
 use crate::told::Tallies;
 use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
 use envelope::{Opener, PublicKey, Sealer};
-use grant::{NUMBER_BYTES, Ticket};
+use grant::NUMBER_BYTES;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -86,7 +87,7 @@ pub struct Shared {
     /// The client, if there was a handshake.
     pub client: Option<Arc<Client>>,
     /// What lets export envelopes in.
-    pub ticket: Option<Arc<Ticket>>,
+    pub ticket: Option<Arc<Admitted>>,
     /// Settings.
     pub env: Env,
     /// Why it is no session any more, if it is none.

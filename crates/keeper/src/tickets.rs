@@ -25,6 +25,22 @@ const ENTRY_BYTES: usize = NUMBER_BYTES + 8 + 4;
 
 type Number = [u8; NUMBER_BYTES];
 
+/// A ticket that a session has, and whose it is.
+pub struct Admitted {
+    /// What it lets in.
+    pub ticket: Ticket,
+    /// The client that issued it; none: an operator, with the root key.
+    pub issuer: Option<String>,
+}
+
+impl std::ops::Deref for Admitted {
+    type Target = Ticket;
+
+    fn deref(&self) -> &Ticket {
+        &self.ticket
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Used {
     expires: u64,

@@ -11,7 +11,7 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::provenance::{CONSTANT, ELSEWHERE, Origin, TAKEN};
-use crate::tickets;
+use crate::tickets::{self, Admitted};
 use contract::envelope::{COLUMN_BYTES, DATABASE_BYTES, HOME_BYTES};
 use contract::{Fid, answer, body};
 use envelope::{Envelope, Home, SealedTicket};
@@ -52,7 +52,7 @@ impl Connection {
         if !admitted.contains(&ticket.number) {
             let audit = &self.keeper.audit;
             let number = tickets::hex(&ticket.number);
-            let what = format!("{number} {ticket} (session {})", session.id);
+            let what = format!("{number} {} (session {})", *ticket, session.id);
             let note = || audit.note("ticket", "-", what);
             self.keeper.tickets.take(&ticket, tickets::now(), note)?;
             self.anchor()?;
@@ -63,13 +63,12 @@ impl Connection {
         Ok(())
     }
 
-    fn opened_ticket(&self, body: &body::RestoreTicket<'_>) -> Result<Ticket, Error> {
+    fn opened_ticket(&self, body: &body::RestoreTicket<'_>) -> Result<Admitted, Error> {
         let keeper = &self.keeper;
         let bad = |_| fail::bad_ticket("It is not for this keeper, or was altered.");
         let sealed = SealedTicket::parse(body.ticket).map_err(bad)?;
-        if let Some(key) = sealed.issuer()
-            && keeper.clients.name(&key).is_none()
-        {
+        let issuer = sealed.issuer().map(|key| keeper.clients.name(&key));
+        if issuer == Some(None) {
             return Err(fail::bad_ticket(
                 "The client that issued it is not authorised.",
             ));
@@ -78,13 +77,16 @@ impl Connection {
         let content = zeroize::Zeroizing::new(content.map_err(bad)?);
         let ticket = Ticket::decode(&content).map_err(|_| fail::bad_ticket("It is malformed."))?;
         match ticket.database == body.database {
-            true => Ok(ticket),
+            true => Ok(Admitted {
+                ticket,
+                issuer: issuer.flatten(),
+            }),
             false => Err(fail::bad_ticket("It is for another database.")),
         }
     }
 
     /// The session's ticket, while it is good.
-    fn ticket(&self) -> Option<&Ticket> {
+    fn ticket(&self) -> Option<&Admitted> {
         let ticket = self.ticket.as_deref();
         ticket.filter(|ticket| tickets::now() < ticket.expires)
     }
@@ -155,11 +157,25 @@ impl Connection {
         // With a ticket for other columns the client's grant is about the column it goes into.
         let anywhere = self.ticket().is_some_and(|t| t.other_columns);
         let bound = named && constant == 0 && !anywhere;
+        if named && anywhere {
+            self.issuer_sees(&column)?;
+        }
         self.session.took.store(true, Relaxed);
         self.write_provenance().number(Origin {
             others: origin::EXPORT | TAKEN | elsewhere | constant,
             columns: if bound { vec![column] } else { Vec::new() },
         })
+    }
+
+    /// Whoever lets values of a column into others sees them there.
+    fn issuer_sees(&self, column: &ColumnId) -> Result<(), Error> {
+        let issuer = self.ticket().and_then(|ticket| ticket.issuer.as_deref());
+        match issuer.and_then(|name| self.hidden_from(column, name)) {
+            None => Ok(()),
+            Some(_) => Err(fail::bad_ticket(
+                "The client that issued it may not see the column that the value is of.",
+            )),
+        }
     }
 
     /// Whether a value may go into a column, if it comes from an export envelope.

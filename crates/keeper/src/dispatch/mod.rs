@@ -42,13 +42,13 @@ use crate::keeper::Keeper;
 use crate::recorder::Tape;
 use crate::session::{Client, Session, Shared};
 use crate::space::Space;
+use crate::tickets::Admitted;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
 use contract::message::program::FIRST_HANDLE;
 use contract::{Fid, Kind};
 use envelope::handshake::Responder;
 use garbage::Collection;
-use grant::Ticket;
 use recovery::Worker;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ pub struct Connection {
     worker: Worker,
     /// Copies of what the session's channels share, and their version.
     client: Option<Arc<Client>>,
-    ticket: Option<Arc<Ticket>>,
+    ticket: Option<Arc<Admitted>>,
     env: Env,
     ended: Option<Ended>,
     version: u64,

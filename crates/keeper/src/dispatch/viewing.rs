@@ -162,9 +162,17 @@ impl Connection {
     /// What is shown of a column instead of its values; none: what they are.
     fn hidden_column(&self, column: &ColumnId) -> Option<Mask> {
         let client = self.client.as_ref()?;
+        self.hidden_from(column, &client.name)
+    }
+
+    /// As [`Self::hidden_column`], to somebody of this name.
+    pub(super) fn hidden_from(&self, column: &ColumnId, name: &str) -> Option<Mask> {
         let viewers = &self.keeper.viewers;
+        if !viewers.any() {
+            return None;
+        }
         let names = self.ruled(column);
-        names.iter().find_map(|id| viewers.hides(id, &client.name))
+        names.iter().find_map(|id| viewers.hides(id, name))
     }
 
     /// A grant whose definitions are about columns that its client sees itself. What stands holds in
