@@ -118,7 +118,7 @@ class Stack:
         return psycopg.connect(self.dba_url, autocommit=True, **options)
 
     def ticket(self, database: str, *more: str, key: Path | None = None) -> str:
-        """A restore ticket of the application's key, or another one, for a session at this stack."""
+        """A restore ticket of the application (or of another key) for a session at this stack."""
         state = self.data.parent
         command = [state / "bin" / "confide", "restore-ticket", "--key"]
         command += [key or state / "proxy" / "client.key", "--keeper-key", self.keeper_key()]
