@@ -1,12 +1,11 @@
-//! Cells of the family `rnd_`: seals values into them, opens them, and remembers of which
-//! columns a client has an index (docs/families.md).
+//! Cells of the family `rnd_`: seals values into cells, opens them, and remembers on which columns
+//! a client has an index (docs/families.md).
 //!
-//! A cell needs nothing but the root key to be opened: a keeper with the same root key opens
-//! what another one has sealed. Not here: who may (`dispatch::cells`).
+//! Opening a cell requires only the root key: a keeper with the same root key can open cells sealed
+//! by another one. Authorisation is in `dispatch::cells`.
 //!
-//! Invariants: no two cells are sealed under one key with one number: a key is of one run of
-//! the keeper and one column, and a run numbers its cells; what is authenticated says the
-//! column and the type.
+//! Invariants: no two cells are sealed with the same key and number: a key belongs to one run of
+//! the keeper and one column, and a run numbers its cells; column and type are authenticated.
 
 use crate::fail;
 use crate::random::random;
@@ -25,16 +24,16 @@ use store::ColumnId;
 use values::{Error, Value};
 use zeroize::Zeroizing;
 
-/// In the data directory: columns that clients have an index on.
+/// File in the data directory: columns on which clients have an index.
 pub const FILE: &str = "cell-indexes";
-/// Keys that are kept; more are derived again.
+/// Number of cached keys; others are derived again.
 const KEYS_MAX: usize = 4096;
-/// Columns that are remembered as indexed.
+/// Maximum number of columns remembered as indexed.
 const INDEXED_MAX: usize = 65_536;
 
 type Epoch = [u8; EPOCH_BYTES];
 
-/// What seals and opens cells.
+/// Seals and opens cells.
 pub struct Cells {
     root: Zeroizing<[u8; 32]>,
     epoch: Epoch,
@@ -44,7 +43,7 @@ pub struct Cells {
     file: Mutex<SealedFile>,
 }
 
-/// Opens cells one after the other: those of one column mostly have one key.
+/// Opens cells one after another; those of one column usually have the same key.
 pub struct Opener<'a> {
     cells: &'a Cells,
     latest: Option<(ColumnId, Epoch, Arc<LessSafeKey>)>,
@@ -58,7 +57,7 @@ pub struct Opened {
     pub value: Value,
 }
 
-/// A cell that is no cell, or was altered.
+/// The error for a cell that is invalid or was altered.
 fn damaged() -> Error {
     Error::new(
         b"XX001",
@@ -96,7 +95,7 @@ fn parts(cell: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// What a loose cell names.
+/// Returns the FID in a loose cell.
 pub fn loose(cell: &[u8]) -> Option<Fid> {
     let fid = match cell.split_first()? {
         (&LOOSE, fid) => fid,
@@ -105,7 +104,7 @@ pub fn loose(cell: &[u8]) -> Option<Fid> {
     Some(Fid(u64::from_le_bytes(fid.try_into().ok()?)))
 }
 
-/// The column that a sealed cell says it is of; whether that is true opening it tells.
+/// Returns the column stated in a sealed cell; only opening the cell verifies it.
 pub fn column_of(cell: &[u8]) -> Option<ColumnId> {
     Some(parts(cell)?.column)
 }
@@ -117,10 +116,8 @@ fn nonce(number: [u8; NUMBER_BYTES]) -> Nonce {
 }
 
 impl Cells {
-    /// For a keeper with this directory and root key.
-    ///
-    /// # Errors
-    /// There are no random bytes, or the file of indexed columns was altered.
+    /// For a keeper with this directory and root key. | | # Errors | No random bytes are available,
+    /// or the file of indexed columns was altered.
     pub fn open(
         directory: &Path,
         root: &[u8; 32],
@@ -165,10 +162,8 @@ impl Cells {
         Ok(key)
     }
 
-    /// Appends a cell with a value, for a column.
-    ///
-    /// # Errors
-    /// The numbers are used up, or the library fails.
+    /// Appends a cell with a value for a column. | | # Errors | All numbers are used, or the
+    /// library fails.
     pub fn seal(&self, column: ColumnId, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
         let number = self.number.fetch_add(1, Ordering::Relaxed).to_le_bytes();
         let key = self.key(column, self.epoch)?;
@@ -187,10 +182,8 @@ impl Cells {
         Ok(())
     }
 
-    /// What is in a sealed cell; `plain` is scratch.
-    ///
-    /// # Errors
-    /// It is no cell, is of another type, under another root key, or was altered.
+    /// Returns the value in a sealed cell; `plain` is scratch space. | | # Errors | It is not a
+    /// cell, has another type or another root key, or was altered.
     pub fn opened(
         &self,
         cell: &[u8],
@@ -200,7 +193,7 @@ impl Cells {
         self.opener().opened(cell, want, plain)
     }
 
-    /// For cells one after the other.
+    /// Returns an opener for a sequence of cells.
     pub fn opener(&self) -> Opener<'_> {
         Opener {
             cells: self,
@@ -208,7 +201,7 @@ impl Cells {
         }
     }
 
-    /// A client has an index on a column.
+    /// Records that a client has an index on a column.
     pub fn set_indexed(&self, column: ColumnId) {
         if self.is_indexed(&column) {
             return;
@@ -233,10 +226,8 @@ impl Cells {
 }
 
 impl Opener<'_> {
-    /// What is in a sealed cell; `plain` is scratch.
-    ///
-    /// # Errors
-    /// As of [`Cells::opened`].
+    /// Returns the value in a sealed cell; `plain` is scratch space. | | # Errors | The same as for
+    /// [`Cells::opened`].
     pub fn opened(
         &mut self,
         cell: &[u8],
@@ -278,9 +269,9 @@ mod tests {
         Cells::open(Path::new(""), &[root; 32], &Zeroizing::new([root; 32]))
     }
 
-    /// A keeper that knows nothing but the root key opens what another has sealed, and equal
-    /// values are sealed unequally; with a bug a lost keeper loses values, or cells tell which
-    /// values are equal.
+    /// A keeper that knows only the root key can open cells sealed by another one, and equal values
+    /// are sealed differently. The bugs this guards against: losing a keeper loses values, or cells
+    /// reveal which values are equal.
     #[test]
     fn another_keeper_opens() -> Result<(), Box<dyn std::error::Error>> {
         let (first, second) = (cells(1)?, cells(1)?);
@@ -305,8 +296,8 @@ mod tests {
         Ok(())
     }
 
-    /// Every byte of a cell is authenticated, and cut ones are errors, not panics; with a bug a
-    /// cell passes for one of another column or type.
+    /// Every byte of a cell is authenticated, and truncated cells cause errors, not panics. The bug
+    /// this guards against: a cell is accepted as one of another column or type.
     #[test]
     fn altered_cells() -> Result<(), Box<dyn std::error::Error>> {
         let cells = cells(3)?;

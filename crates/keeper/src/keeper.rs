@@ -1,5 +1,5 @@
-//! What all channels share: the store, the keys, the table of operations, and
-//! the sessions.
+//! The state shared by all channels: the store, the keys, the table of operations, and the
+//! sessions.
 
 use crate::arenas::ArenaPair;
 use crate::audit::Audit;
@@ -33,32 +33,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use store::{Budget, ColumnId, NoJournal, Store};
 
-/// What the keeper has done, in numbers.
+/// Counters of the keeper's activity.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Channels open now.
+    /// Channels currently open.
     pub channels: AtomicU64,
     /// Channels opened since the start.
     pub channels_total: AtomicU64,
-    /// Messages received on channels that are closed.
+    /// Messages received on channels that have been closed.
     pub messages_total: AtomicU64,
-    /// Those of them that were answered.
+    /// Number of these that were answered.
     pub answered_total: AtomicU64,
     /// Channels ended by a panic.
     pub panics_total: AtomicU64,
-    /// Handshakes that succeeded.
+    /// Successful handshakes.
     pub handshakes_total: AtomicU64,
-    /// Leases that clients have renewed.
+    /// Leases renewed by clients.
     pub renewals_total: AtomicU64,
-    /// Sessions that clients have ended.
+    /// Sessions ended by clients.
     pub goodbyes_total: AtomicU64,
-    /// Sessions whose lease was over.
+    /// Sessions whose lease expired.
     pub leases_over_total: AtomicU64,
-    /// Handshakes that failed.
+    /// Failed handshakes.
     pub handshakes_failed_total: AtomicU64,
-    /// Collections of garbage that began.
+    /// Garbage collections started.
     pub collections_total: AtomicU64,
-    /// Values that were garbage.
+    /// Values collected as garbage.
     pub swept_total: AtomicU64,
 }
 
@@ -68,25 +68,25 @@ pub struct Keeper {
     pub config: Config,
     /// The columns.
     pub store: Arc<Store>,
-    /// What makes the store outlive the keeper, if it does.
+    /// Makes the store persistent, if configured.
     pub durable: Option<Durable>,
     /// Operations by number.
     pub table: Arc<Table>,
-    /// Its own keys.
+    /// The keeper's own keys.
     pub keys: Arc<Keys>,
-    /// Shows clients which zone this is.
+    /// Proves to clients which zone this is.
     pub(crate) zone: Zone,
-    /// Who may hold a client session.
+    /// The clients authorised to hold a session.
     pub clients: Clients,
-    /// What definitions of clients allow.
+    /// What clients' definitions allow.
     pub standing: Standing,
-    /// Who sees which columns.
+    /// Who can see which columns.
     pub viewers: Viewers,
-    /// Restore tickets that were used.
+    /// Restore tickets that have been used.
     pub tickets: Tickets,
-    /// What was told of each column.
+    /// What was disclosed of each column.
     pub accounts: Accounts,
-    /// What was allowed and refused.
+    /// The log of what was allowed and refused.
     pub audit: Audit,
     /// Keys of delivery envelopes.
     pub delivery: Arc<Delivery>,
@@ -94,29 +94,29 @@ pub struct Keeper {
     pub cells: Arc<Cells>,
     /// Logs of ledger tables.
     pub logs: Logs,
-    /// Their checkpoints that anybody may fetch.
+    /// Checkpoints of these logs that anybody may fetch.
     pub(crate) published: Published,
     /// Recordings for administrators.
     pub recorder: Recorder,
-    /// What it has done.
+    /// Counters of its activity.
     pub counters: Counters,
-    /// Random number of this run.
+    /// Random number that identifies this run.
     pub incarnation: u64,
-    /// Rings when the file of authorised clients may have changed.
+    /// Signalled when the file of authorised clients may have changed.
     pub(crate) withdrawn: Arc<Signal>,
-    /// Rings when values take more memory than they should.
+    /// Signalled when values use more memory than intended.
     pub(crate) room: Arc<Signal>,
-    /// It was told that `memory_limit` is near.
+    /// It was logged that memory use is close to `memory_limit`.
     pub(crate) near_limit: AtomicBool,
-    /// What the allocator had beside values when memory was last given back.
+    /// Memory held by the allocator in addition to values when memory was last returned.
     pub(crate) spare: AtomicUsize,
-    /// Rings when values will be needed that are not in memory.
+    /// Signalled when values that are not in memory will be needed.
     pub(crate) ahead: Arc<Signal>,
     numbers: Arc<Numbers>,
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
 }
 
-/// What makes the store outlive the keeper, if it shall.
+/// Makes the store persistent, if configured.
 fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Durable>, String> {
     if config.data_dir.as_os_str().is_empty() {
         tracing::warn!("no data_dir is configured: ALL VALUES ARE LOST when the keeper ends");
@@ -133,7 +133,7 @@ fn administrators(config: &Config) -> Administrators {
 }
 
 impl Keeper {
-    /// A keeper with the store of its last checkpoint, or an empty one.
+    /// Creates a keeper with the store of its last checkpoint, or an empty one.
     pub fn new(config: Config, keys: Keys, clients: Clients) -> Result<Keeper, String> {
         let budget = Budget::new(config.memory_limit.0, "memory_limit");
         let store = Arc::new(Store::new(budget, Box::new(NoJournal)));
@@ -194,14 +194,14 @@ impl Keeper {
         })
     }
 
-    /// Remembers what a column of cells is called.
+    /// Records the name of a column of cells.
     pub fn name_cells(&self, id: &ColumnId, column: &Column) {
         if self.standing.name_of(id).is_none() {
             self.standing.name(column);
         }
     }
 
-    /// Whether backends must wait: the WAL since the last checkpoint is missing.
+    /// Whether backends must wait because the WAL since the last checkpoint has not been replayed.
     pub fn is_recovering(&self) -> bool {
         self.durable.as_ref().is_some_and(Durable::is_recovering)
     }
@@ -210,7 +210,7 @@ impl Keeper {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session that a backend wants to be in, and whether it leads it.
+    /// Returns the session that a backend wants to join, and whether the backend is its leader.
     pub fn session(&self, hello: &Hello) -> Result<(Arc<Session>, bool), Status> {
         if hello.session == 0 {
             let session = self.begin(hello.database);
@@ -250,7 +250,7 @@ impl Keeper {
         Some(session)
     }
 
-    /// What a channel of a session can name, with arenas of its own.
+    /// Returns the values that a channel of a session can refer to, with its own arenas.
     pub fn space(&self, session: &Session, own: Arc<ArenaPair>) -> Space {
         Space {
             store: Arc::clone(&self.store),
@@ -263,8 +263,7 @@ impl Keeper {
         }
     }
 
-    /// The leader of a session is gone: nobody can join any more, and who has joined is
-    /// answered no more.
+    /// The leader of a session is gone: nobody can join any more, and members get no more answers.
     pub fn end(&self, session: &Session) {
         self.sessions().remove(&session.id);
         self.collect_from(session);
@@ -277,7 +276,7 @@ impl Keeper {
         self.withdrawn.ring();
     }
 
-    /// Ends the sessions of clients that are authorised no more.
+    /// Ends the sessions of clients that are no longer authorised.
     pub(crate) fn end_unauthorised(&self) {
         let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
         for session in sessions {
@@ -293,7 +292,7 @@ impl Keeper {
                 });
             }
         }
-        // Also those that have no session now.
+        // Include clients that currently have no session.
         self.renew_delivery();
     }
 
@@ -315,14 +314,14 @@ impl Keeper {
         }
     }
 
-    /// What sessions were allowed is asked anew.
+    /// Makes sessions check again what they are allowed to do.
     pub(crate) fn reconsider(&self) {
         let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(|session| session.change(|_| ()));
         self.renew_delivery();
     }
 
-    /// What a session has told goes into the accounts.
+    /// Adds what a session has disclosed to the accounts.
     pub(crate) fn collect_from(&self, session: &Session) {
         let (principal, labels) = session.tallies().take();
         for (label, counts) in labels {
@@ -335,7 +334,7 @@ impl Keeper {
         }
     }
 
-    /// As [`Self::collect_from`], of all sessions.
+    /// Like [`Self::collect_from`], for all sessions.
     pub(crate) fn collect(&self) {
         let sessions: Vec<_> = self.sessions().values().filter_map(Weak::upgrade).collect();
         sessions

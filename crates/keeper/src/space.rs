@@ -1,8 +1,8 @@
-//! What a channel can name: values of columns, and those in the arenas of its
-//! session. Every FID that comes from a backend goes through here.
+//! The values that a channel can refer to: those of columns, and those in the arenas of its
+//! session. Every FID received from a backend is resolved here.
 //!
-//! Invariants: a FID of another session's arena never resolves; one lock is held
-//! at a time; a value has the type the caller asked for, or there is an error.
+//! Invariants: a FID of another session's arena never resolves; only one lock is held at a time; a
+//! value has the requested type, or there is an error.
 
 use crate::arenas::{ArenaPair, Arenas};
 use crate::cells::Cells;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use store::{Arena, Budget, Entry, Label, Scalar, Store};
 use values::{Error, Value};
 
-/// The values that one channel can name.
+/// The values that one channel can refer to.
 pub struct Space {
     /// The columns.
     pub store: Arc<Store>,
@@ -22,9 +22,9 @@ pub struct Space {
     pub table: Arc<Table>,
     /// The keeper's keys.
     pub keys: Arc<Keys>,
-    /// What opens cells of the family `rnd_`.
+    /// Opens cells of the family `rnd_`.
     pub cells: Arc<Cells>,
-    /// The session's memory.
+    /// The memory budget of the session.
     pub budget: Arc<Budget>,
     /// The arenas of all channels of the session.
     pub arenas: Arc<Arenas>,
@@ -32,7 +32,7 @@ pub struct Space {
     pub own: Arc<ArenaPair>,
 }
 
-/// An entry as a value of the type asked for.
+/// Returns an entry as a value of the requested type.
 #[inline]
 fn value_of(entry: &Entry, want: Option<TypeCode>) -> Result<Option<&Value>, Failure> {
     match (entry, want) {
@@ -48,7 +48,7 @@ fn value_of(entry: &Entry, want: Option<TypeCode>) -> Result<Option<&Value>, Fai
 }
 
 impl Space {
-    /// Hands an arena of the session to `use_it`.
+    /// Passes an arena of the session to `use_it`.
     #[inline]
     pub fn with_arena<R>(
         &self,
@@ -64,13 +64,13 @@ impl Space {
         Ok(use_it(arena))
     }
 
-    /// One of the channel's own arenas, to put results into.
+    /// Returns one of the channel's own arenas, for storing results.
     #[inline]
     pub fn own_arena(&self, partition: u32) -> Result<&Arena, Error> {
         self.own.get(partition).ok_or_else(fail::not_own_arena)
     }
 
-    /// Hands the value under a FID to `use_it`, where it lies; `None` for NULL.
+    /// Passes the value of a FID to `use_it` without copying it; `None` for NULL.
     #[inline]
     pub fn look<R>(
         &self,
@@ -99,8 +99,8 @@ impl Space {
         Ok(Some(use_it(&scalar)))
     }
 
-    /// Hands two values to `use_it`; `None` if one is NULL. `scratch` is for the
-    /// bytes of the first one.
+    /// Passes two values to `use_it`; `None` if one is NULL. `scratch` holds the bytes of the first
+    /// one.
     #[inline]
     pub fn look_at_two<R>(
         &self,
@@ -114,7 +114,7 @@ impl Space {
         if a.partition() == b.partition() && a.partition() != 0 && !a.is_temporary() {
             return self.look_within_column(fids, want, use_them).map(Some);
         }
-        // No lock is taken while another is held, so the first value is copied.
+        // The first value is copied, so that no lock is taken while another is held.
         let first = self.look(a, want_a, |scalar| Held::copy(scalar, scratch))?;
         self.look(b, want_b, |b| {
             first.map(|first| use_them(&first.scalar(scratch), b))
@@ -122,9 +122,9 @@ impl Space {
         .map(Option::flatten)
     }
 
-    /// Two integers of these types; `None` if one is anything else, NULL, or not to be
-    /// had here: [`Space::look_at_two`] tells. (A [`Scalar`] is large, and moving it
-    /// costs more than all else.)
+    /// Returns two integers of these types. `None` if one of them is something else, NULL, or not
+    /// available here: then [`Space::look_at_two`] determines the result. (A [`Scalar`] is large,
+    /// and moving it would cost more than everything else.)
     #[inline]
     pub fn two_ints(&self, [a, b]: [Fid; 2], [want_a, want_b]: [TypeCode; 2]) -> Option<[i64; 2]> {
         if a.partition() == b.partition() && !a.is_temporary() {
@@ -147,7 +147,7 @@ impl Space {
         }
     }
 
-    /// Hands two values of one column to `use_it`, under one lock.
+    /// Passes two values of one column to `use_it`, under one lock.
     #[inline]
     fn look_within_column<R>(
         &self,
@@ -165,7 +165,7 @@ impl Space {
         Ok(use_them(&x, &y))
     }
 
-    /// The value under a FID, of the type asked for if one is; `None` for NULL.
+    /// Returns the value of a FID, of the requested type if any; `None` for NULL.
     pub fn value(&self, fid: Fid, want: Option<TypeCode>) -> Result<Option<Value>, Failure> {
         if fid == Fid::INVALID {
             return Ok(None);
@@ -187,8 +187,8 @@ impl Space {
         }
     }
 
-    /// Hands the values under consecutive FIDs to `use_it`, until it says false. False if
-    /// it did, or one is NULL.
+    /// Passes the values of consecutive FIDs to `use_it` until it returns false. Returns false if
+    /// it did, or if one value is NULL.
     pub fn look_at_run(
         &self,
         first: Fid,
@@ -218,7 +218,8 @@ impl Space {
         Ok(true)
     }
 
-    /// Stores into a slot of the channel's own arenas what was made of what the label says.
+    /// Stores an entry into a slot of the channel's own arenas; the label says what it was computed
+    /// from.
     #[inline]
     pub fn set(&self, fid: Fid, entry: Entry, label: Label) -> Result<(), Error> {
         let mut window = self.own_arena(fid.partition())?.write();
@@ -228,18 +229,17 @@ impl Space {
         window.set(fid.slot(), entry)
     }
 
-    /// Stores a failure into slots of the channel's own arenas, as far as there is
-    /// room for it.
+    /// Stores a failure into slots of the channel's own arenas, as far as there is room.
     pub fn poison(&self, first: Fid, rows: usize, failure: &Failure) {
         if let Ok(arena) = self.own_arena(first.partition()) {
             let entries = (0..rows).map(|_| Entry::Poison(Arc::clone(&failure.error)));
-            // What has no room stays empty, which fails as well when it is read.
+            // Slots for which there is no room stay empty, which also fails when they are read.
             let _ = arena.write().set_all(first.slot(), entries);
         }
     }
 }
 
-/// A copy of a value, its bytes in a scratch buffer.
+/// A copy of a value, with its bytes in a scratch buffer.
 enum Held {
     Int(i64),
     Float(f64),

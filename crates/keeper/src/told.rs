@@ -1,13 +1,15 @@
-//! What was told of each column, and to whom: accounts by principal and column, kept over restarts.
+//! What was disclosed of each column, and to whom: accounts by principal and column, preserved
+//! across restarts.
 //!
-//! A session tallies by the labels of what it tells (`provenance`), so that what is told of a
-//! temporary value counts for each column that it was made from. Tallies are collected into accounts
-//! when somebody asks, now and then, and when a session ends.
+//! A session counts by the labels of the values that it discloses (`provenance`), so that
+//! disclosing a temporary value counts for each column that it was computed from. These tallies are
+//! added to the accounts on request, periodically, and when a session ends.
 //!
-//! Not here: what may be told (`dispatch::authorise`); values that the database gives out of its
-//! own memory (`delivery`), which were counted when they were sealed.
+//! Authorisation is in `dispatch::authorise`. Values returned from the database's own memory
+//! (`delivery`) were counted when they were sealed.
 //!
-//! Invariants: what was collected is never lost in a running keeper; a number never falls.
+//! Invariants: once collected, numbers are not lost while the keeper runs; a number never
+//! decreases.
 
 use crate::fail;
 use crate::limits::Budget;
@@ -23,17 +25,17 @@ use store::{ColumnId, Label};
 use values::Error;
 use zeroize::Zeroizing;
 
-/// In the data directory.
+/// File in the data directory.
 pub const FILE: &str = "accounts";
-/// Whoever has no client.
+/// The principal if there is no client.
 pub const NOBODY: &str = "-";
-/// What the line with the number of the last reservation begins with.
+/// Start of the line with the number of the last reservation.
 const NUMBER: &str = "\u{2}";
-/// A budget is used by so many pieces, each of which is written down before.
+/// A budget is used in this many portions, each of which is recorded before it is used.
 const PIECES: u64 = 16;
-/// More accounts are put together into that of nobody and the column without a name.
+/// Additional accounts are merged into the account of nobody for the unnamed column.
 const ACCOUNTS_MAX: usize = 65_536;
-/// What a session tallies apart; the others are tallied as of a column without a name.
+/// Number of labels that a session counts separately; the others count for an unnamed column.
 const LABELS_MAX: usize = 1024;
 
 fn unnamed() -> Column {
@@ -46,12 +48,13 @@ fn add(to: &mut Counts, more: &Counts) {
     }
 }
 
-/// What was told of values of one label since that was collected. Who adds to it often keeps it.
+/// What was disclosed of values with one label since the last collection. Its users often keep a
+/// reference to it.
 #[derive(Debug, Default)]
 pub struct Tally([AtomicU64; KINDS.len()]);
 
 impl Tally {
-    /// So many more.
+    /// Adds a number of rows.
     #[inline]
     pub fn add(&self, what: Told, rows: u64) {
         if let Some(count) = self.0.get(what as usize) {
@@ -66,7 +69,7 @@ impl Tally {
     }
 }
 
-/// What a session has told since its tallies were collected.
+/// What a session has disclosed since its tallies were last collected.
 #[derive(Debug)]
 pub struct Tallies {
     principal: Arc<str>,
@@ -83,12 +86,12 @@ impl Default for Tallies {
 }
 
 impl Tallies {
-    /// From here on it is told to this client.
+    /// From now on counts for this client.
     pub fn begin(&mut self, principal: &str) {
         self.principal = Arc::from(principal);
     }
 
-    /// The tally of a label. Where there are too many, it is that of the unknown.
+    /// Returns the tally of a label; if there are too many, that of the unknown label.
     pub fn of(&mut self, label: Label) -> Arc<Tally> {
         let full = self.labels.len() >= LABELS_MAX && !self.labels.contains_key(&label);
         let label = if full {
@@ -99,11 +102,11 @@ impl Tallies {
         Arc::clone(self.labels.entry(label).or_default())
     }
 
-    /// What there is, which begins anew. Tallies that somebody keeps stay.
+    /// Returns the tallies and resets them. Tallies that are referenced elsewhere are kept.
     pub fn take(&mut self) -> (Arc<str>, Vec<(Label, Counts)>) {
         let mut taken = Vec::new();
         self.labels.retain(|label, tally| {
-            // Looked at first: nobody adds any more to what nobody keeps.
+            // Check first: nobody can add to a tally that is no longer referenced.
             let kept = Arc::get_mut(tally).is_none();
             let counts = tally.take();
             if counts != Counts::default() {
@@ -118,39 +121,39 @@ impl Tallies {
 /// An account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Account {
-    /// What was told, ever.
+    /// Total disclosed so far.
     told: Counts,
-    /// The budget that this counts against, and how much of it is used.
+    /// The budget to which `spent` applies, and how much of it is used.
     epoch: u64,
     spent: Counts,
-    /// What is written down as used: a keeper that is killed goes on from there.
+    /// The amount recorded as used: a keeper that is killed continues from there.
     reserved: Counts,
 }
 
-/// What somebody may be told of a column.
+/// A disclosure about to be made, to be checked against a budget.
 pub struct Spending<'a> {
-    /// Who.
+    /// To whom.
     pub principal: &'a Arc<str>,
-    /// Of which column.
+    /// The column.
     pub column: ColumnId,
     /// Its budget.
     pub budget: Budget,
-    /// What.
+    /// The kind of disclosure.
     pub what: Told,
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// What becomes of that.
+/// Result of checking a budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spent {
     /// It is within the budget.
     Within,
-    /// ... which has more of it written down as used, under this number.
+    /// It is within the budget, and a further portion was reserved, with this number.
     Reserved(u64),
-    /// It goes beyond for the first time, and is told.
+    /// It exceeds the budget for the first time, but is allowed.
     Noted(u64),
-    /// It would go beyond.
+    /// It would exceed the budget.
     Beyond,
 }
 
@@ -165,15 +168,15 @@ struct Inner {
     number: u64,
 }
 
-/// An account, as it is listed.
+/// An account as returned by [`Accounts::list`].
 pub struct Entry {
-    /// Whose.
+    /// The principal.
     pub principal: Arc<str>,
-    /// Of which column.
+    /// The column.
     pub column: ColumnId,
-    /// What the column is called; empty if nobody has said.
+    /// Name of the column; empty if unknown.
     pub name: Column,
-    /// What was told.
+    /// What was disclosed.
     pub told: Counts,
 }
 
@@ -184,7 +187,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Those of a keeper with this directory.
+    /// Opens the accounts of a keeper with this data directory.
     pub fn open(directory: &Path, root: &Zeroizing<[u8; 32]>) -> Result<Accounts, String> {
         let file = SealedFile::new(directory, FILE, root);
         let plain = file.read()?;
@@ -211,7 +214,8 @@ impl Accounts {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what was told to somebody of values of this origin; columns have these names.
+    /// Adds what was disclosed to a principal about values of this origin; `name` returns the names
+    /// of columns.
     pub fn enter(
         &self,
         principal: &Arc<str>,
@@ -235,9 +239,7 @@ impl Accounts {
         }
     }
 
-    /// The audit log knows of the reservation with this number, or of none (0).
-    ///
-    /// # Errors
+    /// Checks the file against the reservation number in the audit log (0 if none). | | # Errors |
     /// The file is older than that.
     pub fn goes_on(&self, known: u64) -> Result<(), String> {
         let number = self.lock().number;
@@ -250,7 +252,7 @@ impl Accounts {
         }
     }
 
-    /// Uses some of a budget. What is written down as used is so before it is told.
+    /// Uses part of a budget. The amount is recorded as used before anything is disclosed.
     pub fn spend(&self, wanted: &Spending<'_>) -> Result<Spent, Error> {
         let mut inner = self.lock();
         let at = wanted.what as usize;
@@ -274,7 +276,7 @@ impl Accounts {
             return Ok(Spent::Beyond);
         }
         *spent = next;
-        // That it went beyond was noted, or what is used was written down.
+        // Exceeding the budget has already been logged, or the amount is already reserved.
         if before > limit || next <= *reserved {
             return Ok(Spent::Within);
         }
@@ -290,7 +292,7 @@ impl Accounts {
         })
     }
 
-    /// All of them.
+    /// Returns all accounts.
     pub fn list(&self) -> Vec<Entry> {
         let inner = self.lock();
         let each = inner.accounts.iter();
@@ -303,7 +305,7 @@ impl Accounts {
         .collect()
     }
 
-    /// Writes them down if there is anything new.
+    /// Writes the accounts to the file if anything has changed.
     pub fn save(&self) -> Result<(), Error> {
         let text = {
             let mut inner = self.lock();
@@ -325,7 +327,7 @@ impl Accounts {
     }
 }
 
-/// A line: principal, column and its names, counts; each ends with a zero byte.
+/// Formats a line: principal, column and its names, counts; each ends with a zero byte.
 fn write((principal, column): &Key, account: &Account, name: &Column) -> String {
     let hex = column.iter().map(|byte| format!("{byte:02x}"));
     let mut fields = vec![
@@ -356,7 +358,7 @@ fn read(line: &str) -> Option<(Key, Account, Column)> {
     for count in &mut account.told {
         *count = fields.next()?.parse().ok()?;
     }
-    // Files of keepers without budgets end here.
+    // Files from keepers without budgets end here.
     if let Some(epoch) = fields.next() {
         account.epoch = epoch.parse().ok()?;
         for count in &mut account.reserved {
@@ -372,8 +374,8 @@ fn read(line: &str) -> Option<(Key, Account, Column)> {
 mod tests {
     use super::*;
 
-    /// Each of the columns that a value was made from is charged; with the bug what is told of a
-    /// sum of two columns counts for one, or none.
+    /// Each column that a value was computed from is charged. The bug this guards against:
+    /// disclosing a sum of two columns counts for only one of them, or none.
     #[test]
     fn every_column() -> Result<(), String> {
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
@@ -414,8 +416,8 @@ mod tests {
         Ok(())
     }
 
-    /// A budget ends where it says, for each principal by itself; a keeper that is killed gives nothing of
-    /// it back, an older copy of the file is not taken, and another budget begins anew.
+    /// A budget is enforced exactly, for each principal separately. A keeper that is killed returns
+    /// nothing of it, an older copy of the file is rejected, and a new budget starts at zero.
     #[test]
     fn budgets() -> Result<(), String> {
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
@@ -445,7 +447,7 @@ mod tests {
         assert_eq!(spend(&accounts, &bob, hundred, 6)?, Spent::Within);
         let accounts = open()?;
         assert_eq!(spend(&accounts, &ann, hundred, 1)?, Spent::Beyond);
-        // What was written down as used counts, though less of it was.
+        // The reserved amount counts, although less of it was used.
         assert_eq!(spend(&accounts, &bob, hundred, 85)?, Spent::Beyond);
         assert!(accounts.goes_on(16).is_ok() && accounts.goes_on(17).is_err());
         assert_eq!(
@@ -458,7 +460,7 @@ mod tests {
         Ok(())
     }
 
-    /// Tallies are apart by label, whatever the order in which they come.
+    /// Tallies are separate for each label, whatever the order in which labels occur.
     #[test]
     fn tallies() {
         let mut tallies = Tallies::default();
@@ -481,8 +483,8 @@ mod tests {
         assert_eq!(sum, 5000);
     }
 
-    /// What is added to a tally that somebody keeps is collected later: forgotten when it is
-    /// collected first, what is told from then on would be in no account.
+    /// Additions to a tally that is referenced elsewhere are collected later: if the first
+    /// collection dropped it, later disclosures would be missing from the accounts.
     #[test]
     fn kept_tallies() {
         let mut tallies = Tallies::default();

@@ -1,18 +1,15 @@
-//! Grouped aggregation over batches: the backend registers what is to be grouped
-//! and aggregated, sends rows as columns of FIDs, and fetches groups and results.
-//! What a row's group is, whether it passes the filter, and what its values are
-//! never leaves the keeper.
+//! Grouped aggregation over batches: the backend registers what is to be grouped and aggregated,
+//! sends rows as columns of FIDs, and fetches groups and results. The group of a row, whether it
+//! passes the filter, and its values never leave the keeper.
 //!
-//! [`plan`] is what was registered, checked; [`part`] evaluates expressions over a
-//! part of a batch; [`keys`] finds groups; [`states`] holds transition states; here
-//! they come together. Parallel workers hand theirs over ([`handed`]), and the leader has
-//! them merged ([`merge`]).
+//! [`plan`] is the checked registration; [`part`] evaluates expressions over a part of a batch;
+//! [`keys`] finds groups; [`states`] holds transition states; this module combines them. Parallel
+//! workers hand over their groups ([`handed`]), and the leader has them merged ([`merge`]).
 //!
-//! Invariants: results are those of [`values::AggregateState`] fed row by row in
-//! the order of arrival; memory is charged to the session before it is taken; a
-//! group has either all its rows in one pass or none: once there is no room for
-//! another group there is none until the next pass, and the rows without a group
-//! are handed back.
+//! Invariants: the results are those of [`values::AggregateState`] when fed row by row in order of
+//! arrival; memory is charged to the session before it is allocated; a group has either all of its
+//! rows in one pass or none: once there is no room for another group, no group is added until the
+//! next pass, and the rows without a group are returned.
 
 pub mod handed;
 mod keys;
@@ -43,20 +40,20 @@ use std::sync::Arc;
 use store::{Budget, Entry, Label, Scalar};
 use values::{Error, Value};
 
-/// Rows that are evaluated at a time.
+/// Number of rows evaluated at a time.
 const PART: usize = 1024;
-/// Groups that are finished at a time.
+/// Number of groups finished at a time.
 pub const FETCH_MAX: usize = 4096;
-/// What rows without a group may take, about, until they are handed back.
+/// Approximate size of rows without a group that are kept before they are returned.
 const RETURNED_BYTES: usize = 8 * 1024 * 1024;
-/// Rows that are handed back in one answer.
+/// Maximum number of rows returned in one answer.
 const RETURNED_MAX: usize = 32_768;
-/// Bytes of cells that are handed back in one answer, but for one row's.
+/// Maximum size of the cells returned in one answer, unless a single row is larger.
 const RETURNED_CELLS: usize = 16 * 1024 * 1024;
-/// A row that belongs to no group, or that an aggregate does not see.
+/// Marks a row that belongs to no group, or that an aggregate ignores.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
-/// An aggregation that runs.
+/// An aggregation in progress.
 pub struct Aggregation {
     plan: Plan,
     groups: Groups,
@@ -64,37 +61,37 @@ pub struct Aggregation {
     account: Account,
     /// There is no room for another group.
     full: bool,
-    /// Rows that found no group, to be handed back.
+    /// Rows that found no group, to be returned.
     returned: Vec<Input>,
     returned_rows: usize,
-    /// Groups already fetched.
+    /// Number of groups already fetched.
     fetched: usize,
     failure: Option<Failure>,
     numbers: Vec<u32>,
-    /// Aggregations merged, of which some groups found no room.
+    /// Merged aggregations with groups for which there was no room.
     partials: Vec<Partial>,
-    /// What its programs do, as grants have it, and their constants.
+    /// The operations of its programs in terms of grants, and their constants.
     pub families: u8,
     /// See `families`.
     pub constants: Vec<Fid>,
-    /// What its groups and states are made of.
+    /// What its groups and states were computed from.
     pub label: Label,
 }
 
-/// What a fetch gives: for each output the values of some groups.
+/// Result of a fetch: for each output the values of some groups.
 #[derive(Default)]
 pub struct Fetched {
-    /// Groups of this fetch.
+    /// Number of groups in this fetch.
     pub groups: usize,
     /// There may be more groups.
     pub more: bool,
-    /// Rows wait to be handed back.
+    /// Rows are waiting to be returned.
     pub returned: bool,
-    /// Groups that were handed over wait for another pass.
+    /// Groups that were handed over are waiting for another pass.
     pub unmerged: bool,
-    /// Groups of this pass.
+    /// Number of groups of this pass.
     pub total: u64,
-    /// Column by column: FIDs, raw values or counts; and which raw ones are NULL.
+    /// Column by column: FIDs, raw values or counts; and NULL flags for raw values.
     pub columns: Vec<(Vec<u64>, Option<Vec<u8>>)>,
 }
 
@@ -122,18 +119,18 @@ impl Aggregation {
         aggregation
     }
 
-    /// What was registered.
+    /// The registration.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Begins anew, for a rescan.
+    /// Starts again, for a rescan.
     pub fn reset(&mut self) {
         self.partials = Vec::new();
         self.empty();
     }
 
-    /// Without groups.
+    /// Removes all groups.
     fn empty(&mut self) {
         self.groups = Groups::new(&self.plan);
         self.states = self.plan.states.iter().map(States::new).collect();
@@ -144,7 +141,7 @@ impl Aggregation {
         self.fetched = 0;
         self.failure = None;
         if self.plan.keys.is_empty() {
-            // Without GROUP BY there is one group, also of no rows.
+            // Without GROUP BY there is one group, even if there are no rows.
             self.groups.insert_only();
             for state in &mut self.states {
                 state.grow(1);
@@ -152,7 +149,7 @@ impl Aggregation {
         }
     }
 
-    /// Takes in a batch.
+    /// Adds a batch.
     pub fn rows(&mut self, tools: Tools<'_>, inputs: &[Input], rows: usize) -> Result<(), Failure> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -207,13 +204,12 @@ impl Aggregation {
         )
     }
 
-    /// How many rows may be sent before rows are taken back.
+    /// Number of rows that may be sent before rows must be taken back.
     pub fn allowance(&self) -> u64 {
         (RETURNED_BYTES / self.plan.row_bytes()).max(1) as u64
     }
 
-    /// Takes rows that found no group: their columns, their number, and whether
-    /// there are more.
+    /// Takes rows that found no group: their columns, their number, and whether there are more.
     pub fn take_back(&mut self) -> (Vec<Input>, usize, bool) {
         let most = RETURNED_CELLS / self.returned.len().max(1);
         let rows = self.returned_rows.min(RETURNED_MAX);
@@ -229,8 +225,7 @@ impl Aggregation {
         (some, rows, self.returned_rows > 0)
     }
 
-    /// Finishes some groups: results go to slots from `first` on, a group after
-    /// the other.
+    /// Finishes some groups: results are stored in slots starting with `first`, group by group.
     pub fn fetch(
         &mut self,
         tools: Tools<'_>,
@@ -289,7 +284,7 @@ impl Aggregation {
         Ok(())
     }
 
-    /// The aggregates' results: none for counts.
+    /// Returns the results of the aggregates: none for counts.
     fn results(&self, range: Range<usize>) -> Result<Vec<Vec<Option<Value>>>, Failure> {
         let mut all = Vec::with_capacity(self.plan.aggregates.len());
         for aggregate in &self.plan.aggregates {
@@ -305,7 +300,7 @@ impl Aggregation {
         Ok(all)
     }
 
-    /// The groups that pass the condition on groups.
+    /// Returns the groups that satisfy the HAVING condition.
     fn having(
         &self,
         tools: Tools<'_>,
@@ -349,7 +344,7 @@ impl Aggregation {
         Ok(kept)
     }
 
-    /// An output of some groups, as an operand of the condition on groups.
+    /// An output of some groups, as an operand of the HAVING condition.
     fn output_column(
         &self,
         tools: Tools<'_>,
@@ -388,7 +383,7 @@ impl Aggregation {
         })
     }
 
-    /// Appends a group to what is fetched; values that need a slot to `entries`.
+    /// Appends a group to the fetch result, and values that need a slot to `entries`.
     fn output(
         &self,
         tools: Tools<'_>,
@@ -405,7 +400,7 @@ impl Aggregation {
                 Fid::new(first.partition(), slot).0
             }
             None => {
-                // Keeps the stride; 0 says NULL.
+                // Preserves the stride; 0 represents NULL.
                 entries.push(Entry::Null);
                 0
             }
@@ -442,7 +437,7 @@ impl Aggregation {
     }
 }
 
-/// The group's row tells which rows are equal, one row of each group.
+/// The row of a group reveals which rows are equal, counted as one row for each group.
 fn reveal(tools: Tools<'_>, fid: Fid) {
     if !fid.is_temporary()
         && let Some(partition) = tools.space.store.get(fid.partition())
@@ -462,12 +457,12 @@ fn no_constant() -> Failure {
     misfit("The condition on groups lacks a constant.").into()
 }
 
-/// What the check of the plan has found cannot be lost.
+/// The error for something missing although the plan was checked.
 fn lost() -> Failure {
     fail::internal("an aggregation has lost a part").into()
 }
 
-/// Takes rows in: groups first, then states.
+/// Adds rows: first to groups, then to states.
 #[allow(clippy::too_many_arguments)]
 fn aggregate(
     plan: &Plan,
@@ -503,7 +498,7 @@ fn aggregate(
     Ok(())
 }
 
-/// What a row that is handed back takes, about.
+/// Approximate size of a returned row.
 fn returned_bytes(plan: &Plan, inputs: &[Input], row: usize) -> usize {
     let cells = inputs.iter().map(|input| input.bytes_of(row));
     cells.fold(plan.row_bytes(), usize::saturating_add)
@@ -531,7 +526,7 @@ fn give_back(
     Ok(())
 }
 
-/// An error that the plan does not allow.
+/// An error that the plan should have excluded.
 pub(crate) fn misfit(what: &'static str) -> Error {
     fail::misused_program(what)
 }

@@ -1,5 +1,5 @@
-//! A part of a batch: columns are loaded and expressions evaluated once, when they
-//! are first asked for.
+//! A part of a batch: columns are loaded and expressions evaluated once, when they are first
+//! needed.
 
 use super::misfit;
 use super::plan::{Expression, Plan, Source};
@@ -14,15 +14,15 @@ use crate::space::Space;
 use contract::{Fid, OpResult, TypeCode};
 use std::cell::OnceCell;
 
-/// A column of a batch as it came.
+/// A column of a batch as received.
 pub enum Input {
     /// Protected values.
     Fids(Vec<Fid>),
     /// One protected value for all rows.
     Same(Fid),
-    /// Eight bytes each, and which rows are NULL.
+    /// Eight bytes for each value, and NULL flags.
     Raw(Vec<u64>, Vec<u8>),
-    /// Cells of the family `rnd_`, one after the other, and where each ends.
+    /// Cells of the family `rnd_`, concatenated, and their end offsets.
     Cells(Vec<u8>, Vec<usize>),
 }
 
@@ -48,7 +48,7 @@ impl Input {
         }
     }
 
-    /// A column of a message.
+    /// Converts a column of a message.
     pub fn of(encoded: &Encoded<'_>, t: Option<TypeCode>, rows: usize) -> Result<Input, Failure> {
         Ok(match (encoded, t) {
             (Encoded::Raw(values, nulls), None) => {
@@ -69,7 +69,7 @@ impl Input {
         })
     }
 
-    /// Some rows of it, counted from `from`.
+    /// Returns some of its rows, whose numbers count from `from`.
     pub fn gather(&self, from: usize, rows: &[u32]) -> Input {
         let at = |row: &u32| from + *row as usize;
         match self {
@@ -93,7 +93,8 @@ impl Input {
         }
     }
 
-    /// Appends a row of another column of the same kind; cells to a column that has no rows yet.
+    /// Appends a row of another column of the same kind; cells may be appended to any column
+    /// without rows.
     pub fn push(&mut self, from: &Input, row: usize) {
         if let (Input::Fids(to), Input::Cells(..)) = (&*self, from)
             && to.is_empty()
@@ -116,7 +117,7 @@ impl Input {
         }
     }
 
-    /// Takes the first rows away.
+    /// Removes the first rows and returns them.
     pub fn split(&mut self, rows: usize) -> Input {
         match self {
             Input::Same(fid) => Input::Same(*fid),
@@ -134,7 +135,7 @@ impl Input {
         }
     }
 
-    /// The cells; none of any other column.
+    /// The cells; `None` for other columns.
     pub fn cells(&self) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
         match self {
             Input::Cells(bytes, ends) => Some((0..ends.len()).map(|row| string(bytes, ends, row))),
@@ -142,7 +143,7 @@ impl Input {
         }
     }
 
-    /// What a row of it takes beside what any column's does.
+    /// Size of a row in addition to the size that is the same for all columns.
     pub fn bytes_of(&self, row: usize) -> usize {
         match self {
             Input::Cells(bytes, ends) => string(bytes, ends, row).len(),
@@ -150,7 +151,7 @@ impl Input {
         }
     }
 
-    /// How many of so many rows take at most so many bytes together; one at least.
+    /// Number of rows, at least one, whose total size does not exceed `most`.
     pub fn rows_within(&self, rows: usize, most: usize) -> usize {
         match self {
             Input::Cells(_, ends) => ends
@@ -170,7 +171,7 @@ impl Input {
         }
     }
 
-    /// A raw value; none for NULL.
+    /// A raw value; `None` for NULL.
     #[inline]
     pub fn raw(&self, row: usize) -> Option<u64> {
         match self {
@@ -192,7 +193,7 @@ pub struct Part<'a> {
     context: Context<'a>,
     columns: Vec<OnceCell<Column>>,
     results: Vec<OnceCell<Column>>,
-    /// Stands for an input that a program does not look at.
+    /// Placeholder for an input that a program does not use.
     nothing: Column,
 }
 
@@ -201,7 +202,7 @@ fn lost() -> Failure {
 }
 
 impl<'a> Part<'a> {
-    /// Nothing is loaded yet.
+    /// Creates a part; nothing is loaded yet.
     pub fn new(
         space: &'a Space,
         plan: &'a Plan,
@@ -228,12 +229,12 @@ impl<'a> Part<'a> {
         self.rows
     }
 
-    /// Where the rows begin in the columns.
+    /// Start of the rows in the columns.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// The columns as they came.
+    /// The columns as received.
     pub fn inputs(&self) -> &'a [Input] {
         self.inputs
     }
@@ -243,7 +244,7 @@ impl<'a> Part<'a> {
         &self.context
     }
 
-    /// The column of raw values behind an expression.
+    /// The column of raw values that an expression refers to.
     pub fn raw_column(&self, expression: usize) -> Option<&'a Input> {
         match self.plan.expressions.get(expression)?.source {
             Source::Column(column) => {
@@ -254,7 +255,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The column of FIDs that an expression is.
+    /// The column of FIDs that an expression refers to.
     pub fn fid_column(&self, expression: usize) -> Option<&'a Input> {
         match self.plan.expressions.get(expression)?.source {
             Source::Column(column) => {
@@ -329,7 +330,7 @@ impl<'a> Part<'a> {
         cell.get().ok_or_else(lost)
     }
 
-    /// Counts, for the columns behind a condition, that its truth for a row is told.
+    /// Counts, for the columns used by a condition, that its truth value for a row is revealed.
     pub fn reveal(&self, expression: usize, row: usize) {
         let found = self.plan.expressions.get(expression);
         let Some(Source::Program(_, columns)) = found.map(|e| &e.source) else {
@@ -345,8 +346,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Calls `see` for each row with whether a condition holds; a row for which it
-    /// failed ends it.
+    /// Calls `see` for each row with the truth value of a condition; stops at a row for which the
+    /// condition failed with an error.
     pub fn condition(
         &self,
         expression: usize,
@@ -368,7 +369,7 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// The rows for which a condition holds.
+    /// Returns the rows that satisfy a condition.
     pub fn passing(&self, expression: usize) -> Result<Vec<u32>, Failure> {
         let mut rows = Vec::with_capacity(self.rows);
         self.condition(expression, |row, truth| {

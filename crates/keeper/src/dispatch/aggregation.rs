@@ -1,4 +1,4 @@
-//! Aggregations over batches: registration, rows, groups. What they compute is in
+//! Aggregations over batches: registration, rows, groups. The computation itself is in
 //! [`crate::aggregation`].
 
 use super::Connection;
@@ -15,14 +15,14 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Error;
 
-/// Aggregations that one channel may have at a time.
+/// Maximum number of aggregations of one channel.
 const AGGREGATIONS_MAX: usize = 1024;
 
 fn unknown() -> Failure {
     Error::new(b"42883", "confide: no such aggregation").into()
 }
 
-/// The columns of a batch.
+/// Reads the columns of a batch.
 fn inputs(plan: &Plan, columns: Columns<'_>, rows: usize) -> Result<Vec<Input>, Failure> {
     if columns.len() != plan.columns.len() {
         return Err(fail::malformed("There are other columns than were registered.").into());
@@ -67,7 +67,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands an aggregation to `use_it`, which may use the connection, too.
+    /// Passes an aggregation to `use_it`, which may also use the connection.
     fn with_aggregation<R>(
         &mut self,
         handle: u32,
@@ -92,7 +92,7 @@ impl Connection {
         })
     }
 
-    /// All that goes into an aggregation is looked at as one.
+    /// Everything that goes into an aggregation is authorised together.
     fn authorise_rows(
         &self,
         aggregation: &mut Aggregation,
@@ -178,7 +178,7 @@ impl Connection {
         })
     }
 
-    /// Appends a column: a list, or, with what is NULL, values that are not protected.
+    /// Appends a column: a list, or, if `nulls` is given, unprotected values.
     fn answer_column(&mut self, values: impl ExactSizeIterator<Item = u64>, nulls: Option<&[u8]>) {
         let form = match nulls {
             Some(_) => column::RAW,
@@ -242,7 +242,8 @@ impl Connection {
     }
 
     pub(super) fn aggregate_forget(&mut self, body: body::AggregateForget) -> Result<(), Failure> {
-        // Forgetting what is not there is no error: nothing can be done about it.
+        // Forgetting an unknown aggregation is not an error: the sender could not do anything about
+        // it.
         self.aggregations.remove(&body.handle);
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! `EvalBatch`, `DeclassifyBatch` and `DeclassifyGroups`: registered programs over columns as
-//! a scan, or a join, has them.
+//! `EvalBatch`, `DeclassifyBatch` and `DeclassifyGroups`: evaluates registered programs over
+//! columns supplied by a scan or a join.
 //!
-//! Invariant: an error of a row is in the answer, with the rows before it; it is no
-//! error of the request, and not kept for later.
+//! Invariant: an error of a row is part of the answer, together with the preceding rows; it is not
+//! an error of the request, and it is not kept for later.
 
 use super::Connection;
 use super::authorise::Operands;
@@ -57,7 +57,7 @@ impl Connection {
         program.ok_or_else(fail::no_such_program)
     }
 
-    /// What each column of a batch was made of.
+    /// Returns what each column of a batch was computed from.
     pub(super) fn batch_operands(
         &self,
         columns: &[Encoded<'_>],
@@ -68,7 +68,7 @@ impl Connection {
         columns.iter().map(of).collect()
     }
 
-    /// The label of what a program makes of the columns, if that is authorised.
+    /// Returns the label of a program's result for these columns, if authorised.
     fn authorise_program(
         &self,
         program: &Program,
@@ -187,15 +187,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers with what is appended, of a width each, how many that are, and the error after it.
-    /// Gives how many.
+    /// Answers with the results appended by `reveal`, each of the given width, preceded by their
+    /// number and followed by the error, if any. Returns the number of results.
     pub(super) fn reply_revealed(
         &mut self,
         width: usize,
         reveal: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<(usize, Option<Failure>), Failure>,
     ) -> Result<usize, Failure> {
         let mut reply = std::mem::take(&mut self.reply);
-        // How many rows are good is known behind them.
+        // The number of good rows is known only afterwards.
         good_rows(0, width).put(&mut reply);
         let done = reveal(self, &mut reply);
         self.reply = reply;
@@ -211,7 +211,7 @@ impl Connection {
         Ok(good)
     }
 
-    /// The error of the first row that is not.
+    /// Appends the error of the first row that is not good.
     fn reply_error(&mut self, failed: Option<&Failure>) {
         if let Some(failure) = failed {
             fail::encode(&failure.error, &mut self.reply);

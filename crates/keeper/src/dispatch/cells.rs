@@ -1,10 +1,10 @@
 //! Cells of the family `rnd_`: `CellOpen`, `CellSeal`, `CellCompare`, `CellHash`.
 //!
-//! A value from a cell has the label of the column that the cell was sealed for, wherever the
-//! cell was found; so a cell that was moved is still refused to whoever may not use its column.
+//! A value from a cell has the label of the column that the cell was sealed for, wherever the cell
+//! was found; so a cell that was moved is still refused to clients that may not use its column.
 //!
-//! Invariants: without a client no cell is opened but to compare two of one column that a
-//! client has an index on; a value is sealed for a column only where it might be stored in it.
+//! Invariants: without a client no cell is opened except to compare two cells of a column on which
+//! a client has an index; a value is sealed for a column only if it might be stored in it.
 
 use super::Connection;
 use super::columns::column_name;
@@ -21,15 +21,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::{ColumnId, Entry, Label};
 use values::{Error, Value};
 
-/// For constants of definitions, in the place of a column.
+/// Used instead of a column for constants of definitions.
 const CONSTANTS: ColumnId = [0xff; contract::cell::COLUMN_BYTES];
 
-/// A value that is compared or hashed.
+/// A value to be compared or hashed.
 struct Operand {
-    /// None for NULL.
+    /// `None` for NULL.
     value: Option<Value>,
     label: Label,
-    /// The column whose cell it is.
+    /// The column of its cell.
     column: Option<ColumnId>,
 }
 
@@ -42,7 +42,7 @@ impl Connection {
         opened
     }
 
-    /// The label of what is in cells of a column.
+    /// Returns the label of values in cells of a column.
     fn label_of_cells(&self, column: ColumnId) -> Result<Label, Error> {
         if !self.is_bound() {
             return Ok(self.label_if_bound(provenance::UNKNOWN));
@@ -56,8 +56,8 @@ impl Connection {
         })
     }
 
-    /// The label of what is in cells of a batch, sealed or loose. One that is no cell fails where
-    /// it is opened.
+    /// Returns the label of the values in the cells of a batch, sealed or loose. An invalid cell
+    /// fails when it is opened.
     pub(super) fn label_of_each<'a>(
         &self,
         cells: impl Iterator<Item = &'a [u8]>,
@@ -77,7 +77,7 @@ impl Connection {
         Ok(label)
     }
 
-    /// Counts cells that a batch has.
+    /// Counts the cells of a batch.
     pub(super) fn count_cells(&self, cells: usize) {
         let counters = &self.session.counters;
         counters.opened.fetch_add(cells as u64, Relaxed);
@@ -134,7 +134,7 @@ impl Connection {
         })
     }
 
-    /// As [`Connection::authorise_order`], of cells.
+    /// Like [`Connection::authorise_order`], for cells.
     fn authorise_cells(&self, a: &Operand, b: &Operand) -> Result<(), Failure> {
         let one = a.column.is_some() && a.column == b.column;
         if self.client.is_none() {

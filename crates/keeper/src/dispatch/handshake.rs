@@ -1,7 +1,7 @@
-//! `Handshake`: the client proves which key it holds, the keeper what it is.
+//! `Handshake`: the client proves which key it holds, and the keeper proves its identity.
 //!
-//! Invariant: the session's keys change only when a whole handshake with an
-//! authorised client has succeeded.
+//! Invariant: the session's keys change only after a complete handshake with an authorised client
+//! has succeeded.
 
 use super::Connection;
 use crate::fail::{self, Ended, Failure};

@@ -1,12 +1,12 @@
-//! `LedgerReceipt`: what the session's last transaction that committed has written into ledger tables,
+//! `LedgerReceipt`: what the session's last committed transaction has written into ledger tables,
 //! signed for its client (crate `ledger`, `receipt`).
 //!
-//! The database says that a transaction committed (`LedgerEnd`); from then on the keeper never takes
-//! its entries for rolled back ones. So a database that undoes what it has called committed is
-//! found by who has the receipt.
+//! The database reports that a transaction has committed (`LedgerEnd`); from then on the keeper
+//! never treats its entries as rolled back. If the database later undoes what it reported as
+//! committed, the holder of the receipt can detect that.
 //!
-//! Invariant: a receipt is given once, to the client who wrote, and only of entries of whose
-//! transaction the keeper was told that it committed.
+//! Invariant: a receipt is issued once, to the client that wrote, and only for entries of a
+//! transaction that was reported to the keeper as committed.
 
 use super::Connection;
 use super::ledger::Committed;
@@ -69,7 +69,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Entries of one log, proven in the log as it was behind the last of them: that much is in the WAL.
+    /// Entries of one log, with a proof for the state of the log after the last of them, which is
+    /// in the WAL.
     fn written(&self, log: u32, groups: &[Group]) -> Result<Written, Failure> {
         let origin = self.ledger_origin(log)?;
         let store = &self.keeper.store;

@@ -1,15 +1,14 @@
-//! `ResultBegin`, `ResultRows`, `ResultSign`: a result with the keeper's signature
-//! (crate `ledger`; SecuDB, section 6.4).
+//! `ResultBegin`, `ResultRows`, `ResultSign`: a result with the keeper's signature (crate `ledger`;
+//! SecuDB, section 6.4).
 //!
-//! The client says, in envelopes, which statement it asked and its nonce; the database
-//! says which columns and rows the result has. The keeper vouches for the cells of a
-//! column if all of them are stored values of one protected column: then they are
-//! what clients stored there; and if all of them are what row versions of a ledger table say
-//! (`shown`): then those of a row belong together, too. Whatever else the database shows, it
-//! asserts.
+//! The client sends its statement and nonce in envelopes; the database says which columns and rows
+//! the result has. The keeper vouches for the cells of a column if all of them are stored values of
+//! one protected column, since clients stored these values there. It also vouches for them if all
+//! of them are contents of row versions of a ledger table (`shown`); then the cells of a row also
+//! belong together. All other contents of the result are only asserted by the database.
 //!
-//! Invariants: without a client nothing is signed; a result that is not whole is not
-//! signed; its cells take no more than a limit.
+//! Invariants: without a client nothing is signed; an incomplete result is not signed; the size of
+//! its cells is limited.
 
 use super::Connection;
 use super::shown::Sources;
@@ -23,45 +22,45 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Entry, Label};
 use values::{Error, Value};
 
-/// Longer results are refused, counted with what each cell takes beside its text.
+/// Maximum size of a result, including an overhead for each cell in addition to its text.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 const CELL_BYTES: usize = 64;
-/// More columns than PostgreSQL's results can have.
+/// Maximum number of columns, more than PostgreSQL's results can have.
 const COLUMNS_MAX: usize = 2000;
-/// 2000-01-01 UTC, when PostgreSQL's time begins.
+/// 2000-01-01 UTC, the epoch of PostgreSQL's timestamps.
 const EPOCH: Duration = Duration::from_secs(946_684_800);
 
-/// A result that is being collected.
+/// A result being collected.
 pub(super) struct Signing {
     statement: String,
     nonce: Vec<u8>,
     columns: Vec<Collected>,
     cells: Vec<Cell>,
     bytes: usize,
-    /// What its cells are made of.
+    /// What its cells were computed from.
     label: Label,
-    /// Row versions that rows show.
+    /// The row versions that rows show.
     pub(super) shown: Sources,
 }
 
-/// A column of it.
+/// A column of the result.
 struct Collected {
     column: Column,
     t: Option<TypeCode>,
     source: Source,
-    /// Of which row version its cells are said to be, and whether they all were so far.
+    /// The row version that its cells are said to come from, and whether all of them did so far.
     version: u8,
     proven: bool,
 }
 
-/// Where the cells of a column were so far.
+/// The location of the cells of a column so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// There was none yet, or NULL only.
+    /// There were none yet, or only NULLs.
     Nowhere,
     /// In one partition.
     Partition(u32),
-    /// In several, in an arena, or in the clear.
+    /// In several partitions, in an arena, or in the clear.
     Anywhere,
 }
 
@@ -112,7 +111,7 @@ impl Connection {
     }
 
     pub(super) fn result_rows(&mut self, body: body::ResultRows<'_>) -> Result<(), Failure> {
-        // What fails in between takes the whole result away.
+        // If a step fails, the whole result is dropped.
         let mut signing = self.signing.take().ok_or_else(not_begun)?;
         for cell in body.cells.iter() {
             self.collect(&mut signing, &cell)?;
@@ -226,7 +225,7 @@ fn header(signing: &Signing, principal: &str) -> Result<Header, Error> {
     })
 }
 
-/// Microseconds since 2000-01-01 UTC, by the keeper's clock.
+/// Microseconds since 2000-01-01 UTC according to the keeper's clock.
 pub(super) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH + EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0))

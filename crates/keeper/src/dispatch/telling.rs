@@ -1,7 +1,7 @@
-//! What the connection tells is tallied for the accounts (`told`); `Accounts` reports them.
+//! Counts what the connection discloses for the accounts (`told`); `Accounts` reports them.
 //!
-//! Invariants: whatever is declassified or leaves in an envelope under a label is tallied before the
-//! next request is looked at; nothing is told beyond a budget.
+//! Invariants: whatever is declassified or leaves in an envelope is counted under its label before
+//! the next request is processed; nothing is disclosed beyond a budget.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use store::{Entry, Label};
 use values::Value;
 
-/// Lines of one answer.
+/// Maximum number of lines in one answer.
 const LINES_MAX: usize = 16_384;
 
-/// As what a result counts.
+/// The kind of disclosure as which a result counts.
 pub(super) fn as_told(result: OpResult) -> Told {
     match result {
         OpResult::Bool => Told::Booleans,
@@ -26,7 +26,8 @@ pub(super) fn as_told(result: OpResult) -> Told {
 }
 
 impl Connection {
-    /// What is about to be told of values of a label: within their columns' budgets, and tallied.
+    /// Called before disclosing values with a label: checks the budgets of their columns, and
+    /// counts the disclosure.
     #[inline]
     pub(super) fn told(&self, label: Label, what: Told, rows: usize) -> Result<(), Failure> {
         self.spend(label, what, rows)?;
@@ -53,7 +54,7 @@ impl Connection {
         self.remembered.borrow_mut().keep_tally(label, tally);
     }
 
-    /// Uses the budgets of the columns that values were made from.
+    /// Uses the budgets of the columns that values were computed from.
     #[inline]
     pub(super) fn spend(&self, label: Label, what: Told, rows: usize) -> Result<(), Failure> {
         match self.keeper.viewers.has_budgets() && rows > 0 && label != 0 {
@@ -99,7 +100,7 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Self::told`]; where nothing is labelled, of the column of the first value that is stored.
+    /// Like [`Self::told`]; if nothing is labelled, for the column of the first stored value.
     #[inline]
     pub(super) fn told_of(
         &self,
@@ -111,7 +112,7 @@ impl Connection {
         self.told(self.label_or_stored(label, fids), what, rows)
     }
 
-    /// As [`Self::told_of`], of one that was told already.
+    /// Like [`Self::told_of`], for something already disclosed.
     #[inline]
     pub(super) fn tally_of(&self, label: Label, what: Told, fids: &[Fid]) {
         self.tally(self.label_or_stored(label, fids), what, 1);
@@ -131,8 +132,9 @@ impl Connection {
         labels.next().unwrap_or(0)
     }
 
-    /// The accounts, for the database; or, put into a slot, for the client, who gets its own and
-    /// those of the columns that it may ask about, behind the words that it has given.
+    /// Returns the accounts to the database. If a slot is given, stores them there for the client,
+    /// which gets its own accounts and those of columns that it may ask about, after the words that
+    /// it supplied.
     pub(super) fn accounts(&mut self, body: body::Accounts) -> Result<(), Failure> {
         self.keeper.collect();
         if body.to == Fid::INVALID {
@@ -155,7 +157,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A line for each account: principal, schema, table, column, and how many of each kind.
+    /// Formats one line for each account: principal, schema, table, column, and the number of each
+    /// kind.
     fn account_lines(&self, asks: Option<&str>) -> String {
         let keeper = &self.keeper;
         let mut lines: Vec<String> = Vec::new();

@@ -1,8 +1,8 @@
-//! Columns of a batch as they stand in a message ([`contract::message::column`]),
-//! and a part of one as a column of values.
+//! Columns of a batch as represented in a message ([`contract::message::column`]), and loading a
+//! part of one as a column of values.
 //!
-//! Invariant: an [`Encoded`] has exactly as many rows as its batch, unless it is a list for all of
-//! them.
+//! Invariant: an [`Encoded`] has exactly as many rows as its batch, unless it is a list for all
+//! rows.
 
 use super::column::Column;
 use super::load::{Touched, load, load_cells};
@@ -21,11 +21,11 @@ pub enum Encoded<'a> {
     List(&'a [u8]),
     /// Runs of FIDs.
     Runs(Vec<Run>),
-    /// Booleans that the database knows.
+    /// Booleans known to the database.
     Bools(&'a [u8]),
     /// A list for all rows: FIDs, 8 bytes each.
     Values(&'a [u8]),
-    /// Values that are not protected, 8 bytes each, and which are NULL.
+    /// Unprotected values, 8 bytes each, and NULL flags.
     Raw(&'a [u8], &'a [u8]),
     /// Cells of the family `rnd_`; an empty one is NULL.
     Cells(Vec<&'a [u8]>),
@@ -35,20 +35,20 @@ pub enum Encoded<'a> {
 pub enum Fids {
     /// One for each row.
     Each(Vec<Fid>),
-    /// One for all rows.
+    /// The same for all rows.
     Same(Fid),
 }
 
-/// FIDs that count up, or are all the same.
+/// FIDs that are consecutive or all the same.
 pub struct Run {
     first: Fid,
-    /// Rows of the column up to the end of this run.
+    /// Number of rows of the column up to the end of this run.
     end: usize,
     counts: bool,
 }
 
 impl<'a> Encoded<'a> {
-    /// A column of so many rows, as it stands in a message.
+    /// Converts a column of this many rows from its message form.
     pub fn new(column: Wire<'a>, rows: usize) -> Result<Encoded<'a>, Error> {
         match column {
             Wire::List(fids) => Ok(Encoded::List(fids.bytes())),
@@ -60,7 +60,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The cells; none of any other column.
+    /// The cells; empty for other columns.
     pub fn cells(&self) -> &[&'a [u8]] {
         match self {
             Encoded::Cells(cells) => cells,
@@ -68,8 +68,8 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Rows `from..to`, of a type or plain booleans; a single element if one value
-    /// stands for all of them.
+    /// Loads rows `from..to`, of a type or as plain booleans; a single element if one value
+    /// represents all of them.
     pub fn load(
         &self,
         space: &Space,
@@ -100,7 +100,7 @@ impl<'a> Encoded<'a> {
         load(space, &fids, want, touched, meter)
     }
 
-    /// All values of a list; none for any other column.
+    /// Loads all values of a list; `None` for other columns.
     pub fn load_list(
         &self,
         space: &Space,
@@ -114,7 +114,7 @@ impl<'a> Encoded<'a> {
         load(space, &fids, want, &mut Touched::default(), meter).map(Some)
     }
 
-    /// All FIDs of so many rows, or of a list; none of what is not protected.
+    /// All FIDs of the rows, or of a list; empty if the column contains no FIDs.
     pub fn all_fids(&self, rows: usize) -> Result<Fids, Failure> {
         match self {
             Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Cells(_) => Ok(Fids::Each(Vec::new())),
@@ -143,7 +143,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Cells, one after the other; lengths and bytes fit together, as the message was read.
+/// The cells; their lengths and bytes are consistent, as was checked when the message was read.
 fn cells<'a>(lengths: List<'a, u32>, bytes: &'a [u8]) -> Vec<&'a [u8]> {
     let mut rest = bytes;
     let cell = |length: u32| {
@@ -172,7 +172,7 @@ fn runs(list: List<'_, ColumnRun>, rows: usize) -> Result<Vec<Run>, Error> {
         if length == 0 || stride > 1 || end > rows {
             return Err(malformed("A run of a column is not as it should be."));
         }
-        // Identifiers stay within their partition; NULL does not count up.
+        // Identifiers stay within their partition; NULL cannot be incremented.
         let room = contract::fid::SLOT_MAX - first.slot();
         if stride == 1 && (first == Fid::INVALID || room < length as u64 - 1) {
             return Err(malformed("A run of a column leaves its partition."));
@@ -191,7 +191,8 @@ fn runs(list: List<'_, ColumnRun>, rows: usize) -> Result<Vec<Run>, Error> {
     Ok(out)
 }
 
-/// The FIDs of rows `from..to`; if they are all the same by one run, only that one.
+/// Appends the FIDs of rows `from..to`; if they are all the same because of one run, returns that
+/// FID instead.
 fn expand(runs: &[Run], from: usize, to: usize, out: &mut Vec<Fid>) -> Option<Fid> {
     let at = runs.partition_point(|run| run.end <= from);
     let mut start = at
