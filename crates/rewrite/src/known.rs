@@ -13,7 +13,7 @@ pub(crate) struct Sig {
 
 type ByArity = HashMap<&'static str, Vec<Sig>>;
 
-/// All of them.
+/// All protected operations.
 pub(crate) struct Known {
     functions: ByArity,
     operators: ByArity,
@@ -36,7 +36,7 @@ impl Known {
         self.functions.contains_key(name) || self.aggregates.contains_key(name)
     }
 
-    /// What a function is called by where its arguments are protected, if not by its name.
+    /// The name of a function when its arguments are protected, if different from its normal name.
     pub fn written(&self, name: &str, arity: usize) -> Option<&str> {
         let all = self.written.iter();
         let mut found = all.filter(|((of, count), _)| *of == name && *count == arity);
@@ -89,7 +89,7 @@ impl Known {
         known
     }
 
-    /// Functions that are made of others in SQL.
+    /// Functions implemented in SQL by means of others.
     fn add_composed(&mut self) {
         use TypeCode::{Interval, Time, Timestamp, Timestamptz};
         for t in [Timestamp, Timestamptz] {
@@ -109,7 +109,7 @@ impl Known {
     }
 }
 
-/// The signatures that have the most arguments of exactly these types, as PostgreSQL chooses.
+/// The signatures with the most arguments of exactly these types, which is how PostgreSQL chooses.
 pub(crate) fn closest<'a>(sigs: &[&'a Sig], args: &[Option<TypeCode>]) -> Vec<&'a Sig> {
     let exact = |sig: &Sig| {
         let pairs = sig.args.iter().zip(args);
@@ -153,8 +153,7 @@ pub(crate) fn is_comparison(name: &str) -> bool {
     )
 }
 
-/// The result that these signatures have in common on these argument types
-/// (`None` for a type that is not known).
+/// The common result of these signatures for these argument types (`None` for an unknown type).
 pub(crate) fn result(sigs: &[&Sig], args: &[Option<TypeCode>]) -> Option<Arg> {
     let exact = |sig: &&&Sig| {
         sig.args
@@ -181,7 +180,7 @@ pub(crate) fn result(sigs: &[&Sig], args: &[Option<TypeCode>]) -> Option<Arg> {
     })
 }
 
-/// The type that PostgreSQL's arithmetic gives numbers of different types.
+/// The result type of PostgreSQL's arithmetic on numbers of different types.
 fn widest(args: &[Option<TypeCode>]) -> Option<TypeCode> {
     use TypeCode::{Float4, Float8, Int2, Int4, Int8, Numeric};
     const RANKS: [TypeCode; 6] = [Int2, Int4, Int8, Numeric, Float4, Float8];
@@ -193,7 +192,7 @@ fn widest(args: &[Option<TypeCode>]) -> Option<TypeCode> {
     Some(if mixed { Float8 } else { RANKS[widest] })
 }
 
-/// What an untyped string is as an argument: of the signatures' type, or text where they differ.
+/// The type of an untyped string as an argument: that of the signatures, or text if they differ.
 pub(crate) fn argument_type(sigs: &[&Sig], index: usize) -> TypeCode {
     let mut types = sigs.iter().filter_map(|s| match s.args.get(index) {
         Some(Arg::Enc(code)) => Some(*code),

@@ -1,16 +1,17 @@
-//! Which slots of a partition are taken: a bitmap, and above it a bitmap of the
-//! words that have room. Free slots are reused lowest first, so that the FIDs of
-//! a column stay dense.
+//! The slots of a partition that are in use: a bitmap, and above it a bitmap of the words that
+//! contain free slots. The lowest free slots are reused first, so that the FIDs of a column stay
+//! dense.
 //!
-//! A slot whose value was swept *rests*: it is free, and is not given out before a checkpoint holds
-//! that it is (docs/durability.md, "Swept slots rest").
+//! A slot whose value was swept *rests*: it is free, but is not reused before a checkpoint contains
+//! this fact (docs/durability.md, "Swept slots rest").
 //!
-//! Invariant: bit w of `open` is set exactly if word w of `taken` has a zero bit that does not rest.
+//! Invariant: bit w of `open` is set if and only if word w of `taken` has a zero bit whose slot
+//! does not rest.
 
 use std::collections::BTreeMap;
 
 const BITS: u64 = 64;
-/// Slots of one chunk ([`crate::chunks`]).
+/// Number of slots in one chunk ([`crate::chunks`]).
 pub(crate) const CHUNK: usize = 1024;
 
 #[derive(Default)]
@@ -20,9 +21,9 @@ pub(crate) struct Occupancy {
     /// No word of `open` below this one has a bit set.
     hint: usize,
     count: u64,
-    /// Slots that rest, by word: those that came to rest since the checkpoint under way began ...
+    /// Resting slots, by word: those that started to rest after the current checkpoint began ...
     resting: BTreeMap<usize, u64>,
-    /// ... and before.
+    /// ... and before that.
     aging: BTreeMap<usize, u64>,
 }
 
@@ -31,20 +32,20 @@ fn place(slot: u64) -> (usize, u64) {
 }
 
 impl Occupancy {
-    /// Bytes that holding `slots` slots takes, about.
+    /// Approximate memory needed for the slots of one chunk, in bytes.
     pub(crate) const BYTES_PER_CHUNK: usize = CHUNK / 8 + 16;
 
-    /// Number of slots that are taken.
+    /// Number of slots in use.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Number of slots there is room for without growing.
+    /// Number of slots available without growing.
     pub(crate) fn capacity(&self) -> u64 {
         self.taken.len() as u64 * BITS
     }
 
-    /// The slot that [`Occupancy::take`] would take.
+    /// The slot to be used next: the lowest one that is free and does not rest, or a new one.
     pub(crate) fn next(&mut self) -> u64 {
         while let Some(word) = self.open.get(self.hint) {
             if *word != 0 {
@@ -58,7 +59,7 @@ impl Occupancy {
         self.capacity()
     }
 
-    /// Takes a slot, growing as needed. False if it is taken already.
+    /// Marks a slot as used, growing as needed. Returns false if it is in use already.
     pub(crate) fn take(&mut self, slot: u64) -> bool {
         let (at, bit) = place(slot);
         while self.taken.len() <= at {
@@ -92,7 +93,7 @@ impl Occupancy {
         true
     }
 
-    /// The slots of a word that rest.
+    /// The resting slots of a word.
     #[inline]
     fn rest_of(&self, at: usize) -> u64 {
         if self.resting.is_empty() && self.aging.is_empty() {
@@ -102,8 +103,8 @@ impl Occupancy {
         bits(&self.resting) | bits(&self.aging)
     }
 
-    /// Frees a slot, which rests until a checkpoint that begins later is there. False if it is free
-    /// already.
+    /// Frees a slot, which rests until a checkpoint that begins later has completed. Returns false
+    /// if it is free already.
     pub(crate) fn rest(&mut self, slot: u64) -> bool {
         let (at, bit) = place(slot);
         let Some(word) = self.taken.get_mut(at).filter(|w| **w & bit != 0) else {
@@ -115,14 +116,14 @@ impl Occupancy {
         true
     }
 
-    /// A checkpoint begins: it will hold that the slots that rest now are free.
+    /// A checkpoint begins: it will record that the slots now resting are free.
     pub(crate) fn age(&mut self) {
         for (at, bits) in std::mem::take(&mut self.resting) {
             *self.aging.entry(at).or_default() |= bits;
         }
     }
 
-    /// It is there: they may be given out.
+    /// The checkpoint has completed: these slots may be reused.
     pub(crate) fn wake(&mut self) {
         for (at, bits) in std::mem::take(&mut self.aging) {
             let (word, open) = place(at as u64);
@@ -135,7 +136,7 @@ impl Occupancy {
         }
     }
 
-    /// Frees a slot. False if it is free already.
+    /// Frees a slot. Returns false if it is free already.
     pub(crate) fn free(&mut self, slot: u64) -> bool {
         let (at, bit) = place(slot);
         let Some(word) = self.taken.get_mut(at).filter(|w| **w & bit != 0) else {
@@ -151,20 +152,20 @@ impl Occupancy {
         true
     }
 
-    /// The bitmap from word `first` on, at most `count` words.
+    /// Returns the bitmap starting with word `first`, at most `count` words.
     pub(crate) fn words(&self, first: usize, count: usize) -> &[u64] {
         let end = first.saturating_add(count).min(self.taken.len());
         self.taken.get(first..end).unwrap_or(&[])
     }
 
-    /// Whether a slot is taken.
+    /// Whether a slot is in use.
     #[inline]
     pub(crate) fn has(&self, slot: u64) -> bool {
         let (at, bit) = place(slot);
         self.taken.get(at).is_some_and(|word| word & bit != 0)
     }
 
-    /// Whether `count` slots from one on are all taken.
+    /// Whether `count` slots starting with this one are all in use.
     #[inline]
     pub(crate) fn has_all(&self, slot: u64, count: u64) -> bool {
         let mut at = slot;
@@ -189,7 +190,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against sets: lowest free slot first that does not rest, nothing taken twice.
+        /// Compares with sets: the lowest free slot that does not rest is used first, and no slot
+        /// is used twice.
         #[test]
         fn like_a_set(steps in proptest::collection::vec((0u8..8, 0u64..700), 0..2000)) {
             let mut real = Occupancy::default();
@@ -212,7 +214,7 @@ mod tests {
                             resting.insert(slot);
                         }
                     }
-                    // A redo record puts a value there, whether it rests or not.
+                    // A redo record stores a value there, whether the slot rests or not.
                     3 => {
                         prop_assert_eq!(real.take(slot), model.insert(slot));
                         resting.remove(&slot);

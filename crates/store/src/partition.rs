@@ -1,10 +1,9 @@
-//! One protected column of one table. Readers run in parallel; a writer is alone.
+//! One protected column of one table. Readers run in parallel; a writer runs alone.
 //!
-//! Invariants: a slot that is taken holds a value of the layout's type; a slot
-//! that is free holds zeros; what is charged to the budget goes back when the
-//! partition is dropped.
+//! Invariants: a used slot holds a value of the layout's type; a free slot holds zeros; memory
+//! charged to the budget is returned when the partition is dropped.
 //!
-//! Reading from a partition held still is in `reader`.
+//! Reading from a locked partition is in `reader`.
 
 mod reader;
 
@@ -26,13 +25,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use values::Error;
 
-/// A column's values, or an unused number.
+/// The values of a column, or an unused number.
 pub struct Partition {
     number: u32,
     inner: RwLock<Option<Inner>>,
     revealed: [AtomicU64; 3],
     logged: AtomicBool,
-    /// A client has built or searched an index of the column.
+    /// A client has built or searched an index on the column.
     indexed: AtomicBool,
 }
 
@@ -44,16 +43,16 @@ struct Inner {
     taken: Occupancy,
     account: Account,
     dirty: Dirty,
-    /// While garbage is collected.
+    /// Set while garbage is being collected.
     marks: Option<Marks>,
 }
 
-/// Between finding a segment absent and reading it back it may go again.
+/// Number of attempts: a segment that was read back may be evicted again before it is used.
 const TRIES: u32 = 1000;
 
 impl Inner {
-    /// Whether it is of a type: the number may have become another column's since somebody
-    /// looked at its type.
+    /// Fails unless the partition has the given type: since the caller looked up the type, the
+    /// number may have been reassigned to another column.
     fn expect(&self, t: TypeCode) -> Result<(), Error> {
         match self.t == t {
             true => Ok(()),
@@ -61,7 +60,7 @@ impl Inner {
         }
     }
 
-    /// Only for segments that are present. The slot rests, or not.
+    /// Requires the segment to be present. `rests` says whether the slot rests afterwards.
     fn clear(&mut self, slot: u64, rests: bool) -> bool {
         if !self.taken.has(slot) {
             return false;
@@ -79,7 +78,7 @@ impl Inner {
         true
     }
 
-    /// Only for segments that are present.
+    /// Requires the segment to be present.
     fn put(&mut self, slot: u64, value: &Scalar<'_>) -> Result<(), Error> {
         let segment = segment_of(slot);
         let present = self.segments.change(segment);
@@ -93,8 +92,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts values into the slots of a segment that is present, from one on, whatever is
-    /// there now; the slot after the last one.
+    /// Stores values into the slots of a present segment, starting with `first` and overwriting
+    /// what is there; returns the slot after the last one.
     fn put_back<'v>(
         &mut self,
         first: u64,
@@ -133,16 +132,16 @@ pub struct Revealed {
     pub hashes: u64,
 }
 
-/// What a partition takes and holds.
+/// The size and contents of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartitionStatistics {
-    /// What it belongs to.
+    /// The key of the partition.
     pub key: PartitionKey,
-    /// Bytes allocated.
+    /// Number of bytes allocated.
     pub bytes: usize,
-    /// Slots taken.
+    /// Number of slots in use.
     pub live: u64,
-    /// Slots there is room for that are not taken.
+    /// Number of available slots that are not in use.
     pub free: u64,
     /// What has been declassified.
     pub revealed: Revealed,
@@ -159,7 +158,7 @@ impl Partition {
         }
     }
 
-    /// Begins to be the partition of a column.
+    /// Makes this the partition of a column.
     pub(crate) fn open(&self, key: PartitionKey, memory: &Arc<Memory>) {
         for counter in &self.revealed {
             counter.store(0, Ordering::Relaxed);
@@ -178,7 +177,7 @@ impl Partition {
         });
     }
 
-    /// Ends to be anything.
+    /// Makes this an unused partition.
     pub(crate) fn close(&self) {
         *lock::write(&self.inner) = None;
     }
@@ -188,12 +187,12 @@ impl Partition {
         self.number
     }
 
-    /// Whether a client has built or searched an index of the column.
+    /// Whether a client has built or searched an index on the column.
     pub fn is_indexed(&self) -> bool {
         self.indexed.load(Ordering::Relaxed)
     }
 
-    /// A client has built or searched an index of the column: to be logged.
+    /// A client has built or searched an index on the column; this must be logged.
     #[inline]
     pub fn set_indexed(&self) {
         if !self.is_indexed() {
@@ -202,7 +201,7 @@ impl Partition {
         }
     }
 
-    /// Holds the partition still to read from it. Take no other lock meanwhile.
+    /// Locks the partition for reading. The caller must not take another lock meanwhile.
     #[inline]
     pub fn read(&self) -> Reader<'_> {
         Reader {
@@ -211,7 +210,7 @@ impl Partition {
         }
     }
 
-    /// Lets `act` change the slot that `pick` says, whose segment is in memory then.
+    /// Calls `act` to change the slot chosen by `pick`, with its segment in memory.
     fn change<R>(
         &self,
         pick: impl Fn(&mut Inner) -> u64,
@@ -235,8 +234,8 @@ impl Partition {
         Err(error::unresolved())
     }
 
-    /// Copies a value of a type into the lowest free slot. `note` is called with the FID
-    /// before anybody else can see it.
+    /// Copies a value of a type into the lowest free slot. `note` is called with the FID before
+    /// anybody else can see it.
     pub fn put(
         &self,
         t: TypeCode,
@@ -255,8 +254,8 @@ impl Partition {
         )?
     }
 
-    /// Copies values into the lowest free slots, as [`Partition::put`] one after the
-    /// other. What was copied before an error stays.
+    /// Copies values into the lowest free slots, like [`Partition::put`] called for each. Values
+    /// copied before an error are kept.
     pub fn put_all<'v>(
         &self,
         t: TypeCode,
@@ -285,25 +284,25 @@ impl Partition {
         Ok(())
     }
 
-    /// Frees a slot. False if nothing was in it, or its segment cannot be read back.
+    /// Frees a slot. Returns false if it was empty, or its segment cannot be read back.
     pub fn free(&self, slot: u64, note: impl FnOnce(Fid)) -> bool {
         self.clear(slot, false, note)
     }
 
-    /// As [`Partition::free`], of a value that redo records may bring back: the slot takes no other
-    /// one before a checkpoint that begins later.
+    /// Like [`Partition::free`], for a value that redo records may restore: the slot is not reused
+    /// before a checkpoint that begins later has completed.
     pub fn sweep(&self, slot: u64, note: impl FnOnce(Fid)) -> bool {
         self.clear(slot, true, note)
     }
 
-    /// A checkpoint begins, which will hold what was swept before.
+    /// A checkpoint begins, which will include what was swept before.
     pub fn age(&self) {
         if let Some(inner) = lock::write(&self.inner).as_mut() {
             inner.taken.age();
         }
     }
 
-    /// The checkpoint is there: what was swept before it began may be used again.
+    /// The checkpoint has completed: slots swept before it began may be reused.
     pub fn wake(&self) {
         if let Some(inner) = lock::write(&self.inner).as_mut() {
             inner.taken.wake();
@@ -324,13 +323,13 @@ impl Partition {
         freed.unwrap_or(false)
     }
 
-    /// Which column's values it holds, and whether they are constants of catalogs.
+    /// The column whose values it holds, and whether they are constants of catalogs.
     pub fn column(&self) -> Option<(ColumnId, bool)> {
         let inner = lock::read(&self.inner);
         inner.as_ref().map(|i| (i.column, i.key.relation == 0))
     }
 
-    /// Says which column's values it holds, unless that was said before.
+    /// Sets the column whose values it holds, unless it is already set.
     pub fn set_column(&self, column: ColumnId) {
         if let Some(inner) = lock::write(&self.inner).as_mut()
             && inner.column == ColumnId::default()
@@ -341,12 +340,13 @@ impl Partition {
         }
     }
 
-    /// What it belongs to; `None` if the number is unused.
+    /// The key of the partition; `None` if the number is unused.
     pub fn key(&self) -> Option<PartitionKey> {
         lock::read(&self.inner).as_ref().map(|inner| inner.key)
     }
 
-    /// Puts values of a type back into consecutive slots, whatever is there now; how many.
+    /// Stores values of a type into consecutive slots, overwriting what is there; returns their
+    /// number.
     pub fn restore<'v>(
         &self,
         t: TypeCode,
@@ -368,18 +368,18 @@ impl Partition {
         Ok(next - first)
     }
 
-    /// Whether what is known of the partition is in the WAL for good. That a checkpoint lists it
-    /// is not enough: a standby and older copies of the store have only the WAL.
+    /// Whether the partition's properties are permanently in the WAL. Being listed in a checkpoint
+    /// is not sufficient: a standby and older copies of the store have only the WAL.
     pub fn is_logged(&self) -> bool {
         self.logged.load(Ordering::Relaxed)
     }
 
-    /// The partition's making is on record.
+    /// The creation of the partition has been logged.
     pub fn set_logged(&self) {
         self.logged.store(true, Ordering::Relaxed);
     }
 
-    /// Segments that changed since they were last asked for.
+    /// Returns the segments that have changed since the previous call.
     pub fn take_dirty(&self) -> Vec<u32> {
         let mut guard = lock::write(&self.inner);
         guard
@@ -387,17 +387,15 @@ impl Partition {
             .map_or(Vec::new(), |inner| inner.dirty.take())
     }
 
-    /// All segments that may hold something.
+    /// All segments that may contain values.
     pub fn all_segments(&self) -> Vec<u32> {
         let guard = lock::read(&self.inner);
         let slots = guard.as_ref().map_or(0, |inner| inner.taken.capacity());
         (0..slots.div_ceil(SEGMENT_SLOTS) as u32).collect()
     }
 
-    /// A segment's bytes; `None` when it is empty, or there is no partition.
-    ///
-    /// # Errors
-    /// When it had to be read back, and could not.
+    /// Returns the bytes of a segment; `None` if it is empty or there is no partition. | | # Errors
+    /// | The segment had to be read back, which failed.
     pub fn write_segment(&self, segment: u32) -> Result<Option<Vec<u8>>, Error> {
         let guard = lock::read(&self.inner);
         let Some(inner) = guard.as_ref() else {
@@ -414,22 +412,22 @@ impl Partition {
         Ok(image::write(inner.key.layout, segment, taken, value))
     }
 
-    /// Whether a segment is in the vault only.
+    /// Whether a segment is only in the vault.
     pub fn is_evicted(&self, segment: u32) -> bool {
         let guard = lock::read(&self.inner);
         let inner = guard.as_ref();
         inner.is_some_and(|inner| !inner.segments.is_present(segment))
     }
 
-    /// Whether the vault holds a segment just as it is.
+    /// Whether the vault holds the current contents of a segment.
     pub fn is_stored(&self, segment: u32) -> bool {
         let guard = lock::read(&self.inner);
         let inner = guard.as_ref();
         inner.is_some_and(|inner| inner.segments.is_stored(segment))
     }
 
-    /// The vault holds what [`Partition::write_segment`] or [`Partition::read_segment`]
-    /// had; of no effect if it was changed since.
+    /// The vault holds the contents processed by [`Partition::write_segment`] or
+    /// [`Partition::read_segment`]; has no effect if they have changed since.
     pub fn set_stored(&self, segment: u32) {
         if let Some(inner) = lock::write(&self.inner).as_mut()
             && !inner.dirty.has(segment)
@@ -438,18 +436,18 @@ impl Partition {
         }
     }
 
-    /// Takes values out of memory that the vault holds; how many bytes.
+    /// Evicts values that are in the vault from memory; returns the number of bytes.
     pub(crate) fn evict(&self, enough: usize, haste: Haste) -> usize {
         let mut gone = Vec::new();
         let mut guard = lock::write(&self.inner);
         let freed = guard
             .as_mut()
             .map_or(0, |inner| inner.segments.evict(enough, haste, &mut gone));
-        drop(guard); // before what is gone is dropped
+        drop(guard); // before the evicted segments are dropped
         freed
     }
 
-    /// Reads a segment ahead, if it is still to be read. Others use the partition meanwhile.
+    /// Reads a segment ahead if that is still necessary. The partition is not locked meanwhile.
     pub(crate) fn read_ahead(&self, hint: Hint, memory: &Memory) {
         let layout = {
             let guard = lock::read(&self.inner);
@@ -461,7 +459,7 @@ impl Partition {
         }
     }
 
-    /// Segments in memory, and those in the vault only.
+    /// Number of segments in memory, and of those only in the vault.
     pub(crate) fn segment_counts(&self) -> [u64; 2] {
         let guard = lock::read(&self.inner);
         guard
@@ -469,7 +467,7 @@ impl Partition {
             .map_or([0; 2], |inner| inner.segments.counts())
     }
 
-    /// Puts back a segment. It is not dirty afterwards.
+    /// Restores a segment, which is not dirty afterwards.
     pub fn read_segment(&self, segment: u32, bytes: &[u8]) -> Result<(), Error> {
         let mut guard = lock::write(&self.inner);
         let inner = guard.as_mut().ok_or_else(error::unresolved)?;
@@ -482,8 +480,8 @@ impl Partition {
         result
     }
 
-    /// Takes note of a segment that is in the vault with these bytes: its slots are taken,
-    /// its values are read back when one of them is needed. Of a new partition only.
+    /// Registers a segment that is in the vault with these bytes: its slots are in use, and its
+    /// values are read back when one of them is needed. Only for a new partition.
     pub fn adopt_segment(&self, segment: u32, bytes: &[u8]) -> Result<(), Error> {
         let mut guard = lock::write(&self.inner);
         let inner = guard.as_mut().ok_or_else(error::unresolved)?;
@@ -497,9 +495,9 @@ impl Partition {
         Ok(())
     }
 
-    /// Begins to collect garbage: from now on every value that is put is marked.
-    /// Gives the number of values; none, and nothing begins, while another
-    /// collection runs or there is no partition.
+    /// Starts a garbage collection: from now on every value that is stored is marked. Returns the
+    /// number of values; returns `None` and does nothing if another collection is running or there
+    /// is no partition.
     pub fn begin_marks(&self) -> Result<Option<u64>, Error> {
         let mut guard = lock::write(&self.inner);
         let Some(inner) = guard.as_mut().filter(|inner| inner.marks.is_none()) else {
@@ -519,14 +517,14 @@ impl Partition {
         }
     }
 
-    /// Whether a collection runs in which nothing was marked or put.
+    /// Whether a collection is running in which nothing was marked or stored.
     pub fn is_unmarked(&self) -> bool {
         let guard = lock::read(&self.inner);
         let marks = guard.as_ref().and_then(|inner| inner.marks.as_ref());
         marks.is_some_and(Marks::is_empty)
     }
 
-    /// Up to `limit` values from a slot on that are not marked.
+    /// Returns up to `limit` unmarked values, starting at a slot.
     pub fn unmarked(&self, from: u64, limit: usize) -> Vec<u64> {
         let guard = lock::read(&self.inner);
         let Some(inner) = guard.as_ref() else {
@@ -538,7 +536,7 @@ impl Partition {
         marks.garbage(&inner.taken, from).take(limit).collect()
     }
 
-    /// Ends the collection of garbage.
+    /// Ends the garbage collection.
     pub fn end_marks(&self) {
         let mut guard = lock::write(&self.inner);
         if let Some(inner) = guard.as_mut()
@@ -561,7 +559,7 @@ impl Partition {
         counter.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// What it takes and holds; `None` if the number is unused.
+    /// Its size and contents; `None` if the number is unused.
     pub fn statistics(&self) -> Option<PartitionStatistics> {
         let guard = lock::read(&self.inner);
         let inner = guard.as_ref()?;

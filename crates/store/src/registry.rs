@@ -1,7 +1,6 @@
-//! All partitions, by number and by what they belong to. Looking one up by its
-//! number takes no lock.
+//! All partitions, by number and by key. Looking one up by number takes no lock.
 //!
-//! Invariant: a number is used again only when no other is left, oldest first.
+//! Invariant: a number is reused only if no unused one is left, the oldest first.
 
 use crate::budget::Budget;
 use crate::error;
@@ -17,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use values::Error;
 
-/// Numbers in one leaf of the table.
+/// Number of entries in one leaf of the table.
 const LEAF: usize = 1024;
 const LEAVES: usize = ARENA_BASE as usize / LEAF;
 
@@ -36,24 +35,24 @@ pub struct Store {
 pub struct Listed {
     /// Its number.
     pub number: u32,
-    /// What it belongs to.
+    /// The key of the partition.
     pub key: PartitionKey,
 }
 
-/// How values go out of memory and come back, in segments.
+/// Statistics of evicting segments from memory and reading them back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Paging {
-    /// In memory now.
+    /// Segments currently in memory.
     pub resident: u64,
-    /// In the vault only.
+    /// Segments that are only in the vault.
     pub evicted: u64,
-    /// Read back while somebody waited since the start.
+    /// Segments read back since the start while a caller was waiting.
     pub faults: u64,
-    /// Taken out of memory since the start.
+    /// Segments evicted from memory since the start.
     pub evictions: u64,
-    /// Read ahead since the start.
+    /// Segments read ahead since the start.
     pub ahead: u64,
-    /// Of those, needed later.
+    /// Number of these that were used later.
     pub ahead_used: u64,
 }
 
@@ -101,7 +100,7 @@ impl Store {
         Some(place.get_or_init(|| Box::new(Partition::unused(number))))
     }
 
-    /// The number of the partition of a column, made when there is none.
+    /// Returns the number of the partition of a column, creating the partition if necessary.
     pub fn open(&self, key: PartitionKey) -> Result<u32, Error> {
         let mut names = self.names();
         if let Some(number) = names.by_key.get(&key) {
@@ -126,8 +125,8 @@ impl Store {
         self.names().by_key.get(key).copied()
     }
 
-    /// Puts back a partition under its number. Of two for one column the later
-    /// one counts, and of two under one number as well.
+    /// Restores a partition under its number. If there are two for one column, or two with one
+    /// number, the later one replaces the earlier.
     pub fn restore(&self, listed: Listed) -> Result<(), Error> {
         let Listed { number, key } = listed;
         if number == 0 || number >= ARENA_BASE {
@@ -167,14 +166,13 @@ impl Store {
         self.names().next
     }
 
-    /// Gives out no number below this one.
+    /// Prevents numbers below this one from being assigned.
     pub fn skip_to(&self, next: u32) {
         let mut names = self.names();
         names.next = names.next.max(next.min(ARENA_BASE));
     }
 
-    /// Drops the partitions of a relation, but for the log of a ledger table; how many there
-    /// were.
+    /// Drops the partitions of a relation, except the log of a ledger table; returns their number.
     pub fn drop_relation(&self, database: u32, relation: u32) -> usize {
         let mut names = self.names();
         let of = |key: &PartitionKey| {
@@ -196,7 +194,7 @@ impl Store {
         numbers.len()
     }
 
-    /// Drops a partition by its number. False if it is not in use.
+    /// Drops a partition by its number. Returns false if it is not in use.
     pub fn drop_partition(&self, number: u32) -> bool {
         let mut names = self.names();
         let Some(partition) = self.get(number) else {
@@ -218,7 +216,7 @@ impl Store {
         partition.put(t, value, |fid| self.journal.promoted(fid, value))
     }
 
-    /// Copies values into a column of this type; `made` is told of each.
+    /// Copies values into a column of this type; `made` is called for each.
     pub fn promote_all<'v>(
         &self,
         number: u32,
@@ -233,13 +231,13 @@ impl Store {
         })
     }
 
-    /// Frees a permanent FID. False if nothing was under it.
+    /// Frees a permanent FID. Returns false if it had no value.
     pub fn free(&self, fid: Fid) -> bool {
         self.get(fid.partition())
             .is_some_and(|p| p.free(fid.slot(), |fid| self.journal.freed(fid)))
     }
 
-    /// As [`Store::free`], of a value that was swept: its slot rests.
+    /// Like [`Store::free`], for a value that was swept: its slot rests.
     pub fn sweep(&self, fid: Fid) -> bool {
         self.get(fid.partition())
             .is_some_and(|p| p.sweep(fid.slot(), |fid| self.journal.freed(fid)))
@@ -260,29 +258,29 @@ impl Store {
         self.names().by_key.len()
     }
 
-    /// What the store's memory is charged to.
+    /// The budget to which the store's memory is charged.
     pub fn budget(&self) -> &Arc<Budget> {
         &self.memory.budget
     }
 
-    /// Where segments are read back from.
+    /// Sets where segments are read back from.
     pub fn set_backing(&self, backing: Arc<dyn Backing>) {
         self.memory.set_backing(backing);
     }
 
-    /// Bounds the memory that is wanted; `wake` is called whenever there is more, and
-    /// must soon lead to [`Store::make_room`]. Of effect once.
+    /// Sets a target for memory use; `wake` is called whenever more is used, and must soon lead to
+    /// [`Store::make_room`]. Only the first call has an effect.
     pub fn set_bound(&self, bound: usize, wake: Box<dyn Fn() + Send + Sync>) {
         self.memory.set_bound(bound, wake);
     }
 
-    /// Switches reading ahead on; `wake` is called when a segment will be needed, and must
-    /// soon lead to [`Store::read_ahead`]. Of effect once.
+    /// Enables reading ahead; `wake` is called when a segment will be needed, and must soon lead to
+    /// [`Store::read_ahead`]. Only the first call has an effect.
     pub fn set_read_ahead(&self, wake: Box<dyn Fn() + Send + Sync>) {
         self.memory.shelf.switch_on(wake);
     }
 
-    /// Reads the segment that was last found to be needed soon. False: there is none.
+    /// Reads the segment most recently found to be needed soon. Returns false if there is none.
     pub fn read_ahead(&self) -> bool {
         let Some(hint) = self.memory.shelf.next() else {
             return false;
@@ -293,13 +291,13 @@ impl Store {
         true
     }
 
-    /// Time goes by: a use after this is another one than those before.
+    /// Advances the clock: later uses of a segment are distinguished from earlier ones.
     pub fn tick(&self) {
         self.memory.tick();
     }
 
-    /// Takes values out of memory that the vault holds, until the bound is kept; how
-    /// many bytes beyond it are left.
+    /// Evicts values that are in the vault from memory, until memory use is within the target;
+    /// returns the number of bytes still exceeding it.
     pub fn make_room(&self) -> usize {
         let numbers: Vec<u32> = self.names().by_key.values().copied().collect();
         self.memory.shelf.drop_stale(self.memory.now());
@@ -323,7 +321,7 @@ impl Store {
         self.memory.excess()
     }
 
-    /// How values go out of memory and come back.
+    /// Returns the paging statistics.
     pub fn paging(&self) -> Paging {
         let numbers: Vec<u32> = self.names().by_key.values().copied().collect();
         let mut paging = Paging {

@@ -1,13 +1,15 @@
-//! Calls of routines that have plain arguments, and bodies in which these meet something protected.
+//! Calls of routines with plain arguments whose bodies combine these with something protected.
 //!
-//! Such a routine is refused when a client creates it (`routine`). Of one that somebody else has made, or that
-//! was there before a table was protected, the server reports the body; what would go into such an argument is
-//! refused, since it would be sent in the clear. In a body that is being followed itself, the variable that goes
-//! into it meets something protected.
+//! Such a routine is refused when a client creates it (`routine`). If it was created by others, or
+//! before a table was protected, the server reports its body; constants and parameters passed for
+//! such an argument are refused, since they would be sent in the clear. In a body that is itself
+//! being followed, the variable passed for the argument is treated as combined with something
+//! protected.
 //!
-//! Does not know: bodies that the server keeps parsed, functions behind operators and casts, triggers.
+//! Does not cover bodies that the server stores parsed, functions called by operators and casts,
+//! and triggers.
 //!
-//! Invariant: as of `others`, which says what a body does with its arguments.
+//! Invariant: that of `others`, which determines what a body does with its arguments.
 
 use super::{Infer, Res};
 use crate::refusal::Refusal;
@@ -17,13 +19,13 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::FuncCall;
 use std::collections::BTreeSet;
 
-/// Says which plain arguments of a routine meet something protected, by their names; the routines are those
-/// whose bodies are being followed.
+/// Returns the names of the plain arguments of a routine that are combined with something
+/// protected; the given routines are those whose bodies are being followed.
 pub(crate) type Meeting = fn(&Schema, &UserFunction, &[Routine]) -> BTreeSet<String>;
 
 impl Infer<'_> {
-    /// Refuses constants and parameters that would be sent in the clear to what the routine compares with
-    /// protected values.
+    /// Refuses constants and parameters that would be sent in the clear and that the routine
+    /// compares with protected values.
     pub fn given_to_bodies(
         &mut self,
         schema: Option<&str>,
@@ -78,7 +80,7 @@ fn refusal(routine: &UserFunction, at: usize) -> Refusal {
     .for_good()
 }
 
-/// Which argument an expression of a call is for.
+/// The number of the argument that an expression of a call is for.
 fn argument(routine: &UserFunction, f: &FuncCall, index: usize) -> usize {
     let by_name = f.args.get(index).and_then(|node| match &node.node {
         Some(NodeEnum::NamedArgExpr(n)) => {
@@ -91,7 +93,7 @@ fn argument(routine: &UserFunction, f: &FuncCall, index: usize) -> usize {
         .min(routine.args.len().saturating_sub(1))
 }
 
-/// What the body calls it.
+/// The name of the argument within the body.
 pub(crate) fn named(routine: &UserFunction, at: usize) -> String {
     let name = routine.arg_names.get(at).filter(|name| !name.is_empty());
     name.cloned().unwrap_or_else(|| format!("${}", at + 1))
