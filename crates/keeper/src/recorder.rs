@@ -1,12 +1,13 @@
-//! Recordings: what channels were asked and answered, as it stood in their messages
-//! (docs/maintenance.md, crate `recording`). The only room of the keeper that knows of them.
+//! Recordings of the requests and answers of channels, as contained in their messages
+//! (docs/maintenance.md, crate `recording`). No other part of the keeper deals with recordings.
 //!
-//! A channel that is recorded has a tape, a buffer that a thread of the recorder empties, packs,
-//! seals and writes. Nobody waits for that: what finds no room is counted, and the recording
-//! says so. A channel that is not recorded has none, which is one branch a request.
+//! A recorded channel has a tape, a buffer that a thread of the recorder empties, compresses, seals
+//! and writes. Nothing waits for that: data that does not fit is counted, and the recording
+//! contains the count. A channel that is not recorded has no tape, which costs one branch for each
+//! request.
 //!
-//! Invariants: what is recorded was told to the database, or came from it, and nothing else;
-//! tapes together hold at most [`PENDING_MAX`] bytes.
+//! Invariants: everything recorded was sent to the database or received from it; all tapes together
+//! hold at most [`PENDING_MAX`] bytes.
 
 use crate::background::Signal;
 use contract::Kind;
@@ -18,30 +19,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use values::Error;
 
-/// Bytes that wait to be written, of all channels.
+/// Maximum number of bytes waiting to be written, for all channels.
 const PENDING_MAX: usize = 64 << 20;
-/// Bytes from which on the thread is woken.
+/// Number of bytes at which the thread is woken.
 const WAKE: usize = 1 << 20;
-/// A ring has so many files; the oldest goes as a whole.
+/// Number of files of a ring; the oldest is deleted as a whole.
 const PARTS: u64 = 8;
 
-/// What tapes share with the thread.
+/// The state shared by tapes and the thread.
 #[derive(Default)]
 struct Shared {
     pending: AtomicUsize,
     signal: Arc<Signal>,
-    /// Number of the file, counted over all recordings: in each, programs are told anew.
+    /// Number of the file, counted over all recordings: programs are recorded again in each file.
     part: AtomicU64,
 }
 
-/// What a channel has said and heard that is not written yet.
+/// The data of a channel that has not been written yet.
 #[derive(Default)]
 struct Held {
     events: Vec<u8>,
     lost: u64,
 }
 
-/// A channel that is recorded.
+/// The tape of a recorded channel.
 pub struct Tape {
     shared: Arc<Shared>,
     /// Number of the recording.
@@ -49,14 +50,14 @@ pub struct Tape {
     session: u64,
     channel: u32,
     database: u32,
-    /// Not messages but calls are kept.
+    /// Calls are recorded instead of messages.
     calls: bool,
     begun: Instant,
     told: AtomicU64,
     held: Mutex<Held>,
 }
 
-/// Who a channel belongs to.
+/// The owner of a channel.
 #[derive(Clone, Copy)]
 pub struct Whose<'a> {
     /// Its session.
@@ -71,8 +72,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether requests of this kind are recorded: those that statements make. Not what carries
-/// keys, the store's files, or what recovery is about.
+/// Whether requests of this kind are recorded: those made by statements, but not those that contain
+/// keys or the store's files, or belong to recovery.
 fn is_recorded(kind: Kind) -> bool {
     use Kind::{
         Checkpoint, Follow, Handshake, Policy, RecoveryDone, RecoveryState, Redo, RestoreTicket,
@@ -95,7 +96,7 @@ fn is_recorded(kind: Kind) -> bool {
 }
 
 impl Tape {
-    /// Keeps a request and what came of it, if there is room.
+    /// Records a request and its outcome, if there is room.
     pub fn note(&self, kind: Kind, body: &[u8], from: Instant, outcome: Outcome<'_>) {
         if !is_recorded(kind) {
             return;
@@ -112,12 +113,12 @@ impl Tape {
         self.put(&event);
     }
 
-    /// Whether calls of operators are kept instead of messages.
+    /// Whether calls of operators are recorded instead of messages.
     pub fn has_calls(&self) -> bool {
         self.calls
     }
 
-    /// Keeps a line of a log of calls, if there is room.
+    /// Records a line of a log of calls, if there is room.
     pub fn tell(&self, kind: u16, line: &str) {
         let at = Instant::now().saturating_duration_since(self.begun);
         self.put(&Event {
@@ -145,7 +146,7 @@ impl Tape {
         }
     }
 
-    /// Whether the session's programs are to be told: once in each file.
+    /// Whether the session's programs must be recorded: once in each file.
     pub fn wants_programs(&self) -> bool {
         let part = self.shared.part.load(Relaxed);
         self.told.swap(part, Relaxed) != part
@@ -164,27 +165,27 @@ impl Tape {
     }
 }
 
-/// What came after the recording's end waits for nobody.
+/// Data that arrives after the end of the recording is dropped.
 impl Drop for Tape {
     fn drop(&mut self) {
         drop(self.take());
     }
 }
 
-/// A recording that runs.
+/// A recording in progress.
 struct Running {
     writer: Writer,
     scope: Scope,
     run: u64,
     begun: Instant,
     turned: Instant,
-    /// When the files before the last one were ended.
+    /// The times when the files before the last one were completed.
     ended: VecDeque<Instant>,
     tapes: Vec<Arc<Tape>>,
     channels: u32,
 }
 
-/// Recordings of a keeper: one at a time.
+/// The recordings of a keeper: one at a time.
 pub struct Recorder {
     directory: PathBuf,
     shared: Arc<Shared>,
@@ -195,7 +196,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One that writes into this directory; without one it refuses.
+    /// Creates a recorder that writes into this directory; if none is configured, recordings are
+    /// refused.
     pub fn new(directory: &Path) -> Recorder {
         Recorder {
             directory: directory.to_owned(),
@@ -207,7 +209,7 @@ impl Recorder {
         }
     }
 
-    /// Begins a recording. Gives its name. Channels ask for their tapes after it.
+    /// Starts a recording and returns its name. Channels then ask for their tapes.
     pub fn start(&self, scope: Scope) -> Result<String, Error> {
         let mut running = lock(&self.running);
         if running.is_some() {
@@ -238,19 +240,19 @@ impl Recorder {
         Ok(name)
     }
 
-    /// Whether there is a recording.
+    /// Whether a recording is in progress.
     pub fn runs(&self) -> bool {
         lock(&self.running).is_some()
     }
 
-    /// Whether what runs is a log of this client's calls.
+    /// Whether a log of this client's calls is in progress.
     pub fn is_log_of(&self, principal: &str) -> bool {
         let running = lock(&self.running);
         let scope = running.as_ref().map(|running| &running.scope);
         scope.is_some_and(|scope| scope.calls && scope.principal == principal)
     }
 
-    /// The tape of a channel, which may have had one; none if it is not recorded.
+    /// Returns the tape of a channel, which may already have had one; `None` if it is not recorded.
     pub fn tape(&self, before: Option<Arc<Tape>>, whose: Whose<'_>) -> Option<Arc<Tape>> {
         let mut running = lock(&self.running);
         let running = running.as_mut()?;
@@ -283,7 +285,7 @@ impl Recorder {
         })
     }
 
-    /// Ends the recording that runs. False: there is none.
+    /// Ends the current recording. Returns false if there is none.
     pub fn stop(&self, why: End) -> Result<bool, Error> {
         let taken = lock(&self.running).take();
         let Some(mut running) = taken else {
@@ -310,7 +312,7 @@ impl Recorder {
         let chunks: Vec<Chunk> = running.tapes.iter().filter_map(|t| t.take()).collect();
         self.lost
             .fetch_add(chunks.iter().map(|chunk| chunk.lost).sum(), Relaxed);
-        // Its channel is closed, and it was empty a moment ago: nothing comes any more.
+        // Its channel is closed, and it was just found empty: nothing more will be added.
         running
             .tapes
             .retain(|t| Arc::strong_count(t) > 1 || !lock(&t.held).events.is_empty());
@@ -319,7 +321,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Begins the next file of a ring in time, and drops what is too old or too much.
+    /// Starts the next file of a ring when due, and deletes files that are too old or exceed the
+    /// size.
     fn turn(&self, running: &mut Running) -> Result<(), recording::Error> {
         let Scope { ring, bytes, .. } = running.scope;
         if ring == 0 {
@@ -344,12 +347,12 @@ impl Recorder {
         Ok(())
     }
 
-    /// Rings when there is much to write.
+    /// Signalled when there is much to write.
     pub fn signal(&self) -> &Arc<Signal> {
         &self.shared.signal
     }
 
-    /// Writes what there is. Why the recording ends, if it does.
+    /// Writes the pending data. Returns the reason if this ends the recording.
     pub fn write(&self) -> Option<End> {
         let mut guard = lock(&self.running);
         let running = guard.as_mut()?;
@@ -371,7 +374,7 @@ impl Recorder {
         (ring == 0 && bytes > 0 && running.writer.bytes() >= bytes).then_some(End::Size)
     }
 
-    /// Names and values of what is running, for the statistics.
+    /// Names and values describing the current recording, for the statistics.
     pub fn lines(&self) -> [(&'static str, u64); 3] {
         let runs = lock(&self.running).is_some();
         [
@@ -415,7 +418,7 @@ mod tests {
         }
     }
 
-    /// The statement goes on when nobody writes; what had no room is counted.
+    /// The statement continues if nobody writes; data that does not fit is counted.
     #[test]
     fn full() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -432,7 +435,7 @@ mod tests {
         let events = recorded.chunks[0].events().expect("events").len() as u64;
         assert_eq!((events, recorded.lost()), (9, 3));
         assert_eq!(recorder.stop(End::Stopped), Ok(false));
-        // Too late: it is neither written nor does it take anything's place.
+        // Too late: it is not written and takes no space.
         tape.note(Kind::Eval, b"late", Instant::now(), Outcome::OneWay);
         drop(tape);
         assert_eq!(recorder.shared.pending.load(Relaxed), 0);
@@ -464,7 +467,7 @@ mod tests {
         assert!(recorded.chunks.is_empty(), "no handshake");
     }
 
-    /// A ring keeps what is newest, and tells programs again in each file.
+    /// A ring keeps the newest data, and records programs again in each file.
     #[test]
     fn ring() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,6 +1,6 @@
-//! A session: what the channels of a leader and its parallel workers share.
+//! A session: the state shared by the channels of a leader and its parallel workers.
 //!
-//! Invariant: a change of client or settings moves `version`, so that channels may keep
+//! Invariant: a change of client or settings increments `version`, so that channels may keep
 //! copies.
 
 use crate::aggregation::handed::Handed;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use store::Budget;
 use values::{Env, Error};
 
-/// Programs that one session may have registered at a time.
+/// Maximum number of programs registered in one session at a time.
 const PROGRAMS_MAX: usize = 4096;
 
 /// The client at the other end of the handshake.
@@ -35,17 +35,17 @@ pub struct Client {
     pub name: String,
     /// Its static key.
     pub key: PublicKey,
-    /// Seals for it.
+    /// Seals for the client.
     pub sealer: Sealer,
-    /// Opens what it sealed.
+    /// Opens what the client sealed.
     pub opener: Opener,
-    /// Opens what was sealed for it: PostgreSQL prints constants of a check, an index or a
-    /// default and reads them again when a column's type changes. The database gains
-    /// nothing by it: it holds the value's FID in this session already.
+    /// Opens what was sealed for the client: PostgreSQL prints constants of a check, an index or a
+    /// default and reads them again when the type of a column changes. The database does not gain
+    /// anything from this: it already has the value's FID in this session.
     pub echo: Opener,
 }
 
-/// What a session has done, in numbers.
+/// Counters of a session's activity.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Rows declassified.
@@ -54,16 +54,16 @@ pub struct Counters {
     pub ranked: AtomicU64,
     /// Searches of a value among others.
     pub searches: AtomicU64,
-    /// Envelopes taken in.
+    /// Envelopes received.
     pub opened: AtomicU64,
-    /// Envelopes given out.
+    /// Envelopes sent.
     pub sealed: AtomicU64,
-    /// Requests of channels that are closed, by kind.
+    /// Requests of channels that have been closed, by kind.
     messages: Mutex<HashMap<Kind, u64>>,
 }
 
 impl Counters {
-    /// Notes what a channel has sent that ends.
+    /// Adds the requests of a channel that is being closed.
     pub fn closed(&self, messages: impl Iterator<Item = (Kind, u64)>) {
         let mut all = self.lock();
         for (kind, count) in messages {
@@ -71,7 +71,7 @@ impl Counters {
         }
     }
 
-    /// All requests of a kind: those of the session's closed channels, and so many.
+    /// Total number of requests of a kind: those of the session's closed channels, plus `open`.
     pub fn messages(&self, kind: Kind, open: u64) -> u64 {
         self.lock().get(&kind).copied().unwrap_or(0) + open
     }
@@ -81,16 +81,16 @@ impl Counters {
     }
 }
 
-/// What channels keep copies of.
+/// The state of which channels keep copies.
 #[derive(Clone)]
 pub struct Shared {
     /// The client, if there was a handshake.
     pub client: Option<Arc<Client>>,
-    /// What lets export envelopes in.
+    /// The ticket that permits importing export envelopes.
     pub ticket: Option<Arc<Admitted>>,
     /// Settings.
     pub env: Env,
-    /// Why it is no session any more, if it is none.
+    /// The reason why the session has ended, if it has.
     pub ended: Option<Ended>,
 }
 
@@ -98,31 +98,31 @@ pub struct Shared {
 pub struct Session {
     /// Its number.
     pub id: u64,
-    /// By which channels may join, while the leader has announced some.
+    /// Authorises channels to join, after the leader has announced some.
     pub pass: Mutex<Option<[u8; 16]>>,
     lease: Mutex<Option<Lease>>,
-    /// Database that the leader named.
+    /// The database specified by the leader.
     pub database: u32,
-    /// Memory of its arenas.
+    /// Memory budget of its arenas.
     pub budget: Arc<Budget>,
-    /// What it has done.
+    /// Its counters.
     pub counters: Counters,
     /// Aggregations that its channels hand over to each other.
     pub handed: Handed,
-    /// What its temporary values were made of.
+    /// What its temporary values were computed from.
     pub provenance: RwLock<Provenance>,
-    /// Tags of the commands about viewers that it has sent.
+    /// Tags of the commands about viewers sent in this session.
     pub commands: Mutex<Vec<[u8; 12]>>,
-    /// Restore tickets that it has used: each is counted once.
+    /// Restore tickets used in this session: each is counted once.
     pub admitted: Mutex<Vec<[u8; NUMBER_BYTES]>>,
-    /// Whether a value has come in an export envelope.
+    /// Whether a value was received in an export envelope.
     pub took: AtomicBool,
     tallies: Mutex<Tallies>,
-    /// What its client lets it do.
+    /// What its client permits.
     pub grants: RwLock<Grants>,
     /// Its channels' arenas.
     pub arenas: Arc<Arenas>,
-    /// Whether it has a client and has not ended: else nothing is delivered to it.
+    /// Whether it has a client and has not ended; otherwise nothing is delivered to it.
     pub open: Arc<AtomicBool>,
     delivery: Arc<Delivery>,
     numbers: Arc<Numbers>,
@@ -131,7 +131,7 @@ pub struct Session {
     programs: RwLock<Programs>,
 }
 
-/// A program, and the message that registered it, for recordings.
+/// A program, and the message that registered it, which is needed for recordings.
 type Registered = (Arc<Program>, Box<[u8]>);
 
 #[derive(Default)]
@@ -149,13 +149,13 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 impl Session {
-    /// What it has told since that was collected, for whoever adds to it or collects it.
+    /// What was disclosed since the last collection, for adding to it or collecting it.
     #[inline]
     pub fn tallies(&self) -> MutexGuard<'_, Tallies> {
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session without channels.
+    /// Creates a session without channels.
     pub fn new(
         id: u64,
         database: u32,
@@ -192,24 +192,24 @@ impl Session {
         }
     }
 
-    /// Arenas for one more channel; `None` if no numbers are left.
+    /// Creates arenas for another channel; `None` if all numbers are used.
     pub fn enter(&self) -> Option<Arc<ArenaPair>> {
         self.arenas.enter(&self.numbers, &self.budget)
     }
 
-    /// The leader's statement has ended: what closed channels left goes.
+    /// The leader's statement has ended: removes what closed channels have left.
     pub fn end_statement(&self) {
         self.handed.end_statement();
         self.arenas.end_statement();
     }
 
-    /// Moves with each change of what channels keep copies of.
+    /// Changes whenever the state copied by channels changes.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// A copy of client and settings, and its version.
+    /// Returns a copy of client and settings, and its version.
     pub fn shared(&self) -> (Shared, u64) {
         let shared = read(&self.shared);
         (shared.clone(), self.version())
@@ -227,18 +227,18 @@ impl Session {
         result
     }
 
-    /// Until when its client has been there.
+    /// The lease, which says how long the client is considered present.
     pub fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A handshake has succeeded, whose second message was sent then.
+    /// A handshake has succeeded; its second message was sent at `since`.
     pub fn begin_lease(&self, since: Instant, seconds: u16) {
         let length = Duration::from_secs(seconds.into());
         *self.lease() = (seconds > 0).then(|| Lease::begin(since, length));
     }
 
-    /// Its client has renewed it. A session whose lease was over goes on.
+    /// The client has renewed the lease. A session whose lease had expired continues.
     pub fn renew(&self, after: Duration, now: Instant) {
         let mut lease = self.lease();
         let Some(lease) = lease.as_mut() else {
@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// The client has left: only another handshake brings it back.
+    /// The client has left: only another handshake revives the session.
     pub fn leave(&self) {
         *self.lease() = None;
         self.change(|shared| {
@@ -260,7 +260,8 @@ impl Session {
         });
     }
 
-    /// Ends it unless it has ended; whether it had not. Its client may bring it back.
+    /// Ends the session unless it has already ended; returns whether it did. The client may revive
+    /// it.
     pub fn end_for_now(&self, why: Ended) -> bool {
         if read(&self.shared).ended.is_some() {
             return false;
@@ -269,7 +270,7 @@ impl Session {
         true
     }
 
-    /// Registers a program; gives its handle.
+    /// Registers a program; returns its handle.
     pub fn register(&self, program: Program, message: Vec<u8>) -> Result<u32, Error> {
         let mut programs = write(&self.programs);
         if programs.by_handle.len() >= PROGRAMS_MAX {
@@ -302,12 +303,12 @@ impl Session {
             .collect()
     }
 
-    /// Forgets a program. False if there is none.
+    /// Removes a program. Returns false if there is none.
     pub fn forget(&self, handle: u32) -> bool {
         write(&self.programs).by_handle.remove(&handle).is_some()
     }
 
-    /// Number of registered programs, number of channels' arenas.
+    /// Number of registered programs, and of channels' arenas.
     pub fn sizes(&self) -> (usize, usize) {
         let programs = read(&self.programs).by_handle.len();
         (programs, self.arenas.len())

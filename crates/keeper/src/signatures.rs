@@ -1,34 +1,34 @@
-//! The catalog's signatures as the evaluator needs them, by number.
+//! The catalog's signatures in the form that the evaluator needs, by number.
 
 use catalog::AggregateSignature;
 use contract::{Op, OpResult, TypeCode};
 use grant::family;
 
-/// The largest number of operands of a signature.
+/// Maximum number of operands of a signature.
 pub const ARITY_MAX: usize = 7;
 
-/// What fast path an operation has.
+/// The fast path of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kernel {
     /// None.
     General,
-    /// Operands that are compared as they lie: of one unit.
+    /// Compares operands of the same unit in their stored form.
     Ordered,
-    /// As `Ordered`, without trailing blanks.
+    /// Like `Ordered`, ignoring trailing blanks.
     OrderedPadded,
-    /// `LIKE` or `NOT LIKE` of characters.
+    /// `LIKE` or `NOT LIKE` on characters.
     Like,
-    /// A date and a timestamp that are compared.
+    /// Compares a date with a timestamp.
     Dated,
-    /// Whole numbers with the range of the result type.
+    /// Integers with the range of the result type.
     Integer,
     /// A date and a number of days, or two dates.
     Days,
     /// Numbers with a decimal point.
     Numeric,
-    /// Floating point of the result type's width.
+    /// Floating-point numbers with the width of the result type.
     Float,
-    /// The value itself.
+    /// Returns the value itself.
     Truth,
 }
 
@@ -39,22 +39,22 @@ pub struct Operation {
     pub op: Op,
     /// Types of the operands, as stored.
     pub args: Vec<TypeCode>,
-    /// Type of the result where it is a value.
+    /// Type of the result if it is a value.
     pub ret: Option<TypeCode>,
     /// Its fast path.
     pub kernel: Kernel,
-    /// Whether that is one over two integers.
+    /// Whether the fast path is one on two integers.
     pub whole: bool,
 }
 
 impl Operation {
-    /// What the operation gives back.
+    /// The kind of result of the operation.
     #[inline]
     pub fn result(&self) -> OpResult {
         self.op.result()
     }
 
-    /// What kind of operation it is to a grant.
+    /// The kind of operation in terms of grants.
     pub fn family(&self) -> u8 {
         match self.op {
             Op::Like | Op::NotLike | Op::Ilike | Op::NotIlike | Op::StartsWith => family::PATTERN,
@@ -68,13 +68,13 @@ impl Operation {
         }
     }
 
-    /// Whether its calls are in a log of calls: it looks at more than one bit, and tells no hash.
+    /// Whether its calls appear in a log of calls: it examines more than one bit, and does not
+    /// return a hash.
     pub fn is_told(&self) -> bool {
         !matches!(self.op, Op::Hash | Op::IsTrue)
     }
 
-    /// Whether it only compares two values: allowed without a client within one
-    /// column.
+    /// Whether it only compares two values: then it is allowed without a client within one column.
     #[inline]
     pub fn is_comparison(&self) -> bool {
         matches!(
@@ -135,7 +135,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The table of the catalog.
+    /// Creates the table from the catalog.
     pub fn new() -> Table {
         let operations = catalog::signatures()
             .iter()
@@ -169,7 +169,7 @@ impl Table {
         self.aggregates.get(usize::from(number).checked_sub(1)?)
     }
 
-    /// All signatures, from number 1.
+    /// All signatures, starting with number 1.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -179,7 +179,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Invariants that the evaluator counts on.
+    /// Invariants that the evaluator relies on.
     #[test]
     fn catalog_fits() {
         let table = Table::new();

@@ -1,11 +1,11 @@
-//! `Grant`, and the question whether the session's client has authorised an operation.
+//! `Grant`, and checking whether the session's client has authorised an operation.
 //!
-//! Each operation is about values; what these were made of is known by the labels of their
-//! slots and by their columns. It is refused unless one entry of a grant covers all of it.
+//! Each operation uses values; what these were computed from is known from the labels of their
+//! slots and from their columns. The operation is refused unless one entry of a grant covers all of
+//! this.
 //!
-//! Invariants: what is asked here is asked before anything is computed, told or stored; a
-//! result is labelled before it is there; without `require_grants` nothing is labelled and
-//! nothing asked.
+//! Invariants: these checks are made before anything is computed, disclosed or stored; a result is
+//! labelled before it becomes available; without `require_grants` nothing is labelled or checked.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -23,32 +23,32 @@ use std::sync::{Arc, PoisonError};
 use store::{ColumnId, Label, Window};
 use values::Error;
 
-/// What a channel remembers of labels and grants.
+/// A channel's cache of labels and grants.
 #[derive(Default)]
 pub(super) struct Remembered {
-    /// Labels of columns, by partition; the latest ones first, without hashing.
+    /// Labels of columns, by partition; the most recent ones can be found without hashing.
     columns: HashMap<u32, Label>,
     latest: [Option<(u32, Label)>; LATEST],
     latest_covered: [Option<(Label, u8)>; LATEST],
-    /// Where what is told is tallied.
+    /// The tallies to which disclosures are added.
     latest_tallied: [Option<(Label, Arc<Tally>)>; LATEST],
-    /// What is shown instead of values, as long as nobody says something else.
+    /// The masks shown instead of values, valid until the policies change.
     pub(super) masks: HashMap<Label, Option<Mask>>,
     unions: HashMap<(Label, Label), Label>,
-    /// What was covered. Grants only grow as long as the client is the same.
+    /// What was found to be covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
     /// Partitions of columns whose keys the client may have.
     pub(super) deliverable: HashSet<u32>,
     /// Columns whose values have left in export envelopes.
     pub(super) exported: HashSet<u32>,
-    /// What came from export envelopes, and may go into these partitions.
+    /// Labels of values from export envelopes, and the partitions that they may enter.
     pub(super) taken: HashSet<(Label, u32)>,
-    /// Of tokens: labels of the columns, by the tokens' number.
+    /// For tokens: labels of the columns, by the number of the tokens.
     tokens: HashMap<u64, Vec<Label>>,
 }
 
 impl Remembered {
-    /// Where what is told of values of this label was tallied lately.
+    /// Returns the tally recently used for this label, if it is cached.
     #[inline]
     pub(super) fn tally(&self, label: Label) -> Option<&Tally> {
         let place = usize::from(label) % LATEST;
@@ -58,7 +58,7 @@ impl Remembered {
             .map(|(_, tally)| &**tally)
     }
 
-    /// What of this label is told is tallied there.
+    /// Caches the tally for this label.
     pub(super) fn keep_tally(&mut self, label: Label, tally: Arc<Tally>) {
         if let Some(latest) = self.latest_tallied.get_mut(usize::from(label) % LATEST) {
             *latest = Some((label, tally));
@@ -66,24 +66,24 @@ impl Remembered {
     }
 }
 
-/// How many are found without hashing.
+/// Number of entries that are found without hashing.
 const LATEST: usize = 8;
-/// More numbers of tokens are forgotten, together with the key of the tokens.
+/// If there are more numbers of tokens, they are dropped together with the key of the tokens.
 const TOKENS_MAX: usize = 4096;
-/// Labels of different slots of one run that are united one by one.
+/// Maximum number of different labels of one run that are united one by one.
 const DISTINCT_MAX: usize = 64;
 
-/// Operands, as far as grants look at them.
+/// Operands, as far as they matter for grants.
 #[derive(Clone, Copy)]
 pub(super) struct Operands {
-    /// What they were made of.
+    /// What they were computed from.
     pub label: Label,
-    /// They are values of one column as they were stored.
+    /// They are stored values of one column.
     pub one_column: bool,
 }
 
 impl Operands {
-    /// None.
+    /// No operands.
     pub(super) const NONE: Operands = Operands {
         label: provenance::EMPTY,
         one_column: true,
@@ -91,7 +91,7 @@ impl Operands {
 }
 
 impl Connection {
-    /// Takes in a grant of the client.
+    /// Processes a grant of the client.
     pub(super) fn grant(&mut self, body: body::Grant<'_>) -> Result<(), Failure> {
         let parsed = Envelope::parse(body.envelope).map_err(super::envelopes::unopened)?;
         if !parsed.is_grant() || parsed.origin != Maker::Client {
@@ -122,13 +122,13 @@ impl Connection {
         Ok(grants.add(&grant, standing)?)
     }
 
-    /// Whether grants are asked for: only of what a client's session does.
+    /// Whether grants are checked: only for what a client's session does.
     #[inline]
     pub(super) fn is_bound(&self) -> bool {
         self.keeper.config.require_grants && self.client.is_some()
     }
 
-    /// A label for what is put in now; none if nobody asks.
+    /// The label for a value being imported; none if grants are not checked.
     #[inline]
     pub(super) fn label_if_bound(&self, label: Label) -> Label {
         if self.keeper.config.require_grants {
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Another client has the session: nothing holds that was covered before.
+    /// The session has another client: earlier checks are no longer valid.
     pub(super) fn forget_covered(&self) {
         let mut remembered = self.remembered.borrow_mut();
         remembered.covered.clear();
@@ -147,7 +147,7 @@ impl Connection {
         remembered.latest_covered = Default::default();
     }
 
-    /// What operands were made of.
+    /// Returns what the operands were computed from.
     pub(super) fn operands(&self, fids: &[Fid]) -> Result<Operands, Failure> {
         if !self.is_bound() {
             return Ok(Operands {
@@ -175,7 +175,7 @@ impl Connection {
         Ok(all)
     }
 
-    /// What operands and these together were made of.
+    /// Returns what the previous operands together with these were computed from.
     pub(super) fn more_operands(
         &self,
         before: Operands,
@@ -206,7 +206,7 @@ impl Connection {
             .try_fold(provenance::EMPTY, |all, label| self.union(all, label))
     }
 
-    /// What the rows of a batch's column were made of.
+    /// Returns what the rows of a batch's column were computed from.
     pub(super) fn column_operands(
         &self,
         column: &Encoded<'_>,
@@ -273,7 +273,7 @@ impl Connection {
         provenance.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was made of both.
+    /// The label of something computed from both.
     #[inline]
     pub(super) fn union(&self, a: Label, b: Label) -> Result<Label, Failure> {
         if a == b || b == provenance::EMPTY || b == 0 {
@@ -290,7 +290,7 @@ impl Connection {
         Ok(label)
     }
 
-    /// Refuses what no grant covers: something to be done with values of this label.
+    /// Fails unless a grant covers this use of values with this label.
     #[inline]
     pub(super) fn authorise(&self, label: Label, families: u8) -> Result<(), Failure> {
         if !self.is_bound() {
@@ -314,8 +314,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a grant of the session itself shows a column. Not one of a definition's: what that
-    /// may show is less than the column.
+    /// Whether a grant of the session itself shows a column. Grants of definitions do not count,
+    /// since they may show less than the column.
     pub(super) fn shows(&self, column: ColumnId) -> bool {
         if !self.is_bound() {
             return true;
@@ -347,8 +347,8 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Self::authorise`], of comparisons: values of one column, as they were stored, may
-    /// be compared with each other, which keeps its indexes in order.
+    /// Like [`Self::authorise`], for comparisons: stored values of one column may be compared with
+    /// each other, which keeps its indexes in order.
     pub(super) fn authorise_order(&self, operands: Operands) -> Result<(), Failure> {
         match operands.one_column {
             true => self.may_view(operands.label),
@@ -356,7 +356,7 @@ impl Connection {
         }
     }
 
-    /// Whether values of this label may be stored in a column.
+    /// Checks whether values with this label may be stored in a column.
     pub(super) fn authorise_write(&self, label: Label, partition: u32) -> Result<(), Failure> {
         if !self.is_bound() {
             return Ok(());
@@ -368,7 +368,8 @@ impl Connection {
         self.authorise_write_to(label, target)
     }
 
-    /// As [`Self::authorise_write`]: the column, or whether it is a definition's constant.
+    /// Like [`Self::authorise_write`]; the target is the column, and whether it is a constant of a
+    /// definition.
     pub(super) fn authorise_write_to(
         &self,
         label: Label,
@@ -379,7 +380,7 @@ impl Connection {
         let grants = &self.session.grants;
         let grants = grants.read().unwrap_or_else(PoisonError::into_inner);
         let covered = match target {
-            // Constants of definitions are the client's own, or printed and read again.
+            // Constants of definitions are the client's own, or were printed and read again.
             (_, true) => {
                 let own = origin.others & !grant::origin::CLIENT == 0;
                 origin.columns.is_empty() && (own || grants.cover(&origin, family::CAST))
@@ -396,8 +397,8 @@ impl Connection {
         }
     }
 
-    /// Whether values of one column go into the same column of their ledger table's history. What
-    /// may then be done with them there is another question.
+    /// Whether values of one column are stored in the same column of the history of their ledger
+    /// table. What may be done with them there is checked separately.
     fn is_history(&self, origin: &Origin, target: &ColumnId) -> bool {
         let standing = &self.keeper.standing;
         let ([from], 0) = (origin.columns.as_slice(), origin.others) else {
@@ -406,7 +407,7 @@ impl Connection {
         match (standing.name_of(from), standing.name_of(target)) {
             (Some(from), Some(to)) => {
                 let history = to.relation.strip_suffix("_history");
-                // One that somebody has claimed for himself is no ledger's.
+                // If somebody has claimed the column, it does not belong to a ledger.
                 let claimed = self.keeper.viewers.owns(&column_id(&to));
                 !claimed
                     && history == Some(from.relation.as_str())
@@ -416,7 +417,7 @@ impl Connection {
         }
     }
 
-    /// What a label stands for.
+    /// Returns what a label represents.
     pub(super) fn origin(&self, label: Label) -> Arc<Origin> {
         let provenance = &self.session.provenance;
         let provenance = provenance.read().unwrap_or_else(PoisonError::into_inner);
@@ -451,7 +452,8 @@ impl Connection {
             .into()
     }
 
-    /// What the columns of a batch were made of that a program uses, and its constants.
+    /// Returns what the columns of a batch used by a program, and its constants, were computed
+    /// from.
     pub(super) fn program_label(
         &self,
         program: &Program,
@@ -470,7 +472,8 @@ impl Connection {
             .try_fold(constants, |all, label| self.union(all, label))
     }
 
-    /// Tokens of one number tell which of their rows are equal: what they are of is one.
+    /// Tokens with the same number reveal which of their rows are equal: their columns are
+    /// authorised together.
     pub(super) fn authorise_tokens(
         &mut self,
         number: u64,
@@ -497,13 +500,13 @@ impl Connection {
         let done = now
             .iter()
             .try_for_each(|label| self.authorise(*label, family::COMPARE));
-        // What was asked for counts, also if it was refused.
+        // The request counts even if it was refused.
         self.remembered.borrow_mut().tokens.insert(number, now);
         done
     }
 }
 
-/// The labels of slots; too many are as good as not known.
+/// The labels of slots; if there are too many, they are treated as unknown.
 fn distinct(window: &Window, slots: impl Iterator<Item = u64>) -> Vec<Label> {
     let mut labels: Vec<Label> = Vec::new();
     let mut last = None;

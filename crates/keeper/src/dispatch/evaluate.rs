@@ -1,5 +1,5 @@
-//! `Eval` and `Declassify`. One row of one operation, the most frequent request
-//! of all, goes past vectors and allocations where it can.
+//! `Eval` and `Declassify`. One row of one operation is the most frequent request; it avoids
+//! vectors and allocations where possible.
 
 use super::Connection;
 use super::telling::as_told;
@@ -26,14 +26,14 @@ struct Request<'a> {
     fids: List<'a, Fid>,
 }
 
-/// Operands of a single row of one operation; the second one may not be there.
+/// Operands of a single row of one operation; there may be only one.
 #[derive(Clone, Copy)]
 pub(super) struct Single {
     fids: [Fid; 2],
     columns: usize,
 }
 
-/// The request of a body: `Eval` and `Declassify` name its fields alike.
+/// Makes the request from a body: `Eval` and `Declassify` have fields of the same names.
 macro_rules! request {
     ($body:expr) => {
         Request {
@@ -74,14 +74,14 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A row that was revealed and is not counted yet.
+/// A row that was revealed but is not counted yet.
 pub(super) struct Unsettled {
     single: Single,
     result: OpResult,
     label: Label,
 }
 
-/// What a declassified row is.
+/// The result of declassifying a row.
 enum Revealed {
     Null,
     Bool(bool),
@@ -99,7 +99,7 @@ impl Connection {
         let request = request!(body)?;
         match self.eval_request(&request, first) {
             Ok(None) => Ok(()),
-            // Single rows failed, and are poisoned.
+            // Single rows failed, and have been poisoned.
             Ok(Some(failure)) => Err(failure),
             Err(failure) => {
                 self.space.poison(first, request.rows, &failure);
@@ -131,9 +131,9 @@ impl Connection {
         })
     }
 
-    /// Without a client session, a temporary value (from an export envelope) may be
-    /// fitted into its column's length or precision, as on its way in by COPY, where
-    /// that leaves it as it is (`may_fit`).
+    /// Without a client session, a temporary value (from an export envelope) may be converted to
+    /// the length or precision of its column, as when COPY imports it, if this does not change the
+    /// value (`may_fit`).
     #[inline]
     fn may_evaluate(&self, request: &Request<'_>, single: Option<Single>) -> Result<(), Error> {
         let client = self.need_client();
@@ -157,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// The label of what a single row of an operation gives, if that is authorised.
+    /// Returns the label of the result of an operation on a single row, if authorised.
     #[inline]
     fn authorise_single(&self, program: u32, single: Single) -> Result<Label, Failure> {
         if !self.is_bound() {
@@ -173,7 +173,7 @@ impl Connection {
         Ok(operands.label)
     }
 
-    /// As [`Self::authorise_single`], of many rows.
+    /// Like [`Self::authorise_single`], for many rows.
     fn authorise_batch(&self, batch: &Batch<'_>) -> Result<Label, Failure> {
         if !self.is_bound() {
             return Ok(0);
@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// Hands the batch of a request, and the reply to append to, to `use_it`.
+    /// Passes the batch of a request, and the reply to append to, to `use_it`.
     fn with_batch<R>(
         &mut self,
         request: &Request<'_>,
@@ -235,7 +235,7 @@ impl Connection {
         operation.ok_or_else(fail::no_such_program)
     }
 
-    /// An operation on one row.
+    /// Evaluates an operation on one row.
     fn eval_one(&mut self, request: &Request<'_>, single: Single) -> Result<Entry, Failure> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let done = self.eval_one_with(request, single, &mut scratch);
@@ -282,7 +282,7 @@ impl Connection {
                 Some(a) => {
                     let made = self.apply(operation, ret, request.immediate, &[&a])?;
                     if let (None, Entry::Value(made)) = (&self.client, &made) {
-                        self.may_fit(&a, made)?; // all that is evaluated without a client
+                        self.may_fit(&a, made)?; // the only evaluation without a client
                     }
                     Ok(made)
                 }
@@ -355,8 +355,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Counts what was revealed last. The backend need not wait for that: it comes
-    /// after the answer, at the latest with the next request.
+    /// Counts what was revealed last. The backend need not wait for that: it happens after the
+    /// answer, at the latest with the next request.
     #[inline]
     pub fn settle(&mut self) {
         if let Some(last) = self.unsettled.take() {
@@ -442,8 +442,9 @@ impl Connection {
             .look_at_two(fids, types, scratch, |a, b| scalar::order(kernel, a, b))
     }
 
-    /// The order of an index's key and a value, by the signature of a comparison; `None` if one
-    /// is NULL. Declassifies it. A client that searches an index wants its column's order kept.
+    /// Declassifies the order of an index key and a value, given the signature of a comparison;
+    /// `None` if one is NULL. If a client searches an index, the column's index order is to be
+    /// maintained from then on.
     #[inline]
     pub(super) fn reveal_order(
         &self,
@@ -493,7 +494,7 @@ impl Connection {
         }
     }
 
-    /// Counts a row for each column that it was about.
+    /// Counts a row for each column involved.
     #[inline]
     fn count(&self, fids: &[Fid], result: OpResult) {
         let mut last = 0;

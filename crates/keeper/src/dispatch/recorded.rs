@@ -1,8 +1,7 @@
-//! Requests of a channel that is recorded, and the orders that begin and end recordings and logs of
-//! calls.
+//! Requests of a recorded channel, and the orders that start and stop recordings and logs of calls.
 //!
-//! Invariants: only a client whose name is in `administrators` begins or ends a recording; a log of
-//! calls is of the sessions of the client who begins it, and of nobody else's.
+//! Invariants: only a client whose name is in `administrators` can start or stop a recording; a log
+//! of calls covers only the sessions of the client that starts it.
 
 use super::Connection;
 use super::viewing::no_owners;
@@ -19,17 +18,17 @@ use std::time::Instant;
 use store::ColumnId;
 use values::Error;
 
-/// What constants are made of: what the client has sent, and what the database knows anyway.
+/// The origins of constants: what the client has sent, and what the database knows anyway.
 const GIVEN: [u8; 3] = [
     grant::origin::CLIENT,
     grant::origin::PLAIN,
     grant::origin::CLIENT | grant::origin::PLAIN,
 ];
 
-/// Stands where a log of calls would name a column, and there is none.
+/// Replaces the name of a column in a log of calls if there is none.
 const COMPUTED: &str = "computed";
 
-/// The tape of a channel, if it is recorded.
+/// Returns the tape of a channel, if it is recorded.
 pub(super) fn tape(
     keeper: &Keeper,
     session: &Session,
@@ -45,7 +44,7 @@ pub(super) fn tape(
 }
 
 impl Connection {
-    /// Carries out a request, and keeps what was asked and answered.
+    /// Executes a request, and records it and its answer.
     #[cold]
     #[inline(never)]
     pub(super) fn recorded(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
@@ -73,7 +72,7 @@ impl Connection {
         done
     }
 
-    /// Programs that were registered before: as if they were now.
+    /// Records programs registered earlier as if they were registered now.
     fn tell_programs(&self, tape: &Tape, now: Instant) {
         for (program, message) in self.session.programs() {
             let mut answer = Vec::new();
@@ -83,8 +82,8 @@ impl Connection {
         }
     }
 
-    /// Carries out a request, and tells the calls that it makes. Single rows go the way of batches,
-    /// where calls are told.
+    /// Executes a request, and logs the calls that it makes. Single rows are processed like
+    /// batches, in which calls are logged.
     fn witnessed(&mut self, tape: Arc<Tape>, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
         let (keeper, session) = (Arc::clone(&self.keeper), Arc::clone(&self.session));
         witness::begin(tape, Box::new(move |from| name(&keeper, &session, from)));
@@ -95,7 +94,7 @@ impl Connection {
         done
     }
 
-    /// Carries out what somebody says about recordings.
+    /// Executes an order about recordings.
     pub(super) fn record(&self, order: Order, by: &str) -> Result<(), Failure> {
         let recorder = &self.keeper.recorder;
         match order {
@@ -150,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// A client computes with what he may see only; where that is not known there is no log.
+    /// A client can compute only with what it may see; if that is unknown, there is no log.
     fn may_log_calls(&self) -> Result<(), Failure> {
         match self.keeper.config.require_grants {
             true => Ok(()),
@@ -159,8 +158,8 @@ impl Connection {
     }
 }
 
-/// What an operand is from, as a log of calls has it. Of what several columns went into, one of
-/// them is named.
+/// The origin of an operand as shown in a log of calls. If it was computed from several columns,
+/// one of them is named.
 fn name(keeper: &Keeper, session: &Session, from: Source) -> Option<String> {
     let column = |id: &ColumnId| match keeper.standing.name_of(id) {
         Some(c) => format!("{}.{}.{}", c.schema, c.relation, c.column),

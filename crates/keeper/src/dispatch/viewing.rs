@@ -1,7 +1,7 @@
-//! Who sees a column: `Policy`, and what those are given who do not.
+//! Who can see a column: `Policy`, and what is shown to those who cannot.
 //!
-//! Invariant: of a column that is hidden from a session's client nothing is computed,
-//! declassified, stored elsewhere or shown but its mask.
+//! Invariant: if a column is hidden from a session's client, its values are not computed with,
+//! declassified, stored elsewhere or shown; only its mask is shown.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -16,10 +16,10 @@ use std::collections::{BTreeSet, HashSet};
 use store::{ColumnId, Label, Listed};
 use values::Error;
 
-/// Commands of one session.
+/// Maximum number of commands in one session.
 const COMMANDS_MAX: usize = 4096;
 
-/// What a client says.
+/// A command from a client.
 enum Said {
     Viewing(Command),
     Recording(Order),
@@ -44,7 +44,7 @@ pub(super) fn no_owners() -> Error {
 }
 
 impl Connection {
-    /// Carries out what an owner or an administrator says.
+    /// Executes a command of an owner or an administrator.
     pub(super) fn policy(&mut self, body: body::Policy<'_>) -> Result<(), Failure> {
         let parsed = Envelope::parse(body.envelope).map_err(super::envelopes::unopened)?;
         if !parsed.is_grant() || parsed.origin != Maker::Client {
@@ -77,8 +77,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Columns that a statement creates are its client's, if the keeper is configured so or the
-    /// statement says so.
+    /// Makes a statement's client the owner of the columns that it creates, if the keeper is
+    /// configured to do so or the statement requests it.
     pub(super) fn own(&self, grant: &Grant) -> Result<(), Failure> {
         let none = BTreeSet::new();
         let creates = match self.keeper.config.creators_own {
@@ -96,8 +96,8 @@ impl Connection {
         }
         let keeper = &self.keeper;
         let held = self.held();
-        // Administrators say whose columns are that anybody has heard of. What somebody's definition
-        // is about already would not be its creator's alone.
+        // If a column is already known, administrators decide who owns it. If a definition already
+        // refers to it, it would not belong to its creator alone.
         let heard = |id: &ColumnId| {
             let named = keeper.standing.name_of(id).is_some();
             !keeper.config.administrators.is_empty() && named || keeper.standing.mentions(id)
@@ -114,15 +114,15 @@ impl Connection {
         Ok(())
     }
 
-    /// The columns that hold values, by the names that these came with.
+    /// The columns that hold values, by the names with which these were stored.
     fn held(&self) -> HashSet<ColumnId> {
         let store = &self.keeper.store;
         let column = |listed: &Listed| Some(store.get(listed.number)?.column()?.0);
         store.list().iter().filter_map(column).collect()
     }
 
-    /// A command about a column by the name that its values, or its owner, have: it may have been
-    /// renamed since.
+    /// Changes a command to use the name under which the column's values, or its owner, are known:
+    /// the column may have been renamed since.
     fn meant(&self, mut command: Command) -> Command {
         let keeper = &self.keeper;
         let id = column_id(&command.column);
@@ -145,8 +145,8 @@ impl Connection {
         command
     }
 
-    /// The names under which there are rules for a column: its own, or former ones and those of
-    /// tables that its table is a part of.
+    /// The names under which there are rules for a column: its own name, or former names and those
+    /// of tables that its table is a part of.
     fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
         let keeper = &self.keeper;
         let has = |id: &ColumnId| keeper.viewers.ruled_by(id).is_some();
@@ -159,13 +159,13 @@ impl Connection {
         others
     }
 
-    /// What is shown of a column instead of its values; none: what they are.
+    /// The mask shown instead of a column's values; `None` if the values are shown.
     fn hidden_column(&self, column: &ColumnId) -> Option<Mask> {
         let client = self.client.as_ref()?;
         self.hidden_from(column, &client.name)
     }
 
-    /// As [`Self::hidden_column`], to somebody of this name.
+    /// Like [`Self::hidden_column`], for a client with this name.
     pub(super) fn hidden_from(&self, column: &ColumnId, name: &str) -> Option<Mask> {
         let viewers = &self.keeper.viewers;
         if !viewers.any() {
@@ -175,8 +175,8 @@ impl Connection {
         names.iter().find_map(|id| viewers.hides(id, name))
     }
 
-    /// A grant whose definitions are about columns that its client sees itself. What stands holds in
-    /// the sessions of those who see others, too.
+    /// Restricts a grant to definitions about columns that its client can see. Otherwise they would
+    /// take effect in sessions of clients that see other columns, too.
     pub(super) fn within_sight(&self, mut grant: Grant) -> Grant {
         if !self.keeper.viewers.any() {
             return grant;
@@ -195,7 +195,7 @@ impl Connection {
         grant
     }
 
-    /// The database keeps what it has carried: nothing counts twice.
+    /// The database may keep commands that it has transferred: none is accepted twice.
     fn told_once(&self, envelope: &[u8]) -> Result<(), Error> {
         let tag = envelope
             .last_chunk::<NONCE_BYTES>()
@@ -213,7 +213,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What is shown instead of values that were made of this; none: what they are.
+    /// The mask shown instead of values computed from this; `None` if the values are shown.
     pub(super) fn hidden(&self, origin: &Origin) -> Option<Mask> {
         let viewers = &self.keeper.viewers;
         if !viewers.any() {
@@ -223,7 +223,7 @@ impl Connection {
         columns.find_map(|column| self.hidden_column(column))
     }
 
-    /// As [`Self::hidden`], by label.
+    /// Like [`Self::hidden`], by label.
     pub(super) fn mask(&self, label: Label) -> Option<Mask> {
         if !self.is_bound() || !self.keeper.viewers.any() {
             return None;
@@ -239,7 +239,7 @@ impl Connection {
         found
     }
 
-    /// Refuses what is about a hidden column.
+    /// Fails if a hidden column is involved.
     pub(super) fn may_see(&self, origin: &Origin) -> Result<(), Failure> {
         match self.hidden(origin) {
             None => Ok(()),
@@ -247,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// As [`Self::may_see`], by label.
+    /// Like [`Self::may_see`], by label.
     pub(super) fn may_view(&self, label: Label) -> Result<(), Failure> {
         match self.mask(label).is_none() {
             true => Ok(()),

@@ -1,9 +1,8 @@
-//! A column of a batch while it is evaluated: values of one type, or
-//! declassifiable results, with NULLs and failures by row.
+//! A column of a batch during evaluation: values of one type, or declassifiable results, with NULLs
+//! and failures by row.
 //!
-//! Invariants: `data` has one element for each row, or a single one that stands
-//! for all rows; a row that failed is also marked in `nulls`; where a row is
-//! NULL, its element means nothing.
+//! Invariants: `data` has one element for each row, or a single one for all rows; a row that failed
+//! is also marked in `nulls`; if a row is NULL, its element is meaningless.
 
 use crate::fail::Failure;
 use crate::witness::Source;
@@ -15,13 +14,13 @@ use values::Value;
 
 /// Elements of a column.
 pub enum Data {
-    /// Values of whole numbers: `bool`, integers, dates and times.
+    /// Values stored as integers: `bool`, integers, dates and times.
     Int(Vec<i64>),
     /// `float4`, `float8`.
     Float(Vec<f64>),
-    /// `numeric` of one scale.
+    /// `numeric` values with the same scale.
     Scaled(Vec<i64>, u16),
-    /// Strings, one after the other, and where each ends.
+    /// Strings, concatenated, and their end offsets.
     Bytes(Vec<u8>, Vec<usize>),
     /// Values of any type.
     Values(Vec<Value>),
@@ -35,23 +34,23 @@ pub enum Data {
 
 /// A column.
 pub struct Column {
-    /// Type of the values, as stored; of no meaning for other kinds.
+    /// Stored type of the values; meaningless for other kinds.
     pub t: TypeCode,
     /// The elements.
     pub data: Data,
-    /// Which rows are NULL or failed; none if it is empty.
+    /// Which rows are NULL or failed; if empty, none.
     pub nulls: Vec<bool>,
     /// Which rows failed.
     pub failures: BTreeMap<u32, Failure>,
-    /// What it was read from, as far as somebody asks (`witness`).
+    /// What it was read from, if a log needs this (`witness`).
     pub source: Source,
 }
 
-/// Stands where a row is NULL.
+/// Placeholder for a row that is NULL.
 pub const FILLER: Value = Value::Bool(false);
 
 impl Data {
-    /// No elements yet, in the form that suits a type.
+    /// An empty container in the form suitable for a type.
     pub fn for_type(t: TypeCode, rows: usize) -> Data {
         use TypeCode::*;
         match t {
@@ -60,7 +59,7 @@ impl Data {
             }
             Float4 | Float8 => Data::Float(Vec::with_capacity(rows)),
             Text | Varchar | Bpchar | Bytea => Data::Bytes(Vec::new(), Vec::with_capacity(rows)),
-            // The scale comes with the first value.
+            // The scale is determined by the first value.
             Numeric | Interval | Uuid => Data::Values(Vec::new()),
         }
     }
@@ -114,7 +113,7 @@ impl Column {
         self.data.len()
     }
 
-    /// Whether one element stands for all rows.
+    /// Whether one element represents all rows.
     #[inline]
     pub fn is_constant(&self) -> bool {
         self.data.len() == 1
@@ -140,7 +139,7 @@ impl Column {
         self.failures.get(&(self.at(row) as u32))
     }
 
-    /// The value of a row that is not NULL, where it lies.
+    /// The value of a row that is not NULL, without copying it.
     pub fn scalar(&self, row: usize) -> Option<Scalar<'_>> {
         let at = self.at(row);
         Some(match &self.data {
@@ -153,7 +152,7 @@ impl Column {
         })
     }
 
-    /// The value of a row that is not NULL, as crate `values` takes it.
+    /// The value of a row that is not NULL, in the form used by crate `values`.
     pub fn value(&self, row: usize) -> Option<Cow<'_, Value>> {
         match &self.data {
             Data::Values(v) => v.get(self.at(row)).map(Cow::Borrowed),
@@ -161,7 +160,7 @@ impl Column {
         }
     }
 
-    /// The truth of a row that is not NULL: of a boolean of either kind.
+    /// The truth value of a row that is not NULL, for both kinds of booleans.
     #[inline]
     pub fn truth(&self, row: usize) -> bool {
         let at = self.at(row);
@@ -182,7 +181,7 @@ impl Column {
         }
     }
 
-    /// Appends a row to booleans that may be declassified.
+    /// Appends a row to declassifiable booleans.
     pub fn push_truth(&mut self, truth: bool) {
         if let Data::Bool(v) = &mut self.data {
             v.push(u8::from(truth));
@@ -238,7 +237,7 @@ impl Column {
         }
     }
 
-    /// Turns the elements into values of their own.
+    /// Converts the elements into separate values.
     pub fn make_values(&mut self) {
         if matches!(self.data, Data::Values(_)) {
             return;

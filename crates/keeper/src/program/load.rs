@@ -1,5 +1,5 @@
-//! From FIDs to columns: each run of FIDs of one partition is read under one
-//! lock, as arrays where the layout has them.
+//! Loads columns from FIDs: each run of FIDs of one partition is read under one lock, as arrays if
+//! the layout permits.
 
 use super::column::{Column, Data};
 use super::vector::Meter;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use store::{Entry, Layout, Reader, Scalar, Window};
 use zeroize::Zeroizing;
 
-/// Counts rows by the columns they come from, for what is declassified.
+/// Counts rows by the columns they come from, to account for declassification.
 #[derive(Default)]
 pub struct Touched(Vec<(u32, u64)>);
 
 impl Touched {
-    /// Counts rows; those of no column do not count.
+    /// Counts rows; rows that belong to no column are ignored.
     pub fn add(&mut self, partition: u32, rows: usize) {
         if let Some((_, count)) = self.0.iter_mut().find(|(p, _)| *p == partition) {
             *count += rows as u64;
         } else if self.0.len() < TOUCHED_MAX {
-            // A statement touches few columns; a longer list is a hostile one.
+            // A statement touches few columns; a longer list is malicious.
             self.0.push((partition, rows as u64));
         }
     }
@@ -35,7 +35,7 @@ impl Touched {
 
 const TOUCHED_MAX: usize = 4096;
 
-/// The values under FIDs, all of one type, as a column.
+/// Loads the values of FIDs, all of one type, as a column.
 pub fn load(
     space: &Space,
     fids: &[Fid],
@@ -72,8 +72,8 @@ pub fn load(
     Ok(column)
 }
 
-/// What is in cells, all of one type, as a column. A cell that cannot be opened is its row's
-/// failure.
+/// Loads the values in cells, all of one type, as a column. A cell that cannot be opened makes its
+/// row fail.
 pub fn load_cells<'a>(
     space: &Space,
     cells: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -227,7 +227,7 @@ fn strings(
     })
 }
 
-/// Joins failures: those of the first operand come first.
+/// Combines failures; those of the first operand take precedence.
 pub fn join(columns: &[&Column], rows: usize) -> BTreeMap<u32, Failure> {
     let mut all: BTreeMap<u32, Failure> = BTreeMap::new();
     for column in columns.iter().rev().filter(|c| !c.failures.is_empty()) {

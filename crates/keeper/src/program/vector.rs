@@ -1,6 +1,6 @@
-//! One operation over whole columns. Fast paths compute all rows, those that are
-//! NULL too (their elements mean nothing), and leave single rows that are unusual
-//! (overflow, division by zero) to crate `values`, which has PostgreSQL's errors.
+//! Evaluates one operation on whole columns. Fast paths compute all rows, including NULLs (whose
+//! elements are meaningless), and leave unusual rows (overflow, division by zero) to crate
+//! `values`, which raises PostgreSQL's errors.
 
 use super::column::{Column, Data, string, strings};
 use super::load::join;
@@ -18,30 +18,30 @@ use std::collections::BTreeMap;
 use store::Budget;
 use values::{Env, Error, Value};
 
-/// What evaluation depends on besides its operands.
+/// What evaluation depends on in addition to its operands.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The session's settings.
     pub env: &'a Env,
-    /// The key of hashes.
+    /// The key for hashes.
     pub hash_key: &'a [u8; 16],
-    /// What intermediate results are charged to.
+    /// The meter to which intermediate results are charged.
     pub meter: &'a Meter<'a>,
 }
 
-/// Charges a session for what an evaluation holds, until the evaluation ends, in
-/// larger pieces than it needs: charging costs atomic operations.
+/// Charges a session for the memory held by an evaluation until it ends. Charges in larger portions
+/// than needed, since charging costs atomic operations.
 pub struct Meter<'a> {
     budget: &'a Budget,
     taken: Cell<usize>,
     used: Cell<usize>,
 }
 
-/// What is charged at a time.
+/// Number of bytes charged at a time.
 const PIECE: usize = 16 * 1024;
 
 impl<'a> Meter<'a> {
-    /// Nothing is charged yet.
+    /// Creates a meter without charges.
     pub fn new(budget: &'a Budget) -> Meter<'a> {
         Meter {
             budget,
@@ -80,7 +80,7 @@ impl Drop for Meter<'_> {
     }
 }
 
-/// Evaluates an operation on operands of the types it takes.
+/// Evaluates an operation on operands of the correct types.
 pub fn call(
     operation: &Operation,
     immediate: i32,
@@ -119,7 +119,7 @@ pub fn call(
     }
 }
 
-/// Which rows have an operand that is NULL or failed.
+/// Determines which rows have an operand that is NULL or failed.
 fn strict(args: &[&Column], rows: usize) -> (Vec<bool>, BTreeMap<u32, Failure>) {
     let mut nulls = Vec::new();
     for column in args.iter().filter(|c| !c.nulls.is_empty()) {
@@ -131,7 +131,7 @@ fn strict(args: &[&Column], rows: usize) -> (Vec<bool>, BTreeMap<u32, Failure>) 
     (nulls, join(args, rows))
 }
 
-/// Two columns of elements that a loop can run over.
+/// Two columns of elements over which a loop can run.
 enum Pair<'a, T> {
     Both(&'a [T], &'a [T]),
     Left(&'a [T], T),
@@ -184,7 +184,7 @@ fn compare<T: Copy + PartialOrd>(op: Op, pair: &Pair<'_, T>) -> Option<Data> {
     }))
 }
 
-/// Results from orders that were found one by one.
+/// Converts orders determined one by one into results.
 fn by_order(op: Op, orders: impl Iterator<Item = Ordering>) -> Option<Data> {
     if op == Op::Cmp {
         return Some(Data::Order(orders.map(|o| o as i8).collect()));
@@ -196,7 +196,7 @@ fn by_order(op: Op, orders: impl Iterator<Item = Ordering>) -> Option<Data> {
 }
 
 struct Frame<'a> {
-    /// Each call is told (`witness`).
+    /// Each call is logged (`witness`).
     told: bool,
     operation: &'a Operation,
     immediate: i32,
@@ -226,7 +226,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The fast path, or everything back.
+    /// Uses the fast path, or returns the frame unchanged.
     fn fast(self) -> Result<Column, Frame<'a>> {
         let data = match (self.operation.kernel, self.args) {
             (Kernel::Truth, [a]) => truth(a),
@@ -270,7 +270,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A pattern that is the same for all rows is looked at once.
+    /// A pattern that is the same for all rows is examined only once.
     fn like(mut self, a: &Column, b: &Column) -> Result<Column, Frame<'a>> {
         let (Data::Bytes(texts, ends), Data::Bytes(patterns, pattern_ends)) = (&a.data, &b.data)
         else {
@@ -288,7 +288,7 @@ impl<'a> Frame<'a> {
         Ok(self.finish(Data::Bool(out)))
     }
 
-    /// Dates beside timestamps.
+    /// Compares dates with timestamps.
     fn dated(&self, a: &Column, b: &Column) -> Option<Data> {
         let (Data::Int(x), Data::Int(y)) = (&a.data, &b.data) else {
             return None;
@@ -320,7 +320,7 @@ impl<'a> Frame<'a> {
                 };
                 if unusual && !self.is_null(row) {
                     match self.value(row) {
-                        // What the fast path cannot do is an error for integers.
+                        // For integers, whatever the fast path cannot compute is an error.
                         Ok(_) => return Err(self),
                         Err(error) => self.fail(row, error),
                     }
@@ -341,7 +341,7 @@ impl<'a> Frame<'a> {
             odd.set(odd.get() | v.is_none());
             v.unwrap_or(0)
         });
-        // One row that is not ordinary makes the batch a general one.
+        // One unusual row makes the batch use the general path.
         (!odd.get()).then_some(Data::Int(out))
     }
 
@@ -357,7 +357,7 @@ impl<'a> Frame<'a> {
         };
         let pair = Pair::new(&x, &y, self.rows)?;
         let (out, odd) = integer_loop(op, TypeCode::Int8, &pair);
-        // A row that does not fit makes the batch one of general numbers.
+        // One row that does not fit makes the batch use general numbers.
         (!odd).then_some(Data::Scaled(out, scale))
     }
 
@@ -379,7 +379,7 @@ impl<'a> Frame<'a> {
         Some(Data::Float(out))
     }
 
-    /// Row by row, by crate `values`.
+    /// Evaluates row by row with crate `values`.
     fn general(mut self) -> Column {
         match self.operation.result() {
             OpResult::Fid => self.general_values(),
@@ -493,7 +493,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Makes a call, and tells it.
+    /// Makes a call and logs it.
     #[cold]
     fn watch<R>(
         &self,
@@ -514,7 +514,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The hash of a value; never 0, which stands for NULL.
+/// The hash of a value; never 0, which represents NULL.
 pub fn hash(value: &Value, key: &[u8; 16]) -> u64 {
     values::hash(value, key).max(1)
 }
@@ -526,7 +526,7 @@ fn truth(a: &Column) -> Option<Data> {
     }
 }
 
-/// Whole numbers of 10^-`from` as such of the larger of two scales.
+/// Converts multiples of 10^-`from` to the larger of two scales.
 fn rescale(v: &[i64], from: u16, other: u16) -> Option<Cow<'_, [i64]>> {
     if from >= other {
         return Some(Cow::Borrowed(v));
@@ -536,8 +536,7 @@ fn rescale(v: &[i64], from: u16, other: u16) -> Option<Cow<'_, [i64]>> {
     scaled.map(Cow::Owned)
 }
 
-/// All results, and whether some row has none in range (its element is
-/// arbitrary).
+/// Returns all results, and whether any row has a result out of range (its element is arbitrary).
 fn integer_loop(op: Op, ret: TypeCode, pair: &Pair<'_, i64>) -> (Vec<i64>, bool) {
     let (low, high) = match ret {
         TypeCode::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
