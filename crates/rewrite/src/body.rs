@@ -72,6 +72,8 @@ struct Followed {
     unseen: bool,
     /// One is in what the piece gives.
     given: bool,
+    /// The plain variables that are in it.
+    brought: Vec<String>,
 }
 
 /// The whole of a routine, as far as it matters here.
@@ -223,7 +225,7 @@ impl<'a> Body<'a> {
             "PLpgSQL_stmt_dynexecute" | "PLpgSQL_stmt_open" => loose,
             "PLpgSQL_stmt_dynfors" | "PLpgSQL_stmt_forc" => loose,
             // WHEN compares with what stands behind CASE.
-            "PLpgSQL_stmt_case" if value.get("t_expr").is_some() => loose,
+            "PLpgSQL_stmt_case" if value.get("t_expr").is_some_and(|e| !names_event(e)) => loose,
             _ => around,
         }
     }
@@ -441,6 +443,14 @@ impl<'a> Body<'a> {
         }
         let secret = |u: &Use| is_constant(&infer.leaves.get(u.id).kind);
         let given = |c: &Col| c.val.all_leaves().iter().any(secret);
+        let brought = |c: &Col| {
+            let uses = c.val.all_leaves().into_iter();
+            let names = uses.filter_map(|u| match &infer.leaves.get(u.id).kind {
+                LeafKind::Argument(name) => Some(name.clone()),
+                _ => None,
+            });
+            names.collect::<Vec<String>>()
+        };
         let unseen = |(token, range): (Token, Range<usize>)| {
             token != Token::Param && !infer.visited.contains(&range.start)
         };
@@ -451,6 +461,7 @@ impl<'a> Body<'a> {
             }),
             unseen: tokens.values(&(0..piece.sql.len())).any(unseen),
             given: cols.list.iter().any(given),
+            brought: cols.list.iter().flat_map(brought).collect(),
         })
     }
 
@@ -568,4 +579,15 @@ pub(crate) fn refuse_constants(location: i32) -> Refusal {
 fn is_constant(kind: &LeafKind) -> bool {
     use LeafKind::{Never, Str, Typed, Written};
     matches!(kind, Str(..) | Typed(..) | Written(..) | Never(_))
+}
+
+/// `CASE TG_OP` and the like: what a trigger is told of the statement.
+fn names_event(expression: &Value) -> bool {
+    let query = expression.pointer("/PLpgSQL_expr/query");
+    let name = query.and_then(Value::as_str).unwrap_or_default();
+    let name = name.trim().to_ascii_lowercase();
+    matches!(
+        name.as_str(),
+        "tg_op" | "tg_when" | "tg_level" | "tg_table_name" | "tg_nargs"
+    )
 }

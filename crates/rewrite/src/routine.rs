@@ -116,7 +116,14 @@ impl Infer<'_> {
             return Ok(false);
         }
         let mut more = unsure && f.return_type.as_ref().is_some_and(|t| t.pct_type)
-            || result.is_some_and(|ty| ty.protected() && !matches!(ty, ColumnType::Enc(_)));
+            || result.is_some_and(|ty| match ty {
+                ColumnType::Enc(_) => false,
+                ColumnType::Plain(_, name) => {
+                    let mut rows = self.schema.protected_relations();
+                    rows.any(|r| r.name == *name)
+                }
+                ty => ty.protected(),
+            });
         for node in &f.parameters {
             let Some(NodeEnum::FunctionParameter(p)) = &node.node else {
                 continue;

@@ -84,6 +84,7 @@ impl<'a> Body<'a> {
         if left.is_empty() {
             return Ok(());
         }
+        let carried = self.carried();
         for message in &self.messages {
             *left.entry(format!("'{message}")).or_default() -= 1;
         }
@@ -96,8 +97,10 @@ impl<'a> Body<'a> {
                 continue;
             }
             let followed = self.follow(piece, &mut BTreeSet::new())?;
-            let lost = followed.given && piece.flows && (self.has_records() || !found.is_empty());
-            let target = piece.target.as_deref().is_none_or(|t| self.is_known(t));
+            let lost =
+                followed.given && piece.flows && (self.keeps_anything() || !found.is_empty());
+            let known = |t: &str| self.is_known(t) && !carried.contains(t);
+            let target = piece.target.as_deref().is_none_or(known);
             if piece.loose || followed.meets || followed.unseen || lost || !target {
                 return refused();
             }
@@ -137,10 +140,36 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// There are variables whose fields may be anything.
-    fn has_records(&self) -> bool {
-        let record = |v: &Variable| v.ty.is_none() && !self.is_row(v);
-        self.variables.iter().any(record)
+    /// There are variables that a statement may put something protected into, or whose fields may
+    /// be anything.
+    fn keeps_anything(&self) -> bool {
+        let plain = |v: &Variable| v.ty.as_ref().is_some_and(|ty| !ty.protected());
+        self.variables.iter().any(|v| !plain(v) && !self.is_row(v))
+    }
+
+    /// Plain variables whose values statements may put into such variables.
+    fn carried(&self) -> BTreeSet<String> {
+        let mut carried = BTreeSet::new();
+        for _ in 0..=self.variables.len() {
+            let before = carried.len();
+            for piece in self.pieces.iter().filter(|_| self.keeps_anything()) {
+                let target = piece
+                    .target
+                    .as_ref()
+                    .filter(|t| !self.is_known(t) || carried.contains(*t));
+                if !piece.flows && !piece.loose && target.is_none() {
+                    continue;
+                }
+                match self.follow(piece, &mut BTreeSet::new()) {
+                    Ok(followed) => carried.extend(followed.brought),
+                    Err(_) => carried.extend(self.variables_in(piece)),
+                }
+            }
+            if carried.len() == before {
+                break;
+            }
+        }
+        carried
     }
 
     /// It is NEW or OLD.
