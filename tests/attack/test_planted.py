@@ -188,6 +188,58 @@ ATTACKS = {
         ],
         "INSERT INTO other VALUES (1, 'x')",
     ),
+    "trigger before update": (
+        [TRIGGER, "CREATE TRIGGER take BEFORE UPDATE ON emp FOR EACH ROW EXECUTE FUNCTION take()"],
+        "UPDATE emp SET seen = true WHERE id = 1",
+    ),
+    "trigger after delete": (
+        [TRIGGER, "CREATE TRIGGER take AFTER DELETE ON emp FOR EACH ROW EXECUTE FUNCTION take()"],
+        "DELETE FROM emp WHERE id = 2",
+    ),
+    "trigger after truncate": (
+        [
+            TRIGGER,
+            "CREATE TRIGGER take BEFORE TRUNCATE ON emp FOR EACH STATEMENT EXECUTE FUNCTION take()",
+        ],
+        "TRUNCATE emp",
+    ),
+    "trigger instead of a view's rows": (
+        [
+            TRIGGER,
+            "CREATE VIEW seen_emp AS SELECT id, name FROM emp",
+            "GRANT ALL ON seen_emp TO app",
+            "CREATE TRIGGER take INSTEAD OF INSERT ON seen_emp "
+            "FOR EACH ROW EXECUTE FUNCTION take()",
+        ],
+        "INSERT INTO seen_emp VALUES (9, 'Ann')",
+    ),
+    "trigger with the rows of a statement": (
+        [
+            function(
+                "take()",
+                once(
+                    "INSERT INTO loot SELECT m.id, g FROM made m JOIN "
+                    "generate_series(50, 150) g ON m.pay = g; " + LOOT,
+                    "NULL",
+                ),
+            ),
+            "CREATE TRIGGER take AFTER INSERT ON emp REFERENCING NEW TABLE AS made "
+            "FOR EACH STATEMENT EXECUTE FUNCTION take()",
+        ],
+        WRITES,
+    ),
+    "domain": (
+        [
+            PLANTED,
+            "CREATE DOMAIN watched AS boolean CHECK (planted())",
+            "ALTER TABLE emp ALTER COLUMN seen TYPE watched",
+        ],
+        WRITES,
+    ),
+    "index of part of a table": (
+        [PLANTED, IMMUTABLE, "CREATE INDEX ON other (id) WHERE planted(id) > 0"],
+        "INSERT INTO other VALUES (1, 'x')",
+    ),
     "prepared statement, invalidated": (
         [TRIGGER, "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()"],
         "EXECUTE p",
