@@ -6,6 +6,9 @@ changed what it set out to; `allowed` names what docs/security.md says that it g
 """
 
 import pytest
+from principals import three
+
+__all__ = ["three"]
 
 COUNTED = pytest.StashKey[dict]()
 
