@@ -83,6 +83,13 @@ def by_tcp(stack):
         restart_proxy(stack, None)
 
 
+def slower(expected, got) -> str:
+    """The tests that take longest beyond what they take on the plain server."""
+    more = {test: ms - expected.times.get(test, 0) for test, ms in got.times.items()}
+    most = sorted(more, key=more.get, reverse=True)[:8]
+    return ", ".join(f"{test} {more[test]:+}" for test in most)
+
+
 def chosen(suite) -> list[str]:
     return suite.schedule() if FULL else SHORT[suite.name]
 
@@ -102,7 +109,7 @@ def test_suite(suite, side, plain, server, report):
         found &= compare(suite, side, sorted(repeated.times), expected, repeated, path)
     report(
         f"{suite.name} suite, {side}: {len(tests)} tests, {len(found)} differ, "
-        f"{got.seconds:.1f} s (plain {expected.seconds:.1f} s)"
+        f"{got.seconds:.1f} s (plain {expected.seconds:.1f} s; {slower(expected, got)} ms)"
     )
     known = {d for d in allowed() if (d.suite, d.side) == (suite.name, side) and d.test in tests}
     new, gone = sorted(found - known), sorted(known - found)
