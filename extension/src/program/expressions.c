@@ -225,6 +225,9 @@ compile_array(Graph *graph, ScalarArrayOpExpr *expr, bool lazy)
 	ArrayType  *values;
 	Datum	   *datums;
 	bool	   *nulls;
+	int16		length;
+	bool		by_value;
+	char		alignment;
 	int			count;
 	int			nodes = graph->count;
 	int			inputs = graph->compiler->count;
@@ -240,14 +243,13 @@ compile_array(Graph *graph, ScalarArrayOpExpr *expr, bool lazy)
 	if (!IsA(array, Const) || array->constisnull)
 		return NONE;
 	values = DatumGetArrayTypeP(array->constvalue);
-	if (cfd_type_code(ARR_ELEMTYPE(values)) == 0)
+	if (cfd_family_code(ARR_ELEMTYPE(values)) == 0)
 		return NONE;
-	deconstruct_array(values, ARR_ELEMTYPE(values), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
-					  &datums, &nulls, &count);
+	get_typlenbyvalalign(ARR_ELEMTYPE(values), &length, &by_value, &alignment);
+	deconstruct_array(values, ARR_ELEMTYPE(values), length, by_value, alignment, &datums, &nulls, &count);
 	for (int i = 0; i < count; i++)
 	{
-		Const	   *value = makeConst(ARR_ELEMTYPE(values), -1, InvalidOid, sizeof(CfdFid),
-									  datums[i], nulls[i], true);
+		Const	   *value = makeConst(ARR_ELEMTYPE(values), -1, InvalidOid, length, datums[i], nulls[i], by_value);
 		int			test = cfd_graph_compile_call(graph, function, list_make2(linitial(expr->args), value), BOOLOID, lazy);
 
 		all = i == 0 ? test : cfd_graph_add_binary(graph, expr->useOr ? CFD_PROGRAM_OR : CFD_PROGRAM_AND, all, test);
