@@ -80,6 +80,25 @@ def test_few_round_trips(both, query):
     assert taken < FEW + len(got), (taken, app.execute(f"EXPLAIN {query}").fetchall())
 
 
+RESULTS = [
+    "SELECT * FROM item ORDER BY id",
+    "SELECT id, name, n + 1, born FROM item ORDER BY id",
+    "SELECT name, born, price FROM item WHERE id = 5",
+    "SELECT a.id, b.name FROM item a LEFT JOIN item b ON a.id = b.id + 2900 ORDER BY a.id",
+]
+
+
+@pytest.mark.parametrize("query", RESULTS)
+def test_results(both, query):
+    """Cells of many rows go out with one request for their envelopes."""
+    app, plain = both
+    wanted = plain.execute(query).fetchall()
+    app.execute(query)
+    before = answered(app)
+    assert app.execute(query).fetchall() == wanted
+    assert answered(app) - before < (FEW if len(wanted) > 1 else 4)
+
+
 @pytest.mark.parametrize("key", ["name DESC, price", "born NULLS FIRST, n", "n, id DESC"])
 def test_sorts(both, key):
     """Rows sorted by ranks of what is in their cells."""

@@ -17,6 +17,7 @@
 
 #include "access/transam.h"
 #include "catalog/pg_type.h"
+#include "cell/cell.h"
 #include "value/delivery.h"
 #include "result/envelopes.h"
 #include "session/channel.h"
@@ -44,6 +45,16 @@ cfd_protected_columns(TupleDesc desc)
 	return columns;
 }
 
+int
+cfd_cell_columns(TupleDesc desc)
+{
+	int			columns = 0;
+
+	for (int i = 0; cfd_channel.had_client && i < desc->natts; i++)
+		columns += cfd_cell_code(TupleDescAttr(desc, i)->atttypid) != 0;
+	return columns;
+}
+
 /*
  * Whether the text of such a value may contain the text of a protected one,
  * which the client does not open: records, arrays of records, domains over
@@ -59,22 +70,27 @@ may_hold_values(Oid type)
 }
 
 void
-cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote)
+cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote, bool cells)
 {
 	list->remote = remote;
 	list->columns = 0;
 	list->numbers = palloc(desc->natts * sizeof(AttrNumber));
 	list->types = palloc(desc->natts);
+	list->cells = palloc(desc->natts * sizeof(bool));
 	for (int i = 0; i < desc->natts; i++)
 	{
 		uint8		type = cfd_type_code(TupleDescAttr(desc, i)->atttypid);
+		bool		cell = cells && type == 0 && cfd_channel.had_client && cfd_cell_code(TupleDescAttr(desc, i)->atttypid) != 0;
 
+		if (cell)
+			type = cfd_cell_code(TupleDescAttr(desc, i)->atttypid);
 		if (type == 0)
 		{
 			list->remote &= !may_hold_values(TupleDescAttr(desc, i)->atttypid);
 			continue;
 		}
 		list->numbers[list->columns] = i + 1;
+		list->cells[list->columns] = cell;
 		list->types[list->columns++] = type;
 	}
 	list->room = Max(list->columns, FIRST_ROOM);
@@ -117,9 +133,38 @@ cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot)
 		bool		is_null;
 		Datum		value = slot_getattr(slot, list->numbers[i], &is_null);
 
-		if (!is_null)
-			note_value(list, DatumGetUInt64(value), list->types[i]);
+		if (is_null)
+			continue;
+		if (list->cells[i])
+			value = UInt64GetDatum(cfd_cell_open(NULL, PG_DETOAST_DATUM_PACKED(value), list->types[i]));
+		note_value(list, DatumGetUInt64(value), list->types[i]);
 	}
+}
+
+/*
+ * Copies a row into a virtual slot, with cells replaced by loose ones: the
+ * keeper opens them without being waited for.
+ */
+void
+cfd_envelopes_open_cells(const CfdEnvelopes *list, TupleTableSlot *row, TupleTableSlot *out)
+{
+	int			columns = row->tts_tupleDescriptor->natts;
+
+	slot_getallattrs(row);
+	ExecClearTuple(out);
+	memcpy(out->tts_values, row->tts_values, columns * sizeof(Datum));
+	memcpy(out->tts_isnull, row->tts_isnull, columns * sizeof(bool));
+	for (int i = 0; i < list->columns; i++)
+	{
+		int			at = list->numbers[i] - 1;
+		CfdFid		fid;
+
+		if (!list->cells[i] || out->tts_isnull[at])
+			continue;
+		fid = cfd_cell_open(NULL, PG_DETOAST_DATUM_PACKED(out->tts_values[at]), list->types[i]);
+		out->tts_values[at] = PointerGetDatum(cfd_cell_loose(fid));
+	}
+	ExecStoreVirtualTuple(out);
 }
 
 /* Requests envelopes. Returns false if none could be had in a batch. */

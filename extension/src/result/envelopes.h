@@ -30,6 +30,7 @@ typedef struct CfdEnvelopes
 	int			columns;		/* protected columns, with their numbers and types */
 	AttrNumber *numbers;
 	uint8	   *types;
+	bool	   *cells;			/* whether they are of the family rnd_ */
 	int			values;			/* values noted, in the format of the request */
 	int			room;
 	CfdWireWanted *asked;
@@ -44,9 +45,16 @@ typedef struct CfdEnvelopes
 
 /* Number of protected columns. */
 extern int	cfd_protected_columns(TupleDesc desc);
-/* Starts a list in the current memory context; answers are allocated in `answers`. */
-extern void cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote);
+/* Number of columns whose cells are opened for the session's client. */
+extern int	cfd_cell_columns(TupleDesc desc);
+/*
+ * Starts a list in the current memory context; answers are allocated in
+ * `answers`. `cells`: rows are written with their cells opened.
+ */
+extern void cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, bool remote, bool cells);
 extern void cfd_envelopes_note(CfdEnvelopes *list, TupleTableSlot *slot);
+/* Copies a row into a virtual slot, with its cells opened; allocates in the current memory context. */
+extern void cfd_envelopes_open_cells(const CfdEnvelopes *list, TupleTableSlot *row, TupleTableSlot *out);
 /* Forgets the noted values and their envelopes. */
 extern void cfd_envelopes_clear(CfdEnvelopes *list);
 /*

@@ -30,6 +30,7 @@ typedef struct Results
 	MemoryContext context;		/* NULL: no run */
 	MemoryContext rows_context; /* memory context of the rows and their envelopes */
 	TupleTableSlot *slot;
+	TupleTableSlot *opened;		/* row with its cells opened; NULL: there are no cells */
 	CfdEnvelopes envelopes;
 	int			rows;
 	MinimalTuple tuples[CFD_ENVELOPE_ROWS_MAX];
@@ -76,12 +77,20 @@ static bool
 receive(TupleTableSlot *slot, DestReceiver *self)
 {
 	MemoryContext before = MemoryContextSwitchTo(results.rows_context);
-	MinimalTuple tuple = ExecCopySlotMinimalTuple(slot);
+	MinimalTuple tuple;
 
+	if (results.opened != NULL)
+	{
+		cfd_envelopes_open_cells(&results.envelopes, slot, results.opened);
+		slot = results.opened;
+	}
+	tuple = ExecCopySlotMinimalTuple(slot);
 	MemoryContextSwitchTo(before);
 	results.tuples[results.rows++] = tuple;
 	results.bytes += tuple->t_len;
 	cfd_envelopes_note(&results.envelopes, slot);
+	if (results.opened != NULL)
+		ExecClearTuple(results.opened);
 	if (results.rows < Min(cfd_result_batch, CFD_ENVELOPE_ROWS_MAX) &&
 		!cfd_envelopes_full(&results.envelopes) && results.bytes < BATCH_BYTES_MAX)
 		return true;
@@ -93,6 +102,8 @@ start(DestReceiver *self, int operation, TupleDesc desc)
 {
 	results.to->rStartup(results.to, operation, desc);
 	results.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	if (cfd_cell_columns(desc) > 0)
+		results.opened = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 }
 
 static void
@@ -104,6 +115,9 @@ shut_down(DestReceiver *self)
 		ExecDropSingleTupleTableSlot(results.slot);
 		results.slot = NULL;
 	}
+	if (results.opened != NULL)
+		ExecDropSingleTupleTableSlot(results.opened);
+	results.opened = NULL;
 	results.to->rShutdown(results.to);
 }
 
@@ -123,17 +137,18 @@ cfd_results_receiver(QueryDesc *query)
 	if (cfd_result_batch == 0 || results.context != NULL || desc == NULL ||
 		(to->mydest != DestRemote && to->mydest != DestRemoteExecute && to->mydest != DestCopyOut))
 		return to;
-	if (cfd_protected_columns(desc) == 0)
+	if (cfd_protected_columns(desc) + cfd_cell_columns(desc) == 0)
 		return to;
 	results.context = AllocSetContextCreate(CurrentMemoryContext, "Confide results", ALLOCSET_SMALL_SIZES);
 	results.rows_context = AllocSetContextCreate(results.context, "Confide rows", ALLOCSET_DEFAULT_SIZES);
 	before = MemoryContextSwitchTo(results.context);
-	cfd_envelopes_begin(&results.envelopes, desc, results.rows_context, to->mydest != DestCopyOut);
+	cfd_envelopes_begin(&results.envelopes, desc, results.rows_context, to->mydest != DestCopyOut, true);
 	MemoryContextSwitchTo(before);
 	clear();
 	results.pub = (DestReceiver) {receive, start, shut_down, destroy, to->mydest};
 	results.to = to;
 	results.slot = NULL;
+	results.opened = NULL;
 	return &results.pub;
 }
 
@@ -145,6 +160,7 @@ cfd_results_end(void)
 	results.context = results.rows_context = NULL;
 	results.to = NULL;
 	results.slot = NULL;
+	results.opened = NULL;
 	results.rows = 0;
 }
 

@@ -54,7 +54,7 @@ cfd_stored_results_begin(Portal portal)
 		MemoryContextDelete(stored.envelopes.context);
 	context = AllocSetContextCreate(portal->holdContext, "Confide stored results", ALLOCSET_SMALL_SIZES);
 	before = MemoryContextSwitchTo(context);
-	cfd_envelopes_begin(&stored.envelopes, portal->tupDesc, context, true);
+	cfd_envelopes_begin(&stored.envelopes, portal->tupDesc, context, true, false);
 	MemoryContextSwitchTo(before);
 	stored.callback = (MemoryContextCallback) {.func = cfd_stored_results_forget};
 	MemoryContextRegisterResetCallback(context, &stored.callback);
