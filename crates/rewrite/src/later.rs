@@ -1,12 +1,12 @@
-//! Strings that somebody parses as SQL later: arguments of `query_to_xml`, of `dblink`, of
-//! functions that `EXECUTE` them. No envelope can be put into one, since it may be kept.
+//! Strings that are parsed as SQL later: arguments of `query_to_xml`, of `dblink`, and of functions
+//! that `EXECUTE` them. No envelope can be inserted into one, since it may be stored.
 //!
-//! A string is looked at as what it would be if it were sent: where a constant in it would
-//! be sealed, or nobody can tell, the string does not leave. Prose is not SQL.
+//! A string is analysed as if it were sent as a statement: if a constant in it would be sealed, or
+//! if that cannot be determined, the string is not sent. Prose is not taken for SQL.
 //!
-//! Strings that are put together from several, by `||`, `format`, or functions that join or replace, are looked at as
-//! the string that comes out, with a word in the place of what is no constant. Does not: follow what is put together in
-//! other ways (`overlay`, `string_agg`, functions of users).
+//! Strings composed of several by `||`, `format`, or functions that join or replace are analysed as
+//! the resulting string, with a word replacing each part that is not constant. Other ways of
+//! composing strings (`overlay`, `string_agg`, functions of users) are not followed.
 
 use crate::edit::Piece;
 use crate::reach::Reach;
@@ -17,17 +17,17 @@ use crate::tokens::{Tokens, identifier};
 use pg_query::protobuf::Token;
 use std::ops::Range;
 
-/// What a statement with constants can begin with.
+/// The words with which a statement with constants can begin.
 const FIRST_WORDS: [&str; 19] = [
     "alter", "analyze", "begin", "call", "copy", "create", "declare", "delete", "do", "execute",
     "explain", "insert", "merge", "prepare", "select", "start", "update", "values", "with",
 ];
 
-/// How a text would be analysed if it were sent.
+/// Analyses a text as if it were sent.
 pub(crate) type Analyze = fn(&str, &Schema) -> Result<Vec<Statement>, Refusal>;
 
-/// Constants of the statement in these bytes that go as they are and are SQL with
-/// constants that must not.
+/// Refuses constants of the statement in this byte range that are sent in the clear and are SQL
+/// with constants that must not be.
 pub(crate) fn check(
     sql: &str,
     tokens: &Tokens,
@@ -53,16 +53,17 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What stands for a part of a string that is not known.
+/// Replaces an unknown part of a string.
 const PART: &str = "x";
-/// What may come into a string in the place of another part.
+/// A possible replacement of a part of a string.
 const CONSTANT: &str = "'x'";
-/// Functions that join what they get.
+/// Functions that join their arguments.
 const LISTS: [&str; 3] = ["array_to_string", "concat", "concat_ws"];
-/// Functions that put one string in the place of another.
+/// Functions that replace one string by another.
 const REPLACING: [&str; 2] = ["regexp_replace", "replace"];
 
-/// The strings that come out where several are put together, and where the first of each stands.
+/// Returns the strings that result from composing several, and the position of the first part of
+/// each.
 fn put_together(
     sql: &str,
     tokens: &Tokens,
@@ -96,7 +97,7 @@ fn put_together(
                 found.then(|| (text.replace(&place, CONSTANT), r.clone()))
             }));
         }
-        // What stands before it, as far as it is put together with that.
+        // The text before the string, as far as it is composed with it.
         let first = tokens.next_from(r.start);
         let glue = |at: usize| word(at) == "||" || (lists && word(at) == ",");
         let ends = |at: usize| lists && matches!(word(at), ")" | "]");
@@ -132,7 +133,7 @@ fn refusal(at: i32) -> Refusal {
         .for_good()
 }
 
-/// The text is SQL that must not be sent to the server as a value.
+/// Whether the text is SQL that must not be sent to the server as a value.
 pub(crate) fn hides_secrets(text: &str, schema: &Schema, analyze: Analyze) -> bool {
     may_be_sql(text)
         && match pg_query::parse(text, 0) {
@@ -141,7 +142,7 @@ pub(crate) fn hides_secrets(text: &str, schema: &Schema, analyze: Analyze) -> bo
         }
 }
 
-/// Whether it is worth a closer look.
+/// Whether a closer examination is necessary.
 pub(crate) fn may_be_sql(text: &str) -> bool {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ';'));
     let end = text.find(|c: char| !c.is_ascii_alphabetic());
@@ -157,7 +158,7 @@ pub(crate) fn may_be_sql(text: &str) -> bool {
             .any(|f| text.contains(f))
 }
 
-/// As a statement, it has a constant that would be sealed, or may have to be.
+/// Whether the text, as a statement, contains a constant that would or might have to be sealed.
 fn must_not_leave(text: &str, schema: &Schema, analyze: Analyze) -> bool {
     match analyze(text, schema) {
         Ok(list) => list.iter().flat_map(|s| &s.edits).any(|edit| {
@@ -170,8 +171,8 @@ fn must_not_leave(text: &str, schema: &Schema, analyze: Analyze) -> bool {
     }
 }
 
-/// As an expression (a condition to be put behind WHERE), it has a constant beside the name
-/// of something protected.
+/// Whether the text, as an expression (a condition to be appended after WHERE), contains a constant
+/// as well as the name of something protected.
 fn expression(text: &str, schema: &Schema) -> bool {
     let query = format!("SELECT ({text}\n)");
     if pg_query::parse(&query, 0).is_err() {
@@ -199,7 +200,7 @@ fn constants_beside(text: &str, protected: impl Fn(&Tokens) -> bool) -> bool {
     constant && protected(&tokens)
 }
 
-/// What a string literal says, as far as it matters here.
+/// The contents of a string literal, as far as they matter here.
 pub(crate) fn content(literal: &str) -> String {
     if let Some(tag) = literal.strip_prefix('$').and_then(|rest| rest.find('$')) {
         let tag = tag + 2;

@@ -1,27 +1,26 @@
-//! Decides, for every literal and parameter of a statement, whether it meets a
-//! protected expression, and gives the text edits that put it into an envelope.
+//! Determines for every literal and parameter of a statement whether it is combined with a
+//! protected expression, and returns the text edits that put it into an envelope.
 //!
-//! Input: SQL text and a [`Schema`], a snapshot of the relations, types and
-//! functions that the session sees. Output: one [`Statement`] for each statement
-//! of the text, or a [`Refusal`]. No I/O, no cryptography, no `unsafe`.
+//! Input: SQL text and a [`Schema`], a snapshot of the relations, types and functions that are
+//! visible to the session. Output: one [`Statement`] for each statement of the text, or a
+//! [`Refusal`]. There is no I/O, no cryptography and no `unsafe`.
 //!
-//! How: a text is scanned and parsed by PostgreSQL's own parser (`tokens`,
-//! `analyze`); each statement's expressions are found (`utility`, `ddl`,
-//! `routine`, `copy_plan`, `infer/{select,from,dml,merge}`) and classified bottom-up
-//! (`infer/{expr,oper,func,cast,column}`) by the rules of `infer/meet`; `finish`
-//! turns what became protected into edits, and refuses the statement when a
-//! constant of it was not looked at. `authority` gathers meanwhile what the statement may do.
+//! Method: a text is scanned and parsed by PostgreSQL's own parser (`tokens`, `analyze`); the
+//! expressions of each statement are found (`utility`, `ddl`, `routine`, `copy_plan`,
+//! `infer/{select,from,dml,merge}`) and classified bottom-up (`infer/{expr,oper,func,cast,column}`)
+//! by the rules of `infer/meet`; `finish` converts what became protected into edits, and refuses
+//! the statement if a constant of it was not examined. Meanwhile `authority` collects what the
+//! statement may do.
 //!
-//! What it cannot know, and lets pass: literals in calls of plain functions of
-//! users that are kept parsed, or follow strings, and store them somewhere protected (`infer/others` looks at
-//! the other bodies); routines and `DO` blocks that make
-//! up the name of a protected table at run time; literals that met a plain value
-//! in a plain function before the result met something protected
-//! (`salary = f(id, 5)`).
+//! The following cannot be detected and is allowed: literals in calls of users' plain functions
+//! that are stored parsed, or execute strings, and store the literals somewhere protected
+//! (`infer/others` examines other function bodies); routines and `DO` blocks that compose the name
+//! of a protected table at run time; literals that were combined with a plain value in a plain
+//! function before the result was combined with something protected (`salary = f(id, 5)`).
 //!
-//! Invariant: a literal or parameter that the analysis has not seen, or whose
-//! meeting with something protected it cannot rule out, is never passed on as it
-//! is: the statement is refused, unless no word of it names anything protected (`reach`).
+//! Invariant: a literal or parameter that the analysis has not examined, or that might be combined
+//! with something protected, is never sent unchanged: the statement is refused, unless no word of
+//! it names anything protected (`reach`).
 
 #![forbid(unsafe_code)]
 

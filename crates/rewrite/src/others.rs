@@ -1,9 +1,11 @@
-//! What a routine's body does with its plain arguments, whoever has made it: those that meet something
-//! protected, for whoever calls it (`infer/others`).
+//! What the body of a routine does with its plain arguments, whoever has created it: determines
+//! which arguments are combined with something protected, for the routine's callers
+//! (`infer/others`).
 //!
-//! Does not know: bodies that the server keeps parsed.
+//! Bodies that the server stores parsed are not covered.
 //!
-//! Invariant: of a body that names something protected and cannot be followed every plain argument counts.
+//! Invariant: if a body names something protected and cannot be followed, all plain arguments count
+//! as combined with it.
 
 use crate::body::{Body, Variable};
 use crate::infer::named_argument;
@@ -14,14 +16,14 @@ use crate::tokens::{Tokens, identifier};
 use pg_query::protobuf::Token;
 use std::collections::BTreeSet;
 
-/// The names of the routine's plain arguments that meet something protected.
+/// The names of the routine's plain arguments that are combined with something protected.
 pub(crate) fn meeting(
     schema: &Schema,
     routine: &UserFunction,
     following: &[Routine],
 ) -> BTreeSet<String> {
     let key = (routine.schema.clone(), routine.name.clone());
-    // What a recursive call adds is found where it begins.
+    // The effects of a recursive call are found where the recursion begins.
     if following.contains(&key) || !reaches(schema, routine, &mut Vec::new()) {
         return BTreeSet::new();
     }
@@ -79,8 +81,8 @@ fn reaches(schema: &Schema, routine: &UserFunction, seen: &mut Vec<Routine>) -> 
     routines.any(|routine| reaches(schema, routine, seen))
 }
 
-/// Statements that PL/pgSQL's parser may take the body for a part of: what it gives back decides which
-/// RETURN it reads.
+/// Statements as part of which PL/pgSQL's parser can parse the body: the return type determines
+/// which form of RETURN it accepts.
 fn definitions(routine: &UserFunction, text: &str) -> Vec<String> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let mut arguments: Vec<String> = (0..routine.args.len())

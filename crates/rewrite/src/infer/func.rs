@@ -1,4 +1,4 @@
-//! Function calls: of the catalog, of users, and PostgreSQL's other ones.
+//! Calls of functions: those of the catalog, of users, and other functions of PostgreSQL.
 
 use super::oper::code_of;
 use super::plain::{
@@ -57,8 +57,8 @@ impl Infer<'_> {
             if let Some(val) = self.user_function(&users, f, &vals)? {
                 return Ok(val);
             }
-            // None has so many arguments; unless it is another one of PostgreSQL's
-            // of that name, the server would refuse it with the values in the text.
+            // None has this many arguments. Unless PostgreSQL has another function of that name,
+            // the server would reject the call with the values in the text.
             let ours = Known::get().has_function(name) && schema.is_none_or(|s| s == "pg_catalog");
             if !ours && vals.iter().any(|v| !self.secrets(v).is_empty()) {
                 let text = format!(
@@ -137,7 +137,7 @@ impl Infer<'_> {
                 Class::Row(_) | Class::Array(_) | Class::Soft(_) | Class::Unknown
             )
         };
-        // Beside a plain operand that is no text their literals stay what they are.
+        // Next to a plain operand that is not text, their literals stay unchanged.
         let beside = matches!(name, "to_char" | "timezone" | "date_bin" | "encode")
             && vals.iter().any(|v| matches!(v.class, Class::Plain(_)))
             && !any_enc;
@@ -192,7 +192,7 @@ impl Infer<'_> {
         if protected {
             self.authority.does(families);
             if (name, vals.len()) == ("age", 1) {
-                // From the current date, which the server knows.
+                // Relative to the current date, which the server knows.
                 self.authority.takes_plain();
             }
             self.enc_function(sigs, vals, f.location)
@@ -224,7 +224,7 @@ impl Infer<'_> {
         Ok(self.enc_result(sigs, &codes))
     }
 
-    /// A function of the catalog without a protected argument (yet).
+    /// A function of the catalog without protected arguments so far.
     fn open_function(&mut self, name: &str, sigs: &[&Sig], vals: &[Val]) -> Val {
         let mut operands = Vec::new();
         for (index, val) in vals.iter().enumerate() {
@@ -240,7 +240,7 @@ impl Infer<'_> {
             if val.bare() {
                 let code = known::argument_type(sigs, index);
                 self.type_bare(&val.leaves, code);
-                // What it is does not depend on the operands beside it.
+                // Its type does not depend on the other operands.
                 if sigs
                     .iter()
                     .all(|s| s.args.get(index) == Some(&Arg::Enc(code)))
@@ -262,7 +262,7 @@ impl Infer<'_> {
         self.combine(name, sigs, &operands)
     }
 
-    /// A function that takes plain values only, as far as we know.
+    /// A function that accepts only plain values, as far as is known.
     pub fn plain_function(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         if vals.iter().any(|v| self.holds_enc(v)) {
             return self.foreign(vals, name, at);
@@ -275,7 +275,7 @@ impl Infer<'_> {
                 class: Class::Lit(None),
                 leaves: val.all_leaves(),
             };
-            // A function of plain values alone is refused by `PlainFunction` already.
+            // A function of plain values only is refused by `PlainFunction` already.
             let block = match plain {
                 true if takes_formats(name) => Block::PlainFunction,
                 true if takes_counts(name) => Block::Counted,
@@ -292,7 +292,7 @@ impl Infer<'_> {
         Ok(Val { class, leaves })
     }
 
-    /// Functions of PostgreSQL's that work on any type as it is.
+    /// PostgreSQL's functions that work on any type.
     fn polymorphic(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
         let at = f.location;
         Ok(match (name, vals) {
@@ -337,7 +337,7 @@ impl Infer<'_> {
         })
     }
 
-    /// Aggregates of PostgreSQL's that sort values of any type, and give one of them or a number.
+    /// PostgreSQL's aggregates that sort values of any type, and return one of them or a number.
     fn within_group(&mut self, name: &str, vals: &[Val], f: &FuncCall) -> Res<Option<Val>> {
         let (direct, ordered) = vals.split_at(f.args.len().min(vals.len()));
         match (name, direct, ordered) {
@@ -363,7 +363,7 @@ impl Infer<'_> {
         }
     }
 
-    /// It is an array of protected strings.
+    /// Whether it is an array of protected strings.
     fn text_elements(&self, val: &Val) -> bool {
         let Class::Array(element) = &val.class else {
             return false;
@@ -372,7 +372,7 @@ impl Infer<'_> {
         code.is_some_and(|code| code.stored() == TypeCode::Text)
     }
 
-    /// What `unnest` makes of an array.
+    /// The result of `unnest` for an array.
     pub fn element(&mut self, val: &Val) -> Val {
         let array = self.arrayed(val);
         match &array.class {
@@ -433,7 +433,7 @@ impl Infer<'_> {
         }))
     }
 
-    /// What a function gets as plain values, and could give back.
+    /// The leaves that a function receives as plain values and might return.
     fn given_plain(&self, fitting: &[&UserFunction], f: &FuncCall, vals: &[Val]) -> Vec<Use> {
         let mut given = Vec::new();
         for (index, (node, val)) in f.args.iter().zip(vals).enumerate() {
@@ -470,7 +470,7 @@ impl Infer<'_> {
         }
     }
 
-    /// What a function of a user gives back.
+    /// The result of a user's function.
     pub fn user_result(&mut self, f: &UserFunction) -> Val {
         if f.out.len() > 1 {
             return Val::row(
@@ -497,7 +497,7 @@ impl Infer<'_> {
         }
     }
 
-    /// A value of a column's or argument's type.
+    /// A value of the type of a column or argument.
     pub fn value_of(&self, ty: &ColumnType) -> Val {
         match ty {
             ColumnType::Plain(_, name) => Val::plain(
@@ -534,7 +534,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// `ORDER BY` of an aggregate or window: expressions only.
+    /// `ORDER BY` of an aggregate or window function: expressions only.
     pub fn sort_clause(&mut self, nodes: &[Node]) -> Res<Vec<Val>> {
         let mut vals = Vec::new();
         for node in nodes {
@@ -552,14 +552,14 @@ pub(super) fn has_named(f: &FuncCall) -> bool {
     f.args.iter().any(named)
 }
 
-/// PostgreSQL itself counts rows by these numbers.
+/// PostgreSQL itself counts rows with these numbers.
 fn counted(name: &str, at: i32) -> Refusal {
     Refusal::unsupported(format!("{name} cannot count rows by a protected value"))
         .at(at)
         .hint("Keep the number of rows in a plain column, or write it as a constant.")
 }
 
-/// The type of the argument that an expression is given for.
+/// The type of the argument for which an expression is passed.
 fn target<'u>(
     u: &'u UserFunction,
     index: usize,
@@ -577,14 +577,15 @@ fn target<'u>(
     }
 }
 
-/// The argument says what to do, not to what: the field's name in `extract`.
+/// Whether the argument selects what to do rather than being operated on: the name of the field in
+/// `extract`.
 fn structure(sigs: &[&Sig], index: usize) -> bool {
     sigs.iter()
         .all(|s| matches!(s.args.get(index), Some(Arg::Plain(_))))
 }
 
-/// What PostgreSQL takes an untyped string for where the signatures have different types for an
-/// argument: text, or the preferred type.
+/// The type that PostgreSQL assumes for an untyped string if the signatures have different types
+/// for an argument: text, or the preferred type.
 fn of_several(sigs: &[&Sig], index: usize) -> Option<TypeCode> {
     use TypeCode::{Float8, Text, Timestamptz};
     let of = |sig: &&Sig| sig.args.get(index).copied();
