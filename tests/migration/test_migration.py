@@ -4,7 +4,8 @@ Mechanism: `clinic/schema.sql` is the database of an application that knows noth
 tables, triggers, functions, views), `clinic/program.py` the application, which fills it. One
 database stays as it is; of the other `clinic/move.sql` protects 34 columns through the proxy.
 Right: what users do then gives the same on both, values, types, errors and all, and what was
-protected is in no table of the server. Bug: a step of the page fails, or the application sees a difference.
+protected is in no table of the server. Bug: a step of the page fails, or the application sees a
+difference.
 """
 
 import subprocess
