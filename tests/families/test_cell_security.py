@@ -54,7 +54,14 @@ def test_a_cell_that_was_moved(staff, second, dba):
     with dba.cursor().copy("COPY notes FROM STDIN") as copy:
         copy.write_row((2, cell))
     assert second.execute("SELECT body FROM notes WHERE id = 1").fetchall() == [("mine",)]
-    for query in ("SELECT body FROM notes", "SELECT count(*) FROM notes WHERE body > 'A'"):
+    for query in (
+        "SELECT body FROM notes",
+        "SELECT count(*) FROM notes WHERE body > 'A'",
+        "SELECT id FROM notes WHERE body > 'A'",
+        "SELECT max(body) FROM notes",
+        "SELECT count(*) FROM notes GROUP BY body",
+        "SELECT id FROM notes ORDER BY body",
+    ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             second.execute(query).fetchall()
 
