@@ -1,11 +1,12 @@
-//! What a routine's body does with its arguments: one of a plain type that meets something
-//! protected there would bring its values in the clear (`SELECT f('x')`), so the routine is
-//! refused when it is created. So are constants that meet something protected (`constants`).
+//! What the body of a routine does with its arguments: if one of a plain type is combined with
+//! something protected there, calls would send its values in the clear (`SELECT f('x')`), so
+//! creating the routine is refused. The same holds for constants combined with something protected
+//! (`constants`).
 //!
-//! Bodies of SQL are parsed as they are, of PL/pgSQL expression by expression, until no
-//! further variable is found that a protected value goes into.
+//! SQL bodies are parsed as a whole, PL/pgSQL bodies expression by expression, until no further
+//! variable is found to which a protected value is assigned.
 //!
-//! Does not: follow strings that are executed, nor look at other languages.
+//! Strings that are executed and other languages are not examined.
 
 mod constants;
 
@@ -27,7 +28,7 @@ use std::rc::Rc;
 /// A named value of the routine: an argument or a variable.
 pub(crate) struct Variable {
     pub name: String,
-    /// None: a record, whose fields may be anything.
+    /// `None`: a record, whose fields may be anything.
     pub ty: Option<ColumnType>,
     pub argument: bool,
 }
@@ -47,15 +48,15 @@ impl Variable {
 struct Piece {
     sql: String,
     target: Option<String>,
-    /// It gives the routine's result.
+    /// It provides the result of the routine.
     result: bool,
-    /// What it gives may go into variables.
+    /// Its value may be assigned to variables.
     flows: bool,
-    /// What it gives goes where nobody looks.
+    /// Its value is used where it is not examined.
     loose: bool,
 }
 
-/// Where PL/pgSQL has an expression, as far as it matters here.
+/// The context of an expression in PL/pgSQL, as far as it matters here.
 #[derive(Clone, Copy, Default)]
 struct Place {
     result: bool,
@@ -63,20 +64,20 @@ struct Place {
     flows: bool,
 }
 
-/// What became of the constants of a piece.
+/// What was found about the constants of a piece.
 #[derive(Default)]
 struct Followed {
-    /// One meets something protected.
+    /// One is combined with something protected.
     meets: bool,
-    /// One has not been looked at.
+    /// One was not examined.
     unseen: bool,
-    /// One is in what the piece gives.
+    /// One is part of the result of the piece.
     given: bool,
-    /// The plain variables that are in it.
+    /// The plain variables contained in the result.
     brought: Vec<String>,
 }
 
-/// The whole of a routine, as far as it matters here.
+/// A whole routine, as far as it matters here.
 pub(crate) struct Body<'a> {
     pub schema: &'a Schema,
     pub variables: Vec<Variable>,
@@ -85,11 +86,11 @@ pub(crate) struct Body<'a> {
     pub following: Vec<Routine>,
     /// Its text, if it names something protected and has constants.
     pub judged: Option<String>,
-    /// It is a trigger's: NEW and OLD are rows of any table.
+    /// It belongs to a trigger: NEW and OLD are rows of any table.
     trigger: bool,
     meeting: Meeting,
     pieces: Vec<Piece>,
-    /// What RAISE says.
+    /// The messages of RAISE.
     messages: Vec<String>,
 }
 
@@ -120,7 +121,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// `create`: the whole statement; `text`: the body in it. None if it cannot be read.
+    /// `create` is the whole statement, `text` the body in it. Returns `None` if it cannot be
+    /// parsed.
     pub fn of_plpgsql(
         schema: &'a Schema,
         create: &str,
@@ -134,8 +136,8 @@ impl<'a> Body<'a> {
         Some(body)
     }
 
-    /// The parser knows PostgreSQL's own types only: those of protected types it takes for
-    /// records, and drops their defaults. So declarations are found by their tokens.
+    /// The parser knows only PostgreSQL's own types: it treats variables of protected types as
+    /// records and drops their defaults. Therefore declarations are found from their tokens.
     fn protected_variables(&mut self, text: &str) {
         let Ok(tokens) = Tokens::scan(text) else {
             return;
@@ -201,7 +203,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Where the expressions below this field are.
+    /// The context of the expressions below this field.
     fn place(&self, key: &str, value: &Value, around: Place) -> Place {
         let loose = Place {
             loose: true,
@@ -224,7 +226,7 @@ impl<'a> Body<'a> {
             },
             "PLpgSQL_stmt_dynexecute" | "PLpgSQL_stmt_open" => loose,
             "PLpgSQL_stmt_dynfors" | "PLpgSQL_stmt_forc" => loose,
-            // WHEN compares with what stands behind CASE.
+            // WHEN compares with the expression after CASE.
             "PLpgSQL_stmt_case" if value.get("t_expr").is_some_and(|e| !names_event(e)) => loose,
             _ => around,
         }
@@ -310,7 +312,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A type as PL/pgSQL's parser names it.
+    /// A type as named by PL/pgSQL's parser.
     fn named_type(&self, name: &str) -> Option<ColumnType> {
         let name = name.to_lowercase();
         let name = name.trim_start_matches("pg_catalog.");
@@ -322,7 +324,8 @@ impl<'a> Body<'a> {
         (!odd).then(|| ColumnType::Plain(0, base.to_owned()))
     }
 
-    /// Adds the routine's arguments. Those within come last: they hide the others.
+    /// Adds the routine's arguments. Variables of the body come last, since they hide the
+    /// arguments.
     pub fn declare_all(&mut self, arguments: Vec<Variable>) {
         let named: Vec<String> = arguments.iter().map(|a| a.name.clone()).collect();
         self.variables.retain(|v| !named.contains(&v.name));
@@ -330,7 +333,8 @@ impl<'a> Body<'a> {
         self.variables.extend(inner);
     }
 
-    /// The plain variables that meet something protected, and those of the pieces that cannot be followed.
+    /// The plain variables that are combined with something protected, and those in pieces that
+    /// cannot be followed.
     pub fn meeting(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for _ in 0..=self.variables.len() {
@@ -362,7 +366,7 @@ impl<'a> Body<'a> {
         within.map(|v| v.name.clone()).collect()
     }
 
-    /// Refuses the routine, or finds nothing wrong.
+    /// Fails if the routine must be refused.
     pub fn check(&self) -> Res<()> {
         let mut found: BTreeSet<String> = BTreeSet::new();
         for _ in 0..=self.variables.len() {
@@ -387,10 +391,10 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Adds the plain variables that meet something protected in this piece.
-    /// Refuses constants that do, and what cannot be followed and may have some.
+    /// Adds the plain variables that are combined with something protected in this piece. Refuses
+    /// constants that are, and pieces that cannot be followed and may contain some.
     fn look(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<()> {
-        // PostgreSQL will say what is wrong with it.
+        // PostgreSQL will report the error.
         if pg_query::parse(&piece.sql, 0).is_err() {
             return Ok(());
         }
@@ -404,7 +408,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// As `look`; what became of the constants. An error: it cannot be followed.
+    /// Like `look`; returns what was found about the constants. An error means that the piece
+    /// cannot be followed.
     fn follow(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<Followed> {
         let unread = |_| Refusal::new("42601", "syntax error in the body of a routine");
         let parsed = pg_query::parse(&piece.sql, 0).map_err(unread)?;
@@ -465,7 +470,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// What the piece's value goes into, if that is protected.
+    /// The target of the piece's value, if it is protected.
     fn target(&self, piece: &Piece, found: &BTreeSet<String>) -> Option<Val> {
         if let Some(ColumnType::Enc(code)) = self.result.as_ref().filter(|_| piece.result) {
             return Some(Val::enc(Some(*code)));
@@ -482,7 +487,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A piece that cannot be followed: it may bring an argument or a constant somewhere.
+    /// Whether a piece that cannot be followed matters, because it may use an argument or a
+    /// constant.
     fn matters(&self, sql: &str, tokens: &Tokens) -> bool {
         let mut words = (0..tokens.len())
             .filter(|i| tokens.is_name(*i))
@@ -502,7 +508,7 @@ impl<'a> Body<'a> {
         constant || words.any(|word| plain(&word))
     }
 
-    /// Puts the variables into scope; gives the leaves of the plain ones.
+    /// Adds the variables to the scope; returns the leaves of the plain ones.
     fn declare(&self, infer: &mut Infer<'_>, found: &BTreeSet<String>) -> Vec<(String, usize)> {
         let mut leaves = Vec::new();
         let mut frame = Frame {
@@ -581,7 +587,7 @@ fn is_constant(kind: &LeafKind) -> bool {
     matches!(kind, Str(..) | Typed(..) | Written(..) | Never(_))
 }
 
-/// `CASE TG_OP` and the like: what a trigger is told of the statement.
+/// `CASE TG_OP` and similar: information about the statement that fired the trigger.
 fn names_event(expression: &Value) -> bool {
     let query = expression.pointer("/PLpgSQL_expr/query");
     let name = query.and_then(Value::as_str).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Functions, procedures and `DO`. Whether a body in a string names something protected is told word
-//! by word; what it does with its arguments then, and with its constants, `body` says. A body that is
-//! parsed with the statement is inferred as a query is.
+//! Functions, procedures and `DO`. Whether a body given as a string names something protected is
+//! determined word by word; what it does with its arguments and constants is determined in `body`.
+//! A body that is parsed with the statement is analysed like a query.
 
 use crate::body::{Body, Variable};
 use crate::effect::Extra;
@@ -68,7 +68,7 @@ impl Infer<'_> {
         }
     }
 
-    /// The arguments that callers give; looks at their defaults.
+    /// The arguments supplied by callers; examines their defaults.
     fn parameters_of(&mut self, f: &CreateFunctionStmt) -> Res<Vec<Variable>> {
         let mut variables = Vec::new();
         for node in &f.parameters {
@@ -104,8 +104,8 @@ impl Infer<'_> {
         Ok(variables)
     }
 
-    /// What it gives is protected, and is more than one value. `unsure`: types that nobody
-    /// knows count as well.
+    /// Whether the result is protected and consists of more than one value. `unsure` says that
+    /// unknown types count as well.
     fn gives_more(
         &mut self,
         f: &CreateFunctionStmt,
@@ -168,7 +168,7 @@ impl Infer<'_> {
         })
     }
 
-    /// `emp.name%TYPE`, if that is protected: of whichever table of the name.
+    /// `emp.name%TYPE`, if that is protected in any table of that name.
     fn copied_type(&self, name: &TypeName) -> Option<ColumnType> {
         let path = names(&name.names);
         let [.., table, column] = path.as_slice() else {
@@ -182,8 +182,9 @@ impl Infer<'_> {
         })
     }
 
-    /// A body in a string, beside what `bodies` says of its words: whether its constants must be
-    /// judged, and whether it is a trigger's.
+    /// A body given as a string. In addition to what `bodies` determines from its words, the
+    /// parameters say whether its constants must be judged, and whether it is the body of a
+    /// trigger.
     fn string_body(
         &mut self,
         f: &CreateFunctionStmt,
@@ -214,7 +215,7 @@ impl Infer<'_> {
                 };
                 match body {
                     Some(body) => body,
-                    // PostgreSQL will say what is wrong with it.
+                    // PostgreSQL will report the error.
                     None if !judged => return Ok(()),
                     None => {
                         return Err(crate::body::refuse_constants(source_location(&f.options)));
@@ -239,8 +240,8 @@ impl Infer<'_> {
         self.checked(&body)
     }
 
-    /// `BEGIN ATOMIC …` and `RETURN …`: the server keeps them parsed, so their constants
-    /// can be sealed as a view's.
+    /// `BEGIN ATOMIC …` and `RETURN …`: the server stores them parsed, so their constants can be
+    /// sealed like those of a view.
     fn parsed_body(
         &mut self,
         body: &Node,
@@ -286,7 +287,7 @@ impl Infer<'_> {
         }
     }
 
-    /// What a parsed body gives: a string there is `text` before it is anything else.
+    /// The result of a parsed body: a string there is first of type `text`.
     fn returned(&mut self, target: &Val, val: &Val, at: i32) -> Res<()> {
         if val.bare() {
             self.type_bare(&val.leaves, TypeCode::Text);
@@ -320,7 +321,7 @@ impl Infer<'_> {
         self.scopes.push(Rc::new(frame));
     }
 
-    /// Whether there is one that names something protected and has constants.
+    /// Whether there is a body that names something protected and has constants.
     fn bodies(&mut self, options: &[Node], trigger: bool, name: Option<(&str, &str)>) -> Res<bool> {
         let (language, texts) = source(options);
         if matches!(language.as_str(), "c" | "internal") {
@@ -336,8 +337,8 @@ impl Infer<'_> {
         Ok(judged)
     }
 
-    /// Word by word, also within strings (`EXECUTE 'SELECT …'`) and whatever
-    /// the language is. What a constant is, we know of SQL and PL/pgSQL only.
+    /// Examines the body word by word, including strings (`EXECUTE 'SELECT …'`), in any language.
+    /// What a constant is is known only for SQL and PL/pgSQL.
     fn body(&mut self, text: &str, ours: bool, trigger: bool, location: i32) -> Res<bool> {
         let mut names = self.schema.protected_names();
         if trigger {
@@ -377,7 +378,7 @@ impl Infer<'_> {
         Ok(constants)
     }
 
-    /// Comments do not leave with such a body, as they do not with a query.
+    /// Comments are removed from such a body, as from a query.
     fn take_comments(&mut self, text: &str, tokens: &Tokens, location: i32) -> Res<()> {
         if tokens.comments().is_empty() {
             return Ok(());
@@ -430,7 +431,7 @@ fn source_location(options: &[Node]) -> i32 {
     option(options, "as").map_or(-1, |body| body.location)
 }
 
-/// A routine's language, and the strings that its body is in.
+/// A routine's language, and the strings that contain its body.
 fn source(options: &[Node]) -> (String, Vec<String>) {
     let language = option(options, "language")
         .and_then(|d| d.arg.as_deref())
