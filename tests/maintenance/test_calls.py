@@ -56,7 +56,7 @@ class Bugs:
             for number, name in enumerate(NAMES):
                 app.execute(f"INSERT INTO client.person VALUES ({number}, '{name}')")
 
-    def restart(self, bug):
+    def restart(self, bug, **settings):
         """The keeper again, with a bug or without any."""
         self.bug = bug
         self.stack.kill_keeper()
@@ -64,7 +64,7 @@ class Bugs:
         seeded = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
         seeded = seeded / "release/examples/seeded_keeper"
         shutil.copy(seeded if bug else self.sound, self.keeper)
-        self.stack.start_keeper(CONFIDE_SEEDED=bug)
+        self.stack.start_keeper(CONFIDE_SEEDED=bug, **settings)
         until(self.serves, "the keeper is up to date")
 
     def serves(self):
@@ -219,3 +219,13 @@ def test_who_has_one_and_what_for(bugs, tmp_path):
     assert done.returncode == 1
     assert "was altered" in done.stderr
     assert not out.exists()
+
+
+def test_not_where_owners_are_not_known(bugs, tmp_path):
+    """Without grants the keeper does not know what a client may see: no log of calls."""
+    bugs.restart("", CONFIDE_KEEPER_REQUIRE_GRANTS="false")
+    recorder = Recorder(bugs.stack, tmp_path)
+    done = recorder.confide("start", *recorder.place(), "--key", recorder.key, "--calls")
+    assert done.returncode == 1
+    assert "columns have no owners here" in done.stderr
+    assert not recorder.key.exists()

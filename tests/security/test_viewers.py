@@ -8,7 +8,9 @@ about the column's values. With the bug whoever has an account at the database s
 import re
 
 import pytest
+from recordings import Recorder
 from results import run
+from stack import PG_BIN
 from waiting import until
 
 
@@ -372,6 +374,38 @@ def test_older_copy(emp):
         file.write_bytes(newest)
         emp.stack.start_keeper(**settings)
     assert emp.stack.keeper_runs()
+
+
+def test_logs_of_calls(three, tmp_path):
+    """A log of calls is of the sessions of the client who begins it: another's calls are not in
+    it, nothing is computed of what is hidden from him, and nobody else ends it."""
+    recorder = Recorder(three.stack, tmp_path)
+
+    def record(name, *arguments):
+        url = f"postgresql://{name}:x@127.0.0.1:{three.port}/app"
+        return recorder.confide(*arguments, "--dbname", url, "--bindir", PG_BIN)
+
+    with three.connect("ann") as ann, three.connect("bob") as bob:
+        assert run(ann, "CREATE TABLE spied (pay INT SECRET, own VARCHAR SECRET)").sqlstate is None
+        assert run(ann, "INSERT INTO spied VALUES (7741, 'annsown')").sqlstate is None
+        assert run(ann, "GRANT ALL ON spied TO PUBLIC").sqlstate is None
+        begun = record("bob", "start", "--key", recorder.key, "--calls")
+        assert begun.returncode == 0, begun.stderr
+        recorder.name = begun.stdout.strip()
+        assert run(ann, "SELECT upper(own), pay + 1 FROM spied").rows == [("ANNSOWN", "7742")]
+        for hidden in ("SELECT pay + 1 FROM spied", "SELECT upper(own) FROM spied"):
+            assert run(bob, hidden).sqlstate == "42501"
+        assert run(bob, "SELECT upper('bobsown'::enc_text)").rows == [("BOBSOWN",)]
+        refused = record("eve", "stop")
+        assert "only an administrator records" in refused.stderr
+        assert record("bob", "stop").returncode == 0
+        assert run(ann, "DROP TABLE spied").sqlstate is None
+    log = tmp_path / "calls"
+    done = recorder.confide("calls", recorder.directory, "--key", recorder.key, "--out", log)
+    assert done.returncode == 0, done.stderr
+    text = log.read_text()
+    assert "Upper\ttext\t0\tvalue\ttext\t-\tbobsown" in text
+    assert not [secret for secret in ("7741", "annsown") if secret in text]
 
 
 SETTINGS = {"CONFIDE_KEEPER_REQUIRE_GRANTS": "true", "CONFIDE_KEEPER_ADMINISTRATORS": "boss"}
