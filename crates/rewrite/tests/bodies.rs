@@ -75,6 +75,9 @@ fn refused_constants() {
         function("DECLARE c CURSOR FOR SELECT id FROM emp WHERE name = 's3cret'; BEGIN OPEN c; RETURN 1; END"),
         function("DECLARE c CURSOR (v enc_text) FOR SELECT id FROM emp WHERE name = v; BEGIN OPEN c('s3cret'); RETURN 1; END"),
         function("DECLARE c CURSOR (v enc_text) FOR SELECT id FROM emp WHERE name = v; BEGIN FOR r IN c('s3cret') LOOP RETURN 1; END LOOP; END"),
+        function(
+            "DECLARE a text[]; BEGIN a[1] := 's3cret'; UPDATE emp SET name = a[1]; RETURN 1; END",
+        ),
         function("BEGIN EXECUTE 'UPDATE emp SET name = $1' USING 's3cret'; RETURN 1; END"),
         function("BEGIN EXECUTE 'UPDATE emp SET salary = ' || 5200; RETURN 1; END"),
         function("BEGIN PERFORM query_to_xml('SELECT id FROM emp WHERE name = ''s3cret''', true, false, ''); RETURN 1; END"),
