@@ -24,7 +24,7 @@ import tpcc
 import tpch_data
 from clones import Clone
 from recordings import Recorder, statements
-from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, table
+from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, shown, table
 from results import run
 
 SCALE = parameter("SF", 0.1)
@@ -141,8 +141,6 @@ def replay(stack, recordings: Recordings) -> dict:
                 run(app, part)
             original[number] = time.monotonic() - begun
             texts[number] = statements(stack.logged_since(sizes))
-            if len(texts[number]) != len(tpch_data.query(number, SCALE)):
-                raise RuntimeError(f"Q{number}: the server's log has other statements")
         recorder.stop()
     begun = time.monotonic()
     clone = Clone(stack, recorder)
@@ -154,7 +152,10 @@ def replay(stack, recordings: Recordings) -> dict:
                 begun = time.monotonic()
                 outcomes = [run(connection, text) for text in texts[number]]
                 seconds[number] = time.monotonic() - begun
-                if any(outcome.sqlstate for outcome in outcomes):
+                if len(outcomes) != len(tpch_data.query(number, SCALE)):
+                    progress(f"Q{number}: the server's log has not the statements: left out")
+                    refused.append(f"Q{number}")
+                elif any(outcome.sqlstate for outcome in outcomes):
                     refused.append(f"Q{number}")
     finally:
         clone.remove()
@@ -166,7 +167,7 @@ def replay(stack, recordings: Recordings) -> dict:
     mean = geometric_mean([seconds[n] / original[n] for n in same])
     progress(
         f"replay: {len(same)} queries, {totals['original']:.2f} s recorded,"
-        f" {totals['replay']:.2f} s replayed, mean of ratios {mean:.2f}, clone in {made:.1f} s"
+        f" {totals['replay']:.2f} s replayed, mean of ratios {shown(mean)}, clone in {made:.1f} s"
     )
     queries = {f"Q{n}": {"original": original[n], "replay": seconds[n]} for n in original}
     return {
