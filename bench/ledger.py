@@ -3,15 +3,18 @@
 One table of claims about works of art (2 kB of text in a row, as SecuDB's third workload has), as
 four kinds: plain, a plain ledger, protected, a protected ledger. Rounds alternate between kinds:
 INSERT, UPDATE and SELECT by key, each a transaction; SELECT of SIGNED rows without and with
-signature. Then a log of each of SIZES versions: how long its table takes to be verified, whole and
-from a checkpoint, and how many bytes a signed result of SIGNED rows, one cell of it and a version's
-proof have.
+signature. Then TPC-C, with all nine tables as ledger tables and without, plain and with protected
+personal columns. Then a log of each of SIZES versions: how long its table takes to be verified,
+whole and from a checkpoint, and how many bytes a signed result of SIGNED rows, one cell of it and a
+version's proof have. Last, proofs of logs of up to a hundred million leaves, which are simulated
+(all leaves are the same): bytes, and microseconds to verify.
 
-Not measured: TPC-C with immutable tables, logs of more than the database holds.
+Waits: how many answers of the keeper a statement waited for. They do not depend on the machine.
 
-Parameters: ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES.
+Parameters: ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, SECONDS, W of TPC-C.
 """
 
+import json
 import subprocess
 import tempfile
 import time
@@ -19,12 +22,16 @@ from pathlib import Path
 
 import plots
 import servers
+from driver import driver
 from report import Report, median, parameter, parameters, progress, ratio, table
 
 ROWS = parameter("ROWS", 20_000)
 ROUNDS = parameter("ROUNDS", 5)
 STATEMENTS = parameter("STATEMENTS", 500)
 SIGNED = parameter("SIGNED", 100)
+CLIENTS = parameter("CLIENTS", 4)
+SECONDS = parameter("SECONDS", 3.0)
+WAREHOUSES = parameter("W", 1)
 SIZES = [int(size) for size in parameters("SIZES", "1000,10000,100000")]
 KINDS = {
     "plain": ("", ""),
@@ -34,6 +41,9 @@ KINDS = {
 }
 # Which kind each is compared with.
 BASES = {"plain ledger": "plain", "protected": "plain", "protected ledger": "protected"}
+# TPC-C's policy of each kind; plaintext runs without a client.
+POLICIES = {"plain": "plain", "plain ledger": "plain", "protected": "customer"}
+POLICIES["protected ledger"] = "customer"
 CLAIM = "On this day the owner claims the work, its frame and all rights to show it. " * 26
 
 
@@ -153,6 +163,55 @@ def sizes(app, verifier: Verifier, size: int) -> dict:
     }
 
 
+def waits(stack) -> dict:
+    """Answers that a statement of each kind waits for."""
+    found: dict = {}
+    with servers.connect(stack.dba_url) as dba:
+        servers.stat_keeper(dba)  # opens this connection's own channel
+        channels = int(servers.stat_keeper(dba)["channels"])
+        for kind in KINDS:
+            for what, work in statements(name_of(kind), ROUNDS).items():
+                before = servers.answered(dba, channels)
+                with servers.connect(stack.app_url) as app:
+                    timed(app, work)
+                after = servers.answered(dba, channels)
+                found.setdefault(what, {})[kind] = (after - before) / len(work)
+    return found
+
+
+def tpcc(stack) -> dict:
+    """Transactions per second by kind, rounds alternating."""
+
+    def run(kind: str, *arguments) -> dict:
+        path = "direct" if kind == "plain" else "library"
+        return driver(
+            *(stack, path, f"tpcc_{name_of(kind)}", *arguments), *("--warehouses", WAREHOUSES)
+        )
+
+    runs: dict = {kind: [] for kind in KINDS}
+    for kind, policy in POLICIES.items():
+        with servers.connect(stack.dba_url) as dba:
+            dba.execute(f"CREATE SCHEMA tpcc_{name_of(kind)} AUTHORIZATION app")
+        ledger = ["--ledger"] if "ledger" in kind else []
+        run(kind, "tpcc-load", "--policy", policy, *ledger)
+        progress(f"loaded TPC-C, {kind}")
+    for turn in range(ROUNDS):
+        for kind in KINDS:
+            load = ["--clients", CLIENTS, "--seconds", SECONDS, "--seed", turn + 1]
+            runs[kind].append(run(kind, "tpcc", *load)["per_second"])
+    entry: dict = {kind: median(found) for kind, found in runs.items()}
+    entry["of"] = {kind: ratio(entry[kind], entry[base]) for kind, base in BASES.items()}
+    progress(f"TPC-C: {entry['of']}")
+    return entry | {"runs": runs}
+
+
+def proofs() -> list[dict]:
+    """Bytes of proofs, and microseconds to verify them, by the number of simulated leaves."""
+    command = ["cargo", "run", "--release", "-q", "-p", "ledger", "--example", "proofs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def compared(runs: dict) -> dict:
     cells = {}
     for what, kinds in runs.items():
@@ -164,7 +223,7 @@ def compared(runs: dict) -> dict:
     return cells
 
 
-def measured(stack) -> tuple[dict, dict]:
+def measured(stack, results: dict) -> None:
     with servers.connect(stack.dba_url) as dba:
         dba.execute("GRANT ALL ON SCHEMA public TO app")
     with servers.connect(stack.app_url) as app, tempfile.TemporaryDirectory() as folder:
@@ -172,18 +231,26 @@ def measured(stack) -> tuple[dict, dict]:
             make(app, name_of(kind), enc, option, ROWS, CLAIM)
             progress(f"loaded {kind}")
         with servers.connect(servers.direct_url(stack)) as direct:
-            cells = compared(rounds(app, direct))
+            results["cells"] = compared(rounds(app, direct))
+        results["waits"] = waits(stack)
+        results["tpcc"] = tpcc(stack)
         verifier = Verifier(stack, Path(folder))
-        return cells, {str(size): sizes(app, verifier, size) for size in SIZES}
+        results["logs"] = {str(size): sizes(app, verifier, size) for size in SIZES}
 
 
 def main() -> None:
     given = {"ROWS": ROWS, "ROUNDS": ROUNDS, "STATEMENTS": STATEMENTS, "SIGNED": SIGNED}
-    report = Report("ledger", given | {"SIZES": SIZES, **servers.SETTINGS})
+    given |= {"SIZES": SIZES, "CLIENTS": CLIENTS, "SECONDS": SECONDS, "W": WAREHOUSES}
+    report = Report("ledger", given | servers.SETTINGS)
     with servers.running() as stack:
-        cells, logs = measured(stack)
-    report.results["cells"] = cells
-    report.results["logs"] = logs
+        measured(stack, report.results)
+    report.results["proofs"] = proofs()
+    show(report)
+    report.write()
+
+
+def show(report: Report) -> None:
+    cells, logs = report.results["cells"], report.results["logs"]
     print()
     head = ["microseconds", *KINDS, *(f"{kind} / {base}" for kind, base in BASES.items())]
     table(
@@ -198,10 +265,20 @@ def main() -> None:
         ["versions", *next(iter(logs.values()))],
         [[size, *found.values()] for size, found in logs.items()],
     )
+    print()
+    found = report.results["tpcc"]
+    per_second = [found[kind] for kind in KINDS]
+    head = ["TPC-C, per second", *KINDS, *(f"{kind} / {base}" for kind, base in BASES.items())]
+    table(head, [[f"{CLIENTS} clients", *per_second, *found["of"].values()]])
+    print()
+    answers = report.results["waits"]
+    table(["waits", *KINDS], [[what, *kinds.values()] for what, kinds in answers.items()])
+    print()
+    simulated = report.results["proofs"]
+    table(list(simulated[0]), [list(line.values()) for line in simulated])
     series = {kind: [cell["times"][kind] or 0 for cell in cells.values()] for kind in BASES}
     title = f"Ledger tables, {ROWS:,} rows of 2 kB"
     plots.bars(report.plot(), title, list(cells), series, "times the kind without it", goal=1)
-    report.write()
 
 
 if __name__ == "__main__":

@@ -61,6 +61,9 @@ enum Task {
         policy: tpcc::schema::Policy,
         #[arg(long)]
         warehouses: i64,
+        /// All tables are ledger tables
+        #[arg(long)]
+        ledger: bool,
     },
     /// Runs TPC-C
     Tpcc {
@@ -138,7 +141,11 @@ fn run(arguments: Arguments) -> Result<Json> {
     };
     let open = || Session::open(&address, keys.as_ref());
     match arguments.task {
-        Task::TpccLoad { policy, warehouses } => load_tpcc(&mut open()?, policy, warehouses),
+        Task::TpccLoad {
+            policy,
+            warehouses,
+            ledger,
+        } => load_tpcc(&mut open()?, policy, warehouses, ledger),
         Task::Tpcc {
             warehouses,
             load: l,
@@ -178,9 +185,19 @@ fn run(arguments: Arguments) -> Result<Json> {
     }
 }
 
-fn load_tpcc(session: &mut Session, policy: tpcc::schema::Policy, warehouses: i64) -> Result<Json> {
+fn load_tpcc(
+    session: &mut Session,
+    policy: tpcc::schema::Policy,
+    warehouses: i64,
+    ledger: bool,
+) -> Result<Json> {
+    let option = if ledger {
+        " WITH (confide.ledger = on)"
+    } else {
+        ""
+    };
     for table in &tpcc::schema::TABLES {
-        session.simple(&tpcc::schema::create(table, policy))?;
+        session.simple(&(tpcc::schema::create(table, policy) + option))?;
     }
     session.refresh()?;
     let began = Instant::now();

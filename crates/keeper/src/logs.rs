@@ -25,7 +25,7 @@ pub struct Logs(Mutex<HashMap<u32, Log>>);
 
 /// What a transaction does to a row version.
 pub struct Doing {
-    /// [`Kind::Write`], [`Kind::End`] or [`Kind::Erase`].
+    /// [`Kind::Write`], [`Kind::End`], [`Kind::Erase`] or [`Kind::Restore`].
     pub kind: Kind,
     /// Number of the version.
     pub sn: u64,
@@ -257,6 +257,14 @@ impl Log {
                 self.versions.insert(entry.sn, version);
                 end(self.versions.get_mut(&entry.other));
             }
+            Kind::Restore => {
+                let version = Version {
+                    index,
+                    ended: Some(index),
+                    erased: false,
+                };
+                self.versions.insert(entry.sn, version);
+            }
             Kind::End => end(self.versions.get_mut(&entry.sn)),
             Kind::Erase => {
                 if let Some(version) = self.versions.get_mut(&entry.sn) {
@@ -332,10 +340,13 @@ impl Log {
         let mut ended = HashSet::new();
         for doing in doings {
             let ends = match doing.kind {
-                Kind::Write if self.versions.contains_key(&doing.sn) || !made.insert(doing.sn) => {
+                Kind::Write | Kind::Restore
+                    if self.versions.contains_key(&doing.sn) || !made.insert(doing.sn) =>
+                {
                     return Err(refused(format!("Version {} has been there.", doing.sn)));
                 }
                 Kind::Write => doing.other,
+                Kind::Restore => 0,
                 _ => doing.sn,
             };
             if ends == 0 {

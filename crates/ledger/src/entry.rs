@@ -30,6 +30,9 @@ pub enum Kind {
     Void = 4,
     /// Nobody has said whether a group committed: the keeper or PostgreSQL stopped.
     Doubt = 5,
+    /// A version of a dump's history was restored, with its end: `time`. Who wrote and ended it is in its hash, as
+    /// the dump said; the principal restored it.
+    Restore = 6,
 }
 
 impl Kind {
@@ -41,6 +44,7 @@ impl Kind {
             3 => Kind::Erase,
             4 => Kind::Void,
             5 => Kind::Doubt,
+            6 => Kind::Restore,
             _ => return None,
         })
     }

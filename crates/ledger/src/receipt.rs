@@ -129,7 +129,7 @@ impl Written {
 
     fn verify(&self, principal: &str) -> Result<(), Error> {
         for (proven, entry) in self.entries.iter().zip(self.decoded()?) {
-            let kinds = [Kind::Write, Kind::End, Kind::Erase];
+            let kinds = [Kind::Write, Kind::End, Kind::Erase, Kind::Restore];
             if entry.principal != principal || !kinds.contains(&entry.kind) {
                 return Err(Error::Malformed("an entry that is not the principal's"));
             }

@@ -15,6 +15,7 @@
 //! principal app
 //! versions 1190                 row versions that are as they were written
 //! erased 2
+//! restored 3                    of the versions: came from a dump, which says who wrote them and when
 //! since 800                     of versions before this entry the columns were not compared
 //! unconfirmed 17                a version whose transaction nobody saw end; not in the table
 //! finding 5 altered             version and what is wrong with it; 0: the table
@@ -114,6 +115,8 @@ pub struct Report {
     pub versions: u64,
     /// Row versions that were erased.
     pub erased: u64,
+    /// How many of the versions were restored from a dump: who wrote and ended them, and when, is what that said.
+    pub restored: u64,
     /// Columns of versions that were written before this entry were not compared; 0: all were.
     pub since: u64,
     /// Row versions that are not there, and of whose transactions nobody knows the end.
@@ -163,6 +166,9 @@ impl Report {
             self.versions,
             self.erased
         );
+        if self.restored > 0 {
+            let _ = writeln!(text, "restored {}", self.restored);
+        }
         if self.since > 0 {
             let _ = writeln!(text, "since {}", self.since);
         }
@@ -207,6 +213,7 @@ fn parse(text: &str) -> Result<Report, Error> {
         principal: field("principal")?,
         versions: number(&field("versions")?)?,
         erased: number(&field("erased")?)?,
+        restored: 0,
         since: 0,
         unconfirmed: Vec::new(),
         findings: Vec::new(),
@@ -215,6 +222,7 @@ fn parse(text: &str) -> Result<Report, Error> {
     };
     for line in lines {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["restored", count] => report.restored = number(count)?,
             ["since", entry] => report.since = number(entry)?,
             ["unconfirmed", sn] => report.unconfirmed.push(number(sn)?),
             ["finding", sn, word] => report.findings.push(Finding {

@@ -18,6 +18,7 @@ fn report() -> Report {
         principal: "app".into(),
         versions: 7,
         erased: 1,
+        restored: 3,
         since: 800,
         unconfirmed: vec![3],
         findings: vec![
@@ -57,6 +58,7 @@ fn changes_are_noticed() {
     for (from, to) in [
         ("finding 5 altered\n", ""),
         ("versions 7", "versions 8"),
+        ("restored 3\n", ""),
         ("unconfirmed 3", "unconfirmed 4"),
         ("more 2", "more 0"),
     ] {

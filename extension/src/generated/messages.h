@@ -839,7 +839,7 @@ typedef struct CfdWireLedgerRow
 	uint64_t	sn;	/* Number of the version. */
 	uint64_t	other;	/* Of what is written: the version that it replaces, or 0. */
 	int64_t	time;	/* When, in microseconds since 2000-01-01 UTC. */
-	int64_t	until;	/* Of a version that a walk has found in the history: when it ended. */
+	int64_t	until;	/* Of a version in the history that a walk has found, or that was restored: when it ended. */
 } CFD_IN_MESSAGE CfdWireLedgerRow;
 _Static_assert(sizeof(CfdWireLedgerRow) == 48, "CfdWireLedgerRow");
 

@@ -18,6 +18,7 @@
 #include "commands/sequence.h"
 #include "ledger/ledger.h"
 #include "session/channel.h"
+#include "session/ticket.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -42,8 +43,8 @@ refuse_history(Relation relation)
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("history \"%s\" of a ledger table cannot be changed", RelationGetRelationName(relation)),
-			 errhint("To erase versions, DELETE FROM the table WHERE sn = or <= a number; to restore a dump, leave histories' rows out "
-					 "(pg_dump --exclude-table-data).")));
+			 errhint("To erase versions, DELETE FROM the table WHERE sn = or <= a number; to restore a dump's histories, "
+					 "set confide.restore_ticket to what \"confide restore-ticket\" prints.")));
 }
 
 /* Whose rows have entries; rewrites do not write new versions. `ends`: a row is not only added. */
@@ -55,16 +56,24 @@ role_written(Relation relation, bool ends)
 	if (OidIsValid(relation->rd_rel->relrewrite))
 		return CFD_NO_LEDGER;
 	role = cfd_columns(relation)->ledger.role;
-	if (role == CFD_LEDGER_HISTORY && !cfd_ledger_moving && !(ends && cfd_ledger_may_erase(relation)))
+	if (role == CFD_LEDGER_HISTORY && !cfd_ledger_moving && !(ends ? cfd_ledger_may_erase(relation) : cfd_has_ticket()))
 		refuse_history(relation);
 	return role;
 }
 
-/* Whether rows that are written have entries. */
+/* Whether rows that are written have entries: not what comes into a history behind the table's row. */
 static bool
 is_logged(Relation relation)
 {
-	return role_written(relation, false) == CFD_LEDGER_TABLE;
+	CfdLedgerRole role = role_written(relation, false);
+
+	return role == CFD_LEDGER_TABLE || (role == CFD_LEDGER_HISTORY && !cfd_ledger_moving);
+}
+
+static bool
+is_history(Relation relation)
+{
+	return cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY;
 }
 
 /* A number that no version of any table of this database has had. */
@@ -111,6 +120,7 @@ time_after(Relation relation, TupleTableSlot *before)
 	return before == NULL ? now : Max(now, time_of(relation, before));
 }
 
+/* Of a history only the number: who wrote a version, and when, the dump says that it is restored from. */
 static void
 stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 {
@@ -121,9 +131,13 @@ stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 
 	slot_getallattrs(slot);
 	slot->tts_values[at.sn] = Int64GetDatum(next_number());
-	slot->tts_values[at.valid_from] = TimestampTzGetDatum(time);
-	slot->tts_values[at.by] = by;
-	slot->tts_isnull[at.sn] = slot->tts_isnull[at.valid_from] = slot->tts_isnull[at.by] = false;
+	slot->tts_isnull[at.sn] = false;
+	if (at.role == CFD_LEDGER_TABLE)
+	{
+		slot->tts_values[at.valid_from] = TimestampTzGetDatum(time);
+		slot->tts_values[at.by] = by;
+		slot->tts_isnull[at.valid_from] = slot->tts_isnull[at.by] = false;
+	}
 	if (TTS_IS_VIRTUAL(slot))
 		return;
 	/* The tuple in the slot would have other values. */
@@ -145,6 +159,8 @@ cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, TupleTabl
 
 	if (!is_logged(relation))
 		return;
+	if (before != NULL && is_history(relation))
+		refuse_history(relation);
 	need_client(relation);
 	if (relation->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		ereport(ERROR,
@@ -165,11 +181,35 @@ cfd_ledger_number(Relation relation, TupleTableSlot *slot)
 	return slot->tts_isnull[index] ? 0 : DatumGetInt64(slot->tts_values[index]);
 }
 
+/* Versions of a dump's history: the log is that of the table. */
+static void
+restored(Relation history, TupleTableSlot **slots, int count)
+{
+	Relation	table = cfd_ledger_table_of(history);
+
+	if (cfd_columns(table)->ledger.role != CFD_LEDGER_TABLE)
+		refuse_history(history);
+	for (int i = 0; i < count; i++)
+	{
+		CfdWireLedgerRow head = {.what = CFD_LEDGER_RESTORE};
+
+		(void) cfd_open_log(table);
+		head.number = cfd_ledger_next();
+		cfd_ledger_send(table, history, slots[i], &head);
+	}
+	table_close(table, NoLock);
+}
+
 void
 cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before)
 {
 	if (!is_logged(relation))
 		return;
+	if (is_history(relation))
+	{
+		restored(relation, slots, count);
+		return;
+	}
 	for (int i = 0; i < count; i++)
 	{
 		CfdWireLedgerRow head = {.what = CFD_LEDGER_WRITE};

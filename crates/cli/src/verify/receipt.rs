@@ -33,6 +33,7 @@ pub fn told(receipt: &Receipt) -> Result<String, String> {
             let done = match entry.kind {
                 Kind::Write => "written",
                 Kind::End => "deleted",
+                Kind::Restore => "restored",
                 _ => "erased",
             };
             lines.push(format!("version {}: {done}", entry.sn));
@@ -57,9 +58,9 @@ pub fn of_log(path: &Path, log: &str, key: &VerifyingKey) -> Result<Written, Str
 /// Names the first that is missing.
 pub fn none_missing(written: &Written, report: &Report) -> Result<(), String> {
     let entries = written.decoded().map_err(|e| e.to_string())?;
-    let missing = entries
-        .iter()
-        .find(|e| e.kind == Kind::Write && report.unconfirmed.contains(&e.sn));
+    let missing = entries.iter().find(|e| {
+        [Kind::Write, Kind::Restore].contains(&e.kind) && report.unconfirmed.contains(&e.sn)
+    });
     missing.map_or(Ok(()), |entry| {
         Err(format!(
             "version {} is not there, and the receipt says that its transaction committed",

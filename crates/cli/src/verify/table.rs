@@ -152,6 +152,12 @@ pub fn verify(
             report.before
         ));
     }
+    if report.restored > 0 {
+        lines.push(format!(
+            "note: {} of them were restored from a dump, which says who wrote them and when",
+            report.restored
+        ));
+    }
     for sn in &report.unconfirmed {
         lines.push(format!(
             "note: version {sn} is not there; nobody saw whether its transaction committed"

@@ -226,6 +226,8 @@ pub mod ledger {
         PAST: u32 = 5;
         /// A row of a result that shall be signed shows a version. Comes before the row's cells.
         SHOWN: u32 = 6;
+        /// A version of a dump's history was restored.
+        RESTORE: u32 = 7;
         /// Sources of the columns of a result are less.
         SOURCES: u64 = 256;
         /// Only the checkpoint is wanted.

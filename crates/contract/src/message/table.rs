@@ -1060,7 +1060,7 @@ messages! {
         other: u64,
         /// When, in microseconds since 2000-01-01 UTC.
         time: i64,
-        /// Of a version that a walk has found in the history: when it ended.
+        /// Of a version in the history that a walk has found, or that was restored: when it ended.
         until: i64;
         /// Schema of the table.
         schema: &'a str [],
@@ -1068,7 +1068,7 @@ messages! {
         table: &'a str [],
         /// Who did it.
         principal: &'a str [],
-        /// Of a version that a walk has found in the history: who ended it.
+        /// Of a version in the history that a walk has found, or that was restored: who ended it.
         ended_by: &'a str [],
         /// Its columns, in their order.
         cells: Each<'a, LedgerCell<'a>> [],

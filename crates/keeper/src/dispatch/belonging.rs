@@ -85,6 +85,11 @@ impl Connection {
         }
     }
 
+    /// Whether the session has a ticket that is good.
+    pub(super) fn has_ticket(&self) -> bool {
+        self.ticket().is_some()
+    }
+
     /// The session's ticket, while it is good.
     fn ticket(&self) -> Option<&Admitted> {
         let ticket = self.ticket.as_deref();

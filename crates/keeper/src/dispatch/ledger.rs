@@ -16,22 +16,19 @@ use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::{Author, Doing, Group, Log};
 use crate::published;
-use aws_lc_rs::hmac;
 use contract::message::ledger::{
-    CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, SHOWN, WRITE,
+    CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, RESTORE, SHOWN, WRITE,
 };
-use contract::message::table::LedgerCell;
 use contract::{Fid, TypeCode, answer, body};
 use ledger::checkpoint::Checkpoint;
 use ledger::entry::Kind;
 use ledger::report::{FINDINGS_MAX, Finding, Report, What};
 use ledger::result::NONCE_MAX;
-use ledger::row::{Column, RowVersion};
 use ledger::{Hash, tree};
 use redo::Promotion;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
-use store::{Entry, PartitionKey, Scalar};
+use store::{Entry, PartitionKey};
 use values::{Error, Value};
 
 /// A transaction may do so much to ledger tables.
@@ -39,18 +36,15 @@ const DOINGS_MAX: usize = 1 << 22;
 /// So many entries are made at once, so that no redo record gets long.
 const SEAL_ROWS: usize = 16_384;
 /// The database's clock may differ by so many microseconds from the keeper's.
-const SKEW: i64 = 60_000_000;
-
-/// What is before the bytes of a value: in which form it is.
-const PLAIN: u8 = 0;
-const HASHED: u8 = 1;
-const PROTECTED: u8 = 2;
+pub(super) const SKEW: i64 = 60_000_000;
 
 /// What a channel does with ledger tables.
 #[derive(Default)]
 pub(super) struct Doings {
     /// What the transaction did so far: the log, its table's name, and what.
     pending: Vec<(u32, String, Doing)>,
+    /// The time of the first of it that did not come from a dump.
+    began: Option<i64>,
     /// The groups that were made of it, and that nobody has said the end of.
     sealed: Vec<(u32, Group)>,
     walk: Option<Walk>,
@@ -76,6 +70,8 @@ struct Walk {
     /// Entries whose transactions were running when it began.
     running: HashSet<u64>,
     versions: u64,
+    /// Of them: came from a dump.
+    restored: u64,
     findings: Vec<Finding>,
     more: u64,
 }
@@ -124,11 +120,17 @@ impl Connection {
             return Err(fail::malformed("A row of the transaction is missing.").into());
         }
         self.ledger.pending.truncate(at);
+        if at == 0 {
+            self.ledger.began = None;
+        }
         let doing = self.ledger_doing(&body)?;
         if at >= DOINGS_MAX {
             let error = Error::new(b"54000", "confide: too many changes of ledger tables")
                 .hint("Change fewer rows in one transaction.");
             return Err(error.into());
+        }
+        if doing.kind != Kind::Restore {
+            self.ledger.began.get_or_insert(doing.time);
         }
         let names = format!("{}.{}", body.schema, body.table);
         self.ledger.pending.push((body.log, names, doing));
@@ -143,15 +145,18 @@ impl Connection {
             WRITE => Kind::Write,
             END => Kind::End,
             ERASE => Kind::Erase,
+            RESTORE => Kind::Restore,
             _ => return Err(fail::malformed("It is not known what happened to a row.").into()),
         };
+        if kind == Kind::Restore {
+            return self.restored(body);
+        }
         if client.name != body.principal || body.sn == 0 {
             return Err(fail::malformed("A row version has no such author, or no number.").into());
         }
         let now = now();
-        let first = self.ledger.pending.first();
         // A long transaction has the time of its first change.
-        let from = first.map_or(now, |(_, _, first)| first.time);
+        let from = self.ledger.began.unwrap_or(now);
         if body.time < from.saturating_sub(SKEW) || body.time > now.saturating_add(SKEW) {
             let error = Error::new(
                 b"22008",
@@ -162,7 +167,7 @@ impl Connection {
             return Err(error.into());
         }
         let row = match kind {
-            Kind::Write => self.ledger_hash(body)?,
+            Kind::Write => self.ledger_hash(body, false)?,
             _ => Hash([0; 32]),
         };
         Ok(Doing {
@@ -172,52 +177,6 @@ impl Connection {
             time: body.time,
             row,
         })
-    }
-
-    /// The hash of a row version.
-    pub(super) fn ledger_hash(&self, body: &body::LedgerRow<'_>) -> Result<Hash, Failure> {
-        let cells: Vec<LedgerCell<'_>> = body.cells.iter().collect();
-        let mut values = Vec::with_capacity(cells.len());
-        for cell in &cells {
-            values.push(match cell.t {
-                Some(t) => self.ledger_value(cell.fid, t, body.sn)?,
-                None => {
-                    let form = if cell.hashed == 0 { PLAIN } else { HASHED };
-                    [&[form], cell.bytes].concat()
-                }
-            });
-        }
-        let columns = cells.iter().zip(&values);
-        let columns: Vec<Column<'_>> = columns
-            .map(|(cell, value)| Column {
-                name: cell.name,
-                type_name: cell.type_name,
-                value: Some(value),
-            })
-            .collect();
-        let version = RowVersion {
-            schema: body.schema,
-            table: body.table,
-            sn: body.sn,
-            valid_from: body.time,
-            principal: body.principal,
-            columns: &columns,
-        };
-        Ok(version.leaf())
-    }
-
-    /// What stands for a protected value in a version's hash.
-    fn ledger_value(&self, fid: Fid, t: TypeCode, sn: u64) -> Result<Vec<u8>, Failure> {
-        let value = self.space.value(fid, Some(t.stored()))?;
-        let value = value.ok_or_else(store::unresolved)?;
-        let mut plain = zeroize::Zeroizing::new(Vec::new());
-        store::encode(&Scalar::of(&value), value.type_code(), &mut plain);
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &*self.keeper.keys.ledger);
-        let mut context = hmac::Context::with_key(&key);
-        context.update(&sn.to_le_bytes());
-        context.update(&[value.type_code() as u8]);
-        context.update(&plain);
-        Ok([&[PROTECTED], context.sign().as_ref()].concat())
     }
 
     pub(super) fn ledger_who(&mut self) -> Result<(), Failure> {
@@ -378,6 +337,7 @@ impl Connection {
                 seen: HashSet::new(),
                 running: HashSet::new(),
                 versions: 0,
+                restored: 0,
                 findings: Vec::new(),
                 more: 0,
             };
@@ -408,7 +368,7 @@ impl Connection {
         let light = body.number == 1;
         let row = match light {
             true => None,
-            false => self.ledger_hash(body).ok(),
+            false => Some(self.ledger_hash(body, false).ok()),
         };
         let store = &self.keeper.store;
         let found = self.with_log(body.log, |log| {
@@ -420,11 +380,17 @@ impl Connection {
             }
             let written = log.entry(store, version.index)?;
             // A value that is not there any more is another one as well.
-            let compared = row.as_ref() == Some(&written.row);
+            let restored = written.kind == Kind::Restore;
             let known = light && version.index < walk.since;
+            let compared = match &row {
+                Some(_) if restored => self.ledger_hash(body, true).ok() == Some(written.row),
+                Some(row) => *row == Some(written.row),
+                None => false,
+            };
             if !(compared || known) {
                 return Ok(Some(What::Altered));
             }
+            walk.restored += u64::from(restored);
             if log.is_void(version.index) {
                 return Ok(Some(What::RolledBack));
             }
@@ -439,7 +405,8 @@ impl Connection {
                 (PAST, Some(end)) => {
                     let end = log.entry(store, end)?;
                     let same = end.time == body.until && end.principal == body.ended_by;
-                    Ok((!same).then_some(What::AlteredEnd))
+                    // The end of a restored one is in its hash.
+                    Ok((!same && !restored).then_some(What::AlteredEnd))
                 }
                 _ => Ok(None),
             }
@@ -480,6 +447,7 @@ impl Connection {
                 principal: client.name.clone(),
                 versions: walk.versions,
                 erased,
+                restored: walk.restored,
                 since: walk.since,
                 unconfirmed,
                 findings: std::mem::take(&mut walk.findings),

@@ -34,6 +34,7 @@ mod signed;
 mod stats;
 mod telling;
 mod tokens;
+mod versions;
 mod viewing;
 
 use crate::aggregation::Aggregation;

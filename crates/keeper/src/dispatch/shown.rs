@@ -108,7 +108,7 @@ impl Connection {
         ledger: &Ledger,
     ) -> Result<Option<Version>, Failure> {
         // A value that no longer exists does not agree either.
-        let Ok(row) = self.ledger_hash(body) else {
+        let Ok(row) = self.ledger_hash(body, false) else {
             return Ok(None);
         };
         let store = &self.keeper.store;

@@ -2,7 +2,7 @@
 //! whole, in the client's name, at about the keeper's time, or not at all.
 
 use crate::common::{Backend, Running, state};
-use contract::message::ledger::{ATTRIBUTE, END, WRITE};
+use contract::message::ledger::{ATTRIBUTE, END, RESTORE, WRITE};
 use contract::{Fid, Kind, TypeCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -92,6 +92,9 @@ fn lies() {
     seal(&mut backend, 1).unwrap();
     row(&mut backend, log, &who, (END, 0, 2, 0, now()));
     seal(&mut backend, 1).unwrap();
+    // What a dump's history had comes in with a ticket only.
+    row(&mut backend, log, &who, (RESTORE, 0, 8, 0, -MINUTE));
+    assert_eq!(state(backend.fence()), "42501");
     let mut other = running.backend();
     row(&mut other, log, &who, (WRITE, 0, 9, 0, now()));
     assert_eq!(state(other.fence()), "42501");
