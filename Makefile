@@ -89,7 +89,7 @@ attack: ## a superuser at play: attempts, successes, what the published profile 
 	@scripts/deps
 	@scripts/build
 	@scripts/venv
-	@.venv/bin/pytest -q tests/attack
+	@.venv/bin/pytest -q tests/attack tests/ledger/test_attacks.py tests/ledger/test_erase.py tests/ledger/test_receipts.py
 
 trusted-base: ## lines of code that have to be trusted, by crate
 	@scripts/trusted.py
