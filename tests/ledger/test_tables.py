@@ -284,3 +284,17 @@ def test_immutable(app, auditor):
     app.execute("DELETE FROM said")
     assert rows(app, "SELECT id, v::text FROM said_history") == [(1, "a")]
     assert auditor.findings("said") == []
+
+
+def test_renamed_type(stack, app, auditor, schema):
+    """A type's name is in the hashes of versions: those before a renaming are altered, those after
+    are not, whoever looks. Bug: a session that has kept the old name writes under that."""
+    app.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
+    app.execute("CREATE TABLE feeling (id int, m mood) WITH (confide.ledger = on)")
+    (old,) = app.execute("INSERT INTO feeling VALUES (1, 'sad') RETURNING sn").fetchone()
+    app.execute("ALTER TYPE mood RENAME TO temper")
+    app.execute("INSERT INTO feeling VALUES (2, 'happy')")
+    with stack.connect_app() as other:
+        other.execute(f'SET search_path = "{schema}"')
+        auditor.app = other
+        assert auditor.findings("feeling") == [(old, "altered")]

@@ -40,6 +40,36 @@ pub(crate) fn source(text: &str, secret: &SecretKey, zone: Zone) -> Result<Fetch
     Ok(Fetched::broker(name, Box::new(fetch)))
 }
 
+/// A key for an encrypted disk, from the broker that a setting names.
+///
+/// # Errors
+/// [`Error::Source`].
+pub(crate) fn disk_key(
+    text: &str,
+    name: &str,
+    secret: &SecretKey,
+    zone: &Zone,
+) -> Result<broker::WrappingKey, Error> {
+    let wrong = |what: &str| Error::Source {
+        text: text.to_owned(),
+        what: what.to_owned(),
+    };
+    if !is_disk(name) || !broker::is_name(name) {
+        return Err(wrong("names of disks' keys begin with \"disk-\""));
+    }
+    let setting = parse(text).map_err(wrong)?;
+    let setting = Setting {
+        name: name.to_owned(),
+        ..setting
+    };
+    fetch(&setting, secret, zone).map_err(|what| wrong(&what))
+}
+
+/// Whether a key is for a disk: then it wraps no root key, and the other way round.
+fn is_disk(name: &str) -> bool {
+    name.starts_with("disk-")
+}
+
 fn parse(text: &str) -> Result<Setting, &'static str> {
     const FORM: &str = "expected broker://HOST:PORT?key=KEY&name=NAME";
     let rest = text.strip_prefix(KIND).ok_or(FORM)?;
@@ -49,7 +79,9 @@ fn parse(text: &str) -> Result<Setting, &'static str> {
     for part in query.split('&') {
         match part.split_once('=').ok_or(FORM)? {
             ("key", text) if key.is_none() => key = text.parse().ok(),
-            ("name", text) if name.is_none() => name = Some(text).filter(|n| broker::is_name(n)),
+            ("name", text) if name.is_none() => {
+                name = Some(text).filter(|n| broker::is_name(n) && !is_disk(n));
+            }
             _ => return Err(FORM),
         }
     }

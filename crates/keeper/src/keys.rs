@@ -158,12 +158,28 @@ fn source(config: &Config, secret: &SecretKey) -> Result<Source, Trouble> {
         let file = RootKeyFile::new(&config.root_key_file);
         return file.source(text).map_err(Trouble::Root);
     }
+    let zone = zone(config, secret)?;
+    let source = brokered::source(text, secret, zone).map_err(Trouble::Root)?;
+    Ok(Box::new(source))
+}
+
+/// A key for an encrypted disk, from the broker that has the root key's wrapping key (docs/attestation.md). What
+/// asks has a key of its own: `key_file` may be on that disk.
+///
+/// # Errors
+/// There is no broker, or it gives none.
+pub fn disk_key(config: &Config, name: &str) -> Result<broker::WrappingKey, Trouble> {
+    let secret = SecretKey::generate().map_err(|e| Trouble::Other(e.to_string()))?;
+    let zone = zone(config, &secret)?;
+    brokered::disk_key(&config.root_key_source, name, &secret, &zone).map_err(Trouble::Root)
+}
+
+/// What shows which program has a key.
+fn zone(config: &Config, secret: &SecretKey) -> Result<Zone, Trouble> {
     let other = |e: Error| Trouble::Other(e.to_string());
     let public = secret.public().map_err(other)?;
     let signing = signing_key(secret).map_err(other)?;
-    let zone = Zone::of(&config.evidence, &public, &signing).map_err(Trouble::Other)?;
-    let source = brokered::source(text, secret, zone).map_err(Trouble::Root)?;
-    Ok(Box::new(source))
+    Zone::of(&config.evidence, &public, &signing).map_err(Trouble::Other)
 }
 
 fn signing_key(secret: &SecretKey) -> Result<SigningKey, Error> {

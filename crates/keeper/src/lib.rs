@@ -71,5 +71,5 @@ pub use config::{Bytes, Config, Mode};
 pub use dispatch::Connection;
 pub use durable::accept_backup;
 pub use keeper::Keeper;
-pub use keys::{Keys, Trouble};
+pub use keys::{Keys, Trouble, disk_key};
 pub use server::{Server, user_ids};

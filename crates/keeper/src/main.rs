@@ -32,6 +32,10 @@ struct Arguments {
     /// there are, and exit.
     #[arg(long)]
     accept_backup: bool,
+    /// Ask the broker of root_key_source for the key of an encrypted disk, print it in hexadecimal
+    /// digits, and exit. The name begins with "disk-".
+    #[arg(long, value_name = "NAME")]
+    disk_key: Option<String>,
 }
 
 /// From this size on, a piece of memory is a mapping of its own: it goes back to the system when
@@ -76,9 +80,10 @@ pub fn main() -> ExitCode {
     }
     logging::quiet_panics();
     let started = logging::start(&config.log).map_err(End::Failed);
-    match started.and_then(|()| match arguments.accept_backup {
-        true => accept(&config),
-        false => run(config),
+    match started.and_then(|()| match (arguments.disk_key, arguments.accept_backup) {
+        (Some(name), _) => disk_key(&config, &name),
+        (None, true) => accept(&config),
+        (None, false) => run(config),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(end) => {
@@ -128,6 +133,18 @@ fn accept(config: &Config) -> Result<(), End> {
     let done = keeper::accept_backup(config, &keys)?;
     tracing::warn!(directory = %config.data_dir.display(), "accepted a backup: {done}");
     println!("confide-keeper: {done}");
+    Ok(())
+}
+
+/// For `cryptsetup open --key-file -`, whose standard input this is.
+fn disk_key(config: &Config, name: &str) -> Result<(), End> {
+    harden::harden()?;
+    let key = keeper::disk_key(config, name)?;
+    let mut out = std::io::stdout().lock();
+    let written = key.iter().try_for_each(|byte| write!(out, "{byte:02x}"));
+    written
+        .and_then(|()| out.flush())
+        .map_err(|e| e.to_string())?;
     Ok(())
 }
 

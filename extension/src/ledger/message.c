@@ -20,9 +20,11 @@
 #include "mb/pg_wchar.h"
 #include "session/channel.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* Values longer than this are hashed here. */
@@ -89,6 +91,71 @@ hash_bytes_of(const char *bytes, Size length, uint8 *hash)
 	pg_cryptohash_free(context);
 }
 
+/*
+ * Names of types that were asked for, with their zero bytes, in UTF-8: what makes them looks into catalogs
+ * each time. A place has the last of those that fall on it.
+ */
+#define TYPE_NAMES 64
+typedef struct KnownType
+{
+	Oid			type;
+	int32		typmod;
+	char	   *name;			/* NULL: none */
+	Size		length;
+} KnownType;
+
+static KnownType type_names[TYPE_NAMES];
+
+static void
+forget_type_names(Datum argument, int cache, uint32 hash)
+{
+	for (int i = 0; i < TYPE_NAMES; i++)
+	{
+		if (type_names[i].name != NULL)
+			pfree(type_names[i].name);
+		type_names[i].name = NULL;
+	}
+}
+
+static char *
+make_type_name(Oid type, int32 typmod, Size *length)
+{
+	StringInfoData name;
+
+	initStringInfo(&name);
+	/* Independent of search_path. */
+	cfd_ledger_append_text(&name, format_type_extended(type, typmod,
+													   FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
+	*length = name.len;
+	return name.data;
+}
+
+static void
+append_type_name(StringInfo body, Oid type, int32 typmod)
+{
+	static bool watching = false;
+	KnownType   *place = &type_names[(type ^ (uint32) typmod) % TYPE_NAMES];
+
+	if (!watching)
+	{
+		CacheRegisterSyscacheCallback(TYPEOID, forget_type_names, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, forget_type_names, (Datum) 0);
+		watching = true;
+	}
+	if (place->name == NULL || place->type != type || place->typmod != typmod)
+	{
+		Size		length;
+		char	   *name = make_type_name(type, typmod, &length);
+		char	   *kept = MemoryContextAlloc(TopMemoryContext, length);
+
+		memcpy(kept, name, length);
+		if (place->name != NULL)
+			pfree(place->name);
+		*place = (KnownType) {type, typmod, kept, length};
+	}
+	appendBinaryStringInfo(body, place->name, place->length);
+}
+
 static void
 append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
 {
@@ -97,7 +164,6 @@ append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
 	uint8		hash[PG_SHA256_DIGEST_LENGTH];
 	const char *bytes = NULL;
 	Size		length = 0;
-	char	   *type_name;
 
 	if (cell.t != 0)
 		cell.fid = DatumGetUInt64(value);
@@ -111,12 +177,9 @@ append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
 		cell.hashed = 1;
 	}
 	cell.length = length;
-	/* Independent of search_path. */
-	type_name = format_type_extended(attribute->atttypid, attribute->atttypmod,
-									 FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
 	appendBinaryStringInfo(body, (char *) &cell, sizeof(cell));
 	cfd_ledger_append_text(body, NameStr(attribute->attname));
-	cfd_ledger_append_text(body, type_name);
+	append_type_name(body, attribute->atttypid, attribute->atttypmod);
 	if (length > 0)
 		appendBinaryStringInfo(body, bytes, length);
 }
