@@ -134,6 +134,39 @@ pub fn verify(
     kept: &Kept<'_>,
 ) -> Result<String, String> {
     let report = Report::verify(&note_of(note), nonce, key).map_err(|e| e.to_string())?;
+    let mut lines = counted(&report);
+    let digest = kept.digest.map(|path| checkpoint_in(&text(path)?, key));
+    let digest = digest.transpose()?;
+    if let Some(digest) = &digest {
+        goes_on(&report, digest)?;
+        lines.push("the log goes on from the checkpoint".into());
+    }
+    lines.extend(left_out(&report, digest.as_ref().filter(|_| kept.new))?);
+    if let Some(path) = kept.receipt {
+        let written = receipt::of_log(path, &report.log, key)?;
+        goes_on(&report, &written.log)?;
+        receipt::none_missing(&written, &report)?;
+        lines.push("the log goes on from the receipt".into());
+    }
+    if report.findings.is_empty() && report.more == 0 {
+        lines.insert(0, "verified".into());
+        return Ok(lines.join("\n"));
+    }
+    for finding in &report.findings {
+        lines.push(match finding.sn {
+            0 => format!("the table: {}", finding.what.word()),
+            sn => format!("version {sn}: {}", finding.what.word()),
+        });
+    }
+    if report.more > 0 {
+        lines.push(format!("and {} more", report.more));
+    }
+    lines.insert(0, "the table is not as it was written".into());
+    Err(lines.join("\n"))
+}
+
+/// What a report counts, and what is no finding, for people.
+fn counted(report: &Report) -> Vec<String> {
     let mut lines = vec![
         format!("log: {}", report.log),
         format!(
@@ -163,34 +196,7 @@ pub fn verify(
             "note: version {sn} is not there; nobody saw whether its transaction committed"
         ));
     }
-    let digest = kept.digest.map(|path| checkpoint_in(&text(path)?, key));
-    let digest = digest.transpose()?;
-    if let Some(digest) = &digest {
-        goes_on(&report, digest)?;
-        lines.push("the log goes on from the checkpoint".into());
-    }
-    lines.extend(left_out(&report, digest.as_ref().filter(|_| kept.new))?);
-    if let Some(path) = kept.receipt {
-        let written = receipt::of_log(path, &report.log, key)?;
-        goes_on(&report, &written.log)?;
-        receipt::none_missing(&written, &report)?;
-        lines.push("the log goes on from the receipt".into());
-    }
-    if report.findings.is_empty() && report.more == 0 {
-        lines.insert(0, "verified".into());
-        return Ok(lines.join("\n"));
-    }
-    for finding in &report.findings {
-        lines.push(match finding.sn {
-            0 => format!("the table: {}", finding.what.word()),
-            sn => format!("version {sn}: {}", finding.what.word()),
-        });
-    }
-    if report.more > 0 {
-        lines.push(format!("and {} more", report.more));
-    }
-    lines.insert(0, "the table is not as it was written".into());
-    Err(lines.join("\n"))
+    lines
 }
 
 /// What a report left out, if it may: from the checkpoint on nothing.
