@@ -141,7 +141,7 @@ bench-ledger: ## ledger tables beside plaintext and plain Confide: ROWS=20000 RO
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench ledger
 
-bench-recording: ## cost of recordings on TPC-H and TPC-C, speed of replay and of anonymised calls: SF=0.1 ROUNDS=9 RUNS=7 SECONDS=2 CALLS=600
+bench-recording: ## cost of recordings on TPC-H and TPC-C, speed of replay and of anonymised calls: SF=0.1 ROUNDS=9 RUNS=5 SECONDS=2 CALLS=600
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench recording
 

@@ -29,7 +29,7 @@ from results import run
 
 SCALE = parameter("SF", 0.1)
 ROUNDS = parameter("ROUNDS", 9)
-RUNS = parameter("RUNS", 7)
+RUNS = parameter("RUNS", 5)
 CALLS = parameter("CALLS", 600)
 SIDES = ("off", "on")
 tpcc.SECONDS = parameter("SECONDS", 2.0)
