@@ -951,6 +951,53 @@ golden_search_many_answer(void)
 }
 
 static void
+golden_descend(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05',
+		'\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07', '\x05', '\x06', '\x07', '\x08',
+		'\x06', '\x07', '\x08', '\x09', '\x07', '\x08', '\x09', '\x0a', '\x08', '\x09', '\x0a', '\x0b',
+		'\x0c', '\x0d', '\x0e', '\x0f', '\x09', '\x0a', '\x0b', '\x0c', '\x0a', '\x0b', '\x0c', '\x0d',
+		'\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x12', '\x0c', '\x0d', '\x0e', '\x0f',
+		'\x10', '\x11', '\x12', '\x13', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x12', '\x13', '\x14',
+	};
+	CfdReadDescend read;
+	const CfdWireDescend filled = {.values = 2u, .page = 67305985u, .columns = 84148994u, .keys = 100992003u, .above = 117835012u, .child = 134678021u};
+
+	check(cfd_decode_descend(golden_bytes, 72, &read), "Descend is read");
+	check(read.head.values == (uint32_t) UINT64_C(2), "values of Descend");
+	check(read.head.page == (uint32_t) UINT64_C(67305985), "page of Descend");
+	check(read.head.columns == (uint32_t) UINT64_C(84148994), "columns of Descend");
+	check(read.head.keys == (uint32_t) UINT64_C(100992003), "keys of Descend");
+	check(read.head.above == (uint32_t) UINT64_C(117835012), "above of Descend");
+	check(read.head.child == (uint32_t) UINT64_C(134678021), "child of Descend");
+	check(read.sought_count == 2 && sizeof(CfdWireSought) * 2 == 32 && (const char *) read.sought == golden_bytes + 24, "sought of Descend");
+	check(read.fids_count == 2 && sizeof(CfdWireFid) * 2 == 16 && (const char *) read.fids == golden_bytes + 56, "fids of Descend");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Descend filled");
+	check(!cfd_decode_descend(golden_bytes, 71, &read), "Descend cut short");
+}
+
+static void
+golden_descend_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07', '\x05', '\x06', '\x07', '\x08',
+		'\x06', '\x07', '\x08', '\x09', '\x07', '\x08', '\x09', '\x0a',
+	};
+	CfdReadDescendAnswer read;
+	const CfdWireDescendAnswer filled = {.forgotten = 67305985u, .levels = 2u};
+
+	check(cfd_decode_descend_answer(golden_bytes, 32, &read), "DescendAnswer is read");
+	check(read.head.forgotten == (uint32_t) UINT64_C(67305985), "forgotten of Descend");
+	check(read.head.levels == (uint32_t) UINT64_C(2), "levels of Descend");
+	check(read.pages_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.pages == golden_bytes + 8, "pages of Descend");
+	check(read.places_count == 2 && sizeof(CfdWirePlace) * 2 == 16 && (const char *) read.places == golden_bytes + 16, "places of Descend");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "DescendAnswer filled");
+	check(!cfd_decode_descend_answer(golden_bytes, 31, &read), "DescendAnswer cut short");
+}
+
+static void
 golden_tokens(void)
 {
 	static const char golden_bytes[] = {
@@ -1992,6 +2039,8 @@ golden_messages(void)
 	golden_search_answer();
 	golden_search_many();
 	golden_search_many_answer();
+	golden_descend();
+	golden_descend_answer();
 	golden_tokens();
 	golden_tokens_answer();
 	golden_aggregate_step();

@@ -66,6 +66,13 @@ impl Here<'_> {
             Kind::DeclassifyGroups => self.ask_groups(&read(message)?),
             Kind::Search => self.ask_search(message),
             Kind::SearchMany => self.ask_searches(&read(message)?),
+            // Nor did the keeper: it was recorded.
+            Kind::Descend => Ok(ask::encoded(&answer::Descend {
+                forgotten: 0,
+                levels: 0,
+                pages: List::new(&[]),
+                places: List::new(&[]),
+            })),
             Kind::Rank => self.ask_rank(&read(message)?),
             Kind::Tokens => self.ask_tokens(&read(message)?),
             Kind::GetEnvelope => self.ask_envelope(&read(message)?),

@@ -105,4 +105,11 @@
 #define CFD_LIVE_TUPLES(entry) ((entry)->n_live_tuples)
 #endif
 
+/* Columns whose change needs new entries in indexes; needs utils/relcache.h. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_INDEX_ATTR_HOT INDEX_ATTR_BITMAP_HOT_BLOCKING
+#else
+#define CFD_INDEX_ATTR_HOT INDEX_ATTR_BITMAP_ALL
+#endif
+
 #endif

@@ -106,6 +106,7 @@
 #define CFD_KIND_RANK_FORGET 74
 #define CFD_KIND_SEARCH 78
 #define CFD_KIND_SEARCH_MANY 79
+#define CFD_KIND_DESCEND 77
 #define CFD_KIND_TOKENS 76
 #define CFD_KIND_AGGREGATE_STEP 80
 #define CFD_KIND_AGGREGATE_COMBINE 81
@@ -170,6 +171,7 @@
 	X(73, "Rank") \
 	X(78, "Search") \
 	X(79, "SearchMany") \
+	X(77, "Descend") \
 	X(76, "Tokens") \
 	X(83, "AggregateRegister") \
 	X(85, "AggregateReturn") \
@@ -212,6 +214,10 @@
 #define CFD_SEARCH_BELOW 0
 #define CFD_SEARCH_ABOVE UINT64_C(18446744073709551615)
 #define CFD_SEARCH_UNKNOWN UINT32_C(4294967295)
+#define CFD_SEARCH_PAGES_MAX 4096
+#define CFD_SEARCH_NO_PAGE UINT32_C(4294967295)
+#define CFD_SEARCH_LEVELS_MAX 8
+#define CFD_SEARCH_REMEMBERED_MAX 524288
 
 /* Delivery */
 #define CFD_DELIVERY_SESSION 0

@@ -1346,6 +1346,56 @@ cfd_decode_search_many_answer(const void *bytes, uint64_t length, CfdReadSearchM
 	return cfd_read_search_many_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadDescend
+{
+	CfdWireDescend head;
+	const CfdWireSought *sought;
+	uint64_t	sought_count;
+	const CfdWireFid *fids;
+	uint64_t	fids_count;
+} CfdReadDescend;
+
+static inline bool
+cfd_read_descend(CfdReader *from, CfdReadDescend *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.values, 16, (const void **) &out->sought, &out->sought_count) &&
+		cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->fids, &out->fids_count);
+}
+
+static inline bool
+cfd_decode_descend(const void *bytes, uint64_t length, CfdReadDescend *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_descend(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadDescendAnswer
+{
+	CfdWireDescendAnswer head;
+	const CfdWireU32 *pages;
+	uint64_t	pages_count;
+	const CfdWirePlace *places;
+	uint64_t	places_count;
+} CfdReadDescendAnswer;
+
+static inline bool
+cfd_read_descend_answer(CfdReader *from, CfdReadDescendAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.levels, 4, (const void **) &out->pages, &out->pages_count) &&
+		cfd_take_list(from, CFD_TO_END, 8, (const void **) &out->places, &out->places_count);
+}
+
+static inline bool
+cfd_decode_descend_answer(const void *bytes, uint64_t length, CfdReadDescendAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_descend_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadTokens
 {
 	CfdWireTokens head;

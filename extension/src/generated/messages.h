@@ -486,6 +486,26 @@ typedef struct CfdWireSearchMany
 } CFD_IN_MESSAGE CfdWireSearchMany;
 _Static_assert(sizeof(CfdWireSearchMany) == 8, "CfdWireSearchMany");
 
+/* Where values belong among the keys of an index's page, and of the pages below it that the keeper remembers, as far as the values' places lead there. Each page that is sent is remembered under the number that it comes with. The first value is sought in the first column, each other one in the next, as in Kind::Search. */
+typedef struct CfdWireDescend
+{
+	uint32_t	values;	/* Number of values. */
+	uint32_t	page;	/* Number of the page, below super::search::PAGES_MAX. */
+	uint32_t	columns;	/* Number of columns of the keys, perhaps more than values; 0: the page is remembered. */
+	uint32_t	keys;	/* Number of keys. */
+	uint32_t	above;	/* The page that it is a child of, or super::search::NO_PAGE. */
+	uint32_t	child;	/* Which child of that: how many keys come before it. */
+} CFD_IN_MESSAGE CfdWireDescend;
+_Static_assert(sizeof(CfdWireDescend) == 24, "CfdWireDescend");
+
+/* What it is answered with. */
+typedef struct CfdWireDescendAnswer
+{
+	uint32_t	forgotten;	/* How often the keeper has forgotten all pages of this channel. */
+	uint32_t	levels;	/* How many pages there are answers about; 0: it does not know the page, or remembers none now. */
+} CFD_IN_MESSAGE CfdWireDescendAnswer;
+_Static_assert(sizeof(CfdWireDescendAnswer) == 8, "CfdWireDescendAnswer");
+
 /* Tokens of rows, for joins and groups that PostgreSQL makes by hash. Of one channel and one number two rows have one token exactly if they are equal column by column (integers of all widths, and floats of both, are one type); other tokens say nothing about each other. Does not tell earlier errors of one-way requests. */
 typedef struct CfdWireTokens
 {

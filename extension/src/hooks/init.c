@@ -11,6 +11,7 @@
 #include "order/ranks.h"
 #include "value/delivery.h"
 #include "result/results.h"
+#include "index/remembered.h"
 #include "index/search.h"
 #include "known/known.h"
 #include "schema/schema.h"
@@ -144,6 +145,14 @@ define_batch_settings(void)
 							 "B-trees on protected columns are searched a page at a time.",
 							 NULL,
 							 &cfd_enable_index_search,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("confide.enable_page_memory",
+							 "The keeper remembers pages of B-trees that a session searches.",
+							 NULL,
+							 &cfd_enable_page_memory,
 							 true,
 							 PGC_USERSET,
 							 0,

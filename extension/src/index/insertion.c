@@ -2,9 +2,9 @@
  * insertion.c
  *	  A row's promotion, with the searches that its insertion into indexes will make: see insertion.h.
  *
- * For each index whose columns are all protected the pages are read that an insertion would look at
- * first, those that the last descent came to among them (pages.h). The keeper promotes, then places the new
- * identifiers among their keys. What it says are known facts, which the insertion finds if the pages are still as
+ * For each index that begins with protected columns, or with plain ones before them, the pages are read that an insertion
+ * would look at first, those that the last descent came to among them (pages.h). The keeper promotes, then places the new
+ * identifiers among those of their keys that equal the row in the plain columns. What it says are known facts, which the insertion finds if the pages are still as
  * they were.
  *
  * Invariants: as in search.h; no lock is held while the keeper is asked.
@@ -32,6 +32,7 @@
 /* What will be sought in an index. */
 typedef struct Sought
 {
+	int			before;			/* plain columns of the index before those that are protected */
 	int			columns;
 	int			count;			/* keys */
 	CfdFid	   *keys;			/* column by column */
@@ -39,52 +40,82 @@ typedef struct Sought
 	uint16		program[COLUMNS_MAX];
 } Sought;
 
-/* Whether an insertion of the slot's row searches an index by protected keys only, in ascending order. */
+/* Takes a column of the index, if its keys are protected and ascend. */
 static bool
-take_columns(Relation index, TupleTableSlot *slot, Sought *sought)
+take_column(Relation index, int column, TupleTableSlot *slot, Sought *sought)
 {
-	sought->columns = IndexRelationGetNumberOfKeyAttributes(index);
-	if (index->rd_rel->relam != BTREE_AM_OID || sought->columns > COLUMNS_MAX ||
-		RelationGetIndexExpressions(index) != NIL || RelationGetIndexPredicate(index) != NIL ||
-		!CheckRelationLockedByMe(index, AccessShareLock, true))
-		return false;
-	for (int i = 0; i < sought->columns; i++)
-	{
-		Oid			own = index->rd_opcintype[i];
-		int			number = index->rd_index->indkey.values[i] - 1;
-		const CfdFunction *function;
+	Oid			own = index->rd_opcintype[column];
+	int			number = index->rd_index->indkey.values[column] - 1;
+	const CfdFunction *function;
 
-		if (cfd_type_code(own) == 0 || (index->rd_indoption[i] & INDOPTION_DESC) != 0 || number < 0 ||
-			slot->tts_isnull[number])
-			return false;
-		function = cfd_function(get_opfamily_proc(index->rd_opfamily[i], own, own, BTORDER_PROC));
-		if (function == NULL || function->call != CFD_CALL_ORDER)
-			return false;
-		sought->number[i] = number;
-		sought->program[i] = function->signature;
-	}
+	if ((index->rd_indoption[column] & INDOPTION_DESC) != 0 || number < 0 || slot->tts_isnull[number] ||
+		sought->columns == COLUMNS_MAX)
+		return false;
+	function = cfd_function(get_opfamily_proc(index->rd_opfamily[column], own, own, BTORDER_PROC));
+	if (function == NULL || function->call != CFD_CALL_ORDER)
+		return false;
+	sought->number[sought->columns] = number;
+	sought->program[sought->columns++] = function->signature;
 	return true;
 }
 
-/* Reads the pages; false: there are none. The keys live as long as what is known. */
+/*
+ * Whether an insertion of the slot's row searches an index by protected keys, in ascending order, alone or behind plain
+ * ones. What comes after another plain column is asked about when the row is inserted.
+ */
 static bool
-read_keys(Relation index, Sought *sought, MemoryContext context)
+take_columns(Relation index, TupleTableSlot *slot, Sought *sought)
+{
+	int			keys = IndexRelationGetNumberOfKeyAttributes(index);
+	int			column;
+
+	if (index->rd_rel->relam != BTREE_AM_OID || RelationGetIndexExpressions(index) != NIL ||
+		RelationGetIndexPredicate(index) != NIL || !CheckRelationLockedByMe(index, AccessShareLock, true))
+		return false;
+	for (column = 0; column < keys && cfd_type_code(index->rd_opcintype[column]) == 0; column++)
+	{
+		int			number = index->rd_index->indkey.values[column] - 1;
+
+		if (number < 0 || slot->tts_isnull[number])
+			return false;
+	}
+	sought->before = column;
+	sought->columns = 0;
+	for (; column < keys && cfd_type_code(index->rd_opcintype[column]) != 0; column++)
+	{
+		if (!take_column(index, column, slot, sought))
+			return false;
+	}
+	return sought->columns > 0;
+}
+
+/* Reads the pages; false: nothing on them is asked about. The keys live as long as what is known. */
+static bool
+read_keys(Relation index, TupleTableSlot *slot, Sought *sought, MemoryContext context)
 {
 	static CfdPages pages;
 	Buffer		root = CFD_BT_ROOT(index);
+	int			first = 0;
+	int			end;
 	CfdFid	   *key;
 
 	if (!BufferIsValid(root))
 		return false;
 	cfd_pages_read(&pages, index, root, true);
-	if (pages.page[0].ignore || pages.keys == 0)
+	if (pages.page[0].ignore)
 		return false;
-	sought->count = pages.keys;
-	sought->keys = key = MemoryContextAlloc(context, sizeof(CfdFid) * pages.keys * sought->columns);
+	end = pages.keys;
+	for (int column = 1; column <= sought->before; column++)
+		cfd_pages_place_plain(&pages, index, column,
+							  slot->tts_values[index->rd_index->indkey.values[column - 1] - 1], &first, &end);
+	if (first == end)
+		return false;
+	sought->count = end - first;
+	sought->keys = key = MemoryContextAlloc(context, sizeof(CfdFid) * sought->count * sought->columns);
 	for (int column = 1; column <= sought->columns; column++)
 	{
-		for (int i = 0; i < pages.keys; i++)
-			*key++ = cfd_key_fid(index, pages.key[i], column);
+		for (int i = first; i < end; i++)
+			*key++ = cfd_key_fid(index, pages.key[i], sought->before + column);
 	}
 	return true;
 }
@@ -105,7 +136,7 @@ find_searches(Relation table, TupleTableSlot *slot, Sought *searches, MemoryCont
 		if (!RelationIsValid(index))
 			continue;
 		if (count < INDEXES_MAX && take_columns(index, slot, &searches[count]) &&
-			read_keys(index, &searches[count], context))
+			read_keys(index, slot, &searches[count], context))
 			count++;
 		RelationClose(index);
 	}

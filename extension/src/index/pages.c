@@ -188,6 +188,16 @@ cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below)
 	add_keys(pages, &pages->page[0]);
 }
 
+void
+cfd_pages_keep_first(CfdPages *pages)
+{
+	if (pages->pages == 1)
+		return;
+	pages->pages = 1;
+	pages->keys = 0;
+	add_keys(pages, &pages->page[0]);
+}
+
 CfdKeys *
 cfd_pages_find(CfdPages *pages, BlockNumber block)
 {
@@ -197,6 +207,46 @@ cfd_pages_find(CfdPages *pages, BlockNumber block)
 			return &pages->page[i];
 	}
 	return NULL;
+}
+
+/* A key compared with a value that is not protected, in the index's order. */
+static int
+compare_plain(Relation index, IndexTuple tuple, AttrNumber column, Datum value)
+{
+	FmgrInfo   *order = index_getprocinfo(index, column, BTORDER_PROC);
+	Datum		key;
+	bool		below;
+	int			result;
+
+	if (!cfd_key_column(index, tuple, column, &key, &below))
+		return below ? -1 : 1;
+	result = DatumGetInt32(FunctionCall2Coll(order, index->rd_indcollation[column - 1], key, value));
+	return (index->rd_indoption[column - 1] & INDOPTION_DESC) != 0 ? -result : result;
+}
+
+void
+cfd_pages_place_plain(const CfdPages *pages, Relation index, AttrNumber column, Datum value, int *less, int *up_to)
+{
+	int			low = *less;
+	int			end = *up_to;
+
+	for (int limit = 0; limit <= 1; limit++)
+	{
+		int			high = end;
+
+		while (low < high)
+		{
+			int			middle = low + (high - low) / 2;
+
+			if (compare_plain(index, pages->key[middle], column, value) < limit)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (limit == 0)
+			*less = low;
+		*up_to = low;
+	}
 }
 
 int

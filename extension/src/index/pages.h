@@ -53,8 +53,13 @@ typedef struct CfdPages
 extern void cfd_page_copy(CfdKeys *page, Relation index, Buffer buffer);
 /* The same; with `below`, pages below it, too. */
 extern void cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below);
+/* Leaves the first of them only. */
+extern void cfd_pages_keep_first(CfdPages *pages);
 /* A page that was read, or NULL. */
 extern CfdKeys *cfd_pages_find(CfdPages *pages, BlockNumber block);
+/* The keys from "less" up to "up_to" that equal a value which is not protected, where they are or would be. */
+extern void cfd_pages_place_plain(const CfdPages *pages, Relation index, AttrNumber column, Datum value,
+								  int *less, int *up_to);
 /*
  * The place among the keys from "less" up to "up_to", which equal what is looked for in so many columns: behind bounds
  * whose row was cut off, if these are all of their columns; and behind rows before the one that is inserted (or NULL).

@@ -11,6 +11,7 @@
 #include "access/nbtree.h"
 #include "index/ahead.h"
 #include "index/pages.h"
+#include "index/remembered.h"
 #include "index/search.h"
 #include "known/known.h"
 #include "session/channel.h"
@@ -72,46 +73,11 @@ begin_search(void)
 
 /* ---------- pages ---------- */
 
-/* A key compared with a value that is not protected, in the index's order. */
-static int
-compare_plain(Relation index, IndexTuple tuple, const Wanted *value)
-{
-	FmgrInfo   *order = index_getprocinfo(index, value->column, BTORDER_PROC);
-	Datum		key;
-	bool		below;
-	int			result;
-
-	if (!cfd_key_column(index, tuple, value->column, &key, &below))
-		return below ? -1 : 1;
-	result = DatumGetInt32(FunctionCall2Coll(order, index->rd_indcollation[value->column - 1],
-											 key, value->plain));
-	return value->descending ? -result : result;
-}
-
 static void
 place_plain(Relation index, Wanted *value, Place within)
 {
-	Place		place = {within.less, within.less};
-
-	for (int limit = 0; limit <= 1; limit++)
-	{
-		int			low = place.less;
-		int			high = within.up_to;
-
-		while (low < high)
-		{
-			int			middle = low + (high - low) / 2;
-
-			if (compare_plain(index, pages.key[middle], value) < limit)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		if (limit == 0)
-			place.less = low;
-		place.up_to = low;
-	}
-	value->found = place;
+	value->found = within;
+	cfd_pages_place_plain(&pages, index, value->column, value->plain, &value->found.less, &value->found.up_to);
 }
 
 /* The other bound of a range whose first bound is before it. */
@@ -342,6 +308,73 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 	return next;
 }
 
+/* Whether what is wanted is a value in each of the index's first columns, all of them protected. */
+static bool
+wants_first_columns(void)
+{
+	for (int i = 0; i < wanted_count; i++)
+	{
+		if (wanted[i].fid == 0 || wanted[i].column != i + 1)
+			return false;
+	}
+	return starts > 0 && starts == wanted_count;
+}
+
+/* Begins a descent by remembered pages, if the values can be sought so. What is known of pages together goes before. */
+static bool
+begin_descent(CfdDescent *descent)
+{
+	if (!wants_first_columns() || cfd_known_kinds[CFD_FACT_PLACE] != 0 || !cfd_descent_pays())
+		return false;
+	cfd_descent_begin(descent, starts);
+	for (int i = 0; i < starts; i++)
+		descent->sought[i] = (CfdWireSought) {.program = wanted[i].program,
+			.flags = wanted[i].descending ? CFD_SEARCH_DESCENDING : 0,.fid = wanted[i].fid};
+	return true;
+}
+
+/* Whether a page below was read that is likely to come next and is not remembered: better sent with the one above. */
+static bool
+guesses_other(Relation index)
+{
+	for (int i = 1; i < pages.pages; i++)
+	{
+		if (!cfd_page_remembered(index, &pages.page[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Places the values on the first page, which is remembered or will be. False: not known. */
+static bool
+place_remembered(Relation index, CfdDescent *descent)
+{
+	const CfdWirePlace *places;
+
+	cfd_pages_keep_first(&pages);
+	places = cfd_descent_places(descent, index, &pages.page[0]);
+	if (places == NULL)
+		return place_values(index, starts);
+	for (int i = 0; i < starts; i++)
+	{
+		if (places[i].less == CFD_SEARCH_UNKNOWN)
+			return false;
+		wanted[i].found = (Place) {places[i].less, places[i].up_to};
+	}
+	return true;
+}
+
+/* The page that comes next is the child where the values belong, unless they equal a bound. */
+static void
+end_step(CfdDescent *descent)
+{
+	Place		place = wanted[starts - 1].place;
+
+	descent->child = place.less;
+	if (place.less != place.up_to)
+		descent->above = CFD_SEARCH_NO_PAGE;
+}
+
 /*
  * Descends to the leaf where PostgreSQL will, by the first "starts" wanted values or,
  * without any, to the first leaf, or the last; remembers what will be compared on the
@@ -351,6 +384,8 @@ static bool
 cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
+	CfdDescent	descent;
+	bool		remembers = below && begin_descent(&descent);
 
 	for (int steps = 0; BufferIsValid(buffer) && steps < STEPS_MAX; steps++)
 	{
@@ -364,10 +399,13 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 		{
 			/* The other bound is of interest on a leaf only. */
 			placed = pages.page[pages.pages - 1].level == 0 ? wanted_count : starts;
-			if (!place_values(index, placed))
+			if (remembers && !guesses_other(index) ? !place_remembered(index, &descent) :
+				!place_values(index, placed))
 				return false;
 		}
 		next = go_down(index, behind_equals, at_end, placed);
+		if (remembers)
+			end_step(&descent);
 		if (next == P_NONE)
 		{
 			if (starts > 0)

@@ -104,7 +104,7 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 
 	cfd_ledger_stamp(relation, &slot, 1, before);
 	cfd_check_moved(relation, otid, &slot, 1);
-	cfd_promote_slots(relation, NIL, &slot, 1);
+	cfd_promote_updated(relation, otid, slot);
 	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
 								lockmode, update_indexes);

@@ -10,12 +10,18 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "access/tupmacs.h"
+#include "compat/compat.h"
+#include "nodes/bitmapset.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
 #include "session/pins.h"
 #include "value/promote.h"
 #include "value/runs.h"
 #include "index/insertion.h"
 #include "tableam/slots.h"
+#include "utils/rel.h"
 
 #define STACK_ITEMS 64
 /* So many rows, and no more values, are promoted column by column. */
@@ -308,8 +314,9 @@ numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
 	}
 }
 
-void
-cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
+/* Promotes a row's values, and has its indexes searched. */
+static void
+promote_searching(Relation relation, TupleTableSlot *slot)
 {
 	const CfdColumns *columns = cfd_columns(relation);
 	CfdPromotion items[STACK_ITEMS];
@@ -334,4 +341,58 @@ cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
 	/* Reading the indexes may have freed them. */
 	columns = cfd_open_columns(relation);
 	(void) cfd_slots_replace(columns, slot, items);
+}
+
+void
+cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
+{
+	promote_searching(relation, slot);
+}
+
+/* Whether a value that is not yet its column's own goes into a column with an index. */
+static bool
+changes_key(Relation relation, const CfdColumns *columns, TupleTableSlot *slot)
+{
+	Bitmapset  *keys = RelationGetIndexAttrBitmap(relation, CFD_INDEX_ATTR_HOT);
+	bool		found = false;
+
+	for (int i = 0; i < columns->count && !found; i++)
+	{
+		const CfdColumn *column = &columns->column[i];
+
+		found = !slot->tts_isnull[column->index] &&
+			cfd_fid_partition(DatumGetUInt64(slot->tts_values[column->index])) != column->partition &&
+			bms_is_member(column->index + 1 - FirstLowInvalidHeapAttributeNumber, keys);
+	}
+	bms_free(keys);
+	return found;
+}
+
+/* Whether a row's page has no room for a new version of it, as far as can be seen now. */
+static bool
+leaves_page(Relation relation, ItemPointer old, TupleTableSlot *slot)
+{
+	Buffer		buffer;
+	Size		room;
+	Size		wanted;
+
+	wanted = MAXALIGN(SizeofHeapTupleHeader) +
+		MAXALIGN(heap_compute_data_size(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull));
+	buffer = ReadBuffer(relation, ItemPointerGetBlockNumber(old));
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	room = PageGetHeapFreeSpace(BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	return wanted > room;
+}
+
+/* With a key that changes, or on another page, it will have entries in the indexes. */
+void
+cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	if (relation->rd_rel->relhasindex &&
+		(changes_key(relation, cfd_columns(relation), slot) || leaves_page(relation, old, slot)))
+		promote_searching(relation, slot);
+	else
+		cfd_promote_slots(relation, NIL, &slot, 1);
 }

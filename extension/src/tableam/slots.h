@@ -27,5 +27,7 @@ extern void cfd_promote_slots(Relation relation, const List *numbers, TupleTable
 
 /* A row that is inserted: what its indexes will be searched for is asked about with it. */
 extern void cfd_promote_inserted(Relation relation, TupleTableSlot *slot);
+/* A new version of a row: the same, if it will need entries in indexes. */
+extern void cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot);
 
 #endif

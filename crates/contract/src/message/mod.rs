@@ -186,6 +186,14 @@ pub mod search {
         ABOVE: u64 = u64::MAX;
         /// Place of a value that cannot be told.
         UNKNOWN: u32 = u32::MAX;
+        /// Numbers of pages that a keeper remembers are below.
+        PAGES_MAX: u32 = 4096;
+        /// No page.
+        NO_PAGE: u32 = u32::MAX;
+        /// So many pages are looked at by one message at most.
+        LEVELS_MAX: usize = 8;
+        /// So many keys, counted in each column, are remembered for a channel at most.
+        REMEMBERED_MAX: usize = 512 * 1024;
     }
 }
 

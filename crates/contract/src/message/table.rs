@@ -727,6 +727,37 @@ messages! {
         places: List<'a, Place> [],
     };
 
+    /// Where values belong among the keys of an index's page, and of the pages below it that the keeper remembers, as far as
+    /// the values' places lead there. Each page that is sent is remembered under the number that it comes with. The first
+    /// value is sought in the first column, each other one in the next, as in [`Kind::Search`].
+    Descend = 77, body<'a> {
+        /// Number of values.
+        values: u32,
+        /// Number of the page, below [`super::search::PAGES_MAX`].
+        page: u32,
+        /// Number of columns of the keys, perhaps more than values; 0: the page is remembered.
+        columns: u32,
+        /// Number of keys.
+        keys: u32,
+        /// The page that it is a child of, or [`super::search::NO_PAGE`].
+        above: u32,
+        /// Which child of that: how many keys come before it.
+        child: u32;
+        /// The values.
+        sought: List<'a, Sought> [values],
+        /// The keys, column by column: FIDs, [`super::search::BELOW`] or [`super::search::ABOVE`].
+        fids: List<'a, Fid> [],
+    } answer<'a> {
+        /// How often the keeper has forgotten all pages of this channel.
+        forgotten: u32,
+        /// How many pages there are answers about; 0: it does not know the page, or remembers none now.
+        levels: u32;
+        /// Their numbers, from the first on.
+        pages: List<'a, u32> [levels],
+        /// For each page and value, as [`Kind::Search`] answers.
+        places: List<'a, Place> [],
+    };
+
     /// Tokens of rows, for joins and groups that PostgreSQL makes by hash. Of one channel and
     /// one number two rows have one token exactly if they are equal column by column (integers
     /// of all widths, and floats of both, are one type); other tokens say nothing about each

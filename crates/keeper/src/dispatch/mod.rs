@@ -14,6 +14,7 @@ mod batches;
 mod belonging;
 mod cells;
 mod columns;
+mod descend;
 mod envelopes;
 mod evaluate;
 mod garbage;
@@ -97,6 +98,8 @@ pub struct Connection {
     unsettled: Option<evaluate::Unsettled>,
     /// Rows on their way to be ranked.
     sets: rank::Sets,
+    /// Pages of indexes.
+    pages: descend::Pages,
     /// Requests, by the code of their kind.
     messages: [u64; KINDS],
     /// A result that shall be signed.
@@ -171,6 +174,7 @@ impl Connection {
             fids: Vec::new(),
             unsettled: None,
             sets: rank::Sets::new(),
+            pages: descend::Pages::default(),
             messages: [0; KINDS],
             signing: None,
             ledger: ledger::Doings::default(),
@@ -272,6 +276,7 @@ impl Connection {
             Kind::PromoteRuns => self.promote_runs(take(body)?),
             Kind::Search => self.search(take(body)?),
             Kind::SearchMany => self.search_many(take(body)?),
+            Kind::Descend => self.descend(take(body)?),
             Kind::Rank => self.rank(take(body)?),
             Kind::Tokens => self.tokens(take(body)?),
             Kind::CellSeal => self.cell_seal(take(body)?),

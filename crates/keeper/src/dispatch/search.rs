@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// Replies with the place of each value.
-    fn places(
+    pub(super) fn places(
         &mut self,
         values: List<'_, Sought>,
         count: usize,

@@ -1,0 +1,181 @@
+//! `Descend`: searches of an index's pages that the channel has sent before, from one page down to the next.
+//!
+//! Pages are lists of FIDs under numbers that the database gives them; whether they still stand so in its index, it
+//! finds out. What is remembered is what [`super::search`] is told with each message, and no value.
+//!
+//! Invariants: each comparison is one that the session may have declassified alone, asked for by a message of its own; no channel
+//! remembers more than [`REMEMBERED_MAX`] FIDs; a recorded channel remembers nothing, so that its recording is whole.
+
+use super::Connection;
+use crate::fail::{self, Failure};
+use contract::codec::List;
+use contract::message::ROWS_MAX;
+use contract::message::search::{
+    BESIDE, LEVELS_MAX, NO_PAGE, PAGES_MAX, REMEMBERED_MAX, UNKNOWN, VALUES_MAX,
+};
+use contract::message::table::Place;
+use contract::{Fid, answer, body};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A page, as it was sent.
+struct Page {
+    columns: usize,
+    count: usize,
+    /// Column by column.
+    keys: Vec<Fid>,
+    /// Which of all pages that were ever stored it is.
+    stored: u64,
+    /// Its children that were sent, by the number of keys before them: page and [`Page::stored`].
+    below: HashMap<u32, (u32, u64)>,
+}
+
+/// The pages of a channel.
+#[derive(Default)]
+pub(super) struct Pages {
+    pages: HashMap<u32, Page>,
+    fids: usize,
+    stored: u64,
+    forgotten: u32,
+}
+
+impl Pages {
+    /// Remembers the page of a message, if it brings one.
+    fn keep(&mut self, body: &body::Descend<'_>) -> Result<(), Failure> {
+        let (columns, count) = (body.columns as usize, body.keys as usize);
+        if columns == 0 {
+            self.link(body);
+            return Ok(());
+        }
+        if columns > VALUES_MAX
+            || count > ROWS_MAX
+            || columns * count != body.fids.len()
+            || body.page >= PAGES_MAX
+        {
+            return Err(fail::malformed("The page is not one.").into());
+        }
+        self.forget(body.page);
+        if self.fids + body.fids.len() > REMEMBERED_MAX {
+            self.forget_all();
+        }
+        self.stored += 1;
+        self.fids += body.fids.len();
+        let page = Page {
+            columns,
+            count,
+            keys: body.fids.iter().collect(),
+            stored: self.stored,
+            below: HashMap::new(),
+        };
+        self.pages.insert(body.page, page);
+        self.link(body);
+        Ok(())
+    }
+
+    /// Remembers which child of which page the message's is.
+    fn link(&mut self, body: &body::Descend<'_>) {
+        let stored = self.pages.get(&body.page).map(|page| page.stored);
+        let above = self.pages.get_mut(&body.above);
+        let above = above.filter(|above| body.child as usize <= above.count);
+        if let (Some(stored), Some(above)) = (stored, above) {
+            above.below.insert(body.child, (body.page, stored));
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        if let Some(page) = self.pages.remove(&number) {
+            self.fids = self.fids.saturating_sub(page.keys.len());
+        }
+    }
+
+    fn forget_all(&mut self) {
+        *self = Pages {
+            stored: self.stored,
+            forgotten: self.forgotten.wrapping_add(1),
+            ..Pages::default()
+        };
+    }
+
+    /// The child where a value belongs, which equals no key of the page; none if it is not known.
+    fn child(&self, page: &Page, place: Place) -> Option<u32> {
+        if place.less != place.up_to || place.less == UNKNOWN {
+            return None;
+        }
+        let (number, stored) = page.below.get(&place.less)?;
+        let child = self.pages.get(number)?;
+        (child.stored == *stored).then_some(*number)
+    }
+}
+
+impl Connection {
+    pub(super) fn descend(&mut self, body: body::Descend<'_>) -> Result<(), Failure> {
+        let values = body.sought.len();
+        let beside = body.sought.iter().any(|value| value.flags & BESIDE != 0);
+        if values == 0 || values > VALUES_MAX || beside {
+            return Err(fail::malformed("There are no such values.").into());
+        }
+        let mut pages = std::mem::take(&mut self.pages);
+        let done = if self.tape.is_some() {
+            pages.forget_all();
+            Ok(Vec::new())
+        } else {
+            pages
+                .keep(&body)
+                .and_then(|()| self.walk(&pages, &body))
+        };
+        let forgotten = pages.forgotten;
+        self.pages = pages;
+        let levels = done?;
+        let mut numbers = Vec::with_capacity(4 * levels.len());
+        for number in &levels {
+            numbers.extend_from_slice(&number.to_le_bytes());
+        }
+        let places = std::mem::take(&mut self.reply);
+        self.answer(&answer::Descend {
+            forgotten,
+            levels: levels.len() as u32,
+            pages: List::new(&numbers),
+            places: List::new(&places),
+        });
+        Ok(())
+    }
+
+    /// Replies with places, page by page; which pages these are.
+    fn walk(&mut self, pages: &Pages, body: &body::Descend<'_>) -> Result<Vec<u32>, Failure> {
+        let values = body.sought.len();
+        let mut levels = Vec::new();
+        let mut next = Some(body.page).filter(|page| *page != NO_PAGE);
+        while let Some(number) = next.take() {
+            let page = pages.pages.get(&number);
+            let Some(page) = page.filter(|page| page.columns >= values) else {
+                break;
+            };
+            let begin = self.reply.len();
+            let keys = page.keys.get(..values * page.count).unwrap_or(&[]);
+            let done = self.places(body.sought, page.count, keys);
+            let last = self.reply.last_chunk().copied().map(last_place);
+            let place = last.filter(|place| place.less != UNKNOWN);
+            // Of a page that nobody asked about by itself nothing is said that is not plain.
+            if !levels.is_empty() && (done.is_err() || place.is_none()) {
+                self.reply.truncate(begin);
+                break;
+            }
+            done?;
+            self.session.counters.searches.fetch_add(1, Relaxed);
+            levels.push(number);
+            if levels.len() < LEVELS_MAX {
+                next = place.and_then(|place| pages.child(page, place));
+            }
+        }
+        Ok(levels)
+    }
+}
+
+/// The place that the last bytes of an answer are.
+fn last_place(bytes: [u8; 8]) -> Place {
+    let word = u64::from_le_bytes(bytes);
+    Place {
+        less: word as u32,
+        up_to: (word >> 32) as u32,
+    }
+}

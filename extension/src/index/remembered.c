@@ -1,0 +1,270 @@
+/*
+ * remembered.c
+ *	  Descents of a B-tree by pages that the keeper remembers: see remembered.h.
+ *
+ * The backend gives the pages their numbers, and knows of each the hash of the bytes with which it was sent. All are
+ * forgotten together: when there are no more numbers, when the keeper says that it has forgotten them, or with the channel.
+ *
+ * Invariant: as in remembered.h. A page counts as sent only once the keeper has answered.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "index/remembered.h"
+#include "session/channel.h"
+#include "utils/hsearch.h"
+#include "value/types.h"
+
+/* After the keeper has declined, so many descents go another way. */
+#define DECLINED 256
+
+bool		cfd_enable_page_memory = true;
+
+typedef struct PageKey
+{
+	Oid			index;
+	BlockNumber block;
+} PageKey;
+
+typedef struct Remembered
+{
+	PageKey		key;
+	uint32		number;
+	bool		sent;
+	uint64		hash;
+} Remembered;
+
+static HTAB *remembered = NULL;
+static uint32 next_number = 0;
+/* Of the keeper's memory that the table is about. */
+static uint64 generation = 0;
+static uint32 forgotten = 0;
+static int	declined = 0;
+
+static void
+forget_pages(void)
+{
+	if (remembered != NULL)
+		hash_destroy(remembered);
+	remembered = NULL;
+	next_number = 0;
+}
+
+/* The entry of a page; NULL: there is none. */
+static Remembered *
+entry_of(Relation index, BlockNumber block, HASHACTION action)
+{
+	PageKey		key = {.index = RelationGetRelid(index),.block = block};
+	Remembered *entry;
+	bool		found;
+
+	if (generation != cfd_channel.generation || next_number == CFD_SEARCH_PAGES_MAX)
+		forget_pages();
+	if (generation != cfd_channel.generation)
+		forgotten = 0;
+	generation = cfd_channel.generation;
+	if (remembered == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(PageKey),.entrysize = sizeof(Remembered)};
+
+		if (action == HASH_FIND)
+			return NULL;
+		remembered = hash_create("Confide pages", 256, &control, HASH_ELEM | HASH_BLOBS);
+	}
+	entry = hash_search(remembered, &key, action, &found);
+	if (entry != NULL && !found)
+	{
+		entry->number = next_number++;
+		entry->sent = false;
+	}
+	return entry;
+}
+
+/* A hash of the page's bytes. */
+static uint64
+hash_of(const CfdKeys *page)
+{
+	const uint64 *words = (const uint64 *) page->image.data;
+	uint64		lanes[4] = {1, 2, 3, 4};
+	uint64		hash = 0;
+
+	StaticAssertStmt(BLCKSZ % sizeof(lanes) == 0, "pages are hashed in four lanes");
+	for (int i = 0; i < (int) (BLCKSZ / sizeof(uint64)); i += 4)
+	{
+		for (int lane = 0; lane < 4; lane++)
+		{
+			uint64		mixed = (lanes[lane] ^ words[i + lane]) * UINT64CONST(0x9E3779B97F4A7C15);
+
+			lanes[lane] = mixed ^ (mixed >> 29);
+		}
+	}
+	for (int lane = 0; lane < 4; lane++)
+	{
+		hash = (hash ^ lanes[lane]) * UINT64CONST(0xBF58476D1CE4E5B9);
+		hash ^= hash >> 31;
+	}
+	return hash;
+}
+
+bool
+cfd_page_remembered(Relation index, const CfdKeys *page)
+{
+	const Remembered *entry = entry_of(index, page->block, HASH_FIND);
+
+	return entry != NULL && entry->sent && entry->hash == hash_of(page);
+}
+
+void
+cfd_descent_begin(CfdDescent *descent, int values)
+{
+	descent->values = values;
+	descent->above = CFD_SEARCH_NO_PAGE;
+	descent->child = 0;
+	descent->levels = 0;
+}
+
+bool
+cfd_descent_pays(void)
+{
+	if (!cfd_enable_page_memory)
+		return false;
+	if (declined == 0)
+		return true;
+	declined--;
+	return false;
+}
+
+/* Columns of the index from the first on that are protected. */
+static int
+protected_columns(Relation index)
+{
+	int			all = Min(IndexRelationGetNumberOfKeyAttributes(index), CFD_SEARCH_VALUES_MAX);
+	int			columns = 0;
+
+	while (columns < all && cfd_type_code(index->rd_opcintype[columns]) != 0)
+		columns++;
+	return columns;
+}
+
+static void
+put_keys(StringInfo body, Relation index, const CfdKeys *page, int columns)
+{
+	for (int column = 1; column <= columns; column++)
+	{
+		for (int i = 0; i < page->count; i++)
+		{
+			CfdFid		fid = cfd_key_fid(index, cfd_page_key(page, i), column);
+
+			appendBinaryStringInfo(body, (const char *) &fid, sizeof(fid));
+		}
+	}
+}
+
+/* Takes an answer; false: there is nothing in it. */
+static bool
+take_answer(CfdDescent *descent, const CfdReadDescendAnswer *read, int keys, uint32 number)
+{
+	bool		lost = read->head.forgotten != forgotten;
+
+	forgotten = read->head.forgotten;
+	if (lost)
+		forget_pages();
+	descent->levels = 0;
+	if (read->head.levels == 0)
+		return false;
+	if (read->head.levels > CFD_SEARCH_LEVELS_MAX ||
+		read->places_count != (uint64) read->head.levels * descent->values || read->pages[0] != number)
+		cfd_violation("places on other pages");
+	for (int i = 0; i < descent->values; i++)
+	{
+		if (read->places[i].less != CFD_SEARCH_UNKNOWN &&
+			(read->places[i].less > read->places[i].up_to || read->places[i].up_to > (uint32) keys))
+			cfd_violation("impossible place of a value");
+	}
+	descent->levels = read->head.levels;
+	memcpy(descent->pages, read->pages, sizeof(uint32) * descent->levels);
+	memcpy(descent->places, read->places, sizeof(CfdWirePlace) * read->places_count);
+	return true;
+}
+
+/* Asks about a page, with its keys or without. */
+static bool
+ask(CfdDescent *descent, Relation index, const CfdKeys *page, uint32 number, bool with_keys)
+{
+	CfdWireDescend fixed = {.values = descent->values,.page = number,.above = descent->above,.child = descent->child};
+	CfdReadDescendAnswer read;
+	StringInfoData body;
+	const char *answer;
+	uint32		length;
+
+	initStringInfo(&body);
+	appendBinaryStringInfo(&body, (const char *) descent->sought, sizeof(CfdWireSought) * descent->values);
+	if (with_keys)
+	{
+		fixed.columns = protected_columns(index);
+		fixed.keys = page->count;
+		put_keys(&body, index, page, fixed.columns);
+	}
+	answer = cfd_call(CFD_KIND_DESCEND, &fixed, sizeof(fixed), body.data, body.len, &length);
+	pfree(body.data);
+	CFD_DECODE(descend_answer, answer, length, &read);
+	return take_answer(descent, &read, page->count, number);
+}
+
+/* What the last answer says of a page; NULL: nothing. */
+static const CfdWirePlace *
+answered(const CfdDescent *descent, uint32 number, int keys)
+{
+	for (int level = 0; level < descent->levels; level++)
+	{
+		const CfdWirePlace *places = &descent->places[level * descent->values];
+
+		if (descent->pages[level] != number)
+			continue;
+		/* It may be about more keys than there are, if the page has changed: then nobody asks. */
+		for (int i = 0; i < descent->values; i++)
+		{
+			if (places[i].less > places[i].up_to || places[i].up_to > (uint32) keys)
+				return NULL;
+		}
+		return places;
+	}
+	return NULL;
+}
+
+const CfdWirePlace *
+cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page)
+{
+	uint64		hash = hash_of(page);
+	Remembered *entry;
+	uint32		number;
+	const CfdWirePlace *places = NULL;
+	bool		same;
+
+	cfd_begin();
+	entry = entry_of(index, page->block, HASH_ENTER);
+	number = entry->number;
+	same = entry->sent && entry->hash == hash;
+	if (same)
+		places = answered(descent, number, page->count);
+	if (places == NULL && same && ask(descent, index, page, number, false))
+		places = descent->places;
+	if (places == NULL)
+	{
+		/* What the keeper has forgotten meanwhile has other numbers. */
+		entry = entry_of(index, page->block, HASH_ENTER);
+		entry->sent = false;
+		number = entry->number;
+		if (!ask(descent, index, page, number, true))
+		{
+			declined = DECLINED;
+			return NULL;
+		}
+		places = descent->places;
+		entry = entry_of(index, page->block, HASH_ENTER);
+		entry->sent = entry->number == number;
+		entry->hash = hash;
+	}
+	descent->above = number;
+	return places;
+}
