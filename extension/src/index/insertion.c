@@ -42,7 +42,7 @@ typedef struct Sought
 
 /* Takes a column of the index, if its keys are protected and ascend. */
 static bool
-take_column(Relation index, int column, TupleTableSlot *slot, Sought *sought)
+insertion_column(Relation index, int column, TupleTableSlot *slot, Sought *sought)
 {
 	Oid			own = index->rd_opcintype[column];
 	int			number = index->rd_index->indkey.values[column] - 1;
@@ -83,7 +83,7 @@ take_columns(Relation index, TupleTableSlot *slot, Sought *sought)
 	sought->columns = 0;
 	for (; column < keys && cfd_type_code(index->rd_opcintype[column]) != 0; column++)
 	{
-		if (!take_column(index, column, slot, sought))
+		if (!insertion_column(index, column, slot, sought))
 			return false;
 	}
 	return sought->columns > 0;

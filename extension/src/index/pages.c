@@ -32,6 +32,8 @@ typedef struct Path
 	Oid			index;
 	BlockNumber block[LEVELS];
 	int8		score[LEVELS];	/* above 0: the next one is likely to come there, too */
+	BlockNumber guess;			/* a leaf that was looked at beforehand, or P_NONE */
+	int8		right;			/* above 0: such guesses were right */
 } Path;
 
 static Path paths[PATHS];
@@ -57,12 +59,28 @@ cfd_pages_reached(Relation index, const CfdKeys *page)
 
 	if (page->level >= LEVELS)
 		return;
+	if (page->level == 0 && path->guess != P_NONE)
+	{
+		path->right += path->guess == page->block ? 1 : -1;
+		path->right = Max(Min(path->right, SCORE_MAX), -SCORE_MAX);
+		path->guess = P_NONE;
+	}
 	score = &path->score[page->level];
 	if (path->block[page->level] == page->block)
 		*score = Min(*score + SCORE_HIT, SCORE_MAX);
 	else
 		*score = Max(*score - 1, 0);
 	path->block[page->level] = page->block;
+}
+
+bool
+cfd_pages_guess_pays(Relation index, const CfdKeys *page)
+{
+	Path	   *path = path_of(index);
+
+	if (page->level == 0)
+		path->guess = page->block;
+	return path->right >= 0;
 }
 
 void

@@ -72,6 +72,8 @@ extern int	cfd_page_greater_seen(const CfdKeys *page, int less, int up_to);
  * entries): then it searches the page once more, by other keys than before.
  */
 extern bool cfd_page_may_be_full(const CfdKeys *page);
+/* Whether a page below that was guessed is likely to be the right one, as such guesses in this index have been. */
+extern bool cfd_pages_guess_pays(Relation index, const CfdKeys *page);
 /* A descent has come to this page. */
 extern void cfd_pages_reached(Relation index, const CfdKeys *page);
 

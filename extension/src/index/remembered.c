@@ -52,7 +52,7 @@ forget_pages(void)
 
 /* The entry of a page; NULL: there is none. */
 static Remembered *
-entry_of(Relation index, BlockNumber block, HASHACTION action)
+remembered_entry(Relation index, BlockNumber block, HASHACTION action)
 {
 	PageKey		key = {.index = RelationGetRelid(index),.block = block};
 	Remembered *entry;
@@ -106,12 +106,26 @@ hash_of(const CfdKeys *page)
 	return hash;
 }
 
-bool
+/* Whether the keeper has the page as it is. */
+static bool
 cfd_page_remembered(Relation index, const CfdKeys *page)
 {
-	const Remembered *entry = entry_of(index, page->block, HASH_FIND);
+	const Remembered *entry = remembered_entry(index, page->block, HASH_FIND);
 
 	return entry != NULL && entry->sent && entry->hash == hash_of(page);
+}
+
+bool
+cfd_pages_guess_other(const CfdPages *pages, Relation index)
+{
+	bool		other = false;
+
+	for (int i = 1; i < pages->pages; i++)
+	{
+		if (!cfd_page_remembered(index, &pages->page[i]))
+			other |= cfd_pages_guess_pays(index, &pages->page[i]);
+	}
+	return other;
 }
 
 void
@@ -132,6 +146,14 @@ cfd_descent_pays(void)
 		return true;
 	declined--;
 	return false;
+}
+
+void
+cfd_descent_step(CfdDescent *descent, uint32 less, uint32 up_to)
+{
+	descent->child = less;
+	if (less != up_to)
+		descent->above = CFD_SEARCH_NO_PAGE;
 }
 
 /* Columns of the index from the first on that are protected. */
@@ -189,7 +211,7 @@ take_answer(CfdDescent *descent, const CfdReadDescendAnswer *read, int keys, uin
 
 /* Asks about a page, with its keys or without. */
 static bool
-ask(CfdDescent *descent, Relation index, const CfdKeys *page, uint32 number, bool with_keys)
+remembered_ask(CfdDescent *descent, Relation index, const CfdKeys *page, uint32 number, bool with_keys)
 {
 	CfdWireDescend fixed = {.values = descent->values,.page = number,.above = descent->above,.child = descent->child};
 	CfdReadDescendAnswer read;
@@ -242,26 +264,26 @@ cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page)
 	bool		same;
 
 	cfd_begin();
-	entry = entry_of(index, page->block, HASH_ENTER);
+	entry = remembered_entry(index, page->block, HASH_ENTER);
 	number = entry->number;
 	same = entry->sent && entry->hash == hash;
 	if (same)
 		places = answered(descent, number, page->count);
-	if (places == NULL && same && ask(descent, index, page, number, false))
+	if (places == NULL && same && remembered_ask(descent, index, page, number, false))
 		places = descent->places;
 	if (places == NULL)
 	{
 		/* What the keeper has forgotten meanwhile has other numbers. */
-		entry = entry_of(index, page->block, HASH_ENTER);
+		entry = remembered_entry(index, page->block, HASH_ENTER);
 		entry->sent = false;
 		number = entry->number;
-		if (!ask(descent, index, page, number, true))
+		if (!remembered_ask(descent, index, page, number, true))
 		{
 			declined = DECLINED;
 			return NULL;
 		}
 		places = descent->places;
-		entry = entry_of(index, page->block, HASH_ENTER);
+		entry = remembered_entry(index, page->block, HASH_ENTER);
 		entry->sent = entry->number == number;
 		entry->hash = hash;
 	}

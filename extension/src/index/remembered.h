@@ -40,12 +40,16 @@ typedef struct CfdDescent
 extern void cfd_descent_begin(CfdDescent *descent, int values);
 /* Whether it is worth asking so: the keeper has not declined lately. */
 extern bool cfd_descent_pays(void);
-/* Whether the keeper has the page as it is. */
-extern bool cfd_page_remembered(Relation index, const CfdKeys *page);
 /*
- * The places of the values among the keys of the page, perhaps asked for now; NULL: the keeper does not tell so. The next
- * page is the child behind so many of its keys, if not told otherwise.
+ * Whether a page below the first one was read that is likely to come next and is not remembered: it is better sent with
+ * the one above.
+ */
+extern bool cfd_pages_guess_other(const CfdPages *pages, Relation index);
+/*
+ * The places of the values among the keys of the page, perhaps asked for now; NULL: the keeper does not tell so.
  */
 extern const CfdWirePlace *cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page);
+/* The next page is the child where the last value belongs, unless it equals a bound: then nobody knows here. */
+extern void cfd_descent_step(CfdDescent *descent, uint32 less, uint32 up_to);
 
 #endif

@@ -211,6 +211,26 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
 }
 
+const ScanKeyData *
+cfd_scan_condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below)
+{
+	const ScanKeyData *keys = CFD_BT_SCAN_KEYS(scan);
+
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		const ScanKeyData *key = &keys[i];
+		StrategyNumber strategy = key->sk_strategy;
+
+		/* Of an array PostgreSQL has put in the element that it descends by. */
+		if (key->sk_attno != column || (key->sk_flags & ~CFD_BT_ELEMENT) != 0)
+			continue;
+		if (equal ? strategy == BTEqualStrategyNumber :
+			below ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber)
+			return key;
+	}
+	return NULL;
+}
+
 /* ---------- installation ---------- */
 
 static bool

@@ -333,18 +333,6 @@ begin_descent(CfdDescent *descent)
 	return true;
 }
 
-/* Whether a page below was read that is likely to come next and is not remembered: better sent with the one above. */
-static bool
-guesses_other(Relation index)
-{
-	for (int i = 1; i < pages.pages; i++)
-	{
-		if (!cfd_page_remembered(index, &pages.page[i]))
-			return true;
-	}
-	return false;
-}
-
 /* Places the values on the first page, which is remembered or will be. False: not known. */
 static bool
 place_remembered(Relation index, CfdDescent *descent)
@@ -362,17 +350,6 @@ place_remembered(Relation index, CfdDescent *descent)
 		wanted[i].found = (Place) {places[i].less, places[i].up_to};
 	}
 	return true;
-}
-
-/* The page that comes next is the child where the values belong, unless they equal a bound. */
-static void
-end_step(CfdDescent *descent)
-{
-	Place		place = wanted[starts - 1].place;
-
-	descent->child = place.less;
-	if (place.less != place.up_to)
-		descent->above = CFD_SEARCH_NO_PAGE;
 }
 
 /*
@@ -399,13 +376,13 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 		{
 			/* The other bound is of interest on a leaf only. */
 			placed = pages.page[pages.pages - 1].level == 0 ? wanted_count : starts;
-			if (remembers && !guesses_other(index) ? !place_remembered(index, &descent) :
+			if (remembers && !cfd_pages_guess_other(&pages, index) ? !place_remembered(index, &descent) :
 				!place_values(index, placed))
 				return false;
 		}
 		next = go_down(index, behind_equals, at_end, placed);
 		if (remembers)
-			end_step(&descent);
+			cfd_descent_step(&descent, wanted[starts - 1].place.less, wanted[starts - 1].place.up_to);
 		if (next == P_NONE)
 		{
 			if (starts > 0)
@@ -465,27 +442,6 @@ want_key(Relation index, const ScanKeyData *key)
 	return want(index, key->sk_attno, key->sk_argument, type, key->sk_strategy);
 }
 
-/* The scan's condition on a column: equality, or a bound below or above. */
-static const ScanKeyData *
-condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below)
-{
-	const ScanKeyData *keys = CFD_BT_SCAN_KEYS(scan);
-
-	for (int i = 0; i < scan->numberOfKeys; i++)
-	{
-		const ScanKeyData *key = &keys[i];
-		StrategyNumber strategy = key->sk_strategy;
-
-		/* Of an array PostgreSQL has put in the element that it descends by. */
-		if (key->sk_attno != column || (key->sk_flags & ~CFD_BT_ELEMENT) != 0)
-			continue;
-		if (equal ? strategy == BTEqualStrategyNumber :
-			below ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber)
-			return key;
-	}
-	return NULL;
-}
-
 /*
  * The conditions by which PostgreSQL descends: equalities on the first columns, and a
  * bound on the next one; then the other bound of that.
@@ -499,7 +455,7 @@ want_keys(IndexScanDesc scan, bool forward)
 	for (AttrNumber column = 1; column <= IndexRelationGetNumberOfKeyAttributes(index); column++)
 	{
 		bool		ascending = forward == ((index->rd_indoption[column - 1] & INDOPTION_DESC) == 0);
-		const ScanKeyData *key = condition(scan, column, true, false);
+		const ScanKeyData *key = cfd_scan_condition(scan, column, true, false);
 
 		if (key != NULL)
 		{
@@ -508,10 +464,10 @@ want_keys(IndexScanDesc scan, bool forward)
 			starts = wanted_count;
 			continue;
 		}
-		key = condition(scan, column, false, ascending);
+		key = cfd_scan_condition(scan, column, false, ascending);
 		if (key != NULL && want_key(index, key))
 			starts = wanted_count;
-		key = condition(scan, column, false, !ascending);
+		key = cfd_scan_condition(scan, column, false, !ascending);
 		if (key != NULL && cfd_type_code(index->rd_opcintype[column - 1]) != 0)
 			want_key(index, key);
 		return;

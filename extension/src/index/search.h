@@ -31,6 +31,8 @@ extern bool cfd_enable_index_search;
  */
 extern void cfd_search_plan(PlanState *plan);
 extern void cfd_search_indexes(Relation table);
+/* routines.c: the scan's condition on a column: equality, or a bound below or above. */
+extern const ScanKeyData *cfd_scan_condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below);
 
 /*
  * search.c: called before PostgreSQL descends for a scan's first row, before

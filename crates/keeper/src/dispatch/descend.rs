@@ -119,9 +119,7 @@ impl Connection {
             pages.forget_all();
             Ok(Vec::new())
         } else {
-            pages
-                .keep(&body)
-                .and_then(|()| self.walk(&pages, &body))
+            pages.keep(&body).and_then(|()| self.walk(&pages, &body))
         };
         let forgotten = pages.forgotten;
         self.pages = pages;
@@ -153,29 +151,19 @@ impl Connection {
             let begin = self.reply.len();
             let keys = page.keys.get(..values * page.count).unwrap_or(&[]);
             let done = self.places(body.sought, page.count, keys);
-            let last = self.reply.last_chunk().copied().map(last_place);
-            let place = last.filter(|place| place.less != UNKNOWN);
             // Of a page that nobody asked about by itself nothing is said that is not plain.
-            if !levels.is_empty() && (done.is_err() || place.is_none()) {
+            let plain = done.as_ref().is_ok_and(|place| place.less != UNKNOWN);
+            if !levels.is_empty() && !plain {
                 self.reply.truncate(begin);
                 break;
             }
-            done?;
+            let place = done?;
             self.session.counters.searches.fetch_add(1, Relaxed);
             levels.push(number);
             if levels.len() < LEVELS_MAX {
-                next = place.and_then(|place| pages.child(page, place));
+                next = pages.child(page, place);
             }
         }
         Ok(levels)
-    }
-}
-
-/// The place that the last bytes of an answer are.
-fn last_place(bytes: [u8; 8]) -> Place {
-    let word = u64::from_le_bytes(bytes);
-    Place {
-        less: word as u32,
-        up_to: (word >> 32) as u32,
     }
 }

@@ -105,13 +105,13 @@ impl Connection {
         }
     }
 
-    /// Replies with the place of each value.
+    /// Replies with the place of each value; gives the last one's.
     pub(super) fn places(
         &mut self,
         values: List<'_, Sought>,
         count: usize,
         keys: &[Fid],
-    ) -> Result<(), Failure> {
+    ) -> Result<Place, Failure> {
         if columns_of(values) * count != keys.len() {
             return Err(other_count().into());
         }
@@ -119,6 +119,7 @@ impl Connection {
         let mut rest = keys;
         let mut column: &[Fid] = &[];
         let (mut within, mut found) = (0..count, 0..count);
+        let mut last = NOWHERE;
         for (at, sought) in values.iter().enumerate() {
             if sought.flags & BESIDE == 0 {
                 (column, rest) = rest.split_at_checked(count).unwrap_or_default();
@@ -130,17 +131,17 @@ impl Connection {
                 Err(_) if keys.iter().any(|fid| self.is_swept(*fid)) => {
                     self.reply.truncate(begin);
                     (0..values.len()).for_each(|_| NOWHERE.put(&mut self.reply));
-                    return Ok(());
+                    return Ok(NOWHERE);
                 }
                 Err(failure) => return Err(failure),
             }
-            let place = Place {
+            last = Place {
                 less: found.start as u32,
                 up_to: found.end as u32,
             };
-            place.put(&mut self.reply);
+            last.put(&mut self.reply);
         }
-        Ok(())
+        Ok(last)
     }
 
     fn is_swept(&self, fid: Fid) -> bool {

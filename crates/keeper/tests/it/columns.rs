@@ -4,7 +4,9 @@ use crate::common::{Backend, DATABASE, Running, state};
 use ::values::Value;
 use TypeCode::{Int4, Int8, Text, Varchar};
 use contract::codec::Part;
-use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, MOVED, UNKNOWN};
+use contract::message::search::{
+    ABOVE, BELOW, BESIDE, DESCENDING, MOVED, NO_PAGE, PAGES_MAX, UNKNOWN,
+};
 use contract::{Fid, Kind, Op, TypeCode, answer};
 
 /// A column's partition is found again; another type is another one, another
@@ -215,6 +217,138 @@ fn search_many() {
         ask(&mut backend, &[(&[(0, wanted); 33], 0, &[])], &[]),
         Err("08P01".into())
     );
+}
+
+/// A page of a descent: its number, the one above and which child of it, columns and keys; no columns: as it was sent.
+type Page<'a> = (u32, (u32, u32), u32, &'a [Fid]);
+
+/// How often all pages were forgotten, and pages with the places of the value.
+type Found = Result<(u32, Vec<(u32, u32, u32)>), String>;
+
+/// Asks about a page.
+fn descend(
+    backend: &mut Backend,
+    program: u32,
+    sought: &[(u32, Fid)],
+    (page, (above, child), columns, keys): Page<'_>,
+) -> Found {
+    let rows = keys.len() as u32 / columns.max(1);
+    let mut body = Vec::new();
+    for word in [sought.len() as u32, page, columns, rows, above, child] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    for (flags, fid) in sought {
+        body.extend_from_slice(&program.to_le_bytes());
+        body.extend_from_slice(&flags.to_le_bytes());
+        body.extend_from_slice(&fid.0.to_le_bytes());
+    }
+    body.extend(keys.iter().flat_map(|fid| fid.0.to_le_bytes()));
+    let answer = backend
+        .call(Kind::Descend, &body)
+        .map_err(|e| state(Err::<(), _>(e)))?;
+    let read = answer::Descend::decode(&answer).unwrap();
+    let places = read.places.iter().map(|place| (place.less, place.up_to));
+    let found = read.pages.iter().zip(places);
+    Ok((read.forgotten, found.map(|(p, (l, u))| (p, l, u)).collect()))
+}
+
+/// Pages that were sent are searched by their numbers, and from one down to the next; what was sent anew, swept, or is
+/// of another shape is not taken for what was there before.
+#[test]
+fn descents() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let p = backend.open(1, Int4, -1);
+    let items: Vec<_> = [10, 20, 30, 40]
+        .map(|v| (backend.put(&Value::Int4(v)), p))
+        .to_vec();
+    let keys = backend.promote(&items).unwrap();
+    let program = backend.number(Op::Cmp, &[Int4, Int4], None);
+    let sought = [15, 35, 20].map(|v| (0, backend.put(&Value::Int4(v))));
+    let [low, high, equal] = sought.map(|value| [value]);
+    let top = (NO_PAGE, 0);
+    let mut ask = |sought: &[(u32, Fid)], page| descend(&mut backend, program, sought, page);
+    // Nobody has sent it.
+    assert_eq!(ask(&low, (7, top, 0, &[])), Ok((0, vec![])));
+    assert_eq!(
+        ask(&low, (7, top, 1, &keys[1..2])),
+        Ok((0, vec![(7, 0, 0)]))
+    );
+    let left = Ok((0, vec![(8, 1, 1)]));
+    assert_eq!(ask(&low, (8, (7, 0), 1, &keys[..2])), left);
+    let both = Ok((0, vec![(7, 0, 0), (8, 1, 1)]));
+    assert_eq!(ask(&low, (7, top, 0, &[])), both);
+    // The other child is not known yet, and of what equals a bound nobody knows in which it is.
+    assert_eq!(ask(&high, (7, top, 0, &[])), Ok((0, vec![(7, 1, 1)])));
+    assert_eq!(ask(&equal, (7, top, 0, &[])), Ok((0, vec![(7, 0, 1)])));
+    assert_eq!(
+        ask(&high, (9, (7, 1), 1, &keys[1..])),
+        Ok((0, vec![(9, 2, 2)]))
+    );
+    assert_eq!(
+        ask(&high, (7, top, 0, &[])),
+        Ok((0, vec![(7, 1, 1), (9, 2, 2)]))
+    );
+    // Another page under a child's number is not that child.
+    assert_eq!(ask(&low, (8, top, 1, &keys[..3])), Ok((0, vec![(8, 1, 1)])));
+    assert_eq!(ask(&low, (7, top, 0, &[])), Ok((0, vec![(7, 0, 0)])));
+    // It is again once somebody says so; sent anew, the page above has no children.
+    assert_eq!(ask(&low, (8, (7, 0), 0, &[])), Ok((0, vec![(8, 1, 1)])));
+    assert_eq!(ask(&low, (7, top, 0, &[])), both);
+    assert_eq!(
+        ask(&low, (7, top, 1, &keys[1..2])),
+        Ok((0, vec![(7, 0, 0)]))
+    );
+    // Fewer columns than are sought; keys that were swept, of a page asked about and of one below.
+    let pair = [low[0], high[0]];
+    assert_eq!(ask(&pair, (7, top, 0, &[])), Ok((0, vec![])));
+    let swept = [Fid::new(p, 99)];
+    let unknown = Ok((0, vec![(8, UNKNOWN, UNKNOWN)]));
+    assert_eq!(ask(&low, (8, (7, 0), 1, &swept)), unknown);
+    assert_eq!(ask(&low, (7, top, 0, &[])), Ok((0, vec![(7, 0, 0)])));
+    // What is no page, or no search.
+    for page in [
+        (PAGES_MAX, top, 1, &keys[..1]),
+        (1, top, 33, &keys[..1]),
+        (1, top, 3, &keys[..2]),
+    ] {
+        assert_eq!(ask(&low, page), Err("08P01".into()));
+    }
+    let beside = [low[0], (BESIDE, high[0].1)];
+    for sought in [&[] as &[(u32, Fid)], &[low[0]; 33], &beside] {
+        assert_eq!(ask(sought, (7, top, 0, &[])), Err("08P01".into()));
+    }
+    // A circle of pages comes to an end.
+    assert_eq!(
+        ask(&low, (7, (7, 0), 0, &[])).map(|(_, found)| found.len()),
+        Ok(8)
+    );
+}
+
+/// A channel's pages are bounded: then all are forgotten, and it says so.
+#[test]
+fn descents_forgotten() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let p = backend.open(1, Int4, -1);
+    let value = backend.put(&Value::Int4(10));
+    let keys = vec![backend.promote(&[(value, p)]).unwrap()[0]; 4096 * 32];
+    let program = backend.number(Op::Cmp, &[Int4, Int4], None);
+    let sought = [(0, value)];
+    let top = (NO_PAGE, 0);
+    let mut ask = |page| descend(&mut backend, program, &sought, page);
+    for number in 0..4 {
+        assert_eq!(
+            ask((number, top, 32, &keys)),
+            Ok((0, vec![(number, 0, 4096)]))
+        );
+    }
+    assert_eq!(ask((1, top, 0, &[])), Ok((0, vec![(1, 0, 4096)])));
+    // One that takes another's place needs no room.
+    assert_eq!(ask((2, top, 32, &keys)), Ok((0, vec![(2, 0, 4096)])));
+    assert_eq!(ask((5, top, 1, &keys[..1])), Ok((1, vec![(5, 0, 1)])));
+    assert_eq!(ask((1, top, 0, &[])), Ok((1, vec![])));
+    assert_eq!(ask((5, top, 0, &[])), Ok((1, vec![(5, 0, 1)])));
 }
 
 /// A row is promoted, and its new FIDs are placed; what cannot be placed is promoted all the same.
