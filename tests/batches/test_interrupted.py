@@ -236,12 +236,12 @@ LONG = {
         off("sort", "indexscan", "bitmapscan"),
     ),
     "search": Row(
-        LOOKUPS, "Index Scan using big_n", ("Search",), off("seqscan", "bitmapscan", "memoize")
+        LOOKUPS, "Index Scan using big_n", ("Descend",), off("seqscan", "bitmapscan", "memoize")
     ),
     "search by an array": Row(
         LOOKUPS.replace("b.n = a.n", "b.n = ANY (ARRAY[a.n, a.n + 900, a.n - 900, a.n + 7])"),
         r"Index Scan using big_n.*= ANY \(ARRAY",
-        ("Search", "Rank"),
+        ("Descend", "Rank"),
         off("seqscan", "bitmapscan", "memoize"),
     ),
     "bitmap search by an array": Row(
@@ -253,7 +253,7 @@ LONG = {
     "bitmap search": Row(
         LOOKUPS,
         "Bitmap Index Scan on big_n",
-        ("Search",),
+        ("Descend",),
         off("seqscan", "indexscan", "memoize"),
     ),
     "results": Row("SELECT b.n, b.s FROM big a, big b", "", ("GetEnvelopes",)),

@@ -55,8 +55,9 @@ def both(app, plain_twin, dba):
 
 
 def searches(connection) -> int:
-    query = "SELECT sum(value::int8) FROM confide.confide_stat_keeper WHERE name LIKE %s"
-    found = connection.execute(query, ["session.messages.Search%"]).fetchone()
+    names = "^session[.]messages[.](Search|Descend)"
+    query = "SELECT sum(value::int8) FROM confide.confide_stat_keeper WHERE name ~ %s"
+    found = connection.execute(query, [names]).fetchone()
     return int(found[0] or 0)
 
 
