@@ -31,4 +31,4 @@ pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each
 /// other at the handshake of the channel ([`hello`]).
-pub const VERSION: u32 = 30;
+pub const VERSION: u32 = 31;

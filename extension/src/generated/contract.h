@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 30
+#define CFD_CONTRACT_VERSION 31
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
