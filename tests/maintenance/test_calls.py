@@ -132,9 +132,11 @@ def shows(bugs, bug, statement):
     if bug == "endless":
         return found.sqlstate == "57014"
     if bug == "panic":
-        return found.sqlstate is not None and "ended by a panic" in (
-            (bugs.stack.logs / "keeper.log").read_text()
-        )
+        if found.sqlstate is None:
+            return False
+        log = bugs.stack.logs / "keeper.log"
+        until(lambda: "ended by a panic" in log.read_text(), "the keeper says that it panicked")
+        return True
     bugs.restart("")
     (right,) = bugs.execute(statement)
     return found.sqlstate is None and right.sqlstate is None and found.rows != right.rows

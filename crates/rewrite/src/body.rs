@@ -191,6 +191,7 @@ impl<'a> Body<'a> {
                         "PLpgSQL_expr" => self.expression(value, place),
                         "PLpgSQL_var" => self.variable(value),
                         "PLpgSQL_rec" | "PLpgSQL_row" => self.record(value),
+                        "PLpgSQL_stmt_fori" => self.counted(value),
                         _ => self.walk(value, self.place(key, value, place)),
                     }
                 }
@@ -200,6 +201,31 @@ impl<'a> Body<'a> {
         if let Some(said) = node.get("PLpgSQL_stmt_raise") {
             let message = said.get("message").and_then(Value::as_str);
             self.messages.extend(message.map(str::to_owned));
+        }
+    }
+
+    /// A loop over integers: its bounds go into its variable.
+    fn counted(&mut self, statement: &Value) {
+        let variable = statement.pointer("/var/PLpgSQL_var/refname");
+        let variable = variable.and_then(Value::as_str).map(str::to_owned);
+        for bound in ["lower", "upper", "step"] {
+            let before = self.pieces.len();
+            let flows = variable.is_none();
+            if let Some(value) = statement.get(bound) {
+                self.walk(
+                    value,
+                    Place {
+                        flows,
+                        ..Place::default()
+                    },
+                );
+            }
+            for piece in self.pieces.iter_mut().skip(before) {
+                piece.target.clone_from(&variable);
+            }
+        }
+        if let Some(body) = statement.get("body") {
+            self.walk(body, Place::default());
         }
     }
 
@@ -220,7 +246,7 @@ impl<'a> Body<'a> {
                 }
             }
             "dynquery" | "params" if around.result => loose,
-            "PLpgSQL_stmt_fori" | "PLpgSQL_stmt_foreach_a" => Place {
+            "PLpgSQL_stmt_foreach_a" => Place {
                 flows: true,
                 ..around
             },

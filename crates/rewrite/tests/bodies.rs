@@ -40,6 +40,7 @@ fn harmless_constants() {
         function("BEGIN IF EXISTS (SELECT FROM emp WHERE id = 7) THEN RETURN 1; ELSIF who = 2 THEN RETURN 3; ELSE RETURN 4; END IF; END"),
         "CREATE FUNCTION f(who int) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM emp WHERE id = 5 AND salary > bonus'".to_owned(),
         "CREATE FUNCTION f() RETURNS enc_text LANGUAGE sql AS $$ SELECT name FROM emp WHERE note = 'x' LIMIT 1 $$".to_owned(),
+        "CREATE PROCEDURE p(more enc_numeric, up_to int) LANGUAGE plpgsql AS $$ BEGIN FOR n IN 1..10 LOOP EXIT WHEN n > up_to; UPDATE emp SET bonus = bonus + more WHERE id = n * 1; END LOOP; END $$".to_owned(),
         block("BEGIN UPDATE emp SET salary = salary WHERE id = 5; RAISE NOTICE 'done'; END"),
         block("DECLARE n int; BEGIN SELECT count(*) INTO n FROM emp WHERE note LIKE 'a%'; END"),
     ];
@@ -100,6 +101,8 @@ fn refused_constants() {
         function("DECLARE r record; v text := 's3cret'; BEGIN SELECT v AS a INTO r; UPDATE emp SET name = r.a; RETURN 1; END"),
         function("DECLARE r record; v text := 's3cret'; w text; BEGIN w := v; FOR r IN SELECT w AS a LOOP UPDATE emp SET name = r.a; END LOOP; RETURN 1; END"),
         function("DECLARE e enc_text; v text := 's3cret'; BEGIN SELECT v INTO e FROM emp; RETURN 1; END"),
+        function("DECLARE e enc_int4; BEGIN FOR n IN 5200..5200 LOOP SELECT n INTO e FROM emp; END LOOP; RETURN 1; END"),
+        function("BEGIN FOR n IN 1..2 BY 5200 LOOP UPDATE emp SET salary = n; END LOOP; RETURN 1; END"),
         function("DECLARE r record; v text := 's3cret'; BEGIN r := ROW(v); UPDATE emp SET name = r.f1; RETURN 1; END"),
         "CREATE FUNCTION f() RETURNS SETOF emp LANGUAGE sql AS $$ SELECT id, 's3cret', salary, bonus, hired, active, dept, note, seen, code, tags FROM emp $$".to_owned(),
         "CREATE FUNCTION f() RETURNS SETOF emp LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT id, 's3cret', salary, bonus, hired, active, dept, note, seen, code, tags FROM emp; END $$".to_owned(),
