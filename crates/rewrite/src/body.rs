@@ -9,6 +9,7 @@
 //! Strings that are executed and other languages are not examined.
 
 mod constants;
+mod place;
 
 use crate::infer::{Infer, Meeting, Res};
 use crate::refusal::Refusal;
@@ -20,6 +21,7 @@ use crate::value::{Class, LeafKind, Use, Val};
 use contract::TypeCode;
 use pg_query::NodeEnum;
 use pg_query::protobuf::Token;
+use place::Place;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -54,14 +56,6 @@ struct Piece {
     flows: bool,
     /// Its value is used where it is not examined.
     loose: bool,
-}
-
-/// The context of an expression in PL/pgSQL, as far as it matters here.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    result: bool,
-    loose: bool,
-    flows: bool,
 }
 
 /// What was found about the constants of a piece.
@@ -192,7 +186,7 @@ impl<'a> Body<'a> {
                         "PLpgSQL_var" => self.variable(value),
                         "PLpgSQL_rec" | "PLpgSQL_row" => self.record(value),
                         "PLpgSQL_stmt_fori" => self.counted(value),
-                        _ => self.walk(value, self.place(key, value, place)),
+                        _ => self.walk(value, place.within(key, value)),
                     }
                 }
             }
@@ -226,35 +220,6 @@ impl<'a> Body<'a> {
         }
         if let Some(body) = statement.get("body") {
             self.walk(body, Place::default());
-        }
-    }
-
-    /// The context of the expressions below this field.
-    fn place(&self, key: &str, value: &Value, around: Place) -> Place {
-        let loose = Place {
-            loose: true,
-            ..around
-        };
-        match key {
-            "body" | "stmts" | "then_body" | "else_body" | "else_stmts" | "action" => {
-                Place::default()
-            }
-            "PLpgSQL_stmt_return" | "PLpgSQL_stmt_return_next" | "PLpgSQL_stmt_return_query" => {
-                Place {
-                    result: true,
-                    ..around
-                }
-            }
-            "dynquery" | "params" if around.result => loose,
-            "PLpgSQL_stmt_foreach_a" => Place {
-                flows: true,
-                ..around
-            },
-            "PLpgSQL_stmt_dynexecute" | "PLpgSQL_stmt_open" => loose,
-            "PLpgSQL_stmt_dynfors" | "PLpgSQL_stmt_forc" => loose,
-            // WHEN compares with the expression after CASE.
-            "PLpgSQL_stmt_case" if value.get("t_expr").is_some_and(|e| !names_event(e)) => loose,
-            _ => around,
         }
     }
 
@@ -611,15 +576,4 @@ pub(crate) fn refuse_constants(location: i32) -> Refusal {
 fn is_constant(kind: &LeafKind) -> bool {
     use LeafKind::{Never, Str, Typed, Written};
     matches!(kind, Str(..) | Typed(..) | Written(..) | Never(_))
-}
-
-/// `CASE TG_OP` and similar: information about the statement that fired the trigger.
-fn names_event(expression: &Value) -> bool {
-    let query = expression.pointer("/PLpgSQL_expr/query");
-    let name = query.and_then(Value::as_str).unwrap_or_default();
-    let name = name.trim().to_ascii_lowercase();
-    matches!(
-        name.as_str(),
-        "tg_op" | "tg_when" | "tg_level" | "tg_table_name" | "tg_nargs"
-    )
 }
