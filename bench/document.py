@@ -256,6 +256,34 @@ def recording(results: dict) -> list[str]:
     return [*lines, *grid(head, rows)]
 
 
+def ledger(results: dict) -> list[str]:
+    kinds = ["plain", "plain ledger", "protected", "protected ledger"]
+    ratios = [(kinds[1], kinds[0]), (kinds[2], kinds[0]), (kinds[3], kinds[2])]
+    head = [*kinds, *(f"{above} / {below}" for above, below in ratios)]
+
+    def line(name: str, cell: dict) -> list:
+        values = [cell.get(kind, "-") for kind in kinds]
+        both = [(cell.get(above), cell.get(below)) for above, below in ratios]
+        return [name, *values, *(a / b if a and b else "-" for a, b in both)]
+
+    times = [line(name, cell) for name, cell in results["cells"].items()]
+    waits = [[name, *(cell[kind] for kind in kinds)] for name, cell in results["waits"].items()]
+    logs = [[int(size), *cell.values()] for size, cell in results["logs"].items()]
+    columns = list(next(iter(results["logs"].values())))
+    proofs = [list(proof.values()) for proof in results["proofs"]]
+    return [
+        *grid(["microseconds", *head], times),
+        "",
+        *grid(["round trips of a statement", *kinds], waits),
+        "",
+        *grid(["TPC-C, transactions a second", *head], [line("4 clients", results["tpcc"])]),
+        "",
+        *grid(["versions", *columns], logs),
+        "",
+        *grid(list(results["proofs"][0]), proofs),
+    ]
+
+
 def instructions(results: dict) -> list[str]:
     rows = [[name, entry["instructions"]] for name, entry in results["cases"].items()]
     return grid(["path", "instructions"], rows)
@@ -295,6 +323,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "keys": keys,
     "ablations": ablations,
     "families": families,
+    "ledger": ledger,
     "recording": recording,
     "instructions": instructions,
 }
