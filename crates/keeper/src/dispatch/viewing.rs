@@ -1,7 +1,9 @@
 //! Who can see a column: `Policy`, and what is shown to those who cannot.
 //!
 //! Invariant: if a column is hidden from a session's client, its values are not computed with,
-//! declassified, stored elsewhere or shown; only its mask is shown.
+//! declassified, stored elsewhere or shown; only its mask is shown. Exception: index searches
+//! compare values of one column with each other in every session, because whoever writes a row
+//! maintains its indexes. So an index on the column reveals its order (docs/security.md).
 
 use super::Connection;
 use crate::fail::{self, Failure};
