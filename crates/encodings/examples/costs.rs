@@ -23,9 +23,14 @@ fn main() -> Result<(), Error> {
     show("order of 32 bits: encode", || {
         Ok((ore.left(&value)?, ore.right(&value, [1; 16])?))
     })?;
-    show("order of 32 bits: compare equal ones", || {
+    show("order of 32 bits: compare equal ones by all digits", || {
         ore::compare(&left, &right)
     })?;
+    let last = ore.left(&digits::signed(5201_i32.to_be_bytes()))?;
+    show(
+        "order of 32 bits: compare cells that differ in the last digit",
+        || ore::compare_cells(&last, &left, &right),
+    )?;
     let add = Additive::new(&keys)?;
     let cells: Vec<Sum> = (1..=CALLS)
         .map(|i| add.seal(i, 5))

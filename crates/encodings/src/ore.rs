@@ -196,18 +196,64 @@ pub fn compare(left: &[u8], right: &[u8]) -> Result<Ordering, Error> {
     if left.len() != entries.len() {
         return Err(Error::OtherType);
     }
-    for ([key @ .., place], entries) in left.iter().zip(entries) {
-        if usize::from(*place) >= DIGITS {
-            return Err(Error::Malformed);
-        }
-        let hidden = (u32::from_le_bytes(*entries) >> (2 * place)) & 3;
-        match (hidden + 3 - hash(key, nonce)) % 3 {
-            0 => {}
-            1 => return Ok(Ordering::Less),
-            _ => return Ok(Ordering::Greater),
+    for (digit, entries) in left.iter().zip(entries) {
+        let order = entry(digit, entries, nonce)?;
+        if order.is_ne() {
+            return Ok(order);
         }
     }
     Ok(Ordering::Equal)
+}
+
+/// How one cell's value compares with another's, of which both halves are known: the left
+/// halves agree as far as the digits do, so only the first entry behind is opened.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_cells(left: &[u8], other: &[u8], right: &[u8]) -> Result<Ordering, Error> {
+    let (nonce, entries) = right
+        .split_first_chunk::<NONCE_BYTES>()
+        .ok_or(Error::Malformed)?;
+    let ((left, []), (other, [])) = (
+        left.as_chunks::<LEFT_BYTES>(),
+        other.as_chunks::<LEFT_BYTES>(),
+    ) else {
+        return Err(Error::Malformed);
+    };
+    let (entries, []) = entries.as_chunks::<RIGHT_BYTES>() else {
+        return Err(Error::Malformed);
+    };
+    if left.len() != other.len() || left.len() != entries.len() {
+        return Err(Error::OtherType);
+    }
+    let digits = left.iter().zip(other).zip(entries);
+    for ((digit, others), entries) in digits {
+        if digit != others {
+            return match entry(digit, entries, nonce)? {
+                Ordering::Equal => Err(Error::Malformed),
+                order => Ok(order),
+            };
+        }
+    }
+    Ok(Ordering::Equal)
+}
+
+/// Opens one entry of a right half.
+fn entry(
+    digit: &[u8; LEFT_BYTES],
+    entries: &[u8; RIGHT_BYTES],
+    nonce: &[u8; NONCE_BYTES],
+) -> Result<Ordering, Error> {
+    let [key @ .., place] = digit;
+    if usize::from(*place) >= DIGITS {
+        return Err(Error::Malformed);
+    }
+    let hidden = (u32::from_le_bytes(*entries) >> (2 * place)) & 3;
+    Ok(match (hidden + 3 - hash(key, nonce)) % 3 {
+        0 => Ordering::Equal,
+        1 => Ordering::Less,
+        _ => Ordering::Greater,
+    })
 }
 
 fn trit(order: Ordering) -> u32 {

@@ -13,7 +13,11 @@ fn ore() -> Result<Ore, Error> {
 
 fn compare(a: &[u8], b: &[u8], nonce: [u8; 16]) -> Result<Ordering, Error> {
     let ore = ore()?;
-    ore::compare(&ore.left(a)?, &ore.right(b, nonce)?)
+    let (left, right) = (ore.left(a)?, ore.right(b, nonce)?);
+    let order = ore::compare(&left, &right)?;
+    // With both halves of both the same order, by one entry.
+    assert_eq!(ore::compare_cells(&left, &ore.left(b)?, &right)?, order);
+    Ok(order)
 }
 
 proptest! {
@@ -44,6 +48,7 @@ proptest! {
         right in proptest::collection::vec(any::<u8>(), 0..60),
     ) {
         let _ = ore::compare(&left, &right);
+        let _ = ore::compare_cells(&left, &left, &right);
     }
 }
 

@@ -10,7 +10,7 @@
 
 #define CFD_AES_BYTES 16
 
-/* Encrypts each block separately. Both buffers have room for `blocks` blocks. */
-extern void cfd_aes_order(unsigned char *out, const unsigned char *in, int blocks);
+/* Encrypts one block. */
+extern void cfd_aes_order(unsigned char *out, const unsigned char *in);
 
 #endif

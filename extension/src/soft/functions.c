@@ -182,7 +182,7 @@ by_order(const CfdSoft *a, const CfdSoft *b)
 		cfd_soft_missing(a, CFD_SOFT_ORD);
 	if (b->left == NULL)
 		cfd_soft_missing(b, CFD_SOFT_ORD);
-	return cfd_soft_order(a->left, b->right, a->digits);
+	return cfd_soft_order(a, b);
 }
 
 static bool

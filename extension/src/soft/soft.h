@@ -76,7 +76,7 @@ extern void cfd_soft_alike(const CfdSoft *a, const CfdSoft *b);
 /* Raises the error for a missing encoding. */
 extern void cfd_soft_missing(const CfdSoft *value, uint8 encoding) pg_attribute_noreturn();
 
-/* order.c: compares the value of a left half with that of a right half. */
-extern int	cfd_soft_order(const unsigned char *left, const unsigned char *right, int digits);
+/* order.c: compares two values of one key that have an order encoding. */
+extern int	cfd_soft_order(const CfdSoft *a, const CfdSoft *b);
 
 #endif
