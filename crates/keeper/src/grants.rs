@@ -101,15 +101,34 @@ struct Aliases(HashMap<ColumnId, HashSet<ColumnId>>);
 impl Aliases {
     /// The columns, and all that they stand for, also by way of others.
     fn resolve(&self, columns: &BTreeSet<Column>) -> HashSet<ColumnId> {
-        let mut found: HashSet<ColumnId> = HashSet::new();
-        let mut open: Vec<ColumnId> = columns.iter().map(column_id).collect();
-        while let Some(column) = open.pop() {
-            if found.insert(column) {
-                open.extend(self.0.get(&column).into_iter().flatten());
-            }
-        }
-        found
+        closure(columns.iter().map(column_id), |c| self.direct(c))
     }
+
+    /// What the column stands for directly.
+    fn direct(&self, column: &ColumnId) -> Vec<ColumnId> {
+        self.0.get(column).into_iter().flatten().copied().collect()
+    }
+
+    /// What stands for the column directly.
+    fn names(&self, column: &ColumnId) -> Vec<ColumnId> {
+        let all = self.0.iter().filter(|(_, of)| of.contains(column));
+        all.map(|(name, _)| *name).collect()
+    }
+}
+
+/// All that can be reached from these columns, with themselves.
+fn closure(
+    from: impl Iterator<Item = ColumnId>,
+    step: impl Fn(&ColumnId) -> Vec<ColumnId>,
+) -> HashSet<ColumnId> {
+    let mut found: HashSet<ColumnId> = HashSet::new();
+    let mut open: Vec<ColumnId> = from.collect();
+    while let Some(column) = open.pop() {
+        if found.insert(column) {
+            open.extend(step(&column));
+        }
+    }
+    found
 }
 
 /// What the grants of a session allow.
@@ -172,6 +191,17 @@ struct Inner {
 }
 
 impl Inner {
+    /// The other columns that a column leads to.
+    fn others(
+        &self,
+        column: &ColumnId,
+        step: impl Fn(&Aliases, &ColumnId) -> Vec<ColumnId>,
+    ) -> Vec<ColumnId> {
+        let mut found = closure([*column].into_iter(), |c| step(&self.aliases, c));
+        found.remove(column);
+        found.into_iter().collect()
+    }
+
     fn name(&mut self, column: &Column) {
         if self.names.len() < STANDING_MAX {
             let name = self.names.entry(column_id(column));
@@ -329,49 +359,18 @@ impl Standing {
 
     /// What stands for a column, also by way of others: parents of its table, later names.
     pub fn standing_for(&self, column: &ColumnId) -> Vec<ColumnId> {
-        let inner = self.read();
-        let mut found: Vec<ColumnId> = Vec::new();
-        let mut open = vec![*column];
-        while let Some(next) = open.pop() {
-            if !found.contains(&next) {
-                found.push(next);
-                let names = inner.aliases.0.iter().filter(|(_, of)| of.contains(&next));
-                open.extend(names.map(|(name, _)| *name));
-            }
-        }
-        found.retain(|other| other != column);
-        found
+        self.read().others(column, Aliases::names)
     }
 
     /// What a column stands for besides itself, also by way of others: its former names, mostly.
     pub fn former(&self, column: &ColumnId) -> Vec<ColumnId> {
-        let inner = self.read();
-        let mut found: Vec<ColumnId> = Vec::new();
-        let mut open = vec![*column];
-        while let Some(next) = open.pop() {
-            if !found.contains(&next) {
-                found.push(next);
-                open.extend(inner.aliases.0.get(&next).into_iter().flatten());
-            }
-        }
-        found.retain(|other| other != column);
-        found
+        self.read().others(column, Aliases::direct)
     }
 
     /// Whether a column is another one by another name, that of a child or a former one.
     pub fn stands_for(&self, column: &ColumnId, other: &ColumnId) -> bool {
         let inner = self.read();
-        let mut found: HashSet<ColumnId> = HashSet::new();
-        let mut open = vec![*column];
-        while let Some(next) = open.pop() {
-            if next == *other {
-                return true;
-            }
-            if found.insert(next) {
-                open.extend(inner.aliases.0.get(&next).into_iter().flatten());
-            }
-        }
-        false
+        closure([*column].into_iter(), |c| inner.aliases.direct(c)).contains(other)
     }
 
     /// Whether one standing entry allows this, of values as they are, or as columns that a

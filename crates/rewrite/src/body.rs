@@ -9,6 +9,7 @@
 //! Strings that are executed and other languages are not examined.
 
 mod constants;
+pub(crate) mod definition;
 mod place;
 
 use crate::infer::{Infer, Meeting, Res};

@@ -7,6 +7,7 @@
 //! Invariant: if a body names something protected and cannot be followed, all plain arguments count
 //! as combined with it.
 
+use crate::body::definition::{definition, text_argument};
 use crate::body::{Body, Variable};
 use crate::infer::named_argument;
 use crate::reach::Reach;
@@ -84,37 +85,16 @@ fn reaches(schema: &Schema, routine: &UserFunction, seen: &mut Vec<Routine>) -> 
 /// Statements as part of which PL/pgSQL's parser can parse the body: the return type determines
 /// which form of RETURN it accepts.
 fn definitions(routine: &UserFunction, text: &str) -> Vec<String> {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let mut arguments: Vec<String> = (0..routine.args.len())
-        .map(
-            |at| match routine.arg_names.get(at).filter(|n| !n.is_empty()) {
-                Some(name) => format!("{} text", quoted(name)),
-                None => "text".to_owned(),
-            },
-        )
-        .collect();
-    let inputs = |name: &String| routine.arg_names.contains(name);
+    let name_of = |at: usize| routine.arg_names.get(at).map_or("", String::as_str);
+    let arguments = (0..routine.args.len()).map(|at| text_argument(name_of(at)));
     let out = routine.out.iter().map(|(name, _)| name);
-    let out: Vec<&String> = out
-        .filter(|name| !name.is_empty() && !inputs(name))
-        .collect();
-    arguments.extend(out.iter().map(|name| format!("OUT {} text", quoted(name))));
+    let out = out.filter(|name| !name.is_empty() && !routine.arg_names.contains(name));
+    let out = out.map(|name| format!("OUT {}", text_argument(name)));
+    let arguments: Vec<String> = arguments.chain(out).collect();
     let results: &[&str] = match routine.out.is_empty() {
-        true => &[
-            "RETURNS text",
-            "RETURNS SETOF text",
-            "RETURNS void",
-            "RETURNS trigger",
-        ],
+        true => &["RETURNS text", "RETURNS SETOF text", "RETURNS void"],
         false => &["", "RETURNS SETOF record"],
     };
-    let mark = (0..)
-        .map(|n| format!("$body{n}$"))
-        .find(|mark| !text.contains(mark.as_str()));
-    let mark = mark.unwrap_or_default();
-    let list = arguments.join(", ");
-    let create = |result: &&str| {
-        format!("CREATE FUNCTION routine({list}) {result} LANGUAGE plpgsql AS {mark}{text}{mark}")
-    };
-    results.iter().map(create).collect()
+    let create = |result: &&str| definition(&arguments, result, text);
+    results.iter().filter_map(create).collect()
 }

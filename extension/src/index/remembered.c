@@ -37,7 +37,7 @@ typedef struct Remembered
 static HTAB *remembered = NULL;
 static uint32 next_number = 0;
 /* Of the keeper's memory that the table is about. */
-static uint64 generation = 0;
+static uint32 generation = 0;
 static uint32 forgotten = 0;
 static int	declined = 0;
 

@@ -12,6 +12,7 @@
 //! Invariant: a row of a trigger may be of any table, so a field with the name of any protected
 //! column is protected.
 
+use super::definition::{definition, text_argument};
 use super::{Body, Variable, refuse_constants};
 use crate::infer::{Meeting, Res};
 use crate::later;
@@ -55,7 +56,11 @@ impl<'a> Body<'a> {
         let semicolon = |at: &usize| tokens.kind(*at) == Token::Ascii59;
         let last = (0..tokens.len()).rev().find(|at| !semicolon(at))?;
         let block = text.get(..tokens.range(last).end)?;
-        let create = routine(&[], &format!("{DECLARED} BEGIN {block}; END"))?;
+        let create = definition(
+            &[],
+            "RETURNS text",
+            &format!("{DECLARED} BEGIN {block}; END"),
+        )?;
         let mut body = Body::of_plpgsql(schema, &create, text, meeting)?;
         body.trigger = true;
         Some(body)
@@ -68,8 +73,9 @@ impl<'a> Body<'a> {
         text: &str,
         meeting: Meeting,
     ) -> Option<Body<'a>> {
-        let names: Vec<&str> = arguments.iter().map(|a| a.name.as_str()).collect();
-        Body::of_plpgsql(schema, &routine(&names, text)?, text, meeting)
+        let arguments = arguments.iter().map(|a| text_argument(&a.name));
+        let create = definition(&arguments.collect::<Vec<_>>(), "RETURNS text", text)?;
+        Body::of_plpgsql(schema, &create, text, meeting)
     }
 
     /// Refuses the routine if a constant of its text meets something protected, or may. To be called when
@@ -222,22 +228,6 @@ impl<'a> Body<'a> {
         };
         vec![row("new"), row("old")]
     }
-}
-
-/// A function with this body that PL/pgSQL's parser can read.
-fn routine(arguments: &[&str], body: &str) -> Option<String> {
-    let mark = (0..)
-        .map(|n| format!("$body{n}$"))
-        .find(|mark| !body.contains(mark.as_str()))?;
-    let argument = |name: &&str| match name.is_empty() {
-        true => "text".to_owned(),
-        false => format!("\"{}\" text", name.replace('"', "\"\"")),
-    };
-    let list: Vec<String> = arguments.iter().map(argument).collect();
-    let list = list.join(", ");
-    Some(format!(
-        "CREATE FUNCTION f({list}) RETURNS text LANGUAGE plpgsql AS {mark}{body}{mark}"
-    ))
 }
 
 /// The constants of a text, but for modifiers of types and SQLSTATEs: strings as what they say.

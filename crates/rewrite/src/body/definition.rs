@@ -1,0 +1,22 @@
+//! CREATE FUNCTION statements with which PL/pgSQL's parser parses a body whose own definition is not at hand.
+//!
+//! All arguments are text: the parser only wants to know their names.
+
+/// The statement, whose result is given as SQL; none if the body cannot be quoted.
+pub(crate) fn definition(arguments: &[String], result: &str, body: &str) -> Option<String> {
+    let mark = (0..=body.len())
+        .map(|n| format!("$body{n}$"))
+        .find(|mark| !body.contains(mark.as_str()))?;
+    let list = arguments.join(", ");
+    Some(format!(
+        "CREATE FUNCTION routine({list}) {result} LANGUAGE plpgsql AS {mark}{body}{mark}"
+    ))
+}
+
+/// An argument; the name is empty if it has none.
+pub(crate) fn text_argument(name: &str) -> String {
+    match name.is_empty() {
+        true => "text".to_owned(),
+        false => format!("\"{}\" text", name.replace('"', "\"\"")),
+    }
+}
