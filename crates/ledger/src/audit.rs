@@ -1,13 +1,14 @@
-//! The keeper's audit log: lines of text, each with the hash of all before it and the keeper's
-//! signature, so that each line is the signed head of the log up to there.
+//! The keeper's audit log: lines of text. Each has the hash of all lines up to it and the keeper's
+//! signature, so each line is a signed head of the log.
 //!
-//! A line: number, seconds since 1970, kind, by whom, what; then the hash and the signature, in
-//! base64; tabs between. Within a field `\t`, `\n`, `\r` and `\\` stand for what a line cannot hold.
+//! The fields of a line are number, seconds since 1970, kind, principal, text, hash and signature
+//! (both in base64), separated by tabs. Tabs, line ends and backslashes in a field are escaped:
+//! `\t`, `\n`, `\r`, `\\`.
 //!
-//! Not here: where the log is, and what goes into it.
+//! Where the log is stored, and what is logged, is decided elsewhere.
 //!
-//! Invariant: a line that verifies is as the keeper wrote it, and so is each one before it that is
-//! there. That lines are missing at the end shows to who has a later head.
+//! Invariant: a line that verifies is as the keeper wrote it, and so are all lines before it. Only
+//! a later head reveals that lines are missing at the end.
 
 use crate::sign::SIGNATURE_BYTES;
 use crate::{Error, Hash, SigningKey, VerifyingKey, base64};
@@ -15,29 +16,29 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 
-/// Before what is hashed and signed.
+/// Prefix of what is hashed and signed.
 const DOMAIN: &[u8] = b"confide audit 1\0";
 const FORM: Error = Error::Malformed("a line of an audit log");
 
-/// What has happened.
+/// An event to be logged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When, in seconds since 1970.
+    /// Time in seconds since 1970.
     pub time: u64,
-    /// What kind of thing: one word.
+    /// Kind of event: one word.
     pub kind: String,
     /// The principal, or `-`.
     pub by: String,
-    /// What.
+    /// Description.
     pub what: String,
 }
 
-/// The place of a line, which stands for all lines up to it.
+/// The position of a line; represents all lines up to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// From 1 on; 0 of an empty log.
+    /// Counted from 1; 0 for an empty log.
     pub number: u64,
-    /// The hash over all up to it.
+    /// Hash over all lines up to it.
     pub hash: Hash,
 }
 
@@ -104,10 +105,9 @@ fn unescaped(text: &str) -> Option<String> {
 }
 
 impl Head {
-    /// The next line, with its end; the log then ends with it.
+    /// Appends an event and returns its line, with the line end.
     ///
-    /// # Errors
-    /// [`Error::Library`].
+    /// # Errors [`Error::Library`].
     pub fn append(&mut self, event: &Event, key: &SigningKey) -> Result<String, Error> {
         let number = self.number.checked_add(1).ok_or(Error::Range)?;
         let [kind, by, what] = [&event.kind, &event.by, &event.what].map(|t| escaped(t));
@@ -132,7 +132,7 @@ impl Head {
     }
 }
 
-/// A line that was read.
+/// A parsed line.
 struct Line<'a> {
     content: &'a str,
     event: Event,
@@ -163,27 +163,26 @@ fn read(line: &str) -> Option<Line<'_>> {
     })
 }
 
-/// What is wrong with a log.
+/// A problem in a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trouble {
     /// The line with this number in the file is not as the keeper wrote it.
     Altered(u64),
-    /// Where this record should be there is another one, which the keeper wrote: records are
-    /// missing, or in another order.
+    /// The keeper wrote this record, but it belongs elsewhere: records are missing or reordered.
     Order {
-        /// The one that should be there.
+        /// Number of the expected record.
         wanted: u64,
-        /// The one that is.
+        /// Number of the record that is there.
         found: u64,
     },
-    /// The log ends with this record, and went on once.
+    /// The log ends with this record although it was longer.
     Cut {
-        /// The last one that is there.
+        /// Number of the last record.
         last: u64,
-        /// One that was there.
+        /// Number of a record that was there.
         known: u64,
     },
-    /// The record with this number is another than it was.
+    /// The record with this number is not the one that was there.
     Replaced(u64),
 }
 
@@ -219,25 +218,24 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The records of a log, and its heads.
+/// The records of a log, and their heads.
 #[derive(Default)]
 pub struct Log {
-    /// What was recorded, from the first on.
+    /// All events, from the first.
     pub events: Vec<Event>,
     heads: Vec<Head>,
 }
 
 impl Log {
-    /// Its end.
+    /// The head of the whole log.
     #[must_use]
     pub fn head(&self) -> Head {
         self.heads.last().copied().unwrap_or_default()
     }
 
-    /// Whether the log goes on from a head that is known from elsewhere.
+    /// Checks that the log extends a head known from elsewhere.
     ///
-    /// # Errors
-    /// Name what is missing.
+    /// # Errors Name what is missing.
     pub fn goes_on_from(&self, known: &Head) -> Result<(), Trouble> {
         if known.number == 0 {
             return Ok(());
@@ -254,11 +252,10 @@ impl Log {
     }
 }
 
-/// Reads a log whose lines are whole, and follows its chain. With a key every signature is
-/// verified; without one the last is trusted.
+/// Reads a log of complete lines and verifies its chain. With a key every signature is verified;
+/// without one the last head is trusted.
 ///
-/// # Errors
-/// Name the first line that does not follow.
+/// # Errors Name the first line that does not follow.
 pub fn verify(text: &str, key: Option<&VerifyingKey>) -> Result<Log, Trouble> {
     let mut log = Log::default();
     let signed = |line: &Line<'_>| {
@@ -274,7 +271,7 @@ pub fn verify(text: &str, key: Option<&VerifyingKey>) -> Result<Log, Trouble> {
             continue;
         }
         let found = line.head.number;
-        // One that the keeper signed, in another place.
+        // The keeper signed this record, but elsewhere in the log.
         return match key.is_some() && signed(&line) && found != wanted {
             true => Err(Trouble::Order { wanted, found }),
             false => Err(Trouble::Altered(at)),
@@ -309,8 +306,9 @@ mod tests {
         verify(&lines.concat(), Some(&key().verifying_key().unwrap()))
     }
 
-    /// Mechanism: each line is hashed with all before it, and signed. Right: what was altered, left
-    /// out, moved, repeated or cut is named. Bug: a log that an intruder has tidied verifies.
+    /// Mechanism: each line is hashed with all before it, and signed. Right: an altered, missing,
+    /// moved, repeated or truncated line is reported. Bug: a log that an intruder has edited
+    /// verifies.
     #[test]
     fn whatever_is_done_to_it() {
         let all = lines(5);
@@ -341,7 +339,7 @@ mod tests {
         assert_eq!(log.goes_on_from(&cut.head()), Ok(()));
     }
 
-    /// Whoever can write the file and hash has no key.
+    /// An intruder who can write the file and compute hashes has no key.
     #[test]
     fn another_key() {
         let mut head = Head::default();

@@ -19,11 +19,11 @@ use base64::engine::general_purpose::STANDARD;
 /// Size and root of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
-    /// Which log it is: no white space, no `+`.
+    /// The log's name, without white space and `+`.
     pub origin: String,
     /// Number of leaves.
     pub size: u64,
-    /// Root of these leaves.
+    /// Root of the tree with these leaves.
     pub root: Hash,
 }
 
@@ -36,11 +36,11 @@ impl Checkpoint {
         note::sign(&self.text(), &self.origin, key)
     }
 
-    /// The checkpoint in a note, if this key has signed it. Signatures of others
-    /// (witnesses) may stand beside it.
+    /// Returns the checkpoint in a note if it was signed with this key. The note may have other
+    /// signatures (of witnesses).
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::OtherLog`], [`Error::OtherKey`], [`Error::Signature`].
+    /// # Errors [`Error::Malformed`], [`Error::OtherLog`], [`Error::OtherKey`],
+    /// [`Error::Signature`].
     pub fn verify(note: &str, origin: &str, key: &VerifyingKey) -> Result<Checkpoint, Error> {
         let (text, lines) = note::split(note)?;
         let checkpoint = parse(text)?;
@@ -51,10 +51,9 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// The origin that a note names, not verified: to know whose it says it is.
+    /// Returns the origin that a note claims, without verifying it.
     ///
-    /// # Errors
-    /// [`Error::Malformed`].
+    /// # Errors [`Error::Malformed`].
     pub fn origin_of(note: &str) -> Result<String, Error> {
         let (text, _) = note::split(note)?;
         parse(text).map(|checkpoint| checkpoint.origin)
@@ -85,7 +84,7 @@ fn parse(text: &str) -> Result<Checkpoint, Error> {
         size: size.parse().map_err(|_| FORM)?,
         root: Hash(bytes.try_into().map_err(|_| FORM)?),
     };
-    // `007` is a number, too.
+    // For example, `007` parses as a number.
     if checkpoint.text() != text {
         return Err(FORM);
     }

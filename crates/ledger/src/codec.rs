@@ -1,11 +1,11 @@
-//! Bytes of what is hashed and signed: little-endian integers, and byte strings with
-//! their length before them, so that no two contents have the same bytes.
+//! Encoding of what is hashed and signed: little-endian integers, and byte strings preceded by
+//! their length, so different contents have different bytes.
 //!
-//! Invariant: decoding what was encoded gives it back, and nothing is left over.
+//! Invariant: decoding encoded bytes yields the original, and rejects trailing bytes.
 
 use crate::Error;
 
-/// Builds bytes.
+/// Encodes values as bytes.
 #[derive(Default)]
 pub(crate) struct Writer(Vec<u8>);
 
@@ -22,18 +22,18 @@ impl Writer {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Bytes of a length that the reader knows.
+    /// Writes bytes whose length the reader knows.
     pub(crate) fn fixed(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Length `u64`, then the bytes.
+    /// Writes the length as `u64`, then the bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.u64(bytes.len() as u64);
         self.fixed(bytes);
     }
 
-    /// 0 for nothing; 1, then the bytes.
+    /// Writes 0 for `None`, or 1 and the bytes.
     pub(crate) fn optional(&mut self, bytes: Option<&[u8]>) {
         self.u8(u8::from(bytes.is_some()));
         if let Some(bytes) = bytes {
@@ -46,7 +46,7 @@ impl Writer {
     }
 }
 
-/// Takes bytes apart.
+/// Decodes bytes.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// How many records of at least so many bytes follow; more than there can be are
+    /// Reads a number of records, each of at least `least` bytes. A number that cannot be right is
     /// refused before anything is allocated.
     pub(crate) fn count(&mut self, least: usize) -> Result<usize, Error> {
         let count = usize::try_from(self.u64()?).map_err(|_| SHORT)?;

@@ -1,37 +1,37 @@
 //! Entries of a table's log: what happened to a row version, or to the log itself.
 //!
-//! The hash of an entry's bytes is a leaf of the tree, so a proof is about all that an
-//! entry says. Entries that were written together by one transaction are a *group*: whether it
-//! committed, the log learns later. A group that did not is named by a later entry.
+//! The hash of an entry's bytes is a leaf of the tree, so a proof covers the whole entry. The
+//! entries that a transaction writes together are a *group*. The log learns later whether the
+//! group's transaction committed; if not, a later entry says so.
 //!
-//! Bytes ([`crate::codec`]): version, kind, then the fields in their order.
+//! Bytes ([`crate::codec`]): version, kind, then the fields in order.
 //!
-//! Invariant: bytes decode in one way only; another version is an error.
+//! Invariant: bytes decode in one way only; an unknown version is an error.
 
 use crate::codec::{Reader, Writer};
 use crate::{Error, Hash};
 
 const VERSION: u8 = 1;
 
-/// What an entry is about.
+/// Kind of entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// The log begins. `other`: how many logs of tables of this name were there before.
+    /// The log begins. `other`: number of earlier logs of tables with this name.
     Begin = 0,
     /// A row version was written. `other`: the version that it replaces, or 0.
     Write = 1,
     /// A row version was deleted.
     End = 2,
-    /// An ended row version was erased: its values are no more, its hash stays.
+    /// An ended row version was erased: its values are deleted, its hash remains.
     Erase = 3,
-    /// A group was rolled back after it had been logged: `sn` is its first entry, `other`
-    /// their number.
+    /// A group was rolled back after it had been logged. `sn`: its first entry; `other`: the number
+    /// of its entries.
     Void = 4,
-    /// Nobody has said whether a group committed: the keeper or PostgreSQL stopped.
+    /// The group's outcome was never reported, because the keeper or PostgreSQL stopped.
     Doubt = 5,
-    /// A version of a dump's history was restored, with its end: `time`. Who wrote and ended it is in its hash, as
-    /// the dump said; the principal restored it.
+    /// A version of a dump's history was restored; `time` is its end. Its hash covers its author
+    /// and who ended it, as in the dump; the entry's principal restored it.
     Restore = 6,
 }
 
@@ -53,32 +53,32 @@ impl Kind {
 /// An entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
-    /// Number of the first entry of its group.
+    /// Number of the first entry in its group.
     pub group: u64,
-    /// Groups that begin before this entry are settled when this one is written: they
-    /// committed, unless an entry names them.
+    /// Groups that begin before this entry number are settled when this entry is written: they
+    /// committed, unless an entry says otherwise.
     pub settled: u64,
     /// Number of the row version.
     pub sn: u64,
-    /// See [`Kind`].
+    /// Meaning depends on [`Kind`].
     pub other: u64,
-    /// When it happened, by the database's clock, which the keeper has compared with its
-    /// own: microseconds since 2000-01-01 UTC.
+    /// When it happened, by the database's clock, in microseconds since 2000-01-01 UTC. The keeper
+    /// has compared it with its own clock.
     pub time: i64,
-    /// When the keeper took it in, by its own clock; never less than in the entry before.
+    /// When the keeper received it, by its own clock; never less than in the previous entry.
     pub sealed: i64,
-    /// Who did it.
+    /// Its author.
     pub principal: String,
-    /// Of [`Kind::Begin`]: the table's schema and name, with a point between them.
+    /// For [`Kind::Begin`]: the table's schema and name, separated by a period.
     pub names: String,
-    /// Hash of the row version ([`crate::row::RowVersion`]); zeros where there is none.
+    /// Hash of the row version ([`crate::row::RowVersion`]); zero if there is none.
     pub row: Hash,
 }
 
 impl Entry {
-    /// The bytes that the log keeps.
+    /// Encodes the entry as the bytes that the log stores.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u8(VERSION);
@@ -94,10 +94,9 @@ impl Entry {
         out.finish()
     }
 
-    /// The entry that bytes are.
+    /// Decodes an entry.
     ///
-    /// # Errors
-    /// [`Error::Version`], [`Error::Malformed`].
+    /// # Errors [`Error::Version`], [`Error::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Entry, Error> {
         let mut from = Reader::new(bytes);
         let version = from.u8()?;
@@ -121,7 +120,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// The leaf that an entry with these bytes is.
+    /// Returns the leaf for an entry with these bytes.
     pub fn leaf(bytes: &[u8]) -> Hash {
         Hash::leaf(bytes)
     }

@@ -1,21 +1,21 @@
-//! What can be wrong with something that shall be verified.
+//! Errors of verification and decoding.
 
 /// Why something does not verify, or does not decode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes or the text are not of the format; says of which part.
+    /// The bytes or the text violate the format; names the part.
     #[error("malformed: {0}")]
     Malformed(&'static str),
-    /// A version of the format that this program does not know.
+    /// Unknown version of the format.
     #[error("unknown version {0}")]
     Version(u16),
-    /// The signature is not that of the key over these bytes.
+    /// The signature does not match these bytes and the key.
     #[error("the signature does not match")]
     Signature,
-    /// Signed by another key than the one that was asked for.
+    /// Signed by a key other than the expected one.
     #[error("signed by another key")]
     OtherKey,
-    /// Another origin than the one that was asked for.
+    /// The origin is not the expected one.
     #[error("a checkpoint of another log")]
     OtherLog,
     /// The nonce is not the one that the client sent.
@@ -27,7 +27,7 @@ pub enum Error {
     /// The cells do not have the root that was signed.
     #[error("the cells are not those that were signed")]
     Cells,
-    /// A leaf, size, row or column that is not there.
+    /// A leaf, size, row or column does not exist.
     #[error("out of range")]
     Range,
     /// The library that signs and verifies failed.

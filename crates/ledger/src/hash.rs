@@ -2,9 +2,9 @@
 
 use aws_lc_rs::digest::{Context, SHA256};
 
-/// Before a leaf's content, so that no leaf is an inner node.
+/// Prefix of a leaf's content, so a leaf cannot be passed off as an inner node.
 const LEAF: u8 = 0;
-/// Before two hashes.
+/// Prefix of an inner node's two hashes.
 const NODE: u8 = 1;
 
 /// A SHA-256 hash.
@@ -34,7 +34,7 @@ fn of(parts: &[&[u8]]) -> Hash {
         context.update(part);
     }
     let mut hash = [0; 32];
-    // SHA-256 has 32 bytes; should a library ever give fewer, the rest stays zero.
+    // SHA-256 has 32 bytes; if a library returned fewer, the rest would stay zero.
     for (to, from) in hash.iter_mut().zip(context.finish().as_ref()) {
         *to = *from;
     }

@@ -35,7 +35,7 @@ pub use error::Error;
 pub use hash::Hash;
 pub use sign::{SigningKey, VerifyingKey};
 
-/// Bytes as they stand in notes and proofs.
+/// Base64, as used in notes and proofs.
 pub fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)

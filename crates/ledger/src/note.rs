@@ -1,6 +1,6 @@
 //! Signed notes (C2SP signed-note): a text, an empty line, and lines with signatures.
 //!
-//! Invariant: what verifies is the text as it was signed, under that name and by that key.
+//! Invariant: a text that verifies was signed as it is, under that name and with that key.
 
 use crate::sign::SIGNATURE_BYTES;
 use crate::{Error, SigningKey, VerifyingKey};
@@ -8,14 +8,14 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Begins the line of a signature.
+/// Start of a signature line.
 const DASH: &str = "\u{2014} ";
-/// Ed25519, in key names of notes.
+/// Number of Ed25519 in note keys.
 const ALGORITHM: u8 = 1;
-/// Of a key's name in a signature.
+/// Size of the key ID in a signature.
 const KEY_ID_BYTES: usize = 4;
 
-/// A name has no white space and no plus.
+/// Checks that a name has no white space or plus sign.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == '+') {
         return Err(Error::Malformed("an origin has no white space and no plus"));
@@ -23,7 +23,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The text, which ends with a line end, with a signature below it.
+/// Signs a text, which must end with a line end; returns the note.
 pub(crate) fn sign(text: &str, name: &str, key: &SigningKey) -> Result<String, Error> {
     check_name(name)?;
     let id = key_id(name, &key.verifying_key()?);
@@ -34,7 +34,7 @@ pub(crate) fn sign(text: &str, name: &str, key: &SigningKey) -> Result<String, E
     ))
 }
 
-/// The text of a note, not verified yet, and its lines of signatures.
+/// Splits a note into its text, not yet verified, and its signature lines.
 pub(crate) fn split(note: &str) -> Result<(&str, &str), Error> {
     let end = note
         .find("\n\n")
@@ -47,8 +47,8 @@ pub(crate) fn split(note: &str) -> Result<(&str, &str), Error> {
     Ok((text, lines))
 }
 
-/// Whether one of the lines is this key's signature of the text. Signatures of others
-/// (witnesses) may stand beside it.
+/// Checks that one of the lines is this key's signature of the text. There may be other signatures
+/// (of witnesses).
 pub(crate) fn verify(text: &str, lines: &str, name: &str, key: &VerifyingKey) -> Result<(), Error> {
     let id = key_id(name, key);
     for line in lines.split('\n') {
@@ -74,7 +74,7 @@ fn signature_line(line: &str) -> Result<(&str, Vec<u8>), Error> {
     Ok((name, STANDARD.decode(signature).map_err(|_| FORM)?))
 }
 
-/// The first bytes of a hash of name and key.
+/// First bytes of the hash of name and key.
 fn key_id(name: &str, key: &VerifyingKey) -> [u8; KEY_ID_BYTES] {
     let hashed = [name.as_bytes(), b"\n", &[ALGORITHM], &key.0].concat();
     let hash = digest(&SHA256, &hashed);

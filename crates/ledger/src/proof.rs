@@ -1,38 +1,37 @@
-//! Verification of proofs about a log (RFC 9162, sections 2.1.3.2 and 2.1.4.2). Needs
-//! the roots only; proofs come from [`crate::tree`].
+//! Verification of proofs about a log (RFC 9162, sections 2.1.3.2 and 2.1.4.2). Needs only the
+//! roots; [`crate::tree`] makes the proofs.
 //!
-//! Invariant: a proof verifies only if every hash of it was used, so nothing can be
-//! added to one.
+//! Invariant: a proof verifies only if all of its hashes were used, so nothing can be appended to
+//! it.
 
 use crate::{Error, Hash};
 
-/// That a leaf stands at a place of a log.
+/// Proof that a leaf is at a position in a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inclusion {
     /// Number of the leaf, from 0.
     pub index: u64,
-    /// Number of leaves that the root is of.
+    /// Number of leaves below the root.
     pub size: u64,
-    /// Hashes beside the way from the leaf to the root.
+    /// Sibling hashes on the path from the leaf to the root.
     pub path: Vec<Hash>,
 }
 
-/// That a log only grew.
+/// Proof that one state of a log extends another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Consistency {
     /// Number of leaves of the old root.
     pub old: u64,
     /// Number of leaves of the new root.
     pub new: u64,
-    /// Hashes from which both roots follow.
+    /// Hashes from which both roots can be computed.
     pub path: Vec<Hash>,
 }
 
 impl Inclusion {
-    /// Whether the leaf is at its place below this root.
+    /// Checks that the leaf is at its position below this root.
     ///
-    /// # Errors
-    /// [`Error::Proof`] if not, [`Error::Range`] if there can be no such leaf.
+    /// # Errors [`Error::Proof`] if not, [`Error::Range`] if there can be no such leaf.
     pub fn verify(&self, leaf: &Hash, root: &Hash) -> Result<(), Error> {
         if self.index >= self.size {
             return Err(Error::Range);
@@ -45,7 +44,7 @@ impl Inclusion {
             }
             if place & 1 == 1 || place == last {
                 hash = Hash::node(beside, &hash);
-                // Levels in which the node has nothing at its right.
+                // On these levels the node has no right sibling.
                 while place & 1 == 0 && place != 0 {
                     (place, last) = (place >> 1, last >> 1);
                 }
@@ -59,10 +58,9 @@ impl Inclusion {
 }
 
 impl Consistency {
-    /// Whether the log of the old root was continued to that of the new one.
+    /// Checks that the log of the new root extends that of the old one.
     ///
-    /// # Errors
-    /// [`Error::Proof`] if not, [`Error::Range`] if the old log is the longer one.
+    /// # Errors [`Error::Proof`] if not, [`Error::Range`] if the old log is longer.
     pub fn verify(&self, old_root: &Hash, new_root: &Hash) -> Result<(), Error> {
         if self.old > self.new {
             return Err(Error::Range);
@@ -78,7 +76,7 @@ impl Consistency {
             (place, last) = (place >> 1, last >> 1);
         }
         let mut path = self.path.iter();
-        // Where the old log is a complete subtree, its root begins the way.
+        // If the old log is a complete subtree, the path starts at its root.
         let first = if place == 0 {
             Some(old_root)
         } else {

@@ -29,26 +29,26 @@ use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write;
 
 const FIRST: &str = "confide receipt 1";
-/// Under which name receipts are signed.
+/// The name with which receipts are signed.
 const NAME: &str = "confide/receipt";
-/// So many entries at most.
+/// Maximum number of entries.
 pub const ENTRIES_MAX: usize = 10_000;
 
-/// An entry, and the hashes that prove it.
+/// An entry with its proof.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Proven {
     /// Its number in the log.
     pub index: u64,
     /// Its bytes.
     pub entry: Vec<u8>,
-    /// Hashes beside the way to the root.
+    /// Sibling hashes on the path to the root.
     pub path: Vec<Hash>,
 }
 
-/// What was written into one log.
+/// The entries written to one log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
-    /// The log, when all of it was in there.
+    /// The log, at a size that includes all of them.
     pub log: Checkpoint,
     /// The entries.
     pub entries: Vec<Proven>,
@@ -59,28 +59,26 @@ pub struct Written {
 pub struct Receipt {
     /// When it was signed.
     pub time: i64,
-    /// What the client sent.
+    /// The client's nonce.
     pub nonce: Vec<u8>,
-    /// Who wrote.
+    /// The author.
     pub principal: String,
-    /// What, log by log.
+    /// The entries, by log.
     pub logs: Vec<Written>,
 }
 
 impl Receipt {
-    /// The signed note.
+    /// Returns the signed note.
     ///
-    /// # Errors
-    /// [`Error::Library`].
+    /// # Errors [`Error::Library`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, Error> {
         note::sign(&self.text(), NAME, key)
     }
 
-    /// The receipt in a note, if this key has signed it, and if each entry is in its log. With a
-    /// nonce also: in answer to that.
+    /// Returns the receipt in a note if this key signed it, each entry is in its log, and the
+    /// nonce, if one is given, is the receipt's.
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`],
+    /// # Errors [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`],
     /// [`Error::Proof`].
     pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Receipt, Error> {
         let (text, lines) = note::split(note)?;
@@ -116,10 +114,9 @@ impl Receipt {
 }
 
 impl Written {
-    /// The entries, decoded.
+    /// Decodes the entries.
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::Version`].
+    /// # Errors [`Error::Malformed`], [`Error::Version`].
     pub fn decoded(&self) -> Result<Vec<Entry>, Error> {
         self.entries
             .iter()
@@ -187,7 +184,7 @@ fn parse(text: &str) -> Result<Receipt, Error> {
             _ => return Err(FORM),
         }
     }
-    // Other orders, `007`, lines twice.
+    // For example, fields in another order, `007`, or duplicate lines.
     if receipt.text() != text {
         return Err(FORM);
     }

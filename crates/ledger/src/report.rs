@@ -33,31 +33,31 @@ use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write;
 
 const FIRST: &str = "confide report 1";
-/// So many findings are listed.
+/// Maximum number of findings that are listed.
 pub const FINDINGS_MAX: usize = 10_000;
 
-/// What is wrong with a row version, or the table (number 0).
+/// What is wrong with a row version, or with the table (number 0).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// A value, a time, the principal or a column's name or type is not what was written.
+    /// A value, time, principal, or column's name or type is not as it was written.
     Altered,
-    /// A row that nobody wrote.
+    /// The row was never written.
     Inserted,
-    /// It is neither in the table nor in its history.
+    /// The version is neither in the table nor in its history.
     Removed,
-    /// There are two rows of it.
+    /// The version is in two rows.
     Twice,
-    /// It was ended, and is in the table.
+    /// The version was ended, but is in the table.
     Revived,
-    /// It was not ended, and is in the history.
+    /// The version was not ended, but is in the history.
     Hidden,
-    /// The history says another end than there was.
+    /// The history has a wrong end.
     AlteredEnd,
-    /// Its transaction was rolled back, and it is there.
+    /// The version's transaction was rolled back, but the version is there.
     RolledBack,
-    /// It was erased, and is there.
+    /// The version was erased, but is there.
     Erased,
-    /// The table has another name than it was made with.
+    /// The table's name is not the one in the log.
     Renamed,
 }
 
@@ -86,7 +86,7 @@ impl What {
 /// A finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The row version; 0: the table or its log.
+    /// The row version; 0 for the table or its log.
     pub sn: u64,
     /// What is wrong.
     pub what: What,
@@ -95,9 +95,9 @@ pub struct Finding {
 /// A report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Which log it is about: the origin of its checkpoints.
+    /// The log: the origin of its checkpoints.
     pub log: String,
-    /// Number of entries when the walk began.
+    /// Number of entries when the verification began.
     pub size: u64,
     /// Their root.
     pub root: Hash,
@@ -105,43 +105,42 @@ pub struct Report {
     pub time: i64,
     /// When the log began.
     pub began: i64,
-    /// How many logs of tables of this name there were before.
+    /// Number of earlier logs of tables with this name.
     pub before: u64,
-    /// What the client sent.
+    /// The client's nonce.
     pub nonce: Vec<u8>,
-    /// Who asked.
+    /// The client's principal.
     pub principal: String,
-    /// Row versions that are as they were written.
+    /// Number of row versions that are as they were written.
     pub versions: u64,
-    /// Row versions that were erased.
+    /// Number of row versions that were erased.
     pub erased: u64,
-    /// How many of the versions were restored from a dump: who wrote and ended them, and when, is what that said.
+    /// Number of these versions that were restored from a dump, which says when they were written
+    /// and ended, and by whom.
     pub restored: u64,
-    /// Columns of versions that were written before this entry were not compared; 0: all were.
+    /// The columns of versions written before this entry were not compared; 0 if all were.
     pub since: u64,
-    /// Row versions that are not there, and of whose transactions nobody knows the end.
+    /// Missing row versions for which the outcome of their transaction was never reported.
     pub unconfirmed: Vec<u64>,
     /// What is wrong.
     pub findings: Vec<Finding>,
-    /// How many findings are not listed.
+    /// Number of findings that are not listed.
     pub more: u64,
-    /// That the log goes on from an older size, if that was asked for and the log has it.
+    /// Proof that the log extends an older size, if this was requested and the log has that size.
     pub consistency: Option<Consistency>,
 }
 
 impl Report {
-    /// The signed note.
+    /// Returns the signed note.
     ///
-    /// # Errors
-    /// [`Error::Malformed`] if the log's name is not one, [`Error::Library`].
+    /// # Errors [`Error::Malformed`] if the log's name is invalid, [`Error::Library`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, Error> {
         note::sign(&self.text(), &self.log, key)
     }
 
-    /// The report in a note, if this key has signed it, in answer to this nonce.
+    /// Returns the report in a note if this key signed it for this nonce.
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`].
+    /// # Errors [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`].
     pub fn verify(note: &str, nonce: &[u8], key: &VerifyingKey) -> Result<Report, Error> {
         let (text, lines) = note::split(note)?;
         let report = parse(text)?;
@@ -242,7 +241,7 @@ fn parse(text: &str) -> Result<Report, Error> {
             _ => return Err(FORM),
         }
     }
-    // Other orders, `007`, lines twice.
+    // For example, fields in another order, `007`, or duplicate lines.
     if report.text() != text {
         return Err(FORM);
     }

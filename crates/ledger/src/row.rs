@@ -1,9 +1,8 @@
-//! The hash of a row version: all that a change of it must change.
+//! The hash of a row version, which any change of the version changes.
 //!
 //! Bytes ([`crate::codec`]): magic, schema, table, sequence number, time, principal, number of
-//! columns; for each its name, its type and its value (NULL, or bytes in the type's
-//! text form). A superuser who renames a column, changes its type, or moves a value
-//! into another one changes the leaf.
+//! columns; for each column its name, type and value (NULL, or bytes in the type's text format). So
+//! renaming a column, changing its type, or moving a value to another column changes the leaf.
 //!
 //! Invariant: different row versions have different bytes.
 
@@ -19,14 +18,13 @@ pub struct RowVersion<'a> {
     pub schema: &'a str,
     /// Name of the table.
     pub table: &'a str,
-    /// Number of the version, `sn` (SecuDB, section 6.2).
+    /// Number of the version: `sn` (SecuDB, section 6.2).
     pub sn: u64,
-    /// When it became valid, in microseconds since 2000-01-01 UTC.
+    /// Start of its validity, in microseconds since 2000-01-01 UTC.
     pub valid_from: i64,
-    /// Who wrote it.
+    /// Its author.
     pub principal: &'a str,
-    /// Its columns, in the table's order. The keeper leaves out those that are NULL, so that a
-    /// column may be added later.
+    /// Its columns, in table order. The keeper omits NULLs, so a column can be added later.
     pub columns: &'a [Column<'a>],
 }
 
@@ -35,14 +33,14 @@ pub struct RowVersion<'a> {
 pub struct Column<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its type, as `format_type` shows it.
+    /// Its type, as `format_type` displays it.
     pub type_name: &'a str,
-    /// The value, `None` for NULL.
+    /// Its value; `None` for NULL.
     pub value: Option<&'a [u8]>,
 }
 
 impl RowVersion<'_> {
-    /// The hash that goes into the log's entry ([`crate::entry`]).
+    /// Returns the hash for the log's entry ([`crate::entry`]).
     pub fn leaf(&self) -> Hash {
         let mut out = Writer::default();
         out.fixed(MAGIC);

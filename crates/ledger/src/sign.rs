@@ -5,7 +5,7 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Begins the line that tells others a key.
+/// Start of the line in which a key is published.
 const LINE: [&str; 3] = ["confide-key-v1", "keeper", "signing"];
 
 /// Size of a signature in bytes.
@@ -15,19 +15,17 @@ pub(crate) const SIGNATURE_BYTES: usize = 64;
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
-    /// The key that follows from a secret of 32 bytes, such as one derived from the root key.
+    /// Makes the key from a secret of 32 bytes, such as one derived from the root key.
     ///
-    /// # Errors
-    /// [`Error::Library`].
+    /// # Errors [`Error::Library`].
     pub fn from_seed(seed: &[u8; 32]) -> Result<SigningKey, Error> {
         let key = Ed25519KeyPair::from_seed_unchecked(seed);
         key.map(SigningKey).map_err(|_| Error::Library)
     }
 
-    /// What verifies its signatures.
+    /// Returns the key that verifies its signatures.
     ///
-    /// # Errors
-    /// [`Error::Library`].
+    /// # Errors [`Error::Library`].
     pub fn verifying_key(&self) -> Result<VerifyingKey, Error> {
         let bytes = self.0.public_key().as_ref().try_into();
         bytes.map(VerifyingKey).map_err(|_| Error::Library)
@@ -39,12 +37,12 @@ impl SigningKey {
     }
 }
 
-/// The public half of a [`SigningKey`].
+/// The public part of a [`SigningKey`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VerifyingKey(pub [u8; 32]);
 
 impl VerifyingKey {
-    /// The line that tells others this key.
+    /// Returns the line in which this key is published.
     pub fn to_line(&self) -> String {
         format!("{} {self}", LINE.join(" "))
     }
@@ -69,7 +67,7 @@ impl std::fmt::Display for VerifyingKey {
 impl std::str::FromStr for VerifyingKey {
     type Err = Error;
 
-    /// Reads base64, alone or as the last word of a key's line.
+    /// Parses base64, alone or as the last word of a key's line.
     fn from_str(text: &str) -> Result<VerifyingKey, Error> {
         const FORM: Error = Error::Malformed("a signing key is 32 bytes in base64");
         let words: Vec<&str> = text.split_ascii_whitespace().collect();

@@ -1,8 +1,8 @@
 //! The log: an append-only Merkle tree, its roots, and proofs about it.
 //!
-//! Proofs need only the hashes of *complete* subtrees, 2^level leaves from a multiple
-//! of 2^level on. [`Nodes`] is where they come from: [`Tree`] holds them in memory;
-//! whoever keeps them in files implements it there.
+//! Proofs need only the hashes of *complete* subtrees: 2^level leaves, starting at a multiple of
+//! 2^level. They come from an implementation of [`Nodes`]: [`Tree`] holds them in memory, others
+//! read them from files.
 //!
 //! Invariant: the root of the first n leaves never changes, however many follow.
 
@@ -11,15 +11,15 @@ use crate::{Error, Hash};
 
 /// Hashes of complete subtrees.
 pub trait Nodes {
-    /// The hash of the leaves `index << level .. (index + 1) << level`, if all of them
-    /// are in the log.
+    /// Returns the hash of the leaves `index << level .. (index + 1) << level`, if the log has all
+    /// of them.
     fn node(&self, level: u32, index: u64) -> Option<Hash>;
 }
 
-/// A log in memory: 64 bytes a leaf.
+/// A log in memory, with 64 bytes for each leaf.
 #[derive(Default, Clone, Debug)]
 pub struct Tree {
-    /// Of each level the hashes of its complete subtrees.
+    /// For each level, the hashes of its complete subtrees.
     levels: Vec<Vec<Hash>>,
 }
 
@@ -45,7 +45,7 @@ impl Tree {
                 return;
             };
             nodes.push(hash);
-            // The second of a pair completes the subtree above it.
+            // The second node of a pair completes its parent.
             match nodes.as_slice() {
                 [.., left, right] if nodes.len() % 2 == 0 => hash = Hash::node(left, right),
                 _ => return,
@@ -77,10 +77,9 @@ pub fn root(nodes: &impl Nodes, size: u64) -> Result<Hash, Error> {
     range(nodes, 0, size)
 }
 
-/// Proves that a leaf is the one at `index` of the first `size`.
+/// Proves that a leaf is at `index` among the first `size` leaves.
 ///
-/// # Errors
-/// [`Error::Range`] if there is no such leaf.
+/// # Errors [`Error::Range`] if there is no such leaf.
 pub fn prove_inclusion(nodes: &impl Nodes, index: u64, size: u64) -> Result<Inclusion, Error> {
     if index >= size {
         return Err(Error::Range);
@@ -101,10 +100,9 @@ pub fn prove_inclusion(nodes: &impl Nodes, index: u64, size: u64) -> Result<Incl
     Ok(Inclusion { index, size, path })
 }
 
-/// Proves that the first `old` leaves of the first `new` are what they were.
+/// Proves that the log with `new` leaves extends the one with `old` leaves.
 ///
-/// # Errors
-/// [`Error::Range`] if there are fewer leaves, or `old` is more than `new`.
+/// # Errors [`Error::Range`] if there are fewer leaves, or if `old` is greater than `new`.
 pub fn prove_consistency(nodes: &impl Nodes, old: u64, new: u64) -> Result<Consistency, Error> {
     if old > new {
         return Err(Error::Range);
@@ -122,7 +120,7 @@ pub fn prove_consistency(nodes: &impl Nodes, old: u64, new: u64) -> Result<Consi
                 start = middle;
             }
         }
-        // The old root itself, which the verifier has, need not be told.
+        // The verifier has the old root itself, so it is not part of the proof.
         if start > 0 {
             path.push(range(nodes, start, end)?);
         }
@@ -131,12 +129,12 @@ pub fn prove_consistency(nodes: &impl Nodes, old: u64, new: u64) -> Result<Consi
     Ok(Consistency { old, new, path })
 }
 
-/// The largest power of two below the number of leaves, which is more than one.
+/// The largest power of two below the number of leaves, which must exceed one.
 fn left_size(leaves: u64) -> u64 {
     1 << (leaves - 1).ilog2()
 }
 
-/// The root of the leaves from `start` to before `end`: one or more, where `start` is a
+/// The root of the leaves from `start` up to but excluding `end`, at least one, where `start` is a
 /// multiple of the power of two that holds them.
 fn range(nodes: &impl Nodes, start: u64, end: u64) -> Result<Hash, Error> {
     let leaves = end - start;

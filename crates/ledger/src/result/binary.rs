@@ -19,7 +19,7 @@ const LEDGER_VERSION: u16 = 2;
 const SHOWN_LEAST: usize = 16;
 /// A ledger has at least a length, a size and a root.
 const LEDGER_LEAST: usize = 48;
-/// No column has this ledger.
+/// The column has no ledger.
 const NO_LEDGER: u64 = u64::MAX;
 /// A column has at least two lengths and two flags.
 const COLUMN_LEAST: usize = 18;
@@ -43,10 +43,9 @@ impl SignedResult {
         out.finish()
     }
 
-    /// A result from its compact form; nothing is verified yet.
+    /// Decodes a result, without verifying it.
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::Version`], [`Error::Range`].
+    /// # Errors [`Error::Malformed`], [`Error::Version`], [`Error::Range`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SignedResult, Error> {
         let mut from = Reader::new(bytes);
         let version = check_magic(&mut from, RESULT)?;
@@ -96,10 +95,9 @@ impl SignedCell {
         out.finish()
     }
 
-    /// A cell from its compact form; nothing is verified yet.
+    /// Decodes a cell, without verifying it.
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::Version`].
+    /// # Errors [`Error::Malformed`], [`Error::Version`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SignedCell, Error> {
         let mut from = Reader::new(bytes);
         let version = check_magic(&mut from, CELL)?;

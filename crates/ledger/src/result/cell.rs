@@ -1,12 +1,12 @@
-//! A cell of a signed result, alone.
+//! A single cell of a signed result.
 
 use super::{Cell, Header, SALT_BYTES, Version, check_signature, leaf};
 use crate::proof::Inclusion;
 use crate::sign::SIGNATURE_BYTES;
 use crate::{Error, Hash, VerifyingKey};
 
-/// One cell with what proves its place in a signed result. Of the other cells it has
-/// hashes only, which are salted.
+/// A cell with the proof of its position in a signed result. It contains only salted hashes of the
+/// other cells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedCell {
     pub(super) header: Header,
@@ -20,7 +20,8 @@ pub struct SignedCell {
     pub(super) shown: Option<Shown>,
 }
 
-/// The row version of a ledger that the cell is of, with what proves that the row shows it.
+/// The row version of a ledger that the cell is from, with the proof that the row is of this
+/// version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Shown {
     pub(super) version: Version,
@@ -29,11 +30,10 @@ pub(super) struct Shown {
 }
 
 impl SignedCell {
-    /// Whether this key signed a result with this cell at its place, for this nonce if
-    /// one is given.
+    /// Checks that this key signed a result with this cell at its position, for this nonce if one
+    /// is given.
     ///
-    /// # Errors
-    /// [`Error::Nonce`], [`Error::Signature`], [`Error::Proof`], [`Error::Range`].
+    /// # Errors [`Error::Nonce`], [`Error::Signature`], [`Error::Proof`], [`Error::Range`].
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
         let proof = Inclusion {
@@ -70,22 +70,22 @@ impl SignedCell {
         shown.version.verify(ledger).map(|_| ())
     }
 
-    /// The row version of a ledger that it is of.
+    /// Returns the row version of a ledger that it is from.
     pub fn version(&self) -> Option<&Version> {
         self.shown.as_ref().map(|shown| &shown.version)
     }
 
-    /// What the whole result is of.
+    /// Returns the header of the whole result.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Its row and column, from 0.
+    /// Returns its row and column, from 0.
     pub fn place(&self) -> (u64, usize) {
         (self.row, self.column)
     }
 
-    /// Its value.
+    /// Returns its value.
     pub fn value(&self) -> &Cell {
         &self.value
     }

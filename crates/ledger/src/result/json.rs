@@ -1,7 +1,7 @@
-//! The form of signed results and cells for people and other programs: JSON, with the
-//! rows as they are shown, and hashes, keys and signatures in base64.
+//! Signed results and cells as JSON, for people and other programs: the rows as they are displayed;
+//! hashes, keys and signatures in base64.
 //!
-//! Unknown fields are errors: nobody shall read into a file what was not signed.
+//! Unknown fields are errors, so a file cannot contain anything that was not signed.
 
 use super::cell::Shown;
 use super::{Cell, Column, Header, Ledger, SignedCell, SignedResult, Version};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 const RESULT: &str = "confide-result-v1";
 const CELL: &str = "confide-cell-v1";
-/// The same that show row versions of ledger tables.
+/// Format of results with row versions of ledger tables.
 const LEDGER_RESULT: &str = "confide-result-v2";
 const LEDGER_CELL: &str = "confide-cell-v2";
 
@@ -113,10 +113,9 @@ impl SignedResult {
         })
     }
 
-    /// A result from JSON; nothing is verified yet.
+    /// Parses a result, without verifying it.
     ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::Range`].
+    /// # Errors [`Error::Malformed`], [`Error::Range`].
     pub fn from_json(text: &str) -> Result<SignedResult, Error> {
         let file: ResultFile = read(text)?;
         let header = file.result.header()?;
@@ -165,10 +164,9 @@ impl SignedCell {
         })
     }
 
-    /// A cell from JSON; nothing is verified yet.
+    /// Parses a cell, without verifying it.
     ///
-    /// # Errors
-    /// [`Error::Malformed`].
+    /// # Errors [`Error::Malformed`].
     pub fn from_json(text: &str) -> Result<SignedCell, Error> {
         let file: CellFile = read(text)?;
         let header = file.result.header()?;

@@ -1,16 +1,16 @@
-//! Signed results: what a client can show to others as the answer to its statement,
-//! whole or a single cell of it (SecuDB, section 6.4, with a Merkle tree over the cells
-//! in place of one digest, and without trust in the database).
+//! Signed results: a client can prove to others that this is the answer to its statement, with all
+//! cells or a single one (SecuDB, section 6.4, but with a Merkle tree over the cells instead of one
+//! digest, and without trust in the database).
 //!
-//! The keeper signs a [`Header`] and the root of a tree whose leaves are the cells, row
-//! by row. A leaf has a salt of its own, derived from a seed, so that who is shown one
-//! cell cannot guess those beside it from their hashes.
+//! The keeper signs a [`Header`] and the root of a tree whose leaves are the cells, row by row.
+//! Each leaf has its own salt, derived from a seed, so that whoever is shown one cell cannot guess
+//! its neighbours from their hashes.
 //!
-//! What is signed says of each column whether the keeper *vouches* for its cells, or the
+//! The signed header says of each column whether the keeper *vouches* for its cells, or the
 //! database merely *asserts* them.
 //!
-//! Invariant: names, types, places, NULL and the number of rows and columns are
-//! under the signature: none can change unnoticed.
+//! Invariant: the signature covers names, types, positions, NULLs, and the number of rows and
+//! columns.
 
 mod binary;
 mod cell;
@@ -27,23 +27,23 @@ use crate::{Error, Hash, SigningKey, VerifyingKey};
 use aws_lc_rs::hmac;
 use cell::Shown;
 
-/// Size of the seed of a result's salts in bytes.
+/// Size in bytes of the seed for a result's salts.
 pub const SEED_BYTES: usize = 32;
-/// Size of a cell's salt in bytes.
+/// Size in bytes of a cell's salt.
 pub const SALT_BYTES: usize = 16;
-/// Longer nonces are refused.
+/// Maximum size of a nonce.
 pub const NONCE_MAX: usize = 64;
-/// Begins what is signed: a signature of anything else is none of a result.
+/// Prefix of what is signed, so that no other signature is valid for a result.
 const MAGIC: &[u8; 8] = b"cfdres 1";
-/// The same of results that show row versions of ledger tables.
+/// Prefix for results with row versions of ledger tables.
 const LEDGER_MAGIC: &[u8; 8] = b"cfdres 2";
 
-/// What a result is of; all of it is signed.
+/// Describes a result; all of it is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The statement without its constants.
     pub statement: String,
-    /// What the client sent along, so that no older answer can stand for this one.
+    /// Nonce of the client, so that no older answer can be passed off as this one.
     pub nonce: Vec<u8>,
     /// When it was signed, by the keeper's clock: microseconds since 2000-01-01 UTC.
     pub time: i64,
@@ -53,9 +53,9 @@ pub struct Header {
     pub columns: Vec<Column>,
     /// Number of its rows.
     pub rows: u64,
-    /// What proves that the signing key is a keeper's (empty: none was asked for).
+    /// Evidence that the signing key belongs to a keeper (empty if none was requested).
     pub evidence: Vec<u8>,
-    /// Ledger tables of which each row shows a version.
+    /// Ledger tables whose versions the rows show.
     pub ledgers: Vec<Ledger>,
 }
 
@@ -64,14 +64,14 @@ pub struct Header {
 pub struct Column {
     /// Its name in the result.
     pub name: String,
-    /// Its type, as `format_type` shows the plain one.
+    /// Its plain type, as `format_type` displays it.
     pub type_name: String,
-    /// The table's column that it shows: schema, table, column. Empty for an expression.
+    /// The table column that it shows: schema, table, column; none for an expression.
     pub origin: Option<[String; 3]>,
-    /// Whether the keeper vouches for its cells: they are protected values, or rows of a
-    /// ledger. Else the database asserts them.
+    /// Whether the keeper vouches for its cells: they are protected values, or from a ledger.
+    /// Otherwise the database asserts them.
     pub vouched: bool,
-    /// Which of the ledgers its cells are from, if they are what the rows' versions say.
+    /// The ledger that its cells are from, if they were compared with the rows' versions.
     pub ledger: Option<usize>,
 }
 
@@ -90,12 +90,11 @@ pub struct SignedResult {
 }
 
 impl SignedResult {
-    /// Signs a result: its cells row by row, the versions that the rows show, one of each of the
+    /// Signs a result. It needs the cells row by row, for each row its version in each of the
     /// header's ledgers, and a seed that was never used before.
     ///
-    /// # Errors
-    /// [`Error::Range`] if cells or versions are not as many as rows and columns say,
-    /// [`Error::Malformed`] for a nonce that is too long, [`Error::Library`].
+    /// # Errors [`Error::Range`] if the number of cells or versions does not match rows and
+    /// columns, [`Error::Malformed`] if the nonce is too long, [`Error::Library`].
     pub fn sign(
         header: Header,
         cells: Vec<Cell>,
@@ -116,11 +115,10 @@ impl SignedResult {
         })
     }
 
-    /// Whether this key signed the result as it stands, for this nonce if one is given.
+    /// Checks that this key signed the result as it is, for this nonce if one is given.
     ///
-    /// # Errors
-    /// [`Error::Nonce`], [`Error::Signature`] (of header and root), [`Error::Cells`], and those of
-    /// [`Version::verify`].
+    /// # Errors [`Error::Nonce`], [`Error::Signature`] (of header and root), [`Error::Cells`], and
+    /// those of [`Version::verify`].
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
         self.header.check(self.cells.len(), self.versions.len())?;
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
@@ -137,10 +135,9 @@ impl SignedResult {
         tree(&self.header, &self.seed, &self.cells, &self.versions)
     }
 
-    /// The version of one of the ledgers that a row shows.
+    /// Returns the version that a row shows of one of the ledgers.
     ///
-    /// # Errors
-    /// [`Error::Range`] if there is none.
+    /// # Errors [`Error::Range`] if there is none.
     pub fn version(&self, row: u64, ledger: usize) -> Result<&Version, Error> {
         let of = self.versions.chunks(self.header.ledgers.len().max(1));
         let at = usize::try_from(row).map_err(|_| Error::Range)?;
@@ -148,21 +145,20 @@ impl SignedResult {
         row.get(ledger).ok_or(Error::Range)
     }
 
-    /// What it is of.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Its rows.
+    /// Returns the rows.
     pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
-        // A result without columns has no rows, and `chunks` wants a size.
+        // A result without columns has no rows, but `chunks` needs a size.
         self.cells.chunks(self.header.columns.len().max(1))
     }
 
-    /// One cell with its proof, to be shown without the others.
+    /// Returns one cell with its proof, which can be shown without the others.
     ///
-    /// # Errors
-    /// [`Error::Range`] if there is no such cell.
+    /// # Errors [`Error::Range`] if there is no such cell.
     pub fn cell(&self, row: u64, column: usize) -> Result<SignedCell, Error> {
         let index = self.header.index(row, column)?;
         let tree = self.tree();
@@ -234,7 +230,7 @@ impl Header {
         right.then_some(()).ok_or(Error::Range)
     }
 
-    /// Place of a cell among the leaves.
+    /// Position of a cell among the leaves.
     fn index(&self, row: u64, column: usize) -> Result<u64, Error> {
         match column < self.columns.len() {
             true => self.leaf_index(row, column),
@@ -242,7 +238,7 @@ impl Header {
         }
     }
 
-    /// Place of a cell, or behind the cells of its row of a version.
+    /// Position of a cell, or of a version, which follows the cells of its row.
     fn leaf_index(&self, row: u64, leaf: usize) -> Result<u64, Error> {
         if row >= self.rows || leaf as u64 >= self.width() {
             return Err(Error::Range);
@@ -306,7 +302,7 @@ fn leaf(salt: &[u8; SALT_BYTES], row: u64, at: usize, value: Option<&[u8]>) -> H
     Hash::leaf(&out.finish())
 }
 
-/// Salts of cells: HMAC-SHA-256 of their number under the seed, cut to half.
+/// Salts of cells: HMAC-SHA-256 of the cell's number with the seed as the key, truncated to half.
 struct Salts(hmac::Key);
 
 impl Salts {

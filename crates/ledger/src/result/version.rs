@@ -1,11 +1,11 @@
-//! Which row versions of ledger tables a result shows: for each row, and each ledger that it shows
-//! something of, a version's entry with the proof that the table's log has it.
+//! Row versions of ledger tables in a result: for each row and ledger, the version's entry with the
+//! proof that the table's log contains it.
 //!
-//! The keeper signs which version a row shows, and the log's size and root; that the version is in the
-//! log anybody verifies. So a published checkpoint of the log (`crate::checkpoint`), which goes
-//! on from this root or to it, says that the version was there for everybody.
+//! The keeper signs which version a row shows, and the size and root of the log; anybody can verify
+//! that the log contains the version. So if a published checkpoint (`crate::checkpoint`) is
+//! consistent with this root, everybody was shown the same log.
 //!
-//! Invariant: a version verifies only as the row's for which it was signed.
+//! Invariant: a version verifies only for the row for which it was signed.
 
 use crate::codec::{Reader, Writer};
 use crate::entry::{Entry, Kind};
@@ -14,32 +14,32 @@ use crate::{Error, Hash};
 
 const HASH_BYTES: usize = 32;
 
-/// A ledger table of which a result shows row versions.
+/// A ledger table whose versions the rows of a result show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ledger {
-    /// What checkpoints of its log are called.
+    /// Origin of its checkpoints.
     pub origin: String,
-    /// Number of entries that the log had.
+    /// Number of entries in the log.
     pub size: u64,
-    /// Its root then.
+    /// Root of the log at that size.
     pub root: Hash,
 }
 
-/// A row version that a row shows.
+/// The version that a row shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Version {
     /// Number of its entry in the log.
     pub index: u64,
-    /// Whether it had been replaced or deleted when the result was signed.
+    /// Whether it was replaced or deleted before the result was signed.
     pub ended: bool,
     /// Bytes of the entry ([`Entry`]).
     pub entry: Vec<u8>,
-    /// Hashes beside the way from the entry to the log's root.
+    /// Sibling hashes on the path from the entry to the log's root.
     pub path: Vec<Hash>,
 }
 
 impl Version {
-    /// What the result's signature is about.
+    /// The bytes that the result's signature covers.
     pub(super) fn signed_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(self.index);
@@ -48,10 +48,9 @@ impl Version {
         out.finish()
     }
 
-    /// What the log says of it, if the log has it.
+    /// Returns the entry, after verifying that the log contains it.
     ///
-    /// # Errors
-    /// [`Error::Proof`], [`Error::Range`], [`Error::Malformed`], [`Error::Version`].
+    /// # Errors [`Error::Proof`], [`Error::Range`], [`Error::Malformed`], [`Error::Version`].
     pub fn verify(&self, ledger: &Ledger) -> Result<Entry, Error> {
         let entry = Entry::decode(&self.entry)?;
         if entry.kind != Kind::Write {
