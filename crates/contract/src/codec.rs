@@ -1,18 +1,17 @@
-//! How what stands in a message is read and written: numbers, records, lists and texts, each
-//! with its length in its type. Which messages there are is in [`crate::message::table`].
+//! Encoding of the parts of a message: numbers, records, lists and texts; each type knows its
+//! length. The messages are in [`crate::message::table`].
 //!
-//! Reading is checked and copies nothing: lists stay bytes of the message, and their elements
-//! are read when they are asked for. Writing appends to whatever takes bytes.
+//! Decoding is checked and copies nothing: lists remain bytes of the message, and elements are
+//! decoded on access. Encoding appends to any [`Sink`].
 //!
-//! Invariants: no input makes a reader panic; [`Part::decode`] accepts bytes only if nothing
-//! is left over; what is read and written again gives the same bytes, unless bytes that must
-//! be zero were not.
+//! Invariants: no input makes a reader panic; [`Part::decode`] rejects trailing bytes; decoding and
+//! encoding again yields the same bytes, unless reserved bytes were not zero.
 
 use crate::describe::{Form, Number};
 use crate::{Fid, TypeCode};
 use core::marker::PhantomData;
 
-/// Why bytes are not what they should be.
+/// Why bytes are malformed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed(pub &'static str);
 
@@ -23,7 +22,7 @@ const UNEVEN: Malformed = Malformed("A list in the message ends within an elemen
 const NO_TYPE: Malformed = Malformed("There is no such type.");
 const BAD_TEXT: Malformed = Malformed("A text in the message is not ended or not UTF-8.");
 
-/// What takes the bytes of a message.
+/// Receives the bytes of a message.
 pub trait Sink {
     /// Appends bytes.
     fn put(&mut self, bytes: &[u8]);
@@ -36,18 +35,18 @@ impl<T: for<'b> Extend<&'b u8>> Sink for T {
     }
 }
 
-/// What is left of a message.
+/// The rest of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// All of these bytes.
+    /// Reads all of these bytes.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader(bytes)
     }
 
-    /// Takes so many bytes, as the type says.
+    /// Takes a fixed number of bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Malformed> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(SHORT)?;
@@ -55,7 +54,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Takes so many bytes, as the message says.
+    /// Takes a number of bytes given by the message.
     #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (head, rest) = self.0.split_at_checked(count).ok_or(SHORTER)?;
@@ -69,7 +68,7 @@ impl<'a> Reader<'a> {
         core::mem::take(&mut self.0)
     }
 
-    /// What was taken since it was as another one is now.
+    /// Returns what `now`, a later state of this reader, has taken since.
     #[inline]
     pub fn up_to(&self, now: &Reader<'a>) -> &'a [u8] {
         let taken = self.0.len().saturating_sub(now.0.len());
@@ -82,7 +81,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// Refuses what is left.
+    /// Fails if anything is left.
     #[inline]
     pub const fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() {
@@ -93,30 +92,30 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Something of a fixed size: a number, or a record of such.
+/// A type of fixed size: a number, or a record of such types.
 pub trait Fixed: Copy {
     /// Size in bytes.
     const BYTES: usize;
-    /// Whether not all bytes of this size are one.
+    /// Whether some bytes of this size are invalid.
     const CHECKED: bool;
-    /// What it is, for the generator.
+    /// Its form, for the generator.
     const FORM: Form;
-    /// Takes one.
+    /// Decodes one.
     fn take(from: &mut Reader<'_>) -> Result<Self, Malformed>;
-    /// Appends it.
+    /// Encodes it.
     fn put(&self, to: &mut impl Sink);
 }
 
-/// Something in a message whose size may be told by numbers that stand before it.
+/// A part of a message. Its size may be given by preceding numbers.
 pub trait Part<'a>: Sized {
-    /// What it is, for the generator.
+    /// Its form, for the generator.
     const FORM: Form;
-    /// Takes one. Without `counts` it goes to the message's end, or ends by itself.
+    /// Decodes one. Without `counts` it extends to the end of the message, or has a terminator.
     fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<Self, Malformed>;
-    /// Appends it.
+    /// Encodes it.
     fn put(&self, to: &mut impl Sink);
 
-    /// A whole message.
+    /// Decodes a whole message.
     #[inline]
     fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut from = Reader::new(bytes);
@@ -126,7 +125,7 @@ pub trait Part<'a>: Sized {
     }
 }
 
-/// Bytes that are expected to be written.
+/// A sink that compares with the expected bytes.
 struct Expected<'a>(Option<&'a [u8]>);
 
 impl<'b> Extend<&'b u8> for Expected<'_> {
@@ -140,7 +139,7 @@ impl<'b> Extend<&'b u8> for Expected<'_> {
     }
 }
 
-/// Whether bytes are read, and are the same when they are written again.
+/// Whether bytes can be decoded, and encode to the same bytes again.
 pub fn same<'a, T: Part<'a>>(bytes: &'a [u8]) -> bool {
     let mut left = Expected(Some(bytes));
     T::decode(bytes).is_ok_and(|part| {
@@ -149,7 +148,7 @@ pub fn same<'a, T: Part<'a>>(bytes: &'a [u8]) -> bool {
     })
 }
 
-/// The same of something of a fixed size.
+/// Like [`same`], for a type of fixed size.
 pub fn same_fixed<T: Fixed>(bytes: &[u8]) -> bool {
     let (mut from, mut left) = (Reader::new(bytes), Expected(Some(bytes)));
     T::take(&mut from).is_ok_and(|fixed| {
@@ -257,8 +256,8 @@ fn product(counts: &[usize]) -> Result<usize, Malformed> {
     product.ok_or(SHORTER)
 }
 
-/// Elements of a fixed size, one after the other: as many as the counts' product, or up to the
-/// message's end.
+/// Elements of a fixed size, without gaps: as many as the product of the counts, or up to the end
+/// of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct List<'a, T> {
     bytes: &'a [u8],
@@ -266,7 +265,7 @@ pub struct List<'a, T> {
 }
 
 impl<'a, T: Fixed> List<'a, T> {
-    /// The list of these bytes; what follows the last whole element is left out.
+    /// Makes a list of these bytes; a partial element at the end is ignored.
     pub fn new(bytes: &'a [u8]) -> List<'a, T> {
         let whole = bytes.len() / T::BYTES * T::BYTES;
         List {
@@ -287,13 +286,13 @@ impl<'a, T: Fixed> List<'a, T> {
         self.bytes.is_empty()
     }
 
-    /// The bytes as they stand in the message.
+    /// The bytes in the message.
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// An element, if there are so many.
+    /// Returns an element, if it exists.
     #[inline]
     pub fn get(&self, at: usize) -> Option<T> {
         let start = at.checked_mul(T::BYTES)?;
@@ -301,14 +300,14 @@ impl<'a, T: Fixed> List<'a, T> {
         T::take(&mut Reader(bytes)).ok()
     }
 
-    /// The first elements and those after them, if there are so many.
+    /// Splits the list after that many elements, if there are as many.
     #[inline]
     pub fn split_at(&self, count: usize) -> Option<(List<'a, T>, List<'a, T>)> {
         let (head, rest) = self.bytes.split_at_checked(count.checked_mul(T::BYTES)?)?;
         Some((List::new(head), List::new(rest)))
     }
 
-    /// The elements.
+    /// Iterates over the elements.
     #[inline]
     pub fn iter(&self) -> Elements<'a, T> {
         Elements(*self)
@@ -334,7 +333,7 @@ impl<'a, T: Fixed> IntoIterator for List<'a, T> {
     }
 }
 
-/// Elements of a [`List`] that are left.
+/// The remaining elements of a [`List`].
 #[derive(Clone)]
 pub struct Elements<'a, T>(List<'a, T>);
 
@@ -386,8 +385,8 @@ impl<'a, T: Fixed> Part<'a> for List<'a, T> {
     }
 }
 
-/// Elements that each have a size of their own: as many as the counts' product, or up to the
-/// message's end.
+/// Elements of variable size: as many as the product of the counts, or up to the end of the
+/// message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Each<'a, T> {
     bytes: &'a [u8],
@@ -395,7 +394,7 @@ pub struct Each<'a, T> {
 }
 
 impl<'a, T: Part<'a>> Each<'a, T> {
-    /// The elements that these bytes are.
+    /// Makes a sequence of these bytes.
     pub fn new(bytes: &'a [u8]) -> Each<'a, T> {
         Each {
             bytes,
@@ -403,7 +402,7 @@ impl<'a, T: Part<'a>> Each<'a, T> {
         }
     }
 
-    /// The elements.
+    /// Iterates over the elements.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
         let mut from = Reader(self.bytes);
@@ -431,7 +430,7 @@ impl<'a, T: Part<'a>> Part<'a> for Each<'a, T> {
             }
             let left = from.0.len();
             T::take(from, &[])?;
-            // An element without bytes could be repeated without end.
+            // Elements without bytes would repeat forever.
             if from.0.len() == left {
                 return Err(SHORTER);
             }
@@ -444,7 +443,7 @@ impl<'a, T: Part<'a>> Part<'a> for Each<'a, T> {
     }
 }
 
-/// Bytes: as many as the counts' product, or up to the message's end.
+/// Bytes: as many as the product of the counts, or up to the end of the message.
 impl<'a> Part<'a> for &'a [u8] {
     const FORM: Form = Form::Bytes;
 
@@ -462,7 +461,7 @@ impl<'a> Part<'a> for &'a [u8] {
     }
 }
 
-/// A text that a zero byte ends. Zero bytes in it are left out when it is written.
+/// A zero-terminated text. When it is encoded, zero bytes in it are omitted.
 impl<'a> Part<'a> for &'a str {
     const FORM: Form = Form::Text;
 
@@ -481,7 +480,7 @@ impl<'a> Part<'a> for &'a str {
     }
 }
 
-/// Something at the end of a message that need not be there.
+/// An optional part at the end of a message.
 impl<'a, T: Part<'a>> Part<'a> for Option<T> {
     const FORM: Form = Form::Optional(&T::FORM);
 

@@ -1,5 +1,5 @@
-//! What stands in messages, as data: from it the C header, the golden vectors and the page of
-//! layouts are generated (crate `catalog`).
+//! The parts of messages as data. The crate `catalog` generates the C header, the golden vectors
+//! and the page of layouts from it.
 
 /// A number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,67 +36,68 @@ impl Number {
     }
 }
 
-/// What something in a message is.
+/// Form of a part of a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// A number.
     Number(Number),
-    /// So many bytes.
+    /// A fixed number of bytes.
     Array(usize),
     /// A record or structure.
     Structure(&'static Structure),
     /// Elements of a fixed size.
     List(&'static Form),
-    /// Elements that each have a size of their own.
+    /// Elements of variable size.
     Each(&'static Form),
     /// Bytes.
     Bytes,
-    /// A text that a zero byte ends.
+    /// A zero-terminated text.
     Text,
     /// Columns of a batch ([`crate::message::column`]).
     Columns,
-    /// Something at the end that need not be there.
+    /// An optional part at the end.
     Optional(&'static Form),
 }
 
-/// A part of a structure that has a fixed size.
+/// A part of a structure with a fixed size.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Name.
     pub name: &'static str,
     /// What it means.
     pub doc: &'static str,
-    /// What it is.
+    /// Form.
     pub form: Form,
-    /// Zero bytes that follow it.
+    /// Number of zero bytes after it.
     pub zeros: usize,
 }
 
-/// A part of a structure behind its fields, whose size may vary.
+/// A part of a structure after its fields; its size may vary.
 #[derive(Clone, Copy, Debug)]
 pub struct Tail {
     /// Name.
     pub name: &'static str,
     /// What it means.
     pub doc: &'static str,
-    /// What it is.
+    /// Form.
     pub form: Form,
-    /// The fields that tell its size; none: it ends by itself, or at the message's end.
+    /// The fields whose product is its size; if there are none, it has a terminator or extends to
+    /// the end of the message.
     pub counts: &'static [&'static str],
 }
 
-/// Fields, and what follows them.
+/// Fields and the tails after them.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
     /// Name.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub doc: &'static str,
-    /// What has a fixed size.
+    /// Parts of fixed size.
     pub fields: &'static [Field],
-    /// What follows.
+    /// Parts after them.
     pub tails: &'static [Tail],
-    /// Whether bytes are one, and are the same when they are read and written again.
+    /// Whether bytes can be decoded, and encode to the same bytes again.
     pub same: fn(&[u8]) -> bool,
 }
 
@@ -109,7 +110,7 @@ impl Structure {
 }
 
 impl Form {
-    /// Size in bytes of what has a fixed one; otherwise of its fixed part.
+    /// Size in bytes if it is fixed; otherwise the size of the fixed part.
     pub fn bytes(&self) -> usize {
         match self {
             Form::Number(number) => number.bytes(),
@@ -123,14 +124,14 @@ impl Form {
 /// A kind of message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Name, which is that of its kind.
+    /// Name of its kind.
     pub name: &'static str,
     /// Code of its kind.
     pub code: u16,
-    /// What it is for.
+    /// Description.
     pub doc: &'static str,
     /// Its body.
     pub body: &'static Structure,
-    /// The body of its answer, if it is answered.
+    /// The body of its answer, if it has one.
     pub answer: Option<&'static Structure>,
 }

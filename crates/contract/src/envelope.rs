@@ -33,64 +33,66 @@
 
 /// First byte of every envelope.
 pub const MAGIC: u8 = 0xCF;
-/// What every envelope in text begins with.
+/// Prefix of every envelope in text.
 pub const TEXT_PREFIX: &str = "cfd1.";
 /// Bytes before the nonce (session envelopes) or the epoch (export envelopes).
 pub const HEADER_BYTES: usize = 4;
-/// Size of the key epoch of an export envelope, or the key's number of a delivery envelope, in bytes.
+/// Size in bytes of the key epoch of an export envelope, or of the key number of a delivery
+/// envelope.
 pub const EPOCH_BYTES: usize = 8;
-/// Size of what names the database of an export envelope's value.
+/// Size in bytes of the database identity in an export envelope.
 pub const DATABASE_BYTES: usize = 8;
-/// Size of what names its column.
+/// Size in bytes of the column identity in it.
 pub const COLUMN_BYTES: usize = 16;
 /// Size of both.
 pub const HOME_BYTES: usize = DATABASE_BYTES + COLUMN_BYTES;
 /// Size of a column's key in bytes.
 pub const KEY_BYTES: usize = 32;
-/// What stands before the value in an envelope with [`FLAG_KEYED`]: number and key.
+/// Size of what precedes the value in an envelope with [`FLAG_KEYED`]: number and key.
 pub const KEYED_BYTES: usize = EPOCH_BYTES + KEY_BYTES;
 /// Size of the nonce in bytes.
 pub const NONCE_BYTES: usize = 12;
 /// Size of the tag in bytes.
 pub const TAG_BYTES: usize = 16;
-/// Size of the number of values in a batch in bytes.
+/// Size in bytes of the number of values in a batch.
 pub const COUNT_BYTES: usize = 4;
 /// First byte of a field that refers to a value in the batch of its column.
 pub const REFERENCE: u8 = b'@';
-/// The largest number of values in a batch.
+/// Maximum number of values in a batch.
 pub const BATCH_MAX: usize = crate::message::ROWS_MAX;
-/// The largest plaintext in bytes.
+/// Maximum size of the plaintext in bytes.
 pub const PLAINTEXT_MAX: usize = crate::message::BODY_MAX - 1024;
 
-/// Flag: the plaintext is text, to be read by the input function of the type
-/// it meets; the type code is 0, or the type whose text format it is in.
+/// Flag: the plaintext is text for the input function of the type that it meets; the type code is
+/// 0, or the type whose text format it is in.
 pub const FLAG_TEXT: u8 = 1;
-/// Flag: the value lives as long as a prepared statement may, until the session
-/// ends; without it, until the statement ends.
+/// Flag: the value lives until the session ends, as a prepared statement may; without the flag,
+/// until the statement ends.
 pub const FLAG_HANDLE: u8 = 2;
 /// Flag: the values of many rows of a COPY in one column. Clients only.
 pub const FLAG_BATCH: u8 = 4;
-/// Flag: not a value, but a grant (crate `grant`): what a statement may do. Clients only.
+/// Flag: not a value but a grant (crate `grant`), which says what a statement may do. Clients only.
 pub const FLAG_GRANT: u8 = 8;
-/// Flag: the envelope says where its value belongs. Export envelopes only.
+/// Flag: the envelope names the database and column of its value. Export envelopes only.
 pub const FLAG_HOME: u8 = 16;
-/// Flag: the key of the value's column comes with it. Envelopes of the keeper for a session only.
+/// Flag: the envelope includes the key of the value's column. Envelopes of the keeper for a session
+/// only.
 pub const FLAG_KEYED: u8 = 32;
-/// Flag: there is a value, and who asks is shown NULL instead (docs/security.md, "Owners and
+/// Flag: there is a value, but the client is shown NULL instead (docs/security.md, "Owners and
 /// viewers"); the plaintext is empty. Envelopes of the keeper for a session only.
 pub const FLAG_NULL: u8 = 64;
 
-/// Who made an envelope, and so, under which key it is.
+/// The maker of an envelope, which determines its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Origin {
-    /// The client, under the session's key from client to keeper.
+    /// The client, with the session's key from client to keeper.
     Client = 1,
-    /// The keeper, under the session's key from keeper to client.
+    /// The keeper, with the session's key from keeper to client.
     Keeper = 2,
-    /// The keeper, under its export key.
+    /// The keeper, with its export key.
     Export = 3,
-    /// The keeper, under a key of the value's column, which clients have who may see it.
+    /// The keeper, with a key of the value's column, which clients have if they may see the column.
     Delivery = 4,
 }
 

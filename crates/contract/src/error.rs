@@ -1,26 +1,26 @@
-//! What errors are told apart by, beside the SQLSTATE: a code. Their texts are for people.
+//! Codes that distinguish errors, in addition to the SQLSTATE. The texts of errors are for people.
 //!
-//! The keeper tells it in [`crate::body::Error`]; from the extension to the client it goes in
-//! the error's field for a constraint's name ([`Code::name`]), beside the name of the protected
-//! type in the field for a data type's.
+//! The keeper sends the code in [`crate::body::Error`]. The extension sends it to the client in the
+//! error's constraint name field ([`Code::name`]), with the name of the protected type in the data
+//! type field.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $name:ident = $code:literal, $text:literal;)*) => {
-        /// What an error is.
+        /// Code of an error.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
         #[repr(u16)]
         pub enum Code {
-            /// Nothing that anybody must know.
+            /// No particular code.
             #[default]
             Other = 0,
             $($(#[doc = $doc])* $name = $code,)*
         }
 
         impl Code {
-            /// All codes, but for [`Code::Other`].
+            /// All codes except [`Code::Other`].
             pub const ALL: &'static [Code] = &[$(Code::$name),*];
 
-            /// The code with this number; of those that are not known, [`Code::Other`].
+            /// Returns the code with this number; [`Code::Other`] if it is unknown.
             pub const fn from_u16(code: u16) -> Code {
                 match code { $($code => Code::$name,)* _ => Code::Other }
             }
@@ -47,7 +47,7 @@ codes! {
 }
 
 impl Code {
-    /// The code with this name; of other names, [`Code::Other`].
+    /// Returns the code with this name; [`Code::Other`] if it is unknown.
     pub fn from_name(name: &str) -> Code {
         let found = Code::ALL.iter().find(|code| code.name() == name);
         found.copied().unwrap_or_default()

@@ -1,14 +1,14 @@
-//! Field identifiers (Fedb, section 4.1): 64 bits, a partition and a slot,
-//! which say nothing about the value they stand for.
+//! Field identifiers (Fedb, section 4.1): 64 bits, consisting of a partition and a slot. They
+//! reveal nothing about the value.
 
-/// Bits of a FID that number the slot within its partition.
+/// Number of bits for the slot within its partition.
 pub const SLOT_BITS: u32 = 44;
-/// Bits of a FID that number the partition.
+/// Number of bits for the partition.
 pub const PARTITION_BITS: u32 = 20;
 /// The largest slot number.
 pub const SLOT_MAX: u64 = (1 << SLOT_BITS) - 1;
-/// Partitions from here up are temporary arenas of sessions; those below are
-/// columns. Partition 0 is never given out, so that a zero FID is invalid.
+/// Partitions from here up are temporary arenas of sessions; those below are columns. Partition 0
+/// is never used, so a zero FID is invalid.
 pub const ARENA_BASE: u32 = 1 << (PARTITION_BITS - 1);
 /// One past the largest partition number.
 pub const PARTITION_END: u32 = 1 << PARTITION_BITS;
@@ -19,10 +19,10 @@ pub const PARTITION_END: u32 = 1 << PARTITION_BITS;
 pub struct Fid(pub u64);
 
 impl Fid {
-    /// The FID that stands for nothing.
+    /// The FID of no value.
     pub const INVALID: Fid = Fid(0);
 
-    /// Puts a FID together. Bits beyond the two fields' widths are cut off.
+    /// Composes a FID. Excess bits of the arguments are ignored.
     pub const fn new(partition: u32, slot: u64) -> Fid {
         Fid((((partition % PARTITION_END) as u64) << SLOT_BITS) | (slot & SLOT_MAX))
     }
@@ -37,7 +37,7 @@ impl Fid {
         self.0 & SLOT_MAX
     }
 
-    /// Whether this FID names a slot of a session's temporary arena.
+    /// Whether this FID is in a session's temporary arena.
     pub const fn is_temporary(self) -> bool {
         self.partition() >= ARENA_BASE
     }

@@ -1,7 +1,7 @@
-//! The first exchange on the Unix socket of a channel, before there is shared
-//! memory. The backend sends a [`Hello`], the keeper answers with a [`Welcome`]
-//! and, when it accepts, the memfd as ancillary data (`SCM_RIGHTS`). All
-//! integers are little-endian. After that the socket carries wake-up bytes only.
+//! The first messages on the Unix socket of a channel, before there is shared memory. The backend
+//! sends a [`Hello`]. The keeper answers with a [`Welcome`] and, if it accepts, with the memfd as
+//! ancillary data (`SCM_RIGHTS`). All integers are little-endian. After that the socket carries
+//! wake-up bytes only.
 
 /// Magic number of both structs: "CFDH", little-endian.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CFDH");
@@ -11,22 +11,21 @@ pub const HELLO_BYTES: usize = 48;
 /// Size of a [`Welcome`] on the socket in bytes.
 pub const WELCOME_BYTES: usize = 64;
 
-/// What the keeper made of a [`Hello`].
+/// The keeper's response to a [`Hello`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Status {
-    /// Accepted; the memfd comes with the message.
+    /// Accepted; the memfd is attached.
     Accepted = 0,
-    /// The peer speaks another version of the contract.
+    /// The peer has another version of the contract.
     WrongVersion = 1,
-    /// The peer's user is not the one the keeper serves.
+    /// The keeper does not serve the peer's user.
     WrongUser = 2,
-    /// The keeper has as many channels as it allows.
+    /// The keeper has the maximum number of channels.
     TooManyChannels = 3,
-    /// No session that has announced a channel with this pass (parallel workers).
+    /// No session has announced a channel with this pass (parallel workers).
     NoSuchSession = 4,
-    /// The keeper has started and waits for the WAL since its checkpoint; try
-    /// again soon.
+    /// The keeper has started and is waiting for the WAL since its checkpoint; try again soon.
     Recovering = 5,
 }
 
@@ -57,18 +56,17 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// What a backend says first.
+/// The first message of a backend.
 ///
-/// Bytes: magic 0..4, version 4..8, process id 8..12, database OID 12..16,
-/// session to join 16..24 (0: a new one), the pass 24..40, zero 40..48.
+/// Bytes: magic 0..4, version 4..8, process id 8..12, database OID 12..16, session to join 16..24
+/// (0: a new one), the pass 24..40, zero 40..48.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// [`crate::VERSION`] of the sender.
     pub version: u32,
     /// Process id of the backend.
     pub pid: u32,
-    /// OID of the database the backend is connected to; 0 for the recovery
-    /// worker, which is connected to none.
+    /// OID of the backend's database; 0 for the recovery worker, which has none.
     pub database: u32,
     /// Session to join as a parallel worker, or 0 for a new session.
     pub session: u64,
@@ -78,7 +76,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Bytes on the socket.
+    /// Encodes the message.
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
         let mut out = [0; HELLO_BYTES];
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -90,7 +88,7 @@ impl Hello {
         out
     }
 
-    /// The struct from the socket's bytes; `None` without the magic number.
+    /// Decodes the message; `None` without the magic number.
     pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
         if u32_at(bytes, 0) != MAGIC {
             return None;
@@ -107,10 +105,10 @@ impl Hello {
     }
 }
 
-/// What the keeper answers.
+/// The keeper's answer.
 ///
-/// Bytes: magic 0..4, version 4..8, status 8..12, first arena 12..16, session
-/// 16..24, zero 24..40, incarnation 40..48, zero 48..64.
+/// Bytes: magic 0..4, version 4..8, status 8..12, first arena 12..16, session 16..24, zero 24..40,
+/// incarnation 40..48, zero 48..64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// [`crate::VERSION`] of the keeper.
@@ -120,14 +118,14 @@ pub struct Welcome {
     /// Partition of this channel's statement arena; the partition after it is
     /// its plan arena.
     pub arena: u32,
-    /// Number of the session; parallel workers name it to join.
+    /// Number of the session; parallel workers use it to join.
     pub session: u64,
     /// Random number of this run of the keeper.
     pub incarnation: u64,
 }
 
 impl Welcome {
-    /// Bytes on the socket.
+    /// Encodes the message.
     pub fn encode(&self) -> [u8; WELCOME_BYTES] {
         let mut out = [0; WELCOME_BYTES];
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -139,7 +137,7 @@ impl Welcome {
         out
     }
 
-    /// The struct from the socket's bytes; `None` when it is not one.
+    /// Decodes the message; `None` if it is malformed.
     pub fn decode(bytes: &[u8; WELCOME_BYTES]) -> Option<Welcome> {
         if u32_at(bytes, 0) != MAGIC {
             return None;

@@ -1,9 +1,8 @@
-//! The contract between Confide's parts: identifiers, type codes, operations,
-//! messages, ring layout, envelope format and their version.
+//! The contract between Confide's parts: identifiers, type codes, operations, messages, ring
+//! layout, envelope format and their version.
 //!
-//! Everything that the C extension, the keeper and the client must agree on is
-//! defined here and nowhere else; the crate `catalog` generates the C header from
-//! it. No I/O, no allocation, no dependency.
+//! Everything that the C extension, the keeper and the client must agree on is defined only here;
+//! the crate `catalog` generates the C header from it. No I/O, no allocation, no dependency.
 //!
 //! Invariant: a change to any number in this crate changes [`VERSION`].
 #![no_std]
@@ -29,6 +28,6 @@ pub use message::{Header, Kind, answer, body};
 pub use op::{Aggregate, Arguments, Flag, Named, Op, Result as OpResult, Unit};
 pub use types::TypeCode;
 
-/// Version of the whole contract. Peers with different versions refuse each
-/// other at the handshake of the channel ([`hello`]).
+/// Version of the whole contract. Peers with different versions refuse each other in the channel's
+/// handshake ([`hello`]).
 pub const VERSION: u32 = 31;

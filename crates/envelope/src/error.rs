@@ -1,36 +1,35 @@
-//! What can be wrong with an envelope, a key or a handshake. No error carries
-//! content.
+//! Errors of envelopes, keys and handshakes. No error carries content.
 use std::fmt;
 
-/// What is wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The bytes or the text are not an envelope.
     NotAnEnvelope,
-    /// It begins as an envelope and ends too early.
+    /// It starts like an envelope but is too short.
     Truncated,
-    /// It is of a version, or uses flags or types, that this version lacks.
+    /// Its version, flags or type are unknown to this version.
     UnsupportedVersion,
-    /// It was made by somebody else than the key's owner (by its own account).
+    /// According to its header it was made by somebody other than the key's owner.
     WrongOrigin,
-    /// It is under another key, or was changed.
+    /// It was sealed with another key, or was altered.
     WrongKeyOrAltered,
     /// The plaintext is longer than an envelope may hold.
     TooLong,
-    /// A sealer has used up its nonces.
+    /// A sealer has no nonces left.
     Exhausted,
     /// A handshake message is malformed, out of order or altered.
     Handshake(&'static str),
-    /// The keeper's evidence is of a version or kind that is not known.
+    /// The version or kind of the keeper's evidence is unknown.
     Evidence(&'static str),
-    /// A key or a key file is not in the right form.
+    /// A key or a key file is malformed.
     KeyFormat(&'static str),
     /// A key file could not be read or written.
     KeyFile(std::io::ErrorKind),
-    /// A key file may be read by others.
+    /// Other users may read a key file.
     KeyFileMode,
-    /// No random numbers.
+    /// Random numbers are not available.
     Random,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of an envelope and their text form. No cryptography.
+//! The binary and text formats of an envelope. No cryptography.
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
@@ -10,33 +10,33 @@ use contract::envelope::{
 
 use crate::Error;
 
-/// Where a value belongs: its database, then its column.
+/// Where a value belongs: its database and its column.
 pub type Home = [u8; HOME_BYTES];
 
 const FLAGS: u8 =
     FLAG_TEXT | FLAG_HANDLE | FLAG_BATCH | FLAG_GRANT | FLAG_HOME | FLAG_KEYED | FLAG_NULL;
 
-/// The next bytes.
+/// Takes the next bytes.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Error> {
     let (head, tail) = rest.split_first_chunk().ok_or(Error::Truncated)?;
     *rest = tail;
     Ok(*head)
 }
 
-/// An envelope taken apart, not yet opened: nothing here is authenticated.
+/// A parsed envelope, not yet opened: nothing here is authenticated.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope<'a> {
-    /// Who made it, by its own account.
+    /// Its maker, according to the header.
     pub origin: Origin,
-    /// Type of the value; none if the text is of an unknown literal.
+    /// Type of the value; none for the text of an unknown literal.
     pub type_code: Option<TypeCode>,
     /// Flags of [`contract::envelope`].
     pub flags: u8,
-    /// Key epoch of an export envelope, number of the key of a delivery envelope.
+    /// Key epoch of an export envelope, or key number of a delivery envelope.
     pub epoch: Option<[u8; EPOCH_BYTES]>,
-    /// Where the value of an export envelope belongs, if it says so.
+    /// Where the value of an export envelope belongs, if it is included.
     pub home: Option<Home>,
-    /// How many values there are, in a batch only.
+    /// Number of values, for a batch only.
     pub count: Option<u32>,
     pub(crate) associated: &'a [u8],
     pub(crate) nonce: [u8; NONCE_BYTES],
@@ -44,7 +44,7 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes the binary form apart.
+    /// Parses the binary format.
     pub fn parse(bytes: &'a [u8]) -> Result<Envelope<'a>, Error> {
         if bytes.first() != Some(&MAGIC) {
             return Err(Error::NotAnEnvelope);
@@ -102,17 +102,17 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// Whether it holds a grant, and no value.
+    /// Whether it contains a grant, not a value.
     pub fn is_grant(&self) -> bool {
         self.flags & FLAG_GRANT != 0
     }
 
-    /// Whether the key of the value's column comes before the value.
+    /// Whether the key of the value's column precedes the value.
     pub fn is_keyed(&self) -> bool {
         self.flags & FLAG_KEYED != 0
     }
 
-    /// Whether NULL is shown, and no value.
+    /// Whether NULL is to be shown instead of a value.
     pub fn is_null(&self) -> bool {
         self.flags & FLAG_NULL != 0
     }
@@ -131,13 +131,13 @@ pub fn looks_like_text(text: &[u8]) -> bool {
     }
 }
 
-/// Appends the text form of an envelope.
+/// Appends the text format of an envelope.
 pub fn to_text(binary: &[u8], out: &mut String) {
     out.push_str(TEXT_PREFIX);
     URL_SAFE_NO_PAD.encode_string(binary, out);
 }
 
-/// Appends the binary form of an envelope in text.
+/// Decodes the text format and appends the binary envelope.
 pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let Some(body) = text.strip_prefix(TEXT_PREFIX.as_bytes()) else {
         return Err(if looks_like_text(text) {

@@ -1,8 +1,7 @@
-//! The handshake between client and keeper: Noise XX. The keeper shows its
-//! static key and evidence in message 2; the client shows its static key in
-//! message 3, after it has accepted the keeper.
+//! The handshake between client and keeper: Noise XX. The keeper sends its static key and evidence
+//! in message 2; the client sends its static key in message 3, after it has accepted the keeper.
 //!
-//! Messages travel through SQL; this module does no I/O.
+//! Messages are sent through SQL; this module does no I/O.
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroize;
 
@@ -10,29 +9,29 @@ use crate::{Error, PublicKey, SecretKey, SessionKeys};
 
 /// The Noise protocol.
 pub const PATTERN: &str = "Noise_XX_25519_AESGCM_SHA256";
-/// Both sides mix this in: a peer of another version fails.
+/// Both sides mix this in, so a handshake with another version fails.
 pub const PROLOGUE: &[u8] = b"confide 1";
-/// No message is longer.
+/// Maximum size of a message.
 const MESSAGE_MAX: usize = 65_535;
 
-/// What the keeper says of itself, the payload of message 2.
+/// What the keeper says about itself: the payload of message 2.
 ///
-/// Bytes: version 1 `u8`, `1`, lease `u16` LE, contract version `u32` LE, session `u64` LE; then the
-/// document of its evidence, if the client has asked for one.
+/// Bytes: version 1 `u8`, `1`, lease `u16` LE, contract version `u32` LE, session `u64` LE; then
+/// the evidence document, if the client requested one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Evidence {
     /// [`contract::VERSION`] of the keeper.
     pub contract: u32,
-    /// Number of the session in the keeper.
+    /// The keeper's number for the session.
     pub session: u64,
-    /// Seconds for which the session goes on without being renewed; 0: for good.
+    /// Seconds until the session must be renewed; 0 means never.
     pub lease: u16,
-    /// A document (crate `evidence`), or nothing. Nothing of it is verified here.
+    /// An evidence document (crate `evidence`), or empty. It is not verified here.
     pub document: Vec<u8>,
 }
 
 impl Evidence {
-    /// Of this keeper's session, with a document or none.
+    /// Evidence for this session, with a document or none.
     pub fn new(session: u64, document: Vec<u8>) -> Evidence {
         Evidence {
             contract: contract::VERSION,
@@ -42,13 +41,13 @@ impl Evidence {
         }
     }
 
-    /// The same, of a session that is a lease of so many seconds.
+    /// Adds a lease of that many seconds.
     #[must_use]
     pub fn with_lease(self, lease: u16) -> Evidence {
         Evidence { lease, ..self }
     }
 
-    /// Bytes of the payload.
+    /// Encodes the payload.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![1, 1];
         out.extend_from_slice(&self.lease.to_le_bytes());
@@ -58,7 +57,7 @@ impl Evidence {
         out
     }
 
-    /// The evidence in a payload.
+    /// Decodes the payload.
     pub fn decode(bytes: &[u8]) -> Result<Evidence, Error> {
         let malformed = Error::Evidence("malformed");
         let (head, rest) = bytes.split_first_chunk::<4>().ok_or(malformed.clone())?;
@@ -78,13 +77,13 @@ impl Evidence {
     }
 }
 
-/// What a handshake is for: both sides mix it in, so that messages of one are nothing to the
+/// Purpose of a handshake. Both sides mix it in, so messages of one purpose are useless for the
 /// other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// A client's session with a keeper.
     Session,
-    /// A broker that gives a keeper its root key.
+    /// A broker that sends a keeper the key that wraps its root key.
     Broker,
 }
 
@@ -97,7 +96,7 @@ impl Use {
     }
 }
 
-/// Payload of a message 1 that asks for a document.
+/// Payload of a message 1 that requests a document.
 const ASKS: &[u8] = &[1];
 
 /// The client's side.
@@ -106,24 +105,24 @@ pub struct Initiator {
     nonce: Vec<u8>,
 }
 
-/// What the client learns from message 2. To be checked before message 3.
+/// What the client learns from message 2. It must be checked before message 3.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Keeper {
-    /// The keeper's static key, which it has proved to hold.
+    /// The keeper's static key, which the keeper has proved to have.
     pub key: PublicKey,
     /// What it says about itself.
     pub evidence: Evidence,
-    /// Message 1, to which a document is bound: no two handshakes have the same.
+    /// Message 1, to which the document is bound; it is unique for each handshake.
     pub nonce: Vec<u8>,
 }
 
 impl Initiator {
-    /// Begins; gives message 1.
+    /// Starts a handshake; returns message 1.
     pub fn new(secret: &SecretKey) -> Result<(Initiator, Vec<u8>), Error> {
         Initiator::begin(secret, Use::Session, false)
     }
 
-    /// Begins a handshake for a use; asks for the keeper's evidence or not.
+    /// Starts a handshake for this purpose, with or without requesting the keeper's evidence.
     pub fn begin(secret: &SecretKey, of: Use, asks: bool) -> Result<(Initiator, Vec<u8>), Error> {
         let mut state = builder(secret, of)?
             .build_initiator()
@@ -133,7 +132,7 @@ impl Initiator {
         Ok((Initiator { state, nonce }, message))
     }
 
-    /// Takes message 2.
+    /// Processes message 2.
     pub fn receive(&mut self, message: &[u8]) -> Result<Keeper, Error> {
         let payload = read(&mut self.state, message)?;
         Ok(Keeper {
@@ -143,7 +142,7 @@ impl Initiator {
         })
     }
 
-    /// Accepts the keeper; gives message 3 and the keys.
+    /// Accepts the keeper; returns message 3 and the keys.
     pub fn finish(mut self) -> Result<(Vec<u8>, SessionKeys), Error> {
         let message = write(&mut self.state, &[])?;
         Ok((message, split(&mut self.state)?))
@@ -161,7 +160,7 @@ impl Responder {
         Responder::begin(secret, Use::Session)
     }
 
-    /// Waits for message 1 of a handshake for a use.
+    /// Waits for message 1 of a handshake for this purpose.
     pub fn begin(secret: &SecretKey, of: Use) -> Result<Responder, Error> {
         let state = builder(secret, of)?
             .build_responder()
@@ -169,7 +168,8 @@ impl Responder {
         Ok(Responder { state })
     }
 
-    /// Takes message 1; whether it asks for a document, which is to be bound to the message.
+    /// Processes message 1. Returns whether it requests a document, which must be bound to this
+    /// message.
     pub fn receive(&mut self, message: &[u8]) -> Result<bool, Error> {
         match read(&mut self.state, message)?.as_slice() {
             [] => Ok(false),
@@ -178,13 +178,13 @@ impl Responder {
         }
     }
 
-    /// Gives message 2.
+    /// Returns message 2.
     pub fn respond(&mut self, evidence: &Evidence) -> Result<Vec<u8>, Error> {
         write(&mut self.state, &evidence.encode())
     }
 
-    /// Takes message 3; gives the client's key, which it has proved to hold, and
-    /// the session's keys.
+    /// Processes message 3. Returns the session's keys, and the client's key, which the client has
+    /// proved to have.
     pub fn finish(mut self, message: &[u8]) -> Result<(PublicKey, SessionKeys), Error> {
         read(&mut self.state, message)?;
         Ok((remote(&self.state)?, split(&mut self.state)?))
@@ -213,7 +213,7 @@ fn builder(secret: &SecretKey, of: Use) -> Result<Builder<'_>, Error> {
 }
 
 fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, Error> {
-    // Two keys with tags are less than 128 bytes.
+    // Two keys and their tags are shorter than 128 bytes.
     let mut out = vec![0; payload.len() + 256];
     let length = state
         .write_message(payload, &mut out)

@@ -14,22 +14,22 @@ use crate::{Error, PublicKey, SecretKey};
 
 /// First word of every key in text.
 const MAGIC: &str = "confide-key-v1";
-/// Longer files are not key files.
+/// Maximum size of a key file.
 const FILE_MAX: u64 = 16 * 1024;
 
-/// Whose key it is.
+/// The owner of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// An application's or a data owner's.
     Client,
     /// A keeper's.
     Keeper,
-    /// A broker's: its static key, or the secret that wrapping keys come from.
+    /// A broker's: its static key, or the secret from which wrapping keys are derived.
     Broker,
 }
 
 impl Role {
-    /// The word in the file.
+    /// The role's name in a file.
     pub const fn name(self) -> &'static str {
         match self {
             Role::Client => "client",
@@ -46,7 +46,7 @@ impl Role {
 }
 
 impl PublicKey {
-    /// The line that tells others this key.
+    /// Returns the line in which this key is published.
     pub fn to_line(&self, role: Role) -> String {
         format!("{MAGIC} {} public {self}", role.name())
     }
@@ -55,8 +55,8 @@ impl PublicKey {
 impl std::str::FromStr for PublicKey {
     type Err = Error;
 
-    /// Reads base64, alone or as the last word of a public key's line
-    /// (`confide-key-v1 keeper public …`).
+    /// Parses base64, alone or as the last word of a public key's line (`confide-key-v1 keeper
+    /// public …`).
     fn from_str(text: &str) -> Result<PublicKey, Error> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let body = match words.as_slice() {
@@ -72,7 +72,7 @@ impl std::str::FromStr for PublicKey {
 }
 
 impl SecretKey {
-    /// Writes a new file. An existing file is never overwritten.
+    /// Writes a new file. Never overwrites an existing one.
     pub fn write_file(&self, role: Role, path: &Path) -> Result<(), Error> {
         let io = |e: std::io::Error| Error::KeyFile(e.kind());
         let mut file = OpenOptions::new()
@@ -87,12 +87,12 @@ impl SecretKey {
         file.sync_all().map_err(io)
     }
 
-    /// Reads a file, whatever the role.
+    /// Reads a file, regardless of the role.
     pub fn read_any(path: &Path) -> Result<(Role, SecretKey), Error> {
         let io = |e: std::io::Error| Error::KeyFile(e.kind());
         let file = File::open(path).map_err(io)?;
         let meta = file.metadata().map_err(io)?;
-        // As PostgreSQL for its keys: 0600, or 0640 when root owns the file.
+        // Like PostgreSQL for its keys: 0600, or 0640 if root owns the file.
         let forbidden = if meta.uid() == 0 { 0o037 } else { 0o077 };
         if meta.mode() & forbidden != 0 {
             return Err(Error::KeyFileMode);

@@ -12,7 +12,7 @@ use crate::Error;
 /// Size of every key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// 32 secret bytes, zeroed when dropped, never printed.
+/// 32 secret bytes; zeroed when dropped, never printed.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Key([u8; KEY_BYTES]);
 
@@ -41,8 +41,8 @@ impl KeyType for Length {
 }
 
 impl ExportKey {
-    /// HKDF-SHA256 of the root key, salted with the epoch. Whoever seals must
-    /// take an epoch that was never used before (8 random bytes).
+    /// HKDF-SHA256 of the root key, salted with the epoch. For sealing, the epoch must never have
+    /// been used before (8 random bytes).
     pub fn derive(root: &[u8; KEY_BYTES], epoch: [u8; EPOCH_BYTES]) -> ExportKey {
         let mut key = [0; KEY_BYTES];
         let filled = Salt::new(HKDF_SHA256, &epoch)
@@ -58,7 +58,7 @@ impl ExportKey {
         made
     }
 
-    /// A fresh epoch.
+    /// Returns a new random epoch.
     pub fn fresh_epoch() -> Result<[u8; EPOCH_BYTES], Error> {
         let mut epoch = [0; EPOCH_BYTES];
         rand::fill(&mut epoch).map_err(|_| Error::Random)?;
@@ -72,22 +72,22 @@ impl std::fmt::Debug for ExportKey {
     }
 }
 
-/// A column's key of delivery envelopes, with its number. Both are random, and live as long
-/// as whoever made them says; nothing is sealed with them that must be opened later.
+/// A column's key for delivery envelopes, with its number. Both are random. Nothing that must be
+/// opened later is sealed with them, so their owner decides how long they live.
 pub struct ColumnKey {
     pub(crate) key: Key,
     pub(crate) number: [u8; EPOCH_BYTES],
 }
 
 impl ColumnKey {
-    /// A new key.
+    /// Generates a key.
     pub fn generate() -> Result<ColumnKey, Error> {
         let mut both = Zeroizing::new([0; KEYED_BYTES]);
         rand::fill(&mut *both).map_err(|_| Error::Random)?;
         ColumnKey::read(&both).ok_or(Error::Random)
     }
 
-    /// The key in the bytes of [`ColumnKey::expose`].
+    /// Reads a key from the bytes of [`ColumnKey::expose`].
     pub fn read(bytes: &[u8; KEYED_BYTES]) -> Option<ColumnKey> {
         let (number, key) = bytes.split_first_chunk()?;
         Some(ColumnKey {
@@ -96,12 +96,12 @@ impl ColumnKey {
         })
     }
 
-    /// What names the key.
+    /// Returns the key's number.
     pub fn number(&self) -> [u8; EPOCH_BYTES] {
         self.number
     }
 
-    /// Number and key, for a client who may see the column.
+    /// Returns number and key, for a client who may see the column.
     pub fn expose(&self) -> Zeroizing<[u8; KEYED_BYTES]> {
         let mut both = Zeroizing::new([0; KEYED_BYTES]);
         let (number, key) = both.split_at_mut(EPOCH_BYTES);
@@ -122,7 +122,7 @@ impl std::fmt::Debug for ColumnKey {
 pub struct SecretKey(pub(crate) Key);
 
 impl SecretKey {
-    /// A new key.
+    /// Generates a key.
     pub fn generate() -> Result<SecretKey, Error> {
         let mut bytes = [0; KEY_BYTES];
         rand::fill(&mut bytes).map_err(|_| Error::Random)?;
@@ -131,18 +131,18 @@ impl SecretKey {
         Ok(key)
     }
 
-    /// The key with these bytes.
+    /// Makes a key from its bytes.
     pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> SecretKey {
         SecretKey(Key::new(bytes))
     }
 
-    /// The bytes, for whoever stores them.
+    /// Returns the bytes, to be stored.
     pub fn expose(&self) -> &[u8; KEY_BYTES] {
         self.0.bytes()
     }
 
-    /// Whence the keeper's signing key follows (crate `ledger`): who knows the keeper's static
-    /// key knows whose signatures to take.
+    /// Returns the seed of the keeper's signing key (crate `ledger`). Since it is derived from the
+    /// static secret, the file with that secret determines the signing key, too.
     pub fn signing_seed(&self) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
         let mut seed = Zeroizing::new([0; KEY_BYTES]);
         Salt::new(HKDF_SHA256, b"confide")
@@ -153,7 +153,7 @@ impl SecretKey {
         Ok(seed)
     }
 
-    /// The public key of this secret.
+    /// Returns the public key.
     pub fn public(&self) -> Result<PublicKey, Error> {
         let bad = |_| Error::KeyFormat("not an X25519 key");
         let key = PrivateKey::from_private_key(&X25519, self.0.bytes())
@@ -169,12 +169,12 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
-/// A static X25519 public key. Its text is standard base64.
+/// A static X25519 public key, in text as standard base64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublicKey(pub [u8; KEY_BYTES]);
 
 impl PublicKey {
-    /// The key with these bytes.
+    /// Makes a key from its bytes.
     pub fn from_slice(bytes: &[u8]) -> Result<PublicKey, Error> {
         bytes
             .try_into()
@@ -182,7 +182,7 @@ impl PublicKey {
             .map_err(|_| Error::KeyFormat("a key has 32 bytes"))
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn as_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }

@@ -1,10 +1,10 @@
-//! Envelopes and the keys they are under.
+//! Envelopes and their keys.
 //!
-//! Seals and opens envelopes in the format of [`contract::envelope`], derives the
-//! keys (a Noise handshake for sessions, HKDF for exports), and reads and writes
-//! key files. Does not know values: plaintexts are bytes.
+//! Seals and opens envelopes in the format of [`contract::envelope`], derives the keys (a Noise
+//! handshake for sessions, HKDF for exports), and reads and writes key files. Does not know values:
+//! plaintexts are bytes.
 //!
-//! Invariant: a key has one [`Sealer`], and a sealer never uses a nonce twice.
+//! Invariant: each key has one [`Sealer`], and a sealer never reuses a nonce.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! Opening.
+//! Opening of envelopes.
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use contract::envelope::{EPOCH_BYTES, Origin, TAG_BYTES};
 
@@ -6,7 +6,7 @@ use crate::keys::{ColumnKey, Key};
 use crate::seal::aead_key;
 use crate::{Envelope, Error, ExportKey};
 
-/// Opens envelopes that are under one key.
+/// Opens envelopes sealed with one key.
 pub struct Opener {
     key: LessSafeKey,
     origin: Origin,
@@ -22,7 +22,7 @@ impl Opener {
         })
     }
 
-    /// An opener of export envelopes of the key's epoch.
+    /// Opens export envelopes of the key's epoch.
     pub fn export(key: &ExportKey) -> Result<Opener, Error> {
         Ok(Opener {
             epoch: Some(key.epoch),
@@ -30,7 +30,7 @@ impl Opener {
         })
     }
 
-    /// An opener of delivery envelopes under a column's key.
+    /// Opens delivery envelopes sealed with a column's key.
     pub fn delivery(key: &ColumnKey) -> Result<Opener, Error> {
         Ok(Opener {
             epoch: Some(key.number),
@@ -38,15 +38,15 @@ impl Opener {
         })
     }
 
-    /// Opens an envelope in its binary form and puts the plaintext in the place
-    /// of `out`'s content. `out` is empty after an error.
+    /// Opens a binary envelope and replaces the content of `out` with the plaintext. After an error
+    /// `out` is empty.
     pub fn open<'a>(&self, binary: &'a [u8], out: &mut Vec<u8>) -> Result<Envelope<'a>, Error> {
         let envelope = Envelope::parse(binary)?;
         self.open_parsed(&envelope, out)?;
         Ok(envelope)
     }
 
-    /// As [`Opener::open`], of an envelope that is already taken apart.
+    /// Like [`Opener::open`], for a parsed envelope.
     pub fn open_parsed(&self, envelope: &Envelope<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         out.clear();
         if envelope.origin != self.origin {

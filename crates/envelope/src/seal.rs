@@ -1,4 +1,4 @@
-//! Sealing.
+//! Sealing of envelopes.
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -12,8 +12,8 @@ use crate::keys::{ColumnKey, Key};
 use crate::{Error, ExportKey, format};
 use zeroize::Zeroizing;
 
-/// Seals values under one key. Owns the key's nonces: there must be one sealer
-/// to a key, which is why making one takes the key away.
+/// Seals values with one key and owns the key's nonces. A key must have only one sealer, so making
+/// one consumes the key.
 pub struct Sealer {
     key: LessSafeKey,
     next: AtomicU64,
@@ -31,8 +31,8 @@ impl Sealer {
         })
     }
 
-    /// A sealer of export envelopes. The epoch must be fresh: a random one for
-    /// each run of the keeper, or nonces repeat.
+    /// Seals export envelopes. The epoch must be new and random for each run of the keeper;
+    /// otherwise nonces would repeat.
     pub fn export(key: ExportKey) -> Result<Sealer, Error> {
         Ok(Sealer {
             epoch: Some(key.epoch),
@@ -40,7 +40,7 @@ impl Sealer {
         })
     }
 
-    /// A sealer of delivery envelopes. There must be one to a key.
+    /// Seals delivery envelopes. A key must have only one sealer.
     pub fn delivery(key: &ColumnKey) -> Result<Sealer, Error> {
         Ok(Sealer {
             epoch: Some(key.number),
@@ -48,7 +48,7 @@ impl Sealer {
         })
     }
 
-    /// Appends an envelope with a column's key before the value.
+    /// Appends an envelope with a column's key in front of the value.
     pub fn seal_keyed(
         &self,
         type_code: u8,
@@ -63,8 +63,8 @@ impl Sealer {
         self.seal_with(type_code, FLAG_KEYED, &[], &both, out)
     }
 
-    /// Appends the binary form of an envelope to `out`. `type_code` may be 0
-    /// with [`contract::envelope::FLAG_TEXT`] only. On error `out` is as before.
+    /// Appends a binary envelope to `out`. `type_code` may be 0 only with
+    /// [`contract::envelope::FLAG_TEXT`]. On error `out` is unchanged.
     pub fn seal(
         &self,
         type_code: u8,
@@ -76,7 +76,7 @@ impl Sealer {
         self.seal_with(type_code, flags, &[], plaintext, out)
     }
 
-    /// Appends an export envelope that says where its value belongs.
+    /// Appends an export envelope that names the database and column of its value.
     pub fn seal_home(
         &self,
         type_code: u8,
@@ -90,8 +90,7 @@ impl Sealer {
         self.seal_with(type_code, FLAG_HOME, home, plaintext, out)
     }
 
-    /// Appends the binary form of a batch: `count` values, in the form that
-    /// [`contract::envelope`] says.
+    /// Appends a binary batch of `count` values, in the format of [`contract::envelope`].
     pub fn seal_batch(
         &self,
         type_code: u8,
@@ -117,7 +116,7 @@ impl Sealer {
         }
         let counter = self.next.fetch_add(1, Ordering::Relaxed);
         if counter == u64::MAX {
-            // Stays exhausted: the counter does not come round again.
+            // Stays exhausted: the counter must not wrap around.
             self.next.store(u64::MAX, Ordering::Relaxed);
             return Err(Error::Exhausted);
         }
@@ -154,7 +153,7 @@ impl Sealer {
         }
     }
 
-    /// Appends the text form of an envelope to `out`.
+    /// Appends an envelope in text format to `out`.
     pub fn seal_text(
         &self,
         type_code: u8,

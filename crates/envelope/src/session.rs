@@ -1,10 +1,10 @@
-//! The keys of a session, and the sealers and openers they give.
+//! The keys of a session, and the sealers and openers made from them.
 use contract::envelope::Origin;
 
 use crate::keys::Key;
 use crate::{Error, Opener, Sealer};
 
-/// The two keys that a handshake gives, one per direction.
+/// The two keys from a handshake, one per direction.
 pub struct SessionKeys {
     client_to_keeper: Key,
     keeper_to_client: Key,
@@ -18,7 +18,7 @@ impl SessionKeys {
         }
     }
 
-    /// What the client seals with and opens with.
+    /// The client's sealer and opener.
     pub fn into_client(self) -> Result<(Sealer, Opener), Error> {
         Ok((
             Sealer::new(&self.client_to_keeper, Origin::Client)?,
@@ -26,12 +26,12 @@ impl SessionKeys {
         ))
     }
 
-    /// Opens, at the keeper, what the keeper itself sealed for this session.
+    /// Lets the keeper open what it sealed for this session itself.
     pub fn echo(&self) -> Result<Opener, Error> {
         Opener::new(&self.keeper_to_client, Origin::Keeper)
     }
 
-    /// What the keeper seals with and opens with.
+    /// The keeper's sealer and opener.
     pub fn into_keeper(self) -> Result<(Sealer, Opener), Error> {
         Ok((
             Sealer::new(&self.keeper_to_client, Origin::Keeper)?,

@@ -21,23 +21,23 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::envelope::{NONCE_BYTES, TAG_BYTES};
 use zeroize::{Zeroize, Zeroizing};
 
-/// What every ticket begins with.
+/// Prefix of every ticket.
 const PREFIX: &str = "cft1.";
 const VERSION: u8 = 1;
 const SALT_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + KEY_BYTES + SALT_BYTES;
-/// No ticket is longer.
+/// Maximum size of a ticket.
 const TEXT_MAX: usize = 64 * 1024;
 
-/// Who seals a ticket.
+/// The issuer of a ticket.
 pub enum Issuer<'k> {
     /// A client, for the keeper with this key.
     Client(&'k SecretKey, &'k PublicKey),
-    /// Whoever has the root key.
+    /// Anyone who has the root key.
     Operator(&'k [u8; KEY_BYTES]),
 }
 
-/// A ticket that is not opened yet.
+/// A ticket that has not been opened yet.
 pub struct SealedTicket {
     bytes: Vec<u8>,
     issuer: Option<PublicKey>,
@@ -62,7 +62,7 @@ fn key(shared: &[u8], salt: &[u8]) -> Result<LessSafeKey, Error> {
         .map_err(|_| Error::KeyFormat("cannot derive"))
 }
 
-/// The key that two static keys have in common.
+/// The key shared by two static keys.
 fn between(own: &SecretKey, other: &PublicKey, salt: &[u8]) -> Result<LessSafeKey, Error> {
     let bad = Error::KeyFormat("not an X25519 key");
     let own = PrivateKey::from_private_key(&X25519, own.expose()).map_err(|_| bad.clone())?;
@@ -75,7 +75,7 @@ fn nonce() -> Nonce {
 }
 
 impl SealedTicket {
-    /// The text of a ticket.
+    /// Returns the text of a ticket.
     pub fn seal(issuer: &Issuer<'_>, content: &[u8]) -> Result<String, Error> {
         let mut salt = [0; SALT_BYTES];
         rand::fill(&mut salt).map_err(|_| Error::Random)?;
@@ -93,7 +93,7 @@ impl SealedTicket {
         Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(&bytes)))
     }
 
-    /// Takes a text apart; nothing is authenticated yet.
+    /// Parses a text, without authenticating it.
     pub fn parse(text: &[u8]) -> Result<SealedTicket, Error> {
         let body = text.strip_prefix(PREFIX.as_bytes());
         let body = body
@@ -114,12 +114,12 @@ impl SealedTicket {
         Ok(SealedTicket { bytes, issuer })
     }
 
-    /// The client that it claims to be of; none: the operator.
+    /// The client that it claims as its issuer; none for the operator.
     pub fn issuer(&self) -> Option<PublicKey> {
         self.issuer
     }
 
-    /// What it says, if it is of its issuer and for this keeper.
+    /// Returns its content if it is of its issuer and for this keeper.
     pub fn open(&self, keeper: &SecretKey, root: &[u8; KEY_BYTES]) -> Result<Vec<u8>, Error> {
         let (head, sealed) = self
             .bytes
@@ -148,8 +148,8 @@ impl SealedTicket {
 mod tests {
     use super::*;
 
-    /// A ticket opens for the keeper that it was made for, as its issuer's, and in no other
-    /// way; with the bug whoever restores makes tickets of his own.
+    /// Right: a ticket opens only for the keeper it was made for, and as its issuer's. Bug: whoever
+    /// restores makes tickets of his own.
     #[test]
     fn only_as_sealed() -> Result<(), Error> {
         let (client, keeper, other) = (

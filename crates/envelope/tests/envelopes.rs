@@ -1,10 +1,10 @@
-//! Envelopes: what is sealed opens to the same bytes, and nothing else opens.
+//! Envelopes: what was sealed opens to the same bytes, and nothing else opens.
 use contract::TypeCode;
 use contract::envelope::{FLAG_HANDLE, FLAG_TEXT, Origin};
 use envelope::{Error, ExportKey, Opener, Sealer, SecretKey, format};
 use proptest::prelude::*;
 
-/// Keys of a fixed root and epoch, so that bytes can be compared.
+/// Keys from a fixed root key and epoch, so that bytes can be compared.
 fn export() -> (Sealer, Opener) {
     let key = || ExportKey::derive(&[7; 32], *b"epoch001");
     (
@@ -13,7 +13,7 @@ fn export() -> (Sealer, Opener) {
     )
 }
 
-/// Client's and keeper's ends of a session.
+/// The client's and the keeper's end of a session.
 fn session() -> ((Sealer, Opener), (Sealer, Opener)) {
     let (client, keeper) = (
         SecretKey::generate().unwrap(),
@@ -40,8 +40,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The format on disk and in dumps: a change of these bytes makes old dumps
-/// unreadable.
+/// The format on disk and in dumps: if these bytes change, old dumps cannot be read.
 #[test]
 fn golden_export_envelopes() {
     let (sealer, opener) = export();
@@ -88,7 +87,7 @@ fn directions_do_not_mix() {
         client_open.open(&from_client, &mut out).unwrap_err(),
         Error::WrongOrigin
     );
-    // The origin is authenticated: lying about it does not help.
+    // The origin is authenticated: a false one is detected.
     from_client[1] = Origin::Keeper as u8;
     assert_eq!(
         client_open.open(&from_client, &mut out).unwrap_err(),
@@ -149,8 +148,8 @@ fn nonces_are_never_used_twice() {
     }
 }
 
-/// The keeper sees whether a document is asked for; what it is bound to is message 1, and a
-/// handshake for another use does not go on.
+/// The keeper sees whether a document is requested; a document is bound to message 1. A handshake
+/// for another purpose fails.
 #[test]
 fn handshake_asks_for_evidence() {
     use envelope::handshake::{Initiator, Responder, Use};

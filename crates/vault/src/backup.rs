@@ -1,23 +1,23 @@
-//! Copies of a vault's files for backups, and what is done with a copy: an operator
-//! says that it is the newest there is.
+//! Copies of a vault's files for backups, and accepting a copy as the latest one on an operator's
+//! word.
 //!
-//! Invariants: a copy is of one checkpoint; no copy becomes the newest unless its every
-//! block is authentic.
+//! Invariants: a copy is of one checkpoint; no copy becomes the latest unless all of its blocks are
+//! authentic.
 
 use crate::{Error, Files, Freshness, MANIFEST, Manifest, Vault, VaultKey, data_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The files of one checkpoint, which stay as long as this lives.
+/// The files of one checkpoint; they are retained as long as this object exists.
 pub struct Copy {
-    /// Files that were read when the copy began.
+    /// Files that were read when the copy started.
     read: BTreeMap<String, Vec<u8>>,
     files: Vec<(String, u64)>,
     _hold: Arc<()>,
 }
 
 impl Copy {
-    /// Names and lengths; the manifest is the last.
+    /// Names and lengths; the manifest comes last.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
         self.files
             .iter()
@@ -26,11 +26,10 @@ impl Copy {
 }
 
 impl Vault {
-    /// Begins a copy of what the last finished checkpoint wrote, and of these files beside it
-    /// if they exist.
+    /// Starts a copy of what the last finished checkpoint wrote, and of these other files if they
+    /// exist.
     ///
-    /// # Errors
-    /// When there was no checkpoint yet, or the manifest cannot be read.
+    /// # Errors If there has been no checkpoint, or the manifest cannot be read.
     pub fn copy(&self, beside: &[&str]) -> Result<Copy, Error> {
         let manifest = self.files.read(MANIFEST).map_err(Error::io(MANIFEST))?;
         let manifest = manifest.ok_or(Error::Refused("there was no checkpoint yet"))?;
@@ -60,10 +59,9 @@ impl Vault {
         })
     }
 
-    /// At most `most` bytes of a file of a copy.
+    /// Reads at most `most` bytes of a file of a copy.
     ///
-    /// # Errors
-    /// When there is no such file, or it cannot be read.
+    /// # Errors If there is no such file, or it cannot be read.
     pub fn read_copy(
         &self,
         copy: &Copy,
@@ -85,11 +83,10 @@ impl Vault {
             .map_err(Error::io(name))
     }
 
-    /// Makes whatever the files hold the newest there is: the counter says so from now
-    /// on. Gives the version before and after.
+    /// Accepts the present files as the latest: sets the counter accordingly. Returns the version
+    /// before and after.
     ///
-    /// # Errors
-    /// When there is nothing, or any of it is not authentic: then nothing is changed.
+    /// # Errors If there is nothing, or any of it is not authentic; then nothing is changed.
     pub fn accept(
         files: Box<dyn Files>,
         freshness: Box<dyn Freshness>,

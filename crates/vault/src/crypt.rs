@@ -1,7 +1,7 @@
-//! Sealing of blocks: AES-256-GCM under a key of the file's own, which comes from
-//! the vault's key and a random salt in the file's header. So a nonce can simply
-//! count the blocks of a file, and no pair of key and nonce is used twice even when
-//! an older copy of the vault is put back and written on.
+//! Sealing of blocks: AES-256-GCM with a key of its own for each file, derived from the vault's key
+//! and a random salt in the file's header. So the nonce can simply be the number of the block in
+//! the file: no pair of key and nonce is used twice, even if an older copy of the vault is put back
+//! and continued.
 
 use crate::error::Error;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -12,7 +12,7 @@ pub(crate) const SALT_BYTES: usize = 16;
 /// Size of a block's tag in bytes.
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// The vault's key; files' keys come from it.
+/// The vault's key, from which files' keys are derived.
 pub(crate) struct VaultKey(hkdf::Prk);
 
 /// The key of one file.
@@ -40,7 +40,7 @@ impl FileKey {
         Nonce::assume_unique_for_key(bytes)
     }
 
-    /// Ciphertext and tag of block `number` of the file, in the place of what is sealed.
+    /// Seals block `number` of the file in place; returns ciphertext and tag.
     pub(crate) fn seal(&self, number: u32, bound: &[u8], plain: Vec<u8>) -> Result<Vec<u8>, Error> {
         let mut sealed = plain;
         sealed.reserve_exact(TAG_BYTES);
@@ -50,7 +50,7 @@ impl FileKey {
         Ok(sealed)
     }
 
-    /// The content of block `number`, `None` when it is not authentic.
+    /// Opens block `number`; `None` if it is not authentic.
     pub(crate) fn open(&self, number: u32, bound: &[u8], mut sealed: Vec<u8>) -> Option<Vec<u8>> {
         let length = self
             .0
@@ -62,7 +62,7 @@ impl FileKey {
     }
 }
 
-/// A fresh salt.
+/// Returns a new random salt.
 pub(crate) fn salt() -> Result<[u8; SALT_BYTES], Error> {
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| Error::Refused("no randomness"))?;

@@ -1,6 +1,6 @@
-//! What can go wrong with a vault; each names the file.
+//! Errors of a vault; each names the file.
 
-/// Version of the formats of manifest and data files that are read.
+/// Version of the formats of manifest and data files.
 pub(crate) const FORMAT: u32 = 2;
 
 /// An error of a vault.
@@ -11,16 +11,16 @@ pub enum Error {
     Io {
         /// The file.
         name: String,
-        /// What the operating system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file is not what was written: changed, exchanged, cut short, or
-    /// written under another root key.
+    /// A file is not as it was written: modified, exchanged, truncated, or written with another
+    /// root key.
     #[error("{name}: altered, incomplete, or written under another root key ({what})")]
     Altered {
         /// The file.
         name: String,
-        /// Where the check failed.
+        /// Which check failed.
         what: &'static str,
     },
     /// The files are an older copy of themselves.
@@ -30,41 +30,41 @@ pub enum Error {
         name: String,
         /// Version of the copy.
         found: u64,
-        /// Version that the counter demands.
+        /// Version that the counter requires.
         expected: u64,
     },
-    /// The counter is not the one that the files were written with.
+    /// The counter does not belong to these files.
     #[error(
         "freshness counter: it says {expected}, but {name} is of version {found}: exchanged, cleared, or put back"
     )]
     Counter {
         /// The file.
         name: String,
-        /// Its version.
+        /// Version of the file.
         found: u64,
-        /// What the counter says.
+        /// Value of the counter.
         expected: u64,
     },
-    /// There is no file, although the counter says that there was.
+    /// A file is missing, although the counter says that there was one.
     #[error("{name}: missing (the freshness counter says {expected})")]
     Gone {
         /// The file.
         name: String,
-        /// What the counter says.
+        /// Value of the counter.
         expected: u64,
     },
-    /// The file has a format that this version does not read.
+    /// This version does not read the file's format.
     #[error("{name}: format version {found} is not supported, only {known}", known = FORMAT)]
     Version {
         /// The file.
         name: String,
-        /// Its version.
+        /// Version of the format.
         found: u32,
     },
-    /// An earlier error made the vault's state uncertain; it must be opened anew.
+    /// After an earlier error the vault's state is uncertain; it must be reopened.
     #[error("the vault failed before and must be opened anew")]
     Failed,
-    /// A limit or a cryptographic library refused.
+    /// A limit was exceeded, or a cryptographic library failed.
     #[error("{0}")]
     Refused(&'static str),
 }

@@ -1,5 +1,5 @@
-//! The few file operations that a vault needs, behind a trait, so that tests can
-//! make each of them fail, tear or lose what was not synced.
+//! The few file operations that a vault needs. They are a trait, so tests can make each of them
+//! fail, write partially, or lose what was not synced.
 //!
 //! Names are plain file names in one directory.
 
@@ -10,17 +10,17 @@ use std::path::PathBuf;
 
 /// A directory of files.
 pub trait Files: Send {
-    /// The whole content of a file, `None` when there is none.
+    /// Reads a whole file; `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// `length` bytes of a file from `offset`; an error when it is shorter.
+    /// Reads `length` bytes of a file from `offset`; fails if the file is shorter.
     fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
-    /// Makes a file anew with this content; not yet durable.
+    /// Creates or replaces a file with this content, which is not yet durable.
     fn write(&mut self, name: &str, content: &[&[u8]]) -> io::Result<()>;
     /// Makes a file's content durable.
     fn sync(&mut self, name: &str) -> io::Result<()>;
-    /// Renames a file over another; not yet durable.
+    /// Renames a file over another; this is not yet durable.
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file; a missing one is no error.
+    /// Removes a file; ignores a missing one.
     fn remove(&mut self, name: &str) -> io::Result<()>;
     /// Makes the directory's names durable.
     fn sync_names(&mut self) -> io::Result<()>;
@@ -34,10 +34,9 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory, making it when it is missing.
+    /// Opens a directory, creating it if it does not exist.
     ///
-    /// # Errors
-    /// What the operating system says.
+    /// # Errors The error of the operating system.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
         let path = path.into();
         std::fs::create_dir_all(&path)?;

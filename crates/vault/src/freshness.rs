@@ -1,31 +1,31 @@
-//! The freshness counter: a number that only grows, kept where an attacker who
-//! can put back older copies of the vault's files cannot put it back.
+//! The freshness counter: a number that only grows. It is kept where it cannot be reset by an
+//! attacker who can put back older copies of the vault's files.
 //!
-//! [`CounterFile`] is for development: a file elsewhere, which such an attacker
-//! may well put back, too. A TPM's NV counter is in `tpm`.
+//! [`CounterFile`] is for development: such an attacker may be able to put back this file, too. For
+//! a TPM's NV counter see `tpm`.
 
 use std::io;
 use std::path::PathBuf;
 
 /// A counter that survives restarts.
 pub trait Freshness: Send {
-    /// The counter's value; 0 when it has never been advanced.
+    /// Returns the counter's value; 0 if it was never advanced.
     fn read(&self) -> io::Result<u64>;
-    /// Makes the counter, before it is advanced for the first time; its value.
+    /// Creates the counter before it is first advanced; returns its value.
     fn create(&mut self) -> io::Result<u64> {
         Ok(0)
     }
-    /// Moves the counter to `value`, which is one more than it was.
+    /// Advances the counter to `value`, which must be its present value plus one.
     fn advance(&mut self, value: u64) -> io::Result<()>;
 }
 
-/// A counter in a file of its own.
+/// A counter in a separate file.
 pub struct CounterFile {
     path: PathBuf,
 }
 
 impl CounterFile {
-    /// The counter in this file, which need not exist yet.
+    /// Uses this file, which need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> CounterFile {
         CounterFile { path: path.into() }
     }

@@ -56,7 +56,7 @@ use zeroize::Zeroizing;
 
 /// Name of the current manifest.
 const MANIFEST: &str = "manifest";
-/// Name of a manifest that is not yet current.
+/// Name of the next manifest before it becomes current.
 const NEXT_MANIFEST: &str = "manifest.next";
 /// Magic number of a data file.
 const DATA_MAGIC: &[u8; 4] = b"CFDB";
@@ -76,17 +76,17 @@ pub struct Vault {
     freshness: Box<dyn Freshness>,
     key: VaultKey,
     current: Manifest,
-    /// Whether this opening has published anything.
+    /// Whether anything was published since it was opened.
     published: bool,
     failed: bool,
     compress: bool,
-    /// Shared with copies: while there is one, no data file goes.
+    /// Shared with copies: while a copy exists, no data file is removed.
     hold: Arc<()>,
-    /// Kept up to date for readers beside.
+    /// Kept up to date for concurrent readers.
     index: Option<Arc<Index>>,
 }
 
-/// What a checkpoint changes.
+/// The changes of a checkpoint.
 #[derive(Default)]
 pub struct Checkpoint {
     written: BTreeMap<SegmentId, Vec<u8>>,
@@ -94,12 +94,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// An empty change.
+    /// Starts without changes.
     pub fn new() -> Checkpoint {
         Checkpoint::default()
     }
 
-    /// Gives a segment new content.
+    /// Sets a segment's content.
     pub fn write(&mut self, id: SegmentId, content: Vec<u8>) {
         self.removed.remove(&id);
         self.written.insert(id, content);
@@ -116,8 +116,8 @@ fn data_name(file: u64) -> String {
     format!("data-{file:016x}")
 }
 
-/// What a block is bound to besides its file and place: its segment and the
-/// version of the manifest that it came with, which is the file's number.
+/// What a block is bound to, besides its file (by the key) and its position (by the nonce): its
+/// segment, and the version of the manifest that it was written for, which is the file's number.
 fn bound(id: SegmentId, file: u64) -> [u8; 20] {
     let mut out = [0; 20];
     out[..4].copy_from_slice(DATA_MAGIC);
@@ -128,10 +128,9 @@ fn bound(id: SegmentId, file: u64) -> [u8; 20] {
 }
 
 impl Vault {
-    /// Opens the vault in these files, or begins one where there is none.
+    /// Opens the vault in these files, or creates one if there is none.
     ///
-    /// # Errors
-    /// [`Error::Altered`], [`Error::Stale`] and [`Error::Version`] name the file.
+    /// # Errors [`Error::Altered`], [`Error::Stale`] and [`Error::Version`] name the file.
     pub fn open(
         files: Box<dyn Files>,
         freshness: Box<dyn Freshness>,
@@ -167,8 +166,8 @@ impl Vault {
             .transpose()
     }
 
-    /// The counter and the manifest differ: either a crash came between steps
-    /// 3 and 4, or somebody put back an older manifest.
+    /// The counter and the manifest differ: either there was a crash between steps 3 and 4, or
+    /// somebody put back an older manifest.
     fn finish_rename(&mut self, expected: u64, older: Option<Manifest>) -> Result<Manifest, Error> {
         if expected == 0 && older.is_none() {
             return Ok(Manifest::default());
@@ -200,43 +199,42 @@ impl Vault {
         }
     }
 
-    /// The version of the last checkpoint, 0 before the first.
+    /// Version of the last checkpoint; 0 before the first.
     pub fn version(&self) -> u64 {
         self.current.version
     }
 
-    /// What the last checkpoint was given as its meta.
+    /// The meta data of the last checkpoint.
     pub fn meta(&self) -> &[u8] {
         &self.current.meta
     }
 
-    /// Whether what is written from now on is compressed; it is, unless this says no.
+    /// Whether data is compressed from now on; the default is yes.
     pub fn compress(&mut self, on: bool) {
         self.compress = on;
     }
 
-    /// From now on tells readers where segments are.
+    /// From now on publishes the positions of segments to readers.
     pub fn serve(&mut self, index: &Arc<Index>) {
         self.index = Some(Arc::clone(index));
         self.tell_readers();
     }
 
-    /// Before data files are removed that readers may know.
+    /// Must be called before data files that readers may use are removed.
     fn tell_readers(&self) {
         if let Some(index) = &self.index {
             index.set(self.current.places.clone());
         }
     }
 
-    /// All segments.
+    /// Returns all segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentId> {
         self.current.places.keys().copied()
     }
 
-    /// The content of a segment, `None` when there is none.
+    /// Returns the content of a segment; `None` if there is none.
     ///
-    /// # Errors
-    /// [`Error::Altered`] names the file.
+    /// # Errors [`Error::Altered`] names the file.
     pub fn read(&self, id: SegmentId) -> Result<Option<Vec<u8>>, Error> {
         self.current
             .places
@@ -249,11 +247,10 @@ impl Vault {
         reader::read_block(&*self.files, &self.key, id, place)
     }
 
-    /// Makes a change durable, together with a meta that replaces the last one.
+    /// Makes changes durable, together with meta data that replaces the previous.
     ///
-    /// # Errors
-    /// After an error the state on disk is the old or the new one, and the vault
-    /// refuses everything until it is opened anew.
+    /// # Errors After an error the state on disk is the old or the new one, and the vault refuses
+    /// everything until it is reopened.
     pub fn commit(&mut self, change: Checkpoint, meta: Vec<u8>) -> Result<(), Error> {
         if self.failed {
             return Err(Error::Failed);
@@ -279,8 +276,8 @@ impl Vault {
         self.sweep()
     }
 
-    /// Before the first checkpoint: makes the counter, or uses up the number that an
-    /// unfinished checkpoint may have taken.
+    /// Before the first checkpoint: creates the counter, or skips the number that an unfinished
+    /// checkpoint may have used.
     fn begin(&mut self) -> Result<(), Error> {
         if self.published {
             return Ok(());
@@ -355,7 +352,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Adds to a change the segments of data files that are mostly outdated.
+    /// Adds the segments of mostly outdated data files to a change.
     fn rewrite_outdated(&self, change: &mut Checkpoint) -> Result<(), Error> {
         let mut sizes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (id, place) in &self.current.places {
@@ -378,7 +375,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Step 5: removes data files that hold nothing current.
+    /// Step 5: removes data files without current blocks.
     fn sweep(&mut self) -> Result<(), Error> {
         if Arc::strong_count(&self.hold) > 1 {
             return Ok(());

@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 const MAGIC: &[u8; 4] = b"CFDM";
 /// Size of the header of manifest and data files in bytes.
 pub(crate) const HEADER_BYTES: usize = 8 + SALT_BYTES;
-/// The largest meta in bytes.
+/// Maximum size of the meta data in bytes.
 const META_MAX: usize = 1 << 26;
 
-/// Where a segment's block is.
+/// Position of a segment's block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) file: u64,
@@ -50,7 +50,7 @@ pub(crate) fn header(magic: &[u8; 4], salt: &[u8; SALT_BYTES]) -> [u8; HEADER_BY
     out
 }
 
-/// The salt of a header that has this magic number and a known format.
+/// Returns the salt of a header, after checking its magic number and format.
 pub(crate) fn check_header(
     name: &str,
     magic: &[u8; 4],
@@ -95,7 +95,7 @@ impl Reader<'_> {
 }
 
 impl Manifest {
-    /// The manifest as a file.
+    /// Encodes and seals the manifest as a file.
     pub(crate) fn seal(&self, key: &VaultKey) -> Result<Vec<u8>, Error> {
         let mut body = Vec::with_capacity(64 + self.meta.len() + self.places.len() * 64);
         body.extend_from_slice(&self.version.to_le_bytes());
@@ -123,7 +123,7 @@ impl Manifest {
         Ok(out)
     }
 
-    /// The manifest in a file.
+    /// Opens and decodes a manifest file.
     pub(crate) fn open(name: &str, key: &VaultKey, file: &[u8]) -> Result<Manifest, Error> {
         let salt = check_header(name, MAGIC, file)?;
         let sealed = file.get(HEADER_BYTES..).unwrap_or_default().to_vec();

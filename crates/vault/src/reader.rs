@@ -1,8 +1,8 @@
-//! Reading segments beside whoever writes checkpoints: a checkpoint that takes seconds
-//! must not keep a query waiting.
+//! Reads segments while checkpoints are written: a checkpoint takes seconds and must not block a
+//! query.
 //!
-//! Invariant: what [`Reader::read`] returns is what some finished checkpoint wrote, and
-//! no older than the last one that was finished before the call.
+//! Invariant: [`Reader::read`] returns what a finished checkpoint wrote, and not an older one than
+//! the last that was finished before the call.
 
 use crate::crypt::{self, VaultKey};
 use crate::manifest::{self, HEADER_BYTES, Place};
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
-/// A file may go between looking a segment up and reading it.
+/// A file may be removed after a segment was looked up and before it is read.
 const TRIES: u32 = 5;
 
-/// Where the segments are, as of the last finished checkpoint.
+/// Positions of the segments, as of the last finished checkpoint.
 #[derive(Default)]
 pub struct Index(RwLock<BTreeMap<SegmentId, Place>>);
 
@@ -37,7 +37,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of the vault in this directory, which serves this index.
+    /// Reads the vault in this directory; the index is kept up to date by the vault.
     pub fn new(files: Directory, root_key: &[u8; 32], index: Arc<Index>) -> Reader {
         Reader {
             files,
@@ -46,10 +46,9 @@ impl Reader {
         }
     }
 
-    /// The content of a segment, `None` when there is none.
+    /// Returns the content of a segment; `None` if there is none.
     ///
-    /// # Errors
-    /// [`Error::Altered`] names the file.
+    /// # Errors [`Error::Altered`] names the file.
     pub fn read(&self, id: SegmentId) -> Result<Option<Vec<u8>>, Error> {
         let mut tries = 0;
         loop {
@@ -65,7 +64,7 @@ impl Reader {
     }
 }
 
-/// A block, checked against its place.
+/// Reads a block and verifies that it belongs at its position.
 pub(crate) fn read_block(
     files: &dyn Files,
     key: &VaultKey,

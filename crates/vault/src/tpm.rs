@@ -1,12 +1,10 @@
-//! A TPM 2.0's NV counter as freshness counter. It cannot be set, only incremented;
-//! an index that is removed and defined again goes on above every value that any
-//! counter of this TPM ever had.
+//! A TPM 2.0's NV counter as freshness counter. It cannot be set, only incremented; if an index is
+//! removed and defined again, it starts above every value that any counter of this TPM ever had.
 //!
-//! Speaks the TPM's own command format (TCG TPM 2.0 Library, part 3) over a device
-//! (`/dev/tpmrm0`) or a Unix socket (swtpm): the four commands needed are shorter
-//! than the bindings of a library. Not here: sessions that protect the bus against an
-//! interposer; whoever can talk to the TPM can increment the counter, which makes the
-//! keeper refuse its store, never accept an older one.
+//! Speaks the TPM's own command format (TCG TPM 2.0 Library, part 3) over a device (`/dev/tpmrm0`)
+//! or a Unix socket (swtpm): the four commands needed are shorter than the bindings of a library.
+//! There are no sessions to protect the bus against an interposer: whoever can talk to the TPM can
+//! increment the counter. Then the keeper refuses its store; it never accepts an older one.
 
 use crate::freshness::Freshness;
 use std::fs::OpenOptions;
@@ -23,8 +21,8 @@ const NV_READ_PUBLIC: u32 = 0x169;
 const OWNER: u32 = 0x4000_0001;
 const PASSWORD_SESSION: u32 = 0x4000_0009;
 const SHA256: u16 = 0x000b;
-/// Written and read with the index's own (empty) password, a counter, not subject
-/// to the lockout against guessing.
+/// A counter, written and read with the index's own (empty) password, exempt from the
+/// dictionary-attack lockout.
 const ATTRIBUTES: u32 = 1 << 2 | 0b0001 << 4 | 1 << 18 | 1 << 25;
 const ATTRIBUTE_WRITTEN: u32 = 1 << 29;
 const NV_TYPE: u32 = 0b1111 << 4;
@@ -32,13 +30,13 @@ const NV_COUNTER: u32 = 0b0001 << 4;
 const COUNTER_BYTES: u16 = 8;
 
 const SUCCESS: u32 = 0;
-/// The first handle names nothing.
+/// The first handle does not exist.
 const NO_SUCH_HANDLE: u32 = 0x18b;
-/// Come again: NV rate, retry, testing, yielded.
+/// Try again: NV rate, retry, testing, yielded.
 const AGAIN: [u32; 4] = [0x920, 0x922, 0x90a, 0x908];
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
-/// No response of these commands is longer.
+/// Maximum size of these commands' responses.
 const RESPONSE_MAX: u32 = 4096;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -71,7 +69,7 @@ fn malformed() -> io::Error {
     other("the TPM's answer is malformed")
 }
 
-/// A command: handles, an empty password for the first if asked, parameters.
+/// Builds a command: handles, an empty password for the first if requested, parameters.
 fn command(code: u32, handles: &[u32], password: bool, parameters: &[u8]) -> Vec<u8> {
     let mut body: Vec<u8> = handles.iter().flat_map(|h| h.to_be_bytes()).collect();
     if password {
@@ -94,7 +92,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl TpmCounter {
-    /// The counter with this NV index at this device or socket.
+    /// Uses the counter with this NV index at this device or socket.
     pub fn new(device: impl Into<PathBuf>, index: u32) -> TpmCounter {
         TpmCounter {
             device: device.into(),
@@ -102,12 +100,12 @@ impl TpmCounter {
         }
     }
 
-    /// One command; response code and what follows it.
+    /// Sends a command; returns the response code and what follows it.
     fn exchange(&self, command: &[u8]) -> io::Result<(u32, Vec<u8>)> {
         for _ in 0..TRIES {
             let mut wire = connect(&self.device)?;
             wire.write_all(command)?;
-            // A device gives the whole response in one read.
+            // A device returns the whole response in one read.
             let mut response = vec![0; RESPONSE_MAX as usize];
             let mut length = 0;
             loop {
@@ -145,7 +143,7 @@ impl TpmCounter {
         }
     }
 
-    /// The index's attributes, `None` when it is not defined.
+    /// Returns the index's attributes; `None` if it is not defined.
     fn attributes(&self) -> io::Result<Option<u32>> {
         match self.exchange(&command(NV_READ_PUBLIC, &[self.index], false, &[]))? {
             (NO_SUCH_HANDLE, _) => Ok(None),

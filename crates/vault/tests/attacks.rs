@@ -1,6 +1,6 @@
-//! Attacks on files: flipped, exchanged, deleted, truncated, put back from an older copy.
-//! Right answer: each is an error that names a file; never other content. Each test says
-//! which check of `Vault` it is about: without it the test fails.
+//! Attacks on files: bits flipped, files exchanged, deleted, truncated, or put back from an older
+//! copy. Right answer: each is an error that names a file; no other content is ever returned. Each
+//! test names the check of `Vault` without which it fails.
 
 mod disk;
 
@@ -28,7 +28,7 @@ fn every_flipped_byte_is_noticed() {
     assert!(open(&disk).and_then(|v| content(&v)).is_ok());
 }
 
-/// What an attacked copy says.
+/// Returns the error from an attacked copy.
 fn attacked(disk: &Shared, attack: impl FnOnce(&Shared)) -> Error {
     let copy = disk.fork();
     attack(&copy);
@@ -39,7 +39,7 @@ fn named(error: &Error, name: &str) {
     assert!(error.to_string().contains(name), "{name}: {error}");
 }
 
-/// The block's length and the file's end are checked when it is read.
+/// The block's length and the end of the file are checked when it is read.
 #[test]
 fn deleted_and_truncated_files_are_named() {
     let disk = Shared::default();
@@ -59,7 +59,7 @@ fn deleted_and_truncated_files_are_named() {
     }
 }
 
-/// A file's number is bound into each block's seal, its content's hash is in the manifest.
+/// A file's number is bound into each block's seal; the hash of its content is in the manifest.
 #[test]
 fn exchanged_files_are_named() {
     let disk = Shared::default();
@@ -73,8 +73,8 @@ fn exchanged_files_are_named() {
     }
 }
 
-/// A file of another format, by an older or a newer keeper: the error names the file and both
-/// versions. Bug: it is taken for an attack, or read as what it is not.
+/// Files of another format, written by an older or newer keeper: the error names the file and both
+/// versions. Bug: this is reported as an attack, or the file is misread.
 #[test]
 fn other_formats_are_named() {
     let disk = Shared::default();
@@ -102,27 +102,27 @@ fn an_older_copy_is_named() {
     let mut vault = open(&disk).unwrap();
     let mut model = content(&vault).unwrap();
     vault.commit(change(9, &mut model), vec![]).unwrap();
-    // The whole: everything but the freshness counter is put back.
+    // Everything but the freshness counter is put back.
     let counter = disk.with(|d| d.counter);
     older.with(|d| d.counter = counter);
     let error = open(&older).and_then(|v| content(&v)).unwrap_err();
     assert!(matches!(error, Error::Stale { .. }), "{error}");
     named(&error, "manifest");
-    // The manifest only.
+    // Only the manifest is put back.
     let error = attacked(&disk, |d| d.put("manifest", older.volatile("manifest")));
     assert!(matches!(error, Error::Stale { .. }), "{error}");
-    // The counter only: possible for a file, and of no use.
+    // Only the counter is put back: this is possible for a file, but useless.
     let error = attacked(&disk, |d| d.with(|d| d.counter -= 1));
     assert!(matches!(error, Error::Counter { .. }), "{error}");
     named(&error, "freshness counter");
-    // Everything is gone but the counter.
+    // Everything but the counter is gone.
     let error = attacked(&disk, |d| d.with(|d| d.names.clear()));
     assert!(matches!(error, Error::Gone { .. }), "{error}");
 }
 
-/// A checkpoint that came as far as its manifest and no further is kept by the attacker,
-/// who brings it back when the counter has come to its number. The first checkpoint after
-/// opening uses that number up (`Vault::begin`); without that the old one would be served.
+/// An attacker keeps the manifest of a checkpoint that got no further, and puts it back when the
+/// counter has reached its number. The first checkpoint after opening skips that number
+/// (`Vault::begin`); otherwise the old manifest would be accepted.
 #[test]
 fn an_unfinished_checkpoint_never_counts_later() {
     let start = Shared::default();
@@ -138,7 +138,7 @@ fn an_unfinished_checkpoint_never_counts_later() {
         if unfinished.is_ok() {
             break;
         }
-        // Nor does it count at once, when the manifest that counts is taken away.
+        // It is not accepted at once, either, if the current manifest is removed.
         let bare = disk.fork();
         bare.with(|d| d.names.remove("manifest"));
         if let Ok(found) = open(&bare).and_then(|v| content(&v)) {
@@ -147,7 +147,7 @@ fn an_unfinished_checkpoint_never_counts_later() {
         }
         let mut vault = open(&disk).unwrap();
         vault.commit(change(30, &mut model), vec![]).unwrap();
-        // All files as they were, the counter as it is now.
+        // All files as they were, with the present counter.
         let counter = disk.with(|d| d.counter);
         kept.with(|d| (d.counter, d.fail_at) = (counter, None));
         if let Ok(found) = open(&kept).and_then(|v| content(&v)) {
@@ -156,8 +156,8 @@ fn an_unfinished_checkpoint_never_counts_later() {
     }
 }
 
-/// Both runs of a fork write a data file of the same number, under keys of their own:
-/// only the hash in the manifest tells the other run's file.
+/// Both runs of a fork write a data file with the same number, with different keys: only the hash
+/// in the manifest detects the other run's file.
 #[test]
 fn a_data_file_of_a_fork_is_named() {
     let start = Shared::default();

@@ -1,5 +1,5 @@
-//! Copies for backups: of one checkpoint, whatever comes meanwhile; and nothing is the newest
-//! before an operator says so.
+//! Copies for backups: each is of one checkpoint, whatever happens meanwhile, and is not accepted
+//! as the latest before an operator says so.
 
 use std::path::Path;
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ fn commit(vault: &mut Vault, numbers: std::ops::Range<u32>, content: u8) {
     vault.commit(change, vec![content]).unwrap();
 }
 
-/// Copies as a backup does, in parts, into another place; `between` comes after it has begun.
+/// Copies in parts to another place, like a backup; `between` runs after the copy has started.
 fn copied(vault: &mut Vault, between: impl FnOnce(&mut Vault)) -> TempDir {
     let copy = vault.copy(&["beside", "nothing"]).unwrap();
     between(vault);
@@ -80,7 +80,7 @@ fn a_copy_is_of_one_checkpoint() {
         let found = restored.read(id(number)).unwrap();
         assert_eq!(found, Some(vec![content; 5000]));
     }
-    // What was held goes with the next checkpoint.
+    // Files that were held are removed at the next checkpoint.
     let files = || {
         std::fs::read_dir(origin.path().join("data"))
             .unwrap()
@@ -91,8 +91,8 @@ fn a_copy_is_of_one_checkpoint() {
     assert!(files() < before);
 }
 
-/// An older copy where the counter is further: the operator's word counts, and the copy that
-/// was the newest does not any more.
+/// An older copy while the counter is ahead: after the operator's word it is accepted, and the copy
+/// that was the latest no longer is.
 #[test]
 fn an_operator_may_go_back() {
     let origin = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn an_operator_may_go_back() {
     assert!(open(newest.path()).is_err());
 }
 
-/// Bug: whoever can change a backup makes the operator accept it.
+/// Bug: whoever can modify a backup makes the operator accept it.
 #[test]
 fn only_authentic_copies_are_accepted() {
     let origin = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Compression at rest is a setting of who writes; whoever reads needs not know it.
-//! Right answer: content is the same under either setting, and smaller files under one.
-//! With the bug a keeper whose setting was changed could not read its own store.
+//! Compression at rest is a setting of the writer; readers need not know it. Right answer: the
+//! content is the same with either setting, and files are smaller with compression. Bug: a keeper
+//! whose setting was changed could not read its own store.
 
 mod disk;
 
@@ -18,7 +18,7 @@ const IDS: [SegmentId; 2] = [
     },
 ];
 
-/// Bytes that repeat themselves.
+/// Repetitive bytes.
 fn content(id: SegmentId) -> Vec<u8> {
     (0..20_000u32).map(|i| (i / 9 + id.number) as u8).collect()
 }

@@ -1,9 +1,9 @@
-//! Faults of storage. A simulated directory loses what was not synced when it
-//! "crashes"; a plain map decides what must be there.
+//! Storage faults. A simulated directory loses what was not synced when it "crashes"; a plain map
+//! says what must be there.
 //!
-//! Right answer: after a crash at any operation the vault opens with the content
-//! of the last finished checkpoint or of the one that was under way, whole. A missing
-//! sync or a wrong order of steps in `Vault` makes one of these fail.
+//! Right answer: after a crash at any operation the vault opens with the complete content of the
+//! last finished checkpoint or of the one in progress. If `Vault` lacks a sync or has a wrong order
+//! of steps, one of these fails.
 
 mod disk;
 
@@ -25,7 +25,7 @@ fn what_was_committed_is_there_after_opening_anew() {
     );
 }
 
-/// Whatever is lost: also when unsynced writes and names reach the disk in any order.
+/// Also if unsynced writes and names reach the disk in any order.
 #[test]
 fn a_crash_at_any_operation_leaves_the_old_or_the_new_state() {
     let whole = Shared::default();
@@ -46,10 +46,10 @@ fn a_crash_at_any_operation_leaves_the_old_or_the_new_state() {
     }
 }
 
-/// One operation fails, and the machine goes on: the checkpoint under way fails, says
-/// which file, and the vault refuses the next; opened anew it has the old state or the
-/// new one, takes a whole checkpoint, and that one survives a crash. Bug (trying a failed
-/// sync again): the second sync says yes, and the crash shows that nothing was written.
+/// One operation fails, and the machine continues: the checkpoint in progress fails and names the
+/// file, and the vault refuses the next one. Reopened, it has the old or the new state, and makes a
+/// complete checkpoint, which survives a crash. Bug (retrying a failed sync): the second sync
+/// reports success, and the crash shows that nothing was written.
 #[test]
 fn a_single_fault_fails_one_checkpoint() {
     let whole = Shared::default();
@@ -61,7 +61,7 @@ fn a_single_fault_fails_one_checkpoint() {
             let disk = Shared::default();
             disk.with(|d| (d.fail_at, d.fault) = (Some(fail_at), fault));
             let Err(error) = run(&disk, 6) else {
-                // The operation has no such fault: what was acknowledged must be there.
+                // The operation cannot have this fault: what was acknowledged must be there.
                 disk.with(|d| d.crash(Loss::All));
                 let found = open(&disk).and_then(|v| content(&v)).unwrap();
                 assert_eq!(&found, states.last().unwrap(), "{fault:?} at {fail_at}");

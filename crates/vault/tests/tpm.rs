@@ -1,6 +1,6 @@
-//! The TPM's counter, with Debian's swtpm. Right answer: checkpoints survive restarts of
-//! keeper and TPM; an older copy of the files is refused, also after the counter's index
-//! was removed and made anew; a crash around the increment leaves the old or the new state.
+//! The TPM's counter, with Debian's swtpm. Right answer: checkpoints survive restarts of keeper and
+//! TPM; an older copy of the files is refused, even after the counter's index was removed and
+//! recreated; a crash around the increment leaves the old or the new state.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn power_on(dir: &Path) -> Child {
         .spawn()
         .expect("package swtpm is needed");
     let until = Instant::now() + Duration::from_secs(10);
-    // The file is there before swtpm listens.
+    // The socket's file exists before swtpm listens.
     while UnixStream::connect(&socket).is_err() {
         assert!(Instant::now() < until, "swtpm does not start");
         std::thread::sleep(Duration::from_millis(10));
@@ -111,7 +111,7 @@ fn an_older_copy_is_refused() {
     machine.copy("older", "data");
     let error = machine.content().unwrap_err();
     assert!(matches!(error, Error::Stale { .. }), "{error}");
-    // The owner removes the index and makes it anew: it does not begin at 1 again.
+    // The owner removes the index and recreates it: it does not start at 1 again.
     let before = machine.counter().read().unwrap();
     undefine(&machine.path("tpm"));
     assert_eq!(machine.counter().read().unwrap(), 0);
@@ -125,8 +125,8 @@ fn an_older_copy_is_refused() {
     assert!(matches!(error, Error::Gone { .. }), "{error}");
 }
 
-/// A crash after the manifest was written: before the increment the old state counts,
-/// after it the new one.
+/// A crash after the manifest was written: before the increment the old state is valid, after it
+/// the new one.
 #[test]
 fn a_crash_around_the_increment() {
     let machine = Machine::new();
@@ -137,12 +137,13 @@ fn a_crash_around_the_increment() {
     change.write(ID, b"two".to_vec());
     vault.commit(change, vec![1]).unwrap();
     drop(vault);
-    // As it was before step 4, the rename: counter and manifest.next are new.
+    // The state before step 4, the rename: counter and manifest.next are new.
     let manifest = machine.path("data/manifest");
     std::fs::rename(&manifest, machine.path("data/manifest.next")).unwrap();
     std::fs::copy(machine.path("before/manifest"), &manifest).unwrap();
     assert_eq!(machine.content().unwrap(), "two");
-    // Before step 3: manifest.next is one ahead of the counter. It must never count.
+    // The state before step 3: manifest.next is one ahead of the counter. It must never be
+    // accepted.
     machine.copy("data", "forked");
     let ahead = machine.path("data/manifest.next");
     std::fs::write(&ahead, b"of the future").unwrap();
@@ -151,9 +152,9 @@ fn a_crash_around_the_increment() {
     assert_eq!(machine.content().unwrap(), "three");
 }
 
-/// A backup is taken in on a machine whose TPM has no counter yet, or one that is ahead, and
-/// again after that was interrupted; from then on the copy there is an older one. Bug: it
-/// increments a counter that is not there, or leaves the copy behind the counter.
+/// A backup is accepted on a machine whose TPM has no counter yet, or one that is ahead, and again
+/// after an interruption. After that, a copy of the previous state is stale. Bug: a missing counter
+/// is incremented, or the copy remains behind the counter.
 #[test]
 fn a_backup_on_another_machine() {
     let machine = Machine::new();
@@ -179,7 +180,7 @@ fn a_backup_on_another_machine() {
             let files = Directory::open(other.path("data")).unwrap();
             Vault::accept(Box::new(files), counter, &[7; 32])
         };
-        // The first time it is interrupted once the counter is made.
+        // The first attempt is interrupted after the counter was created.
         let weak = Weak(other.counter(), 1);
         let interrupted = accept(Box::new(weak)).is_err();
         assert_eq!(interrupted, !ahead, "a counter that is ahead moves once");
@@ -211,7 +212,7 @@ impl Freshness for Weak {
     }
 }
 
-/// Bug: a manifest is published under a number that the counter has passed.
+/// Bug: a manifest is published with a number that the counter has passed.
 #[test]
 fn somebody_else_increments() {
     let machine = Machine::new();
@@ -228,7 +229,7 @@ fn what_is_no_tpm_is_named() {
     let machine = Machine::new();
     let gone = TpmCounter::new(machine.path("nothing"), INDEX);
     assert!(gone.read().is_err());
-    // An index of the endorsement key's certificate range, defined by nobody.
+    // An index in the range of endorsement key certificates, which nobody has defined.
     assert_eq!(
         TpmCounter::new(machine.path("tpm"), 0x0180_0001)
             .read()

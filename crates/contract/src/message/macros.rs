@@ -1,8 +1,7 @@
-//! From the table's entries to types that read and write themselves, and describe themselves
-//! to the generator. Nothing here knows a message. Whoever calls them has
-//! [`crate::codec`] and [`crate::describe`] in scope.
+//! Macros that turn the table's entries into types that can encode, decode and describe themselves.
+//! They know no particular message. Callers need [`crate::codec`] and [`crate::describe`] in scope.
 
-/// A record: fields only, so that lists of it can be made. `=> n zeros` after a field: so many
+/// A record: fields only, so that there can be lists of it. `=> n zeros` after a field means that n
 /// zero bytes follow it.
 #[macro_export]
 macro_rules! record {
@@ -14,7 +13,7 @@ macro_rules! record {
         pub struct $name { $($(#[doc = $field_doc])* pub $field: $t,)* }
 
         impl $name {
-            /// What the generator is told.
+            /// Description for the generator.
             pub const STRUCTURE: Structure = Structure {
                 name: stringify!($name),
                 doc: concat!($($doc, "\n"),*),
@@ -49,8 +48,8 @@ macro_rules! record {
     )*};
 }
 
-/// A structure: fields as of a record, then, after a semicolon, tails. In brackets after a
-/// tail: the fields whose product is the number of its elements; none: up to the end.
+/// A structure: fields as in a record, then, after a semicolon, tails. In brackets after a tail are
+/// the fields whose product is the number of its elements; without them it extends to the end.
 #[macro_export]
 macro_rules! structure {
     ($($(#[doc = $doc:literal])* $name:ident $(<$life:lifetime>)? {
@@ -67,7 +66,7 @@ macro_rules! structure {
         impl $(<$life>)? $name $(<$life>)? {
             /// Size of the fields in bytes.
             pub const FIXED: usize = 0 $(+ <$t as Fixed>::BYTES $(+ $zeros)?)*;
-            /// What the generator is told.
+            /// Description for the generator.
             pub const STRUCTURE: Structure = Structure {
                 name: stringify!($name),
                 doc: concat!($($doc, "\n"),*),
@@ -111,7 +110,7 @@ macro_rules! structure {
     )*};
 }
 
-/// What the generator is told of fields.
+/// Descriptions of fields for the generator.
 #[macro_export]
 macro_rules! fields {
     ($($(#[doc = $doc:literal])* $field:ident: $t:ty $(=> $zeros:literal zeros)?,)*) => {
@@ -124,13 +123,13 @@ macro_rules! fields {
     };
 }
 
-/// Kinds of messages, each with its body, and with its answer's body if it is answered.
+/// Kinds of messages, each with its body, and the body of its answer if it has one.
 #[macro_export]
 macro_rules! messages {
     ($($(#[doc = $doc:literal])* $name:ident = $code:literal, body $(<$life:lifetime>)?
         { $($body:tt)* } $(answer $(<$answer_life:lifetime>)? { $($answer:tt)* })?;
     )*) => {
-        /// What a message is.
+        /// Kind of a message.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u16)]
         pub enum Kind { $($(#[doc = $doc])* $name = $code,)* }
@@ -139,7 +138,7 @@ macro_rules! messages {
             /// All kinds.
             pub const ALL: &'static [Kind] = &[$(Kind::$name),*];
 
-            /// The kind with this code, if there is one.
+            /// Returns the kind with this code, if it exists.
             #[inline]
             pub const fn from_u16(code: u16) -> Option<Kind> {
                 match code { $($code => Some(Kind::$name),)* _ => None }
@@ -164,11 +163,11 @@ macro_rules! messages {
             $crate::structure! { $($(#[doc = $doc])* $name $(<$life>)? { $($body)* })* }
         }
 
-        /// Bodies of answers, by the kind of what they answer.
+        /// Bodies of answers, by the kind of the request.
         pub mod answer {
             use super::*;
             $crate::structure! { $($(
-                /// What it is answered with.
+                /// Body of the answer.
                 $name $(<$answer_life>)? { $($answer)* }
             )?)* }
         }
@@ -184,7 +183,7 @@ macro_rules! messages {
     };
 }
 
-/// That there is an answer, whatever is in it.
+/// Expands to `true` if there is an answer.
 #[macro_export]
 macro_rules! answered {
     ($($answer:tt)*) => {
@@ -192,7 +191,7 @@ macro_rules! answered {
     };
 }
 
-/// The answer, if there is one.
+/// Expands to the answer, if there is one.
 #[macro_export]
 macro_rules! first {
     () => {
@@ -203,7 +202,7 @@ macro_rules! first {
     };
 }
 
-/// Numbers with names, as constants and as a list for the generator.
+/// Named numbers, as constants and as a list for the generator.
 macro_rules! numbers {
     ($($(#[doc = $doc:literal])* $name:ident: $t:ty = $value:expr;)*) => {
         $($(#[doc = $doc])* pub const $name: $t = $value;)*

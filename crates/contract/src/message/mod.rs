@@ -1,13 +1,12 @@
-//! Messages between a backend and the keeper, as they stand in a ring.
+//! Messages between a backend and the keeper, as they are in a ring.
 //!
-//! A message is a [`Header`] and a body. All integers are little-endian; bodies
-//! are fields, and tails up to the body's length, as the table says ([`table`]).
-//! A request whose kind is *answered* gets exactly one
-//! [`Kind::Answer`] or [`Kind::Error`] with its sequence number, in order; a
-//! *one-way* request gets none, and an error inside it poisons its result and is
-//! told with the next answer of the channel ([`Kind::Error`] in its place).
+//! A message is a [`Header`] and a body. All integers are little-endian; bodies are fields, and
+//! tails up to the body's length, as defined in the [`table`]. An *answered* request gets exactly
+//! one [`Kind::Answer`] or [`Kind::Error`] with its sequence number, in order. A *one-way* request
+//! gets none; if it fails, its result is poisoned, and the next answer of the channel is replaced
+//! by the error ([`Kind::Error`]).
 //!
-//! A FID of 0 among operands stands for NULL.
+//! A FID of 0 among operands represents NULL.
 
 #[macro_use]
 mod macros;
@@ -44,20 +43,20 @@ numbers! {
 
 /// The first [`HEADER_BYTES`] bytes of a message.
 ///
-/// Bytes: body length `u32` 0..4, kind `u16` 4..6, zero 6..8, sequence number
-/// `u32` 8..12, zero 12..16.
+/// Bytes: body length `u32` 0..4, kind `u16` 4..6, zero 6..8, sequence number `u32` 8..12, zero
+/// 12..16.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// Length of the body in bytes.
     pub length: u32,
     /// Code of a [`Kind`], unchecked.
     pub kind: u16,
-    /// Number of the request; an answer repeats its request's.
+    /// Number of the request; the answer has the same.
     pub sequence: u32,
 }
 
 impl Header {
-    /// Bytes in the ring.
+    /// Encodes the header.
     #[inline]
     pub const fn encode(&self) -> [u8; HEADER_BYTES] {
         let l = self.length.to_le_bytes();
@@ -68,8 +67,7 @@ impl Header {
         ]
     }
 
-    /// The header from the ring's bytes. Any bytes decode; the reader checks
-    /// length and kind.
+    /// Decodes the header. All bytes are valid; the reader checks length and kind.
     #[inline]
     pub const fn decode(b: &[u8; HEADER_BYTES]) -> Header {
         Header {

@@ -1,5 +1,5 @@
-//! A simulated directory that loses what was not synced, and a plain map that says
-//! what must be in the vault on it.
+//! A simulated directory that loses what was not synced, and a plain map of what the vault must
+//! contain.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use vault::{Checkpoint, Error, Files, Freshness, SegmentId, Vault};
 
 pub type Names = BTreeMap<String, usize>;
 
-/// What goes wrong with an operation.
+/// What goes wrong in an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fault {
     /// This and all later operations fail: the machine is dying.
@@ -17,27 +17,27 @@ pub enum Fault {
     Dead,
     /// This one fails and does nothing.
     Fails,
-    /// Half of the write happens, then an error.
+    /// Half of the write happens, then it fails.
     Short,
-    /// The sync fails, and what was written is lost, as Linux may do; a second sync of
-    /// the same content says that all is well.
+    /// The sync fails and what was written is lost, as can happen on Linux; a second sync of the
+    /// same content reports success.
     Forgets,
-    /// No space for any write from this one on.
+    /// There is no space for this write and all later ones.
     Full,
 }
 
-/// What is left of writes and names that were not synced.
+/// What is lost of unsynced writes and names in a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// Nothing.
+    /// Everything.
     All,
-    /// Half of each new file.
+    /// The second half of each new file.
     Torn,
-    /// Any of them, in any order, by this seed.
+    /// An arbitrary choice by this seed, in any order.
     Reordered(u64),
 }
 
-/// A content in memory and on the platter.
+/// A file's content in memory and on disk.
 #[derive(Clone, Default)]
 pub struct Inode {
     pub volatile: Vec<u8>,
@@ -45,7 +45,7 @@ pub struct Inode {
     forgotten: bool,
 }
 
-/// A change of names: a file made, renamed or removed.
+/// A change of names: a file was created, renamed or removed.
 #[derive(Clone)]
 enum Change {
     Set(String, usize),
@@ -69,7 +69,7 @@ fn apply(names: &mut Names, change: &Change) {
     }
 }
 
-/// Names and contents exist in a volatile and a durable form.
+/// Names and contents, each in a volatile and a durable form.
 #[derive(Clone, Default)]
 pub struct Disk {
     pub inodes: Vec<Inode>,
@@ -94,7 +94,7 @@ impl Chance {
 }
 
 impl Disk {
-    /// What is there after the machine has lost power.
+    /// What remains after the machine has lost power.
     pub fn crash(&mut self, loss: Loss) {
         let mut chance = Chance(match loss {
             Loss::Reordered(seed) => seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
@@ -125,7 +125,7 @@ impl Disk {
         self.fail_at = None;
     }
 
-    /// The operation's own fault, if it has one; an error if it fails outright.
+    /// Returns the operation's fault, if it has one; fails if the operation fails outright.
     fn step(&mut self) -> io::Result<Option<Fault>> {
         self.operations += 1;
         match self.fail_at {
@@ -145,7 +145,7 @@ impl Disk {
 pub struct Shared(Arc<Mutex<Disk>>);
 
 impl Shared {
-    /// A copy that goes its own way.
+    /// An independent copy.
     pub fn fork(&self) -> Shared {
         Shared(Arc::new(Mutex::new(self.with(|d| d.clone()))))
     }
@@ -154,7 +154,7 @@ impl Shared {
         self.with(|d| d.inodes[d.names[name]].volatile.clone())
     }
 
-    /// Puts bytes under a name, past the vault.
+    /// Stores bytes under a name, bypassing the vault.
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
         self.with(|d| {
             d.inodes.push(Inode {
@@ -292,7 +292,7 @@ pub fn content(vault: &Vault) -> Result<Model, Error> {
         .collect()
 }
 
-/// The n-th change of a run: rewrites some segments, removes one now and then.
+/// The n-th change of a run: rewrites some segments, and occasionally removes one.
 pub fn change(n: u32, model: &mut Model) -> Checkpoint {
     let mut change = Checkpoint::new();
     for k in 0..3 {
@@ -324,7 +324,7 @@ pub fn run(disk: &Shared, checkpoints: u32) -> Result<Vec<Model>, Error> {
     Ok(states)
 }
 
-/// Which of the states of [`run`] a vault is in, by its meta.
+/// Which state of [`run`] a vault is in, according to its meta data.
 pub fn state_of(vault: &Vault) -> usize {
     match vault.meta().first_chunk() {
         Some(n) => u32::from_le_bytes(*n) as usize + 1,
