@@ -240,6 +240,72 @@ ATTACKS = {
         [PLANTED, IMMUTABLE, "CREATE INDEX ON other (id) WHERE planted(id) > 0"],
         "INSERT INTO other VALUES (1, 'x')",
     ),
+    "cast's function exchanged in the catalog": (
+        [
+            function("spied(enc_int4)", once(LOOT, "NULL"), "enc_int8"),
+            "UPDATE pg_cast SET castfunc = 'spied(enc_int4)'::regprocedure, castmethod = 'f' "
+            "WHERE castsource = 'enc_int4'::regtype AND casttarget = 'enc_int8'::regtype",
+        ],
+        "SELECT id, pay::enc_int8 FROM emp",
+    ),
+    "operator's function exchanged in the catalog": (
+        [
+            function("spied(enc_int4, enc_int4)", once(LOOT, "NULL"), "enc_int4"),
+            "UPDATE pg_operator SET oprcode = 'spied(enc_int4, enc_int4)'::regprocedure "
+            "WHERE oprname = '+' AND oprleft = 'enc_int4'::regtype "
+            "AND oprright = 'enc_int4'::regtype",
+        ],
+        "SELECT id, pay + pay FROM emp",
+    ),
+    "function's body exchanged in the catalog": (
+        [
+            "UPDATE pg_proc SET (prolang, prosrc, probin, provolatile, proparallel) = "
+            "((SELECT oid FROM pg_language WHERE lanname = 'plpgsql'), "
+            f"$attack$ {once(LOOT, 'NULL')} $attack$, NULL, 'v', 'u') WHERE oid = "
+            "(SELECT oprcode FROM pg_operator WHERE oprname = '*' "
+            "AND oprleft = 'enc_int4'::regtype AND oprright = 'enc_int4'::regtype)",
+        ],
+        "SELECT id, pay * pay FROM emp",
+    ),
+    "aggregate before the search path": (
+        [
+            function("spied(enc_int4, enc_int4)", once(LOOT, "$2"), "enc_int4"),
+            "CREATE AGGREGATE max(enc_int4) (SFUNC = spied, STYPE = enc_int4)",
+        ],
+        "SELECT max(pay) FROM emp",
+    ),
+    "operator class": (
+        [
+            function("ordered(enc_text, enc_text)", once(LOOT, "0"), "int"),
+            "CREATE OPERATOR CLASS own FOR TYPE enc_text USING btree AS "
+            "OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, "
+            "FUNCTION 1 ordered(enc_text, enc_text)",
+            "CREATE INDEX ON other (note own)",
+        ],
+        "INSERT INTO other VALUES (1, 'x'), (2, 'y')",
+    ),
+    "statistics of an expression": (
+        [PLANTED, IMMUTABLE, "CREATE STATISTICS s ON (planted(id)) FROM emp"],
+        "ANALYZE emp",
+    ),
+    "materialized view": (
+        [
+            PLANTED,
+            "CREATE MATERIALIZED VIEW numbers AS SELECT id FROM emp WHERE planted() WITH NO DATA",
+            "ALTER MATERIALIZED VIEW numbers OWNER TO app",
+        ],
+        "REFRESH MATERIALIZED VIEW numbers",
+    ),
+    "partition's bound of an expression": (
+        [
+            PLANTED,
+            IMMUTABLE,
+            "CREATE TABLE part (id int, note enc_text) PARTITION BY RANGE (planted(id))",
+            "CREATE TABLE part_all PARTITION OF part DEFAULT",
+            "GRANT ALL ON part, part_all TO app",
+        ],
+        "INSERT INTO part VALUES (1, 'x')",
+    ),
     "prepared statement, invalidated": (
         [TRIGGER, "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()"],
         "EXECUTE p",
@@ -254,6 +320,13 @@ GRANT ALL ON attack.loot TO app;
 CREATE FUNCTION attack.spy(int, int) RETURNS boolean LANGUAGE plpgsql COST 100000 AS
   $$BEGIN INSERT INTO attack.loot VALUES ($1, $2); RETURN true; END$$;
 """
+
+# What a superuser has written into the catalogs of the extension is no object of a schema.
+CATALOGS = {
+    "pg_cast": ["castfunc", "castmethod"],
+    "pg_operator": ["oprcode"],
+    "pg_proc": ["prolang", "prosrc", "probin", "provolatile", "proparallel"],
+}
 
 TABLES = [
     "CREATE TABLE emp (id int, pay enc_int4, name enc_text, seen boolean)",
@@ -281,8 +354,25 @@ def in_schema(connection):
     return connection
 
 
+@pytest.fixture
+def catalogs(played):
+    """Puts back what an attack changes of the catalogs."""
+    stack, _ = played
+    with stack.connect_dba() as dba:
+        for catalog in CATALOGS:
+            dba.execute(f"CREATE TEMP TABLE my_{catalog} AS SELECT * FROM {catalog}")
+        yield
+        for catalog, columns in CATALOGS.items():
+            names = ", ".join(columns)
+            ours, theirs = (f"ROW({', '.join(f'{t}.{c}' for c in columns)})" for t in "mt")
+            dba.execute(
+                f"UPDATE {catalog} t SET ({names}) = {ours} FROM my_{catalog} m "
+                f"WHERE m.oid = t.oid AND {ours} IS DISTINCT FROM {theirs}"
+            )
+
+
 @pytest.mark.parametrize("name", ATTACKS)
-def test_planted(played, attack, name):
+def test_planted(played, attack, name, catalogs):
     stack, bound = played
     statements, victim = ATTACKS[name]
     with stack.connect_dba() as dba:

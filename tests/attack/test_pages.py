@@ -1,0 +1,127 @@
+"""A superuser edits what no rule of PostgreSQL's guards: bytes of heap pages, and the catalogs that
+say which file a table has and which type a column has.
+
+Mechanism: an identifier names a value, and the keeper knows which column that value belongs to.
+What a client's statement may do with it is said by the grant for that column, wherever the
+identifier stands. Right: an identifier of another column is refused (42501), for a client who may
+see that column as for one who may not; one of another row of the same column shows that row's
+value, as docs/security.md says. With the bug eve reads what only ann may see.
+"""
+
+import psycopg
+import pytest
+from principals import three
+
+__all__ = ["three"]
+
+SECRET, OWN, OTHER = "5200", "100", "5300"
+IDENTIFIER = slice(8, 16)  # of a row's bytes: behind id, on a multiple of 8
+
+
+@pytest.fixture
+def tables(three):
+    """Ann's table, which nobody else may see, and eve's, which has a column of the same type."""
+    with three.stack.connect_dba() as dba:
+        dba.execute("CREATE EXTENSION IF NOT EXISTS pageinspect")
+        dba.execute("DROP TABLE IF EXISTS pay_ann, pay_eve")
+    with three.connect("ann") as ann:
+        ann.execute("CREATE TABLE pay_ann (id int, pay enc_int4 SECRET)")
+        ann.execute(f"INSERT INTO pay_ann VALUES (1, {SECRET}), (2, {OTHER})")
+        ann.execute("GRANT ALL ON pay_ann TO app")
+    with three.connect("eve") as eve:
+        eve.execute("CREATE TABLE pay_eve (id int, pay enc_int4 SECRET)")
+        eve.execute(f"INSERT INTO pay_eve VALUES (1, {OWN})")
+        eve.execute("GRANT ALL ON pay_eve TO app")
+    yield three
+    with three.stack.connect_dba() as dba:
+        dba.execute("DROP TABLE IF EXISTS pay_ann, pay_eve")
+
+
+def identifiers(dba, table):
+    items = f"heap_page_items(get_raw_page('{table}', 0))"
+    rows = dba.execute(f"SELECT t_data FROM {items} ORDER BY lp").fetchall()
+    return [bytes(data)[IDENTIFIER] for (data,) in rows]
+
+
+def write_page(stack, table, changes):
+    """Writes other bytes into the table's file while PostgreSQL is down."""
+    with stack.connect_dba() as dba:
+        dba.execute("CHECKPOINT")
+        path = dba.execute("SELECT pg_relation_filepath(%s)", (table,)).fetchone()[0]
+    stack.kill_postgres()
+    file = stack.data / path
+    content = file.read_bytes()
+    for was in changes:
+        assert content.count(was) == 1
+    at = {was: content.index(was) for was in changes}
+    edited = bytearray(content)
+    for was, becomes in changes.items():
+        edited[at[was] : at[was] + len(was)] = becomes
+    file.write_bytes(edited)
+    stack.start_postgres()
+
+
+def read(three, who, table):
+    """What a principal's statement gets; the SQLSTATE of a refusal."""
+    try:
+        with three.connect(who) as connection:
+            rows = connection.execute(f"SELECT pay::text FROM {table} ORDER BY id").fetchall()
+            return [value for (value,) in rows]
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+def test_rows_exchanged(tables, attack):
+    with tables.stack.connect_dba() as dba:
+        first, second = identifiers(dba, "pay_ann")
+    write_page(tables.stack, "pay_ann", {first: second, second: first})
+    assert read(tables, "ann", "pay_ann") == [OTHER, SECRET]
+    attack.attempt(
+        "rows of a page exchanged", True, "the other row's value shows there; a ledger finds it"
+    )
+    assert read(tables, "eve", "pay_ann") == "42501"
+
+
+def test_column_of_another(tables, attack):
+    """Ann's identifier in eve's row."""
+    with tables.stack.connect_dba() as dba:
+        victim, own = identifiers(dba, "pay_ann")[0], identifiers(dba, "pay_eve")[0]
+    write_page(tables.stack, "pay_eve", {own: victim})
+    for who in "eve", "ann":
+        got = read(tables, who, "pay_eve")
+        attack.attempt(f"another column's identifier in a page, read by {who}", SECRET in got)
+        assert got == "42501"
+
+
+def test_files_exchanged(tables, attack):
+    """Eve's table has ann's file."""
+    files = "SELECT relname, oid, relfilenode FROM pg_class WHERE relname IN ('pay_ann', 'pay_eve')"
+    with tables.stack.connect_dba() as dba:
+        file = {name: node for name, _, node in dba.execute(files).fetchall()}
+        change = "UPDATE pg_class SET relfilenode = %s WHERE relname = %s"
+        dba.execute(change, (file["pay_ann"], "pay_eve"))
+        dba.execute(change, (file["pay_eve"], "pay_ann"))
+    try:
+        got = read(tables, "eve", "pay_eve")
+        attack.attempt("files of tables exchanged", SECRET in got)
+        assert got == "42501"
+    finally:
+        with tables.stack.connect_dba() as dba:
+            dba.execute(change, (file["pay_ann"], "pay_ann"))
+            dba.execute(change, (file["pay_eve"], "pay_eve"))
+
+
+@pytest.mark.parametrize("shown_as", ["int8", "bytea"])
+def test_type_in_the_catalog(tables, attack, shown_as):
+    """Ann's column has a plain type: eve sees identifiers, no values."""
+    change = "UPDATE pg_attribute SET atttypid = %s::regtype WHERE attrelid = 'pay_ann'::regclass"
+    change += " AND attname = 'pay'"
+    with tables.stack.connect_dba() as dba:
+        dba.execute(change, (shown_as,))
+    try:
+        got = read(tables, "eve", "pay_ann")
+        attack.attempt(f"a column's type in the catalog: {shown_as}", SECRET in got)
+    finally:
+        with tables.stack.connect_dba() as dba:
+            dba.execute(change, ("enc_int4",))
+    assert read(tables, "ann", "pay_ann") == [SECRET, OTHER]
