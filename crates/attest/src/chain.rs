@@ -1,7 +1,7 @@
-//! AMD's certificates: the pinned ones of each family of processors, and the chip's, which must
-//! be signed by one of them.
+//! AMD's certificates: the pinned ones for each family of processors, and the chip's, which one of
+//! them must have signed.
 //!
-//! Invariant: nothing is trusted but what a pinned certificate has signed.
+//! Invariant: nothing is trusted unless a pinned certificate has signed it.
 
 use crate::{Reason, Refused};
 use aws_lc_rs::signature::{RSA_PSS_2048_8192_SHA384, UnparsedPublicKey};
@@ -17,21 +17,21 @@ pub(crate) enum Family {
     Turin,
 }
 
-/// For each family the certificate that signs chips' keys, then the root's.
+/// For each family: the certificate that signs the chips' keys, then the root.
 const PINNED: [(Family, &str); 3] = [
     (Family::Milan, include_str!("../data/amd-milan.pem")),
     (Family::Genoa, include_str!("../data/amd-genoa.pem")),
     (Family::Turin, include_str!("../data/amd-turin.pem")),
 ];
 
-/// Extensions of a chip's certificate: versions of its firmware, and its number.
+/// Extensions of a chip's certificate: versions of its firmware, and its ID.
 const BOOTLOADER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.3704.1.3.1");
 const TEE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.3704.1.3.2");
 const SNP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.3704.1.3.3");
 const MICROCODE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.3704.1.3.8");
 const CHIP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.3704.1.4");
 
-/// A chip's certificate that one of the pinned ones has signed, and that is valid.
+/// A valid chip certificate, signed by one of the pinned ones.
 pub(crate) struct Chip {
     pub family: Family,
     certificate: Certificate,
@@ -79,7 +79,7 @@ impl Chip {
         }
     }
 
-    /// Versions of bootloader, TEE, SNP and microcode that the key is derived from.
+    /// The versions of bootloader, TEE, SNP and microcode from which the key is derived.
     pub fn versions(&self) -> Option<[u8; 4]> {
         let version = |id| self.extension(id).and_then(|der| u8::from_der(der).ok());
         Some([
@@ -90,7 +90,7 @@ impl Chip {
         ])
     }
 
-    /// The chip's number.
+    /// The chip's ID.
     pub fn number(&self) -> Option<&[u8]> {
         self.extension(CHIP)
     }
@@ -101,7 +101,7 @@ fn signer(pem: &str) -> Option<Certificate> {
     chain.into_iter().next()
 }
 
-/// RSA-PSS with SHA-384, as all of AMD's certificates have it.
+/// RSA-PSS with SHA-384, which AMD uses for all of its certificates.
 fn signed(certificate: &Certificate, signer: &Certificate) -> bool {
     let info = signer.tbs_certificate().subject_public_key_info();
     let key = UnparsedPublicKey::new(
@@ -117,7 +117,7 @@ fn signed(certificate: &Certificate, signer: &Certificate) -> bool {
 mod tests {
     use super::*;
 
-    /// Each pinned signer is signed by its root, and no root by another family's.
+    /// Each pinned signer is signed by the root of its family, and by no other.
     #[test]
     fn pinned_ones() -> Result<(), Box<dyn std::error::Error>> {
         let mut roots = Vec::new();

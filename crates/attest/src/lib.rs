@@ -1,11 +1,10 @@
-//! Whether evidence is genuine and good enough: checked by a client or the broker, against a
-//! [`Policy`] in a file, offline.
+//! Verifies evidence: whether it is genuine, and whether it satisfies a [`Policy`] in a file.
+//! Clients and the broker do this, offline.
 //!
-//! Not here: how a keeper gets evidence (crate `evidence`); who asks for it. Keepers do not link
-//! this crate.
+//! How a keeper obtains evidence is in crate `evidence`. Keepers do not link this crate.
 //!
-//! Invariants: what no policy speaks of is refused; a simulated report is refused unless the
-//! caller asked for it, whatever the policy says; a guest that can be debugged is refused always.
+//! Invariants: whatever no policy mentions is refused; a simulated report is refused unless the
+//! caller asked for it, whatever the policy says; a guest that can be debugged is always refused.
 #![forbid(unsafe_code)]
 
 mod chain;
@@ -22,24 +21,24 @@ use evidence::{DATA_BYTES, Document, Kind, Purpose, SimulatedClaims, Subject};
 /// What the evidence must be bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// The keeper's static key, if it is known otherwise.
+    /// The keeper's static key, if it is known from elsewhere.
     pub channel: Option<&'a [u8; evidence::KEY_BYTES]>,
-    /// The keeper's signing key, if it is known otherwise.
+    /// The keeper's signing key, if it is known from elsewhere.
     pub signing: Option<&'a [u8; evidence::KEY_BYTES]>,
     /// The nonce.
     pub nonce: &'a [u8],
 }
 
-/// What evidence has shown.
+/// What verified evidence says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accepted {
     /// The kind of the zone.
     pub kind: Kind,
     /// Its measurement, in hexadecimal.
     pub measurement: String,
-    /// What is known of versions, for people.
+    /// The versions, for people.
     pub versions: String,
     /// The keeper's static key.
     pub channel: [u8; evidence::KEY_BYTES],
@@ -47,9 +46,9 @@ pub struct Accepted {
     pub signing: [u8; evidence::KEY_BYTES],
 }
 
-/// What a genuine report says, whatever made it.
+/// What a genuine report says, whatever its kind.
 pub(crate) struct Claims {
-    /// The guest's, or the program's.
+    /// Measurement of the guest or of the program.
     pub measurement: Vec<u8>,
     pub data: [u8; DATA_BYTES],
     pub debug: bool,
@@ -94,7 +93,7 @@ pub fn verify(
     })
 }
 
-/// What is the same for all kinds.
+/// Checks that all kinds have in common.
 fn check(claims: &Claims, measurements: &[String], data: &[u8; DATA_BYTES]) -> Result<(), Refused> {
     if claims.debug {
         return Err(Refused::new(
@@ -172,7 +171,7 @@ mod tests {
         check(claims, measurements, &data).err().map(|r| r.reason)
     }
 
-    /// What is checked of genuine reports of all kinds.
+    /// What is checked for genuine reports of all kinds.
     #[test]
     fn checked_of_all() {
         let listed = ["AB".repeat(48)];

@@ -1,53 +1,54 @@
-//! The policy: which evidence is good enough. A TOML file with a section for each kind of zone
-//! that is taken; unknown keys are errors.
+//! The policy: which evidence is accepted. A TOML file with a section for each accepted kind of
+//! zone; unknown keys are errors.
 //!
-//! Invariant: a hardware's section names at least one measurement.
+//! Invariant: a section for hardware has at least one measurement.
 
 use crate::hex;
 use dcap_qvl::QuoteCollateralV3;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Which evidence is good enough.
+/// Which evidence is accepted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// Of ordinary processes, if asked for.
+    /// For ordinary processes, if they are accepted.
     pub simulated: Option<SimulatedPolicy>,
-    /// Of guests under Intel TDX.
+    /// For guests under Intel TDX.
     pub tdx: Option<TdxPolicy>,
-    /// Of guests under AMD SEV-SNP.
+    /// For guests under AMD SEV-SNP.
     pub snp: Option<SnpPolicy>,
 }
 
-/// Of an ordinary process.
+/// Conditions for an ordinary process.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SimulatedPolicy {
-    /// What `confide measure` prints of the keeper's program; none: any program.
+    /// What `confide measure` prints for the keeper's program; if empty, any program.
     pub measurements: Vec<String>,
-    /// The least number of the simulated report.
+    /// Minimum version in the simulated report.
     pub minimum_version: u32,
 }
 
-/// Of a guest under Intel TDX.
+/// Conditions for a guest under Intel TDX.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TdxPolicy {
-    /// MRTD: of the guest's firmware, in hexadecimal.
+    /// MRTD, the measurement of the guest's firmware, in hexadecimal.
     pub measurements: Vec<String>,
-    /// RTMR0 to RTMR3 (kernel, command line, and what the guest measures); empty texts: any.
+    /// RTMR0 to RTMR3 (kernel, command line, and what the guest measures); an empty text accepts
+    /// any.
     #[serde(default)]
     pub rtmrs: Vec<String>,
-    /// File with Intel's collateral for the platform, in JSON, beside the policy.
+    /// File with Intel's collateral for the platform, in JSON, in the policy's directory.
     pub collateral: PathBuf,
-    /// States of the platform's firmware that are good enough.
+    /// Accepted states of the platform's firmware.
     #[serde(default = "up_to_date")]
     pub statuses: Vec<String>,
-    /// The least number of Intel's evaluation that the collateral is of.
+    /// Minimum evaluation number of the collateral.
     #[serde(default)]
     pub minimum_evaluation: u32,
-    /// Platforms that are not taken any more: their PPIDs, in hexadecimal.
+    /// Revoked platforms: their PPIDs, in hexadecimal.
     #[serde(default)]
     pub revoked_platforms: Vec<String>,
     /// The file's content.
@@ -55,23 +56,23 @@ pub struct TdxPolicy {
     pub loaded: Option<QuoteCollateralV3>,
 }
 
-/// Of a guest under AMD SEV-SNP.
+/// Conditions for a guest under AMD SEV-SNP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnpPolicy {
     /// The launch measurement, in hexadecimal.
     pub measurements: Vec<String>,
-    /// File with the chip's certificate (VCEK, in DER), beside the policy, where the machine
-    /// gives none with its reports.
+    /// File with the chip's certificate (VCEK, in DER), in the policy's directory; for machines
+    /// that do not include it in their reports.
     #[serde(default)]
     pub certificate: Option<PathBuf>,
-    /// The least versions of the platform's firmware.
+    /// Minimum versions of the platform's firmware.
     #[serde(default)]
     pub minimum_firmware: Firmware,
-    /// The least number that the guest's owner gave it.
+    /// Minimum security version set by the guest's owner.
     #[serde(default)]
     pub minimum_guest_svn: u32,
-    /// Chips that are not taken any more: the first digits of their numbers, in hexadecimal.
+    /// Revoked chips: the first digits of their IDs, in hexadecimal.
     #[serde(default)]
     pub revoked_chips: Vec<String>,
     /// The file's content.
@@ -98,7 +99,7 @@ fn up_to_date() -> Vec<String> {
 }
 
 impl Policy {
-    /// Takes simulated evidence of any program.
+    /// Accepts simulated evidence of any program.
     pub fn any_simulated() -> Policy {
         Policy {
             simulated: Some(SimulatedPolicy::default()),
@@ -106,10 +107,9 @@ impl Policy {
         }
     }
 
-    /// Reads a policy, and the files that it names.
+    /// Reads a policy and the files that it names.
     ///
-    /// # Errors
-    /// What is wrong with which file.
+    /// # Errors Which file is wrong, and why.
     pub fn read(path: &Path) -> Result<Policy, String> {
         let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| at(&e))?;
@@ -130,10 +130,9 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Whether it says what it must.
+    /// Checks that the policy is complete.
     ///
-    /// # Errors
-    /// What is missing.
+    /// # Errors What is missing.
     pub fn check(&self) -> Result<(), String> {
         let hardware = [
             ("tdx", self.tdx.as_ref().map(|p| &p.measurements)),
@@ -160,10 +159,9 @@ impl Policy {
     }
 }
 
-/// The collateral in a file: JSON, binary fields in hexadecimal.
+/// Reads collateral: JSON, with binary fields in hexadecimal.
 ///
-/// # Errors
-/// What is wrong with the file.
+/// # Errors What is wrong with the file.
 fn read_collateral(path: &Path) -> Result<QuoteCollateralV3, String> {
     let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read_to_string(path).map_err(|e| at(&e))?;
@@ -171,20 +169,20 @@ fn read_collateral(path: &Path) -> Result<QuoteCollateralV3, String> {
 }
 
 impl SnpPolicy {
-    /// Whether a chip is one that is not taken any more.
+    /// Whether a chip is revoked.
     pub(crate) fn revokes(&self, chip: &[u8]) -> bool {
         revokes(&self.revoked_chips, chip)
     }
 }
 
 impl TdxPolicy {
-    /// Whether a platform is one that is not taken any more.
+    /// Whether a platform is revoked.
     pub(crate) fn revokes(&self, platform: &[u8]) -> bool {
         revokes(&self.revoked_platforms, platform)
     }
 }
 
-/// An entry of fewer digits is of all machines whose numbers begin so; an empty one of all.
+/// An entry revokes all machines whose IDs start with its digits; an empty entry revokes all.
 fn revokes(revoked: &[String], machine: &[u8]) -> bool {
     let machine = hex(machine);
     revoked
@@ -216,7 +214,7 @@ mod tests {
         Ok(())
     }
 
-    /// A policy that would take more than was meant is none.
+    /// A policy that would accept more than intended is refused.
     #[test]
     fn what_is_wrong() {
         for text in [

@@ -2,37 +2,37 @@
 
 use std::fmt;
 
-/// What is wrong with it.
+/// Reason of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// It is no evidence at all.
+    /// It is not evidence.
     Malformed,
     /// It is simulated.
     Simulated,
-    /// The policy does not speak of its kind.
+    /// The policy does not accept its kind.
     Kind,
-    /// The report or a certificate is not as it was signed.
+    /// A signature of the report or of a certificate is wrong.
     Altered,
-    /// It is about other keys than the keeper has shown.
+    /// It is for keys other than the keeper's.
     Keys,
     /// The report is not bound to the keys, the purpose or the nonce.
     Binding,
     /// The zone can be debugged.
     Debug,
-    /// Another program, or another guest.
+    /// The measurement is of another program or guest.
     Measurement,
-    /// Firmware or program are too old.
+    /// Firmware or program is too old.
     Version,
-    /// Certificates or collateral have expired, or are not valid yet.
+    /// Certificates or collateral have expired or are not valid yet.
     Expired,
     /// The machine's key was revoked.
     Revoked,
-    /// What the check needs is missing or does not fit.
+    /// Data needed for the verification is missing or does not match.
     Collateral,
 }
 
 impl Reason {
-    /// A word for it.
+    /// Its short name.
     pub const fn word(self) -> &'static str {
         match self {
             Reason::Malformed => "malformed",
@@ -54,14 +54,14 @@ impl Reason {
 /// The refusal of a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// What is wrong.
+    /// The reason.
     pub reason: Reason,
-    /// More about it, for people.
+    /// Details for people.
     pub detail: String,
 }
 
 impl Refused {
-    /// A refusal.
+    /// Makes a refusal.
     pub fn new(reason: Reason, detail: impl Into<String>) -> Refused {
         Refused {
             reason,

@@ -1,8 +1,7 @@
-//! Reports of AMD SEV-SNP: 1184 bytes that the chip's key has signed (ECDSA, P-384), and the
-//! table of certificates that a machine may give with them.
+//! Reports of AMD SEV-SNP: 1184 bytes signed by the chip's key (ECDSA, P-384), and the table of
+//! certificates that a machine may include.
 //!
-//! Invariant: what is taken out of a report was signed by a chip whose certificate says the same
-//! of it.
+//! Invariant: a report is used only if it was signed by the chip that it names.
 
 use crate::chain::{Chip, Family};
 use crate::policy::{Firmware, Policy, SnpPolicy};
@@ -11,24 +10,24 @@ use aws_lc_rs::signature::{ECDSA_P384_SHA384_FIXED, UnparsedPublicKey};
 use evidence::{DATA_BYTES, Document, MEASUREMENT_BYTES};
 
 const REPORT_BYTES: usize = 1184;
-/// Where the signature begins: all before it is signed.
+/// Offset of the signature; everything before it is signed.
 const SIGNED_BYTES: usize = 0x2a0;
-/// A number of the signature, little-endian; 48 of its bytes are used.
+/// Size of an integer in the signature, little-endian; 48 of its bytes are used.
 const NUMBER_BYTES: usize = 72;
 const FIELD_BYTES: usize = 48;
 const ECDSA_P384_SHA384: u32 = 1;
-/// Of the guest's policy: it may be debugged; another guest may carry it away.
+/// Bits of the guest's policy: it may be debugged; a migration agent may move it.
 const DEBUG: u64 = 1 << 19;
 const MIGRATION: u64 = 1 << 18;
-/// Of the key that signed: which one it is, and whether the chip's number is left out.
+/// Bits about the signing key: which key it is, and whether the chip's ID is masked.
 const KEY_KIND: u32 = 0b1_1100;
 const MASKED: u32 = 0b10;
-/// Of the table of certificates: the chip's key.
+/// ID of the chip's key in the table of certificates.
 const VCEK: [u8; 16] = [
     0x63, 0xda, 0x75, 0x8d, 0xe6, 0x64, 0x45, 0x64, 0xad, 0xc5, 0xf4, 0xb9, 0x3b, 0xe8, 0xac, 0xcd,
 ];
 
-/// What a report says, as far as it is looked at.
+/// The fields of a report that are used.
 struct Report {
     guest_svn: u32,
     policy: u64,
@@ -38,7 +37,7 @@ struct Report {
     chip: [u8; 64],
 }
 
-/// What a genuine report says, and the measurements that the policy knows.
+/// What a genuine report says, and the measurements that the policy accepts.
 pub(crate) fn claims<'p>(
     document: &Document,
     policy: &'p Policy,
@@ -65,7 +64,7 @@ pub(crate) fn claims<'p>(
     Ok((claims, &policy.measurements))
 }
 
-/// The report, if the chip has signed it.
+/// Parses a report after verifying the chip's signature.
 fn verified(bytes: &[u8], chip: &Chip) -> Result<Report, Refused> {
     let malformed = || Refused::new(Reason::Malformed, "not a report of SEV-SNP");
     if bytes.len() != REPORT_BYTES {
@@ -111,7 +110,7 @@ fn check(
         firmware.microcode,
     ];
     let number = chip.number().unwrap_or_default();
-    // The number is 64 bytes, of which newer families use the first 8.
+    // The ID has 64 bytes; newer families use only the first 8.
     let same = (number.len() == 64 || number.len() == 8) && report.chip.starts_with(number);
     if chip.versions() != Some(versions) || !same {
         let what = "the certificate is of another chip, or of other versions of its firmware";
@@ -141,7 +140,7 @@ fn check(
     Ok(())
 }
 
-/// Where a family has which version.
+/// Decodes the versions, whose positions depend on the family.
 fn firmware(family: Family, bytes: &[u8; 8]) -> Firmware {
     match (family, *bytes) {
         (Family::Turin, [_, bootloader, tee, snp, .., microcode])
@@ -164,7 +163,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array_at(bytes, at).map(u32::from_le_bytes)
 }
 
-/// Both numbers of a signature as the library wants them.
+/// Both integers of a signature in the form that the library expects.
 fn big_endian(signature: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(2 * FIELD_BYTES);
     for number in signature.get(..2 * NUMBER_BYTES)?.chunks(NUMBER_BYTES) {
@@ -177,8 +176,8 @@ fn big_endian(signature: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The chip's certificate in a machine's table: entries of 24 bytes (what it is, where, how long)
-/// up to one of zeros, then what they point at.
+/// Finds the chip's certificate in a machine's table: entries of 24 bytes (ID, offset, length),
+/// terminated by zeros, followed by the data.
 fn certificate(table: &[u8]) -> Option<&[u8]> {
     for entry in table.chunks_exact(24) {
         let what: [u8; 16] = array_at(entry, 0)?;
@@ -198,7 +197,7 @@ fn certificate(table: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// A table of a machine is any bytes.
+    /// A machine's table can be any bytes.
     #[test]
     fn tables() {
         let entry = |what: [u8; 16], at: u32, length: u32| {

@@ -1,5 +1,5 @@
 //! Quotes of Intel TDX, verified by `dcap-qvl` with the policy's collateral: signature,
-//! certificates, their revocation lists, the platform's state at this time.
+//! certificates, revocation lists, the present state of the platform.
 
 use crate::policy::{Policy, TdxPolicy};
 use crate::{Claims, Reason, Refused, hex};
@@ -8,7 +8,7 @@ use dcap_qvl::tcb_info::TcbInfo;
 use dcap_qvl::verify::{QuoteVerifier, VerifiedReport};
 use evidence::Document;
 
-/// What a genuine quote says, and the measurements that the policy knows.
+/// What a genuine quote says, and the measurements that the policy accepts.
 pub(crate) fn claims<'p>(
     document: &Document,
     policy: &'p Policy,
@@ -25,7 +25,7 @@ pub(crate) fn claims<'p>(
     let report = report.ok_or_else(|| Refused::new(Reason::Kind, "the quote is not of TDX"))?;
     check(policy, &verified, report)?;
     check_evaluation(policy, &collateral.tcb_info)?;
-    // Bit 0: the guest can be debugged. The library refuses it, too.
+    // Bit 0: the guest can be debugged. The library refuses this, too.
     let debug = report.td_attributes.first().is_none_or(|b| b & 1 != 0);
     let claims = Claims {
         measurement: report.mr_td.to_vec(),
@@ -70,7 +70,7 @@ fn check(
     Ok(())
 }
 
-/// Collateral of an older evaluation calls old firmware good.
+/// According to the collateral of an older evaluation, old firmware is up to date.
 fn check_evaluation(policy: &TdxPolicy, tcb_info: &str) -> Result<(), Refused> {
     let unreadable = || Refused::new(Reason::Collateral, "the collateral cannot be read");
     let info: TcbInfo = serde_json::from_str(tcb_info).map_err(|_| unreadable())?;
@@ -86,8 +86,8 @@ fn check_evaluation(policy: &TdxPolicy, tcb_info: &str) -> Result<(), Refused> {
     }
 }
 
-/// The library tells reasons as text only. What is not known is taken for an alteration: it
-/// is refused in any case.
+/// The library gives reasons only as text. An unknown one is reported as an alteration; the
+/// evidence is refused in any case.
 fn reason(text: &str) -> Reason {
     let text = text.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -95,7 +95,7 @@ fn reason(text: &str) -> Reason {
         () if has(&["revoked"]) => Reason::Revoked,
         () if has(&["expired", "in the future", "notvalidyet", "not yet valid"]) => Reason::Expired,
         () if has(&["debug"]) => Reason::Debug,
-        // Older than the oldest that Intel knows of.
+        // Older than the oldest level that Intel knows.
         () if has(&["no matching tcb level"]) => Reason::Version,
         () if has(&[
             "fmspc mismatch",

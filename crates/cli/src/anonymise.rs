@@ -1,11 +1,11 @@
-//! `confide anonymise`: hands a log of calls to `confide-anonymise`, a program of its own: its
-//! operators are compiled otherwise than those of any other (docs/maintenance.md). Arguments are
-//! that program's.
+//! `confide anonymise`: passes a log of calls to `confide-anonymise`. That is a separate program
+//! because its operators are compiled differently (docs/maintenance.md). The arguments are that
+//! program's.
 
 use std::ffi::OsString;
 use std::process::Command;
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
@@ -14,7 +14,7 @@ pub struct Arguments {
     rest: Vec<OsString>,
 }
 
-/// Runs it; what it printed.
+/// Runs the program; returns its output.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let program = own.with_file_name("confide-anonymise");

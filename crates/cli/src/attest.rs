@@ -1,9 +1,9 @@
-//! `confide attest`: a keeper's evidence, asked for through the database as a client would, and
-//! checked by a policy. `confide measure`: what the policy should say of a program.
+//! `confide attest`: requests a keeper's evidence through the database, like a client, and verifies
+//! it against a policy. `confide measure`: prints the measurement of a program, for the policy.
 //!
-//! No key of a client is used: the keeper shows its evidence before it asks who the client is.
+//! No client key is needed: the keeper sends its evidence before it learns who the client is.
 //!
-//! Exit codes: 0 accepted, 1 refused, 2 arguments or policy, 4 the keeper did not answer.
+//! Exit codes: 0 accepted, 1 refused, 2 wrong arguments or policy, 4 the keeper did not answer.
 
 use crate::Failure;
 use attest::{Accepted, Expected, Policy, Reason, Refused};
@@ -18,42 +18,41 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Nobody answers.
+/// The keeper does not answer.
 const NO_KEEPER: u8 = 4;
-/// What cannot be used.
+/// Unusable arguments or files.
 pub const WRONG: u8 = 2;
 
-/// What evidence must be like.
+/// Which evidence is accepted.
 #[derive(Args)]
 pub struct Rules {
-    /// The policy: which evidence is good enough.
+    /// The policy: which evidence is accepted.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Takes simulated evidence, too, which proves nothing; without a policy of any program.
+    /// Also accept simulated evidence, which proves nothing; without a policy, of any program.
     #[arg(long)]
     simulated: bool,
 }
 
 impl Rules {
-    /// Of a command that has other arguments for them.
+    /// For commands that define these options themselves.
     pub fn new(policy: Option<PathBuf>, simulated: bool) -> Rules {
         Rules { policy, simulated }
     }
 
-    /// Whether evidence is asked for at all.
+    /// Whether to request evidence at all.
     pub fn ask(&self) -> bool {
         self.policy.is_some() || self.simulated
     }
 
-    /// Whether simulated evidence is good enough.
+    /// Whether to accept simulated evidence.
     pub fn takes_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// The policy, read.
+    /// Reads the policy.
     ///
-    /// # Errors
-    /// What is wrong with it, or that there is none.
+    /// # Errors What is wrong with it, or that there is none.
     pub fn policy(&self) -> Result<Policy, String> {
         match &self.policy {
             Some(path) => Policy::read(path),
@@ -63,7 +62,7 @@ impl Rules {
     }
 }
 
-/// Whom to ask.
+/// Where to send the request.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -71,10 +70,10 @@ pub struct Arguments {
     /// Connection string of the database (not of the proxy, which has SHOW ATTESTATION).
     #[arg(long, value_name = "CONNSTR", default_value = "")]
     dbname: String,
-    /// The keeper's public key, or a line with it: another keeper is refused.
+    /// The keeper's public key, or a line with it: any other keeper is refused.
     #[arg(long, value_name = "KEY")]
     keeper_key: Option<String>,
-    /// Where psql is (default: found as commands are).
+    /// Directory of psql (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
 }
@@ -115,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<String, Failure> {
     Ok(report(&accepted))
 }
 
-/// The keeper's message 2.
+/// Returns the keeper's message 2.
 fn ask(arguments: &Arguments) -> Result<Keeper, String> {
     let secret = SecretKey::generate().map_err(|e| e.to_string())?;
     let begun = Initiator::begin(&secret, Use::Session, true);
@@ -164,11 +163,10 @@ fn report(accepted: &Accepted) -> String {
     lines.join("\n")
 }
 
-/// Whether the evidence in a signed result is of a keeper that the policy takes; says which
-/// signing key it has, and what to tell people.
+/// Verifies the evidence in a signed result against the policy; returns its signing key, and a
+/// message for people.
 ///
-/// # Errors
-/// Why not.
+/// # Errors Why it is refused.
 pub fn of_result(document: &[u8], rules: &Rules) -> Result<(VerifyingKey, String), String> {
     let expected = Expected {
         purpose: Purpose::Signing,

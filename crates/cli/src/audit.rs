@@ -1,4 +1,4 @@
-//! `confide audit`: shows and checks a keeper's audit log, a file of its data directory or a copy
+//! `confide audit`: displays and verifies a keeper's audit log, in its data directory or a copy
 //! (docs/security.md). Needs neither a keeper nor a database.
 use std::path::{Path, PathBuf};
 
@@ -7,36 +7,36 @@ use ledger::audit::{self, Head, Log};
 
 use crate::verify::By;
 
-/// What to do with a log.
+/// Subcommands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Shows the records.
+    /// Display the records.
     Show(Show),
-    /// Checks the whole log, and prints its head, to be kept elsewhere.
+    /// Verify the whole log, and print its head, to be kept elsewhere.
     Verify {
         /// The file: audit in the keeper's data directory.
         file: PathBuf,
         #[command(flatten)]
         by: By,
-        /// A head that was kept: the log must go on from it.
+        /// A head from an earlier run: the log must extend it.
         #[arg(long, value_name = "FILE")]
         head: Option<PathBuf>,
     },
 }
 
-/// Which records.
+/// Selection of records.
 #[derive(Args)]
 pub struct Show {
     /// The file: audit in the keeper's data directory.
     file: PathBuf,
-    /// Of this kind only: started, accepted, key-used, key-withdrawn, policy, standing-grant,
-    /// ticket, export, erase, recording, refused.
+    /// Only this kind: started, accepted, key-used, key-withdrawn, policy, standing-grant, ticket,
+    /// export, erase, recording, refused.
     #[arg(long)]
     kind: Option<String>,
-    /// Of this principal only.
+    /// Only this principal.
     #[arg(long)]
     by: Option<String>,
-    /// The last so many.
+    /// Only the last N records.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
 }
@@ -48,7 +48,7 @@ pub fn run(command: &Command) -> Result<String, String> {
     }
 }
 
-/// The whole lines of a log: a keeper may be at the next one.
+/// Reads the complete lines of a log; a keeper may be writing another one.
 fn read(file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -90,10 +90,10 @@ fn show(what: &Show) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// Seconds since 1970 as UTC.
+/// Formats seconds since 1970 as UTC.
 fn time(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March, in eras of 400 years from year 0 on.
+    // Years start in March, in eras of 400 years counted from year 0.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

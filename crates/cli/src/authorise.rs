@@ -1,14 +1,14 @@
-//! `confide authorise`: shows what statements run besides their own text in a schema, and
-//! authorises it through the proxy. Asks through psql, like `confide backup`.
+//! `confide authorise`: displays what statements in a schema run in addition to their own text, and
+//! authorises it through the proxy. Queries through psql, like `confide backup`.
 //!
-//! Invariant: what is authorised is the text that was shown, not what the database says when
-//! it is asked again.
+//! Invariant: the text that was displayed is authorised, not what the database says when asked
+//! again.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The schema.
@@ -16,22 +16,22 @@ pub struct Arguments {
     /// Connection string of the database, through the proxy, as the owner.
     #[arg(long, value_name = "CONNSTR", default_value = "")]
     dbname: String,
-    /// Where psql is (default: found as commands are).
+    /// Directory of psql (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
-    /// Only what has this text in its name, such as "view payroll.rich".
+    /// Only definitions whose name contains this text, such as "view payroll.rich".
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Authorises without asking.
+    /// Authorise without asking.
     #[arg(long)]
     yes: bool,
 }
 
-/// Between names, definitions and records: no text of SQL has these.
+/// Separates names, definitions and records; does not occur in SQL text.
 const FIELD: char = '\u{1f}';
 const RECORD: char = '\u{1e}';
 
-/// Shows, asks, authorises; what was done.
+/// Displays, asks, authorises; returns a summary.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let query = format!(
         "SELECT name, definition FROM confide.definitions({}) WHERE strpos(name, {}) > 0 ORDER BY 1",
@@ -80,14 +80,15 @@ fn agreed(count: usize) -> Result<bool, String> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// A literal in simple quotes, whatever the text.
+/// Quotes any text as a literal.
 fn literal(text: &str) -> String {
     let escape = if text.contains('\\') { "E" } else { "" };
     let text = text.replace('\\', "\\\\").replace('\'', "''");
     format!("{escape}'{text}'")
 }
 
-/// What psql says to these queries, which it reads as a script: arguments of processes can be seen.
+/// Runs these queries in psql, which reads them as a script: other users can see the arguments of
+/// processes.
 fn psql(arguments: &Arguments, queries: &[String]) -> Result<String, String> {
     let program = arguments
         .bindir
@@ -106,7 +107,7 @@ fn psql(arguments: &Arguments, queries: &[String]) -> Result<String, String> {
     let mut running = psql.spawn().map_err(failed)?;
     let mut script = queries.join(";\n\\echo '\u{1e}'\n");
     script.push_str(";\n");
-    // psql reads all of it before it has much to say.
+    // psql reads everything before its output can fill the pipe.
     if let Some(mut input) = running.stdin.take() {
         input.write_all(script.as_bytes()).map_err(failed)?;
     }

@@ -17,27 +17,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The directory to make: pgdata/ is the cluster, keeper/data/ the keeper's store.
+    /// The directory to create: pgdata/ is the cluster, keeper/data/ the keeper's store.
     directory: PathBuf,
     /// Connection string of the database that has the extension.
     #[arg(long, value_name = "CONNSTR", default_value = "")]
     dbname: String,
-    /// Where psql and pg_basebackup are (default: found as commands are).
+    /// Directory of psql and pg_basebackup (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
-    /// Further arguments of pg_basebackup, like --write-recovery-conf.
+    /// Further arguments for pg_basebackup, such as --write-recovery-conf.
     #[arg(last = true)]
     more: Vec<String>,
 }
 
-/// How often it is tried when pg_basebackup is quicker than we are.
+/// Number of attempts if pg_basebackup finishes before it can be stopped.
 const ATTEMPTS: usize = 3;
 const POLL: Duration = Duration::from_millis(5);
 
-/// The store's files, part by part; the second function goes on where the first began.
+/// Returns the store's files in parts; the second function continues where the first started.
 const COPY: &str = "COPY (SELECT f.name, f.length, f.checkpoint_lsn, f.timeline, o.at, \
     encode(confide.store_read(f.number, o.at), 'hex') FROM confide.store_copy() f, \
     generate_series(0, greatest(f.length - 1, 0), 1048576) o(at) \
@@ -48,7 +48,7 @@ enum Outcome {
     TooLate,
 }
 
-/// Makes the backup; what was made.
+/// Makes the backup; returns a summary.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     for _ in 0..ATTEMPTS {
         make_directory(&arguments.directory)?;
@@ -145,8 +145,8 @@ fn signal(child: &Child, name: &str) {
     let _ = Command::new("kill").args(["-s", name, &pid]).status();
 }
 
-/// Waits until the server has begun the backup, and stops pg_basebackup there. False: it
-/// has ended.
+/// Waits until the server has started the backup, and stops pg_basebackup there. Returns false if
+/// it has ended.
 fn await_begin(arguments: &Arguments, name: &str, base: &mut Child) -> Result<bool, String> {
     let query = format!(
         "SELECT count(*) FROM pg_stat_progress_basebackup b JOIN pg_stat_activity a USING (pid) \
@@ -170,8 +170,8 @@ fn await_begin(arguments: &Arguments, name: &str, base: &mut Child) -> Result<bo
     }
 }
 
-/// Copies the store as of a checkpoint of now; lets pg_basebackup go on once the copy
-/// stands. Gives the checkpoint's LSN and timeline.
+/// Copies the store as of a new checkpoint; lets pg_basebackup continue once the copy has started.
+/// Returns the checkpoint's LSN and timeline.
 fn copy_store(arguments: &Arguments, base: &Child) -> Result<(String, String), String> {
     let data = arguments.directory.join("keeper/data");
     let mut psql = psql(arguments, &["SELECT confide.checkpoint()", COPY]);
@@ -248,7 +248,7 @@ fn lsn(text: &str) -> Result<u64, String> {
     halves.ok_or_else(|| format!("{text:?} is no LSN"))
 }
 
-/// From where to where the backup has WAL, in its last timeline.
+/// The range of WAL that the backup has in its last timeline.
 fn wal_range(manifest: &Path) -> Result<(u64, u64), String> {
     let text = fs::read_to_string(manifest).map_err(at(manifest))?;
     let value = |key: &str| {

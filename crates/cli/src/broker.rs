@@ -1,9 +1,9 @@
-//! `confide broker`: listens for keepers, judges their evidence by a policy, gives out wrapping keys,
-//! and writes down each request (crate `broker`).
+//! `confide broker`: listens for keepers, verifies their evidence against a policy, releases
+//! wrapping keys, and logs each request (crate `broker`).
 //!
 //! No secret is an argument: keys are in files. The policy is read at the start.
 //!
-//! Invariant: a name that was not given as `--name` is given to nobody.
+//! Invariant: a key is released only if its name was given as `--name`.
 
 use crate::Failure;
 use crate::attest::{Rules, WRONG, now};
@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Keepers that are served at a time.
+/// Maximum number of keepers served at a time.
 const KEEPERS_MAX: usize = 32;
-/// How long a keeper may take for one message.
+/// Time limit for a keeper's message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How to serve.
+/// Arguments of the command.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -33,16 +33,18 @@ pub struct Arguments {
     /// HOST:PORT to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7432")]
     listen: String,
-    /// The broker's static key (`confide keygen broker`), whose public half keepers are told.
+    /// The broker's static key (`confide keygen broker`); keepers are configured with its public
+    /// key.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// What wrapping keys come from, another key of this kind. Who loses it loses the root keys.
+    /// The secret from which wrapping keys are derived: another key of this kind. If it is lost, so
+    /// are the root keys.
     #[arg(long, value_name = "FILE")]
     secret: PathBuf,
     /// The log of requests; each line has the hash of the one before.
     #[arg(long, value_name = "FILE")]
     audit: PathBuf,
-    /// Name of a key that keepers of this policy may have; again for more.
+    /// Name of a key that keepers satisfying this policy may have; can be repeated.
     #[arg(long, value_name = "NAME", required = true)]
     name: Vec<String>,
 }
@@ -72,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<String, Failure> {
     Ok("stopped".into())
 }
 
-/// What evidence is good enough, and for which keys.
+/// Returns which evidence is accepted, for which keys.
 fn judge(policy: Policy, simulated: bool, names: &[String]) -> Box<Judge> {
     let names = names.to_vec();
     Box::new(move |keeper: &Keeper, name: Option<&str>| {
@@ -96,7 +98,7 @@ fn judge(policy: Policy, simulated: bool, names: &[String]) -> Box<Judge> {
 fn listen(listener: &TcpListener, broker: &Arc<Broker>) {
     let served = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming().flatten() {
-        // Whoever comes when there are too many is hung up on, and comes again.
+        // If there are too many, the connection is closed, and the keeper tries again.
         if served.load(Ordering::Relaxed) >= KEEPERS_MAX {
             continue;
         }

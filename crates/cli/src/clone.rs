@@ -1,7 +1,7 @@
-//! `confide clone`: a copy of a running cluster beside a replayer, for administrators to do with
-//! what they like (docs/maintenance.md). Runs as the user whom PostgreSQL runs as.
+//! `confide clone`: makes a copy of a running cluster, beside a replayer, for administrators to
+//! experiment with (docs/maintenance.md). Must run as PostgreSQL's operating system user.
 //!
-//! Invariant: the copy has no key and no way to the keeper: its socket is the replayer's.
+//! Invariant: the copy has no key and no connection to the keeper: its socket is the replayer's.
 
 use crate::psql::Place;
 use crate::record::Opening;
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The extension's file that says which store a cluster belongs to.
+/// The extension's file that names the cluster's store.
 const MARKER: &str = "confide.store";
-/// How long the replayer may read its recording.
+/// Time limit for the replayer to read its recording.
 const READY_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The directory to make: pgdata/ is the copy.
+    /// The directory to create: pgdata/ is the copy.
     directory: PathBuf,
-    /// The running cluster, as a role that may replicate.
+    /// The running cluster, with a role that has REPLICATION.
     #[command(flatten)]
     place: Place,
     /// Directory of the recording.
@@ -32,16 +32,16 @@ pub struct Arguments {
     /// File of its key.
     #[arg(long, value_name = "FILE", required_unless_present = "stop")]
     key: Option<PathBuf>,
-    /// The recording may lack its end.
+    /// Accept a recording without an end.
     #[arg(long)]
     unfinished: bool,
-    /// Port of the copy, which listens in the directory only.
+    /// Port of the copy, which listens only in the directory.
     #[arg(long, default_value_t = 5433)]
     port: u16,
-    /// How much of the recorded delays is reproduced: 0 none, 1 as recorded.
+    /// Fraction of the recorded delays that is reproduced: 0 none, 1 as recorded.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.0)]
     delay: f64,
-    /// Stops the copy and the replayer that were made there.
+    /// Stop the copy and the replayer in this directory.
     #[arg(long)]
     stop: bool,
 }
@@ -51,7 +51,7 @@ fn at(path: &Path) -> impl Fn(std::io::Error) -> String {
     move |e| format!("{path}: {e}")
 }
 
-/// Makes and starts a clone, or stops one; what was done.
+/// Creates and starts a clone, or stops one; returns a summary.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     if arguments.stop {
         return stop(arguments);
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
         key: key.clone(),
         unfinished: arguments.unfinished,
     };
-    // Before anything is copied: a recording that was altered is refused.
+    // A recording that was altered is refused before anything is copied.
     let recorded = opening.read(recording)?;
     if recorded.has_calls() {
         return Err("it is a log of calls, which has values: no clone is made beside it".into());
@@ -109,7 +109,7 @@ fn copy(arguments: &Arguments, directory: &Path) -> Result<(), String> {
     }
 }
 
-/// The position that the copy begins at.
+/// The LSN at which the copy starts.
 fn begin_of(pgdata: &Path) -> Result<String, String> {
     let label = pgdata.join("backup_label");
     let text = fs::read_to_string(&label).map_err(at(&label))?;
@@ -120,16 +120,16 @@ fn begin_of(pgdata: &Path) -> Result<String, String> {
         .ok_or_else(|| format!("{}: no position", label.display()))
 }
 
-/// A literal of a configuration file.
+/// Quotes a path for a configuration file.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "''"))
 }
 
-/// The copy's own place, who may log in, and where its keeper is: the replayer. Nothing
-/// changes its statistics but the administrator.
+/// Sets the copy's directory, who may log in, and the replayer as its keeper. Only the
+/// administrator changes its statistics.
 fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
     let pgdata = directory.join("pgdata");
-    // Which store the cluster belongs to: a replayer has none.
+    // A replayer has no store, so the file that names it is removed.
     let marker = pgdata.join(MARKER);
     match fs::remove_file(&marker) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at(&marker)(e)),
@@ -150,13 +150,13 @@ fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
         quoted(&socket),
     );
     file.write_all(text.as_bytes()).map_err(at(&auto))?;
-    // Whoever gets into the directory owns the files anyway.
+    // Whoever can enter the directory owns the files anyway.
     let hba = pgdata.join("pg_hba.conf");
     fs::write(&hba, "local all all trust\n").map_err(at(&hba))?;
     fs::set_permissions(&hba, fs::Permissions::from_mode(0o600)).map_err(at(&hba))
 }
 
-/// Starts the replayer, which goes on when this command has ended.
+/// Starts the replayer, which continues after this command has ended.
 fn replay(
     arguments: &Arguments,
     recording: &Path,
@@ -203,7 +203,7 @@ fn pg_ctl(arguments: &Arguments, directory: &Path) -> Command {
 fn stop(arguments: &Arguments) -> Result<String, String> {
     let directory = &arguments.directory;
     let stopped = pg_ctl(arguments, directory)
-        // Nothing of it is kept, and after a crash its recovery would wait for a keeper.
+        // Nothing of it is kept; recovery after a crash would wait for a keeper.
         .args(["stop", "-m", "immediate", "-s", "-w"])
         .status();
     let pid = directory.join("replayer.pid");

@@ -1,11 +1,11 @@
-//! `confide fix`: applies maintenance templates (docs/maintenance.md) over psql, with the rights
-//! of a role that may do nothing else, and keeps the log of it.
+//! `confide fix`: applies maintenance templates (docs/maintenance.md) through psql, with a role
+//! that has only the privileges for this, and keeps a log.
 //!
-//! Not here: what actions there are, and their rules (crate `fix`).
+//! The actions and their rules are in crate `fix`.
 //!
-//! Invariants: nothing is begun before all actions of the file have passed their checks, nor
-//! before its entry is in the log; what was done can be read from the log, and what can be
-//! undone from the file beside.
+//! Invariants: no action is started before all actions of the file have passed their checks, and
+//! before its entry is in the log. The log shows what was done, and the undo file what can be
+//! undone.
 
 use fix::audit::{self, Entry};
 use fix::{Action, Step};
@@ -16,54 +16,54 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the command is told.
+/// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Checks the actions of a template and does them.
+    /// Check the actions of a template and carry them out.
     Apply {
         /// The template.
         file: PathBuf,
-        /// Only shows what would change.
+        /// Only show what would change.
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// Prints the script that makes the role which executes templates; a superuser runs it.
+    /// Print the script that creates the role for templates; to be run by a superuser.
     Rights {
         /// A role whose tables and indexes are maintained.
         #[arg(long = "owner", value_name = "ROLE")]
         owners: Vec<String>,
     },
-    /// Lists the settings that a template may change.
+    /// List the settings that a template may change.
     Settings,
-    /// Follows the chain of a log; prints the hash of its end, to be kept elsewhere.
+    /// Verify the chain of a log; print the hash of its end, to be kept elsewhere.
     Verify {
         /// The log.
         log: PathBuf,
     },
 }
 
-/// Where the database and the log are.
+/// Options for the database and the log.
 #[derive(clap::Args)]
 pub struct Place {
     /// Connection string of the database.
     #[arg(long, value_name = "CONNSTR", default_value = "user=confide_fix")]
     dbname: String,
-    /// Where psql is (default: found as commands are).
+    /// Directory of psql (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
-    /// The log of what was applied.
+    /// The log of actions.
     #[arg(long, value_name = "FILE", default_value = "/var/lib/confide/fix.log")]
     log: PathBuf,
 }
 
-/// Between fields, and for NULL: control characters, which no name holds that matters here.
+/// The field separator, and NULL: control characters, which do not occur in relevant names.
 const FIELD: &str = "\u{1f}";
 const RECORD: &str = "\u{1e}";
 const NULL: &str = "\u{1d}";
 
-/// Carries out a command; what to print.
+/// Carries out a command; returns its output.
 pub fn run(command: &Command) -> Result<String, String> {
     match command {
         Command::Apply {
@@ -95,7 +95,7 @@ fn apply(file: &Path, dry_run: bool, place: &Place) -> Result<String, String> {
     carry_out(&actions, file, dry_run, place, Undo::beside(file))
 }
 
-/// The server's mode becomes another (`confide mode`): a template of one action, in the same log.
+/// Switches the server's mode (`confide mode`): a template with one action, in the same log.
 pub fn switch(mode: &str, place: &Place) -> Result<String, String> {
     let action = Action::Set {
         parameter: "confide.mode".into(),
@@ -172,7 +172,7 @@ impl Place {
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
         psql.args(["-F", FIELD, "-R", RECORD, "-P", &format!("null={NULL}")]);
         psql.args(["--dbname", &self.dbname]);
-        // Nobody else's functions and operators.
+        // So that no other functions and operators are found.
         psql.args(["-c", "SET search_path = pg_catalog"]);
         psql.stdin(Stdio::null());
         psql
@@ -191,7 +191,7 @@ impl Place {
         String::from_utf8(output.stdout).map_err(|e| format!("psql: {e}"))
     }
 
-    /// What the database answers to a query: rows of fields.
+    /// Runs a query; returns its rows.
     pub fn ask(&self, question: &str) -> Result<Vec<Vec<Option<String>>>, String> {
         let text = self.output(&[question.to_owned()])?;
         let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -215,7 +215,7 @@ struct Log {
 }
 
 impl Log {
-    /// A log that was altered takes no more entries.
+    /// Refuses a log that was altered.
     fn open(path: &Path) -> Result<Log, String> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -257,7 +257,7 @@ impl Log {
     }
 }
 
-/// The template that undoes what was done, the last action first; without a path it is not written.
+/// The template that undoes what was done, in reverse order; not written if there is no path.
 struct Undo {
     path: Option<PathBuf>,
     actions: Vec<Action>,

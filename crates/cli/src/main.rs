@@ -1,9 +1,6 @@
-//! `confide`: makes keys and restore tickets, wraps the root key, backs up, pins protected
-//! columns, keeps the proxy's list of users, checks evidence, applies maintenance templates, verifies
-//! what keepers signed, shows public keys and
-//! versions.
+//! `confide`: the administrator's command; see the list of subcommands.
 //!
-//! Exit codes: 0 done, 1 failure, 2 wrong arguments, 3 the root key cannot be had, 4 no keeper
+//! Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 the root key cannot be read, 4 no keeper
 //! answers (`attest`).
 #![forbid(unsafe_code)]
 
@@ -43,78 +40,78 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Makes a key file and prints its public key.
+    /// Make a key file and print its public key.
     Keygen {
-        /// Whose key it is.
+        /// Owner of the key.
         role: RoleName,
-        /// The file to make; it must not exist.
+        /// The file to create; it must not exist.
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Prints the public key of a key file.
+    /// Print the public key of a key file.
     Pubkey {
         /// The key file.
         file: PathBuf,
-        /// Of a keeper: the key that verifies its signatures instead.
+        /// For a keeper: print the key that verifies its signatures instead.
         #[arg(long)]
         signing: bool,
     },
-    /// Asks for a signed result through the proxy, and verifies it (docs/ledger.md).
+    /// Request a signed result through the proxy, and verify it (docs/ledger.md).
     Query(query::Arguments),
-    /// Verifies what a keeper signed, without a keeper or a database.
+    /// Verify what a keeper signed, without a keeper or a database.
     #[command(subcommand)]
     Verify(verify::Command),
-    /// The keeper's root key at rest. A SOURCE is what root_key_source says in the
-    /// keeper's configuration.
+    /// Manage the keeper's root key at rest. A SOURCE is what root_key_source says in the keeper's
+    /// configuration.
     #[command(subcommand)]
     RootKey(root_key::Command),
-    /// Backs up a cluster and its keeper's store as a pair (docs/operations.md).
+    /// Back up a cluster together with its keeper's store (docs/operations.md).
     Backup(backup::Arguments),
-    /// Writes down which columns of a database are protected, for the proxy's pin_file.
+    /// Write the list of a database's protected columns for the proxy's pin_file.
     Pin(pin::Arguments),
-    /// Authorises the definitions of a schema that no client has made, after showing them
+    /// Display and authorise definitions of a schema that were not made through the proxy
     /// (docs/operations.md).
     Authorise(authorise::Arguments),
-    /// Gives columns protected types while their table is in use (docs/migrating.md).
+    /// Change columns to protected types while their table is in use (docs/migrating.md).
     Protect(protect::Arguments),
-    /// Gives protected columns plain types again, likewise.
+    /// Change protected columns back to plain types while their table is in use.
     Unprotect(protect::Arguments),
-    /// Prints a text that lets a session take in values of a dump (confide.restore_ticket).
+    /// Print a ticket that lets a session restore values of a dump (confide.restore_ticket).
     RestoreTicket(ticket::Arguments),
-    /// Asks a keeper for evidence of the zone that it runs in, and checks it
-    /// (docs/attestation.md). Exit code 1: refused; 4: no answer.
+    /// Request evidence of the zone that a keeper runs in, and verify it (docs/attestation.md).
+    /// Exit code 1: refused; 4: no answer.
     Attest(attest::Arguments),
-    /// Gives keepers the keys that wrap their root keys, against evidence (docs/attestation.md).
+    /// Release the keys that wrap root keys to keepers, against evidence (docs/attestation.md).
     /// Runs until it is stopped.
     Broker(broker::Arguments),
-    /// Prints the measurement of a keeper's program, as simulated evidence has it.
+    /// Print the measurement of a keeper's program, as in simulated evidence.
     Measure {
         /// The program.
         program: PathBuf,
     },
-    /// Maintenance templates: what an administrator may change (docs/maintenance.md).
+    /// Apply maintenance templates: what an administrator may change (docs/maintenance.md).
     #[command(subcommand)]
     Fix(fix::Command),
-    /// Recordings of what the keeper was asked and answered (docs/maintenance.md).
+    /// Record requests to the keeper and its answers (docs/maintenance.md).
     #[command(subcommand)]
     Record(record::Command),
-    /// The users that a proxy authenticates itself (users_file; docs/operations.md).
+    /// Manage the users that a proxy authenticates itself (users_file; docs/operations.md).
     #[command(subcommand)]
     User(user::Command),
-    /// The keeper's audit log: what was allowed and refused (docs/security.md).
+    /// Display the keeper's audit log: what was allowed and refused (docs/security.md).
     #[command(subcommand)]
     Audit(audit::Command),
-    /// Copies a cluster, and starts the copy beside a replayer (docs/maintenance.md).
+    /// Copy a cluster, and start the copy beside a replayer (docs/maintenance.md).
     Clone(clone::Arguments),
-    /// Runs a recorded statement in a clone.
+    /// Run a recorded statement in a clone.
     Replay(replay::Arguments),
-    /// Masks a log of operators' calls, for whoever may not see values, by confide-anonymise,
-    /// which stands beside this program (docs/maintenance.md).
+    /// Mask a log of operator calls for people who may not see values, with confide-anonymise,
+    /// which must be in the same directory (docs/maintenance.md).
     Anonymise(anonymise::Arguments),
-    /// Shows or switches the server's mode: in execution mode no superuser logs in
+    /// Show or switch the server's mode: in execution mode no superuser can log in
     /// (docs/maintenance.md).
     Mode(mode::Arguments),
-    /// Prints the version.
+    /// Print the version.
     Version,
 }
 

@@ -1,16 +1,16 @@
-//! `confide mode`: whether superusers log in (docs/maintenance.md). Shows the mode, for any role and
-//! through the proxy too, and switches it with the rights and in the log of `confide fix`.
+//! `confide mode`: shows whether superusers can log in (docs/maintenance.md), for any role and also
+//! through the proxy. Switches the mode with the privileges of `confide fix`, and in its log.
 //!
-//! What it shows is what the server says.
+//! What it shows is the server's own statement.
 
 use crate::fix::{self, Place};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The mode to switch to; none: shows the mode.
+    /// The mode to switch to; without it, show the mode.
     to: Option<Mode>,
     #[command(flatten)]
     place: Place,
@@ -19,23 +19,23 @@ pub struct Arguments {
 /// A mode.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Mode {
-    /// No superuser logs in.
+    /// No superuser can log in.
     Execution,
-    /// Superusers log in.
+    /// Superusers can log in.
     Maintenance,
 }
 
-/// Who can become a superuser counts as one, as in the extension's `mode.c`. A standby's receiver
-/// has a session, too.
+/// Roles that can become superuser count as superusers, as in the extension's `mode.c`. A standby's
+/// walreceiver has a session, too.
 const ASK: &str = "SELECT current_setting('confide.mode'), (SELECT count(*) FROM pg_stat_activity s \
     WHERE s.backend_type IN ('client backend', 'walsender') AND EXISTS (SELECT FROM pg_roles r \
     WHERE (r.rolsuper OR r.rolcreaterole OR r.rolname IN ('pg_write_server_files', \
     'pg_execute_server_program')) AND pg_has_role(s.usesysid, r.oid, 'MEMBER')))";
 
-/// Looks so often whether the server has read its configuration and sessions have ended.
+/// Number of checks whether the server has reloaded its configuration and sessions have ended.
 const LOOKS: u32 = 300;
 
-/// Shows or switches it; what is now.
+/// Shows or switches the mode; returns the present one.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let place = &arguments.place;
     let Some(to) = arguments.to else {
