@@ -1,25 +1,25 @@
-//! `confide pin`: writes down which columns of a database are protected, for the proxy's
-//! `pin_file`, and shows what has changed. Asks through psql, like `confide backup`.
+//! `confide pin`: writes the list of a database's protected columns for the proxy's `pin_file`, and
+//! shows what has changed. Queries through psql, like `confide backup`.
 //!
-//! Whoever runs it trusts the database at this moment: what it shows is to be read.
+//! At this moment the database is trusted, so its output must be read.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The file; columns of other databases in it stay as they are.
+    /// The file; its columns of other databases are kept.
     file: PathBuf,
-    /// Connection string of the database, straight or through the proxy.
+    /// Connection string of the database, directly or through the proxy.
     #[arg(long, value_name = "CONNSTR", default_value = "")]
     dbname: String,
-    /// Where psql is (default: found as commands are).
+    /// Directory of psql (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
-    /// Changes nothing; fails if the file is not what it would be.
+    /// Change nothing; fail if the file is not up to date.
     #[arg(long)]
     check: bool,
 }
@@ -43,7 +43,7 @@ const QUERIES: [&str; 3] = [
 
 type Lines = BTreeSet<String>;
 
-/// Writes the file; what has changed.
+/// Writes the file; returns the changes.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let path = &arguments.file;
     let at = |e: std::io::Error| format!("{}: {e}", path.display());
@@ -80,14 +80,14 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     Ok(shown)
 }
 
-/// The database's name and its columns.
+/// Returns the database's name and protected columns.
 fn protected(arguments: &Arguments) -> Result<(String, Lines), String> {
     let program = arguments
         .bindir
         .as_ref()
         .map_or("psql".into(), |dir| dir.join("psql"));
     let mut psql = Command::new(program);
-    // By this the proxy shows the catalogs as they are (plain_catalogs).
+    // With this name the proxy does not hide protected types (plain_catalogs).
     psql.env("PGAPPNAME", "confide");
     psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
     if !arguments.dbname.is_empty() {
@@ -107,7 +107,7 @@ fn protected(arguments: &Arguments) -> Result<(String, Lines), String> {
     Ok((database, lines.collect()))
 }
 
-/// All of it or nothing, as the proxy may be starting.
+/// Atomic, since the proxy may be starting.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, text)?;

@@ -17,39 +17,39 @@ use copy::Copy;
 use session::Session;
 use table::{Table, Way};
 
-/// How often the locks of the switch are asked for.
+/// Number of attempts to lock the tables for the switch.
 const ATTEMPTS: usize = 20;
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The table, as SQL names it: `payroll.employee`.
+    /// The table, as in SQL: `payroll.employee`.
     table: String,
     /// Its columns.
     #[arg(required = true)]
     columns: Vec<String>,
-    /// Where the proxy is.
+    /// Connection to the proxy.
     #[command(flatten)]
     place: Place,
-    /// Rows of a batch.
+    /// Rows per batch.
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// Removes what a broken attempt has left, and ends.
+    /// Remove what an interrupted attempt has left, and exit.
     #[arg(long)]
     abort: bool,
 }
 
-/// Into protected types.
+/// Changes columns to protected types.
 pub fn protect(arguments: &Arguments) -> Result<String, String> {
     run(arguments, Way::In)
 }
 
-/// Back into plain types.
+/// Changes columns back to plain types.
 pub fn unprotect(arguments: &Arguments) -> Result<String, String> {
     run(arguments, Way::Out)
 }
 
-/// Names of what is made beside the table.
+/// Names of the objects created for the conversion.
 pub(crate) struct Names {
     new: String,
     log: String,
@@ -61,7 +61,7 @@ pub(crate) struct Names {
     truncated: String,
 }
 
-/// A name with a suffix, within PostgreSQL's 63 bytes.
+/// A name with a suffix, within PostgreSQL's limit of 63 bytes.
 fn suffixed(bare: &str, suffix: &str) -> String {
     let mut end = bare.len().min(63 - suffix.len());
     while !bare.is_char_boundary(end) {
@@ -88,7 +88,7 @@ impl Names {
         }
     }
 
-    /// Takes away what is not the table's own.
+    /// Removes everything that was created for the conversion.
     fn remove(&self, session: &mut Session) -> Result<(), String> {
         session.ask("ROLLBACK")?;
         session.ask("SET client_min_messages = warning")?;
@@ -117,7 +117,7 @@ fn run(arguments: &Arguments, way: Way) -> Result<String, String> {
     }
     let done = moved(&mut session, &table, &names, arguments.batch);
     if let Err(why) = done {
-        // What cannot be removed now, `--abort` removes.
+        // If it cannot be removed now, `--abort` removes it later.
         let left = names.remove(&mut session).is_err();
         let left = if left {
             "; run it again with --abort"
@@ -148,7 +148,7 @@ fn abort(session: &mut Session, arguments: &Arguments) -> Result<String, String>
     Ok(format!("{name}: nothing is left of the attempt"))
 }
 
-/// All of it; how many rows there are.
+/// Does the whole conversion; returns the number of rows.
 fn moved(
     session: &mut Session,
     table: &Table,
@@ -174,7 +174,7 @@ fn moved(
     Ok(rows)
 }
 
-/// The new table, the list of changed keys, and the triggers that fill it.
+/// Creates the new table, the list of changed keys, and the triggers that fill it.
 fn begin(session: &mut Session, table: &Table, names: &Names) -> Result<(), String> {
     let Names { new, log, .. } = names;
     let key = table.key.join(", ");
@@ -222,7 +222,7 @@ fn begin(session: &mut Session, table: &Table, names: &Names) -> Result<(), Stri
     Ok(())
 }
 
-/// The name of an index until the switch.
+/// An index's name before the switch.
 fn index_name(place: usize, table: &Table) -> String {
     quoted(&suffixed(&table.bare, &format!("_confide_index_{place}")))
 }
@@ -248,8 +248,8 @@ fn indexes(table: &Table, names: &Names) -> Vec<String> {
     statements
 }
 
-/// Begins the transaction of the switch: nobody else has the table, and all of its changes are
-/// copied. Does not stand in everybody's way for long: when others hold the table, they go first.
+/// Starts the transaction of the switch: locks the table exclusively, after all changes have been
+/// copied. It does not block others for long: if they hold the table, it gives way.
 fn locked(session: &mut Session, table: &Table, copy: &mut Copy<'_>) -> Result<(), String> {
     for _ in 0..ATTEMPTS {
         copy.changes(session)?;
@@ -272,7 +272,7 @@ fn locked(session: &mut Session, table: &Table, copy: &mut Copy<'_>) -> Result<(
     Err("others hold the table all the time".to_owned())
 }
 
-/// Within the transaction: how many rows there are.
+/// Must run in the transaction; returns the number of rows.
 fn switch(session: &mut Session, table: &Table, names: &Names) -> Result<String, String> {
     let count = |name: &str| format!("SELECT count(*) FROM {name}");
     let (old, new) = (

@@ -1,38 +1,38 @@
-//! Asks a database through psql, as `confide backup` does: no driver in the command.
+//! Queries a database through psql, so that the command needs no driver.
 //!
-//! Invariant: nothing that is asked is an argument of a process, where everybody could read it.
+//! Invariant: no query is an argument of a process, where other users could read it.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Between fields and records: no text of SQL has these.
+/// Separates fields; does not occur in SQL text.
 pub const FIELD: char = '\u{1f}';
-/// Between records.
+/// Separates records.
 pub const RECORD: char = '\u{1e}';
 
-/// Where to ask.
+/// Options of the connection.
 #[derive(clap::Args, Clone, Default)]
 pub struct Place {
     /// Connection string of the database.
     #[arg(long, value_name = "CONNSTR", default_value = "")]
     pub dbname: String,
-    /// Where PostgreSQL's programs are (default: found as commands are).
+    /// Directory of PostgreSQL's programs (default: search PATH).
     #[arg(long, value_name = "DIR")]
     pub bindir: Option<PathBuf>,
 }
 
 impl Place {
-    /// A program of PostgreSQL's.
+    /// A command for one of PostgreSQL's programs.
     pub fn program(&self, name: &str) -> Command {
         let path = self.bindir.as_ref();
         let mut command = Command::new(path.map_or(PathBuf::from(name), |dir| dir.join(name)));
-        // By this the proxy shows the catalogs as they are (plain_catalogs).
+        // With this name the proxy does not hide protected types (plain_catalogs).
         command.env("PGAPPNAME", "confide");
         command
     }
 
-    /// What the database says to a script, fields and records between their signs.
+    /// Runs a script; returns its output with fields and records separated by the above.
     pub fn ask(&self, script: &str) -> Result<String, String> {
         let mut psql = self.program("psql");
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"]);
@@ -45,7 +45,7 @@ impl Place {
             .stderr(Stdio::inherit());
         let failed = |e: std::io::Error| format!("psql: {e}");
         let mut running = psql.spawn().map_err(failed)?;
-        // psql reads all of it before it has much to say.
+        // psql reads everything before its output can fill the pipe.
         if let Some(mut input) = running.stdin.take() {
             input.write_all(script.as_bytes()).map_err(failed)?;
         }
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-/// A literal in simple quotes, whatever the text.
+/// Quotes any text as a literal.
 pub fn literal(text: &str) -> String {
     let escape = if text.contains('\\') { "E" } else { "" };
     let text = text.replace('\\', "\\\\").replace('\'', "''");

@@ -1,5 +1,5 @@
-//! `confide query`: asks for a signed result through the proxy, with a nonce drawn here, and verifies
-//! it before it is shown.
+//! `confide query`: requests a signed result through the proxy with a new nonce, and verifies it
+//! before it is shown.
 //!
 //! Invariant: nothing is written or shown that was not verified.
 
@@ -9,28 +9,27 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What to ask, and whose answer it must be.
+/// Arguments of the command.
 #[derive(Args)]
 pub struct Arguments {
     /// One SELECT, without a semicolon.
     statement: String,
-    /// The keeper's signing key, as `confide pubkey --signing` prints it; with --evidence it may be
-    /// left out.
+    /// The keeper's signing key, as `confide pubkey --signing` prints it; optional with --evidence.
     #[arg(long, value_name = "KEY", required_unless_present_any = ["evidence", "simulated"])]
     key: Option<String>,
     /// The policy that the keeper's evidence must satisfy (docs/attestation.md).
     #[arg(long, value_name = "POLICY")]
     evidence: Option<PathBuf>,
-    /// Takes simulated evidence, too, which proves nothing; without a policy of any program.
+    /// Also accept simulated evidence, which proves nothing; without a policy, of any program.
     #[arg(long)]
     simulated: bool,
     /// Connection string of the proxy's port.
     #[arg(long, value_name = "CONNSTR", default_value = "")]
     dbname: String,
-    /// Where the result goes, to be shown to others; without it, it is printed.
+    /// File for the result; without it, the result is printed.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where psql is (default: found as commands are).
+    /// Directory of psql (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
-//! `confide record`: begins and ends recordings through the proxy, as an administrator, and says
-//! what stands in one (docs/maintenance.md).
+//! `confide record`: starts and stops recordings through the proxy, as an administrator, and shows
+//! their content (docs/maintenance.md).
 //!
-//! Invariant: the key that seals a recording is in its file and in what the proxy seals for the
-//! keeper, nowhere else.
+//! Invariant: the key that seals a recording is only in its file, and in what the proxy seals for
+//! the keeper.
 
 use crate::psql::{Place, literal};
 use contract::Kind;
@@ -13,84 +13,84 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What to do.
+/// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Begins a recording; makes the key that seals it.
+    /// Start a recording; creates the key that seals it.
     Start(Start),
-    /// Ends the recording that runs.
+    /// Stop the current recording.
     Stop {
         #[command(flatten)]
         place: Place,
     },
-    /// Verifies a log of calls, and writes it for `confide anonymise`. It has values: where these may
-    /// be seen only.
+    /// Verify a log of calls, and write it for `confide anonymise`. It contains values, so do this
+    /// only where they may be seen.
     Calls {
-        /// Its directory.
+        /// Directory of the log.
         directory: PathBuf,
         #[command(flatten)]
         opening: Opening,
-        /// The log, made; it must not exist.
+        /// The file to create; it must not exist.
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Verifies a recording, and says what stands in it.
+    /// Verify a recording, and show what it contains.
     Show {
-        /// Its directory.
+        /// Directory of the recording.
         directory: PathBuf,
         #[command(flatten)]
         opening: Opening,
-        /// Writes its messages there, opened, as they stood in the channels.
+        /// Write its messages, opened, to this file.
         #[arg(long, value_name = "FILE")]
         raw: Option<PathBuf>,
     },
 }
 
-/// What is recorded.
+/// What to record.
 #[derive(clap::Args)]
 pub struct Start {
-    /// The proxy's database, where a principal logs in that is an administrator, or whose calls it
-    /// shall be.
+    /// The proxy's database. The login's principal must be an administrator, or the one whose calls
+    /// are logged.
     #[command(flatten)]
     place: Place,
-    /// File of the key, made.
+    /// File for the key, to be created.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Not a recording but a log of the calls of operators, with values: of the sessions of the
-    /// principal who begins it.
+    /// Instead of a recording, log the calls of operators, with values, in the sessions of the
+    /// principal who starts it.
     #[arg(long, conflicts_with = "principal")]
     calls: bool,
-    /// Sessions of this principal only.
+    /// Only sessions of this principal.
     #[arg(long, value_name = "NAME", default_value = "")]
     principal: String,
-    /// Sessions of this database only.
+    /// Only sessions of this database.
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
-    /// For so many seconds at most.
+    /// Maximum duration in seconds.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seconds: u64,
-    /// So many bytes on disk at most.
+    /// Maximum number of bytes on disk.
     #[arg(long, value_name = "N", default_value_t = 0)]
     bytes: u64,
-    /// Keeps the last so many seconds.
+    /// Keep only the last SECONDS.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     ring: u64,
 }
 
-/// How a recording is read.
+/// How to open a recording.
 #[derive(clap::Args)]
 pub struct Opening {
-    /// File of its key.
+    /// File with its key.
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
-    /// It may lack its end, as when the keeper was killed; then nobody can tell whether it was
-    /// cut.
+    /// Accept a recording without an end, for example if the keeper was killed; nobody can tell
+    /// whether it was truncated.
     #[arg(long)]
     pub unfinished: bool,
 }
 
 impl Opening {
-    /// The recording in a directory.
+    /// Reads the recording in a directory.
     pub fn read(&self, directory: &Path) -> Result<Recorded, String> {
         let text = std::fs::read_to_string(&self.key)
             .map_err(|e| format!("{}: {e}", self.key.display()))?;
@@ -99,7 +99,7 @@ impl Opening {
     }
 }
 
-/// Does it; what was done.
+/// Runs the command; returns a summary.
 pub fn run(command: &Command) -> Result<String, String> {
     match command {
         Command::Start(start) => begin(start),
@@ -185,8 +185,8 @@ fn begin(start: &Start) -> Result<String, String> {
     Ok(key.name())
 }
 
-/// The log of calls that was recorded, and how many there are. A call that was not seen to end
-/// stays one whose outcome nobody knows.
+/// Returns the log of calls, and the number of calls. If a call was not seen to end, its outcome
+/// remains unknown.
 fn calls_of(recorded: &Recorded) -> Result<(String, usize), String> {
     if recorded.lost() > 0 {
         let lost = recorded.lost();
@@ -212,14 +212,14 @@ fn calls_of(recorded: &Recorded) -> Result<(String, usize), String> {
             }
         }
     }
-    // Those of one channel stay in their order.
+    // The sort is stable, so the calls of a channel stay in order.
     found.sort_by_key(|(at, _)| *at);
     let lines: Vec<&str> = found.iter().map(|(_, line)| line.as_str()).collect();
     let text = format!("{}\n{}", calls::HEADER, lines.join("\n"));
     Ok((format!("{}\n", text.trim_end()), found.len()))
 }
 
-/// What was recorded, in numbers.
+/// Summarises a recording in numbers.
 fn show(recorded: &Recorded) -> String {
     let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let (mut events, mut transactions, mut until) = (0, 0, 0);

@@ -1,13 +1,12 @@
-//! `confide replay`: runs a statement in a clone, and beside it the same statement with other
-//! settings (docs/maintenance.md).
+//! `confide replay`: runs a statement in a clone, and for comparison again with other settings
+//! (docs/maintenance.md).
 //!
-//! The statement is a text as PostgreSQL had it, from its log or from `pg_stat_activity`, with the
-//! envelopes that stood in it.
+//! The statement is a text from PostgreSQL's log or `pg_stat_activity`, with its envelopes.
 
 use crate::psql::{Place, literal};
 use std::path::PathBuf;
 
-/// What the command is told.
+/// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// File with the statement.
@@ -15,28 +14,28 @@ pub struct Arguments {
     /// The clone.
     #[command(flatten)]
     place: Place,
-    /// Compares with the statement under these settings: name=value; again for more.
+    /// Compare with the statement under these settings: name=value; can be repeated.
     #[arg(long, value_name = "SETTING")]
     set: Vec<String>,
-    /// Schemas that names are looked up in.
+    /// The search path.
     #[arg(long, value_name = "PATH")]
     search_path: Option<String>,
-    /// Compares with another text of the statement.
+    /// Compare with another text of the statement.
     #[arg(long, value_name = "FILE")]
     rewritten: Option<PathBuf>,
-    /// Shows plan, time and buffers, with and without the settings.
+    /// Show plan, time and buffers, with and without the settings.
     #[arg(long)]
     compare: bool,
 }
 
-/// A run: its rows, its plan with what it took, and the plan's shape.
+/// A run: its rows, its plan with times and buffers, and the shape of the plan.
 struct Run {
     rows: String,
     plan: String,
     shape: String,
 }
 
-/// Runs it; what came of it.
+/// Runs the statement; returns the report.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let text = statement(&arguments.statement)?;
     if !arguments.compare {
@@ -59,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     ))
 }
 
-/// The text of a statement, without what ends it.
+/// Reads a statement, without the semicolon.
 fn statement(file: &PathBuf) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     Ok(text.trim().trim_end_matches(';').to_owned())

@@ -1,4 +1,4 @@
-//! `confide root-key`: makes, checks and wraps anew the keeper's root key.
+//! `confide root-key`: creates, checks and rewraps the keeper's root key.
 //!
 //! No secret is an argument: sources say where secrets are read from.
 
@@ -9,36 +9,36 @@ use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Makes a new root key. The keeper does the same at its first start.
+    /// Create a root key. The keeper does the same at its first start.
     Create {
         #[command(flatten)]
         file: File,
-        /// What wraps it.
+        /// The source that wraps it.
         #[arg(long)]
         source: String,
     },
-    /// Prints the root key's name and the kind of its source.
+    /// Print the root key's name and the kind of its source.
     Show {
         #[command(flatten)]
         file: File,
     },
-    /// Unwraps the root key and prints its name.
+    /// Unwrap the root key and print its name.
     Check {
         #[command(flatten)]
         file: File,
-        /// What wraps it.
+        /// The source that wraps it.
         #[arg(long)]
         source: String,
     },
-    /// Wraps the root key by another source. No data is written anew; set
-    /// root_key_source afterwards.
+    /// Wrap the root key by another source. No data is rewritten; change root_key_source
+    /// afterwards.
     Rotate {
         #[command(flatten)]
         file: File,
-        /// What wraps it now.
+        /// The present source.
         #[arg(long, value_name = "SOURCE")]
         from: String,
-        /// What shall wrap it.
+        /// The new source.
         #[arg(long, value_name = "SOURCE")]
         to: String,
     },
@@ -76,8 +76,8 @@ pub fn run(command: Command) -> Result<String, Error> {
     }
 }
 
-/// A source by its description. Beside those that keepers have: `broker-secret:FILE?name=NAME`, the
-/// wrapping key that a broker with this secret gives out. It is for who has the broker's secret.
+/// Parses a source. In addition to those of keepers there is `broker-secret:FILE?name=NAME`, the
+/// wrapping key that a broker with this secret releases, for whoever has that secret.
 fn named(file: &RootKeyFile, text: &str) -> Result<Source, Error> {
     let Some(rest) = text.strip_prefix("broker-secret:") else {
         return file.source(text);

@@ -1,7 +1,7 @@
-//! `confide restore-ticket`: lets somebody without a key of a client take in values of a dump
+//! `confide restore-ticket`: lets somebody without a client's key restore values of a dump
 //! (docs/operations.md).
 //!
-//! No secret is an argument: keys are in files. What is printed is good for whoever has it.
+//! No secret is an argument: keys are in files. Whoever has the printed ticket can use it.
 
 use clap::Args;
 use envelope::{Issuer, PublicKey, Role, SealedTicket, SecretKey};
@@ -10,10 +10,10 @@ use rootkey::RootKeyFile;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Who issues it, and for what.
+/// Issuer and content of the ticket.
 #[derive(Args)]
 pub struct Arguments {
-    /// Key file of a client, who issues it.
+    /// Key file of the client who issues it.
     #[arg(
         long,
         value_name = "FILE",
@@ -21,10 +21,10 @@ pub struct Arguments {
         conflicts_with = "root_key"
     )]
     key: Option<PathBuf>,
-    /// Public key of the keeper that restores, or a file with it.
+    /// Public key of the keeper at which to restore, or a file with it.
     #[arg(long, value_name = "KEY")]
     keeper_key: Option<String>,
-    /// The root key's file: an operator issues it.
+    /// The root key's file, if an operator issues it.
     #[arg(
         long,
         value_name = "FILE",
@@ -32,23 +32,24 @@ pub struct Arguments {
         required_unless_present = "key"
     )]
     root_key: Option<PathBuf>,
-    /// What wraps the root key.
+    /// The source that wraps the root key.
     #[arg(long)]
     source: Option<String>,
-    /// Name of the database that values go into.
+    /// Name of the database to restore.
     #[arg(long, value_name = "NAME")]
     database: String,
-    /// schema.table or schema.table.column; again for more. Without any: the whole database.
+    /// schema.table or schema.table.column; can be repeated. Without it: the whole database.
     #[arg(long, value_name = "PLACE")]
     place: Vec<String>,
-    /// Values may go into columns of other names than they came from; dumps of earlier versions
-    /// of Confide need it, too.
+    /// Allow values in columns with other names than in the dump; also needed for dumps of earlier
+    /// versions of Confide.
     #[arg(long)]
     other_columns: bool,
-    /// Sessions that may use it: more for pg_restore --jobs; 0: any number, for a subscription.
+    /// Number of sessions that may use it: more for pg_restore --jobs; 0: any number, for a
+    /// subscription.
     #[arg(long, default_value_t = 1)]
     uses: u32,
-    /// Until when: a number and s, m, h or d.
+    /// Period of validity: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "1h")]
     expires: String,
 }
@@ -93,7 +94,7 @@ fn seal(arguments: &Arguments, content: &[u8]) -> Result<String, String> {
     SealedTicket::seal(&Issuer::Operator(root.expose()), content).map_err(sealed)
 }
 
-/// A key, or the name of a file that holds it.
+/// A key, or the name of a file that contains it.
 fn public_key(text: &str) -> Result<PublicKey, String> {
     text.parse().or_else(|_| {
         let content = std::fs::read_to_string(text).map_err(|e| format!("{text}: {e}"))?;

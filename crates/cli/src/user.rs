@@ -1,24 +1,24 @@
 //! `confide user`: the users that a proxy authenticates itself (docs/operations.md).
 //!
-//! No password is an argument: they are in files, or come by standard input.
+//! No password is an argument: they are read from files or standard input.
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use login::{Users, Verifier};
 
-/// What to do with a file of users.
+/// Subcommands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Adds a user, or changes what is given of one.
+    /// Add a user, or change the given properties of one.
     Add(Add),
-    /// Removes a user: it cannot log in any more.
+    /// Remove a user, which can then no longer log in.
     Remove {
         /// The file (users_file of the proxy).
         file: PathBuf,
         /// Its name.
         name: String,
     },
-    /// Lists the users and how they authenticate.
+    /// List the users and how they authenticate.
     List {
         /// The file (users_file of the proxy).
         file: PathBuf,
@@ -28,21 +28,21 @@ pub enum Command {
 /// A user.
 #[derive(Args)]
 pub struct Add {
-    /// The file (users_file of the proxy); it is made if it does not exist.
+    /// The file (users_file of the proxy); created if it does not exist.
     file: PathBuf,
     /// Its name: the role at the database server.
     name: String,
-    /// Holds the password of the user at the proxy; -: standard input. One line.
+    /// File with the user's password for the proxy, in one line; -: standard input.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// The user may show a certificate with this common name instead.
+    /// Accept a certificate with this common name instead.
     #[arg(long, value_name = "NAME")]
     certificate: Option<String>,
-    /// The user may be this one of the operating system instead, on the Unix socket.
+    /// Accept this operating system user instead, on the Unix socket.
     #[arg(long, value_name = "USER")]
     peer: Option<String>,
-    /// Holds the password of the role at the database server, if it wants one: another than the
-    /// user's. One line; -: standard input, after the user's.
+    /// File with the role's password for the database server, if it requires a different one, in
+    /// one line; -: standard input, after the user's.
     #[arg(long, value_name = "FILE")]
     server_password_file: Option<PathBuf>,
 }
@@ -92,7 +92,7 @@ fn add(given: &Add) -> Result<String, String> {
     Ok(format!("{} written", given.name))
 }
 
-/// The first line of a file.
+/// Reads the first line of a file.
 fn password(file: &Path) -> Result<String, String> {
     let at = |e: std::io::Error| format!("{}: {e}", file.display());
     let mut text = String::new();

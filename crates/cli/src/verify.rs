@@ -1,5 +1,6 @@
-//! `confide verify`: signed results, single cells of them, offline; ledger tables and what
-//! keepers say of them (`table`). What does not verify is told with exit code 1 and the reason.
+//! `confide verify`: verifies signed results and single cells offline, and ledger tables and what
+//! keepers sign about them (`table`). If something does not verify, the exit code is 1, and the
+//! reason is printed.
 
 mod receipt;
 mod table;
@@ -17,83 +18,83 @@ use ledger::result::{Header, SignedCell, SignedResult, Version};
 use ledger::{SigningKey, VerifyingKey};
 use table::Kept;
 
-/// Longer files are not read.
+/// Maximum size of a file.
 const FILE_MAX: u64 = 1 << 30;
 
-/// What is verified.
+/// What to verify.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// A signed result, or a cell of one; in JSON or the compact form.
+    /// A signed result, or a cell of one, in JSON or the compact format.
     Result {
         /// The file.
         file: PathBuf,
-        /// The keeper's signing key, as `confide pubkey --signing` prints it; with --evidence it
-        /// may be left out: then it is the one that the evidence is of.
+        /// The keeper's signing key, as `confide pubkey --signing` prints it; with --evidence it is
+        /// optional, and taken from the evidence.
         #[arg(long, value_name = "KEY", required_unless_present_any = ["evidence", "simulated"])]
         key: Option<String>,
         /// The policy that the evidence in the file must satisfy (docs/attestation.md).
         #[arg(long, value_name = "POLICY")]
         evidence: Option<PathBuf>,
-        /// Takes simulated evidence, too, which proves nothing; without a policy of any program.
+        /// Also accept simulated evidence, which proves nothing; without a policy, of any program.
         #[arg(long)]
         simulated: bool,
-        /// The nonce that was sent, in base64: an older answer is refused.
+        /// The nonce of the request, in base64; results with any other are refused.
         #[arg(long, value_name = "BASE64")]
         nonce: Option<String>,
-        /// Prints this cell with its proof, to be shown without the others.
+        /// Print this cell with its proof, which can be shown without the others.
         #[arg(long, value_name = "ROW,COLUMN", value_parser = place)]
         cell: Option<(u64, usize)>,
     },
-    /// A ledger table: has the keeper walk over it, by a connection through the proxy, and
-    /// verifies what it says (docs/ledger.md).
+    /// A ledger table: has the keeper verify it, through the proxy, and verifies the keeper's
+    /// report (docs/ledger.md).
     Table(table::Arguments),
-    /// A keeper's report of a walk over a ledger table.
+    /// A keeper's report about a ledger table.
     Report {
         /// The file.
         file: PathBuf,
         #[command(flatten)]
         by: By,
-        /// The nonce that was sent, as text.
+        /// The nonce of the request, as text.
         #[arg(long)]
         nonce: String,
-        /// A checkpoint kept from earlier: the log must go on from it. The report must have been
-        /// asked for with its size.
+        /// An earlier checkpoint, which the log must extend. The report must have been requested
+        /// with its size.
         #[arg(long, value_name = "FILE")]
         digest: Option<PathBuf>,
-        /// A receipt: the log must go on from it, and no version of it be missing.
+        /// A receipt: the log must extend it, and none of its versions may be missing.
         #[arg(long, value_name = "FILE", conflicts_with = "digest")]
         receipt: Option<PathBuf>,
-        /// It may be about the values of versions since the checkpoint only.
+        /// Accept a report that compares only values written since the checkpoint.
         #[arg(long, requires = "digest")]
         new: bool,
     },
-    /// A receipt for what a transaction has written into ledger tables (confide.ledger_receipt).
+    /// A receipt for what a transaction has written to ledger tables (confide.ledger_receipt).
     Receipt {
         /// The file.
         file: PathBuf,
         #[command(flatten)]
         by: By,
-        /// The nonce that was sent, as text.
+        /// The nonce of the request, as text.
         #[arg(long)]
         nonce: String,
     },
-    /// A checkpoint of a ledger table, perhaps with a proof that goes on from an older one, or
-    /// that a row version is in it.
+    /// A checkpoint of a ledger table, optionally with a proof that it extends an older one, or
+    /// that it contains a row version.
     Checkpoint {
         /// The file.
         file: PathBuf,
         #[command(flatten)]
         by: By,
-        /// Whose checkpoint it must be: the first line of its text.
+        /// The expected origin: the first line of the checkpoint.
         #[arg(long)]
         origin: String,
-        /// An older checkpoint, from which this one must go on.
+        /// An older checkpoint, which this one must extend.
         #[arg(long, value_name = "FILE")]
         digest: Option<PathBuf>,
     },
 }
 
-/// Whose signature it must be.
+/// The expected signer.
 #[derive(clap::Args, Clone)]
 pub struct By {
     /// The keeper's signing key, as `confide pubkey --signing` prints it.
@@ -101,7 +102,7 @@ pub struct By {
     key: String,
 }
 
-/// The line of the key that verifies what a keeper with this key signs.
+/// Returns the line with the key that verifies signatures of a keeper with this key.
 pub fn signing_key(role: Role, key: &SecretKey) -> Result<String, String> {
     if role != Role::Keeper {
         return Err("only keepers sign, and this is a client's key".into());
@@ -111,7 +112,7 @@ pub fn signing_key(role: Role, key: &SecretKey) -> Result<String, String> {
     Ok(key.map_err(|e| e.to_string())?.to_line())
 }
 
-/// Verifies; what holds, for people.
+/// Verifies; returns a summary for people.
 pub fn run(command: &Command) -> Result<String, String> {
     match command {
         Command::Result {
@@ -172,16 +173,15 @@ pub fn run(command: &Command) -> Result<String, String> {
     }
 }
 
-/// What a file has, verified.
+/// The verified content of a file.
 enum Signed {
     Whole(SignedResult),
     Cell(SignedCell),
 }
 
-/// Verifies the whole of a result that was asked for with this nonce; what holds, for people.
+/// Verifies all of a result for this nonce; returns a summary for people.
 ///
-/// # Errors
-/// What does not hold, or that it is a single cell.
+/// # Errors What is wrong, or that it is a single cell.
 pub fn answer(
     bytes: &[u8],
     key: Option<&str>,
@@ -194,10 +194,9 @@ pub fn answer(
     }
 }
 
-/// A nonce: 32 hexadecimal digits.
+/// Makes a nonce: 32 hexadecimal digits.
 ///
-/// # Errors
-/// The system has no random numbers.
+/// # Errors No random numbers are available.
 pub fn nonce() -> Result<String, String> {
     let mut bytes = [0; 16];
     let random = File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
@@ -205,7 +204,7 @@ pub fn nonce() -> Result<String, String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A result or cell, verified, and what is to be said of its evidence.
+/// Verifies a result or cell; returns it with a message about its evidence.
 fn result(
     bytes: &[u8],
     key: Option<&str>,
@@ -241,8 +240,8 @@ fn unchecked(document: &[u8]) -> &'static str {
     }
 }
 
-/// Tells the four forms of files apart by which of them decodes; the reason of the first
-/// is told if none does.
+/// Detects which of the four formats a file has by trying to decode it; if none fits, returns the
+/// error of the first.
 fn decode(bytes: &[u8]) -> Result<Signed, ledger::Error> {
     let text = std::str::from_utf8(bytes).ok().map(str::trim_start);
     let json = text.filter(|text| text.starts_with('{'));
@@ -291,7 +290,7 @@ impl Signed {
     }
 }
 
-/// Which row version of a ledger a cell is of; its entry is verified.
+/// Describes the row version of a cell; its entry is verified.
 fn of_version(version: &Version) -> String {
     let state = match version.ended {
         true => "replaced or deleted since",
@@ -346,7 +345,7 @@ fn report(header: &Header, what: &str, only: Option<usize>, evidence: &str) -> S
 }
 
 impl By {
-    /// The key.
+    /// Parses the key.
     pub fn key(&self) -> Result<VerifyingKey, String> {
         self.key.parse().map_err(|e| format!("--key: {e}"))
     }

@@ -1,15 +1,15 @@
 //! Copies rows from the old table to the new one, and reads each of them back.
 //!
-//! Invariant: after `all` and one run of `changes` the new table has the old one's rows as of that
-//! run's snapshot; each further run brings it to its own. Rows that come back otherwise than they
-//! were sent end all of it.
+//! Invariant: after `all` and one run of `changes` the new table has the rows of the old one as of
+//! that run's snapshot; each further run brings it to its own snapshot. If a row that is read back
+//! differs, the conversion fails.
 
 use super::Names;
 use super::session::Session;
 use super::table::Table;
 use std::collections::BTreeSet;
 
-/// Keys of one statement.
+/// Number of keys in a statement.
 const KEYS: usize = 500;
 
 /// See the module.
@@ -22,7 +22,7 @@ pub struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    /// Has copied nothing yet.
+    /// Starts with nothing copied.
     pub fn new(table: &'a Table, names: &'a Names, batch: u32) -> Copy<'a> {
         Copy {
             table,
@@ -33,14 +33,14 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The literals of a key, for a row of them.
+    /// The literals of a key, as a row constructor.
     fn literals(&self) -> String {
         let each = self.table.key.iter();
         let each = each.map(|column| format!("quote_literal({column})"));
         format!("concat_ws(', ', {})", each.collect::<Vec<_>>().join(", "))
     }
 
-    /// All rows, by the batch, in the order of the key.
+    /// Copies all rows in batches, in key order.
     pub fn all(&mut self, session: &mut Session) -> Result<(), String> {
         let (key, name) = (self.key.clone(), &self.table.name);
         let mut low = String::new();
@@ -71,7 +71,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The rows of a condition: how many.
+    /// Copies the rows that satisfy a condition; returns their number.
     fn copied(&self, session: &mut Session, range: &str) -> Result<usize, String> {
         let (columns, key) = (&self.table.columns, &self.key);
         let of = |table: &str| {
@@ -82,15 +82,15 @@ impl<'a> Copy<'a> {
             return Ok(0);
         }
         session.copy(&format!("{} ({columns})", self.names.new), &rows)?;
-        // Values stay out of the message.
+        // The error message has no values.
         match session.ask(&of(&self.names.new))? == rows {
             true => Ok(rows.len()),
             false => Err("rows of the new table are not as they were sent".to_owned()),
         }
     }
 
-    /// Rows that have changed, until a look finds few: those that come while the last ones are
-    /// copied again are left for `rest`.
+    /// Copies changed rows again until there are few; those that change during the last run are
+    /// left for `rest`.
     pub fn changes(&mut self, session: &mut Session) -> Result<(), String> {
         loop {
             session.ask("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
@@ -102,7 +102,8 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Within a transaction that sees one state of the old table: how many keys have changed.
+    /// Must run in a transaction that sees one state of the old table; returns the number of
+    /// changed keys.
     pub fn rest(&mut self, session: &mut Session) -> Result<usize, String> {
         let literals = self.literals();
         let log = &self.names.log;
@@ -110,7 +111,8 @@ impl<'a> Copy<'a> {
         let keys: BTreeSet<String> = keys.into_iter().collect();
         let keys: Vec<String> = keys.into_iter().map(|key| format!("({key})")).collect();
         let of = |part: &[String]| format!("WHERE ({}) IN ({})", self.key, part.join(", "));
-        // All of them go before any comes: unique values may have moved from row to row.
+        // All of them are deleted before any is inserted: unique values may have moved between
+        // rows.
         for part in keys.chunks(KEYS) {
             session.ask(&format!("DELETE FROM {} {}", self.names.new, of(part)))?;
         }

@@ -1,14 +1,13 @@
-//! A session with the database that outlives a statement: a psql that is told one after the other.
+//! A session that lasts for several statements: a psql process that is sent one after the other.
 //!
-//! Invariant: the values that come and go are in this process and psql's pipes, in no file and
-//! no argument.
+//! Invariant: values are only in this process and in psql's pipes, not in files or arguments.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use crate::psql::Place;
 
-/// Ends an answer. No line of COPY begins with a tab and this.
+/// Marks the end of an answer. No line of COPY starts with a tab and this text.
 const END: &str = "\tconfide: end of the answer";
 
 /// See the module.
@@ -18,12 +17,12 @@ pub struct Session {
     output: BufReader<ChildStdout>,
 }
 
-/// Why there is no answer.
+/// Why a statement failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The server refuses the statement; psql has shown why.
+    /// The server refused the statement; psql has printed the reason.
     Refused(String),
-    /// There is no session any more.
+    /// The session has ended.
     Gone(String),
 }
 
@@ -57,12 +56,12 @@ impl Session {
         })
     }
 
-    /// The lines that a statement gives.
+    /// Runs a statement; returns the lines of its result.
     pub fn ask(&mut self, sql: &str) -> Answer {
         self.tell(&format!("{sql};\n"))
     }
 
-    /// Sends rows, as COPY wrote them.
+    /// Sends rows in COPY format.
     pub fn copy(&mut self, into: &str, rows: &[String]) -> Answer {
         let mut text = format!("COPY {into} FROM STDIN;\n");
         for row in rows {
@@ -104,7 +103,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // psql ends with its input, and whatever was under way is rolled back.
+        // psql exits at the end of its input, and the open transaction is rolled back.
         self.input = None;
         let _ = self.psql.wait();
     }

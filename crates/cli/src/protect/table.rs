@@ -1,33 +1,32 @@
-//! What a table is before its columns are protected: what stands against it, and what the new table
-//! must have, too.
+//! The table before the conversion: what prevents it, and what the new table must have, too.
 //!
-//! Not here: any change of it.
+//! Nothing is changed here.
 
 use super::session::Session;
 
-/// The table, its columns and all that goes with it.
+/// The table, its columns and dependent objects.
 pub struct Table {
-    /// Its name with its schema, as SQL has it.
+    /// Its qualified name, quoted.
     pub name: String,
-    /// Schema and bare name, for making others.
+    /// Its schema.
     pub schema: String,
-    /// The bare name.
+    /// Its name without the schema.
     pub bare: String,
-    /// Columns that rows are copied with.
+    /// The columns that are copied.
     pub columns: String,
     /// Columns of the primary key.
     pub key: Vec<String>,
-    /// What makes the new table, `{new}`, but for indexes and rights.
+    /// Statements that create the new table, `{new}`, without indexes and privileges.
     pub making: Vec<String>,
-    /// Rows, as the statistics have it.
+    /// Number of rows, according to the statistics.
     pub estimate: String,
-    /// Indexes: name, constraint (`p`, `u` or nothing), unique, what follows `ON table`.
+    /// Its indexes.
     pub indexes: Vec<Index>,
-    /// Foreign keys to it and from it: table, name, definition.
+    /// Foreign keys from and to it: table, name, definition.
     pub foreign: Vec<(String, String, String)>,
-    /// Statements that give the new table the rights of this.
+    /// Statements that grant the same privileges on the new table.
     pub rights: Vec<String>,
-    /// Sequences that belong to it and their columns.
+    /// Sequences owned by its columns, and these columns.
     pub sequences: Vec<(String, String)>,
     /// Identity columns and their sequences.
     pub identities: Vec<(String, String)>,
@@ -37,29 +36,29 @@ pub struct Table {
 pub struct Index {
     /// Its name.
     pub name: String,
-    /// `p`, `u`, or nothing.
+    /// `p`, `u`, or empty.
     pub constraint: String,
     /// Whether it is unique.
     pub unique: bool,
-    /// From `USING` on.
+    /// The definition from `USING` on.
     pub rest: String,
 }
 
-/// Which way values go.
+/// Direction of the conversion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Into protected types.
+    /// To protected types.
     In,
-    /// Back into plain ones.
+    /// To plain types.
     Out,
 }
 
-/// A literal of SQL.
+/// Quotes a text as a literal.
 pub fn literal(text: &str) -> String {
     crate::psql::literal(text)
 }
 
-/// What `{t}` and `{c}` stand for in the questions: the table, and the names of the columns.
+/// Values of `{t}` and `{c}` in the queries: the table, and the names of the columns.
 struct Questions {
     table: String,
     columns: String,
@@ -93,7 +92,7 @@ impl Questions {
     }
 }
 
-/// What would not survive, or not be right, behind the switch.
+/// What would be lost or wrong after the switch.
 const OBSTACLES: &str = "
 SELECT 'it is no ordinary table' FROM pg_class WHERE oid = {t} AND relkind <> 'r'
 UNION ALL SELECT 'it has no primary key' WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = {t} AND indisprimary)
@@ -142,7 +141,8 @@ JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE d.classid = 'pg_class'::regclass AND d.refobjid = {t} AND d.deptype = ";
 
 impl Table {
-    /// The names of a table, schema and bare name too: enough to take away what was made beside it.
+    /// Returns the names of a table, also schema and bare name: enough to remove what was created
+    /// for it.
     pub fn named(session: &mut Session, name: &str) -> Result<[String; 3], String> {
         session.ask("SET search_path = ''")?;
         let table = format!("{}::regclass", literal(name));
@@ -151,7 +151,7 @@ impl Table {
         Ok([name, schema, bare])
     }
 
-    /// Looks at a table; an error names all that stands against changing its columns.
+    /// Examines a table; the error lists everything that prevents the conversion.
     pub fn look(
         session: &mut Session,
         name: &str,
@@ -226,14 +226,14 @@ fn indexes(asked: &Questions, session: &mut Session) -> Result<Vec<Index>, Strin
     Ok(rows.collect())
 }
 
-/// A column that changes: its name, its type now, and the one that it gets.
+/// A column to be converted: its name, its present type, and its new type.
 struct Change {
     column: String,
     now: String,
     to: String,
 }
 
-/// What becomes of the columns' types.
+/// The conversions of the columns.
 fn changes(
     asked: &Questions,
     session: &mut Session,
@@ -262,7 +262,7 @@ fn changes(
     columns.iter().map(one).collect()
 }
 
-/// As the old table is, then with other types.
+/// Creates the table like the old one, then changes types.
 fn made_alike(name: &str, changes: &[Change]) -> Vec<String> {
     let change = |c: &Change| format!("ALTER COLUMN {} TYPE {}", c.column, c.to);
     let changes: Vec<_> = changes.iter().map(change).collect();
@@ -284,7 +284,7 @@ UNION ALL SELECT format('ALTER TABLE {new} ALTER COLUMN %I SET DEFAULT %s', attn
 UNION ALL SELECT format('ALTER TABLE {new} ADD CONSTRAINT %I %s', conname, pg_get_constraintdef(oid))
   FROM pg_constraint WHERE conrelid = {t} AND contype = 'c'";
 
-/// A protected type does not become another one, not even where there are no rows.
+/// A protected type cannot be altered to another, even without rows.
 fn made_anew(
     asked: &Questions,
     session: &mut Session,
@@ -312,8 +312,8 @@ fn made_anew(
     Ok(making)
 }
 
-/// Keeps envelopes out of a column that becomes plain, where its type would take one: a statement
-/// that was sealed for the old table may reach the new one.
+/// Keeps envelopes out of a column that becomes plain and whose type accepts any text: a statement
+/// sealed for the old table may reach the new one.
 fn check(change: &Change) -> Option<String> {
     let column = &change.column;
     let condition = match change.now.as_str() {

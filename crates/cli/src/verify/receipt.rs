@@ -1,8 +1,8 @@
-//! `confide verify receipt`, and what a receipt says of a report: what a transaction has written is
-//! in the log, and not missing in the table.
+//! `confide verify receipt`, and comparing a receipt with a report: what a transaction wrote must
+//! be in the log, and must not be missing in the table.
 //!
-//! Invariant: a version of the receipt that a report calls unconfirmed is missing: the receipt says
-//! that its transaction committed.
+//! Invariant: if a report calls a version of the receipt unconfirmed, it is missing: the receipt
+//! proves that its transaction committed.
 
 use super::text;
 use ledger::VerifyingKey;
@@ -11,19 +11,17 @@ use ledger::receipt::{Receipt, Written};
 use ledger::report::Report;
 use std::path::Path;
 
-/// A receipt in a file that psql may have written.
+/// Verifies a receipt, possibly as psql has printed it.
 ///
-/// # Errors
-/// Everything that is wrong with it.
+/// # Errors Everything that is wrong with it.
 pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Receipt, String> {
     let note = format!("{}\n", note.trim_end_matches('\n'));
     Receipt::verify(&note, nonce, key).map_err(|e| e.to_string())
 }
 
-/// What a receipt says, for people.
+/// Describes a receipt for people.
 ///
-/// # Errors
-/// An entry cannot be read.
+/// # Errors An entry cannot be decoded.
 pub fn told(receipt: &Receipt) -> Result<String, String> {
     let mut lines = vec![format!("verified: written by {}", receipt.principal)];
     for written in &receipt.logs {
@@ -42,10 +40,9 @@ pub fn told(receipt: &Receipt) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// What a receipt in a file says of one log.
+/// Reads a receipt from a file and returns its part about one log.
 ///
-/// # Errors
-/// It says nothing of that, or does not verify.
+/// # Errors It has none, or does not verify.
 pub fn of_log(path: &Path, log: &str, key: &VerifyingKey) -> Result<Written, String> {
     let receipt = verify(&text(path)?, None, key).map_err(|e| format!("the receipt: {e}"))?;
     let found = receipt.logs.into_iter().find(|w| w.log.origin == log);
