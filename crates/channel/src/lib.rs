@@ -12,11 +12,12 @@
 //! [`Error`].
 //!
 //! This is the only crate with `unsafe`: modules `mapping` (shared memory), `socket` (system
-//! calls), [`heap`] (the allocator) and [`floor`] (fork).
+//! calls), [`heap`] (the allocator), [`urgency`] (the scheduler) and [`floor`] (fork).
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod floor;
 pub mod ring;
+pub mod urgency;
 
 mod backend;
 pub mod heap;

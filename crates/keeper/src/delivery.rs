@@ -5,7 +5,7 @@
 //! client has the key, without a request. What limits this is the *period*, a number that each
 //! backend sees in its channel's memory. A period ends whenever something told in it may no longer
 //! hold: FIDs are about to be freed, a policy changes, a key is withdrawn, or a recording begins
-//! (what is not requested cannot be recorded). Everything remembered from a period is then void;
+//! (what was told before is not in it); while a recording runs that not everybody is in there is none. Everything remembered from a period is then void;
 //! values are requested, and permission is checked, anew. A session without a client, or one that
 //! has ended, sees no period.
 //!

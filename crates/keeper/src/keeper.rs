@@ -296,8 +296,8 @@ impl Keeper {
         self.renew_delivery();
     }
 
-    fn renew_delivery(&self) {
-        let allowed = self.config.deliver && !self.recorder.runs();
+    pub(crate) fn renew_delivery(&self) {
+        let allowed = self.config.deliver && self.recorder.has_deliveries();
         self.delivery.renew(allowed);
     }
 

@@ -58,6 +58,7 @@ mod server;
 mod session;
 mod signatures;
 mod space;
+mod tape;
 mod teller;
 mod term;
 mod tickets;

@@ -1,194 +1,64 @@
 //! Recordings of the requests and answers of channels, as contained in their messages
 //! (docs/maintenance.md, crate `recording`). No other part of the keeper deals with recordings.
 //!
-//! A recorded channel has a tape, a buffer that a thread of the recorder empties, compresses, seals
-//! and writes. Nothing waits for that: data that does not fit is counted, and the recording
-//! contains the count. A channel that is not recorded has no tape, which costs one branch for each
-//! request.
+//! A recorded channel has a tape (`tape`), a buffer that a thread of the recorder empties,
+//! compresses, seals and writes while no other thread wants the processor. Nothing waits for that:
+//! data that does not fit is counted, and the recording contains the count. A channel that is not
+//! recorded has no tape, which costs one branch for each request.
 //!
-//! Invariants: everything recorded was sent to the database or received from it; all tapes together
-//! hold at most [`PENDING_MAX`] bytes.
+//! Two locks, in this order: `writing`, the files, is held by who writes; `running`, the scope and
+//! the tapes, only for moments, by channels too.
 
 use crate::background::Signal;
-use contract::Kind;
-use recording::{Chunk, End, Event, Outcome, Scope, Writer};
+use crate::tape::{Shared, Tape, Whose, lock};
+use recording::{Chunk, End, Scope, Writer};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use values::Error;
 
-/// Maximum number of bytes waiting to be written, for all channels.
-const PENDING_MAX: usize = 64 << 20;
-/// Number of bytes at which the thread is woken.
-const WAKE: usize = 1 << 20;
 /// Number of files of a ring; the oldest is deleted as a whole.
 const PARTS: u64 = 8;
 
-/// The state shared by tapes and the thread.
-#[derive(Default)]
-struct Shared {
-    pending: AtomicUsize,
-    signal: Arc<Signal>,
-    /// Number of the file, counted over all recordings: programs are recorded again in each file.
-    part: AtomicU64,
-}
-
-/// The data of a channel that has not been written yet.
-#[derive(Default)]
-struct Held {
-    events: Vec<u8>,
-    lost: u64,
-}
-
-/// The tape of a recorded channel.
-pub struct Tape {
-    shared: Arc<Shared>,
-    /// Number of the recording.
-    run: u64,
-    session: u64,
-    channel: u32,
-    database: u32,
-    /// Calls are recorded instead of messages.
-    calls: bool,
-    begun: Instant,
-    told: AtomicU64,
-    held: Mutex<Held>,
-}
-
-/// The owner of a channel.
-#[derive(Clone, Copy)]
-pub struct Whose<'a> {
-    /// Its session.
-    pub session: u64,
-    /// OID of the session's database.
-    pub database: u32,
-    /// The session's client.
-    pub principal: Option<&'a str>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether requests of this kind are recorded: those made by statements, but not those that contain
-/// keys or the store's files, or belong to recovery.
-fn is_recorded(kind: Kind) -> bool {
-    use Kind::{
-        Checkpoint, Follow, Handshake, Policy, RecoveryDone, RecoveryState, Redo, RestoreTicket,
-        Stats, StoreCopy, StoreRead,
-    };
-    !matches!(
-        kind,
-        Handshake
-            | Policy
-            | RestoreTicket
-            | Stats
-            | StoreCopy
-            | StoreRead
-            | RecoveryState
-            | RecoveryDone
-            | Redo
-            | Checkpoint
-            | Follow
-    )
-}
-
-impl Tape {
-    /// Records a request and its outcome, if there is room.
-    pub fn note(&self, kind: Kind, body: &[u8], from: Instant, outcome: Outcome<'_>) {
-        if !is_recorded(kind) {
-            return;
-        }
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let took = micros(from.elapsed());
-        let event = Event {
-            at: micros(from.saturating_duration_since(self.begun)),
-            took: u32::try_from(took).unwrap_or(u32::MAX),
-            kind: kind as u16,
-            body,
-            outcome,
-        };
-        self.put(&event);
-    }
-
-    /// Whether calls of operators are recorded instead of messages.
-    pub fn has_calls(&self) -> bool {
-        self.calls
-    }
-
-    /// Records a line of a log of calls, if there is room.
-    pub fn tell(&self, kind: u16, line: &str) {
-        let at = Instant::now().saturating_duration_since(self.begun);
-        self.put(&Event {
-            at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
-            took: 0,
-            kind,
-            body: line.as_bytes(),
-            outcome: Outcome::OneWay,
-        });
-    }
-
-    fn put(&self, event: &Event<'_>) {
-        let size = event.size();
-        let pending = self.shared.pending.fetch_add(size, Relaxed) + size;
-        let mut held = lock(&self.held);
-        if pending > PENDING_MAX {
-            self.shared.pending.fetch_sub(size, Relaxed);
-            held.lost += 1;
-        } else {
-            event.put(&mut held.events);
-        }
-        drop(held);
-        if pending > WAKE {
-            self.shared.signal.ring();
-        }
-    }
-
-    /// Whether the session's programs must be recorded: once in each file.
-    pub fn wants_programs(&self) -> bool {
-        let part = self.shared.part.load(Relaxed);
-        self.told.swap(part, Relaxed) != part
-    }
-
-    fn take(&self) -> Option<Chunk> {
-        let Held { events, lost } = std::mem::take(&mut *lock(&self.held));
-        self.shared.pending.fetch_sub(events.len(), Relaxed);
-        (!events.is_empty() || lost > 0).then_some(Chunk {
-            session: self.session,
-            channel: self.channel,
-            database: self.database,
-            lost,
-            events,
-        })
-    }
-}
-
-/// Data that arrives after the end of the recording is dropped.
-impl Drop for Tape {
-    fn drop(&mut self) {
-        drop(self.take());
-    }
-}
-
 /// A recording in progress.
 struct Running {
-    writer: Writer,
     scope: Scope,
     run: u64,
     begun: Instant,
+    tapes: Vec<Arc<Tape>>,
+    channels: u32,
+}
+
+/// Its files.
+struct Writing {
+    writer: Writer,
+    begun: Instant,
+    /// When the last file was begun.
     turned: Instant,
     /// The times when the files before the last one were completed.
     ended: VecDeque<Instant>,
-    tapes: Vec<Arc<Tape>>,
-    channels: u32,
+    /// What the scope says.
+    seconds: u64,
+    bytes: u64,
+    ring: u64,
+}
+
+/// What came of writing.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Why this ends the recording.
+    pub end: Option<End>,
+    /// The next file of a ring was begun.
+    pub turned: bool,
 }
 
 /// The recordings of a keeper: one at a time.
 pub struct Recorder {
     directory: PathBuf,
     shared: Arc<Shared>,
+    writing: Mutex<Option<Writing>>,
     running: Mutex<Option<Running>>,
     runs: AtomicU64,
     lost: AtomicU64,
@@ -202,6 +72,7 @@ impl Recorder {
         Recorder {
             directory: directory.to_owned(),
             shared: Arc::default(),
+            writing: Mutex::default(),
             running: Mutex::default(),
             runs: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -211,8 +82,8 @@ impl Recorder {
 
     /// Starts a recording and returns its name. Channels then ask for their tapes.
     pub fn start(&self, scope: Scope) -> Result<String, Error> {
-        let mut running = lock(&self.running);
-        if running.is_some() {
+        let mut writing = lock(&self.writing);
+        if writing.is_some() {
             return Err(refused("There is one already: stop it first."));
         }
         if self.directory.as_os_str().is_empty() {
@@ -227,22 +98,31 @@ impl Recorder {
         self.shared.part.fetch_add(1, Relaxed);
         self.lost.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
-        *running = Some(Running {
+        *writing = Some(Writing {
             writer,
-            scope,
-            run: self.runs.fetch_add(1, Relaxed) + 1,
             begun: now,
             turned: now,
             ended: VecDeque::new(),
+            seconds: scope.seconds,
+            bytes: scope.bytes,
+            ring: scope.ring,
+        });
+        *lock(&self.running) = Some(Running {
+            scope,
+            run: self.runs.fetch_add(1, Relaxed) + 1,
+            begun: now,
             tapes: Vec::new(),
             channels: 0,
         });
         Ok(name)
     }
 
-    /// Whether a recording is in progress.
-    pub fn runs(&self) -> bool {
-        lock(&self.running).is_some()
+    /// Whether values may be delivered ahead: whoever may be given one that somebody else asked
+    /// for is recorded as that one is, so the recording has it.
+    pub fn has_deliveries(&self) -> bool {
+        let running = lock(&self.running);
+        let scope = running.as_ref().map(|running| &running.scope);
+        scope.is_none_or(|scope| scope.principal.is_empty())
     }
 
     /// Whether a log of this client's calls is in progress.
@@ -269,17 +149,10 @@ impl Recorder {
         let same = before.filter(|tape| tape.run == running.run);
         same.or_else(|| {
             running.channels += 1;
-            let tape = Arc::new(Tape {
-                shared: Arc::clone(&self.shared),
-                run: running.run,
-                session: whose.session,
-                channel: running.channels,
-                database: whose.database,
-                calls: running.scope.calls,
-                begun: running.begun,
-                told: AtomicU64::new(0),
-                held: Mutex::default(),
-            });
+            let Running { run, begun, .. } = *running;
+            let (calls, number) = (running.scope.calls, running.channels);
+            let tape = Tape::new(&self.shared, (run, begun), (whose, number), calls);
+            let tape = Arc::new(tape);
             running.tapes.push(Arc::clone(&tape));
             Some(tape)
         })
@@ -287,14 +160,17 @@ impl Recorder {
 
     /// Ends the current recording. Returns false if there is none.
     pub fn stop(&self, why: End) -> Result<bool, Error> {
-        let taken = lock(&self.running).take();
-        let Some(mut running) = taken else {
+        self.shared.hurry();
+        let mut guard = lock(&self.writing);
+        let Some(mut writing) = guard.take() else {
             return Ok(false);
         };
-        let written = self.collect(&mut running);
-        let bytes = running.writer.bytes();
+        let chunks = self.collect();
+        *lock(&self.running) = None;
+        let written = self.put(&mut writing, chunks);
+        let bytes = writing.writer.bytes();
         written
-            .and_then(|()| running.writer.end(why))
+            .and_then(|()| writing.writer.end(why))
             .map_err(|what| {
                 tracing::error!("cannot end the recording: {what}");
                 refused("Its files cannot be written; what is there counts as cut.")
@@ -308,43 +184,54 @@ impl Recorder {
         Ok(true)
     }
 
-    fn collect(&self, running: &mut Running) -> Result<(), recording::Error> {
+    /// What all tapes have.
+    fn collect(&self) -> Vec<Chunk> {
+        let mut running = lock(&self.running);
+        let Some(running) = running.as_mut() else {
+            return Vec::new();
+        };
         let chunks: Vec<Chunk> = running.tapes.iter().filter_map(|t| t.take()).collect();
-        self.lost
-            .fetch_add(chunks.iter().map(|chunk| chunk.lost).sum(), Relaxed);
         // Its channel is closed, and it was just found empty: nothing more will be added.
         running
             .tapes
-            .retain(|t| Arc::strong_count(t) > 1 || !lock(&t.held).events.is_empty());
-        running.writer.write(&chunks)?;
-        self.bytes.store(running.writer.bytes(), Relaxed);
-        Ok(())
+            .retain(|t| Arc::strong_count(t) > 1 || t.has_some());
+        chunks
+    }
+
+    fn put(&self, writing: &mut Writing, chunks: Vec<Chunk>) -> Result<(), recording::Error> {
+        self.lost
+            .fetch_add(chunks.iter().map(|chunk| chunk.lost).sum(), Relaxed);
+        let written = writing.writer.write(&chunks);
+        self.shared.recycle(chunks);
+        self.bytes.store(writing.writer.bytes(), Relaxed);
+        written
     }
 
     /// Starts the next file of a ring when due, and deletes files that are too old or exceed the
-    /// size.
-    fn turn(&self, running: &mut Running) -> Result<(), recording::Error> {
-        let Scope { ring, bytes, .. } = running.scope;
+    /// size. Returns whether there is another file.
+    fn turn(&self, writing: &mut Writing) -> Result<bool, recording::Error> {
+        let Writing { ring, bytes, .. } = *writing;
         if ring == 0 {
-            return Ok(());
+            return Ok(false);
         }
         let (now, ring) = (Instant::now(), Duration::from_secs(ring));
-        let full =
-            bytes > 0 && running.writer.bytes() > bytes / PARTS * running.writer.parts() as u64;
-        if now.duration_since(running.turned) >= ring / PARTS as u32 || full {
-            running.writer.turn()?;
-            running.ended.push_back(now);
-            running.turned = now;
+        let writer = &mut writing.writer;
+        let full = bytes > 0 && writer.bytes() > bytes / PARTS * writer.parts() as u64;
+        let due = now.duration_since(writing.turned) >= ring / PARTS as u32 || full;
+        if due {
+            writer.turn()?;
+            writing.ended.push_back(now);
+            writing.turned = now;
             self.shared.part.fetch_add(1, Relaxed);
         }
         let old = |ended: &Instant| now.duration_since(*ended) > ring;
-        while running.ended.front().is_some_and(old)
-            || (bytes > 0 && running.writer.bytes() > bytes && !running.ended.is_empty())
+        while writing.ended.front().is_some_and(old)
+            || (bytes > 0 && writer.bytes() > bytes && !writing.ended.is_empty())
         {
-            running.ended.pop_front();
-            running.writer.drop_oldest()?;
+            writing.ended.pop_front();
+            writer.drop_oldest()?;
         }
-        Ok(())
+        Ok(due)
     }
 
     /// Signalled when there is much to write.
@@ -352,26 +239,39 @@ impl Recorder {
         &self.shared.signal
     }
 
-    /// Writes the pending data. Returns the reason if this ends the recording.
-    pub fn write(&self) -> Option<End> {
-        let mut guard = lock(&self.running);
-        let running = guard.as_mut()?;
-        let written = self.collect(running).and_then(|()| self.turn(running));
-        if let Err(what) = written {
-            tracing::error!("the recording is given up: {what}");
-            *guard = None;
-            return Some(End::Size);
-        }
-        let Scope {
+    /// Writes the pending data. For the recorder's thread.
+    pub fn write(&self) -> Written {
+        let mut guard = lock(&self.writing);
+        let Some(writing) = guard.as_mut() else {
+            return Written::default();
+        };
+        let chunks = self.collect();
+        self.shared.step_back();
+        let written = self.put(writing, chunks);
+        self.shared.step_forward();
+        let turned = match written.and_then(|()| self.turn(writing)) {
+            Ok(turned) => turned,
+            Err(what) => {
+                tracing::error!("the recording is given up: {what}");
+                (*guard, *lock(&self.running)) = (None, None);
+                let end = Some(End::Size);
+                return Written { end, turned: false };
+            }
+        };
+        let Writing {
             seconds,
             bytes,
             ring,
             ..
-        } = running.scope;
-        if seconds > 0 && running.begun.elapsed() >= Duration::from_secs(seconds) {
-            return Some(End::Time);
-        }
-        (ring == 0 && bytes > 0 && running.writer.bytes() >= bytes).then_some(End::Size)
+        } = *writing;
+        let over = seconds > 0 && writing.begun.elapsed() >= Duration::from_secs(seconds);
+        let full = ring == 0 && bytes > 0 && writing.writer.bytes() >= bytes;
+        let end = match (over, full) {
+            (true, _) => Some(End::Time),
+            (false, true) => Some(End::Size),
+            _ => None,
+        };
+        Written { end, turned }
     }
 
     /// Names and values describing the current recording, for the statistics.
@@ -396,7 +296,9 @@ fn refused(what: &'static str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::{Key, read};
+    use crate::tape::PENDING_MAX;
+    use contract::Kind;
+    use recording::{Key, Outcome, read};
 
     fn scope(key: &Key, principal: &str) -> Scope {
         Scope {
@@ -488,7 +390,7 @@ mod tests {
             told += u32::from(tape.wants_programs());
             let noise: [u8; 1000] = crate::random::random().expect("noise");
             tape.note(Kind::Eval, &noise, Instant::now(), Outcome::OneWay);
-            assert_eq!(recorder.write(), None);
+            assert_eq!(recorder.write().end, None);
         }
         assert_eq!(recorder.stop(End::Stopped), Ok(true));
         assert!(told > 8, "{told}");

@@ -11,7 +11,12 @@ pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
 }
 
 fn work(keeper: &Keeper, _woken: bool) -> bool {
-    if let Some(why) = keeper.recorder.write() {
+    let written = keeper.recorder.write();
+    if written.turned {
+        // What was delivered before is not in this file.
+        keeper.renew_delivery();
+    }
+    if let Some(why) = written.end {
         // Failures are logged.
         let _ = keeper.recorder.stop(why);
         keeper.reconsider();

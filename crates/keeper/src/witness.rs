@@ -11,9 +11,9 @@
 //! only if nothing but constants of the client went into it.
 
 use crate::provenance::CLIENT;
-use crate::recorder::Tape;
 use crate::signatures::Operation;
 use crate::space::Space;
+use crate::tape::Tape;
 use calls::{Call, Operand, Outcome};
 use contract::Fid;
 use std::cell::RefCell;

@@ -38,6 +38,31 @@ pub fn pack(content: &[u8], compress: bool) -> Vec<u8> {
     out
 }
 
+/// Appends what [`pack`] gives. For content that is no secret: nothing is wiped, so no memory is
+/// touched but the content's and the room for it.
+pub fn append(content: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    if let Ok(length) = u32::try_from(content.len())
+        && content.len() >= LEAST
+    {
+        let begin = start + HEADER_BYTES;
+        out.resize(begin + block::get_maximum_output_size(content.len()), 0);
+        let room = out.get_mut(begin..).unwrap_or_default();
+        let used = block::compress_into(content, room).unwrap_or(usize::MAX - HEADER_BYTES);
+        if HEADER_BYTES + used <= content.len() {
+            out.truncate(begin + used);
+            if let Some([form, size @ ..]) = out.get_mut(start..begin) {
+                *form = LZ4;
+                size.copy_from_slice(&length.to_le_bytes());
+            }
+            return;
+        }
+        out.truncate(start);
+    }
+    out.push(PLAIN);
+    out.extend_from_slice(content);
+}
+
 /// `None` when it would not be shorter.
 fn lz4(content: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(content.len()).ok()?;
@@ -103,6 +128,11 @@ mod tests {
                 assert!(packed.len() <= content.len() + 1);
                 assert!(compress || packed.len() == content.len() + 1);
                 assert_eq!(unpack(&packed), Some(content.clone()));
+                if compress {
+                    let mut appended = vec![9];
+                    append(&content, &mut appended);
+                    assert_eq!(appended[1..], packed);
+                }
             }
         }
         let zeros = pack(&vec![0; 1 << 20], true);

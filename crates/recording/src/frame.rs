@@ -8,8 +8,10 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 /// Size of a tag.
 pub(crate) const TAG_BYTES: usize = 16;
-/// The largest frame's content, packed.
-pub(crate) const FRAME_MAX: usize = 256 << 20;
+/// What stands before what is sealed: length, number, tag of the frame before.
+pub(crate) const HEAD_BYTES: usize = 4 + 8 + TAG_BYTES;
+/// From so many bytes on messages make a frame: as much as a processor's cache holds.
+pub(crate) const FRAME_BYTES: usize = 512 << 10;
 /// What a frame of messages begins with.
 pub(crate) const MESSAGES: u8 = 1;
 /// What the last frame begins with.
@@ -52,25 +54,22 @@ impl Chain {
         [self.id.as_slice(), &number.to_le_bytes(), before].concat()
     }
 
-    /// Appends a frame, and gives its tag.
-    pub(crate) fn seal(
-        &self,
-        number: u64,
-        before: &Tag,
-        mut content: Vec<u8>,
-        out: &mut Vec<u8>,
-    ) -> Option<Tag> {
+    /// Seals a frame in place: [`HEAD_BYTES`] of room, then its content. Gives its tag.
+    pub(crate) fn seal(&self, number: u64, before: &Tag, frame: &mut Vec<u8>) -> Option<Tag> {
         let bound = Aad::from(self.bound(number, before));
+        let (head, content) = frame.split_first_chunk_mut::<HEAD_BYTES>()?;
+        let length = u32::try_from(content.len() + TAG_BYTES).ok()?;
         let nonce = Chain::nonce(number);
-        self.key
-            .seal_in_place_append_tag(nonce, bound, &mut content)
+        let sealed = self
+            .key
+            .seal_in_place_separate_tag(nonce, bound, content)
             .ok()?;
-        let length = u32::try_from(content.len()).ok()?;
-        out.extend(length.to_le_bytes());
-        out.extend(number.to_le_bytes());
-        out.extend(before);
-        out.extend(&content);
-        content.last_chunk().copied()
+        head[..4].copy_from_slice(&length.to_le_bytes());
+        head[4..12].copy_from_slice(&number.to_le_bytes());
+        head[12..].copy_from_slice(before);
+        let tag: Tag = sealed.as_ref().try_into().ok()?;
+        frame.extend(tag);
+        Some(tag)
     }
 
     /// The content of a frame and its tag, if it is authentic.

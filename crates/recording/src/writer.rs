@@ -3,7 +3,7 @@
 //!
 //! Does not wait for anything but the disk, and is called by the recorder's thread only.
 
-use crate::frame::{Chain, END, FRAME_MAX, MAGIC, MESSAGES, Tag};
+use crate::frame::{Chain, END, FRAME_BYTES, HEAD_BYTES, MAGIC, MESSAGES, Tag};
 use crate::{Chunk, Error, Key};
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -49,7 +49,13 @@ pub struct Writer {
     last: Tag,
     file: File,
     parts: VecDeque<Part>,
+    /// Memory for the next frame: its messages, and what is made of them.
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
 }
+
+/// As much of that is kept from one frame to the next.
+const KEPT_BYTES: usize = 4 << 20;
 
 impl Writer {
     /// Begins one, in a directory of its own within this one.
@@ -69,35 +75,43 @@ impl Writer {
             last: [0; 16],
             file,
             parts,
+            plain: Vec::new(),
+            sealed: Vec::new(),
         })
     }
 
     /// Writes what channels have sent; nothing if there is nothing.
     pub fn write(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
-        let mut plain = Vec::new();
+        let mut plain = std::mem::take(&mut self.plain);
+        let mut written = Ok(());
         for chunk in chunks {
             chunk.put(&mut plain);
-            if plain.len() > FRAME_MAX / 16 {
-                self.frame(MESSAGES, &plain)?;
+            if plain.len() >= FRAME_BYTES {
+                written = written.and_then(|()| self.frame(MESSAGES, &plain));
                 plain.clear();
             }
         }
-        match plain.is_empty() {
-            true => Ok(()),
-            false => self.frame(MESSAGES, &plain),
+        if !plain.is_empty() {
+            written = written.and_then(|()| self.frame(MESSAGES, &plain));
+            plain.clear();
         }
+        plain.shrink_to(KEPT_BYTES);
+        self.sealed.shrink_to(KEPT_BYTES);
+        self.plain = plain;
+        written
     }
 
     fn frame(&mut self, what: u8, plain: &[u8]) -> Result<(), Error> {
-        let mut content = vec![what];
-        content.extend(pack::pack(plain, true));
-        let mut out = Vec::new();
-        let sealed = self.chain.seal(self.next, &self.last, content, &mut out);
+        self.sealed.clear();
+        self.sealed.extend([0; HEAD_BYTES]);
+        self.sealed.push(what);
+        pack::append(plain, &mut self.sealed);
+        let sealed = self.chain.seal(self.next, &self.last, &mut self.sealed);
         let tag = sealed.ok_or_else(|| Error::new("a frame cannot be sealed"))?;
         let failed = |e| Error::at(&self.directory, e);
-        self.file.write_all(&out).map_err(failed)?;
+        self.file.write_all(&self.sealed).map_err(failed)?;
         if let Some(part) = self.parts.back_mut() {
-            part.bytes += out.len() as u64;
+            part.bytes += self.sealed.len() as u64;
         }
         self.next += 1;
         self.last = tag;

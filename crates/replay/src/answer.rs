@@ -66,7 +66,7 @@ impl Here<'_> {
             Kind::DeclassifyGroups => self.ask_groups(&read(message)?),
             Kind::Search => self.ask_search(message),
             Kind::SearchMany => self.ask_searches(&read(message)?),
-            Kind::Descend => Ok(vec![0; 8]), // no pages, as of a keeper that records
+            Kind::Descend => Ok(vec![0; 8]), // no pages: backends ask about each
             Kind::Rank => self.ask_rank(&read(message)?),
             Kind::Tokens => self.ask_tokens(&read(message)?),
             Kind::GetEnvelope => self.ask_envelope(&read(message)?),

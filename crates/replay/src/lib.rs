@@ -15,6 +15,7 @@ pub mod facts;
 pub mod here;
 pub mod observe;
 pub mod order;
+mod pages;
 pub mod program;
 pub mod server;
 pub mod session;

@@ -10,8 +10,8 @@ use crate::here::Here;
 use crate::program::Program;
 use crate::session::{Aggregation, row_of};
 use crate::term::{Maker, Term};
-use contract::codec::{Fixed, Malformed, Part};
-use contract::message::table::Place;
+use contract::codec::{Each, Fixed, List, Malformed, Part};
+use contract::message::table::{Move, Place, Sealed};
 use contract::message::{NOT_PROMOTED, column::Column};
 use contract::{Fid, Kind, OpResult, answer, body};
 use std::sync::Arc;
@@ -43,6 +43,7 @@ impl Here<'_> {
                 }
                 Some(())
             }
+            Kind::Descend => self.descended(message, answered?),
             Kind::SearchMany => self.searched_many(&read(message)?, answered?),
             Kind::RankAdd => self.rank_add(&read(message)?),
             Kind::Rank => self.rank(&read(message)?, answered?),
@@ -53,6 +54,7 @@ impl Here<'_> {
             Kind::Tokens => self.tokens(&read(message)?, answered?),
             Kind::GetEnvelope | Kind::GetEnvelopes => self.envelopes(kind, message, answered?),
             Kind::Promote => self.promote(&read(message)?, answered?),
+            Kind::PromoteSearch => self.promote_search(&read(message)?, answered?),
             Kind::PromoteRuns => self.promote_runs(&read(message)?, answered?),
             Kind::PartitionOpen => self.partition(&read(message)?, answered?),
             _ => self.observe_aggregates(kind, message, answered),
@@ -111,7 +113,7 @@ impl Here<'_> {
         }
     }
 
-    fn keep(&mut self, asked: Term, answered: &[u8]) {
+    pub(crate) fn keep(&mut self, asked: Term, answered: &[u8]) {
         if self.learns {
             let answers = &mut self.world.facts.answers;
             answers.entry(asked).or_insert_with(|| answered.to_vec());
@@ -269,7 +271,7 @@ impl Here<'_> {
     }
 
     /// Keys of a page are in order, and the value has its place among them.
-    fn searched(&mut self, message: &[u8], answered: &[u8]) -> Option<()> {
+    pub(crate) fn searched(&mut self, message: &[u8], answered: &[u8]) -> Option<()> {
         if !self.learns {
             return None;
         }
@@ -383,12 +385,34 @@ impl Here<'_> {
 
     fn promote(&mut self, body: &body::Promote<'_>, answered: &[u8]) -> Option<()> {
         let answer: answer::Promote<'_> = read(answered)?;
-        for (moved, fid) in body.moves.iter().zip(answer.fids.iter()) {
+        self.promoted((body.moves, answer.fids), answer.envelopes)
+    }
+
+    fn promote_search(&mut self, body: &body::PromoteSearch<'_>, answered: &[u8]) -> Option<()> {
+        let answer: answer::PromoteSearch<'_> = read(answered)?;
+        self.promoted((body.moves, answer.fids), answer.envelopes)
+    }
+
+    /// Values that were stored, and envelopes that came along with those that wanted one.
+    fn promoted(
+        &mut self,
+        (moves, fids): (List<'_, Move>, List<'_, Fid>),
+        envelopes: Each<'_, Sealed<'_>>,
+    ) -> Option<()> {
+        for (moved, fid) in moves.iter().zip(fids.iter()) {
             if fid.0 == NOT_PROMOTED {
                 break;
             }
             let term = self.term(moved.source);
             self.world.facts.made_of.insert(fid.0, term);
+        }
+        let wanted = moves.iter().zip(fids.iter());
+        let wanted = wanted.filter(|(moved, _)| moved.t.is_some());
+        for ((_, fid), sealed) in wanted.zip(envelopes.iter()) {
+            if self.learns && !sealed.envelope.is_empty() {
+                let term = self.term(fid);
+                self.learn_envelope(term, sealed.envelope);
+            }
         }
         Some(())
     }

@@ -34,6 +34,16 @@ pub struct Channel {
     pub sets: HashMap<u32, Set>,
     /// Universes of tokens, by number.
     pub universes: HashMap<u64, u32>,
+    /// Pages of indexes that were sent, by number.
+    pub pages: HashMap<u32, Page>,
+}
+
+/// A page of an index.
+pub struct Page {
+    /// How many keys it has.
+    pub keys: usize,
+    /// These, column by column.
+    pub fids: Vec<Fid>,
 }
 
 /// An aggregation: what it is of, and the rows that went into it, in whatever order.

@@ -4,7 +4,8 @@
 //! finds out. What is remembered is what [`super::search`] is told with each message, and no value.
 //!
 //! Invariants: each comparison is one that the session may have declassified alone, asked for by a message of its own; no channel
-//! remembers more than [`REMEMBERED_MAX`] FIDs; a recorded channel remembers nothing, so that its recording is whole.
+//! remembers more than [`REMEMBERED_MAX`] FIDs; a recorded channel remembers only pages that were sent while it is recorded
+//! (`recorded`), so that its recording is whole.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -88,7 +89,8 @@ impl Pages {
         }
     }
 
-    fn forget_all(&mut self) {
+    /// As if none had been sent. The answer to the next message says so.
+    pub(super) fn forget_all(&mut self) {
         *self = Pages {
             stored: self.stored,
             forgotten: self.forgotten.wrapping_add(1),
@@ -115,12 +117,7 @@ impl Connection {
             return Err(fail::malformed("There are no such values.").into());
         }
         let mut pages = std::mem::take(&mut self.pages);
-        let done = if self.tape.is_some() {
-            pages.forget_all();
-            Ok(Vec::new())
-        } else {
-            pages.keep(&body).and_then(|()| self.walk(&pages, &body))
-        };
+        let done = pages.keep(&body).and_then(|()| self.walk(&pages, &body));
         let forgotten = pages.forgotten;
         self.pages = pages;
         let levels = done?;

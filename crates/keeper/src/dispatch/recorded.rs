@@ -7,8 +7,8 @@ use super::Connection;
 use super::viewing::no_owners;
 use crate::fail::Failure;
 use crate::keeper::Keeper;
-use crate::recorder::{Tape, Whose};
 use crate::session::{Client, Session};
+use crate::tape::{Tape, Whose};
 use crate::witness::{self, Source};
 use contract::codec::Part;
 use contract::{Kind, answer};
@@ -54,6 +54,8 @@ impl Connection {
         }
         let from = Instant::now();
         if let Some(tape) = tape.as_ref().filter(|tape| tape.wants_programs()) {
+            // What was said of pages before is not in this file.
+            self.pages.forget_all();
             self.tell_programs(tape, from);
         }
         let done = self.carry_out(kind, body);
