@@ -82,7 +82,7 @@ typedef struct CfdWireOrderable
 } CFD_IN_MESSAGE CfdWireOrderable;
 _Static_assert(sizeof(CfdWireOrderable) == 8, "CfdWireOrderable");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireOrderableAnswer
 {
 	uint32_t	allowed;	/* 1 if they can. */
@@ -163,7 +163,7 @@ typedef struct CfdWirePartitionOpen
 } CFD_IN_MESSAGE CfdWirePartitionOpen;
 _Static_assert(sizeof(CfdWirePartitionOpen) == 24, "CfdWirePartitionOpen");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWirePartitionOpenAnswer
 {
 	uint32_t	partition;	/* Its number. */
@@ -197,7 +197,7 @@ typedef struct CfdWirePromote
 } CFD_IN_MESSAGE CfdWirePromote;
 _Static_assert(sizeof(CfdWirePromote) == 8, "CfdWirePromote");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWirePromoteAnswer
 {
 	uint32_t	count;	/* How many. */
@@ -249,7 +249,7 @@ typedef struct CfdWireGarbageMark
 } CFD_IN_MESSAGE CfdWireGarbageMark;
 _Static_assert(sizeof(CfdWireGarbageMark) == 8, "CfdWireGarbageMark");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireGarbageSweepAnswer
 {
 	uint64_t	values;	/* Number of values. */
@@ -265,7 +265,7 @@ typedef struct CfdWireResolve
 } CFD_IN_MESSAGE CfdWireResolve;
 _Static_assert(sizeof(CfdWireResolve) == 8, "CfdWireResolve");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireResolveAnswer
 {
 	uint64_t	unresolved;	/* How many of them name nothing. */
@@ -320,7 +320,7 @@ typedef struct CfdWireProgram
 } CFD_IN_MESSAGE CfdWireProgram;
 _Static_assert(sizeof(CfdWireProgram) == 8, "CfdWireProgram");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireProgramRegisterAnswer
 {
 	uint32_t	program;	/* Its handle. */
@@ -362,7 +362,7 @@ typedef struct CfdWireNulls
 } CFD_IN_MESSAGE CfdWireNulls;
 _Static_assert(sizeof(CfdWireNulls) == 8, "CfdWireNulls");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireEvalBatchAnswer
 {
 	uint32_t	good;	/* Number of rows before the first that failed. */
@@ -429,7 +429,7 @@ typedef struct CfdWireRank
 } CFD_IN_MESSAGE CfdWireRank;
 _Static_assert(sizeof(CfdWireRank) == 16, "CfdWireRank");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireRankAnswer
 {
 	uint32_t	rows;	/* Number of rows from the first on. */
@@ -498,7 +498,7 @@ typedef struct CfdWireDescend
 } CFD_IN_MESSAGE CfdWireDescend;
 _Static_assert(sizeof(CfdWireDescend) == 24, "CfdWireDescend");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireDescendAnswer
 {
 	uint32_t	forgotten;	/* How often the keeper has forgotten all pages of this channel. */
@@ -575,7 +575,7 @@ typedef struct CfdWireAggregateRegister
 } CFD_IN_MESSAGE CfdWireAggregateRegister;
 _Static_assert(sizeof(CfdWireAggregateRegister) == 24, "CfdWireAggregateRegister");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireAggregateRegisterAnswer
 {
 	uint32_t	handle;	/* Its handle. */
@@ -598,7 +598,7 @@ typedef struct CfdWireAggregateReturn
 } CFD_IN_MESSAGE CfdWireAggregateReturn;
 _Static_assert(sizeof(CfdWireAggregateReturn) == 8, "CfdWireAggregateReturn");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireAggregateReturnAnswer
 {
 	uint64_t	allowance;	/* Rows that may be sent before the next such request. */
@@ -616,7 +616,7 @@ typedef struct CfdWireAggregateFetch
 } CFD_IN_MESSAGE CfdWireAggregateFetch;
 _Static_assert(sizeof(CfdWireAggregateFetch) == 16, "CfdWireAggregateFetch");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireAggregateFetchAnswer
 {
 	uint32_t	groups;	/* Number of groups. */
@@ -649,7 +649,7 @@ typedef struct CfdWireAggregateHandOver
 } CFD_IN_MESSAGE CfdWireAggregateHandOver;
 _Static_assert(sizeof(CfdWireAggregateHandOver) == 8, "CfdWireAggregateHandOver");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireAggregateHandOverAnswer
 {
 	uint64_t	number;	/* Its number. */
@@ -685,7 +685,7 @@ typedef struct CfdWirePromoteSearch
 } CFD_IN_MESSAGE CfdWirePromoteSearch;
 _Static_assert(sizeof(CfdWirePromoteSearch) == 16, "CfdWirePromoteSearch");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWirePromoteSearchAnswer
 {
 	uint32_t	count;	/* How many values. */
@@ -721,7 +721,7 @@ typedef struct CfdWirePromoteRuns
 } CFD_IN_MESSAGE CfdWirePromoteRuns;
 _Static_assert(sizeof(CfdWirePromoteRuns) == 8, "CfdWirePromoteRuns");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWirePromoteRunsAnswer
 {
 	uint32_t	promoted;	/* 0: nothing was promoted, ask with Kind::Promote. */
@@ -736,7 +736,7 @@ typedef struct CfdWireRecoveryState
 } CFD_IN_MESSAGE CfdWireRecoveryState;
 _Static_assert(sizeof(CfdWireRecoveryState) == 8, "CfdWireRecoveryState");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireRecoveryStateAnswer
 {
 	uint32_t	standing;	/* super::STANDING_SERVES and others. */
@@ -789,7 +789,7 @@ typedef struct CfdWireFile
 } CFD_IN_MESSAGE CfdWireFile;
 _Static_assert(sizeof(CfdWireFile) == 16, "CfdWireFile");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireStoreCopyAnswer
 {
 	uint64_t	position;	/* LSN of the checkpoint that they are of. */
@@ -870,7 +870,7 @@ typedef struct CfdWireLedgerSeal
 } CFD_IN_MESSAGE CfdWireLedgerSeal;
 _Static_assert(sizeof(CfdWireLedgerSeal) == 8, "CfdWireLedgerSeal");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireLedgerSealAnswer
 {
 	uint32_t	more;	/* 1: ask again for more. */
@@ -895,7 +895,7 @@ typedef struct CfdWireLedgerCheck
 } CFD_IN_MESSAGE CfdWireLedgerCheck;
 _Static_assert(sizeof(CfdWireLedgerCheck) == 16, "CfdWireLedgerCheck");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireLedgerCheckAnswer
 {
 	uint64_t	size;	/* Number of entries. */
@@ -912,7 +912,7 @@ typedef struct CfdWireLedgerReport
 } CFD_IN_MESSAGE CfdWireLedgerReport;
 _Static_assert(sizeof(CfdWireLedgerReport) == 24, "CfdWireLedgerReport");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireLedgerReportAnswer
 {
 	uint64_t	findings;	/* Number of findings. */
@@ -937,7 +937,7 @@ typedef struct CfdWireLedgerReceipt
 } CFD_IN_MESSAGE CfdWireLedgerReceipt;
 _Static_assert(sizeof(CfdWireLedgerReceipt) == 16, "CfdWireLedgerReceipt");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireLedgerReceiptAnswer
 {
 	uint64_t	entries;	/* Number of entries in it. */
@@ -973,7 +973,7 @@ typedef struct CfdWireCellCompare
 } CFD_IN_MESSAGE CfdWireCellCompare;
 _Static_assert(sizeof(CfdWireCellCompare) == 8, "CfdWireCellCompare");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireCellCompareAnswer
 {
 	int32_t	order;	/* -1, 0, 1; super::NULL_RESULT if one is NULL. */
@@ -989,7 +989,7 @@ typedef struct CfdWireCellHash
 } CFD_IN_MESSAGE CfdWireCellHash;
 _Static_assert(sizeof(CfdWireCellHash) == 8, "CfdWireCellHash");
 
-/* What it is answered with. */
+/* Body of the answer. */
 typedef struct CfdWireCellHashAnswer
 {
 	uint64_t	hash;	/* Its hash, 0 for NULL. */
