@@ -1,12 +1,11 @@
 /*
  * compat.h
- *	  What differs between PostgreSQL's major versions.
+ *	  Differences between PostgreSQL's major versions.
  *
- * This is the only place that looks at PG_VERSION_NUM. It defines names that
- * the rest of the extension uses instead of what changed; it has no logic.
+ * Only this file tests PG_VERSION_NUM. It defines names that the rest of the extension uses in
+ * place of what changed, and has no logic.
  *
- * Invariant: a source file outside this folder compiles without conditions on
- * the version.
+ * Invariant: no source file outside this folder has conditions on the version.
  */
 #ifndef CFD_COMPAT_COMPAT_H
 #define CFD_COMPAT_COMPAT_H
@@ -26,14 +25,14 @@
 #define CFD_PROC_COUNT (MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts)
 #endif
 
-/* What tuple_update tells about indexes. */
+/* What tuple_update reports about indexes. */
 #if PG_VERSION_NUM >= 160000
 #define CfdUpdateIndexes TU_UpdateIndexes
 #else
 #define CfdUpdateIndexes bool
 #endif
 
-/* Arguments of ExecutorRun beyond the descriptor. */
+/* Arguments of ExecutorRun after the query descriptor. */
 #if PG_VERSION_NUM >= 180000
 #define CFD_RUN_PARAMETERS ScanDirection direction, uint64 count
 #define CFD_RUN_ARGUMENTS direction, count
@@ -42,7 +41,7 @@
 #define CFD_RUN_ARGUMENTS direction, count, execute_once
 #endif
 
-/* All settings, and how many; needs utils/guc_tables.h. */
+/* All settings, and their number; needs utils/guc_tables.h. */
 #if PG_VERSION_NUM >= 160000
 #define CFD_SETTINGS(count) get_guc_variables(&(count))
 #else
@@ -57,9 +56,9 @@
 #endif
 
 /*
- * Scans of B-trees by arrays: whether PostgreSQL descends by one element after the other, the conditions
- * with the element put in and the flag that they have then, and how the elements follow; needs
- * access/nbtree.h.
+ * Scans of B-trees with array conditions: whether PostgreSQL descends for one element after the
+ * other; the conditions with the present element, and their flag; how to advance to the next
+ * element. Needs access/nbtree.h.
  */
 #if PG_VERSION_NUM >= 170000
 #define CFD_BT_BY_ELEMENT false
@@ -77,19 +76,19 @@
 #define CFD_BT_ADVANCE_ARRAYS(scan, direction) _bt_advance_array_keys(scan, direction)
 #endif
 
-/* A wait event set, owned by nobody. */
+/* Creates a wait event set without an owner. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_CREATE_WAIT_SET(n) CreateWaitEventSet(NULL, n)
 #else
 #define CFD_CREATE_WAIT_SET(n) CreateWaitEventSet(TopMemoryContext, n)
 #endif
 
-/* Whether extensions can name wait events. */
+/* Whether extensions can define wait events. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_NAMED_WAIT_EVENTS
 #endif
 
-/* The search path that is in effect; needs catalog/namespace.h. */
+/* The search path in effect; needs catalog/namespace.h. */
 #if PG_VERSION_NUM >= 170000
 #define CfdSearchPath SearchPathMatcher
 #define CFD_SEARCH_PATH(context) GetSearchPathMatcher(context)
@@ -98,14 +97,14 @@
 #define CFD_SEARCH_PATH(context) GetOverrideSearchPath(context)
 #endif
 
-/* Rows of a table that are alive, as the statistics system knows. */
+/* Number of live rows in a table, according to the statistics system. */
 #if PG_VERSION_NUM >= 160000
 #define CFD_LIVE_TUPLES(entry) ((entry)->live_tuples)
 #else
 #define CFD_LIVE_TUPLES(entry) ((entry)->n_live_tuples)
 #endif
 
-/* Columns whose change needs new entries in indexes; needs utils/relcache.h. */
+/* Columns whose change requires new index entries; needs utils/relcache.h. */
 #if PG_VERSION_NUM >= 160000
 #define CFD_INDEX_ATTR_HOT INDEX_ATTR_BITMAP_HOT_BLOCKING
 #else

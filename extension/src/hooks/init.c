@@ -1,9 +1,9 @@
 /*
  * init.c
- *	  Start of the library: settings, shared memory, hooks. No behaviour.
+ *	  Initialises the library: settings, shared memory, hooks.
  *
- * Invariant: the library is in every process or in none
- * (shared_preload_libraries), since hooks guard what protected columns need.
+ * Invariant: the library is loaded in all processes or in none (shared_preload_libraries), since
+ * protected columns depend on its hooks.
  */
 #include "postgres.h"
 

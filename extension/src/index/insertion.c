@@ -1,13 +1,14 @@
 /*
  * insertion.c
- *	  A row's promotion, with the searches that its insertion into indexes will make: see insertion.h.
+ *	  Promotes a row together with the searches for its insertion into indexes: see insertion.h.
  *
- * For each index that begins with protected columns, or with plain ones before them, the pages are read that an insertion
- * would look at first, those that the last descent came to among them (pages.h). The keeper promotes, then places the new
- * identifiers among those of their keys that equal the row in the plain columns. What it says are known facts, which the insertion finds if the pages are still as
- * they were.
+ * This is done for each index whose first columns are protected, possibly after plain ones. It
+ * reads the pages that an insertion would read first, using those of the last descent (pages.h).
+ * The keeper promotes the values and then places the new identifiers among the keys that equal the
+ * row in the plain columns. Its answers become known facts, which the insertion uses if the pages
+ * have not changed.
  *
- * Invariants: as in search.h; no lock is held while the keeper is asked.
+ * Invariants: as in search.h; no lock is held during a request to the keeper.
  */
 #include "postgres.h"
 
@@ -29,10 +30,10 @@
 #define INDEXES_MAX 8
 #define COLUMNS_MAX 8
 
-/* What will be sought in an index. */
+/* What to search for in an index. */
 typedef struct Sought
 {
-	int			before;			/* plain columns of the index before those that are protected */
+	int			before;			/* plain columns before the protected ones */
 	int			columns;
 	int			count;			/* keys */
 	CfdFid	   *keys;			/* column by column */
@@ -40,7 +41,7 @@ typedef struct Sought
 	uint16		program[COLUMNS_MAX];
 } Sought;
 
-/* Takes a column of the index, if its keys are protected and ascend. */
+/* Adds a column of the index, if it is protected and ascending. */
 static bool
 insertion_column(Relation index, int column, TupleTableSlot *slot, Sought *sought)
 {
@@ -60,8 +61,8 @@ insertion_column(Relation index, int column, TupleTableSlot *slot, Sought *sough
 }
 
 /*
- * Whether an insertion of the slot's row searches an index by protected keys, in ascending order, alone or behind plain
- * ones. What comes after another plain column is asked about when the row is inserted.
+ * Whether inserting the slot's row searches an index by protected keys in ascending order, possibly
+ * after plain ones. Keys after another plain column are searched when the row is inserted.
  */
 static bool
 take_columns(Relation index, TupleTableSlot *slot, Sought *sought)
@@ -89,7 +90,10 @@ take_columns(Relation index, TupleTableSlot *slot, Sought *sought)
 	return sought->columns > 0;
 }
 
-/* Reads the pages; false: nothing on them is asked about. The keys live as long as what is known. */
+/*
+ * Reads the pages; returns false if there is nothing to ask. The keys live as long as the known
+ * facts.
+ */
 static bool
 read_keys(Relation index, TupleTableSlot *slot, Sought *sought, MemoryContext context)
 {
@@ -120,7 +124,7 @@ read_keys(Relation index, TupleTableSlot *slot, Sought *sought, MemoryContext co
 	return true;
 }
 
-/* What will be sought in the table's indexes; how many there are of which that is known. */
+/* Determines what to search for in the table's indexes; returns the number of these. */
 static int
 find_searches(Relation table, TupleTableSlot *slot, Sought *searches, MemoryContext context)
 {
@@ -144,7 +148,7 @@ find_searches(Relation table, TupleTableSlot *slot, Sought *searches, MemoryCont
 	return count;
 }
 
-/* Which of the values that are promoted is the one of an attribute; -1: none. */
+/* Returns the index of an attribute among the promoted values, or -1. */
 static int
 move_of(const int *numbers, int count, int number)
 {
@@ -183,7 +187,9 @@ put_searches(StringInfo body, const Sought *searches, int count, TupleTableSlot 
 							   sizeof(CfdFid) * searches[i].count * searches[i].columns);
 }
 
-/* Remembers where the row belongs in an index: of each column among the keys that equal those before. */
+/*
+ * Stores the row's places in an index, for each column among the keys that equal the previous ones.
+ */
 static void
 remember_places(CfdScope *scope, const Sought *sought, const CfdFid *values, const CfdWirePlace *places)
 {

@@ -2,38 +2,39 @@
  * pages.c
  *	  Copies of B-tree pages: see pages.h.
  *
- * What is guessed is the page of that level to which the last descent in that index
- * came. A score says whether that pays: it costs the reading of a page and some
- * hundred identifiers to send, and saves a round trip.
+ * On each level, the guess is the page that the last descent in the index reached. A score tells
+ * whether guessing pays: a guess costs reading a page and sending some hundred identifiers, and
+ * saves a round trip.
  *
- * That a page above others has not changed is found by comparing it with its copy, once they
- * are read: PostgreSQL changes it before a page below takes keys from beyond its bounds.
+ * After the pages below were read, the pages above them are compared with their copies, to check
+ * that they have not changed: PostgreSQL changes a page before one of its children receives keys
+ * beyond its bounds.
  *
- * Invariant: as in pages.h. One page is locked at a time.
+ * Invariant: as in pages.h. Only one page is locked at a time.
  */
 #include "postgres.h"
 
 #include "index/pages.h"
 #include "utils/rel.h"
 
-/* Levels of an index of which the last page is remembered. */
+/* Number of levels of an index for which the last page is remembered. */
 #define LEVELS 4
 #define PATHS 256
-/* Of an inner page with no more inner children all are read. */
+/* If an inner page has at most so many inner children, all of them are read. */
 #define FEW 4
 #define SCORE_HIT 2
 #define SCORE_MAX 4
-/* A leaf without room for so many entries may be full. */
+/* A leaf with less room than for so many entries may be full. */
 #define ROOM_ENTRIES 2
 
-/* Where the last descent in an index came. */
+/* The pages that the last descent in an index reached. */
 typedef struct Path
 {
 	Oid			index;
 	BlockNumber block[LEVELS];
-	int8		score[LEVELS];	/* above 0: the next one is likely to come there, too */
-	BlockNumber guess;			/* a leaf that was looked at beforehand, or P_NONE */
-	int8		right;			/* above 0: such guesses were right */
+	int8		score[LEVELS];	/* positive: the next descent will probably reach the same page */
+	BlockNumber guess;			/* a leaf that was read ahead, or P_NONE */
+	int8		right;			/* positive: such guesses were right */
 } Path;
 
 static Path paths[PATHS];
@@ -97,14 +98,14 @@ cfd_page_copy(CfdKeys *page, Relation index, Buffer buffer)
 	page->level = P_ISLEAF(opaque) ? 0 : Max(opaque->btpo_level, 1);
 	page->ignore = P_IGNORE(opaque);
 	page->next = opaque->btpo_next;
-	/* The first child of an inner page has no key: it is below all. */
+	/* The first child of an inner page has no key: it is below all keys. */
 	page->first = P_FIRSTDATAKEY(opaque) + (page->level == 0 ? 0 : 1);
 	page->items = Min(Max(last - page->first + 1, 0), CFD_PAGE_KEYS_MAX - 1);
 	page->count = page->items + (P_RIGHTMOST(opaque) ? 0 : 1);
 	page->above = -1;
 }
 
-/* Reads children of a page: all, if they are few inner ones, or the one that is guessed. */
+/* Reads children of a page: all of them if they are few inner pages, otherwise the guessed one. */
 static void
 read_children(CfdPages *pages, Relation index, int above)
 {
@@ -132,7 +133,7 @@ read_children(CfdPages *pages, Relation index, int above)
 	}
 }
 
-/* Whether the pages above others are still as they were copied. */
+/* Whether the upper pages are still the same as their copies. */
 static bool
 unchanged(const CfdPages *pages, Relation index)
 {
@@ -154,7 +155,7 @@ unchanged(const CfdPages *pages, Relation index)
 	return true;
 }
 
-/* The next child of a page, from a number on, that was read; NULL if there is none. */
+/* Returns the next child of a page, from this number on, that was read; NULL if there is none. */
 static CfdKeys *
 child_read(CfdPages *pages, const CfdKeys *page, int from)
 {
@@ -168,7 +169,7 @@ child_read(CfdPages *pages, const CfdKeys *page, int from)
 	return NULL;
 }
 
-/* Adds the keys of a page, and where they belong those of its children. */
+/* Adds the keys of a page, with those of its children in between. */
 static void
 add_keys(CfdPages *pages, CfdKeys *page)
 {
@@ -227,7 +228,7 @@ cfd_pages_find(CfdPages *pages, BlockNumber block)
 	return NULL;
 }
 
-/* A key compared with a value that is not protected, in the index's order. */
+/* Compares a key with a plain value, in the index's order. */
 static int
 compare_plain(Relation index, IndexTuple tuple, AttrNumber column, Datum value)
 {

@@ -1,14 +1,14 @@
 /*
  * pages.h
- *	  Copies of B-tree pages, and the keys of a page together with those of pages below it.
+ *	  Copies of B-tree pages, and the merged keys of a page and of pages below it.
  *
- * A descent asks the keeper once for each page. Where it is likely to come to the same pages as
- * the one before (rows of an order, a row that is read and then updated), or where there
- * are few, those are read beforehand and stand among the keys of the page above, where they
- * belong: one question then tells the way through all of them.
+ * A descent needs one request to the keeper for each page. If it will probably reach the same pages
+ * as the last one (ordered rows, a row that is read and then updated), or if there are few pages,
+ * the lower pages are read ahead and their keys are merged with those of the page above. Then one
+ * request is enough for all of them.
  *
- * Invariant: the keys of `CfdPages` are in the index's order. Of the pages above others none
- * has changed between its own copy and theirs, so that they hold what lies between its keys.
+ * Invariant: the keys of `CfdPages` are in the index's order. No upper page has changed since it
+ * was copied and before the pages below it were, so their keys are between its own.
  */
 #ifndef CFD_INDEX_PAGES_H
 #define CFD_INDEX_PAGES_H
@@ -21,26 +21,26 @@
 
 #define CFD_PAGE_KEYS_MAX (BLCKSZ / 16)
 #define CFD_PAGES_MAX 6
-/* No page is added once there are so many keys. */
+/* No page is added if there are already so many keys. */
 #define CFD_PAGES_KEYS 1024
 
-/* A copy of a page; no lock is held while it is looked at. */
+/* A copy of a page; no lock is held while it is used. */
 typedef struct CfdKeys
 {
 	BlockNumber block;
-	BlockNumber next;			/* to the right, or P_NONE */
+	BlockNumber next;			/* right sibling, or P_NONE */
 	uint32		level;			/* 0: a leaf */
 	bool		ignore;
-	OffsetNumber first;			/* item of the first key */
+	OffsetNumber first;			/* item number of the first key */
 	int			items;			/* keys without the high key */
 	int			count;			/* keys in the order of the page; the last may be the high key */
-	int			above;			/* the page above it among those read, and which child it is */
+	int			above;			/* index of the page above it, and number of the child */
 	int			child;
-	int16		at[CFD_PAGE_KEYS_MAX];	/* places of its keys among all */
+	int16		at[CFD_PAGE_KEYS_MAX];	/* positions of its keys among all */
 	PGAlignedBlock image;
 } CfdKeys;
 
-/* Pages, the highest one first, and their keys in order. */
+/* Pages, the highest one first, and their merged keys. */
 typedef struct CfdPages
 {
 	int			pages;
@@ -49,35 +49,41 @@ typedef struct CfdPages
 	IndexTuple	key[CFD_PAGES_KEYS + CFD_PAGE_KEYS_MAX];
 } CfdPages;
 
-/* Copies a page, and lets go of it: the one way in which pages are read. */
+/* Copies and releases a page; all pages are read in this way. */
 extern void cfd_page_copy(CfdKeys *page, Relation index, Buffer buffer);
-/* The same; with `below`, pages below it, too. */
+/* Copies a page; with `below`, also pages below it. */
 extern void cfd_pages_read(CfdPages *pages, Relation index, Buffer buffer, bool below);
-/* Leaves the first of them only. */
+/* Drops all pages but the first. */
 extern void cfd_pages_keep_first(CfdPages *pages);
-/* A page that was read, or NULL. */
+/* Returns a page that was read, or NULL. */
 extern CfdKeys *cfd_pages_find(CfdPages *pages, BlockNumber block);
-/* The keys from "less" up to "up_to" that equal a value which is not protected, where they are or would be. */
+/* Finds the keys between "less" and "up_to" that equal a plain value, or where they would be. */
 extern void cfd_pages_place_plain(const CfdPages *pages, Relation index, AttrNumber column, Datum value,
 								  int *less, int *up_to);
 /*
- * The place among the keys from "less" up to "up_to", which equal what is looked for in so many columns: behind bounds
- * whose row was cut off, if these are all of their columns; and behind rows before the one that is inserted (or NULL).
+ * Finds the position among the keys from "less" up to "up_to", which are equal in that many
+ * columns: after truncated keys that have no more columns, and after rows before the one to be
+ * inserted (or NULL).
  */
 extern int	cfd_page_among_equals(const CfdKeys *page, Relation index, int less, int up_to, int columns, ItemPointer row);
-/* The last key that PostgreSQL sees to be greater when it searches a leaf for the first of these equal keys. */
+/*
+ * The last key that PostgreSQL finds to be greater when it searches a leaf for the first of these
+ * equal keys.
+ */
 extern int	cfd_page_greater_seen(const CfdKeys *page, int less, int up_to);
 /*
- * Whether PostgreSQL may have to make room on a leaf before it inserts (deduplication, deletion of dead
- * entries): then it searches the page once more, by other keys than before.
+ * Whether PostgreSQL may have to make room on a leaf before an insertion (by deduplication or
+ * deletion of dead entries). If so, it searches the page again, comparing other keys.
  */
 extern bool cfd_page_may_be_full(const CfdKeys *page);
-/* Whether a page below that was guessed is likely to be the right one, as such guesses in this index have been. */
+/*
+ * Whether a guessed page below is probably the right one, judging by earlier guesses in this index.
+ */
 extern bool cfd_pages_guess_pays(Relation index, const CfdKeys *page);
-/* A descent has come to this page. */
+/* Notes that a descent has reached this page. */
 extern void cfd_pages_reached(Relation index, const CfdKeys *page);
 
-/* A column of a key; false: cut off (below all values), or NULL. */
+/* Returns a column of a key; false if it is truncated (below all values) or NULL. */
 static inline bool
 cfd_key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, bool *below)
 {
@@ -91,7 +97,7 @@ cfd_key_column(Relation index, IndexTuple tuple, AttrNumber column, Datum *key, 
 	return !null;
 }
 
-/* The same of a protected column, as the keeper is told of it. */
+/* Returns the FID of a protected column in the form for the keeper. */
 static inline CfdFid
 cfd_key_fid(Relation index, IndexTuple tuple, AttrNumber column)
 {
@@ -103,7 +109,7 @@ cfd_key_fid(Relation index, IndexTuple tuple, AttrNumber column)
 	return below ? CFD_SEARCH_BELOW : CFD_SEARCH_ABOVE;
 }
 
-/* A key of a page. */
+/* Returns a key of a page. */
 static inline IndexTuple
 cfd_page_key(const CfdKeys *page, int number)
 {
@@ -112,7 +118,7 @@ cfd_page_key(const CfdKeys *page, int number)
 	return (IndexTuple) PageGetItem((Page) page->image.data, PageGetItemId((Page) page->image.data, at));
 }
 
-/* An inner page's child before the key of that number. */
+/* Returns the child of an inner page before the key with this number. */
 static inline BlockNumber
 cfd_page_child(const CfdKeys *page, int number)
 {
@@ -122,7 +128,7 @@ cfd_page_child(const CfdKeys *page, int number)
 														  PageGetItemId((Page) page->image.data, at)));
 }
 
-/* How many of the page's own keys are among the first `place` of all. */
+/* Returns how many of the page's own keys are among the first `place` of all. */
 static inline int
 cfd_page_place(const CfdKeys *page, int place)
 {
@@ -141,7 +147,7 @@ cfd_page_place(const CfdKeys *page, int place)
 	return low;
 }
 
-/* A question where values belong, up to its keys. */
+/* Fields of a search request before its keys. */
 typedef struct CfdSearchBody
 {
 	CfdWireSearch fixed;

@@ -2,10 +2,11 @@
  * remembered.c
  *	  Descents of a B-tree by pages that the keeper remembers: see remembered.h.
  *
- * The backend gives the pages their numbers, and knows of each the hash of the bytes with which it was sent. All are
- * forgotten together: when there are no more numbers, when the keeper says that it has forgotten them, or with the channel.
+ * The backend numbers the pages, and keeps a hash of the bytes with which each was sent. All
+ * entries are dropped together: when the numbers are used up, when the keeper says that it has
+ * dropped them, or when the channel ends.
  *
- * Invariant: as in remembered.h. A page counts as sent only once the keeper has answered.
+ * Invariant: as in remembered.h. A page counts as sent only after the keeper has answered.
  */
 #include "postgres.h"
 
@@ -15,7 +16,7 @@
 #include "utils/hsearch.h"
 #include "value/types.h"
 
-/* After the keeper has declined, so many descents go another way. */
+/* After the keeper has declined, this number of descents use another method. */
 #define DECLINED 256
 
 bool		cfd_enable_page_memory = true;
@@ -36,7 +37,7 @@ typedef struct Remembered
 
 static HTAB *remembered = NULL;
 static uint32 next_number = 0;
-/* Of the keeper's memory that the table is about. */
+/* Generation of the keeper's memory that the table is about. */
 static uint32 generation = 0;
 static uint32 forgotten = 0;
 static int	declined = 0;
@@ -50,7 +51,7 @@ forget_pages(void)
 	next_number = 0;
 }
 
-/* The entry of a page; NULL: there is none. */
+/* Returns the entry of a page, or NULL. */
 static Remembered *
 remembered_entry(Relation index, BlockNumber block, HASHACTION action)
 {
@@ -106,7 +107,7 @@ hash_of(const CfdKeys *page)
 	return hash;
 }
 
-/* Whether the keeper has the page as it is. */
+/* Whether the keeper has the page with these bytes. */
 static bool
 cfd_page_remembered(Relation index, const CfdKeys *page)
 {
@@ -156,7 +157,7 @@ cfd_descent_step(CfdDescent *descent, uint32 less, uint32 up_to)
 		descent->above = CFD_SEARCH_NO_PAGE;
 }
 
-/* Columns of the index from the first on that are protected. */
+/* Number of protected columns at the start of the index. */
 static int
 protected_columns(Relation index)
 {
@@ -182,7 +183,7 @@ put_keys(StringInfo body, Relation index, const CfdKeys *page, int columns)
 	}
 }
 
-/* Takes an answer; false: there is nothing in it. */
+/* Stores an answer; returns false if it is empty. */
 static bool
 take_answer(CfdDescent *descent, const CfdReadDescendAnswer *read, int keys, uint32 number)
 {
@@ -209,7 +210,7 @@ take_answer(CfdDescent *descent, const CfdReadDescendAnswer *read, int keys, uin
 	return true;
 }
 
-/* Asks about a page, with its keys or without. */
+/* Sends a request about a page, with or without its keys. */
 static bool
 remembered_ask(CfdDescent *descent, Relation index, const CfdKeys *page, uint32 number, bool with_keys)
 {
@@ -233,7 +234,7 @@ remembered_ask(CfdDescent *descent, Relation index, const CfdKeys *page, uint32 
 	return take_answer(descent, &read, page->count, number);
 }
 
-/* What the last answer says of a page; NULL: nothing. */
+/* Returns the places on a page from the last answer, or NULL. */
 static const CfdWirePlace *
 answered(const CfdDescent *descent, uint32 number, int keys)
 {
@@ -243,7 +244,7 @@ answered(const CfdDescent *descent, uint32 number, int keys)
 
 		if (descent->pages[level] != number)
 			continue;
-		/* It may be about more keys than there are, if the page has changed: then nobody asks. */
+		/* If the page has changed, the place may exceed its keys; then it is not used. */
 		for (int i = 0; i < descent->values; i++)
 		{
 			if (places[i].less > places[i].up_to || places[i].up_to > (uint32) keys)
@@ -273,7 +274,7 @@ cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page)
 		places = descent->places;
 	if (places == NULL)
 	{
-		/* What the keeper has forgotten meanwhile has other numbers. */
+		/* Numbers of pages that the keeper has dropped meanwhile are not reused. */
 		entry = remembered_entry(index, page->block, HASH_ENTER);
 		entry->sent = false;
 		number = entry->number;

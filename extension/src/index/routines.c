@@ -221,7 +221,7 @@ cfd_scan_condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below
 		const ScanKeyData *key = &keys[i];
 		StrategyNumber strategy = key->sk_strategy;
 
-		/* Of an array PostgreSQL has put in the element that it descends by. */
+		/* For an array PostgreSQL has set the element by which it descends. */
 		if (key->sk_attno != column || (key->sk_flags & ~CFD_BT_ELEMENT) != 0)
 			continue;
 		if (equal ? strategy == BTEqualStrategyNumber :

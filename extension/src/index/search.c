@@ -1,8 +1,9 @@
 /*
  * search.c
- *	  Searches of B-trees by the page: see search.h.
+ *	  Searches B-trees one page at a time: see search.h.
  *
- * Pages are read with the locks that PostgreSQL takes, and no lock is held while the keeper is asked.
+ * Pages are read with the same locks as in PostgreSQL; no lock is held during a request to the
+ * keeper.
  *
  * Invariant: as in search.h.
  */
@@ -21,47 +22,47 @@
 #include "value/types.h"
 #include "utils/lsyscache.h"
 
-/* Conditions that PostgreSQL descends by, and the other bound of a range. */
+/* Maximum number of conditions for the descent, including the other bound of a range. */
 #define WANTED_MAX 8
-/* Questions asked for one descent: height, and steps to the right. */
+/* Maximum number of requests for one descent: levels, and steps to the right. */
 #define STEPS_MAX 32
 
-/* Keys of a page that equal a value, where they are or would be. */
+/* The keys of a page that equal a value; if there are none, where they would be. */
 typedef struct Place
 {
-	int			less;			/* how many come before it */
-	int			up_to;			/* how many come before or equal it */
+	int			less;			/* number of smaller keys */
+	int			up_to;			/* number of smaller or equal keys */
 } Place;
 
-/* What a scan looks for in a column of the index. */
+/* What a scan searches for in a column of the index. */
 typedef struct Wanted
 {
 	AttrNumber	column;
 	bool		descending;
 	CfdFid		fid;			/* 0: not protected */
-	uint16		program;		/* comparison of a key with it */
+	uint16		program;		/* compares a key with it */
 	Datum		plain;
 	StrategyNumber strategy;	/* of the condition */
-	Place		found;			/* among the keys asked about that equal the values before it */
-	Place		place;			/* the same on the page that is looked at */
+	Place		found;			/* among the keys of the request that equal the previous values */
+	Place		place;			/* the same on the current page */
 } Wanted;
 
 /*
- * The first "starts" of them are what PostgreSQL descends by, column by column, then
- * perhaps the other bound of the last column's range.
+ * PostgreSQL descends by the first "starts" of them, column by column; they may be followed by the
+ * other bound of the last column's range.
  */
 static Wanted wanted[WANTED_MAX];
 static int	wanted_count = 0;
 static int	starts = 0;
 /* Whether any of them is protected. */
 static bool searching = false;
-/* Where the row is that is inserted, by which PostgreSQL descends among equal keys; NULL: it does not. */
+/* Position of the row to be inserted, by which PostgreSQL descends among equal keys; NULL: none. */
 static ItemPointer tie = NULL;
 static CfdPages pages;
-/* The one of them that is looked at. */
+/* The page of these that is examined. */
 static CfdKeys *page = &pages.page[0];
 
-/* Another search begins: what the one before has left is known no longer. */
+/* Starts another search: discards the known facts of the last one. */
 static void
 begin_search(void)
 {
@@ -80,7 +81,7 @@ place_plain(Relation index, Wanted *value, Place within)
 	cfd_pages_place_plain(&pages, index, value->column, value->plain, &value->found.less, &value->found.up_to);
 }
 
-/* The other bound of a range whose first bound is before it. */
+/* Whether this is the second bound of a range. */
 static inline bool
 is_beside(int number)
 {
@@ -88,8 +89,8 @@ is_beside(int number)
 }
 
 /*
- * Whether all places of values among the keys are known already (index/ahead.h): of each column among
- * those keys that equal the values before.
+ * Whether the places of all values are already known facts (index/ahead.h), for each column among
+ * the keys that equal the previous values.
  */
 static bool
 place_known(int first, int end, Place within, const CfdFid *keys)
@@ -110,7 +111,7 @@ place_known(int first, int end, Place within, const CfdFid *keys)
 			keys += rows;
 			among = found;
 		}
-		/* What is known is in ascending order. */
+		/* Known places are in ascending order. */
 		if (wanted[i].descending ||
 			(among.less < among.up_to &&
 			 !cfd_known_place(wanted[i].program, wanted[i].fid, keys + among.less, among.up_to - among.less,
@@ -123,10 +124,10 @@ place_known(int first, int end, Place within, const CfdFid *keys)
 }
 
 /*
- * Asks the keeper where protected values from "first" up to "end" belong among the
- * keys. False: not known, since a key names nothing any more. We have let go of its
- * page, so VACUUM may have taken that entry away; if it has not, PostgreSQL's own comparison
- * on the page says so.
+ * Asks the keeper for the places of the protected values from "first" up to "end" among the keys.
+ * Returns false if they are not known because a key no longer exists: the page is not locked, so
+ * VACUUM may have removed its entry. If VACUUM has not, PostgreSQL's own comparison on the page
+ * reports the error.
  */
 static bool
 place_protected(Relation index, int first, int end, Place within)
@@ -170,7 +171,7 @@ place_protected(Relation index, int first, int end, Place within)
 	return true;
 }
 
-/* Places the wanted values among the keys: column by column, protected neighbours at once. */
+/* Places all values among the keys: column by column, adjacent protected ones together. */
 static bool
 place_values(Relation index, int count)
 {
@@ -197,7 +198,7 @@ place_values(Relation index, int count)
 	return true;
 }
 
-/* Looks at a page: where on it values are that were placed among all keys. */
+/* Makes a page the current one, and finds the values' places on it from those among all keys. */
 static void
 cfd_search_look_at(CfdKeys *at, int count)
 {
@@ -207,11 +208,11 @@ cfd_search_look_at(CfdKeys *at, int count)
 		cfd_page_place(page, wanted[i].found.up_to)};
 }
 
-/* ---------- what PostgreSQL will compare ---------- */
+/* ---------- PostgreSQL's comparisons ---------- */
 
 /*
- * Remembers how a key of the page compares with the first "count" values, column by
- * column as far as columns are equal.
+ * Stores how a key of the page compares with the first "count" values, up to the first column that
+ * differs.
  */
 static void
 remember_key(Relation index, int number, int count)
@@ -245,7 +246,7 @@ remember_keys(Relation index, int first, int last)
 		remember_key(index, i, wanted_count);
 }
 
-/* Remembers what PostgreSQL's binary search for the key after the first "before" looks at. */
+/* Stores the comparisons of PostgreSQL's binary search for the key after the first "before". */
 static void
 remember_path(Relation index, int before, int count)
 {
@@ -268,7 +269,7 @@ remember_path(Relation index, int before, int count)
 		remember_key(index, page->items, count);
 }
 
-/* How many keys of the page come before the place where PostgreSQL goes on. */
+/* Number of keys on the page before the position from which PostgreSQL continues. */
 static int
 place_of_descent(Relation index, bool behind_equals, bool at_end)
 {
@@ -280,8 +281,8 @@ place_of_descent(Relation index, bool behind_equals, bool at_end)
 }
 
 /*
- * Goes down from the first of the pages as far as they were read, and remembers what will
- * be compared on the way. Gives the next page, or P_NONE at the leaf.
+ * Descends from the first page as far as pages were read, and stores the comparisons on the way.
+ * Returns the next page, or P_NONE at the leaf.
  */
 static BlockNumber
 go_down(Relation index, bool behind_equals, bool at_end, int placed)
@@ -308,7 +309,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 	return next;
 }
 
-/* Whether what is wanted is a value in each of the index's first columns, all of them protected. */
+/* Whether each value is for one of the index's first columns, all of them protected. */
 static bool
 wants_first_columns(void)
 {
@@ -320,7 +321,10 @@ wants_first_columns(void)
 	return starts > 0 && starts == wanted_count;
 }
 
-/* Begins a descent by remembered pages, if the values can be sought so. What is known of pages together goes before. */
+/*
+ * Starts a descent by remembered pages, if it is possible. Pages that were read together come
+ * first.
+ */
 static bool
 begin_descent(CfdDescent *descent)
 {
@@ -333,7 +337,7 @@ begin_descent(CfdDescent *descent)
 	return true;
 }
 
-/* Places the values on the first page, which is remembered or will be. False: not known. */
+/* Places the values on the first page, which the keeper remembers from now on. False: not known. */
 static bool
 place_remembered(Relation index, CfdDescent *descent)
 {
@@ -353,9 +357,9 @@ place_remembered(Relation index, CfdDescent *descent)
 }
 
 /*
- * Descends to the leaf where PostgreSQL will, by the first "starts" wanted values or,
- * without any, to the first leaf, or the last; remembers what will be compared on the
- * way. Below: pages may be read together with the one above. False: this leaf is not known.
+ * Descends to the leaf to which PostgreSQL will descend, by the first "starts" values, or, if there
+ * are none, to the first or last leaf. Stores the comparisons on the way. "below" allows reading
+ * pages together with the one above. Returns false if the places on this leaf are not known.
  */
 static bool
 cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
@@ -374,7 +378,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 			return false;
 		if (starts > 0)
 		{
-			/* The other bound is of interest on a leaf only. */
+			/* The other bound matters only on a leaf. */
 			placed = pages.page[pages.pages - 1].level == 0 ? wanted_count : starts;
 			if (remembers && !cfd_pages_guess_other(&pages, index) ? !place_remembered(index, &descent) :
 				!place_values(index, placed))
@@ -395,7 +399,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 		CHECK_FOR_INTERRUPTS();
 		buffer = _bt_getbuf(index, next, BT_READ);
 	}
-	/* The index is empty, or something is wrong with it. */
+	/* The index is empty or damaged. */
 	if (BufferIsValid(buffer))
 		_bt_relbuf(index, buffer);
 	return false;
@@ -403,7 +407,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 
 /* ---------- scans and insertions ---------- */
 
-/* Adds a value; false if there is no room or no way to compare it. */
+/* Adds a value; returns false if there is no room or it cannot be compared. */
 static bool
 want(Relation index, AttrNumber column, Datum argument, Oid type, StrategyNumber strategy)
 {
@@ -443,8 +447,8 @@ want_key(Relation index, const ScanKeyData *key)
 }
 
 /*
- * The conditions by which PostgreSQL descends: equalities on the first columns, and a
- * bound on the next one; then the other bound of that.
+ * Collects the conditions by which PostgreSQL descends: equalities on the first columns and a bound
+ * on the next one. The other bound of that column follows.
  */
 static void
 want_keys(IndexScanDesc scan, bool forward)
@@ -474,7 +478,7 @@ want_keys(IndexScanDesc scan, bool forward)
 	}
 }
 
-/* Whether PostgreSQL descends to the key behind those that equal what is wanted. */
+/* Whether PostgreSQL descends to the first key after those that are equal. */
 static bool
 is_behind_equals(bool forward)
 {
@@ -488,7 +492,7 @@ is_behind_equals(bool forward)
 		strategy == BTGreaterEqualStrategyNumber;
 }
 
-/* Remembers the keys of a leaf from which rows are read, from "begin" on. */
+/* Stores the comparisons with the keys of a leaf from "begin" on, whose rows will be read. */
 static void
 remember_rows(Relation index, bool forward, int begin)
 {
@@ -499,7 +503,7 @@ remember_rows(Relation index, bool forward, int begin)
 	if (forward)
 	{
 		remember_keys(index, begin - 1, end.up_to);
-		/* PostgreSQL looks at the high key, too, if all rows before it are wanted. */
+		/* If all rows before it qualify, PostgreSQL compares the high key, too. */
 		if (end.up_to >= page->items)
 			remember_keys(index, page->items, page->items);
 	}
@@ -532,7 +536,7 @@ cfd_search_before_next(IndexScanDesc scan, bool forward)
 	Relation	index = scan->indexRelation;
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 
-	/* To the left PostgreSQL finds its way by itself. */
+	/* When it moves left, PostgreSQL reads the page by itself. */
 	if (!forward || so->currPos.itemIndex < so->currPos.lastItem || !so->currPos.moreRight ||
 		so->currPos.nextPage == P_NONE)
 		return;
@@ -547,7 +551,10 @@ cfd_search_before_next(IndexScanDesc scan, bool forward)
 	remember_rows(index, true, 0);
 }
 
-/* What PostgreSQL looks at once no other row has the key: it searches on from the first equal one. */
+/*
+ * The comparisons after PostgreSQL has found no row with the key: it continues from the first equal
+ * one.
+ */
 static void
 remember_second_search(Relation index, Place equal)
 {
@@ -583,7 +590,8 @@ cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls,
 	if (!searching || !cfd_search_descend(index, false, false, true))
 		return;
 	place = wanted[starts - 1].place;
-	/* Among equals the row's own place decides; the first key, if it may be the last page. */
+	/* Among equal keys the row's position decides; compared with the first key if this may be
+	 * the last page. */
 	remember_path(index, place.less, wanted_count);
 	remember_path(index, place.up_to, wanted_count);
 	remember_keys(index, place.less - 1, place.up_to);

@@ -1,12 +1,11 @@
 /*
  * rows.c
- *	  Rows on their way into ledger tables: see ledger.h.
+ *	  Rows that are written to ledger tables: see ledger.h.
  *
- * The columns sn, valid_from and by of a ledger table are generated columns, so that nobody
- * can write into them; what stands in them is put there here, whatever their
- * expressions say.
+ * The columns sn, valid_from and by of a ledger table are generated columns, so nobody can write to
+ * them. Their values are set here, regardless of their expressions.
  *
- * Invariant: as of ledger.h. Without a client nothing is written.
+ * Invariant: as in ledger.h. Nothing is written without a client.
  */
 #include "postgres.h"
 
@@ -47,7 +46,10 @@ refuse_history(Relation relation)
 					 "set confide.restore_ticket to what \"confide restore-ticket\" prints.")));
 }
 
-/* Whose rows have entries; rewrites do not write new versions. `ends`: a row is not only added. */
+/*
+ * The relation's role if its rows get entries; the rows of a rewrite are no new versions. "ends": a
+ * row is replaced or removed.
+ */
 static CfdLedgerRole
 role_written(Relation relation, bool ends)
 {
@@ -61,7 +63,7 @@ role_written(Relation relation, bool ends)
 	return role;
 }
 
-/* Whether rows that are written have entries: not what comes into a history behind the table's row. */
+/* Whether written rows get entries; not for rows moved to a history by the table's own change. */
 static bool
 is_logged(Relation relation)
 {
@@ -76,7 +78,7 @@ is_history(Relation relation)
 	return cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY;
 }
 
-/* A number that no version of any table of this database has had. */
+/* Returns a number that no version in this database has had. */
 static int64
 next_number(void)
 {
@@ -111,7 +113,7 @@ time_of(Relation relation, TupleTableSlot *slot)
 	return slot->tts_isnull[index] ? 0 : DatumGetTimestampTz(slot->tts_values[index]);
 }
 
-/* A version is never valid before the one that it follows. */
+/* A version is never valid before its predecessor. */
 static TimestampTz
 time_after(Relation relation, TupleTableSlot *before)
 {
@@ -120,7 +122,7 @@ time_after(Relation relation, TupleTableSlot *before)
 	return before == NULL ? now : Max(now, time_of(relation, before));
 }
 
-/* Of a history only the number: who wrote a version, and when, the dump says that it is restored from. */
+/* A restored row of a history gets only a number; author and times are those of the dump. */
 static void
 stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 {
@@ -140,7 +142,7 @@ stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 	}
 	if (TTS_IS_VIRTUAL(slot))
 		return;
-	/* The tuple in the slot would have other values. */
+	/* The tuple in the slot would have the old values. */
 	tid = slot->tts_tid;
 	old = MemoryContextSwitchTo(slot->tts_mcxt);
 	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
@@ -181,7 +183,7 @@ cfd_ledger_number(Relation relation, TupleTableSlot *slot)
 	return slot->tts_isnull[index] ? 0 : DatumGetInt64(slot->tts_values[index]);
 }
 
-/* Versions of a dump's history: the log is that of the table. */
+/* Versions of a dump's history go to the table's log. */
 static void
 restored(Relation history, TupleTableSlot **slots, int count)
 {

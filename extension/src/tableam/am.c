@@ -1,12 +1,13 @@
 /*
  * am.c
- *	  The table access method "confide": heap, with rows promoted on their way in.
+ *	  The table access method "confide": heap, which promotes rows before it writes them.
  *
- * A copy of heap's routine struct with few overrides; pages are heap's pages.
- * What copies tuples below an access method (CLUSTER, VACUUM FULL, TOAST) needs
- * nothing: FIDs in a relation are of its partitions already.
+ * It is a copy of heap's routine struct with few overrides; the pages are heap pages. Operations
+ * that copy tuples below an access method (CLUSTER, VACUUM FULL, TOAST) need no changes: the FIDs
+ * in a relation already belong to its partitions.
  *
- * Rows of ledger tables are numbered before, and told to the keeper after (ledger/ledger.h).
+ * Rows of ledger tables are numbered before they are written, and reported to the keeper afterwards
+ * (ledger/ledger.h).
  *
  * Invariant: no row reaches heap with a temporary FID in a protected column.
  */
@@ -131,7 +132,7 @@ tuple_delete(Relation relation, ItemPointer tid, CommandId cid, Snapshot snapsho
 	return result;
 }
 
-/* What vacuum has removed may have been the last to name values in the keeper. */
+/* VACUUM may have removed the last references to values in the keeper. */
 static void
 relation_vacuum(Relation relation, struct VacuumParams *params, BufferAccessStrategy strategy)
 {
@@ -140,8 +141,8 @@ relation_vacuum(Relation relation, struct VacuumParams *params, BufferAccessStra
 }
 
 /*
- * Heap's index scans check that the relation has heap's own routine struct. So
- * it has, while they run.
+ * Heap's index scans check that the relation has heap's own routine struct, so it has while they
+ * run.
  */
 static double
 index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, bool allow_sync,
@@ -155,7 +156,7 @@ index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, b
 	if (cfd_unready_build(index, info))
 	{
 		cfd_unready_mark(table, RelationGetRelid(index));
-		/* As many as PostgreSQL knew of: it notes what a build finds. */
+		/* The previous estimate: PostgreSQL updates it with the result of a build. */
 		return Max(table->rd_rel->reltuples, 0);
 	}
 	build = scan == NULL && callback != NULL ? cfd_build_begin(index, callback, state) : NULL;
@@ -195,7 +196,7 @@ index_validate_scan(Relation table, Relation index, struct IndexInfo *info, Snap
 	PG_END_TRY();
 }
 
-/* Whether PostgreSQL's sort by an index's keys asks for comparisons one by one. */
+/* Whether PostgreSQL's sort by an index's keys would compare them one by one. */
 static bool
 compares_pairs(Relation index)
 {
@@ -208,8 +209,8 @@ compares_pairs(Relation index)
 }
 
 /*
- * Rows that CLUSTER sorts by several columns would be compared pair by pair: the index has them in
- * order.
+ * For CLUSTER, sorting by several columns would compare rows one by one, so the index's order is
+ * used.
  */
 static void
 relation_copy_for_cluster(Relation table, Relation copy, Relation index, bool use_sort,
@@ -222,7 +223,7 @@ relation_copy_for_cluster(Relation table, Relation copy, Relation index, bool us
 									vacuumed, recently_dead);
 }
 
-/* TOAST tables hold no FIDs. */
+/* TOAST tables contain no FIDs. */
 static Oid
 relation_toast_am(Relation relation)
 {

@@ -1,8 +1,8 @@
 /*
  * am.h
- *	  Release of temporary values between the batches of a COPY.
+ *	  Releases temporary values between the batches of a COPY.
  *
- * Invariant: only values that no row yet to be written can name are released.
+ * Invariant: a released value is not needed for any row still to be written.
  */
 #ifndef CFD_TABLEAM_AM_H
 #define CFD_TABLEAM_AM_H
@@ -10,7 +10,7 @@
 #include "postgres.h"
 #include "utils/relcache.h"
 
-/* The outermost COPY FROM begins or ends (hooks/statement.c). */
+/* The outermost COPY FROM starts or ends (hooks/statement.c). */
 extern void cfd_copy_begin(void);
 extern void cfd_copy_end(void);
 /* A batch of rows has been written to a relation. */

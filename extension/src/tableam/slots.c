@@ -1,9 +1,9 @@
 /*
  * slots.c
- *	  Promotion of the FIDs in slots: see slots.h.
+ *	  Promotes the FIDs in slots: see slots.h.
  *
- * A FID is 8 bytes by value, so it can be replaced where it stands: in the
- * slot's array of values, or in a tuple that belongs to the slot.
+ * A FID is 8 bytes by value, so it can be replaced in place: in the slot's array of values, or in a
+ * tuple that belongs to the slot.
  *
  * Invariant: a tuple that the slot does not own is copied before it is changed.
  */
@@ -24,11 +24,11 @@
 #include "utils/rel.h"
 
 #define STACK_ITEMS 64
-/* So many rows, and no more values, are promoted column by column. */
+/* Minimum number of rows to promote column by column. */
 #define RUNS_MIN 16
 #define RUNS_MAX (1024 * 1024)
 
-/* The physical tuple in a slot, NULL when there are only values. */
+/* Returns the physical tuple in a slot; NULL if there are only values. */
 static HeapTuple
 tuple_of(TupleTableSlot *slot)
 {
@@ -37,7 +37,7 @@ tuple_of(TupleTableSlot *slot)
 	return NULL;
 }
 
-/* Writes out the FIDs to promote in a slot; how many. */
+/* Collects the FIDs to promote in a slot; returns their number. */
 static int
 cfd_slots_collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion *items)
 {
@@ -59,7 +59,7 @@ cfd_slots_collect(const CfdColumns *columns, TupleTableSlot *slot, CfdPromotion 
 	return count;
 }
 
-/* Replaces FIDs in the slot's values; only those that collect found. */
+/* Replaces the collected FIDs in the slot's values. */
 static int
 replace_values(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
 {
@@ -110,7 +110,7 @@ replace_bytes(const CfdColumns *columns, TupleDesc desc, HeapTuple tuple, const 
 	return count;
 }
 
-/* Gives the slot a new tuple: for one made before columns were added. */
+/* Gives the slot a new tuple, for one that was made before columns were added. */
 static int
 replace_tuple(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion *items)
 {
@@ -154,7 +154,7 @@ cfd_slots_replace(const CfdColumns *columns, TupleTableSlot *slot, const CfdProm
 	return count;
 }
 
-/* Whether there is a value in a protected column; without any, no keeper is needed. */
+/* Whether a protected column has a value; if none has, no keeper is needed. */
 static bool
 cfd_slots_has_values(const CfdColumns *columns, TupleTableSlot **slots, int count)
 {
@@ -172,7 +172,7 @@ cfd_slots_has_values(const CfdColumns *columns, TupleTableSlot **slots, int coun
 	return false;
 }
 
-/* Writes out the FIDs to promote column by column; 0 where there is none. */
+/* Collects the FIDs to promote column by column; 0 where there is none. */
 static int
 collect_columns(const CfdColumns *columns, TupleTableSlot **slots, int rows, CfdFid *fids)
 {
@@ -199,7 +199,7 @@ collect_columns(const CfdColumns *columns, TupleTableSlot **slots, int rows, Cfd
 	return total;
 }
 
-/* Promotes many rows at once; false if they must go one by one. */
+/* Promotes many rows at once; returns false if they must be promoted one by one. */
 static bool
 promote_columns(Relation relation, const CfdColumns *columns, TupleTableSlot **slots, int rows)
 {
@@ -236,7 +236,7 @@ promote_columns(Relation relation, const CfdColumns *columns, TupleTableSlot **s
 	return done;
 }
 
-/* The protected columns by their places in the slots. */
+/* Returns the protected columns by their position in the slots. */
 static const CfdColumns *
 in_slots(const CfdColumns *columns, const List *numbers)
 {
@@ -262,7 +262,7 @@ in_slots(const CfdColumns *columns, const List *numbers)
 	return result;
 }
 
-/* Promotes rows in one message, each value by itself. */
+/* Promotes rows in one message, value by value. */
 static void
 promote_values(Relation relation, const CfdColumns *columns, TupleTableSlot **slots, int count)
 {
@@ -300,7 +300,7 @@ cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots
 		promote_values(relation, columns, slots, count);
 }
 
-/* The attributes - 1 of the values that are promoted, in the order in which they are collected. */
+/* Numbers (attribute - 1) of the promoted values, in the order of collection. */
 static void
 numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
 {
@@ -314,7 +314,7 @@ numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
 	}
 }
 
-/* Promotes a row's values, and has its indexes searched. */
+/* Promotes a row's values and searches its indexes. */
 static void
 promote_searching(Relation relation, TupleTableSlot *slot)
 {
@@ -349,7 +349,7 @@ cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
 	promote_searching(relation, slot);
 }
 
-/* Whether a value that is not yet its column's own goes into a column with an index. */
+/* Whether a value of an indexed column still has to be promoted. */
 static bool
 changes_key(Relation relation, const CfdColumns *columns, TupleTableSlot *slot)
 {
@@ -368,7 +368,7 @@ changes_key(Relation relation, const CfdColumns *columns, TupleTableSlot *slot)
 	return found;
 }
 
-/* Whether a row's page has no room for a new version of it, as far as can be seen now. */
+/* Whether a row's page has no room for a new version, as far as can be known now. */
 static bool
 leaves_page(Relation relation, ItemPointer old, TupleTableSlot *slot)
 {
@@ -385,7 +385,7 @@ leaves_page(Relation relation, ItemPointer old, TupleTableSlot *slot)
 	return wanted > room;
 }
 
-/* With a key that changes, or on another page, it will have entries in the indexes. */
+/* If a key changes, or the new version goes to another page, it needs index entries. */
 void
 cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot)
 {

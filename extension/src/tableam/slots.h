@@ -1,15 +1,15 @@
 /*
  * slots.h
- *	  Rows on their way into a relation: finds the FIDs that are not of the
- *	  columns' partitions and replaces them by permanent ones.
+ *	  Prepares rows to be written: finds the FIDs that do not belong to the columns' partitions
+ *	  and replaces them with permanent ones.
  *
  * Does not write rows.
  *
- * The caller calls cfd_unpin_writer once the rows are on their pages: until then
- * garbage collection waits.
+ * The caller calls cfd_unpin_writer once the rows are on their pages; until then garbage collection
+ * waits.
  *
- * Invariant: afterwards every FID in the slots is of its column's partition, and
- * the slots hold the same row otherwise; so indexes see what heap sees.
+ * Invariant: afterwards every FID in the slots belongs to its column's partition, and the slots are
+ * otherwise unchanged, so indexes and heap see the same values.
  */
 #ifndef CFD_TABLEAM_SLOTS_H
 #define CFD_TABLEAM_SLOTS_H
@@ -20,14 +20,14 @@
 #include "utils/relcache.h"
 
 /*
- * The slots' columns are written to the attributes with these numbers; NIL: they are the
- * relation's own.
+ * The slots' columns are written to the attributes with these numbers; NIL: the relation's own
+ * columns.
  */
 extern void cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots, int count);
 
-/* A row that is inserted: what its indexes will be searched for is asked about with it. */
+/* For a row to be inserted: also searches its indexes. */
 extern void cfd_promote_inserted(Relation relation, TupleTableSlot *slot);
-/* A new version of a row: the same, if it will need entries in indexes. */
+/* For a new version of a row: also searches its indexes, if it will need entries there. */
 extern void cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot);
 
 #endif
