@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -148,6 +148,10 @@ bench-recording: ## cost of recordings on TPC-H and TPC-C, speed of replay and o
 bench-ablations: ## what each part of the design is worth: SF=0.1 ROUNDS=3 SHARES=100,50,25,10 PARTS=...
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench ablations
+
+bench-grants: ## authorised statements on and off: SF=0.1 ROUNDS=9 ROWS=20000 SECONDS=2
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" ROUNDS=$${ROUNDS:-9} SECONDS=$${SECONDS:-2} QUERIES=$${QUERIES:-$$(seq -s, 22)} scripts/bench grants
 
 bench-instructions: ## instructions of the hot paths (callgrind), fails when they grew by 5 %
 	@scripts/deps

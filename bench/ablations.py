@@ -5,7 +5,6 @@ transactions with it taken out, beside plaintext.
 - batch sizes: the most rows of a batch (confide.batch_rows), with as many of results;
 - read-ahead: the first run of each query after a restart of the keeper, which then has no value in
   memory, with the keeper's read_ahead on and off;
-- grants: the keeper's require_grants on and off; a run after each restart does not count;
 - memory: the keeper's memory_budget at shares of the data set (the bytes of all values in
   memory), and around the keeper a limit of cgroup v1 at its own size when it has started, that
   share, and ROOM_MB for what sessions and its allocator need beside values. Locked memory counts
@@ -44,7 +43,7 @@ SECONDS = parameter("SECONDS", 1.0)
 BATCHES = [int(n) for n in parameters("BATCHES", "64,256,1024")]
 SHARES = [int(n) for n in parameters("SHARES", "100,50,25,10")]
 ROOM_MB = parameter("ROOM_MB", 48)
-PARTS = parameters("PARTS", "messages,batches,grants,ahead,memory")
+PARTS = parameters("PARTS", "messages,batches,ahead,memory")
 TPCH = {"plain": "tpch_plain", "protected": "tpch_protected"}
 SYSBENCH = {"plain": "sb_plain", "protected": "sb_protected"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1048576"}  # as scripts/up has it
@@ -226,23 +225,6 @@ def restart(stack, group: cgroup.Group | None, **settings: str) -> psycopg.Conne
             time.sleep(0.2)
 
 
-def grants(stack, report: Report) -> None:
-    """The keeper asking what the client has authorised, and not asking."""
-    cells = {"on": Cell(), "off": Cell()}
-    for turn in range(ROUNDS):
-        for switch, cell in cells.items():
-            setting = "true" if switch == "on" else "false"
-            with restart(stack, None, require_grants=setting) as connection:
-                Cell().run_queries(connection)
-                cell.run_queries(connection)
-            for workload in WORKLOADS:
-                rate = transactions(stack, "library", "protected", workload, turn)
-                cell.transactions[workload].append(rate)
-    plain = report.results["plain"]
-    report.results["grants"] = {s: compare(plain, c.content()) for s, c in cells.items()}
-    progress("grants")
-
-
 def ahead(stack, sides, report: Report) -> None:
     """The first run after a restart, reading ahead and not."""
     cells = {"on": Cell(), "off": Cell()}
@@ -330,8 +312,6 @@ def print_tables(report: Report) -> None:
         [["s, per s", *plain["seconds"].values(), *plain["per_second"].values()]],
     )
     table(head, [line(name, cell) for name, cell in results["switches"].items()])
-    if "grants" in results:
-        table(head, [line(f"grants {s}", c) for s, c in results["grants"].items()])
     if "ahead" in results:
         counters = ["faults", "read_ahead", "used_of_it"]
         rows = [
@@ -358,8 +338,6 @@ def plot(report: Report) -> None:
     """Means of queries, and the first workload, over plaintext."""
     results = report.results
     cells = {name.replace(" ", "\n"): cell for name, cell in results["switches"].items()}
-    for switch, cell in results.get("grants", {}).items():
-        cells[f"grants\n{switch}"] = cell
     for switch, cell in results.get("ahead", {}).items():
         cells[f"cold,\nahead\n{switch}"] = cell
     for share, cell in results.get("memory", {}).get("shares", {}).items():
@@ -386,8 +364,6 @@ def main() -> None:
                 values = int(servers.stat_keeper(dba)["memory_bytes"])
             servers.keeper_files(stack)  # so that all is at rest
             switches(stack, sides, report)
-        if "grants" in PARTS:
-            grants(stack, report)
         if "ahead" in PARTS:
             ahead(stack, sides, report)
         if "memory" in PARTS:

@@ -182,6 +182,16 @@ def ablations(results: dict) -> list[str]:
     return lines
 
 
+def grants(results: dict) -> list[str]:
+    head = ["times plaintext's time", "on", "off", "on / off", "first quartile", "third"]
+    rows = [
+        [name, row["on"], row["off"], row["on_over_off"], *row["quartiles"]]
+        for name, row in results["rows"].items()
+    ]
+    mean = f"{results['mean_of_queries']:.3f}"
+    return [*grid(head, rows), "", f"Queries, geometric mean of on / off: {mean}."]
+
+
 def memory(results: dict, head: list[str], names: list[str]) -> list[str]:
     counters = {"faults": "segments read", "read_ahead": "ahead", "evictions": "evicted"}
     sizes = {"limit_mb": "limit MB", "peak_mb": "peak MB"}
@@ -322,6 +332,7 @@ RENDER: dict[str, Callable[[dict], list[str]]] = {
     "pgbench": pgbench,
     "keys": keys,
     "ablations": ablations,
+    "grants": grants,
     "families": families,
     "ledger": ledger,
     "recording": recording,
