@@ -590,8 +590,7 @@ cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls,
 	if (!searching || !cfd_search_descend(index, false, false, true))
 		return;
 	place = wanted[starts - 1].place;
-	/* Among equal keys the row's position decides; compared with the first key if this may be
-	 * the last page. */
+	/* Among equal keys the row's position decides. The first key matters if this may be the last page. */
 	remember_path(index, place.less, wanted_count);
 	remember_path(index, place.up_to, wanted_count);
 	remember_keys(index, place.less - 1, place.up_to);
