@@ -149,7 +149,7 @@ def make_database(server: Server, name: str) -> None:
             dba.execute(f"ALTER DATABASE {name} SET {setting} TO '{value}'")
     if server.extension:
         there = re.sub("/postgres$", f"/{name}", server.administrator)
-        with psycopg.connect(there, autocommit=True) as dba:
+        with psycopg.connect(there, password=PASSWORD, autocommit=True) as dba:
             dba.execute("CREATE EXTENSION confide")
 
 

@@ -9,12 +9,15 @@ answers itself, what does not concern it. `make compat-postgres` runs everything
 
 import contextlib
 import os
+import re
 
+import psycopg
 import pytest
 from postgres_differences import MOST, SIDES, allowed, compare, entries
 from postgres_source import Unavailable, source
 from postgres_suites import ISOLATION, POSTGRES, REGRESS, SUITES, plain_server, run, stack_server
-from stack import ROOT, Stack, kill
+from stack import ROOT, Stack
+from waiting import until
 
 FULL = bool(os.environ.get("CONFIDE_COMPAT"))
 SHORT = {
@@ -54,33 +57,45 @@ def server(request, side):
     """A stack as PostgreSQL's suites expect one: nothing was done there before."""
     if not FULL:
         stack = request.getfixturevalue("stack")
-        with by_tcp(stack):
+        with by_password(stack):
             yield stack_server(stack, side == "proxy")
         return
     stack = Stack(ROOT / ".run" / f"compat-{os.getpid()}", POSTGRES, "none")
     stack.environment["CONFIDE_PROXY_USERS"] = "*"  # the suites make roles, and connect as these
     stack.fresh()
-    with by_tcp(stack):
+    with by_password(stack):
         yield stack_server(stack, side == "proxy")
     stack.down("--remove")
 
 
-def restart_proxy(stack, upstream: str | None) -> None:
-    stack.environment.pop("CONFIDE_PROXY_UPSTREAM", None)
-    if upstream is not None:
-        stack.environment["CONFIDE_PROXY_UPSTREAM"] = upstream
-    kill(stack.proxy_pid())
-    stack.up()
-
-
 @contextlib.contextmanager
-def by_tcp(stack):
-    """The suites come as the superuser, who has a password by TCP only."""
-    restart_proxy(stack, f"127.0.0.1:{stack.environment['CONFIDE_PGPORT']}")
+def by_password(stack):
+    """The suites come as the superuser, who otherwise needs no password at the server's socket, by
+    which the proxy comes."""
+    rules = stack.data / "pg_hba.conf"
+    before = rules.read_text()
+    suites = ",".join(suite.database for suite in SUITES)
+    rules.write_text(f"local {suites} postgres scram-sha-256\n{before}")
+    there = re.sub("/app$", f"/{REGRESS.database}", stack.dba_url)
+
+    def asks() -> bool:
+        try:
+            psycopg.connect(there, password="wrong").close()
+        except psycopg.OperationalError as error:
+            return "password authentication failed" in str(error)
+        return False
+
+    def reload() -> None:
+        with stack.connect_dba() as dba:
+            dba.execute("SELECT pg_reload_conf()")
+
+    reload()
+    until(asks, "the superuser is asked for a password")
     try:
         yield
     finally:
-        restart_proxy(stack, None)
+        rules.write_text(before)
+        reload()
 
 
 def slower(expected, got) -> str:

@@ -57,6 +57,58 @@ def test_metrics(proxy, app, schema):
     assert get(port, "/metrics", "POST")[0] == 405
 
 
+def test_analyses_are_shared(proxy, app, schema):
+    """Statements that differ in constants are analysed once for all sessions, and outside of
+    transactions, too; the server does not report the same search path again and again."""
+    url, port = proxy
+    app.execute("CREATE TABLE plain (n int)")
+    options = {"options": f"-c search_path={schema}", "autocommit": True}
+    with psycopg.connect(url, **options) as one, psycopg.connect(url, **options) as other:
+        for session in (one, other):
+            session.execute("SELECT 1")
+        before, _ = metrics(port)
+        for n in range(1, 5):
+            for session in (one, other):
+                session.execute(f"SELECT n FROM plain WHERE n = {n}")
+        after, _ = metrics(port)
+    grown = {
+        name: after[f"confide_proxy_{name}"] - before[f"confide_proxy_{name}"]
+        for name in ("analyses_total", "analyses_reused_total", "schema_report_bytes_total")
+    }
+    assert grown == {
+        "analyses_total": 8,
+        "analyses_reused_total": 7,
+        "schema_report_bytes_total": 0,
+    }
+
+
+def test_paths_within_transactions(app, dba, schema):
+    """What a transaction did to the search path and to names of schemas is over with it: the next
+    statement meets the right table. With a stale path a literal for a protected column would go in
+    the clear, or be refused."""
+    dba.execute(f"CREATE SCHEMA {schema}_b")
+    try:
+        dba.execute(f"GRANT ALL ON SCHEMA {schema}_b TO app")
+        app.execute("CREATE TABLE meant (s enc_text)")
+        app.execute(f"CREATE TABLE {schema}_b.meant (s text)")
+        for end in ("COMMIT", "ROLLBACK"):
+            app.execute("BEGIN")
+            app.execute(f"SET LOCAL search_path = {schema}_b")
+            app.execute("INSERT INTO meant VALUES ('plain')")
+            app.execute(end)
+            app.execute("INSERT INTO meant VALUES ('sealed')")
+        app.execute("BEGIN")
+        app.execute(f"SELECT set_config('search_path', '{schema}_b', true)")
+        app.execute("INSERT INTO meant VALUES ('plain')")
+        app.execute("COMMIT")
+        app.execute("INSERT INTO meant VALUES ('sealed')")
+        count = "SELECT count(*) FROM {}.meant WHERE s = '{}'"
+        assert app.execute(count.format(schema, "sealed")).fetchone() == (3,)
+        assert app.execute(count.format(f"{schema}_b", "plain")).fetchone() == (2,)
+    finally:
+        dba.execute(f"DROP SCHEMA {schema}_b CASCADE")
+
+
 def test_health(stack, proxy):
     _, port = proxy
     assert get(port, "/healthz") == (200, "ok\n")

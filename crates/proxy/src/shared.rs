@@ -22,6 +22,9 @@ pub struct Stats {
     pub connections: AtomicU64,
     /// Queries and Executes.
     pub statements: AtomicU64,
+    /// Texts analysed, and those of them whose analysis was known.
+    pub analyses: AtomicU64,
+    pub analyses_reused: AtomicU64,
     /// Statements refused.
     pub refused: AtomicU64,
     /// Literals and parameters sealed.
@@ -238,9 +241,15 @@ impl Shared {
     /// The counters, for people and for monitoring.
     pub fn metrics(&self) -> Vec<Metric> {
         let s = &self.stats;
-        let counters: [(&str, &str, &AtomicU64); 12] = [
+        let counters: [(&str, &str, &AtomicU64); 14] = [
             ("connections_total", "Connections accepted.", &s.connections),
             ("statements_total", "Queries and Executes.", &s.statements),
+            ("analyses_total", "Texts analysed.", &s.analyses),
+            (
+                "analyses_reused_total",
+                "Texts whose analysis was known.",
+                &s.analyses_reused,
+            ),
             ("refused_total", "Statements refused.", &s.refused),
             ("sealed_total", "Literals and parameters sealed.", &s.sealed),
             ("opened_total", "Fields of results opened.", &s.opened),

@@ -6,6 +6,7 @@
 //!
 //! Invariant: the schema equals the one that would be built from all records; a type with an
 //! unreported component counts as protected.
+use crate::memo::Memo;
 use crate::pin::Pin;
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
@@ -13,12 +14,14 @@ use crate::schema::{RoutineBody, Schema, UserFunction};
 use crate::shards::Shards;
 use contract::TypeCode;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// OID of `pg_catalog`.
 const PG_CATALOG: u32 = 11;
 /// First OID of user objects.
 const FIRST_NORMAL: u32 = 16384;
+/// Number of search paths for which schemas are kept.
+const PATHS_MAX: usize = 16;
 /// Maximum nesting depth of types.
 const DEPTH: usize = 32;
 
@@ -37,6 +40,26 @@ pub struct Catalog {
     /// Protected types and their arrays.
     protected: Arc<Vec<(u32, ColumnType)>>,
     places: Arc<()>,
+    meanings: Meanings,
+}
+
+/// The schema with a search path, and the analyses made with it.
+type Meaning = (Arc<Schema>, Memo);
+
+/// What sessions with the same search path share; empty in a copy, which is made to be changed.
+#[derive(Default)]
+struct Meanings(Mutex<Vec<Meaning>>);
+
+impl Clone for Meanings {
+    fn clone(&self) -> Meanings {
+        Meanings::default()
+    }
+}
+
+impl std::fmt::Debug for Meanings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanings")
+    }
 }
 
 impl Record {
@@ -63,6 +86,26 @@ impl Catalog {
     /// The schema, with an empty search path.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// The schema with this search path, and the analyses made with it. Sessions share both.
+    pub fn meaning(&self, path: &[String]) -> (Arc<Schema>, Memo) {
+        let known = &self.meanings.0;
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known
+            .iter()
+            .find(|(schema, _)| schema.search_path() == path)
+        {
+            return found.clone();
+        }
+        let mut schema = self.schema.clone();
+        schema.set_search_path(path.iter().cloned());
+        let made = (Arc::new(schema), Memo::default());
+        if known.len() >= PATHS_MAX {
+            known.remove(0);
+        }
+        known.push(made.clone());
+        made
     }
 
     /// OIDs of protected types and of their arrays.
@@ -97,6 +140,7 @@ impl Catalog {
 
     /// Applies changes.
     pub fn apply(&mut self, records: &[Record]) {
+        self.meanings = Meanings::default();
         let before = self.of_others(records);
         let keys: HashSet<Key> = records.iter().map(Record::key).collect();
         if keys.iter().any(|(class, _)| *class == NAMESPACES) {

@@ -19,15 +19,18 @@ use crate::shape::Shape;
 use crate::statement::{Prepared, Statement, StatementKind};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of cached analyses, in total and per shape.
 const ALL_MAX: usize = 256;
 const SHAPE_MAX: usize = 4;
 
-/// Cached analyses for one schema.
+/// Cached analyses for one schema. Clones share them; no lock is held while a text is analysed.
+#[derive(Clone, Default)]
+pub struct Memo(Arc<Mutex<Store>>);
+
 #[derive(Default)]
-pub struct Memo {
+struct Store {
     schema: Option<Arc<Schema>>,
     known: HashMap<String, Vec<Known>>,
     count: usize,
@@ -53,28 +56,53 @@ struct Marked {
 impl Memo {
     /// Like [`analyze_with`](crate::analyze_with).
     pub fn analyze(
-        &mut self,
+        &self,
         sql: &str,
         schema: &Arc<Schema>,
         prepared: &Prepared,
     ) -> Result<Vec<Statement>, Refusal> {
-        if !self.schema.as_ref().is_some_and(|s| Arc::ptr_eq(s, schema)) {
-            self.forget();
-            self.schema = Some(schema.clone());
-        }
+        self.look(sql, schema, prepared).0
+    }
+
+    /// Like [`Self::analyze`]; also returns whether an earlier analysis was reused.
+    pub fn look(
+        &self,
+        sql: &str,
+        schema: &Arc<Schema>,
+        prepared: &Prepared,
+    ) -> (Result<Vec<Statement>, Refusal>, bool) {
         let shape = Shape::of(sql);
-        if let Some(found) = shape.as_ref().and_then(|s| self.find(sql, s)) {
-            return Ok(vec![found]);
+        if let Some(found) = shape.as_ref().and_then(|s| self.of(schema).find(sql, s)) {
+            return (Ok(vec![found]), true);
         }
-        let found = analyses(sql, schema, prepared)?;
+        let found = match analyses(sql, schema, prepared) {
+            Ok(found) => found,
+            Err(refusal) => return (Err(refusal), false),
+        };
         if let (Some(shape), [only]) = (shape, found.as_slice())
             && let Some(known) = Known::of(sql, &shape, only)
         {
-            self.remember(shape.key, known);
+            self.of(schema).remember(shape.key, known);
         }
-        Ok(found.into_iter().map(|a| a.statement).collect())
+        (Ok(found.into_iter().map(|a| a.statement).collect()), false)
     }
 
+    /// The analyses for this schema.
+    fn of(&self, schema: &Arc<Schema>) -> MutexGuard<'_, Store> {
+        let mut store = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !store
+            .schema
+            .as_ref()
+            .is_some_and(|s| Arc::ptr_eq(s, schema))
+        {
+            store.forget();
+            store.schema = Some(schema.clone());
+        }
+        store
+    }
+}
+
+impl Store {
     fn forget(&mut self) {
         self.known.clear();
         self.count = 0;
@@ -257,12 +285,12 @@ mod tests {
 
     /// How many of the texts are remembered apart from each other.
     fn kept(texts: &[&str]) -> usize {
-        let (mut memo, schema, prepared) = (Memo::default(), schema(), Prepared::default());
+        let (memo, schema, prepared) = (Memo::default(), schema(), Prepared::default());
         for sql in texts {
             let found = memo.analyze(sql, &schema, &prepared);
             assert_eq!(found, crate::analyze(sql, &schema), "{sql}");
         }
-        memo.count
+        memo.of(&schema).count
     }
 
     /// Texts that differ in free literals are one; what else differs keeps them apart, or
@@ -332,17 +360,22 @@ mod tests {
     /// Memory stays bounded, and no value of a free literal stays in it.
     #[test]
     fn bounds() {
-        let (mut memo, schema, prepared) = (Memo::default(), schema(), Prepared::default());
+        let (memo, schema, prepared) = (Memo::default(), schema(), Prepared::default());
         for n in 0..2 * ALL_MAX {
             let name = format!("a{n}");
             let sql = format!("INSERT INTO t VALUES (1, 2, 'SEKRIT') RETURNING id AS {name}");
             memo.analyze(&sql, &schema, &prepared).expect("insert");
             let sql = format!("SELECT '1'::numeric({}, 2)", 10 + n % 20);
             memo.analyze(&sql, &schema, &prepared).expect("select");
-            assert!(memo.count <= ALL_MAX);
-            assert_eq!(memo.count, memo.known.values().map(Vec::len).sum::<usize>());
+            let store = memo.of(&schema);
+            assert!(store.count <= ALL_MAX);
+            assert_eq!(
+                store.count,
+                store.known.values().map(Vec::len).sum::<usize>()
+            );
         }
-        let secrets = memo
+        let store = memo.of(&schema);
+        let secrets = store
             .known
             .values()
             .flatten()

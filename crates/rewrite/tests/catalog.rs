@@ -1,7 +1,8 @@
 //! The schema from the server's reports, changed step by step.
 use contract::TypeCode;
 use rewrite::report::{ColumnRecord, FunctionRecord, Record, RelationRecord, TypeRecord};
-use rewrite::{Catalog, ColumnType};
+use rewrite::{Catalog, ColumnType, Memo, Prepared, Schema};
+use std::sync::Arc;
 
 const TYPES: u32 = 1247;
 const RELATIONS: u32 = 1259;
@@ -168,4 +169,30 @@ fn unknown_types() {
     catalog.apply(&table(20030, "odd", &[2276, 40000]));
     assert!(!column(&catalog, "odd", 0).protected());
     assert!(column(&catalog, "odd", 1).protected());
+}
+
+/// Sessions with one search path share a schema and its analyses; a change ends that for those
+/// that see it, not for those that do not yet.
+#[test]
+fn meanings_are_shared() {
+    let mut catalog = Catalog::new(&base(), None);
+    let path = ["public".to_owned()];
+    let (schema, memo) = catalog.meaning(&path);
+    let look = |schema: &Arc<Schema>, memo: &Memo| {
+        let (found, known) = memo.look("SELECT 1", schema, &Prepared::default());
+        assert_eq!(found.expect("select").len(), 1);
+        known
+    };
+    assert!(!look(&schema, &memo));
+    let (other, its) = catalog.meaning(&path);
+    assert!(Arc::ptr_eq(&schema, &other) && look(&other, &its));
+    assert!(!Arc::ptr_eq(&schema, &catalog.meaning(&[]).0));
+    let before = catalog.clone();
+    catalog.apply(&[namespace(77, "later")]);
+    for changed in [&catalog, &before] {
+        let (new, its) = changed.meaning(&path);
+        assert_eq!(new.search_path(), path);
+        assert!(!Arc::ptr_eq(&schema, &new) && !look(&new, &its));
+    }
+    assert!(look(&schema, &memo));
 }

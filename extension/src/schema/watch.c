@@ -305,8 +305,12 @@ cfd_schema_ended(bool commit)
 	bool		missing = cfd_schema_pending() || unknown_changes;
 	uint64		version = cfd_schema_end(commit);
 
-	/* Settings may have been reset as well. */
-	cfd_schema_path_forget();
+	/*
+	 * Names of schemas may be what they were before.  Settings and the order
+	 * of schemas are compared with the last report.
+	 */
+	if (!commit || missing || open_changes || version != 0)
+		cfd_schema_path_forget();
 	if (watch == WATCHED && whereToSendOutput == DestRemote && !proc_exit_inprogress &&
 		(open_changes || version != 0))
 	{

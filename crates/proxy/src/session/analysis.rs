@@ -87,8 +87,13 @@ impl Core {
             false if !sealing.is_empty() => {
                 rewrite::analyze_sealing(sql, &self.schema, &self.registry, &sealing)
             }
-            false => self.memo.analyze(sql, &self.schema, &self.registry),
+            false => {
+                let (analysed, reused) = self.memo.look(sql, &self.schema, &self.registry);
+                Stats::add(&self.shared.stats.analyses_reused, u64::from(reused));
+                analysed
+            }
         };
+        Stats::add(&self.shared.stats.analyses, 1);
         if failed && !ends_transaction(&analysed) {
             return Ok(Outcome::Refuse(aborted()));
         }

@@ -241,6 +241,7 @@ impl Core {
             Some(schema) if Arc::ptr_eq(&self.schema, &schema) => {}
             Some(schema) => {
                 self.schema = schema;
+                self.memo = self.view.memo().clone();
                 self.known_types.clear();
                 let types = self.view.protected().cloned().unwrap_or_default();
                 self.adopt_types(types);

@@ -94,8 +94,20 @@ fn column(tokens: &[Token]) -> Option<(Column, &[Token])> {
 
 /// Returns the command if a statement is one.
 pub(super) fn read(sql: &str) -> Option<Command> {
-    let start = sql.trim_start().get(..6)?.to_ascii_lowercase();
-    if !["grant ", "deny v", "revoke", "select"].contains(&start.as_str()) || sql.len() > 1024 {
+    if sql.len() > 1024 {
+        return None;
+    }
+    let (start, rest) = sql.trim_start().split_at_checked(6)?;
+    let begins = |text: &str, word: &str| {
+        text.get(..word.len())
+            .is_some_and(|t| t.eq_ignore_ascii_case(word))
+    };
+    let select = begins(start, "select") && begins(rest.trim_start(), "confide");
+    if !select
+        && !["grant ", "deny v", "revoke"]
+            .iter()
+            .any(|w| begins(start, w))
+    {
         return None;
     }
     let tokens = tokens(sql)?;

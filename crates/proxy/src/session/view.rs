@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use client::Failure;
 use rewrite::report::{Path, Record, Report, Settings};
-use rewrite::{Catalog, ColumnType, Pin, Schema};
+use rewrite::{Catalog, ColumnType, Memo, Pin, Schema};
 
 use super::{Step, Stop};
 use crate::databases::{Databases, State};
@@ -44,8 +44,9 @@ pub(super) struct View {
     base: Option<Arc<Catalog>>,
     /// The catalog with the changes of the open transaction, if any.
     merged: Option<Catalog>,
-    /// The schema for classifying statements; built on demand.
+    /// The schema for classifying statements, and the analyses made with it; built on demand.
     schema: Option<Arc<Schema>>,
+    memo: Memo,
     /// The set of schemas that existed when the search paths were reported.
     places: Option<Arc<()>>,
 }
@@ -191,6 +192,10 @@ impl View {
     }
 
     fn take_path(&mut self, path: Path) {
+        // A new schema would discard all analyses.
+        if self.path.as_ref() == Some(&path) && self.settings == path.settings {
+            return;
+        }
         self.paths.retain(|p| p.settings != path.settings);
         if self.paths.len() >= PATHS_MAX {
             self.paths.remove(0);
@@ -209,9 +214,16 @@ impl View {
             self.rebase(base);
         }
         if self.schema.is_none() {
-            self.schema = Some(Arc::new(self.make()?));
+            let (schema, memo) = self.make()?;
+            self.schema = Some(schema);
+            self.memo = memo;
         }
         self.schema.clone()
+    }
+
+    /// The analyses made with the schema that was returned last.
+    pub(super) fn memo(&self) -> &Memo {
+        &self.memo
     }
 
     /// OIDs of the protected types in the schema that was returned last.
@@ -238,13 +250,17 @@ impl View {
         self.schema = None;
     }
 
-    fn make(&self) -> Option<Schema> {
+    /// Without changes or temporary objects of its own, a session shares both with others.
+    fn make(&self) -> Option<(Arc<Schema>, Memo)> {
         let catalog = self.merged.as_ref().or(self.base.as_deref())?;
-        let mut schema = catalog.schema().clone();
-        if let Some(path) = &self.path {
-            schema.set_search_path(path.schemas.iter().cloned());
-            schema.set_temp(path.temporary.clone());
+        let schemas = self.path.as_ref().map_or(&[][..], |path| &path.schemas);
+        let temporary = self.path.as_ref().and_then(|path| path.temporary.clone());
+        if self.merged.is_none() && temporary.is_none() {
+            return Some(catalog.meaning(schemas));
         }
-        Some(schema)
+        let mut schema = catalog.schema().clone();
+        schema.set_search_path(schemas.iter().cloned());
+        schema.set_temp(temporary);
+        Some((Arc::new(schema), Memo::default()))
     }
 }

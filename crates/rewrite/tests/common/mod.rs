@@ -174,7 +174,7 @@ pub fn one(sql: &str, schema: &Schema) -> Result<Statement, Refusal> {
 /// What is remembered of a text is right for texts with other literals.
 pub fn remembered(sql: &str, schema: &Schema) {
     let schema = Arc::new(schema.clone());
-    let (mut memo, prepared) = (Memo::default(), Prepared::default());
+    let (memo, prepared) = (Memo::default(), Prepared::default());
     for text in [sql.to_owned(), sql.to_owned()]
         .into_iter()
         .chain(variants(sql))

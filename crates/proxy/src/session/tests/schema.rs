@@ -1,5 +1,6 @@
 //! The server's reports of the schema and search path, and the proxy's requests for them.
 use super::*;
+use std::sync::atomic::Ordering;
 
 /// Executes a statement; returns its text, and how many requests the proxy made for it.
 fn asked_for(w: &mut World, sql: &str, status: u8) -> (String, usize) {
@@ -49,6 +50,21 @@ fn path_is_reported() {
         frontend::parse(b, "", sql, &[]);
     });
     assert_eq!(tags(&sent), "PBEH");
+}
+
+/// A search path that is reported again is no other one: what was analysed stays known. It did not,
+/// so every statement outside of a transaction was parsed anew.
+#[test]
+fn the_same_path_again() {
+    let mut w = World::new();
+    for n in 1..=5 {
+        tell(&mut w, &[path("public", &["pg_catalog", "public"])]);
+        let sql = format!("SELECT id FROM t WHERE id = {n}");
+        assert_eq!(asked_for(&mut w, &sql, b'I').1, 0);
+    }
+    let stats = &w.core.shared.stats;
+    let counts = [&stats.analyses, &stats.analyses_reused];
+    assert_eq!(counts.map(|c| c.load(Ordering::Relaxed)), [5, 4]);
 }
 
 /// Changes of the open transaction are known from the answer on, only to this session; after its
