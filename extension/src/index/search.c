@@ -2,8 +2,7 @@
  * search.c
  *	  Searches B-trees one page at a time: see search.h.
  *
- * Pages are read with the same locks as in PostgreSQL; no lock is held during a request to the
- * keeper.
+ * Pages are read with PostgreSQL's locks; none is held during a request to the keeper.
  *
  * Invariant: as in search.h.
  */
