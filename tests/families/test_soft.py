@@ -291,6 +291,53 @@ def test_foreign_keys(app):
     assert app.execute("SELECT y FROM b").fetchall() == [(-3,)]
 
 
+def test_arrays(twins):
+    """`= ANY` of one parameter or literal, as drivers write lists; arrays as results."""
+    names, numbers = ["Ann", None, "žluťoučký 'kůň'", ""], [5200, -7, 2**31 - 1]
+    queries = [
+        ("SELECT id FROM staff WHERE salary = ANY (%s) ORDER BY id", (numbers,)),
+        ("SELECT id FROM staff WHERE salary <> ALL (%s) ORDER BY id", (numbers,)),
+        ("SELECT id FROM staff WHERE salary < ANY (%s) ORDER BY id", ([-7, 5200],)),
+        ("SELECT id FROM staff WHERE name = ANY (%s) ORDER BY id", (names,)),
+        ("SELECT id FROM staff WHERE name = ANY (%s::text[]) ORDER BY id", (names,)),
+        ("SELECT id FROM staff WHERE born = ANY (%s) ORDER BY id", ([DAY(1980, 2, 29)],)),
+        ("SELECT id FROM staff WHERE price = ANY (%s) ORDER BY id", ([Decimal("12.5")],)),
+        ("SELECT id FROM staff WHERE salary = ANY (%s) ORDER BY id", ([],)),
+        ("SELECT id FROM staff WHERE salary = ANY ('{5200,NULL,-7}') ORDER BY id", ()),
+        ("SELECT id FROM staff WHERE salary = ANY ('{-7}'::int4[]) ORDER BY id", ()),
+        ("SELECT id FROM staff WHERE name = ANY (ARRAY['Ann', 'x']::text[]) ORDER BY id", ()),
+        ("SELECT array_agg(salary ORDER BY id), array_agg(name ORDER BY id) FROM staff", ()),
+    ]
+    for query, values in queries:
+        for form in ["%s", "%b", "%t"]:
+            shaped = query.replace("%s", form)
+            ours, theirs = (
+                [c.execute(shaped, values, prepare=p).fetchall() for p in (True, False, True)]
+                for c in twins
+            )
+            assert ours == theirs, shaped
+    for connection in twins:
+        with pytest.raises(psycopg.Error) as error, connection.transaction():
+            connection.execute("SELECT id FROM staff WHERE salary = ANY ('{x}')")
+        assert error.value.sqlstate == "22P02"
+
+
+def test_definitions_with_constants(twins):
+    """DEFAULT and CHECK in CREATE TABLE, where the column names its key."""
+    for connection, ty in zip(twins, ["soft_int4(key_91)", "int4"], strict=True):
+        connection.execute(
+            f"CREATE TABLE u (id int, x {ty} DEFAULT 5 CHECK (x < 70), CHECK (x <> 9),"
+            " CHECK (x NOT IN (11, 12)))"
+        )
+        connection.execute("INSERT INTO u VALUES (1), (2), (3)")
+        connection.execute("UPDATE u SET x = 69 WHERE id = 2")
+        for wrong in [9, 12, 70]:
+            with pytest.raises(psycopg.errors.CheckViolation), connection.transaction():
+                connection.execute("INSERT INTO u VALUES (4, %s)", (wrong,))
+    ours, theirs = both(*twins, "SELECT x, count(*) FROM u GROUP BY x ORDER BY x")
+    assert ours == theirs == [(5, 2), (69, 1)]
+
+
 def refusal(connection, query):
     """SQLSTATE and text of the error of a query."""
     try:

@@ -31,11 +31,17 @@ def test_not_in_the_log(stack, app):
     app.execute(f"ALTER TABLE t ALTER name SET DEFAULT '{SECRET}'")
     app.execute(f"INSERT INTO t VALUES ('{SECRET}', {NUMBER}) /* {SECRET} */")
     app.execute("INSERT INTO t VALUES (%s, %s)", (SECRET, NUMBER))
+    app.execute(
+        f"CREATE TABLE u (n soft_text(key_5) DEFAULT '{SECRET}',"
+        f" s soft_int4(key_6) CHECK (s < {NUMBER}))"
+    )
+    app.execute("SELECT * FROM t WHERE name = ANY (%s)", ([SECRET],))
     with app.cursor().copy("COPY t FROM STDIN") as copy:
         copy.write_row((SECRET, NUMBER))
     for query in [
         f"SELECT * FROM t WHERE name = '{SECRET}' AND salary = {NUMBER}",
         f"SELECT * FROM t WHERE name = '{SECRET}' AND salary <= '{NUMBER}'::int4",
+        f"SELECT * FROM t WHERE name = ANY ('{{{SECRET},b}}') AND salary = ANY ('{{{NUMBER}}}')",
         f"SELECT * FROM t WHERE name IN ('{SECRET}', 'b') AND salary < {NUMBER + 1}",
     ]:
         assert app.execute(query).fetchall() == [(SECRET, NUMBER)] * 3

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use contract::TypeCode;
 use contract::envelope::{FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT, Origin, TEXT_PREFIX};
+use contract::soft::{Column, Purpose};
 use envelope::{Envelope, Opener, Sealer, format};
 use grant::Lease;
 use rewrite::{Form, Secret};
@@ -13,7 +14,7 @@ use values::Env;
 use crate::carried::{self, Carried};
 use crate::delivered::Delivered;
 use crate::lease::{Due, Term};
-use crate::soft::{self, Keyring};
+use crate::soft::Keyring;
 use crate::{Failure, Offer, Protected, Shown, TypeMap, array, blame};
 
 /// Settings that text formats depend on; the server reports them.
@@ -28,16 +29,16 @@ const FOLLOWED: [&str; 5] = [
 /// The protocol's format code for text.
 pub const TEXT: i16 = 0;
 
+/// A literal of the family `soft_`: column, what it is encoded for, type, text.
+pub(crate) type Encoded = (Column, Purpose, Option<TypeCode>, Vec<u8>);
+
 /// Envelopes of the literals of one statement: equal values of the same type share one envelope, so
 /// that PostgreSQL sees equal constants.
 #[derive(Default)]
 pub struct LiteralCache {
     made: HashMap<(u8, i32, Vec<u8>), String>,
-    encoded: HashMap<Encoded, String>,
+    pub(crate) encoded: HashMap<Encoded, String>,
 }
-
-/// A literal of the family `soft_`: column, whether it is stored, type, text.
-type Encoded = (contract::soft::Column, bool, Option<TypeCode>, Vec<u8>);
 
 /// A client's session with the keeper, possibly not yet established.
 #[derive(Default)]
@@ -169,8 +170,8 @@ impl Session {
         cache: &mut LiteralCache,
     ) -> Result<String, Failure> {
         let (code, typmod, text) = match &secret.form {
-            Form::Soft(column, store, text, said) => {
-                let form = (*store, *said, text.as_slice());
+            Form::Soft(column, purpose, text, said) => {
+                let form = (*purpose, *said, text.as_slice());
                 return self.encode_literal(*column, form, cache);
             }
             Form::Text(text, code) => (code.map_or(0, |c| c as u8), -1, text),
@@ -203,94 +204,6 @@ impl Session {
         Ok(out)
     }
 
-    fn keyring(&self) -> Result<&Keyring, Failure> {
-        self.soft.as_deref().ok_or_else(|| {
-            Failure::new(
-                "0A000",
-                "confide: there is no master key for the family soft_",
-            )
-            .hint("Set soft_key_file in the proxy's configuration.")
-        })
-    }
-
-    /// Returns the text of a cell for a literal; equal literals of a statement share one cell.
-    fn encode_literal(
-        &self,
-        column: contract::soft::Column,
-        (store, said, text): (bool, Option<TypeCode>, &[u8]),
-        cache: &mut LiteralCache,
-    ) -> Result<String, Failure> {
-        let key = (column, store, said, text.to_vec());
-        if let Some(made) = cache.encoded.get(&key).filter(|_| !store) {
-            return Ok(made.clone());
-        }
-        let code = said.unwrap_or(column.code);
-        let value = values::parse_text(code, -1, text, &self.env).map_err(|e| Failure {
-            message: blame::with_value(&e, text),
-            ..Failure::from(e)
-        })?;
-        let made = soft::to_text(&self.keyring()?.seal(column, store, value)?);
-        cache.encoded.insert(key, made.clone());
-        Ok(made)
-    }
-
-    /// Appends the cell of a value of this type that the client gave in this format, either to be
-    /// stored in the column or to be compared with it.
-    pub fn encode(
-        &self,
-        column: contract::soft::Column,
-        (store, code): (bool, TypeCode),
-        (format, value): (i16, &[u8]),
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        let keyring = self.keyring()?;
-        if format != TEXT {
-            let value = values::decode_binary(code, -1, value)?;
-            out.extend_from_slice(&keyring.seal(column, store, value)?);
-            return Ok(());
-        }
-        let value = values::parse_text(code, -1, value, &self.env).map_err(|e| Failure {
-            message: blame::with_value(&e, value),
-            ..Failure::from(e)
-        })?;
-        let cell = keyring.seal(column, store, value)?;
-        out.extend_from_slice(soft::to_text(&cell).as_bytes());
-        Ok(())
-    }
-
-    /// Appends the value of a cell in text format, whatever its type.
-    fn decode_any(&self, field: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
-        let value = self.keyring()?.open(&soft::from_text(field)?, &self.env)?;
-        out.extend_from_slice(&values::format_text(&value, &self.env));
-        Ok(())
-    }
-
-    /// Appends the value of a cell, in the format in which the cell was received.
-    fn decode(
-        &self,
-        code: TypeCode,
-        format: i16,
-        field: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        let keyring = self.keyring()?;
-        let value = match format {
-            TEXT => keyring.open(&soft::from_text(field)?, &self.env)?,
-            _ => keyring.open(field, &self.env)?,
-        };
-        if value.type_code() != code {
-            return Err(Failure::new(
-                "XX001",
-                "confide: a cell is of another type than its column",
-            ));
-        }
-        match format {
-            TEXT => out.extend_from_slice(&values::format_text(&value, &self.env)),
-            _ => out.extend_from_slice(&values::encode_binary(&value)),
-        }
-        Ok(())
-    }
-
     /// Appends the envelope (or the array of envelopes) for a value given by the client, in the
     /// same format.
     pub fn seal(
@@ -314,9 +227,11 @@ impl Session {
                 })
             }
             (Protected::Soft(code, Some(column)), _) => {
-                self.encode(column, (true, code), (format, value), out)
+                self.encode(column, (Purpose::Store, code), (format, value), out)
             }
-            (Protected::Soft(..), _) => Err(Failure::protocol("value of no known column")),
+            (Protected::Soft(..) | Protected::SoftArray(_), _) => {
+                Err(Failure::protocol("value of no known column"))
+            }
             (Protected::Quoting, _) => Err(Failure::protocol("plain value to be sealed")),
         }
     }
@@ -429,6 +344,18 @@ impl Session {
             (Protected::Scalar(code), _) => self.open_scalar(code, format, field, out),
             (Protected::Soft(code, _), _) => {
                 self.decode(code, format, field, out).map(|()| Shown::Value)
+            }
+            (Protected::SoftArray(code), TEXT) => {
+                let open = |one: &[u8], out: &mut Vec<u8>| {
+                    self.decode(code, TEXT, one, out).map(|()| Shown::Value)
+                };
+                array::map_text(field, out, open).map(|()| Shown::Value)
+            }
+            (Protected::SoftArray(code), _) => {
+                let open = |one: &[u8], out: &mut Vec<u8>| {
+                    self.decode(code, format, one, out).map(|()| Shown::Value)
+                };
+                array::map_binary(field, code.plain_oid(), out, open).map(|()| Shown::Value)
             }
             (Protected::Array(code), TEXT) => {
                 let open = |one: &[u8], out: &mut Vec<u8>| self.open_scalar(code, TEXT, one, out);

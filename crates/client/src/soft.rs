@@ -15,8 +15,8 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::soft::{
-    ADD, ADD_BYTES, AVERAGE, Column, EQ, HEADER_BYTES, LENGTH_BYTES, ORD, SUM, TEXT_PREFIX, VALUE,
-    precision_and_scale,
+    ADD, ADD_BYTES, AVERAGE, Column, EQ, HEADER_BYTES, LENGTH_BYTES, ORD, Purpose, SUM,
+    TEXT_PREFIX, VALUE, precision_and_scale,
 };
 use contract::{Op, TypeCode};
 use encodings::ColumnKeys;
@@ -64,8 +64,9 @@ impl Keyring {
         }
     }
 
-    /// Returns the cell of a value, either to be stored in the column or to be compared with it.
-    pub fn seal(&self, column: Column, store: bool, value: Value) -> Result<Vec<u8>, Failure> {
+    /// Returns the cell of a value for this purpose.
+    pub fn seal(&self, column: Column, purpose: Purpose, value: Value) -> Result<Vec<u8>, Failure> {
+        let store = purpose == Purpose::Store;
         let value = match store {
             true => assigned(column, value)?,
             false => compared(column, value)?,

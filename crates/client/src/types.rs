@@ -24,6 +24,8 @@ pub enum Protected {
     Scalar(TypeCode),
     /// Encodings, which open to values of this type; with their column, if it is known.
     Soft(TypeCode, Option<soft::Column>),
+    /// An array of encodings.
+    SoftArray(TypeCode),
     /// An array of a protected type: each element is an envelope.
     Array(TypeCode),
     /// Plain `text` that quotes envelopes of the session: a plan, or a definition.
@@ -35,7 +37,7 @@ impl Protected {
     pub fn plain_oid(self) -> u32 {
         match self {
             Protected::Scalar(code) | Protected::Soft(code, _) => code.plain_oid(),
-            Protected::Array(code) => plain_array_oid(code),
+            Protected::Array(code) | Protected::SoftArray(code) => plain_array_oid(code),
             Protected::Quoting => TEXT_OID,
         }
     }
@@ -44,7 +46,7 @@ impl Protected {
     pub fn plain_length(self) -> i16 {
         match self {
             Protected::Scalar(code) | Protected::Soft(code, _) => plain_length(code),
-            Protected::Array(_) | Protected::Quoting => -1,
+            Protected::Array(_) | Protected::SoftArray(_) | Protected::Quoting => -1,
         }
     }
 
@@ -56,6 +58,7 @@ impl Protected {
                 Some(Protected::Soft(*code, soft::Column::of(*code, *modifier)))
             }
             rewrite::ColumnType::EncArray(code) => Some(Protected::Array(*code)),
+            rewrite::ColumnType::SoftArray(code) => Some(Protected::SoftArray(*code)),
             _ => None,
         }
     }
@@ -66,6 +69,8 @@ impl Protected {
 pub struct TypeMap {
     by_oid: HashMap<u32, Protected>,
     twins: HashMap<u32, u32>,
+    /// OIDs of the types of the family `soft_` by their code.
+    soft: HashMap<u8, u32>,
 }
 
 impl TypeMap {
@@ -83,8 +88,14 @@ impl TypeMap {
 
     fn insert(&mut self, oid: u32, protected: Protected) {
         self.by_oid.insert(oid, protected);
-        if matches!(protected, Protected::Soft(..)) {
-            return;
+        match protected {
+            Protected::SoftArray(_) => return,
+            // The type of columns comes before that of sums.
+            Protected::Soft(code, _) => {
+                self.soft.entry(code as u8).or_insert(oid);
+                return;
+            }
+            _ => {}
         }
         // Later entries are other names of the first.
         self.twins.entry(protected.plain_oid()).or_insert(oid);
@@ -98,6 +109,11 @@ impl TypeMap {
     /// Returns what the type with this OID protects, if anything.
     pub fn get(&self, oid: u32) -> Option<Protected> {
         self.by_oid.get(&oid).copied()
+    }
+
+    /// The OID of a type of the family `soft_`.
+    pub(crate) fn soft(&self, code: TypeCode) -> Option<u32> {
+        self.soft.get(&(code as u8)).copied()
     }
 
     /// The OID of the protected counterpart of a plain type.
@@ -123,6 +139,12 @@ fn plain_length(code: TypeCode) -> i16 {
         | TypeCode::Bpchar
         | TypeCode::Bytea => -1,
     }
+}
+
+/// The type of a plain array's elements.
+pub fn element_of(array: u32) -> Option<TypeCode> {
+    let all = TypeCode::ALL.iter().copied();
+    all.into_iter().find(|t| plain_array_oid(*t) == array)
 }
 
 fn plain_array_oid(code: TypeCode) -> u32 {

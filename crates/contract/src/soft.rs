@@ -101,6 +101,30 @@ pub const fn usual(code: TypeCode) -> u8 {
     }
 }
 
+/// What a value is encoded for: what it has of its column's encodings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Purpose {
+    /// To be compared with the column.
+    Compare,
+    /// An array, whose elements are to be compared with the column.
+    Each,
+    /// To be stored in the column.
+    Store,
+}
+
+impl Purpose {
+    /// Of a value that has both; nothing if there is none.
+    pub fn and(self, other: Purpose) -> Option<Purpose> {
+        match (self, other) {
+            (a, b) if a == b => Some(a),
+            (Purpose::Compare, Purpose::Store) | (Purpose::Store, Purpose::Compare) => {
+                Some(Purpose::Store)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A column, as its type modifier says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct Column {

@@ -217,9 +217,10 @@ impl Catalog {
     fn find_protected(&mut self) {
         let ty = |record: &Arc<Record>| match record.as_ref() {
             Record::Type(t) => match self.resolved(t) {
-                ty @ (ColumnType::Enc(_) | ColumnType::Soft(..) | ColumnType::EncArray(_)) => {
-                    Some((is_second_name(&t.name), (t.oid, ty)))
-                }
+                ty @ (ColumnType::Enc(_)
+                | ColumnType::Soft(..)
+                | ColumnType::EncArray(_)
+                | ColumnType::SoftArray(_)) => Some((is_second_name(&t.name), (t.oid, ty))),
                 _ => None,
             },
             _ => None,
@@ -328,8 +329,13 @@ impl Catalog {
     }
 
     fn resolved(&self, t: &TypeRecord) -> ColumnType {
-        if let Some(code) = soft_code(t) {
+        if let Some(code) = soft_code(t, &t.name) {
             return ColumnType::Soft(code, -1);
+        }
+        if let Some(element) = t.name.strip_prefix('_')
+            && let Some(code) = soft_code(t, element)
+        {
+            return ColumnType::SoftArray(code);
         }
         if let Some(code) = protected_code(t, &FAMILIES) {
             return ColumnType::Enc(code);
@@ -344,7 +350,10 @@ impl Catalog {
     fn is_protected(&self, oid: u32) -> bool {
         matches!(
             self.ty(oid),
-            ColumnType::Enc(_) | ColumnType::Soft(..) | ColumnType::EncArray(_)
+            ColumnType::Enc(_)
+                | ColumnType::Soft(..)
+                | ColumnType::EncArray(_)
+                | ColumnType::SoftArray(_)
         )
     }
 
@@ -385,12 +394,11 @@ const ARRAYS: [&str; 2] = ["_enc_", "_rnd_"];
 const SOFT: &str = "soft_";
 const SOFT_SUM: &str = "soft_sum_";
 
-/// The type of the values that a type of encodings, or of their sums, represents.
-fn soft_code(t: &TypeRecord) -> Option<TypeCode> {
-    let name = t
-        .name
+/// The type of the values that a type of encodings with this name, or of their sums, represents.
+fn soft_code(t: &TypeRecord, name: &str) -> Option<TypeCode> {
+    let name = name
         .strip_prefix(SOFT_SUM)
-        .or_else(|| t.name.strip_prefix(SOFT))
+        .or_else(|| name.strip_prefix(SOFT))
         .filter(|_| t.namespace == PG_CATALOG)?;
     TypeCode::ALL
         .iter()

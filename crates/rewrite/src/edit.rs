@@ -4,7 +4,7 @@
 //! does not contain it.
 
 use contract::TypeCode;
-use contract::soft::Column;
+use contract::soft::{Column, Purpose};
 use std::fmt;
 use std::ops::Range;
 
@@ -47,9 +47,9 @@ pub enum Form {
     /// Text that the client reads with the input function of this type and type modifier (-1:
     /// none): numbers, booleans, intervals with fields.
     Typed(TypeCode, i32, Vec<u8>),
-    /// Text that the client encodes for this column, to be stored in it (true) or compared with it
-    /// (false): of the given type, or of the column's type.
-    Soft(Column, bool, Vec<u8>, Option<TypeCode>),
+    /// Text that the client encodes for this column and purpose: of the given type, or of the
+    /// column's type.
+    Soft(Column, Purpose, Vec<u8>, Option<TypeCode>),
 }
 
 impl Secret {
@@ -78,8 +78,8 @@ impl fmt::Debug for Form {
         match self {
             Form::Text(_, code) => write!(f, "Text(***, {code:?})"),
             Form::Typed(code, typmod, _) => write!(f, "Typed({code:?}, {typmod}, ***)"),
-            Form::Soft(column, store, _, said) => {
-                write!(f, "Soft({column:?}, {store}, ***, {said:?})")
+            Form::Soft(column, purpose, _, said) => {
+                write!(f, "Soft({column:?}, {purpose:?}, ***, {said:?})")
             }
         }
     }

@@ -199,6 +199,30 @@ impl Infer<'_> {
     }
 }
 
+/// A parameter of the family `soft_` that is used twice.
+fn both_soft(one: ParamUse, other: ParamUse) -> Option<ParamUse> {
+    let (
+        ParamUse::Soft {
+            column,
+            purpose,
+            said,
+        },
+        ParamUse::Soft {
+            column: c,
+            purpose: p,
+            said: s,
+        },
+    ) = (one, other)
+    else {
+        return None;
+    };
+    Some(ParamUse::Soft {
+        column: Some(column).filter(|column| *column == c)?,
+        purpose: purpose.and(p)?,
+        said: said.or(s),
+    })
+}
+
 fn note_param(
     params: &mut BTreeMap<u32, ParamUse>,
     number: u32,
@@ -210,8 +234,8 @@ fn note_param(
     let this = match (protected, leaf.array) {
         _ if let Some(soft) = leaf.soft => ParamUse::Soft {
             column: soft.column,
-            store: soft.store,
-            said,
+            purpose: soft.purpose,
+            said: leaf.array.flatten().or(said),
         },
         (true, Some(element)) => ParamUse::ProtectedArray {
             declared: element.or(said),
@@ -224,22 +248,7 @@ fn note_param(
     let together = match (before, this) {
         (ParamUse::Undecided, other) | (other, ParamUse::Undecided) => other,
         (a, b) if a == b => a,
-        (
-            ParamUse::Soft {
-                column,
-                store,
-                said,
-            },
-            ParamUse::Soft {
-                column: other,
-                store: or,
-                said: s,
-            },
-        ) if column == other => ParamUse::Soft {
-            column,
-            store: store || or,
-            said: said.or(s),
-        },
+        (a, b) if let Some(both) = both_soft(a, b) => both,
         (ParamUse::Protected { declared: a }, ParamUse::Protected { declared: b }) => {
             ParamUse::Protected { declared: a.or(b) }
         }

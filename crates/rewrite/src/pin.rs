@@ -139,6 +139,7 @@ fn type_name(ty: &ColumnType) -> String {
         ColumnType::Enc(code) => code.enc_name().to_owned(),
         ColumnType::Soft(code, modifier) => soft_type::written(*code, *modifier),
         ColumnType::EncArray(code) => format!("_{}", code.enc_name()),
+        ColumnType::SoftArray(code) => format!("_{}", code.soft_name()),
         ColumnType::Plain(_, name) | ColumnType::Opaque(_, name) => name.clone(),
     }
 }

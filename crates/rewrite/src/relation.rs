@@ -13,6 +13,8 @@ pub enum ColumnType {
     Soft(TypeCode, i32),
     /// An array of a protected type.
     EncArray(TypeCode),
+    /// An array of a type of the family `soft_`.
+    SoftArray(TypeCode),
     /// A type that contains protected ones: domain, composite, range, or an array of these. OID and
     /// `typname`.
     Opaque(u32, String),

@@ -4,7 +4,7 @@
 
 use contract::TypeCode;
 use contract::soft::{
-    Column, ENCODINGS_SHIFT, KEY_BITS, NAMES, SHAPE_SHIFT, TYPES, precision_and_scale, shape,
+    Column, ENCODINGS_SHIFT, KEY_BITS, NAMES, SHAPE_SHIFT, TYPES, precision_and_scale, shape, usual,
 };
 
 /// Parses a type with its modifier: `soft_numeric(10,2,eq,key_17)`. `None` if it is not a type of
@@ -33,10 +33,21 @@ pub(crate) fn parse(written: &str) -> Option<(TypeCode, i32)> {
     }
     let shape = match numbers.as_slice() {
         [] => 0,
+        [precision] => shape(*precision, 0)?,
         [precision, scale] => shape(*precision, *scale)?,
         _ => return None,
     };
     let bits = u32::from(encodings) << ENCODINGS_SHIFT | u32::from(shape) << SHAPE_SHIFT | key;
+    Some((code, bits.cast_signed()))
+}
+
+/// A type as it is named in a statement, with what a column of it has if the name says no encodings.
+pub(crate) fn named(code: TypeCode, words: &[String]) -> Option<(TypeCode, i32)> {
+    let (code, modifier) = parse(&format!("{}({})", code.soft_name(), words.join(",")))?;
+    let mut bits = modifier.cast_unsigned();
+    if modifier >= 0 && bits >> ENCODINGS_SHIFT == 0 {
+        bits |= u32::from(usual(code)) << ENCODINGS_SHIFT;
+    }
     Some((code, bits.cast_signed()))
 }
 

@@ -181,8 +181,8 @@ pub enum ParamUse {
     Soft {
         /// The column.
         column: contract::soft::Column,
-        /// Whether it is to be stored in the column, not only compared.
-        store: bool,
+        /// What it is encoded for.
+        purpose: contract::soft::Purpose,
         /// The type of a cast in the statement.
         said: Option<TypeCode>,
     },

@@ -6,7 +6,7 @@
 //! something protected, all of them become protected.
 
 use contract::TypeCode;
-use contract::soft::Column;
+use contract::soft::{Column, Purpose};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -39,8 +39,7 @@ pub(crate) enum LeafKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Soft {
     pub column: Column,
-    /// Whether it is to be stored in the column, not only compared.
-    pub store: bool,
+    pub purpose: Purpose,
 }
 
 pub(crate) struct Leaf {

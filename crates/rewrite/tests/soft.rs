@@ -61,6 +61,14 @@ fn literals() {
                 "UPDATE t SET s = '<<soft_text stored :x>>'::soft_text WHERE j IN ('<<soft_int4 int4:1>>'::soft_int4, '<<soft_int4 int4:2>>'::soft_int4)",
             ),
             (
+                "SELECT p FROM t WHERE i = ANY ($1) AND j <> ALL ('{1,2}')",
+                "SELECT p FROM t WHERE i = ANY ($1::soft_int4[]) AND j <> ALL ('<<soft_int4 each :{1,2}>>'::soft_int4[])",
+            ),
+            (
+                "SELECT p FROM t WHERE s = ANY ($1::text[]) OR s = ANY (ARRAY['a']::text[])",
+                "SELECT p FROM t WHERE s = ANY ($1::soft_text[]::soft_text[]) OR s = ANY (ARRAY['<<soft_text :a>>'::soft_text]::soft_text[])",
+            ),
+            (
                 "SELECT max(i) FROM t HAVING max(i) > 5",
                 "SELECT max(i) FROM t HAVING max(i) > '<<soft_int4 int4:5>>'::soft_int4",
             ),
@@ -92,7 +100,7 @@ fn refusals() {
         "SELECT i + 5 FROM t",
         "SELECT p FROM t WHERE sum(i) > 5",
         "SELECT p FROM t WHERE i = p + 5",
-        "SELECT p FROM t WHERE i = ANY ('{1,2}')",
+        "SELECT p FROM t WHERE i = ANY ($1) OR i = $1",
         "SELECT p FROM t WHERE (t).i = 5 OR t = ROW(5)",
     ];
     refused(&schema(), &all);

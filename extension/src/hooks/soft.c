@@ -279,12 +279,17 @@ static void
 want_order(Node *expression)
 {
 	uint8		code = cfd_soft_code(exprType(expression));
+	uint8		encodings;
 	int32		modifier;
 
 	if (code == 0)
 		return;
 	modifier = origin(expression);
-	if (modifier >= 0 && (cfd_soft_encodings(modifier) & CFD_SOFT_ORD) != 0)
+	encodings = cfd_soft_encodings(modifier);
+	/* A check of a column that is just being created. */
+	if (modifier >= 0 && encodings == 0)
+		encodings = cfd_soft_usual(code);
+	if ((encodings & CFD_SOFT_ORD) != 0)
 		return;
 	if (modifier < 0)
 		ereport(ERROR,

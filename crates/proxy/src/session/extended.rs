@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use client::{Failure, Protected};
 use contract::TypeCode;
+use contract::soft::Purpose;
 use rewrite::{ParamUse, PreparedInfo, StatementKind};
 
 use super::analysis::{Outcome, Text};
@@ -336,6 +337,11 @@ impl Core {
                 Some(ParamUse::Protected { .. }) => {
                     matches!(target, Some(Protected::Scalar(_) | Protected::Array(_)))
                 }
+                Some(ParamUse::Soft {
+                    column,
+                    purpose: Purpose::Each,
+                    ..
+                }) => matches!(target, Some(Protected::SoftArray(code)) if code == column.code),
                 Some(ParamUse::Soft { column, .. }) => {
                     matches!(target, Some(Protected::Soft(code, _)) if code == column.code)
                 }
@@ -385,13 +391,16 @@ impl Core {
     ) -> Result<(), Failure> {
         let ParamUse::Soft {
             column,
-            store,
+            purpose,
             said,
         } = used
         else {
             return Ok(());
         };
-        let plain = |oid: u32| TypeCode::ALL.iter().copied().find(|t| t.plain_oid() == oid);
+        let plain = |oid: u32| match purpose {
+            Purpose::Each => client::element_of(oid),
+            _ => TypeCode::ALL.iter().copied().find(|t| t.plain_oid() == oid),
+        };
         let code = match declared {
             // Undeclared or unknown.
             None | Some(0 | 705) => said.unwrap_or(column.code),
@@ -409,7 +418,7 @@ impl Core {
             },
         };
         Stats::add(&self.shared.stats.sealed, 1);
-        self.session.encode(column, (store, code), given, out)
+        self.session.encode(column, (purpose, code), given, out)
     }
 
     /// Prepares the statement again because its envelopes belong to a session that no longer

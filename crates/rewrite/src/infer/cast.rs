@@ -4,6 +4,7 @@
 use super::{Infer, Res};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
+use crate::soft_type;
 use crate::value::{Block, Class, LeafKind, Use, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{TypeCast, TypeName, a_const};
@@ -110,6 +111,11 @@ impl Infer<'_> {
             (Some(code), _) if system && !name.pct_type => TypeKind::Twin(code),
             (_, Some(code)) if system => TypeKind::Protected(ColumnType::Enc(code)),
             _ => match self.schema.protected_type(schema, last) {
+                Some(ColumnType::Soft(code, -1)) => {
+                    let words: Vec<String> = name.typmods.iter().filter_map(word).collect();
+                    let (code, modifier) = soft_type::named(*code, &words).unwrap_or((*code, -1));
+                    TypeKind::Protected(ColumnType::Soft(code, modifier))
+                }
                 Some(ty) => TypeKind::Protected(ty.clone()),
                 None if name.pct_type => {
                     return Err(Refusal::unsupported("%TYPE is not supported").at(name.location));
@@ -365,6 +371,14 @@ fn no_twin(ty: &TypeUse, name: &str) -> Refusal {
         .at(i32::try_from(ty.range.start).unwrap_or(-1))
         .detail("Only casts between types that have protected twins are possible, intervals without fields or precision.")
         .hint("Select the protected value itself and convert it in the application.")
+}
+
+/// A word or number of a type modifier.
+fn word(node: &Node) -> Option<String> {
+    match &node.node {
+        Some(NodeEnum::ColumnRef(c)) => super::names(&c.fields).last().map(|s| (*s).to_owned()),
+        _ => constant(node).map(|number| number.to_string()),
+    }
 }
 
 fn constant(node: &Node) -> Option<i32> {

@@ -310,7 +310,11 @@ impl Infer<'_> {
                 self.call_otherwise("enc_array_to_string", f, vals, true);
                 Some(Val::enc(Some(TypeCode::Text)))
             }
-            ("array_agg", [x]) if self.enc_now(x).is_some() => Some(Val::array(x.clone())),
+            ("array_agg", [x])
+                if self.enc_now(x).is_some() || matches!(x.class, Class::Soft(_)) =>
+            {
+                Some(Val::array(x.clone()))
+            }
             ("lag" | "lead" | "nth_value" | "ntile", all)
                 if self.holds_enc(
                     all.get(usize::from(name != "ntile"))
@@ -512,7 +516,7 @@ impl Infer<'_> {
                 Some(column) => Val::of(Class::Soft(column)),
                 None => Val::unknown(),
             },
-            ColumnType::Opaque(..) => Val::unknown(),
+            ColumnType::SoftArray(_) | ColumnType::Opaque(..) => Val::unknown(),
         }
     }
 

@@ -5,6 +5,7 @@ use super::{Infer, Res};
 use crate::refusal::Refusal;
 use crate::value::{Block, Class, LeafId, LeafKind, Use, Val};
 use contract::TypeCode;
+use contract::soft::Purpose;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -343,7 +344,7 @@ impl Infer<'_> {
             return Ok(());
         }
         match (&target.class, &val.class) {
-            (Class::Soft(column), _) => self.encode(*column, true, val, location),
+            (Class::Soft(column), _) => self.encode(*column, Purpose::Store, val, location),
             (Class::Enc(code), Class::Lit(_) | Class::Plain(_) | Class::Enc(_)) => {
                 if let Some(code) = code {
                     self.expect(val, *code);

@@ -7,6 +7,7 @@ use crate::refusal::Refusal;
 use crate::value::{Block, Class, LeafKind, Use, Val};
 use catalog::Arg;
 use contract::TypeCode;
+use contract::soft::Purpose;
 use grant::family;
 use pg_query::protobuf::{AExpr, AExprKind, Token};
 use pg_query::{Node, NodeEnum};
@@ -333,6 +334,15 @@ impl Infer<'_> {
             self.meet(&l, &array, e.location)?;
             return Ok(Val::boolean());
         };
+        if let (Class::Soft(column), true) = (&l.class, element.literal()) {
+            let listed = |u: &Use| self.leaves.get(u.id).array.is_some();
+            let purpose = match element.leaves.iter().any(listed) {
+                true => Purpose::Each,
+                false => Purpose::Compare,
+            };
+            self.encode(*column, purpose, &element, e.location)?;
+            return Ok(Val::boolean());
+        }
         if let (Some(code), true) = (self.enc(&l), r.bare()) {
             for u in &r.leaves {
                 self.leaves.get_mut(u.id).array = Some(code);

@@ -11,7 +11,7 @@ use super::{Infer, Res};
 use crate::edit::{Edit, Form, Piece, Secret};
 use crate::refusal::Refusal;
 use crate::value::{Class, Leaf, LeafKind, Soft, Use, Val};
-use contract::soft::{Column, precision_and_scale};
+use contract::soft::{Column, Purpose, precision_and_scale};
 use std::collections::{HashMap, HashSet};
 
 impl Infer<'_> {
@@ -19,22 +19,23 @@ impl Infer<'_> {
     pub fn meet_soft(&mut self, a: &Val, b: &Val, at: i32) -> Res<bool> {
         match (&a.class, &b.class) {
             (Class::Soft(x), Class::Soft(y)) if !x.comparable(y) => Err(other_key(x, at)),
-            (Class::Soft(x), _) => self.encode(*x, false, b, at).map(|()| true),
-            (_, Class::Soft(y)) => self.encode(*y, false, a, at).map(|()| true),
+            (Class::Soft(x), _) => self.encode(*x, Purpose::Compare, b, at).map(|()| true),
+            (_, Class::Soft(y)) => self.encode(*y, Purpose::Compare, a, at).map(|()| true),
             _ => Ok(false),
         }
     }
 
-    /// Encodes the literals of a value for a column, to be stored or compared.
-    pub fn encode(&mut self, column: Column, store: bool, val: &Val, at: i32) -> Res<()> {
+    /// Encodes the literals of a value for a column and purpose.
+    pub fn encode(&mut self, column: Column, purpose: Purpose, val: &Val, at: i32) -> Res<()> {
+        let each = purpose == Purpose::Each;
         let simple = |u: &Use| {
             let leaf = self.leaves.get(u.id);
             u.block.is_none()
-                && leaf.array.is_none()
+                && (leaf.array.is_some() == each || matches!(leaf.kind, LeafKind::Cast(_)))
                 && match &leaf.kind {
                     LeafKind::Str(..) | LeafKind::Typed(..) | LeafKind::Param(..) => true,
                     LeafKind::Null => true,
-                    LeafKind::Cast(twin) => twin.as_ref().is_some_and(|t| !t.contains(['(', '['])),
+                    LeafKind::Cast(twin) => twin.as_ref().is_some_and(|t| !t.contains('(')),
                     _ => false,
                 }
         };
@@ -47,12 +48,12 @@ impl Infer<'_> {
         }
         for u in &leaves {
             let leaf = self.leaves.get_mut(u.id);
-            let before = leaf.soft.unwrap_or(Soft { column, store });
+            let before = leaf.soft.unwrap_or(Soft { column, purpose });
             if before.column != column {
                 return Err(other_key(&column, at));
             }
-            let store = store || before.store;
-            leaf.soft = Some(Soft { column, store });
+            let purpose = before.purpose.and(purpose).ok_or_else(|| two_uses(at))?;
+            leaf.soft = Some(Soft { column, purpose });
         }
         self.leaves.unite_all(&leaves);
         Ok(())
@@ -73,7 +74,7 @@ impl Infer<'_> {
                 Some(other) => same &= other.comparable(&first),
                 None => {
                     self.same_scale(first, val, at)?;
-                    self.encode(first, false, val, at)?;
+                    self.encode(first, Purpose::Compare, val, at)?;
                 }
             }
         }
@@ -112,17 +113,25 @@ impl Infer<'_> {
 
     /// The edit of an encoded leaf.
     pub fn soft_edit(&self, leaf: &Leaf, soft: Soft) -> Option<Edit> {
-        let ty = format!("pg_catalog.{}", soft.column.code.soft_name());
+        let many = match &leaf.kind {
+            LeafKind::Cast(twin) => twin.as_ref().is_some_and(|t| t.ends_with("[]")),
+            _ => soft.purpose == Purpose::Each,
+        };
+        let ty = soft.column.code.soft_name();
+        let ty = format!("pg_catalog.{ty}{}", if many { "[]" } else { "" });
         let secret = |text: &[u8], said| {
             Piece::Envelope(Secret {
-                form: Form::Soft(soft.column, soft.store, text.to_vec(), said),
+                form: Form::Soft(soft.column, soft.purpose, text.to_vec(), said),
                 position: leaf.range.start,
                 meets: None,
             })
         };
         let cast = Piece::Text(format!("::{ty}"));
         let (range, pieces) = match &leaf.kind {
-            LeafKind::Str(text, said) => (leaf.range.clone(), vec![secret(text, *said), cast]),
+            LeafKind::Str(text, said) => (
+                leaf.range.clone(),
+                vec![secret(text, leaf.array.flatten().or(*said)), cast],
+            ),
             LeafKind::Typed(code, _, text) => {
                 (leaf.range.clone(), vec![secret(text, Some(*code)), cast])
             }
@@ -209,6 +218,12 @@ fn number(leaf: &Leaf) -> Option<u32> {
         LeafKind::Param(number, _) => Some(number),
         _ => None,
     }
+}
+
+fn two_uses(at: i32) -> Refusal {
+    Refusal::unsupported("a literal or parameter is encoded in two ways")
+        .at(at)
+        .hint("Use two parameters.")
 }
 
 fn other_key(column: &Column, at: i32) -> Refusal {

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use contract::TypeCode;
+use contract::soft::Purpose;
 use rewrite::{
     Column, ColumnType, Form, Memo, Prepared, Refusal, Relation, Schema, Secret, Statement,
     UserFunction, analyze, apply_edits,
@@ -143,10 +144,14 @@ pub fn show(sql: &str, statement: &Statement) -> String {
                 code.plain_name(),
                 String::from_utf8_lossy(text)
             ),
-            Form::Soft(column, store, text, said) => format!(
+            Form::Soft(column, purpose, text, said) => format!(
                 "<<{}{} {}:{}>>",
                 column.code.soft_name(),
-                if *store { " stored" } else { "" },
+                match purpose {
+                    Purpose::Compare => "",
+                    Purpose::Each => " each",
+                    Purpose::Store => " stored",
+                },
                 said.map_or("", TypeCode::plain_name),
                 String::from_utf8_lossy(text)
             ),
