@@ -5,6 +5,8 @@
 
 use crate::ask;
 use crate::here::{Here, column_domain};
+use crate::order::merge_sort;
+use crate::program::{Cell, Program};
 use crate::session::{Set, row_of};
 use crate::term::{NULL, Term};
 use contract::codec::{Each, Fixed, List, Part};
@@ -135,20 +137,13 @@ impl Here<'_> {
         let (mut results, mut good, mut hits, mut width) = (Vec::new(), 0, 0, 1);
         let mut error = None;
         for (n, row) in rows.iter().enumerate() {
-            let Some((term, result)) = self.world.run(&program, row) else {
-                return refuse("a program that a replayer does not understand");
+            let bytes = match self.of_row(&program, row, n)? {
+                Answer::Body(bytes) => bytes,
+                Answer::Error(known) => {
+                    error = Some(known);
+                    break;
+                }
             };
-            if let Some(known) = self.world.facts.errors.get(&term) {
-                error = Some(known.clone());
-                break;
-            }
-            let what = || {
-                format!(
-                    "whether row {n} of a batch passes program {:032x}",
-                    program.id
-                )
-            };
-            let bytes = self.known(term, result, what)?;
             width = bytes.len();
             good += 1;
             hits += u32::from(bytes == [1]);
@@ -166,6 +161,23 @@ impl Here<'_> {
         let mut out = ask::encoded(&revealed);
         out.extend(error.unwrap_or_default());
         Ok(out)
+    }
+
+    /// What a program gives for a row. A row of a batch that was recorded as it is needs one look.
+    fn of_row(&mut self, program: &Program, row: &[Cell], n: usize) -> Result<Answer, Refused> {
+        let asked = ask::row_asked(program, row);
+        if let Some(truth) = self.world.facts.rows.get(&asked) {
+            return Ok(Answer::Body(vec![*truth]));
+        }
+        let Some((term, result)) = self.world.run(program, row) else {
+            return refuse("a program that a replayer does not understand");
+        };
+        if let Some(known) = self.world.facts.errors.get(&term) {
+            return Ok(Answer::Error(known.clone()));
+        }
+        let id = program.id;
+        let what = || format!("whether row {n} of a batch passes program {id:032x}");
+        self.known(term, result, what).map(Answer::Body)
     }
 
     fn ask_eval(&mut self, body: &body::EvalBatch<'_>) -> Answered {
@@ -579,22 +591,4 @@ fn revealed(good: u32, width: u32, results: &[u8]) -> Revealed<'_> {
         results,
         error: None,
     }
-}
-
-/// Sorts, and compares in a way that ends whatever the comparison says.
-fn merge_sort(places: &mut [usize], compare: &mut impl FnMut(usize, usize) -> Ordering) {
-    if places.len() < 2 {
-        return;
-    }
-    let (left, right) = places.split_at_mut(places.len() / 2);
-    merge_sort(left, compare);
-    merge_sort(right, compare);
-    let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
-    let mut merged = Vec::with_capacity(left.len() + right.len());
-    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-        let from_left = compare(**x, **y).is_le();
-        merged.extend(if from_left { a.next() } else { b.next() });
-    }
-    merged.extend(a.chain(b));
-    places.copy_from_slice(&merged);
 }

@@ -69,6 +69,14 @@ fn batch(here: &mut Here<'_>, made: Maker, rows: u32, columns: Columns<'_>) -> M
     made.terms(rows.iter().map(|cells| row_of(cells)))
 }
 
+/// A row of a batch that a program is asked about.
+pub fn row_asked(program: &Program, row: &[Cell]) -> Term {
+    Maker::new("row of")
+        .term(program.id)
+        .term(row_of(row))
+        .computed()
+}
+
 /// What each row of each group gives.
 pub fn groups(here: &mut Here<'_>, body: &body::DeclassifyGroups<'_>) -> Option<Vec<Vec<Term>>> {
     let program = program(here, body.program)?;

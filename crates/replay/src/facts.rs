@@ -3,9 +3,9 @@
 //! Invariant: an answer was recorded, or follows from recorded ones; everything else is unknown.
 
 use crate::order::{Domain, Order};
-use crate::term::{Maker, NULL, Term, is_solid};
+use crate::term::{Maker, NULL, Term, TermSet, Terms, is_solid};
 use contract::{Op, OpResult, TypeCode};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Booleans as they stand in messages.
 pub const FALSE: u8 = 0;
@@ -50,29 +50,31 @@ pub struct Fetched {
 /// Everything that is known.
 #[derive(Default)]
 pub struct Facts {
-    truths: HashMap<Term, u8>,
-    hashes: HashMap<Term, [u8; 8]>,
-    equal: HashMap<Term, bool>,
-    nodes: HashMap<Term, Node>,
+    truths: Terms<u8>,
+    hashes: Terms<[u8; 8]>,
+    equal: Terms<bool>,
+    nodes: Terms<Node>,
+    /// What programs gave for whole rows of batches: the same batch again needs nothing else.
+    pub rows: Terms<u8>,
     /// Whether a computed value is NULL.
-    pub nulls: HashMap<Term, bool>,
+    pub nulls: Terms<bool>,
     /// Bodies of errors, by what failed.
-    pub errors: HashMap<Term, Vec<u8>>,
+    pub errors: Terms<Vec<u8>>,
     /// Envelopes of values.
-    pub envelopes: HashMap<Term, Vec<u8>>,
+    pub envelopes: Terms<Vec<u8>>,
     /// What clients sent, and what was computed of nothing else.
-    pub constants: HashSet<Term>,
+    pub constants: TermSet,
     /// Whole answers, by what was asked.
-    pub answers: HashMap<Term, Vec<u8>>,
+    pub answers: Terms<Vec<u8>>,
     /// Answers of aggregations.
-    pub fetched: HashMap<Term, Fetched>,
+    pub fetched: Terms<Fetched>,
     /// What permanent values were made of.
     pub made_of: HashMap<u64, Term>,
     /// Partitions of columns.
     pub partitions: HashMap<(u32, u32, i32), u32>,
     /// The order of values.
     pub order: Order,
-    tokens: HashMap<Term, Vec<(Universe, [u8; 16])>>,
+    tokens: Terms<Vec<(Universe, [u8; 16])>>,
     universes: HashMap<Universe, u64>,
 }
 

@@ -240,7 +240,11 @@ impl Here<'_> {
         let results = answer.revealed.results.chunks(width.max(1));
         for (row, bytes) in rows.iter().zip(results) {
             let (term, result) = self.world.run(&program, row)?;
-            self.world.facts.learn(term, result, bytes);
+            let facts = &mut self.world.facts;
+            facts.learn(term, result, bytes);
+            if let [truth] = bytes {
+                facts.rows.insert(ask::row_asked(&program, row), *truth);
+            }
         }
         if let Some(error) = answer.revealed.error {
             let row = rows.get(answer.revealed.good as usize)?;

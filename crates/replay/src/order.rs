@@ -4,6 +4,7 @@
 //! Invariant: an order that is given was recorded, or follows from what was.
 
 use crate::term::Term;
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Values that are compared with each other only: of one type, or a pair of types.
@@ -165,6 +166,24 @@ impl Order {
         let found = places.iter().find(|place| place.0 == number);
         found.map(|(_, rank)| *rank)
     }
+}
+
+/// Sorts, and compares in a way that ends whatever the comparison says.
+pub fn merge_sort(places: &mut [usize], compare: &mut impl FnMut(usize, usize) -> Ordering) {
+    if places.len() < 2 {
+        return;
+    }
+    let (left, right) = places.split_at_mut(places.len() / 2);
+    merge_sort(left, compare);
+    merge_sort(right, compare);
+    let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+        let from_left = compare(**x, **y).is_le();
+        merged.extend(if from_left { a.next() } else { b.next() });
+    }
+    merged.extend(a.chain(b));
+    places.copy_from_slice(&merged);
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! A term says nothing about the value itself: it begins with identifiers and sealed envelopes.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 
 /// What a value was made of.
 pub type Term = u128;
@@ -21,6 +22,32 @@ const COMPUTED: Term = 2;
 pub fn is_solid(term: Term) -> bool {
     term & KIND == SOLID
 }
+
+/// Hashes terms, which are hashes already.
+#[derive(Default)]
+pub struct Already(u64);
+
+impl Hasher for Already {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    // The last bits say of what kind a term is: most are the same in one half.
+    fn write_u128(&mut self, term: u128) {
+        self.0 = (term >> 64) as u64 ^ (term as u64);
+    }
+}
+
+/// A map from terms.
+pub type Terms<V> = HashMap<Term, V, BuildHasherDefault<Already>>;
+/// A set of terms.
+pub type TermSet = HashSet<Term, BuildHasherDefault<Already>>;
 
 /// Makes a term.
 pub struct Maker(DefaultHasher, DefaultHasher);
