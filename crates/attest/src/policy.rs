@@ -109,7 +109,8 @@ impl Policy {
 
     /// Reads a policy and the files that it names.
     ///
-    /// # Errors Which file is wrong, and why.
+    /// # Errors
+    /// Which file is wrong, and why.
     pub fn read(path: &Path) -> Result<Policy, String> {
         let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| at(&e))?;
@@ -132,7 +133,8 @@ impl Policy {
 
     /// Checks that the policy is complete.
     ///
-    /// # Errors What is missing.
+    /// # Errors
+    /// What is missing.
     pub fn check(&self) -> Result<(), String> {
         let hardware = [
             ("tdx", self.tdx.as_ref().map(|p| &p.measurements)),
@@ -161,7 +163,8 @@ impl Policy {
 
 /// Reads collateral: JSON, with binary fields in hexadecimal.
 ///
-/// # Errors What is wrong with the file.
+/// # Errors
+/// What is wrong with the file.
 fn read_collateral(path: &Path) -> Result<QuoteCollateralV3, String> {
     let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read_to_string(path).map_err(|e| at(&e))?;

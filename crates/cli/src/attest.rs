@@ -52,7 +52,8 @@ impl Rules {
 
     /// Reads the policy.
     ///
-    /// # Errors What is wrong with it, or that there is none.
+    /// # Errors
+    /// What is wrong with it, or that there is none.
     pub fn policy(&self) -> Result<Policy, String> {
         match &self.policy {
             Some(path) => Policy::read(path),
@@ -166,7 +167,8 @@ fn report(accepted: &Accepted) -> String {
 /// Verifies the evidence in a signed result against the policy; returns its signing key, and a
 /// message for people.
 ///
-/// # Errors Why it is refused.
+/// # Errors
+/// Why it is refused.
 pub fn of_result(document: &[u8], rules: &Rules) -> Result<(VerifyingKey, String), String> {
     let expected = Expected {
         purpose: Purpose::Signing,

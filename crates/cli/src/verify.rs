@@ -181,7 +181,8 @@ enum Signed {
 
 /// Verifies all of a result for this nonce; returns a summary for people.
 ///
-/// # Errors What is wrong, or that it is a single cell.
+/// # Errors
+/// What is wrong, or that it is a single cell.
 pub fn answer(
     bytes: &[u8],
     key: Option<&str>,
@@ -196,7 +197,8 @@ pub fn answer(
 
 /// Makes a nonce: 32 hexadecimal digits.
 ///
-/// # Errors No random numbers are available.
+/// # Errors
+/// No random numbers are available.
 pub fn nonce() -> Result<String, String> {
     let mut bytes = [0; 16];
     let random = File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));

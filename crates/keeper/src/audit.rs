@@ -70,7 +70,8 @@ fn waived(head: &Head) -> String {
 impl Audit {
     /// Opens the log in a directory. It must continue from its known end.
     ///
-    /// # Errors If it does not.
+    /// # Errors
+    /// If it does not.
     pub fn open(directory: &Path, key: Arc<SigningKey>, known: Head) -> Result<Audit, String> {
         let opened = |inner| Audit {
             key,
@@ -133,7 +134,8 @@ impl Audit {
 
     /// An operator accepts that the log is complete as it is.
     ///
-    /// # Errors If the log cannot be read or written.
+    /// # Errors
+    /// If the log cannot be read or written.
     pub fn accept(directory: &Path, key: Arc<SigningKey>, known: Head) -> Result<(), String> {
         let log = Audit::open(directory, key, Head::default())?;
         let lost = log.goes_on_from(directory, &known).is_err();
@@ -160,7 +162,8 @@ impl Audit {
 
     /// Logs a policy change.
     ///
-    /// # Errors As [`Audit::note`].
+    /// # Errors
+    /// As [`Audit::note`].
     pub fn policy(&self, by: &str, what: &dyn std::fmt::Display, number: u64) -> Result<(), Error> {
         self.note("policy", by, format!("{what}{CHANGE}{number})"))
     }
@@ -173,7 +176,8 @@ impl Audit {
 
     /// Logs a reservation within a budget.
     ///
-    /// # Errors As [`Audit::note`].
+    /// # Errors
+    /// As [`Audit::note`].
     pub fn budget(&self, by: &str, what: &str, number: u64) -> Result<(), Error> {
         self.note("budget", by, format!("{what}{CHANGE}{number})"))
     }
@@ -186,7 +190,8 @@ impl Audit {
 
     /// The end of the log, which is on disk.
     ///
-    /// # Errors If the disk fails.
+    /// # Errors
+    /// If the disk fails.
     pub fn head(&self) -> Result<Head, Error> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.sync()?;
@@ -195,7 +200,8 @@ impl Audit {
 
     /// Logs a permanent permission before it takes effect.
     ///
-    /// # Errors If it could not be written; it must not take effect then.
+    /// # Errors
+    /// If it could not be written; it must not take effect then.
     pub fn note(&self, kind: &str, by: &str, what: String) -> Result<(), Error> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.append(&self.key, kind, by, what)?;

@@ -27,7 +27,8 @@ struct Setting {
 
 /// The key source of a setting.
 ///
-/// # Errors [`Error::Source`].
+/// # Errors
+/// [`Error::Source`].
 pub(crate) fn source(text: &str, secret: &SecretKey, zone: Zone) -> Result<Fetched, Error> {
     let wrong = |what: &str| Error::Source {
         text: text.to_owned(),

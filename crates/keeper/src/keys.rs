@@ -83,7 +83,8 @@ impl Keys {
     /// The keys of a configuration. Creates the static key if it does not exist, and the root key
     /// if there is no store either.
     ///
-    /// # Errors Each names the file or the key source.
+    /// # Errors
+    /// Each names the file or the key source.
     pub fn of(config: &Config) -> Result<Keys, Trouble> {
         let secret = static_key(&config.key_file)?;
         let source = source(config, &secret)?;

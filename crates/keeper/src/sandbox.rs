@@ -38,8 +38,9 @@ pub enum Standing {
 /// From now on this thread and those it starts can open files only in the keeper's directories, and
 /// no TCP connections. Must be called when the keeper's directories exist.
 ///
-/// # Errors If a directory cannot be opened, or the kernel refuses. A kernel without Landlock is
-/// not an error.
+/// # Errors
+/// If a directory cannot be opened, or the kernel refuses. A kernel without Landlock is not an
+/// error.
 pub fn restrict_files(config: &Config) -> Result<Standing, String> {
     confine(config).map_err(|e| format!("cannot restrict the keeper to its files: {e}"))
 }
@@ -114,7 +115,8 @@ fn folder(file: &Path) -> PathBuf {
 /// From now on all threads can make only the system calls that a running keeper needs; all others
 /// fail with EPERM. Must be called when everything is running.
 ///
-/// # Errors If the kernel refuses, or does not support seccomp.
+/// # Errors
+/// If the kernel refuses, or does not support seccomp.
 pub fn restrict_calls() -> Result<(), String> {
     let refuse = |e: &dyn std::fmt::Display| format!("cannot restrict system calls: {e}");
     // The last one forbids installing another.

@@ -98,7 +98,8 @@ impl Tickets {
 
     /// Counts a use after `note` has logged it.
     ///
-    /// # Errors If the ticket has expired or is used up.
+    /// # Errors
+    /// If the ticket has expired or is used up.
     pub fn take(
         &self,
         ticket: &Ticket,

@@ -107,7 +107,8 @@ fn unescaped(text: &str) -> Option<String> {
 impl Head {
     /// Appends an event and returns its line, with the line end.
     ///
-    /// # Errors [`Error::Library`].
+    /// # Errors
+    /// [`Error::Library`].
     pub fn append(&mut self, event: &Event, key: &SigningKey) -> Result<String, Error> {
         let number = self.number.checked_add(1).ok_or(Error::Range)?;
         let [kind, by, what] = [&event.kind, &event.by, &event.what].map(|t| escaped(t));
@@ -235,7 +236,8 @@ impl Log {
 
     /// Checks that the log extends a head known from elsewhere.
     ///
-    /// # Errors Name what is missing.
+    /// # Errors
+    /// Name what is missing.
     pub fn goes_on_from(&self, known: &Head) -> Result<(), Trouble> {
         if known.number == 0 {
             return Ok(());
@@ -255,7 +257,8 @@ impl Log {
 /// Reads a log of complete lines and verifies its chain. With a key every signature is verified;
 /// without one the last head is trusted.
 ///
-/// # Errors Name the first line that does not follow.
+/// # Errors
+/// Name the first line that does not follow.
 pub fn verify(text: &str, key: Option<&VerifyingKey>) -> Result<Log, Trouble> {
     let mut log = Log::default();
     let signed = |line: &Line<'_>| {

@@ -39,8 +39,8 @@ impl Checkpoint {
     /// Returns the checkpoint in a note if it was signed with this key. The note may have other
     /// signatures (of witnesses).
     ///
-    /// # Errors [`Error::Malformed`], [`Error::OtherLog`], [`Error::OtherKey`],
-    /// [`Error::Signature`].
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::OtherLog`], [`Error::OtherKey`], [`Error::Signature`].
     pub fn verify(note: &str, origin: &str, key: &VerifyingKey) -> Result<Checkpoint, Error> {
         let (text, lines) = note::split(note)?;
         let checkpoint = parse(text)?;
@@ -53,7 +53,8 @@ impl Checkpoint {
 
     /// Returns the origin that a note claims, without verifying it.
     ///
-    /// # Errors [`Error::Malformed`].
+    /// # Errors
+    /// [`Error::Malformed`].
     pub fn origin_of(note: &str) -> Result<String, Error> {
         let (text, _) = note::split(note)?;
         parse(text).map(|checkpoint| checkpoint.origin)

@@ -96,7 +96,8 @@ impl Entry {
 
     /// Decodes an entry.
     ///
-    /// # Errors [`Error::Version`], [`Error::Malformed`].
+    /// # Errors
+    /// [`Error::Version`], [`Error::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Entry, Error> {
         let mut from = Reader::new(bytes);
         let version = from.u8()?;

@@ -31,7 +31,8 @@ pub struct Consistency {
 impl Inclusion {
     /// Checks that the leaf is at its position below this root.
     ///
-    /// # Errors [`Error::Proof`] if not, [`Error::Range`] if there can be no such leaf.
+    /// # Errors
+    /// [`Error::Proof`] if not, [`Error::Range`] if there can be no such leaf.
     pub fn verify(&self, leaf: &Hash, root: &Hash) -> Result<(), Error> {
         if self.index >= self.size {
             return Err(Error::Range);
@@ -60,7 +61,8 @@ impl Inclusion {
 impl Consistency {
     /// Checks that the log of the new root extends that of the old one.
     ///
-    /// # Errors [`Error::Proof`] if not, [`Error::Range`] if the old log is longer.
+    /// # Errors
+    /// [`Error::Proof`] if not, [`Error::Range`] if the old log is longer.
     pub fn verify(&self, old_root: &Hash, new_root: &Hash) -> Result<(), Error> {
         if self.old > self.new {
             return Err(Error::Range);

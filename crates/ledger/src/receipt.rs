@@ -70,7 +70,8 @@ pub struct Receipt {
 impl Receipt {
     /// Returns the signed note.
     ///
-    /// # Errors [`Error::Library`].
+    /// # Errors
+    /// [`Error::Library`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, Error> {
         note::sign(&self.text(), NAME, key)
     }
@@ -78,7 +79,8 @@ impl Receipt {
     /// Returns the receipt in a note if this key signed it, each entry is in its log, and the
     /// nonce, if one is given, is the receipt's.
     ///
-    /// # Errors [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`],
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`],
     /// [`Error::Proof`].
     pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Receipt, Error> {
         let (text, lines) = note::split(note)?;
@@ -116,7 +118,8 @@ impl Receipt {
 impl Written {
     /// Decodes the entries.
     ///
-    /// # Errors [`Error::Malformed`], [`Error::Version`].
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Version`].
     pub fn decoded(&self) -> Result<Vec<Entry>, Error> {
         self.entries
             .iter()

@@ -133,14 +133,16 @@ pub struct Report {
 impl Report {
     /// Returns the signed note.
     ///
-    /// # Errors [`Error::Malformed`] if the log's name is invalid, [`Error::Library`].
+    /// # Errors
+    /// [`Error::Malformed`] if the log's name is invalid, [`Error::Library`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, Error> {
         note::sign(&self.text(), &self.log, key)
     }
 
     /// Returns the report in a note if this key signed it for this nonce.
     ///
-    /// # Errors [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`].
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::OtherKey`], [`Error::Signature`], [`Error::Nonce`].
     pub fn verify(note: &str, nonce: &[u8], key: &VerifyingKey) -> Result<Report, Error> {
         let (text, lines) = note::split(note)?;
         let report = parse(text)?;

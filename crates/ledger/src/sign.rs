@@ -17,7 +17,8 @@ pub struct SigningKey(Ed25519KeyPair);
 impl SigningKey {
     /// Makes the key from a secret of 32 bytes, such as one derived from the root key.
     ///
-    /// # Errors [`Error::Library`].
+    /// # Errors
+    /// [`Error::Library`].
     pub fn from_seed(seed: &[u8; 32]) -> Result<SigningKey, Error> {
         let key = Ed25519KeyPair::from_seed_unchecked(seed);
         key.map(SigningKey).map_err(|_| Error::Library)
@@ -25,7 +26,8 @@ impl SigningKey {
 
     /// Returns the key that verifies its signatures.
     ///
-    /// # Errors [`Error::Library`].
+    /// # Errors
+    /// [`Error::Library`].
     pub fn verifying_key(&self) -> Result<VerifyingKey, Error> {
         let bytes = self.0.public_key().as_ref().try_into();
         bytes.map(VerifyingKey).map_err(|_| Error::Library)

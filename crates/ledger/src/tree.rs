@@ -79,7 +79,8 @@ pub fn root(nodes: &impl Nodes, size: u64) -> Result<Hash, Error> {
 
 /// Proves that a leaf is at `index` among the first `size` leaves.
 ///
-/// # Errors [`Error::Range`] if there is no such leaf.
+/// # Errors
+/// [`Error::Range`] if there is no such leaf.
 pub fn prove_inclusion(nodes: &impl Nodes, index: u64, size: u64) -> Result<Inclusion, Error> {
     if index >= size {
         return Err(Error::Range);
@@ -102,7 +103,8 @@ pub fn prove_inclusion(nodes: &impl Nodes, index: u64, size: u64) -> Result<Incl
 
 /// Proves that the log with `new` leaves extends the one with `old` leaves.
 ///
-/// # Errors [`Error::Range`] if there are fewer leaves, or if `old` is greater than `new`.
+/// # Errors
+/// [`Error::Range`] if there are fewer leaves, or if `old` is greater than `new`.
 pub fn prove_consistency(nodes: &impl Nodes, old: u64, new: u64) -> Result<Consistency, Error> {
     if old > new {
         return Err(Error::Range);

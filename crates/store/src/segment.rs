@@ -28,7 +28,8 @@ use values::Error;
 pub trait Backing: Send + Sync {
     /// The bytes of a segment as last written.
     ///
-    /// # Errors If they cannot be read, or are not what was written.
+    /// # Errors
+    /// If they cannot be read, or are not what was written.
     fn read(&self, partition: u32, segment: u32) -> Result<Vec<u8>, Error>;
 }
 

@@ -20,7 +20,7 @@ pub struct AggregateState {
 enum State {
     /// Sum and average of integers; the result of a sum has this type.
     Int(i128, TypeCode),
-    /// Sum and average of numerics; infinities and NaN add up as they should.
+    /// Sum and average of numerics, including infinities and NaN.
     Numeric(Numeric),
     /// Sum of `float4`, rounded at each step as PostgreSQL does.
     Float4(f32),
@@ -33,13 +33,13 @@ enum State {
     Extreme(Option<Value>),
     /// Conjunction or disjunction.
     Bool(bool),
-    /// Bitwise, of a type.
+    /// Bitwise aggregate of a type.
     Bits(i64, TypeCode),
     /// Sum, and sum of squares.
     Moments(Box<(Numeric, Numeric)>),
-    /// Strings one after another; whether they are bytes.
+    /// Concatenated strings; whether they are bytea.
     Joined(Vec<u8>, bool),
-    /// Of pairs.
+    /// Aggregates of pairs.
     Pairs(Box<Pairs>),
 }
 
@@ -57,7 +57,7 @@ fn bits(agg: Aggregate, a: i64, b: i64) -> i64 {
     }
 }
 
-/// Takes a value into the states that are no sums and no extremes.
+/// Adds a value to states other than sums and extremes.
 fn step_more(agg: Aggregate, state: &mut State, v: &Value) -> Result<()> {
     match (state, v) {
         (State::Bool(a), Value::Bool(b)) if agg == Aggregate::BoolAnd => *a &= *b,
@@ -119,7 +119,7 @@ impl AggregateState {
                 State::Int(0, T::Numeric)
             }
             (Aggregate::Sum | Aggregate::Avg, T::Numeric) => State::Numeric(Numeric::from_i64(0)),
-            // -0 is what leaves the first value as it is.
+            // Adding to -0 leaves the first value unchanged.
             (Aggregate::Sum, T::Float4) => State::Float4(-0.0),
             (Aggregate::Sum, T::Float8) => State::Float8(-0.0),
             (Aggregate::Avg, T::Float4 | T::Float8) => State::FloatAvg(0.0, 0.0),
@@ -149,7 +149,7 @@ impl AggregateState {
         })
     }
 
-    /// Takes in a value that is not null.
+    /// Adds a value that is not null.
     pub fn step(&mut self, v: &Value, env: &Env) -> Result<()> {
         let first = self.count == 0;
         match (&mut self.state, v) {
@@ -194,7 +194,7 @@ impl AggregateState {
         Ok(())
     }
 
-    /// Takes in what another state of the same aggregate has seen.
+    /// Merges another state of the same aggregate.
     pub fn combine(&mut self, other: &AggregateState) -> Result<()> {
         if self.agg != other.agg {
             return Err(no_such_operation());
@@ -239,8 +239,7 @@ impl AggregateState {
         Ok(())
     }
 
-    /// The state after `count` whole numbers of this sum; for sums and averages of
-    /// integers only.
+    /// The state of a sum or average of integers after `count` values with this sum.
     pub fn of_integers(
         agg: Aggregate,
         input: TypeCode,
@@ -256,8 +255,8 @@ impl AggregateState {
         Ok(state)
     }
 
-    /// The state after `count` numerics, the largest scale of which is `scale` and
-    /// which sum up to `sum` of 10^-`scale`.
+    /// The state after `count` numerics with the sum `sum` · 10^-`scale`, where `scale` is their
+    /// largest scale.
     pub fn of_numerics(
         agg: Aggregate,
         sum: i128,
@@ -273,8 +272,8 @@ impl AggregateState {
         Ok(state)
     }
 
-    /// This state, for another aggregate whose states change in the same way: sum
-    /// and average of integers or numerics.
+    /// This state as that of another aggregate with the same transitions: sum and average of
+    /// integers or numerics.
     pub fn to_end_as(mut self, agg: Aggregate) -> AggregateState {
         if matches!(self.state, State::Int(..) | State::Numeric(_)) {
             self.agg = agg;
@@ -282,12 +281,12 @@ impl AggregateState {
         self
     }
 
-    /// Whether no value has been seen: the result is null then.
+    /// Whether there was no value; then the result is null.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The result; [`Error::null`] if no value has been seen.
+    /// The result; [`Error::null`] if there was no value.
     pub fn finish(&self) -> Result<Value> {
         if self.count == 0 {
             return Err(Error::null());
@@ -340,15 +339,13 @@ impl AggregateState {
     }
 }
 
-/// Whether a new value takes the place of an old one, by the order of old and
-/// new. Of equal values that look different (1.0 and 1.00) the last is kept,
-/// except by `char(n)`.
+/// Whether a new value replaces the old one, given their order. Among equal values that look
+/// different (1.0 and 1.00) the last is kept, except for `char(n)`.
 fn replaces(agg: Aggregate, new: &Value, order: Ordering) -> bool {
     replaces_extreme(agg, new.type_code(), order)
 }
 
-/// Whether a new value takes the place of the old minimum or maximum, by the order
-/// of old and new.
+/// Whether a new value replaces the old minimum or maximum, given their order.
 #[inline]
 pub fn replaces_extreme(agg: Aggregate, t: TypeCode, order: Ordering) -> bool {
     match (agg, order) {
@@ -399,7 +396,7 @@ mod tests {
             ),
             (Avg, Int4, &["1", "2"], "1.5000000000000000"),
             (Avg, Int8, &["1", "1", "2"], "1.3333333333333333"),
-            // The display scale is the largest seen.
+            // The display scale is the largest of all inputs.
             (Sum, Numeric, &["1.5", "2.25", "0.000"], "3.750"),
             (Avg, Numeric, &["1.5", "2.25"], "1.8750000000000000"),
             (Sum, Numeric, &["Infinity", "-Infinity"], "NaN"),
@@ -423,7 +420,7 @@ mod tests {
         assert!(AggregateState::new(Sum, Text).is_err());
     }
 
-    /// Two halves make a whole, an empty one included.
+    /// Two partial states, one of them empty, merge to the whole.
     #[test]
     fn parts() {
         let env = Env::default();

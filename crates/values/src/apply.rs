@@ -1,5 +1,4 @@
-//! Evaluates operations that give a value: finds the function by operation and
-//! argument types.
+//! Evaluates operations that return a value: finds the function by operation and argument types.
 
 use crate::datetime::{arith, extract};
 use crate::error::{no_such_operation, too_large};
@@ -60,7 +59,7 @@ fn unary(op: Op, v: &Value) -> Result<Value> {
     match v {
         Value::Numeric(n) => numeric_unary(op, n).map(Value::Numeric),
         Value::Float8(x) => float::unary(op, *x).map(Value::Float8),
-        // Exact: none of these leaves what a float4 can hold.
+        // Exact: the results of these fit a float4.
         Value::Float4(x) => float::unary(op, f64::from(*x)).map(|y| Value::Float4(y as f32)),
         Value::Interval(i) if op == Op::Neg => i.checked_neg().map(Value::Interval),
         _ => integer::unary(op, v),
@@ -271,7 +270,7 @@ mod tests {
         Ok(String::from_utf8(format_text(&r, &env)).unwrap())
     }
 
-    /// One of each group: that operations reach their functions.
+    /// One operation of each group reaches its function.
     #[test]
     fn dispatch() {
         use TypeCode::*;
@@ -346,8 +345,8 @@ mod tests {
         }
     }
 
-    /// Each function of the table has its implementation. With the bug an entry is made and
-    /// PostgreSQL calls what the keeper does not know.
+    /// Each function of the table has an implementation. Bug: after an entry was added, PostgreSQL
+    /// calls a function that the keeper does not know.
     #[test]
     fn functions_of_the_table() {
         let sample = |t: &TypeCode| match t {
@@ -375,7 +374,7 @@ mod tests {
         }
     }
 
-    /// What no signature has is an error, whatever the number of arguments.
+    /// An operation without such a signature is an error, whatever the number of arguments.
     #[test]
     fn no_such_signature() {
         let (int, text) = (v(TypeCode::Int4, "1"), v(TypeCode::Text, "1"));

@@ -1,4 +1,4 @@
-//! Casts: those of `pg_cast`, and through text.
+//! Casts: those of `pg_cast`, and casts through text.
 
 use crate::calendar::infinite;
 use crate::datetime::arith;

@@ -1,4 +1,4 @@
-//! Order and tests.
+//! Comparisons and operations that return booleans.
 
 use crate::datetime::arith;
 use crate::error::no_such_operation;
@@ -35,7 +35,7 @@ pub fn compare(a: &Value, b: &Value, env: &Env) -> Result<Ordering> {
     })
 }
 
-/// The order of two values of one type.
+/// The order of two values of the same type.
 pub(crate) fn compare_same(a: &Value, b: &Value) -> Option<Ordering> {
     Some(match (a, b) {
         (Value::Int4(x), Value::Int4(y)) => x.cmp(y),
@@ -58,13 +58,13 @@ pub(crate) fn compare_same(a: &Value, b: &Value) -> Option<Ordering> {
     })
 }
 
-/// NaN equals itself and is above everything; -0 equals 0.
+/// NaN equals itself and exceeds everything else; -0 equals 0.
 fn compare_floats(x: f64, y: f64) -> Ordering {
     x.partial_cmp(&y)
         .unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
 }
 
-/// Evaluates an operation that gives a boolean of two values.
+/// Evaluates an operation on two values that returns a boolean.
 pub fn test(op: Op, a: &Value, b: &Value, env: &Env) -> Result<bool> {
     Ok(match op {
         Op::Lt => compare(a, b, env)?.is_lt(),
@@ -90,7 +90,7 @@ pub fn test(op: Op, a: &Value, b: &Value, env: &Env) -> Result<bool> {
     })
 }
 
-/// Strings of different lengths need not be looked at.
+/// Strings of different lengths need not be compared.
 fn equal(a: &Value, b: &Value, env: &Env) -> Result<bool> {
     match (a, b) {
         (Value::Text(x), Value::Text(y)) | (Value::Bytea(x), Value::Bytea(y)) => Ok(x == y),
@@ -98,7 +98,7 @@ fn equal(a: &Value, b: &Value, env: &Env) -> Result<bool> {
     }
 }
 
-/// `char(n)` is matched with its blanks, as PostgreSQL does.
+/// As in PostgreSQL, the trailing blanks of `char(n)` are significant.
 fn match_pattern(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
     match (s, pattern) {
         (Value::Text(s) | Value::Bpchar(s), Value::Text(p)) if fold => like(
@@ -112,7 +112,7 @@ fn match_pattern(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
     }
 }
 
-/// As [`match_pattern`], by a regular expression.
+/// Like [`match_pattern`], for a regular expression.
 fn match_regex(s: &Value, pattern: &Value, fold: bool) -> Result<bool> {
     match (s, pattern) {
         (Value::Text(s) | Value::Bpchar(s), Value::Text(p)) => scalar::matches(s, p, fold),

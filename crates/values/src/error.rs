@@ -60,9 +60,8 @@ impl Error {
         self
     }
 
-    /// Not an error, but a null result: a few operations of PostgreSQL give null
-    /// for values that are not null (`extract(day from date 'infinity')`, an
-    /// aggregate over nothing).
+    /// Not an error, but a null result: some operations of PostgreSQL return null for values that
+    /// are not null (`extract(day from date 'infinity')`, an aggregate without input).
     pub fn null() -> Error {
         Error::new(b"00000", "null")
     }

@@ -276,11 +276,11 @@ fn shortest<F: Float>(v: F) -> String {
         .unwrap_or(text)
 }
 
-/// Whether a decimal of at most 18 digits can lie halfway between two decimals of
-/// fewer digits, or `v` and a neighbour. Cheap, and true for few.
+/// Whether a decimal of at most 18 digits can be halfway between two decimals with fewer digits, or
+/// between `v` and a neighbour. Cheap, and rarely true.
 fn may_be_halfway<F: Float>(v: F) -> bool {
     let (mantissa, exponent) = v.decode();
-    // A fraction of so many bits has as many decimals, less the zeros in front.
+    // The number of decimals of a fraction is its number of bits, minus the leading zeros.
     let bits = -(exponent + mantissa.trailing_zeros() as i32);
     let zeros = (-v.wide().abs().log10()).max(0.0) as i32;
     bits - zeros <= 20

@@ -96,8 +96,8 @@ pub(crate) fn parse(s: &[u8], t: TypeCode) -> Result<Value> {
     if digits.is_empty() {
         return Err(invalid());
     }
-    // Like PostgreSQL, count down, as there is one more negative number, and
-    // complain about the range before what follows the digits.
+    // Like PostgreSQL, this counts down, because there is one more negative number, and reports the
+    // range before it checks what follows the digits.
     let lowest = match t {
         TypeCode::Int2 => i128::from(i16::MIN),
         TypeCode::Int4 => i128::from(i32::MIN),

@@ -7,7 +7,7 @@ use crate::text::char_width;
 use crate::{Error, Result};
 use memchr::memmem::Finder;
 
-/// How the text is cut into characters.
+/// How text is divided into characters.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Units {
     Utf8,
@@ -44,7 +44,7 @@ struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    /// The text behind its first character.
+    /// The text after its first character.
     #[inline]
     fn behind(&self, text: &'a [u8]) -> &'a [u8] {
         let width = match self.units {
@@ -162,19 +162,18 @@ pub(crate) fn escape(pattern: &[u8], escape: &[u8]) -> Result<Box<[u8]>> {
     Ok(out.into())
 }
 
-/// A pattern of `LIKE` over characters (not `bytea`), looked at once for many texts.
+/// A pattern of `LIKE` on characters (not `bytea`), prepared for many texts.
 pub struct Pattern<'a> {
     whole: &'a [u8],
     parts: Option<Parts>,
 }
 
-/// What stands between the `%` of a pattern that has neither `_` nor an escape that
-/// escapes nothing. A part of a pattern that is UTF-8 is found in a text that is UTF-8
-/// at the beginning of a character only, so bytes will do.
+/// The parts between the `%` of a pattern that has no `_` and does not end with an escape. A UTF-8
+/// part can be found in a UTF-8 text only at the start of a character, so bytes can be compared.
 struct Parts {
     first: Vec<u8>,
     between: Vec<Finder<'static>>,
-    /// None: there is no `%`, and the text is the first part.
+    /// `None` if there is no `%`; then the text is the first part.
     last: Option<Vec<u8>>,
 }
 
@@ -222,7 +221,7 @@ impl Parts {
 }
 
 impl<'a> Pattern<'a> {
-    /// Looks at a pattern.
+    /// Prepares a pattern.
     pub fn new(pattern: &'a [u8]) -> Pattern<'a> {
         Pattern {
             whole: pattern,
@@ -233,7 +232,7 @@ impl<'a> Pattern<'a> {
     /// Whether a text matches.
     ///
     /// # Errors
-    /// When the pattern ends with an escape, and matching gets that far.
+    /// If the pattern ends with an escape character, and matching reaches it.
     #[inline]
     pub fn matches(&self, text: &[u8]) -> Result<bool> {
         match &self.parts {
@@ -249,8 +248,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A pattern that was looked at once matches what it matches by itself: with a
-        /// bug LIKE over batches finds other rows than LIKE row by row.
+        /// A prepared pattern matches the same texts as an unprepared one. Bug: LIKE in batches
+        /// finds other rows than LIKE row by row.
         #[test]
         fn looked_at_once(text in "[abé%\\\\]{0,8}", pattern in "[abé%_\\\\]{0,6}") {
             let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
@@ -282,7 +281,7 @@ mod tests {
         }
     }
 
-    /// As PostgreSQL's `like_escape`, which gives the same texts on plaintext.
+    /// Like PostgreSQL's `like_escape`, which returns the same texts on plaintext.
     #[test]
     fn escapes() {
         for (pattern, with, expected) in [

@@ -1,5 +1,5 @@
-//! Sums over pairs of floats, behind correlation, covariance and regression: PostgreSQL's steps in
-//! PostgreSQL's order, so that the last digit agrees.
+//! Sums over pairs of floats, for correlation, covariance and regression: PostgreSQL's steps in
+//! PostgreSQL's order, so that the last digit is the same.
 
 use crate::{Result, float};
 use contract::Aggregate;

@@ -1,6 +1,6 @@
 //! Small readers of bytes: blanks, digits, binary words.
 //!
-//! Nothing here panics; what is not there is `None` or an error.
+//! Nothing here panics; missing input is `None` or an error.
 
 use crate::{Error, Result};
 

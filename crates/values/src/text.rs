@@ -1,7 +1,6 @@
 //! Strings: UTF-8 checks, functions by character, padding.
 //!
-//! Functions take any bytes: what is not UTF-8 is cut at its lead bytes and
-//! never panics.
+//! Functions accept any bytes: invalid UTF-8 is divided at lead bytes and never panics.
 
 use crate::error::too_large;
 use crate::{Error, Result, scan};
@@ -464,7 +463,7 @@ mod tests {
         assert_eq!(&*replace(b"aXbX", b"X", b"--").unwrap(), b"a--b--");
     }
 
-    /// Bytes that are no characters are cut somehow, never out of bounds.
+    /// Bytes that are not UTF-8 are divided somehow, never out of bounds.
     #[test]
     fn broken_utf8() {
         let s = b"\xf0\x9f";

@@ -29,7 +29,8 @@ impl Vault {
     /// Starts a copy of what the last finished checkpoint wrote, and of these other files if they
     /// exist.
     ///
-    /// # Errors If there has been no checkpoint, or the manifest cannot be read.
+    /// # Errors
+    /// If there has been no checkpoint, or the manifest cannot be read.
     pub fn copy(&self, beside: &[&str]) -> Result<Copy, Error> {
         let manifest = self.files.read(MANIFEST).map_err(Error::io(MANIFEST))?;
         let manifest = manifest.ok_or(Error::Refused("there was no checkpoint yet"))?;
@@ -61,7 +62,8 @@ impl Vault {
 
     /// Reads at most `most` bytes of a file of a copy.
     ///
-    /// # Errors If there is no such file, or it cannot be read.
+    /// # Errors
+    /// If there is no such file, or it cannot be read.
     pub fn read_copy(
         &self,
         copy: &Copy,
@@ -86,7 +88,8 @@ impl Vault {
     /// Accepts the present files as the latest: sets the counter accordingly. Returns the version
     /// before and after.
     ///
-    /// # Errors If there is nothing, or any of it is not authentic; then nothing is changed.
+    /// # Errors
+    /// If there is nothing, or any of it is not authentic; then nothing is changed.
     pub fn accept(
         files: Box<dyn Files>,
         freshness: Box<dyn Freshness>,

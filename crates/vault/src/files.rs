@@ -36,7 +36,8 @@ pub struct Directory {
 impl Directory {
     /// Opens a directory, creating it if it does not exist.
     ///
-    /// # Errors The error of the operating system.
+    /// # Errors
+    /// The error of the operating system.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
         let path = path.into();
         std::fs::create_dir_all(&path)?;

@@ -130,7 +130,8 @@ fn bound(id: SegmentId, file: u64) -> [u8; 20] {
 impl Vault {
     /// Opens the vault in these files, or creates one if there is none.
     ///
-    /// # Errors [`Error::Altered`], [`Error::Stale`] and [`Error::Version`] name the file.
+    /// # Errors
+    /// [`Error::Altered`], [`Error::Stale`] and [`Error::Version`] name the file.
     pub fn open(
         files: Box<dyn Files>,
         freshness: Box<dyn Freshness>,
@@ -234,7 +235,8 @@ impl Vault {
 
     /// Returns the content of a segment; `None` if there is none.
     ///
-    /// # Errors [`Error::Altered`] names the file.
+    /// # Errors
+    /// [`Error::Altered`] names the file.
     pub fn read(&self, id: SegmentId) -> Result<Option<Vec<u8>>, Error> {
         self.current
             .places
@@ -249,8 +251,9 @@ impl Vault {
 
     /// Makes changes durable, together with meta data that replaces the previous.
     ///
-    /// # Errors After an error the state on disk is the old or the new one, and the vault refuses
-    /// everything until it is reopened.
+    /// # Errors
+    /// After an error the state on disk is the old or the new one, and the vault refuses everything
+    /// until it is reopened.
     pub fn commit(&mut self, change: Checkpoint, meta: Vec<u8>) -> Result<(), Error> {
         if self.failed {
             return Err(Error::Failed);

@@ -48,7 +48,8 @@ impl Reader {
 
     /// Returns the content of a segment; `None` if there is none.
     ///
-    /// # Errors [`Error::Altered`] names the file.
+    /// # Errors
+    /// [`Error::Altered`] names the file.
     pub fn read(&self, id: SegmentId) -> Result<Option<Vec<u8>>, Error> {
         let mut tries = 0;
         loop {

@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// Verifies a receipt, possibly as psql has printed it.
 ///
-/// # Errors Everything that is wrong with it.
+/// # Errors
+/// Everything that is wrong with it.
 pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Receipt, String> {
     let note = format!("{}\n", note.trim_end_matches('\n'));
     Receipt::verify(&note, nonce, key).map_err(|e| e.to_string())
@@ -21,7 +22,8 @@ pub fn verify(note: &str, nonce: Option<&[u8]>, key: &VerifyingKey) -> Result<Re
 
 /// Describes a receipt for people.
 ///
-/// # Errors An entry cannot be decoded.
+/// # Errors
+/// An entry cannot be decoded.
 pub fn told(receipt: &Receipt) -> Result<String, String> {
     let mut lines = vec![format!("verified: written by {}", receipt.principal)];
     for written in &receipt.logs {
@@ -42,7 +44,8 @@ pub fn told(receipt: &Receipt) -> Result<String, String> {
 
 /// Reads a receipt from a file and returns its part about one log.
 ///
-/// # Errors It has none, or does not verify.
+/// # Errors
+/// It has none, or does not verify.
 pub fn of_log(path: &Path, log: &str, key: &VerifyingKey) -> Result<Written, String> {
     let receipt = verify(&text(path)?, None, key).map_err(|e| format!("the receipt: {e}"))?;
     let found = receipt.logs.into_iter().find(|w| w.log.origin == log);

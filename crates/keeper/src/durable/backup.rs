@@ -47,7 +47,8 @@ impl Durable {
 /// Declares the files in the data directory to be the newest, which the freshness counter would
 /// otherwise deny. Returns a message for the log.
 ///
-/// # Errors If the files are not authentic, or are in use by a keeper.
+/// # Errors
+/// If the files are not authentic, or are in use by a keeper.
 pub fn accept_backup(config: &Config, keys: &Keys) -> Result<String, String> {
     let root = keys.root();
     let place = Place::of(config, root);

@@ -86,7 +86,8 @@ impl Durable {
     /// Makes the whole store durable; WAL before this position is not needed any more. `audit` is
     /// the end of the audit log.
     ///
-    /// # Errors If the vault fails; the previous checkpoint remains valid.
+    /// # Errors
+    /// If the vault fails; the previous checkpoint remains valid.
     pub fn checkpoint(&self, store: &Store, at: At, audit: Head) -> Result<(), Error> {
         let At {
             system, position, ..
@@ -127,7 +128,8 @@ impl Durable {
     /// Binds the audit log's end to the freshness counter now instead of with the next checkpoint,
     /// so that an older copy of the log is refused at the next start.
     ///
-    /// # Errors If the vault fails.
+    /// # Errors
+    /// If the vault fails.
     pub fn anchor(&self, audit: Head) -> Result<(), Error> {
         let mut state = self.state();
         // Nothing can be older than the state before the first checkpoint.

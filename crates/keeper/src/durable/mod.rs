@@ -229,7 +229,8 @@ impl State {
 impl Durable {
     /// Opens the vault and loads the store from it.
     ///
-    /// # Errors They name the directory and the problem.
+    /// # Errors
+    /// They name the directory and the problem.
     pub fn open(config: &Config, root: &[u8; 32], store: &Store) -> Result<Durable, String> {
         let place = Place::of(config, root);
         Durable::open_at(place, store)

@@ -45,7 +45,8 @@ impl Durable {
     /// Writes changed segments until about this many bytes can be evicted. Does nothing before the
     /// first checkpoint, or after a failure.
     ///
-    /// # Errors If the vault fails; the next checkpoint reopens it and writes everything.
+    /// # Errors
+    /// If the vault fails; the next checkpoint reopens it and writes everything.
     pub fn spill(&self, store: &Store, bytes: usize) -> Result<(), Error> {
         let mut state = self.state();
         let Some(vault) = state.vault.as_mut() else {

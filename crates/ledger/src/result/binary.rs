@@ -45,7 +45,8 @@ impl SignedResult {
 
     /// Decodes a result, without verifying it.
     ///
-    /// # Errors [`Error::Malformed`], [`Error::Version`], [`Error::Range`].
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Version`], [`Error::Range`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SignedResult, Error> {
         let mut from = Reader::new(bytes);
         let version = check_magic(&mut from, RESULT)?;
@@ -97,7 +98,8 @@ impl SignedCell {
 
     /// Decodes a cell, without verifying it.
     ///
-    /// # Errors [`Error::Malformed`], [`Error::Version`].
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Version`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SignedCell, Error> {
         let mut from = Reader::new(bytes);
         let version = check_magic(&mut from, CELL)?;

@@ -33,7 +33,8 @@ impl SignedCell {
     /// Checks that this key signed a result with this cell at its position, for this nonce if one
     /// is given.
     ///
-    /// # Errors [`Error::Nonce`], [`Error::Signature`], [`Error::Proof`], [`Error::Range`].
+    /// # Errors
+    /// [`Error::Nonce`], [`Error::Signature`], [`Error::Proof`], [`Error::Range`].
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
         let proof = Inclusion {

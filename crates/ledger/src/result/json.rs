@@ -115,7 +115,8 @@ impl SignedResult {
 
     /// Parses a result, without verifying it.
     ///
-    /// # Errors [`Error::Malformed`], [`Error::Range`].
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Range`].
     pub fn from_json(text: &str) -> Result<SignedResult, Error> {
         let file: ResultFile = read(text)?;
         let header = file.result.header()?;
@@ -166,7 +167,8 @@ impl SignedCell {
 
     /// Parses a cell, without verifying it.
     ///
-    /// # Errors [`Error::Malformed`].
+    /// # Errors
+    /// [`Error::Malformed`].
     pub fn from_json(text: &str) -> Result<SignedCell, Error> {
         let file: CellFile = read(text)?;
         let header = file.result.header()?;

@@ -93,8 +93,9 @@ impl SignedResult {
     /// Signs a result. It needs the cells row by row, for each row its version in each of the
     /// header's ledgers, and a seed that was never used before.
     ///
-    /// # Errors [`Error::Range`] if the number of cells or versions does not match rows and
-    /// columns, [`Error::Malformed`] if the nonce is too long, [`Error::Library`].
+    /// # Errors
+    /// [`Error::Range`] if the number of cells or versions does not match rows and columns,
+    /// [`Error::Malformed`] if the nonce is too long, [`Error::Library`].
     pub fn sign(
         header: Header,
         cells: Vec<Cell>,
@@ -117,8 +118,9 @@ impl SignedResult {
 
     /// Checks that this key signed the result as it is, for this nonce if one is given.
     ///
-    /// # Errors [`Error::Nonce`], [`Error::Signature`] (of header and root), [`Error::Cells`], and
-    /// those of [`Version::verify`].
+    /// # Errors
+    /// [`Error::Nonce`], [`Error::Signature`] (of header and root), [`Error::Cells`], and those of
+    /// [`Version::verify`].
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
         self.header.check(self.cells.len(), self.versions.len())?;
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
@@ -137,7 +139,8 @@ impl SignedResult {
 
     /// Returns the version that a row shows of one of the ledgers.
     ///
-    /// # Errors [`Error::Range`] if there is none.
+    /// # Errors
+    /// [`Error::Range`] if there is none.
     pub fn version(&self, row: u64, ledger: usize) -> Result<&Version, Error> {
         let of = self.versions.chunks(self.header.ledgers.len().max(1));
         let at = usize::try_from(row).map_err(|_| Error::Range)?;
@@ -158,7 +161,8 @@ impl SignedResult {
 
     /// Returns one cell with its proof, which can be shown without the others.
     ///
-    /// # Errors [`Error::Range`] if there is no such cell.
+    /// # Errors
+    /// [`Error::Range`] if there is no such cell.
     pub fn cell(&self, row: u64, column: usize) -> Result<SignedCell, Error> {
         let index = self.header.index(row, column)?;
         let tree = self.tree();

@@ -50,7 +50,8 @@ impl Version {
 
     /// Returns the entry, after verifying that the log contains it.
     ///
-    /// # Errors [`Error::Proof`], [`Error::Range`], [`Error::Malformed`], [`Error::Version`].
+    /// # Errors
+    /// [`Error::Proof`], [`Error::Range`], [`Error::Malformed`], [`Error::Version`].
     pub fn verify(&self, ledger: &Ledger) -> Result<Entry, Error> {
         let entry = Entry::decode(&self.entry)?;
         if entry.kind != Kind::Write {

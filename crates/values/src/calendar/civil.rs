@@ -18,7 +18,7 @@ pub(crate) fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Days in a month; 0 for a month that is none.
+/// Days in a month; 0 for an invalid month.
 pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
@@ -57,7 +57,7 @@ pub(crate) fn date(days: i64) -> (i64, i64, i64) {
     }
 }
 
-/// Whether PostgreSQL's Julian day routines take this date.
+/// Whether PostgreSQL's Julian day routines accept this date.
 pub(crate) fn valid_julian(year: i64, month: i64) -> bool {
     (year > -4713 || (year == -4713 && month >= 11))
         && (year < 5_874_898 || (year == 5_874_898 && month < 6))
@@ -114,7 +114,7 @@ impl Civil {
         days(self.year, self.month, self.day)
     }
 
-    /// The timestamp `offset` seconds east of UTC, if it is one.
+    /// The timestamp `offset` seconds east of UTC; `None` if it is out of range.
     pub(crate) fn timestamp(&self, offset: i64) -> Option<i64> {
         if !valid_julian(self.year, self.month) {
             return None;

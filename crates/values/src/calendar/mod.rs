@@ -1,5 +1,4 @@
-//! Days and zones: what dates and times are counted in. Nothing here reads or writes text, but
-//! for names of time zones.
+//! Days and time zones. Does not read or write text, except names of time zones.
 
 pub(crate) mod civil;
 pub(crate) mod zone;
@@ -19,22 +18,22 @@ pub(crate) const END_TIMESTAMP: i64 = 9_223_371_331_200_000_000;
 const MIN_DATE: i64 = -EPOCH_JULIAN;
 const END_DATE: i64 = 2_147_483_494 - EPOCH_JULIAN;
 
-/// Whether a date is one of the infinities.
+/// Whether a date is infinite.
 pub(crate) fn date_infinite(d: i32) -> bool {
     d == i32::MIN || d == i32::MAX
 }
 
-/// Whether a timestamp is one of the infinities.
+/// Whether a timestamp is infinite.
 pub(crate) fn infinite(t: i64) -> bool {
     t == i64::MIN || t == i64::MAX
 }
 
-/// The date, if it is one.
+/// The date, if it is in range.
 pub(crate) fn valid_date(days: i64) -> Option<i32> {
     (MIN_DATE..END_DATE).contains(&days).then_some(days as i32)
 }
 
-/// The timestamp, if it is one.
+/// The timestamp, if it is in range.
 pub(crate) fn valid_timestamp(t: i128) -> Option<i64> {
     i64::try_from(t)
         .ok()

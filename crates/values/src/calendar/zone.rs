@@ -24,7 +24,7 @@ pub(crate) enum Zone {
     Named(TimeZone),
 }
 
-/// What a zone says about an instant.
+/// A zone's offset and abbreviation at an instant.
 pub(crate) struct Local {
     /// Seconds east of UTC.
     pub offset: i64,
@@ -54,11 +54,11 @@ pub(crate) fn unix_seconds(t: i64) -> i64 {
 impl Zone {
     /// Looks up a name as PostgreSQL does: any case, then as a POSIX rule.
     pub(crate) fn find(name: &str) -> Option<Zone> {
-        // Names are short; anything else is not worth a search.
+        // Zone names are short; anything else is not searched for.
         if name.is_empty() || name.len() > 255 {
             return None;
         }
-        // The directory of zones without leap seconds, which are all we know.
+        // A directory of zones without leap seconds; others are not supported.
         let name = match name.split_at_checked(6) {
             Some((dir, bare)) if dir.eq_ignore_ascii_case("posix/") => bare,
             _ => name,
@@ -72,7 +72,7 @@ impl Zone {
         posix(&name.to_ascii_uppercase())
     }
 
-    /// What the zone says about an instant.
+    /// Offset and abbreviation at an instant.
     pub(crate) fn at(&self, unix: i64) -> Local {
         match self {
             Zone::Fixed(offset, name) => Local {
@@ -99,8 +99,8 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a local time. What does not exist is read with the
-    /// offset before the change, what exists twice with the one after.
+    /// Seconds east of UTC at a local time. A time that does not exist has the offset before the
+    /// change; one that exists twice has the offset after it.
     pub(crate) fn offset_of(&self, local: &Civil) -> i64 {
         let zone = match self {
             Zone::Fixed(offset, _) => return i64::from(*offset),
@@ -127,7 +127,7 @@ impl Zone {
         i64::from(offset.seconds())
     }
 
-    /// Whether the offset never changes, and which it is.
+    /// The offset, if it never changes.
     pub(crate) fn constant_offset(&self) -> Option<i64> {
         match self {
             Zone::Fixed(offset, _) => Some(i64::from(*offset)),
@@ -140,8 +140,8 @@ impl Zone {
         }
     }
 
-    /// The offset that an abbreviation of this zone has near a local time: at
-    /// its last use before, else its first use after.
+    /// The offset of an abbreviation of this zone near a local time: at its last use before,
+    /// otherwise at its first use after.
     pub(crate) fn abbreviated(&self, abbreviation: &str, local: &Civil) -> i64 {
         let fallback = self.offset_of(local);
         let Zone::Named(zone) = self else {
@@ -160,8 +160,7 @@ impl Zone {
     }
 }
 
-/// The name of a zone at the start of a POSIX rule, and the rest. PostgreSQL
-/// takes names of any length.
+/// Splits a POSIX rule after its first zone name. PostgreSQL accepts names of any length.
 fn posix_name(rule: &str) -> Option<(&str, &str)> {
     match rule.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>'),
@@ -195,8 +194,8 @@ fn posix_offset(rule: &str) -> Option<(i32, &str)> {
     Some((sign * seconds, rest))
 }
 
-/// A POSIX rule in upper case. Without rules for it, daylight-saving time is that
-/// of the United States.
+/// Parses a POSIX rule in upper case. If it does not say when daylight-saving time applies, the
+/// rules of the United States do.
 fn posix(rule: &str) -> Option<Zone> {
     let (name, rest) = posix_name(rule)?;
     let (offset, rest) = posix_offset(rest)?;
@@ -213,7 +212,7 @@ fn posix(rule: &str) -> Option<Zone> {
     } else {
         rest
     };
-    // jiff wants names of at least three letters or digits.
+    // jiff requires names of at least three letters or digits.
     let proper = |name: &str| match name {
         _ if name.len() < 3 => "<XXX>".to_string(),
         _ if name
@@ -260,7 +259,7 @@ fn fixed_name(offset: i32) -> String {
 mod tests {
     use super::*;
 
-    /// A keeper in a box has no zone files.
+    /// A keeper in a confined environment may have no zone files.
     #[test]
     fn bundled_database_has_zones() {
         assert!(bundled().get("Europe/Berlin").is_ok());
@@ -297,7 +296,7 @@ mod tests {
         assert_eq!(fixed_name(-12_600), "-03:30");
     }
 
-    /// Rules go on beyond the years that jiff knows.
+    /// Rules also apply beyond the years that jiff supports.
     #[test]
     fn far_future() {
         let zone = Zone::find("America/New_York").unwrap();

@@ -4,9 +4,9 @@
 /// What an abbreviation means.
 #[derive(Clone, Copy)]
 pub(crate) enum Abbrev {
-    /// Seconds east of UTC, and whether that is daylight-saving time.
+    /// Seconds east of UTC, and whether it is daylight-saving time.
     Fixed(i32, bool),
-    /// Whatever it means in this zone at the time in question.
+    /// Its meaning in this zone at the time in question.
     Zone(&'static str),
 }
 

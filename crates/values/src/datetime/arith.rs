@@ -65,7 +65,7 @@ pub(crate) fn date_to_timestamptz(d: i32, env: &Env) -> Result<i64> {
     }
 }
 
-/// Midnight of a finite date in the session's time zone, unbounded.
+/// Midnight of a finite date in the session's time zone; may be out of range.
 fn local_midnight(d: i32, env: &Env) -> Option<i128> {
     let (year, month, day) = civil::date(i64::from(d));
     let c = Civil {
@@ -109,7 +109,7 @@ pub(crate) fn cmp_timestamp_timestamptz(a: i64, t: i64, env: &Env) -> Ordering {
     )
 }
 
-/// Order of a finite instant, perhaps out of range, and a timestamp.
+/// Order of a finite instant, which may be out of range, and a timestamp.
 fn beyond(v: i128, t: i64) -> Ordering {
     match t {
         i64::MAX => Ordering::Less,
@@ -167,7 +167,7 @@ fn add_with(
     valid_timestamp(i128::from(t) + i128::from(span.micros)).ok_or_else(range)
 }
 
-/// The interval that is subtracted by adding it.
+/// The negated interval, for subtraction.
 pub(crate) fn opposite(span: &Interval) -> Interval {
     Interval {
         months: span.months.wrapping_neg(),
@@ -191,12 +191,12 @@ pub(crate) fn diff(a: i64, b: i64) -> Result<Interval> {
     .justify_hours()
 }
 
-/// `time + interval`: around the clock.
+/// `time + interval`, wrapping around at midnight.
 pub(crate) fn time_add(t: i64, span: i64) -> i64 {
     t.wrapping_add(span).rem_euclid(USECS_PER_DAY)
 }
 
-/// `time - interval`: around the clock.
+/// `time - interval`, wrapping around at midnight.
 pub(crate) fn time_sub(t: i64, span: i64) -> i64 {
     t.wrapping_sub(span).rem_euclid(USECS_PER_DAY)
 }
@@ -215,7 +215,7 @@ pub(crate) fn timestamptz_to_date(t: i64, env: &Env) -> Result<i32> {
     if infinite(t) {
         return timestamp_to_date(t);
     }
-    // The local time may be beyond the last timestamp, its date is still one.
+    // The local time may be after the last timestamp, but its date is valid.
     valid_date(local(t, env).0.days()).ok_or_else(|| out_of_range("timestamp"))
 }
 
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Months first, cut to the end of the month, then days, then time.
+    /// Months are added first, truncated to the end of the month, then days, then time.
     #[test]
     fn timestamps() {
         assert_eq!(plus("2004-01-31", "1 mon"), "2004-02-29 00:00:00");
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(plus("infinity", "1 day"), "infinity");
     }
 
-    /// A day is not 24 hours where the clock changes.
+    /// A day does not have 24 hours when the clock changes.
     #[test]
     fn date_of_the_last_instant() {
         let mut env = Env::default();

@@ -11,9 +11,9 @@ use contract::{TypeCode, Unit};
 enum Part {
     /// A whole number.
     Int(i64),
-    /// A number of microseconds, shown in a unit of 10^scale microseconds.
+    /// A number of microseconds, to be displayed in a unit of 10^scale microseconds.
     Scaled(i128, u16),
-    /// A Julian day and microseconds of it.
+    /// A Julian day, and microseconds of the day.
     Julian(i64, i64),
     /// An infinity.
     Infinite(bool),
@@ -90,7 +90,7 @@ pub(crate) fn date_part(unit: Unit, v: &Value, env: &Env) -> Result<Value> {
     Ok(Value::Float8(number))
 }
 
-/// As PostgreSQL's float arithmetic does it, so that the last digit agrees.
+/// Computed like PostgreSQL's float arithmetic, so that the last digit is the same.
 fn scaled_float(unit: Unit, micros: i128, scale: u16) -> f64 {
     let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
     match (unit, scale) {
@@ -149,8 +149,8 @@ fn part(unit: Unit, v: &Value, env: &Env) -> Result<Part> {
     }
 }
 
-/// Seconds since 1970, in microseconds. Where the difference does not fit 64 bits
-/// PostgreSQL divides, which keeps four decimals.
+/// Seconds since 1970, in microseconds. If the difference does not fit in 64 bits PostgreSQL
+/// divides, which leaves four decimals.
 fn epoch(t: i64) -> Part {
     let micros = i128::from(t) - i128::from(UNIX_EPOCH);
     if t < i64::MAX + UNIX_EPOCH {
@@ -160,8 +160,7 @@ fn epoch(t: i64) -> Part {
     }
 }
 
-/// Fields of an infinite date or timestamp: those that only grow are infinite,
-/// the others null.
+/// Fields of an infinite date or timestamp: monotonic ones are infinite, the others null.
 fn infinite_part(unit: Unit, negative: bool, t: TypeCode) -> Result<Part> {
     match unit {
         Unit::Year
@@ -303,7 +302,7 @@ pub(crate) fn date_trunc(unit: Unit, v: &Value, env: &Env) -> Result<Value> {
     }
 }
 
-/// Truncates; gives whether the day may have changed its offset from UTC.
+/// Truncates; returns whether the date's offset from UTC may have changed.
 fn truncate(unit: Unit, c: &mut Civil, t: TypeCode) -> Result<bool> {
     let midnight = |c: &mut Civil| c.set_time(0);
     match unit {
@@ -348,8 +347,7 @@ fn truncate(unit: Unit, c: &mut Civil, t: TypeCode) -> Result<bool> {
     Ok(true)
 }
 
-/// PostgreSQL knows some units here but cannot truncate to them, others it does
-/// not know.
+/// Some units are known to PostgreSQL but cannot be truncated to; others are unknown.
 fn no_truncation(unit: Unit, t: TypeCode) -> Error {
     match unit {
         Unit::Epoch | Unit::Dow | Unit::Isodow | Unit::Doy | Unit::Isoyear | Unit::Julian => {
@@ -458,7 +456,7 @@ mod tests {
             "34149600.000000"
         );
         assert_eq!(field(Unit::Quarter, TypeCode::Interval, "4 mons"), "2");
-        // Null for what comes round again, infinite for what grows.
+        // Null for cyclic fields, infinite for monotonic ones.
         assert_eq!(field(Unit::Day, TypeCode::Date, "infinity"), "00000");
         assert_eq!(field(Unit::Year, TypeCode::Date, "-infinity"), "-Infinity");
     }

@@ -12,12 +12,12 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// Appends; writing to a String cannot fail.
+/// Appends formatted text; writing to a String cannot fail.
 macro_rules! put {
     ($out:expr, $($arg:tt)*) => { let _ = write!($out, $($arg)*); };
 }
 
-/// `ss[.ffffff]`, or `s[.ffffff]` if not filled, without sign, without zeros at the end of the fraction.
+/// `ss[.ffffff]`, or `s[.ffffff]` without `fill`; no sign, no trailing zeros in the fraction.
 fn put_seconds(out: &mut String, second: i64, micros: i64, fill: bool) {
     if fill {
         put_two(out, second.abs());
@@ -45,7 +45,7 @@ fn put_time(out: &mut String, c: &Civil) {
     put_seconds(out, c.second, c.micros, true);
 }
 
-/// Years before 1 AD count from 1 BC.
+/// Years before 1 AD are counted from 1 BC.
 fn shown_year(c: &Civil) -> i64 {
     if c.year > 0 { c.year } else { 1 - c.year }
 }
@@ -126,7 +126,7 @@ pub(crate) fn timestamp(t: i64, env: &Env) -> String {
 /// PostgreSQL's output of a `timestamptz`.
 pub(crate) fn timestamptz(t: i64, env: &Env) -> String {
     let unix = unix_seconds(t);
-    // ISO shows no name of the zone.
+    // ISO style has no zone name.
     let local = if env.date_style == DateStyle::Iso {
         Local {
             offset: env.zone.offset_at(unix),
@@ -282,7 +282,7 @@ fn verbose(p: &Parts) -> String {
         if value == 0 {
             continue;
         }
-        // The first part decides whether it is "ago".
+        // The sign of the first part decides about "ago".
         if zero {
             ago = value < 0;
         }
@@ -336,7 +336,7 @@ fn sql_standard(p: &Parts) -> String {
     );
     let (hour, minute) = (p.hour.unsigned_abs(), p.minute.unsigned_abs());
     if (negative && positive) || (year_month && day_time) {
-        // The standard has no form for this: all signs are shown.
+        // The standard has no format for this: all signs are shown.
         let sign = |negative: bool| if negative { '-' } else { '+' };
         put!(out, "{}{year}-{month} ", sign(p.year < 0 || p.month < 0));
         put!(out, "{}{day} ", sign(p.day < 0));
@@ -388,7 +388,7 @@ fn iso_8601(p: &Parts) -> String {
     out
 }
 
-/// Whether a time is one (24:00 included).
+/// Whether a time is in range (24:00 included).
 pub(crate) fn valid_time(t: i64) -> bool {
     (0..=USECS_PER_DAY).contains(&t)
 }

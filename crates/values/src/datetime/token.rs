@@ -5,7 +5,7 @@ use crate::scan::is_space;
 /// What a field looks like.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Digits, perhaps with a decimal point.
+    /// Digits, possibly with a decimal point.
     Number,
     /// Digits with delimiters, or letters with delimiters.
     Date,
@@ -88,7 +88,7 @@ pub(crate) enum Unit {
     Other,
 }
 
-/// A word that stands for a moment.
+/// A word for a moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     Now,
@@ -234,7 +234,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// A field that begins with a digit.
+    /// A field that starts with a digit.
     fn digits(&mut self) -> Kind {
         self.take_while(digit);
         let delimiter = match self.peek() {
@@ -261,7 +261,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// A field that begins with a letter.
+    /// A field that starts with a letter.
     fn letters(&mut self) -> Kind {
         self.take_while(alpha);
         let dated = match self.peek() {
@@ -276,7 +276,7 @@ impl Cutter<'_> {
         Kind::Date
     }
 
-    /// A field that begins with a sign.
+    /// A field that starts with a sign.
     fn signed(&mut self) -> Result<Kind, Bad> {
         self.take();
         while self.peek().is_some_and(is_space) {
@@ -364,7 +364,7 @@ pub(crate) fn leading_int<T: TryFrom<i64>>(s: &[u8]) -> Option<(T, &[u8])> {
     Some((T::try_from(value).ok()?, rest))
 }
 
-/// The fraction `.ddd`, which must be all there is.
+/// Reads the fraction `.ddd`, which must be the whole input.
 pub(crate) fn fraction(s: &[u8]) -> Result<f64, Bad> {
     let digits = s.strip_prefix(b".").ok_or(Bad::Format)?;
     if digits.is_empty() {

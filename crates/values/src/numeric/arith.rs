@@ -83,7 +83,7 @@ impl Numeric {
         }
     }
 
-    /// Sum of two numbers of which at least one is not finite.
+    /// Sum of two numbers, at least one of which is not finite.
     fn special_sum(&self, other: &Numeric) -> Numeric {
         match (&self.0, &other.0) {
             (Repr::NaN, _) | (_, Repr::NaN) => Numeric::NAN,

@@ -44,7 +44,7 @@ impl Numeric {
             NEG_INF => return Numeric::NEG_INFINITY.with_typmod(typmod),
             _ => {}
         }
-        // The groups say coefficient × 10^exponent; excess digits are cut off.
+        // The groups represent coefficient × 10^exponent; excess digits are truncated.
         let exponent = (i64::from(weight) + 1 - i64::from(count)) * 4;
         let shift = exponent + i64::from(scale);
         let magnitude = if shift >= 0 {
@@ -71,7 +71,7 @@ impl Numeric {
         Numeric::from_big(c, u32::from(scale))?.with_typmod(typmod)
     }
 
-    /// What PostgreSQL's send function gives.
+    /// Appends what PostgreSQL's send function returns.
     pub(crate) fn to_binary(&self, out: &mut Vec<u8>) {
         if let Repr::Small(s) = &self.0
             && small_to_binary(s, out)
@@ -174,7 +174,7 @@ mod tests {
             .collect()
     }
 
-    /// What `numeric_send` of PostgreSQL 15 gives: count, weight, sign, scale, groups.
+    /// The output of `numeric_send` in PostgreSQL 15: count, weight, sign, scale, groups.
     #[test]
     fn as_postgresql_sends() {
         assert_eq!(groups("0.00"), [0, 0, 0, 2]);

@@ -142,7 +142,7 @@ impl Numeric {
     /// The square root of a finite number that is not negative, with this scale.
     fn sqrt_scaled(&self, scale: u32) -> Result<Numeric> {
         let digits = scale + 1;
-        // sqrt(x · 10^2d), cut, has the digit that decides how to round.
+        // sqrt(x · 10^2d), truncated, has the digit that decides about rounding.
         let cut = magnitude(&fixed(self, digits * 2)).sqrt();
         rounded_from(IBig::from(cut), digits, scale)
     }
@@ -416,7 +416,7 @@ impl Numeric {
         let Some((coef, from)) = self.parts() else {
             return Ok(Numeric::NAN);
         };
-        // coefficient · 10^exponent, cut to that many digits
+        // coefficient · 10^exponent, truncated to that many digits
         let cut = |coef: IBig, exponent: i64| {
             let drop = digits_big(&magnitude(&coef)).saturating_sub(significant);
             match drop {
@@ -481,7 +481,7 @@ impl Numeric {
         Ok(if negative { made.neg() } else { made })
     }
 
-    /// `div(self, other)`: the quotient cut to a whole number.
+    /// `div(self, other)`: the quotient, truncated to a whole number.
     pub(crate) fn div_trunc(&self, other: &Numeric) -> Result<Numeric> {
         let (Some(a), Some(b)) = (self.parts(), other.parts()) else {
             return self.div(other);

@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(big.sub(&big).unwrap().heap_bytes(), 0);
     }
 
-    /// Scaled integers of the store: exact or nothing.
+    /// Scaled integers for the store: exact, or none.
     #[test]
     fn scaled() {
         assert_eq!(Numeric::from_scaled(-150, 2).to_text(), "-1.50");

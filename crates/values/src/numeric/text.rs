@@ -163,7 +163,7 @@ impl<'a> Literal<'a> {
 
     fn value(&self, typmod: i32) -> Result<Numeric> {
         let scale = (self.frac.len() as i64 - self.exponent).max(0);
-        // Zeros to append to the digits so that they stand at `scale`.
+        // Number of zeros to append to the digits to get `scale` of them.
         let append = scale - (self.frac.len() as i64 - self.exponent);
         let all = [self.int, self.frac].concat();
         let lead = all.iter().take_while(|&&b| b == b'0').count();
@@ -264,7 +264,7 @@ mod tests {
                 "{s}"
             );
         }
-        // With a modifier what is far below its last digit is nothing.
+        // With a modifier, digits far below the last one are insignificant.
         let typmod = (5 << 16 | 2) + 4;
         assert_eq!(
             Numeric::parse(b"1e-20000", typmod).unwrap().to_text(),

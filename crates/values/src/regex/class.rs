@@ -26,7 +26,7 @@ impl Class {
         self.ranges.push((from, to));
     }
 
-    /// Adds a class by name; `None` where there is none of that name.
+    /// Adds a class by name; `None` if there is no such class.
     pub fn add_named(&mut self, name: &str, fold: bool) -> Option<()> {
         let name = if fold && matches!(name, "upper" | "lower") {
             "alpha"
@@ -100,7 +100,7 @@ impl Class {
         self.ranges.extend(more);
     }
 
-    /// Everything else; perhaps without newlines.
+    /// The complement; optionally without newlines.
     pub fn negate(&mut self, stop: bool) {
         if stop {
             self.ranges.push(('\n', '\n'));

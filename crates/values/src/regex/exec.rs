@@ -1,4 +1,4 @@
-//! Matching: an automaton whose states are followed all at once, and what it says about parts.
+//! Matching: simulates an automaton with all its states at once; finds subexpressions.
 
 use super::class::{Class, is_word};
 use super::{Assertion, Kind, Node, Preference, Span, invalid};
@@ -223,7 +223,8 @@ impl Program {
         Ok(best)
     }
 
-    /// The states after the character at this place, but for those that start after the best match.
+    /// The states after the character at this position, except those that start after the best
+    /// match.
     fn advance(
         &self,
         now: &States,

@@ -50,7 +50,7 @@ enum Assertion {
     WordEnd,
     WordBoundary,
     NotWordBoundary,
-    /// Ahead or behind, wanted or not.
+    /// Lookahead or lookbehind, positive or negative.
     Around(Box<Node>, bool, bool),
 }
 
@@ -62,7 +62,7 @@ enum Kind {
     Assert(Assertion),
     /// Parts one after another.
     All(Vec<Node>),
-    /// Ways, of which the first that matches counts.
+    /// Alternatives; the first that matches is used.
     Any(Vec<Node>),
     /// A part as often as this; without a second number, without an end.
     Repeat(Box<Node>, u16, Option<u16>),
@@ -120,7 +120,7 @@ thread_local! {
 }
 
 impl Regex {
-    /// The expression of this text, perhaps from the last ones.
+    /// The compiled expression, from a cache of recent ones if possible.
     pub fn of(pattern: &[u8], flags: Flags) -> Result<Rc<Regex>> {
         let known = RECENT.with_borrow(|list| {
             let same = |(p, f, _): &&Compiled| **p == *pattern && *f == flags;

@@ -385,7 +385,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The character that a backslash and what follows stand for.
+    /// The character represented by a backslash and what follows.
     fn character(&mut self, c: char) -> Result<char> {
         let wrong = || invalid("invalid escape \\ sequence");
         Ok(match c {
@@ -414,7 +414,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A character by its number, of so many digits.
+    /// A character by its code, with a number of digits in this range.
     fn code(&mut self, radix: u32, least: usize, most: usize) -> Result<char> {
         let (mut code, mut digits) = (0u32, 0);
         while digits < most

@@ -1,12 +1,13 @@
-//! Which moment the fields of a template say, for `to_date` and `to_timestamp`: see from_format.rs.
+//! Computes the moment from the fields of a template, for `to_date` and `to_timestamp`: see
+//! from_format.rs.
 //!
-//! Invariant: what it gives is a date that there is, unless no field has said enough for one.
+//! Invariant: the result is a valid date, unless the fields are not sufficient for one.
 
 use super::from_format::wrong;
 use crate::calendar::civil::{self, Civil};
 use crate::{Error, Result};
 
-/// What the template's fields have said; 0 where nothing has.
+/// The values of a template's fields; 0 if there was none.
 #[derive(Default)]
 pub(super) struct Fields {
     /// Whether dates are by ISO weeks, once it is known.
@@ -66,7 +67,7 @@ impl Known {
 }
 
 impl Fields {
-    /// The date and time that the fields say; the zone is looked at, too.
+    /// The date and time given by the fields; also checks the zone.
     pub fn civil(&self) -> Result<Civil> {
         let c = self.moment()?;
         self.offset()?;
@@ -168,7 +169,7 @@ impl Fields {
         Ok(c)
     }
 
-    /// Sets month and day, as far as nothing else has, by the day of the year.
+    /// Sets month and day from the day of the year, unless they were given.
     fn set_day_of_year(
         &self,
         of_year: i64,
@@ -196,7 +197,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Seconds east of UTC, if the text says.
+    /// Seconds east of UTC, if the text has them.
     pub fn offset(&self) -> Result<Option<i64>> {
         if self.zone_sign == 0 {
             return Ok(None);

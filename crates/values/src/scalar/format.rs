@@ -113,7 +113,7 @@ fn bare<'f>(s: &'f [u8], found: &mut Vec<Part<'f>>) -> &'f [u8] {
     rest
 }
 
-/// A character that stands for itself.
+/// A literal character.
 fn one<'f>(s: &'f [u8], found: &mut Vec<Part<'f>>) -> &'f [u8] {
     let (head, rest) = s.split_at_checked(chars::char_width(s)).unwrap_or((s, b""));
     found.push(Part::Text(head));
@@ -132,7 +132,7 @@ fn quoted<'f>(mut s: &'f [u8], found: &mut Vec<Part<'f>>) -> &'f [u8] {
     }
 }
 
-/// The pattern that a template begins with.
+/// The pattern at the start of a template.
 fn pattern(s: &[u8]) -> Option<(&'static str, Case, usize)> {
     let titled = TITLED.iter().find(|p| s.starts_with(p.as_bytes()));
     if let Some(p) = titled {

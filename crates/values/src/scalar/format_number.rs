@@ -1,4 +1,4 @@
-//! `to_char` of numbers: what a template says, and how digits are laid out by it. Separators and
+//! `to_char` of numbers: the meaning of a template, and the layout of the digits. Separators and
 //! signs are those of locale C.
 
 use super::layout::Layout;
@@ -32,7 +32,7 @@ pub(super) enum Place {
     After,
 }
 
-/// What a template says as a whole.
+/// The properties of a whole template.
 #[derive(Clone, Default)]
 pub(super) struct Shape {
     pub before: usize,

@@ -1,7 +1,7 @@
 //! `to_date` and `to_timestamp`: reads a text by a template of letters.
 //!
-//! Names of months and days are English, as PostgreSQL's are in locale C. What moment the fields say, and
-//! whether there is one: fields.rs.
+//! Names of months and days are English, like PostgreSQL's in locale C. fields.rs computes the
+//! moment from the fields, and checks that it exists.
 //!
 //! Invariant: no part of the text is in an error.
 
@@ -85,7 +85,7 @@ impl Input<'_> {
         (if negative { -value } else { value }, from + count)
     }
 
-    /// The number of a field of so many digits, and how many bytes it took.
+    /// Reads a number of that many digits, or with any number of digits if `open`; returns it with the number of bytes read.
     fn integer(&mut self, digits: usize, open: bool, pattern: &str) -> Result<(i64, usize)> {
         let invalid = || wrong(format!("invalid value for \"{pattern}\""));
         let from = self.rest.len();
@@ -123,7 +123,7 @@ impl Input<'_> {
         }
     }
 
-    /// Which of the words it goes on with, in any case of letters.
+    /// Finds the word that comes next, ignoring case.
     fn word(&mut self, words: &[&str], length: Option<usize>, pattern: &str) -> Result<i64> {
         let fits = |word: &&str| {
             let word = word.get(..length.unwrap_or(word.len())).unwrap_or(word);
@@ -142,7 +142,7 @@ impl Input<'_> {
     }
 }
 
-/// Patterns that are numbers: two of them side by side have as many digits as they say.
+/// Whether a pattern is a number: adjacent numbers have a fixed number of digits.
 fn is_number(pattern: &str) -> bool {
     !matches!(
         pattern,
@@ -167,7 +167,7 @@ fn is_number(pattern: &str) -> bool {
     ) && !pattern.starts_with("FF")
 }
 
-/// The words that a pattern stands for, and how many of their letters are written.
+/// The words of a pattern, and the number of their letters that are written.
 fn words(pattern: &str) -> Option<(&'static [&'static str], Option<usize>)> {
     Some(match pattern {
         "A.M." | "P.M." => (&["A.M.", "P.M."], None),
@@ -193,7 +193,7 @@ fn dates(pattern: &str) -> Option<bool> {
     }
 }
 
-/// What stands behind a number ends it.
+/// Whether what follows ends a number.
 fn open_end(next: Option<&Part<'_>>) -> bool {
     match next {
         None => true,
@@ -256,7 +256,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Reads a field; gives back whether it is one that may have an ending.
+    /// Reads a field; returns whether it may have an ending.
     fn take(&mut self, pattern: &str, open: bool, input: &mut Input<'_>) -> Result<bool> {
         let mut number = |digits: usize| input.integer(digits, open, pattern);
         match pattern {

@@ -65,7 +65,7 @@ impl Scan<'_> {
         self.at += chars::char_width(rest).max(1);
     }
 
-    /// Passes up to so many characters that no number has.
+    /// Skips up to that many characters that cannot be part of a number.
     fn pass(&mut self, count: usize) {
         for _ in 0..count {
             match self.peek() {

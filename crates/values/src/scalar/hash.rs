@@ -1,4 +1,5 @@
-//! MD5 (RFC 1321), which `md5` gives in hexadecimal digits. Not for anything but `md5`.
+//! MD5 (RFC 1321) for the function `md5`, which returns hexadecimal digits; not to be used for
+//! anything else.
 
 /// The shifts of each round.
 const SHIFTS: [[u32; 4]; 4] = [

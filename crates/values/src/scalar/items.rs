@@ -80,7 +80,7 @@ fn unterminated() -> Error {
     wrong("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".")
 }
 
-/// What stands between `%` and the letter.
+/// What is between `%` and the letter.
 #[derive(Default)]
 struct Directive {
     /// Number of the argument, from 1.
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// There must be something behind this place.
+    /// Checks that the template does not end here.
     fn inside(&self) -> Result<()> {
         self.peek().map(|_| ()).ok_or_else(unterminated)
     }

@@ -209,7 +209,7 @@ impl Layout {
         }
     }
 
-    /// What stands behind the last digit.
+    /// Writes what follows the last digit.
     fn write_end(&mut self) {
         let mut end = self.count + usize::from(self.spaces > 0) + usize::from(self.shape.decimal);
         if self.last == Some(self.at) {

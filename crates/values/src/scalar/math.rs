@@ -120,7 +120,7 @@ mod degrees {
             true => cosine_to_90(x) / sine_to_90(x),
         };
         let r = sine * cosine * (of(x) / of(45.0));
-        // Minus zero is none.
+        // There is no minus zero.
         if r == 0.0 { 0.0 } else { r }
     }
 

@@ -1,8 +1,8 @@
-//! Functions of the table of operations with codes from 100 on: what each operation computes.
+//! Implements the operations with codes from 100 on.
 //!
-//! Arguments are of the types that the catalog says; anything else is 42883.
+//! Arguments have the types in the catalog; anything else is 42883.
 //!
-//! Invariant: results, and the SQLSTATE of errors, are PostgreSQL's on plain values.
+//! Invariant: results, and the SQLSTATE of errors, are the same as PostgreSQL's on plain values.
 
 mod bytes;
 mod fields;
@@ -56,7 +56,7 @@ fn formatted(op: Op, args: &[&Value], env: &Env) -> Result<Value> {
     }
 }
 
-/// Whether a string matches a regular expression, in any case of letters if told so.
+/// Whether a string matches a regular expression, optionally ignoring case.
 pub(crate) use regex_functions::matches;
 
 fn text(bytes: impl Into<Box<[u8]>>) -> Result<Value> {

@@ -121,7 +121,7 @@ fn from_one(n: Option<&i32>, name: &'static str) -> Result<usize> {
     }
 }
 
-/// Where to search next: behind the match, and behind a character after an empty one.
+/// Where to continue the search: after the match, or one character further after an empty one.
 fn after((start, end): Span) -> usize {
     if start == end { end + 1 } else { end }
 }
@@ -260,7 +260,7 @@ fn located(op: Op, s: &[u8], pattern: &[u8], rest: &[&Value]) -> Result<Value> {
     }
 }
 
-/// A pattern of `SIMILAR TO` as a regular expression; an empty escape is none.
+/// Translates a pattern of `SIMILAR TO` to a regular expression; an empty escape means none.
 fn similar(pattern: &[u8], escape: Option<&[u8]>) -> Result<Vec<u8>> {
     let escape = characters(escape.unwrap_or_default());
     if escape.len() > 1 {

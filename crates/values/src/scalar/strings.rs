@@ -122,7 +122,7 @@ fn translate(s: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The number of characters that `overlay` replaces: what is said, or those of the new part.
+/// The number of characters that `overlay` replaces: as given, or the length of the new part.
 fn counted(said: &[&Value], new: impl Fn() -> usize) -> Result<i32> {
     match said {
         [] => i32::try_from(new()).map_err(|_| out_of_range("integer")),

@@ -18,7 +18,7 @@ const UNIX_SECONDS: f64 = 946_684_800.0;
 pub(super) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result<Value> {
     use Value as V;
     match (op, args) {
-        // Before the zone is looked at.
+        // Before the zone is checked.
         (Op::TimeZone, [_, V::Timestamp(n)]) if infinite(*n) => Ok(V::Timestamptz(*n)),
         (Op::TimeZone, [_, V::Timestamptz(n)]) if infinite(*n) => Ok(V::Timestamp(*n)),
         (Op::DateTruncZone, [_, t @ V::Timestamptz(n), _]) if infinite(*n) => Ok((*t).clone()),
@@ -46,7 +46,7 @@ pub(super) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         (Op::Age, [V::Timestamptz(a), V::Timestamptz(b)]) => {
             let offset = |t| env.zone.offset_at(unix_seconds(t));
             let local = |t| match t {
-                // PostgreSQL takes it for a moment; with an offset it is none of 64 bits.
+                // PostgreSQL treats it as a moment, which with an offset does not fit in 64 bits.
                 i64::MAX => {
                     let before = t - USECS_PER_DAY + offset(t) * USECS_PER_SEC;
                     let mut c = civil::from_timestamp(before);

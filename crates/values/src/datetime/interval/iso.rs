@@ -1,10 +1,10 @@
-//! Reads intervals in the forms of ISO 8601.
+//! Reads intervals in the formats of ISO 8601.
 
 use super::read::{Parsed, Sum};
 use crate::datetime::token::{Bad, Unit};
 use crate::datetime::{USECS_PER_HOUR, USECS_PER_MINUTE, USECS_PER_SEC};
 
-/// A number as `strtod` reads it, cut into integer and fraction, and the rest.
+/// Reads a number like `strtod`; returns integer, fraction, and the rest.
 fn iso_number(s: &[u8]) -> Parsed<(i64, f64, &[u8])> {
     if !s
         .first()
@@ -49,7 +49,7 @@ fn iso_number(s: &[u8]) -> Parsed<(i64, f64, &[u8])> {
     Ok((value.trunc() as i64, value - value.trunc(), rest))
 }
 
-/// Digits before the point of the number that `s` starts with.
+/// Number of digits before the decimal point at the start of `s`.
 fn int_width(s: &[u8]) -> usize {
     let s = s.strip_prefix(b"-").unwrap_or(s);
     s.iter().take_while(|b| b.is_ascii_digit()).count()
@@ -94,9 +94,9 @@ pub(super) fn read_iso(s: &[u8]) -> Parsed<Sum> {
 
 /// A number of the input.
 struct Number<'a> {
-    /// Digits before its point.
+    /// Number of digits before the decimal point.
     width: usize,
-    /// No other came before it in its part.
+    /// Whether it is the first number in its part.
     first: bool,
     /// Integer, fraction, and what follows.
     parts: (i64, f64, &'a [u8]),
@@ -116,7 +116,7 @@ fn designated(date_part: bool, unit: Option<u8>) -> Option<Unit> {
     })
 }
 
-/// `yyyymmdd` or `yyyy[-mm[-dd]]`; gives what follows the `T`, or nothing.
+/// `yyyymmdd` or `yyyy[-mm[-dd]]`; returns what follows the `T`, or nothing.
 fn alternative_date<'a>(
     sum: &mut Sum,
     number: &Number<'_>,
@@ -168,7 +168,7 @@ fn alternative_time(
     }
 }
 
-/// `mm[-dd]` after `yyyy-`; gives what follows the `T`, or nothing.
+/// `mm[-dd]` after `yyyy-`; returns what follows the `T`, or nothing.
 fn iso_month_day<'a>(sum: &mut Sum, s: &'a [u8]) -> Parsed<&'a [u8]> {
     let (value, frac, rest) = iso_number(s)?;
     sum.add(Unit::Month, value, frac)?;

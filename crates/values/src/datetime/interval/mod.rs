@@ -1,5 +1,5 @@
-//! Interval arithmetic, and the modifiers of `interval`. `read` reads intervals, `iso` those in
-//! the form of ISO 8601.
+//! Interval arithmetic, and the modifiers of `interval`. `read` reads intervals, and `iso` those in
+//! ISO 8601 format.
 
 mod iso;
 mod read;
@@ -20,7 +20,7 @@ const SECOND: i32 = 1 << 12;
 const ALL_FIELDS: i32 = 0x7fff;
 const ANY_PRECISION: i32 = 0xffff;
 
-/// Cuts an interval down to the fields and precision of a modifier.
+/// Truncates an interval to the fields and precision of a modifier.
 pub(crate) fn with_typmod(mut v: Interval, typmod: i32) -> Result<Interval> {
     if typmod < 0 {
         return Ok(v);
@@ -111,7 +111,7 @@ impl Interval {
         self.scaled(|part| part / divisor)
     }
 
-    /// Scales each part; fractions of months become days, of days time.
+    /// Scales each part; fractions of months become days, and fractions of days become time.
     fn scaled(&self, scale: impl Fn(f64) -> f64) -> Result<Interval> {
         const SECS_PER_DAY: f64 = 86_400.0;
         let range = || out_of_range("interval");
@@ -145,7 +145,7 @@ impl Interval {
         })
     }
 
-    /// Moves whole days of the time into the days.
+    /// Moves whole days from the time to the days.
     pub(crate) fn justify_hours(mut self) -> Result<Interval> {
         let whole = self.micros / USECS_PER_DAY;
         self.micros %= USECS_PER_DAY;
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(shown("-1.255", only(ALL_FIELDS, 2)), "-00:00:01.26");
     }
 
-    /// Fractions go down to smaller units, with the rounding of PostgreSQL.
+    /// Fractions are carried to smaller units, with PostgreSQL's rounding.
     #[test]
     fn scaling() {
         let mon = Interval {
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(mon.div(0.0).unwrap_err().sqlstate, *b"22012");
     }
 
-    /// A month is 30 days, a day 24 hours, beyond 64 bits too.
+    /// A month has 30 days and a day 24 hours, also beyond 64 bits.
     #[test]
     fn linear_value() {
         let month = Interval {

@@ -14,7 +14,7 @@ use contract::Code;
 
 pub(super) type Parsed<T> = std::result::Result<T, Bad>;
 
-/// Sums of what the fields of an input say.
+/// Sums of the fields of an input.
 #[derive(Default)]
 pub(super) struct Sum {
     years: i32,
@@ -116,7 +116,7 @@ impl Sum {
         self.add_months(months)
     }
 
-    /// A number of some unit; gives the bits it counts as.
+    /// Adds a number of a unit; returns its bits in the mask of fields.
     pub(super) fn add(&mut self, unit: Unit, value: i64, frac: f64) -> Parsed<u32> {
         Ok(match unit {
             Unit::Micro => {
@@ -252,13 +252,13 @@ struct Reader {
     range: i32,
     /// The unit of the next number, if one is named or follows from its neighbour.
     unit: Option<Unit>,
-    /// The standard's leading sign goes for all fields.
+    /// The standard's leading sign applies to all fields.
     negate_all: bool,
     ago: bool,
 }
 
 impl Reader {
-    /// Takes in a field; gives the bits it counts as.
+    /// Adds a field; returns its bits in the mask of fields.
     fn field(&mut self, field: &Field) -> Parsed<u32> {
         let (sign, unsigned) = match field.text.split_first() {
             Some((sign @ (b'-' | b'+'), rest)) => (Some(sign), rest),

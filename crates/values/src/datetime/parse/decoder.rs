@@ -1,5 +1,5 @@
-//! Interprets the fields of a date or time one after another; a mask of what has been seen
-//! decides what a bare number means and refuses what is said twice.
+//! Interprets the fields of a date or time in order. A mask of the fields seen determines the
+//! meaning of a bare number, and detects duplicates.
 
 use crate::calendar::civil::{self, Civil};
 use crate::calendar::zone::Zone;
@@ -22,7 +22,7 @@ pub(super) struct Decoder<'e> {
     pub(super) offset: i64,
     pub(super) zone: Option<Zone>,
     pub(super) abbreviation: Option<(&'static str, String)>,
-    /// A unit that says what the next number is.
+    /// A unit that determines the meaning of the next number.
     pub(super) prefix: Option<Unit>,
     pub(super) moment: Option<Moment>,
     pub(super) pm: Option<bool>,
@@ -270,7 +270,7 @@ impl<'e> Decoder<'e> {
         Ok(bits)
     }
 
-    /// A Julian day, perhaps with a fraction.
+    /// A Julian day, optionally with a fraction.
     fn labelled_julian(&mut self, day: i64, rest: &[u8]) -> Step {
         if day < 0 {
             return Err(Bad::FieldRange);
@@ -396,7 +396,7 @@ impl<'e> Decoder<'e> {
         Ok(new)
     }
 
-    /// A date with delimiters, perhaps with the name of a month.
+    /// A date with delimiters, possibly with the name of a month.
     fn date(&mut self, s: &[u8]) -> Step {
         let parts = date_parts(s)?;
         let (mut seen, mut new) = (self.seen, 0);
@@ -438,7 +438,7 @@ impl<'e> Decoder<'e> {
         Ok(new)
     }
 
-    /// A word; `None` if it says nothing.
+    /// Interprets a word; `None` if it has no meaning.
     fn word(&mut self, s: &[u8], rest: &[Field]) -> std::result::Result<Option<u32>, Bad> {
         if let Some(meaning) = abbrev::find(s) {
             return Ok(Some(self.zone_abbreviation(s, meaning)));
