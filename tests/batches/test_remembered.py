@@ -15,9 +15,11 @@ from results import plain, run
 
 ROWS = 12000
 DDL = """
-CREATE TABLE r (i int PRIMARY KEY, a enc_int4, b enc_int4, s enc_text, v enc_int8, UNIQUE (a, b));
+CREATE TABLE r (i int PRIMARY KEY, a enc_int4, b enc_int4, s enc_text, v enc_int8, UNIQUE (a, b),
+    g int GENERATED ALWAYS AS (i % 5) STORED);
 CREATE INDEX r_s ON r (s DESC, b);
 CREATE INDEX r_mixed ON r (i, s, b);
+CREATE INDEX r_behind ON r (g, s, b);
 """
 
 
@@ -33,6 +35,9 @@ def both(app, plain_twin):
         connection.execute("SET plan_cache_mode = force_generic_plan")
         connection.execute("PREPARE pair AS SELECT i, v FROM r WHERE a = $1 AND b = $2")
         connection.execute("PREPARE text AS SELECT i FROM r WHERE s = $1 ORDER BY i")
+        connection.execute(
+            "PREPARE behind AS SELECT i, v FROM r WHERE g = $1 AND s = $2 ORDER BY i"
+        )
         connection.execute(
             "PREPARE next AS SELECT i FROM r WHERE a = $1 AND b > $2 ORDER BY b LIMIT 3"
         )
@@ -50,6 +55,7 @@ def look(both, keys):
         agree(both, f"EXECUTE pair ({key % 7}, {key})")
         agree(both, f"EXECUTE text ('s{key % 5003:05}')")
         agree(both, f"EXECUTE next ({key % 7}, {key})")
+        agree(both, f"EXECUTE behind ({key % 5}, 's{key * 7919 % 5003:05}')")
 
 
 def asked(app) -> int:
@@ -57,7 +63,14 @@ def asked(app) -> int:
     return int(app.execute(query).fetchone()[0])
 
 
-def test_one_round_trip(both, dba):
+STATEMENTS = {
+    "protected columns first": lambda key: f"EXECUTE pair ({key % 7}, {key})",
+    "behind a plain column": lambda key: f"EXECUTE behind ({key % 5}, 's{key * 7919 % 5003:05}')",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS.keys())
+def test_one_round_trip(both, dba, statement):
     """A descent asks once, not once a level; with the result that is two."""
     app, _ = both
     dba.execute("GRANT pg_monitor TO app")
@@ -68,7 +81,7 @@ def test_one_round_trip(both, dba):
         for _ in range(2):
             before = asked(app)
             for key in keys:
-                app.execute(f"EXECUTE pair ({key % 7}, {key})")
+                app.execute(statement(key))
             counts[memory] = asked(app) - before - 1
     dba.execute("REVOKE pg_monitor FROM app")
     assert counts["on"] <= 2 * len(keys) + 4, counts

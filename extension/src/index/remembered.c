@@ -6,6 +6,10 @@
  * entries are dropped together: when the numbers are used up, when the keeper says that it has
  * dropped them, or when the channel ends.
  *
+ * Behind plain columns a page is sent once for each run of keys that are equal in these columns:
+ * keys before the run are sent as below all values, keys after it as above. The run is a part of
+ * the page's name.
+ *
  * Invariant: as in remembered.h. A page counts as sent only after the keeper has answered.
  */
 #include "postgres.h"
@@ -18,6 +22,7 @@
 
 /* After the keeper has declined, this number of descents use another method. */
 #define DECLINED 256
+#define RUN_ALL PG_UINT32_MAX
 
 bool		cfd_enable_page_memory = true;
 
@@ -25,6 +30,8 @@ typedef struct PageKey
 {
 	Oid			index;
 	BlockNumber block;
+	uint32		less;			/* the run of keys that is sent as it is; all: 0 and RUN_ALL */
+	uint32		up_to;
 } PageKey;
 
 typedef struct Remembered
@@ -51,11 +58,12 @@ forget_pages(void)
 	next_number = 0;
 }
 
-/* Returns the entry of a page, or NULL. */
+/* Returns the entry of a page and of a run of its keys, or NULL. */
 static Remembered *
-remembered_entry(Relation index, BlockNumber block, HASHACTION action)
+remembered_entry(Relation index, const CfdKeys *page, int less, int up_to, HASHACTION action)
 {
-	PageKey		key = {.index = RelationGetRelid(index),.block = block};
+	bool		all = less == 0 && up_to == page->count;
+	PageKey		key = {.index = RelationGetRelid(index),.block = page->block,.less = less,.up_to = all ? RUN_ALL : up_to};
 	Remembered *entry;
 	bool		found;
 
@@ -111,7 +119,7 @@ hash_of(const CfdKeys *page)
 static bool
 cfd_page_remembered(Relation index, const CfdKeys *page)
 {
-	const Remembered *entry = remembered_entry(index, page->block, HASH_FIND);
+	const Remembered *entry = remembered_entry(index, page, 0, page->count, HASH_FIND);
 
 	return entry != NULL && entry->sent && entry->hash == hash_of(page);
 }
@@ -130,10 +138,12 @@ cfd_pages_guess_other(const CfdPages *pages, Relation index)
 }
 
 void
-cfd_descent_begin(CfdDescent *descent, int values)
+cfd_descent_begin(CfdDescent *descent, int plain, int values)
 {
+	descent->plain = plain;
 	descent->values = values;
 	descent->above = CFD_SEARCH_NO_PAGE;
+	descent->block = P_NONE;
 	descent->child = 0;
 	descent->levels = 0;
 }
@@ -150,33 +160,34 @@ cfd_descent_pays(void)
 }
 
 void
-cfd_descent_step(CfdDescent *descent, uint32 less, uint32 up_to)
+cfd_descent_step(CfdDescent *descent, const CfdKeys *page, uint32 less, uint32 up_to)
 {
 	descent->child = less;
-	if (less != up_to)
+	if (less != up_to || descent->block != page->block)
 		descent->above = CFD_SEARCH_NO_PAGE;
 }
 
-/* Number of protected columns at the start of the index. */
+/* Number of protected columns that follow the plain ones. */
 static int
-protected_columns(Relation index)
+protected_columns(Relation index, int plain)
 {
-	int			all = Min(IndexRelationGetNumberOfKeyAttributes(index), CFD_SEARCH_VALUES_MAX);
+	int			all = Min(IndexRelationGetNumberOfKeyAttributes(index) - plain, CFD_SEARCH_VALUES_MAX);
 	int			columns = 0;
 
-	while (columns < all && cfd_type_code(index->rd_opcintype[columns]) != 0)
+	while (columns < all && cfd_type_code(index->rd_opcintype[plain + columns]) != 0)
 		columns++;
 	return columns;
 }
 
 static void
-put_keys(StringInfo body, Relation index, const CfdKeys *page, int columns)
+put_keys(StringInfo body, Relation index, const CfdKeys *page, const CfdDescent *descent, int columns)
 {
 	for (int column = 1; column <= columns; column++)
 	{
 		for (int i = 0; i < page->count; i++)
 		{
-			CfdFid		fid = cfd_key_fid(index, cfd_page_key(page, i), column);
+			CfdFid		fid = i < descent->less ? CFD_SEARCH_BELOW : i >= descent->up_to ? CFD_SEARCH_ABOVE :
+			cfd_key_fid(index, cfd_page_key(page, i), descent->plain + column);
 
 			appendBinaryStringInfo(body, (const char *) &fid, sizeof(fid));
 		}
@@ -224,9 +235,9 @@ remembered_ask(CfdDescent *descent, Relation index, const CfdKeys *page, uint32 
 	appendBinaryStringInfo(&body, (const char *) descent->sought, sizeof(CfdWireSought) * descent->values);
 	if (with_keys)
 	{
-		fixed.columns = protected_columns(index);
+		fixed.columns = protected_columns(index, descent->plain);
 		fixed.keys = page->count;
-		put_keys(&body, index, page, fixed.columns);
+		put_keys(&body, index, page, descent, fixed.columns);
 	}
 	answer = cfd_call(CFD_KIND_DESCEND, &fixed, sizeof(fixed), body.data, body.len, &length);
 	pfree(body.data);
@@ -265,7 +276,7 @@ cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page)
 	bool		same;
 
 	cfd_begin();
-	entry = remembered_entry(index, page->block, HASH_ENTER);
+	entry = remembered_entry(index, page, descent->less, descent->up_to, HASH_ENTER);
 	number = entry->number;
 	same = entry->sent && entry->hash == hash;
 	if (same)
@@ -275,7 +286,7 @@ cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page)
 	if (places == NULL)
 	{
 		/* Numbers of pages that the keeper has dropped meanwhile are not reused. */
-		entry = remembered_entry(index, page->block, HASH_ENTER);
+		entry = remembered_entry(index, page, descent->less, descent->up_to, HASH_ENTER);
 		entry->sent = false;
 		number = entry->number;
 		if (!remembered_ask(descent, index, page, number, true))
@@ -284,10 +295,11 @@ cfd_descent_places(CfdDescent *descent, Relation index, const CfdKeys *page)
 			return NULL;
 		}
 		places = descent->places;
-		entry = remembered_entry(index, page->block, HASH_ENTER);
+		entry = remembered_entry(index, page, descent->less, descent->up_to, HASH_ENTER);
 		entry->sent = entry->number == number;
 		entry->hash = hash;
 	}
 	descent->above = number;
+	descent->block = page->block;
 	return places;
 }

@@ -170,9 +170,29 @@ place_protected(Relation index, int first, int end, Place within)
 	return true;
 }
 
-/* Places all values among the keys: column by column, adjacent protected ones together. */
+/* The same for all protected values on the first page, which the keeper remembers from now on. */
 static bool
-place_values(Relation index, int count)
+place_remembered(Relation index, CfdDescent *descent, Place within)
+{
+	const CfdWirePlace *places;
+
+	descent->less = within.less;
+	descent->up_to = within.up_to;
+	places = cfd_descent_places(descent, index, &pages.page[0]);
+	if (places == NULL)
+		return place_protected(index, descent->plain, starts, within);
+	for (int i = descent->plain; i < starts; i++, places++)
+	{
+		if (places->less == CFD_SEARCH_UNKNOWN)
+			return false;
+		wanted[i].found = (Place) {places->less, places->up_to};
+	}
+	return true;
+}
+
+/* Places all values among the keys: column by column, adjacent protected ones together, perhaps with a descent. */
+static bool
+place_values(Relation index, int count, CfdDescent *descent)
 {
 	Place		within = {0, pages.keys};
 
@@ -188,7 +208,7 @@ place_values(Relation index, int count)
 		{
 			while (end < count && wanted[end].fid != 0)
 				end++;
-			if (!place_protected(index, i, end, within))
+			if (descent != NULL ? !place_remembered(index, descent, within) : !place_protected(index, i, end, within))
 				return false;
 		}
 		within = wanted[end - 1].found;
@@ -308,50 +328,27 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 	return next;
 }
 
-/* Whether each value is for one of the index's first columns, all of them protected. */
-static bool
-wants_first_columns(void)
-{
-	for (int i = 0; i < wanted_count; i++)
-	{
-		if (wanted[i].fid == 0 || wanted[i].column != i + 1)
-			return false;
-	}
-	return starts > 0 && starts == wanted_count;
-}
-
 /*
- * Starts a descent by remembered pages, if it is possible. Pages that were read together come
- * first.
+ * Starts a descent by remembered pages, if the values are for the index's first columns, plain ones
+ * before protected ones. Pages that were read together come first.
  */
 static bool
 begin_descent(CfdDescent *descent)
 {
-	if (!wants_first_columns() || cfd_known_kinds[CFD_FACT_PLACE] != 0 || !cfd_descent_pays())
-		return false;
-	cfd_descent_begin(descent, starts);
-	for (int i = 0; i < starts; i++)
-		descent->sought[i] = (CfdWireSought) {.program = wanted[i].program,
-			.flags = wanted[i].descending ? CFD_SEARCH_DESCENDING : 0,.fid = wanted[i].fid};
-	return true;
-}
+	int			plain = 0;
 
-/* Places the values on the first page, which the keeper remembers from now on. False: not known. */
-static bool
-place_remembered(Relation index, CfdDescent *descent)
-{
-	const CfdWirePlace *places;
-
-	cfd_pages_keep_first(&pages);
-	places = cfd_descent_places(descent, index, &pages.page[0]);
-	if (places == NULL)
-		return place_values(index, starts);
-	for (int i = 0; i < starts; i++)
+	for (int i = 0; i < wanted_count; i++)
 	{
-		if (places[i].less == CFD_SEARCH_UNKNOWN)
+		if (wanted[i].column != i + 1 || (wanted[i].fid == 0 && plain != i))
 			return false;
-		wanted[i].found = (Place) {places[i].less, places[i].up_to};
+		plain += wanted[i].fid == 0;
 	}
+	if (starts == plain || starts != wanted_count || cfd_known_kinds[CFD_FACT_PLACE] != 0 || !cfd_descent_pays())
+		return false;
+	cfd_descent_begin(descent, plain, starts - plain);
+	for (int i = plain; i < starts; i++)
+		descent->sought[i - plain] = (CfdWireSought) {.program = wanted[i].program,
+			.flags = wanted[i].descending ? CFD_SEARCH_DESCENDING : 0,.fid = wanted[i].fid};
 	return true;
 }
 
@@ -371,6 +368,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 	{
 		BlockNumber next;
 		int			placed = 0;
+		bool		named;
 
 		cfd_pages_read(&pages, index, buffer, starts > 0 && below);
 		if (pages.page[0].ignore)
@@ -379,18 +377,20 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 		{
 			/* The other bound matters only on a leaf. */
 			placed = pages.page[pages.pages - 1].level == 0 ? wanted_count : starts;
-			if (remembers && !cfd_pages_guess_other(&pages, index) ? !place_remembered(index, &descent) :
-				!place_values(index, placed))
+			named = remembers && !cfd_pages_guess_other(&pages, index);
+			if (named)
+				cfd_pages_keep_first(&pages);
+			if (!place_values(index, placed, named ? &descent : NULL))
 				return false;
 		}
 		next = go_down(index, behind_equals, at_end, placed);
 		if (remembers)
-			cfd_descent_step(&descent, wanted[starts - 1].place.less, wanted[starts - 1].place.up_to);
+			cfd_descent_step(&descent, &pages.page[0], wanted[starts - 1].place.less, wanted[starts - 1].place.up_to);
 		if (next == P_NONE)
 		{
 			if (starts > 0)
 				return true;
-			if (!place_values(index, wanted_count))
+			if (!place_values(index, wanted_count, NULL))
 				return false;
 			cfd_search_look_at(page, wanted_count);
 			return true;
@@ -544,7 +544,7 @@ cfd_search_before_next(IndexScanDesc scan, bool forward)
 		return;
 	cfd_pages_read(&pages, index, _bt_getbuf(index, so->currPos.nextPage, BT_READ), false);
 	page = &pages.page[0];
-	if (page->ignore || !place_values(index, wanted_count))
+	if (page->ignore || !place_values(index, wanted_count, NULL))
 		return;
 	cfd_search_look_at(page, wanted_count);
 	remember_rows(index, true, 0);
