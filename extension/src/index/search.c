@@ -328,10 +328,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 	return next;
 }
 
-/*
- * Starts a descent by remembered pages, if the values are for the index's first columns, plain ones
- * before protected ones. Pages that were read together come first.
- */
+/* Starts a descent, if the values are for the index's first columns, plain ones before protected ones. */
 static bool
 begin_descent(CfdDescent *descent)
 {
