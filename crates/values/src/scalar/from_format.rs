@@ -85,7 +85,8 @@ impl Input<'_> {
         (if negative { -value } else { value }, from + count)
     }
 
-    /// Reads a number of that many digits, or with any number of digits if `open`; returns it with the number of bytes read.
+    /// Reads a number with that many digits, or any number of them if `open`; returns it with the
+    /// number of bytes read.
     fn integer(&mut self, digits: usize, open: bool, pattern: &str) -> Result<(i64, usize)> {
         let invalid = || wrong(format!("invalid value for \"{pattern}\""));
         let from = self.rest.len();
