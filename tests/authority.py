@@ -1,4 +1,4 @@
-"""Definitions that a test has a superuser make, authorised by the client."""
+"""Lets the client authorise definitions that a test makes as superuser."""
 
 import psycopg
 

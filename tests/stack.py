@@ -1,4 +1,4 @@
-"""A stack (PostgreSQL, keeper, proxy) of the tests' own, beside that of `make up`."""
+"""A private stack (PostgreSQL, keeper, proxy) for tests, beside that of `make up`."""
 
 import contextlib
 import os

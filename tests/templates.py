@@ -1,4 +1,4 @@
-"""Maintenance templates in tests: the role that executes them, and the command."""
+"""Maintenance templates in tests: the role that applies them, and the command."""
 
 import subprocess
 

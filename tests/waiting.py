@@ -1,5 +1,5 @@
-"""Waiting for states, never for a time: a test goes on as soon as what it needs is so, on a slow
-machine as on a fast one, and fails naming what did not come."""
+"""Waits for states, not for fixed times: a test continues as soon as the state is reached, on slow
+and fast machines alike, and otherwise fails with the name of the state."""
 
 import os
 import signal

@@ -1,8 +1,8 @@
-"""Clients that change tables of their own at random, and remember what must be there.
-Some of it is not rows: two-phase commits, rewrites, TRUNCATE, VACUUM, a table that comes and goes.
+"""Clients that change their own tables at random, and remember what they must contain. Some changes
+are not of rows: two-phase commits, rewrites, TRUNCATE, VACUUM, a table that is created and dropped.
 
-Each transaction also writes its number into a plain table. So when a crash comes while
-it commits, the database itself says afterwards whether it did.
+Each transaction also writes its number to a plain table, so that after a crash during its commit
+the database itself tells whether it committed.
 """
 
 import random

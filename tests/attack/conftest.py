@@ -1,8 +1,8 @@
-"""What the attacks count: attempts, successes, and what the published profile allows.
+"""Counts the attacks: attempts, successes, and what the published profile allows.
 
-An attempt is one way of an attack, tried to its end. It succeeds when the attacker has learned or
-changed what it set out to; `allowed` names what docs/security.md says that it gets all the same.
-`make attack` prints the sums, and each attempt that is allowed with its reason.
+An attempt is one variant of an attack, tried to its end. It succeeds if the attacker has learned or
+changed what he wanted; `allowed` says why docs/security.md permits this. `make attack` prints the
+totals, and each allowed attempt with its reason.
 """
 
 import pytest

@@ -1,10 +1,10 @@
-"""A superuser takes the export envelope of a victim's value into another row, another column or
-another database, that he may read through an account of his own.
+"""A superuser imports the export envelope of a victim's value into another row, column or database,
+which he can read with an account of his own.
 
-Mechanism: by default the keeper takes export envelopes in with a restore ticket only, and an
+Mechanism: by default the keeper accepts export envelopes only with a restore ticket, and an
 envelope names its database and column. Right: 42501, also in a client's session. With
-`take_exports` the envelope goes back into its own column, so into another row; nowhere else. With
-the bug the attacker's row shows 5200.
+`take_exports` the envelope can be imported into any row of its own column, but nowhere else. Bug:
+the attacker's row shows 5200.
 """
 
 import contextlib

@@ -1,9 +1,10 @@
-"""An account that may not see a column infers its values: by predicates beside the mask, by errors,
-by what EXPLAIN estimates, by statistics, by how many rows a statement touches, by an index's order.
+"""An account that may not see a column infers its values: from predicates, errors, EXPLAIN's
+estimates, statistics, row counts, and an index's order.
 
-Mechanism: the keeper neither computes nor tells anything of a hidden column for its session,
-whatever the statement gives. Right: 42501 and the same answer for every guess. With the bug a mask
-is worth nothing: `WHERE salary BETWEEN …` tells each salary. docs/security.md has what is allowed.
+Mechanism: for such a session the keeper neither computes with a hidden column nor discloses
+anything about it, whatever the statement. Right: 42501, and the same answer for every guess;
+docs/security.md says what is allowed. Bug: a mask is worthless, since `WHERE salary BETWEEN …`
+reveals each salary.
 """
 
 import pytest

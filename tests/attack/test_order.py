@@ -1,11 +1,10 @@
-"""The order of a column, without any key: ranks, sorts, joins of a column with itself, an index
-of the superuser's making.
+"""The order of a column, without any key: ranks, sorts, joins of a column with itself, a
+superuser's index.
 
-Mechanism: by default (`index_order_only`) the keeper compares without a client only in columns of
-which a client has built or searched an index, which have told their order. Right: 42501 for
-others, or nothing (ANALYZE keeps the statistics that there are), and indexes of clients are kept
-without a client. With the bug the superuser has the rank of every value, and of a boolean so the
-value.
+Mechanism: by default (`index_order_only`) the keeper compares without a client only in columns on
+which a client has built or searched an index, whose order is known anyway. Right: 42501 for other
+columns, or no effect (ANALYZE keeps the existing statistics); indexes of clients are maintained
+without a client. Bug: the superuser gets the rank of every value, and so the value of a boolean.
 """
 
 import psycopg

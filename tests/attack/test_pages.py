@@ -1,11 +1,11 @@
-"""A superuser edits what no rule of PostgreSQL's guards: bytes of heap pages, and the catalogs that
-say which file a table has and which type a column has.
+"""A superuser edits what PostgreSQL's rules do not guard: bytes of heap pages, and the catalogs'
+entries for the file of a table and the type of a column.
 
-Mechanism: an identifier names a value, and the keeper knows which column that value belongs to.
-What a client's statement may do with it is said by the grant for that column, wherever the
-identifier stands. Right: an identifier of another column is refused (42501), for a client who may
-see that column as for one who may not; one of another row of the same column shows that row's
-value, as docs/security.md says. With the bug eve reads what only ann may see.
+Mechanism: an identifier names a value, and the keeper knows the value's column. The grant for that
+column decides what a client's statement may do with the value, wherever the identifier is. Right:
+an identifier of another column is refused (42501), whether or not the client may see that column;
+one from another row of the same column shows that row's value, as docs/security.md says. Bug: eve
+reads what only ann may see.
 """
 
 import psycopg

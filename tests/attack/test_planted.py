@@ -1,12 +1,11 @@
-"""A superuser plants what runs in the victim's session: triggers, policies, views, defaults,
-rules, functions, operators. Each compares a protected value with values that the superuser knows,
-and writes down what it learns.
+"""A superuser plants code that runs in the victim's session: triggers, policies, views, defaults,
+rules, functions, operators. It compares a protected value with values known to the superuser, and
+stores what it learns.
 
-Mechanism: by default the keeper does for a client's session only what a grant covers that
-the client has sealed, and no statement of the victim lets plain values meet its columns.
-Right: loot stays empty, whether the victim's statement fails (42501) or not. With the bug, as
-with `require_grants = false`, loot has the values. Each attack is tried both ways, so that it is
-known to work.
+Mechanism: by default the keeper does in a client's session only what is covered by a grant that the
+client has sealed, and no statement of the victim lets plain values meet its columns. Right: `loot`
+stays empty, whether the victim's statement fails (42501) or not. Bug: `loot` has the values. Each
+attack is also tried with `require_grants = false`, where it must succeed.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
-"""Code in C that a superuser has the server load, and what the server can decode of its WAL.
+"""C code that a superuser loads into the server, and decoding of its WAL.
 
-Mechanism: PostgreSQL's memory and WAL hold identifiers; what computes and opens is the keeper,
-which asks for the session's grants, whoever calls. Right: such code sees identifiers and
-envelopes, and moves no value; decoded changes hold envelopes. With the bug a library is all that a
-superuser needs.
+Mechanism: PostgreSQL's memory and WAL contain identifiers; only the keeper opens and computes, and
+it requires the session's grants, whoever calls. Right: such code sees identifiers and envelopes,
+and moves no value; decoded changes have envelopes. Bug: a library is all that a superuser needs.
 """
 
 import contextlib

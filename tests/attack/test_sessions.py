@@ -1,11 +1,11 @@
-"""Sessions of clients that others want: those of PostgreSQL's memory that let somebody join, a
-session whose client has left, and one that the database keeps busy without its client.
+"""Attacks on clients' sessions: joining one with data from PostgreSQL's memory, using one after its
+client has left, and keeping one busy without its client.
 
-Mechanism: a session's leader draws a pass for each statement that may have workers, and the keeper
-lets nobody join before and after; a client that leaves says so under the session's key; a session
-that its client does not renew ends. Right: nobody joins a session that stands idle, and neither
-the database's last acts in a backend nor a statement that it never lets end have operators. With
-the bug one look at the memory, or one backend kept open, is a client's session for good.
+Mechanism: a session's leader makes a random pass for each statement that may have workers, and
+nobody can join before or after it; a leaving client sends a message sealed with the session's key;
+a session that its client does not renew ends. Right: nobody can join an idle session; code that
+runs at a backend's end, or in a statement that never ends, has no operators. Bug: a look at the
+memory, or a backend that is kept, gives the client's session forever.
 """
 
 import contextlib

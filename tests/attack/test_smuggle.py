@@ -1,11 +1,11 @@
-"""The smuggle attack as HEDB publishes it (section 2.3): from values that he has not seen he makes
-constants (a zero by `x - x`, a one by `x / x`, a letter by `substr`), from these all others,
-and searches for the victim's value; for integers, decimals, text and time.
+"""The smuggle attack as published by HEDB (section 2.3): from values that he has not seen, the
+attacker computes constants (zero by `x - x`, one by `x / x`, a letter by `substr`), from these all
+others, and searches for the victim's value; for integers, decimals, text and time.
 
 Mechanism: without a client the keeper computes nothing; in a client's session it computes what a
-statement of the client authorises. Right: 42501, and nothing found, both for the superuser himself
-and for a trigger that he plants in the victim's session. With the bug a column of a million values
-takes as many comparisons.
+statement of the client authorises. Right: 42501, and nothing found, both for the superuser and for
+a trigger that he plants in the victim's session. Bug: twenty comparisons find a value among a
+million.
 """
 
 import pytest

@@ -1,9 +1,10 @@
-"""Through the proxy: a role of the superuser's making, and values that the database puts where the
-application reads something plain.
+"""Through the proxy: a role created by the superuser, and protected values that the database puts
+where the application reads plain ones.
 
-Mechanism: the proxy serves the roles of its own list (`users`), and opens the columns of a result
-that its binder takes for protected. Right: 28000 for other roles; 55000, and the connection ends,
-where a plain column comes back protected. With the bug everything is shown in the clear.
+Mechanism: the proxy serves only the roles on its own list (`users`), and opens only those columns
+of a result that its binder considers protected. Right: 28000 for other roles; if a plain column
+returns protected values, 55000 and the end of the connection. Bug: everything is shown as
+plaintext.
 """
 
 import psycopg

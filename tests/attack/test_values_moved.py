@@ -1,9 +1,9 @@
-"""A superuser without a key moves a victim's value into a row that he may read through an account
-of his own: by UPDATE, INSERT, MERGE, trigger, rewrite, another column.
+"""A superuser without a key moves a victim's value to a row that he can read with an account of his
+own: by UPDATE, INSERT, MERGE, a trigger, a rewrite, or another column.
 
-Mechanism: the access method shows the keeper every identifier that a row did not hold before
-(tableam/moved.c); without a client the keeper moves none. Right: the attempt is refused (42501),
-and what the application reads is what it wrote. With the bug the attacker's row shows 5200.
+Mechanism: the access method reports to the keeper every identifier that a row did not have before
+(tableam/moved.c); without a client the keeper refuses it. Right: 42501, and the application reads
+what it wrote. Bug: the attacker's row shows 5200.
 """
 
 import psycopg

@@ -1,9 +1,9 @@
-"""A keeper that stands still while a backend compares keys on a page of a B-tree: whoever else
-wants the page waits for it, and PostgreSQL lets nobody cancel under a page's lock.
+"""A keeper that stops responding while a backend compares keys on a page of a B-tree. Others wait
+for the page, and PostgreSQL cannot cancel a backend that holds or awaits a page's lock.
 
-Mechanism: a wait for the keeper under such a lock heeds cancel and statement_timeout itself, and
-ends after `confide.locked_timeout`. Right: 57014, or 08006. With the bug the backend hangs for as
-long as the keeper stands still, and cannot be cancelled, nor can those behind it.
+Mechanism: a wait for the keeper under such a lock checks for cancel and statement_timeout itself,
+and ends after `confide.locked_timeout`. Right: 57014, or 08006. Bug: the backend hangs as long as
+the keeper does, and neither it nor those that wait for it can be cancelled.
 """
 
 import threading

@@ -1,10 +1,9 @@
-"""Aggregation in the keeper gives what PostgreSQL's own does over protected values row by row, and
-what plaintext gives.
+"""Aggregation in the keeper returns what PostgreSQL's own returns for protected values row by row,
+and what plaintext returns.
 
-Bugs: a row that a filter leaves out fails or is counted; NULL, NaN, padded or equal-but-different
-keys make other groups; a group is split or lost when the keeper has no room for all of them; a sum
-has another display scale; the node hangs or takes the backend with it when it is cancelled or the
-keeper dies.
+Bugs: a row excluded by a filter fails or is counted; NULL, NaN, padded or equal-but-different keys
+form wrong groups; a group is split or lost if the keeper has no room for all of them; a sum has a
+wrong display scale; the node hangs or crashes the backend if it is cancelled or the keeper dies.
 """
 
 import random

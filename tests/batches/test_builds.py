@@ -1,9 +1,9 @@
-"""Index builds over several key columns, protected and plain ones: the order is plaintext's, to the
-last NULL and to equal rows in the order of their places, and the keeper is asked a few times, not
-for each pair of rows.
+"""Index builds with several key columns, protected and plain: the order is that of plaintext,
+including NULLs, and equal rows are ordered by their position; the keeper gets a few requests, not
+one for each pair of rows.
 
-With a bug in what neighbours tell, two values are compared as their rows are, or in the wrong
-direction; bt_index_check compares all neighbours one by one, and their places.
+Bug (in the information about neighbours): two values are compared in place of their rows, or in the
+wrong direction; bt_index_check compares all neighbours one by one, and their positions.
 """
 
 import random

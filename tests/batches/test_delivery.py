@@ -1,9 +1,9 @@
-"""Values of columns that were sealed once are given to all who may see them, without asking.
+"""Values of columns that were sealed once are returned to all who may see them, without a request.
 
-Mechanism: a column's key comes with one of its values; from the next statement on its values are
-asked for as delivery envelopes, kept in shared memory, and found there. Right answer: the values of
-the rows, in every order of doing things, and counts of waits as below. Bug: a wait for each
-value; or a value that something else has named before, or that its client cannot open.
+Mechanism: a column's key comes with one of its values; from the next statement on, its values are
+requested as delivery envelopes, kept in shared memory, and found there. Right: the values of the
+rows, in any order of operations, and the numbers of waits below. Bug: a wait for each value; or the
+value that an identifier had before, or an envelope that its client cannot open.
 """
 
 import psycopg

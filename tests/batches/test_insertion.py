@@ -1,9 +1,9 @@
-"""A row's promotion and the searches of the indexes that it is inserted into, in one message.
+"""Promotes a row and searches the indexes for its insertion, in one message.
 
 Mechanism: pages of the indexes are read before the row is written, and the keeper places the new
-identifiers among their keys. Right answer: rows, order and errors of the plain twin; how many round
-trips, test_waits.py says. Bug: a value is placed as another column's, or as it was before a
-page has changed; a duplicate is not found; a row with NULL is placed.
+identifiers among their keys. Right: rows, order and errors of the plain twin; test_waits.py counts
+round trips. Bug: a value is placed like another column's, or in a former state of a page; a
+duplicate is not found; a row with NULL is placed.
 """
 
 import random

@@ -1,9 +1,9 @@
-"""Each node that works in batches, in the middle of its work: timeout, cancel, a keeper that stands
-still, one that dies, too little memory. Right answer: an SQL error in time, and the session goes
-on. (More of scans in test_scan_faults.py.)
+"""Interrupts each node that works in batches: timeout, cancel, a keeper that stops responding or
+dies, too little memory. Right: an SQL error in time, and the session continues.
+(test_scan_faults.py has more for scans.)
 
-Bug: a backend that waits for ever, that takes the answer to a request given up for that to a later
-one, or a keeper that ends with the memory of all."""
+Bug: a backend waits forever, or uses the answer to an abandoned request for a later one; or the
+keeper runs out of memory."""
 
 import itertools
 import re

@@ -1,9 +1,9 @@
-"""A list that a column is compared with is one question about all rows of a batch.
+"""Comparing a column with a list is one request for all rows of a batch.
 
-Mechanism: `x = ANY (list)` and `x <> ALL (list)` go to the keeper as the column and the list. The
-answer is that of plain SQL, NULL included, whatever width the list's elements have (drivers send
-lists of small numbers as smallint[]). With the bug each row was compared with each element by a
-message of its own: what is counted here are questions.
+Mechanism: `x = ANY (list)` and `x <> ALL (list)` are sent to the keeper as the column and the list.
+Right: the results of plain SQL, including NULL, whatever the width of the list's elements (drivers
+send lists of small numbers as smallint[]), and few requests. Bug: each row is compared with each
+element in a separate message.
 """
 
 import pytest

@@ -1,9 +1,9 @@
 """Protected keys that a nested loop looks up in an index, for many outer rows at once.
 
-Mechanism: outer rows are read ahead, their keys are placed in the pages of the index together, and
-the inner scan finds known facts. Right answer: rows of the plain twin, in a few round trips. Bug: a
-row is lost or comes twice at the end of a batch; a row with NULL, or one without a partner, gets
-another's; a place among the keys of another page, or of another first column, is taken for its own.
+Mechanism: outer rows are read ahead, their keys are placed on the pages of the index together, and
+the inner scan finds known facts. Right: rows of the plain twin, in a few round trips. Bug: a row is
+lost or duplicated at the end of a batch; a row with NULL, or without a partner, gets another's; a
+place on another page, or for another first column, is used.
 """
 
 import pytest

@@ -1,8 +1,8 @@
-"""The keeper works while PostgreSQL still reads.
+"""The keeper works while PostgreSQL is still reading.
 
-Mechanism: a batch of many rows is a one-way message that wakes a keeper that sleeps. With the bug
-it lies in the ring until some kilobytes are there, which, as rows that were loaded together are
-sent in runs of a few bytes, may be at the end of the scan; nothing overlaps.
+Mechanism: a batch of many rows is a one-way message that wakes a sleeping keeper. Bug: the message
+stays in the ring until there are some kilobytes. Since rows that were loaded together are sent in
+runs of a few bytes, this may be at the end of the scan, so nothing overlaps.
 """
 
 import threading

@@ -1,9 +1,9 @@
-"""Aggregation by parallel workers: each aggregates its rows in the keeper, the leader has their
-groups merged. Results are plaintext's, and those of one process.
+"""Aggregation by parallel workers: each aggregates its rows in the keeper, which merges their
+groups for the leader. Right: the results of plaintext, and of one process.
 
-Bugs: a group of a worker is lost, or comes twice; rows that found no room in a worker are lost; an
-error of a worker is lost, and the sum lacks its rows; a worker that dies leaves its groups in the
-keeper for ever; a plan of few rows or many groups becomes parallel though that costs more.
+Bugs: a worker's group is lost or duplicated; a worker's rows that did not fit are lost; a worker's
+error is lost, and the sum lacks its rows; a worker that dies leaves its groups in the keeper
+forever; a plan with few rows or many groups becomes parallel although this costs more.
 """
 
 import random

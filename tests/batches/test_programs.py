@@ -1,8 +1,8 @@
-"""Programs that a session has registered: a message's are not forgotten before it is sent.
+"""Programs that a session has registered are not dropped before the message that uses them is sent.
 
-Mechanism: a session keeps some hundred programs, and when another does not fit the others are
-forgotten. A message may name several: with the bug the room ran out between two of them, the first
-was forgotten, and the statement ended in 42883, "no such program"; the next try worked.
+Mechanism: a session keeps some hundred programs; if another does not fit, all others are dropped. A
+message may use several. Bug: the space runs out between two of them, the first is dropped, and the
+statement fails with 42883, "no such program"; the next attempt succeeds.
 """
 
 from itertools import product

@@ -1,8 +1,8 @@
-"""UPDATE and INSERT of several rows promote their values by the batch (node ConfidePromote).
+"""UPDATE and INSERT of several rows promote their values in batches (node ConfidePromote).
 
-Right answer: the rows that plaintext gets, with triggers, concurrent updates, dropped columns and
-errors; and a few answered messages for thousands of rows. Bugs: a value under another column or
-row; a row twice or not at all; a value that garbage collection takes before its row is written.
+Right: the same rows as with plaintext, with triggers, concurrent updates, dropped columns and
+errors; and a few answered messages for thousands of rows. Bugs: a value in the wrong column or row;
+a row that is duplicated or lost; a value that garbage collection frees before its row is written.
 """
 
 import threading

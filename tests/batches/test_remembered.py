@@ -1,10 +1,10 @@
-"""Pages of B-trees that the keeper remembers: a search names them, and comes down at once.
+"""Pages of B-trees that the keeper remembers: a search names them, and descends in one request.
 
-Mechanism: the backend sends a page's keys once, and its number afterwards, as long as the page
-has the same bytes. Right answer: rows, order and errors of the plain twin, whatever becomes of the
-pages between two searches; one round trip for a descent whose pages are known. Bug: an answer about
-a page as it was counts for the page as it is; a search goes by another index's page; what is known
-of values that were swept is used.
+Mechanism: the backend sends a page's keys once, and then only its number, as long as the page has
+the same bytes. Right: rows, order and errors of the plain twin, whatever happens to the pages
+between two searches; one round trip for a descent over known pages. Bug: an answer about a former
+state of a page is used for the present one; a search uses a page of another index; facts about
+swept values are used.
 """
 
 import random

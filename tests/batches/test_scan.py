@@ -1,9 +1,9 @@
-"""Batched scans: batched == row at a time == plaintext, errors and their rows included.
+"""Batched scans: batched == row at a time == plaintext, including errors and their rows.
 
-Mechanism: the quals of thousands of rows are evaluated in one round trip, ahead of the rows
-that are wanted. With a bug a row is lost or doubled at the edge of a batch, an error of a
-row appears that PostgreSQL would not have come to, NULL becomes a value, or a parameter's old
-value is used after a rescan.
+Mechanism: the quals of thousands of rows are evaluated in one round trip, before the rows are
+needed. Bug: a row is lost or duplicated at the end of a batch, there is an error of a row that
+PostgreSQL would not have reached, NULL becomes a value, or a parameter's old value is used after a
+rescan.
 """
 
 import re

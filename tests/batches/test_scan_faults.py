@@ -1,9 +1,8 @@
-"""In the middle of a batched scan: timeout, cancel, a keeper that dies or stands still, too
-little memory. An SQL error in time, and the session goes on.
+"""Interrupts a batched scan: timeout, cancel, a keeper that dies or stops responding, too little
+memory. Right: an SQL error in time, and the session continues.
 
-Mechanism: two requests may be under way when an error leaves the node. With a bug their
-answers are taken for those of later requests, the backend waits for ever, or writes into
-memory that is gone.
+Mechanism: two requests may be in progress when an error leaves the node. Bug: their answers are
+used for later requests, the backend waits forever, or it writes to freed memory.
 """
 
 import psycopg

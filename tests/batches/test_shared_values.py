@@ -1,10 +1,9 @@
-"""Values that processes of a parallel query share: computed by a worker and handed to the leader,
-computed by the leader and given to workers as parameters, kept in hash tables that all fill.
+"""Values shared by the processes of a parallel query: computed by a worker and passed to the
+leader, computed by the leader and passed to workers as parameters, or stored in shared hash tables.
 
-Mechanism: operations of a worker are messages that nobody waits for, and the keeper has done them
-when another process names their results. Right answer: results and errors of plaintext, with few
-waits for thousands of rows. Bugs: a wait for each operation, as it was; a value that is named
-before it is there.
+Mechanism: a worker's operations are one-way messages, and the keeper has executed them before
+another process uses their results. Right: results and errors of plaintext, with few waits for
+thousands of rows. Bugs: a wait for each operation; a value that is used before it exists.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Sorts whose keys are ranked in one round trip: the order must be plaintext's, whatever plan
-sorts, and nothing may be compared that could not be compared one by one.
+"""Sorts whose keys are ranked in one round trip: the order must be plaintext's in any plan, and
+only values that could be compared one by one may be ranked.
 
-The counter `session.ranked_rows_total` says whether ranking took place: without it a test
-would pass on row-at-a-time comparisons just as well.
+The counter `session.ranked_rows_total` says whether there was a ranking: otherwise a test would
+also pass with comparisons row by row.
 """
 
 import re

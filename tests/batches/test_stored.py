@@ -1,9 +1,8 @@
-"""Rows read by the page, as they lie on it: the same rows and values as slot by slot.
+"""Rows that are read by page, as they are stored, have the same values as rows read slot by slot.
 
-Mechanism: below our nodes a sequential scan's page is taken at once, attributes at constant
-offsets. With a bug a row with a NULL, one from before ADD COLUMN, a dead one, or the first after a
-page's end is lost, doubled or read at a wrong place; or EXPLAIN and the statistics forget the
-rows that were taken.
+Mechanism: below our nodes a whole page of a sequential scan is read, with attributes at constant
+offsets. Bug: a row with a NULL, a row from before ADD COLUMN, a dead row, or the first one after a
+page is lost, duplicated or misread; or EXPLAIN and the statistics miss the rows.
 """
 
 import re

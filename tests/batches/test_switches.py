@@ -1,9 +1,9 @@
-"""Settings that take something out (confide.one_way, confide.batch_rows): results, errors and
-their places are those with everything on.
+"""Settings that disable something (confide.one_way, confide.batch_rows): results, errors and their
+positions are the same as with the defaults.
 
-Mechanism: one_way = off waits for the keeper after each message about rows or values, so errors
-come earlier within a statement; batch_rows cuts batches elsewhere. With a bug a row is lost at
-the end of a batch, an error comes for a row that was not asked for, or the switch does nothing.
+Mechanism: one_way = off waits for the keeper after each message about rows or values, so errors are
+raised earlier within a statement; batch_rows changes the ends of batches. Bug: a row is lost at the
+end of a batch, there is an error for a row that was not requested, or the setting has no effect.
 """
 
 import psycopg

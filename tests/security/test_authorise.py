@@ -1,10 +1,10 @@
-"""Definitions that no client has made, such as those of a dump that was restored straight, get
-nothing until their owner authorises them.
+"""Definitions that no client has made, such as those of a dump that was restored directly, have no
+rights until their owner authorises them.
 
-Mechanism: `confide.definitions` shows them, `SELECT confide.authorise('…')` through the proxy has
-the binder derive what such a definition stands for; the literal stays with the client. Right:
-42501 with a hint before, the same as if the client had made it after, and no more. With the bug
-either nothing of a restored database works, or what nobody has authorised does.
+Mechanism: `confide.definitions` shows them; for `SELECT confide.authorise('…')` the proxy's binder
+derives the definition's grant, and the literal is not sent to the server. Right: before, 42501 with
+a hint; after, the same as if the client had made the definition, and no more. Bug: nothing in a
+restored database works, or definitions that nobody has authorised do.
 """
 
 import subprocess

@@ -1,10 +1,10 @@
-"""The broker of root keys: keepers of the right program start unattended, others do not.
+"""The broker of root keys: keepers with the right program start unattended, others do not.
 
-Mechanism: `root_key_source = "broker://…"` has the keeper ask a `confide broker`, which wants
-evidence bound to its own message, and writes down what it gives out. Right answer: a keeper whose
-evidence the policy takes starts with nobody there, also with a root key file that was copied from
-another keeper; without the broker, before another broker, or under a policy that names another
-program it ends with exit code 3. A bug would start it anyway: then a stolen disk is enough."""
+Mechanism: with `root_key_source = "broker://…"` the keeper sends a request to `confide broker`,
+which requires evidence bound to its own message, and logs the keys that it releases. Right: a
+keeper whose evidence satisfies the policy starts unattended, even with a root key file copied from
+another keeper. Without the broker, with another broker, or under a policy for another program it
+exits with code 3. Bug: it starts anyway, so a stolen disk is enough."""
 
 import contextlib
 import json

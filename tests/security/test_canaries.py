@@ -1,12 +1,12 @@
 """Every form of statement that brings a value to a protected column: the value is in no log.
 
-Mechanism: each form has values of its own, a text and a number, that occur nowhere else; the server
-logs all statements, parameters and errors in full (`log_statement = all`), keeper and proxy log as
-usual. Right: the form does what it says, or is refused before it is sent, and in no log is either
-value, in the clear, in hexadecimal or in base64. A proxy that overlooks a form sends it as it is.
-What was found once is in this list, too (test_repeated_values.py has it in full).
+Mechanism: each form has distinct values, a text and a number; the server logs all statements,
+parameters and errors in full (`log_statement = all`), and keeper and proxy log as usual. Right: the
+form works, or is refused before it is sent, and no log has either value as plaintext, in
+hexadecimal or in base64. Bug: a proxy that overlooks a form sends it unchanged. Bugs found earlier
+are in this list, too (test_repeated_values.py has them in full).
 
-Not here: files and memory of the server (test_planted_values.py).
+Files and memory of the server: test_planted_values.py.
 """
 
 import base64

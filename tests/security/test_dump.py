@@ -1,4 +1,4 @@
-"""pg_dump by the superuser holds envelopes only, and restores into the same cluster."""
+"""pg_dump by the superuser contains only envelopes, and can be restored in the same cluster."""
 
 import subprocess
 

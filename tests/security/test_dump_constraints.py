@@ -1,10 +1,10 @@
-"""Dumps with constraints, defaults and views over protected columns: straight and through the
-proxy, both ways, whole, table by table, data only, and by parallel workers.
+"""Dumps with constraints, defaults and views over protected columns: made and restored directly and
+through the proxy, whole, table by table, data only, and by parallel workers.
 
-Mechanism: a superuser who restores has no client session, so the keeper checks no constraint for
-him. Rows come in all the same; the constraints become NOT VALID, and their owner validates them
-through the proxy. With the bug no row was loaded (08003). Through the proxy definitions hold
-values, not the session's envelopes, with which nobody could restore.
+Mechanism: a superuser who restores has no client session, so the keeper does not check constraints
+for him. Right: rows are restored anyway, the constraints become NOT VALID, and their owner
+validates them through the proxy. Through the proxy, definitions contain values instead of the
+session's envelopes, which nobody could restore. Bug: no row is loaded (08003).
 """
 
 import pytest

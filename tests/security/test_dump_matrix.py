@@ -1,11 +1,11 @@
-"""Dumps both ways: made straight or through the proxy, restored straight or through the proxy,
-whole, as INSERTs, by parallel workers, data only, and table by table.
+"""Dumps made and restored directly or through the proxy, in all combinations: whole, as INSERTs, by
+parallel workers, data only, and table by table.
 
-Mechanism: a dump made without a client holds export envelopes. The proxy passes them on as they
-are while it restores, which is when the client has said what pg_dump says at the beginning; in an
-application they are values like others. With the bug the proxy sealed them, so that text columns
-held envelopes, and the rest was refused. Values in the clear cannot be restored straight: the
-keeper takes none from the database.
+Mechanism: a dump made without a client contains export envelopes. The proxy passes them on
+unchanged while it restores, which it recognises by pg_dump's first statements; in an application
+they are ordinary values. Bug: the proxy seals them, so text columns contain envelopes, and other
+columns refuse them. Plaintext values cannot be restored directly: the keeper accepts none from the
+database.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
-"""A keeper that lies (extension/test/hostile_keeper.py), against a PostgreSQL of its own: each
-statement ends with an ordinary error or result in time, and no process of PostgreSQL dies.
-(CONFIDE_SEED and CONFIDE_HOSTILE_SECONDS for longer runs.)"""
+"""A keeper that lies (extension/test/hostile_keeper.py), with a private PostgreSQL: each statement
+ends with an ordinary error or result in time, and no process of PostgreSQL dies. (Set CONFIDE_SEED
+and CONFIDE_HOSTILE_SECONDS for longer runs.)"""
 
 import os
 import shutil

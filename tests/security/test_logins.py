@@ -1,10 +1,10 @@
-"""The proxy's own users: passwords by SCRAM, certificates, the Unix socket's peer; and what a proxy
-wants to know before it starts.
+"""The proxy's own users: passwords by SCRAM, certificates, peers on the Unix socket; and what a
+proxy requires before it starts.
 
-Mechanism: users of `users_file` prove themselves to the proxy, which then proves itself to the
-server with the role's own password. Right: who does not prove it gets nothing, and the server sees
-nothing of the connection; what a superuser sets as a role's password opens nothing. With the bug
-the database decides who an application is.
+Mechanism: users in `users_file` are authenticated by the proxy, which then logs in to the server
+with the role's own password. Right: without authentication there is no access, and the server sees
+nothing of the connection; setting a role's password as superuser gives no access. Bug: the database
+decides who an application is.
 """
 
 import getpass

@@ -1,7 +1,7 @@
-"""An envelope of a session goes to the client and nowhere else. What a trigger or function packs
-into text, JSON or XML would be stored or sent on as an envelope that nobody can open once the
-session is gone: an audit trail would be lost in silence. So it is refused, naming the column and
-the way out; a trigger that keeps protected values in protected columns works."""
+"""A session's envelopes are only for the client. If a trigger or function packed them into text,
+JSON or XML, they would be stored or sent on although nobody can open them after the session: an
+audit trail would be silently lost. So this is refused, with the column and an alternative in the
+message; a trigger that stores protected values in protected columns works."""
 
 import pytest
 from authority import authorise

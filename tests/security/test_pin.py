@@ -1,5 +1,5 @@
-"""The pin: with it the proxy keeps a column's literals sealed, or refuses the statement,
-whatever a superuser makes of the schema and however late the proxy learns of it."""
+"""The pin: with it the proxy keeps a column's literals sealed, or refuses the statement, whatever a
+superuser does to the schema and however late the proxy learns of it."""
 
 import contextlib
 import itertools

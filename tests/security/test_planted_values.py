@@ -1,9 +1,8 @@
-"""No value of a protected column is anywhere on the database's side: not in the data
-directory, the WAL, the server's log (which logs everything it can), or the logs of keeper
-and proxy; in no encoding that the parts use.
+"""No value of a protected column is on the database's side: not in the data directory, the WAL, the
+server's log (with full logging), or the logs of keeper and proxy; in no encoding that is used.
 
-Each way for a value to reach the database plants one of its own, so that a finding names
-the way. The same search must find the values of a plain column: it can find.
+Each way for a value to reach the database has a distinct value, so a finding identifies the way. To
+show that the search works, it must find the values of a plain column.
 """
 
 import base64

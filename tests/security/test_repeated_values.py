@@ -1,10 +1,10 @@
-"""A value that is sealed anywhere in a statement is plain nowhere in it, and what stands beside a
-protected value in a routine, or in a string that is parsed later, does not leave in the clear.
+"""A value that is sealed anywhere in a statement is nowhere plain in it; and constants that meet a
+protected value in a routine, or in a string that is parsed later, are not sent as plaintext.
 
-Each form is sent with a value of its own, to a protected table and to its plain twin: the results
-are the same, and the server's log, which has every statement and every parameter, has no such
-value. A proxy that looks at each constant alone sends `'x'::text IS NULL OR name = 'x'` with one
-`'x'` in the clear."""
+Each form is sent with a distinct value, to a protected table and to its plain twin. Right: the
+results are the same, and the server's log, which has every statement and parameter, does not have
+the value. Bug: a proxy that classifies each constant separately sends `'x'::text IS NULL OR name =
+'x'` with a plain `'x'`."""
 
 import itertools
 

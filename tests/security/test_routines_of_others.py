@@ -1,11 +1,11 @@
-"""What goes into an argument of a plain type that meets something protected in a routine's body
-does not leave, whoever has made the routine.
+"""An argument of a plain type that meets something protected in a routine's body is not sent as
+plaintext, whoever has created the routine.
 
 Mechanism: the server reports the bodies of routines with the schema, and the proxy follows the
-argument. Right answer: constants and parameters for such an argument are refused before they are
-sent, so that the server's log, which has every statement, has no such value; other arguments, and
-values that the database has itself, go as they are. A proxy that knows only the routines that its
-own clients have made sends `SELECT f('x')` in the clear.
+argument. Right: constants and parameters for such an argument are refused before they are sent, so
+the server's log, which has every statement, does not have them; other arguments, and values from
+the database, are sent unchanged. Bug: a proxy that knows only its own clients' routines sends
+`SELECT f('x')` as plaintext.
 """
 
 import pytest

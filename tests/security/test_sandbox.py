@@ -1,5 +1,5 @@
-"""The running keeper is in its sandbox, with all of its threads. What the sandbox refuses is
-tried in crates/keeper/tests/sandbox.rs; without it the fields below are 0."""
+"""The running keeper is in its sandbox, with all of its threads. crates/keeper/tests/sandbox.rs
+tries what the sandbox refuses; without it the fields below are 0."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""What a superuser, straight at PostgreSQL, gets of protected columns: export envelopes, or
-refusals. No operator, cast, constant or trick gives a value, or an oracle for one."""
+"""What a superuser who connects directly gets for protected columns: export envelopes, or refusals.
+No operator, cast, constant or trick returns a value, or an oracle for one."""
 
 import psycopg
 import pytest

@@ -1,9 +1,10 @@
 """TLS from the proxy to the server: upstream_sslmode, upstream_ca, upstream_cert.
 
-Mechanism: the stack's server gets a certificate for 127.0.0.1; a proxy of the test's own reaches
-it by TCP, and pg_stat_ssl says how its connection is. Right: `require` and `verify-full` never go
-on in the clear, and `verify-full` only with the server that the authority names. Bug: what is not
-sealed, the schema and plain columns, is read on the way, or somebody between plays the server.
+Mechanism: the stack's server gets a certificate for 127.0.0.1; the test's own proxy connects by
+TCP, and pg_stat_ssl shows the state of the connection. Right: `require` and `verify-full` never
+continue without TLS, and `verify-full` only with the server that has a certificate of the
+authority. Bug: what is not sealed, the schema and plain columns, can be intercepted, or somebody
+impersonates the server.
 """
 
 import shutil

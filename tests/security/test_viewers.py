@@ -1,8 +1,9 @@
-"""Three principals through one proxy: an owner, a viewer and somebody else, and an administrator.
+"""Three principals and an administrator with one proxy: an owner, a viewer and somebody else.
 
-Mechanism: the keeper knows of a claimed column its owner and viewers, by clients' keys, and of
-each value its column. Right: who is no viewer is shown masks, and has 42501 for all else that is
-about the column's values. With the bug whoever has an account at the database sees everything.
+Mechanism: for a claimed column the keeper knows the owner and the viewers, by clients' keys, and
+for each value its column. Right: those who are not viewers are shown masks, and everything else
+with the column's values fails with 42501. Bug: whoever has an account at the database sees
+everything.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""An account that may not see a column, together with a superuser, tries to see it all the same: by
-definitions of its own that stand in the viewers' sessions, by copies that PostgreSQL or a ledger
-table makes of values, and by parts of tables that bear other names.
+"""An account that may not see a column tries to see it with the help of a superuser: by definitions
+of its own that run in the viewers' sessions, by copies of values that PostgreSQL or a ledger table
+makes, and by parts of tables with other names.
 
-Mechanism: what a principal authorises for good covers only columns that it may see itself; a ledger
-table's history, children and partitions go by the rules of their table. Right: the mask, or 42501,
-and an empty loot. With the bug the value is shown, in the clear, to whoever has an account.
+Mechanism: a principal's standing grants cover only columns that it may see itself; a ledger table's
+history, child tables and partitions follow the rules of their table. Right: the mask, or 42501, and
+an empty loot. Bug: the value is shown as plaintext to whoever has an account.
 """
 
 import contextlib

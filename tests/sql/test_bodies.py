@@ -1,8 +1,8 @@
-"""Constants in bodies of triggers, procedures and DO blocks that name something protected.
+"""Constants in bodies of triggers, procedures and DO blocks that use something protected.
 
-Mechanism: what applications leave to the database is made on protected tables and on plain ones;
-constants that meet something protected come from functions whose bodies the server keeps parsed.
-Right: both do the same. With the bug every such body was refused (0A000).
+Mechanism: routines of typical applications are created on protected and on plain tables; constants
+that meet something protected come from functions whose bodies the server keeps parsed. Right: both
+do the same. Bug: every such body is refused (0A000).
 """
 
 import pytest

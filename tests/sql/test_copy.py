@@ -1,7 +1,7 @@
 """COPY FROM of protected columns beside a plaintext twin: rows and errors are the same.
 
-Values go to the server by the batch (1024 rows, or 256 kB), so the data here is longer than a
-batch. A bug would give a row another row's value, or name another line than PostgreSQL does.
+Values are sent to the server in batches (1024 rows, or 256 kB), so the data here is longer than a
+batch. Bug: a row gets another row's value, or an error names a different line than in PostgreSQL.
 """
 
 import psycopg

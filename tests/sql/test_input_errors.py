@@ -1,5 +1,5 @@
-"""Errors of input beside a plaintext twin: the same message with the same value, the same
-place in the text, the same CONTEXT; and neither PostgreSQL nor the proxy logs the value."""
+"""Input errors beside a plaintext twin: the same message with the same value, the same position in
+the text, the same CONTEXT; and neither PostgreSQL nor the proxy logs the value."""
 
 import re
 

@@ -1,8 +1,8 @@
-"""What plain functions and types do is the same with the extension and without.
+"""Plain functions and types behave the same with the extension and without.
 
-Bugs: `abs('5')` was ambiguous (42725), since there are protected numbers, too; the application's
-calls get a cast, the database's own do not. An error about a type modifier lost its position, since
-the extension looked at the modifier first. A function had the name of a built-in one.
+Bugs: `abs('5')` was ambiguous (42725), because there are also protected numbers; the application's
+calls get a cast, but the database's own do not. An error about a type modifier lost its position,
+because the extension checked the modifier first. A function had the name of a built-in one.
 """
 
 import psycopg

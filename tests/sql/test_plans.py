@@ -1,7 +1,7 @@
-"""Joins, sorts, grouping and index scans on protected keys, whatever plan PostgreSQL takes.
+"""Joins, sorts, grouping and index scans on protected keys, with any plan.
 
-Each query runs under settings that force one plan; EXPLAIN says that it was taken, and the
-rows must be those of the plain twin.
+Each query runs with settings that force one plan; EXPLAIN confirms it, and the rows must be those
+of the plain twin.
 """
 
 import pytest

@@ -1,7 +1,7 @@
-"""Results whose envelopes are fetched by the batch.
+"""Results whose envelopes are fetched in batches.
 
-Right answer: the same rows whatever the batch, as many as there are, in text, binary and
-COPY; the error of a row that has one; and a few answered messages for thousands of values.
+Right: the same rows, in the same number, whatever the size of the batch, in text, binary and COPY;
+errors are raised at their row; and there are a few answered messages for thousands of values.
 """
 
 import base64

@@ -1,5 +1,5 @@
-"""What rewrites tables or reads all of them: VACUUM FULL, CLUSTER, ALTER TABLE, ANALYZE,
-REINDEX, TRUNCATE, COPY between tables. Values and indexes stay what they were."""
+"""Commands that rewrite or completely read tables: VACUUM FULL, CLUSTER, ALTER TABLE, ANALYZE,
+REINDEX, TRUNCATE, COPY between tables. Values and indexes remain the same."""
 
 import pytest
 from results import run

@@ -1,7 +1,7 @@
-"""What the proxy does beside a client's statements must not be seen by them. It learns of the
-schema and the search path from reports that the server sends with its answers; so nothing of
-the proxy's runs in the client's transaction, which would take its snapshot too early, hold it
-while the client is idle, or leave portals and prepared statements."""
+"""What the proxy does in addition to a client's statements must not affect them. It learns the
+schema and the search path from reports that the server sends with its answers. So it runs nothing
+in the client's transaction, which would take a snapshot too early, hold it while the client is
+idle, or leave portals and prepared statements."""
 
 import threading
 import time

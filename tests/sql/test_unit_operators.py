@@ -1,10 +1,9 @@
-"""Forty-eight statements about single operators, functions and aggregates, of the kind that
-authors of encrypted databases test theirs with (HEDB): four types, each statement beside the plain
-one.
+"""Forty-eight statements about single operators, functions and aggregates, like those by which
+authors of encrypted databases test theirs (HEDB): four types, each statement beside the plain one.
 
-Mechanism: an operator of a protected type finds PostgreSQL's meaning of it. What is expected is
-written down by hand, not computed: 45 hold; three are what one would expect at first sight and
-not what PostgreSQL computes, on plain types either. With a bug a protected type differs.
+Mechanism: an operator of a protected type has the semantics of PostgreSQL's. The expected results
+are written by hand, not computed: 45 hold; three are what one would expect at first but not what
+PostgreSQL computes, on plain types either. Bug: a protected type differs.
 """
 
 import pytest

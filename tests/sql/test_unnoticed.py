@@ -1,14 +1,14 @@
-"""What calls and operators on plain values mean is the same with the extension and without it.
+"""Calls and operators on plain values have the same meaning with the extension and without it.
 
-Mechanism: PostgreSQL picks among the functions of a name by the types of the arguments; for
-untyped literals and parameters by the categories of the candidates' types, and by preferred
-types. Protected types are candidates, too. With the bug `abs('5')`, `@ '5'`, `left('abc', '2')`
-and `round(1::int4, $1)` were ambiguous (42725), straight and in bodies of functions, since
-protected types were in categories of their own.
+Mechanism: PostgreSQL chooses among functions with the same name by the types of the arguments; for
+untyped literals and parameters by the categories of the candidates' types, and by preferred types.
+Protected types are candidates, too. Bug: `abs('5')`, `@ '5'`, `left('abc', '2')` and
+`round(1::int4, $1)` are ambiguous (42725), directly and in bodies of functions, because protected
+types have their own categories.
 
-Every name that the extension adds a function or an operator to is called with every combination
-of an untyped parameter and of values of the plain types that this name takes, in a database with
-the extension and in one without.
+Every name for which the extension adds a function or an operator is called with every combination
+of an untyped parameter and values of the plain types that it accepts, in a database with the
+extension and in one without.
 """
 
 import itertools

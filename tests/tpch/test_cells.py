@@ -1,7 +1,7 @@
-"""The 22 TPC-H queries give the same rows on plain columns and on columns of the family rnd_.
+"""The 22 TPC-H queries return the same rows on plain columns and on columns of the family rnd_.
 
-Few rows: what is computed with a cell is asked for one by one. The texts, the tables and the data
-are those of test_queries.py. With a bug an operator is not found, or another one is.
+There are few rows, because some operations on cells take a request each. The texts, the tables and
+the data are those of test_queries.py. Bug: an operator is not found, or a wrong one is.
 """
 
 import pytest

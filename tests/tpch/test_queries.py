@@ -1,9 +1,9 @@
-"""The 22 TPC-H queries give the same rows on plain columns, on protected columns in batches, and
-on protected columns row at a time.
+"""The 22 TPC-H queries return the same rows on plain columns, on protected columns in batches, and
+on protected columns row by row.
 
 The data are loaded twice through the proxy by COPY; the texts are the standard's with its
-validation parameters. Loading is that of the benchmark (bench/tpch_data.py). How long each takes is
-reported, not judged: row at a time some take minutes.
+validation parameters. Loading is that of the benchmark (bench/tpch_data.py). Durations are
+reported, not checked: row by row some queries take minutes.
 """
 
 import time
