@@ -1,5 +1,5 @@
-"""Clones in tests and benchmarks: `confide clone` of a stack and a recording, as the user whom
-PostgreSQL runs as, in a folder of its own."""
+"""Clones for tests and benchmarks: runs `confide clone` for a stack and a recording, as
+PostgreSQL's operating system user, in a directory of its own."""
 
 import shutil
 import subprocess

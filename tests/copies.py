@@ -1,6 +1,6 @@
-"""Stacks made from a backup of another: standbys and restored clusters, each with a keeper of
-its own that has the same root key. What an operator does is in docs/operations.md; this does the
-same with the stack's names."""
+"""Stacks made from a backup of another one: standbys and restored clusters, each with its own
+keeper with the same root key. Does what docs/operations.md tells an operator to do, with the
+stack's names."""
 
 import hashlib
 import os

@@ -1,5 +1,5 @@
-"""What the tests of delivery envelopes share: how often a statement waits for the keeper. The
-session's role needs pg_monitor."""
+"""Common parts of the tests of delivery envelopes: counts how often a statement waits for the
+keeper. The session's role needs pg_monitor."""
 
 # More turns than anything that ends a period comes between: a collection by another test's VACUUM.
 TURNS = 20

@@ -1,5 +1,5 @@
-"""What the tests of dumps share: a schema with each kind of definition over protected columns,
-where it is restored, and what must then hold."""
+"""Common parts of the tests of dumps: a schema with each kind of definition over protected columns,
+where to restore it, and what must then hold."""
 
 import contextlib
 import subprocess

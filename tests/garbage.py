@@ -1,5 +1,5 @@
-"""What the tests of garbage collection share: verification, collections, counts of values, and
-clients that change rows in all ways. (CONFIDE_SEED and CONFIDE_GC_SECONDS for longer runs.)"""
+"""Common parts of the tests of garbage collection: verification, collections, counts of values, and
+clients that change rows in all ways. (Set CONFIDE_SEED and CONFIDE_GC_SECONDS for longer runs.)"""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Libraries in C that a superuser has the server load."""
+"""C libraries that a superuser loads into the server."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What EXPLAIN shows of the batched nodes, as regular expressions."""
+"""The batched nodes in the output of EXPLAIN, as regular expressions."""
 
 
 def above(child: str) -> str:

@@ -1,5 +1,5 @@
-"""Several principals through one proxy: keys of their own, a second proxy that knows them, and the
-fixture `three` (ann, bob, eve, and the administrator boss), which test modules import.
+"""Several principals with one proxy: their keys, a second proxy that knows them, and the fixture
+`three` (ann, bob, eve, and the administrator boss), which test modules import.
 """
 
 import shutil

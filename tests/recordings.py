@@ -1,5 +1,5 @@
-"""Recordings in tests: the command that begins, ends and shows them, and statements as the server
-had them."""
+"""Recordings in tests: the command that starts, stops and shows them, and statements from the
+server's log."""
 
 import re
 import subprocess

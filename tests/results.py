@@ -1,4 +1,4 @@
-"""Runs SQL and gives what came back as it was on the wire, or the SQLSTATE."""
+"""Runs SQL and returns the result as it was on the wire, or the SQLSTATE."""
 
 from dataclasses import dataclass, field
 

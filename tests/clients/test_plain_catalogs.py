@@ -1,8 +1,8 @@
-"""Catalogs that show plain types to tools (plain_catalogs), and the true ones to all others.
+"""Catalogs that show plain types to tools (plain_catalogs), and the real types to all others.
 
-Mechanism: a proxy with the setting beside that of the stack; what tools ask of the catalogs of a
-protected table is compared with the answers for its plain twin. Bug: a protected type shows, a
-modifier is lost, or a dump has plain types, which would restore values in the clear.
+Mechanism: a second proxy has the setting; the answers to tools' catalog queries about a protected
+table are compared with those about its plain twin. Bug: a protected type is shown, a modifier is
+lost, or a dump has plain types and would restore values as plaintext.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""`confide protect` and `confide unprotect`: columns change their types while writers go on.
+"""`confide protect` and `confide unprotect` change the types of columns while clients write.
 
-Mechanism: a writer changes rows all the time, through the proxy, and keeps what it has committed.
-Right: at the end the table has just these rows under its name, protected columns are protected,
-and keys, foreign keys, sequences, rights and names of indexes are as before. Bug: a change that
-came while rows were copied is lost or undone, or something of the table is.
+Mechanism: a writer changes rows continuously, through the proxy, and remembers what it has
+committed. Right: at the end the table has exactly these rows, protected columns are protected, and
+keys, foreign keys, sequences, privileges and names of indexes are as before. Bug: a change made
+while rows were copied is lost or undone, or a property of the table is.
 """
 
 import random

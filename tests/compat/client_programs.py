@@ -1,8 +1,9 @@
-"""Runs the programs of the folder `clients` twice: straight to PostgreSQL on plain tables, and
-through the proxy on tables whose columns were protected after the program had made them, as
-docs/migrating.md says. Makes docs/compatibility.md of how much of what they see is the same.
+"""Runs the programs in the folder `clients` twice: directly with PostgreSQL on plain tables, and
+through the proxy on tables whose columns were protected after the program had created them, as
+described in docs/migrating.md. Writes docs/compatibility.md, which says how much of the output is
+the same.
 
-Not here: what the programs try.
+What is tested is decided by the programs.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""Where a suite's results differ from those of the plain server, and the list of what may.
+"""Finds where a suite's results differ from those of the plain server, and compares with the list
+of allowed differences.
 
-An entry of the list is a line `suite/test  side  lines  reason`: on that side (`extension`, that is
-straight to the server; `proxy`; or `both`) so many lines of the test's result are others. The list
-is short, and what is in it occurs.
+An entry of the list is a line `suite/test side lines reason`: on that side (`extension`, that is
+directly to the server; `proxy`; or `both`) so many lines of the test's result differ. The list is
+short, and each of its entries must occur.
 """
 
 import subprocess

@@ -1,11 +1,11 @@
-"""PostgreSQL's own test suites, from the source package of the distribution.
+"""PostgreSQL's own test suites, from the distribution's source package.
 
-The package is got by the ordinary client from the machine's own sources, in a configuration of
-our own: the machine's is not changed. The version is the installed server's where that is to be
-had, else the newest one. What was got stays below .run, so that one machine gets it once.
+The package is downloaded with the ordinary client from the machine's own sources, using a private
+configuration. The version is the installed server's if it is available, otherwise the newest one.
+The download stays below .run, so it is made once per machine.
 
-Built are only the libraries that the suites load; programs (pg_regress, isolationtester) are those
-of the server's development package.
+Only the libraries that the suites load are built; the programs (pg_regress, isolationtester) are
+those of the server's development package.
 """
 
 import shutil

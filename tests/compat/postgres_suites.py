@@ -1,7 +1,7 @@
-"""Runs PostgreSQL's regression and isolation suites against a server, or through the proxy.
+"""Runs PostgreSQL's regression and isolation suites directly or through the proxy.
 
-What the suites are compared with is not what PostgreSQL's source expects (plans and texts differ
-from machine to machine), but what the same server gives without Confide.
+The results are not compared with those expected by PostgreSQL's source (plans and texts differ
+between machines), but with those of the same server without Confide.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Runs the lists of sql_source.py on plain and on protected columns, and says what came of each.
+"""Runs the lists of sql_source.py on plain and on protected columns, and reports the outcomes.
 
 An outcome is `works`, `refused SQLSTATE message` or `differs what`; results are compared to the
-last digit, with the types of their columns. Makes docs/sql.md of the outcomes. Errors that plain
-columns give, too, do not come up: what does not work there is not in the lists.
+last digit, with the types of their columns. Writes docs/sql.md from the outcomes. Errors on plain
+columns do not occur, because what fails there is not in the lists.
 """
 
 import re

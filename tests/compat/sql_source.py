@@ -1,9 +1,9 @@
-"""What SQL has for the types that have protected twins: expressions and statements over one table.
+"""SQL for the types that have protected twins: expressions and statements over one table.
 
-Two sources: a list made from PostgreSQL's own catalogs (each function, operator, aggregate and
-window function with columns as arguments, `sql/catalog.txt`), and one written by hand
-(`sql/written.txt`) of what takes formats, units, patterns or clauses. Only what works on plain
-columns is kept. Does not run anything on protected columns: see test_sql.py.
+There are two sources: a list generated from PostgreSQL's catalogs (each function, operator,
+aggregate and window function with columns as arguments, `sql/catalog.txt`), and a handwritten one
+(`sql/written.txt`) for formats, units, patterns and clauses. Only what works on plain columns is
+kept. Nothing is run on protected columns here: see test_sql.py.
 """
 
 from dataclasses import dataclass

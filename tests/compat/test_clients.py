@@ -1,9 +1,9 @@
-"""Drivers and ORMs see on protected columns what they see on plain ones.
+"""Drivers and ORMs see the same on protected columns as on plain ones.
 
-Mechanism: each program of the folder `clients` runs on plain tables straight to PostgreSQL, and on
-protected ones through the proxy; all it sees is compared. Right answer: equal, but for the checks
-that `clients/differences` has with why. Bug: a form that a driver sends is refused, or gives
-another type or value. With CONFIDE_UPDATE=1 docs/compatibility.md is written anew.
+Mechanism: each program in the folder `clients` runs on plain tables directly with PostgreSQL, and
+on protected ones through the proxy; all its output is compared. Right: equal, except for the checks
+in `clients/differences`, with their reasons. Bug: a form that a driver sends is refused, or returns
+another type or value. CONFIDE_UPDATE=1 rewrites docs/compatibility.md.
 """
 
 import importlib.metadata

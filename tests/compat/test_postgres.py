@@ -1,10 +1,10 @@
-"""PostgreSQL's own regression and isolation suites give on a database with the extension, straight
-and through the proxy, what they give without it, but for a short list (`differences`).
+"""PostgreSQL's own regression and isolation suites have the same results on a database with the
+extension, directly and through the proxy, as without it, except for a short list (`differences`).
 
 Mechanism: each test's output is compared with that of a plain server of the same version on the
-same machine. Bug: the extension changes how plain functions resolve, or the proxy refuses, or
-answers itself, what does not concern it. `make compat-postgres` runs everything,
-`ONLY=regress-proxy` one suite and side of it; in short form, quick tests.
+same machine. Bug: the extension changes how plain functions resolve, or the proxy refuses or
+answers statements that do not concern it. `make compat-postgres` runs everything, with
+`ONLY=regress-proxy` one suite and side; the short form runs quick tests.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
-"""What of SQL works on protected columns: each outcome is the one that is written down.
+"""Which SQL works on protected columns: each outcome must be as recorded.
 
-Mechanism: the lists of sql_source.py run on plain and on protected columns. Bug: a change makes
-something differ or be refused that has worked, or docs/sql.md says what is no longer so. With
-CONFIDE_UPDATE=1 the list made from PostgreSQL's catalogs, the outcomes and docs/sql.md are written
-anew.
+Mechanism: the lists of sql_source.py run on plain and on protected columns. Bug: something that
+worked differs or is refused, or docs/sql.md is out of date. CONFIDE_UPDATE=1 rewrites the list made
+from PostgreSQL's catalogs, the outcomes and docs/sql.md.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Generates expressions over edge values from the catalog of what is supported.
+"""Generates expressions over edge values from the catalog of supported operations.
 
-A case is an expression over the aliases x, y, z, each a table of values `t_TYPE(i, v)`.
-The text is the same for plain and protected tables. The seed is fixed.
+A case is an expression over the aliases x, y, z, each a table of values `t_TYPE(i, v)`. The text is
+the same for plain and protected tables. The seed is fixed.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Aggregates, grouping, sorting and sets over protected columns give what they give over
+"""Aggregates, grouping, sorting and set operations over protected columns return the same as over
 plain ones: value, type, or SQLSTATE.
 """
 

@@ -1,8 +1,8 @@
-"""Every operator, function and cast of the catalog gives on protected columns what it
-gives on plain ones: value, type, or SQLSTATE. Expressions are generated over edge values.
+"""Every operator, function and cast of the catalog returns the same on protected columns as on
+plain ones: value, type, or SQLSTATE. Expressions are generated over edge values.
 
-All rows on which PostgreSQL gives a value are compared in one query; of those on which
-it gives an error a few are tried, one at a time.
+All rows for which PostgreSQL returns a value are compared in one query; some of those for which it
+fails are tried one at a time.
 """
 
 import random

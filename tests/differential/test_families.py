@@ -1,9 +1,9 @@
-"""Expressions over columns of the families rnd_ and soft_ give what they give on plain ones, or are
-refused for a reason that is listed here. The expressions are those of test_expressions.py, of each
-kind and type a part.
+"""Expressions over columns of the families rnd_ and soft_ return the same as over plain ones, or
+are refused for a reason that is listed here. The expressions are a selection of those in
+test_expressions.py, for each kind and type.
 
-With a bug a value, a type or a SQLSTATE differs, or something is refused that should not be, by
-another message than those that docs/families.md explains.
+Bug: a value, a type or a SQLSTATE differs, or something is refused with a message that
+docs/families.md does not explain.
 """
 
 import os

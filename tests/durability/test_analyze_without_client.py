@@ -1,9 +1,9 @@
-"""VACUUM and ANALYZE by a superuser, who has no client session, come to an end.
+"""VACUUM and ANALYZE by a superuser, who has no client session, finish.
 
-Mechanism: ANALYZE evaluates the predicate of a partial index for its sample. Without a client the
-keeper evaluates nothing with a constant, and with the bug VACUUM ANALYZE of the whole database, and
-autovacuum, stopped there (08003, no client session). Now the predicate is passed over, with a
-warning: the index counts as one of all rows, and nothing is learnt.
+Mechanism: ANALYZE evaluates the predicate of a partial index for its sample, but without a client
+the keeper evaluates nothing with a constant. Right: the predicate is ignored, with a warning; the
+index counts as one of all rows, without statistics. Bug: VACUUM ANALYZE of the whole database, and
+autovacuum, fail there (08003, no client session).
 """
 
 import pytest

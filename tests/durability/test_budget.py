@@ -1,6 +1,6 @@
-"""A table several times larger than the keeper's `memory_budget`: values go out of memory and
-come back, and every query gives what it gives on a plain twin; also after kill -9. Bug: a
-value that is not in memory is taken for missing, or for zero; memory grows with the data."""
+"""A table several times larger than the keeper's `memory_budget`: values are evicted and read back,
+and every query returns the same as on a plain twin, also after kill -9. Bug: an evicted value is
+considered missing, or zero; memory grows with the data."""
 
 import time
 

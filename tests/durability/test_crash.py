@@ -1,7 +1,7 @@
-"""Crashes under load: keeper, PostgreSQL or both are killed with SIGKILL, and afterwards
-every acknowledged commit is there with its values, and nothing else.
+"""Crashes under load: keeper, PostgreSQL or both are killed with SIGKILL, and afterwards every
+acknowledged commit is there with its values, and nothing else.
 
-The plain cases; test_torture.py does it at random.
+The simple cases; test_torture.py does this at random.
 """
 
 import os

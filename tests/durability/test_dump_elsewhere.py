@@ -1,5 +1,5 @@
-"""pg_dump goes into another cluster whose keeper has the same root key; into one with another key
-it fails, and says why."""
+"""A dump can be restored in another cluster whose keeper has the same root key; with another key
+this fails, with the reason."""
 
 import shutil
 import subprocess

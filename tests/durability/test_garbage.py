@@ -1,5 +1,5 @@
-"""Garbage collection: no identifier that anything can still name is ever swept, and what
-nothing names is reclaimed."""
+"""Garbage collection: an identifier that may still be used is never swept, and all others are
+reclaimed."""
 
 import threading
 import time

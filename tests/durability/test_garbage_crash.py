@@ -1,8 +1,8 @@
-"""Crashes while garbage is collected: slots are swept, used again, and keeper or PostgreSQL or both
-are killed at any moment. Afterwards every row has its own values and every identifier resolves.
+"""Crashes during garbage collection: slots are swept and reused, and keeper or PostgreSQL or both
+are killed at any moment. Right: every row has its own values and every identifier resolves.
 
-Bugs that this finds: a slot that is used again before its sweep is in the WAL loses its new value;
-a value that is forgotten before its sweep is on disk is missing when PostgreSQL forgets the delete.
+Bugs: a slot that is reused before its sweep is in the WAL loses its new value; a value that is
+freed before its sweep is on disk is missing when PostgreSQL loses the deletion.
 """
 
 import contextlib

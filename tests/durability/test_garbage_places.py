@@ -1,6 +1,6 @@
-"""Where identifiers hide (design, section 6): each place is marked by a collection, keeps permanent
-ones, puts the collection off, or is refused. One test each; each first makes everything but that
-place let go of the value."""
+"""Places of identifiers (docs/durability.md): each is marked by a collection, contains only
+permanent ones, postpones the collection, or is refused. There is one test for each place, which
+first removes all other references to the value."""
 
 import threading
 

@@ -1,9 +1,9 @@
-"""The keeper's memory: where it ends by default, and that it is given back.
+"""The keeper's memory: its default limits, and that memory is released.
 
-Mechanism: by default values go out of memory at half of what the machine has, and statements are
-refused only far behind that. Of what is dropped the allocator keeps no more than some megabytes.
-With the bugs the wall stood at 4 GB with nothing before it, and
-after drops the keeper's resident memory stayed several times what its values take.
+Mechanism: by default values are evicted at half of the machine's memory, and statements are refused
+only far beyond that. The allocator keeps at most some megabytes of freed memory. Bugs: there is a
+hard limit of 4 GB without eviction; after drops the keeper's resident memory remains several times
+the size of its values.
 """
 
 import re

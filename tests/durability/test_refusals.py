@@ -1,5 +1,5 @@
-"""A store, a WAL and a cluster that do not belong together: nobody is served, the reason is
-named to whoever waits, and once things are right again all values are there."""
+"""A store, WAL and cluster that do not belong together: nobody is served, whoever waits gets the
+reason, and after the problem is fixed all values are there."""
 
 import subprocess
 import time

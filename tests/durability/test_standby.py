@@ -1,5 +1,5 @@
-"""A replica with a keeper of its own: it answers queries on protected columns while it follows,
-and goes on alone after the primary and its keeper were killed."""
+"""A standby with its own keeper: it answers queries on protected columns while it follows, and
+continues alone after the primary and its keeper were killed."""
 
 import time
 from pathlib import Path

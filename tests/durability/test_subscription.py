@@ -1,6 +1,6 @@
-"""A subscription takes rows in with a restore ticket of the subscriber's owner, and keeps its
-protected keys in order. Without one the first row is refused; with the bug whoever can publish
-fills any column with values that he cannot read.
+"""A subscription imports rows with a restore ticket of the subscriber's owner, and maintains
+indexes on protected keys. Right: without a ticket the first row is refused. Bug: whoever can
+publish fills any column with values that he cannot read.
 """
 
 import time

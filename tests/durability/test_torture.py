@@ -1,9 +1,9 @@
 """Clients work while keeper, PostgreSQL, both, single backends or the recovery worker are killed
-with SIGKILL, at random moments or at named points of the code; afterwards every acknowledged
-commit is there with its values, nothing else is, and every identifier names a value.
+with SIGKILL, at random moments or at named points in the code. Right: every acknowledged commit is
+there with its values, and nothing else, and every identifier resolves.
 
-The seed decides what clients do and what is killed when; it is printed. Longer runs:
-`make torture CYCLES=500 SEED=1`, which also write their line into docs/reliability.md.
+The seed decides what clients do and what is killed when; it is printed. Longer runs: `make torture
+CYCLES=500 SEED=1`, which also writes its result into docs/reliability.md.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
-"""The family rnd_ by the batch: what opens a page of cells is one message.
+"""The family rnd_ in batches: one message opens a page of cells.
 
-Mechanism: cells are operands of batched scans and aggregations, and keys of sorts by ranks. Right
-answer: PostgreSQL's own on the plain twin, with a few answered messages for thousands of rows. With
-a bug each row is waited for, rows of another batch are given, or a statement ends after a batch.
+Mechanism: cells are operands of batched scans and aggregations, and keys of sorts by ranks. Right:
+PostgreSQL's results on the plain twin, with a few answered messages for thousands of rows. Bug:
+each row is waited for, rows of another batch are returned, or a statement ends after a batch.
 """
 
 import psycopg

@@ -1,8 +1,8 @@
 """The family rnd_ in definitions: keys, indexes, defaults, triggers, partitions, ALTER TABLE.
 
-Mechanism: every column has a number in its type modifier, which PostgreSQL hands to whatever makes
-a value for it. Right answer: PostgreSQL's own. With a bug a value is stored loose, and cannot be
-read in the next statement; so every test reads in a statement of its own.
+Mechanism: every column has a number in its type modifier, which PostgreSQL passes to all functions
+that make values for it. Right: PostgreSQL's own results. Bug: a value is stored loose, and cannot
+be read in the next statement; so every test reads in a separate statement.
 """
 
 import psycopg

@@ -1,8 +1,8 @@
 """The family rnd_ against a superuser, and without its keeper's memory.
 
-Mechanism: a cell opens for a client only, has the label of the column that it was sealed for, and
-needs nothing but the root key. With a bug values are in the database's files, a cell says what it
-holds in another column, or a lost keeper loses values.
+Mechanism: a cell can be opened only for a client, has the label of the column for which it was
+sealed, and needs only the root key. Bug: values are in the database's files, a cell reveals its
+value in another column, or the loss of a keeper loses values.
 """
 
 import subprocess

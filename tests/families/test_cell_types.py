@@ -1,8 +1,8 @@
-"""Every type of the family rnd_, and the operators that HEDB publishes (papers: A.2).
+"""Every type of the family rnd_, and the operators published by HEDB (papers: A.2).
 
-Mechanism: cells hold each type's binary format; operators other than comparisons are those of the
-twin type, by an implicit cast. Right answer: PostgreSQL's own on the plain twin. With a bug a type
-does not come back as it was, or an operator is not found, or is another type's.
+Mechanism: cells contain each type's binary format; operators other than comparisons are those of
+the enc_ type, by an implicit cast. Right: PostgreSQL's results on the plain twin. Bug: a value
+changes, or an operator is not found, or is another type's.
 """
 
 import pytest

@@ -1,8 +1,8 @@
-"""The family rnd_: columns whose rows hold sealed cells.
+"""The family rnd_: columns whose rows contain sealed cells.
 
-Mechanism: a cell is sealed for its column when it is written and opened into a temporary value
-when it is computed with. Right answer: PostgreSQL's own on the plain twin. With a bug values are
-stored loose and die with their statement, or operators are not found.
+Mechanism: a cell is sealed for its column when it is written, and opened into a temporary value for
+computations. Right: PostgreSQL's results on the plain twin. Bug: values are stored loose and vanish
+after their statement, or operators are not found.
 """
 
 import pytest

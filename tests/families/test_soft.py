@@ -1,8 +1,8 @@
-"""The family soft_: columns whose rows hold encodings that PostgreSQL computes on.
+"""The family soft_: columns whose rows contain encodings on which PostgreSQL computes.
 
 Mechanism: the proxy encodes a literal or parameter for the column that it meets, and decodes
-results; PostgreSQL compares and adds encodings without a keeper. Right answer: PostgreSQL's own
-on the plain twin, or a refusal. With a bug rows are missing, in another order, or in the clear.
+results; PostgreSQL compares and adds encodings without a keeper. Right: PostgreSQL's results on the
+plain twin, or a refusal. Bug: rows are missing, in another order, or in plaintext.
 """
 
 import datetime

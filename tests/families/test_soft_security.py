@@ -1,7 +1,8 @@
 """The family soft_ against a superuser, and without its keeper.
 
-Mechanism: values leave the client encoded, keys never do. With a bug values are in the log, in the
-database's files or in a dump, a superuser gets more than the encodings tell, or a keeper is asked.
+Mechanism: values leave the client encoded, keys never do. Bug: values are in the log, in the
+database's files or in a dump, a superuser learns more than the encodings reveal, or a keeper is
+used.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
-"""MODE=software: PostgreSQL and proxy, and no keeper.
+"""MODE=software: PostgreSQL and proxy without a keeper.
 
-Mechanism: the extension has no keeper's socket, the proxy no keeper's key. Right answer: the
-family soft_ works, the other families are refused at once. With a bug something waits for a keeper.
+Mechanism: the extension has no keeper socket, and the proxy no keeper key. Right: the family soft_
+works, and the other families are refused immediately. Bug: something waits for a keeper.
 """
 
 import psycopg

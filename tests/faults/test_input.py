@@ -1,5 +1,5 @@
-"""Bad and extreme input: each gives PostgreSQL's own error or a clear one, and the session
-stays usable."""
+"""Bad and extreme input: each results in PostgreSQL's own error or a clear one, and the session
+remains usable."""
 
 import re
 import time

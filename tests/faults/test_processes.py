@@ -1,7 +1,7 @@
-"""Processes that die, stand still or are slow: an SQL error in time, never a hang, and
-`make up` brings everything back.
+"""Processes that die, stop responding or are slow: there is an SQL error in time, never a hang, and
+`make up` restores everything.
 
-What becomes of values is in tests/durability.
+The durability of values is tested in tests/durability.
 """
 
 import os

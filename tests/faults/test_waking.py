@@ -1,8 +1,8 @@
-"""One-way messages wake a keeper that sleeps only when some kilobytes of them wait: it finds the
-others with the next message that is answered.
+"""One-way messages wake a sleeping keeper only when some kilobytes are waiting; it finds the others
+with the next answered message.
 
-Backend and keeper share one processor, and have learnt that spinning does not pay. With a bug
-the keeper sleeps while the ring is full, and nobody ever wakes it; or it begins only then.
+Backend and keeper share one processor, and have learnt that spinning does not pay. Bug: the keeper
+sleeps while the ring is full, and is never woken; or it starts only then.
 """
 
 import os

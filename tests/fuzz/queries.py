@@ -1,7 +1,7 @@
 """Random queries over the tables of tables.py, as trees.
 
-What PostgreSQL leaves open is not asked: rows under LIMIT have a total order, errors are of one
-kind in a query, sorted and grouped expressions have one text for equal values.
+They avoid what PostgreSQL leaves undefined: rows under LIMIT have a total order, the errors in a
+query are of one kind, sorted and grouped expressions have the same text for equal values.
 """
 
 import random

@@ -1,6 +1,6 @@
-"""Random tables: which columns, which are protected, what is in them, which have an index.
+"""Random tables: columns, which of them are protected, their values, and indexes.
 
-The same seed gives the same tables. The plain twin of a table is its text without `enc_`.
+The same seed generates the same tables. The plain twin of a table is its text without `enc_`.
 """
 
 import random

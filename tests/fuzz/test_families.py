@@ -1,9 +1,9 @@
-"""Random queries over columns of the families rnd_ and soft_ give what they give on plain tables,
-or are refused for a reason that is listed here.
+"""Random queries over columns of the families rnd_ and soft_ return the same as on plain tables, or
+are refused for a reason that is listed here.
 
-The queries are those of test_queries.py, over smaller tables. A bug: an encoding compares otherwise
-than its value, an operator of another type is found, a refusal leaves a transaction broken.
-CONFIDE_SEED and CONFIDE_QUERIES make other and longer runs.
+The queries are those of test_queries.py, over smaller tables. Bug: an encoding compares differently
+from its value, an operator of another type is found, a refusal breaks a transaction. Set
+CONFIDE_SEED and CONFIDE_QUERIES for other and longer runs.
 """
 
 import os

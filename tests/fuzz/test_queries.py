@@ -1,10 +1,10 @@
-"""Random queries give the same on plain tables, on protected ones row at a time, and on protected
-ones in batches: the same rows, types, order where there is one, and SQLSTATE.
+"""Random queries return the same on plain tables, on protected ones row at a time, and on protected
+ones in batches: the same rows, types, order if there is one, and SQLSTATE.
 
-Bug: a batched node evaluates what PostgreSQL would not, loses a row, or rounds otherwise.
-CONFIDE_SEED and CONFIDE_QUERIES make other and longer runs: `make fuzz-sql QUERIES=5000 SEED=7`;
-CONFIDE_ONLY=SCHEMA/QUERY runs one query of such a run again. A failure prints the query made
-smaller, and what makes its tables.
+Bug: a batched node evaluates what PostgreSQL would not, loses a row, or rounds differently. Set
+CONFIDE_SEED and CONFIDE_QUERIES for other and longer runs: `make fuzz-sql QUERIES=5000 SEED=7`;
+CONFIDE_ONLY=SCHEMA/QUERY repeats one query of such a run. A failure prints the reduced query, and
+the statements that create its tables.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Queries as trees, so that a failing one can be made smaller.
+"""Queries as trees, so that a failing one can be reduced.
 
-A node is a template with `{0}`, `{1}` for its parts. Shrinking knows nothing about SQL: it drops
-items of lists and optional clauses, puts a part of the same kind in its parent's place, or a
-plain value in the place of an expression. What does not fail in the same manner is not taken.
+A node is a template with `{0}`, `{1}` for its parts. Reduction knows nothing about SQL: it drops
+items of lists and optional clauses, replaces a node with a part of the same kind, or an expression
+with a plain value. A reduced query must fail in the same way.
 """
 
 from collections.abc import Callable, Iterator

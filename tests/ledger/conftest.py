@@ -1,4 +1,4 @@
-"""Ledger tables: a fixture that has the keeper's report of a table, verified."""
+"""Ledger tables: a fixture that gets the keeper's report about a table and verifies it."""
 
 import secrets
 import subprocess

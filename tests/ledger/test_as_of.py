@@ -1,5 +1,5 @@
-"""`confide.as_of(table, time)`: rows as they were. Right answer: what the table had at that time,
-by its own columns. Bug: rows of today, rows twice, or columns that nobody asked for."""
+"""`confide.as_of(table, time)`: rows as they were. Right: the table's rows at that time, with its
+own columns. Bug: present rows, duplicate rows, or additional columns."""
 
 import psycopg
 import pytest

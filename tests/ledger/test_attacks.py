@@ -1,9 +1,9 @@
 """What a superuser and root can do to a ledger table and its history, and that the keeper's report
 names each version.
 
-Each attack changes what PostgreSQL stores, below its own rules: pages as files, catalogs, rows with
-the ledger switched off. Without the log (or with a log that does not say what the assertion
-names) each of these tests finds nothing."""
+Each attack changes what PostgreSQL stores, below its own rules: pages as files, catalogs, rows
+while the ledger is switched off. Without the log (or with a log that lacks what the assertion
+names) each of these tests fails."""
 
 import shutil
 import subprocess

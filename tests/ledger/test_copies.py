@@ -1,6 +1,6 @@
-"""Ledger tables on a standby and after a restore to a point in time. Right answer: the log is what
-it was at that point, what was read there is verified, and the copy goes on from it alone. Bug: a
-log with a gap, entries of transactions that the copy does not have, or a standby that writes."""
+"""Ledger tables on a standby and after a restore to a point in time. Right: the log is as it was at
+that point, reads there are verified, and the copy continues it alone. Bug: a log with a gap,
+entries of transactions that the copy does not have, or a standby that writes."""
 
 import shutil
 import signal

@@ -1,7 +1,7 @@
-"""A dump of a ledger table, restored elsewhere: definitions without an error, the current rows in
-the name of whoever restores them; the history as restored versions, with a ticket. Bug: ALTER TABLE
-… OWNER in the dump makes the history before the dump does, or restored versions look like ones
-that were written here."""
+"""A dump of a ledger table, restored elsewhere. Right: definitions without an error, the current
+rows with the restoring client as author, and the history as restored versions, with a ticket. Bug:
+ALTER TABLE … OWNER in the dump creates the history before the dump does, or restored versions look
+like ones that were written here."""
 
 import subprocess
 

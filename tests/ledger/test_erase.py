@@ -1,8 +1,9 @@
-"""DELETE FROM t WHERE sn = n, and sn <= n: versions of the history go, their hashes stay, and the
-audit says so. For the history's owner and whom he gives DELETE on it.
+"""DELETE FROM t WHERE sn = n, and sn <= n: versions of the history are erased, their hashes remain,
+and the audit records it. Only the history's owner, and roles to which he grants DELETE on it, may
+do this.
 
-Bug: somebody else erases, or a statement erases without a row of the audit, or takes rows of the
-table away."""
+Bug: somebody else erases, or a statement erases without a row in the audit, or deletes rows of the
+table."""
 
 import psycopg
 import pytest

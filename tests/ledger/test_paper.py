@@ -1,6 +1,7 @@
-"""Table 1 of SecuDB, its four rows about tamper resistance, through psql, each written as it is in
-the paper, with a number for the question mark. Bug: a statement that psql cannot send, or that does
-something else: a DELETE by number that ends current rows, or erases without a word in the audit."""
+"""The four rows about tamper resistance in SecuDB's table 1, through psql, each as written in the
+paper, with a number for the question mark. Bug: a statement that psql cannot send, or that does
+something else: a DELETE by number that ends current rows, or erases without a record in the audit.
+"""
 
 import subprocess
 

@@ -1,10 +1,9 @@
-"""Checkpoints that the keeper publishes: into a directory, every so many seconds, each with a proof
-that it goes on from the one before.
+"""Checkpoints that the keeper publishes in a directory at intervals, each with a proof that it
+extends the previous one.
 
-Right answer: whoever fetches each file has a chain that nobody can fork, over restarts, too. A bug
-would leave the proof out, or begin a new chain after a restart. (What a keeper with an older log
-does, and that nothing is published that may be undone, is in the unit tests of `published` and
-`logs`.)"""
+Right: whoever fetches each file has a chain that nobody can fork, even across restarts. Bug: the
+proof is missing, or a new chain starts after a restart. (The unit tests of `published` and `logs`
+test a keeper with an older log, and that nothing is published that may be undone.)"""
 
 import contextlib
 

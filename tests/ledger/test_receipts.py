@@ -1,8 +1,8 @@
-"""Receipts: what a transaction has written into ledger tables, signed by the keeper.
+"""Receipts: what a transaction has written to ledger tables, signed by the keeper.
 
-Right answer: who has one can show offline that the version was written, and a table without it is
-found out, also when the database says that nobody knows whether the transaction committed. Bug: a
-receipt for what was rolled back, or a table that loses what was written, and verifies."""
+Right: whoever has one can prove offline that the version was written, and a table without it is
+detected, even if the database says that the transaction's outcome is unknown. Bug: a receipt for
+something that was rolled back, or a table that loses what was written, but verifies."""
 
 import psycopg
 import pytest

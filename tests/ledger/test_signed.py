@@ -1,6 +1,6 @@
-"""Rows of ledger tables in signed results: the keeper vouches for the cells that are what a row
-version says, each row has the proof that the log has its version, and a cell is shown alone with
-it. Bug: what a superuser has edited, or makes up, is signed as if the log said it."""
+"""Rows of ledger tables in signed results: the keeper vouches for cells that are in a row version,
+each row has the proof that the log contains its version, and a single cell can be shown with it.
+Bug: something that a superuser has edited or invented is signed as if it were in the log."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""What `*` stands for: the columns of a ledger table that are written down in its definition, in
-every statement whose own result it is. Bug: the number, time and author come along; or extension
-and proxy count differently, and a protected column stands where the proxy expects a plain one."""
+"""`*` represents the columns in the definition of a ledger table, in every statement whose own
+result it is. Bug: number, time and author are included; or extension and proxy count differently,
+and there is a protected column where the proxy expects a plain one."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""Ledger tables: what SQL does with them, and that the log agrees afterwards."""
+"""Ledger tables: SQL on them, after which the log must agree."""
 
 import psycopg
 import pytest

@@ -1,10 +1,10 @@
-"""Calls of operators with other operands, for whoever may not see values.
+"""Calls of operators with replaced operands, for people who may not see values.
 
 Mechanism: a log of calls is masked by rules; a solver proposes operands, and instrumented operators
-run them. Right answer: each call passes the same edges as it did and has the same declassified
-answer, its operands obey the rules, and bugs of operators show with them as they did; an operator
-whose path depends on the secret itself has its log refused. With a bug an administrator gets a
-value, or calls that do not show what he looks for.
+run them. Right: each call takes the same edges and has the same declassified answer as before, its
+operands obey the rules, and bugs of operators show with them as before; if an operator's path
+depends on the secret itself, its log is refused. Bug: an administrator gets a value, or calls that
+do not show the problem.
 """
 
 import datetime

@@ -1,10 +1,11 @@
-"""Logs of calls, from a keeper with a bug to a keeper with other operands that shows it.
+"""Logs of calls, from a keeper with a bug to another keeper where the bug shows with other
+operands.
 
-Mechanism: a keeper of a test build has an operator with a bug; a client asks for a log of his own
-calls, and masks it; the masked calls run as statements at the same kind of keeper, in a table that
-has no true value. Right answer: each of four bugs shows there as it did, and no value of the
-client's is in what an administrator gets. With a bug of ours somebody gets a log of
-another's calls, a value is not masked, or the bug does not show.
+Mechanism: a test build of the keeper has an operator with a bug; a client requests a log of his own
+calls, and masks it; the masked calls run as statements with the same kind of keeper, in a table
+without true values. Right: each of four bugs shows there as before, and the administrator gets no
+value of the client. Bug: somebody gets a log of another's calls, a value is not masked, or the bug
+does not show.
 """
 
 import os

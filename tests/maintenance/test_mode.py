@@ -1,10 +1,10 @@
-"""Execution mode: no superuser logs in, nor who can become one; statistics stay readable, and the
-switch is in the log.
+"""Execution mode: superusers, and roles that can become one, cannot log in; statistics can be read,
+and the switch is logged.
 
-Mechanism: `confide mode` as the role that executes templates; logins tried from outside. Right
-answer: each login of a superuser is refused in execution mode, open sessions of theirs end, the
-application goes on; who switched is in the chained log. With a bug an administrator gets in by
-another role, a session that he kept, or a setting of his own.
+Mechanism: `confide mode` with the role for templates, and attempts to log in. Right: each login of
+a superuser is refused in execution mode, their open sessions end, the application continues, and
+the chained log says who switched. Bug: an administrator gets in with another role, an open session,
+or a setting of his own.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""What monitoring gets of a proxy by HTTP: counters that go up with what is done, whether the
-server takes connections, and nothing that anybody has written.
+"""A proxy's monitoring by HTTP: counters that grow with activity, whether the server accepts
+connections, and nothing that anybody has written.
 
-Mechanism: a proxy with `metrics_listen`. Right: Prometheus' text format; 200 and 503. With a bug a
-name or a value is shown, or a proxy without its server calls itself healthy."""
+Mechanism: a proxy with `metrics_listen`. Right: Prometheus' text format; 200 and 503. Bug: a name
+or a value is shown, or a proxy without its server reports that it is healthy."""
 
 import http.client
 import re

@@ -1,10 +1,11 @@
-"""What an administrator finds out in production, in execution mode, without a clone and without a
-key: HEDB's table 3, row by row, with pg_stat_statements and auto_explain loaded beside Confide.
+"""What an administrator can find out in production, in execution mode, without a clone and without
+a key: HEDB's table 3, row by row, with pg_stat_statements and auto_explain loaded in addition to
+Confide.
 
-Mechanism: a role that may monitor and nothing else asks; a template collects statistics; plans of
-slow statements are in the server's log. Right answer: each is answered, of the very statement that
-waits or was slow, and no value is in any answer. With a bug an administrator needs a superuser's
-login for one of them, or reads a literal of a protected column.
+Mechanism: queries of a role that may only monitor; a template that collects statistics; plans of
+slow statements in the server's log. Right: each question is answered, about the very statement that
+waits or was slow, and no answer has a value. Bug: an administrator needs a superuser's login for
+one of them, or reads a literal of a protected column.
 """
 
 import threading

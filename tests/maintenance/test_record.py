@@ -1,9 +1,8 @@
-"""Recordings: what the keeper was asked and answered, begun and ended by an administrator.
+"""Recordings: requests to the keeper and its answers, started and stopped by an administrator.
 
-Mechanism: statements with planted values run while a recording runs. Right answer: it verifies,
-nothing was lost, values are in it neither sealed nor opened, and one that was altered, cut or put
-in another order is refused. With a bug an administrator reads values, or replays what never
-happened.
+Mechanism: statements with planted values run during a recording. Right: it verifies, nothing was
+lost, it has no values whether sealed or opened, and one that was altered, truncated or reordered is
+refused. Bug: an administrator reads values, or replays what never happened.
 """
 
 import shutil

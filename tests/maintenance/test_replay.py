@@ -1,9 +1,9 @@
-"""TPC-H recorded, and replayed in a clone beside a replayer, which has no values.
+"""TPC-H recorded, and replayed in a clone with a replayer, which has no values.
 
-Mechanism: the 22 queries run on protected columns while a recording runs; their texts, as the
-server had them, run again in a clone of the cluster. Right answer: the same plans, the same rows,
-in the envelopes that were given out then; with other settings most replay, and what does not is
-refused. With a bug an administrator gets other rows, or an answer that nobody had recorded.
+Mechanism: the 22 queries run on protected columns during a recording; their texts in the server's
+log run again in a clone of the cluster. Right: the same plans and the same rows, in the original
+envelopes; with other settings most replay, and the others are refused. Bug: an administrator gets
+other rows, or an answer that was not recorded.
 """
 
 import base64

@@ -1,8 +1,7 @@
-"""What docs/maintenance.md has administrators ask, asked by a role that may monitor and nothing
-else, while the application works.
+"""The queries of docs/maintenance.md, by a role that may only monitor, while the application works.
 
-Mechanism: the queries are those of the page. Right answer: each runs, and none gives a value of
-a protected column. With a bug a view needs more rights than the page says, or shows a literal.
+Mechanism: the queries are read from the page. Right: each runs, and none returns a value of a
+protected column. Bug: a view needs more privileges than the page says, or shows a literal.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""Maintenance templates: what an administrator without keys may have done, and no more.
+"""Maintenance templates: what an administrator without keys may do, and no more.
 
-Mechanism: `confide fix apply` reads a list of actions, asks the database what it must know, checks
-all of them, and does them as a role that may do nothing else. Right answer: the change, an entry
-in the log before and after it, a template that undoes it; what is unknown or out of its range is
-refused by a rule before anything was done. With a bug a template does something that it does not
-name, or half of a template is done.
+Mechanism: `confide fix apply` reads a list of actions, queries the database, checks all of them,
+and carries them out with a role that may do nothing else. Right: the change, an entry in the log
+before and after it, and a template that undoes it; unknown actions and parameters out of range are
+refused by a rule before anything is done. Bug: a template does something that it does not name, or
+only half of a template is carried out.
 """
 
 import json

@@ -1,11 +1,12 @@
-"""An application's database is moved by what docs/migrating.md says; it does not notice.
+"""An application's database is migrated by the steps in docs/migrating.md; the application does not
+notice.
 
-Mechanism: `clinic/schema.sql` is the database of an application that knows nothing of Confide (22
-tables, triggers, functions, views), `clinic/program.py` the application, which fills it. One
-database stays as it is; of the other `clinic/move.sql` protects 34 columns through the proxy.
-Right: what users do then gives the same on both, values, types, errors and all, and what was
-protected is in no table of the server. Bug: a step of the page fails, or the application sees a
-difference.
+Mechanism: `clinic/schema.sql` is the database of an application that knows nothing about Confide
+(22 tables, triggers, functions, views); `clinic/program.py` is the application, which fills it. One
+database stays as it is; in the other, `clinic/move.sql` protects 34 columns through the proxy.
+Right: the same operations of users return the same on both, including types and errors, and
+protected values are in no table of the server. Bug: a step of the page fails, or the application
+sees a difference.
 """
 
 import subprocess

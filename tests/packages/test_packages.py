@@ -1,9 +1,9 @@
-"""The Debian packages of `make package`, unpacked into a directory of their own, are whole and run.
+"""The Debian packages of `make package`, unpacked into a directory, are complete and work.
 
-Mechanism: the packages are made of what this run tests, unpacked, and a stack is started with their
-programs. Right: it works as the one that was built, units start programs that a package has, and
-configurations are read. Bug: a package misses a file, or its unit or configuration names one that
-is not there.
+Mechanism: the packages are made from the build under test, unpacked, and a stack is started with
+their programs. Right: it works like the build, units start programs that are in a package, and
+configurations can be read. Bug: a package lacks a file, or its unit or configuration names one that
+is missing.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""What the Python programs of this folder share: they are started as `PROGRAM URL create` and
-`PROGRAM URL run`. The first makes tables of plain types; between the two whoever starts them may
-have protected columns of these. The second prints a line of JSON for each check: its name, and
-what came of it, which must not depend on that.
+"""Common parts of the Python programs in this folder, which are started as `PROGRAM URL create` and
+`PROGRAM URL run`. The first creates tables with plain types, whose columns may be protected before
+the second is run. The second prints a line of JSON for each check with its name and its outcome,
+which must not depend on that.
 
-Not here: anything that knows of protected columns. The programs are applications.
+Nothing here knows about protected columns: the programs are applications.
 """
 
 import datetime

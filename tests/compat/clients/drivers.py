@@ -1,5 +1,5 @@
-"""What the programs for single drivers share: one table, and checks that are the same for all
-of them. A driver's own program says how it runs a statement. See checks.py."""
+"""Common parts of the programs for single drivers: one table, and checks that are the same for all
+of them. Each program says how its driver runs a statement. See checks.py."""
 
 import datetime as dt
 import decimal

@@ -1,4 +1,4 @@
-"""pg8000, a driver in Python alone: untyped and typed parameters as text. See checks.py."""
+"""pg8000, a driver in pure Python: untyped and typed parameters as text. See checks.py."""
 
 import contextlib
 import io

@@ -1,5 +1,5 @@
-"""The application of schema.sql: SQLAlchemy's ORM, some SQL of its own, and what it leaves to
-triggers, functions and views. It knows nothing of Confide; see tests/compat/clients/checks.py.
+"""The application for schema.sql: SQLAlchemy's ORM, some SQL of its own, and triggers, functions
+and views. It knows nothing about Confide; see tests/compat/clients/checks.py.
 
 `PROGRAM URL create` fills the tables, `PROGRAM URL run` does what users do.
 """
