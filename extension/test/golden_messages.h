@@ -1891,15 +1891,16 @@ static void
 golden_cell_seal(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x07', '\x00', '\x00', '\x00',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x07', '\x02', '\x00', '\x00',
 		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
 	};
 	CfdReadCellSeal read;
-	const CfdWireCellSeal filled = {.fid = 578437695752307201u, .t = 7u};
+	const CfdWireCellSeal filled = {.fid = 578437695752307201u, .t = 7u, .flags = 2u};
 
 	check(cfd_decode_cell_seal(golden_bytes, 18, &read), "CellSeal is read");
 	check(read.head.fid == (CfdFid) UINT64_C(578437695752307201), "fid of CellSeal");
 	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellSeal");
+	check(read.head.flags == (uint8_t) UINT64_C(2), "flags of CellSeal");
 	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 16, "name of CellSeal");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellSeal filled");
 }
@@ -1978,6 +1979,33 @@ golden_cell_hash_answer(void)
 	check(read.head.hash == (uint64_t) UINT64_C(578437695752307201), "hash of CellHash");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellHashAnswer filled");
 	check(!cfd_decode_cell_hash_answer(golden_bytes, 7, &read), "CellHashAnswer cut short");
+}
+
+static void
+golden_cell_token(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellToken read;
+	const CfdWireCellToken filled = {.t = 7u};
+
+	check(cfd_decode_cell_token(golden_bytes, 10, &read), "CellToken is read");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellToken");
+	check(read.cell_length == 2 && (const char *) read.cell == golden_bytes + 8, "cell of CellToken");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellToken filled");
+}
+
+static void
+golden_cell_token_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadCellTokenAnswer read;
+
+	check(cfd_decode_cell_token_answer(golden_bytes, 2, &read), "CellTokenAnswer is read");
+	check(read.token_length == 2 && (const char *) read.token == golden_bytes + 0, "token of CellToken");
 }
 
 static void
@@ -2095,4 +2123,6 @@ golden_messages(void)
 	golden_cell_compare_answer();
 	golden_cell_hash();
 	golden_cell_hash_answer();
+	golden_cell_token();
+	golden_cell_token_answer();
 }

@@ -12,6 +12,7 @@ mod operands;
 mod soft;
 mod sql;
 mod tests;
+mod tokens;
 mod vectors;
 mod wrappers;
 

@@ -7,6 +7,11 @@
 //! AEAD is AES-256-GCM; its key comes from the root key, the column and the epoch, its nonce
 //! from the number. The plaintext is the value in PostgreSQL's binary format.
 //!
+//! A sealed cell *with a token* has [`TOKENED`] at 0 and, between number and ciphertext, a token
+//! ([`TOKEN_BYTES`]), which is authenticated, too: HMAC-SHA-256, cut, of a form of the value that
+//! equal values have in common, under a key that depends on the root key only. So equal values have
+//! equal tokens, in whatever column they are, and nobody needs a key to see that.
+//!
 //! A *loose* cell is [`LOOSE`] and a FID: a value on its way, which is not stored. It lives as
 //! long as the value that the FID stands for.
 //!
@@ -17,6 +22,8 @@
 pub const LOOSE: u8 = 1;
 /// First byte of a sealed cell.
 pub const SEALED: u8 = 2;
+/// First byte of a sealed cell with a token.
+pub const TOKENED: u8 = 3;
 /// What a sealed cell in text begins with.
 pub const TEXT_PREFIX: &str = "cell1.";
 /// Size of what names the column.
@@ -29,6 +36,10 @@ pub const NUMBER_BYTES: usize = 8;
 pub const TAG_BYTES: usize = 16;
 /// Bytes before the ciphertext.
 pub const HEADER_BYTES: usize = 2 + COLUMN_BYTES + EPOCH_BYTES + NUMBER_BYTES;
+/// Size of a token.
+pub const TOKEN_BYTES: usize = 16;
+/// In [`crate::message::body::CellSeal`]: into a cell with a token.
+pub const WITH_TOKEN: u8 = 1;
 /// In [`crate::message::body::CellCompare`]: for an index, which a client wants to be kept.
 pub const FOR_INDEX: u8 = 1;
 /// Bit of a type modifier of a stored column: the rest is the number of the column.

@@ -33,6 +33,11 @@ macro_rules! type_codes {
                 match self { $(TypeCode::$variant => concat!("rnd_", $name),)* }
             }
 
+            /// Name of the type whose cells have tokens (docs/families.md).
+            pub const fn token_name(self) -> &'static str {
+                match self { $(TypeCode::$variant => concat!("rnd_det_", $name),)* }
+            }
+
             /// Name of the type whose values are encodings (docs/families.md).
             pub const fn soft_name(self) -> &'static str {
                 match self { $(TypeCode::$variant => concat!("soft_", $name),)* }
@@ -92,9 +97,8 @@ impl TypeCode {
 
     /// The type whose protected twin, of any family, has this name.
     pub fn from_protected_name(name: &str) -> Option<TypeCode> {
-        let found = TypeCode::ALL.iter();
-        let mut found = found.filter(|t| t.enc_name() == name || t.rnd_name() == name);
-        found.next().copied()
+        let named = |t: &&TypeCode| [t.enc_name(), t.rnd_name(), t.token_name()].contains(&name);
+        TypeCode::ALL.iter().find(named).copied()
     }
 
     /// The code under which values of this type are kept: `varchar` values

@@ -388,8 +388,9 @@ impl Catalog {
 const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 
 /// Prefixes of protected types and of arrays of them.
-const FAMILIES: [&str; 2] = ["enc_", "rnd_"];
-const ARRAYS: [&str; 2] = ["_enc_", "_rnd_"];
+/// The longer of two that begin alike comes first.
+const FAMILIES: [&str; 3] = ["enc_", "rnd_det_", "rnd_"];
+const ARRAYS: [&str; 3] = ["_enc_", "_rnd_det_", "_rnd_"];
 /// Prefixes of types of encodings, and of their sums.
 const SOFT: &str = "soft_";
 const SOFT_SUM: &str = "soft_sum_";

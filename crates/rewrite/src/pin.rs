@@ -152,8 +152,7 @@ fn parse_line(line: &str) -> Option<([String; 3], Column)> {
     let mut words = rest.split_whitespace();
     let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
     // The binder does not distinguish values of `enc_` and `rnd_`.
-    let named = |t: &TypeCode, name: &str| t.enc_name() == name || t.rnd_name() == name;
-    let code = |name: &str| TypeCode::ALL.iter().copied().find(|t| named(t, name));
+    let code = |name: &str| TypeCode::from_protected_name(name);
     let sum = ty.replacen("soft_sum_", "soft_", 1);
     let ty = match (soft_type::parse(&sum), ty.strip_prefix('_')) {
         (Some((code, modifier)), _) => ColumnType::Soft(code, modifier),

@@ -26,9 +26,21 @@ refuse_cell(uint8 type)
 			 errhint("Cells must be passed on unchanged.")));
 }
 
+const uint8 *
+cfd_cell_token(const struct varlena *cell)
+{
+	const uint8 *bytes = (const uint8 *) VARDATA_ANY(cell);
+
+	if (VARSIZE_ANY_EXHDR(cell) < SEALED_BYTES + CFD_CELL_TOKEN_BYTES || bytes[0] != CFD_CELL_TOKENED)
+		return NULL;
+	return bytes + CFD_CELL_HEADER_BYTES;
+}
+
 bool
 cfd_cell_is_sealed(const struct varlena *cell)
 {
+	if (cfd_cell_token(cell) != NULL)
+		return true;
 	return VARSIZE_ANY_EXHDR(cell) >= SEALED_BYTES && *(const uint8 *) VARDATA_ANY(cell) == CFD_CELL_SEALED;
 }
 
@@ -90,6 +102,8 @@ cfd_cell_seal(CfdFid fid, uint8 type, CfdCellColumn *column)
 	const char *answer;
 	uint32		length;
 
+	if (column != NULL && column->token)
+		body.flags = CFD_CELL_WITH_TOKEN;
 	cfd_begin();
 	answer = cfd_call(CFD_KIND_CELL_SEAL, &body, sizeof(body), column != NULL ? column->names : NULL,
 					  column != NULL ? column->length : 0, &length);

@@ -5,7 +5,8 @@
  *
  * This room knows the layout of cells (crates/contract/src/cell.rs), but not
  * their contents: only the keeper opens and seals them. A *sealed* cell
- * contains the ciphertext. A *loose* cell contains the FID of a temporary
+ * contains the ciphertext; of a column rnd_...(det), type rnd_det_..., also a
+ * token, by which cells are compared here. A *loose* cell contains the FID of a temporary
  * value.
  *
  * Invariant: what is stored in a column is sealed for that column; a loose
@@ -23,6 +24,7 @@ typedef struct CfdCellColumn
 {
 	uint32		number;
 	int32		modifier;		/* type modifier in terms of the plain type; -1: none */
+	bool		token;			/* whether its cells have tokens */
 	int			length;			/* length of the names */
 	char	   *names;			/* schema, relation, column, each zero-terminated */
 	bool		known;			/* whether `identity` is set */
@@ -32,6 +34,8 @@ typedef struct CfdCellColumn
 /* types.c: code of a type rnd_..., or 0; whether a type contains such a type. */
 extern uint8 cfd_cell_code(Oid type);
 extern bool cfd_cell_contains(Oid type);
+/* Whether it is a type rnd_det_..., whose cells have tokens. */
+extern bool cfd_cell_has_token(Oid type);
 /* The same for the types of both families, enc_ and rnd_. */
 extern uint8 cfd_family_code(Oid type);
 extern bool cfd_family_contains(Oid type);
@@ -68,6 +72,8 @@ extern struct varlena *cfd_cell_loose(CfdFid fid);
  */
 extern struct varlena *cfd_cell_seal(CfdFid fid, uint8 type, CfdCellColumn *column);
 extern bool cfd_cell_is_sealed(const struct varlena *cell);
+/* The token of a cell, or NULL. */
+extern const uint8 *cfd_cell_token(const struct varlena *cell);
 /* Raises an error unless the bytes are a cell of the type. */
 extern void cfd_cell_check(const struct varlena *cell, uint8 type);
 
@@ -91,6 +97,9 @@ extern Datum cfd_cell_eq(PG_FUNCTION_ARGS);
 extern Datum cfd_cell_ge(PG_FUNCTION_ARGS);
 extern Datum cfd_cell_gt(PG_FUNCTION_ARGS);
 extern Datum cfd_cell_ne(PG_FUNCTION_ARGS);
+
+/* Operand types of a comparison function, looked up at its first call. */
+extern const CfdCellOperand *cfd_cell_operands(FmgrInfo *flinfo);
 
 extern int	cfd_cell_compare(const CfdCellOperand operands[2], Datum a, Datum b, uint8 flags);
 

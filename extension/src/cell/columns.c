@@ -159,9 +159,9 @@ cfd_cell_natts(Oid relation)
 	return natts;
 }
 
-/* Name of the relation's column with this modifier, or NULL. */
+/* Name of the relation's column with this modifier, or NULL; whether its cells have tokens. */
 static char *
-cell_column_name(Oid relation, int32 typmod)
+cell_column_name(Oid relation, int32 typmod, bool *token)
 {
 	int			natts = cfd_cell_natts(relation);
 
@@ -175,7 +175,10 @@ cell_column_name(Oid relation, int32 typmod)
 			continue;
 		form = (Form_pg_attribute) GETSTRUCT(tuple);
 		if (!form->attisdropped && form->atttypmod == typmod && cfd_cell_code(form->atttypid) != 0)
+		{
 			name = pstrdup(NameStr(form->attname));
+			*token = cfd_cell_has_token(form->atttypid);
+		}
 		ReleaseSysCache(tuple);
 		if (name != NULL)
 			return name;
@@ -191,6 +194,7 @@ cfd_cell_column(int32 typmod)
 	Oid			relation;
 	Oid			namespace;
 	int32		modifier = -1;
+	bool		token = false;
 	char	   *names[3];
 	int			length = 0;
 
@@ -202,7 +206,7 @@ cfd_cell_column(int32 typmod)
 	namespace = OidIsValid(relation) ? get_rel_namespace(relation) : InvalidOid;
 	names[0] = isTempNamespace(namespace) ? "pg_temp" : get_namespace_name(namespace);
 	names[1] = get_rel_name(relation);
-	names[2] = cell_column_name(relation, typmod);
+	names[2] = cell_column_name(relation, typmod, &token);
 	for (int i = 0; i < lengthof(names); i++)
 	{
 		if (names[i] == NULL)
@@ -216,6 +220,7 @@ cfd_cell_column(int32 typmod)
 	prepare_cache();
 	column = hash_search(columns, &number, HASH_ENTER, NULL);
 	column->modifier = modifier;
+	column->token = token;
 	column->known = false;
 	column->names = MemoryContextAlloc(context, length);
 	column->length = 0;

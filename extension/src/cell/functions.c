@@ -124,6 +124,7 @@ fit(FunctionCallInfo fcinfo, const Kind *kind)
 
 	/* It is sealed for this column already. */
 	if (column != NULL && column->known && column->modifier < 0 && cfd_cell_is_sealed(cell) &&
+		column->token == (cfd_cell_token(cell) != NULL) &&
 		memcmp(VARDATA_ANY(cell) + 2, column->identity, CFD_CELL_COLUMN_BYTES) == 0)
 		PG_RETURN_POINTER(cell);
 	if (column == NULL && (typmod < 0 || kind->assignment == 0))
@@ -185,7 +186,8 @@ cell_recv(FunctionCallInfo fcinfo, const Kind *kind, PGFunction input)
 	int			bytes = buffer->len - buffer->cursor;
 	struct varlena *cell;
 
-	if (bytes == 0 || buffer->data[buffer->cursor] != CFD_CELL_SEALED)
+	if (bytes == 0 ||
+		(buffer->data[buffer->cursor] != CFD_CELL_SEALED && buffer->data[buffer->cursor] != CFD_CELL_TOKENED))
 		return taken(fcinfo, kind, input);
 	cell = palloc(VARHDRSZ + bytes);
 	SET_VARSIZE(cell, VARHDRSZ + bytes);
@@ -347,9 +349,8 @@ sort_support(FunctionCallInfo fcinfo, uint8 type)
 	PG_RETURN_VOID();
 }
 
-/* Operand types of a comparison function, looked up at its first call. */
-static const CfdCellOperand *
-operands_of(FmgrInfo *flinfo)
+const CfdCellOperand *
+cfd_cell_operands(FmgrInfo *flinfo)
 {
 	CfdCellOperand *operands = flinfo->fn_extra;
 	HeapTuple	tuple;
@@ -379,7 +380,7 @@ operands_of(FmgrInfo *flinfo)
 static int
 cell_compared(FunctionCallInfo fcinfo, uint8 flags)
 {
-	const CfdCellOperand *operands = operands_of(fcinfo->flinfo);
+	const CfdCellOperand *operands = cfd_cell_operands(fcinfo->flinfo);
 	Datum		values[2];
 
 	for (int i = 0; i < 2; i++)
@@ -412,7 +413,7 @@ FUNCTION(cell_cmp, Int32GetDatum(cell_compared(fcinfo, CFD_CELL_FOR_INDEX)))
 static uint64
 cell_hash(FunctionCallInfo fcinfo)
 {
-	CfdWireCellHash body = {.t = operands_of(fcinfo->flinfo)->type};
+	CfdWireCellHash body = {.t = cfd_cell_operands(fcinfo->flinfo)->type};
 	struct varlena *cell = CELL_ARG(0);
 	CfdReadCellHashAnswer read;
 	const char *answer;

@@ -1,6 +1,7 @@
 /*
  * types.c
- *	  The types of the family rnd_ in this database; see cell.h.
+ *	  The types of the family rnd_ in this database, of cells without and
+ *	  with tokens (rnd_det_); see cell.h.
  *
  * Invariant: as in value/types.h.
  */
@@ -10,11 +11,20 @@
 #include "value/types.h"
 
 static CfdFamily cells = {"rnd_"};
+static CfdFamily tokened = {"rnd_det_"};
 
 uint8
 cfd_cell_code(Oid type)
 {
-	return cfd_code_in(&cells, type);
+	uint8		code = cfd_code_in(&cells, type);
+
+	return code != 0 ? code : cfd_code_in(&tokened, type);
+}
+
+bool
+cfd_cell_has_token(Oid type)
+{
+	return cfd_code_in(&tokened, type) != 0;
 }
 
 bool

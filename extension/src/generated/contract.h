@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 31
+#define CFD_CONTRACT_VERSION 32
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -144,6 +144,7 @@
 #define CFD_KIND_CELL_SEAL 117
 #define CFD_KIND_CELL_COMPARE 118
 #define CFD_KIND_CELL_HASH 119
+#define CFD_KIND_CELL_TOKEN 120
 
 /* Kinds that are answered: X(code, name) */
 #define CFD_ANSWERED(X) \
@@ -194,7 +195,8 @@
 	X(114, "LedgerReceipt") \
 	X(117, "CellSeal") \
 	X(118, "CellCompare") \
-	X(119, "CellHash")
+	X(119, "CellHash") \
+	X(120, "CellToken")
 
 /* Ranks */
 #define CFD_RANK_DESCENDING 1
@@ -306,9 +308,12 @@
 #define CFD_CELL_PREFIX "cell1."
 #define CFD_CELL_LOOSE 1
 #define CFD_CELL_SEALED 2
+#define CFD_CELL_TOKENED 3
 #define CFD_CELL_COLUMN_BYTES 16
 #define CFD_CELL_HEADER_BYTES 34
 #define CFD_CELL_TAG_BYTES 16
+#define CFD_CELL_TOKEN_BYTES 16
+#define CFD_CELL_WITH_TOKEN 1
 #define CFD_CELL_FOR_INDEX 1
 #define CFD_CELL_NUMBERED 1073741824
 

@@ -2757,4 +2757,46 @@ cfd_decode_cell_hash_answer(const void *bytes, uint64_t length, CfdReadCellHashA
 	return cfd_read_cell_hash_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadCellToken
+{
+	CfdWireCellToken head;
+	const uint8_t *cell;
+	uint64_t	cell_length;
+} CfdReadCellToken;
+
+static inline bool
+cfd_read_cell_token(CfdReader *from, CfdReadCellToken *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->cell, &out->cell_length);
+}
+
+static inline bool
+cfd_decode_cell_token(const void *bytes, uint64_t length, CfdReadCellToken *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_token(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellTokenAnswer
+{
+	const uint8_t *token;
+	uint64_t	token_length;
+} CfdReadCellTokenAnswer;
+
+static inline bool
+cfd_read_cell_token_answer(CfdReader *from, CfdReadCellTokenAnswer *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->token, &out->token_length);
+}
+
+static inline bool
+cfd_decode_cell_token_answer(const void *bytes, uint64_t length, CfdReadCellTokenAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_token_answer(&from, out) && from.at == from.end;
+}
+
 #endif

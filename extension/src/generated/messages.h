@@ -958,7 +958,8 @@ typedef struct CfdWireCellSeal
 {
 	CfdFid	fid;	/* Which value. */
 	uint8_t	t;	/* Its type. */
-	uint8_t	zero1[7];
+	uint8_t	flags;	/* crate::cell::WITH_TOKEN. */
+	uint8_t	zero1[6];
 } CFD_IN_MESSAGE CfdWireCellSeal;
 _Static_assert(sizeof(CfdWireCellSeal) == 16, "CfdWireCellSeal");
 
@@ -995,5 +996,13 @@ typedef struct CfdWireCellHashAnswer
 	uint64_t	hash;	/* Its hash, 0 for NULL. */
 } CFD_IN_MESSAGE CfdWireCellHashAnswer;
 _Static_assert(sizeof(CfdWireCellHashAnswer) == 8, "CfdWireCellHashAnswer");
+
+/* The token of a value, a cell, sealed or loose. */
+typedef struct CfdWireCellToken
+{
+	uint8_t	t;	/* Its type. */
+	uint8_t	zero1[7];
+} CFD_IN_MESSAGE CfdWireCellToken;
+_Static_assert(sizeof(CfdWireCellToken) == 8, "CfdWireCellToken");
 
 #endif

@@ -5,6 +5,8 @@
  *	  them, and after a CREATE TABLE. Refuses them where cells cannot be
  *	  stored.
  *
+ * A column rnd_...(det) gets the type rnd_det_..., before PostgreSQL sees it.
+ *
  * A partition or child table has its parent's columns with the parent's
  * numbers, since PostgreSQL requires equal type modifiers.
  *
@@ -138,13 +140,90 @@ number_altered(PlannedStmt *statement)
 	return statement;
 }
 
+/* ---------- det ---------- */
+
+static bool
+says_det(const Node *modifier)
+{
+	const ColumnRef *word = (const ColumnRef *) modifier;
+
+	return IsA(modifier, ColumnRef) && list_length(word->fields) == 1 && IsA(linitial(word->fields), String) &&
+		strcmp(strVal(linitial(word->fields)), "det") == 0;
+}
+
+/* Whether a column's type is rnd_...(..., det). If `change`, gives it the type rnd_det_.... */
+static bool
+make_det(ColumnDef *column, bool change)
+{
+	TypeName   *name = column != NULL && IsA(column, ColumnDef) ? column->typeName : NULL;
+	ListCell   *cell;
+	List	   *others = NIL;
+	bool		found = false;
+	TypeName	bare;
+	Type		type;
+	uint8		code;
+
+	foreach(cell, name != NULL ? name->typmods : NIL)
+	{
+		if (says_det(lfirst(cell)))
+			found = true;
+		else
+			others = lappend(others, lfirst(cell));
+	}
+	if (!found)
+		return false;
+	/* The type itself knows no such modifier. */
+	bare = *name;
+	bare.typmods = NIL;
+	type = LookupTypeName(NULL, &bare, NULL, true);
+	if (type == NULL)
+		return false;
+	code = cfd_cell_code(typeTypeId(type));
+	ReleaseSysCache(type);
+	if (code != 0 && change)
+	{
+		name->names = list_make2(makeString("pg_catalog"), makeString(psprintf("rnd_det_%s", cfd_plain_name(code))));
+		name->typmods = others;
+	}
+	return code != 0;
+}
+
+static bool
+make_all_det(Node *statement, bool change)
+{
+	bool		found = false;
+	ListCell   *cell;
+
+	if (IsA(statement, CreateStmt))
+	{
+		foreach(cell, ((CreateStmt *) statement)->tableElts)
+			found = make_det(lfirst(cell), change) || found;
+		return found;
+	}
+	foreach(cell, ((AlterTableStmt *) statement)->cmds)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if (command->subtype == AT_AddColumn || command->subtype == AT_AlterColumnType)
+			found = make_det((ColumnDef *) command->def, change) || found;
+	}
+	return found;
+}
+
 PlannedStmt *
 cfd_cells_adapt(PlannedStmt *statement)
 {
-	if (statement->utilityStmt == NULL || !IsA(statement->utilityStmt, AlterTableStmt) ||
+	Node	   *utility = statement->utilityStmt;
+
+	if (utility == NULL || !(IsA(utility, AlterTableStmt) || IsA(utility, CreateStmt)) ||
 		!OidIsValid(cfd_access_method()))
 		return statement;
-	return number_altered(statement);
+	if (make_all_det(utility, false))
+	{
+		statement = copyObject(statement);
+		make_all_det(statement->utilityStmt, true);
+	}
+	return IsA(utility, AlterTableStmt) ? number_altered(statement) : statement;
 }
 
 /* ---------- after the statement ---------- */

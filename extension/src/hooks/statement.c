@@ -360,7 +360,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	cfd_flush_dropped();
 	cfd_known_end_statement();
 	cfd_ledger_check_utility(statement->utilityStmt);
-	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_cells_adapt(cfd_soft_adapt(statement))));
+	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_soft_adapt(cfd_cells_adapt(statement))));
 	if (adapted != statement)
 		read_only = false;
 	announced = before_maintenance(adapted->utilityStmt);

@@ -22,16 +22,26 @@ const TESTS: [(&str, &str, &str, &str, &str, &str, u8); 6] = [
     ("ne", "<>", "<>", "=", "neqsel", "neqjoinsel", 0),
 ];
 
+/// The name of a type of a family, with its schema.
+pub(super) type Naming = fn(TypeCode) -> String;
+
 fn rnd(t: TypeCode) -> String {
     format!("pg_catalog.{}", t.rnd_name())
 }
 
-fn enc(t: TypeCode) -> String {
+pub(super) fn enc(t: TypeCode) -> String {
     format!("pg_catalog.{}", t.enc_name())
 }
 
 /// A function; what opens and seals is the leader's (docs/families.md).
-fn function(out: &mut String, head: &str, ret: &str, volatility: &str, cost: u32, symbol: &str) {
+pub(super) fn function(
+    out: &mut String,
+    head: &str,
+    ret: &str,
+    volatility: &str,
+    cost: u32,
+    symbol: &str,
+) {
     let _ = writeln!(
         out,
         "CREATE FUNCTION {head} RETURNS {ret} AS 'MODULE_PATHNAME', 'cfd_cell_{symbol}' LANGUAGE C STRICT {volatility} PARALLEL RESTRICTED COST {cost};"
@@ -86,10 +96,10 @@ pub(super) fn wrappers(signatures: &Signatures) -> String {
 pub(super) fn sql() -> String {
     let mut out = format!("-- {}\n", super::NOTICE);
     out.push_str("\nCREATE FUNCTION pg_catalog.rnd_typanalyze(internal) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_cell_analyze' LANGUAGE C STRICT;\n");
-    type_definitions(&mut out);
-    twins(&mut out);
+    type_definitions(&mut out, rnd);
+    twins(&mut out, rnd);
     conversions(&mut out);
-    plain_conversions(&mut out);
+    plain_conversions(&mut out, rnd);
     for (_, family) in FAMILIES {
         for &a in *family {
             for &b in *family {
@@ -99,13 +109,14 @@ pub(super) fn sql() -> String {
     }
     classes(&mut out);
     super::cell_numbers::operators(&mut out);
-    arguments(&mut out);
+    arguments(&mut out, rnd);
     concatenations(&mut out);
     padded(&mut out);
+    super::tokens::types(&mut out);
     out
 }
 
-fn type_definitions(out: &mut String) {
+pub(super) fn type_definitions(out: &mut String, rnd: Naming) {
     for t in types() {
         let (name, rnd) = (t.code.plain_name(), rnd(t.code));
         let _ = writeln!(out, "\nCREATE TYPE {rnd};");
@@ -131,17 +142,17 @@ fn type_definitions(out: &mut String) {
     }
 }
 
-fn cast(out: &mut String, from: &str, to: &str, arguments: &str, context: &str) {
+pub(super) fn cast(out: &mut String, from: &str, to: &str, arguments: &str, context: &str) {
     let _ = writeln!(
         out,
         "CREATE CAST ({from} AS {to}) WITH FUNCTION {to}({from}{arguments}){context};"
     );
 }
 
-const FOR_COLUMN: &str = ", int4, bool";
+pub(super) const FOR_COLUMN: &str = ", int4, bool";
 
 /// To and from the twin of the family `enc_`, and into another column.
-fn twins(out: &mut String) {
+pub(super) fn twins(out: &mut String, rnd: Naming) {
     out.push_str("\n-- Opening, sealing, and sealing for another column\n");
     for &t in TypeCode::ALL {
         let (name, rnd, enc) = (t.plain_name(), rnd(t), enc(t));
@@ -198,7 +209,7 @@ fn conversions(out: &mut String) {
 }
 
 /// Opening into what functions of numbers and the like take.
-fn arguments(out: &mut String) {
+pub(super) fn arguments(out: &mut String, rnd: Naming) {
     out.push_str("\n-- As operands\n");
     let mut operand = |t: TypeCode, name: &str, symbol: &str| {
         let rnd = rnd(t);
@@ -278,7 +289,7 @@ fn padded(out: &mut String) {
     }
 }
 
-fn plain_conversions(out: &mut String) {
+pub(super) fn plain_conversions(out: &mut String, rnd: Naming) {
     out.push_str("\n-- Casts from plain types\n");
     for (from, to, context) in plain_casts() {
         let (plain, to_rnd) = (format!("pg_catalog.{}", from.plain_name()), rnd(to));

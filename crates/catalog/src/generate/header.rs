@@ -211,9 +211,12 @@ fn cells(h: &mut Header) {
     for (name, value) in [
         ("LOOSE", usize::from(cell::LOOSE)),
         ("SEALED", usize::from(cell::SEALED)),
+        ("TOKENED", usize::from(cell::TOKENED)),
         ("COLUMN_BYTES", cell::COLUMN_BYTES),
         ("HEADER_BYTES", cell::HEADER_BYTES),
         ("TAG_BYTES", cell::TAG_BYTES),
+        ("TOKEN_BYTES", cell::TOKEN_BYTES),
+        ("WITH_TOKEN", usize::from(cell::WITH_TOKEN)),
         ("FOR_INDEX", usize::from(cell::FOR_INDEX)),
         ("NUMBERED", cell::NUMBERED as usize),
     ] {

@@ -1197,7 +1197,9 @@ messages! {
         /// Which value.
         fid: Fid,
         /// Its type.
-        t: TypeCode => 7 zeros;
+        t: TypeCode,
+        /// [`crate::cell::WITH_TOKEN`].
+        flags: u8 => 6 zeros;
         /// Names of schema, relation and column that it is for, each ended by a zero byte; none:
         /// a constant of a definition.
         name: &'a [u8] [],
@@ -1233,5 +1235,16 @@ messages! {
     } answer {
         /// Its hash, 0 for NULL.
         hash: u64,
+    };
+    /// The token of a value, a cell, sealed or loose.
+    CellToken = 120, body<'a> {
+        /// Its type.
+        t: TypeCode => 7 zeros;
+        /// The cell.
+        cell: &'a [u8] [],
+    } answer<'a> {
+        ;
+        /// The token; empty for NULL.
+        token: &'a [u8] [],
     };
 }

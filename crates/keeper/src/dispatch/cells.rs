@@ -1,4 +1,5 @@
-//! Cells of the family `rnd_`: `CellOpen`, `CellSeal`, `CellCompare`, `CellHash`.
+//! Cells of the family `rnd_`: `CellOpen`, `CellSeal`, `CellCompare`, `CellHash`,
+//! `CellToken`.
 //!
 //! A value from a cell has the label of the column that the cell was sealed for, wherever the cell
 //! was found; so a cell that was moved is still refused to clients that may not use its column.
@@ -13,7 +14,7 @@ use crate::fail::{self, Failure};
 use crate::program::vector;
 use crate::provenance::{self, Origin, TAKEN, column_id};
 use crate::told::Told;
-use contract::cell::FOR_INDEX;
+use contract::cell::{FOR_INDEX, WITH_TOKEN};
 use contract::message::NULL_RESULT;
 use contract::{TypeCode, answer, body};
 use grant::family;
@@ -112,7 +113,9 @@ impl Connection {
             self.authorise_write_to(label, (id, column.is_none()))?;
         }
         if let Some(value) = self.space.value(body.fid, Some(body.t.stored()))? {
-            self.keeper.cells.seal(id, &value, &mut self.reply)?;
+            let token = body.flags & WITH_TOKEN != 0;
+            let cells = &self.keeper.cells;
+            cells.seal(id, &value, token, &mut self.reply)?;
             self.session.counters.sealed.fetch_add(1, Relaxed);
         }
         Ok(())
@@ -181,6 +184,21 @@ impl Connection {
         self.session.counters.declassified.fetch_add(1, Relaxed);
         self.told(operand.label, Told::Tokens, 1)?;
         self.answer(&answer::CellHash { hash });
+        Ok(())
+    }
+
+    /// A token says no more than a hash of the same value, but to everybody who reads cells with
+    /// tokens: so it takes a client, and a grant to compare.
+    pub(super) fn cell_token(&mut self, body: body::CellToken<'_>) -> Result<(), Failure> {
+        self.need_client()?;
+        let operand = self.operand(body.cell, body.t)?;
+        self.authorise(operand.label, family::COMPARE)?;
+        self.session.counters.declassified.fetch_add(1, Relaxed);
+        self.told(operand.label, Told::Tokens, 1)?;
+        if let Some(value) = &operand.value {
+            let token = self.keeper.cells.token(value);
+            self.reply.extend_from_slice(&token);
+        }
         Ok(())
     }
 }

@@ -282,6 +282,7 @@ impl Connection {
             Kind::CellSeal => self.cell_seal(take(body)?),
             Kind::CellCompare => self.cell_compare(take(body)?),
             Kind::CellHash => self.cell_hash(take(body)?),
+            Kind::CellToken => self.cell_token(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
             Kind::Announce => self.announce(&take(body)?),

@@ -47,6 +47,19 @@ keys_of_family(PlannerInfo *root, List *clauses, uint8 (*code_of) (Oid))
 	return count;
 }
 
+/* The code of a type whose values PostgreSQL asks about one by one: not of cells with tokens. */
+static uint8
+asked_code(Oid type)
+{
+	return cfd_cell_has_token(type) ? 0 : cfd_family_code(type);
+}
+
+static uint8
+asked_cell_code(Oid type)
+{
+	return cfd_cell_has_token(type) ? 0 : cfd_cell_code(type);
+}
+
 /* What PostgreSQL does row by row. */
 typedef struct Asked
 {
@@ -70,7 +83,7 @@ count_sorts(Node *node, Asked *asked)
 		{
 			Node	   *key = get_sortgroupclause_expr(lfirst_node(SortGroupClause, cell), aggref->args);
 
-			if (cfd_family_code(exprType(key)) == 0)
+			if (asked_code(exprType(key)) == 0)
 				continue;
 			asked->sorts++;
 			break;
@@ -131,8 +144,8 @@ void
 cfd_aggregate_price_rivals(PlannerInfo *root, List *clauses, RelOptInfo *output)
 {
 	Asked		asked = {
-		.keys = keys_of_family(root, clauses, cfd_family_code),
-		.cells = keys_of_family(root, clauses, cfd_cell_code)
+		.keys = keys_of_family(root, clauses, asked_code),
+		.cells = keys_of_family(root, clauses, asked_cell_code)
 	};
 	ListCell   *cell;
 

@@ -43,7 +43,8 @@ can_group(CfdWanted *wanted, Node *expr)
 		return false;
 	if (cfd_family_code(type) == 0)
 		return cfd_is_raw_type(type);
-	wanted->protected = true;
+	/* What has tokens is grouped without the keeper. */
+	wanted->protected |= !cfd_cell_has_token(type);
 	return true;
 }
 
