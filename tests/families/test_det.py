@@ -221,6 +221,12 @@ def test_what_a_superuser_sees(both, dba):
             dba.execute(f"SELECT count(*) FROM customer WHERE {refused}")
     cells = dba.execute("SELECT name FROM customer").fetchall()
     assert len({row[0] for row in cells}) == len(cells)
+    app.execute("CREATE TABLE plain (name rnd_text)")
+    app.execute("INSERT INTO plain SELECT name FROM customer")
+    app.execute("DELETE FROM mine")
+    put(dba, "mine", *dba.execute("SELECT name FROM plain").fetchall())
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        dba.execute("SELECT count(*) FROM mine JOIN customer ON guess = name")
 
 
 def test_altered_tokens(both, dba):

@@ -28,4 +28,6 @@ pub use message::{Header, Kind, answer, body};
 pub use op::{Aggregate, Arguments, Flag, Named, Op, Result as OpResult, Unit};
 pub use types::TypeCode;
 
-pub const VERSION: u32 = 33;
+/// Version of the whole contract. Peers with different versions refuse each other in the channel's
+/// handshake ([`hello`]).
+pub const VERSION: u32 = 32;

@@ -81,9 +81,9 @@ struct Parts<'a> {
 }
 
 fn parts(cell: &[u8]) -> Option<Parts<'_>> {
-    let length = match cell.first()? {
-        &SEALED => HEADER_BYTES,
-        &TOKENED => HEADER_BYTES + TOKEN_BYTES,
+    let length = match *cell.first()? {
+        SEALED => HEADER_BYTES,
+        TOKENED => HEADER_BYTES + TOKEN_BYTES,
         _ => return None,
     };
     let (header, sealed) = cell.split_at_checked(length)?;

@@ -55,7 +55,7 @@ static bool
 token_of_value(CfdFid fid, uint8 type, Token *token)
 {
 	Remembered *entry = &remembered[fid & (REMEMBERED - 1)];
-	uint8		cell[1 + sizeof(CfdFid)] = {CFD_CELL_LOOSE};
+	uint8		cell[sizeof(uint8) + sizeof(CfdFid)] = {CFD_CELL_LOOSE};
 
 	if (fid == 0)
 		cfd_invalid_fid();
@@ -64,7 +64,7 @@ token_of_value(CfdFid fid, uint8 type, Token *token)
 		*token = entry->token;
 		return true;
 	}
-	cfd_put64(cell + 1, fid);
+	cfd_put64(cell + sizeof(uint8), fid);
 	if (!ask_token(cell, sizeof(cell), type, token))
 		return false;
 	if (cfd_fid_is_temporary(fid))

@@ -86,7 +86,11 @@ fn comparisons(out: &mut String, a: TypeCode, b: TypeCode) {
         for (name, op, negator, restrict, join) in TESTS {
             let head = format!("pg_catalog.rnd_det_{name}({x}, {y})");
             function(out, &head, "bool", "IMMUTABLE", 1, &format!("token_{name}"));
-            let hashes = if at == 0 && name == "eq" { ", HASHES" } else { "" };
+            let hashes = if at == 0 && name == "eq" {
+                ", HASHES"
+            } else {
+                ""
+            };
             let _ = writeln!(
                 out,
                 "CREATE OPERATOR pg_catalog.{op} (FUNCTION = pg_catalog.rnd_det_{name}, LEFTARG = {x}, RIGHTARG = {y}, COMMUTATOR = OPERATOR(pg_catalog.{op}), NEGATOR = OPERATOR(pg_catalog.{negator}), RESTRICT = {restrict}, JOIN = {join}{hashes});"
@@ -135,7 +139,14 @@ fn class_of(out: &mut String, t: TypeCode, family: &str, method: &str) {
         let hash = format!("pg_catalog.rnd_det_hash({x})");
         function(out, &hash, "int4", "IMMUTABLE", 1, "token_hash");
         let extended = format!("pg_catalog.rnd_det_hash_extended({x}, int8)");
-        function(out, &extended, "int8", "IMMUTABLE", 1, "token_hash_extended");
+        function(
+            out,
+            &extended,
+            "int8",
+            "IMMUTABLE",
+            1,
+            "token_hash_extended",
+        );
         format!("OPERATOR 1 = ({x}, {x}), FUNCTION 1 {hash}, FUNCTION 2 {extended}")
     };
     let _ = writeln!(
