@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The crates' modules: which use which, and that no two need each other.
+"""The dependencies between the modules of each crate, which must not be circular.
 
-A module directly below a crate's root, with all files of its folder, is one node; a path
-that begins with `crate::`, or with `super::` up to the root, is an arrow to the module it
-names, or to the module from which the root re-exports the name. Arrows must form no circle.
+A module directly below a crate's root, with all files in its folder, is one node. A path that
+starts with `crate::`, or with `super::` up to the root, is an arrow to the module that it names, or
+to the module from which the root re-exports the name.
 
-Does not look at tests, at the files of one folder among each other, nor at what the root
-defines itself: a parent may use its children, and they the parent.
+Ignores tests, the files of one folder among each other, and what the root defines itself: a parent
+may use its children, and they the parent.
 
 Invariant: there is no list of exceptions.
 """
@@ -27,7 +27,7 @@ EXPORT = re.compile(r"\bpub(?:\(crate\))? use ([^;]*);", re.DOTALL)
 
 
 def leaves(tree, before=()):
-    """The paths of a `use` tree, each a tuple of names."""
+    """Paths of a `use` tree, each as a tuple of names."""
     tree = tree.strip()
     head, brace, rest = tree.partition("{")
     names = tuple(n for n in re.sub(r"\s+as\s+\w+", "", head).strip().split("::") if n)
@@ -61,7 +61,7 @@ def modules(source):
 
 
 def exports(root, names):
-    """Names of the root, and the module each is from."""
+    """Names in the root, with the module that each is from."""
     found = {}
     for tree in EXPORT.findall(root):
         for path in leaves(tree):
@@ -72,7 +72,7 @@ def exports(root, names):
 
 
 def from_root(path, depth):
-    """A path as it is from the crate's root, or None. `depth`: of the file's module."""
+    """A path relative to the crate's root, or None. `depth`: of the file's module."""
     ups = 0
     while ups < len(path) and path[ups] == "super":
         ups += 1
@@ -82,7 +82,7 @@ def from_root(path, depth):
 
 
 def arrows(source):
-    """Module to (module to the places that make it an arrow)."""
+    """Maps each module to the modules that it uses, and these to the places."""
     found, root = modules(source)
     exported = exports(root, found)
     graph = {name: {} for name in found}
@@ -106,7 +106,7 @@ def arrows(source):
 
 
 def circles(graph):
-    """Sets of modules that reach each other."""
+    """Sets of mutually dependent modules."""
 
     def reach(start):
         seen, todo = set(), [start]

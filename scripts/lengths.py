@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long files and functions may be: 600 lines, and 60.
+"""Limits the length of files and functions: 600 lines, and 60.
 
-A file of C or Rust that must be longer says why in its header, with the words "Long because".
-A function that must be longer does so in the comment above it.
+A longer file of C or Rust must say why in its header, with the words "Long because"; a longer
+function, in the comment above it.
 
-Does not look at generated files, nor at functions of tests, whose tables of cases are long.
+Ignores generated files, and functions of tests, whose tables of cases are long.
 """
 
 import re

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tests that pages of docs name, as `path::name` in backticks, exist; the table of what was found
-(docs/testing.md) has each of its numbers, with a test.
+"""Checks that the tests named in the docs, as `path::name` in backticks, exist, and that the tables
+of docs/testing.md have each number, with a test.
 
-Does not find out whether a test shows what the page says: that is for who changes it.
+Does not check whether a test shows what the page says; this is up to the author.
 
-Invariant: a page without its table is an error, not a pass.
+Invariant: a page without its table is an error.
 """
 
 import re

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The extension's rooms: which folder may use which.
+"""The layers of the extension: which folder may use which.
 
-A folder stands on a floor; its files include files of their own folder and of floors
-below. What is declared in a header is defined in the header's folder, so calls run as
-includes do. Says each line that breaks this, with what it breaks.
+Each folder is in a layer. Its files include files of their own folder and of lower layers. Whatever
+a header declares is defined in the header's folder, so calls follow the includes. Prints each line
+that violates this, and the rule.
 
-Does not look at PostgreSQL's headers, nor at what is inside functions.
+Ignores PostgreSQL's headers, and the bodies of functions.
 
-Invariant: a folder that is not in the table is an error, not an exception.
+Invariant: a folder that is not in the table is an error.
 """
 
 import re
@@ -16,7 +16,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "extension" / "src"
 
-# From the ground up.
+# The lowest layer first.
 FLOORS = [
     "generated",
     "compat",
@@ -55,13 +55,13 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def floor(path):
-    """The floor of a file, or None."""
+    """The layer of a file, or None."""
     folder = path.parent.relative_to(SOURCE).as_posix()
     return FLOORS.index(folder) if folder in FLOORS else None
 
 
 def included(path, name):
-    """The file of ours that an include means, or None."""
+    """The extension's file that an include refers to, or None."""
     for place in (SOURCE / name, path.parent / name):
         if place.is_file():
             return place.resolve()
@@ -69,7 +69,7 @@ def included(path, name):
 
 
 def upward_includes(path):
-    """Includes of a file that lead up."""
+    """Includes from a higher layer."""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         match = INCLUDE.match(line)
         target = included(path, match.group(1)) if match else None
@@ -94,7 +94,8 @@ def defined_elsewhere(files):
 
 
 def recurring_names(files):
-    """Static functions of one name in several files: a log or a profile cannot tell them apart."""
+    """Static functions with the same name in several files, which logs and profiles cannot
+    distinguish."""
     homes = {}
     for path in files:
         if path.suffix == ".c":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What has to be trusted: lines of Confide's own crates that the keeper and the proxy link, blocks
-of `unsafe` in them, and how many other crates.
+"""The trusted code: lines of Confide's own crates that are linked into the keeper and the proxy,
+their `unsafe` blocks, and the number of other crates.
 
-Lines are those with code: no blank ones, no comments, no tests at the end of a file. C code that
-other crates bring is not counted; its crates are. Beside this stand the operating systems of both
-machines, and what shuts the keeper's off (docs/attestation.md).
+Counts lines of code, without blank lines, comments, and tests at the end of a file. C code within
+other crates is not counted; the crates are. The operating systems of both machines are trusted,
+too, and whatever isolates the keeper's (docs/attestation.md).
 """
 
 import os
@@ -17,7 +17,7 @@ OWN = re.compile(r"^(\S+) v\S+ \((.*)\)")
 
 
 def tree(crate):
-    """The crates that one links, as cargo names them, itself included."""
+    """The crates linked into one, by cargo's names, including itself."""
     unified = ("CARGO_UNSTABLE_FEATURE_UNIFICATION", "CARGO_RESOLVER_FEATURE_UNIFICATION")
     environment = {name: value for name, value in os.environ.items() if name not in unified}
     command = ["cargo", "tree", "--locked", "-p", crate, "-e", "normal", "--prefix", "none"]
@@ -32,14 +32,14 @@ def tree(crate):
 
 
 def code(file):
-    """The lines of a file that are compiled into what is linked."""
+    """The lines of a file that are compiled into the program."""
     text = file.read_text().split("#[cfg(test)]\nmod tests")[0]
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith("//")]
 
 
 def counted(crate):
-    """Own crates' lines, blocks of unsafe, other crates."""
+    """Lines of our own crates, `unsafe` blocks, other crates."""
     own, others = {}, 0
     for line in tree(crate):
         found = OWN.match(line)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The ways of a value and of a qual through the files, as docs/architecture.md lists them.
+"""Checks the paths of a value and of a qual through the files in docs/architecture.md.
 
-A list stands between `<!-- way: at most N -->` and `<!-- end of way -->`; what is in backticks
-and ends as a source file does is a file, below extension/src or crates. Says each file that is
-not there, and each way that is longer than it may be.
+A list is between `<!-- way: at most N -->` and `<!-- end of way -->`. Each name of a source file in
+backticks is a file below extension/src or crates. Prints each file that does not exist, and each
+path that is too long.
 
-Does not find out whether a way is complete: that is for who changes it.
+Does not check whether a path is complete; this is up to the author.
 
-Invariant: a page without ways is an error, not a pass.
+Invariant: a page without such lists is an error.
 """
 
 import re
