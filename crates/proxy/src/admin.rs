@@ -14,13 +14,18 @@ use crate::wire::{Reader, backend, frame};
 /// Maximum length of a query of the console.
 const QUERY_MAX: usize = 16 * 1024;
 
-const COMMANDS: [(&str, &str); 7] = [
+const COMMANDS: [(&str, &str); 9] = [
     ("SHOW VERSION", "the proxy's version"),
     ("SHOW CLIENTS", "connections, without their statements"),
     ("SHOW STATS", "counters, as in /metrics"),
     ("SHOW CONFIG", "the configuration in force"),
     ("SHOW ATTESTATION", "what the keeper's evidence says"),
     ("SHOW HELP", "this list"),
+    (
+        "PAUSE",
+        "waits until no transaction is open; statements and connections wait from now on",
+    ),
+    ("RESUME", "ends PAUSE"),
     (
         "RELOAD",
         "reads pin_file and principals again, for new connections",
@@ -62,7 +67,7 @@ pub async fn serve(shared: &Arc<Shared>, mut client: Box<dyn Stream>) {
                 let text = Reader::new(frame::body(&message), "Query")
                     .str()
                     .unwrap_or_default();
-                answer(shared, text, &mut out);
+                answer(shared, text, &mut out).await;
                 backend::ready(&mut out, b'I');
             }
             Some(b'S') => backend::ready(&mut out, b'I'),
@@ -75,7 +80,7 @@ pub async fn serve(shared: &Arc<Shared>, mut client: Box<dyn Stream>) {
     }
 }
 
-fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
+async fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
     let words: Vec<String> = text
         .trim_end_matches(|c: char| c == ';' || c.is_whitespace())
         .split_whitespace()
@@ -120,6 +125,17 @@ fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
             table(out, &["command", "what it does"], rows.into());
         }
         ["RELOAD"] => reload(shared, out),
+        ["PAUSE"] => match shared.gate.pause().await {
+            true => backend::complete(out, "PAUSE"),
+            false => {
+                let failure = Failure::new("57014", "PAUSE was ended by RESUME");
+                backend::error(out, "ERROR", &failure);
+            }
+        },
+        ["RESUME"] => {
+            shared.gate.resume();
+            backend::complete(out, "RESUME");
+        }
         [] => frame::write(out, b'I', |_| {}),
         _ => {
             let failure = Failure::new("42601", "unknown command of the admin console")

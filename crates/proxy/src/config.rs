@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// `HOST:PORT` to listen on.
+    /// `HOST:PORT` to listen on; `inherited`: the listening socket that the proxy gets as standard
+    /// input.
     pub listen: String,
     /// The PostgreSQL server: `HOST:PORT`, or `DIRECTORY:PORT` for a Unix socket in that directory.
     pub upstream: String,

@@ -12,6 +12,7 @@ mod attestation;
 mod authentication;
 mod config;
 mod databases;
+mod gate;
 mod listener;
 mod live;
 mod logging;

@@ -10,6 +10,7 @@ use client::Failure;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 
+use crate::gate::Turn;
 use crate::session::{Core, Stop, shrink};
 use crate::shared::{Shared, Stats};
 use crate::sockets::{Connection, Stream};
@@ -31,6 +32,8 @@ struct Ends {
     from_server: BytesMut,
     to_client: Way,
     to_server: Way,
+    /// What the client has sent waits for the end of PAUSE.
+    paused: bool,
 }
 
 /// Data written to an encrypted connection may be buffered until it is flushed.
@@ -67,13 +70,22 @@ pub async fn run(
         from_server,
         to_client: Way::new(encrypted),
         to_server: Way::new(server.encrypted),
+        paused: false,
     };
+    let mut turn = Turn::new(&shared.gate);
     let end = loop {
-        let step = core
-            .server_input(&mut ends.from_server)
-            .and_then(|()| core.client_input(&mut ends.from_client));
+        let step = core.server_input(&mut ends.from_server).and_then(|()| {
+            ends.paused = !ends.from_client.is_empty() && !turn.take();
+            match ends.paused {
+                true => Ok(()),
+                false => core.client_input(&mut ends.from_client),
+            }
+        });
         if let Err(stop) = step {
             break Some(stop);
+        }
+        if core.idle() {
+            turn.give_back();
         }
         if *stop.borrow() && core.idle() {
             let failure = Failure::new("57P01", "confide: the proxy is shutting down");
@@ -101,7 +113,7 @@ impl Ends {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), Option<Stop>> {
         let read_client = core.to_server.len() < HIGH_WATER
-            && !(core.blocked() && self.from_client.len() > HIGH_WATER);
+            && !((core.blocked() || self.paused) && self.from_client.len() > HIGH_WATER);
         let read_server = core.to_client.len() < HIGH_WATER;
         self.from_client.reserve(READ_MAX);
         self.from_server.reserve(READ_MAX);
@@ -142,6 +154,7 @@ impl Ends {
                 }
             }
             changed = stop.changed() => changed.map_err(|_| None)?,
+            () = shared.gate.opened(), if self.paused => {}
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use rewrite::Pin;
 use crate::attestation::Attestation;
 use crate::config::Config;
 use crate::databases::Databases;
+use crate::gate::Gate;
 use crate::live::{self, Live};
 use crate::tls::Tls;
 use crate::upstream::Server;
@@ -107,6 +108,8 @@ pub struct Shared {
     pub stats: Stats,
     /// Schemas.
     pub databases: Databases,
+    /// `PAUSE`.
+    pub gate: Gate,
     keeper: Mutex<Option<PublicKey>>,
     pinned: bool,
     clients: Mutex<HashMap<u64, ClientInfo>>,
@@ -138,6 +141,7 @@ impl Shared {
             pinned: keeper.is_some(),
             keeper: Mutex::new(keeper),
             databases: Databases::default(),
+            gate: Gate::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(1),
         }
@@ -289,10 +293,22 @@ impl Shared {
                 &s.bytes_to_client,
             ),
         ];
-        let clients = Metric::new("clients", "Clients now.", self.client_count());
+        let gauges = [
+            Metric::new("clients", "Clients now.", self.client_count()),
+            Metric::new(
+                "active",
+                "Clients with a statement or transaction in progress.",
+                self.gate.turns(),
+            ),
+            Metric::new(
+                "paused",
+                "Whether PAUSE is in force.",
+                u64::from(self.gate.is_closed()),
+            ),
+        ];
         let counters = counters
             .map(|(name, help, counter)| Metric::new(name, help, counter.load(Ordering::Relaxed)));
-        counters.into_iter().chain([clients]).collect()
+        counters.into_iter().chain(gauges).collect()
     }
 
     /// All clients, by number.

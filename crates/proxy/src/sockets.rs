@@ -2,6 +2,7 @@
 //!
 //! Invariant: a Unix socket on which another process answers is not touched.
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,9 @@ pub struct Connection {
     pub encrypted: bool,
 }
 
+/// In place of an address: the socket is standard input.
+const INHERITED: &str = "inherited";
+
 /// The sockets on which clients connect.
 pub struct Listeners {
     tcp: TcpListener,
@@ -35,12 +39,15 @@ pub enum Socket {
 }
 
 impl Listeners {
-    /// Listens on an address, and optionally on a Unix socket.
+    /// Listens on an address or on [`INHERITED`], and optionally on a Unix socket.
     pub async fn bind(address: &str, socket: Option<PathBuf>) -> Result<Listeners, String> {
         let at = |place: &dyn std::fmt::Display, e: std::io::Error| {
             format!("cannot listen on {place}: {e}")
         };
-        let tcp = TcpListener::bind(address).await;
+        let tcp = match address {
+            INHERITED => inherited(),
+            _ => TcpListener::bind(address).await,
+        };
         let tcp = tcp.map_err(|e| at(&address, e))?;
         // The port is ours, so a leftover socket with its number is stale.
         let unix = match socket {
@@ -82,6 +89,23 @@ impl Drop for Listeners {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// The listening socket that standard input is. It belongs to whoever started the proxy, so clients
+/// that connect while there is no proxy wait in its queue.
+fn inherited() -> std::io::Result<TcpListener> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let listener = std::net::TcpListener::from(socket);
+    listener.local_addr()?;
+    if std::net::TcpStream::from(listener.as_fd().try_clone_to_owned()?)
+        .peer_addr()
+        .is_ok()
+    {
+        let wrong = "standard input is a connection, not a listening socket";
+        return Err(std::io::Error::other(wrong));
+    }
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {

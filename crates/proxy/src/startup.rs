@@ -88,7 +88,7 @@ impl Wish {
 }
 
 /// Serves one accepted connection.
-pub async fn serve(shared: Arc<Shared>, client: Client, stop: watch::Receiver<bool>) {
+pub async fn serve(shared: Arc<Shared>, client: Client, mut stop: watch::Receiver<bool>) {
     let mut arrival = Arrival::of(client);
     let first = timeout(PATIENCE, first_packet(&shared, &mut arrival)).await;
     let Ok(Some((packet, raw))) = first else {
@@ -106,6 +106,10 @@ pub async fn serve(shared: Arc<Shared>, client: Client, stop: watch::Receiver<bo
             return fail(arrival.stream, &failure).await;
         }
         return admin::serve(&shared, arrival.stream).await;
+    }
+    tokio::select! {
+        () = shared.gate.opened() => {}
+        _ = stop.wait_for(|stop| *stop) => {}
     }
     let (core, server, from_server) = match open(&shared, &mut arrival, &wish).await {
         Ok(opened) => opened,

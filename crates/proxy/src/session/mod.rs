@@ -264,7 +264,11 @@ impl Core {
 
     /// Whether nothing is in progress.
     pub fn idle(&self) -> bool {
-        self.phase == Phase::Running && self.queue.is_empty() && self.status == b'I'
+        self.phase == Phase::Running
+            && self.queue.is_empty()
+            && self.status == b'I'
+            && !self.pipeline
+            && self.held.is_none()
     }
 
     fn may_retry(&self) -> bool {
