@@ -125,13 +125,7 @@ async fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
             table(out, &["command", "what it does"], rows.into());
         }
         ["RELOAD"] => reload(shared, out),
-        ["PAUSE"] => match shared.gate.pause().await {
-            true => backend::complete(out, "PAUSE"),
-            false => {
-                let failure = Failure::new("57014", "PAUSE was ended by RESUME");
-                backend::error(out, "ERROR", &failure);
-            }
-        },
+        ["PAUSE"] => pause(shared, out).await,
         ["RESUME"] => {
             shared.gate.resume();
             backend::complete(out, "RESUME");
@@ -140,6 +134,16 @@ async fn answer(shared: &Shared, text: &str, out: &mut BytesMut) {
         _ => {
             let failure = Failure::new("42601", "unknown command of the admin console")
                 .hint("SHOW HELP lists the commands.");
+            backend::error(out, "ERROR", &failure);
+        }
+    }
+}
+
+async fn pause(shared: &Shared, out: &mut BytesMut) {
+    match shared.gate.pause().await {
+        true => backend::complete(out, "PAUSE"),
+        false => {
+            let failure = Failure::new("57014", "PAUSE was ended by RESUME");
             backend::error(out, "ERROR", &failure);
         }
     }

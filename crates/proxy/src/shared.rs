@@ -293,7 +293,13 @@ impl Shared {
                 &s.bytes_to_client,
             ),
         ];
-        let gauges = [
+        let counters = counters
+            .map(|(name, help, counter)| Metric::new(name, help, counter.load(Ordering::Relaxed)));
+        counters.into_iter().chain(self.gauges()).collect()
+    }
+
+    fn gauges(&self) -> [Metric; 3] {
+        [
             Metric::new("clients", "Clients now.", self.client_count()),
             Metric::new(
                 "active",
@@ -305,10 +311,7 @@ impl Shared {
                 "Whether PAUSE is in force.",
                 u64::from(self.gate.is_closed()),
             ),
-        ];
-        let counters = counters
-            .map(|(name, help, counter)| Metric::new(name, help, counter.load(Ordering::Relaxed)));
-        counters.into_iter().chain(gauges).collect()
+        ]
     }
 
     /// All clients, by number.
